@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time as values: nanoseconds on the monotonic clock. The protocol core never reads a clock, it is handed a TimePoint.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace rocegw {
+
+struct Duration {
+  int64_t ns = 0;
+  auto operator<=>(const Duration&) const = default;
+  constexpr Duration operator+(Duration o) const { return {ns + o.ns}; }
+  constexpr Duration operator-(Duration o) const { return {ns - o.ns}; }
+  constexpr Duration operator*(int64_t k) const { return {ns * k}; }
+  constexpr Duration operator/(int64_t k) const { return {ns / k}; }
+};
+
+constexpr Duration Nanoseconds(int64_t n) { return {n}; }
+constexpr Duration Microseconds(int64_t n) { return {n * 1000}; }
+constexpr Duration Milliseconds(int64_t n) { return {n * 1000000}; }
+constexpr Duration Seconds(int64_t n) { return {n * 1000000000}; }
+
+struct TimePoint {
+  int64_t ns = 0;
+  auto operator<=>(const TimePoint&) const = default;
+  constexpr TimePoint operator+(Duration d) const {
+    return ns > std::numeric_limits<int64_t>::max() - d.ns ? TimePoint{std::numeric_limits<int64_t>::max()}
+                                                            : TimePoint{ns + d.ns};
+  }
+  constexpr TimePoint operator-(Duration d) const { return {ns - d.ns}; }
+  constexpr Duration operator-(TimePoint o) const { return {ns - o.ns}; }
+};
+
+// A deadline that never comes.
+inline constexpr TimePoint kNever{std::numeric_limits<int64_t>::max()};
+
+constexpr TimePoint Earlier(TimePoint a, TimePoint b) { return a < b ? a : b; }
+
+}  // namespace rocegw

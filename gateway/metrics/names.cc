@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/metrics/worker_counters.h"
+
+namespace rocegw::metrics {
+namespace {
+
+struct DropInfo {
+  const char* name;
+  const char* help;
+};
+
+constexpr DropInfo kDrops[] = {
+    {"none", "the packet was used"},
+#define ROCEGW_DROP(name, side, help) {#name, help},
+#include "gateway/metrics/drop_reasons.def"
+#undef ROCEGW_DROP
+};
+
+constexpr CounterInfo kCounters[] = {
+#define ROCEGW_COUNTER(name, unit, help) \
+  {#name, #unit, help, [](const WorkerCounters& w) -> const Counter& { return w.name##_##unit; }},
+#include "gateway/metrics/counters.def"
+#undef ROCEGW_COUNTER
+};
+
+}  // namespace
+
+const char* DropReasonName(DropReason reason) {
+  return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].name : "invalid";
+}
+
+const char* DropReasonHelp(DropReason reason) {
+  return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].help : "";
+}
+
+std::span<const CounterInfo> AllCounters() { return kCounters; }
+
+}  // namespace rocegw::metrics

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// RoCEv2 global identifier: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBTA annex A17.4.5.2).
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+
+namespace rocegw::wire {
+
+struct Gid {
+  std::array<uint8_t, 16> bytes{};  // network order
+
+  auto operator<=>(const Gid&) const = default;
+
+  static Gid FromV4(uint32_t address_host_order) {
+    Gid gid;
+    gid.bytes[10] = gid.bytes[11] = 0xFF;
+    for (int i = 0; i < 4; ++i) gid.bytes[12 + i] = static_cast<uint8_t>(address_host_order >> (24 - 8 * i));
+    return gid;
+  }
+  bool IsV4() const {
+    static constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+    return std::memcmp(bytes.data(), kPrefix, sizeof kPrefix) == 0;
+  }
+  // Only meaningful when IsV4().
+  uint32_t V4() const {
+    return static_cast<uint32_t>(bytes[12]) << 24 | static_cast<uint32_t>(bytes[13]) << 16 |
+           static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];
+  }
+  bool IsZero() const { return *this == Gid{}; }
+};
+
+}  // namespace rocegw::wire

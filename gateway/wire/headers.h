@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// BTH and extended headers as host-order values (IBTA chapter 9). Which of them a packet carries, its opcode's traits say.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "gateway/base/ids.h"
+#include "gateway/base/psn.h"
+#include "gateway/wire/opcode.h"
+
+namespace rocegw::wire {
+
+inline constexpr size_t kBthLength = 12;
+inline constexpr size_t kIcrcLength = 4;
+// BTH, RETH and ImmDt are 32; BTH and AtomicETH 40; nothing is longer.
+inline constexpr size_t kMaxHeaderLength = 40;
+inline constexpr uint16_t kDefaultPkey = 0xFFFF;
+inline constexpr uint32_t kGsiQkey = 0x80010000;
+
+struct Bth {
+  Opcode opcode = Opcode::kRcSendOnly;
+  bool solicited = false;
+  bool migrated = true;  // MigReq: RNICs send 1 on data, 0 on CNPs
+  uint8_t pad_count = 0;
+  uint16_t pkey = kDefaultPkey;
+  bool fecn = false;
+  bool becn = false;
+  Qpn dest_qpn;
+  bool ack_request = false;
+  Psn psn;
+};
+
+struct Reth {
+  uint64_t address = 0;
+  uint32_t rkey = 0;
+  uint32_t length = 0;  // of the whole (remaining) message, not of the packet
+};
+
+struct AtomicEth {
+  uint64_t address = 0;
+  uint32_t rkey = 0;
+  uint64_t swap_or_add = 0;
+  uint64_t compare = 0;
+};
+
+// Syndrome: bits 6:5 kind, bits 4:0 credits, RNR timer or NAK code (IBTA 9.7.5.1.1, table 45).
+inline constexpr uint8_t kSyndromeAck = 0x1F;  // ACK without end-to-end credits
+inline constexpr uint8_t kSyndromeRnr = 0x20;  // | timer code
+enum class NakCode : uint8_t {
+  kPsnSequence = 0x60,
+  kInvalidRequest = 0x61,
+  kRemoteAccess = 0x62,
+  kRemoteOperation = 0x63,
+  kInvalidRdRequest = 0x64,
+};
+
+struct Aeth {
+  uint8_t syndrome = kSyndromeAck;
+  uint32_t msn = 0;  // 24 bits
+
+  bool is_ack() const { return (syndrome & 0x60) == 0; }
+  bool is_rnr() const { return (syndrome & 0x60) == 0x20; }
+  bool is_nak() const { return (syndrome & 0x60) == 0x60; }
+  uint8_t rnr_timer() const { return syndrome & 0x1F; }
+};
+
+struct Deth {
+  uint32_t qkey = 0;
+  Qpn source_qpn;
+};
+
+struct Headers {
+  Bth bth;
+  Reth reth;
+  AtomicEth atomic;
+  uint64_t atomic_ack = 0;  // original value of the remote operand
+  Aeth aeth;
+  Deth deth;
+  uint32_t immediate = 0;       // opaque: the bytes as they lie on the wire
+  uint32_t invalidate_rkey = 0;
+  uint32_t feth = 0;
+};
+
+}  // namespace rocegw::wire
