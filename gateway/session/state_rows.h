@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon tells about itself: plain rows, a copy of live state taken on the control thread
+// at one moment. The session server fills sessions, QPs and MRs; whoever owns ports and workers
+// fills those. The gRPC service and rocegwctl only ever see these rows, never live objects. Numbers
+// are in host order, times in nanoseconds since 1970 (CLOCK_REALTIME), enumerations carry the
+// values of rocegw_abi.h, that is of libibverbs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/wire/gid.h"
+
+namespace rocegw::session {
+
+// One attached process.
+struct SessionRow {
+  uint32_t id = 0;
+  int32_t pid = 0;   // as the daemon's pid namespace sees it; 0: not visible from here
+  uint32_t uid = 0;  // effective user id at attach
+  std::string comm;  // /proc/PID/comm at attach
+  std::string pool;  // "tenants/T/pools/P"
+  int64_t attached_ns = 0;
+  uint32_t contexts = 0;
+  uint32_t pds = 0;
+  uint32_t cqs = 0;
+  uint32_t qps = 0;
+  uint32_t mrs = 0;
+  uint32_t cm_ids = 0;
+  uint64_t registered_bytes = 0;
+  uint64_t segment_bytes = 0;                          // shared memory given to this process
+  rocegw_memory_way memory_way = ROCEGW_MEMORY_CROSS;  // how MRs that are not remapped are reached
+  bool trusted = false;  // client memory is touched on the worker itself, not on a copier thread
+};
+
+struct QpRow {
+  uint32_t session = 0;
+  uint32_t qpn = 0;
+  uint8_t type = 0;         // enum rocegw_qp_type; 1 is the gateway's own GSI
+  uint8_t state = 0;        // enum ibv_qp_state, 0 RESET .. 6 ERR
+  uint32_t remote_qpn = 0;  // connected types from RTR on, else 0
+  wire::Gid local_gid;
+  wire::Gid remote_gid;
+  uint32_t path_mtu = 0;      // bytes of payload per packet, 0: not set yet
+  uint32_t send_psn = 0;      // next PSN that a request takes
+  uint32_t unacked_psn = 0;   // oldest PSN not acknowledged
+  uint32_t expected_psn = 0;  // next PSN expected from the peer
+  uint16_t worker = 0;
+  uint64_t sends_posted = 0;
+  uint64_t sends_completed = 0;
+  uint64_t receives_posted = 0;
+  uint64_t receives_completed = 0;
+  uint32_t outstanding = 0;  // send requests taken from the ring and not completed
+  std::string error;         // why it is in ERR, one line; empty otherwise
+};
+
+struct MrRow {
+  uint32_t session = 0;
+  uint32_t handle = 0;
+  uint32_t rkey = 0;  // the service shows the index part only
+  uint64_t address = 0;
+  uint64_t length = 0;
+  uint32_t access = 0;  // enum ibv_access_flags
+  rocegw_memory_way way = ROCEGW_MEMORY_CROSS;
+  std::string reason;  // why this way and no faster one; empty for remapped
+};
+
+struct PortRow {
+  std::string device;     // "rocegw0"
+  std::string name;       // as in the configuration
+  std::string mode;       // "udp", "af_packet", "vdev"
+  std::string interface;  // netdev; empty: none
+  bool up = false;
+  uint32_t interface_mtu = 0;         // bytes
+  uint32_t path_mtu = 0;              // largest RoCE payload that fits
+  uint64_t receive_buffer_bytes = 0;  // as granted by the system; 0: not applicable
+  std::string segmentation;           // "on", "off (reason)"
+  std::vector<wire::Gid> gids;        // by index; zero: unused
+  std::string note;                   // what is degraded and how to cure it; empty: nothing
+};
+
+struct WorkerRow {
+  uint16_t index = 0;
+  int32_t cpu = -1;  // pinned to, -1: not pinned
+  uint32_t qps = 0;
+  std::vector<uint64_t> counters;  // in the order of metrics::AllCounters()
+  std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first
+};
+
+struct Totals {
+  uint64_t sessions = 0;
+  uint64_t qps = 0;
+  uint64_t cqs = 0;
+  uint64_t mrs = 0;
+  uint64_t pds = 0;
+  uint64_t cm_ids = 0;
+  uint64_t registered_bytes = 0;
+  uint64_t segment_bytes = 0;
+};
+
+// What a caller wants; totals, ports and workers are cheap and always there.
+struct StateQuery {
+  bool sessions = false;
+  bool qps = false;
+  bool mrs = false;
+};
+
+struct StateSnapshot {
+  Totals totals;
+  std::vector<PortRow> ports;
+  std::vector<WorkerRow> workers;
+  std::vector<SessionRow> sessions;  // any order
+  std::vector<QpRow> qps;
+  std::vector<MrRow> mrs;
+};
+
+}  // namespace rocegw::session
