@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a QP is born with: built by the session on the control thread, handed to the worker with LinkQp. Pointers are into
+// the session's segments, which outlive the QP (unlink, reply, free).
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/ids.h"
+#include "gateway/verbs/types.h"
+
+namespace rocegw::verbs {
+
+struct QpConfig {
+  QpType type = QpType::kRc;
+  Qpn qpn;
+  SessionId session;
+  uint32_t qp_handle = 0;  // the client's handle, for events and completions
+  uint64_t cookie = 0;     // the client's cookie, for async events
+  uint32_t pd = 0;         // session-scoped handle; keys must belong to it
+  uint32_t send_cq = 0;    // session-scoped handles
+  uint32_t recv_cq = 0;
+  bool signal_all = false;
+
+  uint32_t sq_entries = 0;  // powers of two
+  uint32_t rq_entries = 0;
+  uint32_t max_send_sge = 0;
+  uint32_t max_recv_sge = 0;
+  uint32_t max_inline = 0;
+  uint32_t sq_stride = 0;
+  uint32_t rq_stride = 0;
+  uint32_t sq_payload_stride = 0;
+  uint32_t rq_payload_stride = 0;  // 0: receives are placed by memory operations
+
+  rocegw_qp_control* control = nullptr;  // client memory: untrusted
+  rocegw_qp_status* status = nullptr;    // ours, client reads
+  const uint8_t* sq = nullptr;           // client memory: untrusted
+  const uint8_t* sq_payload = nullptr;   // client memory: untrusted
+  const uint8_t* rq = nullptr;           // client memory: untrusted
+  uint8_t* rq_payload = nullptr;         // ours, client reads
+
+  uint32_t doorbell_page = 0;  // index in the session's pages on this worker
+  uint32_t doorbell_bit = 0;
+};
+
+// A completion queue's ring on one worker.
+struct CqConfig {
+  SessionId session;
+  uint32_t cq_handle = 0;
+  uint64_t cookie = 0;
+  uint32_t entries = 0;                  // power of two
+  uint32_t worker_slot = 0;              // index in rocegw_cq_control::worker
+  rocegw_cqe* ring = nullptr;            // ours, client reads
+  rocegw_cq_control* control = nullptr;  // client memory: untrusted
+  int event_fd = -1;                     // completion channel, SEQPACKET, non-blocking; -1: none. Not owned.
+};
+
+// A memory region as the data path sees it.
+struct RegionConfig {
+  MemoryKey key;
+  SessionId session;
+  uint32_t mr_handle = 0;
+  uint32_t pd = 0;
+  uint32_t access = 0;         // Access bits
+  uint64_t iova = 0;           // first address that keys' users name
+  uint64_t length = 0;         // bytes
+  uint64_t address = 0;        // of that byte in the client
+  uint8_t* direct = nullptr;   // of that byte in our mapping; nullptr: reached by cross-process copy
+};
+
+}  // namespace rocegw::verbs

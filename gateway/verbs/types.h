@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs enumerations and attribute sets as values, with the numbers of <infiniband/verbs.h> (which the core does not
+// include), so that they cross the attach protocol unchanged.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/base/ids.h"
+#include "gateway/base/psn.h"
+#include "gateway/wire/datagram.h"
+
+namespace rocegw::verbs {
+
+enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4 };
+enum class QpState : uint8_t { kReset = 0, kInit = 1, kRtr = 2, kRts = 3, kSqd = 4, kSqe = 5, kError = 6 };
+
+// enum ibv_access_flags
+enum Access : uint32_t {
+  kAccessLocalWrite = 1,
+  kAccessRemoteWrite = 2,
+  kAccessRemoteRead = 4,
+  kAccessRemoteAtomic = 8,
+};
+
+// enum ibv_wc_status
+enum class WcStatus : uint8_t {
+  kSuccess = 0,
+  kLocalLength = 1,
+  kLocalQpOperation = 2,
+  kLocalProtection = 4,
+  kFlush = 5,
+  kMwBind = 6,
+  kBadResponse = 7,
+  kLocalAccess = 8,
+  kRemoteInvalidRequest = 9,
+  kRemoteAccess = 10,
+  kRemoteOperation = 11,
+  kRetryExceeded = 12,
+  kRnrRetryExceeded = 13,
+  kRemoteInvalidRdRequest = 15,
+  kFatal = 19,
+  kGeneral = 21,
+};
+
+// enum ibv_wc_opcode
+enum class WcOpcode : uint8_t {
+  kSend = 0,
+  kRdmaWrite = 1,
+  kRdmaRead = 2,
+  kCompareSwap = 3,
+  kFetchAdd = 4,
+  kBindMw = 5,
+  kLocalInvalidate = 6,
+  kReceive = 128,
+  kReceiveRdmaWithImm = 129,
+};
+
+// enum ibv_event_type, those that the data path raises
+enum class AsyncEvent : uint8_t {
+  kCqError = 0,
+  kQpFatal = 1,
+  kQpRequestError = 2,
+  kQpAccessError = 3,
+  kCommEstablished = 4,
+  kSqDrained = 5,
+  kDeviceFatal = 8,
+};
+
+// enum ibv_qp_attr_mask
+enum QpAttrMask : uint32_t {
+  kAttrState = 1u << 0,
+  kAttrCurState = 1u << 1,
+  kAttrEnSqdAsyncNotify = 1u << 2,
+  kAttrAccessFlags = 1u << 3,
+  kAttrPkeyIndex = 1u << 4,
+  kAttrPort = 1u << 5,
+  kAttrQkey = 1u << 6,
+  kAttrAv = 1u << 7,
+  kAttrPathMtu = 1u << 8,
+  kAttrTimeout = 1u << 9,
+  kAttrRetryCnt = 1u << 10,
+  kAttrRnrRetry = 1u << 11,
+  kAttrRqPsn = 1u << 12,
+  kAttrMaxQpRdAtomic = 1u << 13,
+  kAttrAltPath = 1u << 14,
+  kAttrMinRnrTimer = 1u << 15,
+  kAttrSqPsn = 1u << 16,
+  kAttrMaxDestRdAtomic = 1u << 17,
+  kAttrPathMigState = 1u << 18,
+  kAttrCap = 1u << 19,
+  kAttrDestQpn = 1u << 20,
+};
+
+// What modify_qp sets. Which fields count, the mask says.
+struct QpAttributes {
+  QpState state = QpState::kReset;
+  QpState current_state = QpState::kReset;
+  uint8_t path_mtu = 3;  // enum ibv_mtu: 1 = 256 .. 5 = 4096 bytes
+  uint8_t pkey_index = 0;
+  uint8_t port = 1;
+  uint8_t max_rd_atomic = 0;       // READs and atomics outstanding as requester
+  uint8_t max_dest_rd_atomic = 0;  // and as responder
+  uint8_t min_rnr_timer = 0;       // IBTA table 46 code: 0 = 655.36 ms
+  uint8_t timeout = 0;             // 4.096 us * 2^timeout, 0 = none
+  uint8_t retry_count = 0;
+  uint8_t rnr_retry = 0;           // 7 = without end
+  uint8_t service_level = 0;
+  uint32_t qkey = 0;
+  uint32_t access = 0;  // Access bits that peers may use
+  Psn rq_psn;
+  Psn sq_psn;
+  Qpn dest_qpn;
+  // Path of a connected QP. The session fills it from the address vector: source GID from its index, source port from the
+  // flow label rule.
+  wire::Path path;
+  uint8_t sgid_index = 0;
+  uint32_t flow_label = 0;
+};
+
+constexpr uint32_t MtuBytes(uint8_t path_mtu) { return 128u << path_mtu; }
+
+}  // namespace rocegw::verbs

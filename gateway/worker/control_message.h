@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed list of what the control thread tells a worker and what a worker tells back. The control thread builds and
+// allocates; a message carries finished objects; the worker links them between bursts. Removal is unlink, reply, free: when
+// the reply has come no worker uses the object any more. Both directions are SPSC rings (worker.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/ids.h"
+#include "gateway/memory/memory_op.h"
+#include "gateway/verbs/qp_config.h"
+#include "gateway/verbs/types.h"
+#include "gateway/wire/datagram.h"
+
+namespace rocegw::memory {
+class Copier;
+}
+
+namespace rocegw::worker {
+
+// A session as one worker sees it. Everything pointed to outlives the UnlinkSession reply.
+struct LinkSession {
+  SessionId session;
+  memory::MemorySpace* space = nullptr;  // how its memory is reached
+  memory::Copier* copier = nullptr;      // set when the worker must not touch the memory itself (untrusted pool)
+  rocegw_worker_line* line = nullptr;    // ours, client reads: need_wakeup
+  int wake_fd = -1;                      // eventfd the client writes; this worker reads
+};
+// The worker destroys nothing: QPs, CQs and regions of the session were unlinked before.
+struct UnlinkSession {
+  SessionId session;
+};
+struct AddDoorbellPage {
+  SessionId session;
+  uint32_t page = 0;                        // index, ascending from 0
+  rocegw_doorbell_page* memory = nullptr;   // client memory: untrusted
+};
+struct LinkCq {
+  verbs::CqConfig config;
+};
+struct UnlinkCq {
+  SessionId session;
+  uint32_t cq_handle = 0;
+};
+struct LinkQp {
+  verbs::QpConfig config;
+};
+// Stops the QP at once; its completions that the client has not polled stay where they are.
+struct UnlinkQp {
+  SessionId session;
+  Qpn qpn;
+};
+struct ModifyQp {
+  SessionId session;
+  Qpn qpn;
+  uint32_t mask = 0;
+  verbs::QpAttributes attributes;
+};
+struct QueryQp {
+  SessionId session;
+  Qpn qpn;
+};
+struct LinkRegion {
+  verbs::RegionConfig config;
+};
+struct UnlinkRegion {
+  SessionId session;
+  MemoryKey key;
+};
+// A management datagram to send from QP1.
+struct SendMad {
+  wire::Path path;
+  Qpn destination = kGsiQpn;
+  std::array<uint8_t, 256> mad{};
+};
+// Rows for every QP of a session (or of all, session 0).
+struct SnapshotQps {
+  SessionId session;
+};
+
+struct ControlMessage {
+  uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
+  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq, LinkQp, UnlinkQp, ModifyQp,
+               QueryQp, LinkRegion, UnlinkRegion, SendMad, SnapshotQps>
+      body;
+};
+
+struct QpSnapshot {
+  SessionId session;
+  uint32_t qp_handle = 0;
+  Qpn qpn;
+  verbs::QpType type = verbs::QpType::kRc;
+  verbs::QpAttributes attributes;  // state is the current one
+  Psn next_send_psn;
+  Psn oldest_unacked_psn;
+  Psn expected_psn;
+  uint32_t send_outstanding = 0;  // work requests
+  uint64_t sends_completed = 0;
+  uint64_t receives_completed = 0;
+  uint64_t bytes_sent = 0;      // payload
+  uint64_t bytes_received = 0;
+  uint64_t retransmits = 0;
+};
+
+// Answer to a message with a cookie.
+struct ControlReply {
+  int error = 0;  // errno
+  std::vector<QpSnapshot> qps;  // QueryQp (one), ModifyQp (one), SnapshotQps
+};
+
+// What a worker reports by itself.
+struct MadReceived {
+  wire::RxMeta meta;
+  Qpn source_qpn;
+  std::array<uint8_t, 256> mad{};
+};
+struct AsyncEventRaised {
+  SessionId session;
+  verbs::AsyncEvent event = verbs::AsyncEvent::kQpFatal;
+  uint32_t kind = 0;    // enum rocegw_object_kind
+  uint32_t handle = 0;  // the client's
+  uint64_t cookie = 0;
+  Qpn qpn;
+};
+// The client broke the rules of the shared memory: the session must end.
+struct ClientFault {
+  SessionId session;
+  const char* reason = "";  // static text, one line
+};
+
+struct WorkerMessage {
+  uint64_t cookie = 0;  // of the message that this answers; 0: unasked
+  std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, ClientFault> body;
+};
+
+}  // namespace rocegw::worker
