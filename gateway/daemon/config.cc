@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/config.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "gateway/daemon/yaml_section.h"
+
+namespace rocegw::daemon {
+namespace {
+
+constexpr std::pair<const char*, LogLevel> kLogLevels[] = {{"trace", LogLevel::kTrace},
+                                                           {"debug", LogLevel::kDebug},
+                                                           {"info", LogLevel::kInfo},
+                                                           {"warn", LogLevel::kWarn},
+                                                           {"error", LogLevel::kError}};
+constexpr std::pair<const char*, PortMode> kPortModes[] = {
+    {"udp", PortMode::kUdp}, {"af_packet", PortMode::kAfPacket}, {"vdev", PortMode::kVdev}};
+
+// The steering table has 64 buckets of QPNs; a worker without one would never see a packet.
+constexpr uint32_t kMaxWorkers = 64;
+constexpr uint32_t kMaxPorts = 16;
+// struct ifreq holds 15 characters.
+constexpr size_t kMaxInterfaceName = 15;
+constexpr uint64_t kMaxCount = 16u << 20;
+constexpr uint64_t kUnboundedBytes = 1ull << 60;
+
+template <typename E, size_t N>
+std::vector<std::pair<const char*, E>> Choices(const std::pair<const char*, E> (&table)[N]) {
+  return {std::begin(table), std::end(table)};
+}
+
+bool IsLabel(const std::string& text) {
+  if (text.empty() || text.size() > 63 || text.front() == '-' || text.back() == '-') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+std::string CheckLabel(const std::string& text) {
+  if (IsLabel(text)) return "";
+  return "'" + text + "' must be 1 to 63 of a-z, 0-9 and '-', with no '-' at either end";
+}
+
+std::string CheckAbsolutePath(const std::string& text) {
+  return text.starts_with('/') ? "" : "'" + text + "' is not an absolute path";
+}
+
+std::string CheckSocketPath(const std::string& text) {
+  constexpr size_t kMost = sizeof(sockaddr_un{}.sun_path) - 1;
+  if (text.size() > kMost) {
+    return "a socket path may have " + std::to_string(kMost) + " bytes, this one has " +
+           std::to_string(text.size());
+  }
+  return CheckAbsolutePath(text);
+}
+
+std::string CheckInterface(const std::string& text) {
+  if (text.empty() || text.size() > kMaxInterfaceName ||
+      text.find_first_of("/ \t:") != std::string::npos || text == "." || text == "..") {
+    return "'" + text + "' is not a name of a network interface (see `ip link`)";
+  }
+  return "";
+}
+
+std::string CheckListenAddress(const std::string& text) {
+  if (text.empty()) return "";
+  const size_t colon = text.rfind(':');
+  const std::string wrong =
+      "'" + text + "' is not ADDRESS:PORT (like 127.0.0.1:7474 or [::1]:7474; empty: off)";
+  if (colon == std::string::npos) return wrong;
+  std::string host = text.substr(0, colon);
+  uint32_t port = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
+  if (parsed.ec != std::errc() || parsed.ptr != end || port > 65535) return wrong;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    in6_addr v6;
+    return inet_pton(AF_INET6, host.c_str(), &v6) == 1 ? "" : wrong;
+  }
+  in_addr v4;
+  return inet_pton(AF_INET, host.c_str(), &v4) == 1 ? "" : wrong;
+}
+
+std::string ReadMac(const std::string& text, MacAddress& mac) {
+  MacAddress value{};
+  bool good = text.size() == 17;
+  for (size_t i = 0; good && i < 6; ++i) {
+    const char* at = text.data() + 3 * i;
+    const auto parsed = std::from_chars(at, at + 2, value[i], 16);
+    good = parsed.ec == std::errc() && parsed.ptr == at + 2 && (i == 5 || at[2] == ':');
+  }
+  if (!good) return "'" + text + "' is not a MAC address (like 02:00:00:00:00:01)";
+  mac = value;
+  return "";
+}
+
+std::string ReadInterfaceAddress(const std::string& text, InterfaceAddress& value) {
+  const std::string wrong =
+      "'" + text + "' is not ADDRESS/PREFIX (like 192.0.2.1/24 or 2001:db8::1/64)";
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return wrong;
+  const auto address = ParseAddress(text.substr(0, slash));
+  if (!address) return wrong;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + slash + 1, end, value.prefix_length);
+  if (parsed.ec != std::errc() || parsed.ptr != end ||
+      value.prefix_length > (address->IsV4() ? 32u : 128u)) {
+    return wrong;
+  }
+  value.address = *address;
+  return "";
+}
+
+void ReadVdevKeys(Section& section, PortConfig& port) {
+  section.Text(
+      "vdev",
+      [](const std::string& text) {
+        return text.empty() ? "a DPDK device is expected (like net_memif0,role=server)" : "";
+      },
+      port.vdev);
+  section.Unsigned("mtu", 576u, 9600u, port.mtu);
+  std::string ignored;
+  section.Text(
+      "mac", [&](const std::string& text) { return ReadMac(text, port.mac); }, ignored);
+  section.TextList("addresses", [&](const std::string& text) {
+    InterfaceAddress address;
+    std::string wrong = ReadInterfaceAddress(text, address);
+    if (wrong.empty()) port.addresses.push_back(address);
+    return wrong;
+  });
+  section.NestedList("neighbours", [&](Section& entry) {
+    NeighbourConfig neighbour;
+    std::string text;
+    entry.Text(
+        "address",
+        [&](const std::string& value) -> std::string {
+          const auto address = ParseAddress(value);
+          if (!address) return "'" + value + "' is not an IP address";
+          neighbour.address = *address;
+          return "";
+        },
+        text);
+    entry.Text(
+        "mac", [&](const std::string& value) { return ReadMac(value, neighbour.mac); }, text);
+    if (!entry.Has("address") || !entry.Has("mac")) {
+      entry.Problem("address and mac are both needed");
+    }
+    port.neighbours.push_back(neighbour);
+  });
+}
+
+void ReadPort(Section& section, size_t index, PortConfig& port) {
+  port.name = "port" + std::to_string(index);
+  section.Text("name", CheckLabel, port.name);
+  section.Choice("mode", Choices(kPortModes), port.mode);
+  section.Text("interface", CheckInterface, port.interface);
+  section.Choice<Segmentation>(
+      "segmentation",
+      {{"auto", Segmentation::kAuto}, {"on", Segmentation::kOn}, {"off", Segmentation::kOff}},
+      port.segmentation);
+  section.Bytes("receive_buffer_bytes", 64u << 10, 1u << 30, port.receive_buffer_bytes);
+  ReadVdevKeys(section, port);
+
+  if (port.mode == PortMode::kVdev) {
+    if (!section.Has("vdev")) section.Problem("mode vdev needs the key 'vdev'");
+    if (port.addresses.empty()) {
+      section.Problem("mode vdev needs 'addresses': the device has no netdev to take them from");
+    }
+    if (section.Has("interface")) {
+      section.ProblemAt("interface", "mode vdev has no netdev, remove this key");
+    } else {
+      port.interface.clear();
+    }
+  } else {
+    for (const char* key : {"vdev", "mtu", "mac", "addresses", "neighbours"}) {
+      if (section.Has(key)) {
+        section.ProblemAt(key, "only for mode vdev; here the interface itself is asked");
+      }
+    }
+  }
+  if (port.mode != PortMode::kUdp) {
+    for (const char* key : {"segmentation", "receive_buffer_bytes"}) {
+      if (section.Has(key)) section.ProblemAt(key, "only for mode udp");
+    }
+  }
+}
+
+void ReadPorts(Section& top, Config& config) {
+  if (!top.Has("ports")) {
+    top.NestedList("ports", [](Section&) {});
+    return;
+  }
+  config.ports.clear();
+  std::set<std::string> names;
+  std::set<std::string> interfaces;
+  top.NestedList("ports", [&](Section& section) {
+    PortConfig port;
+    ReadPort(section, config.ports.size(), port);
+    if (!names.insert(port.name).second) {
+      section.Problem("another port is named '" + port.name + "' already");
+    }
+    if (!port.interface.empty() && !interfaces.insert(port.interface).second) {
+      section.Problem("interface '" + port.interface + "' belongs to another port already");
+    }
+    config.ports.push_back(std::move(port));
+  });
+  if (config.ports.empty()) top.ProblemAt("ports", "at least one port is needed");
+  if (config.ports.size() > kMaxPorts) {
+    top.ProblemAt("ports", "at most " + std::to_string(kMaxPorts) + " ports are possible");
+  }
+}
+
+void ReadSocket(Section& top, std::string_view key, SocketConfig& socket) {
+  top.Nested(key, [&](Section& section) {
+    section.Text("path", CheckSocketPath, socket.path);
+    std::string text;
+    section.Text(
+        "mode",
+        [&](const std::string& value) -> std::string {
+          const char* end = value.data() + value.size();
+          uint32_t mode = 0;
+          const auto parsed = std::from_chars(value.data(), end, mode, 8);
+          if (parsed.ec != std::errc() || parsed.ptr != end || mode > 0777) {
+            return "'" + value + "' is not a file mode (octal, like 0660)";
+          }
+          socket.mode = mode;
+          return "";
+        },
+        text);
+    section.Text(
+        "owner",
+        [](const std::string& value) {
+          return std::count(value.begin(), value.end(), ':') > 1 || value == ":"
+                     ? "'" + value + "' is not USER, USER:GROUP or :GROUP"
+                     : "";
+        },
+        socket.owner);
+  });
+}
+
+void ReadLimits(Section& pool, LimitsConfig& limits) {
+  pool.Nested("limits", [&](Section& section) {
+    const std::pair<const char*, uint32_t*> counts[] = {
+        {"sessions", &limits.sessions}, {"qps", &limits.qps}, {"cqs", &limits.cqs},
+        {"mrs", &limits.mrs},           {"pds", &limits.pds}, {"cm_ids", &limits.cm_ids}};
+    for (const auto& [key, target] : counts) {
+      section.Unsigned(key, 0u, static_cast<uint32_t>(kMaxCount), *target);
+    }
+    section.Bytes("registered_bytes", 0, kUnboundedBytes, limits.registered_bytes);
+    section.Bytes("segment_bytes", 2u << 20, kUnboundedBytes, limits.segment_bytes);
+  });
+}
+
+void ReadTop(Section& top, Config& config) {
+  top.Text("name", CheckLabel, config.name);
+  top.Text("runtime_dir", CheckAbsolutePath, config.runtime_dir);
+  // Sockets follow the runtime directory unless they are placed themselves.
+  config.attach_socket.path = config.runtime_dir + "/attach.sock";
+  config.grpc_socket.path = config.runtime_dir + "/grpc.sock";
+  ReadSocket(top, "attach_socket", config.attach_socket);
+  ReadSocket(top, "grpc_socket", config.grpc_socket);
+  for (const SocketConfig* socket : {&config.attach_socket, &config.grpc_socket}) {
+    const std::string wrong = CheckSocketPath(socket->path);
+    if (!wrong.empty()) top.ProblemAt("runtime_dir", socket->path + ": " + wrong);
+  }
+  if (config.attach_socket.path == config.grpc_socket.path) {
+    top.ProblemAt("grpc_socket", "attach_socket and grpc_socket have the same path");
+  }
+  top.Choice("log_level", Choices(kLogLevels), config.log_level);
+  top.Unsigned("workers", 0u, kMaxWorkers, config.workers);
+  top.Bool("pin_workers", config.pin_workers);
+  ReadPorts(top, config);
+  top.Nested("metrics", [&](Section& section) {
+    section.Text("address", CheckListenAddress, config.metrics_address);
+  });
+  top.Nested("dpdk", [&](Section& section) {
+    section.Choice<bool>("huge_pages", {{"auto", true}, {"off", false}}, config.dpdk.huge_pages);
+    section.Unsigned("memory_mb", 64u, 65536u, config.dpdk.memory_mb);
+    section.TextList("eal_args", [&](const std::string& text) -> std::string {
+      config.dpdk.eal_args.push_back(text);
+      return text.empty() ? "an empty argument" : "";
+    });
+  });
+  top.Nested("congestion", [&](Section& section) {
+    section.Bytes("window_bytes", 0, 1u << 30, config.window_bytes);
+    if (config.window_bytes != 0 && config.window_bytes < 4096) {
+      section.ProblemAt("window_bytes",
+                        "a window below 4096 cannot hold one packet; 0 chooses by itself");
+    }
+  });
+  top.Nested("default_pool", [&](Section& section) {
+    section.Bool("trusted", config.default_pool.trusted);
+    section.Choice<bool>("remap", {{"allow", true}, {"deny", false}},
+                         config.default_pool.remap_allowed);
+    ReadLimits(section, config.default_pool.limits);
+  });
+}
+
+}  // namespace
+
+ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
+  ConfigResult result;
+  Problems problems(file);
+  try {
+    const YAML::Node root = YAML::Load(yaml);
+    if (root.IsMap()) {
+      Section top(problems, root, "");
+      ReadTop(top, result.config);
+      top.Finish();
+    } else if (!root.IsNull()) {
+      problems.Add(1, "a mapping (key: value) is expected");
+    }
+  } catch (const YAML::Exception& error) {
+    problems.Add(error.mark.is_null() ? 0 : error.mark.line + 1, "not valid YAML: " + error.msg);
+  }
+  result.problems = problems.Take();
+  return result;
+}
+
+ConfigResult ReadConfig(const std::string& file) {
+  // Opened as a stream but explained by errno, which the standard library keeps from open(2).
+  errno = 0;
+  std::ifstream stream(file);
+  std::stringstream text;
+  if (stream) text << stream.rdbuf();
+  if (!stream || (text.fail() && errno != 0)) {
+    return {{}, {file + ": cannot be read: " + std::strerror(errno != 0 ? errno : EIO)}};
+  }
+  return ParseConfig(text.str(), file);
+}
+
+uint32_t EffectiveWorkers(const Config& config, uint32_t processors) {
+  if (config.workers != 0) return config.workers;
+  return std::clamp(processors / 4, 1u, kMaxWorkers);
+}
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name) {
+  for (const auto& [text, level] : kLogLevels) {
+    if (name == text) return level;
+  }
+  return std::nullopt;
+}
+
+const char* LogLevelName(LogLevel level) { return kLogLevels[static_cast<size_t>(level)].first; }
+
+const char* PortModeName(PortMode mode) { return kPortModes[static_cast<size_t>(mode)].first; }
+
+std::optional<wire::Gid> ParseAddress(const std::string& text) {
+  in_addr v4;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return wire::Gid::FromV4(ntohl(v4.s_addr));
+  wire::Gid gid;
+  if (inet_pton(AF_INET6, text.c_str(), gid.bytes.data()) == 1) return gid;
+  return std::nullopt;
+}
+
+}  // namespace rocegw::daemon

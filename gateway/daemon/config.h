@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration of rocegwd as a checked value, and its reader. A Config that ReadConfig returns
+// without problems can be used as it is: ranges, combinations and texts are checked; what depends
+// on the machine (does the interface exist, may we bind there) is found out when the parts start.
+// Default values of the structs are the defaults of the file (default_config.cc shows them to
+// people). Start-up only, one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/wire/gid.h"
+
+namespace rocegw::daemon {
+
+enum class PortMode : uint8_t { kUdp, kAfPacket, kVdev };
+enum class Segmentation : uint8_t { kAuto, kOn, kOff };
+enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
+
+using MacAddress = std::array<uint8_t, 6>;
+
+struct InterfaceAddress {
+  wire::Gid address;
+  uint32_t prefix_length = 0;  // of the address family: 0 to 32 or 0 to 128
+  bool operator==(const InterfaceAddress&) const = default;
+};
+
+struct NeighbourConfig {
+  wire::Gid address;
+  MacAddress mac{};
+  bool operator==(const NeighbourConfig&) const = default;
+};
+
+struct PortConfig {
+  std::string name = "port0";
+  PortMode mode = PortMode::kUdp;
+  std::string interface = "auto";  // netdev; "auto": the one that the default route names
+  Segmentation segmentation = Segmentation::kAuto;
+  uint64_t receive_buffer_bytes = 16ull << 20;  // asked of the kernel for each receiving socket
+  // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
+  std::string vdev;  // "net_memif0,role=server"
+  uint32_t mtu = 1500;
+  MacAddress mac{};  // all zero: what the device says
+  std::vector<InterfaceAddress> addresses;
+  std::vector<NeighbourConfig> neighbours;
+  bool operator==(const PortConfig&) const = default;
+};
+
+struct SocketConfig {
+  std::string path;
+  uint32_t mode = 0;  // permission bits
+  std::string owner;  // "user", "user:group", ":group"; empty: as the daemon
+  bool operator==(const SocketConfig&) const = default;
+};
+
+// At most so many at a time; 0: none at all.
+struct LimitsConfig {
+  uint32_t sessions = 256;
+  uint32_t qps = 65536;
+  uint32_t cqs = 65536;
+  uint32_t mrs = 262144;
+  uint32_t pds = 16384;
+  uint32_t cm_ids = 65536;
+  uint64_t registered_bytes = 1ull << 40;
+  uint64_t segment_bytes = 8ull << 30;
+  bool operator==(const LimitsConfig&) const = default;
+};
+
+// The pool tenants/default/pools/default, which exists without a controller.
+struct PoolConfig {
+  bool trusted = true;  // client memory may be reached on the workers themselves
+  bool remap_allowed = true;
+  LimitsConfig limits;
+  bool operator==(const PoolConfig&) const = default;
+};
+
+struct DpdkConfig {
+  bool huge_pages = true;             // "auto": used when the system has any
+  uint32_t memory_mb = 256;           // without huge pages
+  std::vector<std::string> eal_args;  // appended
+  bool operator==(const DpdkConfig&) const = default;
+};
+
+struct Config {
+  std::string name;  // of this gateway; empty: the host name
+  std::string runtime_dir = "/run/rocegw";
+  LogLevel log_level = LogLevel::kInfo;
+  uint32_t workers = 0;  // 0: a quarter of the processors, at least one
+  bool pin_workers = false;
+  std::vector<PortConfig> ports = {PortConfig{}};
+  SocketConfig attach_socket = {"/run/rocegw/attach.sock", 0660, ""};
+  SocketConfig grpc_socket = {"/run/rocegw/grpc.sock", 0600, ""};
+  std::string metrics_address = "127.0.0.1:7474";  // empty: no metrics
+  DpdkConfig dpdk;
+  uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
+  PoolConfig default_pool;
+  bool operator==(const Config&) const = default;
+};
+
+struct ConfigResult {
+  Config config;
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is good
+};
+
+// file names the source in problems.
+ConfigResult ParseConfig(const std::string& yaml, const std::string& file);
+ConfigResult ReadConfig(const std::string& file);
+
+// What holds when there is no file: every key with its default value and an explanation. Valid
+// YAML.
+std::string_view DefaultConfigText();
+
+// Workers to start on a machine with so many processors.
+uint32_t EffectiveWorkers(const Config& config, uint32_t processors);
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name);
+const char* LogLevelName(LogLevel level);
+const char* PortModeName(PortMode mode);
+
+// "192.0.2.1" or "2001:db8::1".
+std::optional<wire::Gid> ParseAddress(const std::string& text);
+
+}  // namespace rocegw::daemon

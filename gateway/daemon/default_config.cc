@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/config.h"
+
+namespace rocegw::daemon {
+
+std::string_view DefaultConfigText() {
+  return R"(# Configuration of rocegwd. Every key is optional; shown are the defaults.
+# Sizes may be written as 65536, 64KiB, 16MiB or 2GiB. Check a file with: rocegwd --check-config --config FILE
+
+# Name of this gateway, a DNS label. Default: the host name.
+# name: host-a
+
+# Sockets and run-time files. Two gateways on one machine (in two network namespaces) need two directories.
+runtime_dir: /run/rocegw
+
+# trace, debug, info, warn, error. SIGHUP reads this key again.
+log_level: info
+
+# Data path threads; 0: a quarter of the processors, at least one.
+workers: 0
+# Bind worker i to the i-th allowed processor.
+pin_workers: false
+
+# One RDMA device (rocegw0, rocegw1, ...) appears per port.
+ports:
+  - name: port0
+    # udp: kernel sockets, needs no privilege. af_packet: DPDK on an interface shared with the kernel (CAP_NET_RAW).
+    # vdev: any DPDK virtual device.
+    mode: udp
+    # A network interface; auto: the one of the default route, else the only one with an address.
+    interface: auto
+    # Mode udp: segmentation offload. auto: where the kernel does it in software, so that packet headers stay exact.
+    segmentation: auto
+    # Mode udp: asked of the kernel for each receiving socket; more than net.core.rmem_max needs CAP_NET_ADMIN.
+    receive_buffer_bytes: 16MiB
+  # A port of mode vdev has no interface to ask, so it is told what the kernel would know:
+  # - name: port1
+  #   mode: vdev
+  #   vdev: net_memif0,role=server,socket=/run/rocegw/memif.sock
+  #   mtu: 1500
+  #   mac: 02:00:00:00:00:01          # default: what the device says
+  #   addresses: [192.0.2.1/24]
+  #   neighbours:
+  #     - {address: 192.0.2.2, mac: 02:00:00:00:00:02}
+
+# Where programs attach. Whoever may open it can use the gateway. owner: USER, USER:GROUP or :GROUP.
+# path defaults to attach.sock in runtime_dir.
+attach_socket:
+  path: /run/rocegw/attach.sock
+  mode: 0660
+  owner: ""
+
+# Where rocegwctl asks. path defaults to grpc.sock in runtime_dir.
+grpc_socket:
+  path: /run/rocegw/grpc.sock
+  mode: 0600
+  owner: ""
+
+# /metrics for Prometheus, /livez and /readyz. Empty address: off.
+metrics:
+  address: 127.0.0.1:7474
+
+# For ports of mode af_packet and vdev.
+dpdk:
+  # auto: use huge pages when the system has any; off: never.
+  huge_pages: auto
+  # Memory taken when huge pages are not used.
+  memory_mb: 256
+  # More arguments for DPDK's environment layer.
+  eal_args: []
+
+congestion:
+  # Bytes in flight per connection; 0: derived from the receive buffer.
+  window_bytes: 0
+
+# The pool of every program that attaches.
+default_pool:
+  # false: memory of a program is only touched on a thread of its own, so that a program that blocks such accesses
+  # (userfaultfd, FUSE mappings) delays nobody else; costs some throughput.
+  trusted: true
+  # allow, or deny: never move memory of a program onto shared pages.
+  remap: allow
+  # What all programs together may have.
+  limits:
+    sessions: 256
+    qps: 65536
+    cqs: 65536
+    mrs: 262144
+    pds: 16384
+    cm_ids: 65536
+    registered_bytes: 1024GiB
+    segment_bytes: 8GiB
+)";
+}
+
+}  // namespace rocegw::daemon

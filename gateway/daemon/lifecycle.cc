@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/lifecycle.h"
+
+#include <utility>
+
+namespace rocegw::daemon {
+
+void Lifecycle::Add(std::string part, std::function<Status()> start, std::function<void()> stop) {
+  parts_.push_back({std::move(part), std::move(start), std::move(stop)});
+}
+
+Status Lifecycle::Start() {
+  while (started_ < parts_.size()) {
+    if (on_start) on_start(parts_[started_].name);
+    Status status = parts_[started_].start();
+    if (!status.ok()) {
+      Stop();
+      return status;
+    }
+    ++started_;
+  }
+  return OkStatus();
+}
+
+void Lifecycle::Stop() {
+  while (started_ > 0) {
+    --started_;
+    if (on_stop) on_stop(parts_[started_].name);
+    parts_[started_].stop();
+  }
+}
+
+}  // namespace rocegw::daemon

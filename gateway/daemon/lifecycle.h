@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which the daemon's parts come and go: each part starts after those added before it,
+// and stops before them. A part that fails to start stops what had started, in reverse. Main thread
+// only.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+
+namespace rocegw::daemon {
+
+class Lifecycle {
+ public:
+  Lifecycle() = default;
+  Lifecycle(const Lifecycle&) = delete;
+  Lifecycle& operator=(const Lifecycle&) = delete;
+  ~Lifecycle() { Stop(); }
+
+  // stop runs once, and only when start succeeded.
+  void Add(std::string part, std::function<Status()> start, std::function<void()> stop);
+
+  // Called with the name of each part before it starts and before it stops.
+  std::function<void(const std::string& part)> on_start;
+  std::function<void(const std::string& part)> on_stop;
+
+  // The error of the part that failed, as it is: its text names part and remedy.
+  Status Start();
+  void Stop();
+
+ private:
+  struct Part {
+    std::string name;
+    std::function<Status()> start;
+    std::function<void()> stop;
+  };
+  std::vector<Part> parts_;
+  size_t started_ = 0;
+};
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/logging.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace rocegw::daemon {
+namespace {
+
+spdlog::level::level_enum Level(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// "<6>" and so on, the syslog priorities.
+class PriorityPrefix : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    static constexpr char kPriority[] = {'7', '7', '6', '4', '3', '2', '6'};
+    out.push_back('<');
+    out.push_back(kPriority[message.level]);
+    out.push_back('>');
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<PriorityPrefix>();
+  }
+};
+
+// JOURNAL_STREAM names device and inode of the journal's stream: stderr may have been redirected
+// since.
+bool StderrIsJournal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  unsigned long long device = 0;
+  unsigned long long inode = 0;
+  struct stat info {};
+  return stream != nullptr && std::sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+         fstat(STDERR_FILENO, &info) == 0 && info.st_dev == device && info.st_ino == inode;
+}
+
+}  // namespace
+
+void StartLogging(LogLevel level) {
+  auto logger = std::make_shared<spdlog::logger>("rocegwd",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  if (StderrIsJournal()) {
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<PriorityPrefix>('*').set_pattern("%*%v");
+    logger->set_formatter(std::move(formatter));
+  } else {
+    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %l: %v");
+  }
+  spdlog::set_default_logger(std::move(logger));
+  SetLogLevel(level);
+}
+
+void SetLogLevel(LogLevel level) { spdlog::set_level(Level(level)); }
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace rocegw::daemon {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Lines ProblemsOf(const std::string& yaml) { return ParseConfig(yaml, "f.yaml").problems; }
+
+TEST(Config_DefaultText, Parsed_IsTheDefaultValue) {
+  const ConfigResult result = ParseConfig(std::string(DefaultConfigText()), "default");
+  EXPECT_EQ(result.problems, Lines{});
+  EXPECT_TRUE(result.config == Config{});
+}
+
+TEST(Config_DefaultText, EveryCommentedKey_IsKnown) {
+  // What is shown as a comment must be right as well: uncomment it.
+  std::string text(DefaultConfigText());
+  const auto uncomment = [&text](const std::string& line) {
+    const size_t at = text.find("# " + line);
+    ASSERT_NE(at, std::string::npos) << line;
+    text.erase(at, 2);
+  };
+  for (const char* line :
+       {"name: host-a", "- name: port1", "  mode: vdev", "  vdev: net_memif0", "  mtu: 1500",
+        "  mac: 02:", "  addresses: [", "  neighbours:", "    - {address: 192"}) {
+    uncomment(line);
+  }
+  const ConfigResult result = ParseConfig(text, "default");
+  EXPECT_EQ(result.problems, Lines{});
+  EXPECT_EQ(result.config.name, "host-a");
+  ASSERT_EQ(result.config.ports.size(), 2u);
+  EXPECT_EQ(result.config.ports[1].neighbours.size(), 1u);
+}
+
+TEST(Config_EmptyFile, Parsed_IsTheDefaultValue) {
+  for (const char* text : {"", "# nothing\n", "---\n"}) {
+    const ConfigResult result = ParseConfig(text, "f.yaml");
+    EXPECT_EQ(result.problems, Lines{}) << text;
+    EXPECT_TRUE(result.config == Config{}) << text;
+  }
+}
+
+TEST(Config, AllKeys_AreTaken) {
+  const ConfigResult result = ParseConfig(R"(
+name: gw-1
+runtime_dir: /tmp/gw
+log_level: debug
+workers: 3
+pin_workers: true
+ports:
+  - {name: fast, mode: af_packet, interface: eth1}
+  - {mode: udp, interface: eth0, segmentation: off, receive_buffer_bytes: 1MiB}
+  - mode: vdev
+    vdev: net_ring0
+    mtu: 9000
+    mac: 02:aB:00:00:00:0f
+    addresses: [192.0.2.1/24, "2001:db8::1/64"]
+    neighbours: [{address: "2001:db8::2", mac: 02:00:00:00:00:02}]
+attach_socket: {mode: 0666, owner: "nobody:users"}
+grpc_socket: {path: /tmp/other.sock}
+metrics: {address: ""}
+dpdk: {huge_pages: off, memory_mb: 512, eal_args: [--no-pci, "-v"]}
+congestion: {window_bytes: 256KiB}
+default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 17, mrs: 18, pds: 19, cm_ids: 20,
+  registered_bytes: 1GiB, segment_bytes: 64MiB}}
+)",
+                                          "f.yaml");
+  ASSERT_EQ(result.problems, Lines{});
+  const Config& config = result.config;
+  EXPECT_EQ(config.name, "gw-1");
+  EXPECT_EQ(config.log_level, LogLevel::kDebug);
+  EXPECT_EQ(config.workers, 3u);
+  EXPECT_TRUE(config.pin_workers);
+  ASSERT_EQ(config.ports.size(), 3u);
+  EXPECT_EQ(config.ports[0].name, "fast");
+  EXPECT_EQ(config.ports[0].mode, PortMode::kAfPacket);
+  EXPECT_EQ(config.ports[1].name, "port1");
+  EXPECT_EQ(config.ports[1].segmentation, Segmentation::kOff);
+  EXPECT_EQ(config.ports[1].receive_buffer_bytes, 1u << 20);
+  const PortConfig& vdev = config.ports[2];
+  EXPECT_EQ(vdev.interface, "");
+  EXPECT_EQ(vdev.vdev, "net_ring0");
+  EXPECT_EQ(vdev.mtu, 9000u);
+  EXPECT_EQ(vdev.mac, (MacAddress{2, 0xAB, 0, 0, 0, 0x0F}));
+  ASSERT_EQ(vdev.addresses.size(), 2u);
+  EXPECT_EQ(vdev.addresses[0].address, wire::Gid::FromV4(0xC0000201));
+  EXPECT_EQ(vdev.addresses[0].prefix_length, 24u);
+  EXPECT_EQ(vdev.addresses[1].prefix_length, 64u);
+  ASSERT_EQ(vdev.neighbours.size(), 1u);
+  EXPECT_EQ(vdev.neighbours[0].address, *ParseAddress("2001:db8::2"));
+  EXPECT_EQ(vdev.neighbours[0].mac[5], 2);
+  EXPECT_EQ(config.attach_socket, (SocketConfig{"/tmp/gw/attach.sock", 0666, "nobody:users"}));
+  EXPECT_EQ(config.grpc_socket, (SocketConfig{"/tmp/other.sock", 0600, ""}));
+  EXPECT_EQ(config.metrics_address, "");
+  EXPECT_FALSE(config.dpdk.huge_pages);
+  EXPECT_EQ(config.dpdk.memory_mb, 512u);
+  EXPECT_EQ(config.dpdk.eal_args, (Lines{"--no-pci", "-v"}));
+  EXPECT_EQ(config.window_bytes, 256u << 10);
+  EXPECT_FALSE(config.default_pool.trusted);
+  EXPECT_FALSE(config.default_pool.remap_allowed);
+  EXPECT_EQ(config.default_pool.limits,
+            (LimitsConfig{2, 16, 17, 18, 19, 20, 1ull << 30, 64ull << 20}));
+}
+
+struct BadCase {
+  const char* yaml;
+  Lines problems;
+};
+
+TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
+  const BadCase cases[] = {
+      {"worker: 1", {"f.yaml:1: unknown key 'worker' (did you mean 'workers'?)"}},
+      {"workers: 1\n\nzebra: 2", {"f.yaml:3: unknown key 'zebra'"}},
+      {"dpdk:\n  memory: 4", {"f.yaml:2: unknown key 'dpdk.memory' (did you mean 'memory_mb'?)"}},
+      {"ports:\n  - mode: udp\n    mtus: 3",
+       {"f.yaml:3: unknown key 'ports[0].mtus' (did you mean 'mtu'?)"}},
+      {"workers: 65", {"f.yaml:1: workers: 65 is out of range, 0 to 64 is allowed"}},
+      {"workers: -1", {"f.yaml:1: workers: '-1' is not a whole number"}},
+      {"workers: many", {"f.yaml:1: workers: 'many' is not a whole number"}},
+      {"workers: 99999999999999999999",
+       {"f.yaml:1: workers: '99999999999999999999' is not a whole number"}},
+      {"workers:", {"f.yaml:1: workers: the value is missing"}},
+      {"workers: [1]", {"f.yaml:1: workers: one value is expected here, not a list or a mapping"}},
+      {"workers: 1\nworkers: 2", {"f.yaml:2: key 'workers' is given twice"}},
+      {"[1]: 2", {"f.yaml:1: a key must be a word"}},
+      {"pin_workers: yes", {"f.yaml:1: pin_workers: 'yes' is neither true nor false"}},
+      {"log_level: loud",
+       {"f.yaml:1: log_level: 'loud' is not known, use trace, debug, info, warn or error"}},
+      {"name: Host_A",
+       {"f.yaml:1: name: 'Host_A' must be 1 to 63 of a-z, 0-9 and '-', with no '-' at either end"}},
+      {"runtime_dir: run", {"f.yaml:1: runtime_dir: 'run' is not an absolute path"}},
+      {"metrics: {address: localhost}",
+       {"f.yaml:1: metrics.address: 'localhost' is not ADDRESS:PORT (like 127.0.0.1:7474 or "
+        "[::1]:7474; empty: off)"}},
+      {"metrics: 7474", {"f.yaml:1: metrics: a mapping (key: value) is expected here"}},
+      {"attach_socket: {mode: 0888}",
+       {"f.yaml:1: attach_socket.mode: '0888' is not a file mode (octal, like 0660)"}},
+      {"attach_socket: {owner: 'a:b:c'}",
+       {"f.yaml:1: attach_socket.owner: 'a:b:c' is not USER, USER:GROUP or :GROUP"}},
+      {"grpc_socket: {path: /run/rocegw/attach.sock}",
+       {"f.yaml:1: grpc_socket: attach_socket and grpc_socket have the same path"}},
+      {"ports: []", {"f.yaml:1: ports: at least one port is needed"}},
+      {"ports: {mode: udp}",
+       {"f.yaml:1: ports: a list (- ...) is expected here",
+        "f.yaml:1: ports: at least one port is needed"}},
+      {"ports:\n  - udp",
+       {"f.yaml:2: ports[0]: a mapping (key: value) is expected here",
+        "f.yaml:1: ports: at least one port is needed"}},
+      {"ports:\n  - mode: pci",
+       {"f.yaml:2: ports[0].mode: 'pci' is not known, use udp, af_packet or vdev"}},
+      {"ports:\n  - interface: a/b",
+       {"f.yaml:2: ports[0].interface: 'a/b' is not a name of a network interface (see `ip "
+        "link`)"}},
+      {"ports:\n  - interface: eth0\n  - interface: eth0",
+       {"f.yaml:3: ports[1]: interface 'eth0' belongs to another port already"}},
+      {"ports:\n  - {name: a, interface: eth0}\n  - {name: a, interface: eth1}",
+       {"f.yaml:3: ports[1]: another port is named 'a' already"}},
+      {"ports:\n  - mode: vdev",
+       {"f.yaml:2: ports[0]: mode vdev needs the key 'vdev'",
+        "f.yaml:2: ports[0]: mode vdev needs 'addresses': the device has no netdev to take them "
+        "from"}},
+      {"ports:\n  - interface: eth0\n    vdev: net_null0",
+       {"f.yaml:3: ports[0].vdev: only for mode vdev; here the interface itself is asked"}},
+      {"ports:\n  - mode: af_packet\n    interface: eth0\n    segmentation: on",
+       {"f.yaml:4: ports[0].segmentation: only for mode udp"}},
+      {"ports:\n  - mode: vdev\n    vdev: x\n    addresses: [192.0.2.1, 192.0.2.1/33]",
+       {"f.yaml:4: ports[0].addresses[0]: '192.0.2.1' is not ADDRESS/PREFIX (like 192.0.2.1/24 or "
+        "2001:db8::1/64)",
+        "f.yaml:4: ports[0].addresses[1]: '192.0.2.1/33' is not ADDRESS/PREFIX (like 192.0.2.1/24 "
+        "or 2001:db8::1/64)",
+        "f.yaml:2: ports[0]: mode vdev needs 'addresses': the device has no netdev to take them "
+        "from"}},
+      {"ports:\n  - receive_buffer_bytes: 1KiB",
+       {"f.yaml:2: ports[0].receive_buffer_bytes: 1KiB is out of range, 64KiB to 1GiB is "
+        "allowed"}},
+      {"ports:\n  - receive_buffer_bytes: 1 MB",
+       {"f.yaml:2: ports[0].receive_buffer_bytes: '1 MB' is not a number of bytes (like 65536, "
+        "64KiB, 16MiB, 2GiB)"}},
+      {"congestion: {window_bytes: 17}",
+       {"f.yaml:1: congestion.window_bytes: a window below 4096 cannot hold one packet; 0 chooses "
+        "by itself"}},
+      {"default_pool:\n  limits:\n    registered_bytes: 99999999999GiB",
+       {"f.yaml:3: default_pool.limits.registered_bytes: '99999999999GiB' is not a number of bytes "
+        "(like 65536, 64KiB, 16MiB, 2GiB)"}},
+      {"just a text", {"f.yaml:1: a mapping (key: value) is expected"}},
+      {"a: [1, 2", {"f.yaml:1: not valid YAML: end of sequence flow not found"}},
+      {"workers: 1\n\tname: x",
+       {"f.yaml:2: not valid YAML: illegal tab when looking for indentation"}},
+      // All problems at once.
+      {"workers: x\nlog_level: y\nq: 1",
+       {"f.yaml:2: log_level: 'y' is not known, use trace, debug, info, warn or error",
+        "f.yaml:1: workers: 'x' is not a whole number", "f.yaml:3: unknown key 'q'"}},
+  };
+  for (const BadCase& bad : cases) EXPECT_EQ(ProblemsOf(bad.yaml), bad.problems) << bad.yaml;
+}
+
+TEST(Config_LongSocketPath, Refused_WithItsLength) {
+  const std::string path = "/" + std::string(120, 'x');
+  EXPECT_EQ(
+      ProblemsOf("attach_socket: {path: " + path + "}"),
+      Lines{"f.yaml:1: attach_socket.path: a socket path may have 107 bytes, this one has 121"});
+  EXPECT_EQ(ProblemsOf("runtime_dir: " + path).size(), 2u);
+}
+
+TEST(Config_File, Unreadable_SaysWhy) {
+  EXPECT_EQ(ReadConfig("/nonexistent/c.yaml").problems,
+            Lines{"/nonexistent/c.yaml: cannot be read: No such file or directory"});
+  EXPECT_EQ(ReadConfig("/tmp").problems, Lines{"/tmp: cannot be read: Is a directory"});
+}
+
+TEST(Config_Workers, Zero_IsAQuarterOfTheProcessors) {
+  Config config;
+  EXPECT_EQ(EffectiveWorkers(config, 1), 1u);
+  EXPECT_EQ(EffectiveWorkers(config, 7), 1u);
+  EXPECT_EQ(EffectiveWorkers(config, 32), 8u);
+  EXPECT_EQ(EffectiveWorkers(config, 1024), 64u);
+  config.workers = 5;
+  EXPECT_EQ(EffectiveWorkers(config, 1), 5u);
+}
+
+}  // namespace
+}  // namespace rocegw::daemon
