@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a UDP payload to header values and back. Decoding validates everything that needs no queue pair; encoding
-// writes headers in front of a payload. Pure functions.
+// Bytes of a UDP payload to header values and back. Decoding validates everything that needs no
+// queue pair; encoding writes headers in front of a payload. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct RxPacket {
   RxMeta meta;
 };
 
-// kNone, or the one reason for which the datagram is dropped. Order of checks: length, version, opcode, pad and payload
-// rules of the opcode, P_Key, ICRC. `out` is complete only with kNone. meta.ip_id of `out` holds the ID recovered from
-// the ICRC when the port could not see it.
+// kNone, or the one reason for which the datagram is dropped. Order of checks: length, version,
+// opcode, pad and payload rules of the opcode, P_Key, ICRC. `out` is complete only with kNone.
+// meta.ip_id of `out` holds the ID recovered from the ICRC when the port could not see it.
 [[nodiscard]] metrics::DropReason Decode(const RxDatagram& datagram, RxPacket& out);
 
 // Bytes that EncodeHeaders will write for this opcode.

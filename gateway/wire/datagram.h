@@ -30,7 +30,8 @@ struct RxMeta {
   uint16_t ip_id = 0;
 };
 
-// One received UDP payload, BTH first, ICRC last. The bytes belong to the port and stay valid until its next Receive.
+// One received UDP payload, BTH first, ICRC last. The bytes belong to the port and stay valid until
+// its next Receive.
 struct RxDatagram {
   RxMeta meta;
   std::span<const uint8_t> bytes;

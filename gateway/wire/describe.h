@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of text for any packet, for logs, rocegwctl and test failures. Allocates; not for the packet path.
+// One line of text for any packet, for logs, rocegwctl and test failures. Allocates; not for the
+// packet path.
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@ namespace rocegw::wire {
 // "192.0.2.1" or "2001:db8::1".
 std::string ToString(const Gid& gid);
 
-// e.g. "192.0.2.1>192.0.2.2 RC WRITE First qp=0x000012 psn=7 ack va=0x7f00 rkey=0x12345 len=65536 payload=4096".
+// e.g. "192.0.2.1>192.0.2.2 RC WRITE First qp=0x000012 psn=7 ack va=0x7f00 rkey=0x12345 len=65536
+// payload=4096".
 std::string Describe(const RxPacket& packet);
 
 // The same for raw bytes; names the drop reason when they do not decode.

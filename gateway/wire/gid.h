@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoCEv2 global identifier: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBTA annex A17.4.5.2).
+// RoCEv2 global identifier: an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d (IBTA annex
+// A17.4.5.2).
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@ struct Gid {
   static Gid FromV4(uint32_t address_host_order) {
     Gid gid;
     gid.bytes[10] = gid.bytes[11] = 0xFF;
-    for (int i = 0; i < 4; ++i) gid.bytes[12 + i] = static_cast<uint8_t>(address_host_order >> (24 - 8 * i));
+    for (int i = 0; i < 4; ++i)
+      gid.bytes[12 + i] = static_cast<uint8_t>(address_host_order >> (24 - 8 * i));
     return gid;
   }
   bool IsV4() const {

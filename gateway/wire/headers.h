@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// BTH and extended headers as host-order values (IBTA chapter 9). Which of them a packet carries, its opcode's traits say.
+// BTH and extended headers as host-order values (IBTA chapter 9). Which of them a packet carries,
+// its opcode's traits say.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
@@ -12,7 +13,19 @@
 namespace rocegw::wire {
 
 inline constexpr size_t kBthLength = 12;
+inline constexpr size_t kRethLength = 16;
+inline constexpr size_t kAethLength = 4;
+inline constexpr size_t kAtomicEthLength = 28;
+inline constexpr size_t kAtomicAckEthLength = 8;
+inline constexpr size_t kDethLength = 8;
+inline constexpr size_t kImmediateLength = 4;
+inline constexpr size_t kInvalidateLength = 4;
+inline constexpr size_t kFethLength = 4;
+// A CNP's reserved bytes, all zero. They count as header: a CNP has no payload.
+inline constexpr size_t kCnpReservedLength = 16;
 inline constexpr size_t kIcrcLength = 4;
+// The largest path MTU: no packet carries more payload.
+inline constexpr size_t kMaxPayload = 4096;
 // BTH, RETH and ImmDt are 32; BTH and AtomicETH 40; nothing is longer.
 inline constexpr size_t kMaxHeaderLength = 40;
 inline constexpr uint16_t kDefaultPkey = 0xFFFF;
@@ -77,7 +90,7 @@ struct Headers {
   uint64_t atomic_ack = 0;  // original value of the remote operand
   Aeth aeth;
   Deth deth;
-  uint32_t immediate = 0;       // opaque: the bytes as they lie on the wire
+  uint32_t immediate = 0;  // opaque: the bytes as they lie on the wire
   uint32_t invalidate_rkey = 0;
   uint32_t feth = 0;
 };

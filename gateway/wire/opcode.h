@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every BTH opcode as data (IBTA table 38): service, position in its message, which extended headers follow, whether it
-// carries payload. Code asks the table instead of switching over numbers.
+// Every BTH opcode as data (IBTA table 38): service, position in its message, which extended
+// headers follow, whether it carries payload. Code asks the table instead of switching over
+// numbers.
 #pragma once
 
 #include <cstdint>
@@ -87,12 +88,16 @@ struct OpcodeTraits {
   uint8_t header_length = 0;  // BTH and extended headers, bytes
 
   bool defined() const { return name != nullptr; }
-  bool starts_message() const { return position == Position::kFirst || position == Position::kOnly; }
+  bool starts_message() const {
+    return position == Position::kFirst || position == Position::kOnly;
+  }
   bool ends_message() const { return position == Position::kLast || position == Position::kOnly; }
 };
 
 // Never fails: an undefined opcode yields traits that are not defined().
 const OpcodeTraits& TraitsOf(Opcode opcode);
-inline const OpcodeTraits& TraitsOf(uint8_t opcode) { return TraitsOf(static_cast<Opcode>(opcode)); }
+inline const OpcodeTraits& TraitsOf(uint8_t opcode) {
+  return TraitsOf(static_cast<Opcode>(opcode));
+}
 
 }  // namespace rocegw::wire

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/wire/codec.h"
+
+#include <cstring>
+
+#include "gateway/wire/byte_order.h"
+#include "gateway/wire/icrc.h"
+
+namespace rocegw::wire {
+namespace {
+
+using metrics::DropReason;
+
+// BTH byte 1 and byte 4 (IBTA 9.2).
+constexpr uint8_t kSolicitedBit = 0x80;
+constexpr uint8_t kMigratedBit = 0x40;
+constexpr int kPadShift = 4;
+constexpr uint8_t kVersionMask = 0x0F;
+constexpr uint8_t kFecnBit = 0x80;
+constexpr uint8_t kBecnBit = 0x40;
+constexpr uint32_t kAckRequestBit = 0x80000000;
+// Bit 15 tells full from limited membership; both belong to the default partition.
+constexpr uint16_t kPkeyBase = 0x7FFF;
+
+// What an opcode allows its payload to be; `region` is payload and pad.
+DropReason CheckPayload(const OpcodeTraits& traits, size_t region, size_t pad) {
+  if (!traits.has_payload) return region == 0 ? DropReason::kNone : DropReason::k_bad_length;
+  // All headers are multiples of four bytes and so is what is sent; then the pad is the payload's
+  // own.
+  if (region % 4 != 0) return DropReason::k_bad_pad;
+  const size_t payload = region - pad;
+  if (payload > kMaxPayload) return DropReason::k_bad_length;
+  if (traits.operation == Operation::kAtomicWrite) {
+    return payload == 8 ? DropReason::kNone : DropReason::k_bad_length;
+  }
+  switch (traits.position) {
+    case Position::kFirst:
+    case Position::kMiddle:
+      // A path MTU is a multiple of four.
+      if (pad != 0) return DropReason::k_bad_pad;
+      return payload != 0 ? DropReason::kNone : DropReason::k_bad_length;
+    case Position::kLast:
+      return payload != 0 ? DropReason::kNone : DropReason::k_bad_length;
+    case Position::kOnly:
+      return DropReason::kNone;
+  }
+  return DropReason::k_bad_length;
+}
+
+void DecodeBth(const uint8_t* p, Bth& bth) {
+  bth.opcode = static_cast<Opcode>(p[0]);
+  bth.solicited = (p[1] & kSolicitedBit) != 0;
+  bth.migrated = (p[1] & kMigratedBit) != 0;
+  bth.pad_count = (p[1] >> kPadShift) & 3;
+  bth.pkey = LoadBe16(p + 2);
+  bth.fecn = (p[4] & kFecnBit) != 0;
+  bth.becn = (p[4] & kBecnBit) != 0;
+  bth.dest_qpn = Qpn{LoadBe24(p + 4)};
+  const uint32_t ack_and_psn = LoadBe32(p + 8);
+  bth.ack_request = (ack_and_psn & kAckRequestBit) != 0;
+  bth.psn = Psn(ack_and_psn);
+}
+
+void EncodeBth(const Bth& bth, uint8_t* p) {
+  p[0] = static_cast<uint8_t>(bth.opcode);
+  p[1] = static_cast<uint8_t>((bth.solicited ? kSolicitedBit : 0) |
+                              (bth.migrated ? kMigratedBit : 0) | (bth.pad_count & 3) << kPadShift);
+  StoreBe16(p + 2, bth.pkey);
+  const uint32_t notifications = (bth.fecn ? kFecnBit : 0u) | (bth.becn ? kBecnBit : 0u);
+  StoreBe32(p + 4, notifications << 24 | (bth.dest_qpn.value & 0xFFFFFF));
+  StoreBe32(p + 8, (bth.ack_request ? kAckRequestBit : 0u) | bth.psn.value);
+}
+
+// Order on the wire: FETH before RETH, RETH or DETH before ImmDt, AETH before AtomicAckETH.
+void DecodeExtended(const OpcodeTraits& traits, const uint8_t* p, Headers& headers) {
+  if (traits.has_deth) {
+    headers.deth.qkey = LoadBe32(p);
+    headers.deth.source_qpn = Qpn{LoadBe24(p + 4)};
+    p += kDethLength;
+  }
+  if (traits.has_feth) {
+    headers.feth = LoadBe32(p);
+    p += kFethLength;
+  }
+  if (traits.has_reth) {
+    headers.reth.address = LoadBe64(p);
+    headers.reth.rkey = LoadBe32(p + 8);
+    headers.reth.length = LoadBe32(p + 12);
+    p += kRethLength;
+  }
+  if (traits.has_aeth) {
+    headers.aeth.syndrome = p[0];
+    headers.aeth.msn = LoadBe24(p);
+    p += kAethLength;
+  }
+  if (traits.has_atomic_ack_eth) {
+    headers.atomic_ack = LoadBe64(p);
+    p += kAtomicAckEthLength;
+  }
+  if (traits.has_atomic_eth) {
+    headers.atomic.address = LoadBe64(p);
+    headers.atomic.rkey = LoadBe32(p + 8);
+    headers.atomic.swap_or_add = LoadBe64(p + 12);
+    headers.atomic.compare = LoadBe64(p + 20);
+    p += kAtomicEthLength;
+  }
+  if (traits.has_immediate) headers.immediate = LoadRaw<uint32_t>(p);
+  if (traits.has_invalidate) headers.invalidate_rkey = LoadBe32(p);
+}
+
+uint8_t* EncodeExtended(const OpcodeTraits& traits, const Headers& headers, uint8_t* p) {
+  if (traits.has_deth) {
+    StoreBe32(p, headers.deth.qkey);
+    StoreBe32(p + 4, headers.deth.source_qpn.value & 0xFFFFFF);
+    p += kDethLength;
+  }
+  if (traits.has_feth) {
+    StoreBe32(p, headers.feth);
+    p += kFethLength;
+  }
+  if (traits.has_reth) {
+    StoreBe64(p, headers.reth.address);
+    StoreBe32(p + 8, headers.reth.rkey);
+    StoreBe32(p + 12, headers.reth.length);
+    p += kRethLength;
+  }
+  if (traits.has_aeth) {
+    StoreBe32(p, uint32_t{headers.aeth.syndrome} << 24 | (headers.aeth.msn & 0xFFFFFF));
+    p += kAethLength;
+  }
+  if (traits.has_atomic_ack_eth) {
+    StoreBe64(p, headers.atomic_ack);
+    p += kAtomicAckEthLength;
+  }
+  if (traits.has_atomic_eth) {
+    StoreBe64(p, headers.atomic.address);
+    StoreBe32(p + 8, headers.atomic.rkey);
+    StoreBe64(p + 12, headers.atomic.swap_or_add);
+    StoreBe64(p + 20, headers.atomic.compare);
+    p += kAtomicEthLength;
+  }
+  if (traits.has_immediate) {
+    StoreRaw(p, headers.immediate);
+    p += kImmediateLength;
+  }
+  if (traits.has_invalidate) {
+    StoreBe32(p, headers.invalidate_rkey);
+    p += kInvalidateLength;
+  }
+  if (traits.service == Service::kCnp) {
+    std::memset(p, 0, kCnpReservedLength);
+    p += kCnpReservedLength;
+  }
+  return p;
+}
+
+}  // namespace
+
+DropReason Decode(const RxDatagram& datagram, RxPacket& out) {
+  const size_t size = datagram.bytes.size();
+  const uint8_t* p = datagram.bytes.data();
+  if (size < kBthLength + kIcrcLength) return DropReason::k_truncated;
+  if ((p[1] & kVersionMask) != 0) return DropReason::k_bad_version;
+  const OpcodeTraits& traits = TraitsOf(p[0]);
+  if (!traits.defined()) return DropReason::k_unknown_opcode;
+  const size_t pad = (p[1] >> kPadShift) & 3;
+  const size_t covered = size - kIcrcLength;
+  if (covered < traits.header_length + pad) return DropReason::k_truncated;
+  const size_t region = covered - traits.header_length;
+  if (const DropReason reason = CheckPayload(traits, region, pad); reason != DropReason::kNone) {
+    return reason;
+  }
+  if ((LoadBe16(p + 2) & kPkeyBase) != kPkeyBase) return DropReason::k_bad_pkey;
+  out.meta = datagram.meta;
+  if (!VerifyIcrc(datagram.meta, datagram.bytes, &out.meta.ip_id)) return DropReason::k_bad_icrc;
+
+  out.headers = Headers{};
+  DecodeBth(p, out.headers.bth);
+  DecodeExtended(traits, p + kBthLength, out.headers);
+  out.traits = &traits;
+  out.payload = datagram.bytes.subspan(traits.header_length, region - pad);
+  return DropReason::kNone;
+}
+
+size_t HeaderLength(Opcode opcode) { return TraitsOf(opcode).header_length; }
+
+size_t EncodeHeaders(const Headers& headers, uint8_t* out) {
+  EncodeBth(headers.bth, out);
+  const OpcodeTraits& traits = TraitsOf(headers.bth.opcode);
+  return static_cast<size_t>(EncodeExtended(traits, headers, out + kBthLength) - out);
+}
+
+}  // namespace rocegw::wire

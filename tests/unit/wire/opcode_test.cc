@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The opcode table against a second writing of it, by number.
+#include "gateway/wire/opcode.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "gateway/wire/headers.h"
+
+namespace rocegw::wire {
+namespace {
+
+// Header bytes by opcode number (BTH 12, RETH 16, AETH 4, AtomicETH 28, AtomicAckETH 8, ImmDt 4,
+// IETH 4, DETH 8, FETH 4).
+const std::map<int, int> kLengths = {
+    {0x00, 12}, {0x01, 12}, {0x02, 12}, {0x03, 16}, {0x04, 12}, {0x05, 16}, {0x06, 28}, {0x07, 12},
+    {0x08, 12}, {0x09, 16}, {0x0A, 28}, {0x0B, 32}, {0x0C, 28}, {0x0D, 16}, {0x0E, 12}, {0x0F, 16},
+    {0x10, 16}, {0x11, 16}, {0x12, 24}, {0x13, 40}, {0x14, 40}, {0x16, 16}, {0x17, 16}, {0x1C, 32},
+    {0x1D, 28}, {0x20, 12}, {0x21, 12}, {0x22, 12}, {0x23, 16}, {0x24, 12}, {0x25, 16}, {0x26, 28},
+    {0x27, 12}, {0x28, 12}, {0x29, 16}, {0x2A, 28}, {0x2B, 32}, {0x64, 20}, {0x65, 24}, {0x81, 28}};
+
+TEST(TraitsOf, EveryNumber_IsDefinedExactlyWhenListed) {
+  for (int number = 0; number < 256; ++number) {
+    const OpcodeTraits& traits = TraitsOf(static_cast<uint8_t>(number));
+    const auto found = kLengths.find(number);
+    ASSERT_EQ(traits.defined(), found != kLengths.end()) << number;
+    if (found != kLengths.end()) {
+      EXPECT_EQ(traits.header_length, found->second) << traits.name;
+      EXPECT_LE(traits.header_length, kMaxHeaderLength) << traits.name;
+    } else {
+      EXPECT_EQ(traits.service, Service::kNone) << number;
+      EXPECT_EQ(traits.operation, Operation::kNone) << number;
+    }
+  }
+}
+
+TEST(TraitsOf, Names_AreUnique) {
+  std::set<std::string> names;
+  for (const auto& [number, length] : kLengths) {
+    EXPECT_TRUE(names.insert(TraitsOf(static_cast<uint8_t>(number)).name).second) << number;
+  }
+}
+
+TEST(TraitsOf, Service_FollowsTheUpperBits) {
+  for (const auto& [number, length] : kLengths) {
+    const Service expected = number == 0x81   ? Service::kCnp
+                             : number >= 0x60 ? Service::kUd
+                             : number >= 0x20 ? Service::kUc
+                                              : Service::kRc;
+    EXPECT_EQ(TraitsOf(static_cast<uint8_t>(number)).service, expected) << number;
+  }
+}
+
+TEST(TraitsOf, UcOpcode_HasTheTraitsOfItsRcTwin) {
+  for (uint8_t low = 0; low <= 0x0B; ++low) {
+    const OpcodeTraits& rc = TraitsOf(low);
+    const OpcodeTraits& uc = TraitsOf(static_cast<uint8_t>(0x20 + low));
+    EXPECT_EQ(std::string(rc.name).substr(2), std::string(uc.name).substr(2));
+    EXPECT_EQ(rc.operation, uc.operation) << rc.name;
+    EXPECT_EQ(rc.position, uc.position) << rc.name;
+    EXPECT_EQ(rc.has_reth, uc.has_reth) << rc.name;
+    EXPECT_EQ(rc.has_immediate, uc.has_immediate) << rc.name;
+    EXPECT_EQ(rc.has_payload, uc.has_payload) << rc.name;
+    EXPECT_EQ(rc.is_request, uc.is_request) << rc.name;
+  }
+}
+
+TEST(TraitsOf, Requests_AreWhatARequesterSends) {
+  std::set<int> replies;
+  for (const auto& [number, length] : kLengths) {
+    if (!TraitsOf(static_cast<uint8_t>(number)).is_request) replies.insert(number);
+  }
+  EXPECT_EQ(replies, (std::set<int>{0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x81}));
+}
+
+TEST(TraitsOf, Payload_IsCarriedByDataOnly) {
+  std::set<int> without;
+  for (const auto& [number, length] : kLengths) {
+    if (!TraitsOf(static_cast<uint8_t>(number)).has_payload) without.insert(number);
+  }
+  EXPECT_EQ(without, (std::set<int>{0x0C, 0x11, 0x12, 0x13, 0x14, 0x1C, 0x81}));
+}
+
+TEST(TraitsOf, Positions_StartAndEndMessages) {
+  EXPECT_TRUE(TraitsOf(Opcode::kRcSendFirst).starts_message());
+  EXPECT_FALSE(TraitsOf(Opcode::kRcSendFirst).ends_message());
+  EXPECT_FALSE(TraitsOf(Opcode::kRcWriteMiddle).starts_message());
+  EXPECT_FALSE(TraitsOf(Opcode::kRcWriteMiddle).ends_message());
+  EXPECT_TRUE(TraitsOf(Opcode::kRcSendLastInvalidate).ends_message());
+  EXPECT_TRUE(TraitsOf(Opcode::kRcReadRequest).starts_message());
+  EXPECT_TRUE(TraitsOf(Opcode::kRcReadRequest).ends_message());
+}
+
+}  // namespace
+}  // namespace rocegw::wire
