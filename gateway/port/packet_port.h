@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where packets leave and arrive: one queue of a network port. A worker owns its queue; nobody else calls it. Packets at
-// this interface are UDP payloads (BTH first) with a path; the IP and UDP headers are the port's business, and since the
-// ICRC covers the IPv4 ID, sealing it (wire/icrc.h) is the port's last step before a packet leaves.
+// Where packets leave and arrive: one queue of a network port. A worker owns its queue; nobody else
+// calls it. Packets at this interface are UDP payloads (BTH first) with a path; the IP and UDP
+// headers are the port's business, and since the ICRC covers the IPv4 ID, sealing it (wire/icrc.h)
+// is the port's last step before a packet leaves.
 //
-// Ownership of a TxPacket: Acquire -> caller; Transmit takes the first n and owns them from then on; the rest stay the
-// caller's, to be offered again or given back with Release. Nothing is lost silently: push-back shows as n < size.
+// Ownership of a TxPacket: Acquire -> caller; Transmit takes the first n and owns them from then
+// on; the rest stay the caller's, to be offered again or given back with Release. Nothing is lost
+// silently: push-back shows as n < size.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "gateway/port/port_counters.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/icrc.h"
 
@@ -21,7 +24,7 @@ struct TxPacket {
   uint32_t length = 0;       // BTH .. pad, without the ICRC
   wire::KnownCrc known_crc;  // set when the payload's CRC was taken while copying
   wire::Path path;
-  void* cookie = nullptr;    // the port's own
+  void* cookie = nullptr;  // the port's own
 };
 
 struct PortLimits {
@@ -39,7 +42,8 @@ class PacketPort {
   virtual TxPacket* Acquire() = 0;
   virtual void Release(TxPacket* packet) = 0;
 
-  // Seals and queues packets in order; returns how many it took. What was taken leaves with the next Flush at the latest.
+  // Seals and queues packets in order; returns how many it took. What was taken leaves with the
+  // next Flush at the latest.
   virtual size_t Transmit(std::span<TxPacket* const> packets) = 0;
   // Hands queued packets to the network. True when none is left waiting.
   virtual bool Flush() = 0;
@@ -49,6 +53,12 @@ class PacketPort {
 
   // Becomes readable when Receive may yield something; -1: the port must be polled.
   virtual int wake_fd() const = 0;
+
+  // What this queue counted about itself; a decorator answers with its inner port's.
+  virtual const PortCounters& counters() const {
+    static const PortCounters kNothing;
+    return kNothing;
+  }
 };
 
 }  // namespace rocegw::port

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packets of one transmit queue: fixed in number, made once, handed out last-in first-out so
+// that the buffers in use stay in the cache. Slot is TxPacket with what a port adds to it. Belongs
+// to one worker; no locks, no allocation after construction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "gateway/port/packet_port.h"
+
+namespace rocegw::port {
+
+template <typename Slot>
+class PacketPool {
+ public:
+  PacketPool(size_t packets, size_t datagram_bytes)
+      : slots_(packets), free_(), bytes_(Allocate(packets, Stride(datagram_bytes))) {
+    free_.reserve(packets);
+    for (size_t i = packets; i-- > 0;) {
+      slots_[i].data = bytes_.get() + i * Stride(datagram_bytes);
+      free_.push_back(&slots_[i]);
+    }
+  }
+
+  // nullptr when the pool is dry.
+  Slot* Get() {
+    if (free_.empty()) return nullptr;
+    Slot* slot = free_.back();
+    free_.pop_back();
+    slot->length = 0;
+    slot->known_crc = {};
+    return slot;
+  }
+  void Put(Slot* slot) { free_.push_back(slot); }
+
+  size_t size() const { return slots_.size(); }
+  size_t available() const { return free_.size(); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(uint8_t* p) const { ::operator delete[](p, kAlignment); }
+  };
+  // One line more than needed: buffers at multiples of 4096 would fight for the same cache sets.
+  static size_t Stride(size_t bytes) { return (bytes + 63) / 64 * 64 + 64; }
+  static std::unique_ptr<uint8_t[], Free> Allocate(size_t packets, size_t stride) {
+    auto* bytes = static_cast<uint8_t*>(::operator new[](packets* stride, kAlignment));
+    return std::unique_ptr<uint8_t[], Free>(bytes);
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<Slot*> free_;
+  std::unique_ptr<uint8_t[], Free> bytes_;
+};
+
+}  // namespace rocegw::port

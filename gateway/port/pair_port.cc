@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/pair_port.h"
+
+#include <algorithm>
+
+#include "gateway/base/invariant.h"
+#include "gateway/port/frame.h"
+#include "gateway/wire/headers.h"
+
+namespace rocegw::port {
+namespace {
+
+constexpr size_t kBurst = 64;
+
+}  // namespace
+
+PairPort::PairPort(const PairConfig& config, const SteeringTable& remote_steering)
+    : max_datagram_(MaxDatagram(config.mtu)),
+      ip_id_visible_(config.ip_id_visible),
+      remote_steering_(remote_steering),
+      next_ip_id_(config.first_ip_id),
+      pool_(config.packets_per_queue, max_datagram_) {
+  borrowed_.reserve(kBurst);
+}
+
+PortLimits PairPort::limits() const { return {.max_datagram = max_datagram_, .burst = kBurst}; }
+
+void PairPort::Reclaim() {
+  for (Lane* lane : out_) {
+    Slot* slot = nullptr;
+    while (lane->back.Pop(slot)) pool_.Put(slot);
+  }
+}
+
+TxPacket* PairPort::Acquire() {
+  if (pool_.available() == 0) Reclaim();
+  return pool_.Get();
+}
+
+void PairPort::Release(TxPacket* packet) { pool_.Put(static_cast<Slot*>(packet)); }
+
+size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
+  size_t taken = 0;
+  for (TxPacket* packet : packets) {
+    auto* slot = static_cast<Slot*>(packet);
+    if (slot->length + wire::kIcrcLength > max_datagram_) {
+      counters_.tx_lost.Add();
+      pool_.Put(slot);
+      ++taken;
+      continue;
+    }
+    const Qpn qpn = DestinationQpn({slot->data, slot->length});
+    const WorkerIndex queue = remote_steering_.WorkerOf(qpn);
+    // The ID moves on only when the packet is taken: one offered again is sealed again.
+    slot->ip_id = next_ip_id_;
+    wire::SealIcrc(slot->path, slot->ip_id, slot->data, slot->length, slot->known_crc);
+    Slot* moved = slot;
+    if (!out_[queue]->there.Push(std::move(moved))) {
+      counters_.tx_pushback.Add();
+      break;
+    }
+    ++next_ip_id_;
+    ++taken;
+  }
+  if (taken != 0) counters_.tx_calls.Add();
+  return taken;
+}
+
+size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
+  for (Borrowed& borrowed : borrowed_) {
+    const bool fits = borrowed.lane->back.Push(std::move(borrowed.slot));
+    (void)ROCEGW_INVARIANT(fits, "port-pair-return");
+  }
+  borrowed_.clear();
+  const size_t wanted = std::min(into.size(), kBurst);
+  size_t count = 0;
+  for (size_t visited = 0; visited < in_.size() && count < wanted; ++visited) {
+    Lane* lane = in_[next_in_];
+    next_in_ = (next_in_ + 1) % in_.size();
+    Slot* slot = nullptr;
+    while (count < wanted && lane->there.Pop(slot)) {
+      wire::RxDatagram& datagram = into[count++];
+      const wire::Path& path = slot->path;
+      datagram.meta = {.source = path.source,
+                       .destination = path.destination,
+                       .source_port = path.source_port,
+                       .traffic_class = path.traffic_class,
+                       .hop_limit = path.hop_limit,
+                       .ip_id_known = ip_id_visible_ && path.destination.IsV4(),
+                       .ip_id = ip_id_visible_ ? slot->ip_id : uint16_t{0}};
+      datagram.bytes = {slot->data, slot->length + wire::kIcrcLength};
+      borrowed_.push_back({slot, lane});
+    }
+  }
+  if (count != 0) counters_.rx_calls.Add();
+  return count;
+}
+
+PairLink::PairLink(const PairConfig& config) {
+  for (size_t side = 0; side < 2; ++side) {
+    for (size_t queue = 0; queue < config.steering[side].worker_count(); ++queue) {
+      ports_[side].emplace_back(new PairPort(config, config.steering[1 - side]));
+    }
+  }
+  const size_t depth = config.lane_depth != 0 ? config.lane_depth : config.packets_per_queue;
+  for (size_t side = 0; side < 2; ++side) {
+    for (auto& sender : ports_[side]) {
+      for (auto& receiver : ports_[1 - side]) {
+        lanes_.push_back(std::make_unique<PairPort::Lane>(depth, config.packets_per_queue));
+        sender->out_.push_back(lanes_.back().get());
+        receiver->in_.push_back(lanes_.back().get());
+      }
+    }
+  }
+}
+
+}  // namespace rocegw::port

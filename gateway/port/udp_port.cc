@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/udp_port.h"
+
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gateway/port/egress_offload.h"
+#include "gateway/port/frame.h"
+#include "gateway/port/instance_lock.h"
+#include "gateway/port/local_address.h"
+#include "gateway/port/udp_socket.h"
+
+namespace rocegw::port {
+namespace {
+
+constexpr size_t kBurst = 64;
+// Payload 4096 with the longest headers, and room for jumbo channel frames.
+constexpr size_t kLargestDatagram = 9216;
+constexpr size_t kSmallestDatagram = 256 + 44;
+
+struct SegmentationChoice {
+  bool ipv4 = false;
+  bool ipv6 = false;
+  std::string reason;
+};
+
+StatusOr<SegmentationChoice> ChooseSegmentation(const UdpPortConfig& config) {
+  if (config.segmentation == Segmentation::kOff) {
+    return SegmentationChoice{false, false, "off by configuration"};
+  }
+  if (config.segmentation == Segmentation::kOn) {
+    return SegmentationChoice{true, true, "on by configuration"};
+  }
+  SegmentationChoice choice{true, true, "on: every interface counts the IPv4 ID up"};
+  if (config.interfaces.empty()) {
+    choice.ipv4 = false;
+    choice.reason = "off for IPv4: no interface named, so none is known to count the IPv4 ID up";
+  }
+  for (const std::string& interface : config.interfaces) {
+    auto offload = ReadEgressOffload(interface);
+    if (!offload.ok()) return offload.status();
+    if (offload->counts_ip_id()) continue;
+    choice.ipv4 = false;
+    choice.reason = "off for IPv4: " + interface + " (" + offload->driver +
+                    ") segments in hardware and may not count the IPv4 ID up; to allow it, "
+                    "`ethtool -K " +
+                    interface + " tx-udp-segmentation off`";
+    break;
+  }
+  return choice;
+}
+
+StatusOr<size_t> ChooseMaxDatagram(const UdpPortConfig& config) {
+  size_t longest = kLargestDatagram;
+  for (const std::string& interface : config.interfaces) {
+    auto info = ReadInterface(interface);
+    if (!info.ok()) return info.status();
+    longest = std::min(longest, MaxDatagram(info->mtu));
+  }
+  if (config.max_datagram != 0) longest = std::min(longest, config.max_datagram);
+  if (longest < kSmallestDatagram) {
+    return Status(EINVAL, "the interfaces' MTU leaves " + std::to_string(longest) +
+                              " bytes for a datagram, too few for the smallest path MTU; raise it "
+                              "with `ip link set dev NAME mtu 1500` or more");
+  }
+  return longest;
+}
+
+}  // namespace
+
+UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
+    : max_datagram_(transmit.max_datagram),
+      transmitter_(transmit, counters_),
+      receiver_(receive_buffers, counters_) {}
+
+PortLimits UdpPort::limits() const { return {.max_datagram = max_datagram_, .burst = kBurst}; }
+
+StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig& config,
+                                                             const SteeringTable& steering) {
+  auto max_datagram = ChooseMaxDatagram(config);
+  if (!max_datagram.ok()) return max_datagram.status();
+  auto segmentation = ChooseSegmentation(config);
+  if (!segmentation.ok()) return segmentation.status();
+  auto lock = LockInstance(config.udp_port);
+  if (!lock.ok()) return lock.status();
+
+  std::unique_ptr<UdpPortGroup> group(new UdpPortGroup);
+  group->config_ = config;
+  group->lock_ = std::move(*lock);
+  group->segmentation_reason_ = segmentation->reason;
+  const UdpTransmitterConfig transmit{
+      .packets = std::max<size_t>(config.packets_per_queue, 1),
+      .max_datagram = *max_datagram,
+      .segment_ipv4 = segmentation->ipv4,
+      .segment_ipv6 = segmentation->ipv6,
+      .udp_port = config.udp_port,
+      .interface_index =
+          config.interfaces.empty() ? 0 : if_nametoindex(config.interfaces[0].c_str()),
+      .source_ports = config.source_ports_per_queue,
+      .send_buffer_bytes = config.socket_send_buffer};
+  for (size_t i = 0; i < steering.worker_count(); ++i) {
+    group->ports_.emplace_back(new UdpPort(transmit, config.receive_buffers));
+  }
+  if (Status status = group->Open(steering); !status.ok()) return status;
+  return group;
+}
+
+Status UdpPortGroup::Open(const SteeringTable& steering) {
+  const std::vector<sock_filter> program = steering.ReuseportProgram();
+  receive_buffer_bytes_ = SIZE_MAX;
+  for (auto& port : ports_) {
+    ReceiveSocketOptions options{.port = config_.udp_port,
+                                 .buffer_bytes = config_.socket_receive_buffer};
+    if (port == ports_.front()) options.steering = program;
+    auto socket = OpenReceiveSocket(options);
+    if (!socket.ok()) return socket.status();
+    port->socket_ = std::move(socket->fd);
+    receive_buffer_bytes_ = std::min(receive_buffer_bytes_, socket->buffer_bytes);
+  }
+  return OkStatus();
+}
+
+Status UdpPortGroup::Restart(const SteeringTable& steering) {
+  if (steering.worker_count() != ports_.size()) {
+    return {EINVAL, "a restart cannot change the number of queues"};
+  }
+  for (auto& port : ports_) {
+    port->socket_.Reset();
+    port->transmitter_.Reset();
+    port->receiver_.Reset();
+  }
+  return Open(steering);
+}
+
+Status UdpPortGroup::JoinMulticast(const wire::Gid& group, const std::string& interface,
+                                   size_t queue) {
+  const auto index = static_cast<int>(if_nametoindex(interface.c_str()));
+  if (index == 0) return {ENODEV, "no network interface " + interface};
+  const int fd = ports_[queue]->socket_.get();
+  int result = 0;
+  if (group.IsV4()) {
+    ip_mreqn request{};
+    request.imr_multiaddr.s_addr = htonl(group.V4());
+    request.imr_ifindex = index;
+    result = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
+  } else {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.bytes.data(), group.bytes.size());
+    request.ipv6mr_interface = static_cast<unsigned>(index);
+    result = setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof request);
+  }
+  if (result == 0 || errno == EADDRINUSE) return OkStatus();
+  return {errno, std::string("cannot join the multicast group: ") + strerror(errno)};
+}
+
+}  // namespace rocegw::port

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/udp_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace rocegw::port {
+namespace {
+
+// Of Linux, missing in the C library's headers of some distributions.
+#ifndef UDP_GRO
+constexpr int UDP_GRO = 104;
+#endif
+#ifndef UDP_NO_CHECK6_RX
+constexpr int UDP_NO_CHECK6_RX = 102;
+#endif
+#ifndef IPV6_MULTICAST_ALL
+constexpr int IPV6_MULTICAST_ALL = 29;
+#endif
+#ifndef SO_ATTACH_REUSEPORT_CBPF
+constexpr int SO_ATTACH_REUSEPORT_CBPF = 51;
+#endif
+
+Status Failed(const char* what) {
+  return {errno, std::string(what) + " failed: " + strerror(errno)};
+}
+
+bool Set(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+// The forcing form passes the administrator's limit but needs CAP_NET_ADMIN.
+void SetBuffer(int fd, int force_option, int option, size_t bytes) {
+  const auto value = static_cast<int>(bytes);
+  if (!Set(fd, SOL_SOCKET, force_option, value)) (void)Set(fd, SOL_SOCKET, option, value);
+}
+
+size_t GrantedReceiveBuffer(int fd) {
+  int value = 0;
+  socklen_t length = sizeof value;
+  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &length) != 0 || value < 0) return 0;
+  // The kernel doubles what was asked for, to pay for its own bookkeeping.
+  return static_cast<size_t>(value) / 2;
+}
+
+bool SetReceiveMetadata(int fd, bool dual_stack) {
+  bool ok = Set(fd, IPPROTO_IP, IP_RECVTOS, 1) && Set(fd, IPPROTO_IP, IP_RECVTTL, 1) &&
+            Set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1) && Set(fd, IPPROTO_UDP, UDP_GRO, 1);
+  if (dual_stack) {
+    ok = ok && Set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) &&
+         Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) && Set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
+         Set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  } else {
+    ok = ok && Set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+  }
+  return ok;
+}
+
+bool AttachProgram(int fd, int option, std::span<const sock_filter> filter) {
+  const sock_fprog program{static_cast<uint16_t>(filter.size()),
+                           const_cast<sock_filter*>(filter.data())};
+  return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) == 0;
+}
+
+bool BindAny(int fd, int family, uint16_t port) {
+  if (family == AF_INET6) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(port);
+    return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
+}  // namespace
+
+StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
+  constexpr int kType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  ReceiveSocket result;
+  result.fd = UniqueFd(socket(AF_INET6, kType, 0));
+  result.dual_stack = result.fd.valid();
+  const int family = result.dual_stack ? AF_INET6 : AF_INET;
+  if (!result.dual_stack) result.fd = UniqueFd(socket(AF_INET, kType, 0));
+  const int fd = result.fd.get();
+  if (!result.fd.valid()) return Failed("opening a UDP socket");
+  if (result.dual_stack && !Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) return Failed("IPV6_V6ONLY");
+  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  if (!SetReceiveMetadata(fd, result.dual_stack)) return Failed("asking for packet metadata");
+  // A group joined on one socket must not reach the others of the reuseport group.
+  (void)Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  if (result.dual_stack) (void)Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  SetBuffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
+  result.buffer_bytes = GrantedReceiveBuffer(fd);
+  if (!options.steering.empty() && !AttachProgram(fd, SO_ATTACH_REUSEPORT_CBPF, options.steering)) {
+    return Failed("attaching the steering program");
+  }
+  if (!BindAny(fd, family, options.port)) {
+    const int error = errno;
+    const std::string port = std::to_string(options.port);
+    if (error == EADDRINUSE) {
+      return Status(error, "UDP port " + port +
+                               " is taken by another program or by the kernel's rdma_rxe; find it "
+                               "with `ss -lunp 'sport = :" +
+                               port + "'` or `rdma link`");
+    }
+    return Status(error, "cannot bind UDP port " + port + ": " + strerror(error));
+  }
+  return result;
+}
+
+StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {
+  UniqueFd socket_fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = socket_fd.get();
+  if (!socket_fd.valid()) return Failed("opening a UDP socket");
+  // Before bind, so that nothing is ever queued: one instruction, "keep 0 bytes".
+  const sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  if (!AttachProgram(fd, SO_ATTACH_FILTER, drop_all)) return Failed("SO_ATTACH_FILTER");
+  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  // PROBE rather than DO: a forged "fragmentation needed" must not shrink what may be sent.
+  const bool whole = family == AF_INET6
+                         ? Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
+                               Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&
+                               Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1)
+                         : Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  if (!whole) return Failed("forbidding fragmentation");
+  SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, buffer_bytes);
+  if (!BindAny(fd, family, source_port)) return Failed("binding a source port");
+  return socket_fd;
+}
+
+}  // namespace rocegw::port
