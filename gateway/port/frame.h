@@ -33,7 +33,7 @@ constexpr size_t MaxDatagram(size_t mtu) {
   return mtu > kMaxIpUdpLength ? mtu - kMaxIpUdpLength : 0;
 }
 
-constexpr size_t IpUdpLength(const wire::Gid& destination) {
+inline size_t IpUdpLength(const wire::Gid& destination) {
   return (destination.IsV4() ? kIpv4HeaderLength : kIpv6HeaderLength) + kUdpHeaderLength;
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small RoCEv2 packets for tests of ports and decorators: a BTH with a destination QPN and PSN, and
+// a payload whose bytes follow from the PSN, so that a receiver can tell whether it got the right
+// one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gateway/base/ids.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/wire/datagram.h"
+
+namespace rocegw::testing {
+
+inline constexpr size_t kTestHeader = 12;
+
+// Writes a SEND Only packet; returns its length without ICRC.
+size_t WriteTestPacket(Qpn destination, uint32_t psn, size_t payload, uint8_t* out);
+
+// True when the bytes (ICRC included) are what WriteTestPacket wrote for the PSN they carry.
+bool IsTestPacket(std::span<const uint8_t> datagram);
+uint32_t PsnOf(std::span<const uint8_t> datagram);
+
+// Acquires, fills, transmits and flushes one packet; false when the port would not take it.
+bool SendTestPacket(port::PacketPort& port, const wire::Path& path, Qpn destination, uint32_t psn,
+                    size_t payload);
+
+struct Received {
+  wire::RxMeta meta;
+  std::vector<uint8_t> bytes;
+};
+// Everything that is there now, copied.
+std::vector<Received> ReceiveAll(port::PacketPort& port);
+
+// Polls until `count` datagrams came or nothing came for a while (ports with a kernel behind them).
+std::vector<Received> ReceiveCount(port::PacketPort& port, size_t count);
+
+// IPv4 10.9.0.`host`.
+wire::Gid TestAddress(uint8_t host);
+wire::Path TestPath();
+
+}  // namespace rocegw::testing
