@@ -18,8 +18,10 @@ constexpr unsigned kPathHashes = 256;
 
 }  // namespace
 
-UdpSourcePorts::UdpSourcePorts(size_t keep, size_t send_buffer_bytes, PortCounters& counters)
+UdpSourcePorts::UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes,
+                               PortCounters& counters)
     : keep_(std::clamp<size_t>(keep, 1, kRange)),
+      reserved_(reserved),
       send_buffer_bytes_(send_buffer_bytes),
       counters_(counters),
       ipv4_(std::make_unique<Family>()),
@@ -30,7 +32,7 @@ UdpSourcePorts::UdpSourcePorts(size_t keep, size_t send_buffer_bytes, PortCounte
 
 UdpSourcePorts::Socket UdpSourcePorts::Get(bool ipv4, uint16_t source_port) {
   Family& family = ipv4 ? *ipv4_ : *ipv6_;
-  // Ports below the range are not ours to bind: 4791 itself would take packets from the receivers.
+  // Ports below the range belong to services.
   const auto index = static_cast<uint16_t>(source_port % kRange);
   uint16_t& position = family.entry_of[index];
   if (position == 0) {
@@ -65,6 +67,7 @@ bool UdpSourcePorts::Open(int family, uint16_t source_port, Entry& entry) {
     // The low six bits are the bucket and stay; the path hash above them moves on.
     const unsigned moved = (source_port + step * kBuckets) % kRange;
     const auto port = static_cast<uint16_t>(kFirstPort | moved);
+    if (port == reserved_) continue;
     auto opened = OpenTransmitSocket(family, port, send_buffer_bytes_);
     if (opened.ok()) {
       entry.fd = std::move(*opened);

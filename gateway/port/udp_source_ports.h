@@ -17,8 +17,9 @@ namespace rocegw::port {
 
 class UdpSourcePorts {
  public:
-  // keep: sockets per address family, at least 1.
-  UdpSourcePorts(size_t keep, size_t send_buffer_bytes, PortCounters& counters);
+  // keep: sockets per address family, at least 1. reserved: the port that is received on; binding
+  // it here would take packets away from the receivers.
+  UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes, PortCounters& counters);
 
   struct Socket {
     int fd = -1;  // -1: none could be opened
@@ -47,6 +48,7 @@ class UdpSourcePorts {
   Entry& FreeEntry(Family& family);
 
   const size_t keep_;
+  const uint16_t reserved_;
   const size_t send_buffer_bytes_;
   PortCounters& counters_;
   uint64_t clock_ = 0;

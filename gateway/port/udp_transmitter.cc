@@ -108,7 +108,7 @@ UdpTransmitter::UdpTransmitter(const UdpTransmitterConfig& config, PortCounters&
       segment_ipv4_(config.segment_ipv4),
       segment_ipv6_(config.segment_ipv6),
       pool_(config.packets, config.max_datagram),
-      source_ports_(config.source_ports, config.send_buffer_bytes, counters),
+      source_ports_(config.source_ports, config.udp_port, config.send_buffer_bytes, counters),
       messages_(kMessages),
       names_(kMessages),
       controls_(kMessages),

@@ -22,7 +22,7 @@ class TamperPortTest : public ::testing::Test {
       ASSERT_TRUE(SendTestPacket(link_.port(0), TestPath(), kQpn, psn, 32));
     }
   }
-  std::vector<uint32_t> Psns() {
+  std::vector<uint32_t> Got() {
     std::vector<uint32_t> psns;
     for (const Received& received : ReceiveAll(port_)) psns.push_back(PsnOf(received.bytes));
     return psns;
@@ -48,7 +48,7 @@ TEST_F(TamperPortTest, WithoutRules_PassesEverythingUnchanged) {
 TEST_F(TamperPortTest, Drop_TakesThePsnRangeOnce) {
   const size_t rule = script_.Add({.first_psn = 3, .last_psn = 4});
   Send(0, 6);
-  EXPECT_EQ(Psns(), (Psns{0, 1, 2, 5, 6}));
+  EXPECT_EQ(Got(), (Psns{0, 1, 2, 5, 6}));
   EXPECT_EQ(script_.rule(rule).acted, 2U);
   EXPECT_EQ(script_.dropped(), 2U);
 }
@@ -57,13 +57,13 @@ TEST_F(TamperPortTest, PsnRange_GoesAcrossTheWrap) {
   script_.Add({.first_psn = 0xFFFFFF, .last_psn = 0});
   Send(0xFFFFFE, 0xFFFFFF);
   Send(0, 1);
-  EXPECT_EQ(Psns(), (Psns{0xFFFFFE, 1}));
+  EXPECT_EQ(Got(), (Psns{0xFFFFFE, 1}));
 }
 
 TEST_F(TamperPortTest, NthMatch_SkipsAndLimits) {
   const size_t rule = script_.Add({.opcode = 0x04, .skip = 2, .times = 1});
   Send(0, 4);
-  EXPECT_EQ(Psns(), (Psns{0, 1, 3, 4}));
+  EXPECT_EQ(Got(), (Psns{0, 1, 3, 4}));
   EXPECT_EQ(script_.rule(rule).matched, 5U);
   EXPECT_EQ(script_.rule(rule).acted, 1U);
 }
@@ -73,25 +73,25 @@ TEST_F(TamperPortTest, OtherOpcodeQpnOrDirection_DoesNotMatch) {
   script_.Add({.destination_qpn = 0x13});
   script_.Add({.direction = 0});
   Send(0, 1);
-  EXPECT_EQ(Psns(), (Psns{0, 1}));
+  EXPECT_EQ(Got(), (Psns{0, 1}));
   EXPECT_EQ(script_.rule(2).matched, 0U);
 }
 
 TEST_F(TamperPortTest, Delay_ComesAfterNLaterPackets) {
   script_.Add({.action = TamperAction::kDelay, .first_psn = 1, .last_psn = 1, .count = 2});
   Send(0, 2);
-  EXPECT_EQ(Psns(), (Psns{0, 2}));
+  EXPECT_EQ(Got(), (Psns{0, 2}));
   EXPECT_EQ(port_.held(), 1U);
   Send(3, 4);
-  EXPECT_EQ(Psns(), (Psns{3, 1, 4}));
+  EXPECT_EQ(Got(), (Psns{3, 1, 4}));
 }
 
 TEST_F(TamperPortTest, Delay_CanBeReleased) {
   script_.Add({.action = TamperAction::kDelay, .count = 100});
   Send(0, 2);
-  EXPECT_EQ(Psns(), Psns{});
+  EXPECT_EQ(Got(), Psns{});
   port_.ReleaseHeld();
-  EXPECT_EQ(Psns(), (Psns{0, 1, 2}));
+  EXPECT_EQ(Got(), (Psns{0, 1, 2}));
 }
 
 TEST_F(TamperPortTest, Duplicate_IsTheSamePacket) {
@@ -127,9 +127,9 @@ TEST_F(TamperPortTest, MarkCe_KeepsTheIcrc) {
 TEST_F(TamperPortTest, Reorder_KeepsTheSetAndNotTheOrder) {
   script_.Add({.action = TamperAction::kReorder, .count = 5});
   Send(0, 3);
-  EXPECT_EQ(Psns(), Psns{}) << "held until there are five";
+  EXPECT_EQ(Got(), Psns{}) << "held until there are five";
   Send(4, 6);
-  Psns psns = Psns();
+  Psns psns = Got();
   ASSERT_EQ(psns.size(), 7U);
   EXPECT_NE(psns, (Psns{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ((Psns{psns[5], psns[6]}), (Psns{5, 6}));
@@ -142,7 +142,7 @@ TEST_F(TamperPortTest, Probabilities_AreSeededAndCounted) {
   Psns first;
   for (uint32_t i = 0; i < 10; ++i) {
     Send(i * 100, i * 100 + 99);
-    for (const uint32_t psn : Psns()) first.push_back(psn);
+    for (const uint32_t psn : Got()) first.push_back(psn);
   }
   for (const size_t count : {script_.dropped(), script_.delayed(), script_.duplicated(),
                              script_.corrupted(), script_.marked()}) {
@@ -167,10 +167,10 @@ TEST_F(TamperPortTest, Calm_EndsRulesAndProbabilities) {
   script_.Add({});
   script_.Set({.drop = 1});
   Send(0, 3);
-  EXPECT_EQ(Psns(), Psns{});
+  EXPECT_EQ(Got(), Psns{});
   script_.Calm();
   Send(4, 7);
-  EXPECT_EQ(Psns(), (Psns{4, 5, 6, 7}));
+  EXPECT_EQ(Got(), (Psns{4, 5, 6, 7}));
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/local_address.h"
+
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "gateway/port/egress_offload.h"
+
+namespace rocegw::port {
+namespace {
+
+const wire::Gid kLoopback = wire::Gid::FromV4(INADDR_LOOPBACK);
+
+InterfaceAddress Address(uint8_t host) {
+  return {wire::Gid::FromV4(0x0A000000U | host), 24, false};
+}
+
+TEST(LocalAddress_ReadInterface, Loopback) {
+  auto info = ReadInterface("lo");
+  ASSERT_TRUE(info.ok()) << info.status().text();
+  EXPECT_EQ(info->index, if_nametoindex("lo"));
+  EXPECT_TRUE(info->loopback);
+  EXPECT_TRUE(info->up);
+  EXPECT_TRUE(info->link);
+  EXPECT_GE(info->mtu, 1500U);
+  ASSERT_FALSE(info->addresses.empty());
+  EXPECT_EQ(info->addresses[0].gid, kLoopback);
+  EXPECT_EQ(info->addresses[0].prefix_length, 8);
+}
+
+TEST(LocalAddress_ReadInterface, UnknownOneListsThoseThatExist) {
+  const auto info = ReadInterface("nosuch0");
+  ASSERT_FALSE(info.ok());
+  EXPECT_EQ(info.status().error(), ENODEV);
+  EXPECT_NE(info.status().text().find("there are: lo"), std::string::npos);
+}
+
+TEST(LocalAddress_SourceFor, LoopbackTalksFromItself) {
+  auto source = SourceFor(kLoopback);
+  ASSERT_TRUE(source.ok()) << source.status().text();
+  EXPECT_EQ(*source, kLoopback);
+}
+
+TEST(LocalAddress_SourceFor, NoRouteIsAnError) {
+  EXPECT_FALSE(SourceFor(wire::Gid::FromV4(INADDR_BROADCAST)).ok());
+}
+
+TEST(LocalAddress_Monitor, IsQuietWhileNothingChanges) {
+  auto monitor = AddressMonitor::Create();
+  ASSERT_TRUE(monitor.ok()) << monitor.status().text();
+  EXPECT_GE(monitor->fd(), 0);
+}
+
+TEST(EgressOffload_Read, LoopbackCountsIdsUp) {
+  auto offload = ReadEgressOffload("lo");
+  ASSERT_TRUE(offload.ok()) << offload.status().text();
+  EXPECT_TRUE(offload->software);
+  EXPECT_TRUE(offload->counts_ip_id());
+  const auto missing = ReadEgressOffload("nosuch0");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.status().error(), ENODEV);
+}
+
+TEST(EgressOffload_CountsIpId, HardwareOnlyWithTheFeatureOff) {
+  EXPECT_FALSE((EgressOffload{.driver = "x", .udp_segmentation = true}.counts_ip_id()));
+  EXPECT_TRUE((EgressOffload{.driver = "x", .udp_segmentation = false}.counts_ip_id()));
+  EXPECT_TRUE((EgressOffload{.software = true, .udp_segmentation = true}.counts_ip_id()));
+}
+
+TEST(GidTable_Update, IndicesNeverMove) {
+  GidTable table;
+  EXPECT_TRUE(table.Update({Address(1), Address(2), Address(3)}));
+  EXPECT_FALSE(table.Update({Address(3), Address(1), Address(2)})) << "order does not matter";
+  EXPECT_EQ(table.IndexOf(Address(2).gid), 1);
+  EXPECT_TRUE(table.Update({Address(1), Address(3)}));
+  EXPECT_EQ(table.IndexOf(Address(2).gid), -1);
+  EXPECT_EQ(table.IndexOf(Address(3).gid), 2);
+  EXPECT_TRUE(table.gids()[1].IsZero());
+  EXPECT_TRUE(table.Update({Address(9), Address(3), Address(1)}));
+  EXPECT_EQ(table.IndexOf(Address(9).gid), 1) << "the hole is used again";
+  EXPECT_EQ(table.IndexOf(Address(1).gid), 0);
+}
+
+TEST(GidTable_Update, BeyondTheCapacityIsLeftOut) {
+  std::vector<InterfaceAddress> many;
+  for (uint32_t i = 0; i < GidTable::kCapacity + 10; ++i) {
+    many.push_back({wire::Gid::FromV4(0x0A010000U + i), 16, false});
+  }
+  GidTable table;
+  EXPECT_TRUE(table.Update(many));
+  EXPECT_EQ(table.gids().size(), GidTable::kCapacity);
+  EXPECT_FALSE(table.Update(many));
+}
+
+}  // namespace
+}  // namespace rocegw::port
