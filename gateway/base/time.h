@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time as values: nanoseconds on the monotonic clock. The protocol core never reads a clock, it is handed a TimePoint.
+// Time as values: nanoseconds on the monotonic clock. The protocol core never reads a clock, it is
+// handed a TimePoint.
 #pragma once
 
 #include <compare>
@@ -25,9 +26,13 @@ constexpr Duration Seconds(int64_t n) { return {n * 1000000000}; }
 struct TimePoint {
   int64_t ns = 0;
   auto operator<=>(const TimePoint&) const = default;
+  // A sum beyond the end of time is kNever.
   constexpr TimePoint operator+(Duration d) const {
-    return ns > std::numeric_limits<int64_t>::max() - d.ns ? TimePoint{std::numeric_limits<int64_t>::max()}
-                                                            : TimePoint{ns + d.ns};
+    int64_t sum = 0;
+    if (__builtin_add_overflow(ns, d.ns, &sum)) {
+      sum = d.ns > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+    }
+    return {sum};
   }
   constexpr TimePoint operator-(Duration d) const { return {ns - d.ns}; }
   constexpr Duration operator-(TimePoint o) const { return {ns - o.ns}; }

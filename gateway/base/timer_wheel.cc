@@ -2,51 +2,109 @@
 #include "gateway/base/timer_wheel.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace rocegw {
 
 TimerWheel::TimerWheel(TimePoint start, Duration slot) : start_(start), slot_(slot) {}
 
+uint64_t TimerWheel::TickAfter(TimePoint deadline) const {
+  if (deadline <= start_) return 0;
+  // Unsigned: from a negative start to a far deadline is more than an int64_t holds.
+  const uint64_t distance = static_cast<uint64_t>(deadline.ns) - static_cast<uint64_t>(start_.ns);
+  const auto width = static_cast<uint64_t>(slot_.ns);
+  return distance / width + (distance % width != 0 ? 1 : 0);
+}
+
+TimePoint TimerWheel::TimeOf(uint64_t tick) const {
+  const auto width = static_cast<uint64_t>(slot_.ns);
+  const auto most = static_cast<uint64_t>(kNever.ns - 1) - static_cast<uint64_t>(start_.ns);
+  const uint64_t distance = tick > most / width ? most : tick * width;
+  return TimePoint{static_cast<int64_t>(static_cast<uint64_t>(start_.ns) + distance)};
+}
+
+void TimerWheel::Insert(SlotHandle handle, uint64_t tick) {
+  const size_t slot = tick % kSlots;
+  slots_[slot].push_back(handle);
+  occupied_[slot / 64] |= uint64_t{1} << (slot % 64);
+}
+
 void TimerWheel::Arm(SlotHandle handle, TimePoint deadline) {
   if (deadline == kNever) return;
-  const uint64_t tick = deadline <= start_ ? current_tick_ : std::max(TickOf(deadline) + 1, current_tick_);
-  slots_[tick % kSlots].push_back({handle, deadline});
+  const uint64_t tick = std::max(TickAfter(deadline), current_tick_);
   ++size_;
+  if (tick - current_tick_ < kSlots) {
+    Insert(handle, tick);
+  } else {
+    far_.push_back({handle, tick});
+    far_earliest_ = std::min(far_earliest_, tick);
+  }
+}
+
+void TimerWheel::Drain(size_t slot, std::vector<SlotHandle>& due) {
+  std::vector<SlotHandle>& handles = slots_[slot];
+  due.insert(due.end(), handles.begin(), handles.end());
+  size_ -= handles.size();
+  handles.clear();
+  occupied_[slot / 64] &= ~(uint64_t{1} << (slot % 64));
+}
+
+size_t TimerWheel::FirstOccupied() const {
+  const size_t start = current_tick_ % kSlots;
+  // The word of the current slot comes twice: its later part first, its earlier part last.
+  for (size_t i = 0; i <= kWords; ++i) {
+    const size_t word = (start / 64 + i) % kWords;
+    uint64_t bits = occupied_[word];
+    if (i == 0) bits &= ~uint64_t{0} << (start % 64);
+    if (i == kWords) bits &= ~(~uint64_t{0} << (start % 64));
+    if (bits != 0) {
+      const size_t slot = word * 64 + static_cast<size_t>(std::countr_zero(bits));
+      return (slot + kSlots - start) % kSlots;
+    }
+  }
+  return kSlots;
+}
+
+void TimerWheel::BringNear(std::vector<SlotHandle>& due) {
+  far_earliest_ = UINT64_MAX;
+  for (size_t i = 0; i < far_.size();) {
+    const FarEntry entry = far_[i];
+    if (entry.tick >= current_tick_ && entry.tick - current_tick_ >= kSlots) {
+      far_earliest_ = std::min(far_earliest_, entry.tick);
+      ++i;
+      continue;
+    }
+    if (entry.tick <= current_tick_) {
+      due.push_back(entry.handle);
+      --size_;
+    } else {
+      Insert(entry.handle, entry.tick);
+    }
+    far_[i] = far_.back();
+    far_.pop_back();
+  }
 }
 
 void TimerWheel::Advance(TimePoint now, std::vector<SlotHandle>& due) {
   if (now < start_) return;
-  const uint64_t target = TickOf(now);
-  if (size_ == 0) {
-    current_tick_ = std::max(current_tick_, target);
-    return;
+  const uint64_t target = (static_cast<uint64_t>(now.ns) - static_cast<uint64_t>(start_.ns)) /
+                          static_cast<uint64_t>(slot_.ns);
+  if (target < current_tick_) return;
+  const uint64_t ahead = target - current_tick_;
+  for (size_t first = FirstOccupied(); first < kSlots && first <= ahead; first = FirstOccupied()) {
+    Drain((current_tick_ + first) % kSlots, due);
   }
-  const uint64_t rounds = target >= current_tick_ ? std::min<uint64_t>(target - current_tick_ + 1, kSlots) : 0;
-  for (uint64_t i = 0; i < rounds; ++i) {
-    auto& entries = slots_[(current_tick_ + i) % kSlots];
-    for (size_t k = 0; k < entries.size();) {
-      if (entries[k].deadline <= now) {
-        due.push_back(entries[k].handle);
-        entries[k] = entries.back();
-        entries.pop_back();
-        --size_;
-      } else {
-        ++k;
-      }
-    }
-  }
-  current_tick_ = std::max(current_tick_, target);
+  current_tick_ = target;
+  // Half a turn early, so that entries from afar are looked at twice a turn at most.
+  if (far_earliest_ < target + kSlots / 2) BringNear(due);
 }
 
 TimePoint TimerWheel::NextDeadline() const {
   if (size_ == 0) return kNever;
-  TimePoint best = kNever;
-  for (uint64_t i = 0; i < kSlots; ++i) {
-    for (const Entry& e : slots_[(current_tick_ + i) % kSlots]) best = Earlier(best, e.deadline);
-    // Later slots hold later deadlines, except those that wait for another round of the wheel.
-    if (best != kNever && best.ns <= start_.ns + static_cast<int64_t>(current_tick_ + i + 1) * slot_.ns) break;
-  }
-  return best;
+  const size_t first = FirstOccupied();
+  uint64_t tick = far_earliest_;
+  if (first < kSlots) tick = std::min(tick, current_tick_ + first);
+  return TimeOf(tick);
 }
 
 }  // namespace rocegw

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name a slot handle, not a
-// pointer, so an object may die with its timer pending. Arming is lazy: an owner that moves its deadline later leaves its
-// entry where it is and re-arms when it fires early. Not thread safe: belongs to one worker.
+// Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name a
+// slot handle, not a pointer, so an object may die with its timer pending. Arming is lazy: an owner
+// that moves its deadline later leaves its entry where it is and re-arms when it fires early. Not
+// thread safe: belongs to one worker.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,33 +17,49 @@ namespace rocegw {
 
 class TimerWheel {
  public:
-  // Deadlines are rounded up to the slot; the wheel spans slot_count slots and longer ones stay for further rounds.
+  // Deadlines are rounded up to a multiple of `slot` after `start`. The wheel spans 4096 slots;
+  // entries beyond wait aside and join it when their time comes near.
   explicit TimerWheel(TimePoint start, Duration slot = Microseconds(64));
 
+  // A deadline that has passed is due at the next Advance. kNever is not armed at all.
   void Arm(SlotHandle handle, TimePoint deadline);
 
-  // Appends the handles whose deadline has passed to `due`. The caller decides whether they are still wanted.
+  // Appends the handles whose (rounded) deadline has come to `due`, in no particular order. The
+  // caller decides whether they are still wanted. A `now` before that of an earlier call yields
+  // nothing new.
   void Advance(TimePoint now, std::vector<SlotHandle>& due);
 
-  // The earliest time at which Advance may yield something; kNever when empty. Rounded to the slot, never late by more.
+  // The earliest time at which Advance may yield something; kNever when empty. An Advance at that
+  // time makes progress: a worker that sleeps until then does not spin.
   TimePoint NextDeadline() const;
 
   size_t size() const { return size_; }
 
  private:
-  struct Entry {
+  struct FarEntry {
     SlotHandle handle;
-    TimePoint deadline;
+    uint64_t tick;
   };
   static constexpr size_t kSlots = 4096;
+  static constexpr size_t kWords = kSlots / 64;
 
-  uint64_t TickOf(TimePoint t) const { return static_cast<uint64_t>((t.ns - start_.ns) / slot_.ns); }
+  uint64_t TickAfter(TimePoint deadline) const;
+  TimePoint TimeOf(uint64_t tick) const;
+  void Insert(SlotHandle handle, uint64_t tick);
+  void Drain(size_t slot, std::vector<SlotHandle>& due);
+  void BringNear(std::vector<SlotHandle>& due);
+  // Ticks from current_tick_ to the first slot that is not empty; kSlots when all are.
+  size_t FirstOccupied() const;
 
   TimePoint start_;
   Duration slot_;
-  uint64_t current_tick_ = 0;  // every slot before it has been visited
+  // Every slot before it has been drained; the wheel holds [current_tick_, current_tick_ + kSlots).
+  uint64_t current_tick_ = 0;
   size_t size_ = 0;
-  std::array<std::vector<Entry>, kSlots> slots_;
+  std::array<uint64_t, kWords> occupied_{};
+  std::array<std::vector<SlotHandle>, kSlots> slots_;
+  std::vector<FarEntry> far_;
+  uint64_t far_earliest_ = UINT64_MAX;
 };
 
 }  // namespace rocegw
