@@ -19,6 +19,8 @@ inline constexpr size_t kDropReasonCount = static_cast<size_t>(DropReason::kCoun
 
 // The name as in the list ("bad_icrc"), for labels and texts; "none" for kNone.
 const char* DropReasonName(DropReason reason);
+// Who is at fault: "peer" or "local"; "" for kNone.
+const char* DropReasonSide(DropReason reason);
 // One line for a person.
 const char* DropReasonHelp(DropReason reason);
 

@@ -7,12 +7,13 @@ namespace {
 
 struct DropInfo {
   const char* name;
+  const char* side;
   const char* help;
 };
 
 constexpr DropInfo kDrops[] = {
-    {"none", "the packet was used"},
-#define ROCEGW_DROP(name, side, help) {#name, help},
+    {"none", "", "the packet was used"},
+#define ROCEGW_DROP(name, side, help) {#name, #side, help},
 #include "gateway/metrics/drop_reasons.def"
 #undef ROCEGW_DROP
 };
@@ -28,6 +29,10 @@ constexpr CounterInfo kCounters[] = {
 
 const char* DropReasonName(DropReason reason) {
   return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].name : "invalid";
+}
+
+const char* DropReasonSide(DropReason reason) {
+  return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].side : "";
 }
 
 const char* DropReasonHelp(DropReason reason) {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/service/gateway_metrics.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/metrics/worker_counters.h"
+
+namespace rocegw::service {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+constexpr std::chrono::seconds kPatience(1);
+
+MetricFamily& AddFamily(std::vector<MetricFamily>& families, std::string name, std::string help,
+                        MetricType type) {
+  MetricFamily& family = families.emplace_back();
+  family.name = std::move(name);
+  family.help = std::move(help);
+  family.type = type;
+  return family;
+}
+
+void AddValue(MetricFamily& family, std::vector<ClientMetric::Label> labels, double value) {
+  ClientMetric& metric = family.metric.emplace_back();
+  metric.label = std::move(labels);
+  (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+}
+
+void AddSingle(std::vector<MetricFamily>& families, const char* name, const char* help,
+               MetricType type, double value) {
+  AddValue(AddFamily(families, name, help, type), {}, value);
+}
+
+double At(const std::vector<uint64_t>& values, size_t i) {
+  return i < values.size() ? static_cast<double>(values[i]) : 0;
+}
+
+void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+  size_t index = 0;
+  for (const metrics::CounterInfo& info : metrics::AllCounters()) {
+    MetricFamily& family =
+        AddFamily(families, std::string("rocegw_") + info.name + "_" + info.unit + "_total",
+                  info.help, MetricType::Counter);
+    for (const auto& row : snapshot.workers) {
+      AddValue(family, {{"worker", std::to_string(row.index)}}, At(row.counters, index));
+    }
+    ++index;
+  }
+  MetricFamily& drops =
+      AddFamily(families, "rocegw_drops_total", "received packets that were not used, by reason",
+                MetricType::Counter);
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    for (const auto& row : snapshot.workers) {
+      AddValue(drops,
+               {{"reason", metrics::DropReasonName(reason)},
+                {"side", metrics::DropReasonSide(reason)},
+                {"worker", std::to_string(row.index)}},
+               At(row.drops, i));
+    }
+  }
+}
+
+void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+#define ROCEGW_GAUGE(name, total, help)                         \
+  AddSingle(families, "rocegw_" #name, help, MetricType::Gauge, \
+            static_cast<double>(snapshot.totals.total));
+#include "gateway/metrics/gauges.def"
+#undef ROCEGW_GAUGE
+  MetricFamily& qps = AddFamily(families, "rocegw_worker_queue_pairs", "queue pairs of one worker",
+                                MetricType::Gauge);
+  for (const auto& row : snapshot.workers) {
+    AddValue(qps, {{"worker", std::to_string(row.index)}}, row.qps);
+  }
+  MetricFamily& ports =
+      AddFamily(families, "rocegw_port_up", "1: the port can send and receive", MetricType::Gauge);
+  for (const auto& row : snapshot.ports) {
+    AddValue(ports, {{"device", row.device}, {"mode", row.mode}, {"port", row.name}},
+             row.up ? 1 : 0);
+  }
+}
+
+// The conventional process_* families, which prometheus-cpp does not bring.
+void AddProcess(std::vector<MetricFamily>& families, int64_t start_ns) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  AddSingle(families, "process_cpu_seconds_total", "user and system time used", MetricType::Counter,
+            seconds(usage.ru_utime) + seconds(usage.ru_stime));
+  AddSingle(families, "process_start_time_seconds", "start of the process since 1970",
+            MetricType::Gauge, static_cast<double>(start_ns) / 1e9);
+  unsigned long size = 0;
+  unsigned long resident = 0;
+  if (FILE* statm = std::fopen("/proc/self/statm", "re"); statm != nullptr) {
+    if (std::fscanf(statm, "%lu %lu", &size, &resident) == 2) {
+      const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+      AddSingle(families, "process_virtual_memory_bytes", "virtual memory size", MetricType::Gauge,
+                static_cast<double>(size) * page);
+      AddSingle(families, "process_resident_memory_bytes", "resident memory size",
+                MetricType::Gauge, static_cast<double>(resident) * page);
+    }
+    std::fclose(statm);
+  }
+  if (DIR* fds = opendir("/proc/self/fd"); fds != nullptr) {
+    int open = -1;  // the directory itself
+    while (const dirent* entry = readdir(fds)) open += entry->d_name[0] != '.' ? 1 : 0;
+    closedir(fds);
+    AddSingle(families, "process_open_fds", "open file descriptors", MetricType::Gauge, open);
+  }
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  AddSingle(families, "process_max_fds", "limit of open file descriptors", MetricType::Gauge,
+            static_cast<double>(limit.rlim_cur));
+}
+
+}  // namespace
+
+std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
+  // Shared, because an answer may come after we stopped waiting.
+  auto promise = std::make_shared<std::promise<session::StateSnapshot>>();
+  std::future<session::StateSnapshot> answer = promise->get_future();
+  source_.Snapshot(
+      {}, [promise](session::StateSnapshot snapshot) { promise->set_value(std::move(snapshot)); });
+  if (answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
+  return answer.get();
+}
+
+std::vector<MetricFamily> GatewayMetrics::Collect() const {
+  std::vector<MetricFamily> families;
+  const auto snapshot = Ask();
+  if (!snapshot) return families;
+  AddValue(AddFamily(families, "rocegw_build_info", "version of the running gateway; always 1",
+                     MetricType::Gauge),
+           {{"compiler", identity_.compiler},
+            {"revision", identity_.revision},
+            {"version", identity_.version}},
+           1);
+  AddSingle(families, "rocegw_ready", "1: running with a configuration", MetricType::Gauge,
+            readiness_.reason().empty() ? 1 : 0);
+  AddGauges(families, *snapshot);
+  AddCounters(families, *snapshot);
+  AddProcess(families, identity_.start_ns);
+  return families;
+}
+
+}  // namespace rocegw::service

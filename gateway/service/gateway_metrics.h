@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's state as Prometheus metric families, made from counters.def, drop_reasons.def and
+// gauges.def at each scrape. Labels are worker, reason and side only, never a QPN or an address.
+// Any thread; Collect waits for the state source, at most a second.
+#pragma once
+
+#include <prometheus/collectable.h>
+
+#include <optional>
+#include <vector>
+
+#include "gateway/service/identity.h"
+#include "gateway/service/state_source.h"
+
+namespace rocegw::service {
+
+class GatewayMetrics final : public prometheus::Collectable {
+ public:
+  // All three live longer than this.
+  GatewayMetrics(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source)
+      : identity_(identity), readiness_(readiness), source_(source) {}
+
+  // Empty when the daemon did not answer in time.
+  std::vector<prometheus::MetricFamily> Collect() const override;
+  // Whether the daemon's control thread answers.
+  bool Alive() const { return Ask().has_value(); }
+
+ private:
+  std::optional<session::StateSnapshot> Ask() const;
+
+  const GatewayIdentity& identity_;
+  const Readiness& readiness_;
+  StateSource& source_;
+};
+
+}  // namespace rocegw::service

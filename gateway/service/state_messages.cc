@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/service/state_messages.h"
+
+#include <arpa/inet.h>
+
+#include <cstdio>
+
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/metrics/worker_counters.h"
+
+namespace rocegw::service {
+namespace {
+
+types::v1::MemoryWay Way(rocegw_memory_way way) {
+  switch (way) {
+    case ROCEGW_MEMORY_CROSS:
+      return types::v1::CROSS_PROCESS;
+    case ROCEGW_MEMORY_DESCRIPTOR:
+      return types::v1::DESCRIPTOR;
+    case ROCEGW_MEMORY_REMAPPED:
+      return types::v1::REMAPPED;
+  }
+  return types::v1::MEMORY_WAY_UNSPECIFIED;
+}
+
+types::v1::QpType Type(uint8_t type) {
+  switch (type) {
+    case 1:
+      return types::v1::GSI;
+    case ROCEGW_QPT_RC:
+      return types::v1::RC;
+    case ROCEGW_QPT_UC:
+      return types::v1::UC;
+    case ROCEGW_QPT_UD:
+      return types::v1::UD;
+    default:
+      return types::v1::QP_TYPE_UNSPECIFIED;
+  }
+}
+
+// enum ibv_qp_state counts from RESET = 0.
+types::v1::QpState State(uint8_t state) {
+  return state <= 6 ? static_cast<types::v1::QpState>(state + 1) : types::v1::QP_STATE_UNSPECIFIED;
+}
+
+// enum ibv_access_flags, by bit.
+constexpr const char* kAccessNames[] = {"local_write",   "remote_write", "remote_read",
+                                        "remote_atomic", "mw_bind",      "zero_based",
+                                        "on_demand",     "huge_tlb"};
+constexpr uint32_t kAccessRelaxedOrdering = 1u << 20;
+
+}  // namespace
+
+std::string AddressText(const wire::Gid& gid) {
+  if (gid.IsZero()) return "";
+  char text[INET6_ADDRSTRLEN];
+  const void* bytes = gid.IsV4() ? gid.bytes.data() + 12 : gid.bytes.data();
+  return inet_ntop(gid.IsV4() ? AF_INET : AF_INET6, bytes, text, sizeof text);
+}
+
+void FillTime(int64_t ns, google::protobuf::Timestamp& out) {
+  out.set_seconds(ns / 1000000000);
+  out.set_nanos(static_cast<int32_t>(ns % 1000000000));
+}
+
+void FillSession(const std::string& parent, const session::SessionRow& row,
+                 types::v1::Session& out) {
+  out.set_name(parent + "/sessions/" + std::to_string(row.id));
+  out.set_id(row.id);
+  out.set_pid(row.pid);
+  out.set_uid(row.uid);
+  out.set_command(row.comm);
+  out.set_pool(row.pool);
+  FillTime(row.attached_ns, *out.mutable_attach_time());
+  out.set_contexts(row.contexts);
+  out.set_pds(row.pds);
+  out.set_cqs(row.cqs);
+  out.set_qps(row.qps);
+  out.set_mrs(row.mrs);
+  out.set_cm_ids(row.cm_ids);
+  out.set_registered_bytes(row.registered_bytes);
+  out.set_segment_bytes(row.segment_bytes);
+  out.set_memory_way(Way(row.memory_way));
+  out.set_trusted(row.trusted);
+}
+
+void FillQp(const std::string& parent, const session::QpRow& row, types::v1::QueuePair& out) {
+  char number[16];
+  std::snprintf(number, sizeof number, "0x%06x", row.qpn);
+  out.set_name(parent + "/qps/" + number);
+  out.set_session(row.session);
+  out.set_qpn(row.qpn);
+  out.set_type(Type(row.type));
+  out.set_state(State(row.state));
+  out.set_remote_qpn(row.remote_qpn);
+  out.set_local_address(AddressText(row.local_gid));
+  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_path_mtu(row.path_mtu);
+  out.set_send_psn(row.send_psn);
+  out.set_unacked_psn(row.unacked_psn);
+  out.set_expected_psn(row.expected_psn);
+  out.set_worker(row.worker);
+  out.set_sends_posted(row.sends_posted);
+  out.set_sends_completed(row.sends_completed);
+  out.set_receives_posted(row.receives_posted);
+  out.set_receives_completed(row.receives_completed);
+  out.set_outstanding(row.outstanding);
+  out.set_error(row.error);
+}
+
+void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out) {
+  out.set_name(parent + "/mrs/" + std::to_string(row.session) + "-" + std::to_string(row.handle));
+  out.set_session(row.session);
+  out.set_handle(row.handle);
+  char masked[16];
+  std::snprintf(masked, sizeof masked, "0x******%02x", row.rkey & 0xFF);
+  out.set_rkey_masked(masked);
+  out.set_address(row.address);
+  out.set_length(row.length);
+  for (size_t bit = 0; bit < std::size(kAccessNames); ++bit) {
+    if ((row.access >> bit & 1) != 0) out.add_access(kAccessNames[bit]);
+  }
+  if ((row.access & kAccessRelaxedOrdering) != 0) out.add_access("relaxed_ordering");
+  out.set_way(Way(row.way));
+  out.set_reason(row.reason);
+}
+
+void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
+                const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out) {
+  out.set_name("gateways/" + identity.name);
+  out.set_version(identity.version);
+  out.set_revision(identity.revision);
+  FillTime(identity.start_ns, *out.mutable_start_time());
+  FillTime(identity.now_ns(), *out.mutable_read_time());
+  out.set_ready(not_ready_reason.empty());
+  out.set_not_ready_reason(not_ready_reason);
+  for (const session::PortRow& row : snapshot.ports) {
+    types::v1::Port& port = *out.add_ports();
+    port.set_device(row.device);
+    port.set_name(row.name);
+    port.set_mode(row.mode);
+    port.set_interface(row.interface);
+    port.set_up(row.up);
+    port.set_interface_mtu(row.interface_mtu);
+    port.set_path_mtu(row.path_mtu);
+    port.set_receive_buffer_bytes(row.receive_buffer_bytes);
+    port.set_segmentation(row.segmentation);
+    for (const wire::Gid& gid : row.gids) port.add_addresses(AddressText(gid));
+    port.set_note(row.note);
+  }
+  for (const session::WorkerRow& row : snapshot.workers) {
+    types::v1::Worker& worker = *out.add_workers();
+    worker.set_index(row.index);
+    worker.set_cpu(row.cpu);
+    worker.set_qps(row.qps);
+  }
+  types::v1::GatewayTotals& totals = *out.mutable_totals();
+  totals.set_sessions(snapshot.totals.sessions);
+  totals.set_qps(snapshot.totals.qps);
+  totals.set_cqs(snapshot.totals.cqs);
+  totals.set_mrs(snapshot.totals.mrs);
+  totals.set_pds(snapshot.totals.pds);
+  totals.set_cm_ids(snapshot.totals.cm_ids);
+  totals.set_registered_bytes(snapshot.totals.registered_bytes);
+  totals.set_segment_bytes(snapshot.totals.segment_bytes);
+}
+
+void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out) {
+  for (const session::WorkerRow& row : snapshot.workers) out.add_workers(row.index);
+  const auto value = [](const std::vector<uint64_t>& values, size_t i) {
+    return i < values.size() ? values[i] : 0;
+  };
+  size_t index = 0;
+  for (const metrics::CounterInfo& info : metrics::AllCounters()) {
+    types::v1::Counter& counter = *out.add_counters();
+    counter.set_name(std::string(info.name) + "_" + info.unit);
+    counter.set_help(info.help);
+    for (const auto& row : snapshot.workers) counter.add_values(value(row.counters, index));
+    ++index;
+  }
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    types::v1::DropCounter& drop = *out.add_drops();
+    drop.set_reason(metrics::DropReasonName(reason));
+    drop.set_side(metrics::DropReasonSide(reason));
+    drop.set_help(metrics::DropReasonHelp(reason));
+    for (const auto& row : snapshot.workers) drop.add_values(value(row.drops, i));
+  }
+}
+
+}  // namespace rocegw::service

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the state source as messages of rocegw.types.v1. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "gateway/service/identity.h"
+#include "gateway/session/state_rows.h"
+#include "rocegw/gateway/v1/state.pb.h"
+
+namespace rocegw::service {
+
+// `parent` is "gateways/G".
+void FillSession(const std::string& parent, const session::SessionRow& row,
+                 types::v1::Session& out);
+void FillQp(const std::string& parent, const session::QpRow& row, types::v1::QueuePair& out);
+void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out);
+void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
+                const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out);
+void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out);
+void FillTime(int64_t ns, google::protobuf::Timestamp& out);
+
+// "192.0.2.1", "fe80::1", or "" for the zero GID.
+std::string AddressText(const wire::Gid& gid);
+
+}  // namespace rocegw::service

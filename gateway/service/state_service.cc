@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/service/state_service.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "gateway/service/paging.h"
+#include "gateway/service/state_messages.h"
+
+namespace rocegw::service {
+namespace {
+
+constexpr std::chrono::seconds kLongestDeadline(60);
+// A caller that asks for 60 s by another clock is not turned away.
+constexpr std::chrono::seconds kDeadlineSlack(1);
+
+grpc::Status CheckDeadline(const grpc::CallbackServerContext& context) {
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  if (left <= kLongestDeadline + kDeadlineSlack) return grpc::Status::OK;
+  return {grpc::StatusCode::INVALID_ARGUMENT, "set a deadline of at most 60 s for this call"};
+}
+
+grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StateService::Answer(grpc::CallbackServerContext* context,
+                                               const session::StateQuery& query,
+                                               std::function<void(session::StateSnapshot&)> fill) {
+  const grpc::Status deadline = CheckDeadline(*context);
+  if (!deadline.ok()) return Refuse(context, deadline);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  source_.Snapshot(query, [reactor, fill = std::move(fill)](session::StateSnapshot snapshot) {
+    fill(snapshot);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+template <typename Request, typename Response, typename Row, typename Key, typename Fill>
+grpc::ServerUnaryReactor* StateService::List(grpc::CallbackServerContext* context,
+                                             const Request& request, Response* response, char list,
+                                             const session::StateQuery& query,
+                                             std::vector<Row> session::StateSnapshot::*rows,
+                                             Key key, Fill fill) {
+  const auto page_size = EffectivePageSize(request.page_size());
+  if (!page_size) {
+    return Refuse(context, {grpc::StatusCode::INVALID_ARGUMENT, "page_size must not be negative"});
+  }
+  const auto position = ReadPageToken(list, request.page_token());
+  if (!position) {
+    return Refuse(context, {grpc::StatusCode::INVALID_ARGUMENT,
+                            "page_token is not one that this list returned"});
+  }
+  return Answer(context, query, [=, this](session::StateSnapshot& snapshot) {
+    std::vector<Row>& page = snapshot.*rows;
+    const bool more = CutPage(page, *position, *page_size, key);
+    const std::string parent = "gateways/" + identity_.name;
+    for (const Row& row : page) fill(parent, row, *response);
+    if (more) response->set_next_page_token(MakePageToken(list, key(page.back())));
+    FillTime(identity_.now_ns(), *response->mutable_read_time());
+  });
+}
+
+grpc::ServerUnaryReactor* StateService::GetStatus(grpc::CallbackServerContext* context,
+                                                  const gateway::v1::GetStatusRequest*,
+                                                  types::v1::GatewayStatus* response) {
+  return Answer(context, {}, [this, response](session::StateSnapshot& snapshot) {
+    FillStatus(identity_, readiness_.reason(), snapshot, *response);
+  });
+}
+
+grpc::ServerUnaryReactor* StateService::ListSessions(
+    grpc::CallbackServerContext* context, const gateway::v1::ListSessionsRequest* request,
+    gateway::v1::ListSessionsResponse* response) {
+  return List(
+      context, *request, response, 's', {.sessions = true}, &session::StateSnapshot::sessions,
+      [](const session::SessionRow& row) { return uint64_t{row.id}; },
+      [](const std::string& parent, const session::SessionRow& row,
+         gateway::v1::ListSessionsResponse& out) {
+        FillSession(parent, row, *out.add_sessions());
+      });
+}
+
+grpc::ServerUnaryReactor* StateService::ListQps(grpc::CallbackServerContext* context,
+                                                const gateway::v1::ListQpsRequest* request,
+                                                gateway::v1::ListQpsResponse* response) {
+  return List(
+      context, *request, response, 'q', {.qps = true}, &session::StateSnapshot::qps,
+      [](const session::QpRow& row) { return uint64_t{row.session} << 32 | row.qpn; },
+      [](const std::string& parent, const session::QpRow& row, gateway::v1::ListQpsResponse& out) {
+        FillQp(parent, row, *out.add_qps());
+      });
+}
+
+grpc::ServerUnaryReactor* StateService::ListMrs(grpc::CallbackServerContext* context,
+                                                const gateway::v1::ListMrsRequest* request,
+                                                gateway::v1::ListMrsResponse* response) {
+  return List(
+      context, *request, response, 'm', {.mrs = true}, &session::StateSnapshot::mrs,
+      [](const session::MrRow& row) { return uint64_t{row.session} << 32 | row.handle; },
+      [](const std::string& parent, const session::MrRow& row, gateway::v1::ListMrsResponse& out) {
+        FillMr(parent, row, *out.add_mrs());
+      });
+}
+
+grpc::ServerUnaryReactor* StateService::GetCounters(grpc::CallbackServerContext* context,
+                                                    const gateway::v1::GetCountersRequest*,
+                                                    gateway::v1::GetCountersResponse* response) {
+  return Answer(context, {}, [this, response](session::StateSnapshot& snapshot) {
+    FillCounters(snapshot, *response);
+    FillTime(identity_.now_ns(), *response->mutable_read_time());
+  });
+}
+
+}  // namespace rocegw::service
