@@ -5,6 +5,7 @@
 #pragma once
 
 #include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
 
 #include <optional>
 #include <vector>

@@ -2,6 +2,7 @@
 #include "gateway/service/metrics_server.h"
 
 #include <CivetServer.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
 #include <cerrno>
