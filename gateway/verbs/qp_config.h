@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// The GIDs of a device by index; empty entries are zero. Made when the device is configured, outlives its QPs.
+struct GidTable {
+  static constexpr size_t kSize = 64;
+  std::array<wire::Gid, kSize> entries{};
+};
+
 // What a QP is born with: built by the session on the control thread, handed to the worker with LinkQp. Pointers are into
 // the session's segments, which outlive the QP (unlink, reply, free).
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/verbs/types.h"
+#include "gateway/wire/gid.h"
 
 namespace rocegw::verbs {
 
@@ -38,6 +46,9 @@ struct QpConfig {
   const uint8_t* sq_payload = nullptr;   // client memory: untrusted
   const uint8_t* rq = nullptr;           // client memory: untrusted
   uint8_t* rq_payload = nullptr;         // ours, client reads
+
+  const GidTable* gids = nullptr;  // of the device; UD picks sources from it
+  uint8_t port_mtu = 3;            // enum ibv_mtu: the device's active MTU, the limit of a datagram
 
   uint32_t doorbell_page = 0;  // index in the session's pages on this worker
   uint32_t doorbell_bit = 0;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/flow/flow.h"
+
+#include <algorithm>
+
+namespace rocegw::flow {
+
+Duration TransportTimeout(uint8_t code) {
+  return code == 0 ? Duration{} : Duration{int64_t{4096} << std::min<int>(code, 31)};
+}
+
+void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
+  config_ = config;
+  una_ = next_ = max_ = first;
+  ledger_.clear();
+  in_flight_ = 0;
+  rtt_ = RttEstimator();
+  retries_left_ = config.retry_count;
+  probes_ = 0;
+  probing_ = false;
+  timer_start_ = last_probe_ = now;
+  cc_.kind = config.cc.kind;
+  AlgorithmOf(cc_.kind).init(cc_, config.cc, now);
+}
+
+bool Flow::MaySend(uint64_t bytes, TimePoint now) const {
+  if (ledger_.size() >= config_.max_packets) return false;
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
+  if (gate.earliest > now) return false;
+  return bytes <= gate.bytes || ledger_.empty();
+}
+
+TimePoint Flow::earliest() const {
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
+  return gate.earliest.ns > 0 ? gate.earliest : kNever;
+}
+
+bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
+  const bool again = PsnBefore(next_, max_);
+  if (ledger_.empty()) timer_start_ = last_probe_ = now;
+  ledger_.push_back({next_, psns, bytes, now, again});
+  in_flight_ += bytes;
+  next_ = next_ + psns;
+  if (PsnAfter(next_, max_)) max_ = next_;
+  AlgorithmOf(cc_.kind).on_sent(cc_, bytes, now);
+  return again;
+}
+
+bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
+  if (!PsnAfter(upto, una_)) return false;
+  CcFeedback feedback{.in_flight_before = in_flight_, .ce_marked = ce_marked};
+  while (!ledger_.empty() && PsnBefore(ledger_.front().first, upto)) {
+    Record& record = ledger_.front();
+    const auto acked = static_cast<uint32_t>(PsnDistance(upto, record.first));
+    // The newest acknowledged packet tells the round trip; a range answered piece by piece tells it with its first piece.
+    if (!record.again) feedback.rtt = now - record.sent;
+    if (acked < record.psns) {
+      const uint64_t bytes = std::min<uint64_t>(record.bytes, uint64_t{acked} * unit);
+      record.first = upto;
+      record.psns -= acked;
+      record.bytes -= bytes;
+      record.again = true;
+      in_flight_ -= bytes;
+      feedback.acked_bytes += bytes;
+      break;
+    }
+    in_flight_ -= record.bytes;
+    feedback.acked_bytes += record.bytes;
+    ledger_.pop_front();
+  }
+  una_ = upto;
+  // An acknowledgement may run ahead of a rewound flow.
+  if (PsnBefore(next_, una_)) next_ = una_;
+  retries_left_ = config_.retry_count;
+  probes_ = 0;
+  timer_start_ = last_probe_ = now;
+  if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
+  AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
+  // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it does not acknowledge
+  // now, it does not have.
+  if (probing_ && una_ != max_) Rewind();
+  probing_ = false;
+  return true;
+}
+
+void Flow::Rewind() {
+  probing_ = false;
+  ++rewinds_;
+  ledger_.clear();
+  in_flight_ = 0;
+  next_ = una_;
+}
+
+bool Flow::OnLoss(TimePoint now) {
+  if (retries_left_ == 0) return false;
+  --retries_left_;
+  AlgorithmOf(cc_.kind).on_loss(cc_, now);
+  Rewind();
+  timer_start_ = last_probe_ = now;
+  return true;
+}
+
+void Flow::RestartTimer(TimePoint now) { timer_start_ = last_probe_ = now; }
+
+void Flow::OnCnp(TimePoint now) { AlgorithmOf(cc_.kind).on_cnp(cc_, now); }
+
+TimePoint Flow::ProbeDeadline() const {
+  const Duration wait = rtt_.ProbeTimeout() * (int64_t{1} << std::min(probes_, 6u));
+  return last_probe_ + wait;
+}
+
+TimePoint Flow::TimeoutDeadline() const { return config_.timeout.ns == 0 ? kNever : timer_start_ + config_.timeout; }
+
+TimePoint Flow::deadline() const {
+  const TimePoint cc = AlgorithmOf(cc_.kind).deadline(cc_);
+  if (una_ == max_) return cc;
+  return Earlier(cc, Earlier(ProbeDeadline(), TimeoutDeadline()));
+}
+
+LossVerdict Flow::OnDeadline(TimePoint now) {
+  const CcAlgorithm& cc = AlgorithmOf(cc_.kind);
+  if (cc.deadline(cc_) <= now) cc.on_deadline(cc_, now);
+  if (una_ == max_) return LossVerdict::kNothing;
+  if (TimeoutDeadline() <= now) return OnLoss(now) ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
+  if (ProbeDeadline() > now) return LossVerdict::kNothing;
+  last_probe_ = now;
+  // The first probe is one packet. Without an answer to it more than the tail is missing: go back, but leave the retry
+  // budget to the transport timer, whose length the application chose.
+  if (probes_++ == 0) {
+    probing_ = true;
+    return LossVerdict::kProbe;
+  }
+  Rewind();
+  return LossVerdict::kRewind;
+}
+
+}  // namespace rocegw::flow

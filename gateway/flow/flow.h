@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A flow: one PSN space towards one receiver, what is in flight in it, when something counts as lost, and how much may be
+// sent. It knows bytes, PSNs and times; neither packets' content nor work requests. A native RC queue pair owns one. Loss
+// recovery is Go-Back-N with a tail probe: native peers answer nothing else (IBTA 9.7.5).
+//
+// Invariant: una <= next <= max; [una, next) is in the ledger; [next, max) was sent before and is to be sent again.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/base/psn.h"
+#include "gateway/base/time.h"
+#include "gateway/flow/congestion.h"
+#include "gateway/flow/rtt.h"
+
+namespace rocegw::flow {
+
+struct FlowConfig {
+  CcConfig cc;
+  uint32_t max_packets = 1024;  // in flight, whatever their size
+  Duration timeout;             // transport timer; 0: none
+  uint32_t retry_count = 7;
+};
+
+// 4.096 us * 2^code, 0 for code 0 (IBTA 9.9.2.1.1).
+Duration TransportTimeout(uint8_t code);
+
+enum class LossVerdict : uint8_t {
+  kNothing,
+  kProbe,         // send the oldest packet once more, asking for an acknowledgement
+  kRewind,        // the flow has gone back to una: send again from there
+  kRetriesSpent,  // no progress in the whole retry budget
+};
+
+class Flow {
+ public:
+  void Start(const FlowConfig& config, Psn first, TimePoint now);
+  // New limits for a flow that runs (modify in SQD, RTR to RTS).
+  void Configure(const FlowConfig& config) { config_ = config; }
+
+  Psn una() const { return una_; }
+  Psn next() const { return next_; }
+  Psn max() const { return max_; }
+  bool idle() const { return ledger_.empty(); }
+  uint64_t in_flight() const { return in_flight_; }
+  const RttEstimator& rtt() const { return rtt_; }
+  uint32_t retries_left() const { return retries_left_; }
+  // Counts how often the flow went back to una: whoever maps PSNs to requests looks again when it changes.
+  uint32_t rewinds() const { return rewinds_; }
+
+  // May `bytes` more be sent now? One packet is always allowed when nothing is in flight.
+  bool MaySend(uint64_t bytes, TimePoint now) const;
+  // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come first.
+  TimePoint earliest() const;
+
+  // Enters [next, next + psns) into the ledger. True: these PSNs were sent before.
+  bool OnSent(uint32_t psns, uint64_t bytes, TimePoint now);
+
+  // Everything before `upto` is acknowledged; una <= upto <= max. True when this is progress. `unit` is the bytes that one
+  // PSN of a range stands for (READ responses come one by one). The flow may go back to una by itself: ask next() anew.
+  bool OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now);
+
+  // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.
+  bool OnLoss(TimePoint now);
+  // Goes back to una without counting it as a loss (receiver not ready).
+  void Rewind();
+  // Starts the transport timer anew, e.g. after a receiver-not-ready wait.
+  void RestartTimer(TimePoint now);
+
+  void OnCnp(TimePoint now);
+  LossVerdict OnDeadline(TimePoint now);
+  TimePoint deadline() const;
+
+ private:
+  struct Record {
+    Psn first;
+    uint32_t psns = 0;
+    uint64_t bytes = 0;
+    TimePoint sent;
+    bool again = false;  // retransmission: no RTT sample from it (Karn)
+  };
+
+  TimePoint ProbeDeadline() const;
+  TimePoint TimeoutDeadline() const;
+
+  FlowConfig config_;
+  Psn una_;
+  Psn next_;
+  Psn max_;
+  GrowingRing<Record> ledger_;
+  uint64_t in_flight_ = 0;
+  RttEstimator rtt_;
+  CcState cc_;
+  uint32_t retries_left_ = 0;
+  uint32_t rewinds_ = 0;
+  uint32_t probes_ = 0;       // since the last progress
+  bool probing_ = false;      // a single packet was sent again and not yet answered
+  TimePoint timer_start_;     // last progress, or first packet after idle
+  TimePoint last_probe_;
+};
+
+}  // namespace rocegw::flow

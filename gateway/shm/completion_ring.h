@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's producer end of one CQ ring: entries become valid by their sequence number, so the client reads one line per
+// completion. One worker writes it.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/shm/untrusted.h"
+
+namespace rocegw::shm {
+
+class CompletionRing {
+ public:
+  CompletionRing() = default;
+  // ring is ours; consumer is client memory.
+  CompletionRing(rocegw_cqe* ring, uint32_t entries, const uint32_t* consumer)
+      : ring_(ring), entries_(entries), consumer_(consumer) {}
+
+  // False when the client has not made room: the queue is overrun.
+  bool Push(const rocegw_cqe& cqe) {
+    if (produced_ - consumed_ >= entries_) {
+      const uint32_t consumer = LoadAcquire(consumer_);
+      // An impossible index counts as no progress.
+      if (produced_ - consumer <= entries_) consumed_ = consumer;
+      if (produced_ - consumed_ >= entries_) return false;
+    }
+    rocegw_cqe& slot = ring_[produced_ & (entries_ - 1)];
+    std::memcpy(&slot, &cqe, offsetof(rocegw_cqe, sequence));
+    StoreRelease(&slot.sequence, ++produced_);
+    return true;
+  }
+
+  uint32_t produced() const { return produced_; }
+
+ private:
+  rocegw_cqe* ring_ = nullptr;
+  uint32_t entries_ = 0;
+  const uint32_t* consumer_ = nullptr;
+  uint32_t produced_ = 0;
+  uint32_t consumed_ = 0;
+};
+
+}  // namespace rocegw::shm

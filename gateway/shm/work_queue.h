@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's consumer end of an SQ or RQ ring. Keeps private indices; believes the client's producer index only when it
+// is within the ring. One worker uses it. Order of indices: released <= fetched <= producer.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/shm/untrusted.h"
+
+namespace rocegw::shm {
+
+class WorkQueue {
+ public:
+  WorkQueue() = default;
+  // producer and slots are client memory; released is ours and read by the client.
+  WorkQueue(const uint32_t* producer, uint32_t* released, const uint8_t* slots, uint32_t entries, uint32_t stride)
+      : producer_(producer), released_out_(released), slots_(slots), entries_(entries), stride_(stride) {}
+
+  enum class Look : uint8_t { kEmpty, kReady, kFault };
+
+  // Is there a slot to fetch? kFault: the client's index is impossible.
+  Look Check() {
+    if (fetched_ != known_producer_) return Look::kReady;
+    if (entries_ == 0) return Look::kEmpty;
+    const uint32_t producer = LoadAcquire(producer_);
+    if (producer == fetched_) return Look::kEmpty;
+    if (producer - released_ > entries_) return Look::kFault;
+    known_producer_ = producer;
+    return Look::kReady;
+  }
+
+  // The slot that Check found; take it with Fetch. Copy it out, its content may change.
+  const uint8_t* Slot() const { return slots_ + static_cast<size_t>(fetched_ & (entries_ - 1)) * stride_; }
+  // Returns the index of the slot, free running.
+  uint32_t Fetch() { return fetched_++; }
+
+  // Slots below `index` may be reused by the client.
+  void Release(uint32_t index) {
+    released_ = index;
+    StoreRelease(released_out_, index);
+  }
+
+  // Skips everything that is posted (QP reset). False when the client's index is impossible.
+  bool Discard() {
+    const uint32_t producer = entries_ == 0 ? fetched_ : LoadAcquire(producer_);
+    if (producer - released_ > entries_) return false;
+    known_producer_ = fetched_ = producer;
+    Release(producer);
+    return true;
+  }
+
+  uint32_t fetched() const { return fetched_; }
+  uint32_t released() const { return released_; }
+  uint32_t entries() const { return entries_; }
+
+ private:
+  const uint32_t* producer_ = nullptr;
+  uint32_t* released_out_ = nullptr;
+  const uint8_t* slots_ = nullptr;
+  uint32_t entries_ = 0;
+  uint32_t stride_ = 0;
+  uint32_t known_producer_ = 0;
+  uint32_t fetched_ = 0;
+  uint32_t released_ = 0;
+};
+
+}  // namespace rocegw::shm

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/completion.h"
+
+namespace rocegw::transport {
+namespace {
+
+bool Push(QpContext& qp, verbs::CompletionQueue& cq, Outbox& outbox, rocegw_cqe cqe) {
+  cqe.timestamp_ns = static_cast<uint64_t>(outbox.now().ns);
+  const bool overrun_before = cq.overrun();
+  if (cq.Push(cqe)) {
+    qp.counters->cqe_entries.Add();
+    if (cqe.status != 0) qp.counters->cqe_error_entries.Add();
+    return true;
+  }
+  if (!overrun_before) {
+    qp.counters->cq_overflow_events.Add();
+    outbox.Event(qp, verbs::AsyncEvent::kCqError);
+  }
+  return false;
+}
+
+}  // namespace
+
+verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
+  switch (opcode) {
+    case verbs::SendOpcode::kWrite:
+    case verbs::SendOpcode::kWriteImm:
+      return verbs::WcOpcode::kRdmaWrite;
+    case verbs::SendOpcode::kRead:
+      return verbs::WcOpcode::kRdmaRead;
+    case verbs::SendOpcode::kCompareSwap:
+      return verbs::WcOpcode::kCompareSwap;
+    case verbs::SendOpcode::kFetchAdd:
+      return verbs::WcOpcode::kFetchAdd;
+    case verbs::SendOpcode::kSend:
+    case verbs::SendOpcode::kSendImm:
+      break;
+  }
+  return verbs::WcOpcode::kSend;
+}
+
+rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id, uint32_t ring_slot) {
+  rocegw_cqe cqe{};
+  cqe.wr_id = wr_id;
+  cqe.qpn = qp.config.qpn.value;
+  cqe.qp_handle = qp.config.qp_handle;
+  cqe.status = static_cast<uint8_t>(status);
+  cqe.ring_slot = ring_slot;
+  return cqe;
+}
+
+bool PushSend(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe) {
+  ++qp.sends_completed;
+  return Push(qp, *qp.send_cq, outbox, cqe);
+}
+
+bool PushReceive(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe) {
+  ++qp.receives_completed;
+  rocegw_cqe receive = cqe;
+  receive.flags |= ROCEGW_CQE_RECEIVE;
+  return Push(qp, *qp.recv_cq, outbox, receive);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the halves of a queue pair share: its identity, attributes, queues and the worker's tables it looks into. Belongs to
+// one worker; plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/shm/work_queue.h"
+#include "gateway/verbs/completion_queue.h"
+#include "gateway/verbs/mr_table.h"
+#include "gateway/verbs/qp_config.h"
+#include "gateway/verbs/types.h"
+
+namespace rocegw::transport {
+
+struct QpContext {
+  verbs::QpConfig config;
+  verbs::QpAttributes attributes;  // attributes.state is the current one
+  SlotHandle handle;               // in the worker's QP table
+
+  shm::WorkQueue sq;
+  shm::WorkQueue rq;
+  verbs::CompletionQueue* send_cq = nullptr;
+  verbs::CompletionQueue* recv_cq = nullptr;
+  const verbs::MrTable* regions = nullptr;
+  metrics::WorkerCounters* counters = nullptr;
+  void* owner = nullptr;  // the worker's record of the session; not for the transport
+
+  // Memory operations: tickets are handed out in order and reported done in order.
+  uint32_t tickets_issued = 0;
+  uint32_t tickets_done = 0;
+
+  uint64_t sends_completed = 0;
+  uint64_t receives_completed = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+  uint64_t retransmits = 0;
+
+  uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
+  verbs::QpState state() const { return attributes.state; }
+  bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }
+};
+
+}  // namespace rocegw::transport

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/queue_pair.h"
+
+#include <cerrno>
+
+#include "gateway/verbs/qp_state.h"
+
+namespace rocegw::transport {
+
+using verbs::QpState;
+
+QueuePair::QueuePair(const verbs::QpConfig& config) {
+  qp_.config = config;
+  qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq, config.sq_entries,
+                          config.sq_stride);
+  qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq, config.rq_entries,
+                          config.rq_stride);
+}
+
+void QueuePair::PublishState() {
+  __atomic_store_n(&qp_.config.status->state, static_cast<uint32_t>(qp_.attributes.state), __ATOMIC_RELEASE);
+  // In the error state receives are flushed as they are posted, so each post must be heard.
+  __atomic_store_n(&qp_.config.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
+                   __ATOMIC_RELEASE);
+}
+
+void QueuePair::Apply(uint32_t mask, const verbs::QpAttributes& wanted) {
+  verbs::QpAttributes& a = qp_.attributes;
+  if (mask & verbs::kAttrAccessFlags) a.access = wanted.access;
+  if (mask & verbs::kAttrPkeyIndex) a.pkey_index = wanted.pkey_index;
+  if (mask & verbs::kAttrPort) a.port = wanted.port;
+  if (mask & verbs::kAttrQkey) a.qkey = wanted.qkey;
+  if (mask & verbs::kAttrAv) {
+    a.path = wanted.path;
+    a.sgid_index = wanted.sgid_index;
+    a.flow_label = wanted.flow_label;
+    a.service_level = wanted.service_level;
+  }
+  if (mask & verbs::kAttrPathMtu) a.path_mtu = wanted.path_mtu;
+  if (mask & verbs::kAttrTimeout) a.timeout = wanted.timeout;
+  if (mask & verbs::kAttrRetryCnt) a.retry_count = wanted.retry_count;
+  if (mask & verbs::kAttrRnrRetry) a.rnr_retry = wanted.rnr_retry;
+  if (mask & verbs::kAttrRqPsn) a.rq_psn = wanted.rq_psn;
+  if (mask & verbs::kAttrSqPsn) a.sq_psn = wanted.sq_psn;
+  if (mask & verbs::kAttrMaxQpRdAtomic) a.max_rd_atomic = wanted.max_rd_atomic;
+  if (mask & verbs::kAttrMaxDestRdAtomic) a.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
+  if (mask & verbs::kAttrMinRnrTimer) a.min_rnr_timer = wanted.min_rnr_timer;
+  if (mask & verbs::kAttrDestQpn) a.dest_qpn = wanted.dest_qpn;
+}
+
+int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted, TimePoint now) {
+  const QpState current = qp_.attributes.state;
+  if ((mask & verbs::kAttrCurState) != 0 && wanted.current_state != current) return EINVAL;
+  const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
+  if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0) return error;
+  Apply(mask, wanted);
+  qp_.attributes.state = next;
+  if (next == QpState::kReset) {
+    qp_.attributes = verbs::QpAttributes();
+    flushed_ = false;
+    if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
+  } else if (next == QpState::kRtr && current == QpState::kInit) {
+    DoReadyToReceive();
+  } else if (next == QpState::kRts && current == QpState::kRtr) {
+    DoReadyToSend(now);
+  }
+  PublishState();
+  FlushOnError(outbox);
+  return 0;
+}
+
+void QueuePair::FlushOnError(Outbox& outbox) {
+  if (qp_.attributes.state != QpState::kError) return;
+  if (!flushed_) {
+    flushed_ = true;
+    PublishState();
+  }
+  DoFlush(outbox);
+}
+
+void QueuePair::OnDoorbell(Outbox& outbox) { FlushOnError(outbox); }
+
+PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, uint32_t packets) {
+  const PumpResult result = DoPump(outbox, now, packets);
+  if (!flushed_) FlushOnError(outbox);
+  return result;
+}
+
+metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
+  const metrics::DropReason reason = DoPacket(outbox, packet, now);
+  if (!flushed_) FlushOnError(outbox);
+  return reason;
+}
+
+void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
+  qp_.tickets_done = ticket;
+  DoMemoryDone(outbox);
+  if (!flushed_) FlushOnError(outbox);
+}
+
+void QueuePair::OnMemoryFault(Outbox& outbox, const AccessTag& tag) {
+  DoMemoryFault(outbox, tag);
+  if (!flushed_) FlushOnError(outbox);
+}
+
+void QueuePair::OnDeadline(Outbox& outbox, TimePoint now) {
+  DoDeadline(outbox, now);
+  if (!flushed_) FlushOnError(outbox);
+}
+
+}  // namespace rocegw::transport

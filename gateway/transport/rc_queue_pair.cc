@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/queue_pair.h"
+#include "gateway/transport/requester.h"
+#include "gateway/transport/responder.h"
+
+namespace rocegw::transport {
+namespace {
+
+class RcQueuePair final : public QueuePair {
+ public:
+  RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc) : QueuePair(config), requester_(config), cc_(cc) {}
+
+  void OnAtomicResult(const AccessTag& tag, uint64_t original) override { responder_.OnAtomicResult(tag, original); }
+  TimePoint deadline() const override {
+    return qp_.state() == verbs::QpState::kRts || qp_.state() == verbs::QpState::kSqd ? requester_.deadline() : kNever;
+  }
+  Psns psns() const override { return {requester_.flow().next(), requester_.flow().una(), responder_.expected()}; }
+  uint32_t outstanding() const override { return requester_.outstanding(); }
+
+ protected:
+  bool DoReset() override { return requester_.Reset(qp_) && responder_.Reset(qp_); }
+  void DoReadyToReceive() override { responder_.Start(qp_); }
+  void DoReadyToSend(TimePoint now) override { requester_.Start(qp_, cc_, now); }
+
+  void DoFlush(Outbox& outbox) override {
+    requester_.Flush(qp_, outbox);
+    responder_.Flush(qp_, outbox);
+  }
+
+  PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) override {
+    const PumpResult replies = responder_.Pump(qp_, outbox, packets);
+    const PumpResult requests = requester_.Pump(qp_, outbox, now, packets);
+    if (replies == PumpResult::kMore || requests == PumpResult::kMore) return PumpResult::kMore;
+    return replies == PumpResult::kBlocked ? replies : requests;
+  }
+
+  metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override {
+    if (packet.traits->service == wire::Service::kCnp) {
+      qp_.counters->cnp_rx_packets.Add();
+      requester_.OnCnp(now);
+      return metrics::DropReason::kNone;
+    }
+    if (packet.traits->service != wire::Service::kRc) return metrics::DropReason::k_wrong_service;
+    // Nothing from elsewhere may touch a connection.
+    if (packet.meta.source != qp_.attributes.path.destination || packet.meta.destination != qp_.attributes.path.source) {
+      return metrics::DropReason::k_wrong_address;
+    }
+    return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
+                                     : requester_.OnResponse(qp_, outbox, packet, now);
+  }
+
+  void DoMemoryDone(Outbox& outbox) override {
+    responder_.OnMemoryDone(qp_, outbox);
+    if (qp_.state() != verbs::QpState::kError) requester_.OnMemoryDone(qp_, outbox);
+  }
+
+  void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
+    switch (tag.purpose) {
+      case AccessPurpose::kSendPayload:
+      case AccessPurpose::kReadPlacement:
+      case AccessPurpose::kAtomicPlacement:
+        requester_.OnMemoryFault(qp_, outbox, tag);
+        return;
+      default:
+        responder_.OnMemoryFault(qp_, outbox, tag);
+    }
+  }
+
+  void DoDeadline(Outbox& outbox, TimePoint now) override { requester_.OnDeadline(qp_, outbox, now); }
+
+ private:
+  Requester requester_;
+  Responder responder_;
+  flow::CcConfig cc_;
+};
+
+}  // namespace
+
+std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc) {
+  return std::make_unique<RcQueuePair>(config, cc);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/responder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/transport/completion.h"
+
+namespace rocegw::transport {
+
+using metrics::DropReason;
+using verbs::WcStatus;
+using wire::NakCode;
+
+void Responder::Start(QpContext& qp) {
+  expected_ = qp.attributes.rq_psn;
+  msn_ = 0;
+  gap_answered_ = rnr_ = established_ = false;
+  message_ = Message::kNone;
+  // At least one slot even where READs are refused, so that indexing stays simple.
+  remembered_.assign(std::max<size_t>(1, qp.attributes.max_dest_rd_atomic), Remembered{});
+  next_remembered_ = 0;
+  placement_ticket_ = qp.tickets_issued;
+}
+
+bool Responder::Reset(QpContext& qp) {
+  if (!qp.rq.Discard()) return false;
+  replies_.clear();
+  pending_.clear();
+  has_receive_ = false;
+  message_ = Message::kNone;
+  return true;
+}
+
+DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  if (qp.state() != verbs::QpState::kRtr && qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd) {
+    return DropReason::k_qp_state;
+  }
+  if (!established_) {
+    established_ = true;
+    if (qp.state() == verbs::QpState::kRtr) outbox.Event(qp, verbs::AsyncEvent::kCommEstablished);
+  }
+  const int32_t ahead = PsnDistance(packet.headers.bth.psn, expected_);
+  if (ahead < 0) return OnDuplicate(qp, packet);
+  if (ahead > 0) {
+    if (gap_answered_) return rnr_ ? DropReason::k_rnr_wait : DropReason::k_sequence_gap;
+    gap_answered_ = true;
+    rnr_ = false;
+    qp.counters->nak_sequence_tx_packets.Add();
+    QueueAck(qp, expected_, static_cast<uint8_t>(NakCode::kPsnSequence));
+    return DropReason::k_sequence_gap;
+  }
+  if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
+    return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
+  }
+  return Execute(qp, outbox, packet);
+}
+
+// Position in the message and payload length (IBTA 9.7.4.1.2, 9.7.4.1.6).
+DropReason Responder::CheckSequence(QpContext& qp, const wire::RxPacket& packet) {
+  const wire::OpcodeTraits& traits = *packet.traits;
+  const Message message = traits.operation == wire::Operation::kSend    ? Message::kSend
+                          : traits.operation == wire::Operation::kWrite ? Message::kWrite
+                                                                        : Message::kNone;
+  const Message wanted = traits.starts_message() ? Message::kNone : message;
+  if (message_ != wanted) return DropReason::k_invalid_request;
+  if (message == Message::kNone) return DropReason::kNone;
+  const size_t length = packet.payload.size();
+  if (!traits.ends_message()) return length == qp.mtu() ? DropReason::kNone : DropReason::k_invalid_request;
+  if (length > qp.mtu()) return DropReason::k_invalid_request;
+  if (traits.position == wire::Position::kLast && length == 0) return DropReason::k_invalid_request;
+  return DropReason::kNone;
+}
+
+DropReason Responder::Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  switch (packet.traits->operation) {
+    case wire::Operation::kSend:
+      if (packet.traits->has_invalidate) break;
+      return ExecuteSend(qp, outbox, packet);
+    case wire::Operation::kWrite:
+      return ExecuteWrite(qp, outbox, packet);
+    case wire::Operation::kReadRequest:
+      return ExecuteRead(qp, outbox, packet);
+    case wire::Operation::kCompareSwap:
+    case wire::Operation::kFetchAdd:
+      return ExecuteAtomic(qp, outbox, packet);
+    default:
+      break;
+  }
+  return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
+}
+
+DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode code) {
+  qp.counters->nak_error_tx_packets.Add();
+  qp.counters->qp_error_events.Add();
+  QueueAck(qp, psn, static_cast<uint8_t>(code));
+  qp.attributes.state = verbs::QpState::kError;
+  outbox.Event(qp, code == NakCode::kRemoteAccess     ? verbs::AsyncEvent::kQpAccessError
+                   : code == NakCode::kInvalidRequest ? verbs::AsyncEvent::kQpRequestError
+                                                      : verbs::AsyncEvent::kQpFatal);
+  return code == NakCode::kRemoteAccess     ? DropReason::k_access_error
+         : code == NakCode::kInvalidRequest ? DropReason::k_invalid_request
+                                            : DropReason::k_operation_error;
+}
+
+void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns) {
+  const Psn last = expected_ + (psns - 1);
+  expected_ = expected_ + psns;
+  gap_answered_ = rnr_ = false;
+  if (packet.traits->ends_message()) msn_ = (msn_ + 1) & kPsnMask;
+  const bool answers_itself = packet.traits->operation != wire::Operation::kSend &&
+                              packet.traits->operation != wire::Operation::kWrite;
+  if (!answers_itself && packet.headers.bth.ack_request) QueueAck(qp, last, wire::kSyndromeAck);
+}
+
+bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, DropReason& reason) {
+  const Psn psn = packet.headers.bth.psn;
+  switch (qp.rq.Check()) {
+    case shm::WorkQueue::Look::kFault:
+      outbox.Fault(qp, "receive queue producer index out of range");
+      reason = DropReason::k_operation_error;
+      return false;
+    case shm::WorkQueue::Look::kEmpty:
+      gap_answered_ = rnr_ = true;
+      qp.counters->rnr_tx_packets.Add();
+      QueueAck(qp, psn, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31));
+      reason = DropReason::k_rnr_wait;
+      return false;
+    case shm::WorkQueue::Look::kReady:
+      break;
+  }
+  const uint8_t* slot = qp.rq.Slot();
+  const uint32_t index = qp.rq.Fetch();
+  WcStatus status = verbs::ParseReceive(qp.config, slot, index, receive_, receive_sges_);
+  if (status == WcStatus::kSuccess &&
+      !verbs::CheckKeys(*qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count),
+                        verbs::kAccessLocalWrite)) {
+    status = WcStatus::kLocalProtection;
+  }
+  has_receive_ = true;
+  received_ = 0;
+  if (status == WcStatus::kSuccess) return true;
+  pending_.push_back({MakeCompletion(qp, status, receive_.wr_id, receive_.ring_slot), placement_ticket_});
+  has_receive_ = false;
+  qp.counters->wqe_bad_requests.Add();
+  reason = Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
+  return false;
+}
+
+void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes,
+                                bool in_ring) {
+  const wire::Headers& h = packet.headers;
+  const bool write = packet.traits->operation == wire::Operation::kWrite;
+  rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kSuccess, receive_.wr_id, receive_.ring_slot);
+  cqe.opcode = static_cast<uint8_t>(write ? verbs::WcOpcode::kReceiveRdmaWithImm : verbs::WcOpcode::kReceive);
+  cqe.byte_length = bytes;
+  cqe.source_qpn = qp.attributes.dest_qpn.value;
+  if (packet.traits->has_immediate) {
+    cqe.imm_or_rkey = h.immediate;
+    cqe.flags |= ROCEGW_CQE_WITH_IMM;
+  }
+  if (h.bth.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
+  if (in_ring) cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
+  has_receive_ = false;
+  pending_.push_back({cqe, placement_ticket_});
+  OnMemoryDone(qp, outbox);
+}
+
+// Queues the placement of a SEND packet's payload behind what came before. False: the memory is gone, the QP has failed.
+bool Responder::PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  const auto length = static_cast<uint32_t>(packet.payload.size());
+  const bool whole = verbs::WalkPieces(
+      *qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count), verbs::kAccessLocalWrite, received_,
+      length, [&](const verbs::Piece& piece) {
+        const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                                  .length = piece.length,
+                                  .address = piece.address,
+                                  .direct = piece.direct,
+                                  .buffer = const_cast<uint8_t*>(packet.payload.data()) + piece.offset};
+        outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReceive, packet.headers.bth.psn, 0},
+                      nullptr);
+        placement_ticket_ = qp.tickets_issued;
+      });
+  if (whole) return true;
+  pending_.push_back({MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
+                      placement_ticket_});
+  has_receive_ = false;
+  return false;
+}
+
+DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  const Psn psn = packet.headers.bth.psn;
+  const auto length = static_cast<uint32_t>(packet.payload.size());
+  DropReason reason = DropReason::kNone;
+  if (packet.traits->starts_message() && !TakeReceive(qp, outbox, packet, reason)) return reason;
+  if (uint64_t{received_} + length > receive_.capacity) {
+    pending_.push_back({MakeCompletion(qp, WcStatus::kLocalLength, receive_.wr_id, receive_.ring_slot),
+                        placement_ticket_});
+    has_receive_ = false;
+    return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+  }
+  const bool in_ring = packet.traits->position == wire::Position::kOnly && length != 0 &&
+                       length <= qp.config.rq_payload_stride;
+  if (in_ring) {
+    const size_t slot = receive_.ring_slot & (qp.config.rq_entries - 1);
+    std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, packet.payload.data(), length);
+    qp.counters->memory_ring_operations.Add();
+  } else if (!PlaceReceive(qp, outbox, packet)) {
+    return Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
+  }
+  received_ += length;
+  qp.bytes_received += length;
+  message_ = packet.traits->ends_message() ? Message::kNone : Message::kSend;
+  if (packet.traits->ends_message()) CompleteReceive(qp, outbox, packet, received_, in_ring);
+  Advance(qp, packet, 1);
+  return DropReason::kNone;
+}
+
+DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  const Psn psn = packet.headers.bth.psn;
+  const auto length = static_cast<uint32_t>(packet.payload.size());
+  if (packet.traits->starts_message()) {
+    const wire::Reth& reth = packet.headers.reth;
+    if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 || reth.length > verbs::kMaxMessage) {
+      return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+    }
+    if (reth.length != 0 &&
+        qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd, verbs::kAccessRemoteWrite, reth.address,
+                         reth.length) == nullptr) {
+      return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+    }
+    write_address_ = reth.address;
+    write_rkey_ = reth.rkey;
+    write_left_ = write_length_ = reth.length;
+  }
+  const bool last = packet.traits->ends_message();
+  if (last ? length != write_left_ : length >= write_left_) {
+    return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+  }
+  DropReason reason = DropReason::kNone;
+  if (packet.traits->has_immediate && !TakeReceive(qp, outbox, packet, reason)) return reason;
+  if (length != 0) {
+    const verbs::RegionConfig* region = qp.regions->Find(MemoryKey{write_rkey_}, qp.config.session, qp.config.pd,
+                                                         verbs::kAccessRemoteWrite, write_address_, length);
+    if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+    const uint64_t in_region = write_address_ - region->iova;
+    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                              .publish = last,
+                              .length = length,
+                              .address = region->address + in_region,
+                              .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
+    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, psn, 0}, nullptr);
+    placement_ticket_ = qp.tickets_issued;
+    write_address_ += length;
+    write_left_ -= length;
+    qp.bytes_received += length;
+  }
+  message_ = last ? Message::kNone : Message::kWrite;
+  if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_length_, false);
+  Advance(qp, packet, 1);
+  return DropReason::kNone;
+}
+
+uint32_t Responder::UnansweredReads() const {
+  uint32_t count = 0;
+  for (size_t i = 0; i < replies_.size(); ++i) count += replies_[i].kind != ReplyKind::kAck;
+  return count;
+}
+
+Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_t psns) {
+  Remembered& memory = remembered_[next_remembered_];
+  next_remembered_ = (next_remembered_ + 1) % remembered_.size();
+  memory = Remembered{};
+  memory.valid = true;
+  memory.first = packet.headers.bth.psn;
+  memory.psns = psns;
+  return memory;
+}
+
+DropReason Responder::ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  const wire::Reth& reth = packet.headers.reth;
+  const Psn psn = packet.headers.bth.psn;
+  if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 || reth.length > verbs::kMaxMessage ||
+      UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
+    return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+  }
+  if (reth.length != 0 && qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
+                                           verbs::kAccessRemoteRead, reth.address, reth.length) == nullptr) {
+    return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+  }
+  const uint32_t psns = std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu());
+  Remembered& memory = Remember(packet, psns);
+  memory.address = reth.address;
+  memory.rkey = reth.rkey;
+  memory.length = reth.length;
+  Advance(qp, packet, psns);
+  memory.msn = msn_;
+  QueueRead(qp, memory, psn, reth.address, reth.length, psns);
+  return DropReason::kNone;
+}
+
+DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
+  const wire::AtomicEth& atomic = packet.headers.atomic;
+  const Psn psn = packet.headers.bth.psn;
+  if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0 || (atomic.address & 7) != 0 ||
+      UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
+    return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+  }
+  const verbs::RegionConfig* region = qp.regions->Find(MemoryKey{atomic.rkey}, qp.config.session, qp.config.pd,
+                                                       verbs::kAccessRemoteAtomic, atomic.address, 8);
+  if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+  const uint64_t in_region = atomic.address - region->iova;
+  const bool swap = packet.traits->operation == wire::Operation::kCompareSwap;
+  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
+                            .length = 8,
+                            .address = region->address + in_region,
+                            .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+                            .compare = atomic.compare,
+                            .swap_or_add = atomic.swap_or_add};
+  outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);
+  Remembered& memory = Remember(packet, 1);
+  memory.atomic = true;
+  memory.ticket = qp.tickets_issued;
+  Advance(qp, packet, 1);
+  memory.msn = msn_;
+  QueueAtomic(qp, memory);
+  return DropReason::kNone;
+}
+
+DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
+  const Psn psn = packet.headers.bth.psn;
+  switch (packet.traits->operation) {
+    case wire::Operation::kReadRequest: {
+      const wire::Reth& reth = packet.headers.reth;
+      const Remembered* memory = FindRemembered(psn);
+      if (memory == nullptr || memory->atomic || memory->rkey != reth.rkey) return DropReason::k_duplicate_invalid;
+      const uint64_t skipped = uint64_t{static_cast<uint32_t>(PsnDistance(psn, memory->first))} * qp.mtu();
+      // The rest of what was asked for, or less.
+      if (reth.address != memory->address + skipped || reth.length > memory->length - skipped) {
+        return DropReason::k_duplicate_invalid;
+      }
+      qp.counters->read_replay_events.Add();
+      DropRepliesFrom(psn);
+      QueueRead(qp, *memory, psn, reth.address, reth.length,
+                std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu()));
+      return DropReason::k_duplicate_request;
+    }
+    case wire::Operation::kCompareSwap:
+    case wire::Operation::kFetchAdd: {
+      const Remembered* memory = FindRemembered(psn);
+      if (memory == nullptr || !memory->atomic) return DropReason::k_duplicate_invalid;
+      qp.counters->atomic_replay_events.Add();
+      DropRepliesFrom(psn);
+      QueueAtomic(qp, *memory);
+      return DropReason::k_duplicate_request;
+    }
+    default:
+      // Everything that was received in order is acknowledged once more.
+      QueueAck(qp, expected_ - 1, wire::kSyndromeAck);
+      return DropReason::k_duplicate_request;
+  }
+}
+
+void Responder::OnMemoryDone(QpContext& qp, Outbox& outbox) {
+  while (!pending_.empty() && qp.IsDone(pending_.front().ticket)) {
+    const rocegw_cqe cqe = pending_.front().cqe;
+    pending_.pop_front();
+    qp.rq.Release(cqe.ring_slot + 1);
+    if (!PushReceive(qp, outbox, cqe) && qp.state() != verbs::QpState::kError) {
+      qp.attributes.state = verbs::QpState::kError;
+      qp.counters->qp_error_events.Add();
+    }
+  }
+}
+
+void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
+  Remembered* memory = FindRemembered(tag.psn);
+  if (memory == nullptr || memory->ticket != tag.ticket) return;
+  memory->result = original;
+  memory->result_known = true;
+}
+
+void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
+  qp.counters->memory_fault_operations.Add();
+  DropRepliesFrom(tag.psn);
+  // Receives that were filled later than the fault do not complete well; the one that faulted says why.
+  bool first = true;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    PendingReceive& pending = pending_[i];
+    if (static_cast<int32_t>(pending.ticket - tag.ticket) < 0) continue;
+    const bool at_fault = first && tag.purpose == AccessPurpose::kReceive;
+    pending.cqe.status = static_cast<uint8_t>(at_fault ? WcStatus::kLocalProtection : WcStatus::kFlush);
+    pending.ticket = qp.tickets_done;
+    first = false;
+  }
+  if (has_receive_ && first && tag.purpose == AccessPurpose::kReceive) {
+    pending_.push_back(
+        {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot), qp.tickets_done});
+    has_receive_ = false;
+  }
+  placement_ticket_ = qp.tickets_done;
+  if (qp.state() == verbs::QpState::kError) return;
+  Refuse(qp, outbox, tag.psn,
+         tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+}
+
+}  // namespace rocegw::transport

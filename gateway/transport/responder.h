@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of an RC queue pair (IBTA 9.7.4, 9.7.5.1): request packets are admitted, executed on client memory and
+// answered in order. responder.cc admits and executes, responder_reply.cc answers.
+//
+// Nothing is acknowledged and no receive completes before the memory operations of it and of everything before it are done:
+// replies and completions wait behind a ticket. A READ or atomic needs no such wait, since operations take effect in order.
+// Belongs to one worker.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/transport/outbox.h"
+#include "gateway/transport/requester.h"
+#include "gateway/verbs/work_request.h"
+#include "gateway/wire/codec.h"
+
+namespace rocegw::transport {
+
+class Responder {
+ public:
+  // INIT to RTR.
+  void Start(QpContext& qp);
+  // Forgets everything, without completions.
+  bool Reset(QpContext& qp);
+
+  metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  // Sends replies that are due, at most `packets`.
+  PumpResult Pump(QpContext& qp, Outbox& outbox, uint32_t packets);
+  // More tickets are done: receives may complete, replies may leave (with the next Pump).
+  void OnMemoryDone(QpContext& qp, Outbox& outbox);
+  void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
+  void OnAtomicResult(const AccessTag& tag, uint64_t original);
+  // Completes every receive that is posted, now or until the next call, as flushed. The QP is in the error state.
+  void Flush(QpContext& qp, Outbox& outbox);
+
+  bool has_replies() const { return !replies_.empty(); }
+  Psn expected() const { return expected_; }
+
+ private:
+  enum class Message : uint8_t { kNone, kSend, kWrite };
+  enum class ReplyKind : uint8_t { kAck, kRead, kAtomic };
+
+  struct Reply {
+    ReplyKind kind = ReplyKind::kAck;
+    uint8_t syndrome = wire::kSyndromeAck;  // kAck: also NAKs
+    Psn psn;                                // kAck: the PSN answered; otherwise the first
+    uint32_t msn = 0;
+    uint32_t ticket = 0;  // leaves when it is done
+    // kRead
+    uint32_t psns = 0;
+    uint32_t sent = 0;
+    uint64_t address = 0;
+    uint32_t rkey = 0;
+    uint32_t length = 0;
+  };
+  // What a repeated READ or atomic is compared with (IBTA 9.7.5.1.5).
+  struct Remembered {
+    bool valid = false;
+    bool atomic = false;
+    bool result_known = false;
+    Psn first;
+    uint32_t psns = 0;
+    uint32_t ticket = 0;
+    uint64_t address = 0;
+    uint32_t rkey = 0;
+    uint32_t length = 0;
+    uint64_t result = 0;
+    uint32_t msn = 0;
+  };
+  struct PendingReceive {
+    rocegw_cqe cqe{};
+    uint32_t ticket = 0;
+  };
+
+  // responder.cc
+  metrics::DropReason CheckSequence(QpContext& qp, const wire::RxPacket& packet);
+  metrics::DropReason Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  metrics::DropReason ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  metrics::DropReason ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  metrics::DropReason ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  metrics::DropReason ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  // Takes the next posted receive; false: none, an RNR NAK was queued, or the receive was bad and the QP has failed.
+  bool TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, metrics::DropReason& reason);
+  void CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes, bool in_ring);
+  bool PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
+  metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
+  metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code);
+  Remembered& Remember(const wire::RxPacket& packet, uint32_t psns);
+  uint32_t UnansweredReads() const;
+
+  // responder_reply.cc
+  void QueueAck(QpContext& qp, Psn psn, uint8_t syndrome);
+  void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address, uint32_t length, uint32_t psns);
+  void QueueAtomic(QpContext& qp, const Remembered& memory);
+  void DropRepliesFrom(Psn psn);
+  enum class Replied : uint8_t { kDone, kMore, kPortFull, kRefused };
+  Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
+  Replied SendReadPacket(QpContext& qp, Outbox& outbox, Reply& reply);
+  Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
+  Remembered* FindRemembered(Psn psn);
+  void FlushPending(QpContext& qp, Outbox& outbox);
+
+  Psn expected_;
+  uint32_t msn_ = 0;
+  bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes
+  bool rnr_ = false;
+  bool established_ = false;
+  uint32_t placement_ticket_ = 0;  // of the newest placement
+
+  Message message_ = Message::kNone;
+  // WRITE in progress
+  uint64_t write_address_ = 0;
+  uint32_t write_rkey_ = 0;
+  uint32_t write_left_ = 0;
+  uint32_t write_length_ = 0;
+  // SEND in progress, or the receive of a WRITE with immediate
+  bool has_receive_ = false;
+  verbs::ReceiveRequest receive_;
+  std::array<rocegw_sge, verbs::kMaxSge> receive_sges_{};
+  uint32_t received_ = 0;
+
+  std::vector<Remembered> remembered_;
+  size_t next_remembered_ = 0;
+  GrowingRing<Reply> replies_;
+  GrowingRing<PendingReceive> pending_;
+};
+
+}  // namespace rocegw::transport

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The responder's answers: one queue in PSN order, so that an acknowledgement never overtakes READ data before it.
+#include <algorithm>
+
+#include "gateway/transport/completion.h"
+#include "gateway/transport/native_packet.h"
+#include "gateway/transport/responder.h"
+
+namespace rocegw::transport {
+
+void Responder::QueueAck(QpContext& qp, Psn psn, uint8_t syndrome) {
+  const Reply reply{.kind = ReplyKind::kAck,
+                    .syndrome = syndrome,
+                    .psn = psn,
+                    .msn = msn_,
+                    .ticket = qp.IsDone(placement_ticket_) ? qp.tickets_done : placement_ticket_};
+  // One acknowledgement covers all before it; a NAK also acknowledges what precedes its PSN.
+  if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck && replies_.back().syndrome == wire::kSyndromeAck) {
+    replies_.back() = reply;
+  } else {
+    replies_.push_back(reply);
+  }
+}
+
+void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address, uint32_t length,
+                          uint32_t psns) {
+  replies_.push_back({.kind = ReplyKind::kRead,
+                      .psn = psn,
+                      .msn = memory.msn,
+                      .ticket = qp.tickets_done,
+                      .psns = psns,
+                      .address = address,
+                      .rkey = memory.rkey,
+                      .length = length});
+}
+
+void Responder::QueueAtomic(QpContext& qp, const Remembered& memory) {
+  replies_.push_back({.kind = ReplyKind::kAtomic,
+                      .psn = memory.first,
+                      .msn = memory.msn,
+                      .ticket = memory.result_known ? qp.tickets_done : memory.ticket});
+}
+
+void Responder::DropRepliesFrom(Psn psn) {
+  while (!replies_.empty() && !PsnBefore(replies_.back().psn, psn)) replies_.pop_back();
+  if (replies_.empty() || replies_.back().kind != ReplyKind::kRead) return;
+  Reply& read = replies_.back();
+  const auto before = static_cast<uint32_t>(PsnDistance(psn, read.psn));
+  if (before >= read.psns) return;
+  read.psns = before;
+  if (read.sent >= read.psns) replies_.pop_back();
+}
+
+Responder::Remembered* Responder::FindRemembered(Psn psn) {
+  for (Remembered& memory : remembered_) {
+    if (!memory.valid) continue;
+    const int32_t distance = PsnDistance(psn, memory.first);
+    if (distance >= 0 && distance < static_cast<int32_t>(memory.psns)) return &memory;
+  }
+  return nullptr;
+}
+
+PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, uint32_t packets) {
+  // What was promised before an error still leaves; a QP that was reset has forgotten it.
+  for (uint32_t sent = 0; sent < packets && !replies_.empty();) {
+    Reply& reply = replies_.front();
+    if (!qp.IsDone(reply.ticket)) return PumpResult::kBlocked;
+    Replied result = Replied::kDone;
+    switch (reply.kind) {
+      case ReplyKind::kAck:
+        result = SendAck(qp, outbox, reply);
+        break;
+      case ReplyKind::kRead:
+        result = SendReadPacket(qp, outbox, reply);
+        break;
+      case ReplyKind::kAtomic:
+        result = SendAtomicAck(qp, outbox, reply);
+        break;
+    }
+    if (result == Replied::kPortFull) return PumpResult::kMore;
+    // The reply has been replaced by a refusal.
+    if (result == Replied::kRefused) continue;
+    ++sent;
+    if (result == Replied::kDone) replies_.pop_front();
+  }
+  return replies_.empty() ? PumpResult::kIdle : PumpResult::kMore;
+}
+
+Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
+  port::TxPacket* packet = outbox.NewPacket();
+  if (packet == nullptr) return Replied::kPortFull;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kRcAck;
+  headers.bth.psn = reply.psn;
+  headers.aeth = {reply.syndrome, reply.msn};
+  BuildPacket(qp, headers, 0, *packet);
+  outbox.Send(qp, packet);
+  qp.counters->ack_tx_packets.Add();
+  return Replied::kDone;
+}
+
+Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Reply& reply) {
+  if (qp.state() == verbs::QpState::kError) return Replied::kDone;
+  const uint32_t offset = reply.sent * qp.mtu();
+  const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
+  const Psn psn = reply.psn + reply.sent;
+  const verbs::RegionConfig* region = nullptr;
+  if (bytes != 0) {
+    region = qp.regions->Find(MemoryKey{reply.rkey}, qp.config.session, qp.config.pd, verbs::kAccessRemoteRead,
+                              reply.address + offset, bytes);
+    if (region == nullptr) {
+      // Deregistered while it was being read.
+      DropRepliesFrom(psn);
+      Refuse(qp, outbox, psn, wire::NakCode::kRemoteAccess);
+      return Replied::kRefused;
+    }
+  }
+  port::TxPacket* packet = outbox.NewPacket();
+  if (packet == nullptr) return Replied::kPortFull;
+  const bool first = reply.sent == 0;
+  const bool last = offset + bytes == reply.length;
+  wire::Headers headers;
+  headers.bth.opcode = first ? last ? wire::Opcode::kRcReadResponseOnly : wire::Opcode::kRcReadResponseFirst
+                       : last ? wire::Opcode::kRcReadResponseLast
+                              : wire::Opcode::kRcReadResponseMiddle;
+  headers.bth.psn = psn;
+  headers.aeth = {wire::kSyndromeAck, reply.msn};
+  uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
+  if (region != nullptr) {
+    const uint64_t in_region = reply.address + offset - region->iova;
+    const memory::MemoryOp op{.kind = memory::OpKind::kRead,
+                              .want_crc = true,
+                              .length = bytes,
+                              .address = region->address + in_region,
+                              .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+                              .buffer = body};
+    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0}, packet);
+  }
+  outbox.Send(qp, packet);
+  qp.counters->read_response_tx_packets.Add();
+  qp.bytes_sent += bytes;
+  ++reply.sent;
+  return reply.sent == reply.psns ? Replied::kDone : Replied::kMore;
+}
+
+Responder::Replied Responder::SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
+  const Remembered* memory = FindRemembered(reply.psn);
+  if (memory == nullptr || !memory->result_known) return Replied::kDone;
+  port::TxPacket* packet = outbox.NewPacket();
+  if (packet == nullptr) return Replied::kPortFull;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kRcAtomicAck;
+  headers.bth.psn = reply.psn;
+  headers.aeth = {wire::kSyndromeAck, reply.msn};
+  headers.atomic_ack = memory->result;
+  BuildPacket(qp, headers, 0, *packet);
+  outbox.Send(qp, packet);
+  return Replied::kDone;
+}
+
+void Responder::FlushPending(QpContext& qp, Outbox& outbox) {
+  if (!has_receive_) return;
+  has_receive_ = false;
+  pending_.push_back(
+      {MakeCompletion(qp, verbs::WcStatus::kFlush, receive_.wr_id, receive_.ring_slot), placement_ticket_});
+  OnMemoryDone(qp, outbox);
+}
+
+void Responder::Flush(QpContext& qp, Outbox& outbox) {
+  message_ = Message::kNone;
+  FlushPending(qp, outbox);
+  for (;;) {
+    switch (qp.rq.Check()) {
+      case shm::WorkQueue::Look::kFault:
+        outbox.Fault(qp, "receive queue producer index out of range");
+        return;
+      case shm::WorkQueue::Look::kEmpty:
+        OnMemoryDone(qp, outbox);
+        return;
+      case shm::WorkQueue::Look::kReady:
+        break;
+    }
+    verbs::ReceiveRequest request;
+    const uint8_t* slot = qp.rq.Slot();
+    const uint32_t index = qp.rq.Fetch();
+    (void)verbs::ParseReceive(qp.config, slot, index, request, receive_sges_);
+    pending_.push_back({MakeCompletion(qp, verbs::WcStatus::kFlush, request.wr_id, index), placement_ticket_});
+  }
+}
+
+}  // namespace rocegw::transport

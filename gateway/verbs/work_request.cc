@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/verbs/work_request.h"
+
+#include "gateway/shm/untrusted.h"
+
+namespace rocegw::verbs {
+namespace {
+
+// Sums lengths; false when the list is longer than a message may be.
+bool SumLengths(std::span<const rocegw_sge> sges, uint64_t& total) {
+  total = 0;
+  for (const rocegw_sge& sge : sges) total += sge.length;
+  return total <= kMaxMessage;
+}
+
+bool OpcodeAllowed(QpType type, uint8_t opcode) {
+  switch (opcode) {
+    case ROCEGW_WR_SEND:
+    case ROCEGW_WR_SEND_WITH_IMM:
+      return true;
+    case ROCEGW_WR_RDMA_WRITE:
+    case ROCEGW_WR_RDMA_WRITE_WITH_IMM:
+      return type != QpType::kUd;
+    case ROCEGW_WR_RDMA_READ:
+    case ROCEGW_WR_ATOMIC_CMP_AND_SWP:
+    case ROCEGW_WR_ATOMIC_FETCH_AND_ADD:
+      return type == QpType::kRc;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
+                   std::span<rocegw_sge> sges) {
+  rocegw_send_wqe wqe;
+  shm::CopyOut(&wqe, slot, sizeof wqe);
+  out = SendRequest{};
+  out.wr_id = wqe.wr_id;
+  out.ring_slot = ring_slot;
+  if (!OpcodeAllowed(config.type, wqe.opcode)) return WcStatus::kLocalQpOperation;
+  if (wqe.num_sge > config.max_send_sge || wqe.num_sge > sges.size()) return WcStatus::kLocalQpOperation;
+  out.opcode = static_cast<SendOpcode>(wqe.opcode);
+  out.flags = wqe.flags;
+  out.immediate = wqe.imm_or_rkey;
+  out.sge_count = wqe.num_sge;
+  if (config.type == QpType::kUd) {
+    out.av = wqe.u.ud.av;
+    out.remote_qpn = Qpn{wqe.u.ud.remote_qpn & 0xFFFFFF};
+    out.remote_qkey = wqe.u.ud.remote_qkey;
+  } else {
+    out.remote_address = wqe.u.rdma.remote_address;
+    out.rkey = wqe.u.rdma.rkey;
+    out.compare_add = wqe.u.rdma.compare_add;
+    out.swap = wqe.u.rdma.swap;
+  }
+  shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
+  uint64_t total = 0;
+  if (!SumLengths(sges.first(wqe.num_sge), total)) return WcStatus::kLocalLength;
+  out.length = static_cast<uint32_t>(total);
+  if (out.is_atomic() && total != 8) return WcStatus::kLocalLength;
+  if ((wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0) {
+    if (out.reads_remote()) return WcStatus::kLocalQpOperation;
+    if (total > config.sq_payload_stride) return WcStatus::kLocalLength;
+    out.ring_payload =
+        config.sq_payload + static_cast<size_t>(ring_slot & (config.sq_entries - 1)) * config.sq_payload_stride;
+  }
+  return WcStatus::kSuccess;
+}
+
+WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, ReceiveRequest& out,
+                      std::span<rocegw_sge> sges) {
+  rocegw_recv_wqe wqe;
+  shm::CopyOut(&wqe, slot, sizeof wqe);
+  out = ReceiveRequest{};
+  out.wr_id = wqe.wr_id;
+  out.ring_slot = ring_slot;
+  if (wqe.num_sge > config.max_recv_sge || wqe.num_sge > sges.size()) return WcStatus::kLocalQpOperation;
+  out.sge_count = wqe.num_sge;
+  shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
+  for (const rocegw_sge& sge : sges.first(wqe.num_sge)) out.capacity += sge.length;
+  return WcStatus::kSuccess;
+}
+
+bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges, uint32_t access) {
+  for (const rocegw_sge& sge : sges) {
+    if (sge.length == 0) continue;
+    if (regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, sge.address, sge.length) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace rocegw::verbs
