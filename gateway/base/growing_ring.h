@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double-ended queue in one power-of-two array that doubles when full: allocation happens a few times in an object's life,
-// not per element. Not thread safe.
+// Double-ended queue in one power-of-two array that doubles when full: allocation happens a few
+// times in an object's life, not per element. Not thread safe.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of protocol objects as types, so that a QPN cannot be passed where a key is wanted. Values are in host order.
+// Names of protocol objects as types, so that a QPN cannot be passed where a key is wanted. Values
+// are in host order.
 #pragma once
 
 #include <compare>
@@ -32,7 +33,8 @@ struct SessionId {
   auto operator<=>(const SessionId&) const = default;
 };
 
-// Slot and generation in a worker's table: a stale handle is a counted miss, never a dangling pointer.
+// Slot and generation in a worker's table: a stale handle is a counted miss, never a dangling
+// pointer.
 struct SlotHandle {
   uint32_t index = 0;
   uint32_t generation = 0;
@@ -47,7 +49,9 @@ struct std::hash<rocegw::Qpn> {
 };
 template <>
 struct std::hash<rocegw::MemoryKey> {
-  size_t operator()(rocegw::MemoryKey key) const noexcept { return std::hash<uint32_t>()(key.value); }
+  size_t operator()(rocegw::MemoryKey key) const noexcept {
+    return std::hash<uint32_t>()(key.value);
+  }
 };
 template <>
 struct std::hash<rocegw::SessionId> {

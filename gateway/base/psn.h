@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet sequence numbers: 24 bit serial arithmetic (IBTA 9.7.2). The only place that compares PSNs: a PSN is "after"
-// another when it is less than 2^23 ahead.
+// Packet sequence numbers: 24 bit serial arithmetic (IBTA 9.7.2). The only place that compares
+// PSNs: a PSN is "after" another when it is less than 2^23 ahead.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounded single-producer single-consumer ring between two threads of this process. Values are moved; no allocation after
-// construction. Capacity is rounded up to a power of two. One thread calls Push, one other thread calls Pop.
+// Bounded single-producer single-consumer ring between two threads of this process. Values are
+// moved; no allocation after construction. Capacity is rounded up to a power of two. One thread
+// calls Push, one other thread calls Pop.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result of control-path work: success, or an errno with a text that names the remedy. Never used on the packet path.
+// Result of control-path work: success, or an errno with a text that names the remedy. Never used
+// on the packet path.
 #pragma once
 
 #include <string>
@@ -28,8 +29,8 @@ inline Status OkStatus() { return {}; }
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
-  StatusOr(T value) : content_(std::move(value)) {}              // NOLINT(google-explicit-constructor)
-  StatusOr(Status status) : content_(std::move(status)) {}       // NOLINT(google-explicit-constructor)
+  StatusOr(T value) : content_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  StatusOr(Status status) : content_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return content_.index() == 0; }
   Status status() const { return ok() ? OkStatus() : *std::get_if<1>(&content_); }

@@ -16,9 +16,11 @@ constexpr CcAlgorithm kStaticAlgorithm = {
     .on_loss = [](CcState&, TimePoint) {},
     .on_deadline = [](CcState&, TimePoint) {},
     .deadline = [](const CcState&) { return kNever; },
-    .gate = [](const CcState& s, uint64_t in_flight) {
-      return SendGate{in_flight >= s.fixed.window ? 0 : s.fixed.window - in_flight, TimePoint{}};
-    },
+    .gate =
+        [](const CcState& s, uint64_t in_flight) {
+          return SendGate{in_flight >= s.fixed.window ? 0 : s.fixed.window - in_flight,
+                          TimePoint{}};
+        },
 };
 
 constexpr const CcAlgorithm* kAlgorithms[] = {&kStaticAlgorithm};

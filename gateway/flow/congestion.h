@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Congestion control: an algorithm gets events and answers how much may be sent, from when, and when it wants to be called.
-// It never sends, arms timers or calls its owner. State is plain data in a tagged union, chosen by kind, so that flows can
-// be copied and handed over. A new algorithm is one entry in the table of congestion.cc.
+// Congestion control: an algorithm gets events and answers how much may be sent, from when, and
+// when it wants to be called. It never sends, arms timers or calls its owner. State is plain data
+// in a tagged union, chosen by kind, so that flows can be copied and handed over. A new algorithm
+// is one entry in the table of congestion.cc.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,8 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   while (!ledger_.empty() && PsnBefore(ledger_.front().first, upto)) {
     Record& record = ledger_.front();
     const auto acked = static_cast<uint32_t>(PsnDistance(upto, record.first));
-    // The newest acknowledged packet tells the round trip; a range answered piece by piece tells it with its first piece.
+    // The newest acknowledged packet tells the round trip; a range answered piece by piece tells it
+    // with its first piece.
     if (!record.again) feedback.rtt = now - record.sent;
     if (acked < record.psns) {
       const uint64_t bytes = std::min<uint64_t>(record.bytes, uint64_t{acked} * unit);
@@ -76,8 +77,8 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   timer_start_ = last_probe_ = now;
   if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
-  // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it does not acknowledge
-  // now, it does not have.
+  // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it
+  // does not acknowledge now, it does not have.
   if (probing_ && una_ != max_) Rewind();
   probing_ = false;
   return true;
@@ -109,7 +110,9 @@ TimePoint Flow::ProbeDeadline() const {
   return last_probe_ + wait;
 }
 
-TimePoint Flow::TimeoutDeadline() const { return config_.timeout.ns == 0 ? kNever : timer_start_ + config_.timeout; }
+TimePoint Flow::TimeoutDeadline() const {
+  return config_.timeout.ns == 0 ? kNever : timer_start_ + config_.timeout;
+}
 
 TimePoint Flow::deadline() const {
   const TimePoint cc = AlgorithmOf(cc_.kind).deadline(cc_);
@@ -121,11 +124,12 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
   const CcAlgorithm& cc = AlgorithmOf(cc_.kind);
   if (cc.deadline(cc_) <= now) cc.on_deadline(cc_, now);
   if (una_ == max_) return LossVerdict::kNothing;
-  if (TimeoutDeadline() <= now) return OnLoss(now) ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
+  if (TimeoutDeadline() <= now)
+    return OnLoss(now) ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
   if (ProbeDeadline() > now) return LossVerdict::kNothing;
   last_probe_ = now;
-  // The first probe is one packet. Without an answer to it more than the tail is missing: go back, but leave the retry
-  // budget to the transport timer, whose length the application chose.
+  // The first probe is one packet. Without an answer to it more than the tail is missing: go back,
+  // but leave the retry budget to the transport timer, whose length the application chose.
   if (probes_++ == 0) {
     probing_ = true;
     return LossVerdict::kProbe;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flow: one PSN space towards one receiver, what is in flight in it, when something counts as lost, and how much may be
-// sent. It knows bytes, PSNs and times; neither packets' content nor work requests. A native RC queue pair owns one. Loss
-// recovery is Go-Back-N with a tail probe: native peers answer nothing else (IBTA 9.7.5).
+// A flow: one PSN space towards one receiver, what is in flight in it, when something counts as
+// lost, and how much may be sent. It knows bytes, PSNs and times; neither packets' content nor work
+// requests. A native RC queue pair owns one. Loss recovery is Go-Back-N with a tail probe: native
+// peers answer nothing else (IBTA 9.7.5).
 //
-// Invariant: una <= next <= max; [una, next) is in the ledger; [next, max) was sent before and is to be sent again.
+// Invariant: una <= next <= max; [una, next) is in the ledger; [next, max) was sent before and is
+// to be sent again.
 #pragma once
 
 #include <cstdint>
@@ -46,19 +48,22 @@ class Flow {
   uint64_t in_flight() const { return in_flight_; }
   const RttEstimator& rtt() const { return rtt_; }
   uint32_t retries_left() const { return retries_left_; }
-  // Counts how often the flow went back to una: whoever maps PSNs to requests looks again when it changes.
+  // Counts how often the flow went back to una: whoever maps PSNs to requests looks again when it
+  // changes.
   uint32_t rewinds() const { return rewinds_; }
 
   // May `bytes` more be sent now? One packet is always allowed when nothing is in flight.
   bool MaySend(uint64_t bytes, TimePoint now) const;
-  // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come first.
+  // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come
+  // first.
   TimePoint earliest() const;
 
   // Enters [next, next + psns) into the ledger. True: these PSNs were sent before.
   bool OnSent(uint32_t psns, uint64_t bytes, TimePoint now);
 
-  // Everything before `upto` is acknowledged; una <= upto <= max. True when this is progress. `unit` is the bytes that one
-  // PSN of a range stands for (READ responses come one by one). The flow may go back to una by itself: ask next() anew.
+  // Everything before `upto` is acknowledged; una <= upto <= max. True when this is progress.
+  // `unit` is the bytes that one PSN of a range stands for (READ responses come one by one). The
+  // flow may go back to una by itself: ask next() anew.
   bool OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now);
 
   // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.
@@ -94,9 +99,9 @@ class Flow {
   CcState cc_;
   uint32_t retries_left_ = 0;
   uint32_t rewinds_ = 0;
-  uint32_t probes_ = 0;       // since the last progress
-  bool probing_ = false;      // a single packet was sent again and not yet answered
-  TimePoint timer_start_;     // last progress, or first packet after idle
+  uint32_t probes_ = 0;    // since the last progress
+  bool probing_ = false;   // a single packet was sent again and not yet answered
+  TimePoint timer_start_;  // last progress, or first packet after idle
   TimePoint last_probe_;
 };
 

@@ -5,7 +5,8 @@
 
 namespace rocegw::flow {
 namespace {
-// A peer that shares its cores is now and then late by a scheduler slice; probing sooner only makes duplicates.
+// A peer that shares its cores is now and then late by a scheduler slice; probing sooner only makes
+// duplicates.
 constexpr Duration kProbeFloor = Milliseconds(4);
 constexpr Duration kProbeWithoutSample = Milliseconds(50);
 }  // namespace

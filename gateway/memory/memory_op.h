@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece of client memory to read, write or change. The transport never touches client memory: it emits these, and holds
-// what depends on them (ACK, NAK, completion) until they are reported done. A MemorySpace knows how one process is reached.
+// A piece of client memory to read, write or change. The transport never touches client memory: it
+// emits these, and holds what depends on them (ACK, NAK, completion) until they are reported done.
+// A MemorySpace knows how one process is reached.
 //
-// Order: operations of one batch take effect in their order. The last up to eight bytes of a write with `publish` become
-// visible after all its other bytes, since programs poll on them.
+// Order: operations of one batch take effect in their order. The last up to eight bytes of a write
+// with `publish` become visible after all its other bytes, since programs poll on them.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +23,15 @@ enum class OpKind : uint8_t {
 struct MemoryOp {
   OpKind kind = OpKind::kRead;
   bool publish = false;
-  bool want_crc = false;       // kRead with `direct`: take the CRC while copying
-  bool crc_valid = false;      // out: crc holds wire::CrcUpdate(0, bytes)
-  uint32_t length = 0;         // bytes
-  uint64_t address = 0;        // in the client's address space
-  uint8_t* direct = nullptr;   // the same bytes in a mapping of ours (remapped memory), or nullptr
+  bool want_crc = false;      // kRead with `direct`: take the CRC while copying
+  bool crc_valid = false;     // out: crc holds wire::CrcUpdate(0, bytes)
+  uint32_t length = 0;        // bytes
+  uint64_t address = 0;       // in the client's address space
+  uint8_t* direct = nullptr;  // the same bytes in a mapping of ours (remapped memory), or nullptr
   uint8_t* buffer = nullptr;
-  uint64_t compare = 0;        // kCompareSwap
+  uint64_t compare = 0;  // kCompareSwap
   uint64_t swap_or_add = 0;
-  uint32_t crc = 0;            // out
+  uint32_t crc = 0;  // out
 };
 
 struct MemoryCounts {
@@ -40,14 +41,15 @@ struct MemoryCounts {
   uint64_t direct_bytes = 0;
 };
 
-// The memory of one client process. One thread at a time calls Execute: the worker for trusted pools, otherwise the
-// session's copier thread.
+// The memory of one client process. One thread at a time calls Execute: the worker for trusted
+// pools, otherwise the session's copier thread.
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
 
-  // Executes in order; stops at the first operation whose memory is not accessible and returns its index, or ops.size().
-  // That operation may have been done in part; later ones were not begun. Adds to `counts`.
+  // Executes in order; stops at the first operation whose memory is not accessible and returns its
+  // index, or ops.size(). That operation may have been done in part; later ones were not begun.
+  // Adds to `counts`.
   virtual size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) = 0;
 };
 

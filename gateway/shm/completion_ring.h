@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's producer end of one CQ ring: entries become valid by their sequence number, so the client reads one line per
-// completion. One worker writes it.
+// The daemon's producer end of one CQ ring: entries become valid by their sequence number, so the
+// client reads one line per completion. One worker writes it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a doorbell page: takes set bits, summary first. A producer that dies between its two stores leaves a
-// leaf bit without its summary bit; TakeAll, run now and then, finds those. One worker takes, any client thread sets.
+// The worker's end of a doorbell page: takes set bits, summary first. A producer that dies between
+// its two stores leaves a leaf bit without its summary bit; TakeAll, run now and then, finds those.
+// One worker takes, any client thread sets.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading memory that a client may change at any time: every value is loaded or copied out exactly once, then checked,
-// then used. The barrier keeps the compiler from reading the source again.
+// Reading memory that a client may change at any time: every value is loaded or copied out exactly
+// once, then checked, then used. The barrier keeps the compiler from reading the source again.
 #pragma once
 
 #include <cstdint>

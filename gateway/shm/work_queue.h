@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's consumer end of an SQ or RQ ring. Keeps private indices; believes the client's producer index only when it
-// is within the ring. One worker uses it. Order of indices: released <= fetched <= producer.
+// The daemon's consumer end of an SQ or RQ ring. Keeps private indices; believes the client's
+// producer index only when it is within the ring. One worker uses it. Order of indices: released <=
+// fetched <= producer.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,13 @@ class WorkQueue {
  public:
   WorkQueue() = default;
   // producer and slots are client memory; released is ours and read by the client.
-  WorkQueue(const uint32_t* producer, uint32_t* released, const uint8_t* slots, uint32_t entries, uint32_t stride)
-      : producer_(producer), released_out_(released), slots_(slots), entries_(entries), stride_(stride) {}
+  WorkQueue(const uint32_t* producer, uint32_t* released, const uint8_t* slots, uint32_t entries,
+            uint32_t stride)
+      : producer_(producer),
+        released_out_(released),
+        slots_(slots),
+        entries_(entries),
+        stride_(stride) {}
 
   enum class Look : uint8_t { kEmpty, kReady, kFault };
 
@@ -30,7 +36,9 @@ class WorkQueue {
   }
 
   // The slot that Check found; take it with Fetch. Copy it out, its content may change.
-  const uint8_t* Slot() const { return slots_ + static_cast<size_t>(fetched_ & (entries_ - 1)) * stride_; }
+  const uint8_t* Slot() const {
+    return slots_ + static_cast<size_t>(fetched_ & (entries_ - 1)) * stride_;
+  }
   // Returns the index of the slot, free running.
   uint32_t Fetch() { return fetched_++; }
 

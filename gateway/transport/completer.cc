@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requester's answer side: acknowledgements, READ data and atomic results retire work requests in order.
+// The requester's answer side: acknowledgements, READ data and atomic results retire work requests
+// in order.
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
@@ -12,9 +13,10 @@ using verbs::WcStatus;
 
 Duration RnrDelay(uint8_t code) {
   // Hundredths of a millisecond.
-  static constexpr uint32_t kDelays[32] = {65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,
-                                           48,    64,  96,  128, 192, 256,  384,  512,  768,  1024, 1536,
-                                           2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  static constexpr uint32_t kDelays[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                           16,    24,   32,   48,    64,    96,    128,   192,
+                                           256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                           4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return Microseconds(int64_t{kDelays[code & 31]} * 10);
 }
 
@@ -38,7 +40,8 @@ std::optional<Psn> Requester::FirstAwaited() {
   return std::nullopt;
 }
 
-void Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet, TimePoint now) {
+void Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
+                            TimePoint now) {
   const bool marked = (packet.meta.traffic_class & 3) == 3;
   if (flow_.OnAcked(upto, qp.mtu(), marked, now)) {
     rnr_left_ = qp.attributes.rnr_retry;
@@ -47,10 +50,13 @@ void Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire:
   }
 }
 
-DropReason Requester::OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
-  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd) return DropReason::k_qp_state;
+DropReason Requester::OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                 TimePoint now) {
+  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd)
+    return DropReason::k_qp_state;
   const Psn psn = packet.headers.bth.psn;
-  if (PsnBefore(psn, flow_.una()) || !PsnBefore(psn, flow_.max())) return DropReason::k_stale_response;
+  if (PsnBefore(psn, flow_.una()) || !PsnBefore(psn, flow_.max()))
+    return DropReason::k_stale_response;
   switch (packet.traits->operation) {
     case wire::Operation::kAck:
       return OnAck(qp, outbox, packet, now);
@@ -61,11 +67,13 @@ DropReason Requester::OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPa
   }
 }
 
-DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
+DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                            TimePoint now) {
   const Psn psn = packet.headers.bth.psn;
   const wire::Aeth& aeth = packet.headers.aeth;
   const std::optional<Psn> awaited = FirstAwaited();
-  // An ACK covers its own PSN; a NAK everything before. Neither covers a READ or atomic whose answer is missing.
+  // An ACK covers its own PSN; a NAK everything before. Neither covers a READ or atomic whose
+  // answer is missing.
   Psn upto = aeth.is_ack() ? psn + 1 : psn;
   const bool answer_lost = awaited.has_value() && PsnAfter(upto, *awaited);
   if (answer_lost) upto = *awaited;
@@ -132,8 +140,9 @@ void Requester::OnLoss(QpContext& qp, Outbox& outbox, TimePoint now) {
   SyncWithFlow();
 }
 
-Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
-                                                TimePoint now, DropReason& reason) {
+Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox,
+                                                const wire::RxPacket& packet, TimePoint now,
+                                                DropReason& reason) {
   const Psn psn = packet.headers.bth.psn;
   if (awaited_.empty() || PsnBefore(psn, awaited_.front().next)) {
     reason = DropReason::k_stale_response;
@@ -158,12 +167,13 @@ Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox, c
   return &At(index);
 }
 
-bool Requester::Place(QpContext& qp, Outbox& outbox, Outstanding& o, uint32_t index, uint32_t offset,
-                      std::span<const uint8_t> bytes, AccessPurpose purpose, Psn psn) {
+bool Requester::Place(QpContext& qp, Outbox& outbox, Outstanding& o, uint32_t index,
+                      uint32_t offset, std::span<const uint8_t> bytes, AccessPurpose purpose,
+                      Psn psn) {
   if (bytes.empty()) return true;
   const bool whole = verbs::WalkPieces(
-      *qp.regions, qp.config, ListOf(index), verbs::kAccessLocalWrite, offset, static_cast<uint32_t>(bytes.size()),
-      [&](const verbs::Piece& piece) {
+      *qp.regions, qp.config, ListOf(index), verbs::kAccessLocalWrite, offset,
+      static_cast<uint32_t>(bytes.size()), [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                   .length = piece.length,
                                   .address = piece.address,
@@ -177,17 +187,20 @@ bool Requester::Place(QpContext& qp, Outbox& outbox, Outstanding& o, uint32_t in
   return whole;
 }
 
-DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
+DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                     TimePoint now) {
   DropReason reason;
   Outstanding* o = MatchAwaited(qp, outbox, packet, now, reason);
   if (o == nullptr) return reason;
   const Psn psn = packet.headers.bth.psn;
   const uint32_t index = awaited_.front().request;
   const uint32_t offset = OffsetOf(qp, *o, psn);
-  // First/Middle/Last are not compared: some responders repeat a READ from its middle without a new First.
+  // First/Middle/Last are not compared: some responders repeat a READ from its middle without a new
+  // First.
   const uint32_t expected = std::min(qp.mtu(), o->request.length - offset);
   const bool is_nak = packet.traits->has_aeth && !packet.headers.aeth.is_ack();
-  if (o->request.opcode != verbs::SendOpcode::kRead || packet.payload.size() != expected || is_nak) {
+  if (o->request.opcode != verbs::SendOpcode::kRead || packet.payload.size() != expected ||
+      is_nak) {
     Fail(qp, outbox, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
@@ -199,7 +212,8 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
   return DropReason::kNone;
 }
 
-DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
+DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                  TimePoint now) {
   DropReason reason;
   Outstanding* o = MatchAwaited(qp, outbox, packet, now, reason);
   if (o == nullptr) return reason;
@@ -275,7 +289,8 @@ void Requester::Flush(QpContext& qp, Outbox& outbox) {
   for (;;) {
     if (head_ == tail_ && !FetchOne(qp, outbox)) break;
     const Outstanding& o = At(head_);
-    const rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kFlush, o.request.wr_id, o.request.ring_slot);
+    const rocegw_cqe cqe =
+        MakeCompletion(qp, WcStatus::kFlush, o.request.wr_id, o.request.ring_slot);
     ++head_;
     qp.sq.Release(head_);
     PushSend(qp, outbox, cqe);

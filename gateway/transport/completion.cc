@@ -39,7 +39,8 @@ verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
   return verbs::WcOpcode::kSend;
 }
 
-rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id, uint32_t ring_slot) {
+rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id,
+                          uint32_t ring_slot) {
   rocegw_cqe cqe{};
   cqe.wr_id = wr_id;
   cqe.qpn = qp.config.qpn.value;

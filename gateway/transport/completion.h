@@ -10,7 +10,8 @@ namespace rocegw::transport {
 verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode);
 
 // A completion of the QP with status, wr_id and slot filled in.
-rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id, uint32_t ring_slot);
+rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id,
+                          uint32_t ring_slot);
 
 // False when the queue is overrun: the QP must go to error.
 bool PushSend(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe);

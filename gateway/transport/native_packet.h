@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds plain RoCEv2 packets of a connected queue pair: the path between transport values and bytes towards peers that
-// speak nothing else.
+// Builds plain RoCEv2 packets of a connected queue pair: the path between transport values and
+// bytes towards peers that speak nothing else.
 #pragma once
 
 #include "gateway/port/packet_port.h"
@@ -9,8 +9,9 @@
 
 namespace rocegw::transport {
 
-// Writes headers (destination and P_Key are filled in here), pad and length for `payload` bytes; returns where the payload
-// goes. The packet is complete once those bytes are written.
-uint8_t* BuildPacket(const QpContext& qp, wire::Headers headers, uint32_t payload, port::TxPacket& packet);
+// Writes headers (destination and P_Key are filled in here), pad and length for `payload` bytes;
+// returns where the payload goes. The packet is complete once those bytes are written.
+uint8_t* BuildPacket(const QpContext& qp, wire::Headers headers, uint32_t payload,
+                     port::TxPacket& packet);
 
 }  // namespace rocegw::transport

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a queue pair puts what it wants done: packets, memory operations, events. The worker implements it in the daemon,
-// the simulator and tests with their own networks and memories. Everything is queued; nothing is executed inside a call.
+// Where a queue pair puts what it wants done: packets, memory operations, events. The worker
+// implements it in the daemon, the simulator and tests with their own networks and memories.
+// Everything is queued; nothing is executed inside a call.
 //
-// Order per queue pair: memory operations take effect in the order of Access calls, packets leave in the order of Send
-// calls, and a packet leaves after the reads that fill it.
+// Order per queue pair: memory operations take effect in the order of Access calls, packets leave
+// in the order of Send calls, and a packet leaves after the reads that fill it.
 #pragma once
 
 #include <cstdint>
 
+#include "gateway/base/time.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/transport/qp_context.h"
@@ -29,22 +31,24 @@ struct AccessTag {
   SlotHandle qp;
   uint32_t ticket = 0;
   AccessPurpose purpose = AccessPurpose::kSendPayload;
-  Psn psn;                 // of the packet concerned
-  uint32_t request = 0;    // requester: index of the work request
+  Psn psn;               // of the packet concerned
+  uint32_t request = 0;  // requester: index of the work request
 };
 
 class Outbox {
  public:
   virtual ~Outbox() = default;
 
-  // A packet to fill, or nullptr when the port has none: the queue pair tries again when it is pumped next.
+  // A packet to fill, or nullptr when the port has none: the queue pair tries again when it is
+  // pumped next.
   virtual port::TxPacket* NewPacket() = 0;
   // Takes the packet.
   virtual void Send(QpContext& qp, port::TxPacket* packet) = 0;
-  // fills: the packet whose payload the operation reads, nullptr otherwise. A faulting read drops its packet. Bytes that
-  // op.buffer points to need only live until the end of the burst for writes; atomics have no buffer, their result comes
-  // back with OnAtomicResult.
-  virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag, port::TxPacket* fills) = 0;
+  // fills: the packet whose payload the operation reads, nullptr otherwise. A faulting read drops
+  // its packet. Bytes that op.buffer points to need only live until the end of the burst for
+  // writes; atomics have no buffer, their result comes back with OnAtomicResult.
+  virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag,
+                      port::TxPacket* fills) = 0;
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
   // The client broke the rules of the shared memory.
   virtual void Fault(QpContext& qp, const char* reason) = 0;

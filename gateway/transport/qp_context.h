@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the halves of a queue pair share: its identity, attributes, queues and the worker's tables it looks into. Belongs to
-// one worker; plain data.
+// What the halves of a queue pair share: its identity, attributes, queues and the worker's tables
+// it looks into. Belongs to one worker; plain data.
 #pragma once
 
 #include <cstdint>

@@ -11,17 +11,18 @@ using verbs::QpState;
 
 QueuePair::QueuePair(const verbs::QpConfig& config) {
   qp_.config = config;
-  qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq, config.sq_entries,
-                          config.sq_stride);
-  qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq, config.rq_entries,
-                          config.rq_stride);
+  qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
+                          config.sq_entries, config.sq_stride);
+  qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
+                          config.rq_entries, config.rq_stride);
 }
 
 void QueuePair::PublishState() {
-  __atomic_store_n(&qp_.config.status->state, static_cast<uint32_t>(qp_.attributes.state), __ATOMIC_RELEASE);
-  // In the error state receives are flushed as they are posted, so each post must be heard.
-  __atomic_store_n(&qp_.config.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
+  __atomic_store_n(&qp_.config.status->state, static_cast<uint32_t>(qp_.attributes.state),
                    __ATOMIC_RELEASE);
+  // In the error state receives are flushed as they are posted, so each post must be heard.
+  __atomic_store_n(&qp_.config.status->rq_starved,
+                   qp_.attributes.state == QpState::kError ? 1u : 0u, __ATOMIC_RELEASE);
 }
 
 void QueuePair::Apply(uint32_t mask, const verbs::QpAttributes& wanted) {
@@ -48,11 +49,13 @@ void QueuePair::Apply(uint32_t mask, const verbs::QpAttributes& wanted) {
   if (mask & verbs::kAttrDestQpn) a.dest_qpn = wanted.dest_qpn;
 }
 
-int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted, TimePoint now) {
+int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted,
+                      TimePoint now) {
   const QpState current = qp_.attributes.state;
   if ((mask & verbs::kAttrCurState) != 0 && wanted.current_state != current) return EINVAL;
   const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
-  if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0) return error;
+  if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0)
+    return error;
   Apply(mask, wanted);
   qp_.attributes.state = next;
   if (next == QpState::kReset) {
@@ -86,7 +89,8 @@ PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, uint32_t packets) {
   return result;
 }
 
-metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) {
+metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet,
+                                        TimePoint now) {
   const metrics::DropReason reason = DoPacket(outbox, packet, now);
   if (!flushed_) FlushOnError(outbox);
   return reason;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair as its worker drives it. Every call is an event with its time; what follows is put into the outbox. State
-// changes by modify_qp are checked here against the verbs tables; a QP that fails by itself flushes both its queues.
+// A queue pair as its worker drives it. Every call is an event with its time; what follows is put
+// into the outbox. State changes by modify_qp are checked here against the verbs tables; a QP that
+// fails by itself flushes both its queues.
 #pragma once
 
 #include <memory>
@@ -54,7 +55,8 @@ class QueuePair {
   virtual void DoReadyToSend(TimePoint) {}
   virtual void DoFlush(Outbox& outbox) = 0;
   virtual PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) = 0;
-  virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) = 0;
+  virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
+                                       TimePoint now) = 0;
   virtual void DoMemoryDone(Outbox& outbox) = 0;
   virtual void DoMemoryFault(Outbox& outbox, const AccessTag& tag) = 0;
   virtual void DoDeadline(Outbox&, TimePoint) {}

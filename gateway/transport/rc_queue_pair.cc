@@ -8,13 +8,20 @@ namespace {
 
 class RcQueuePair final : public QueuePair {
  public:
-  RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc) : QueuePair(config), requester_(config), cc_(cc) {}
+  RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc)
+      : QueuePair(config), requester_(config), cc_(cc) {}
 
-  void OnAtomicResult(const AccessTag& tag, uint64_t original) override { responder_.OnAtomicResult(tag, original); }
-  TimePoint deadline() const override {
-    return qp_.state() == verbs::QpState::kRts || qp_.state() == verbs::QpState::kSqd ? requester_.deadline() : kNever;
+  void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
+    responder_.OnAtomicResult(tag, original);
   }
-  Psns psns() const override { return {requester_.flow().next(), requester_.flow().una(), responder_.expected()}; }
+  TimePoint deadline() const override {
+    return qp_.state() == verbs::QpState::kRts || qp_.state() == verbs::QpState::kSqd
+               ? requester_.deadline()
+               : kNever;
+  }
+  Psns psns() const override {
+    return {requester_.flow().next(), requester_.flow().una(), responder_.expected()};
+  }
   uint32_t outstanding() const override { return requester_.outstanding(); }
 
  protected:
@@ -34,7 +41,8 @@ class RcQueuePair final : public QueuePair {
     return replies == PumpResult::kBlocked ? replies : requests;
   }
 
-  metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override {
+  metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
+                               TimePoint now) override {
     if (packet.traits->service == wire::Service::kCnp) {
       qp_.counters->cnp_rx_packets.Add();
       requester_.OnCnp(now);
@@ -42,7 +50,8 @@ class RcQueuePair final : public QueuePair {
     }
     if (packet.traits->service != wire::Service::kRc) return metrics::DropReason::k_wrong_service;
     // Nothing from elsewhere may touch a connection.
-    if (packet.meta.source != qp_.attributes.path.destination || packet.meta.destination != qp_.attributes.path.source) {
+    if (packet.meta.source != qp_.attributes.path.destination ||
+        packet.meta.destination != qp_.attributes.path.source) {
       return metrics::DropReason::k_wrong_address;
     }
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
@@ -66,7 +75,9 @@ class RcQueuePair final : public QueuePair {
     }
   }
 
-  void DoDeadline(Outbox& outbox, TimePoint now) override { requester_.OnDeadline(qp_, outbox, now); }
+  void DoDeadline(Outbox& outbox, TimePoint now) override {
+    requester_.OnDeadline(qp_, outbox, now);
+  }
 
  private:
   Requester requester_;
@@ -76,7 +87,8 @@ class RcQueuePair final : public QueuePair {
 
 }  // namespace
 
-std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc) {
+std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config,
+                                           const flow::CcConfig& cc) {
   return std::make_unique<RcQueuePair>(config, cc);
 }
 

@@ -11,19 +11,28 @@
 namespace rocegw::transport {
 namespace {
 
-// A long message asks for acknowledgements on its way, so that the window opens before it is used up.
+// A long message asks for acknowledgements on its way, so that the window opens before it is used
+// up.
 constexpr uint32_t kAckEvery = 16;
 
 wire::Opcode DataOpcode(const verbs::SendRequest& request, bool first, bool last) {
   using wire::Opcode;
-  const bool immediate =
-      request.opcode == verbs::SendOpcode::kSendImm || request.opcode == verbs::SendOpcode::kWriteImm;
+  const bool immediate = request.opcode == verbs::SendOpcode::kSendImm ||
+                         request.opcode == verbs::SendOpcode::kWriteImm;
   if (request.is_send()) {
-    if (first) return !last ? Opcode::kRcSendFirst : immediate ? Opcode::kRcSendOnlyImm : Opcode::kRcSendOnly;
+    if (first)
+      return !last       ? Opcode::kRcSendFirst
+             : immediate ? Opcode::kRcSendOnlyImm
+                         : Opcode::kRcSendOnly;
     return !last ? Opcode::kRcSendMiddle : immediate ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
   }
-  if (first) return !last ? Opcode::kRcWriteFirst : immediate ? Opcode::kRcWriteOnlyImm : Opcode::kRcWriteOnly;
-  return !last ? Opcode::kRcWriteMiddle : immediate ? Opcode::kRcWriteLastImm : Opcode::kRcWriteLast;
+  if (first)
+    return !last       ? Opcode::kRcWriteFirst
+           : immediate ? Opcode::kRcWriteOnlyImm
+                       : Opcode::kRcWriteOnly;
+  return !last       ? Opcode::kRcWriteMiddle
+         : immediate ? Opcode::kRcWriteLastImm
+                     : Opcode::kRcWriteLast;
 }
 
 }  // namespace
@@ -77,7 +86,8 @@ bool Requester::FetchOne(QpContext& qp, Outbox& outbox) {
   return true;
 }
 
-// The request that holds the flow's next PSN, or the next one to begin; nullptr when there is none to send.
+// The request that holds the flow's next PSN, or the next one to begin; nullptr when there is none
+// to send.
 Requester::Outstanding* Requester::Current(QpContext& qp, Outbox& outbox) {
   for (;;) {
     if (cursor_ == tail_ && !FetchOne(qp, outbox)) return nullptr;
@@ -91,7 +101,7 @@ Requester::Outstanding* Requester::Current(QpContext& qp, Outbox& outbox) {
 void Requester::Begin(QpContext& qp, Outstanding& o, uint32_t index) {
   const verbs::SendRequest& request = o.request;
   if (request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0) {
-    const uint32_t access = request.reads_remote() ? verbs::kAccessLocalWrite : 0;
+    const uint32_t access = request.reads_remote() ? uint32_t{verbs::kAccessLocalWrite} : 0;
     if (!verbs::CheckKeys(*qp.regions, qp.config, ListOf(index), access)) {
       o.failed = verbs::WcStatus::kLocalProtection;
       return;
@@ -100,7 +110,8 @@ void Requester::Begin(QpContext& qp, Outstanding& o, uint32_t index) {
   const uint32_t psns =
       request.is_atomic() ? 1 : std::max<uint32_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
   if (psns >= kPsnWindow || (request.reads_remote() && qp.attributes.max_rd_atomic == 0)) {
-    o.failed = psns >= kPsnWindow ? verbs::WcStatus::kLocalLength : verbs::WcStatus::kLocalQpOperation;
+    o.failed =
+        psns >= kPsnWindow ? verbs::WcStatus::kLocalLength : verbs::WcStatus::kLocalQpOperation;
     return;
   }
   o.first = flow_.next();
@@ -116,7 +127,8 @@ bool Requester::MustWait(const QpContext& qp, const Outstanding& o) const {
 }
 
 PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_t packets) {
-  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd) return PumpResult::kIdle;
+  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd)
+    return PumpResult::kIdle;
   if (rnr_waiting_) {
     if (now < rnr_until_) return PumpResult::kBlocked;
     rnr_waiting_ = false;
@@ -131,7 +143,8 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_
     if (!o->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
       // PSNs that are in doubt must not come to lie more than half the space apart.
-      if (PsnDistance(flow_.max(), flow_.una()) > static_cast<int32_t>(kPsnWindow / 2)) return PumpResult::kBlocked;
+      if (PsnDistance(flow_.max(), flow_.una()) > static_cast<int32_t>(kPsnWindow / 2))
+        return PumpResult::kBlocked;
       Begin(qp, *o, cursor_);
       if (!o->started) continue;
     }
@@ -157,11 +170,14 @@ Requester::Sent Requester::SendOne(QpContext& qp, Outbox& outbox, Outstanding& o
   return SendData(qp, outbox, o, flow_.next(), false, now);
 }
 
-bool Requester::WantsAck(QpContext& qp, const Outstanding& o, bool last, uint32_t bytes, TimePoint now) {
+bool Requester::WantsAck(QpContext& qp, const Outstanding& o, bool last, uint32_t bytes,
+                         TimePoint now) {
   ++since_ack_request_;
-  const bool signaled = qp.config.signal_all || (o.request.flags & (ROCEGW_WQE_SIGNALED | ROCEGW_WQE_SOLICITED)) != 0;
-  const bool wants = (last && (signaled || cursor_ + 1 == tail_)) || since_ack_request_ >= kAckEvery ||
-                     !flow_.MaySend(uint64_t{bytes} * 2, now) || PsnBefore(flow_.next(), flow_.max());
+  const bool signaled =
+      qp.config.signal_all || (o.request.flags & (ROCEGW_WQE_SIGNALED | ROCEGW_WQE_SOLICITED)) != 0;
+  const bool wants = (last && (signaled || cursor_ + 1 == tail_)) ||
+                     since_ack_request_ >= kAckEvery || !flow_.MaySend(uint64_t{bytes} * 2, now) ||
+                     PsnBefore(flow_.next(), flow_.max());
   if (wants) since_ack_request_ = 0;
   return wants;
 }
@@ -176,8 +192,8 @@ void Requester::Account(QpContext& qp, uint32_t psns, uint64_t bytes, TimePoint 
   }
 }
 
-Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& o, Psn psn, bool probe,
-                                    TimePoint now) {
+Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& o, Psn psn,
+                                    bool probe, TimePoint now) {
   const verbs::SendRequest& request = o.request;
   const uint32_t offset = OffsetOf(qp, o, psn);
   const uint32_t bytes = std::min(qp.mtu(), request.length - offset);
@@ -216,7 +232,8 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& 
                               .address = pieces[i].address,
                               .direct = pieces[i].direct,
                               .buffer = body + pieces[i].offset};
-    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kSendPayload, psn, index}, packet);
+    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kSendPayload, psn, index},
+                  packet);
   }
   outbox.Send(qp, packet);
   if (!probe) Account(qp, 1, bytes, now);
@@ -242,7 +259,8 @@ Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& 
   return Sent::kYes;
 }
 
-Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding& o, TimePoint now) {
+Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding& o,
+                                      TimePoint now) {
   if (!flow_.MaySend(8, now)) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket();
   if (packet == nullptr) return Sent::kPortFull;
@@ -251,7 +269,8 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding
   headers.bth.opcode = swap ? wire::Opcode::kRcCompareSwap : wire::Opcode::kRcFetchAdd;
   headers.bth.psn = flow_.next();
   headers.bth.ack_request = true;
-  headers.atomic = {o.request.remote_address, o.request.rkey, swap ? o.request.swap : o.request.compare_add,
+  headers.atomic = {o.request.remote_address, o.request.rkey,
+                    swap ? o.request.swap : o.request.compare_add,
                     swap ? o.request.compare_add : 0};
   BuildPacket(qp, headers, 0, *packet);
   outbox.Send(qp, packet);
@@ -275,7 +294,8 @@ void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
 }
 
 void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
-  if (rnr_waiting_ || (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd)) return;
+  if (rnr_waiting_ || (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd))
+    return;
   switch (flow_.OnDeadline(now)) {
     case flow::LossVerdict::kNothing:
       return;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of an RC queue pair: work requests become request packets, responses retire them (IBTA 9.7.3, 9.7.5,
-// 9.9). Which PSNs are in flight and when they count as lost is the flow's knowledge; which request a PSN belongs to is
-// known here. requester.cc sends, completer.cc takes responses.
+// The sending half of an RC queue pair: work requests become request packets, responses retire them
+// (IBTA 9.7.3, 9.7.5, 9.9). Which PSNs are in flight and when they count as lost is the flow's
+// knowledge; which request a PSN belongs to is known here. requester.cc sends, completer.cc takes
+// responses.
 //
-// A READ is asked for in pieces of at most kReadChunk bytes, so that the answers in flight stay within the flow's window;
-// PSNs are those of one whole READ. Belongs to one worker.
+// A READ is asked for in pieces of at most kReadChunk bytes, so that the answers in flight stay
+// within the flow's window; PSNs are those of one whole READ. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +41,15 @@ class Requester {
   bool Reset(QpContext& qp);
 
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_t packets);
-  metrics::DropReason OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
+  metrics::DropReason OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                 TimePoint now);
   void OnCnp(TimePoint now) { flow_.OnCnp(now); }
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
   // More tickets are done: requests that waited for memory may complete.
   void OnMemoryDone(QpContext& qp, Outbox& outbox) { Retire(qp, outbox); }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
-  // Completes everything that is posted, now or until the next call, as flushed. The QP is in the error state.
+  // Completes everything that is posted, now or until the next call, as flushed. The QP is in the
+  // error state.
   void Flush(QpContext& qp, Outbox& outbox);
 
   TimePoint deadline() const;
@@ -76,7 +79,9 @@ class Requester {
   std::span<rocegw_sge> SgesOf(uint32_t index) {
     return {sges_.data() + static_cast<size_t>(index & mask_) * max_sge_, max_sge_};
   }
-  std::span<const rocegw_sge> ListOf(uint32_t index) { return SgesOf(index).first(At(index).request.sge_count); }
+  std::span<const rocegw_sge> ListOf(uint32_t index) {
+    return SgesOf(index).first(At(index).request.sge_count);
+  }
   uint32_t OffsetOf(const QpContext& qp, const Outstanding& o, Psn psn) const {
     return static_cast<uint32_t>(PsnDistance(psn, o.first)) * qp.mtu();
   }
@@ -97,15 +102,20 @@ class Requester {
 
   // completer.cc
   std::optional<Psn> FirstAwaited();
-  void Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet, TimePoint now);
-  metrics::DropReason OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
-  metrics::DropReason OnReadResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
-  metrics::DropReason OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
+  void Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
+                   TimePoint now);
+  metrics::DropReason OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                            TimePoint now);
+  metrics::DropReason OnReadResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                     TimePoint now);
+  metrics::DropReason OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                  TimePoint now);
   void OnRnr(QpContext& qp, Outbox& outbox, uint8_t timer, TimePoint now);
   void OnLoss(QpContext& qp, Outbox& outbox, TimePoint now);
-  // The request that the first awaited response belongs to, when `psn` is that response; else counts and recovers.
-  Outstanding* MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, TimePoint now,
-                            metrics::DropReason& reason);
+  // The request that the first awaited response belongs to, when `psn` is that response; else
+  // counts and recovers.
+  Outstanding* MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                            TimePoint now, metrics::DropReason& reason);
   bool Place(QpContext& qp, Outbox& outbox, Outstanding& o, uint32_t index, uint32_t offset,
              std::span<const uint8_t> bytes, AccessPurpose purpose, Psn psn);
   void SyncWithFlow();

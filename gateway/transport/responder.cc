@@ -33,7 +33,8 @@ bool Responder::Reset(QpContext& qp) {
 }
 
 DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
-  if (qp.state() != verbs::QpState::kRtr && qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd) {
+  if (qp.state() != verbs::QpState::kRtr && qp.state() != verbs::QpState::kRts &&
+      qp.state() != verbs::QpState::kSqd) {
     return DropReason::k_qp_state;
   }
   if (!established_) {
@@ -66,7 +67,8 @@ DropReason Responder::CheckSequence(QpContext& qp, const wire::RxPacket& packet)
   if (message_ != wanted) return DropReason::k_invalid_request;
   if (message == Message::kNone) return DropReason::kNone;
   const size_t length = packet.payload.size();
-  if (!traits.ends_message()) return length == qp.mtu() ? DropReason::kNone : DropReason::k_invalid_request;
+  if (!traits.ends_message())
+    return length == qp.mtu() ? DropReason::kNone : DropReason::k_invalid_request;
   if (length > qp.mtu()) return DropReason::k_invalid_request;
   if (traits.position == wire::Position::kLast && length == 0) return DropReason::k_invalid_request;
   return DropReason::kNone;
@@ -113,7 +115,8 @@ void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t ps
   if (!answers_itself && packet.headers.bth.ack_request) QueueAck(qp, last, wire::kSyndromeAck);
 }
 
-bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, DropReason& reason) {
+bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                            DropReason& reason) {
   const Psn psn = packet.headers.bth.psn;
   switch (qp.rq.Check()) {
     case shm::WorkQueue::Look::kFault:
@@ -140,19 +143,21 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   has_receive_ = true;
   received_ = 0;
   if (status == WcStatus::kSuccess) return true;
-  pending_.push_back({MakeCompletion(qp, status, receive_.wr_id, receive_.ring_slot), placement_ticket_});
+  pending_.push_back(
+      {MakeCompletion(qp, status, receive_.wr_id, receive_.ring_slot), placement_ticket_});
   has_receive_ = false;
   qp.counters->wqe_bad_requests.Add();
   reason = Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   return false;
 }
 
-void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes,
-                                bool in_ring) {
+void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                                uint32_t bytes, bool in_ring) {
   const wire::Headers& h = packet.headers;
   const bool write = packet.traits->operation == wire::Operation::kWrite;
   rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kSuccess, receive_.wr_id, receive_.ring_slot);
-  cqe.opcode = static_cast<uint8_t>(write ? verbs::WcOpcode::kReceiveRdmaWithImm : verbs::WcOpcode::kReceive);
+  cqe.opcode = static_cast<uint8_t>(write ? verbs::WcOpcode::kReceiveRdmaWithImm
+                                          : verbs::WcOpcode::kReceive);
   cqe.byte_length = bytes;
   cqe.source_qpn = qp.attributes.dest_qpn.value;
   if (packet.traits->has_immediate) {
@@ -166,24 +171,29 @@ void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPac
   OnMemoryDone(qp, outbox);
 }
 
-// Queues the placement of a SEND packet's payload behind what came before. False: the memory is gone, the QP has failed.
+// Queues the placement of a SEND packet's payload behind what came before. False: the memory is
+// gone, the QP has failed.
 bool Responder::PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
   const bool whole = verbs::WalkPieces(
-      *qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count), verbs::kAccessLocalWrite, received_,
-      length, [&](const verbs::Piece& piece) {
-        const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
-                                  .length = piece.length,
-                                  .address = piece.address,
-                                  .direct = piece.direct,
-                                  .buffer = const_cast<uint8_t*>(packet.payload.data()) + piece.offset};
-        outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReceive, packet.headers.bth.psn, 0},
-                      nullptr);
+      *qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count),
+      verbs::kAccessLocalWrite, received_, length, [&](const verbs::Piece& piece) {
+        const memory::MemoryOp op{
+            .kind = memory::OpKind::kWrite,
+            .length = piece.length,
+            .address = piece.address,
+            .direct = piece.direct,
+            .buffer = const_cast<uint8_t*>(packet.payload.data()) + piece.offset};
+        outbox.Access(
+            qp, op,
+            {qp.handle, ++qp.tickets_issued, AccessPurpose::kReceive, packet.headers.bth.psn, 0},
+            nullptr);
         placement_ticket_ = qp.tickets_issued;
       });
   if (whole) return true;
-  pending_.push_back({MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
-                      placement_ticket_});
+  pending_.push_back(
+      {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
+       placement_ticket_});
   has_receive_ = false;
   return false;
 }
@@ -194,8 +204,9 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   DropReason reason = DropReason::kNone;
   if (packet.traits->starts_message() && !TakeReceive(qp, outbox, packet, reason)) return reason;
   if (uint64_t{received_} + length > receive_.capacity) {
-    pending_.push_back({MakeCompletion(qp, WcStatus::kLocalLength, receive_.wr_id, receive_.ring_slot),
-                        placement_ticket_});
+    pending_.push_back(
+        {MakeCompletion(qp, WcStatus::kLocalLength, receive_.wr_id, receive_.ring_slot),
+         placement_ticket_});
     has_receive_ = false;
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
@@ -203,7 +214,8 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
                        length <= qp.config.rq_payload_stride;
   if (in_ring) {
     const size_t slot = receive_.ring_slot & (qp.config.rq_entries - 1);
-    std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, packet.payload.data(), length);
+    std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, packet.payload.data(),
+                length);
     qp.counters->memory_ring_operations.Add();
   } else if (!PlaceReceive(qp, outbox, packet)) {
     return Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
@@ -221,12 +233,13 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   const auto length = static_cast<uint32_t>(packet.payload.size());
   if (packet.traits->starts_message()) {
     const wire::Reth& reth = packet.headers.reth;
-    if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 || reth.length > verbs::kMaxMessage) {
+    if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
+        reth.length > verbs::kMaxMessage) {
       return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
     }
     if (reth.length != 0 &&
-        qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd, verbs::kAccessRemoteWrite, reth.address,
-                         reth.length) == nullptr) {
+        qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
+                         verbs::kAccessRemoteWrite, reth.address, reth.length) == nullptr) {
       return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
     }
     write_address_ = reth.address;
@@ -240,16 +253,18 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   DropReason reason = DropReason::kNone;
   if (packet.traits->has_immediate && !TakeReceive(qp, outbox, packet, reason)) return reason;
   if (length != 0) {
-    const verbs::RegionConfig* region = qp.regions->Find(MemoryKey{write_rkey_}, qp.config.session, qp.config.pd,
-                                                         verbs::kAccessRemoteWrite, write_address_, length);
+    const verbs::RegionConfig* region =
+        qp.regions->Find(MemoryKey{write_rkey_}, qp.config.session, qp.config.pd,
+                         verbs::kAccessRemoteWrite, write_address_, length);
     if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
     const uint64_t in_region = write_address_ - region->iova;
-    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
-                              .publish = last,
-                              .length = length,
-                              .address = region->address + in_region,
-                              .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
-                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
+    const memory::MemoryOp op{
+        .kind = memory::OpKind::kWrite,
+        .publish = last,
+        .length = length,
+        .address = region->address + in_region,
+        .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+        .buffer = const_cast<uint8_t*>(packet.payload.data())};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, psn, 0}, nullptr);
     placement_ticket_ = qp.tickets_issued;
     write_address_ += length;
@@ -285,8 +300,9 @@ DropReason Responder::ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxP
       UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  if (reth.length != 0 && qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
-                                           verbs::kAccessRemoteRead, reth.address, reth.length) == nullptr) {
+  if (reth.length != 0 &&
+      qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
+                       verbs::kAccessRemoteRead, reth.address, reth.length) == nullptr) {
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
   const uint32_t psns = std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu());
@@ -307,17 +323,19 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
       UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  const verbs::RegionConfig* region = qp.regions->Find(MemoryKey{atomic.rkey}, qp.config.session, qp.config.pd,
-                                                       verbs::kAccessRemoteAtomic, atomic.address, 8);
+  const verbs::RegionConfig* region =
+      qp.regions->Find(MemoryKey{atomic.rkey}, qp.config.session, qp.config.pd,
+                       verbs::kAccessRemoteAtomic, atomic.address, 8);
   if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   const uint64_t in_region = atomic.address - region->iova;
   const bool swap = packet.traits->operation == wire::Operation::kCompareSwap;
-  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
-                            .length = 8,
-                            .address = region->address + in_region,
-                            .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
-                            .compare = atomic.compare,
-                            .swap_or_add = atomic.swap_or_add};
+  const memory::MemoryOp op{
+      .kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
+      .length = 8,
+      .address = region->address + in_region,
+      .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+      .compare = atomic.compare,
+      .swap_or_add = atomic.swap_or_add};
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);
   Remembered& memory = Remember(packet, 1);
   memory.atomic = true;
@@ -334,8 +352,10 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
     case wire::Operation::kReadRequest: {
       const wire::Reth& reth = packet.headers.reth;
       const Remembered* memory = FindRemembered(psn);
-      if (memory == nullptr || memory->atomic || memory->rkey != reth.rkey) return DropReason::k_duplicate_invalid;
-      const uint64_t skipped = uint64_t{static_cast<uint32_t>(PsnDistance(psn, memory->first))} * qp.mtu();
+      if (memory == nullptr || memory->atomic || memory->rkey != reth.rkey)
+        return DropReason::k_duplicate_invalid;
+      const uint64_t skipped =
+          uint64_t{static_cast<uint32_t>(PsnDistance(psn, memory->first))} * qp.mtu();
       // The rest of what was asked for, or less.
       if (reth.address != memory->address + skipped || reth.length > memory->length - skipped) {
         return DropReason::k_duplicate_invalid;
@@ -384,25 +404,29 @@ void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   DropRepliesFrom(tag.psn);
-  // Receives that were filled later than the fault do not complete well; the one that faulted says why.
+  // Receives that were filled later than the fault do not complete well; the one that faulted says
+  // why.
   bool first = true;
   for (size_t i = 0; i < pending_.size(); ++i) {
     PendingReceive& pending = pending_[i];
     if (static_cast<int32_t>(pending.ticket - tag.ticket) < 0) continue;
     const bool at_fault = first && tag.purpose == AccessPurpose::kReceive;
-    pending.cqe.status = static_cast<uint8_t>(at_fault ? WcStatus::kLocalProtection : WcStatus::kFlush);
+    pending.cqe.status =
+        static_cast<uint8_t>(at_fault ? WcStatus::kLocalProtection : WcStatus::kFlush);
     pending.ticket = qp.tickets_done;
     first = false;
   }
   if (has_receive_ && first && tag.purpose == AccessPurpose::kReceive) {
     pending_.push_back(
-        {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot), qp.tickets_done});
+        {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
+         qp.tickets_done});
     has_receive_ = false;
   }
   placement_ticket_ = qp.tickets_done;
   if (qp.state() == verbs::QpState::kError) return;
-  Refuse(qp, outbox, tag.psn,
-         tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+  Refuse(
+      qp, outbox, tag.psn,
+      tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
 }
 
 }  // namespace rocegw::transport

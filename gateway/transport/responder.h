@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of an RC queue pair (IBTA 9.7.4, 9.7.5.1): request packets are admitted, executed on client memory and
-// answered in order. responder.cc admits and executes, responder_reply.cc answers.
+// The receiving half of an RC queue pair (IBTA 9.7.4, 9.7.5.1): request packets are admitted,
+// executed on client memory and answered in order. responder.cc admits and executes,
+// responder_reply.cc answers.
 //
-// Nothing is acknowledged and no receive completes before the memory operations of it and of everything before it are done:
-// replies and completions wait behind a ticket. A READ or atomic needs no such wait, since operations take effect in order.
-// Belongs to one worker.
+// Nothing is acknowledged and no receive completes before the memory operations of it and of
+// everything before it are done: replies and completions wait behind a ticket. A READ or atomic
+// needs no such wait, since operations take effect in order. Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -33,7 +34,8 @@ class Responder {
   void OnMemoryDone(QpContext& qp, Outbox& outbox);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // Completes every receive that is posted, now or until the next call, as flushed. The QP is in the error state.
+  // Completes every receive that is posted, now or until the next call, as flushed. The QP is in
+  // the error state.
   void Flush(QpContext& qp, Outbox& outbox);
 
   bool has_replies() const { return !replies_.empty(); }
@@ -82,9 +84,12 @@ class Responder {
   metrics::DropReason ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
-  // Takes the next posted receive; false: none, an RNR NAK was queued, or the receive was bad and the QP has failed.
-  bool TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, metrics::DropReason& reason);
-  void CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes, bool in_ring);
+  // Takes the next posted receive; false: none, an RNR NAK was queued, or the receive was bad and
+  // the QP has failed.
+  bool TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
+                   metrics::DropReason& reason);
+  void CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes,
+                       bool in_ring);
   bool PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
@@ -94,7 +99,8 @@ class Responder {
 
   // responder_reply.cc
   void QueueAck(QpContext& qp, Psn psn, uint8_t syndrome);
-  void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address, uint32_t length, uint32_t psns);
+  void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
+                 uint32_t length, uint32_t psns);
   void QueueAtomic(QpContext& qp, const Remembered& memory);
   void DropRepliesFrom(Psn psn);
   enum class Replied : uint8_t { kDone, kMore, kPortFull, kRefused };

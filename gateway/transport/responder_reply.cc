@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's answers: one queue in PSN order, so that an acknowledgement never overtakes READ data before it.
+// The responder's answers: one queue in PSN order, so that an acknowledgement never overtakes READ
+// data before it.
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
@@ -15,15 +16,16 @@ void Responder::QueueAck(QpContext& qp, Psn psn, uint8_t syndrome) {
                     .msn = msn_,
                     .ticket = qp.IsDone(placement_ticket_) ? qp.tickets_done : placement_ticket_};
   // One acknowledgement covers all before it; a NAK also acknowledges what precedes its PSN.
-  if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck && replies_.back().syndrome == wire::kSyndromeAck) {
+  if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck &&
+      replies_.back().syndrome == wire::kSyndromeAck) {
     replies_.back() = reply;
   } else {
     replies_.push_back(reply);
   }
 }
 
-void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address, uint32_t length,
-                          uint32_t psns) {
+void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
+                          uint32_t length, uint32_t psns) {
   replies_.push_back({.kind = ReplyKind::kRead,
                       .psn = psn,
                       .msn = memory.msn,
@@ -106,8 +108,8 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
   const Psn psn = reply.psn + reply.sent;
   const verbs::RegionConfig* region = nullptr;
   if (bytes != 0) {
-    region = qp.regions->Find(MemoryKey{reply.rkey}, qp.config.session, qp.config.pd, verbs::kAccessRemoteRead,
-                              reply.address + offset, bytes);
+    region = qp.regions->Find(MemoryKey{reply.rkey}, qp.config.session, qp.config.pd,
+                              verbs::kAccessRemoteRead, reply.address + offset, bytes);
     if (region == nullptr) {
       // Deregistered while it was being read.
       DropRepliesFrom(psn);
@@ -120,21 +122,24 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
   const bool first = reply.sent == 0;
   const bool last = offset + bytes == reply.length;
   wire::Headers headers;
-  headers.bth.opcode = first ? last ? wire::Opcode::kRcReadResponseOnly : wire::Opcode::kRcReadResponseFirst
-                       : last ? wire::Opcode::kRcReadResponseLast
-                              : wire::Opcode::kRcReadResponseMiddle;
+  headers.bth.opcode =
+      first  ? last ? wire::Opcode::kRcReadResponseOnly : wire::Opcode::kRcReadResponseFirst
+      : last ? wire::Opcode::kRcReadResponseLast
+             : wire::Opcode::kRcReadResponseMiddle;
   headers.bth.psn = psn;
   headers.aeth = {wire::kSyndromeAck, reply.msn};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
   if (region != nullptr) {
     const uint64_t in_region = reply.address + offset - region->iova;
-    const memory::MemoryOp op{.kind = memory::OpKind::kRead,
-                              .want_crc = true,
-                              .length = bytes,
-                              .address = region->address + in_region,
-                              .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
-                              .buffer = body};
-    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0}, packet);
+    const memory::MemoryOp op{
+        .kind = memory::OpKind::kRead,
+        .want_crc = true,
+        .length = bytes,
+        .address = region->address + in_region,
+        .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+        .buffer = body};
+    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
+                  packet);
   }
   outbox.Send(qp, packet);
   qp.counters->read_response_tx_packets.Add();
@@ -162,7 +167,8 @@ void Responder::FlushPending(QpContext& qp, Outbox& outbox) {
   if (!has_receive_) return;
   has_receive_ = false;
   pending_.push_back(
-      {MakeCompletion(qp, verbs::WcStatus::kFlush, receive_.wr_id, receive_.ring_slot), placement_ticket_});
+      {MakeCompletion(qp, verbs::WcStatus::kFlush, receive_.wr_id, receive_.ring_slot),
+       placement_ticket_});
   OnMemoryDone(qp, outbox);
 }
 
@@ -184,7 +190,8 @@ void Responder::Flush(QpContext& qp, Outbox& outbox) {
     const uint8_t* slot = qp.rq.Slot();
     const uint32_t index = qp.rq.Fetch();
     (void)verbs::ParseReceive(qp.config, slot, index, request, receive_sges_);
-    pending_.push_back({MakeCompletion(qp, verbs::WcStatus::kFlush, request.wr_id, index), placement_ticket_});
+    pending_.push_back(
+        {MakeCompletion(qp, verbs::WcStatus::kFlush, request.wr_id, index), placement_ticket_});
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable datagrams (IBTA 9.8.3): one packet a message, to whom the address vector says; a received datagram is preceded
-// by 40 bytes that hold its IP header.
+// Unreliable datagrams (IBTA 9.8.3): one packet a message, to whom the address vector says; a
+// received datagram is preceded by 40 bytes that hold its IP header.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -57,7 +57,9 @@ void WriteGrh(const wire::RxMeta& meta, size_t udp_payload, uint8_t* out) {
 class UdQueuePair final : public QueuePair {
  public:
   explicit UdQueuePair(const verbs::QpConfig& config)
-      : QueuePair(config), sges_(std::max<uint32_t>(1, config.max_send_sge)), grh_(config.rq_entries) {}
+      : QueuePair(config),
+        sges_(std::max<uint32_t>(1, config.max_send_sge)),
+        grh_(config.rq_entries) {}
 
   uint32_t outstanding() const override { return static_cast<uint32_t>(sends_.size()); }
   Psns psns() const override { return {psn_, psn_, Psn()}; }
@@ -101,7 +103,8 @@ class UdQueuePair final : public QueuePair {
 };
 
 WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
-  const bool known_source = qp_.config.gids != nullptr && request.av.sgid_index < verbs::GidTable::kSize &&
+  const bool known_source = qp_.config.gids != nullptr &&
+                            request.av.sgid_index < verbs::GidTable::kSize &&
                             !qp_.config.gids->entries[request.av.sgid_index].IsZero();
   if (!known_source) return WcStatus::kLocalQpOperation;
   if (request.length > verbs::MtuBytes(qp_.config.port_mtu)) return WcStatus::kLocalLength;
@@ -113,7 +116,8 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
   return WcStatus::kSuccess;
 }
 
-UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest& request, WcStatus& status) {
+UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest& request,
+                                       WcStatus& status) {
   status = Check(request);
   if (status != WcStatus::kSuccess) return Sent::kYes;
   port::TxPacket* packet = outbox.NewPacket();
@@ -126,7 +130,8 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
   headers.bth.psn = psn_;
   headers.bth.solicited = (request.flags & ROCEGW_WQE_SOLICITED) != 0;
   // A key with its top bit set stands for the QP's own (IBTA 10.2.5).
-  headers.deth = {(request.remote_qkey >> 31) != 0 ? qp_.attributes.qkey : request.remote_qkey, qp_.config.qpn};
+  headers.deth = {(request.remote_qkey >> 31) != 0 ? qp_.attributes.qkey : request.remote_qkey,
+                  qp_.config.qpn};
   headers.immediate = request.immediate;
   psn_ = psn_ + 1;
   wire::Path path;
@@ -134,7 +139,8 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
   std::memcpy(path.destination.bytes.data(), request.av.dgid, 16);
   path.traffic_class = request.av.traffic_class;
   path.hop_limit = request.av.hop_limit == 0 ? 64 : request.av.hop_limit;
-  path.source_port = port::SourcePort(path, request.remote_qpn);
+  path.source_port =
+      port::SourcePort(port::PathHash(path.source, path.destination, 0), request.remote_qpn);
   packet->path = path;
   const size_t header_length = wire::EncodeHeaders(headers, packet->data);
   uint8_t* body = packet->data + header_length;
@@ -146,17 +152,18 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
     packet->known_crc = {header_length, request.length, crc};
     qp_.counters->memory_ring_operations.Add();
   } else {
-    (void)verbs::WalkPieces(*qp_.regions, qp_.config, std::span(sges_).first(request.sge_count), 0, 0, request.length,
-                            [&](const verbs::Piece& piece) {
+    (void)verbs::WalkPieces(*qp_.regions, qp_.config, std::span(sges_).first(request.sge_count), 0,
+                            0, request.length, [&](const verbs::Piece& piece) {
                               const memory::MemoryOp op{.kind = memory::OpKind::kRead,
                                                         .length = piece.length,
                                                         .address = piece.address,
                                                         .direct = piece.direct,
                                                         .buffer = body + piece.offset};
-                              outbox.Access(qp_, op,
-                                            {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kSendPayload,
-                                             headers.bth.psn, request.ring_slot},
-                                            packet);
+                              outbox.Access(
+                                  qp_, op,
+                                  {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kSendPayload,
+                                   headers.bth.psn, request.ring_slot},
+                                  packet);
                             });
   }
   outbox.Send(qp_, packet);
@@ -171,7 +178,8 @@ void UdQueuePair::FinishSend(Outbox& outbox, const verbs::SendRequest& request, 
   const bool signaled = qp_.config.signal_all || (request.flags & ROCEGW_WQE_SIGNALED) != 0;
   sends_.push_back({cqe, qp_.tickets_issued, status == WcStatus::kSuccess && !signaled});
   DoMemoryDone(outbox);
-  // IBTA 10.2.2.4: a failed send stops the send queue; simplest and as most devices do, by the error state.
+  // IBTA 10.2.2.4: a failed send stops the send queue; simplest and as most devices do, by the
+  // error state.
   if (status != WcStatus::kSuccess) qp_.attributes.state = verbs::QpState::kError;
 }
 
@@ -180,7 +188,8 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
   for (uint32_t sent = 0; sent < packets; ++sent) {
     if (!held_) {
       const auto look = qp_.sq.Check();
-      if (look == shm::WorkQueue::Look::kFault) outbox.Fault(qp_, "send queue producer index out of range");
+      if (look == shm::WorkQueue::Look::kFault)
+        outbox.Fault(qp_, "send queue producer index out of range");
       if (look != shm::WorkQueue::Look::kReady) return PumpResult::kIdle;
       const uint8_t* slot = qp_.sq.Slot();
       const uint32_t index = qp_.sq.Fetch();
@@ -203,7 +212,8 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
 
 DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint) {
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
-  if (qp_.state() != verbs::QpState::kRtr && qp_.state() != verbs::QpState::kRts && qp_.state() != verbs::QpState::kSqd) {
+  if (qp_.state() != verbs::QpState::kRtr && qp_.state() != verbs::QpState::kRts &&
+      qp_.state() != verbs::QpState::kSqd) {
     return DropReason::k_qp_state;
   }
   if (packet.headers.deth.qkey != qp_.attributes.qkey) return DropReason::k_wrong_qkey;
@@ -231,7 +241,8 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   }
   qp_.rq.Fetch();
   if (status != WcStatus::kSuccess) {
-    receives_.push_back({MakeCompletion(qp_, status, request.wr_id, index), qp_.tickets_issued, false});
+    receives_.push_back(
+        {MakeCompletion(qp_, status, request.wr_id, index), qp_.tickets_issued, false});
     DoMemoryDone(outbox);
     qp_.attributes.state = verbs::QpState::kError;
     outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
@@ -241,10 +252,12 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   return DropReason::kNone;
 }
 
-void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet, const verbs::ReceiveRequest& request) {
+void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
+                          const verbs::ReceiveRequest& request) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
   const uint32_t slot = request.ring_slot & (qp_.config.rq_entries - 1);
-  const size_t udp_payload = packet.traits->header_length + ((length + 3) & ~3u) + wire::kIcrcLength;
+  const size_t udp_payload =
+      packet.traits->header_length + ((length + 3) & ~3u) + wire::kIcrcLength;
   rocegw_cqe cqe = MakeCompletion(qp_, WcStatus::kSuccess, request.wr_id, request.ring_slot);
   cqe.opcode = static_cast<uint8_t>(verbs::WcOpcode::kReceive);
   cqe.byte_length = length + kGrhLength;
@@ -264,18 +277,19 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet, const ve
   } else {
     WriteGrh(packet.meta, udp_payload, grh_[slot].data());
     const auto place = [&](uint32_t offset, const uint8_t* bytes, uint32_t count) {
-      (void)verbs::WalkPieces(*qp_.regions, qp_.config, std::span(receive_sges_).first(request.sge_count),
-                              verbs::kAccessLocalWrite, offset, count, [&](const verbs::Piece& piece) {
-                                const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
-                                                          .length = piece.length,
-                                                          .address = piece.address,
-                                                          .direct = piece.direct,
-                                                          .buffer = const_cast<uint8_t*>(bytes) + piece.offset};
-                                outbox.Access(qp_, op,
-                                              {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kReceive,
-                                               packet.headers.bth.psn, request.ring_slot},
-                                              nullptr);
-                              });
+      (void)verbs::WalkPieces(
+          *qp_.regions, qp_.config, std::span(receive_sges_).first(request.sge_count),
+          verbs::kAccessLocalWrite, offset, count, [&](const verbs::Piece& piece) {
+            const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                                      .length = piece.length,
+                                      .address = piece.address,
+                                      .direct = piece.direct,
+                                      .buffer = const_cast<uint8_t*>(bytes) + piece.offset};
+            outbox.Access(qp_, op,
+                          {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kReceive,
+                           packet.headers.bth.psn, request.ring_slot},
+                          nullptr);
+          });
     };
     place(0, grh_[slot].data(), kGrhLength);
     place(kGrhLength, packet.payload.data(), length);
@@ -318,21 +332,24 @@ void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {
 void UdQueuePair::DoFlush(Outbox& outbox) {
   if (held_) {
     held_ = false;
-    sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, held_request_.ring_slot),
-                      qp_.tickets_issued, false});
+    sends_.push_back(
+        {MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, held_request_.ring_slot),
+         qp_.tickets_issued, false});
   }
   while (qp_.sq.Check() == shm::WorkQueue::Look::kReady) {
     const uint8_t* slot = qp_.sq.Slot();
     const uint32_t index = qp_.sq.Fetch();
     (void)verbs::ParseSend(qp_.config, slot, index, held_request_, sges_);
-    sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index), qp_.tickets_issued, false});
+    sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index),
+                      qp_.tickets_issued, false});
   }
   while (qp_.rq.Check() == shm::WorkQueue::Look::kReady) {
     verbs::ReceiveRequest request;
     const uint8_t* slot = qp_.rq.Slot();
     const uint32_t index = qp_.rq.Fetch();
     (void)verbs::ParseReceive(qp_.config, slot, index, request, receive_sges_);
-    receives_.push_back({MakeCompletion(qp_, WcStatus::kFlush, request.wr_id, index), qp_.tickets_issued, false});
+    receives_.push_back(
+        {MakeCompletion(qp_, WcStatus::kFlush, request.wr_id, index), qp_.tickets_issued, false});
   }
   DoMemoryDone(outbox);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to write a completion: a CQ's ring on one worker. The worker looks at `signal` after a burst and, when the
-// client has armed the queue, sends the event. Owned by the worker that links it.
+// The one way to write a completion: a CQ's ring on one worker. The worker looks at `signal` after
+// a burst and, when the client has armed the queue, sends the event. Owned by the worker that links
+// it.
 #pragma once
 
 #include <cstdint>
@@ -31,18 +32,19 @@ class CompletionQueue {
   bool overrun() const { return overrun_; }
   bool fresh() const { return fresh_; }
 
-  // True when an event is due for what was pushed since the last call: the client had armed the queue for it, and no other
-  // worker took the arming first.
+  // True when an event is due for what was pushed since the last call: the client had armed the
+  // queue for it, and no other worker took the arming first.
   bool TakeEvent() {
     const bool solicited = fresh_solicited_;
     fresh_ = fresh_solicited_ = false;
     if (config_.event_fd < 0) return false;
-    // The completion must be visible before the arm word is read: the client arms, then looks once more.
+    // The completion must be visible before the arm word is read: the client arms, then looks once
+    // more.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     uint32_t arm = __atomic_load_n(&config_.control->arm, __ATOMIC_ACQUIRE);
     if (arm == ROCEGW_CQ_UNARMED || (arm == ROCEGW_CQ_ARM_SOLICITED && !solicited)) return false;
-    return __atomic_compare_exchange_n(&config_.control->arm, &arm, ROCEGW_CQ_UNARMED, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&config_.control->arm, &arm, ROCEGW_CQ_UNARMED, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   }
 
   // For the list of queues that were written in this burst; used by the worker only.

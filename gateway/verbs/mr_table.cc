@@ -55,8 +55,8 @@ bool MrTable::Unlink(MemoryKey key) {
   return true;
 }
 
-const RegionConfig* MrTable::Find(MemoryKey key, SessionId session, uint32_t pd, uint32_t access, uint64_t va,
-                                  uint64_t length) const {
+const RegionConfig* MrTable::Find(MemoryKey key, SessionId session, uint32_t pd, uint32_t access,
+                                  uint64_t va, uint64_t length) const {
   const RegionConfig* region = Lookup(key);
   if (region == nullptr || region->session != session || region->pd != pd) return nullptr;
   if ((region->access & access) != access) return nullptr;

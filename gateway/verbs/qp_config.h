@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GIDs of a device by index; empty entries are zero. Made when the device is configured, outlives its QPs.
-struct GidTable {
-  static constexpr size_t kSize = 64;
-  std::array<wire::Gid, kSize> entries{};
-};
-
-// What a QP is born with: built by the session on the control thread, handed to the worker with LinkQp. Pointers are into
-// the session's segments, which outlive the QP (unlink, reply, free).
+// What a QP is born with: built by the session on the control thread, handed to the worker with
+// LinkQp. Pointers are into the session's segments, which outlive the QP (unlink, reply, free).
 #pragma once
 
 #include <array>
@@ -18,6 +12,13 @@ struct GidTable {
 #include "gateway/wire/gid.h"
 
 namespace rocegw::verbs {
+
+// The GIDs of a device by index; empty entries are zero. Made when the device is configured,
+// outlives its QPs.
+struct GidTable {
+  static constexpr size_t kSize = 64;
+  std::array<wire::Gid, kSize> entries{};
+};
 
 struct QpConfig {
   QpType type = QpType::kRc;
@@ -63,7 +64,7 @@ struct CqConfig {
   uint32_t worker_slot = 0;              // index in rocegw_cq_control::worker
   rocegw_cqe* ring = nullptr;            // ours, client reads
   rocegw_cq_control* control = nullptr;  // client memory: untrusted
-  int event_fd = -1;                     // completion channel, SEQPACKET, non-blocking; -1: none. Not owned.
+  int event_fd = -1;  // completion channel, SEQPACKET, non-blocking; -1: none. Not owned.
 };
 
 // A memory region as the data path sees it.
@@ -72,11 +73,11 @@ struct RegionConfig {
   SessionId session;
   uint32_t mr_handle = 0;
   uint32_t pd = 0;
-  uint32_t access = 0;         // Access bits
-  uint64_t iova = 0;           // first address that keys' users name
-  uint64_t length = 0;         // bytes
-  uint64_t address = 0;        // of that byte in the client
-  uint8_t* direct = nullptr;   // of that byte in our mapping; nullptr: reached by cross-process copy
+  uint32_t access = 0;        // Access bits
+  uint64_t iova = 0;          // first address that keys' users name
+  uint64_t length = 0;        // bytes
+  uint64_t address = 0;       // of that byte in the client
+  uint8_t* direct = nullptr;  // of that byte in our mapping; nullptr: reached by cross-process copy
 };
 
 }  // namespace rocegw::verbs

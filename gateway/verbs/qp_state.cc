@@ -15,9 +15,9 @@ struct Transition {
 
 constexpr uint32_t kRtrConnected = kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn;
 constexpr uint32_t kRtrOptional = kAttrAccessFlags | kAttrPkeyIndex;
-constexpr uint32_t kSqdRcOptional = kAttrPort | kAttrAv | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry |
-                                    kAttrMaxQpRdAtomic | kAttrMaxDestRdAtomic | kAttrAccessFlags | kAttrPkeyIndex |
-                                    kAttrMinRnrTimer;
+constexpr uint32_t kSqdRcOptional = kAttrPort | kAttrAv | kAttrTimeout | kAttrRetryCnt |
+                                    kAttrRnrRetry | kAttrMaxQpRdAtomic | kAttrMaxDestRdAtomic |
+                                    kAttrAccessFlags | kAttrPkeyIndex | kAttrMinRnrTimer;
 
 constexpr Transition kTransitions[] = {
     {QpState::kReset,
@@ -36,7 +36,8 @@ constexpr Transition kTransitions[] = {
      {kRtrOptional, kRtrOptional, kAttrPkeyIndex | kAttrQkey}},
     {QpState::kRtr,
      QpState::kRts,
-     {kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic, kAttrSqPsn, kAttrSqPsn},
+     {kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic, kAttrSqPsn,
+      kAttrSqPsn},
      {kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer, kAttrCurState | kAttrAccessFlags,
       kAttrCurState | kAttrQkey}},
     {QpState::kRts,
@@ -51,13 +52,17 @@ constexpr Transition kTransitions[] = {
     {QpState::kSqd,
      QpState::kSqd,
      {0, 0, 0},
-     {kSqdRcOptional, kAttrPort | kAttrAv | kAttrAccessFlags | kAttrPkeyIndex, kAttrPkeyIndex | kAttrQkey}},
+     {kSqdRcOptional, kAttrPort | kAttrAv | kAttrAccessFlags | kAttrPkeyIndex,
+      kAttrPkeyIndex | kAttrQkey}},
     {QpState::kSqd,
      QpState::kRts,
      {0, 0, 0},
      {kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer, kAttrCurState | kAttrAccessFlags,
       kAttrCurState | kAttrQkey}},
-    {QpState::kSqe, QpState::kRts, {0, 0, 0}, {0, kAttrCurState | kAttrAccessFlags, kAttrCurState | kAttrQkey}},
+    {QpState::kSqe,
+     QpState::kRts,
+     {0, 0, 0},
+     {0, kAttrCurState | kAttrAccessFlags, kAttrCurState | kAttrQkey}},
 };
 
 size_t TypeColumn(QpType type) { return type == QpType::kRc ? 0 : type == QpType::kUc ? 1 : 2; }
@@ -66,7 +71,8 @@ size_t TypeColumn(QpType type) { return type == QpType::kRc ? 0 : type == QpType
 
 int CheckTransition(QpType type, QpState current, QpState next, uint32_t mask) {
   const uint32_t attributes = mask & ~static_cast<uint32_t>(kAttrState);
-  if (next == QpState::kReset || next == QpState::kError) return attributes & ~kAttrCurState ? EINVAL : 0;
+  if (next == QpState::kReset || next == QpState::kError)
+    return attributes & ~kAttrCurState ? EINVAL : 0;
   if (type == QpType::kRc && current == QpState::kSqe) return EINVAL;
   for (const Transition& t : kTransitions) {
     if (t.from != current || t.to != next) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which modify_qp calls are legal: the attribute masks of IBTA 11.2.5.2, per QP type and transition, as a table.
+// Which modify_qp calls are legal: the attribute masks of IBTA 11.2.5.2, per QP type and
+// transition, as a table.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs enumerations and attribute sets as values, with the numbers of <infiniband/verbs.h> (which the core does not
-// include), so that they cross the attach protocol unchanged.
+// Verbs enumerations and attribute sets as values, with the numbers of <infiniband/verbs.h> (which
+// the core does not include), so that they cross the attach protocol unchanged.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,15 @@
 namespace rocegw::verbs {
 
 enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4 };
-enum class QpState : uint8_t { kReset = 0, kInit = 1, kRtr = 2, kRts = 3, kSqd = 4, kSqe = 5, kError = 6 };
+enum class QpState : uint8_t {
+  kReset = 0,
+  kInit = 1,
+  kRtr = 2,
+  kRts = 3,
+  kSqd = 4,
+  kSqe = 5,
+  kError = 6
+};
 
 // enum ibv_access_flags
 enum Access : uint32_t {
@@ -103,15 +111,15 @@ struct QpAttributes {
   uint8_t min_rnr_timer = 0;       // IBTA table 46 code: 0 = 655.36 ms
   uint8_t timeout = 0;             // 4.096 us * 2^timeout, 0 = none
   uint8_t retry_count = 0;
-  uint8_t rnr_retry = 0;           // 7 = without end
+  uint8_t rnr_retry = 0;  // 7 = without end
   uint8_t service_level = 0;
   uint32_t qkey = 0;
   uint32_t access = 0;  // Access bits that peers may use
   Psn rq_psn;
   Psn sq_psn;
   Qpn dest_qpn;
-  // Path of a connected QP. The session fills it from the address vector: source GID from its index, source port from the
-  // flow label rule.
+  // Path of a connected QP. The session fills it from the address vector: source GID from its
+  // index, source port from the flow label rule.
   wire::Path path;
   uint8_t sgid_index = 0;
   uint32_t flow_label = 0;

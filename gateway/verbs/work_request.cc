@@ -32,15 +32,16 @@ bool OpcodeAllowed(QpType type, uint8_t opcode) {
 
 }  // namespace
 
-WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
-                   std::span<rocegw_sge> sges) {
+WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                   SendRequest& out, std::span<rocegw_sge> sges) {
   rocegw_send_wqe wqe;
   shm::CopyOut(&wqe, slot, sizeof wqe);
   out = SendRequest{};
   out.wr_id = wqe.wr_id;
   out.ring_slot = ring_slot;
   if (!OpcodeAllowed(config.type, wqe.opcode)) return WcStatus::kLocalQpOperation;
-  if (wqe.num_sge > config.max_send_sge || wqe.num_sge > sges.size()) return WcStatus::kLocalQpOperation;
+  if (wqe.num_sge > config.max_send_sge || wqe.num_sge > sges.size())
+    return WcStatus::kLocalQpOperation;
   out.opcode = static_cast<SendOpcode>(wqe.opcode);
   out.flags = wqe.flags;
   out.immediate = wqe.imm_or_rkey;
@@ -64,29 +65,33 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
     if (out.reads_remote()) return WcStatus::kLocalQpOperation;
     if (total > config.sq_payload_stride) return WcStatus::kLocalLength;
     out.ring_payload =
-        config.sq_payload + static_cast<size_t>(ring_slot & (config.sq_entries - 1)) * config.sq_payload_stride;
+        config.sq_payload +
+        static_cast<size_t>(ring_slot & (config.sq_entries - 1)) * config.sq_payload_stride;
   }
   return WcStatus::kSuccess;
 }
 
-WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, ReceiveRequest& out,
-                      std::span<rocegw_sge> sges) {
+WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                      ReceiveRequest& out, std::span<rocegw_sge> sges) {
   rocegw_recv_wqe wqe;
   shm::CopyOut(&wqe, slot, sizeof wqe);
   out = ReceiveRequest{};
   out.wr_id = wqe.wr_id;
   out.ring_slot = ring_slot;
-  if (wqe.num_sge > config.max_recv_sge || wqe.num_sge > sges.size()) return WcStatus::kLocalQpOperation;
+  if (wqe.num_sge > config.max_recv_sge || wqe.num_sge > sges.size())
+    return WcStatus::kLocalQpOperation;
   out.sge_count = wqe.num_sge;
   shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
   for (const rocegw_sge& sge : sges.first(wqe.num_sge)) out.capacity += sge.length;
   return WcStatus::kSuccess;
 }
 
-bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges, uint32_t access) {
+bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+               uint32_t access) {
   for (const rocegw_sge& sge : sges) {
     if (sge.length == 0) continue;
-    if (regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, sge.address, sge.length) == nullptr) {
+    if (regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, sge.address,
+                     sge.length) == nullptr) {
       return false;
     }
   }

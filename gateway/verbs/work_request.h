@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work requests as private, validated values, and the walk over their scatter/gather lists. A request is copied out of the
-// client's ring once; nothing here reads the ring again, except payload that travels in it.
+// Work requests as private, validated values, and the walk over their scatter/gather lists. A
+// request is copied out of the client's ring once; nothing here reads the ring again, except
+// payload that travels in it.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +42,23 @@ struct SendRequest {
   rocegw_address_vector av{};  // UD
   Qpn remote_qpn;              // UD
   uint32_t remote_qkey = 0;    // UD
-  // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the copy only.
+  // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
+  // copy only.
   const uint8_t* ring_payload = nullptr;
 
   bool reads_remote() const { return opcode == SendOpcode::kRead || is_atomic(); }
-  bool is_atomic() const { return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd; }
+  bool is_atomic() const {
+    return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd;
+  }
   bool is_write() const { return opcode == SendOpcode::kWrite || opcode == SendOpcode::kWriteImm; }
   bool is_send() const { return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendImm; }
 };
 
-// Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for config.max_send_sge) and
-// checks everything that needs no key: kSuccess, or the status that the request must fail with. `out` has wr_id and
-// ring_slot in any case.
-WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
-                   std::span<rocegw_sge> sges);
+// Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for
+// config.max_send_sge) and checks everything that needs no key: kSuccess, or the status that the
+// request must fail with. `out` has wr_id and ring_slot in any case.
+WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                   SendRequest& out, std::span<rocegw_sge> sges);
 
 struct ReceiveRequest {
   uint64_t wr_id = 0;
@@ -63,12 +67,13 @@ struct ReceiveRequest {
   uint64_t capacity = 0;  // bytes of all SGEs
 };
 
-WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot, ReceiveRequest& out,
-                      std::span<rocegw_sge> sges);
+WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                      ReceiveRequest& out, std::span<rocegw_sge> sges);
 
-// Checks the keys of a list: every SGE must lie in a region of the QP's PD that grants `access`. Empty ones are not looked
-// at (IBTA 10.6.3).
-bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges, uint32_t access);
+// Checks the keys of a list: every SGE must lie in a region of the QP's PD that grants `access`.
+// Empty ones are not looked at (IBTA 10.6.3).
+bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+               uint32_t access);
 
 // One contiguous piece of a list.
 struct Piece {
@@ -78,11 +83,12 @@ struct Piece {
   uint32_t offset = 0;  // from the begin of the range walked
 };
 
-// Calls on_piece(const Piece&) for bytes [offset, offset + length) of the message that the list describes; keys are looked
-// up anew, since regions may have gone. False when one is not there any more: pieces before it were given out.
+// Calls on_piece(const Piece&) for bytes [offset, offset + length) of the message that the list
+// describes; keys are looked up anew, since regions may have gone. False when one is not there any
+// more: pieces before it were given out.
 template <typename F>
-bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges, uint32_t access,
-                uint64_t offset, uint32_t length, F&& on_piece) {
+bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+                uint32_t access, uint64_t offset, uint32_t length, F&& on_piece) {
   uint32_t done = 0;
   for (const rocegw_sge& sge : sges) {
     if (length == done) break;
@@ -97,8 +103,8 @@ bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const 
         regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, va, take);
     if (region == nullptr) return false;
     const uint64_t in_region = va - region->iova;
-    on_piece(Piece{region->address + in_region, region->direct == nullptr ? nullptr : region->direct + in_region, take,
-                   done});
+    on_piece(Piece{region->address + in_region,
+                   region->direct == nullptr ? nullptr : region->direct + in_region, take, done});
     done += take;
     offset = 0;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed list of what the control thread tells a worker and what a worker tells back. The control thread builds and
-// allocates; a message carries finished objects; the worker links them between bursts. Removal is unlink, reply, free: when
-// the reply has come no worker uses the object any more. Both directions are SPSC rings (worker.h).
+// The closed list of what the control thread tells a worker and what a worker tells back. The
+// control thread builds and allocates; a message carries finished objects; the worker links them
+// between bursts. Removal is unlink, reply, free: when the reply has come no worker uses the object
+// any more. Both directions are SPSC rings (worker.h).
 #pragma once
 
 #include <array>
@@ -27,9 +28,10 @@ namespace rocegw::worker {
 struct LinkSession {
   SessionId session;
   memory::MemorySpace* space = nullptr;  // how its memory is reached
-  memory::Copier* copier = nullptr;      // set when the worker must not touch the memory itself (untrusted pool)
-  rocegw_worker_line* line = nullptr;    // ours, client reads: need_wakeup
-  int wake_fd = -1;                      // eventfd the client writes; this worker reads
+  memory::Copier* copier =
+      nullptr;  // set when the worker must not touch the memory itself (untrusted pool)
+  rocegw_worker_line* line = nullptr;  // ours, client reads: need_wakeup
+  int wake_fd = -1;                    // eventfd the client writes; this worker reads
 };
 // The worker destroys nothing: QPs, CQs and regions of the session were unlinked before.
 struct UnlinkSession {
@@ -37,8 +39,8 @@ struct UnlinkSession {
 };
 struct AddDoorbellPage {
   SessionId session;
-  uint32_t page = 0;                        // index, ascending from 0
-  rocegw_doorbell_page* memory = nullptr;   // client memory: untrusted
+  uint32_t page = 0;                       // index, ascending from 0
+  rocegw_doorbell_page* memory = nullptr;  // client memory: untrusted
 };
 struct LinkCq {
   verbs::CqConfig config;
@@ -85,8 +87,8 @@ struct SnapshotQps {
 
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
-  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq, LinkQp, UnlinkQp, ModifyQp,
-               QueryQp, LinkRegion, UnlinkRegion, SendMad, SnapshotQps>
+  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
+               LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkRegion, UnlinkRegion, SendMad, SnapshotQps>
       body;
 };
 
@@ -102,14 +104,14 @@ struct QpSnapshot {
   uint32_t send_outstanding = 0;  // work requests
   uint64_t sends_completed = 0;
   uint64_t receives_completed = 0;
-  uint64_t bytes_sent = 0;      // payload
+  uint64_t bytes_sent = 0;  // payload
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
 };
 
 // Answer to a message with a cookie.
 struct ControlReply {
-  int error = 0;  // errno
+  int error = 0;                // errno
   std::vector<QpSnapshot> qps;  // QueryQp (one), ModifyQp (one), SnapshotQps
 };
 

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/qp_host.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "gateway/wire/codec.h"
+#include "gateway/wire/describe.h"
+#include "gateway/wire/icrc.h"
+
+namespace rocegw::testing {
+
+QpHost::QpHost(const Options& options)
+    : options_(options),
+      memory_(options.memory_bytes),
+      key_(0x1000 + options.qpn),
+      sq_(size_t{options.sq_entries} * rocegw_sq_stride(options.max_sge)),
+      sq_payload_(size_t{options.sq_entries} * options.payload_stride),
+      rq_(size_t{options.rq_entries} * rocegw_rq_stride(options.max_sge)),
+      rq_payload_(size_t{options.rq_entries} * options.rq_payload_stride),
+      cq_ring_(options.cq_entries),
+      cq_control_(sizeof(rocegw_cq_control) + 64),
+      counters_(std::make_unique<metrics::WorkerCounters>()) {
+  verbs::RegionConfig region;
+  region.key = MemoryKey{key_};
+  region.session = SessionId{1};
+  region.pd = 1;
+  region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite |
+                  verbs::kAccessRemoteAtomic;
+  region.iova = kBase;
+  region.address = kBase;
+  region.length = memory_.size();
+  EXPECT_TRUE(regions_.Link(region));
+
+  verbs::CqConfig cq;
+  cq.session = SessionId{1};
+  cq.entries = options.cq_entries;
+  cq.ring = cq_ring_.data();
+  cq.control = reinterpret_cast<rocegw_cq_control*>(cq_control_.data());
+  cq_ = std::make_unique<verbs::CompletionQueue>(cq);
+
+  verbs::QpConfig config;
+  config.type = options.type;
+  config.qpn = Qpn{options.qpn};
+  config.session = SessionId{1};
+  config.pd = 1;
+  config.signal_all = options.signal_all;
+  config.sq_entries = options.sq_entries;
+  config.rq_entries = options.rq_entries;
+  config.max_send_sge = config.max_recv_sge = options.max_sge;
+  config.sq_stride = rocegw_sq_stride(options.max_sge);
+  config.rq_stride = rocegw_rq_stride(options.max_sge);
+  config.sq_payload_stride = options.payload_stride;
+  config.rq_payload_stride = options.rq_payload_stride;
+  config.control = &control_;
+  config.status = &status_;
+  config.sq = sq_.data();
+  config.sq_payload = sq_payload_.data();
+  config.rq = rq_.data();
+  config.rq_payload = rq_payload_.data();
+  qp_ = options.type == verbs::QpType::kRc ? transport::MakeRcQueuePair(config, options.cc)
+                                           : transport::MakeUdQueuePair(config);
+  transport::QpContext& context = qp_->context();
+  context.send_cq = context.recv_cq = cq_.get();
+  context.regions = &regions_;
+  context.counters = counters_.get();
+}
+
+QpHost::~QpHost() {
+  for (Packet* packet : outgoing_) delete packet;
+}
+
+verbs::QpAttributes QpHost::DefaultLimits() {
+  verbs::QpAttributes a;
+  a.max_rd_atomic = a.max_dest_rd_atomic = 4;
+  a.timeout = 14;
+  a.retry_count = 7;
+  a.rnr_retry = 7;
+  a.min_rnr_timer = 1;
+  return a;
+}
+
+void QpHost::Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uint32_t psn_b,
+                     const verbs::QpAttributes& limits) {
+  const auto bring_up = [&](QpHost& self, QpHost& peer, uint32_t own_psn, uint32_t peer_psn) {
+    using namespace verbs;  // NOLINT(google-build-using-namespace)
+    QpAttributes want = limits;
+    want.state = QpState::kInit;
+    want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
+    ASSERT_EQ(self.Modify(kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, want), 0);
+    want.state = QpState::kRtr;
+    want.path_mtu = path_mtu;
+    want.dest_qpn = Qpn{peer.options_.qpn};
+    want.rq_psn = Psn(peer_psn);
+    want.path.source = self.options_.gid;
+    want.path.destination = peer.options_.gid;
+    ASSERT_EQ(self.Modify(kAttrState | kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn |
+                              kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
+                          want),
+              0);
+    want.state = QpState::kRts;
+    want.sq_psn = Psn(own_psn);
+    ASSERT_EQ(self.Modify(kAttrState | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn |
+                              kAttrMaxQpRdAtomic,
+                          want),
+              0);
+  };
+  bring_up(a, b, psn_a, psn_b);
+  bring_up(b, a, psn_b, psn_a);
+}
+
+uint8_t* QpHost::sq_slot(uint32_t index) {
+  return sq_.data() +
+         size_t{index & (options_.sq_entries - 1)} * rocegw_sq_stride(options_.max_sge);
+}
+
+void QpHost::PostSend(rocegw_send_wqe wqe, const std::vector<Sge>& sges,
+                      const std::vector<uint8_t>* inline_payload) {
+  const uint32_t index = control_.sq_producer;
+  ASSERT_LT(index - status_.sq_released, options_.sq_entries);
+  uint8_t* slot = sq_slot(index);
+  wqe.num_sge = static_cast<uint8_t>(sges.size());
+  std::memcpy(slot, &wqe, sizeof wqe);
+  for (size_t i = 0; i < sges.size(); ++i) {
+    const rocegw_sge sge{kBase + sges[i].offset, sges[i].length, key_};
+    std::memcpy(slot + sizeof wqe + i * sizeof sge, &sge, sizeof sge);
+  }
+  if (inline_payload != nullptr) {
+    std::memcpy(
+        sq_payload_.data() + size_t{index & (options_.sq_entries - 1)} * options_.payload_stride,
+        inline_payload->data(), inline_payload->size());
+  }
+  __atomic_store_n(&control_.sq_producer, index + 1, __ATOMIC_RELEASE);
+}
+
+void QpHost::PostReceive(uint64_t wr_id, const std::vector<Sge>& sges) {
+  const uint32_t index = control_.rq_producer;
+  ASSERT_LT(index - status_.rq_released, options_.rq_entries);
+  uint8_t* slot =
+      rq_.data() + size_t{index & (options_.rq_entries - 1)} * rocegw_rq_stride(options_.max_sge);
+  const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(sges.size()), 0};
+  std::memcpy(slot, &wqe, sizeof wqe);
+  for (size_t i = 0; i < sges.size(); ++i) {
+    const rocegw_sge sge{kBase + sges[i].offset, sges[i].length, key_};
+    std::memcpy(slot + sizeof wqe + i * sizeof sge, &sge, sizeof sge);
+  }
+  __atomic_store_n(&control_.rq_producer, index + 1, __ATOMIC_RELEASE);
+}
+
+std::vector<rocegw_cqe> QpHost::Poll() {
+  std::vector<rocegw_cqe> out;
+  for (;;) {
+    const rocegw_cqe& cqe = cq_ring_[cq_consumer_ & (options_.cq_entries - 1)];
+    if (__atomic_load_n(&cqe.sequence, __ATOMIC_ACQUIRE) != cq_consumer_ + 1) break;
+    out.push_back(cqe);
+    ++cq_consumer_;
+    auto* control = reinterpret_cast<rocegw_cq_control*>(cq_control_.data());
+    __atomic_store_n(&control->worker[0].consumer, cq_consumer_, __ATOMIC_RELEASE);
+  }
+  return out;
+}
+
+void QpHost::Deliver(const WirePacket& packet, TimePoint now) {
+  now_ = now;
+  wire::RxPacket decoded;
+  last_drop = wire::Decode({packet.meta, packet.bytes}, decoded);
+  if (last_drop == metrics::DropReason::kNone) {
+    last_drop = qp_->OnPacket(*this, decoded, now);
+  }
+  if (last_drop != metrics::DropReason::kNone) counters_->Drop(last_drop);
+}
+
+void QpHost::Pump(TimePoint now) {
+  now_ = now;
+  qp_->OnDoorbell(*this);
+  while (qp_->Pump(*this, now, 64) == transport::PumpResult::kMore && port_budget != 0) {
+  }
+}
+
+void QpHost::Deadline(TimePoint now) {
+  now_ = now;
+  qp_->OnDeadline(*this, now);
+}
+
+port::TxPacket* QpHost::NewPacket() {
+  if (port_budget == 0) return nullptr;
+  --port_budget;
+  auto* packet = new Packet;
+  packet->room.resize(9000);
+  packet->tx.data = packet->room.data();
+  packet->tx.cookie = packet;
+  return &packet->tx;
+}
+
+void QpHost::Send(transport::QpContext&, port::TxPacket* packet) {
+  outgoing_.push_back(static_cast<Packet*>(packet->cookie));
+}
+
+void QpHost::Access(transport::QpContext&, const memory::MemoryOp& op,
+                    const transport::AccessTag& tag, port::TxPacket* fills) {
+  QueuedOp queued{op, tag, fills, {}};
+  if (op.kind == memory::OpKind::kWrite) queued.copy.assign(op.buffer, op.buffer + op.length);
+  ops_.push_back(std::move(queued));
+}
+
+bool QpHost::Execute(QueuedOp& queued, uint64_t& original) {
+  const memory::MemoryOp& op = queued.op;
+  if (op.address < poison_to_ && op.address + op.length > poison_from_) return false;
+  EXPECT_GE(op.address, kBase);
+  EXPECT_LE(op.address + op.length, kBase + memory_.size());
+  uint8_t* bytes = memory_.data() + (op.address - kBase);
+  switch (op.kind) {
+    case memory::OpKind::kRead:
+      std::memcpy(op.buffer, bytes, op.length);
+      break;
+    case memory::OpKind::kWrite:
+      std::memcpy(bytes, queued.copy.data(), op.length);
+      break;
+    case memory::OpKind::kCompareSwap:
+    case memory::OpKind::kFetchAdd: {
+      std::memcpy(&original, bytes, 8);
+      uint64_t value = original;
+      if (op.kind == memory::OpKind::kFetchAdd) {
+        value += op.swap_or_add;
+      } else if (value == op.compare) {
+        value = op.swap_or_add;
+      }
+      std::memcpy(bytes, &value, 8);
+      break;
+    }
+  }
+  return true;
+}
+
+void QpHost::Settle() {
+  while (!ops_.empty()) {
+    QueuedOp queued = std::move(ops_.front());
+    ops_.pop_front();
+    uint64_t original = 0;
+    if (!Execute(queued, original)) {
+      if (queued.fills != nullptr) static_cast<Packet*>(queued.fills->cookie)->dropped = true;
+      qp_->OnMemoryFault(*this, queued.tag);
+    } else if (queued.tag.purpose == transport::AccessPurpose::kAtomic) {
+      qp_->OnAtomicResult(queued.tag, original);
+    }
+    qp_->OnMemoryDone(*this, queued.tag.ticket);
+  }
+  for (Packet* packet : outgoing_) {
+    if (!packet->dropped) {
+      wire::SealIcrc(packet->tx.path, 7, packet->tx.data, packet->tx.length, packet->tx.known_crc);
+      WirePacket out;
+      out.bytes.assign(packet->tx.data, packet->tx.data + packet->tx.length + 4);
+      out.meta.source = packet->tx.path.source;
+      out.meta.destination = packet->tx.path.destination;
+      out.meta.source_port = packet->tx.path.source_port;
+      out.meta.traffic_class = packet->tx.path.traffic_class;
+      out.meta.ip_id_known = true;
+      out.meta.ip_id = 7;
+      sent.push_back(std::move(out));
+    }
+    delete packet;
+  }
+  outgoing_.clear();
+}
+
+}  // namespace rocegw::testing

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a connection for tests: a queue pair with rings, a completion queue and memory in
+// this process, driven by hand. Packets it sends are collected for the test's network; memory
+// operations are executed when Settle is called, so a test can look at what is still pending.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "gateway/transport/queue_pair.h"
+#include "gateway/verbs/mr_table.h"
+
+namespace rocegw::testing {
+
+struct WirePacket {
+  std::vector<uint8_t> bytes;  // BTH .. ICRC
+  wire::RxMeta meta;
+};
+
+struct Completion {
+  rocegw_cqe cqe;
+};
+
+class QpHost : public transport::Outbox {
+ public:
+  struct Options {
+    verbs::QpType type = verbs::QpType::kRc;
+    uint32_t qpn = 0x11;
+    uint32_t sq_entries = 64;
+    uint32_t rq_entries = 64;
+    uint32_t cq_entries = 1024;
+    uint32_t max_sge = 4;
+    uint32_t payload_stride = 0;     // of the SQ payload area
+    uint32_t rq_payload_stride = 0;  // of the RQ payload area
+    wire::Gid gid = wire::Gid::FromV4(0xC0000201);
+    size_t memory_bytes = 1 << 20;
+    flow::CcConfig cc;
+    bool signal_all = false;
+  };
+  explicit QpHost(const Options& options);
+  ~QpHost() override;
+
+  // Takes both ends to RTS against each other.
+  static void Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uint32_t psn_b,
+                      const verbs::QpAttributes& limits = DefaultLimits());
+  static verbs::QpAttributes DefaultLimits();
+  int Modify(uint32_t mask, const verbs::QpAttributes& attributes) {
+    return qp_->Modify(*this, mask, attributes, now_);
+  }
+
+  // Memory: one region with every right. Addresses are offsets into it, from kBase.
+  static constexpr uint64_t kBase = 0x100000;
+  std::vector<uint8_t>& memory() { return memory_; }
+  uint32_t key() const { return key_; }
+  uint64_t Address(uint64_t offset) const { return kBase + offset; }
+  // Accesses that touch [from, from + length) fault from now on.
+  void Poison(uint64_t from, uint64_t length) {
+    poison_from_ = kBase + from;
+    poison_to_ = poison_from_ + length;
+  }
+  verbs::MrTable& regions() { return regions_; }
+
+  // What the client library does.
+  struct Sge {
+    uint64_t offset;
+    uint32_t length;
+  };
+  void PostSend(rocegw_send_wqe wqe, const std::vector<Sge>& sges,
+                const std::vector<uint8_t>* inline_payload = nullptr);
+  void PostReceive(uint64_t wr_id, const std::vector<Sge>& sges);
+  std::vector<rocegw_cqe> Poll();
+
+  // What the worker does.
+  void Deliver(const WirePacket& packet, TimePoint now);
+  void Pump(TimePoint now);
+  void Deadline(TimePoint now);
+  // Executes queued memory operations, reports them, and moves packets to `sent`.
+  void Settle();
+  std::deque<WirePacket> sent;
+
+  transport::QueuePair& qp() { return *qp_; }
+  metrics::WorkerCounters& counters() { return *counters_; }
+  std::vector<verbs::AsyncEvent> events;
+  std::vector<const char*> faults;
+  metrics::DropReason last_drop = metrics::DropReason::kNone;
+  // Packets the port will give out before it is dry; restored by Settle.
+  uint32_t port_budget = 1u << 30;
+  rocegw_qp_control& control() { return control_; }
+  uint8_t* sq_slot(uint32_t index);
+
+  // transport::Outbox
+  port::TxPacket* NewPacket() override;
+  void Send(transport::QpContext&, port::TxPacket* packet) override;
+  void Access(transport::QpContext&, const memory::MemoryOp& op, const transport::AccessTag& tag,
+              port::TxPacket* fills) override;
+  void Event(transport::QpContext&, verbs::AsyncEvent event) override { events.push_back(event); }
+  void Fault(transport::QpContext&, const char* reason) override { faults.push_back(reason); }
+  TimePoint now() const override { return now_; }
+
+ private:
+  struct QueuedOp {
+    memory::MemoryOp op;
+    transport::AccessTag tag;
+    port::TxPacket* fills;
+    std::vector<uint8_t> copy;  // of a write's bytes
+  };
+  struct Packet {
+    port::TxPacket tx;
+    std::vector<uint8_t> room;
+    bool dropped = false;
+  };
+  bool Execute(QueuedOp& queued, uint64_t& original);
+
+  Options options_;
+  TimePoint now_;
+  std::vector<uint8_t> memory_;
+  uint32_t key_;
+  uint64_t poison_from_ = 1;
+  uint64_t poison_to_ = 0;
+  rocegw_qp_control control_{};
+  rocegw_qp_status status_{};
+  std::vector<uint8_t> sq_, sq_payload_, rq_, rq_payload_;
+  std::vector<rocegw_cqe> cq_ring_;
+  std::vector<uint8_t> cq_control_;
+  uint32_t cq_consumer_ = 0;
+  verbs::MrTable regions_;
+  std::unique_ptr<metrics::WorkerCounters> counters_;
+  std::unique_ptr<verbs::CompletionQueue> cq_;
+  std::unique_ptr<transport::QueuePair> qp_;
+  std::deque<QueuedOp> ops_;
+  std::vector<Packet*> outgoing_;
+};
+
+}  // namespace rocegw::testing
