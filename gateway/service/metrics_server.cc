@@ -2,11 +2,19 @@
 #include "gateway/service/metrics_server.h"
 
 #include <CivetServer.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +26,10 @@ struct Page {
   std::string body;
   const char* type = "text/plain; charset=utf-8";
 };
+
+const char* Reason(int code) {
+  return code == 200 ? "OK" : code == 404 ? "Not Found" : "Service Unavailable";
+}
 
 class PageHandler : public CivetHandler {
  public:
@@ -38,13 +50,37 @@ class PageHandler : public CivetHandler {
     mg_printf(connection,
               "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
               "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-              page.code, page.code == 200 ? "OK" : "Service Unavailable", page.type,
-              page.body.size());
+              page.code, Reason(page.code), page.type, page.body.size());
     if (with_body) mg_write(connection, page.body.data(), page.body.size());
   }
 
   std::function<Page()> make_;
 };
+
+// Opens and closes a connection to a local listener ("127.0.0.1", "[::1]").
+void Knock(const std::string& host, int port) {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+  if (host.starts_with('[')) {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6->sin6_addr);
+    length = sizeof *v6;
+  } else {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET, host.c_str(), &v4->sin_addr);
+    length = sizeof *v4;
+  }
+  const int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return;
+  (void)connect(fd, reinterpret_cast<const sockaddr*>(&storage), length);
+  close(fd);
+}
+
+constexpr std::chrono::milliseconds kKnockInterval(5);
 
 }  // namespace
 
@@ -63,10 +99,15 @@ struct MetricsServer::Parts {
         ready_page([&readiness]() -> Page {
           const std::string reason = readiness.reason();
           return reason.empty() ? Page{200, "ok\n"} : Page{503, reason + "\n"};
+        }),
+        other_page([]() -> Page {
+          return {404, "there are /metrics, /livez and /readyz\n"};
         }) {}
   PageHandler metrics_page;
   PageHandler live_page;
   PageHandler ready_page;
+  PageHandler other_page;
+  std::string host;
   std::unique_ptr<CivetServer> server;
 };
 
@@ -87,13 +128,29 @@ Status MetricsServer::Start(const std::string& address) {
                 "; another process may have the port or the address may not exist here: "
                 "set metrics.address, or \"\" for none"};
   }
+  parts_->host = address.substr(0, address.rfind(':'));
+  parts_->server->addHandler("/", parts_->other_page);
   parts_->server->addHandler("/metrics", parts_->metrics_page);
   parts_->server->addHandler("/livez", parts_->live_page);
   parts_->server->addHandler("/readyz", parts_->ready_page);
   return OkStatus();
 }
 
-void MetricsServer::Stop() { parts_->server.reset(); }
+void MetricsServer::Stop() {
+  if (parts_->server == nullptr) return;
+  // The web server looks for a stop only when its two-second wait for a connection ends, so give it
+  // some.
+  std::atomic<bool> stopped{false};
+  std::thread knocker([this, &stopped, at = port()] {
+    while (!stopped.load()) {
+      Knock(parts_->host, at);
+      std::this_thread::sleep_for(kKnockInterval);
+    }
+  });
+  parts_->server.reset();
+  stopped.store(true);
+  knocker.join();
+}
 
 int MetricsServer::port() const {
   if (parts_->server == nullptr) return 0;

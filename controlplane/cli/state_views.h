@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gateway's state as text for people. Pure functions; with `wide` more columns and no limit of 80
+// characters.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "rocegw/gateway/v1/state.pb.h"
+
+namespace rocegw::cli {
+
+struct ViewOptions {
+  bool wide = false;
+  size_t most_rows = 0;     // of each table, 0: all
+  std::string how_to_list;  // the command that shows the rest, when rows were left out
+};
+
+// Identity, readiness, ports, totals.
+std::string StatusView(const types::v1::GatewayStatus& status, bool wide);
+std::string SessionsView(const gateway::v1::ListSessionsResponse& list, const ViewOptions& options);
+std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions& options);
+std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions& options);
+// Without `all` those that are zero on every worker are left out.
+std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool wide, bool all);
+
+}  // namespace rocegw::cli

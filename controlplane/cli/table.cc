@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/cli/table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace rocegw::cli {
+namespace {
+
+constexpr size_t kGap = 2;
+// A cut column keeps so many characters, dots included.
+constexpr size_t kLeastCut = 6;
+
+void AppendCell(std::string& line, const std::string& cell, size_t width, bool right) {
+  if (cell.size() > width) {
+    line += cell.substr(0, width - 2) + "..";
+  } else if (right) {
+    line += std::string(width - cell.size(), ' ') + cell;
+  } else {
+    line += cell + std::string(width - cell.size(), ' ');
+  }
+}
+
+}  // namespace
+
+std::string Table::Text(size_t limit) const {
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    size_t width = columns_[c].title.size();
+    for (const auto& row : rows_) width = std::max(width, row[c].size());
+    widths.push_back(width);
+  }
+  size_t total = kGap * (columns_.size() - 1);
+  for (const size_t width : widths) total += width;
+  // The last column gives way first.
+  for (size_t c = columns_.size(); limit != 0 && c-- > 0;) {
+    if (columns_[c].kind != Column::kCut || total <= limit || widths[c] <= kLeastCut) continue;
+    const size_t least = std::max(kLeastCut, columns_[c].title.size());
+    const size_t width = std::max(least, widths[c] - std::min(widths[c], total - limit));
+    total -= widths[c] - std::min(widths[c], width);
+    widths[c] = std::min(widths[c], width);
+  }
+
+  std::string text;
+  const auto append_line = [&](const auto& cell_of) {
+    std::string line;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (c != 0) line.append(kGap, ' ');
+      AppendCell(line, cell_of(c), widths[c], columns_[c].kind == Column::kRight);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  };
+  append_line([&](size_t c) { return columns_[c].title; });
+  for (const auto& row : rows_) append_line([&](size_t c) { return row[c]; });
+  return text;
+}
+
+std::string BytesText(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes);
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f%s", value, kUnits[unit]);
+  return text;
+}
+
+std::string AgeText(int64_t seconds) {
+  seconds = std::max<int64_t>(seconds, 0);
+  const auto two = [](int64_t high, char high_unit, int64_t low, char low_unit) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%lld%c%02lld%c", static_cast<long long>(high), high_unit,
+                  static_cast<long long>(low), low_unit);
+    return std::string(text);
+  };
+  if (seconds < 60) return std::to_string(seconds) + "s";
+  if (seconds < 3600) return two(seconds / 60, 'm', seconds % 60, 's');
+  if (seconds < 86400) return two(seconds / 3600, 'h', seconds / 60 % 60, 'm');
+  return two(seconds / 86400, 'd', seconds / 3600 % 24, 'h');
+}
+
+}  // namespace rocegw::cli

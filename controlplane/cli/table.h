@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text tables for people: columns as wide as their content, two blanks apart, numbers to the right.
+// With a limit, columns marked so are cut (".." at the end) until a line fits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rocegw::cli {
+
+enum class Column : uint8_t { kLeft, kRight, kCut };  // kCut: left, may be cut
+
+class Table {
+ public:
+  void AddColumn(std::string title, Column kind) { columns_.push_back({std::move(title), kind}); }
+  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  size_t rows() const { return rows_.size(); }
+
+  // limit: characters in a line, 0: none.
+  std::string Text(size_t limit) const;
+
+ private:
+  struct Head {
+    std::string title;
+    Column kind;
+  };
+  std::vector<Head> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "17", "4.0KiB", "1.5GiB".
+std::string BytesText(uint64_t bytes);
+// "12s", "3m05s", "4h07m", "2d03h".
+std::string AgeText(int64_t seconds);
+
+}  // namespace rocegw::cli

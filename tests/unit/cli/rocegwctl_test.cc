@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rocegwctl program against a real server with a made-up source behind it. What it prints is
+// compared with the files in golden/; ROCEGW_UPDATE_GOLDEN=1 writes them anew.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "controlplane/cli/exit_code.h"
+#include "gateway/service/grpc_server.h"
+#include "tests/unit/service/fake_source.h"
+
+namespace rocegw::cli {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string ReadAll(const std::string& file) {
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+class RocegwctlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    source_.state = service::TestState();
+    readiness_.SetReady();
+    const Status status = server_.Start({socket_});
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+
+  Outcome Ctl(const std::string& arguments) const { return CtlAt(socket_, arguments); }
+  Outcome CtlAt(const std::string& socket, const std::string& arguments) const {
+    const std::string error_file = directory_.File("stderr");
+    FILE* pipe = popen(
+        (std::string(ROCEGWCTL) + " --socket '" + socket + "' " + arguments + " 2>" + error_file)
+            .c_str(),
+        "r");
+    EXPECT_NE(pipe, nullptr);
+    Outcome run;
+    char buffer[4096];
+    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) run.out.append(buffer, n);
+    const int status = pclose(pipe);
+    run.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    run.err = ReadAll(error_file);
+    return run;
+  }
+
+  void ExpectGolden(const std::string& name, const std::string& arguments, int code = kOk) const {
+    const Outcome run = Ctl(arguments);
+    EXPECT_EQ(run.code, code) << run.err;
+    EXPECT_EQ(run.err, "");
+    const std::string file = std::string(GOLDEN_DIR) + "/" + name;
+    if (std::getenv("ROCEGW_UPDATE_GOLDEN") != nullptr) std::ofstream(file) << run.out;
+    EXPECT_EQ(run.out, ReadAll(file)) << arguments;
+  }
+
+  service::TestDirectory directory_;
+  std::string socket_ = directory_.File("grpc.sock");
+  service::GatewayIdentity identity_ = service::TestIdentity();
+  service::Readiness readiness_;
+  service::FakeSource source_;
+  service::GrpcServer server_{identity_, readiness_, source_};
+};
+
+TEST_F(RocegwctlTest, Status_EveryFormat_IsAsRecorded) {
+  ExpectGolden("status.txt", "status");
+  ExpectGolden("status_wide.txt", "status -o wide");
+  ExpectGolden("status.json", "status -o json");
+  ExpectGolden("status.yaml", "status -o yaml");
+  EXPECT_EQ(Ctl("status -o name").out, "gateways/host-a\n");
+}
+
+TEST_F(RocegwctlTest, Get_EveryNoun_IsAsRecorded) {
+  ExpectGolden("sessions.txt", "get sessions");
+  ExpectGolden("qps.txt", "get qps");
+  ExpectGolden("mrs.txt", "get mrs");
+  ExpectGolden("counters.txt", "get counters");
+  EXPECT_EQ(Ctl("get sessions -o name").out, "gateways/host-a/sessions/3\n");
+  EXPECT_EQ(Ctl("get qps -o name").out,
+            "gateways/host-a/qps/0x000012\ngateways/host-a/qps/0x0412ab\n");
+  EXPECT_EQ(Ctl("get mrs -o name").out, "gateways/host-a/mrs/3-1\ngateways/host-a/mrs/3-2\n");
+}
+
+TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
+  // The widest things there are: IPv6 everywhere, long names, numbers at their limits.
+  wire::Gid v6;
+  v6.bytes.fill(0xFD);
+  for (session::PortRow& port : source_.state.ports) {
+    port.interface = "enp129s0f1np1";
+    port.gids = {v6, v6, v6};
+  }
+  for (session::QpRow& qp : source_.state.qps) {
+    qp.remote_gid = qp.local_gid = v6;
+    qp.remote_qpn = 0xFFFFFE;
+    qp.sends_posted = qp.sends_completed = 99999999;
+  }
+  for (session::MrRow& mr : source_.state.mrs) mr.reason = std::string(200, 'r');
+  for (const char* command :
+       {"status", "get sessions", "get qps", "get mrs", "get counters --all"}) {
+    std::istringstream lines(Ctl(command).out);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("note: ")) {
+        EXPECT_LE(line.size(), 80u) << command << ": " << line;
+      }
+    }
+  }
+  // Nothing is cut where everything was asked for.
+  EXPECT_NE(Ctl("get qps -o wide").out.find("fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd"),
+            std::string::npos);
+}
+
+TEST_F(RocegwctlTest, ManyRows_StatusIsShortAndGetReadsAllPages) {
+  source_.state.qps.clear();
+  for (uint32_t i = 0; i < 2345; ++i) {
+    session::QpRow row;
+    row.session = 1;
+    row.qpn = 2 + i;
+    source_.state.qps.push_back(row);
+  }
+  const std::string status = Ctl("status").out;
+  EXPECT_NE(status.find("... and 2325 more: rocegwctl get qps\n"), std::string::npos) << status;
+  const std::string names = Ctl("get qps -o name").out;
+  EXPECT_EQ(std::count(names.begin(), names.end(), '\n'), 2345);
+}
+
+TEST_F(RocegwctlTest, NothingAttached_StatusSaysSo) {
+  source_.state = {};
+  const Outcome run = Ctl("status");
+  EXPECT_EQ(run.code, kOk);
+  EXPECT_NE(run.out.find("sessions 0, QPs 0"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("all counters are zero\nno packet was dropped\n"), std::string::npos);
+}
+
+TEST_F(RocegwctlTest, NotReady_StatusSaysWhyAndExits10) {
+  readiness_.SetNotReady("port eth0 is down");
+  const Outcome run = Ctl("status");
+  EXPECT_EQ(run.code, kConditionFalse);
+  EXPECT_NE(run.out.find("NOT READY: port eth0 is down"), std::string::npos) << run.out;
+}
+
+TEST_F(RocegwctlTest, NobodyThere_SaysWhatToDo) {
+  const Outcome missing = CtlAt("/nonexistent/grpc.sock", "status");
+  EXPECT_EQ(missing.code, kUnavailable);
+  EXPECT_EQ(missing.out, "");
+  EXPECT_EQ(missing.err,
+            "rocegwctl: no gateway at /nonexistent/grpc.sock (No such file or directory); is "
+            "rocegwd running? --socket names another place\n");
+  server_.Stop();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, socket_.c_str());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(fd);
+  const Outcome dead = Ctl("status");
+  EXPECT_EQ(dead.code, kUnavailable);
+  EXPECT_NE(dead.err.find("(Connection refused)"), std::string::npos) << dead.err;
+}
+
+TEST_F(RocegwctlTest, GatewaySilent_EndsInTime) {
+  source_.answers = false;
+  const Outcome run = Ctl("--timeout 1 get qps");
+  EXPECT_EQ(run.code, kDeadline);
+  EXPECT_EQ(run.err, "rocegwctl: the gateway at " + socket_ +
+                         " did not answer within 1000 ms (--timeout)\n");
+  source_.AnswerAll();
+}
+
+TEST_F(RocegwctlTest, WrongUsage_Exits2) {
+  for (const char* arguments :
+       {"", "get", "frobnicate", "get qp", "status -o xml", "status --timeout 0", "status extra"}) {
+    const Outcome run = Ctl(arguments);
+    EXPECT_EQ(run.code, kUsage) << arguments;
+    EXPECT_NE(run.err, "") << arguments;
+    EXPECT_EQ(run.out, "") << arguments;
+  }
+  EXPECT_EQ(Ctl("--help").code, kOk);
+  EXPECT_NE(Ctl("--help").out.find("Exit status: 0 done"), std::string::npos);
+  EXPECT_TRUE(Ctl("--version").out.starts_with("rocegwctl "));
+}
+
+}  // namespace
+}  // namespace rocegw::cli

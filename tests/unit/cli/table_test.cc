@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/cli/table.h"
+
+#include <gtest/gtest.h>
+
+namespace rocegw::cli {
+namespace {
+
+TEST(Table, Columns_FitTheirContent) {
+  Table table;
+  table.AddColumn("NAME", Column::kLeft);
+  table.AddColumn("N", Column::kRight);
+  table.AddColumn("NOTE", Column::kCut);
+  table.AddRow({"a", "100", "x"});
+  table.AddRow({"longer", "7", ""});
+  EXPECT_EQ(table.Text(80),
+            "NAME      N  NOTE\n"
+            "a       100  x\n"
+            "longer    7\n");
+}
+
+TEST(Table, LimitReached_CutsTheMarkedColumns) {
+  Table table;
+  table.AddColumn("FIRST", Column::kCut);
+  table.AddColumn("N", Column::kRight);
+  table.AddColumn("LAST", Column::kCut);
+  table.AddRow({"abcdefghijklmnop", "1", "0123456789abcdef"});
+  EXPECT_EQ(table.Text(30),
+            "FIRST             N  LAST\n"
+            "abcdefghijklmnop  1  0123456..\n");
+  // The last column keeps six characters, then the one before gives way.
+  EXPECT_EQ(table.Text(20),
+            "FIRST      N  LAST\n"
+            "abcdefg..  1  0123..\n");
+  EXPECT_EQ(table.Text(0),
+            "FIRST             N  LAST\n"
+            "abcdefghijklmnop  1  0123456789abcdef\n");
+}
+
+TEST(Table, Bytes_AreShort) {
+  EXPECT_EQ(BytesText(0), "0");
+  EXPECT_EQ(BytesText(1023), "1023");
+  EXPECT_EQ(BytesText(1024), "1.0KiB");
+  EXPECT_EQ(BytesText(3u << 19), "1.5MiB");
+  EXPECT_EQ(BytesText(UINT64_MAX), "16.0EiB");
+}
+
+TEST(Table, Ages_AreShort) {
+  EXPECT_EQ(AgeText(-5), "0s");
+  EXPECT_EQ(AgeText(59), "59s");
+  EXPECT_EQ(AgeText(65), "1m05s");
+  EXPECT_EQ(AgeText(3600 * 4 + 60 * 7), "4h07m");
+  EXPECT_EQ(AgeText(86400 * 2 + 3600 * 3), "2d03h");
+}
+
+}  // namespace
+}  // namespace rocegw::cli

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// A state source with made-up rows, and a place for sockets: what service and rocegwctl tests
+// share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/service/identity.h"
+#include "gateway/service/state_source.h"
+
+namespace rocegw::service {
+
+inline constexpr int64_t kTestStart = 1790000000ll * 1000000000;
+
+inline GatewayIdentity TestIdentity() {
+  // Two hours, three minutes and four seconds after the start.
+  return {"host-a", "0.1.0",    "abc123",
+          "gcc 12", kTestStart, [] { return kTestStart + 7384ll * 1000000000; }};
+}
+
+class FakeSource : public StateSource {
+ public:
+  session::StateSnapshot state;
+  bool answers = true;
+
+  void Snapshot(const session::StateQuery& query,
+                std::function<void(session::StateSnapshot)> done) override {
+    if (!answers) {
+      unanswered_.push_back(std::move(done));
+      return;
+    }
+    session::StateSnapshot copy = state;
+    if (!query.sessions) copy.sessions.clear();
+    if (!query.qps) copy.qps.clear();
+    if (!query.mrs) copy.mrs.clear();
+    done(std::move(copy));
+  }
+  void AnswerAll() {
+    for (auto& done : std::exchange(unanswered_, {})) done(state);
+  }
+
+ private:
+  std::vector<std::function<void(session::StateSnapshot)>> unanswered_;
+};
+
+// Two workers, one session with an RC and a UD QP, two MRs. Counter i of worker w is 100 * w + i,
+// for the first four.
+inline session::StateSnapshot TestState() {
+  session::StateSnapshot state;
+  state.totals = {1, 2, 3, 2, 1, 4, 12ull << 20, 2ull << 20};
+  session::PortRow port;
+  port.device = "rocegw0";
+  port.name = "port0";
+  port.mode = "udp";
+  port.interface = "eth0";
+  port.up = true;
+  port.interface_mtu = 1500;
+  port.path_mtu = 1024;
+  port.receive_buffer_bytes = 212992;
+  port.segmentation = "on";
+  port.gids = {wire::Gid::FromV4(0xC0000201), wire::Gid{}};
+  port.note = "receive buffer is 208KiB instead of 16MiB; raise net.core.rmem_max";
+  state.ports.push_back(port);
+  for (uint16_t w = 0; w < 2; ++w) {
+    session::WorkerRow worker;
+    worker.index = w;
+    worker.qps = 1;
+    worker.counters.resize(metrics::AllCounters().size());
+    for (size_t i = 0; i < 4; ++i) worker.counters[i] = 100u * w + i;
+    worker.drops.resize(metrics::kDropReasonCount);
+    worker.drops[static_cast<size_t>(metrics::DropReason::k_bad_icrc)] = 7u + w;
+    state.workers.push_back(worker);
+  }
+  session::SessionRow session;
+  session.id = 3;
+  session.pid = 4242;
+  session.uid = 1000;
+  session.comm = "ib_write_bw";
+  session.pool = "tenants/default/pools/default";
+  session.attached_ns = kTestStart + 7200ll * 1000000000;
+  session.contexts = 1;
+  session.pds = 1;
+  session.cqs = 3;
+  session.qps = 2;
+  session.mrs = 2;
+  session.cm_ids = 4;
+  session.registered_bytes = 12ull << 20;
+  session.segment_bytes = 2ull << 20;
+  session.trusted = true;
+  state.sessions.push_back(session);
+  session::QpRow rc;
+  rc.session = 3;
+  rc.qpn = 0x0412AB;
+  rc.type = ROCEGW_QPT_RC;
+  rc.state = 3;
+  rc.remote_qpn = 0x11;
+  rc.local_gid = wire::Gid::FromV4(0xC0000201);
+  rc.remote_gid = wire::Gid::FromV4(0xC0000202);
+  rc.path_mtu = 1024;
+  rc.send_psn = 0x100;
+  rc.unacked_psn = 0xF0;
+  rc.expected_psn = 0x77;
+  rc.worker = 1;
+  rc.sends_posted = 5000;
+  rc.sends_completed = 4990;
+  rc.outstanding = 10;
+  session::QpRow ud;
+  ud.session = 3;
+  ud.qpn = 0x000012;
+  ud.type = ROCEGW_QPT_UD;
+  ud.state = 6;
+  ud.error = "completion queue overrun";
+  state.qps = {rc, ud};  // not in key order
+  session::MrRow remapped;
+  remapped.session = 3;
+  remapped.handle = 1;
+  remapped.rkey = 0x12345678;
+  remapped.address = 0x7F0000000000;
+  remapped.length = 8ull << 20;
+  remapped.access = 0xF;
+  remapped.way = ROCEGW_MEMORY_REMAPPED;
+  session::MrRow cross = remapped;
+  cross.handle = 2;
+  cross.rkey = 0xCAFE0001;
+  cross.address = 0x5500AA001000;
+  cross.length = 100;
+  cross.access = 0;
+  cross.way = ROCEGW_MEMORY_CROSS;
+  cross.reason = "smaller than the least length that is worth moving";
+  state.mrs = {remapped, cross};
+  return state;
+}
+
+// A directory of the test's own, removed with everything in it.
+class TestDirectory {
+ public:
+  TestDirectory() {
+    char pattern[] = "/tmp/rocegw-test-XXXXXX";
+    const char* made = mkdtemp(pattern);
+    EXPECT_NE(made, nullptr);
+    path_ = made == nullptr ? "/nonexistent" : made;
+  }
+  ~TestDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TestDirectory(const TestDirectory&) = delete;
+  TestDirectory& operator=(const TestDirectory&) = delete;
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace rocegw::service

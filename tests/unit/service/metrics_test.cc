@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metrics page over HTTP: read back line by line, and judged by promtool.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "gateway/service/metrics_server.h"
+#include "tests/unit/service/fake_source.h"
+
+namespace rocegw::service {
+namespace {
+
+struct Answer {
+  int code = 0;
+  std::string body;
+};
+
+Answer Get(int port, const std::string& path, const char* method = "GET") {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const std::string request = std::string(method) + " " + path + " HTTP/1.0\r\n\r\n";
+  EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, n);
+  close(fd);
+  Answer answer;
+  std::sscanf(text.c_str(), "HTTP/1.1 %d", &answer.code);
+  const size_t body = text.find("\r\n\r\n");
+  if (body != std::string::npos) answer.body = text.substr(body + 4);
+  return answer;
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    source_.state = TestState();
+    readiness_.SetReady();
+    const Status status = server_.Start("127.0.0.1:0");
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+  std::map<std::string, std::string> Samples() const {
+    std::istringstream lines(Get(server_.port(), "/metrics").body);
+    std::map<std::string, std::string> samples;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with('#')) continue;
+      const size_t blank = line.rfind(' ');
+      EXPECT_TRUE(samples.emplace(line.substr(0, blank), line.substr(blank + 1)).second) << line;
+    }
+    return samples;
+  }
+
+  GatewayIdentity identity_ = TestIdentity();
+  Readiness readiness_;
+  FakeSource source_;
+  GatewayMetrics metrics_{identity_, readiness_, source_};
+  MetricsServer server_{metrics_, readiness_};
+};
+
+TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
+  const auto samples = Samples();
+  size_t index = 0;
+  for (const metrics::CounterInfo& info : metrics::AllCounters()) {
+    for (const size_t worker : {size_t{0}, size_t{1}}) {
+      const std::string name = std::string("rocegw_") + info.name + "_" + info.unit +
+                               "_total{worker=\"" + std::to_string(worker) + "\"}";
+      ASSERT_TRUE(samples.contains(name)) << name;
+      const size_t expected = index < 4 ? 100 * worker + index : 0;
+      EXPECT_EQ(samples.at(name), std::to_string(expected)) << name;
+    }
+    ++index;
+  }
+}
+
+TEST_F(MetricsTest, Page_HasDropsGaugesAndBuild) {
+  const auto samples = Samples();
+  const auto value = [&](const std::string& name) {
+    return samples.contains(name) ? samples.at(name) : "missing";
+  };
+  EXPECT_EQ(value(R"(rocegw_drops_total{reason="bad_icrc",side="peer",worker="1"})"), "8");
+  EXPECT_EQ(value(R"(rocegw_drops_total{reason="no_buffer",side="local",worker="0"})"), "0");
+  EXPECT_EQ(value("rocegw_sessions"), "1");
+  EXPECT_EQ(value("rocegw_queue_pairs"), "2");
+  EXPECT_EQ(value("rocegw_memory_regions"), "2");
+  EXPECT_EQ(value("rocegw_registered_bytes"), "12582912");
+  EXPECT_EQ(value(R"(rocegw_port_up{device="rocegw0",mode="udp",port="port0"})"), "1");
+  EXPECT_EQ(value(R"(rocegw_build_info{compiler="gcc 12",revision="abc123",version="0.1.0"})"),
+            "1");
+  EXPECT_EQ(value("rocegw_ready"), "1");
+  EXPECT_EQ(value("process_start_time_seconds"), "1790000000");
+  EXPECT_GT(std::stod(value("process_open_fds")), 0);
+  EXPECT_GT(std::stod(value("process_resident_memory_bytes")), 0);
+}
+
+TEST_F(MetricsTest, Page_LabelsAreBounded) {
+  // One daemon with two workers stays far below the budget of 2,000 series, and names nobody's QP
+  // or address.
+  const auto samples = Samples();
+  EXPECT_LT(samples.size(), 500u);
+  const std::set<std::string> allowed = {"worker", "reason",   "side",    "device",  "mode",
+                                         "port",   "compiler", "version", "revision"};
+  for (const auto& [name, unused] : samples) {
+    const size_t open = name.find('{');
+    if (open == std::string::npos) continue;
+    std::istringstream labels(name.substr(open + 1));
+    for (std::string label; std::getline(labels, label, ',');) {
+      EXPECT_TRUE(allowed.contains(label.substr(0, label.find('=')))) << name;
+    }
+  }
+}
+
+TEST_F(MetricsTest, Page_SatisfiesPromtool) {
+  const TestDirectory directory;
+  const Answer answer = Get(server_.port(), "/metrics");
+  EXPECT_EQ(answer.code, 200);
+  std::ofstream(directory.File("page")) << answer.body;
+  FILE* tool = popen(("promtool check metrics <" + directory.File("page") + " 2>&1").c_str(), "r");
+  ASSERT_NE(tool, nullptr);
+  std::string said;
+  char buffer[1024];
+  while (std::fgets(buffer, sizeof buffer, tool) != nullptr) said += buffer;
+  EXPECT_EQ(pclose(tool), 0) << "Debian package prometheus has promtool; it said:\n" << said;
+  EXPECT_EQ(said, "");
+}
+
+TEST_F(MetricsTest, Probes_FollowReadinessAndControlThread) {
+  EXPECT_EQ(Get(server_.port(), "/livez").code, 200);
+  EXPECT_EQ(Get(server_.port(), "/readyz").code, 200);
+  EXPECT_EQ(Get(server_.port(), "/readyz", "HEAD").body, "");
+  readiness_.SetNotReady("draining");
+  EXPECT_EQ(Get(server_.port(), "/readyz").code, 503);
+  EXPECT_EQ(Get(server_.port(), "/readyz").body, "draining\n");
+  EXPECT_EQ(Get(server_.port(), "/livez").code, 200);
+  source_.answers = false;
+  EXPECT_EQ(Get(server_.port(), "/livez").code, 503);
+  EXPECT_EQ(Get(server_.port(), "/metrics").code, 503);
+  source_.AnswerAll();  // too late for anyone, and harmless
+  EXPECT_EQ(Get(server_.port(), "/etc/passwd").code, 404);
+  EXPECT_EQ(Get(server_.port(), "/").body, "there are /metrics, /livez and /readyz\n");
+}
+
+TEST_F(MetricsTest, SecondServer_OnTheSamePort_SaysRemedy) {
+  MetricsServer second(metrics_, readiness_);
+  const std::string address = "127.0.0.1:" + std::to_string(server_.port());
+  EXPECT_EQ(second.Start(address).text(),
+            "metrics: cannot listen on " + address +
+                "; another process may have the port or the address may not exist here: set "
+                "metrics.address, or \"\" for none");
+}
+
+}  // namespace
+}  // namespace rocegw::service
