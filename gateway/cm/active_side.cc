@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The side that connects: REQ out, REP in, RTU out (IBTA 12.9.7, figure 114).
+#include <algorithm>
+#include <cerrno>
+
+#include "gateway/cm/cm_time.h"
+#include "gateway/cm/handlers.h"
+#include "gateway/cm/path_rules.h"
+
+namespace rocegw::cm {
+namespace {
+
+constexpr uint8_t kMaxRetryCount = 7;        // three bits on the wire
+constexpr uint16_t kPermissiveLid = 0xFFFF;  // what RoCE senders put where InfiniBand has LIDs
+
+bool UsableQpn(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value; }
+
+wire::CmPath PrimaryPath(const Id& id, uint8_t ack_timeout) {
+  wire::CmPath path;
+  path.local_lid = kPermissiveLid;
+  path.remote_lid = kPermissiveLid;
+  path.local_gid = id.source_gid;
+  path.remote_gid = id.destination_gid;
+  path.flow_label = id.flow_label;
+  path.traffic_class = id.traffic_class;
+  path.hop_limit = id.hop_limit;
+  path.local_ack_timeout = ack_timeout;
+  return path;
+}
+
+// The program's ack timeout stands for a path: half of it is the packet lifetime.
+uint8_t PacketLifetime(const Core& core, const Id& id) {
+  return id.has_ack_timeout && id.ack_timeout > 0 ? id.ack_timeout - 1
+                                                  : core.config.packet_lifetime;
+}
+
+wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connection,
+                        const ConnectParams& param) {
+  wire::CmReq req;
+  req.local_comm_id = connection.local_comm_id;
+  req.vendor_id = connection.ece.sent.vendor_id;
+  req.service_id = wire::IpServiceId(static_cast<uint16_t>(id.port_space), id.remote.port);
+  req.local_ca_guid = core.config.ca_guid;
+  req.local_qpn = connection.local_qpn;
+  req.responder_resources = connection.responder_resources;
+  req.initiator_depth = connection.initiator_depth;
+  req.remote_response_timeout = core.config.response_timeout;
+  req.local_response_timeout = core.config.response_timeout;
+  req.transport = id.qp_type == QpType::kUc ? wire::CmTransport::kUc : wire::CmTransport::kRc;
+  req.flow_control = param.flow_control;
+  req.starting_psn = connection.local_psn;
+  req.retry_count = connection.retry_count;
+  req.rnr_retry_count = std::min(param.rnr_retry_count, kMaxRetryCount);
+  req.path_mtu = id.path_mtu;
+  req.max_cm_retries = core.config.max_cm_retries;
+  req.srq = param.srq;
+  req.primary =
+      PrimaryPath(id, AckTimeoutCode(core.config.target_ack_delay, PacketLifetime(core, id)));
+  std::span<uint8_t, sizeof req.private_data> area(req.private_data);
+  wire::EncodeIpCm(MakeIpCmHeader(id.local, id.remote), area.first<wire::kIpCmHeaderLength>());
+  std::copy_n(param.private_data.bytes.begin(), param.private_data.length,
+              area.begin() + wire::kIpCmHeaderLength);
+  return req;
+}
+
+wire::CmRtu MakeReadyToUse(const Connection& connection) {
+  wire::CmRtu rtu;
+  rtu.local_comm_id = connection.local_comm_id;
+  rtu.remote_comm_id = connection.remote_comm_id;
+  return rtu;
+}
+
+}  // namespace
+
+int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
+  if (id.state != IdState::kRouteResolved) return EINVAL;
+  if (id.qp_type == QpType::kUd) return StartSidr(core, id, param, step);
+  if (param.private_data.length > kMaxConnectData || !UsableQpn(param.qpn)) return EINVAL;
+  Connection* connection = core.NewConnection(id, /*active=*/true, step);
+  if (connection == nullptr) return ENOMEM;
+  connection->path =
+      MadPath(id.source_gid, id.destination_gid, id.flow_label, id.traffic_class, id.hop_limit);
+  connection->transaction_id = core.random.Next();
+  connection->local_qpn = param.qpn;
+  connection->path_mtu = id.path_mtu;
+  connection->responder_resources = std::min(param.responder_resources, core.config.max_depth);
+  connection->initiator_depth = std::min(param.initiator_depth, core.config.max_depth);
+  connection->retry_count = std::min(param.retry_count, kMaxRetryCount);
+  connection->ack_timeout = AckTimeoutCode(core.config.target_ack_delay, PacketLifetime(core, id));
+  const Ece ece = EceForRequest(param.ece, connection->ece);
+  const wire::CmReq req = MakeRequest(core, id, *connection, param);
+  id.state = IdState::kConnecting;
+  ++core.counters.connects;
+  core.SendUntilAnswered(*connection, connection->transaction_id, req, ece.options,
+                         core.SlowInterval(), core.config.max_cm_retries + 1, step);
+  return 0;
+}
+
+DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step) {
+  const auto& rep = *std::get_if<wire::CmRep>(&in.mad.body);
+  if (!UsableQpn(rep.local_qpn)) return DropReason::k_mad_malformed;
+  Id* id = core.IdOf(connection);
+  if (id == nullptr) return DropReason::k_cm_unmatched;
+  connection.remote_comm_id = rep.local_comm_id;
+  connection.remote_ca_guid = rep.local_ca_guid;
+  connection.remote_qpn = rep.local_qpn;
+  EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, connection.ece);
+  core.connections.IndexRemoteId(connection);
+  if (core.connections.ByRemoteQpn(rep.local_ca_guid, rep.local_qpn) != nullptr) {
+    // The peer answers with a QP whose previous connection here is not over.
+    ++core.counters.stale;
+    core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);
+    core.Emit(*id, EventType::kRejected, static_cast<int>(wire::RejectReason::kStaleConnection),
+              step);
+    core.EnterTimewait(connection, step);
+    return DropReason::kNone;
+  }
+  core.connections.IndexRemoteQpn(connection);
+  connection.remote_psn = rep.starting_psn;
+  connection.responder_resources = std::min(rep.initiator_depth, core.config.max_depth);
+  connection.initiator_depth = std::min(rep.responder_resources, core.config.max_depth);
+  connection.rnr_retry_count = rep.rnr_retry_count;
+  connection.ack_timeout = AckTimeoutCode(rep.target_ack_delay, PacketLifetime(core, *id));
+  connection.state = ConnectionState::kRepReceived;
+  core.Answered(connection);
+
+  ConnectParams param;
+  param.qpn = rep.local_qpn;
+  param.responder_resources = connection.responder_resources;
+  param.initiator_depth = connection.initiator_depth;
+  param.flow_control = rep.flow_control;
+  param.rnr_retry_count = rep.rnr_retry_count;
+  param.srq = rep.srq;
+  param.ece = connection.ece.received;
+  param.private_data = PrivateData::From(rep.private_data);
+  core.Emit(*id, EventType::kConnectResponse, 0, param, step);
+  return DropReason::kNone;
+}
+
+int ConfirmEstablished(Core& core, Id& id, Step& step) {
+  Connection* connection = core.ConnectionOf(id);
+  if (connection == nullptr || connection->state != ConnectionState::kRepReceived) return EINVAL;
+  connection->state = ConnectionState::kEstablished;
+  ++core.counters.established;
+  core.Send(*connection, connection->transaction_id, MakeReadyToUse(*connection), 0, step);
+  return 0;
+}
+
+// The program still readies its QP: the peer shall be patient.
+DropReason OnReplyAgain(Core& core, Connection& connection, const Inbound&, Step& step) {
+  wire::CmMra mra;
+  mra.local_comm_id = connection.local_comm_id;
+  mra.remote_comm_id = connection.remote_comm_id;
+  mra.answered = wire::CmAnswered::kRep;
+  mra.service_timeout = core.config.mra_service_timeout;
+  core.Send(connection, connection.transaction_id, mra, 0, step);
+  return DropReason::kNone;
+}
+
+// The RTU was lost.
+DropReason OnReplyEstablished(Core& core, Connection& connection, const Inbound&, Step& step) {
+  core.Send(connection, connection.transaction_id, MakeReadyToUse(connection), 0, step);
+  return DropReason::kNone;
+}
+
+// Refused or over on our side; the peer still waits for an RTU.
+DropReason OnReplyStale(Core& core, Connection& connection, const Inbound&, Step& step) {
+  core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);
+  return DropReason::kNone;
+}
+
+DropReason OnDelayOfRequest(Core& core, Connection& connection, const Inbound& in, Step& step) {
+  const auto& mra = *std::get_if<wire::CmMra>(&in.mad.body);
+  if (mra.answered != wire::CmAnswered::kReq) return DropReason::k_cm_state;
+  connection.state = ConnectionState::kReqDelayed;
+  const Duration wait = std::min(CodeToDuration(mra.service_timeout), core.config.longest_mra);
+  core.SetDeadline(connection, connection.schedule.Extend(step.now, wait + core.SlowInterval()));
+  return DropReason::kNone;
+}
+
+}  // namespace rocegw::cm

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers and limits of the connection manager. Timeouts in IBTA's 5-bit code are 4.096 us *
+// 2^code. The defaults are what Linux puts on the wire, apart from the faster first resends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gateway/base/time.h"
+
+namespace rocegw::cm {
+
+// Unpredictable numbers: communication IDs, PSNs, transaction IDs, ports.
+class RandomSource {
+ public:
+  virtual ~RandomSource() = default;
+  virtual uint64_t Next() = 0;
+};
+
+struct CmConfig {
+  // Names this instance in CM messages. Peers remember connections by it, so it must differ from
+  // that of every other gateway and of this one before a restart. 0: drawn at random.
+  uint64_t ca_guid = 0;
+
+  uint8_t max_depth = 16;            // READs and atomics outstanding that are offered and asked for
+  uint8_t target_ack_delay = 15;     // code; what REP tells
+  uint8_t packet_lifetime = 16;      // code; of a path
+  uint8_t response_timeout = 20;     // code; both CM response timeouts of a REQ
+  uint8_t mra_service_timeout = 24;  // code; how long a program may think about a request
+  uint8_t max_cm_retries = 15;
+
+  Duration first_resend = Milliseconds(200);  // doubles up to what the timeouts above ask for
+  Duration orphan_give_up = Seconds(8);       // for a DREQ whose program is gone
+  Duration answer_memory =
+      Seconds(10);  // how long a refused REQ or answered SIDR_REQ is known, to answer it again
+  Duration longest_timewait = Seconds(60);
+  Duration longest_mra = Seconds(300);  // what a peer may ask for with an MRA
+
+  uint16_t first_ephemeral_port = 32768;
+  uint16_t last_ephemeral_port = 60999;
+
+  size_t max_ids = 65536;
+  size_t max_ids_per_owner = 65536;
+  size_t max_connections = 65536;  // those in timewait included
+  uint32_t max_backlog = 1024;
+
+  // Answers to messages that belong to no connection: per second, and at once.
+  uint32_t unsolicited_rate = 2000;
+  uint32_t unsolicited_burst = 512;
+};
+
+}  // namespace rocegw::cm

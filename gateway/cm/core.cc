@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/cm/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gateway/cm/cm_time.h"
+
+namespace rocegw::cm {
+
+Core::Core(const CmConfig& settings, RandomSource& source)
+    : config(settings),
+      random(source),
+      strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
+  while (config.ca_guid == 0) config.ca_guid = random.Next();
+}
+
+const LocalAddress* Core::FindAddress(const wire::Gid& gid) const {
+  const auto at = std::find_if(addresses.begin(), addresses.end(),
+                               [&gid](const LocalAddress& address) { return address.gid == gid; });
+  return at == addresses.end() ? nullptr : &*at;
+}
+
+Id* Core::FindId(CmHandle handle) const {
+  const auto at = ids.find(handle);
+  return at == ids.end() ? nullptr : at->second.get();
+}
+
+Connection* Core::ConnectionOf(const Id& id) {
+  return id.connection == 0 ? nullptr : connections.ByLocalId(id.connection);
+}
+
+Id* Core::NewId(CmHandle handle, SessionId owner) {
+  if (ids.size() >= config.max_ids || ids.contains(handle)) return nullptr;
+  const auto held = ids_of_owner.find(owner);
+  if (held != ids_of_owner.end() && held->second >= config.max_ids_per_owner) return nullptr;
+  ++ids_of_owner[owner];
+  auto& slot = ids[handle];
+  slot = std::make_unique<Id>();
+  slot->handle = handle;
+  slot->owner = owner;
+  slot->psn = Psn(static_cast<uint32_t>(random.Next() >> 32));
+  return slot.get();
+}
+
+void Core::EraseId(Id& id) {
+  SetDeadline(id, kNever);
+  if (id.holds_port) ports.Unbind(id.port_space, id.local.port, id.handle);
+  const auto count = ids_of_owner.find(id.owner);
+  if (--count->second == 0) ids_of_owner.erase(count);
+  ids.erase(id.handle);
+}
+
+Connection* Core::NewConnection(Id& id, bool active, Step& step) {
+  if (connections.size() >= config.max_connections) return nullptr;
+  Connection& connection = connections.Create(random);
+  connection.active = active;
+  connection.id = id.handle;
+  connection.owner = id.owner;
+  connection.local_psn = id.psn;
+  connection.created = step.now;
+  id.connection = connection.local_comm_id;
+  return &connection;
+}
+
+void Core::DropConnection(Connection& connection) {
+  SetDeadline(connection, kNever);
+  Orphan(connection);
+  connections.Erase(connection);
+}
+
+void Core::LeaveBacklog(Connection& connection) {
+  if (connection.active || connection.fetched) return;
+  connection.fetched = true;
+  const Id* id = IdOf(connection);
+  if (id == nullptr) return;
+  if (Id* listener = FindId(id->listener); listener != nullptr) --listener->waiting_requests;
+}
+
+void Core::Orphan(Connection& connection) {
+  LeaveBacklog(connection);
+  if (Id* id = IdOf(connection); id != nullptr) id->connection = 0;
+  connection.id = {};
+}
+
+void Core::Send(const Connection& connection, uint64_t transaction_id, wire::CmBody body,
+                uint32_t modifier, Step& step) {
+  SendMad& out = step.actions.mads.emplace_back();
+  out.path = connection.path;
+  out.destination = connection.peer_gsi;
+  wire::EncodeMad({transaction_id, modifier, std::move(body)}, out.bytes);
+  ++counters.mads_sent;
+}
+
+void Core::SendUntilAnswered(Connection& connection, uint64_t transaction_id, wire::CmBody body,
+                             uint32_t modifier, Duration slow, int tries, Step& step) {
+  Send(connection, transaction_id, std::move(body), modifier, step);
+  connection.pending = step.actions.mads.back().bytes;
+  connection.has_pending = true;
+  connection.mra_received = false;
+  connection.schedule = ResendSchedule::Start(step.now, config.first_resend, slow, tries);
+  SetDeadline(connection, connection.schedule.Next(step.now));
+}
+
+void Core::Resend(const Connection& connection, Step& step) {
+  SendMad& out = step.actions.mads.emplace_back();
+  out.path = connection.path;
+  out.destination = connection.peer_gsi;
+  out.bytes = connection.pending;
+  ++counters.mads_sent;
+  ++counters.mads_resent;
+}
+
+void Core::Answered(Connection& connection) {
+  connection.has_pending = false;
+  SetDeadline(connection, kNever);
+}
+
+void Core::SetDeadline(Connection& connection, TimePoint deadline) {
+  deadlines.Move({DeadlineKey::Kind::kConnection, connection.local_comm_id}, connection.deadline,
+                 deadline);
+}
+
+void Core::SetDeadline(Id& id, TimePoint deadline) {
+  deadlines.Move({DeadlineKey::Kind::kId, id.handle.value}, id.deadline, deadline);
+}
+
+bool Core::Reply(const Inbound& inbound, wire::CmBody body, Step& step) {
+  if (!strangers.Take(step.now)) return false;
+  SendMad& out = step.actions.mads.emplace_back();
+  out.path.source = inbound.meta.destination;
+  out.path.destination = inbound.meta.source;
+  out.path.traffic_class = inbound.meta.traffic_class;
+  out.destination = inbound.source_qpn;
+  wire::EncodeMad({inbound.mad.transaction_id, 0, std::move(body)}, out.bytes);
+  ++counters.mads_sent;
+  return true;
+}
+
+void Core::Emit(const Id& id, EventType type, int status, Step& step) {
+  Emit(id, type, status, {}, step);
+}
+
+void Core::Emit(const Id& id, EventType type, int status, const ConnectParams& param, Step& step) {
+  CmEvent& event = step.actions.events.emplace_back();
+  event.owner = id.owner;
+  event.id = id.handle;
+  event.type = type;
+  event.status = status;
+  event.param = param;
+  event.info = InfoOf(id);
+}
+
+void Core::EnterTimewait(Connection& connection, Step& step) {
+  Answered(connection);
+  connection.state = ConnectionState::kTimewait;
+  // The code is the peer's word: it must not hold a QPN for hours.
+  const TimePoint until =
+      step.now + std::min(CodeToDuration(connection.ack_timeout), config.longest_timewait);
+  SetDeadline(connection, until);
+  if (connection.local_qpn != kInvalidQpn) {
+    step.actions.quarantined.push_back({connection.owner, connection.local_qpn, until});
+  }
+}
+
+void Core::FinishDisconnect(Connection& connection, int status, Step& step) {
+  if (Id* id = IdOf(connection); id != nullptr && id->state == IdState::kConnecting) {
+    id->state = IdState::kDisconnected;
+    Emit(*id, EventType::kDisconnected, status, step);
+  }
+  ++counters.disconnected;
+  EnterTimewait(connection, step);
+}
+
+void Core::StartDisconnect(Connection& connection, Step& step) {
+  wire::CmDreq dreq;
+  dreq.local_comm_id = connection.local_comm_id;
+  dreq.remote_comm_id = connection.remote_comm_id;
+  dreq.remote_qpn = connection.remote_qpn;
+  connection.state = ConnectionState::kDreqSent;
+  connection.disconnect_transaction_id = random.Next();
+  SendUntilAnswered(connection, connection.disconnect_transaction_id, dreq, 0, SlowInterval(),
+                    config.max_cm_retries + 1, step);
+  if (connection.id == CmHandle{}) connection.schedule.give_up = step.now + config.orphan_give_up;
+}
+
+wire::CmRej Core::MakeReject(const Connection& connection, wire::CmAnswered answered,
+                             wire::RejectReason reason) const {
+  wire::CmRej rej;
+  // Towards a peer that has not heard of our ID yet, the ID would only confuse.
+  rej.local_comm_id = answered == wire::CmAnswered::kReq ? 0 : connection.local_comm_id;
+  rej.remote_comm_id = connection.remote_comm_id;
+  rej.answered = answered;
+  rej.reason = reason;
+  if (reason == wire::RejectReason::kTimeout) {
+    rej.info_length = 8;
+    for (int i = 0; i < 8; ++i) rej.info[i] = static_cast<uint8_t>(config.ca_guid >> (56 - 8 * i));
+  }
+  return rej;
+}
+
+void Core::SendReject(Connection& connection, wire::CmAnswered answered, wire::RejectReason reason,
+                      Step& step) {
+  connection.reason = static_cast<uint16_t>(reason);
+  ++counters.rejected;
+  Send(connection, connection.transaction_id, MakeReject(connection, answered, reason), 0, step);
+}
+
+Duration Core::SlowInterval() const {
+  return CodeToDuration(config.packet_lifetime) * 2 + CodeToDuration(config.response_timeout);
+}
+
+IdInfo InfoOf(const Id& id) {
+  IdInfo info;
+  info.device = id.device;
+  info.port_space = id.port_space;
+  info.qp_type = id.qp_type;
+  info.local = id.local;
+  info.remote = id.remote;
+  info.source_gid = id.source_gid;
+  info.destination_gid = id.destination_gid;
+  info.source_gid_index = id.source_gid_index;
+  info.path_mtu = id.path_mtu;
+  info.traffic_class = id.traffic_class;
+  info.hop_limit = id.hop_limit;
+  info.flow_label = id.flow_label;
+  return info;
+}
+
+}  // namespace rocegw::cm

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of the connection manager: its tables and the few operations that all handlers are
+// made of. Not part of the interface (cm_engine.h). Handlers are functions over Core; state_table.h
+// says which one runs when. Control thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/ids.h"
+#include "gateway/base/time.h"
+#include "gateway/cm/cm_action.h"
+#include "gateway/cm/cm_config.h"
+#include "gateway/cm/cm_counters.h"
+#include "gateway/cm/cm_id.h"
+#include "gateway/cm/cm_types.h"
+#include "gateway/cm/connection.h"
+#include "gateway/cm/connection_table.h"
+#include "gateway/cm/deadline_set.h"
+#include "gateway/cm/port_table.h"
+#include "gateway/cm/token_bucket.h"
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/wire/datagram.h"
+#include "gateway/wire/mad.h"
+
+namespace rocegw::cm {
+
+// One call into the engine.
+struct Step {
+  TimePoint now;
+  CmActions& actions;
+};
+
+// One received message and where it came from.
+struct Inbound {
+  const wire::CmMad& mad;
+  const wire::RxMeta& meta;
+  Qpn source_qpn;
+};
+
+struct Core {
+  Core(const CmConfig& settings, RandomSource& source);
+
+  CmConfig config;
+  RandomSource& random;
+  std::vector<LocalAddress> addresses;
+  std::unordered_map<CmHandle, std::unique_ptr<Id>> ids;
+  std::unordered_map<SessionId, size_t> ids_of_owner;
+  ConnectionTable connections;
+  PortTable ports;
+  DeadlineSet deadlines;
+  TokenBucket strangers;  // answers to messages of no connection
+  CmCounters counters;
+  uint64_t last_engine_handle = kEngineHandleBit;
+
+  const LocalAddress* FindAddress(const wire::Gid& gid) const;
+  Id* FindId(CmHandle handle) const;
+  Connection* ConnectionOf(const Id& id);
+  // nullptr: orphan.
+  Id* IdOf(const Connection& connection) const { return FindId(connection.id); }
+
+  // nullptr: a limit is reached.
+  Id* NewId(CmHandle handle, SessionId owner);
+  // Gives up its port and its place in the tables; the connection must have been seen to.
+  void EraseId(Id& id);
+
+  // nullptr: a limit is reached. Linked with the id.
+  Connection* NewConnection(Id& id, bool active, Step& step);
+  // Gone at once, without timewait. The reference is dead afterwards.
+  void DropConnection(Connection& connection);
+  // The request no longer waits for the program to look at it.
+  void LeaveBacklog(Connection& connection);
+  // Leaves the connection to itself; its id may die.
+  void Orphan(Connection& connection);
+
+  // Sends a message of the connection once.
+  void Send(const Connection& connection, uint64_t transaction_id, wire::CmBody body,
+            uint32_t modifier, Step& step);
+  // The same, and again until Answered or the schedule ends.
+  void SendUntilAnswered(Connection& connection, uint64_t transaction_id, wire::CmBody body,
+                         uint32_t modifier, Duration slow, int tries, Step& step);
+  // Sends the waiting message again now, keeping its schedule.
+  void Resend(const Connection& connection, Step& step);
+  void Answered(Connection& connection);
+  void SetDeadline(Connection& connection, TimePoint deadline);
+  void SetDeadline(Id& id, TimePoint deadline);
+
+  // Answers a message that belongs to no connection. False when that was done too often.
+  bool Reply(const Inbound& inbound, wire::CmBody body, Step& step);
+
+  void Emit(const Id& id, EventType type, int status, Step& step);
+  void Emit(const Id& id, EventType type, int status, const ConnectParams& param, Step& step);
+
+  void EnterTimewait(Connection& connection, Step& step);
+  // The connection is over: tells the program once and sits out the timewait.
+  void FinishDisconnect(Connection& connection, int status, Step& step);
+  // Sends a DREQ.
+  void StartDisconnect(Connection& connection, Step& step);
+
+  // A REJ of this connection. `answered` says to what.
+  wire::CmRej MakeReject(const Connection& connection, wire::CmAnswered answered,
+                         wire::RejectReason reason) const;
+  void SendReject(Connection& connection, wire::CmAnswered answered, wire::RejectReason reason,
+                  Step& step);
+
+  // Interval after which Linux would repeat a request to this peer.
+  Duration SlowInterval() const;
+};
+
+IdInfo InfoOf(const Id& id);
+
+}  // namespace rocegw::cm

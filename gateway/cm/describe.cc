@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/cm/describe.h"
+
+#include <cstdio>
+
+namespace rocegw::cm {
+namespace {
+
+// IBTA table 106, by number.
+constexpr const char* kReasons[] = {
+    "none",
+    "no QP available",
+    "no EE context available",
+    "no resources",
+    "timeout",
+    "unsupported request",
+    "invalid communication ID",
+    "invalid communication instance",
+    "nobody listens on the service",
+    "invalid transport type",
+    "stale connection",
+    "RDC does not exist",
+    "primary GID rejected",
+    "primary LID rejected",
+    "primary service level rejected",
+    "primary traffic class rejected",
+    "primary hop limit rejected",
+    "primary packet rate rejected",
+    "alternate path rejected",
+    "alternate LID rejected",
+    "alternate service level rejected",
+    "alternate traffic class rejected",
+    "alternate hop limit rejected",
+    "alternate packet rate rejected",
+    "CM redirect",
+    "port redirect",
+    "path MTU not possible",
+    "too few responder resources",
+    "refused by the program",
+    "RNR retry count rejected",
+    "duplicate local communication ID",
+    "invalid class version",
+    "invalid primary flow label",
+    "invalid alternate flow label",
+    "reserved",
+    "vendor option not supported",
+};
+
+std::string AddressText(const wire::Gid& gid) {
+  char text[48];
+  const auto& b = gid.bytes;
+  if (gid.IsV4()) {
+    std::snprintf(text, sizeof text, "%u.%u.%u.%u", b[12], b[13], b[14], b[15]);
+    return text;
+  }
+  std::string out;
+  for (size_t i = 0; i < b.size(); i += 2) {
+    std::snprintf(text, sizeof text, "%s%x", i == 0 ? "" : ":", b[i] << 8 | b[i + 1]);
+    out += text;
+  }
+  return out;
+}
+
+}  // namespace
+
+ConnectionRow RowOf(const Connection& connection) {
+  ConnectionRow row;
+  row.owner = connection.owner;
+  row.id = connection.id;
+  row.state = StateName(connection.state);
+  row.active = connection.active;
+  row.datagram = connection.state >= ConnectionState::kSidrReqSent;
+  row.local_comm_id = connection.local_comm_id;
+  row.remote_comm_id = connection.remote_comm_id;
+  row.remote_ca_guid = connection.remote_ca_guid;
+  row.local_qpn = connection.local_qpn;
+  row.remote_qpn = connection.remote_qpn;
+  row.local_gid = connection.path.source;
+  row.remote_gid = connection.path.destination;
+  row.path_mtu = connection.path_mtu == 0 ? 0 : 128u << connection.path_mtu;
+  row.ece = connection.ece;
+  row.reason = connection.reason;
+  row.created = connection.created;
+  return row;
+}
+
+std::string Describe(const ConnectionRow& row) {
+  char text[320];
+  std::snprintf(text, sizeof text,
+                " comm=0x%x>0x%x qp=0x%x>0x%x mtu=%u ece: sent 0x%x/0x%x received 0x%x/0x%x, %s",
+                row.local_comm_id, row.remote_comm_id, row.local_qpn.value, row.remote_qpn.value,
+                row.path_mtu, row.ece.sent.vendor_id, row.ece.sent.options,
+                row.ece.received.vendor_id, row.ece.received.options, row.ece.verdict);
+  std::string out = row.active ? "active " : "passive ";
+  out += row.state;
+  out += " " + AddressText(row.local_gid) + ">" + AddressText(row.remote_gid) + text;
+  if (row.reason != 0) {
+    out += "; rejected: ";
+    out += RejectReasonText(row.reason);
+  }
+  return out;
+}
+
+const char* RejectReasonText(uint16_t reason) {
+  return reason < std::size(kReasons) ? kReasons[reason] : "reserved";
+}
+
+}  // namespace rocegw::cm
