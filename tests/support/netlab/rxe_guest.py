@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A QEMU guest with Debian's kernel and its soft-RoCE driver, an RDMA peer that this project did not write.
+
+The guest is emulated (TCG), so it needs no /dev/kvm; it boots in a few seconds. It sits on a tap device of a namespace.
+Programs are started through guest_agent over a virtio-serial port, whatever state the guest's network is in."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+
+from .host import Host
+from .job import Job, LabError
+
+_HEADER = struct.Struct("<IIB")
+_GUEST_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "interop", "guest")
+_COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+
+
+class GuestJob(Job):
+    def __init__(self, guest, number, command):
+        super().__init__(f"{guest.name}: {command}")
+        self._guest = guest
+        self._number = number
+
+    def signal(self, number):
+        if self.running:
+            self._guest.send(self._number, "K", bytes([number]))
+
+
+class RxeGuest(Host):
+    """addresses: (IPv4, IPv6) as text without prefix length. The prefix lengths are 24 and 64."""
+
+    def __init__(self, lab, name, namespace, tap, addresses, image, mtu=4200):
+        super().__init__(name, addresses, device="rxe0")
+        self._jobs = {}
+        self._next = 1
+        self._lock = threading.Lock()
+        self._ready = threading.Event()  # the agent has spoken, or the guest has ended
+        self._up = False
+        self._mac = "52:54:00:%02x:%02x:%02x" % tuple(int(part) for part in addresses[0].split(".")[1:])
+        self._console = lab.path(f"{name}.console")
+        agent = lab.path(f"{name}.agent")
+        kernel_root, initramfs = image
+        kernel = _kernel(kernel_root)
+        append = (f"console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off rocegw.mtu={mtu} "
+                  f"rocegw.addr4={addresses[0]}/24 rocegw.addr6={addresses[1]}/64")
+        command = [
+            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "768",
+            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-kernel", kernel, "-initrd", initramfs, "-append", append,
+            "-serial", f"file:{self._console}",
+            "-netdev", f"tap,id=net0,ifname={tap},script=no,downscript=no",
+            "-device", f"virtio-net-pci,netdev=net0,mac={self._mac},host_mtu=4200",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,path={agent},server=on,wait=off",
+            "-device", "virtserialport,chardev=agent,name=rocegw.agent",
+        ]
+        self._agent_path = agent
+        self._qemu = lab.start(command, title=f"qemu {name}", namespace=namespace)
+        lab.on_close(self.power_off)
+
+    def wait_ready(self, timeout=120):
+        """Connects to the agent and waits for its first word."""
+        self._socket = _connect(self._agent_path, self._qemu)
+        threading.Thread(target=self._receive, daemon=True).start()
+        self._ready.wait(timeout)
+        if not self._up:
+            raise LabError(f"{self.name} did not boot within {timeout} s:\n{self.console()}")
+        return self
+
+    def console(self):
+        try:
+            with open(self._console, encoding="utf-8", errors="replace") as file:
+                return file.read()[-4000:]
+        except OSError:
+            return ""
+
+    def power_off(self):
+        self._qemu.signal(signal.SIGKILL)
+        self._qemu.wait(10)
+
+    # The agent's protocol, see tests/interop/guest/agent.c ----------------------------------------------------------
+
+    def send(self, number, kind, payload):
+        with self._lock:
+            self._socket.sendall(_HEADER.pack(len(payload), number, ord(kind)) + payload)
+
+    def _receive(self):
+        stream = self._socket.makefile("rb")
+        try:
+            while True:
+                header = stream.read(_HEADER.size)
+                if len(header) < _HEADER.size:
+                    break
+                length, number, kind = _HEADER.unpack(header)
+                payload = stream.read(length)
+                self._on_frame(number, chr(kind), payload)
+        except OSError:
+            pass
+        self._ready.set()
+        for job in list(self._jobs.values()):
+            job._set_ended(-signal.SIGKILL)
+
+    def _on_frame(self, number, kind, payload):
+        if kind == "H":
+            self._up = True
+            self._ready.set()
+        elif kind == "O":
+            self._jobs[number]._add_output(payload.decode("utf-8", "replace"))
+        elif kind == "X":
+            status = struct.unpack("<i", payload)[0]
+            self._jobs.pop(number)._set_ended(os.waitstatus_to_exitcode(status))
+
+    # Host -----------------------------------------------------------------------------------------------------------
+
+    def start(self, command, user=None):
+        text = command if isinstance(command, str) else " ".join(_quote(word) for word in command)
+        with self._lock:
+            number = self._next
+            self._next += 1
+            job = self._jobs[number] = GuestJob(self, number, text)
+        self.send(number, "R", text.encode())
+        return job
+
+    def plain(self, command):
+        return command
+
+    def counters(self):
+        """The driver's own counters."""
+        text = self.run(f"cd {_COUNTERS} && for f in *; do echo $f $(cat $f); done")
+        return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+
+    def moved(self, before, after):
+        """Packets the driver says it sent and received between two readings."""
+        return after["sent_pkts"] - before["sent_pkts"], after["rcvd_pkts"] - before["rcvd_pkts"]
+
+    def set_mtu(self, mtu):
+        self.run(f"ip link set eth0 mtu {mtu}")
+
+
+def _connect(path, qemu):
+    """The socket appears when QEMU has parsed its command line; inotify is not worth it, QEMU's own end is watched."""
+    deadline = threading.Event()
+    for _ in range(400):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(path)
+            return connection
+        except OSError:
+            connection.close()
+        if not qemu.running:
+            break
+        deadline.wait(0.025)
+    raise LabError(f"{qemu.title}: no agent socket; output:\n{qemu.output}")
+
+
+def _quote(word):
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _kernel(root):
+    folder = os.path.join(root, "boot")
+    names = sorted(name for name in os.listdir(folder) if name.startswith("vmlinuz-") and name.endswith("-amd64"))
+    return os.path.join(folder, names[-1])
+
+
+def prepare_image(cache, agent, programs):
+    """Finds a kernel and packs the initramfs. Returns what RxeGuest takes as image."""
+    os.makedirs(cache, exist_ok=True)
+    initramfs = os.path.join(cache, f"initramfs.{os.getpid()}")
+    root = subprocess.run([os.path.join(_GUEST_SOURCE, "find-kernel"), os.path.join(cache, "kernel")], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.strip()
+    subprocess.run([os.path.join(_GUEST_SOURCE, "build-initramfs"), root, initramfs, agent, *programs], check=True)
+    return root, initramfs
