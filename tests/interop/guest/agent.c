@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// guest_agent: runs commands inside the rxe guest for the test harness. It is the last thing the guest's init starts and
-// speaks over one virtio-serial port, so that it works whatever a case does to the guest's network.
-// Frames, both ways: u32 payload length, u32 job, u8 type, payload (little endian).
-//   host to guest: 'R' run payload with /bin/sh -c in its own process group; 'K' send signal payload[0] to the job's group
-//   guest to host: 'H' ready; 'O' output of the job (stdout and stderr together); 'X' job ended, payload i32 wait status
-// One thread. A malformed frame ends the agent, and with it the guest: the host side is ours, so it would be a bug.
+// guest_agent: runs commands inside the rxe guest for the test harness. It is the last thing the
+// guest's init starts and speaks over one virtio-serial port, so that it works whatever a case does
+// to the guest's network. Frames, both ways: u32 payload length, u32 job, u8 type, payload (little
+// endian).
+//   host to guest: 'R' run payload with /bin/sh -c in its own process group; 'K' send signal
+//   payload[0] to the job's group guest to host: 'H' ready; 'O' output of the job (stdout and
+//   stderr together); 'X' job ended, payload i32 wait status
+// One thread. A malformed frame ends the agent, and with it the guest: the host side is ours, so it
+// would be a bug.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -75,13 +78,15 @@ static void Start(uint32_t id, const char* command) {
   for (int i = 0; i < kMaxJobs && job == NULL; ++i) {
     if (jobs[i].pid == 0) job = &jobs[i];
   }
-  // A terminal, since programs hold their lines back from a pipe; raw, so that it adds nothing to the output.
+  // A terminal, since programs hold their lines back from a pipe; raw, so that it adds nothing to
+  // the output.
   struct termios raw;
   memset(&raw, 0, sizeof raw);
   cfmakeraw(&raw);
   int master;
   int slave;
-  if (job == NULL || openpty(&master, &slave, NULL, &raw, NULL) != 0) Die("no room for another job");
+  if (job == NULL || openpty(&master, &slave, NULL, &raw, NULL) != 0)
+    Die("no room for another job");
   fcntl(master, F_SETFD, FD_CLOEXEC);
   fcntl(slave, F_SETFD, FD_CLOEXEC);
   pid_t pid = fork();
@@ -103,7 +108,8 @@ static void Start(uint32_t id, const char* command) {
   *job = (struct Job){.id = id, .pid = pid, .output = master};
 }
 
-// A job is reported as ended only when its output is drained too, so that nothing is lost between the two.
+// A job is reported as ended only when its output is drained too, so that nothing is lost between
+// the two.
 static void Finish(struct Job* job) {
   if (!job->ended || job->output >= 0) return;
   int32_t status = job->status;

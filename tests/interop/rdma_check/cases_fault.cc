@@ -42,45 +42,78 @@ void ExpectFailure(Connection& connection, ibv_send_wr wr, ibv_wc_status status,
 }
 
 // One request that `spoil` makes wrong; the responder's memory must stay as it is.
-void RequestFault(Session& session, bool by_client, Verb verb, ibv_wc_status status,
-                  const char* what, const std::function<void(Connection&, ibv_send_wr*)>& spoil) {
+struct Spoiled {
+  Verb verb;
+  const char* what;
+  std::function<void(Connection&, ibv_send_wr*)> spoil;
+  ibv_wc_status status;
+  // Where rxe as requester answers otherwise: its status, or that it refuses the request when it is
+  // posted.
+  ibv_wc_status rxe_status = IBV_WC_SUCCESS;
+  bool rxe_refuses = false;
+};
+
+void RequestFault(Session& session, bool by_client, const Spoiled& fault) {
   Connection connection(session, {});
-  const Operation op = OneOperation(session, verb, by_client);
+  const Operation op = OneOperation(session, fault.verb, by_client);
   session.control.Sync("prepared");
   if (session.is_client == by_client) {
     std::vector<ibv_sge> sges;
     ibv_send_wr wr = BuildRequest(connection, op, 1, &sges);
-    spoil(connection, &wr);
-    ExpectFailure(connection, wr, status, what);
+    fault.spoil(connection, &wr);
+    if (connection.local_is_rxe() && fault.rxe_refuses) {
+      ibv_send_wr* bad = nullptr;
+      Check(ibv_post_send(connection.qp(0), &wr, &bad) != 0 && bad == &wr, "rxe took a ",
+            fault.what);
+    } else {
+      const bool other = connection.local_is_rxe() && fault.rxe_status != IBV_WC_SUCCESS;
+      ExpectFailure(connection, wr, other ? fault.rxe_status : fault.status, fault.what);
+    }
   }
   session.control.Sync("failed");
-  connection.arena().Verify(what);
+  connection.arena().Verify(fault.what);
   connection.Close(session, by_client);
 }
 
 void BadRemoteKey(Session& session, Verb verb, bool by_client) {
-  RequestFault(session, by_client, verb, IBV_WC_REM_ACCESS_ERR, "request with a wrong R_Key",
-               [verb](Connection&, ibv_send_wr* wr) {
-                 (IsAtomic(verb) ? wr->wr.atomic.rkey : wr->wr.rdma.rkey) ^= 0x5A;
-               });
+  RequestFault(session, by_client,
+               {.verb = verb,
+                .what = "request with a wrong R_Key",
+                .spoil =
+                    [verb](Connection&, ibv_send_wr* wr) {
+                      (IsAtomic(verb) ? wr->wr.atomic.rkey : wr->wr.rdma.rkey) ^= 0x5A;
+                    },
+                .status = IBV_WC_REM_ACCESS_ERR});
 }
 
 void BeyondRegion(Session& session, Verb verb, bool by_client) {
-  RequestFault(session, by_client, verb, IBV_WC_REM_ACCESS_ERR, "request beyond the region",
-               [](Connection& connection, ibv_send_wr* wr) {
-                 wr->wr.rdma.remote_addr =
-                     connection.remote_address(static_cast<uint32_t>(Arena::kSize - kLength + 1));
-               });
+  RequestFault(session, by_client,
+               {.verb = verb,
+                .what = "request beyond the region",
+                .spoil =
+                    [](Connection& connection, ibv_send_wr* wr) {
+                      wr->wr.rdma.remote_addr = connection.remote_address(
+                          static_cast<uint32_t>(Arena::kSize - kLength + 1));
+                    },
+                .status = IBV_WC_REM_ACCESS_ERR});
 }
 
 void BadLocalKey(Session& session, bool by_client) {
-  RequestFault(session, by_client, Verb::kWrite, IBV_WC_LOC_PROT_ERR, "request with a wrong L_Key",
-               [](Connection&, ibv_send_wr* wr) { wr->sg_list[0].lkey ^= 0x5A; });
+  RequestFault(session, by_client,
+               {.verb = Verb::kWrite,
+                .what = "request with a wrong L_Key",
+                .spoil = [](Connection&, ibv_send_wr* wr) { wr->sg_list[0].lkey ^= 0x5A; },
+                .status = IBV_WC_LOC_PROT_ERR,
+                .rxe_status = IBV_WC_LOC_QP_OP_ERR});
 }
 
 void MisalignedAtomic(Session& session, bool by_client) {
-  RequestFault(session, by_client, Verb::kFetchAdd, IBV_WC_REM_INV_REQ_ERR, "misaligned atomic",
-               [](Connection&, ibv_send_wr* wr) { wr->wr.atomic.remote_addr += 4; });
+  RequestFault(session, by_client,
+               {.verb = Verb::kFetchAdd,
+                .what = "misaligned atomic",
+                .spoil = [](Connection&, ibv_send_wr* wr) { wr->wr.atomic.remote_addr += 4; },
+                .status = IBV_WC_REM_INV_REQ_ERR,
+                .rxe_refuses = true});
 }
 
 // A region of the responder that lacks a permission or is gone by the time of the request.
@@ -122,11 +155,13 @@ void ReceiveTooSmall(Session& session, bool by_client) {
   session.control.Sync("prepared");
   if (requester) {
     std::vector<ibv_sge> sges;
-    ExpectFailure(connection, BuildRequest(connection, op, 1, &sges), IBV_WC_REM_INV_REQ_ERR,
+    ExpectFailure(connection, BuildRequest(connection, op, 1, &sges),
+                  connection.remote_is_rxe() ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR,
                   "SEND longer than its receive");
   } else {
     const ibv_wc wc = connection.receive().WaitOne("receive that is too small");
-    ExpectStatus(wc, IBV_WC_LOC_LEN_ERR, "receive that is too small");
+    ExpectStatus(wc, connection.local_is_rxe() ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR,
+                 "receive that is too small");
     Check(wc.wr_id == 7, "failed receive has wr_id ", wc.wr_id);
     // A first packet may have been placed; beyond the buffer nothing may have changed.
     Piece small = op.remote[0];

@@ -181,6 +181,7 @@ void Solicited(Session& session, bool by_client) {
     if (!requester && i == 3) {
       Check(connection.receive().EventWithin(kCompletionTimeout), "no event for a solicited SEND");
     }
+    session.control.Sync("looked");
   }
   if (!requester) {
     size_t taken = 0;

@@ -253,10 +253,12 @@ void Connection::ConnectByCm(Session& session) {
 
 void Connection::ExchangeMemory(Session& session) {
   std::ostringstream mine;
-  mine << arena_.address(0) << ' ' << mr_->rkey << ' ' << path_mtu_;
+  const std::string device = ibv_get_device_name(qps_[0]->context->device);
+  local_is_rxe_ = device.compare(0, 3, "rxe") == 0;
+  mine << arena_.address(0) << ' ' << mr_->rkey << ' ' << path_mtu_ << ' ' << local_is_rxe_;
   std::istringstream theirs(session.control.Exchange(mine.str()));
   uint32_t mtu = 0;
-  theirs >> remote_base_ >> rkey_ >> mtu;
+  theirs >> remote_base_ >> rkey_ >> mtu >> remote_is_rxe_;
   Check(!theirs.fail(), "peer's memory region not understood");
   Check(mtu == path_mtu_, "path MTU is ", path_mtu_, " here and ", mtu, " at the peer");
 }

@@ -52,6 +52,10 @@ class Connection {
   ibv_pd* pd() { return pd_; }
   ibv_mr* mr() { return mr_.get(); }
   const ConnectionOptions& options() const { return options_; }
+  // Whether a side is Linux soft-RoCE, whose statuses for some local faults are not those of the
+  // specification.
+  bool local_is_rxe() const { return local_is_rxe_; }
+  bool remote_is_rxe() const { return remote_is_rxe_; }
   uint32_t path_mtu() const { return path_mtu_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
 
@@ -88,6 +92,8 @@ class Connection {
   std::vector<ibv_qp*> qps_;
   std::vector<uint32_t> numbers_;
   bool use_events_;
+  bool local_is_rxe_ = false;
+  bool remote_is_rxe_ = false;
   uint32_t path_mtu_ = 0;
   uint32_t inline_bytes_ = 0;
   uint64_t remote_base_ = 0;

@@ -7,14 +7,15 @@
 //   N] [--seed N]
 //                     [--cases GLOB,...] [--direction both|client|server]
 //   rdma_check list
-// The client prints a line `case ID ok` or `case ID FAIL reason` for each case and `N cases, N
-// failed` at the end, and exits with 0 when all are ok, 1 when not, 2 when it could not start. The
-// server serves until it is ended.
+// The client prints a line `case ID ok (N ms)` or `case ID FAIL reason` for each case and `N cases,
+// N failed` at the end, and exits with 0 when all are ok, 1 when not, 2 when it could not start.
+// The server serves until it is ended.
 #include <fnmatch.h>
 #include <getopt.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
@@ -118,12 +119,15 @@ int Client(const Arguments& arguments) {
       const std::string id =
           all[i].name + (all[i].both_directions ? (by_client ? "/client" : "/server") : "");
       if (!Matches(arguments.cases, id)) continue;
+      const auto start = std::chrono::steady_clock::now();
       session.control.Send("case", std::to_string(i) + (by_client ? " 1" : " 0"));
       const std::string ours = RunCase(session, all[i], by_client);
       const std::string theirs = session.control.End(ours);
       ++run;
       if (ours.empty() && theirs.empty()) {
-        std::cout << "case " << id << " ok" << std::endl;
+        const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - start);
+        std::cout << "case " << id << " ok (" << time.count() << " ms)" << std::endl;
         continue;
       }
       ++failed;
