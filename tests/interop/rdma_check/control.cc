@@ -22,8 +22,7 @@ struct AddressList {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags;
-    const int code = getaddrinfo(address.empty() ? nullptr : address.c_str(),
-                                 std::to_string(port).c_str(), &hints, &first);
+    const int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &first);
     if (code != 0) Fail("address ", address, ": ", gai_strerror(code));
   }
   ~AddressList() { freeaddrinfo(first); }
@@ -31,6 +30,18 @@ struct AddressList {
   AddressList& operator=(const AddressList&) = delete;
   addrinfo* first = nullptr;
 };
+
+// IPv4 peers of a dual-stack socket appear with mapped addresses; librdmacm wants them as IPv4.
+sockaddr_storage Unmapped(const sockaddr_storage& address) {
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+  if (address.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return address;
+  sockaddr_storage result{};
+  auto& four = reinterpret_cast<sockaddr_in&>(result);
+  four.sin_family = AF_INET;
+  four.sin_port = six.sin6_port;
+  std::memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, sizeof four.sin_addr);
+  return result;
+}
 
 }  // namespace
 
@@ -51,11 +62,15 @@ int Control::Connect(const std::string& address, uint16_t port) {
 }
 
 int Control::Listen(const std::string& address, uint16_t port) {
-  const AddressList list(address, port, AI_PASSIVE);
+  const AddressList list(address.empty() ? "::" : address, port, AI_PASSIVE);
   const int fd = socket(list.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   CheckErrno(fd >= 0, "socket");
   const int on = 1;
+  const int off = 0;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (list.first->ai_family == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  }
   CheckErrno(bind(fd, list.first->ai_addr, list.first->ai_addrlen) == 0 && listen(fd, 8) == 0,
              "listen on ", address, " port ", port);
   return fd;
@@ -149,14 +164,14 @@ sockaddr_storage Control::LocalAddress() const {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   CheckErrno(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length) == 0, "getsockname");
-  return address;
+  return Unmapped(address);
 }
 
 sockaddr_storage Control::PeerAddress() const {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   CheckErrno(getpeername(fd_, reinterpret_cast<sockaddr*>(&address), &length) == 0, "getpeername");
-  return address;
+  return Unmapped(address);
 }
 
 }  // namespace rocegw::interop

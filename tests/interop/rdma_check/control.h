@@ -26,7 +26,7 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   static int Connect(const std::string& address, uint16_t port);
-  // Listens on an address, or on all for "". Returns the listening socket.
+  // Listens on an address, or on all, of both families, for "". Returns the listening socket.
   static int Listen(const std::string& address, uint16_t port);
 
   void Send(std::string_view kind, std::string_view body = {});
