@@ -48,6 +48,9 @@ std::optional<InterfaceInfo> ParseLink(const NetlinkMessage& message) {
       info.mtu = AttributeU32(value);
     } else if (type == IFLA_ADDRESS && value.size() == info.mac.size()) {
       std::copy(value.begin(), value.end(), info.mac.begin());
+    } else if (type == IFLA_CARRIER && !value.empty()) {
+      // Follows the cable at once; the flag above may lag by a second.
+      info.link = info.up && value[0] != 0;
     }
   });
   return info;

@@ -2,7 +2,7 @@
 // The udp port mode: RoCEv2 over kernel UDP sockets, without privilege. A group has one queue per
 // worker; the kernel picks the queue of a packet with the steering table's program. The daemon
 // makes and restarts groups on its control thread while no worker runs; each queue then belongs to
-// its worker.
+// its worker, which must run in the network namespace in which the group was made.
 #pragma once
 
 #include <cstddef>
