@@ -54,8 +54,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
     // The ID moves on only when the packet is taken: one offered again is sealed again.
     slot->ip_id = next_ip_id_;
     wire::SealIcrc(slot->path, slot->ip_id, slot->data, slot->length, slot->known_crc);
-    Slot* moved = slot;
-    if (!out_[queue]->there.Push(std::move(moved))) {
+    if (!out_[queue]->there.Push(static_cast<Slot*>(packet))) {
       counters_.tx_pushback.Add();
       break;
     }
@@ -68,7 +67,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
 
 size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
   for (Borrowed& borrowed : borrowed_) {
-    const bool fits = borrowed.lane->back.Push(std::move(borrowed.slot));
+    const bool fits = borrowed.lane->back.Push(static_cast<Slot*>(borrowed.slot));
     (void)ROCEGW_INVARIANT(fits, "port-pair-return");
   }
   borrowed_.clear();

@@ -29,6 +29,12 @@ struct SegmentationChoice {
   std::string reason;
 };
 
+std::string HardwareSegments(const std::string& interface, const std::string& driver) {
+  return "off for IPv4: " + interface + " (" + driver +
+         ") segments in hardware and may not count the IPv4 ID up; to allow it, `ethtool -K " +
+         interface + " tx-udp-segmentation off`";
+}
+
 StatusOr<SegmentationChoice> ChooseSegmentation(const UdpPortConfig& config) {
   if (config.segmentation == Segmentation::kOff) {
     return SegmentationChoice{false, false, "off by configuration"};
@@ -46,10 +52,7 @@ StatusOr<SegmentationChoice> ChooseSegmentation(const UdpPortConfig& config) {
     if (!offload.ok()) return offload.status();
     if (offload->counts_ip_id()) continue;
     choice.ipv4 = false;
-    choice.reason = "off for IPv4: " + interface + " (" + offload->driver +
-                    ") segments in hardware and may not count the IPv4 ID up; to allow it, "
-                    "`ethtool -K " +
-                    interface + " tx-udp-segmentation off`";
+    choice.reason = HardwareSegments(interface, offload->driver);
     break;
   }
   return choice;

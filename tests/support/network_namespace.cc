@@ -61,37 +61,36 @@ std::string NetworkNamespace::path() const {
   return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_.get());
 }
 
+namespace {
+
+// Addresses are usable at once: no duplicate detection.
+std::string SetUpCommand(const std::string& name, const std::string& host) {
+  return "sysctl -qw net.ipv6.conf." + name + ".dad_transmits=0 && ip addr add 10.9.0." + host +
+         "/24 dev " + name + " && ip addr add fd09::" + host + "/64 dev " + name +
+         " nodad && ip link set " + name + " up";
+}
+
+std::string NeighbourCommand(const std::string& name, const std::string& host) {
+  const std::string rest = " lladdr 02:09:00:00:00:0" + host + " nud permanent dev " + name;
+  return "ip neigh replace 10.9.0." + host + rest + " && ip neigh replace fd09::" + host + rest;
+}
+
+}  // namespace
+
 Status JoinByVeth(const NetworkNamespace& first, const NetworkNamespace& second,
                   const std::string& name, unsigned mtu) {
   const std::string m = " mtu " + std::to_string(mtu);
   const std::string mac = " address 02:09:00:00:00:0";
   Status status = first.Run("ip link add " + name + m + mac + "1 type veth peer name " + name + m +
                             mac + "2 netns " + second.path());
-  if (!status.ok()) return status;
-  for (int i = 0; i < 2; ++i) {
-    const std::string host = std::to_string(i + 1);
-    // Addresses must be usable at once.
-    status =
-        (i == 0 ? first : second)
-            .Run("sysctl -qw net.ipv6.conf." + name + ".dad_transmits=0 && ip addr add 10.9.0." +
-                 host + "/24 dev " + name + " && ip addr add fd09::" + host + "/64 dev " + name +
-                 " nodad && ip link set " + name + " up");
-    if (!status.ok()) return status;
-  }
-  return OkStatus();
+  if (status.ok()) status = first.Run(SetUpCommand(name, "1"));
+  return status.ok() ? second.Run(SetUpCommand(name, "2")) : status;
 }
 
 Status IntroduceNeighbours(const NetworkNamespace& first, const NetworkNamespace& second,
                            const std::string& name) {
-  for (int i = 0; i < 2; ++i) {
-    const std::string peer = std::to_string(2 - i);
-    const std::string rest = " lladdr 02:09:00:00:00:0" + peer + " nud permanent dev " + name;
-    Status status = (i == 0 ? first : second)
-                        .Run("ip neigh replace 10.9.0." + peer + rest +
-                             " && ip neigh replace fd09::" + peer + rest);
-    if (!status.ok()) return status;
-  }
-  return OkStatus();
+  Status status = first.Run(NeighbourCommand(name, "2"));
+  return status.ok() ? second.Run(NeighbourCommand(name, "1")) : status;
 }
 
 }  // namespace rocegw::testing

@@ -81,8 +81,8 @@ TEST(PairPort_Acquire, DryPoolFillsAgainWhenTheReceiverIsDone) {
   ASSERT_EQ(link.port(1).Receive(burst), 4U);
   EXPECT_EQ(link.port(0).Acquire(), nullptr) << "the receiver still reads them";
   ASSERT_EQ(link.port(1).Receive(burst), 0U);
-  std::vector<TxPacket*> all;
-  for (int i = 0; i < 4; ++i) all.push_back(link.port(0).Acquire());
+  std::array<TxPacket*, 4> all;
+  for (TxPacket*& packet : all) packet = link.port(0).Acquire();
   EXPECT_EQ(std::count(all.begin(), all.end(), nullptr), 0);
   EXPECT_EQ(link.port(0).Acquire(), nullptr);
   for (TxPacket* packet : all) link.port(0).Release(packet);

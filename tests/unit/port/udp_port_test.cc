@@ -438,6 +438,7 @@ std::vector<TxPacket> Shapes(const std::vector<uint32_t>& lengths) {
 
 size_t RunOf(std::vector<TxPacket>& packets) {
   std::vector<TxPacket*> pointers;
+  pointers.reserve(packets.size());
   for (TxPacket& packet : packets) pointers.push_back(&packet);
   return SegmentRun(pointers);
 }
