@@ -22,6 +22,8 @@ constexpr uint32_t kAckRequestBit = 0x80000000;
 // Bit 15 tells full from limited membership; both belong to the default partition.
 constexpr uint16_t kPkeyBase = 0x7FFF;
 
+constexpr Headers kNoHeaders{};
+
 // What an opcode allows its payload to be; `region` is payload and pad.
 DropReason CheckPayload(const OpcodeTraits& traits, size_t region, size_t pad) {
   if (!traits.has_payload) return region == 0 ? DropReason::kNone : DropReason::k_bad_length;
@@ -61,14 +63,15 @@ void DecodeBth(const uint8_t* p, Bth& bth) {
   bth.psn = Psn(ack_and_psn);
 }
 
+// In two stores, which the reads of the ICRC that follows can take over.
 void EncodeBth(const Bth& bth, uint8_t* p) {
-  p[0] = static_cast<uint8_t>(bth.opcode);
-  p[1] = static_cast<uint8_t>((bth.solicited ? kSolicitedBit : 0) |
-                              (bth.migrated ? kMigratedBit : 0) | (bth.pad_count & 3) << kPadShift);
-  StoreBe16(p + 2, bth.pkey);
-  const uint32_t notifications = (bth.fecn ? kFecnBit : 0u) | (bth.becn ? kBecnBit : 0u);
-  StoreBe32(p + 4, notifications << 24 | (bth.dest_qpn.value & 0xFFFFFF));
-  StoreBe32(p + 8, (bth.ack_request ? kAckRequestBit : 0u) | bth.psn.value);
+  const uint32_t flags = (bth.solicited ? kSolicitedBit : 0u) | (bth.migrated ? kMigratedBit : 0u) |
+                         static_cast<uint32_t>(bth.pad_count & 3) << kPadShift;
+  StoreBe32(p, static_cast<uint32_t>(bth.opcode) << 24 | flags << 16 | bth.pkey);
+  const uint64_t notifications = (bth.fecn ? kFecnBit : 0u) | (bth.becn ? kBecnBit : 0u);
+  StoreBe64(p + 4, notifications << 56 |
+                       static_cast<uint64_t>(bth.dest_qpn.value & 0xFFFFFF) << 32 |
+                       (bth.ack_request ? kAckRequestBit : 0u) | bth.psn.value);
 }
 
 // Order on the wire: FETH before RETH, RETH or DETH before ImmDt, AETH before AtomicAckETH.
@@ -174,7 +177,7 @@ DropReason Decode(const RxDatagram& datagram, RxPacket& out) {
   out.meta = datagram.meta;
   if (!VerifyIcrc(datagram.meta, datagram.bytes, &out.meta.ip_id)) return DropReason::k_bad_icrc;
 
-  out.headers = Headers{};
+  out.headers = kNoHeaders;
   DecodeBth(p, out.headers.bth);
   DecodeExtended(traits, p + kBthLength, out.headers);
   out.traits = &traits;

@@ -7,13 +7,9 @@
 #include <cstdint>
 #include <span>
 
-namespace rocegw::wire::crc32 {
+#include "gateway/wire/icrc_frame.h"
 
-// A block of 64 bytes as it lies in memory, in front of a datagram's own bytes (icrc.cc); leading
-// zeros do not change a CRC from state 0.
-struct alignas(64) Preamble {
-  uint64_t words[8];
-};
+namespace rocegw::wire::crc32 {
 
 struct Kernel {
   const char* name;
@@ -21,6 +17,9 @@ struct Kernel {
   uint32_t (*update)(uint32_t state, const uint8_t* bytes, size_t length);
   // The same, of bytes copied in the same pass. Each byte is read once from the source.
   uint32_t (*copy)(uint32_t state, uint8_t* destination, const uint8_t* source, size_t length);
+  // State, from 0, after the masked headers of a datagram, `length` more bytes and `zeros` zero
+  // bytes.
+  uint32_t (*cover)(const FrameFields& fields, const uint8_t* bytes, size_t length, size_t zeros);
   // a * b * x modulo the polynomial (what one carry-less multiplication yields).
   uint32_t (*multiply)(uint32_t a, uint32_t b);
 };

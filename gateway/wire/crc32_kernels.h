@@ -17,4 +17,13 @@ extern const Kernel kVpclmulKernel;  // AVX-512 F, BW, VL, VBMI, VPCLMULQDQ
 uint32_t TableUpdate(uint32_t state, const uint8_t* bytes, size_t length);
 uint32_t TableCopy(uint32_t state, uint8_t* destination, const uint8_t* source, size_t length);
 
+// Kernel::cover in terms of the other three, for kernels without a faster way.
+inline uint32_t CoverBy(const Kernel& kernel, const FrameFields& fields, const uint8_t* bytes,
+                        size_t length, size_t zeros) {
+  const FrameWords frame = MakeFrame(fields);
+  uint32_t state = kernel.update(0, reinterpret_cast<const uint8_t*>(frame.w), kFrameBytes);
+  state = kernel.update(state, bytes, length);
+  return zeros == 0 ? state : kernel.multiply(state, ShiftFactor(zeros));
+}
+
 }  // namespace rocegw::wire::crc32

@@ -113,11 +113,15 @@ ROCEGW_PCLMUL uint32_t PclmulCopy(uint32_t state, uint8_t* destination, const ui
   return Run<true>(state, destination, source, length);
 }
 
+uint32_t PclmulCover(const FrameFields& fields, const uint8_t* bytes, size_t length, size_t zeros) {
+  return CoverBy(kPclmulKernel, fields, bytes, length, zeros);
+}
+
 ROCEGW_PCLMUL uint32_t PclmulMultiply(uint32_t a, uint32_t b) { return Multiply(a, b); }
 
 }  // namespace
 
-const Kernel kPclmulKernel{"pclmul", PclmulUpdate, PclmulCopy, PclmulMultiply};
+const Kernel kPclmulKernel{"pclmul", PclmulUpdate, PclmulCopy, PclmulCover, PclmulMultiply};
 
 }  // namespace rocegw::wire::crc32
 

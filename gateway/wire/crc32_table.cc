@@ -51,6 +51,10 @@ T Once(T value) {
 
 uint32_t TableMultiply(uint32_t a, uint32_t b) { return TimesX(TimesModulo(a, b)); }
 
+uint32_t TableCover(const FrameFields& fields, const uint8_t* bytes, size_t length, size_t zeros) {
+  return CoverBy(kTableKernel, fields, bytes, length, zeros);
+}
+
 }  // namespace
 
 uint32_t TableUpdate(uint32_t state, const uint8_t* bytes, size_t length) {
@@ -73,6 +77,6 @@ uint32_t TableCopy(uint32_t state, uint8_t* destination, const uint8_t* source, 
   return state;
 }
 
-const Kernel kTableKernel{"table", TableUpdate, TableCopy, TableMultiply};
+const Kernel kTableKernel{"table", TableUpdate, TableCopy, TableCover, TableMultiply};
 
 }  // namespace rocegw::wire::crc32

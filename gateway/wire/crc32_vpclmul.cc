@@ -99,10 +99,10 @@ struct Cursor {
   }
 };
 
+// The message times x^32, in 96 bits; what of `state` lies behind the last byte stays in it.
 template <bool kCopy>
-ROCEGW_VPCLMUL inline uint32_t Run(uint32_t state, uint8_t* destination, const uint8_t* source,
-                                   size_t length) {
-  if (length == 0) return state;
+[[gnu::always_inline]] ROCEGW_VPCLMUL inline __m128i Sum(uint32_t& state, uint8_t* destination,
+                                                         const uint8_t* source, size_t length) {
   Cursor<kCopy> cursor{destination, source};
   size_t blocks = length / 64;
   const size_t odd = length % 64;
@@ -114,15 +114,17 @@ ROCEGW_VPCLMUL inline uint32_t Run(uint32_t state, uint8_t* destination, const u
     a = _mm512_maskz_permutexvar_epi8(~uint64_t{0} << (64 - odd), index,
                                       _mm512_xor_si512(cursor.TakeFew(odd), Low32(state)));
     state = odd < 4 ? state >> (8 * odd) : 0;
-  } else {
+  } else if (blocks != 0) {
     a = _mm512_xor_si512(cursor.Take(), Low32(state));
     state = 0;
     --blocks;
+  } else {
+    return _mm_setzero_si128();
   }
-  // From here on `state` is what of it lies behind the first block.
   const __m512i zero = _mm512_setzero_si512();
-  if (blocks == 0) return Reduce(SumOfLanes(TimesPlus(a, ToEndTable(0), zero))) ^ state;
+  if (blocks == 0) return SumOfLanes(TimesPlus(a, ToEndTable(0), zero));
   __m512i b = _mm512_xor_si512(cursor.Take(), Low32(state));
+  state = 0;
   --blocks;
   __m512i sum;
   if (blocks < 6) {
@@ -141,23 +143,46 @@ ROCEGW_VPCLMUL inline uint32_t Run(uint32_t state, uint8_t* destination, const u
     sum = TimesPlus(c, ToEndTable(blocks + 1), TimesPlus(d, ToEndTable(blocks), sum));
   }
   while (blocks != 0) sum = TimesPlus(cursor.Take(), ToEndTable(--blocks), sum);
-  return Reduce(SumOfLanes(sum));
+  return SumOfLanes(sum);
 }
 
 ROCEGW_VPCLMUL uint32_t VpclmulUpdate(uint32_t state, const uint8_t* bytes, size_t length) {
-  return Run<false>(state, nullptr, bytes, length);
+  const __m128i sum = Sum<false>(state, nullptr, bytes, length);
+  return Reduce(sum) ^ state;
 }
 
 ROCEGW_VPCLMUL uint32_t VpclmulCopy(uint32_t state, uint8_t* destination, const uint8_t* source,
                                     size_t length) {
-  return Run<true>(state, destination, source, length);
+  const __m128i sum = Sum<true>(state, destination, source, length);
+  return Reduce(sum) ^ state;
+}
+
+// A value of 96 bits moved on by `length` bytes, again in 96 bits.
+ROCEGW_VPCLMUL inline __m128i MoveOn(__m128i value, size_t length) {
+  const auto factor = static_cast<int64_t>(uint64_t{ShiftFactor(length)} << 32);
+  return _mm_clmulepi64_si128(ReduceTop(value), _mm_cvtsi64_si128(factor), 0x01);
+}
+
+// Headers and rest are independent until the last reduction.
+ROCEGW_VPCLMUL uint32_t VpclmulCover(const FrameFields& fields, const uint8_t* bytes, size_t length,
+                                     size_t zeros) {
+  const FrameWords f = MakeFrame(fields);
+  const __m512i frame = _mm512_set_epi64(
+      static_cast<int64_t>(f.w[7]), static_cast<int64_t>(f.w[6]), static_cast<int64_t>(f.w[5]),
+      static_cast<int64_t>(f.w[4]), static_cast<int64_t>(f.w[3]), static_cast<int64_t>(f.w[2]),
+      static_cast<int64_t>(f.w[1]), static_cast<int64_t>(f.w[0]));
+  const __m128i head = SumOfLanes(TimesPlus(frame, ToEndTable(0), _mm512_setzero_si512()));
+  uint32_t state = 0;
+  __m128i rest = Sum<false>(state, nullptr, bytes, length);
+  if (zeros != 0) rest = MoveOn(rest, zeros);
+  return Reduce(_mm_xor_si128(MoveOn(head, length + zeros), rest));
 }
 
 ROCEGW_VPCLMUL uint32_t VpclmulMultiply(uint32_t a, uint32_t b) { return Multiply(a, b); }
 
 }  // namespace
 
-const Kernel kVpclmulKernel{"vpclmul", VpclmulUpdate, VpclmulCopy, VpclmulMultiply};
+const Kernel kVpclmulKernel{"vpclmul", VpclmulUpdate, VpclmulCopy, VpclmulCover, VpclmulMultiply};
 
 }  // namespace rocegw::wire::crc32
 
