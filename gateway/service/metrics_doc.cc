@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints docs/metrics.md: what a scrape of a gateway yields, taken from the code that yields it.
+// Usage: metrics_doc
+#include <cstdio>
+#include <string>
+
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/service/gateway_metrics.h"
+
+namespace rocegw::service {
+namespace {
+
+// One worker and one port, so that every family has a sample that shows its labels.
+class OneOfEach : public StateSource {
+ public:
+  void Snapshot(const session::StateQuery&,
+                std::function<void(session::StateSnapshot)> done) override {
+    session::StateSnapshot state;
+    state.workers.emplace_back();
+    state.ports.emplace_back();
+    done(std::move(state));
+  }
+};
+
+void Print() {
+  const GatewayIdentity identity{"", "", "", "", 0, [] { return int64_t{0}; }};
+  const Readiness readiness;
+  OneOfEach source;
+  const GatewayMetrics metrics(identity, readiness, source);
+  std::printf(
+      "<!-- Made by scripts/update_metrics_doc; edit the lists in gateway/metrics instead. -->\n"
+      "# Metrics\n\n"
+      "`rocegwd` serves these at `http://127.0.0.1:7474/metrics` (key `metrics.address`).\n"
+      "Labels never name a queue pair, an address or a process.\n\n"
+      "| name | type | labels | meaning |\n|---|---|---|---|\n");
+  for (const prometheus::MetricFamily& family : metrics.Collect()) {
+    std::string labels;
+    if (!family.metric.empty()) {
+      for (const auto& label : family.metric.front().label) {
+        labels += (labels.empty() ? "" : ", ") + label.name;
+      }
+    }
+    std::printf("| `%s` | %s | %s | %s |\n", family.name.c_str(),
+                family.type == prometheus::MetricType::Counter ? "counter" : "gauge",
+                labels.c_str(), family.help.c_str());
+  }
+  std::printf(
+      "\n## Reasons of `rocegw_drops_total`\n\n"
+      "Every received packet that is not used counts under exactly one reason. `side` says who is "
+      "at\nfault: `peer` for what was sent, `local` for this host and its programs.\n\n"
+      "| reason | side | meaning |\n|---|---|---|\n");
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    std::printf("| `%s` | %s | %s |\n", metrics::DropReasonName(reason),
+                metrics::DropReasonSide(reason), metrics::DropReasonHelp(reason));
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::service
+
+int main() { rocegw::service::Print(); }
