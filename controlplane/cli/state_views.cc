@@ -302,6 +302,13 @@ std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool 
     add_row(drops, {drop.reason(), LowerCase(drop.side())}, drop.values(), drop.help());
   }
   text += drops.rows() == 0 ? "no packet was dropped\n" : "\n" + drops.Text(Limit(wide));
+
+  Table ports;
+  add_columns(ports, "PORT-COUNTER", "PORT");
+  for (const types::v1::PortCounter& counter : counters.port_counters()) {
+    add_row(ports, {counter.name(), counter.port()}, counter.values(), counter.help());
+  }
+  if (ports.rows() != 0) text += "\n" + ports.Text(Limit(wide));
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
+#include "gateway/port/port_counters.h"
 
 namespace rocegw::service {
 namespace {
@@ -71,6 +72,19 @@ void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapsh
                 {"worker", std::to_string(row.index)}},
                At(row.drops, i));
     }
+  }
+}
+
+void AddPortCounters(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+  size_t index = 0;
+  for (const port::PortCounterInfo& info : port::kPortCounters) {
+    MetricFamily& family = AddFamily(families, std::string("rocegw_port_") + info.name + "_total",
+                                     info.help, MetricType::Counter);
+    for (const auto& row : snapshot.port_queues) {
+      AddValue(family, {{"port", row.port}, {"worker", std::to_string(row.worker)}},
+               At(row.counters, index));
+    }
+    ++index;
   }
 }
 
@@ -154,6 +168,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
             readiness_.reason().empty() ? 1 : 0);
   AddGauges(families, *snapshot);
   AddCounters(families, *snapshot);
+  AddPortCounters(families, *snapshot);
   AddProcess(families, identity_.start_ns);
   return families;
 }

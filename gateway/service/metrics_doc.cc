@@ -19,6 +19,7 @@ class OneOfEach : public StateSource {
     session::StateSnapshot state;
     state.workers.emplace_back();
     state.ports.emplace_back();
+    state.port_queues.emplace_back();
     done(std::move(state));
   }
 };

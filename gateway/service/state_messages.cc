@@ -7,6 +7,7 @@
 
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
+#include "gateway/port/port_counters.h"
 
 namespace rocegw::service {
 namespace {
@@ -48,6 +49,16 @@ constexpr const char* kAccessNames[] = {"local_write",   "remote_write", "remote
                                         "remote_atomic", "mw_bind",      "zero_based",
                                         "on_demand",     "huge_tlb"};
 constexpr uint32_t kAccessRelaxedOrdering = 1u << 20;
+
+// What the worker's queue of the port counted; empty when it has none there.
+const std::vector<uint64_t>& PortQueueCounters(const session::StateSnapshot& snapshot,
+                                               const std::string& port, uint16_t worker) {
+  static const std::vector<uint64_t> kNone;
+  for (const session::PortQueueRow& row : snapshot.port_queues) {
+    if (row.port == port && row.worker == worker) return row.counters;
+  }
+  return kNone;
+}
 
 }  // namespace
 
@@ -185,6 +196,17 @@ void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCounte
     drop.set_side(metrics::DropReasonSide(reason));
     drop.set_help(metrics::DropReasonHelp(reason));
     for (const auto& row : snapshot.workers) drop.add_values(value(row.drops, i));
+  }
+  for (const session::PortRow& port : snapshot.ports) {
+    for (index = 0; index < std::size(port::kPortCounters); ++index) {
+      types::v1::PortCounter& counter = *out.add_port_counters();
+      counter.set_port(port.name);
+      counter.set_name(port::kPortCounters[index].name);
+      counter.set_help(port::kPortCounters[index].help);
+      for (const auto& worker : snapshot.workers) {
+        counter.add_values(value(PortQueueCounters(snapshot, port.name, worker.index), index));
+      }
+    }
   }
 }
 

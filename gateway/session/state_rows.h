@@ -81,6 +81,13 @@ struct PortRow {
   std::string note;                   // what is degraded and how to cure it; empty: nothing
 };
 
+// One queue of a port.
+struct PortQueueRow {
+  std::string port;  // PortRow::name
+  uint16_t worker = 0;
+  std::vector<uint64_t> counters;  // in the order of port::kPortCounters
+};
+
 struct WorkerRow {
   uint16_t index = 0;
   int32_t cpu = -1;  // pinned to, -1: not pinned
@@ -110,6 +117,7 @@ struct StateQuery {
 struct StateSnapshot {
   Totals totals;
   std::vector<PortRow> ports;
+  std::vector<PortQueueRow> port_queues;
   std::vector<WorkerRow> workers;
   std::vector<SessionRow> sessions;  // any order
   std::vector<QpRow> qps;

@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
+#include "gateway/port/port_counters.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 
@@ -79,6 +81,12 @@ inline session::StateSnapshot TestState() {
     worker.drops.resize(metrics::kDropReasonCount);
     worker.drops[static_cast<size_t>(metrics::DropReason::k_bad_icrc)] = 7u + w;
     state.workers.push_back(worker);
+    session::PortQueueRow queue;
+    queue.port = "port0";
+    queue.worker = w;
+    queue.counters.resize(std::size(port::kPortCounters));
+    queue.counters[0] = 10u + w;
+    state.port_queues.push_back(queue);
   }
   session::SessionRow session;
   session.id = 3;
