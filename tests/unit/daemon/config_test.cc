@@ -177,6 +177,9 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
         "or 2001:db8::1/64)",
         "f.yaml:2: ports[0]: mode vdev needs 'addresses': the device has no netdev to take them "
         "from"}},
+      {"ports:\n  - {interface: eth0}\n  - {interface: eth1, segmentation: off}",
+       {"f.yaml:1: ports: 'port1' and 'port0' share the sockets of mode udp; give both the same "
+        "segmentation and receive_buffer_bytes"}},
       {"ports:\n  - receive_buffer_bytes: 1KiB",
        {"f.yaml:2: ports[0].receive_buffer_bytes: 1KiB is out of range, 64KiB to 1GiB is "
         "allowed"}},

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/runtime_dir.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+namespace rocegw::daemon {
+namespace {
+
+bool ParseId(const std::string& text, uint32_t& id) {
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, id);
+  return parsed.ec == std::errc() && parsed.ptr == end;
+}
+
+std::string Holder(int fd) {
+  char text[32];
+  const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+  if (n <= 0) return "another process";
+  text[n] = '\0';
+  return "process " + std::string(text, std::strcspn(text, "\n"));
+}
+
+}  // namespace
+
+Status RuntimeDir::Claim(const std::string& path) {
+  const auto explain = [&path](const char* what, int error) {
+    std::string text = "runtime_dir " + path + ": " + what + ": " + std::strerror(error);
+    if (error == EACCES || error == EPERM || error == EROFS) {
+      text += "; run as root, or set runtime_dir to a directory that this user may write";
+    }
+    return Status(error, text);
+  };
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return explain("cannot be made", error.value());
+  const std::string lock = path + "/lock";
+  fd_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0) return explain("cannot be used", errno);
+  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int why = errno;
+    Status status = why == EWOULDBLOCK
+                        ? Status(EADDRINUSE, "runtime_dir " + path + " belongs to " + Holder(fd_) +
+                                                 "; stop that rocegwd, or set runtime_dir")
+                        : explain("cannot be locked", why);
+    close(fd_);
+    fd_ = -1;
+    return status;
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd_, 0) != 0 ||
+      pwrite(fd_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    const int why = errno;
+    Release();
+    return explain("cannot be written", why);
+  }
+  return OkStatus();
+}
+
+void RuntimeDir::Release() {
+  // The file stays: removing it would let a second daemon lock a new file while a third locks the
+  // old one.
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+StatusOr<Owner> FindOwner(const std::string& owner) {
+  Owner found;
+  const size_t colon = owner.find(':');
+  const std::string user = owner.substr(0, colon);
+  const std::string group = colon == std::string::npos ? "" : owner.substr(colon + 1);
+  if (!user.empty() && !ParseId(user, found.uid)) {
+    const passwd* entry = getpwnam(user.c_str());
+    if (entry == nullptr) return Status(ENOENT, "owner: there is no user '" + user + "'");
+    found.uid = entry->pw_uid;
+  }
+  if (!group.empty() && !ParseId(group, found.gid)) {
+    const struct group* entry = getgrnam(group.c_str());
+    if (entry == nullptr) return Status(ENOENT, "owner: there is no group '" + group + "'");
+    found.gid = entry->gr_gid;
+  }
+  return found;
+}
+
+}  // namespace rocegw::daemon
