@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/capture_port.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "gateway/port/frame.h"
+#include "gateway/port/pair_port.h"
+#include "gateway/wire/icrc.h"
+#include "tests/support/port_fixture.h"
+
+namespace rocegw::port {
+namespace {
+
+using rocegw::testing::IsTestPacket;
+using rocegw::testing::PsnOf;
+using rocegw::testing::ReceiveAll;
+using rocegw::testing::SendTestPacket;
+using rocegw::testing::TestPath;
+
+constexpr Qpn kQpn{0x12};
+
+// A descriptor for the tap, and another on the same bytes.
+struct MemoryFile {
+  UniqueFd tap{memfd_create("capture", MFD_CLOEXEC)};
+  UniqueFd reader{dup(tap.get())};
+
+  std::vector<uint8_t> bytes() const {
+    std::vector<uint8_t> all(static_cast<size_t>(lseek(reader.get(), 0, SEEK_END)));
+    EXPECT_EQ(pread(reader.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+    return all;
+  }
+};
+
+uint32_t U32(std::span<const uint8_t> bytes, size_t offset) {
+  uint32_t value = 0;
+  std::memcpy(&value, &bytes[offset], sizeof value);
+  return value;
+}
+
+struct CapturedPacket {
+  uint32_t captured = 0;
+  uint32_t original = 0;
+  uint32_t flags = 0;
+  std::vector<uint8_t> frame;
+};
+
+// Reads the file block by block, and checks their framing.
+std::vector<CapturedPacket> ReadPcapng(std::span<const uint8_t> bytes) {
+  std::vector<CapturedPacket> packets;
+  size_t number = 0;
+  while (!bytes.empty()) {
+    if (bytes.size() < 12) {
+      ADD_FAILURE() << "torn block";
+      break;
+    }
+    const uint32_t type = U32(bytes, 0);
+    const uint32_t length = U32(bytes, 4);
+    if (length % 4 != 0 || length < 12 || length > bytes.size() ||
+        U32(bytes, length - 4) != length) {
+      ADD_FAILURE() << "bad block length";
+      break;
+    }
+    if (number == 0) {
+      EXPECT_EQ(type, 0x0A0D0D0AU);
+    }
+    if (number == 1) {
+      EXPECT_EQ(type, 1U);
+    }
+    if (number > 1) {
+      EXPECT_EQ(type, 6U);
+      CapturedPacket packet{.captured = U32(bytes, 20), .original = U32(bytes, 24)};
+      const auto frame = bytes.subspan(28, packet.captured);
+      packet.frame.assign(frame.begin(), frame.end());
+      packet.flags = U32(bytes, 28 + (packet.captured + 3) / 4 * 4 + 4);
+      packets.push_back(std::move(packet));
+    }
+    bytes = bytes.subspan(length);
+    ++number;
+  }
+  EXPECT_GE(number, 2U);
+  return packets;
+}
+
+class CapturePortTest : public ::testing::Test {
+ protected:
+  void Send(uint32_t first, uint32_t last, size_t payload = 64) {
+    for (uint32_t psn = first; psn <= last; ++psn) {
+      ASSERT_TRUE(SendTestPacket(port_, TestPath(), kQpn, psn, payload));
+    }
+  }
+  void Start(const CaptureConfig& config = {}) {
+    const Status status = tap_.Start(std::move(file_.tap), config);
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+
+  PairLink link_{{.first_ip_id = 100}};
+  MemoryFile file_;
+  CaptureTap tap_;
+  CapturePort port_{link_.port(0), tap_};
+};
+
+TEST_F(CapturePortTest, BothDirections_AreWholeFramesWithGoodIcrcs) {
+  Start();
+  Send(0, 1);
+  ASSERT_TRUE(SendTestPacket(link_.port(1), TestPath(), kQpn, 9, 33));
+  EXPECT_EQ(ReceiveAll(port_).size(), 1U);
+  const CaptureSummary summary = tap_.Stop();
+  EXPECT_EQ(summary.packets, 3U);
+  EXPECT_EQ(summary.missed, 0U);
+  EXPECT_TRUE(summary.write_status.ok());
+  const auto bytes = file_.bytes();
+  EXPECT_EQ(bytes.size(), summary.bytes);
+  const auto packets = ReadPcapng(bytes);
+  ASSERT_EQ(packets.size(), 3U);
+  const std::array<uint32_t, 3> psns{0, 1, 9};
+  const std::array<uint16_t, 3> ids{0, 0, 100};
+  for (size_t i = 0; i < 3; ++i) {
+    uint16_t ether_type = 0;
+    std::span<const uint8_t> network;
+    ParsedFrame frame;
+    ASSERT_TRUE(ParseEthernet(packets[i].frame, ether_type, network));
+    ASSERT_EQ(ParseIpUdp(ether_type, network, frame), FrameVerdict::kRoce);
+    EXPECT_EQ(packets[i].captured, packets[i].original);
+    EXPECT_EQ(packets[i].flags, i == 2 ? 1U : 2U);
+    EXPECT_EQ(PsnOf(frame.payload), psns[i]);
+    EXPECT_TRUE(IsTestPacket(frame.payload));
+    EXPECT_EQ(frame.meta.source, TestPath().source);
+    uint16_t id = frame.meta.ip_id;
+    EXPECT_EQ(id, ids[i]);
+    EXPECT_TRUE(wire::VerifyIcrc(frame.meta, frame.payload, &id));
+  }
+  // What was captured went its way unharmed.
+  for (const auto& received : ReceiveAll(link_.port(1))) {
+    uint16_t id = received.meta.ip_id;
+    EXPECT_TRUE(wire::VerifyIcrc(received.meta, received.bytes, &id));
+  }
+}
+
+TEST_F(CapturePortTest, HiddenIpId_IsRecoveredForTheCapture) {
+  PairLink hidden({.ip_id_visible = false, .first_ip_id = 4711});
+  CapturePort receiver(hidden.port(1), tap_);
+  Start();
+  ASSERT_TRUE(SendTestPacket(hidden.port(0), TestPath(), kQpn, 0, 8));
+  EXPECT_EQ(ReceiveAll(receiver).size(), 1U);
+  (void)tap_.Stop();
+  const auto packets = ReadPcapng(file_.bytes());
+  ASSERT_EQ(packets.size(), 1U);
+  EXPECT_EQ(packets[0].frame[14 + 4] << 8 | packets[0].frame[14 + 5], 4711);
+}
+
+TEST_F(CapturePortTest, OnlyBetweenStartAndStop) {
+  Send(0, 0);
+  Start();
+  Send(1, 2);
+  EXPECT_EQ(tap_.Stop().packets, 2U);
+  Send(3, 3);
+  EXPECT_EQ(ReadPcapng(file_.bytes()).size(), 2U);
+  EXPECT_EQ(ReceiveAll(link_.port(1)).size(), 4U);
+  EXPECT_EQ(tap_.Stop().packets, 0U);
+}
+
+TEST_F(CapturePortTest, PushedBackPackets_AreCapturedWhenTheyLeave) {
+  PairLink narrow({.lane_depth = 2});
+  CapturePort sender(narrow.port(0), tap_);
+  std::vector<TxPacket*> packets;
+  for (uint32_t psn = 0; psn < 4; ++psn) {
+    TxPacket* packet = sender.Acquire();
+    packet->path = TestPath();
+    packet->length =
+        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 8, packet->data));
+    packets.push_back(packet);
+  }
+  Start();
+  ASSERT_EQ(sender.Transmit(packets), 2U);
+  ASSERT_EQ(sender.Transmit(std::span(packets).subspan(2)), 0U);
+  EXPECT_EQ(ReceiveAll(narrow.port(1)).size(), 2U);
+  ASSERT_EQ(sender.Transmit(std::span(packets).subspan(2)), 2U);
+  EXPECT_EQ(tap_.Stop().packets, 4U);
+  EXPECT_EQ(ReadPcapng(file_.bytes()).size(), 4U);
+}
+
+TEST_F(CapturePortTest, SnapLength_CutsTheFrameAndKeepsItsLength) {
+  Start({.snap_length = 60});
+  Send(0, 0, 1000);
+  (void)tap_.Stop();
+  const auto packets = ReadPcapng(file_.bytes());
+  ASSERT_EQ(packets.size(), 1U);
+  EXPECT_EQ(packets[0].captured, 60U);
+  EXPECT_EQ(packets[0].original, 14U + 20 + 8 + 12 + 1000 + 4);
+}
+
+TEST_F(CapturePortTest, SizeBound_EndsTheCaptureAndNotTheTraffic) {
+  Start({.max_bytes = 2000});
+  Send(0, 99);
+  EXPECT_FALSE(tap_.active());
+  const CaptureSummary summary = tap_.Stop();
+  EXPECT_TRUE(summary.full);
+  EXPECT_LE(file_.bytes().size(), 2000U);
+  EXPECT_EQ(ReadPcapng(file_.bytes()).size(), summary.packets);
+  EXPECT_GT(summary.packets, 5U);
+  EXPECT_EQ(ReceiveAll(link_.port(1)).size(), 100U);
+}
+
+TEST_F(CapturePortTest, BufferBound_CountsWhatIsMissed) {
+  Start({.buffer_bytes = 600});
+  std::array<TxPacket*, 8> burst;
+  for (uint32_t psn = 0; psn < burst.size(); ++psn) {
+    burst[psn] = port_.Acquire();
+    burst[psn]->path = TestPath();
+    burst[psn]->length =
+        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 64, burst[psn]->data));
+  }
+  ASSERT_EQ(port_.Transmit(burst), 8U);
+  const CaptureSummary summary = tap_.Stop();
+  EXPECT_EQ(summary.packets, 0U);
+  EXPECT_EQ(summary.missed, 8U);
+  EXPECT_TRUE(ReadPcapng(file_.bytes()).empty());
+}
+
+TEST_F(CapturePortTest, WriteError_IsReportedAndEndsTheCapture) {
+  const Status status = tap_.Start(UniqueFd(open("/dev/full", O_WRONLY | O_CLOEXEC)), {});
+  ASSERT_TRUE(status.ok());
+  while (tap_.active()) {
+    Send(0, 0);
+    (void)ReceiveAll(link_.port(1));
+  }
+  const CaptureSummary summary = tap_.Stop();
+  EXPECT_EQ(summary.write_status.error(), ENOSPC);
+}
+
+TEST_F(CapturePortTest, SecondStart_IsBusy) {
+  Start();
+  EXPECT_EQ(tap_.Start(UniqueFd(dup(file_.reader.get())), {}).error(), EBUSY);
+}
+
+}  // namespace
+}  // namespace rocegw::port
