@@ -91,6 +91,13 @@ void CaptureTap::Encode(const Packet& packet, std::vector<uint8_t>& out) const {
   const size_t header_length =
       kEthernetHeaderLength + WriteIpUdp(packet.path, packet.ip_id, packet.datagram.size(),
                                          headers.data() + kEthernetHeaderLength);
+  if (!packet.path.destination.IsV4()) {
+    // IPv6 dissectors take a zero checksum for an error.
+    uint8_t* udp = headers.data() + header_length - kUdpHeaderLength;
+    const uint16_t checksum = UdpChecksum(packet.path, {udp, kUdpHeaderLength}, packet.datagram);
+    udp[6] = static_cast<uint8_t>(checksum >> 8);
+    udp[7] = static_cast<uint8_t>(checksum);
+  }
   const size_t whole = header_length + packet.datagram.size();
   const size_t snap = snap_length_.load(std::memory_order_relaxed);
   const size_t kept = snap == 0 ? whole : std::min(snap, whole);

@@ -129,12 +129,13 @@ size_t WriteIpUdp(const wire::Path& path, uint16_t ip_id, size_t payload_length,
   return IpUdpLength(path.destination);
 }
 
-uint16_t UdpChecksum(const wire::Path& path, std::span<const uint8_t> udp_header_and_payload) {
+uint16_t UdpChecksum(const wire::Path& path, std::span<const uint8_t> udp_header,
+                     std::span<const uint8_t> payload) {
   const size_t offset = path.destination.IsV4() ? kGidV4Offset : 0;
   uint32_t sum = ChecksumAdd(0, std::span(path.source.bytes).subspan(offset));
   sum = ChecksumAdd(sum, std::span(path.destination.bytes).subspan(offset));
-  const auto length = static_cast<uint32_t>(udp_header_and_payload.size());
-  sum = ChecksumAdd(sum + kProtocolUdp + length, udp_header_and_payload);
+  sum += kProtocolUdp + static_cast<uint32_t>(udp_header.size() + payload.size());
+  sum = ChecksumAdd(ChecksumAdd(sum, udp_header), payload);
   const auto checksum = static_cast<uint16_t>(~ChecksumFold(sum));
   return checksum == 0 ? 0xFFFF : checksum;
 }

@@ -44,8 +44,9 @@ void WriteEthernet(const MacAddress& destination, const MacAddress& source, uint
 // returns their length. ip_id is ignored for IPv6.
 size_t WriteIpUdp(const wire::Path& path, uint16_t ip_id, size_t payload_length, uint8_t* out);
 
-// The checksum of a UDP packet whose headers WriteIpUdp wrote, over its payload (RFC 768: never 0).
-uint16_t UdpChecksum(const wire::Path& path, std::span<const uint8_t> udp_header_and_payload);
+// The checksum of a UDP packet (RFC 768: never 0) whose header WriteIpUdp wrote, checksum field 0.
+uint16_t UdpChecksum(const wire::Path& path, std::span<const uint8_t> udp_header,
+                     std::span<const uint8_t> payload);
 
 enum class FrameVerdict : uint8_t {
   kRoce,       // a UDP packet to port 4791; meta and payload are set

@@ -76,7 +76,7 @@ TEST(Frame_UdpChecksum, MatchesARecordedOne) {
   std::vector<uint8_t> udp(bytes.begin() + 34, bytes.end());
   const uint16_t recorded = static_cast<uint16_t>(udp[6] << 8 | udp[7]);
   udp[6] = udp[7] = 0;
-  EXPECT_EQ(UdpChecksum(path, udp), recorded);
+  EXPECT_EQ(UdpChecksum(path, std::span(udp).first(8), std::span(udp).subspan(8)), recorded);
 }
 
 TEST(Frame_Parse, EthernetPaddingAndOneVlanTagAreFine) {
