@@ -41,7 +41,7 @@ class Outbox {
 
   // A packet to fill, or nullptr when the port has none: the queue pair tries again when it is
   // pumped next.
-  virtual port::TxPacket* NewPacket() = 0;
+  virtual port::TxPacket* NewPacket(QpContext& qp) = 0;
   // Takes the packet.
   virtual void Send(QpContext& qp, port::TxPacket* packet) = 0;
   // fills: the packet whose payload the operation reads, nullptr otherwise. A faulting read drops

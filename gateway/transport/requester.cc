@@ -209,7 +209,7 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& 
     o.failed = verbs::WcStatus::kLocalProtection;
     return Sent::kFailed;
   }
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
 
   wire::Headers headers;
@@ -245,7 +245,7 @@ Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& 
   const uint32_t bytes = std::min(kReadChunk, o.request.length - offset);
   const uint32_t psns = std::max<uint32_t>(1, (bytes + qp.mtu() - 1) / qp.mtu());
   if (!flow_.MaySend(bytes, now)) return Sent::kGateClosed;
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kRcReadRequest;
@@ -262,7 +262,7 @@ Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& 
 Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding& o,
                                       TimePoint now) {
   if (!flow_.MaySend(8, now)) return Sent::kGateClosed;
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   const bool swap = o.request.opcode == verbs::SendOpcode::kCompareSwap;
   wire::Headers headers;

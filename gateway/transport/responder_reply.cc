@@ -89,7 +89,7 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, uint32_t packets) {
 }
 
 Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Replied::kPortFull;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kRcAck;
@@ -117,7 +117,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
       return Replied::kRefused;
     }
   }
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Replied::kPortFull;
   const bool first = reply.sent == 0;
   const bool last = offset + bytes == reply.length;
@@ -151,7 +151,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
 Responder::Replied Responder::SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
   const Remembered* memory = FindRemembered(reply.psn);
   if (memory == nullptr || !memory->result_known) return Replied::kDone;
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Replied::kPortFull;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kRcAtomicAck;

@@ -120,7 +120,7 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
                                        WcStatus& status) {
   status = Check(request);
   if (status != WcStatus::kSuccess) return Sent::kYes;
-  port::TxPacket* packet = outbox.NewPacket();
+  port::TxPacket* packet = outbox.NewPacket(qp_);
   if (packet == nullptr) return Sent::kPortFull;
   wire::Headers headers;
   const bool immediate = request.opcode == verbs::SendOpcode::kSendImm;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "gateway/shm/completion_ring.h"
 #include "gateway/verbs/qp_config.h"
@@ -23,20 +24,22 @@ class CompletionQueue {
       overrun_ = true;
       return false;
     }
-    fresh_ = true;
+    if (!listed && fresh_list != nullptr) {
+      listed = true;
+      fresh_list->push_back(this);
+    }
     fresh_solicited_ |= (cqe.flags & ROCEGW_CQE_SOLICITED) != 0 || cqe.status != 0;
     return true;
   }
 
   const CqConfig& config() const { return config_; }
   bool overrun() const { return overrun_; }
-  bool fresh() const { return fresh_; }
 
   // True when an event is due for what was pushed since the last call: the client had armed the
   // queue for it, and no other worker took the arming first.
   bool TakeEvent() {
     const bool solicited = fresh_solicited_;
-    fresh_ = fresh_solicited_ = false;
+    fresh_solicited_ = false;
     if (config_.event_fd < 0) return false;
     // The completion must be visible before the arm word is read: the client arms, then looks once
     // more.
@@ -47,16 +50,16 @@ class CompletionQueue {
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   }
 
-  // For the list of queues that were written in this burst; used by the worker only.
-  CompletionQueue* next_fresh = nullptr;
+  // The worker's own notes: queues written in this burst, and whether an event waits for room in
+  // its channel.
+  std::vector<CompletionQueue*>* fresh_list = nullptr;
   bool listed = false;
-  uint32_t qp_count = 0;
+  bool event_pending = false;
 
  private:
   CqConfig config_;
   shm::CompletionRing ring_;
   bool overrun_ = false;
-  bool fresh_ = false;
   bool fresh_solicited_ = false;
 };
 

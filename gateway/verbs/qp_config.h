@@ -24,6 +24,7 @@ struct QpConfig {
   QpType type = QpType::kRc;
   Qpn qpn;
   SessionId session;
+  uint32_t device = 0;     // index of the daemon's port that it sends by
   uint32_t qp_handle = 0;  // the client's handle, for events and completions
   uint64_t cookie = 0;     // the client's cookie, for async events
   uint32_t pd = 0;         // session-scoped handle; keys must belong to it

@@ -76,6 +76,7 @@ struct UnlinkRegion {
 };
 // A management datagram to send from QP1.
 struct SendMad {
+  uint32_t device = 0;  // index of the daemon's port
   wire::Path path;
   Qpn destination = kGsiQpn;
   std::array<uint8_t, 256> mad{};
@@ -117,6 +118,7 @@ struct ControlReply {
 
 // What a worker reports by itself.
 struct MadReceived {
+  uint32_t device = 0;
   wire::RxMeta meta;
   Qpn source_qpn;
   std::array<uint8_t, 256> mad{};

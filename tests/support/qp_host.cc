@@ -15,12 +15,7 @@ QpHost::QpHost(const Options& options)
     : options_(options),
       memory_(options.memory_bytes),
       key_(0x1000 + options.qpn),
-      sq_(size_t{options.sq_entries} * rocegw_sq_stride(options.max_sge)),
-      sq_payload_(size_t{options.sq_entries} * options.payload_stride),
-      rq_(size_t{options.rq_entries} * rocegw_rq_stride(options.max_sge)),
-      rq_payload_(size_t{options.rq_entries} * options.rq_payload_stride),
-      cq_ring_(options.cq_entries),
-      cq_control_(sizeof(rocegw_cq_control) + 64),
+      rings_(options),
       counters_(std::make_unique<metrics::WorkerCounters>()) {
   verbs::RegionConfig region;
   region.key = MemoryKey{key_};
@@ -33,32 +28,8 @@ QpHost::QpHost(const Options& options)
   region.length = memory_.size();
   EXPECT_TRUE(regions_.Link(region));
 
-  verbs::CqConfig cq;
-  cq.session = SessionId{1};
-  cq.entries = options.cq_entries;
-  cq.ring = cq_ring_.data();
-  cq.control = reinterpret_cast<rocegw_cq_control*>(cq_control_.data());
-  cq_ = std::make_unique<verbs::CompletionQueue>(cq);
-
-  verbs::QpConfig config;
-  config.type = options.type;
-  config.qpn = Qpn{options.qpn};
-  config.session = SessionId{1};
-  config.pd = 1;
-  config.signal_all = options.signal_all;
-  config.sq_entries = options.sq_entries;
-  config.rq_entries = options.rq_entries;
-  config.max_send_sge = config.max_recv_sge = options.max_sge;
-  config.sq_stride = rocegw_sq_stride(options.max_sge);
-  config.rq_stride = rocegw_rq_stride(options.max_sge);
-  config.sq_payload_stride = options.payload_stride;
-  config.rq_payload_stride = options.rq_payload_stride;
-  config.control = &control_;
-  config.status = &status_;
-  config.sq = sq_.data();
-  config.sq_payload = sq_payload_.data();
-  config.rq = rq_.data();
-  config.rq_payload = rq_payload_.data();
+  cq_ = std::make_unique<verbs::CompletionQueue>(rings_.Cq());
+  const verbs::QpConfig config = rings_.Qp();
   qp_ = options.type == verbs::QpType::kRc ? transport::MakeRcQueuePair(config, options.cc)
                                            : transport::MakeUdQueuePair(config);
   transport::QpContext& context = qp_->context();
@@ -110,55 +81,19 @@ void QpHost::Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uin
   bring_up(b, a, psn_b, psn_a);
 }
 
-uint8_t* QpHost::sq_slot(uint32_t index) {
-  return sq_.data() +
-         size_t{index & (options_.sq_entries - 1)} * rocegw_sq_stride(options_.max_sge);
+RingEnd::Sges QpHost::Keyed(const std::vector<Sge>& sges) const {
+  RingEnd::Sges out;
+  for (const Sge& sge : sges) out.push_back({kBase + sge.offset, sge.length, key_});
+  return out;
 }
 
-void QpHost::PostSend(rocegw_send_wqe wqe, const std::vector<Sge>& sges,
+void QpHost::PostSend(const rocegw_send_wqe& wqe, const std::vector<Sge>& sges,
                       const std::vector<uint8_t>* inline_payload) {
-  const uint32_t index = control_.sq_producer;
-  ASSERT_LT(index - status_.sq_released, options_.sq_entries);
-  uint8_t* slot = sq_slot(index);
-  wqe.num_sge = static_cast<uint8_t>(sges.size());
-  std::memcpy(slot, &wqe, sizeof wqe);
-  for (size_t i = 0; i < sges.size(); ++i) {
-    const rocegw_sge sge{kBase + sges[i].offset, sges[i].length, key_};
-    std::memcpy(slot + sizeof wqe + i * sizeof sge, &sge, sizeof sge);
-  }
-  if (inline_payload != nullptr) {
-    std::memcpy(
-        sq_payload_.data() + size_t{index & (options_.sq_entries - 1)} * options_.payload_stride,
-        inline_payload->data(), inline_payload->size());
-  }
-  __atomic_store_n(&control_.sq_producer, index + 1, __ATOMIC_RELEASE);
+  ASSERT_TRUE(rings_.PostSend(wqe, Keyed(sges), inline_payload));
 }
 
 void QpHost::PostReceive(uint64_t wr_id, const std::vector<Sge>& sges) {
-  const uint32_t index = control_.rq_producer;
-  ASSERT_LT(index - status_.rq_released, options_.rq_entries);
-  uint8_t* slot =
-      rq_.data() + size_t{index & (options_.rq_entries - 1)} * rocegw_rq_stride(options_.max_sge);
-  const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(sges.size()), 0};
-  std::memcpy(slot, &wqe, sizeof wqe);
-  for (size_t i = 0; i < sges.size(); ++i) {
-    const rocegw_sge sge{kBase + sges[i].offset, sges[i].length, key_};
-    std::memcpy(slot + sizeof wqe + i * sizeof sge, &sge, sizeof sge);
-  }
-  __atomic_store_n(&control_.rq_producer, index + 1, __ATOMIC_RELEASE);
-}
-
-std::vector<rocegw_cqe> QpHost::Poll() {
-  std::vector<rocegw_cqe> out;
-  for (;;) {
-    const rocegw_cqe& cqe = cq_ring_[cq_consumer_ & (options_.cq_entries - 1)];
-    if (__atomic_load_n(&cqe.sequence, __ATOMIC_ACQUIRE) != cq_consumer_ + 1) break;
-    out.push_back(cqe);
-    ++cq_consumer_;
-    auto* control = reinterpret_cast<rocegw_cq_control*>(cq_control_.data());
-    __atomic_store_n(&control->worker[0].consumer, cq_consumer_, __ATOMIC_RELEASE);
-  }
-  return out;
+  ASSERT_TRUE(rings_.PostReceive(wr_id, Keyed(sges)));
 }
 
 void QpHost::Deliver(const WirePacket& packet, TimePoint now) {
@@ -183,7 +118,7 @@ void QpHost::Deadline(TimePoint now) {
   qp_->OnDeadline(*this, now);
 }
 
-port::TxPacket* QpHost::NewPacket() {
+port::TxPacket* QpHost::NewPacket(transport::QpContext&) {
   if (port_budget == 0) return nullptr;
   --port_budget;
   auto* packet = new Packet;

@@ -11,6 +11,7 @@
 
 #include "gateway/transport/queue_pair.h"
 #include "gateway/verbs/mr_table.h"
+#include "tests/support/ring_end.h"
 
 namespace rocegw::testing {
 
@@ -19,25 +20,12 @@ struct WirePacket {
   wire::RxMeta meta;
 };
 
-struct Completion {
-  rocegw_cqe cqe;
-};
-
 class QpHost : public transport::Outbox {
  public:
-  struct Options {
-    verbs::QpType type = verbs::QpType::kRc;
-    uint32_t qpn = 0x11;
-    uint32_t sq_entries = 64;
-    uint32_t rq_entries = 64;
-    uint32_t cq_entries = 1024;
-    uint32_t max_sge = 4;
-    uint32_t payload_stride = 0;     // of the SQ payload area
-    uint32_t rq_payload_stride = 0;  // of the RQ payload area
+  struct Options : RingOptions {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
-    bool signal_all = false;
   };
   explicit QpHost(const Options& options);
   ~QpHost() override;
@@ -67,10 +55,11 @@ class QpHost : public transport::Outbox {
     uint64_t offset;
     uint32_t length;
   };
-  void PostSend(rocegw_send_wqe wqe, const std::vector<Sge>& sges,
+  void PostSend(const rocegw_send_wqe& wqe, const std::vector<Sge>& sges,
                 const std::vector<uint8_t>* inline_payload = nullptr);
   void PostReceive(uint64_t wr_id, const std::vector<Sge>& sges);
-  std::vector<rocegw_cqe> Poll();
+  std::vector<rocegw_cqe> Poll() { return rings_.Poll(); }
+  RingEnd& rings() { return rings_; }
 
   // What the worker does.
   void Deliver(const WirePacket& packet, TimePoint now);
@@ -87,11 +76,9 @@ class QpHost : public transport::Outbox {
   metrics::DropReason last_drop = metrics::DropReason::kNone;
   // Packets the port will give out before it is dry; restored by Settle.
   uint32_t port_budget = 1u << 30;
-  rocegw_qp_control& control() { return control_; }
-  uint8_t* sq_slot(uint32_t index);
 
   // transport::Outbox
-  port::TxPacket* NewPacket() override;
+  port::TxPacket* NewPacket(transport::QpContext&) override;
   void Send(transport::QpContext&, port::TxPacket* packet) override;
   void Access(transport::QpContext&, const memory::MemoryOp& op, const transport::AccessTag& tag,
               port::TxPacket* fills) override;
@@ -100,6 +87,8 @@ class QpHost : public transport::Outbox {
   TimePoint now() const override { return now_; }
 
  private:
+  RingEnd::Sges Keyed(const std::vector<Sge>& sges) const;
+
   struct QueuedOp {
     memory::MemoryOp op;
     transport::AccessTag tag;
@@ -119,12 +108,7 @@ class QpHost : public transport::Outbox {
   uint32_t key_;
   uint64_t poison_from_ = 1;
   uint64_t poison_to_ = 0;
-  rocegw_qp_control control_{};
-  rocegw_qp_status status_{};
-  std::vector<uint8_t> sq_, sq_payload_, rq_, rq_payload_;
-  std::vector<rocegw_cqe> cq_ring_;
-  std::vector<uint8_t> cq_control_;
-  uint32_t cq_consumer_ = 0;
+  RingEnd rings_;
   verbs::MrTable regions_;
   std::unique_ptr<metrics::WorkerCounters> counters_;
   std::unique_ptr<verbs::CompletionQueue> cq_;

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/memory/copier.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "gateway/base/spsc_ring.h"
+
+namespace rocegw::memory {
+namespace {
+
+std::atomic<size_t> live_threads{0};
+
+void ExecuteBatch(MemorySpace& memory, Batch& batch) {
+  std::span<MemoryOp> ops(batch.ops);
+  batch.failed.clear();
+  const bool grouped = batch.groups.size() == ops.size();
+  std::vector<uint32_t> broken;  // groups with a fault: few
+  const auto is_broken = [&](size_t i) {
+    return !broken.empty() && std::find(broken.begin(), broken.end(), batch.groups[i]) != broken.end();
+  };
+  size_t i = 0;
+  while (i < ops.size()) {
+    if (grouped && is_broken(i)) {
+      batch.failed.push_back(static_cast<uint32_t>(i++));
+      continue;
+    }
+    size_t end = ops.size();
+    if (!broken.empty()) {
+      for (end = i + 1; end < ops.size() && !is_broken(end);) ++end;
+    }
+    i += memory.Execute(ops.subspan(i, end - i), batch.counts);
+    if (i == end) continue;
+    if (grouped) broken.push_back(batch.groups[i]);
+    batch.failed.push_back(static_cast<uint32_t>(i++));
+  }
+}
+
+}  // namespace
+
+struct Copier::Shared {
+  struct Lane {
+    explicit Lane(size_t depth) : submitted(depth), done(depth) {}
+    SpscRing<std::unique_ptr<Batch>> submitted;
+    SpscRing<std::unique_ptr<Batch>> done;
+    size_t out = 0;  // the worker's: submitted and not collected
+  };
+
+  std::shared_ptr<MemorySpace> memory;
+  std::shared_ptr<void> keepalive;
+  Options options;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::atomic<uint32_t> bell{0};  // counts submissions; the thread waits on it
+  std::atomic<bool> stop{false};
+};
+
+void Copier::Run(const std::shared_ptr<Shared>& shared) {
+  while (true) {
+    const uint32_t heard = shared->bell.load(std::memory_order_acquire);
+    bool worked = false;
+    for (size_t w = 0; w < shared->lanes.size(); ++w) {
+      if (shared->stop.load(std::memory_order_acquire)) return;
+      std::unique_ptr<Batch> batch;
+      if (!shared->lanes[w]->submitted.Pop(batch)) continue;
+      worked = true;
+      ExecuteBatch(*shared->memory, *batch);
+      if (shared->stop.load(std::memory_order_acquire)) return;
+      shared->lanes[w]->done.Push(std::move(batch));
+      if (w < shared->options.wake_fds.size()) {
+        const uint64_t one = 1;
+        (void)!::write(shared->options.wake_fds[w], &one, sizeof one);
+      }
+    }
+    if (shared->stop.load(std::memory_order_acquire)) return;
+    if (!worked) shared->bell.wait(heard, std::memory_order_acquire);
+  }
+}
+
+StatusOr<std::unique_ptr<Copier>> Copier::Start(std::shared_ptr<MemorySpace> memory,
+                                                std::shared_ptr<void> keepalive, Options options) {
+  auto shared = std::make_shared<Shared>();
+  shared->memory = std::move(memory);
+  shared->keepalive = std::move(keepalive);
+  shared->options = std::move(options);
+  for (size_t w = 0; w < shared->options.workers; ++w) {
+    shared->lanes.push_back(std::make_unique<Shared::Lane>(shared->options.depth));
+  }
+  // pthread_create and not std::thread: a refusal is an answer here, not an exception.
+  auto* const argument = new std::shared_ptr<Shared>(shared);
+  live_threads.fetch_add(1, std::memory_order_relaxed);
+  pthread_t thread{};
+  const int error = ::pthread_create(
+      &thread, nullptr,
+      [](void* raw) -> void* {
+        {
+          const std::unique_ptr<std::shared_ptr<Shared>> owned(static_cast<std::shared_ptr<Shared>*>(raw));
+          Run(*owned);
+        }
+        live_threads.fetch_sub(1, std::memory_order_release);
+        return nullptr;
+      },
+      argument);
+  if (error != 0) {
+    live_threads.fetch_sub(1, std::memory_order_relaxed);
+    delete argument;
+    return Status(error, std::string("copier thread: ") + std::strerror(error));
+  }
+  ::pthread_setname_np(thread, "rocegw-copier");
+  ::pthread_detach(thread);
+  return std::unique_ptr<Copier>(new Copier(std::move(shared)));
+}
+
+Copier::~Copier() { Stop(); }
+
+bool Copier::Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) {
+  Shared::Lane& lane = *shared_->lanes[worker];
+  if (lane.out == shared_->options.depth) return false;
+  // Cannot fail: the ring holds at least `depth`.
+  if (!lane.submitted.Push(std::move(batch))) return false;
+  ++lane.out;
+  shared_->bell.fetch_add(1, std::memory_order_release);
+  shared_->bell.notify_one();
+  return true;
+}
+
+std::unique_ptr<Batch> Copier::Collect(WorkerIndex worker) {
+  Shared::Lane& lane = *shared_->lanes[worker];
+  std::unique_ptr<Batch> batch;
+  if (lane.done.Pop(batch)) --lane.out;
+  return batch;
+}
+
+void Copier::Stop() {
+  shared_->stop.store(true, std::memory_order_release);
+  shared_->bell.fetch_add(1, std::memory_order_release);
+  shared_->bell.notify_one();
+}
+
+size_t Copier::LiveThreads() { return live_threads.load(std::memory_order_acquire); }
+
+}  // namespace rocegw::memory

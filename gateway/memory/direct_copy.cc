@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/memory/direct_copy.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "gateway/wire/icrc.h"
+
+namespace rocegw::memory {
+namespace {
+
+// The last bytes in one store where their size has one.
+void StoreTail(uint8_t* to, const uint8_t* from, uint32_t length) {
+  std::atomic_thread_fence(std::memory_order_release);
+  const auto address = reinterpret_cast<uintptr_t>(to);
+  if (length == 8 && address % 8 == 0) {
+    uint64_t value;
+    std::memcpy(&value, from, sizeof value);
+    __atomic_store_n(reinterpret_cast<uint64_t*>(to), value, __ATOMIC_RELEASE);
+    return;
+  }
+  if (length == 4 && address % 4 == 0) {
+    uint32_t value;
+    std::memcpy(&value, from, sizeof value);
+    __atomic_store_n(reinterpret_cast<uint32_t*>(to), value, __ATOMIC_RELEASE);
+    return;
+  }
+  for (uint32_t i = 0; i < length; ++i) __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
+}
+
+bool Atomic(MemoryOp& op, AtomicLocks& locks) {
+  if (reinterpret_cast<uintptr_t>(op.direct) % 8 != 0 || op.address % 8 != 0) return false;
+  auto* const word = reinterpret_cast<uint64_t*>(op.direct);
+  uint64_t original;
+  {
+    // The stripe orders us against sessions that reach the same memory by system calls.
+    AtomicLocks::Guard guard(locks, op.address);
+    if (op.kind == OpKind::kFetchAdd) {
+      original = __atomic_fetch_add(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    } else {
+      original = op.compare;
+      __atomic_compare_exchange_n(word, &original, op.swap_or_add, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE);
+    }
+  }
+  std::memcpy(op.buffer, &original, sizeof original);
+  return true;
+}
+
+}  // namespace
+
+bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
+  switch (op.kind) {
+    case OpKind::kRead:
+      if (op.want_crc) {
+        op.crc = wire::CrcCopy(0, op.buffer, op.direct, op.length);
+        op.crc_valid = true;
+      } else if (op.length != 0) {
+        std::memcpy(op.buffer, op.direct, op.length);
+      }
+      return true;
+    case OpKind::kWrite: {
+      const uint32_t tail = op.publish ? PublishTail(op) : 0;
+      const uint32_t head = op.length - tail;
+      if (head != 0) std::memcpy(op.direct, op.buffer, head);
+      if (tail != 0) StoreTail(op.direct + head, op.buffer + head, tail);
+      return true;
+    }
+    case OpKind::kCompareSwap:
+    case OpKind::kFetchAdd:
+      return Atomic(op, locks);
+  }
+  return false;
+}
+
+}  // namespace rocegw::memory

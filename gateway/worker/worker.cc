@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/worker.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "gateway/shm/doorbell.h"
+
+namespace rocegw::worker {
+namespace {
+
+constexpr size_t kReceiveBurst = 64;
+// Packets that one queue pair may emit before the next one gets its turn, and all in an iteration.
+constexpr uint32_t kPacketsPerTurn = 32;
+constexpr uint32_t kPacketsPerIteration = 256;
+// A session that rings nothing for so long leaves the scan list.
+constexpr Duration kSessionIdle = Milliseconds(2);
+// Every so many iterations all leaves are looked at, for bits whose summary was lost with a
+// producer.
+constexpr uint32_t kFullScanEvery = 4096;
+
+}  // namespace
+
+Worker::Worker(WorkerOptions options)
+    : options_(std::move(options)),
+      counters_(*options_.counters),
+      now_(options_.start),
+      wheel_(options_.start),
+      received_(kReceiveBurst) {}
+
+Worker::~Worker() {
+  for (const Outgoing& out : outgoing_) options_.ports[out.device]->Release(out.packet);
+}
+
+Worker::QpSlot* Worker::Slot(SlotHandle handle) {
+  if (handle.index >= slots_.size()) return nullptr;
+  QpSlot& slot = slots_[handle.index];
+  return slot.generation == handle.generation && slot.qp != nullptr ? &slot : nullptr;
+}
+
+Worker::QpSlot* Worker::SlotOf(Qpn qpn) {
+  const SlotHandle* handle = qps_.Find(qpn.value);
+  return handle == nullptr ? nullptr : Slot(*handle);
+}
+
+WorkerSession* Worker::SessionOf(SessionId id) {
+  const auto it = sessions_.find(id.value);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void Worker::MakeRunnable(QpSlot& slot, SlotHandle handle) {
+  if (slot.runnable) return;
+  slot.runnable = true;
+  runnable_.push_back(handle);
+}
+
+// The queue pair has seen an event: it may have something to send, and its deadline may have moved.
+void Worker::AfterEvent(QpSlot& slot, SlotHandle handle) {
+  MakeRunnable(slot, handle);
+  const TimePoint deadline = slot.qp->deadline();
+  if (deadline >= slot.armed) return;
+  slot.armed = deadline;
+  wheel_.Arm(handle, deadline);
+}
+
+bool Worker::RunOnce(TimePoint now) {
+  now_ = now;
+  ++iteration_;
+  bool busy = ApplyControl(now);
+  busy |= CollectFromCopiers();
+  busy |= ReceiveAll(now);
+  busy |= ReceiveHandedOver(now);
+  busy |= TakeDoorbells(now);
+  busy |= RunDeadlines(now);
+  FlushMemory();
+  busy |= PumpQueuePairs(now);
+  FlushMemory();
+  busy |= TransmitAll();
+  SendCompletionEvents();
+  (busy ? counters_.loop_busy_iterations : counters_.loop_idle_iterations).Add();
+  return busy;
+}
+
+bool Worker::TakeSessionDoorbells(WorkerSession& session, bool all) {
+  uint32_t taken = 0;
+  for (DoorbellPage& page : session.pages) {
+    const auto on_bit = [&](uint32_t bit) {
+      const SlotHandle handle = page.by_bit[bit];
+      QpSlot* slot = Slot(handle);
+      // A bit that stands for no queue pair is a late bell, or nonsense; both mean nothing.
+      if (slot == nullptr || slot->session != &session) return;
+      slot->qp->OnDoorbell(*this);
+      AfterEvent(*slot, handle);
+    };
+    taken +=
+        all ? shm::TakeAllDoorbells(page.memory, on_bit) : shm::TakeDoorbells(page.memory, on_bit);
+    if (session.failed) break;
+  }
+  counters_.doorbells_events.Add(taken);
+  return taken != 0;
+}
+
+bool Worker::TakeDoorbells(TimePoint now) {
+  const bool all = iteration_ % kFullScanEvery == 0;
+  bool busy = false;
+  for (size_t i = 0; i < active_.size();) {
+    WorkerSession& session = *active_[i];
+    const bool rung = !session.failed && TakeSessionDoorbells(session, all);
+    busy |= rung;
+    if (rung) session.last_active = now;
+    if (session.failed || now - session.last_active > kSessionIdle) {
+      // Ask for the eventfd, then look once more: a bell rung in between must not be lost.
+      __atomic_store_n(&session.link.line->need_wakeup, 1u, __ATOMIC_SEQ_CST);
+      __atomic_thread_fence(__ATOMIC_SEQ_CST);
+      if (session.failed || !TakeSessionDoorbells(session, true)) {
+        session.active = false;
+        active_[i] = active_.back();
+        active_.pop_back();
+        continue;
+      }
+      __atomic_store_n(&session.link.line->need_wakeup, 0u, __ATOMIC_RELEASE);
+      session.last_active = now;
+      busy = true;
+    }
+    ++i;
+  }
+  return busy;
+}
+
+void Worker::OnWake(SessionId id, TimePoint now) {
+  WorkerSession* session = SessionOf(id);
+  if (session == nullptr || session->failed) return;
+  session->last_active = now;
+  if (!session->active) {
+    session->active = true;
+    active_.push_back(session);
+    __atomic_store_n(&session->link.line->need_wakeup, 0u, __ATOMIC_RELEASE);
+  }
+  now_ = now;
+  TakeSessionDoorbells(*session, true);
+}
+
+bool Worker::PrepareSleep(TimePoint now) {
+  if (!runnable_.empty() || !outgoing_.empty() || !unsent_messages_.empty() || !unsent_.empty()) {
+    return false;
+  }
+  inbox().sleeping.store(true, std::memory_order_seq_cst);
+  // From here on every session tells by eventfd.
+  for (WorkerSession* session : active_) session->last_active = now - kSessionIdle - Nanoseconds(1);
+  bool found = TakeDoorbells(now);
+  for (const HandoffRing& ring : inbox().from) found |= !ring.empty();
+  found |= !options_.link->to_worker.empty();
+  if (found) FinishSleep();
+  return !found;
+}
+
+TimePoint Worker::NextDeadline() const { return wheel_.NextDeadline(); }
+
+bool Worker::RunDeadlines(TimePoint now) {
+  due_.clear();
+  wheel_.Advance(now, due_);
+  bool busy = false;
+  for (const SlotHandle handle : due_) {
+    QpSlot* slot = Slot(handle);
+    if (slot == nullptr) continue;
+    slot->armed = kNever;
+    if (slot->qp->deadline() <= now) {
+      slot->qp->OnDeadline(*this, now);
+      busy = true;
+      AfterEvent(*slot, handle);
+    } else if (slot->qp->deadline() != kNever) {
+      slot->armed = slot->qp->deadline();
+      wheel_.Arm(handle, slot->armed);
+    }
+  }
+  return busy;
+}
+
+bool Worker::PumpQueuePairs(TimePoint now) {
+  const size_t before = outgoing_.size();
+  size_t turns = runnable_.size();
+  bool busy = turns != 0;
+  while (turns-- > 0 && outgoing_.size() - before < kPacketsPerIteration) {
+    const SlotHandle handle = runnable_.front();
+    runnable_.pop_front();
+    QpSlot* slot = Slot(handle);
+    if (slot == nullptr) continue;
+    slot->runnable = false;
+    if (slot->session->failed) continue;
+    if (slot->session->backlogged) {
+      MakeRunnable(*slot, handle);
+      continue;
+    }
+    const transport::PumpResult result = slot->qp->Pump(*this, now, kPacketsPerTurn);
+    if (result == transport::PumpResult::kMore) MakeRunnable(*slot, handle);
+    const TimePoint deadline = slot->qp->deadline();
+    if (deadline < slot->armed) {
+      slot->armed = deadline;
+      wheel_.Arm(handle, deadline);
+    }
+  }
+  return busy;
+}
+
+port::TxPacket* Worker::NewPacket(transport::QpContext& qp) {
+  port::TxPacket* packet = options_.ports[qp.config.device]->Acquire();
+  if (packet == nullptr) counters_.tx_pushback_events.Add();
+  return packet;
+}
+
+void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
+  WorkerSession& session = OwnerOf(qp);
+  const Outgoing out{packet, qp.config.device};
+  // With a copier, packets keep their order behind reads that are not done yet.
+  const bool waits = session.link.copier != nullptr &&
+                     (!session.ops.empty() || !session.held.empty() || !session.submitted.empty());
+  if (!waits) {
+    outgoing_.push_back(out);
+    return;
+  }
+  session.held.push_back(out);
+  if (!session.listed) {
+    session.listed = true;
+    with_ops_.push_back(&session);
+  }
+}
+
+bool Worker::TransmitAll() {
+  if (outgoing_.empty()) return false;
+  size_t kept = 0;
+  bool progress = false;
+  for (size_t begin = 0; begin < outgoing_.size();) {
+    const uint32_t device = outgoing_[begin].device;
+    port::PacketPort& port = *options_.ports[device];
+    burst_.clear();
+    size_t end = begin;
+    for (; end < outgoing_.size() && outgoing_[end].device == device; ++end) {
+      port::TxPacket* packet = outgoing_[end].packet;
+      // Its payload could not be read: it never was.
+      if (packet->length == 0) {
+        port.Release(packet);
+        continue;
+      }
+      burst_.push_back(packet);
+    }
+    uint64_t bytes = 0;
+    for (const port::TxPacket* packet : burst_) bytes += packet->length + wire::kIcrcLength;
+    const size_t taken = port.Transmit(burst_);
+    for (size_t i = taken; i < burst_.size(); ++i) {
+      bytes -= burst_[i]->length + wire::kIcrcLength;
+      outgoing_[kept++] = {burst_[i], device};
+    }
+    counters_.tx_packets.Add(taken);
+    counters_.tx_bytes.Add(bytes);
+    if (taken < burst_.size()) counters_.tx_pushback_events.Add();
+    progress |= taken != 0;
+    begin = end;
+  }
+  outgoing_.resize(kept);
+  for (port::PacketPort* port : options_.ports) port->Flush();
+  return progress;
+}
+
+bool Worker::TrySend(verbs::CompletionQueue& cq) {
+  const rocegw_completion_event event{cq.config().cookie, cq.config().cq_handle, 0};
+  const ssize_t n = send(cq.config().event_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0 && errno == EAGAIN) return false;
+  counters_.cq_event_events.Add();
+  return true;
+}
+
+void Worker::SendCompletionEvents() {
+  // A channel holds some hundred records; what does not fit waits here, one entry a queue.
+  if (!unsent_.empty()) {
+    std::erase_if(unsent_, [&](verbs::CompletionQueue* cq) {
+      if (!TrySend(*cq)) return false;
+      cq->event_pending = false;
+      return true;
+    });
+  }
+  for (verbs::CompletionQueue* cq : fresh_) {
+    cq->listed = false;
+    if (!cq->TakeEvent() || cq->event_pending) continue;
+    if (TrySend(*cq)) continue;
+    cq->event_pending = true;
+    unsent_.push_back(cq);
+  }
+  fresh_.clear();
+}
+
+void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
+  AsyncEventRaised raised{qp.config.session, event,        ROCEGW_OBJECT_QP, qp.config.qp_handle,
+                          qp.config.cookie,  qp.config.qpn};
+  if (event == verbs::AsyncEvent::kCqError) {
+    const verbs::CompletionQueue& cq = qp.send_cq->overrun() ? *qp.send_cq : *qp.recv_cq;
+    raised.kind = ROCEGW_OBJECT_CQ;
+    raised.handle = cq.config().cq_handle;
+    raised.cookie = cq.config().cookie;
+  }
+  Notify({0, raised});
+}
+
+void Worker::Fault(transport::QpContext& qp, const char* reason) {
+  WorkerSession& session = OwnerOf(qp);
+  if (session.failed) return;
+  session.failed = true;
+  counters_.client_fault_events.Add();
+  Notify({0, ClientFault{qp.config.session, reason}});
+}
+
+}  // namespace rocegw::worker

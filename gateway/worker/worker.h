@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker: owns queue pairs, their flows, its view of regions and its end of the ports, and runs
+// them to completion, burst by burst. It takes the time as an argument and never blocks; the thread
+// around it (worker_thread.h) owns clock and sleep. Exactly one thread calls RunOnce.
+//
+// One iteration, in this order: control messages; received packets; packets handed over by other
+// workers; doorbells; deadlines; memory operations of what was received; queue pairs that have
+// something to send; memory operations of what is sent; transmission; completion events.
+//
+// worker.cc drives, worker_receive.cc demultiplexes, worker_memory.cc executes memory operations,
+// worker_control.cc applies control messages.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gateway/base/key_map.h"
+#include "gateway/base/timer_wheel.h"
+#include "gateway/flow/congestion.h"
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/port/steering.h"
+#include "gateway/transport/queue_pair.h"
+#include "gateway/worker/handoff.h"
+#include "gateway/worker/worker_link.h"
+#include "gateway/worker/worker_session.h"
+
+namespace rocegw::worker {
+
+struct WorkerOptions {
+  WorkerIndex index = 0;
+  std::vector<port::PacketPort*> ports;  // this worker's queue of each, by device index; not owned
+  WorkerLink* link = nullptr;
+  std::vector<WorkerInbox*> inboxes;  // of all workers, by index; inboxes[index] is its own
+  port::SteeringTable steering;
+  metrics::WorkerCounters* counters = nullptr;
+  flow::CcConfig congestion;
+  TimePoint start;
+  // Adds a session's eventfd to what the worker's thread waits on, and removes it; may be empty.
+  void (*watch)(void* context, int fd, SessionId session, bool add) = nullptr;
+  void* watch_context = nullptr;
+};
+
+class Worker final : private transport::Outbox {
+ public:
+  explicit Worker(WorkerOptions options);
+  ~Worker() override;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // One iteration; true when there was work.
+  bool RunOnce(TimePoint now);
+
+  // Before the thread sleeps: marks every session so that clients will write their eventfd, then
+  // looks once more. False when something is there: do not sleep.
+  bool PrepareSleep(TimePoint now);
+  // After sleep.
+  void FinishSleep() { inbox().sleeping.store(false, std::memory_order_relaxed); }
+  // A session's eventfd was written (and read by the caller).
+  void OnWake(SessionId session, TimePoint now);
+  // When RunOnce has something to do without any outside event; kNever when nothing.
+  TimePoint NextDeadline() const;
+
+  size_t qp_count() const { return qps_.size(); }
+
+ private:
+  struct QpSlot {
+    std::unique_ptr<transport::QueuePair> qp;
+    uint32_t generation = 0;
+    WorkerSession* session = nullptr;
+    bool runnable = false;
+    TimePoint armed = kNever;
+  };
+
+  WorkerInbox& inbox() { return *options_.inboxes[options_.index]; }
+  QpSlot* Slot(SlotHandle handle);
+  QpSlot* SlotOf(Qpn qpn);
+  WorkerSession* SessionOf(SessionId id);
+  static WorkerSession& OwnerOf(transport::QpContext& qp) {
+    return *static_cast<WorkerSession*>(qp.owner);
+  }
+  void MakeRunnable(QpSlot& slot, SlotHandle handle);
+  void AfterEvent(QpSlot& slot, SlotHandle handle);
+
+  // worker.cc
+  bool TakeDoorbells(TimePoint now);
+  bool TakeSessionDoorbells(WorkerSession& session, bool all);
+  bool RunDeadlines(TimePoint now);
+  bool PumpQueuePairs(TimePoint now);
+  bool TransmitAll();
+  void SendCompletionEvents();
+  bool TrySend(verbs::CompletionQueue& cq);
+
+  // worker_receive.cc
+  bool ReceiveAll(TimePoint now);
+  bool ReceiveHandedOver(TimePoint now);
+  void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet);
+
+  // worker_memory.cc
+  void FlushMemory();
+  void FlushTrusted(WorkerSession& session);
+  void Report(std::span<AccessNote> notes, std::span<const memory::MemoryOp> ops);
+  void ReportFault(AccessNote& note);
+  void SubmitToCopier(WorkerSession& session);
+  bool CollectFromCopiers();
+  void Count(const memory::MemoryCounts& counts);
+
+  // worker_control.cc
+  bool ApplyControl(TimePoint now);
+  void Apply(ControlMessage& message, TimePoint now);
+  ControlReply Do(LinkSession& body, TimePoint now);
+  ControlReply Do(const UnlinkSession& body);
+  ControlReply Do(const AddDoorbellPage& body);
+  ControlReply Do(const LinkCq& body);
+  ControlReply Do(const UnlinkCq& body);
+  ControlReply Do(const LinkQp& body);
+  ControlReply Do(const UnlinkQp& body);
+  ControlReply Do(const ModifyQp& body, TimePoint now);
+  ControlReply Do(const QueryQp& body);
+  ControlReply Do(const LinkRegion& body);
+  ControlReply Do(const SendMad& body);
+  ControlReply Do(const SnapshotQps& body);
+  void Reply(uint64_t cookie, ControlReply reply);
+  void Notify(WorkerMessage message);
+  static QpSnapshot SnapshotOf(const QpSlot& slot);
+
+  // transport::Outbox
+  port::TxPacket* NewPacket(transport::QpContext& qp) override;
+  void Send(transport::QpContext& qp, port::TxPacket* packet) override;
+  void Access(transport::QpContext& qp, const memory::MemoryOp& op, const transport::AccessTag& tag,
+              port::TxPacket* fills) override;
+  void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
+  void Fault(transport::QpContext& qp, const char* reason) override;
+  TimePoint now() const override { return now_; }
+
+  WorkerOptions options_;
+  metrics::WorkerCounters& counters_;
+  TimePoint now_;
+  uint32_t iteration_ = 0;
+
+  std::vector<QpSlot> slots_;
+  std::vector<uint32_t> free_slots_;
+  KeyMap<SlotHandle> qps_;  // by QPN
+  verbs::MrTable regions_;
+  std::unordered_map<uint32_t, std::unique_ptr<WorkerSession>> sessions_;
+  std::vector<WorkerSession*> active_;
+  std::vector<WorkerSession*> with_ops_;
+  std::vector<WorkerSession*> with_copier_;
+
+  TimerWheel wheel_;
+  std::vector<SlotHandle> due_;
+  std::deque<SlotHandle> runnable_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<wire::RxDatagram> received_;
+  std::vector<port::TxPacket*> burst_;
+
+  std::vector<verbs::CompletionQueue*> fresh_;   // written in this burst
+  std::vector<verbs::CompletionQueue*> unsent_;  // an event is due, but the channel was full
+  std::deque<WorkerMessage> unsent_messages_;    // the ring to the control thread was full
+  uint32_t gsi_psn_ = 0;
+};
+
+}  // namespace rocegw::worker

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control messages: linked and unlinked between bursts, answered when no trace is left.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/wire/codec.h"
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+namespace {
+
+constexpr size_t kMessagesPerIteration = 64;
+
+ControlReply Error(int error) {
+  ControlReply reply;
+  reply.error = error;
+  return reply;
+}
+
+}  // namespace
+
+bool Worker::ApplyControl(TimePoint now) {
+  bool busy = false;
+  while (!unsent_messages_.empty() &&
+         options_.link->to_control.Push(std::move(unsent_messages_.front()))) {
+    unsent_messages_.pop_front();
+    busy = true;
+  }
+  ControlMessage message;
+  for (size_t i = 0; i < kMessagesPerIteration && options_.link->to_worker.Pop(message); ++i) {
+    counters_.control_messages_messages.Add();
+    Apply(message, now);
+    busy = true;
+  }
+  if (busy) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
+  }
+  return busy;
+}
+
+void Worker::Notify(WorkerMessage message) {
+  if (!unsent_messages_.empty() || !options_.link->to_control.Push(std::move(message))) {
+    unsent_messages_.push_back(std::move(message));
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
+}
+
+void Worker::Reply(uint64_t cookie, ControlReply reply) {
+  if (cookie != 0) Notify({cookie, std::move(reply)});
+}
+
+void Worker::Apply(ControlMessage& message, TimePoint now) {
+  if (const auto* unlink = std::get_if<UnlinkRegion>(&message.body)) {
+    const bool known = regions_.Unlink(unlink->key);
+    WorkerSession* session = SessionOf(unlink->session);
+    // Operations that were checked against the region may still be with the copier.
+    if (session != nullptr && session->batches_collected < session->batches_submitted) {
+      session->late_replies.push_back({message.cookie, session->batches_submitted});
+      return;
+    }
+    Reply(message.cookie, Error(known ? 0 : ENOENT));
+    return;
+  }
+  ControlReply reply;
+  std::visit(
+      [&](auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp>) {
+          reply = Do(body, now);
+        } else if constexpr (std::is_same_v<Body, std::monostate> ||
+                             std::is_same_v<Body, UnlinkRegion>) {
+          reply = Error(EINVAL);
+        } else {
+          reply = Do(body);
+        }
+      },
+      message.body);
+  Reply(message.cookie, std::move(reply));
+}
+
+ControlReply Worker::Do(LinkSession& body, TimePoint now) {
+  auto session = std::make_unique<WorkerSession>();
+  session->link = body;
+  session->last_active = now;
+  WorkerSession* raw = session.get();
+  if (!sessions_.emplace(body.session.value, std::move(session)).second) return Error(EEXIST);
+  active_.push_back(raw);
+  if (body.copier != nullptr) with_copier_.push_back(raw);
+  if (options_.watch != nullptr && body.wake_fd >= 0) {
+    options_.watch(options_.watch_context, body.wake_fd, body.session, true);
+  }
+  return {};
+}
+
+ControlReply Worker::Do(const UnlinkSession& body) {
+  WorkerSession* session = SessionOf(body.session);
+  if (session == nullptr) return Error(ENOENT);
+  if (options_.watch != nullptr && session->link.wake_fd >= 0) {
+    options_.watch(options_.watch_context, session->link.wake_fd, body.session, false);
+  }
+  std::erase(active_, session);
+  std::erase(with_ops_, session);
+  std::erase(with_copier_, session);
+  for (const CopierBatch& batch : session->submitted) {
+    for (const Outgoing& out : batch.packets) options_.ports[out.device]->Release(out.packet);
+  }
+  for (const Outgoing& out : session->held) options_.ports[out.device]->Release(out.packet);
+  for (const auto& late : session->late_replies) Reply(late.cookie, {});
+  sessions_.erase(body.session.value);
+  return {};
+}
+
+ControlReply Worker::Do(const AddDoorbellPage& body) {
+  WorkerSession* session = SessionOf(body.session);
+  if (session == nullptr) return Error(ENOENT);
+  if (body.page != session->pages.size()) return Error(EINVAL);
+  session->pages.push_back({body.memory, std::vector<SlotHandle>(ROCEGW_DOORBELL_BITS)});
+  return {};
+}
+
+ControlReply Worker::Do(const LinkCq& body) {
+  WorkerSession* session = SessionOf(body.config.session);
+  if (session == nullptr) return Error(ENOENT);
+  auto cq = std::make_unique<verbs::CompletionQueue>(body.config);
+  cq->fresh_list = &fresh_;
+  return Error(session->cqs.emplace(body.config.cq_handle, std::move(cq)).second ? 0 : EEXIST);
+}
+
+ControlReply Worker::Do(const UnlinkCq& body) {
+  WorkerSession* session = SessionOf(body.session);
+  if (session == nullptr) return Error(ENOENT);
+  const auto it = session->cqs.find(body.cq_handle);
+  if (it == session->cqs.end()) return Error(ENOENT);
+  std::erase(fresh_, it->second.get());
+  std::erase(unsent_, it->second.get());
+  session->cqs.erase(it);
+  return {};
+}
+
+ControlReply Worker::Do(const LinkQp& body) {
+  const verbs::QpConfig& config = body.config;
+  WorkerSession* session = SessionOf(config.session);
+  if (session == nullptr) return Error(ENOENT);
+  const auto send_cq = session->cqs.find(config.send_cq);
+  const auto recv_cq = session->cqs.find(config.recv_cq);
+  if (send_cq == session->cqs.end() || recv_cq == session->cqs.end() ||
+      config.doorbell_page >= session->pages.size() ||
+      config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
+    return Error(EINVAL);
+  }
+  uint32_t index;
+  if (free_slots_.empty()) {
+    index = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  } else {
+    index = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  const SlotHandle handle{index, slots_[index].generation};
+  if (!qps_.Insert(config.qpn.value, handle)) {
+    free_slots_.push_back(index);
+    return Error(EEXIST);
+  }
+  QpSlot& slot = slots_[index];
+  slot.qp = config.type == verbs::QpType::kUd
+                ? transport::MakeUdQueuePair(config)
+                : transport::MakeRcQueuePair(config, options_.congestion);
+  slot.session = session;
+  slot.runnable = false;
+  slot.armed = kNever;
+  transport::QpContext& context = slot.qp->context();
+  context.handle = handle;
+  context.send_cq = send_cq->second.get();
+  context.recv_cq = recv_cq->second.get();
+  context.regions = &regions_;
+  context.counters = &counters_;
+  context.owner = session;
+  session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
+  return {};
+}
+
+ControlReply Worker::Do(const UnlinkQp& body) {
+  QpSlot* slot = SlotOf(body.qpn);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  const transport::QpContext& context = slot->qp->context();
+  slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
+      SlotHandle{};
+  const uint32_t index = context.handle.index;
+  qps_.Erase(body.qpn.value);
+  slot->qp.reset();
+  slot->session = nullptr;
+  ++slot->generation;
+  free_slots_.push_back(index);
+  return {};
+}
+
+QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
+  const transport::QpContext& context = slot.qp->context();
+  const transport::QueuePair::Psns psns = slot.qp->psns();
+  return {.session = context.config.session,
+          .qp_handle = context.config.qp_handle,
+          .qpn = context.config.qpn,
+          .type = context.config.type,
+          .attributes = context.attributes,
+          .next_send_psn = psns.next,
+          .oldest_unacked_psn = psns.una,
+          .expected_psn = psns.expected,
+          .send_outstanding = slot.qp->outstanding(),
+          .sends_completed = context.sends_completed,
+          .receives_completed = context.receives_completed,
+          .bytes_sent = context.bytes_sent,
+          .bytes_received = context.bytes_received,
+          .retransmits = context.retransmits};
+}
+
+ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
+  QpSlot* slot = SlotOf(body.qpn);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  ControlReply reply = Error(slot->qp->Modify(*this, body.mask, body.attributes, now));
+  reply.qps.push_back(SnapshotOf(*slot));
+  AfterEvent(*slot, slot->qp->context().handle);
+  return reply;
+}
+
+ControlReply Worker::Do(const QueryQp& body) {
+  QpSlot* slot = SlotOf(body.qpn);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  ControlReply reply;
+  reply.qps.push_back(SnapshotOf(*slot));
+  return reply;
+}
+
+ControlReply Worker::Do(const LinkRegion& body) {
+  return Error(regions_.Link(body.config) ? 0 : EEXIST);
+}
+
+ControlReply Worker::Do(const SendMad& body) {
+  if (body.device >= options_.ports.size()) return Error(ENODEV);
+  port::TxPacket* packet = options_.ports[body.device]->Acquire();
+  if (packet == nullptr) return Error(EAGAIN);
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kUdSendOnly;
+  headers.bth.dest_qpn = body.destination;
+  headers.bth.psn = Psn(gsi_psn_++);
+  headers.deth = {wire::kGsiQkey, kGsiQpn};
+  const size_t header_length = wire::EncodeHeaders(headers, packet->data);
+  std::memcpy(packet->data + header_length, body.mad.data(), body.mad.size());
+  packet->length = static_cast<uint32_t>(header_length + body.mad.size());
+  packet->known_crc = {};
+  packet->path = body.path;
+  outgoing_.push_back({packet, body.device});
+  counters_.mad_tx_packets.Add();
+  return {};
+}
+
+ControlReply Worker::Do(const SnapshotQps& body) {
+  ControlReply reply;
+  for (const QpSlot& slot : slots_) {
+    if (slot.qp == nullptr) continue;
+    if (body.session.value != 0 && slot.qp->context().config.session != body.session) continue;
+    reply.qps.push_back(SnapshotOf(slot));
+  }
+  return reply;
+}
+
+}  // namespace rocegw::worker

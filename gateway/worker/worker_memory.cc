@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory operations of a burst: executed here for trusted sessions, by the session's copier thread
+// for others. Either way they are reported to their queue pairs in order.
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+namespace {
+
+// A full burst is executed at once, so that one call into the kernel moves many pieces.
+constexpr size_t kFlushAt = 1024;
+
+}  // namespace
+
+void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
+                    const transport::AccessTag& tag, port::TxPacket* fills) {
+  WorkerSession& session = OwnerOf(qp);
+  if (!session.listed) {
+    session.listed = true;
+    with_ops_.push_back(&session);
+  }
+  session.ops.push_back(op);
+  session.notes.push_back({tag, fills, op.buffer, 0});
+  if (session.link.copier == nullptr) {
+    if (session.ops.size() >= kFlushAt) FlushTrusted(session);
+    return;
+  }
+  // The copier may run when the packet and the queue pair are long gone: it works on bytes of its
+  // own. Until the batch is complete the buffer is an offset.
+  const size_t at = session.staging.size();
+  session.staging.resize(at + op.length);
+  if (op.kind == memory::OpKind::kWrite) {
+    std::memcpy(session.staging.data() + at, op.buffer, op.length);
+  }
+  session.ops.back().buffer = reinterpret_cast<uint8_t*>(at);  // NOLINT(performance-no-int-to-ptr)
+  session.ops.back().want_crc = false;
+}
+
+void Worker::FlushMemory() {
+  // Reporting may queue further operations of the same session.
+  for (size_t i = 0; i < with_ops_.size(); ++i) {
+    WorkerSession& session = *with_ops_[i];
+    session.listed = false;
+    if (session.link.copier != nullptr) {
+      SubmitToCopier(session);
+    } else {
+      while (!session.ops.empty()) FlushTrusted(session);
+    }
+  }
+  // A session that could not submit has listed itself again.
+  std::erase_if(with_ops_, [](const WorkerSession* session) { return !session->listed; });
+}
+
+void Worker::FlushTrusted(WorkerSession& session) {
+  std::vector<memory::MemoryOp> ops;
+  std::vector<AccessNote> notes;
+  ops.swap(session.ops);
+  notes.swap(session.notes);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const bool atomic =
+        ops[i].kind == memory::OpKind::kCompareSwap || ops[i].kind == memory::OpKind::kFetchAdd;
+    if (atomic) ops[i].buffer = reinterpret_cast<uint8_t*>(&notes[i].original);
+  }
+  memory::MemoryCounts counts;
+  for (size_t begin = 0; begin < ops.size();) {
+    const std::span rest = std::span(ops).subspan(begin);
+    const size_t done = session.link.space->Execute(rest, counts);
+    Report(std::span(notes).subspan(begin, done), rest.first(done));
+    begin += done;
+    if (begin < ops.size()) ReportFault(notes[begin++]);
+  }
+  Count(counts);
+  // Keeps the room for the next burst.
+  if (session.ops.empty()) {
+    ops.clear();
+    notes.clear();
+    session.ops.swap(ops);
+    session.notes.swap(notes);
+  }
+}
+
+void Worker::Count(const memory::MemoryCounts& counts) {
+  counters_.memory_cross_operations.Add(counts.cross_operations);
+  counters_.memory_cross_bytes.Add(counts.cross_bytes);
+  counters_.memory_direct_operations.Add(counts.direct_operations);
+  counters_.memory_direct_bytes.Add(counts.direct_bytes);
+  counters_.memory_batch_events.Add();
+}
+
+void Worker::Report(std::span<AccessNote> notes, std::span<const memory::MemoryOp> ops) {
+  for (size_t i = 0; i < notes.size(); ++i) {
+    AccessNote& note = notes[i];
+    if (note.fills != nullptr && i < ops.size() && ops[i].crc_valid) {
+      note.fills->known_crc = {static_cast<size_t>(ops[i].buffer - note.fills->data), ops[i].length,
+                               ops[i].crc};
+    }
+    const bool last_of_qp = i + 1 == notes.size() || notes[i + 1].tag.qp != note.tag.qp;
+    const bool atomic = note.tag.purpose == transport::AccessPurpose::kAtomic;
+    if (!last_of_qp && !atomic) continue;
+    QpSlot* slot = Slot(note.tag.qp);
+    if (slot == nullptr) continue;
+    if (atomic) slot->qp->OnAtomicResult(note.tag, note.original);
+    slot->qp->OnMemoryDone(*this, note.tag.ticket);
+    AfterEvent(*slot, note.tag.qp);
+  }
+}
+
+void Worker::ReportFault(AccessNote& note) {
+  // The packet must not leave with bytes that were never read.
+  if (note.fills != nullptr) note.fills->length = 0;
+  QpSlot* slot = Slot(note.tag.qp);
+  if (slot == nullptr) return;
+  slot->qp->OnMemoryFault(*this, note.tag);
+  slot->qp->OnMemoryDone(*this, note.tag.ticket);
+  AfterEvent(*slot, note.tag.qp);
+}
+
+void Worker::SubmitToCopier(WorkerSession& session) {
+  if (session.ops.empty() && session.held.empty()) return;
+  auto batch = std::make_unique<memory::Batch>();
+  batch->staging.swap(session.staging);
+  batch->ops.swap(session.ops);
+  uint8_t* const staging = batch->staging.data();
+  for (memory::MemoryOp& op : batch->ops) op.buffer = staging + reinterpret_cast<size_t>(op.buffer);
+  CopierBatch mine;
+  mine.notes.swap(session.notes);
+  mine.packets.swap(session.held);
+  if (session.link.copier->Submit(options_.index, batch)) {
+    session.submitted.push_back(std::move(mine));
+    ++session.batches_submitted;
+    session.backlogged = false;
+    return;
+  }
+  // Full: everything goes back, and nothing new is taken from this session until there is room.
+  batch->ops.swap(session.ops);
+  batch->staging.swap(session.staging);
+  for (memory::MemoryOp& op : session.ops) {
+    op.buffer =
+        reinterpret_cast<uint8_t*>(op.buffer - staging);  // NOLINT(performance-no-int-to-ptr)
+  }
+  mine.notes.swap(session.notes);
+  mine.packets.swap(session.held);
+  session.backlogged = true;
+  session.listed = true;
+}
+
+bool Worker::CollectFromCopiers() {
+  bool busy = false;
+  for (size_t s = 0; s < with_copier_.size(); ++s) {
+    WorkerSession& session = *with_copier_[s];
+    while (!session.submitted.empty()) {
+      const std::unique_ptr<memory::Batch> batch = session.link.copier->Collect(options_.index);
+      if (batch == nullptr) break;
+      busy = true;
+      CopierBatch mine = std::move(session.submitted.front());
+      session.submitted.pop_front();
+      ++session.batches_collected;
+      Count(batch->counts);
+      size_t next_failed = 0;
+      for (size_t i = 0; i < mine.notes.size(); ++i) {
+        AccessNote& note = mine.notes[i];
+        const memory::MemoryOp& op = batch->ops[i];
+        if (next_failed < batch->failed.size() && batch->failed[next_failed] == i) {
+          ++next_failed;
+          ReportFault(note);
+          continue;
+        }
+        if (op.kind == memory::OpKind::kRead) {
+          std::memcpy(note.destination, op.buffer, op.length);
+        } else if (op.kind != memory::OpKind::kWrite) {
+          std::memcpy(&note.original, op.buffer, sizeof note.original);
+        }
+        Report({&note, 1}, {});
+      }
+      outgoing_.insert(outgoing_.end(), mine.packets.begin(), mine.packets.end());
+    }
+    while (!session.late_replies.empty() &&
+           session.late_replies.front().after <= session.batches_collected) {
+      Reply(session.late_replies.front().cookie, {});
+      session.late_replies.pop_front();
+    }
+  }
+  return busy;
+}
+
+}  // namespace rocegw::worker

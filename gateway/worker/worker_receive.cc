@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a port's datagram to the queue pair that it is for, or to the worker that owns it.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "gateway/wire/codec.h"
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+
+using metrics::DropReason;
+
+bool Worker::ReceiveAll(TimePoint now) {
+  bool busy = false;
+  for (uint32_t device = 0; device < options_.ports.size(); ++device) {
+    const size_t count = options_.ports[device]->Receive(received_);
+    for (size_t i = 0; i < count; ++i) {
+      counters_.rx_packets.Add();
+      counters_.rx_bytes.Add(received_[i].bytes.size());
+      const Qpn qpn = port::DestinationQpn(received_[i].bytes);
+      const WorkerIndex owner = options_.steering.WorkerOf(qpn);
+      if (owner == options_.index || owner >= options_.inboxes.size()) {
+        OnDatagram(device, received_[i], now);
+        continue;
+      }
+      WorkerInbox& inbox = *options_.inboxes[owner];
+      if (!inbox.from[options_.index].Push(device, received_[i])) {
+        counters_.Drop(DropReason::k_handoff_full);
+        continue;
+      }
+      counters_.handoff_tx_packets.Add();
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (inbox.sleeping.load(std::memory_order_relaxed)) {
+        const uint64_t one = 1;
+        // A full eventfd counter wakes as well.
+        [[maybe_unused]] const ssize_t n = write(inbox.wake_fd, &one, sizeof one);
+      }
+    }
+    if (count == 0) continue;
+    busy = true;
+    // Payloads live until the next Receive: place them before another port is asked.
+    if (options_.ports.size() > 1) FlushMemory();
+  }
+  return busy;
+}
+
+bool Worker::ReceiveHandedOver(TimePoint now) {
+  bool busy = false;
+  for (HandoffRing& ring : inbox().from) {
+    const uint32_t count = ring.size();
+    if (count == 0) continue;
+    for (uint32_t i = 0; i < count; ++i) {
+      uint32_t device = 0;
+      const wire::RxDatagram datagram = ring.At(i, device);
+      OnDatagram(device, datagram, now);
+    }
+    counters_.handoff_rx_packets.Add(count);
+    // Place what they carry: the slots are the producer's again after Pop.
+    FlushMemory();
+    ring.Pop(count);
+    busy = true;
+  }
+  return busy;
+}
+
+void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
+  wire::RxPacket packet;
+  DropReason reason = wire::Decode(datagram, packet);
+  if (reason != DropReason::kNone) {
+    counters_.Drop(reason);
+    return;
+  }
+  if ((packet.meta.traffic_class & 3) == 3) counters_.rx_ce_marked_packets.Add();
+  const Qpn qpn = packet.headers.bth.dest_qpn;
+  if (qpn == kGsiQpn) {
+    reason = OnMad(device, packet);
+  } else if (const SlotHandle* found = qps_.Find(qpn.value); found != nullptr) {
+    const SlotHandle handle = *found;
+    QpSlot* slot = Slot(handle);
+    if (slot == nullptr || slot->qp->context().config.device != device) {
+      reason = DropReason::k_unknown_qpn;
+    } else if (slot->session->failed) {
+      reason = DropReason::k_qp_state;
+    } else if (slot->session->backlogged) {
+      reason = DropReason::k_write_pending;
+    } else {
+      reason = slot->qp->OnPacket(*this, packet, now);
+      AfterEvent(*slot, handle);
+    }
+  } else {
+    reason = DropReason::k_unknown_qpn;
+  }
+  if (reason != DropReason::kNone) counters_.Drop(reason);
+}
+
+DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet) {
+  if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
+  if (packet.headers.deth.qkey != wire::kGsiQkey) return DropReason::k_wrong_qkey;
+  MadReceived mad;
+  if (packet.payload.size() != mad.mad.size()) return DropReason::k_mad_malformed;
+  mad.device = device;
+  mad.meta = packet.meta;
+  mad.source_qpn = packet.headers.deth.source_qpn;
+  std::memcpy(mad.mad.data(), packet.payload.data(), mad.mad.size());
+  // Management traffic may be lost; events of sessions may not, so they are never pushed out by it.
+  if (!unsent_messages_.empty() || !options_.link->to_control.Push({0, mad})) {
+    return DropReason::k_mad_rate;
+  }
+  counters_.mad_rx_packets.Add();
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
+  return DropReason::kNone;
+}
+
+}  // namespace rocegw::worker

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session as one worker keeps it: its doorbells, its completion queues, and the memory operations
+// of the current burst. Only the worker touches it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/ids.h"
+#include "gateway/memory/copier.h"
+#include "gateway/transport/outbox.h"
+#include "gateway/verbs/completion_queue.h"
+#include "gateway/worker/control_message.h"
+
+namespace rocegw::worker {
+
+// What is told when a memory operation is done, and the packet it fills.
+struct AccessNote {
+  transport::AccessTag tag;
+  port::TxPacket* fills = nullptr;
+  uint8_t* destination = nullptr;  // untrusted sessions: where a read goes after its staging
+  uint64_t original = 0;           // atomics
+};
+
+// A packet on its way out, in order.
+struct Outgoing {
+  port::TxPacket* packet = nullptr;
+  uint32_t device = 0;
+};
+
+// Operations handed to the copier thread, with the packets that wait behind them. Collected in the
+// order of submission.
+struct CopierBatch {
+  std::vector<AccessNote> notes;
+  std::vector<Outgoing> packets;
+};
+
+struct DoorbellPage {
+  rocegw_doorbell_page* memory = nullptr;
+  std::vector<SlotHandle> by_bit;
+};
+
+struct WorkerSession {
+  LinkSession link;
+  std::vector<DoorbellPage> pages;
+  std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
+  bool failed = false;  // broke the rules: nothing of it is looked at any more
+  // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
+  bool active = true;
+  TimePoint last_active;
+
+  // Operations of this burst.
+  std::vector<memory::MemoryOp> ops;
+  std::vector<AccessNote> notes;
+  bool listed = false;  // in the worker's list of sessions with operations
+
+  // Untrusted sessions only.
+  std::vector<uint8_t> staging;
+  bool backlogged = false;     // the copier takes no more for now: neither do we
+  std::vector<Outgoing> held;  // packets that must leave after the operations above
+  std::deque<CopierBatch> submitted;
+  uint64_t batches_submitted = 0;
+  uint64_t batches_collected = 0;
+  struct LateReply {
+    uint64_t cookie = 0;
+    uint64_t after = 0;  // batches_collected
+  };
+  std::deque<LateReply> late_replies;
+};
+
+}  // namespace rocegw::worker

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/worker_thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace rocegw::worker {
+namespace {
+
+// Event data: a session's number, or one of these.
+constexpr uint64_t kWakeEvent = uint64_t{1} << 40;
+constexpr uint64_t kPortEvent = uint64_t{1} << 41;
+// While there is work, sleeping sessions are asked so often.
+constexpr uint32_t kWakesEvery = 32;
+constexpr int kMaxSleepMs = 1000;
+
+bool Add(int epoll_fd, int fd, uint64_t data) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = data;
+  return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void Drain(int fd) {
+  uint64_t value;
+  [[maybe_unused]] const ssize_t n = read(fd, &value, sizeof value);
+}
+
+}  // namespace
+
+TimePoint MonotonicNow() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return {t.tv_sec * int64_t{1000000000} + t.tv_nsec};
+}
+
+StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions options, IdlePolicy idle,
+                                                            int cpu) {
+  const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd < 0) {
+    return Status(errno, std::string("cannot create an epoll set: ") + std::strerror(errno));
+  }
+  bool added = Add(epoll_fd, options.link->worker_wake_fd, kWakeEvent);
+  for (const port::PacketPort* port : options.ports) {
+    if (port->wake_fd() >= 0) added = added && Add(epoll_fd, port->wake_fd(), kPortEvent);
+    // Such a port has to be asked again and again.
+    if (port->wake_fd() < 0) idle.spin = Duration{INT64_MAX};
+  }
+  if (!added) {
+    const int error = errno;
+    close(epoll_fd);
+    return Status(error,
+                  std::string("cannot watch a worker's descriptors: ") + std::strerror(error));
+  }
+  std::unique_ptr<WorkerThread> thread(new WorkerThread(std::move(options), idle, epoll_fd));
+  thread->thread_ = std::thread(&WorkerThread::Run, thread.get());
+  if (cpu >= 0) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<size_t>(cpu), &set);
+    if (const int error = pthread_setaffinity_np(thread->thread_.native_handle(), sizeof set, &set);
+        error != 0) {
+      return Status(error, "cannot pin a worker to CPU " + std::to_string(cpu) +
+                               ": set pin_workers to false or allow that CPU");
+    }
+  }
+  return thread;
+}
+
+WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
+    : idle_(idle),
+      epoll_fd_(epoll_fd),
+      wake_fd_(options.link->worker_wake_fd),
+      counters_(options.counters) {
+  options.watch = &WorkerThread::Watch;
+  options.watch_context = this;
+  options.start = MonotonicNow();
+  worker_ = std::make_unique<Worker>(std::move(options));
+}
+
+WorkerThread::~WorkerThread() {
+  stop_.store(true, std::memory_order_release);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+  close(epoll_fd_);
+}
+
+void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
+  auto* self = static_cast<WorkerThread*>(context);
+  if (add) {
+    if (Add(self->epoll_fd_, fd, session.value)) self->session_fds_[session.value] = fd;
+  } else if (self->session_fds_.erase(session.value) != 0) {
+    epoll_ctl(self->epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+  }
+}
+
+void WorkerThread::TakeWakes(int timeout_ms, TimePoint now) {
+  epoll_event events[32];
+  const int count = epoll_wait(epoll_fd_, events, 32, timeout_ms);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t data = events[i].data.u64;
+    if (data == kWakeEvent) {
+      Drain(wake_fd_);
+    } else if (data != kPortEvent) {
+      const SessionId session{static_cast<uint32_t>(data)};
+      const auto it = session_fds_.find(session.value);
+      if (it == session_fds_.end()) continue;
+      Drain(it->second);
+      worker_->OnWake(session, timeout_ms == 0 ? now : MonotonicNow());
+    }
+  }
+}
+
+void WorkerThread::Sleep(TimePoint now) {
+  if (!worker_->PrepareSleep(now)) return;
+  int timeout = kMaxSleepMs;
+  if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever) {
+    const int64_t ms = deadline <= now ? 0 : (deadline - now).ns / 1000000 + 1;
+    timeout = static_cast<int>(std::min<int64_t>(ms, kMaxSleepMs));
+  }
+  counters_->sleeps_events.Add();
+  TakeWakes(timeout, now);
+  worker_->FinishSleep();
+}
+
+void WorkerThread::Run() {
+  pthread_setname_np(pthread_self(), "rocegw-worker");
+  TimePoint last_work = MonotonicNow();
+  uint32_t idle_spins = 0;
+  for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
+    const TimePoint now = MonotonicNow();
+    const bool busy = worker_->RunOnce(now);
+    if (i % kWakesEvery == 0) TakeWakes(0, now);
+    if (busy) {
+      last_work = now;
+      idle_spins = 0;
+      continue;
+    }
+    if (now - last_work > idle_.spin) {
+      Sleep(now);
+      last_work = MonotonicNow();
+      idle_spins = 0;
+    } else if (idle_.spins_before_yield != 0 && ++idle_spins >= idle_.spins_before_yield) {
+      idle_spins = 0;
+      sched_yield();
+    }
+  }
+}
+
+}  // namespace rocegw::worker

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/gateway_pair.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace rocegw::testing {
+namespace {
+
+// The session's memory is a buffer in this process.
+class BufferSpace final : public memory::MemorySpace {
+ public:
+  BufferSpace(std::vector<uint8_t>& bytes, uint64_t base) : bytes_(bytes), base_(base) {}
+
+  size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) override {
+    for (size_t i = 0; i < ops.size(); ++i) {
+      memory::MemoryOp& op = ops[i];
+      if (op.address < base_ || op.address - base_ + op.length > bytes_.size()) return i;
+      uint8_t* at = bytes_.data() + (op.address - base_);
+      ++counts.cross_operations;
+      counts.cross_bytes += op.length;
+      switch (op.kind) {
+        case memory::OpKind::kRead:
+          std::memcpy(op.buffer, at, op.length);
+          break;
+        case memory::OpKind::kWrite:
+          std::memcpy(at, op.buffer, op.length);
+          break;
+        case memory::OpKind::kCompareSwap:
+        case memory::OpKind::kFetchAdd: {
+          uint64_t value;
+          std::memcpy(&value, at, 8);
+          std::memcpy(op.buffer, &value, 8);
+          if (op.kind == memory::OpKind::kFetchAdd) {
+            value += op.swap_or_add;
+          } else if (value == op.compare) {
+            value = op.swap_or_add;
+          }
+          std::memcpy(at, &value, 8);
+          break;
+        }
+      }
+    }
+    return ops.size();
+  }
+
+ private:
+  std::vector<uint8_t>& bytes_;
+  uint64_t base_;
+};
+
+constexpr SessionId kSession{1};
+
+}  // namespace
+
+GatewayPair::GatewayPair(const GatewayPairOptions& options) : threads_(options.threads) {
+  port::PairConfig config;
+  config.packets_per_queue = 2048;
+  for (int side = 0; side < 2; ++side) {
+    sides_[side].steering = port::SteeringTable(options.workers[side]);
+    config.steering[side] = sides_[side].steering;
+  }
+  link_ = std::make_unique<port::PairLink>(config);
+  for (int side = 0; side < 2; ++side) BuildSide(side, options);
+}
+
+void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
+  Side& side = sides_[side_index];
+  const size_t count = options.workers[side_index];
+  side.memory.resize(options.memory_bytes);
+  side.space = std::make_unique<BufferSpace>(side.memory, kBase);
+  side.control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  std::vector<worker::WorkerInbox*> inboxes;
+  for (size_t w = 0; w < count; ++w) {
+    side.links.push_back(std::make_unique<worker::WorkerLink>());
+    side.links[w]->worker_wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    side.links[w]->control_wake_fd = side.control_fd;
+    side.counters.push_back(std::make_unique<metrics::WorkerCounters>());
+    side.inboxes.push_back(std::make_unique<worker::WorkerInbox>(count));
+    side.inboxes[w]->wake_fd = side.links[w]->worker_wake_fd;
+    inboxes.push_back(side.inboxes[w].get());
+    side.pages.push_back(std::make_unique<rocegw_doorbell_page>());
+    side.lines.push_back(std::make_unique<rocegw_worker_line>());
+    side.wake_fds.push_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  }
+  for (size_t w = 0; w < count; ++w) {
+    port::PacketPort* port = &link_->port(side_index, w);
+    if (options.script != nullptr) {
+      side.tampered.push_back(std::make_unique<TamperPort>(*port, *options.script, side_index));
+      port = side.tampered.back().get();
+    }
+    worker::WorkerOptions settings;
+    settings.index = static_cast<WorkerIndex>(w);
+    settings.ports = {port};
+    settings.link = side.links[w].get();
+    settings.inboxes = inboxes;
+    settings.steering = side.steering;
+    settings.counters = side.counters[w].get();
+    settings.congestion = options.congestion;
+    settings.start = now_;
+    if (threads_) {
+      auto thread = worker::WorkerThread::Start(settings, {}, -1);
+      ASSERT_TRUE(thread.ok()) << thread.status().text();
+      side.threads.push_back(std::move(*thread));
+    } else {
+      side.workers.push_back(std::make_unique<worker::Worker>(settings));
+    }
+  }
+  for (size_t w = 0; w < count; ++w) {
+    const auto index = static_cast<WorkerIndex>(w);
+    worker::LinkSession session;
+    session.session = kSession;
+    session.space = side.space.get();
+    session.line = side.lines[w].get();
+    session.wake_fd = side.wake_fds[w];
+    EXPECT_EQ(Call(side_index, index, {0, session}).error, 0);
+    EXPECT_EQ(
+        Call(side_index, index, {0, worker::AddDoorbellPage{kSession, 0, side.pages[w].get()}})
+            .error,
+        0);
+    verbs::RegionConfig region;
+    region.key = MemoryKey{kKey[side_index]};
+    region.session = kSession;
+    region.pd = 1;
+    region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
+                    verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
+    region.iova = region.address = kBase;
+    region.length = side.memory.size();
+    EXPECT_EQ(Call(side_index, index, {0, worker::LinkRegion{region}}).error, 0);
+  }
+}
+
+GatewayPair::~GatewayPair() {
+  for (Side& side : sides_) {
+    side.threads.clear();
+    side.workers.clear();
+    for (const auto& link : side.links) close(link->worker_wake_fd);
+    for (const int fd : side.wake_fds) close(fd);
+    close(side.control_fd);
+  }
+}
+
+worker::ControlReply GatewayPair::Call(int side_index, WorkerIndex index,
+                                       worker::ControlMessage message) {
+  Side& side = sides_[side_index];
+  message.cookie = ++cookie_;
+  EXPECT_TRUE(side.links[index]->to_worker.Push(std::move(message)));
+  const uint64_t one = 1;
+  EXPECT_EQ(write(side.links[index]->worker_wake_fd, &one, sizeof one), 8);
+  for (;;) {
+    if (!threads_) side.workers[index]->RunOnce(now_);
+    worker::WorkerMessage answer;
+    while (side.links[index]->to_control.Pop(answer)) {
+      if (answer.cookie == cookie_) return std::get<worker::ControlReply>(answer.body);
+      notices.push_back(std::move(answer));
+    }
+    if (threads_) {
+      pollfd wait{side.control_fd, POLLIN, 0};
+      poll(&wait, 1, 1);
+    }
+  }
+}
+
+RingEnd& GatewayPair::AddQp(int side_index, RingOptions options) {
+  Side& side = sides_[side_index];
+  options.session = kSession.value;
+  side.ends.push_back(std::make_unique<RingEnd>(options));
+  RingEnd& end = *side.ends.back();
+  const WorkerIndex index = WorkerOf(side_index, end);
+  EXPECT_EQ(Call(side_index, index, {0, worker::LinkCq{end.Cq()}}).error, 0);
+  EXPECT_EQ(Call(side_index, index, {0, worker::LinkQp{end.Qp()}}).error, 0);
+  return end;
+}
+
+void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu) {
+  using namespace verbs;  // NOLINT(google-build-using-namespace)
+  RingEnd* ends[2] = {&a, &b};
+  for (int side = 0; side < 2; ++side) {
+    const Qpn own{ends[side]->options().qpn};
+    QpAttributes want;
+    want.path_mtu = path_mtu;
+    want.max_rd_atomic = want.max_dest_rd_atomic = 8;
+    want.timeout = 14;
+    want.retry_count = 7;
+    want.rnr_retry = 7;
+    want.min_rnr_timer = 1;
+    want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
+    want.path.source = GidOf(side);
+    want.path.destination = GidOf(1 - side);
+    want.dest_qpn = Qpn{ends[1 - side]->options().qpn};
+    const auto step = [&](QpState state, uint32_t mask) {
+      want.state = state;
+      const worker::ModifyQp body{kSession, own, kAttrState | mask, want};
+      EXPECT_EQ(Call(side, WorkerOf(side, *ends[side]), {0, body}).error, 0);
+    };
+    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags);
+    step(QpState::kRtr, kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
+                            kAttrMinRnrTimer);
+    step(QpState::kRts,
+         kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic);
+  }
+}
+
+void GatewayPair::Remove(int side, RingEnd& end) {
+  const WorkerIndex index = WorkerOf(side, end);
+  EXPECT_EQ(Call(side, index, {0, worker::UnlinkQp{kSession, Qpn{end.options().qpn}}}).error, 0);
+  EXPECT_EQ(Call(side, index, {0, worker::UnlinkCq{kSession, end.options().handle}}).error, 0);
+}
+
+void GatewayPair::Ring(int side_index, RingEnd& end) {
+  Side& side = sides_[side_index];
+  const WorkerIndex index = WorkerOf(side_index, end);
+  if (!end.Ring(*side.pages[index], *side.lines[index])) return;
+  if (threads_) {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(side.wake_fds[index], &one, sizeof one), 8);
+  } else {
+    side.workers[index]->OnWake(kSession, now_);
+  }
+}
+
+void GatewayPair::SetLeafOnly(int side, RingEnd& end) {
+  rocegw_doorbell_page& page = *sides_[side].pages[WorkerOf(side, end)];
+  page.leaf[end.options().handle / 64] |= uint64_t{1} << (end.options().handle % 64);
+}
+
+void GatewayPair::Step(Duration by) {
+  now_ = now_ + by;
+  for (int side_index = 0; side_index < 2; ++side_index) {
+    for (const auto& worker : sides_[side_index].workers) worker->RunOnce(now_);
+    for (const auto& link : sides_[side_index].links) {
+      worker::WorkerMessage notice;
+      while (link->to_control.Pop(notice)) notices.push_back(std::move(notice));
+    }
+  }
+}
+
+uint64_t GatewayPair::Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const {
+  uint64_t total = 0;
+  for (const auto& block : sides_[side].counters) total += ((*block).*counter).Read();
+  return total;
+}
+
+}  // namespace rocegw::testing

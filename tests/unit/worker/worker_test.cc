@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/gateway_pair.h"
+
+namespace rocegw::testing {
+namespace {
+
+TEST(Worker, UnlinkQp_WithTrafficInFlight_PeerIsAnsweredNothingAndRetries) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.qpn = 77;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  gateways.Remove(1, b);
+  rocegw_send_wqe wqe{};
+  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  wqe.flags = ROCEGW_WQE_SIGNALED;
+  wqe.u.rdma.remote_address = GatewayPair::kBase;
+  wqe.u.rdma.rkey = GatewayPair::kKey[1];
+  ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, a);
+  std::vector<rocegw_cqe> done;
+  for (int i = 0; i < 20000 && done.empty(); ++i) {
+    gateways.Step(Microseconds(100));
+    done = a.Poll();
+  }
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kRetryExceeded));
+  // Seven retries of 67 ms and the first try: not sooner, not much later.
+  EXPECT_GE(gateways.now(), TimePoint{1000000000} + Milliseconds(8 * 67 - 1));
+  EXPECT_LE(gateways.now(), TimePoint{1000000000} + Milliseconds(8 * 67 + 20));
+}
+
+TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.qpn = 77;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  a.control().sq_producer = 1000000;
+  gateways.Ring(0, a);
+  for (int i = 0; i < 5; ++i) gateways.Step();
+  ASSERT_EQ(gateways.notices.size(), 1u);
+  const auto* fault = std::get_if<worker::ClientFault>(&gateways.notices[0].body);
+  ASSERT_NE(fault, nullptr);
+  EXPECT_STREQ(fault->reason, "send queue producer index out of range");
+}
+
+TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.qpn = 77;
+  ring.signal_all = true;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  rocegw_send_wqe wqe{};
+  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  ASSERT_TRUE(a.PostSend(wqe, {}));
+  // A producer that died between its two stores.
+  gateways.SetLeafOnly(0, a);
+  std::vector<rocegw_cqe> done;
+  for (int i = 0; i < 10000 && done.empty(); ++i) {
+    gateways.Step(Nanoseconds(100));
+    done = a.Poll();
+  }
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, 0);
+}
+
+}  // namespace
+}  // namespace rocegw::testing

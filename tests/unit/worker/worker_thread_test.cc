@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers with their threads: the same objects as in the daemon, two threads a side. Run under
+// ThreadSanitizer too.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/gateway_pair.h"
+
+namespace rocegw::testing {
+namespace {
+
+TEST(WorkerThread, PingPong_TwoWorkersASide_EveryMessageComesBack) {
+  GatewayPairOptions options;
+  options.workers[0] = options.workers[1] = 2;
+  options.threads = true;
+  GatewayPair gateways(options);
+  struct Pair {
+    RingEnd* ends[2];
+  };
+  std::vector<Pair> pairs;
+  for (uint32_t i = 0; i < 2; ++i) {
+    RingOptions ring;
+    ring.handle = i + 1;
+    ring.rq_payload_stride = 256;
+    ring.payload_stride = 256;
+    ring.signal_all = true;
+    ring.qpn = (i << 18) + 50 + i;
+    RingEnd& a = gateways.AddQp(0, ring);
+    RingEnd& b = gateways.AddQp(1, ring);
+    gateways.Connect(a, b);
+    pairs.push_back({{&a, &b}});
+  }
+  const auto send = [&](int side, RingEnd& end, uint64_t value) {
+    std::vector<uint8_t> bytes(8);
+    std::memcpy(bytes.data(), &value, 8);
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_SEND;
+    wqe.flags = ROCEGW_WQE_INLINE;
+    wqe.wr_id = value;
+    ASSERT_TRUE(end.PostSend(wqe, {{0, 8, 0}}, &bytes));
+    gateways.Ring(side, end);
+  };
+  const auto wait = [](RingEnd& end, uint32_t& sends, uint64_t& value) {
+    for (;;) {
+      for (const rocegw_cqe& cqe : end.Poll()) {
+        EXPECT_EQ(cqe.status, 0);
+        if ((cqe.flags & ROCEGW_CQE_RECEIVE) == 0) {
+          ++sends;
+          continue;
+        }
+        EXPECT_NE(cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING, 0);
+        std::memcpy(&value, end.rq_payload(cqe.ring_slot), 8);
+        return;
+      }
+      std::this_thread::yield();
+    }
+  };
+  uint32_t sends[2][2] = {};
+  for (uint64_t round = 1; round <= 300; ++round) {
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      for (int side = 0; side < 2; ++side) {
+        RingEnd& end = *pairs[p].ends[side];
+        while (!end.PostReceive(round, {{GatewayPair::kBase, 64, GatewayPair::kKey[side]}})) {
+          end.Poll();
+        }
+      }
+      send(0, *pairs[p].ends[0], round);
+      uint64_t got = 0;
+      wait(*pairs[p].ends[1], sends[p][1], got);
+      ASSERT_EQ(got, round);
+      send(1, *pairs[p].ends[1], round * 2);
+      wait(*pairs[p].ends[0], sends[p][0], got);
+      ASSERT_EQ(got, round * 2);
+    }
+  }
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    gateways.Remove(0, *pairs[p].ends[0]);
+    gateways.Remove(1, *pairs[p].ends[1]);
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::testing
