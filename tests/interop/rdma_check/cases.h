@@ -26,5 +26,7 @@ std::vector<Case> AtomicCases();
 std::vector<Case> FaultCases();
 std::vector<Case> DatagramCases();
 std::vector<Case> ConnectCases();
+// Not part of `*`.
+std::vector<Case> EndlessCases();
 
 }  // namespace rocegw::interop

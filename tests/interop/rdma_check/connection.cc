@@ -290,6 +290,12 @@ void Connection::Close(Session& session, bool client_disconnects) {
   session.control.Sync("closed");
 }
 
+bool Connection::DisconnectSeen() {
+  if (!channel_ || !channel_->Pending()) return false;
+  channel_->Expect(RDMA_CM_EVENT_DISCONNECTED, "while connected");
+  return true;
+}
+
 void Connection::Destroy(uint32_t i) {
   if (!ids_.empty()) {
     rdma_destroy_qp(ids_[i]);

@@ -66,6 +66,9 @@ class Connection {
   // Orderly end: the case's last step, on both sides. With rdma_cm both see the disconnect.
   void Close(Session& session, bool client_disconnects = true);
 
+  // Whether the peer has ended an rdma_cm connection; takes that event.
+  bool DisconnectSeen();
+
   // Takes queue pair i away while the peer still uses it.
   void Destroy(uint32_t i);
   ibv_qp_state State(uint32_t i);

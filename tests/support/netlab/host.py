@@ -2,6 +2,7 @@
 """What every kind of host offers to a case."""
 
 import re
+import signal
 
 from .job import LabError
 
@@ -14,9 +15,16 @@ class Host:
         self.address4, self.address6 = addresses
         self.device = device
         self._gids = None
+        self._next_port = 20000
+
+    # Each kind of host ----------------------------------------------------------------------------------------------
 
     def start(self, command, user=None):
-        """Starts a verbs program (list of words) and returns its Job."""
+        """Starts a verbs program (list of words, or text for the shell) and returns its Job."""
+        raise NotImplementedError
+
+    def start_plain(self, command):
+        """Starts a program that has nothing to do with verbs."""
         raise NotImplementedError
 
     def counters(self):
@@ -27,17 +35,47 @@ class Host:
         """(packets sent, packets received) between two readings, as this host counts them."""
         raise NotImplementedError
 
+    def set_mtu(self, mtu):
+        raise NotImplementedError
+
+    def expect_idle(self):
+        """LabError unless everything that programs had here is gone."""
+
+    # All of them ----------------------------------------------------------------------------------------------------
+
     def run(self, command, timeout=60):
         """Runs a verbs program to its end and returns its output; LabError when it fails."""
-        job = self.start(command)
+        return self._finish(self.start(command), timeout)
+
+    def run_plain(self, command, timeout=60):
+        return self._finish(self.start_plain(command), timeout)
+
+    @staticmethod
+    def _finish(job, timeout):
         try:
             status = job.wait(timeout)
         except LabError:
-            job.signal(9)
+            job.signal(signal.SIGKILL)
             raise
         if status != 0:
             raise LabError(f"{job.title}: exit status {status}\n{job.output}")
         return job.output
+
+    def fresh_port(self):
+        """A TCP or rdma_cm port that no earlier program of this run has used here."""
+        self._next_port += 1
+        return self._next_port
+
+    def wait_listening(self, port, job, timeout=30):
+        """Waits until something listens on a TCP port; LabError when the job that should has ended."""
+        pattern = ":%04X .* 0A " % port
+        looker = self.start_plain(["sh", "-c", f"until grep -Eq '{pattern}' /proc/net/tcp /proc/net/tcp6; "
+                                               "do sleep 0.02; done"])
+        try:
+            looker.wait(timeout)
+        except LabError as error:
+            looker.signal(signal.SIGKILL)
+            raise LabError(f"{job.title} does not listen on port {port}; output:\n{job.output}") from error
 
     def gid_index(self, address):
         """Index in the device's GID table of the RoCEv2 GID of an address, as ibv_devinfo shows it."""

@@ -125,12 +125,15 @@ class RxeGuest(Host):
         self.send(number, "R", text.encode())
         return job
 
-    def plain(self, command):
-        return command
+    start_plain = start
+
+    def program(self, name):
+        """Path of a program that was packed into the guest."""
+        return f"/bin/{name}"
 
     def counters(self):
         """The driver's own counters."""
-        text = self.run(f"cd {_COUNTERS} && for f in *; do echo $f $(cat $f); done")
+        text = self.run_plain(f"cd {_COUNTERS} && for f in *; do echo $f $(cat $f); done")
         return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
     def moved(self, before, after):
@@ -138,7 +141,7 @@ class RxeGuest(Host):
         return after["sent_pkts"] - before["sent_pkts"], after["rcvd_pkts"] - before["rcvd_pkts"]
 
     def set_mtu(self, mtu):
-        self.run(f"ip link set eth0 mtu {mtu}")
+        self.run_plain(f"ip link set eth0 mtu {mtu}")
 
 
 def _connect(path, qemu):

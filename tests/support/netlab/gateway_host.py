@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network namespace with a gateway daemon, where unmodified programs run under rocegw-run."""
+
+import ctypes
+import os
+import re
+import socket
+import threading
+
+from .host import Host
+from .job import LabError, LocalJob, run
+
+_METRICS_PORT = 7474
+_CLONE_NEWNET = 0x40000000
+_SAMPLE = re.compile(r"^(rocegw_\w+?)(\{[^}]*\})? ([-+0-9.eE]+)$", re.MULTILINE)
+
+
+class GatewayHost(Host):
+    """binaries: the bin folder of a build. mode: port mode. settings: more lines for the configuration file."""
+
+    def __init__(self, lab, name, namespace, interface, addresses, binaries, mode="udp", workers=1, settings=""):
+        super().__init__(name, addresses, device="rocegw0")
+        self.lab = lab
+        self.namespace = namespace
+        self.interface = interface
+        self.binaries = binaries
+        self.directory = lab.path(name)
+        os.mkdir(self.directory, 0o755)
+        self.attach_socket = os.path.join(self.directory, "attach.sock")
+        self.grpc_socket = os.path.join(self.directory, "grpc.sock")
+        self.config = os.path.join(self.directory, "rocegwd.yaml")
+        self.daemon = None
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"name: {name}\n"
+                       f"runtime_dir: {self.directory}\n"
+                       f"workers: {workers}\n"
+                       f"ports:\n"
+                       f"  - {{name: port0, mode: {mode}, interface: {interface}}}\n"
+                       f"attach_socket: {{path: {self.attach_socket}, mode: 0666}}\n"
+                       f"grpc_socket: {{path: {self.grpc_socket}}}\n"
+                       f"metrics: {{address: \"127.0.0.1:{_METRICS_PORT}\"}}\n"
+                       # Tests and demo run without reserving memory of the machine.
+                       f"dpdk: {{huge_pages: off}}\n" + settings)
+
+    # The daemon -----------------------------------------------------------------------------------------------------
+
+    def start_gateway(self, timeout=60):
+        """Starts the daemon and returns when it says that it is ready (sd_notify)."""
+        path = os.path.join(self.directory, "notify.sock")
+        if os.path.exists(path):
+            os.unlink(path)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify.bind(path)
+            notify.settimeout(0.2)
+            self.daemon = self.lab.start([os.path.join(self.binaries, "rocegwd"), "--config", self.config],
+                                         title=f"rocegwd of {self.name}", namespace=self.namespace,
+                                         environment={"NOTIFY_SOCKET": path})
+            for _ in range(int(timeout / 0.2)):
+                try:
+                    if b"READY=1" in notify.recv(4096):
+                        return self
+                except TimeoutError:
+                    pass
+                if not self.daemon.running:
+                    break
+        raise LabError(f"rocegwd of {self.name} is not ready "
+                       f"(status {self.daemon.returncode}):\n{self.daemon.output}")
+
+    def stop_gateway(self):
+        """Ends the daemon as systemd would; returns its exit status."""
+        return self.daemon.stop(timeout=20)
+
+    def log(self):
+        return self.daemon.output if self.daemon else ""
+
+    def control(self, *words):
+        """Output of rocegwctl."""
+        return run([os.path.join(self.binaries, "rocegwctl"), "--socket", self.grpc_socket, *words])
+
+    # Host -----------------------------------------------------------------------------------------------------------
+
+    def start(self, command, user=None):
+        if isinstance(command, str):
+            command = ["sh", "-c", command]
+        return LocalJob([os.path.join(self.binaries, "rocegw-run"), "--", *command],
+                        title=f"{self.name}: {' '.join(command)}", namespace=self.namespace, user=user,
+                        environment={"ROCEGW_SOCKET": self.attach_socket})
+
+    def start_plain(self, command):
+        if isinstance(command, str):
+            command = ["sh", "-c", command]
+        return LocalJob(command, title=f"{self.name}: {' '.join(command)}", namespace=self.namespace)
+
+    def program(self, name):
+        """Path of a program of this project."""
+        return os.path.join(self.binaries, name)
+
+    def metrics(self):
+        """Every sample of /metrics: (name, labels as text) to number."""
+        text = self._http("/metrics")
+        return {(name, labels): float(value) for name, labels, value in _SAMPLE.findall(text)}
+
+    def counters(self):
+        """Sums over all labels."""
+        totals = {}
+        for (name, _), value in self.metrics().items():
+            totals[name] = totals.get(name, 0) + value
+        return totals
+
+    def moved(self, before, after):
+        return (after["rocegw_tx_packets_total"] - before["rocegw_tx_packets_total"],
+                after["rocegw_rx_packets_total"] - before["rocegw_rx_packets_total"])
+
+    def set_mtu(self, mtu):
+        run(["ip", "link", "set", self.interface, "mtu", str(mtu)], namespace=self.namespace)
+
+    def _http(self, path):
+        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        with connect_in(self.namespace, "127.0.0.1", _METRICS_PORT) as connection:
+            connection.sendall(request)
+            reply = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        head, _, body = reply.partition("\r\n\r\n")
+        if not head.startswith("HTTP/1.1 200"):
+            raise LabError(f"{self.name}: {path} answered {head.splitlines()[0] if head else 'nothing'}")
+        if "chunked" in head.lower():
+            body = _unchunk(body)
+        return body
+
+
+def _unchunk(body):
+    text = []
+    while body:
+        size, _, body = body.partition("\r\n")
+        length = int(size, 16)
+        text.append(body[:length])
+        body = body[length + 2:]
+        if length == 0:
+            break
+    return "".join(text)
+
+
+def connect_in(namespace, address, port, timeout=10):
+    """A TCP connection made inside a namespace. A thread enters it and ends; the socket stays what it is."""
+    result = []
+
+    def work():
+        libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            with open(f"/run/netns/{namespace}", encoding="ascii") as handle:
+                if libc.setns(handle.fileno(), _CLONE_NEWNET) != 0:
+                    raise OSError(ctypes.get_errno(), "setns")
+            result.append(socket.create_connection((address, port), timeout))
+        except OSError as error:
+            result.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if isinstance(result[0], OSError):
+        raise LabError(f"no answer from {address} port {port} in {namespace}: {result[0]}")
+    return result[0]

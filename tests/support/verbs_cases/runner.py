@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs cases one after the other and reports them: one line each, the reason of a failure, a sum at the end."""
+
+import fnmatch
+import os
+import re
+import time
+
+from netlab.job import LabError
+
+from .case import CaseFailure
+
+
+def select(cases, patterns):
+    if not patterns:
+        return cases
+    return [case for case in cases if any(fnmatch.fnmatchcase(case.id, pattern) for pattern in patterns)]
+
+
+def undocumented(cases, document):
+    """Ids that the document does not describe. A line `### ID` describes a case; * stands for several."""
+    with open(document, encoding="utf-8") as file:
+        described = re.findall(r"^### `(\S+)`", file.read(), re.MULTILINE)
+    missing = [case.id for case in cases if not any(fnmatch.fnmatchcase(case.id, one) for one in described)]
+    unknown = [one for one in described if not any(fnmatch.fnmatchcase(case.id, one) for case in cases)]
+    return missing, unknown
+
+
+def run_cases(cases, pair, after_failure=None):
+    """Returns the number of cases that failed. Cases of one link MTU run together, since changing it restarts hosts."""
+    failed = 0
+    start = time.monotonic()
+    for case in sorted(cases, key=lambda one: -one.mtu):
+        began = time.monotonic()
+        try:
+            pair.use_mtu(case.mtu)
+            note = case.run(pair) or ""
+            verdict = "pass"
+        except (CaseFailure, LabError) as error:
+            failed += 1
+            note = str(error)
+            verdict = "FAIL"
+        print(f"{verdict} {case.id} ({time.monotonic() - began:.1f} s) {note}", flush=True)
+        if verdict == "FAIL" and after_failure:
+            after_failure(case)
+    print(f"{len(cases)} cases, {failed} failed ({time.monotonic() - start:.0f} s)", flush=True)
+    return failed
+
+
+def default_binaries(script):
+    """bin folder of the build to test: $ROCEGW_BIN, else the dev preset's."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(script))))
+    return os.environ.get("ROCEGW_BIN", os.path.join(root, "build", "dev", "bin"))

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases that run Debian's RDMA programs, unmodified, between the hosts.
+
+perftest does not look at the data, so each of its cases also runs rdma_check for the same verb on the same connection
+kind; the other programs compare their payload themselves."""
+
+import re
+
+from netlab.job import LabError
+
+from .case import Case, CaseFailure, expect
+from .check_cases import rdma_check
+
+TIMEOUT = 90
+# A client that comes before its server listens is refused; the server has not seen it.
+_TOO_EARLY = re.compile(r"REJECTED|rejected|Couldn't connect|refused|reject|event: RDMA_CM_EVENT_UNREACHABLE")
+_CONNECT_TRIES = 40
+
+
+def _finish(job):
+    try:
+        status = job.wait(TIMEOUT)
+    except LabError as error:
+        job.signal(9)
+        raise CaseFailure(str(error)) from error
+    expect(status == 0, f"{job.title} ended with {status}:\n{job.output}")
+    return job.output
+
+
+def _client(host, server, command):
+    """Runs a client to its end, again as long as it comes before the server listens."""
+    for _ in range(_CONNECT_TRIES):
+        job = host.start(command)
+        try:
+            status = job.wait(TIMEOUT)
+        except LabError as error:
+            job.signal(9)
+            raise CaseFailure(f"{error}\nserver:\n{server.output}") from error
+        if status == 0 or not server.running or not _TOO_EARLY.search(job.output):
+            break
+    expect(status == 0, f"{job.title} ended with {status}:\n{job.output}\nserver:\n{server.output}")
+    return job.output
+
+
+def run_tool(pair, left_is_active, server_command, client_command, ready=None):
+    """Server on the passive host, client on the active one; both must end with 0. Returns both outputs."""
+    active, passive = pair.roles(left_is_active)
+    server = passive.start(server_command)
+    try:
+        if callable(ready):
+            ready(passive, server)
+        elif ready:
+            server.expect(ready, 30)
+        output = _client(active, server, client_command)
+        return _finish(server), output
+    finally:
+        server.signal(9)
+
+
+# perftest -------------------------------------------------------------------------------------------------------------
+
+# program: (sizes, iterations, the rdma_check case that compares the same verb's data)
+_PERFTEST = {
+    "ib_write_bw": (65536, 200, "transfer.write.sizes*"),
+    "ib_write_lat": (64, 200, "transfer.write.sizes*"),
+    "ib_read_bw": (65536, 200, "transfer.read.sizes*"),
+    "ib_read_lat": (64, 200, "transfer.read.sizes*"),
+    "ib_send_bw": (65536, 200, "transfer.send.sizes*"),
+    "ib_send_lat": (64, 200, "transfer.send.sizes*"),
+    "ib_atomic_bw": (8, 200, "atomic.*"),
+    "ib_atomic_lat": (8, 200, "atomic.*"),
+}
+_RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)", re.MULTILINE)
+
+
+def perftest(pair, left_is_active, program, connect, mtu=None, extra=()):
+    """Runs one perftest program; its table must hold a line for the size and count that were asked for."""
+    size, iterations, _ = _PERFTEST[program]
+    if "UD" in extra:
+        size = 1024
+    active, passive = pair.roles(left_is_active)
+    port = passive.fresh_port()
+
+    def command(host):
+        words = [program, "-d", host.device, "-p", str(port), "-n", str(iterations), "-F", *extra]
+        if not program.startswith("ib_atomic"):
+            words += ["-s", str(size)]
+        if connect == "cm":
+            return words + ["-R"]
+        return words + ["-x", str(host.gid_index(host.address4)), "-m", str(mtu)]
+
+    outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
+                       ready="Waiting for client")
+    table = _RESULT.search(outputs[1])
+    expect(table and int(table.group(1)) == size and int(table.group(2)) == iterations,
+           f"{program} printed no result for {size} bytes:\n{outputs[1]}")
+    return table.group(0).strip()
+
+
+def _perftest_case(program, connect, role, left_is_active, mtu):
+    link_mtu = 4200 if mtu == 4096 else 1500
+
+    def run(pair):
+        size, iterations, check = _PERFTEST[program]
+        with pair.counted(at_least=iterations // 64):
+            result = perftest(pair, left_is_active, program, connect, mtu)
+            rdma_check(pair, left_is_active, connect, cases=check, mtu=mtu)
+        return result
+    return Case(f"perftest.{program}.{connect}.{role}.mtu{mtu}", link_mtu, run)
+
+
+def _datagram_case(role, left_is_active):
+    def run(pair):
+        with pair.counted(at_least=20):
+            result = perftest(pair, left_is_active, "ib_send_lat", "socket", 4096, extra=("-c", "UD"))
+            rdma_check(pair, left_is_active, "socket", cases="datagram.*", mtu=4096)
+        return result
+    return Case(f"perftest.ib_send_lat_ud.socket.{role}", 4200, run)
+
+
+# librdmacm's and libibverbs' own examples -----------------------------------------------------------------------------
+
+
+def _rping(role, left_is_active, family):
+    def run(pair):
+        passive = pair.roles(left_is_active)[1]
+        port = passive.fresh_port()
+        server_address = passive.address4 if family == 4 else passive.address6
+        # -V compares the data that came back; -d says when it listens.
+        common = ["-p", str(port), "-a", server_address, "-C", "20", "-S", "3000", "-V"]
+        with pair.counted(at_least=40):
+            outputs = run_tool(pair, left_is_active, ["rping", "-s", "-d", *common],
+                               ["rping", "-c", "-v", *common], ready="rdma_listen")
+        pings = len(re.findall(r"^ping data: ", outputs[1], re.MULTILINE))
+        expect(pings == 20, f"rping printed {pings} of 20 pings:\n{outputs[1]}")
+        return "20 pings compared"
+    return Case(f"rping.{role}.ipv{family}", 4200 if family == 4 else 1500, run)
+
+
+def _ucmatose(role, left_is_active):
+    def run(pair):
+        passive = pair.roles(left_is_active)[1]
+        port = passive.fresh_port()
+        common = ["-p", str(port), "-c", "4", "-C", "10", "-S", "5000"]
+        with pair.counted(at_least=40):
+            outputs = run_tool(pair, left_is_active, ["ucmatose", *common],
+                               ["ucmatose", *common, "-s", passive.address4], ready="starting server")
+        for output in outputs:
+            expect("return status 0" in output, f"ucmatose is not content:\n{output}")
+        return "4 connections, 10 messages each"
+    return Case(f"ucmatose.{role}", 4200, run)
+
+
+def _udaddy(role, left_is_active):
+    def run(pair):
+        passive = pair.roles(left_is_active)[1]
+        common = ["-c", "2", "-C", "10", "-S", "1000"]
+        with pair.counted(at_least=10):
+            outputs = run_tool(pair, left_is_active, ["udaddy", *common],
+                               ["udaddy", *common, "-s", passive.address4], ready="starting server")
+        for output in outputs:
+            expect("return status 0" in output, f"udaddy is not content:\n{output}")
+        return "2 endpoints, 10 messages each"
+    return Case(f"udaddy.{role}", 4200, run)
+
+
+def _pingpong(program, options, role, left_is_active, mtu):
+    def run(pair):
+        active, passive = pair.roles(left_is_active)
+        port = passive.fresh_port()
+
+        def command(host):
+            # -c: look at what was received.
+            return [program, "-d", host.device, "-g", str(host.gid_index(host.address4)), "-p", str(port),
+                    "-n", "200", "-s", "2000", "-c", *options]
+        with pair.counted(at_least=200):
+            outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
+                               ready=lambda host, job: host.wait_listening(port, job))
+        for output in outputs:
+            expect("200 iters in" in output, f"{program} is not content:\n{output}")
+            expect("invalid data" not in output, f"{program} received wrong data:\n{output}")
+        return re.search(r"200 iters in .*", outputs[1]).group(0)
+    return Case(f"{program}.{role}.mtu{mtu}", 4200 if mtu > 1024 else 1500, run)
+
+
+def tool_cases():
+    cases = []
+    for number, (role, left_is_active) in enumerate((("active", True), ("passive", False))):
+        for index, program in enumerate(_PERFTEST):
+            # Every program meets both MTUs, both ways of connecting and both roles, not all products of them.
+            for connect in ("cm", "socket"):
+                mtu = 4096 if (index + number + (connect == "cm")) % 2 else 1024
+                cases.append(_perftest_case(program, connect, role, left_is_active, mtu))
+        cases += [
+            _datagram_case(role, left_is_active),
+            _rping(role, left_is_active, 4),
+            _rping(role, left_is_active, 6),
+            _ucmatose(role, left_is_active),
+            _udaddy(role, left_is_active),
+            _pingpong("ibv_rc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
+            _pingpong("ibv_rc_pingpong", ["-m", "1024", "-e"], role, left_is_active, 1024),
+            _pingpong("ibv_ud_pingpong", [], role, left_is_active, 4096),
+        ]
+    return cases
