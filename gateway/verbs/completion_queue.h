@@ -55,6 +55,7 @@ class CompletionQueue {
   std::vector<CompletionQueue*>* fresh_list = nullptr;
   bool listed = false;
   bool event_pending = false;
+  uint64_t events_sent = 0;
 
  private:
   CqConfig config_;

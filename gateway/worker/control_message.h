@@ -114,6 +114,9 @@ struct QpSnapshot {
 struct ControlReply {
   int error = 0;                // errno
   std::vector<QpSnapshot> qps;  // QueryQp (one), ModifyQp (one), SnapshotQps
+  // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
+  // client waits until it has acknowledged that many.
+  uint64_t events_reported = 0;
 };
 
 // What a worker reports by itself.

@@ -268,6 +268,8 @@ bool Worker::TrySend(verbs::CompletionQueue& cq) {
   const rocegw_completion_event event{cq.config().cookie, cq.config().cq_handle, 0};
   const ssize_t n = send(cq.config().event_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0 && errno == EAGAIN) return false;
+  if (n < 0) return true;  // nobody reads that channel any more
+  ++cq.events_sent;
   counters_.cq_event_events.Add();
   return true;
 }

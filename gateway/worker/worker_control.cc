@@ -138,8 +138,10 @@ ControlReply Worker::Do(const UnlinkCq& body) {
   if (it == session->cqs.end()) return Error(ENOENT);
   std::erase(fresh_, it->second.get());
   std::erase(unsent_, it->second.get());
+  ControlReply reply;
+  reply.events_reported = it->second->events_sent;
   session->cqs.erase(it);
-  return {};
+  return reply;
 }
 
 ControlReply Worker::Do(const LinkQp& body) {
