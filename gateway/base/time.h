@@ -11,7 +11,7 @@ namespace rocegw {
 
 struct Duration {
   int64_t ns = 0;
-  auto operator<=>(const Duration&) const = default;
+  auto operator<=>(const Duration&) const = default;  // NOLINT(modernize-use-nullptr)
   constexpr Duration operator+(Duration o) const { return {ns + o.ns}; }
   constexpr Duration operator-(Duration o) const { return {ns - o.ns}; }
   constexpr Duration operator*(int64_t k) const { return {ns * k}; }
@@ -25,7 +25,7 @@ constexpr Duration Seconds(int64_t n) { return {n * 1000000000}; }
 
 struct TimePoint {
   int64_t ns = 0;
-  auto operator<=>(const TimePoint&) const = default;
+  auto operator<=>(const TimePoint&) const = default;  // NOLINT(modernize-use-nullptr)
   // A sum beyond the end of time is kNever.
   constexpr TimePoint operator+(Duration d) const {
     int64_t sum = 0;

@@ -5,6 +5,11 @@
 
 #if defined(__x86_64__)
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12's own AVX-512 headers read a value that they call undefined on purpose.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "gateway/wire/crc32_reduce_x86.h"

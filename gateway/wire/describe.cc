@@ -16,6 +16,7 @@ namespace {
   char piece[160];
   va_list arguments;
   va_start(arguments, format);
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is the line above
   std::vsnprintf(piece, sizeof piece, format, arguments);
   va_end(arguments);
   text += piece;
@@ -27,31 +28,27 @@ void AppendAddresses(std::string& text, const RxMeta& meta) {
   text += ToString(meta.destination);
 }
 
+const char* NakName(uint8_t syndrome) {
+  switch (static_cast<NakCode>(syndrome)) {
+    case NakCode::kPsnSequence:
+      return "psn-sequence";
+    case NakCode::kInvalidRequest:
+      return "invalid-request";
+    case NakCode::kRemoteAccess:
+      return "remote-access";
+    case NakCode::kRemoteOperation:
+      return "remote-operation";
+    case NakCode::kInvalidRdRequest:
+      return "invalid-rd-request";
+  }
+  return nullptr;
+}
+
 void AppendAeth(std::string& text, const Aeth& aeth) {
-  if (aeth.is_ack()) {
-    Append(text, " syndrome=0x%02x", unsigned{aeth.syndrome});
+  if (const char* nak = NakName(aeth.syndrome); nak != nullptr) {
+    Append(text, " nak=%s", nak);
   } else if (aeth.is_rnr()) {
     Append(text, " rnr timer=%u", unsigned{aeth.rnr_timer()});
-  } else if (aeth.is_nak()) {
-    switch (static_cast<NakCode>(aeth.syndrome)) {
-      case NakCode::kPsnSequence:
-        text += " nak=psn-sequence";
-        break;
-      case NakCode::kInvalidRequest:
-        text += " nak=invalid-request";
-        break;
-      case NakCode::kRemoteAccess:
-        text += " nak=remote-access";
-        break;
-      case NakCode::kRemoteOperation:
-        text += " nak=remote-operation";
-        break;
-      case NakCode::kInvalidRdRequest:
-        text += " nak=invalid-rd-request";
-        break;
-      default:
-        Append(text, " nak=0x%02x", unsigned{aeth.syndrome});
-    }
   } else {
     Append(text, " syndrome=0x%02x", unsigned{aeth.syndrome});
   }

@@ -19,6 +19,7 @@ std::vector<uint32_t> Due(TimerWheel& wheel, TimePoint now) {
   std::vector<SlotHandle> due;
   wheel.Advance(now, due);
   std::vector<uint32_t> indices;
+  indices.reserve(due.size());
   for (const SlotHandle handle : due) indices.push_back(handle.index);
   std::sort(indices.begin(), indices.end());
   return indices;

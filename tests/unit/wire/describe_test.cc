@@ -45,7 +45,7 @@ TEST(Describe, Syndromes_AreNamed) {
   EXPECT_EQ(text(0x62), "nak=remote-access msn=0");
   EXPECT_EQ(text(0x63), "nak=remote-operation msn=0");
   EXPECT_EQ(text(0x64), "nak=invalid-rd-request msn=0");
-  EXPECT_EQ(text(0x7F), "nak=0x7f msn=0");
+  EXPECT_EQ(text(0x7F), "syndrome=0x7f msn=0");
   EXPECT_EQ(text(0x2E), "rnr timer=14 msn=0");
   EXPECT_EQ(text(0x45), "syndrome=0x45 msn=0");
 }
