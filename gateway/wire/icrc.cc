@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/wire/icrc.h"
 
+#include "gateway/base/invariant.h"
 #include "gateway/wire/byte_order.h"
 #include "gateway/wire/crc32.h"
 #include "gateway/wire/headers.h"
@@ -20,7 +21,9 @@ void SealIcrc(const Path& path, uint16_t ip_id, uint8_t* datagram, size_t length
                            length + kIcrcLength, path.source_port,  ip_id};
   const uint8_t* rest = datagram + kBthLength;
   uint32_t state;
-  if (known.length == 0) {
+  if (known.length == 0 || !ROCEGW_INVARIANT(known.offset >= kBthLength && known.offset <= length &&
+                                                 known.length <= length - known.offset,
+                                             "seal-known-range")) {
     state = kernel.cover(fields, rest, length - kBthLength, 0);
   } else {
     const size_t end = known.offset + known.length;

@@ -160,5 +160,24 @@ TEST(SealIcrc, PayloadCrcKnown_IsTheSame) {
   }
 }
 
+TEST(SealIcrc, KnownPartOutside_IsOurBug) {
+  ParsedFrame frame = Parse(testing::kRcSendOnlyFrame);
+  const size_t length = frame.datagram.size() - kIcrcLength;
+  const std::vector<uint8_t> recorded = frame.datagram;
+  for (const KnownCrc known :
+       {KnownCrc{0, 4, 1}, KnownCrc{length, 1, 1}, KnownCrc{kBthLength, ~size_t{0}, 1}}) {
+    const auto seal = [&] {
+      SealIcrc(PathOf(frame.meta), frame.meta.ip_id, frame.datagram.data(), length, known);
+    };
+#ifdef NDEBUG
+    std::memset(frame.datagram.data() + length, 0, kIcrcLength);
+    seal();
+    EXPECT_EQ(frame.datagram, recorded) << known.offset;
+#else
+    EXPECT_DEATH(seal(), "seal-known-range");
+#endif
+  }
+}
+
 }  // namespace
 }  // namespace rocegw::wire
