@@ -10,7 +10,9 @@
 namespace rocegw::cm {
 namespace {
 
-constexpr uint8_t kMaxRetryCount = 7;        // three bits on the wire
+constexpr uint8_t kMaxRetryCount = 7;  // three bits on the wire
+// RTUs at 0, 1, 3 and 7 times the first interval.
+constexpr int kReadyToUseRepeat = 8;
 constexpr uint16_t kPermissiveLid = 0xFFFF;  // what RoCE senders put where InfiniBand has LIDs
 
 bool UsableQpn(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value; }
@@ -142,18 +144,19 @@ int ConfirmEstablished(Core& core, Id& id, Step& step) {
   if (connection == nullptr || connection->state != ConnectionState::kRepReceived) return EINVAL;
   connection->state = ConnectionState::kEstablished;
   ++core.counters.established;
-  core.Send(*connection, connection->transaction_id, MakeReadyToUse(*connection), 0, step);
+  if (connection->asked_for_time) {
+    // The peer will not repeat its REP for a long time: a lost RTU would cost that much.
+    core.SendRepeatedly(*connection, MakeReadyToUse(*connection),
+                        core.config.first_resend * kReadyToUseRepeat, step);
+  } else {
+    core.Send(*connection, connection->transaction_id, MakeReadyToUse(*connection), 0, step);
+  }
   return 0;
 }
 
 // The program still readies its QP: the peer shall be patient.
 DropReason OnReplyAgain(Core& core, Connection& connection, const Inbound&, Step& step) {
-  wire::CmMra mra;
-  mra.local_comm_id = connection.local_comm_id;
-  mra.remote_comm_id = connection.remote_comm_id;
-  mra.answered = wire::CmAnswered::kRep;
-  mra.service_timeout = core.config.mra_service_timeout;
-  core.Send(connection, connection.transaction_id, mra, 0, step);
+  core.AskForTime(connection, wire::CmAnswered::kRep, step);
   return DropReason::kNone;
 }
 

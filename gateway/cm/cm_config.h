@@ -30,9 +30,9 @@ struct CmConfig {
   uint8_t max_cm_retries = 15;
 
   Duration first_resend = Milliseconds(200);  // doubles up to what the timeouts above ask for
-  Duration orphan_give_up = Seconds(8);       // for a DREQ whose program is gone
+  Duration orphan_give_up = Seconds(20);      // for a DREQ whose program is gone
   Duration answer_memory =
-      Seconds(10);  // how long a refused REQ or answered SIDR_REQ is known, to answer it again
+      Seconds(30);  // how long a refused REQ or answered SIDR_REQ is known, to answer it again
   Duration longest_timewait = Seconds(60);
   Duration longest_mra = Seconds(300);  // what a peer may ask for with an MRA
 
@@ -40,8 +40,9 @@ struct CmConfig {
   uint16_t last_ephemeral_port = 60999;
 
   size_t max_ids = 65536;
-  size_t max_ids_per_owner = 65536;
-  size_t max_connections = 65536;  // those in timewait included
+  size_t max_ids_per_owner = 16384;
+  size_t max_connections = 65536;  // those in timewait and those without a program included
+  size_t max_connections_per_owner = 16384;
   uint32_t max_backlog = 1024;
 
   // Answers to messages that belong to no connection: per second, and at once.

@@ -51,10 +51,8 @@ struct ResendSchedule {
   }
   // The peer has the message and asks for time.
   TimePoint Extend(TimePoint now, Duration wait) {
-    const TimePoint next = now + wait;
-    give_up = std::max(give_up, next);
-    interval = longest;
-    return next;
+    give_up = give_up + wait;
+    return now + wait;
   }
 };
 

@@ -30,7 +30,7 @@ enum class ConnectionState : uint8_t {
   kEstablished,
   kDreqSent,
   kTimewait,
-  kRejected,  // passive: REQ was refused; kept to answer repetitions
+  kRejected,  // passive: refused, or withdrawn after a REP; kept to answer repetitions
   kSidrReqSent,
   kSidrReqReceived,
   kSidrReplied,  // kept to answer repetitions
@@ -69,9 +69,9 @@ struct Connection {
   uint8_t peer_cm_retries = 0;
 
   EceRecord ece;
-  bool mra_received = false;  // one extension per message, or a peer could hold the state forever
-  bool fetched = false;       // passive: the program has seen the request
-  uint16_t reason = 0;        // of the last REJ received or sent
+  bool asked_for_time = false;  // we sent an MRA: the peer is in no hurry to ask again
+  bool fetched = false;         // passive: the program has seen the request
+  uint16_t reason = 0;          // of the last REJ received or sent
   TimePoint created;
 
   // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state.

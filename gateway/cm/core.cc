@@ -2,7 +2,6 @@
 #include "gateway/cm/core.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "gateway/cm/cm_time.h"
 
@@ -53,6 +52,9 @@ void Core::EraseId(Id& id) {
 
 Connection* Core::NewConnection(Id& id, bool active, Step& step) {
   if (connections.size() >= config.max_connections) return nullptr;
+  size_t& count = connections_of_owner[id.owner];
+  if (count >= config.max_connections_per_owner) return nullptr;
+  ++count;
   Connection& connection = connections.Create(random);
   connection.active = active;
   connection.id = id.handle;
@@ -66,6 +68,8 @@ Connection* Core::NewConnection(Id& id, bool active, Step& step) {
 void Core::DropConnection(Connection& connection) {
   SetDeadline(connection, kNever);
   Orphan(connection);
+  const auto count = connections_of_owner.find(connection.owner);
+  if (--count->second == 0) connections_of_owner.erase(count);
   connections.Erase(connection);
 }
 
@@ -83,22 +87,31 @@ void Core::Orphan(Connection& connection) {
   connection.id = {};
 }
 
-void Core::Send(const Connection& connection, uint64_t transaction_id, wire::CmBody body,
+void Core::Send(const Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
                 uint32_t modifier, Step& step) {
   SendMad& out = step.actions.mads.emplace_back();
   out.path = connection.path;
   out.destination = connection.peer_gsi;
-  wire::EncodeMad({transaction_id, modifier, std::move(body)}, out.bytes);
+  wire::EncodeMad({transaction_id, modifier, body}, out.bytes);
   ++counters.mads_sent;
 }
 
-void Core::SendUntilAnswered(Connection& connection, uint64_t transaction_id, wire::CmBody body,
-                             uint32_t modifier, Duration slow, int tries, Step& step) {
-  Send(connection, transaction_id, std::move(body), modifier, step);
+void Core::SendUntilAnswered(Connection& connection, uint64_t transaction_id,
+                             const wire::CmBody& body, uint32_t modifier, Duration slow, int tries,
+                             Step& step) {
+  Send(connection, transaction_id, body, modifier, step);
   connection.pending = step.actions.mads.back().bytes;
   connection.has_pending = true;
-  connection.mra_received = false;
   connection.schedule = ResendSchedule::Start(step.now, config.first_resend, slow, tries);
+  SetDeadline(connection, connection.schedule.Next(step.now));
+}
+
+void Core::SendRepeatedly(Connection& connection, const wire::CmBody& body, Duration span,
+                          Step& step) {
+  Send(connection, connection.transaction_id, body, 0, step);
+  connection.pending = step.actions.mads.back().bytes;
+  connection.has_pending = true;
+  connection.schedule = {config.first_resend, SlowInterval(), step.now + span};
   SetDeadline(connection, connection.schedule.Next(step.now));
 }
 
@@ -125,14 +138,14 @@ void Core::SetDeadline(Id& id, TimePoint deadline) {
   deadlines.Move({DeadlineKey::Kind::kId, id.handle.value}, id.deadline, deadline);
 }
 
-bool Core::Reply(const Inbound& inbound, wire::CmBody body, Step& step) {
+bool Core::Reply(const Inbound& inbound, const wire::CmBody& body, Step& step) {
   if (!strangers.Take(step.now)) return false;
   SendMad& out = step.actions.mads.emplace_back();
   out.path.source = inbound.meta.destination;
   out.path.destination = inbound.meta.source;
   out.path.traffic_class = inbound.meta.traffic_class;
   out.destination = inbound.source_qpn;
-  wire::EncodeMad({inbound.mad.transaction_id, 0, std::move(body)}, out.bytes);
+  wire::EncodeMad({inbound.mad.transaction_id, 0, body}, out.bytes);
   ++counters.mads_sent;
   return true;
 }
@@ -151,12 +164,15 @@ void Core::Emit(const Id& id, EventType type, int status, const ConnectParams& p
   event.info = InfoOf(id);
 }
 
+// The code is the peer's word: it must not hold a QPN for hours.
+Duration Core::TimewaitOf(const Connection& connection) const {
+  return std::min(CodeToDuration(connection.ack_timeout), config.longest_timewait);
+}
+
 void Core::EnterTimewait(Connection& connection, Step& step) {
   Answered(connection);
   connection.state = ConnectionState::kTimewait;
-  // The code is the peer's word: it must not hold a QPN for hours.
-  const TimePoint until =
-      step.now + std::min(CodeToDuration(connection.ack_timeout), config.longest_timewait);
+  const TimePoint until = step.now + TimewaitOf(connection);
   SetDeadline(connection, until);
   if (connection.local_qpn != kInvalidQpn) {
     step.actions.quarantined.push_back({connection.owner, connection.local_qpn, until});
@@ -182,6 +198,16 @@ void Core::StartDisconnect(Connection& connection, Step& step) {
   SendUntilAnswered(connection, connection.disconnect_transaction_id, dreq, 0, SlowInterval(),
                     config.max_cm_retries + 1, step);
   if (connection.id == CmHandle{}) connection.schedule.give_up = step.now + config.orphan_give_up;
+}
+
+void Core::AskForTime(Connection& connection, wire::CmAnswered answered, Step& step) {
+  connection.asked_for_time = true;
+  wire::CmMra mra;
+  mra.local_comm_id = connection.local_comm_id;
+  mra.remote_comm_id = connection.remote_comm_id;
+  mra.answered = answered;
+  mra.service_timeout = config.mra_service_timeout;
+  Send(connection, connection.transaction_id, mra, 0, step);
 }
 
 wire::CmRej Core::MakeReject(const Connection& connection, wire::CmAnswered answered,

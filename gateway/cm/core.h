@@ -49,6 +49,7 @@ struct Core {
   std::vector<LocalAddress> addresses;
   std::unordered_map<CmHandle, std::unique_ptr<Id>> ids;
   std::unordered_map<SessionId, size_t> ids_of_owner;
+  std::unordered_map<SessionId, size_t> connections_of_owner;  // orphans too
   ConnectionTable connections;
   PortTable ports;
   DeadlineSet deadlines;
@@ -77,11 +78,13 @@ struct Core {
   void Orphan(Connection& connection);
 
   // Sends a message of the connection once.
-  void Send(const Connection& connection, uint64_t transaction_id, wire::CmBody body,
+  void Send(const Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
             uint32_t modifier, Step& step);
   // The same, and again until Answered or the schedule ends.
-  void SendUntilAnswered(Connection& connection, uint64_t transaction_id, wire::CmBody body,
+  void SendUntilAnswered(Connection& connection, uint64_t transaction_id, const wire::CmBody& body,
                          uint32_t modifier, Duration slow, int tries, Step& step);
+  // Sends a message that has no answer, and repeats it while it may matter.
+  void SendRepeatedly(Connection& connection, const wire::CmBody& body, Duration span, Step& step);
   // Sends the waiting message again now, keeping its schedule.
   void Resend(const Connection& connection, Step& step);
   void Answered(Connection& connection);
@@ -89,16 +92,20 @@ struct Core {
   void SetDeadline(Id& id, TimePoint deadline);
 
   // Answers a message that belongs to no connection. False when that was done too often.
-  bool Reply(const Inbound& inbound, wire::CmBody body, Step& step);
+  bool Reply(const Inbound& inbound, const wire::CmBody& body, Step& step);
 
   void Emit(const Id& id, EventType type, int status, Step& step);
   void Emit(const Id& id, EventType type, int status, const ConnectParams& param, Step& step);
 
+  Duration TimewaitOf(const Connection& connection) const;
   void EnterTimewait(Connection& connection, Step& step);
   // The connection is over: tells the program once and sits out the timewait.
   void FinishDisconnect(Connection& connection, int status, Step& step);
   // Sends a DREQ.
   void StartDisconnect(Connection& connection, Step& step);
+
+  // Asks the peer for time with an MRA.
+  void AskForTime(Connection& connection, wire::CmAnswered answered, Step& step);
 
   // A REJ of this connection. `answered` says to what.
   wire::CmRej MakeReject(const Connection& connection, wire::CmAnswered answered,

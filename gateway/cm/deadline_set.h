@@ -4,7 +4,6 @@
 // nothing stale is left behind.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -18,7 +17,9 @@ struct DeadlineKey {
   enum class Kind : uint8_t { kConnection, kId };
   Kind kind = Kind::kConnection;
   uint64_t value = 0;
-  auto operator<=>(const DeadlineKey&) const = default;
+  bool operator<(const DeadlineKey& other) const {
+    return kind != other.kind ? kind < other.kind : value < other.value;
+  }
 };
 
 class DeadlineSet {

@@ -40,6 +40,8 @@ DropReason OnRejectWhileConnecting(Core& core, Connection& connection, const Inb
 DropReason OnRejectAfterReply(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnRejectEstablished(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnRejectDisconnecting(Core& core, Connection& connection, const Inbound& in, Step& step);
+DropReason OnRequestRejected(Core& core, Connection& connection, const Inbound& in, Step& step);
+DropReason OnReadyToUseRejected(Core& core, Connection& connection, const Inbound& in, Step& step);
 int RejectRequest(Core& core, Id& id, const Reject& command, Step& step);
 int DisconnectId(Core& core, Id& id, Step& step);
 int FailQp(Core& core, Id& id, Step& step);

@@ -48,8 +48,6 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   id->qp_type = listener.qp_type;
   id->state = IdState::kConnecting;
   id->listener = listener.handle;
-  id->has_ack_timeout = listener.has_ack_timeout;
-  id->ack_timeout = listener.ack_timeout;
   id->local = {incoming.header.destination, incoming.port, incoming.local->scope_id, 0};
   id->remote = {incoming.header.source, incoming.header.source_port, incoming.local->scope_id, 0};
   id->device = incoming.local->device;

@@ -184,12 +184,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
 
 // The program has not decided yet: the peer shall be patient.
 DropReason OnRequestAgain(Core& core, Connection& connection, const Inbound&, Step& step) {
-  wire::CmMra mra;
-  mra.local_comm_id = connection.local_comm_id;
-  mra.remote_comm_id = connection.remote_comm_id;
-  mra.answered = wire::CmAnswered::kReq;
-  mra.service_timeout = core.config.mra_service_timeout;
-  core.Send(connection, connection.transaction_id, mra, 0, step);
+  core.AskForTime(connection, wire::CmAnswered::kReq, step);
   return DropReason::kNone;
 }
 

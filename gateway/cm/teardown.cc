@@ -34,16 +34,47 @@ void EmitRejected(Core& core, Connection& connection, const wire::CmRej& rej, St
   core.Emit(*id, EventType::kRejected, static_cast<int>(rej.reason), param, step);
 }
 
-// Refuses a request and remembers that for its repetitions.
+// How long a peer may take to repeat its REQ.
+Duration AnswerMemory(const Core& core, const Connection& connection) {
+  if (!connection.asked_for_time) return core.config.answer_memory;
+  return core.config.answer_memory + CodeToDuration(core.config.mra_service_timeout) +
+         core.SlowInterval();
+}
+
+// Refuses a request and remembers that for its repetitions. A REJ has no answer; a peer that was
+// asked for time will not repeat its REQ soon, so the REJ is repeated instead.
 void RefuseRequest(Core& core, Connection& connection, const wire::CmRej& rej, Step& step) {
   connection.reason = static_cast<uint16_t>(rej.reason);
   ++core.counters.rejected;
-  core.Send(connection, connection.transaction_id, rej, 0, step);
-  connection.pending = step.actions.mads.back().bytes;
+  core.Orphan(connection);
+  connection.state = ConnectionState::kRejected;
+  const Duration memory = AnswerMemory(core, connection);
+  core.SendRepeatedly(connection, rej, memory, step);
+  if (!connection.asked_for_time) core.SetDeadline(connection, connection.schedule.give_up);
+}
+
+// The peer has taken its REQ back; a copy of it may still be under way.
+void RememberWithdrawal(Core& core, Connection& connection, Step& step) {
   core.Orphan(connection);
   connection.state = ConnectionState::kRejected;
   core.SetDeadline(connection, step.now + core.config.answer_memory);
+  connection.schedule.give_up = connection.deadline;
 }
+
+// Takes back a REP whose RTU has not come. The peer may be before or after its RTU, so it is told
+// several times; if its RTU comes nevertheless, the connection is ended in order.
+void WithdrawReply(Core& core, Connection& connection, RejectReason reason, Step& step) {
+  connection.reason = static_cast<uint16_t>(reason);
+  ++core.counters.rejected;
+  core.Orphan(connection);
+  connection.state = ConnectionState::kRejected;
+  const Duration memory = AnswerMemory(core, connection);
+  step.actions.quarantined.push_back({connection.owner, connection.local_qpn, step.now + memory});
+  core.SendRepeatedly(connection, core.MakeReject(connection, CmAnswered::kOther, reason), memory,
+                      step);
+}
+
+bool ReplyWithdrawn(const Connection& connection) { return connection.local_qpn != kInvalidQpn; }
 
 // Requests that the program will never see, since their listener dies.
 void DropWaitingRequests(Core& core, const Id& listener, Step& step) {
@@ -57,6 +88,12 @@ void DropWaitingRequests(Core& core, const Id& listener, Step& step) {
     }
   });
   for (const CmHandle handle : waiting) DestroyAnyId(core, *core.FindId(handle), step);
+}
+
+// The peer may go on sending to the QPN until it has heard of the end, and its timewait follows.
+void KeepQpnUntilToldOff(const Core& core, const Connection& connection, Step& step) {
+  step.actions.quarantined.push_back({connection.owner, connection.local_qpn,
+                                      connection.schedule.give_up + core.TimewaitOf(connection)});
 }
 
 // Leaves the connection in a state that ends by itself.
@@ -73,9 +110,7 @@ void Abandon(Core& core, Connection& connection, Step& step) {
       return;
     case ConnectionState::kRepSent:
     case ConnectionState::kRepDelayed:
-      core.SendReject(connection, CmAnswered::kOther, RejectReason::kConsumer, step);
-      core.Orphan(connection);
-      core.EnterTimewait(connection, step);
+      WithdrawReply(core, connection, RejectReason::kConsumer, step);
       return;
     case ConnectionState::kRepReceived:
       core.SendReject(connection, CmAnswered::kRep, RejectReason::kConsumer, step);
@@ -85,12 +120,14 @@ void Abandon(Core& core, Connection& connection, Step& step) {
     case ConnectionState::kEstablished:
       core.Orphan(connection);
       core.StartDisconnect(connection, step);
+      KeepQpnUntilToldOff(core, connection, step);
       return;
     case ConnectionState::kDreqSent:
       core.Orphan(connection);
       connection.schedule.give_up =
           std::min(connection.schedule.give_up, step.now + core.config.orphan_give_up);
       core.SetDeadline(connection, std::min(connection.deadline, connection.schedule.give_up));
+      KeepQpnUntilToldOff(core, connection, step);
       return;
     case ConnectionState::kSidrReqSent:
       core.DropConnection(connection);
@@ -116,9 +153,14 @@ void GiveUp(Core& core, Connection& connection, Step& step) {
     case ConnectionState::kRepSent:
     case ConnectionState::kRepDelayed:
       ++core.counters.timed_out;
-      core.SendReject(connection, CmAnswered::kOther, RejectReason::kTimeout, step);
       if (id != nullptr) core.Emit(*id, EventType::kUnreachable, -ETIMEDOUT, step);
-      core.EnterTimewait(connection, step);
+      WithdrawReply(core, connection, RejectReason::kTimeout, step);
+      return;
+    case ConnectionState::kEstablished:  // enough RTUs
+      core.Answered(connection);
+      return;
+    case ConnectionState::kRejected:
+      core.DropConnection(connection);
       return;
     default:
       ++core.counters.timed_out;
@@ -157,7 +199,9 @@ DropReason OnRejectWhileConnecting(Core& core, Connection& connection, const Inb
                                    Step& step) {
   const wire::CmRej& rej = RejectOf(in);
   EmitRejected(core, connection, rej, step);
-  if (connection.active && rej.reason == RejectReason::kStaleConnection) {
+  if (!connection.active) {
+    RememberWithdrawal(core, connection, step);
+  } else if (rej.reason == RejectReason::kStaleConnection) {
     core.EnterTimewait(connection, step);
   } else {
     core.DropConnection(connection);
@@ -171,12 +215,12 @@ DropReason OnRejectAfterReply(Core& core, Connection& connection, const Inbound&
   return DropReason::kNone;
 }
 
-// The peer never saw our RTU, or has lost its state: there is no connection although we thought so.
+// The peer never saw our RTU, has withdrawn its REP or has lost its state: there is no connection
+// although we thought so.
 DropReason OnRejectEstablished(Core& core, Connection& connection, const Inbound& in, Step& step) {
-  const RejectReason reason = RejectOf(in).reason;
-  if (reason != RejectReason::kTimeout && reason != RejectReason::kInvalidCommId)
-    return DropReason::k_cm_state;
-  connection.reason = static_cast<uint16_t>(reason);
+  const wire::CmRej& rej = RejectOf(in);
+  if (rej.answered == CmAnswered::kReq) return DropReason::k_cm_state;
+  connection.reason = static_cast<uint16_t>(rej.reason);
   core.FinishDisconnect(connection, -ECONNRESET, step);
   return DropReason::kNone;
 }
@@ -185,6 +229,23 @@ DropReason OnRejectDisconnecting(Core& core, Connection& connection, const Inbou
                                  Step& step) {
   connection.reason = static_cast<uint16_t>(RejectOf(in).reason);
   core.FinishDisconnect(connection, 0, step);
+  return DropReason::kNone;
+}
+
+// The peer is still before our REP, if there was one.
+DropReason OnRequestRejected(Core& core, Connection& connection, const Inbound&, Step& step) {
+  if (ReplyWithdrawn(connection) || !connection.has_pending) {
+    core.SendReject(connection, CmAnswered::kReq, static_cast<RejectReason>(connection.reason),
+                    step);
+  } else {
+    core.Resend(connection, step);
+  }
+  return DropReason::kNone;
+}
+
+DropReason OnReadyToUseRejected(Core& core, Connection& connection, const Inbound&, Step& step) {
+  if (!ReplyWithdrawn(connection)) return DropReason::k_cm_state;
+  core.StartDisconnect(connection, step);
   return DropReason::kNone;
 }
 
@@ -260,7 +321,6 @@ void OnConnectionDeadline(Core& core, Connection& connection, Step& step) {
       core.DropConnection(connection);
       return;
     }
-    case ConnectionState::kRejected:
     case ConnectionState::kSidrReplied:
       core.DropConnection(connection);
       return;

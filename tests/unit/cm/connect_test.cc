@@ -231,7 +231,7 @@ TEST_F(ConnectTest, Reject_ReachesTheClientWithReasonAndData) {
   EXPECT_EQ(event->param.private_data.length, kMaxRejectData);
   EXPECT_EQ(TextOf(event->param.private_data), "no");
   EXPECT_EQ(client.engine.connection_count(), 0u);
-  Together(Seconds(20));
+  Together(Seconds(30));
   EXPECT_EQ(server.engine.connection_count(), 0u);
 }
 
@@ -468,7 +468,7 @@ TEST_F(ConnectTest, DestroyedIds_InEveryState_LeaveNothingBehind) {
     }
     ASSERT_EQ(server.Do(listener, DestroyId{}), 0);
     Exchange(client, server);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 200; ++i) {
       Together(Milliseconds(200));
       Exchange(client, server);
     }
@@ -497,7 +497,7 @@ TEST_F(ConnectTest, DeadProgramWithASilentPeer_GivesUpSoon) {
   Established();
   client.engine.DropOwner(kProgram, client.now, client.actions);
   client.actions.Clear();
-  for (int i = 0; i < 90; ++i) client.Advance(Milliseconds(100));
+  for (int i = 0; i < 210; ++i) client.Advance(Milliseconds(100));
   EXPECT_GE(client.actions.mads.size(), 4u);
   EXPECT_EQ(client.engine.connection_count(), 0u);
 }
