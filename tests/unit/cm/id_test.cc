@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids before they connect: addresses, ports, options, resolving, listening, limits, foreign hands.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+
+#include "tests/unit/cm/cm_host.h"
+
+namespace rocegw::cm {
+namespace {
+
+using testing::AnyV4;
+using testing::Host;
+using testing::kOtherProgram;
+using testing::kProgram;
+using testing::V4;
+
+Endpoint At(const wire::Gid& gid, uint16_t port) { return {gid, port}; }
+wire::Gid LoopbackV4() { return wire::Gid::FromV4(0x7F000001); }
+
+class IdTest : public ::testing::Test {
+ protected:
+  IdInfo Info(CmHandle id) {
+    IdInfo info;
+    EXPECT_EQ(host.engine.QueryId(kProgram, id, info), 0);
+    return info;
+  }
+  Host host{V4(1), 1};
+};
+
+TEST_F(IdTest, BindToOwnAddress_BindsTheDevice) {
+  const CmHandle id = host.Create();
+  ASSERT_EQ(host.Do(id, Bind{At(V4(1), 7000)}), 0);
+  const IdInfo info = Info(id);
+  EXPECT_EQ(info.device, 0);
+  EXPECT_EQ(info.source_gid, V4(1));
+  EXPECT_EQ(info.source_gid_index, 3);
+  EXPECT_EQ(info.local.port, 7000);
+}
+
+TEST_F(IdTest, BindToWildcard_BindsNoDevice_AndPicksAPort) {
+  const CmHandle id = host.Create();
+  ASSERT_EQ(host.Do(id, Bind{AnyV4(0)}), 0);
+  EXPECT_EQ(Info(id).device, -1);
+  EXPECT_GE(Info(id).local.port, 32768);
+  EXPECT_LE(Info(id).local.port, 60999);
+}
+
+TEST_F(IdTest, BindToLoopback_BindsTheFirstDevice) {
+  const CmHandle id = host.Create();
+  ASSERT_EQ(host.Do(id, Bind{At(LoopbackV4(), 7000)}), 0);
+  EXPECT_EQ(Info(id).device, 0);
+  EXPECT_EQ(Info(id).local.address, LoopbackV4());
+}
+
+TEST_F(IdTest, BindToForeignAddress_IsNotAvailable) {
+  EXPECT_EQ(host.Do(host.Create(), Bind{At(V4(2), 7000)}), EADDRNOTAVAIL);
+}
+
+TEST_F(IdTest, BindTwice_IsInvalid) {
+  const CmHandle id = host.Create();
+  ASSERT_EQ(host.Do(id, Bind{AnyV4(7000)}), 0);
+  EXPECT_EQ(host.Do(id, Bind{AnyV4(7001)}), EINVAL);
+}
+
+TEST_F(IdTest, SamePort_IsInUse_UnlessBothReuse) {
+  const CmHandle first = host.Create();
+  const CmHandle second = host.Create();
+  ASSERT_EQ(host.Do(first, Bind{AnyV4(7000)}), 0);
+  EXPECT_EQ(host.Do(second, Bind{At(V4(1), 7000)}), EADDRINUSE);
+  ASSERT_EQ(host.Do(first, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+  EXPECT_EQ(host.Do(second, Bind{At(V4(1), 7000)}), EADDRINUSE);
+  ASSERT_EQ(host.Do(second, SetOption{SetOption::Name::kReuseAddress, 1}), 0);
+  EXPECT_EQ(host.Do(second, Bind{At(V4(1), 7000)}), 0);
+  EXPECT_EQ(host.Do(second, Listen{1}), EADDRINUSE);
+  ASSERT_EQ(host.Do(first, DestroyId{}), 0);
+  EXPECT_EQ(host.Do(second, Listen{1}), 0);
+}
+
+TEST_F(IdTest, SamePort_InAnotherPortSpaceOrProgram) {
+  ASSERT_EQ(host.Do(host.Create(), Bind{AnyV4(7000)}), 0);
+  EXPECT_EQ(host.Do(host.Create(PortSpace::kUdp, QpType::kUd), Bind{AnyV4(7000)}), 0);
+  const CmHandle other = host.Create(PortSpace::kTcp, QpType::kRc, kOtherProgram);
+  EXPECT_EQ(host.Do(other, Bind{AnyV4(7000)}, kOtherProgram), EADDRINUSE);
+}
+
+TEST_F(IdTest, WildcardsOfBothFamilies_CoexistWithAfOnly) {
+  const CmHandle four = host.Create();
+  const CmHandle six = host.Create();
+  ASSERT_EQ(host.Do(four, SetOption{SetOption::Name::kAfOnly, 1}), 0);
+  ASSERT_EQ(host.Do(six, SetOption{SetOption::Name::kAfOnly, 1}), 0);
+  ASSERT_EQ(host.Do(four, Bind{AnyV4(7000)}), 0);
+  EXPECT_EQ(host.Do(six, Bind{At({}, 7000)}), 0);
+}
+
+TEST_F(IdTest, Listen_WithoutBind_PicksAPort) {
+  const CmHandle id = host.Create();
+  ASSERT_EQ(host.Do(id, Listen{}), 0);
+  EXPECT_NE(Info(id).local.port, 0);
+  EXPECT_EQ(host.Do(id, Listen{}), EINVAL);
+}
+
+TEST_F(IdTest, Resolve_GoesThroughItsStates) {
+  const CmHandle id = host.Create();
+  EXPECT_EQ(host.Do(id, ResolveRoute{}), EINVAL);
+  EXPECT_EQ(host.Do(id, Connect{Host::Params(0x10)}), EINVAL);
+  ResolveAddress resolve;
+  resolve.destination = At(V4(2), 7000);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  EXPECT_EQ(host.Do(id, resolve), EINVAL);
+  EXPECT_EQ(host.Do(id, Listen{}), EINVAL);
+  AddressResolved route;
+  route.source = V4(1);
+  route.destination = V4(2);
+  ASSERT_EQ(host.Do(id, route), 0);
+  EXPECT_EQ(host.NextEvent()->type, EventType::kAddrResolved);
+  EXPECT_EQ(Info(id).local.address, V4(1));
+  EXPECT_EQ(Info(id).path_mtu, 0);
+  ASSERT_EQ(host.Do(id, SetOption{SetOption::Name::kTypeOfService, 0x68}), 0);
+  ASSERT_EQ(host.Do(id, ResolveRoute{}), 0);
+  EXPECT_EQ(host.NextEvent()->type, EventType::kRouteResolved);
+  EXPECT_EQ(Info(id).path_mtu, 3);
+  EXPECT_EQ(Info(id).traffic_class, 0x68);
+  EXPECT_EQ(Info(id).destination_gid, V4(2));
+  EXPECT_EQ(host.engine.deadline(), kNever);
+}
+
+TEST_F(IdTest, Resolve_Failures_AreEvents_AndMayBeTriedAgain) {
+  const CmHandle id = host.Create();
+  ResolveAddress resolve;
+  resolve.destination = At(V4(2), 7000);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  AddressResolved route;
+  route.error = EHOSTUNREACH;
+  ASSERT_EQ(host.Do(id, route), 0);
+  auto event = host.NextEvent();
+  EXPECT_EQ(event->type, EventType::kAddrError);
+  EXPECT_EQ(event->status, -EHOSTUNREACH);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  route.error = 0;
+  route.source = V4(99);
+  ASSERT_EQ(host.Do(id, route), 0);
+  EXPECT_EQ(host.NextEvent()->status, -ENODEV);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  host.Advance(Milliseconds(1999));
+  EXPECT_FALSE(host.NextEvent().has_value());
+  host.Advance(Milliseconds(1));
+  EXPECT_EQ(host.NextEvent()->status, -ETIMEDOUT);
+  EXPECT_EQ(host.Do(id, route), EINVAL);
+}
+
+TEST_F(IdTest, Resolve_FromABoundAddress_KeepsIt) {
+  LocalAddress addresses[2];
+  addresses[0].gid = V4(1);
+  addresses[1].gid = V4(5);
+  addresses[1].gid_index = 9;
+  host.engine.SetAddresses(addresses);
+  const CmHandle id = host.Create();
+  ResolveAddress resolve;
+  resolve.has_source = true;
+  resolve.source = At(V4(5), 0);
+  resolve.destination = At(V4(2), 7000);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  AddressResolved route;
+  route.source = V4(1);
+  route.destination = V4(2);
+  ASSERT_EQ(host.Do(id, route), 0);
+  EXPECT_EQ(host.NextEvent()->status, -EINVAL);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  route.source = V4(5);
+  ASSERT_EQ(host.Do(id, route), 0);
+  EXPECT_EQ(host.NextEvent()->type, EventType::kAddrResolved);
+  EXPECT_EQ(Info(id).source_gid_index, 9);
+}
+
+TEST_F(IdTest, Resolve_MixedFamilies_IsInvalid) {
+  ResolveAddress resolve;
+  resolve.has_source = true;
+  resolve.source = At(V4(1), 0);
+  resolve.destination.address.bytes[0] = 0x20;
+  EXPECT_EQ(host.Do(host.Create(), resolve), EINVAL);
+}
+
+TEST_F(IdTest, RouteOverATinyMtu_IsARouteError) {
+  host.SetMtu(300);
+  const CmHandle id = host.Create();
+  ResolveAddress resolve;
+  resolve.destination = At(V4(2), 7000);
+  AddressResolved route;
+  route.source = V4(1);
+  route.destination = V4(2);
+  ASSERT_EQ(host.Do(id, resolve), 0);
+  ASSERT_EQ(host.Do(id, route), 0);
+  host.actions.events.clear();
+  ASSERT_EQ(host.Do(id, ResolveRoute{}), 0);
+  EXPECT_EQ(host.NextEvent()->type, EventType::kRouteError);
+}
+
+TEST_F(IdTest, AckTimeoutOption_ShowsInTheRequestAndTheAttributes) {
+  const CmHandle id = host.Routed(V4(2), 7000);
+  ASSERT_EQ(host.Do(id, SetOption{SetOption::Name::kAckTimeout, 20}), 0);
+  EXPECT_EQ(host.Do(id, SetOption{SetOption::Name::kAckTimeout, 32}), EINVAL);
+  ASSERT_EQ(host.Do(id, Connect{Host::Params(0x111)}), 0);
+  EXPECT_EQ(host.Next<wire::CmReq>()->primary.local_ack_timeout, 20);
+}
+
+TEST_F(IdTest, ApplicationEce_TravelsUnchanged) {
+  const CmHandle id = host.Routed(V4(2), 7000);
+  ConnectParams param = Host::Params(0x111);
+  param.ece = {0x15B3, 0x1234};
+  ASSERT_EQ(host.Do(id, Connect{param}), 0);
+  const auto mad = host.NextMad();
+  EXPECT_EQ(std::get<wire::CmReq>(mad->body).vendor_id, 0x15B3u);
+  EXPECT_EQ(mad->attribute_modifier, 0x1234u);
+}
+
+TEST_F(IdTest, ForeignIds_AreInvalid) {
+  const CmHandle id = host.Create();
+  EXPECT_EQ(host.Do(id, Bind{AnyV4(7000)}, kOtherProgram), EINVAL);
+  EXPECT_EQ(host.Do(id, DestroyId{}, kOtherProgram), EINVAL);
+  IdInfo info;
+  EXPECT_EQ(host.engine.QueryId(kOtherProgram, id, info), EINVAL);
+  EXPECT_EQ(host.Do(CmHandle{12345}, DestroyId{}), EINVAL);
+}
+
+TEST_F(IdTest, Creation_RefusesBadHandlesAndLimits) {
+  EXPECT_EQ(host.Do(CmHandle{0}, CreateId{}), EINVAL);
+  EXPECT_EQ(host.Do(CmHandle{kEngineHandleBit | 5}, CreateId{}), EINVAL);
+  EXPECT_EQ(host.Do(CmHandle{5}, CreateId{static_cast<PortSpace>(0x999), QpType::kRc}),
+            EPROTONOSUPPORT);
+  EXPECT_EQ(host.Do(CmHandle{5}, CreateId{}), 0);
+  EXPECT_EQ(host.Do(CmHandle{5}, CreateId{}), EEXIST);
+  CmConfig config;
+  config.max_ids = 3;
+  config.max_ids_per_owner = 2;
+  Host small(V4(1), 1, config);
+  EXPECT_EQ(small.Do(CmHandle{1}, CreateId{}), 0);
+  EXPECT_EQ(small.Do(CmHandle{2}, CreateId{}), 0);
+  EXPECT_EQ(small.Do(CmHandle{3}, CreateId{}), ENOMEM);
+  EXPECT_EQ(small.Do(CmHandle{3}, CreateId{}, kOtherProgram), 0);
+  EXPECT_EQ(small.Do(CmHandle{4}, CreateId{}, kOtherProgram), ENOMEM);
+  EXPECT_EQ(small.Do(CmHandle{1}, DestroyId{}), 0);
+  EXPECT_EQ(small.Do(CmHandle{4}, CreateId{}, kOtherProgram), 0);
+}
+
+TEST_F(IdTest, CommandsOutOfPlace_AreInvalid) {
+  const CmHandle id = host.Create();
+  EXPECT_EQ(host.Do(id, Accept{Host::Params(0x10)}), EINVAL);
+  EXPECT_EQ(host.Do(id, Reject{}), EINVAL);
+  EXPECT_EQ(host.Do(id, Establish{}), EINVAL);
+  EXPECT_EQ(host.Do(id, Disconnect{}), EINVAL);
+  EXPECT_EQ(host.Do(id, CommEstablished{}), EINVAL);
+  EXPECT_EQ(host.Do(id, QpFailed{}), 0);
+  EXPECT_EQ(host.Do(id, RequestFetched{}), 0);
+}
+
+TEST_F(IdTest, CommunicationIds_AreUnpredictableAndDistinct) {
+  std::set<uint32_t> ids;
+  for (uint32_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(host.Do(host.Routed(V4(2), 7000), Connect{Host::Params(0x100 + i)}), 0);
+    ids.insert(host.Next<wire::CmReq>()->local_comm_id);
+  }
+  EXPECT_EQ(ids.size(), 200u);
+  EXPECT_GT(*ids.rbegin() - *ids.begin(), 0x40000000u);
+}
+
+TEST_F(IdTest, EphemeralPorts_WhenAllAreTaken_AreSharedByActiveIdsOnly) {
+  CmConfig config;
+  config.first_ephemeral_port = 40000;
+  config.last_ephemeral_port = 40003;
+  Host small(V4(1), 1, config);
+  for (int i = 0; i < 8; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
+  EXPECT_EQ(small.engine.port_count(), 4u);
+  EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
+}
+
+}  // namespace
+}  // namespace rocegw::cm
