@@ -136,4 +136,11 @@ std::vector<ConnectionRow> CmEngine::Connections() const {
   return rows;
 }
 
+std::vector<IdRow> CmEngine::Ids() const {
+  std::vector<IdRow> rows;
+  rows.reserve(core_->ids.size());
+  for (const auto& [handle, id] : core_->ids) rows.push_back(RowOf(*id, InfoOf(*id)));
+  return rows;
+}
+
 }  // namespace rocegw::cm

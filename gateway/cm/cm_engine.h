@@ -76,6 +76,7 @@ class CmEngine {
   size_t connection_count() const;  // in timewait and orphans too
   size_t port_count() const;
   std::vector<ConnectionRow> Connections() const;
+  std::vector<IdRow> Ids() const;
 
  private:
   std::unique_ptr<Core> core_;

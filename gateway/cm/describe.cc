@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "gateway/wire/describe.h"
+
 namespace rocegw::cm {
 namespace {
 
@@ -46,21 +48,6 @@ constexpr const char* kReasons[] = {
     "vendor option not supported",
 };
 
-std::string AddressText(const wire::Gid& gid) {
-  char text[48];
-  const auto& b = gid.bytes;
-  if (gid.IsV4()) {
-    std::snprintf(text, sizeof text, "%u.%u.%u.%u", b[12], b[13], b[14], b[15]);
-    return text;
-  }
-  std::string out;
-  for (size_t i = 0; i < b.size(); i += 2) {
-    std::snprintf(text, sizeof text, "%s%x", i == 0 ? "" : ":", b[i] << 8 | b[i + 1]);
-    out += text;
-  }
-  return out;
-}
-
 }  // namespace
 
 ConnectionRow RowOf(const Connection& connection) {
@@ -84,6 +71,17 @@ ConnectionRow RowOf(const Connection& connection) {
   return row;
 }
 
+IdRow RowOf(const Id& id, const IdInfo& info) {
+  IdRow row;
+  row.owner = id.owner;
+  row.id = id.handle;
+  row.state = StateName(id.state);
+  row.info = info;
+  row.backlog = id.backlog;
+  row.waiting_requests = id.waiting_requests;
+  return row;
+}
+
 std::string Describe(const ConnectionRow& row) {
   char text[320];
   std::snprintf(text, sizeof text,
@@ -93,7 +91,7 @@ std::string Describe(const ConnectionRow& row) {
                 row.ece.received.vendor_id, row.ece.received.options, row.ece.verdict);
   std::string out = row.active ? "active " : "passive ";
   out += row.state;
-  out += " " + AddressText(row.local_gid) + ">" + AddressText(row.remote_gid) + text;
+  out += " " + wire::ToString(row.local_gid) + ">" + wire::ToString(row.remote_gid) + text;
   if (row.reason != 0) {
     out += "; rejected: ";
     out += RejectReasonText(row.reason);

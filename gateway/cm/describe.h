@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gateway/base/ids.h"
+#include "gateway/cm/cm_id.h"
 #include "gateway/cm/cm_types.h"
 #include "gateway/cm/connection.h"
 
@@ -31,7 +32,18 @@ struct ConnectionRow {
   TimePoint created;
 };
 
+// An id, listeners among them.
+struct IdRow {
+  SessionId owner;
+  CmHandle id;
+  const char* state = "";
+  IdInfo info;
+  uint32_t backlog = 0;           // listeners
+  uint32_t waiting_requests = 0;  // of the backlog
+};
+
 ConnectionRow RowOf(const Connection& connection);
+IdRow RowOf(const Id& id, const IdInfo& info);
 
 // e.g. "active established 192.0.2.1>192.0.2.2 comm=0x1>0x2 qp=0x12>0x13 mtu=1024 ece: sent 0x0/0x0
 // received 0x15b3/0x1, standard RoCEv2: peer's vendor options declined".

@@ -215,6 +215,19 @@ TEST_F(IdTest, ApplicationEce_TravelsUnchanged) {
   EXPECT_EQ(mad->attribute_modifier, 0x1234u);
 }
 
+TEST_F(IdTest, Rows_TellStateAndBacklog) {
+  const CmHandle listener = host.Listening(7000, 5);
+  const CmHandle routed = host.Routed(V4(2), 7001);
+  const std::vector<IdRow> rows = host.engine.Ids();
+  ASSERT_EQ(rows.size(), 2u);
+  for (const IdRow& row : rows) {
+    EXPECT_EQ(row.owner, kProgram);
+    EXPECT_STREQ(row.state, row.id == listener ? "listening" : "route resolved");
+    EXPECT_EQ(row.backlog, row.id == listener ? 5u : 0u);
+    EXPECT_EQ(row.info.remote.port, row.id == routed ? 7001 : 0);
+  }
+}
+
 TEST_F(IdTest, ForeignIds_AreInvalid) {
   const CmHandle id = host.Create();
   EXPECT_EQ(host.Do(id, Bind{AnyV4(7000)}, kOtherProgram), EINVAL);
