@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a device: the context with its table of operations, through which programs call what is inline in verbs.h.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/device.h"
+#include "gateway/client/extended.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/query.h"
+#include "gateway/client/queue_pair.h"
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// An event descriptor belongs to the program, which expects a blocking one and may change that.
+void MakeBlocking(int fd) {
+  const long flags = RawFcntl(fd, F_GETFL, 0);
+  if (flags >= 0) RawFcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
+void FillOperations(verbs_context* verbs) {
+  // Of the header that this was compiled with: the structure grows at its front, so older and newer programs find what
+  // they know at the distance from its end that they expect.
+  verbs->sz = sizeof(*verbs);
+  verbs->query_port = &QueryPort;
+  verbs->query_device_ex = &QueryDeviceExtended;
+  verbs->query_rt_values = &QueryClock;
+  verbs->create_qp_ex = &CreateQpExtended;
+  verbs->create_cq_ex = &CreateCqExtended;
+  verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  verbs->context.ops._compat_query_device = &ibv_query_device;
+  verbs->context.ops._compat_query_port = &ibv_query_port;
+  verbs->context.ops.poll_cq = &PollCq;
+  verbs->context.ops.req_notify_cq = &RequestNotify;
+  verbs->context.ops.post_send = &PostSendOnQp;
+  verbs->context.ops.post_recv = &PostReceiveOnQp;
+  verbs->context.ops.post_srq_recv = &RefuseSrqReceive;
+  verbs->context.ops.bind_mw = &RefuseBindMw;
+  verbs->context.ops.dealloc_mw = &RefuseDeallocMw;
+}
+
+ibv_context* Open(Session* session, Device* device) {
+  Device* devices[kMaxDevices];
+  const int count = ListDevices(session, devices);
+  if (count < 0) {
+    errno = -count;
+    return nullptr;
+  }
+  rocegw_device_reply limits;
+  const int query_error = device->present ? QueryDevice(session, device->index, &limits) : ENODEV;
+  auto* context = MakeObject<Context>();
+  if (query_error != 0 || context == nullptr) {
+    free(context);
+    errno = query_error != 0 ? query_error : ENOMEM;
+    return nullptr;
+  }
+  rocegw_open_context request = {};
+  request.device = device->index;
+  rocegw_object_reply reply;
+  int events = -1;
+  int error = session->Call(ROCEGW_MSG_OPEN_CONTEXT, &request, &reply, &events);
+  if (error == 0 && events < 0) error = EPROTO;
+  if (error != 0) {
+    free(context);
+    errno = error;
+    return nullptr;
+  }
+  MakeBlocking(events);
+  context->session = session;
+  context->device = device;
+  context->handle = reply.handle;
+  context->max_message = limits.max_message;
+  FillOperations(&context->verbs);
+  ibv_context& ibv = context->verbs.context;
+  ibv.device = &device->ibv;
+  ibv.async_fd = events;
+  // Nothing is ever sent there, but programs expect a descriptor that they may duplicate.
+  ibv.cmd_fd = eventfd(0, EFD_CLOEXEC);
+  ibv.num_comp_vectors =
+      session->welcome().worker_count != 0 ? static_cast<int>(session->welcome().worker_count) : 1;
+  pthread_mutex_init(&ibv.mutex, nullptr);
+  session->AddReference();
+  return &ibv;
+}
+
+}  // namespace
+
+ibv_context* OpenOurDevice(Device* device) {
+  Session* session = Session::Acquire();
+  if (session == nullptr) return nullptr;
+  ibv_context* context = Open(session, device);
+  const int saved = errno;
+  session->Release();
+  errno = saved;
+  return context;
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::Context;
+using rocegw::client::FromIbv;
+using rocegw::client::IsOurs;
+using rocegw::client::RawClose;
+
+ROCEGW_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
+  if (!IsOurs(device)) return ROCEGW_REAL(ibv_open_device)(device);
+  return rocegw::client::OpenOurDevice(FromIbv(device));
+}
+
+ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
+  if (!IsOurs(ibv)) return ROCEGW_REAL(ibv_close_device)(ibv);
+  Context* context = FromIbv(ibv);
+  const int error = context->session->CallDestroy(ROCEGW_MSG_CLOSE_CONTEXT, context->handle);
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  RawClose(ibv->async_fd);
+  RawClose(ibv->cmd_fd);
+  pthread_mutex_destroy(&ibv->mutex);
+  context->session->Release();
+  free(context);
+  return 0;
+}
+
+// Sharing objects between processes needs a daemon that hands them on; ours ties them to one process.
+ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
+  const auto real = ROCEGW_REAL(ibv_import_device);
+  if (real != nullptr) return real(cmd_fd);
+  errno = EOPNOTSUPP;
+  return nullptr;
+}

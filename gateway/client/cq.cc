@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues and their event channels.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/object_ids.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/queue_pair.h"
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// Where threads that poll may outnumber cores, a poller that finds nothing stands in the way of the worker that it waits
+// for: on two cores four spinners wait milliseconds for each other, yielding ones microseconds.
+uint32_t YieldAfter() {
+  constexpr uint32_t kEmptyPolls = 64;
+  constexpr int kFewCores = 4;
+  const char* choice = getenv("ROCEGW_POLL_YIELD");
+  if (choice != nullptr && strcmp(choice, "on") == 0) return kEmptyPolls;
+  if (choice != nullptr && strcmp(choice, "off") == 0) return 0;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return kEmptyPolls;
+  return CPU_COUNT(&allowed) <= kFewCores ? kEmptyPolls : 0;
+}
+
+int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
+  if (reply.entries == 0 || (reply.entries & (reply.entries - 1)) != 0 ||
+      reply.worker_count == 0) {
+    return EPROTO;
+  }
+  const LocationResolver resolver = session->resolver();
+  const uint64_t control_size =
+      sizeof(rocegw_cq_control) + uint64_t{reply.worker_count} * ROCEGW_CACHE_LINE;
+  const uint64_t rings_size = uint64_t{reply.worker_count} * reply.entries * sizeof(rocegw_cqe);
+  auto* control = static_cast<rocegw_cq_control*>(resolver(reply.control, control_size));
+  const void* rings = resolver(reply.rings, rings_size);
+  if (control == nullptr || rings == nullptr) return EPROTO;
+  const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
+  cq->rings.set_yield_after(YieldAfter());
+  return error;
+}
+
+ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_channel* channel,
+                 int vector) {
+  if (entries <= 0 || vector < 0 || vector >= context->num_comp_vectors) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto* cq = MakeObject<Cq>();
+  if (cq == nullptr) return nullptr;
+  cq->id = AddObject(ObjectKind::kCq, cq);
+  rocegw_create_cq request = {};
+  request.context = FromIbv(context)->handle;
+  request.entries = static_cast<uint32_t>(entries);
+  request.channel = channel != nullptr ? FromIbv(channel)->handle : 0;
+  request.comp_vector = static_cast<uint32_t>(vector);
+  request.cookie = cq->id;
+  rocegw_cq_reply reply;
+  Session* session = SessionOf(context);
+  int error = cq->id != 0 ? session->Call(ROCEGW_MSG_CREATE_CQ, &request, &reply) : ENOMEM;
+  if (error == 0) {
+    error = MapCq(session, reply, cq);
+    if (error != 0) session->CallDestroy(ROCEGW_MSG_DESTROY_CQ, reply.handle);
+  }
+  if (error != 0) {
+    RemoveObject(cq->id);
+    free(cq);
+    errno = error;
+    return nullptr;
+  }
+  cq->ibv.context = context;
+  cq->ibv.channel = channel;
+  cq->ibv.cq_context = cq_context;
+  cq->ibv.handle = reply.handle;
+  cq->ibv.cqe = static_cast<int>(reply.entries);
+  pthread_mutex_init(&cq->ibv.mutex, nullptr);
+  pthread_cond_init(&cq->ibv.cond, nullptr);
+  if (channel != nullptr) {
+    pthread_mutex_lock(&context->mutex);
+    ++channel->refcnt;
+    pthread_mutex_unlock(&context->mutex);
+  }
+  return &cq->ibv;
+}
+
+// Until the program has acknowledged every event that it was given for this queue.
+void WaitForAcks(Cq* cq) {
+  if (SessionOf(cq->ibv.context)->inherited()) return;
+  pthread_mutex_lock(&cq->ibv.mutex);
+  while (cq->ibv.comp_events_completed != cq->events_delivered ||
+         cq->ibv.async_events_completed != cq->async_events_delivered) {
+    pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+  }
+  pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+}  // namespace
+
+int PollCq(ibv_cq* cq, int count, ibv_wc* wc) { return FromIbv(cq)->rings.Poll(count, wc); }
+
+int RequestNotify(ibv_cq* cq, int solicited_only) {
+  FromIbv(cq)->rings.Arm(solicited_only != 0);
+  return 0;
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::Channel;
+using rocegw::client::Cq;
+using rocegw::client::FromIbv;
+using rocegw::client::IsOurs;
+using rocegw::client::MakeObject;
+using rocegw::client::RawClose;
+using rocegw::client::RawFcntl;
+using rocegw::client::SessionOf;
+
+ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  if (!IsOurs(context)) return ROCEGW_REAL(ibv_create_comp_channel)(context);
+  auto* channel = MakeObject<Channel>();
+  if (channel == nullptr) return nullptr;
+  rocegw_object_request request = {};
+  request.handle = FromIbv(context)->handle;
+  rocegw_object_reply reply;
+  int events = -1;
+  int error =
+      SessionOf(context)->Call(ROCEGW_MSG_CREATE_CHANNEL, &request, &reply, &events);
+  if (error == 0 && events < 0) error = EPROTO;
+  if (error != 0) {
+    free(channel);
+    errno = error;
+    return nullptr;
+  }
+  const long flags = RawFcntl(events, F_GETFL, 0);
+  if (flags >= 0) RawFcntl(events, F_SETFL, flags & ~O_NONBLOCK);
+  channel->ibv.context = context;
+  channel->ibv.fd = events;
+  channel->handle = reply.handle;
+  return &channel->ibv;
+}
+
+ROCEGW_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* ibv) {
+  if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_comp_channel)(ibv);
+  pthread_mutex_lock(&ibv->context->mutex);
+  const bool busy = ibv->refcnt != 0;
+  pthread_mutex_unlock(&ibv->context->mutex);
+  if (busy) return EBUSY;
+  Channel* channel = FromIbv(ibv);
+  const int error =
+      SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CHANNEL, channel->handle);
+  if (error != 0) return error;
+  RawClose(ibv->fd);
+  free(channel);
+  return 0;
+}
+
+ROCEGW_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
+                                    ibv_comp_channel* channel, int vector) {
+  if (!IsOurs(context)) {
+    return ROCEGW_REAL(ibv_create_cq)(context, entries, cq_context, channel, vector);
+  }
+  return rocegw::client::CreateCq(context, entries, cq_context, channel, vector);
+}
+
+ROCEGW_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
+  if (!IsOurs(cq->context)) return ROCEGW_REAL(ibv_resize_cq)(cq, entries);
+  return EOPNOTSUPP;
+}
+
+ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
+  if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_cq)(ibv);
+  Cq* cq = FromIbv(ibv);
+  const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CQ, ibv->handle);
+  if (error != 0) return error;
+  // Events that still lie in the channel are skipped when they are read: nobody has this number any more.
+  rocegw::client::RemoveObject(cq->id);
+  rocegw::client::WaitForAcks(cq);
+  if (ibv->channel != nullptr) {
+    pthread_mutex_lock(&ibv->context->mutex);
+    --ibv->channel->refcnt;
+    pthread_mutex_unlock(&ibv->context->mutex);
+  }
+  cq->rings.Destroy();
+  pthread_cond_destroy(&ibv->cond);
+  pthread_mutex_destroy(&ibv->mutex);
+  free(cq);
+  return 0;
+}
+
+ROCEGW_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  if (!IsOurs(channel->context)) return ROCEGW_REAL(ibv_get_cq_event)(channel, cq, cq_context);
+  for (;;) {
+    rocegw_completion_event event = {};
+    // The C library's read: programs end threads that wait here with pthread_cancel.
+    const ssize_t got = read(channel->fd, &event, sizeof(event));
+    if (got == 0) errno = EIO;  // the gateway is gone
+    if (got <= 0) return -1;
+    const rocegw::client::ObjectLookup lookup(event.cookie, rocegw::client::ObjectKind::kCq);
+    if (lookup.object() == nullptr) continue;
+    auto* found = static_cast<Cq*>(lookup.object());
+    ++found->events_delivered;
+    *cq = &found->ibv;
+    *cq_context = found->ibv.cq_context;
+    return 0;
+  }
+}
+
+ROCEGW_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  if (!IsOurs(cq->context)) {
+    ROCEGW_REAL(ibv_ack_cq_events)(cq, count);
+    return;
+  }
+  pthread_mutex_lock(&cq->mutex);
+  cq->comp_events_completed += count;
+  pthread_cond_signal(&cq->cond);
+  pthread_mutex_unlock(&cq->mutex);
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extended ways to make QPs and CQs. What they ask beyond the plain ways is refused with EOPNOTSUPP, which programs
+// take as the sign to use the plain ones. Any thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+namespace rocegw::client {
+
+ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr);
+ibv_cq_ex* CreateCqExtended(ibv_context* context, ibv_cq_init_attr_ex* attr);
+
+}  // namespace rocegw::client

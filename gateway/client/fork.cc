@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/fork.h"
+
+#include <pthread.h>
+
+#include "gateway/client/device.h"
+#include "gateway/client/object_ids.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/session.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// The order in which the control path nests them.
+void Prepare() {
+  LockDevices();
+  Session::LockForFork();
+  LockObjects();
+}
+
+void InParent() {
+  UnlockObjects();
+  Session::UnlockAfterFork();
+  UnlockDevices();
+}
+
+void ResetQueueLocks(ObjectKind kind, void* object) {
+  if (kind == ObjectKind::kCq) {
+    static_cast<Cq*>(object)->rings.ResetLock();
+  } else if (kind == ObjectKind::kQp) {
+    auto* qp = static_cast<Qp*>(object);
+    qp->rings.send.lock.Reset();
+    qp->rings.receive.lock.Reset();
+  }
+}
+
+void InChild() {
+  ForEachObject(&ResetQueueLocks);
+  ResetObjectsLock();
+  Session::CutOffInChild();
+  ResetDevicesLock();
+}
+
+}  // namespace
+
+void InstallForkHandlers() {
+  static int installed = 0;
+  if (__atomic_exchange_n(&installed, 1, __ATOMIC_SEQ_CST) == 0) {
+    pthread_atfork(&Prepare, &InParent, &InChild);
+  }
+}
+
+}  // namespace rocegw::client

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/memory_map.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/session.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// linux/fs.h has it since 6.11; stated here so that older headers do.
+struct ProcMapQuery {
+  uint64_t size;
+  uint64_t query_flags;
+  uint64_t query_addr;
+  uint64_t vma_start;
+  uint64_t vma_end;
+  uint64_t vma_flags;
+  uint64_t vma_page_size;
+  uint64_t vma_offset;
+  uint64_t inode;
+  uint32_t dev_major;
+  uint32_t dev_minor;
+  uint32_t vma_name_size;
+  uint32_t build_id_size;
+  uint64_t vma_name_addr;
+  uint64_t build_id_addr;
+};
+static_assert(sizeof(ProcMapQuery) == 104);
+constexpr unsigned long kQueryRequest = _IOWR('f', 17, ProcMapQuery);
+constexpr uint64_t kVmaReadable = 1;
+constexpr uint64_t kVmaWritable = 2;
+constexpr uint64_t kVmaShared = 8;
+constexpr uint64_t kCoveringOrNext = 0x10;
+
+int g_maps = -1;  // descriptor of /proc/self/maps, for the queries
+bool g_no_query = false;
+
+int MapsDescriptor() {
+  const int known = __atomic_load_n(&g_maps, __ATOMIC_ACQUIRE);
+  if (known >= 0) return known;
+  const int fd = MoveAside(static_cast<int>(RawOpen("/proc/self/maps", O_RDONLY | O_CLOEXEC)));
+  if (fd < 0) return -1;
+  int expected = -1;
+  if (__atomic_compare_exchange_n(&g_maps, &expected, fd, false, __ATOMIC_SEQ_CST,
+                                  __ATOMIC_SEQ_CST)) {
+    return fd;
+  }
+  RawClose(fd);
+  return expected;
+}
+
+void NoteName(const char* name, MappedArea* area) {
+  area->special = name[0] == '[';
+  area->stack = strncmp(name, "[stack", 6) == 0;
+}
+
+// -ENOTTY: this kernel has no such query.
+int Query(uint64_t address, MappedArea* area) {
+  const int maps = MapsDescriptor();
+  if (maps < 0) return -ENOTTY;
+  char name[64] = {};
+  ProcMapQuery query = {};
+  query.size = sizeof(query);
+  query.query_flags = kCoveringOrNext;
+  query.query_addr = address;
+  query.vma_name_addr = reinterpret_cast<uint64_t>(name);
+  query.vma_name_size = sizeof(name);
+  long result = RawIoctl(maps, kQueryRequest, &query);
+  if (result == -ENAMETOOLONG) {  // a file with a long path: its name does not matter
+    query.vma_name_addr = 0;
+    query.vma_name_size = 0;
+    result = RawIoctl(maps, kQueryRequest, &query);
+  }
+  if (result < 0) return static_cast<int>(result);
+  *area = {};
+  area->start = query.vma_start;
+  area->end = query.vma_end;
+  area->offset = query.vma_offset;
+  area->inode = query.inode;
+  area->device_major = query.dev_major;
+  area->device_minor = query.dev_minor;
+  area->readable = (query.vma_flags & kVmaReadable) != 0;
+  area->writable = (query.vma_flags & kVmaWritable) != 0;
+  area->shared = (query.vma_flags & kVmaShared) != 0;
+  if (query.vma_name_size != 0) NoteName(name, area);
+  return 0;
+}
+
+// Reads the text of /proc/self/maps line by line through a buffer on the stack.
+class MapsText {
+ public:
+  MapsText() : fd_(static_cast<int>(RawOpen("/proc/self/maps", O_RDONLY | O_CLOEXEC))) {}
+  ~MapsText() {
+    if (fd_ >= 0) RawClose(fd_);
+  }
+  MapsText(const MapsText&) = delete;
+  MapsText& operator=(const MapsText&) = delete;
+
+  // False at the end. A line that is longer than the buffer is cut.
+  bool NextLine(char* line, size_t size) {
+    size_t length = 0;
+    for (;;) {
+      if (position_ == filled_ && !Fill()) break;
+      const char c = buffer_[position_++];
+      if (c == '\n') {
+        line[length] = '\0';
+        return true;
+      }
+      if (length + 1 < size) line[length++] = c;
+    }
+    line[length] = '\0';
+    return length != 0;
+  }
+
+ private:
+  bool Fill() {
+    if (fd_ < 0) return false;
+    const long got = RawRead(fd_, buffer_, sizeof(buffer_));
+    if (got <= 0) return false;
+    position_ = 0;
+    filled_ = static_cast<size_t>(got);
+    return true;
+  }
+
+  int fd_;
+  size_t position_ = 0;
+  size_t filled_ = 0;
+  char buffer_[4096];
+};
+
+// Takes a number in the given base and what follows it.
+uint64_t TakeNumber(const char** text, unsigned base) {
+  uint64_t value = 0;
+  for (;; ++*text) {
+    const char c = **text;
+    unsigned digit;
+    if (c >= '0' && c <= '9') {
+      digit = static_cast<unsigned>(c - '0');
+    } else if (base == 16 && c >= 'a' && c <= 'f') {
+      digit = static_cast<unsigned>(c - 'a') + 10;
+    } else {
+      break;
+    }
+    value = value * base + digit;
+  }
+  if (**text != '\0') ++*text;
+  return value;
+}
+
+void ParseLine(const char* line, MappedArea* area) {
+  *area = {};
+  area->start = TakeNumber(&line, 16);
+  area->end = TakeNumber(&line, 16);
+  if (strnlen(line, 5) < 5) return;
+  area->readable = line[0] == 'r';
+  area->writable = line[1] == 'w';
+  area->shared = line[3] == 's';
+  line += 5;
+  area->offset = TakeNumber(&line, 16);
+  area->device_major = static_cast<uint32_t>(TakeNumber(&line, 16));
+  area->device_minor = static_cast<uint32_t>(TakeNumber(&line, 16));
+  area->inode = TakeNumber(&line, 10);
+  while (*line == ' ') ++line;
+  NoteName(line, area);
+}
+
+int FindInText(uint64_t address, MappedArea* area) {
+  MapsText text;
+  char line[256];
+  while (text.NextLine(line, sizeof(line))) {
+    ParseLine(line, area);
+    if (area->end > address) return 0;
+  }
+  return ENOENT;
+}
+
+}  // namespace
+
+int FindMappedArea(uint64_t address, MappedArea* area) {
+  if (!__atomic_load_n(&g_no_query, __ATOMIC_RELAXED)) {
+    const int result = Query(address, area);
+    if (result == 0) return 0;
+    if (result == -ENOENT) return ENOENT;
+    __atomic_store_n(&g_no_query, true, __ATOMIC_RELAXED);
+  }
+  return FindInText(address, area);
+}
+
+int CheckMapped(uint64_t address, uint64_t length, bool need_write) {
+  if (address + length < address) return EFAULT;
+  const uint64_t end = address + length;
+  while (address < end) {
+    MappedArea area;
+    if (FindMappedArea(address, &area) != 0 || area.start > address) return EFAULT;
+    if (!area.readable || (need_write && !area.writable)) return EFAULT;
+    address = area.end;
+  }
+  return 0;
+}
+
+void ForgetMemoryMap() {
+  if (g_maps >= 0) RawClose(g_maps);
+  g_maps = -1;
+}
+
+}  // namespace rocegw::client

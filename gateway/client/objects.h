@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects that programs hold pointers to. Each begins with the public structure of libibverbs and is zero-filled when
+// made; what the library needs follows. Some sizes and places are expected by libibverbs and its users beyond what the
+// public headers say; they are noted at the member.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/rings/completion_rings.h"
+#include "gateway/client/session.h"
+
+namespace rocegw::client {
+
+struct Device {
+  ibv_device ibv;
+  // Direct-verbs libraries of vendors look at a pointer that the real library keeps behind ibv_device, to see whose
+  // device it is; zero means nobody's.
+  uint8_t zero[512];
+  __be64 guid;
+  uint32_t index;  // at the daemon
+  bool present;
+};
+
+struct Context {
+  verbs_context verbs;  // programs hold &verbs.context
+  Session* session;
+  Device* device;
+  uint32_t handle;
+  uint32_t max_message;
+  bool fatal_reported;
+};
+
+struct Pd {
+  ibv_pd ibv;  // ibv.handle is the daemon's
+};
+
+struct Region;
+
+struct Mr {
+  ibv_mr ibv;
+  uint64_t tail;   // libibverbs keeps type and access flags behind ibv_mr
+  Region* region;  // remapped memory, nullptr: none
+};
+
+struct Channel {
+  ibv_comp_channel ibv;
+  uint32_t handle;
+};
+
+struct Cq {
+  union {
+    ibv_cq ibv;
+    ibv_cq_ex ex;
+  };
+  CompletionRings rings;
+  uint64_t id;
+  uint32_t events_delivered;        // completion events given to the program; under the object lock
+  uint32_t async_events_delivered;  // same
+};
+
+struct Qp {
+  union {
+    ibv_qp ibv;
+    ibv_qp_ex ex;
+  };
+  uint32_t extended;  // libibverbs looks here to see whether it may use `ex`; 0: no
+  QpRings rings;
+  ibv_qp_cap cap;
+  uint64_t id;
+  uint32_t events_delivered;  // async events; under the object lock
+  bool signal_all;
+};
+
+// For everything else the public structure is enough.
+template <typename T>
+T* MakeObject() {
+  return static_cast<T*>(calloc(1, sizeof(T)));
+}
+
+int PollCq(ibv_cq* cq, int count, ibv_wc* wc);
+
+// Every context has its operations filled in, ours with our functions.
+inline bool IsOurs(const ibv_context* context) { return context->ops.poll_cq == &PollCq; }
+
+inline Context* FromIbv(ibv_context* context) {
+  return reinterpret_cast<Context*>(reinterpret_cast<uint8_t*>(context) -
+                                    offsetof(verbs_context, context));
+}
+inline Pd* FromIbv(ibv_pd* pd) { return reinterpret_cast<Pd*>(pd); }
+inline Mr* FromIbv(ibv_mr* mr) { return reinterpret_cast<Mr*>(mr); }
+inline Channel* FromIbv(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
+inline Cq* FromIbv(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
+inline Qp* FromIbv(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
+
+inline Session* SessionOf(ibv_context* context) { return FromIbv(context)->session; }
+
+}  // namespace rocegw::client

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protection domains.
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+using rocegw::client::FromIbv;
+using rocegw::client::IsOurs;
+using rocegw::client::MakeObject;
+using rocegw::client::Pd;
+using rocegw::client::SessionOf;
+
+ROCEGW_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (!IsOurs(context)) return ROCEGW_REAL(ibv_alloc_pd)(context);
+  auto* pd = MakeObject<Pd>();
+  if (pd == nullptr) return nullptr;
+  rocegw_alloc_pd request = {};
+  request.context = FromIbv(context)->handle;
+  rocegw_object_reply reply;
+  const int error = SessionOf(context)->Call(ROCEGW_MSG_ALLOC_PD, &request, &reply);
+  if (error != 0) {
+    free(pd);
+    errno = error;
+    return nullptr;
+  }
+  pd->ibv.context = context;
+  pd->ibv.handle = reply.handle;
+  return &pd->ibv;
+}
+
+ROCEGW_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_dealloc_pd)(pd);
+  const int error = SessionOf(pd->context)->CallDestroy(ROCEGW_MSG_DEALLOC_PD, pd->handle);
+  if (error == 0) free(FromIbv(pd));
+  return error;
+}
+
+ROCEGW_EXPORT ibv_pd* ibv_import_pd(ibv_context* context, uint32_t handle) {
+  if (!IsOurs(context)) return ROCEGW_REAL(ibv_import_pd)(context, handle);
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+ROCEGW_EXPORT void ibv_unimport_pd(ibv_pd* pd) {
+  if (!IsOurs(pd->context)) ROCEGW_REAL(ibv_unimport_pd)(pd);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that our devices do not have yet, and questions about the library itself.
+#include <cerrno>
+
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+#include "gateway/client/session.h"
+
+using rocegw::client::IsOurs;
+using rocegw::client::Session;
+
+namespace {
+
+bool IsAttached() {
+  Session* session = Session::Acquire();
+  if (session == nullptr) return false;
+  session->Release();
+  return true;
+}
+
+}  // namespace
+
+ROCEGW_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_create_srq)(pd, attr);
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+ROCEGW_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
+  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_modify_srq)(srq, attr, mask);
+  return EOPNOTSUPP;
+}
+
+ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
+  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_query_srq)(srq, attr);
+  return EOPNOTSUPP;
+}
+
+ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
+  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_destroy_srq)(srq);
+  return EOPNOTSUPP;
+}
+
+ROCEGW_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
+  if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_attach_mcast)(qp, gid, lid);
+  return EOPNOTSUPP;
+}
+
+ROCEGW_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
+  if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_detach_mcast)(qp, gid, lid);
+  return EOPNOTSUPP;
+}
+
+// Fork is always safe with our devices; the installed library still has to know for its own.
+ROCEGW_EXPORT int ibv_fork_init() {
+  const auto real = ROCEGW_REAL(ibv_fork_init);
+  const int result = real != nullptr ? real() : ENOSYS;
+  return IsAttached() ? 0 : result;
+}
+
+ROCEGW_EXPORT ibv_fork_status ibv_is_fork_initialized() {
+  const auto real = ROCEGW_REAL(ibv_is_fork_initialized);
+  if (IsAttached() || real == nullptr) return IBV_FORK_UNNEEDED;
+  return real();
+}

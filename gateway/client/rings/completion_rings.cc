@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/rings/completion_rings.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/rings/shared_word.h"
+
+namespace rocegw::client {
+
+namespace {
+uint32_t HashQpn(uint32_t qpn) { return (qpn * 0x9E3779B1u) >> 8; }
+constexpr uint32_t kWcFlags = ROCEGW_CQE_GRH | ROCEGW_CQE_WITH_IMM | ROCEGW_CQE_WITH_INV;
+static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} && int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
+              int{IBV_WC_WITH_INV} == int{ROCEGW_CQE_WITH_INV});
+}  // namespace
+
+int CompletionRings::Init(rocegw_cq_control* control, const void* rings, uint32_t entries,
+                          uint32_t workers) {
+  memset(static_cast<void*>(this), 0, sizeof(*this));
+  consumer_ = static_cast<uint32_t*>(calloc(workers, sizeof(uint32_t)));
+  if (consumer_ == nullptr) return ENOMEM;
+  control_ = control;
+  rings_ = static_cast<const uint8_t*>(rings);
+  mask_ = entries - 1;
+  workers_ = workers;
+  return 0;
+}
+
+void CompletionRings::Destroy() {
+  free(consumer_);
+  free(qps_);
+  consumer_ = nullptr;
+  qps_ = nullptr;
+}
+
+void CompletionRings::Place(QpRings** table, uint32_t mask, QpRings* qp) {
+  uint32_t index = HashQpn(qp->qpn) & mask;
+  while (table[index] != nullptr) index = (index + 1) & mask;
+  table[index] = qp;
+}
+
+int CompletionRings::Add(QpRings* qp) {
+  SpinGuard guard(lock_);
+  if (FindQp(qp->qpn) == qp) return 0;
+  if (qps_ == nullptr || 2 * (qp_count_ + 1) > qp_mask_ + 1) {
+    const uint32_t size = qps_ == nullptr ? 8 : 2 * (qp_mask_ + 1);
+    auto** bigger = static_cast<QpRings**>(calloc(size, sizeof(QpRings*)));
+    if (bigger == nullptr) return ENOMEM;
+    for (uint32_t i = 0; qps_ != nullptr && i <= qp_mask_; ++i) {
+      if (qps_[i] != nullptr) Place(bigger, size - 1, qps_[i]);
+    }
+    free(static_cast<void*>(qps_));
+    qps_ = bigger;
+    qp_mask_ = size - 1;
+  }
+  Place(qps_, qp_mask_, qp);
+  ++qp_count_;
+  return 0;
+}
+
+void CompletionRings::Remove(const QpRings* qp) {
+  SpinGuard guard(lock_);
+  if (qps_ == nullptr) return;
+  uint32_t index = HashQpn(qp->qpn) & qp_mask_;
+  while (qps_[index] != qp) {
+    if (qps_[index] == nullptr) return;
+    index = (index + 1) & qp_mask_;
+  }
+  qps_[index] = nullptr;
+  --qp_count_;
+  // Those behind it may have been displaced by it: place the rest of the cluster anew.
+  for (index = (index + 1) & qp_mask_; qps_[index] != nullptr; index = (index + 1) & qp_mask_) {
+    QpRings* moved = qps_[index];
+    qps_[index] = nullptr;
+    Place(qps_, qp_mask_, moved);
+  }
+}
+
+QpRings* CompletionRings::FindQp(uint32_t qpn) const {
+  if (qps_ == nullptr) return nullptr;
+  for (uint32_t index = HashQpn(qpn) & qp_mask_; qps_[index] != nullptr;
+       index = (index + 1) & qp_mask_) {
+    if (qps_[index]->qpn == qpn) return qps_[index];
+  }
+  return nullptr;
+}
+
+const rocegw_cqe* CompletionRings::At(uint32_t worker, uint32_t index) const {
+  const size_t slot = size_t{worker} * (size_t{mask_} + 1) + (index & mask_);
+  return reinterpret_cast<const rocegw_cqe*>(rings_ + slot * sizeof(rocegw_cqe));
+}
+
+void CompletionRings::Purge(QpRings* qp, bool sends, bool receives) {
+  SpinGuard guard(lock_);
+  if (qp->worker >= workers_) return;
+  uint32_t index = consumer_[qp->worker];
+  while (LoadAcquire(&At(qp->worker, index)->sequence) == index + 1) ++index;
+  if (sends) qp->send_purge = {index, true};
+  if (receives) qp->receive_purge = {index, true};
+}
+
+// False: the completion is for nobody any more.
+bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc) {
+  QpRings* qp = FindQp(cqe.qpn);
+  if (qp == nullptr || qp->handle != cqe.qp_handle) return false;
+  PurgeMark& purge =
+      (cqe.flags & ROCEGW_CQE_RECEIVE) != 0 ? qp->receive_purge : qp->send_purge;
+  if (purge.active) {
+    if (static_cast<int32_t>(index - purge.until) < 0) return false;
+    purge.active = false;
+  }
+  wc->wr_id = cqe.wr_id;
+  wc->status = static_cast<ibv_wc_status>(cqe.status);
+  wc->opcode = static_cast<ibv_wc_opcode>(cqe.opcode);
+  wc->vendor_err = cqe.vendor_error;
+  wc->byte_len = cqe.byte_length;
+  wc->imm_data = cqe.imm_or_rkey;  // invalidated_rkey is the other name of the same bytes
+  wc->qp_num = cqe.qpn;
+  wc->src_qp = cqe.source_qpn;
+  wc->wc_flags = cqe.flags & kWcFlags;
+  wc->pkey_index = 0;
+  wc->slid = 0;
+  wc->sl = 0;
+  wc->dlid_path_bits = 0;
+  if ((cqe.flags & ROCEGW_CQE_RECEIVE) != 0) {
+    if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0 && cqe.status == IBV_WC_SUCCESS &&
+        !ScatterPayload(qp->receive, cqe)) {
+      wc->status = IBV_WC_LOC_PROT_ERR;
+    }
+    StoreRelease(&qp->receive.polled, cqe.ring_slot + 1);
+  }
+  return true;
+}
+
+int CompletionRings::Poll(int count, ibv_wc* wc) {
+  int filled = 0;
+  bool yield = false;
+  {
+    SpinGuard guard(lock_);
+    uint32_t worker = next_worker_;
+    for (uint32_t visited = 0; visited < workers_ && filled < count; ++visited) {
+      const uint32_t first = consumer_[worker];
+      uint32_t index = first;
+      for (; filled < count; ++index) {
+        const rocegw_cqe* cqe = At(worker, index);
+        if (LoadAcquire(&cqe->sequence) != index + 1) break;
+        if (Convert(*cqe, index, &wc[filled])) ++filled;
+      }
+      if (index != first) {
+        consumer_[worker] = index;
+        StoreRelease(&control_->worker[worker].consumer, index);
+      }
+      worker = worker + 1 == workers_ ? 0 : worker + 1;
+    }
+    next_worker_ = next_worker_ + 1 >= workers_ ? 0 : next_worker_ + 1;
+    if (filled != 0) {
+      empty_polls_ = 0;
+    } else if (yield_after_ != 0 && ++empty_polls_ >= yield_after_) {
+      empty_polls_ = 0;
+      yield = true;
+    }
+  }
+  if (yield) sched_yield();
+  return filled;
+}
+
+void CompletionRings::Arm(bool solicited_only) {
+  if (!solicited_only) {
+    StoreOrdered(&control_->arm, uint32_t{ROCEGW_CQ_ARM_ANY});
+  } else {
+    uint32_t unarmed = ROCEGW_CQ_UNARMED;
+    __atomic_compare_exchange_n(&control_->arm, &unarmed, uint32_t{ROCEGW_CQ_ARM_SOLICITED}, false,
+                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+  // The poll that follows must see every completion whose writer found us unarmed.
+  FullFence();
+}
+
+}  // namespace rocegw::client

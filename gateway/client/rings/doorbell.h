@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One QP's bit in the doorbell page that its process shares with one worker of the daemon. Setting a bit is idempotent,
+// so any thread may ring at any time; a producer that dies anywhere in here blocks nobody.
+//
+// Order: the queue's index was stored before (release). The leaf is set before the summary, so that a worker that takes
+// the summary finds the leaf; both and the look at need_wakeup are sequentially consistent, so that either the worker's
+// last look before it sleeps sees the bit or we see that it sleeps.
+#pragma once
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/rings/shared_word.h"
+
+namespace rocegw::client {
+
+struct Doorbell {
+  rocegw_doorbell_page* page;
+  const rocegw_worker_line* line;
+  int wake_fd;  // eventfd of the worker
+  uint32_t bit;
+};
+
+// Out of the hot path: a system call, and one that is not a cancellation point.
+[[gnu::cold, gnu::noinline]] inline void WakeWorker(int wake_fd) {
+  const int saved = errno;
+  const uint64_t one = 1;
+  (void)syscall(SYS_write, wake_fd, &one, sizeof(one));
+  errno = saved;
+}
+
+inline void Ring(const Doorbell& bell) {
+  const uint32_t leaf = bell.bit / 64;
+  __atomic_fetch_or(&bell.page->leaf[leaf], uint64_t{1} << (bell.bit % 64), __ATOMIC_SEQ_CST);
+  __atomic_fetch_or(&bell.page->summary, uint64_t{1} << leaf, __ATOMIC_SEQ_CST);
+  if (LoadOrdered(&bell.line->need_wakeup) != 0) WakeWorker(bell.wake_fd);
+}
+
+}  // namespace rocegw::client

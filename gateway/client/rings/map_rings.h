@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the daemon's description of a new QP to pointers: fills QpRings and checks that every place is large enough for
+// what is said to lie there. Control path. EPROTO when it is not.
+#pragma once
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/rings/completion_rings.h"
+
+namespace rocegw::client {
+
+// Finds the memory of a location of at least `need` bytes; nullptr when there is none.
+struct LocationResolver {
+  void* (*resolve)(void* context, const rocegw_location& location, uint64_t need);
+  void* context;
+  void* operator()(const rocegw_location& location, uint64_t need) const {
+    return location.length < need ? nullptr : resolve(context, location, need);
+  }
+};
+
+struct QpMapping {
+  const rocegw_worker_line* line;
+  int wake_fd;
+  const KeyTable* keys;
+  uint32_t pd;
+  uint32_t qp_type;
+  uint32_t max_message;
+  bool signal_all;
+};
+
+int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
+               const QpMapping& mapping, QpRings* rings);
+
+}  // namespace rocegw::client

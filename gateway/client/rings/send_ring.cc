@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/rings/send_ring.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/client/rings/address_handle.h"
+#include "gateway/client/rings/shared_word.h"
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr uint32_t Bit(int opcode) { return 1u << opcode; }
+constexpr uint32_t kSends = Bit(IBV_WR_SEND) | Bit(IBV_WR_SEND_WITH_IMM);
+constexpr uint32_t kWrites = Bit(IBV_WR_RDMA_WRITE) | Bit(IBV_WR_RDMA_WRITE_WITH_IMM);
+constexpr uint32_t kAtomics = Bit(IBV_WR_ATOMIC_CMP_AND_SWP) | Bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
+constexpr uint32_t kOutbound = kSends | kWrites | Bit(IBV_WR_SEND_WITH_INV);
+constexpr uint32_t kWithRemoteAddress = kWrites | kAtomics | Bit(IBV_WR_RDMA_READ);
+constexpr uint32_t kKnownFlags =
+    IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+constexpr uint32_t kPrivilegedQkey = 0x80000000u;
+
+static_assert(int{IBV_SEND_FENCE} == int{ROCEGW_WQE_FENCE} && int{IBV_SEND_SIGNALED} == int{ROCEGW_WQE_SIGNALED} &&
+              int{IBV_SEND_SOLICITED} == int{ROCEGW_WQE_SOLICITED} && int{IBV_SEND_INLINE} == int{ROCEGW_WQE_INLINE});
+static_assert(int{IBV_WR_SEND_WITH_INV} == int{ROCEGW_WR_SEND_WITH_INV} && int{IBV_WR_RDMA_READ} == int{ROCEGW_WR_RDMA_READ});
+static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
+
+uint32_t OpcodesOf(uint8_t qp_type) {
+  switch (qp_type) {
+    case IBV_QPT_RC:
+      return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ);
+    case IBV_QPT_UC:
+      return kSends | kWrites;
+    default:
+      return kSends;
+  }
+}
+
+bool Full(SendRing& ring) {
+  if (ring.producer - ring.released_seen <= ring.mask) return false;
+  ring.released_seen = LoadAcquire(&ring.status->sq_released);
+  return ring.producer - ring.released_seen > ring.mask;
+}
+
+// Gathers `total` bytes of registered memory into the payload slot; false when a key or range is not good here.
+bool CopyRegistered(const SendRing& ring, const ibv_send_wr& wr, uint8_t* to) {
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    if (sge.length == 0) continue;
+    const uint8_t* from = ring.keys->Locate(sge.lkey, ring.pd, sge.addr, sge.length, 0);
+    if (from == nullptr) return false;
+    memcpy(to, from, sge.length);
+    to += sge.length;
+  }
+  return true;
+}
+
+void CopyInline(const ibv_send_wr& wr, uint8_t* to) {
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    if (sge.length == 0) continue;
+    memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+}
+
+// Writes one WQE to the producer's slot. The slot belongs to the library until the index is stored.
+int Write(SendRing& ring, const ibv_send_wr& wr) {
+  const uint32_t opcode = wr.opcode;
+  if (opcode >= 32 || (OpcodesOf(ring.qp_type) & Bit(static_cast<int>(opcode))) == 0) return EINVAL;
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
+  if ((wr.send_flags & ~kKnownFlags) != 0) return EINVAL;
+  uint64_t total = 0;
+  for (int i = 0; i < wr.num_sge; ++i) total += wr.sg_list[i].length;
+  if (total > ring.max_message) return EINVAL;
+  const uint32_t kind = Bit(static_cast<int>(opcode));
+  if ((kind & kAtomics) != 0 && total != 8) return EINVAL;
+  const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  if (is_inline && ((kind & kOutbound) == 0 || total > ring.max_inline)) return EINVAL;
+
+  const uint32_t slot = ring.producer & ring.mask;
+  uint8_t* place = ring.slots + size_t{slot} * ring.stride;
+  auto* wqe = reinterpret_cast<rocegw_send_wqe*>(place);
+  auto* sge = reinterpret_cast<rocegw_sge*>(place + sizeof(rocegw_send_wqe));
+  uint8_t* payload = ring.payload + size_t{slot} * ring.payload_stride;
+
+  uint32_t flags = wr.send_flags;
+  if (ring.signal_all) flags |= IBV_SEND_SIGNALED;
+  uint32_t sge_count = static_cast<uint32_t>(wr.num_sge);
+  if (is_inline) {
+    CopyInline(wr, payload);
+    sge_count = total != 0 ? 1 : 0;
+    if (sge_count != 0) *sge = {0, static_cast<uint32_t>(total), 0};
+  } else {
+    if ((kind & kOutbound) != 0 && total != 0 && total <= ring.payload_stride &&
+        CopyRegistered(ring, wr, payload)) {
+      flags |= ROCEGW_WQE_COPIED;
+    }
+    memcpy(sge, wr.sg_list, sge_count * sizeof(rocegw_sge));
+  }
+
+  wqe->wr_id = wr.wr_id;
+  wqe->opcode = static_cast<uint8_t>(opcode);
+  wqe->num_sge = static_cast<uint8_t>(sge_count);
+  wqe->flags = static_cast<uint16_t>(flags);
+  wqe->imm_or_rkey = wr.imm_data;  // invalidate_rkey is the other name of the same bytes
+  if (ring.qp_type == IBV_QPT_UD) {
+    if (wr.wr.ud.ah == nullptr) return EINVAL;
+    wqe->u.ud.av = reinterpret_cast<const AddressHandle*>(wr.wr.ud.ah)->vector;
+    wqe->u.ud.remote_qpn = wr.wr.ud.remote_qpn;
+    wqe->u.ud.remote_qkey =
+        (wr.wr.ud.remote_qkey & kPrivilegedQkey) != 0 ? ring.qkey : wr.wr.ud.remote_qkey;
+  } else if ((kind & kAtomics) != 0) {
+    wqe->u.rdma = {wr.wr.atomic.remote_addr, wr.wr.atomic.compare_add, wr.wr.atomic.swap,
+                   wr.wr.atomic.rkey, 0};
+  } else if ((kind & kWithRemoteAddress) != 0) {
+    wqe->u.rdma = {wr.wr.rdma.remote_addr, 0, 0, wr.wr.rdma.rkey, 0};
+  } else {
+    wqe->u.rdma = {};
+  }
+  return 0;
+}
+
+}  // namespace
+
+int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad) {
+  int error = 0;
+  {
+    SpinGuard guard(ring.lock);
+    const uint32_t first = ring.producer;
+    if (ring.state < IBV_QPS_RTS) error = EINVAL;
+    while (error == 0 && wr != nullptr) {
+      error = Full(ring) ? ENOMEM : Write(ring, *wr);
+      if (error != 0) break;
+      ++ring.producer;
+      wr = wr->next;
+    }
+    if (error != 0) *bad = wr;
+    if (ring.producer == first) return error;
+    StoreRelease(&ring.control->sq_producer, ring.producer);
+  }
+  Ring(ring.bell);
+  return error;
+}
+
+}  // namespace rocegw::client

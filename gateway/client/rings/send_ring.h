@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Producer side of a send queue: turns ibv_send_wr into WQEs in shared memory. Any thread; one post at a time per queue.
+// Payload that is short enough is copied beside the WQE (always for IBV_SEND_INLINE, else where the local keys are good:
+// what is wrong with a key is for the daemon to find and shows in the completion, as with hardware).
+// Errors are errno values as post_send of other devices gives them: ENOMEM queue full, EINVAL request wrong.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/rings/doorbell.h"
+#include "gateway/client/rings/key_table.h"
+#include "gateway/client/rings/spinlock.h"
+
+namespace rocegw::client {
+
+struct SendRing {
+  SpinLock lock;
+  uint32_t producer;       // next index, free running
+  uint32_t released_seen;  // copy of status->sq_released
+  uint32_t mask;           // entries - 1
+  uint32_t stride;
+  uint8_t* slots;
+  uint8_t* payload;
+  uint32_t payload_stride;
+  uint32_t max_sge;
+  uint32_t max_inline;
+  uint32_t max_message;
+  rocegw_qp_control* control;
+  const rocegw_qp_status* status;
+  Doorbell bell;
+  const KeyTable* keys;
+  uint32_t pd;
+  uint32_t qkey;   // own Q_Key, stands in for a WR's Q_Key with the top bit set
+  uint32_t state;  // enum ibv_qp_state as the library last set it
+  uint8_t qp_type;
+  bool signal_all;
+};
+
+// Posts the list; on error *bad is the first request that was not posted, all before it were.
+int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad);
+
+}  // namespace rocegw::client

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/fork.h"
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/report.h"
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr int kLowestOwnDescriptor = 100;
+constexpr uint32_t kMaxChunks = 65536;
+constexpr uint32_t kMaxWorkers = 1024;
+constexpr int kMaxErrno = 4095;
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // what follows, and reference counts
+Session* g_current = nullptr;
+Session* g_newest = nullptr;
+bool g_reported_unreachable = false;
+
+void CloseIfOpen(int* descriptor) {
+  if (*descriptor >= 0) RawClose(*descriptor);
+  *descriptor = -1;
+}
+
+void ReportUnreachable(int error) {
+  if (g_reported_unreachable) return;
+  g_reported_unreachable = true;
+  if (error == EPROTONOSUPPORT) {
+    Warn("the gateway at %s speaks another major version of the attach protocol than this library (%u); "
+         "install the library that belongs to the gateway",
+         AttachPath(), ROCEGW_ABI_MAJOR);
+    return;
+  }
+  Warn("no gateway at %s (%s); this program sees only the machine's own RDMA devices. "
+       "Is rocegwd running, and does ROCEGW_SOCKET name its socket?",
+       AttachPath(), strerror(error));
+}
+
+}  // namespace
+
+struct Session::Chunk {
+  uint8_t* base;
+  uint64_t size;
+  bool read_only;
+};
+
+struct Session::Worker {
+  const rocegw_worker_line* line;
+  int wake_fd;
+};
+
+const char* AttachPath() {
+  const char* path = getenv("ROCEGW_SOCKET");
+  return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
+}
+
+int MoveAside(int descriptor) {
+  if (descriptor < 0 || descriptor >= kLowestOwnDescriptor) return descriptor;
+  const int moved = static_cast<int>(RawFcntl(descriptor, F_DUPFD_CLOEXEC, kLowestOwnDescriptor));
+  if (moved < 0) return descriptor;
+  RawClose(descriptor);
+  return moved;
+}
+
+Session* Session::Acquire() {
+  const char* off = getenv("ROCEGW_DISABLE");
+  if (off != nullptr && off[0] == '1') {
+    errno = ENODEV;
+    return nullptr;
+  }
+  InstallForkHandlers();
+  pthread_mutex_lock(&g_lock);
+  if (g_current != nullptr && g_current->dead()) {
+    Session* old = g_current;
+    g_current = nullptr;
+    if (--old->references_ == 0) old->Destroy();
+  }
+  if (g_current == nullptr) {
+    g_current = Create();
+    if (g_current != nullptr) {
+      g_current->older_ = g_newest;
+      g_newest = g_current;
+    }
+  }
+  Session* session = g_current;
+  if (session != nullptr) ++session->references_;
+  pthread_mutex_unlock(&g_lock);
+  return session;
+}
+
+Session* Session::Current() {
+  pthread_mutex_lock(&g_lock);
+  Session* session = g_current;
+  if (session != nullptr && session->dead()) session = nullptr;
+  if (session != nullptr) ++session->references_;
+  pthread_mutex_unlock(&g_lock);
+  return session;
+}
+
+void Session::AddReference() {
+  pthread_mutex_lock(&g_lock);
+  ++references_;
+  pthread_mutex_unlock(&g_lock);
+}
+
+void Session::Release() {
+  pthread_mutex_lock(&g_lock);
+  if (--references_ == 0) Destroy();
+  pthread_mutex_unlock(&g_lock);
+}
+
+Session* Session::Create() {
+  auto* session = static_cast<Session*>(calloc(1, sizeof(Session)));
+  if (session == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  pthread_mutex_init(&session->lock_, nullptr);
+  session->socket_ = -1;
+  session->userfaultfd_device_ = -1;
+  session->references_ = 1;
+  session->process_ = getpid();
+  int error = session->Connect();
+  if (error == 0) error = session->Greet();
+  if (error != 0) {
+    ReportUnreachable(error);
+    session->Destroy();
+    errno = error;
+    return nullptr;
+  }
+  g_reported_unreachable = false;
+  Debug("attached to %s as session %u", AttachPath(), session->welcome_.session);
+  return session;
+}
+
+void Session::Destroy() {
+  for (Session** link = &g_newest; *link != nullptr; link = &(*link)->older_) {
+    if (*link != this) continue;
+    *link = older_;
+    break;
+  }
+  CloseIfOpen(&socket_);
+  CloseIfOpen(&userfaultfd_device_);
+  for (uint32_t i = 0; i < worker_count_; ++i) CloseIfOpen(&workers_[i].wake_fd);
+  for (uint32_t i = 0; i < chunk_count_; ++i) {
+    if (chunks_[i].base != nullptr) RawUnmap(chunks_[i].base, chunks_[i].size);
+  }
+  keys_.Clear();
+  free(chunks_);
+  free(workers_);
+  pthread_mutex_destroy(&lock_);
+  free(this);
+}
+
+int Session::Connect() {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const char* path = AttachPath();
+  if (strlen(path) >= sizeof(address.sun_path)) return ENAMETOOLONG;
+  strcpy(address.sun_path, path);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno;
+  socket_ = MoveAside(fd);
+  const int error = RawConnect(socket_, &address, sizeof(address));
+  if (error != 0) CloseIfOpen(&socket_);
+  return error;
+}
+
+int Session::Greet() {
+  rocegw_hello hello = {};
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR;
+  hello.minor = ROCEGW_ABI_MINOR;
+  // Lets a daemon of another user reach the memory that gets registered. Absent where the process forbids it.
+  int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));
+  if (memory < 0) memory = -1;
+  const int error =
+      Call(ROCEGW_MSG_HELLO, &hello, &welcome_, &userfaultfd_device_, memory);
+  CloseIfOpen(&memory);
+  if (error != 0) return error;
+  if (welcome_.major != ROCEGW_ABI_MAJOR) return EPROTONOSUPPORT;
+  welcome_.sysfs_root[sizeof(welcome_.sysfs_root) - 1] = '\0';
+  userfaultfd_device_ = MoveAside(userfaultfd_device_);
+  return 0;
+}
+
+void Session::Break(const char* reason) {
+  if (__atomic_exchange_n(&broken_, true, __ATOMIC_SEQ_CST)) return;
+  Warn("session %u lost: %s", welcome_.session, reason);
+}
+
+bool Session::dead() {
+  // A process made by a bare clone() ran no fork handlers.
+  if (!inherited_ && process_ != getpid()) CutOff();
+  return inherited_ || __atomic_load_n(&broken_, __ATOMIC_RELAXED);
+}
+
+bool Session::CheckHungUp() {
+  if (dead()) return true;
+  pollfd look = {socket_, 0, 0};
+  if (RawPoll(&look, 1, 0) > 0 && (look.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+    Break("the gateway closed the connection");
+    return true;
+  }
+  return false;
+}
+
+int Session::Send(const void* message, uint32_t size, int descriptor) {
+  iovec part = {const_cast<void*>(message), size};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (descriptor >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof(control);
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+  }
+  for (;;) {
+    const long sent = RawSendMessage(socket_, &header, MSG_NOSIGNAL);
+    if (sent == static_cast<long>(size)) return 0;
+    if (sent >= 0) return EPROTO;
+    if (sent != -EINTR) return static_cast<int>(-sent);
+  }
+}
+
+int Session::Receive(void* message, uint32_t* size, int* descriptor) {
+  iovec part = {message, ROCEGW_MESSAGE_MAX};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  *descriptor = -1;
+  long got;
+  do {
+    got = RawReceiveMessage(socket_, &header, MSG_CMSG_CLOEXEC);
+  } while (got == -EINTR);
+  if (got < 0) return static_cast<int>(-got);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd;
+      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      if (*descriptor < 0) {
+        *descriptor = fd;
+      } else {
+        RawClose(fd);
+      }
+    }
+  }
+  if (got == 0) return ECONNRESET;
+  if (got < static_cast<long>(sizeof(rocegw_reply)) || (header.msg_flags & MSG_TRUNC) != 0) {
+    return EPROTO;
+  }
+  *size = static_cast<uint32_t>(got);
+  return 0;
+}
+
+int Session::AddChunk(const rocegw_chunk_announcement& announcement, int descriptor) {
+  if (descriptor < 0 || announcement.chunk >= kMaxChunks || announcement.size == 0) return EPROTO;
+  if (announcement.chunk >= chunk_count_) {
+    const uint32_t count = announcement.chunk + 8;
+    auto* bigger = static_cast<Chunk*>(realloc(chunks_, count * sizeof(Chunk)));
+    if (bigger == nullptr) return ENOMEM;
+    memset(static_cast<void*>(bigger + chunk_count_), 0, (count - chunk_count_) * sizeof(Chunk));
+    chunks_ = bigger;
+    chunk_count_ = count;
+  }
+  Chunk& chunk = chunks_[announcement.chunk];
+  if (chunk.base != nullptr) return EPROTO;
+  const bool read_only = announcement.read_only != 0;
+  void* base = RawMap(nullptr, announcement.size, read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+                      MAP_SHARED, descriptor, 0);
+  if (base == MAP_FAILED) return ENOMEM;
+  // A child that ran no fork handlers must not write into its parent's rings.
+  RawAdvise(base, announcement.size, MADV_DONTFORK);
+  chunk = {static_cast<uint8_t*>(base), announcement.size, read_only};
+  return 0;
+}
+
+int Session::AddWorker(const rocegw_worker_announcement& announcement, int* descriptor) {
+  if (*descriptor < 0 || announcement.worker >= kMaxWorkers) return EPROTO;
+  if (announcement.worker >= worker_count_) {
+    const uint32_t count = announcement.worker + 4;
+    auto* bigger = static_cast<Worker*>(realloc(workers_, count * sizeof(Worker)));
+    if (bigger == nullptr) return ENOMEM;
+    for (uint32_t i = worker_count_; i < count; ++i) bigger[i] = {nullptr, -1};
+    workers_ = bigger;
+    worker_count_ = count;
+  }
+  Worker& worker = workers_[announcement.worker];
+  const void* line = resolver()(announcement.line, sizeof(rocegw_worker_line));
+  if (worker.line != nullptr || line == nullptr) return EPROTO;
+  worker = {static_cast<const rocegw_worker_line*>(line), MoveAside(*descriptor)};
+  *descriptor = -1;
+  return 0;
+}
+
+int Session::TakeAnnouncement(const void* message, uint32_t size, int* descriptor) {
+  const auto* header = static_cast<const rocegw_reply*>(message);
+  int error = EPROTO;
+  if (header->type == ROCEGW_MSG_CHUNK && size >= sizeof(rocegw_chunk_announcement)) {
+    error = AddChunk(*static_cast<const rocegw_chunk_announcement*>(message), *descriptor);
+  } else if (header->type == ROCEGW_MSG_WORKER && size >= sizeof(rocegw_worker_announcement)) {
+    error = AddWorker(*static_cast<const rocegw_worker_announcement*>(message), descriptor);
+  } else if (header->type > ROCEGW_MSG_WORKER) {
+    error = 0;  // from a newer daemon; nothing that we asked for needs it
+  }
+  CloseIfOpen(descriptor);
+  return error;
+}
+
+int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_reply* reply,
+                  uint32_t reply_size, int* descriptor, int send_descriptor) {
+  if (descriptor != nullptr) *descriptor = -1;
+  if (dead()) return EIO;
+  alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
+  pthread_mutex_lock(&lock_);
+  if (dead()) {
+    pthread_mutex_unlock(&lock_);
+    return EIO;
+  }
+  request->type = type;
+  request->length = size;
+  request->request_id = ++last_request_;
+  int error = Send(request, size, send_descriptor);
+  while (error == 0) {
+    uint32_t length = 0;
+    int fd = -1;
+    error = Receive(message, &length, &fd);
+    if (error != 0) {
+      CloseIfOpen(&fd);
+      break;
+    }
+    const auto* answer = reinterpret_cast<const rocegw_reply*>(message);
+    if (answer->type >= ROCEGW_MSG_CHUNK) {
+      error = TakeAnnouncement(message, length, &fd);
+      continue;
+    }
+    if (answer->type != type || answer->request_id != request->request_id) {
+      CloseIfOpen(&fd);
+      error = EPROTO;
+      break;
+    }
+    const int result = answer->error;
+    memset(static_cast<void*>(reply), 0, reply_size);
+    memcpy(static_cast<void*>(reply), message, length < reply_size ? length : reply_size);
+    if (result == 0 && descriptor != nullptr) {
+      *descriptor = fd;
+    } else {
+      CloseIfOpen(&fd);
+    }
+    pthread_mutex_unlock(&lock_);
+    if (result == 0) return 0;
+    return result > 0 && result <= kMaxErrno ? result : EIO;
+  }
+  Break(strerror(error));
+  pthread_mutex_unlock(&lock_);
+  // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to a program.
+  return welcome_.major == 0 ? error : EIO;
+}
+
+int Session::CallObject(uint32_t type, uint32_t handle) {
+  rocegw_object_request request = {};
+  request.handle = handle;
+  rocegw_object_reply reply;
+  return Call(type, &request, &reply);
+}
+
+int Session::CallDestroy(uint32_t type, uint32_t handle) {
+  const int error = CallObject(type, handle);
+  return error != 0 && dead() ? 0 : error;
+}
+
+void* Session::Resolve(void* session, const rocegw_location& location, uint64_t need) {
+  auto* self = static_cast<Session*>(session);
+  if (location.chunk >= self->chunk_count_) return nullptr;
+  const Chunk& chunk = self->chunks_[location.chunk];
+  if (chunk.base == nullptr || location.offset > chunk.size ||
+      chunk.size - location.offset < need || location.offset % 8 != 0) {
+    return nullptr;
+  }
+  return chunk.base + location.offset;
+}
+
+LocationResolver Session::resolver() { return {&Session::Resolve, this}; }
+
+bool Session::FindWorker(uint32_t worker, const rocegw_worker_line** line, int* wake_fd) {
+  pthread_mutex_lock(&lock_);
+  const bool found = worker < worker_count_ && workers_[worker].line != nullptr;
+  if (found) {
+    *line = workers_[worker].line;
+    *wake_fd = workers_[worker].wake_fd;
+  }
+  pthread_mutex_unlock(&lock_);
+  return found;
+}
+
+void Session::LockForFork() {
+  pthread_mutex_lock(&g_lock);
+  if (g_current != nullptr) pthread_mutex_lock(&g_current->lock_);
+}
+
+void Session::UnlockAfterFork() {
+  if (g_current != nullptr) pthread_mutex_unlock(&g_current->lock_);
+  pthread_mutex_unlock(&g_lock);
+}
+
+void Session::CutOff() {
+  inherited_ = true;
+  pthread_mutex_init(&lock_, nullptr);
+  CloseIfOpen(&socket_);
+  CloseIfOpen(&userfaultfd_device_);
+  for (uint32_t i = 0; i < worker_count_; ++i) CloseIfOpen(&workers_[i].wake_fd);
+  for (uint32_t i = 0; i < chunk_count_; ++i) {
+    const Chunk& chunk = chunks_[i];
+    if (chunk.base == nullptr) continue;
+    RawMap(chunk.base, chunk.size, chunk.read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  }
+  keys_.ResetLock();
+}
+
+void Session::CutOffInChild() {
+  pthread_mutex_init(&g_lock, nullptr);
+  for (Session* session = g_newest; session != nullptr; session = session->older_) {
+    if (!session->inherited_) session->CutOff();
+  }
+}
+
+}  // namespace rocegw::client
