@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address handles: made from GIDs alone and kept in this process; the daemon sees them inside each datagram's WQE.
-// ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too, because a received GRH is ours to read.
+// Address handles: made from GIDs alone and kept in this process; the daemon sees them inside each
+// datagram's WQE. ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too, because a received
+// GRH is ours to read.
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -24,10 +25,9 @@ namespace {
 
 constexpr uint8_t kDefaultHopLimit = 0xff;
 
-// A datagram from IPv4 carries its IP header in the last 20 of the 40 bytes in front of the payload.
-bool IsIpv4Header(const uint8_t* header) {
-  return header[20] == 0x45 && (header[0] >> 4) != 6;
-}
+// A datagram from IPv4 carries its IP header in the last 20 of the 40 bytes in front of the
+// payload.
+bool IsIpv4Header(const uint8_t* header) { return header[20] == 0x45 && (header[0] >> 4) != 6; }
 
 void MapIpv4(const uint8_t* address, uint8_t* gid) {
   memset(gid, 0, 10);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a device: the context with its table of operations, through which programs call what is inline in verbs.h.
+// Opening a device: the context with its table of operations, through which programs call what is
+// inline in verbs.h.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -27,8 +28,8 @@ void MakeBlocking(int fd) {
 }
 
 void FillOperations(verbs_context* verbs) {
-  // Of the header that this was compiled with: the structure grows at its front, so older and newer programs find what
-  // they know at the distance from its end that they expect.
+  // Of the header that this was compiled with: the structure grows at its front, so older and newer
+  // programs find what they know at the distance from its end that they expect.
   verbs->sz = sizeof(*verbs);
   verbs->query_port = &QueryPort;
   verbs->query_device_ex = &QueryDeviceExtended;
@@ -131,7 +132,8 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
   return 0;
 }
 
-// Sharing objects between processes needs a daemon that hands them on; ours ties them to one process.
+// Sharing objects between processes needs a daemon that hands them on; ours ties them to one
+// process.
 ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
   const auto real = ROCEGW_REAL(ibv_import_device);
   if (real != nullptr) return real(cmd_fd);

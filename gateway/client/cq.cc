@@ -19,8 +19,9 @@ namespace rocegw::client {
 
 namespace {
 
-// Where threads that poll may outnumber cores, a poller that finds nothing stands in the way of the worker that it waits
-// for: on two cores four spinners wait milliseconds for each other, yielding ones microseconds.
+// Where threads that poll may outnumber cores, a poller that finds nothing stands in the way of the
+// worker that it waits for: on two cores four spinners wait milliseconds for each other, yielding
+// ones microseconds.
 uint32_t YieldAfter() {
   constexpr uint32_t kEmptyPolls = 64;
   constexpr int kFewCores = 4;
@@ -33,8 +34,7 @@ uint32_t YieldAfter() {
 }
 
 int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
-  if (reply.entries == 0 || (reply.entries & (reply.entries - 1)) != 0 ||
-      reply.worker_count == 0) {
+  if (reply.entries == 0 || (reply.entries & (reply.entries - 1)) != 0 || reply.worker_count == 0) {
     return EPROTO;
   }
   const LocationResolver resolver = session->resolver();
@@ -131,8 +131,7 @@ ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   request.handle = FromIbv(context)->handle;
   rocegw_object_reply reply;
   int events = -1;
-  int error =
-      SessionOf(context)->Call(ROCEGW_MSG_CREATE_CHANNEL, &request, &reply, &events);
+  int error = SessionOf(context)->Call(ROCEGW_MSG_CREATE_CHANNEL, &request, &reply, &events);
   if (error == 0 && events < 0) error = EPROTO;
   if (error != 0) {
     free(channel);
@@ -180,7 +179,8 @@ ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
   Cq* cq = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CQ, ibv->handle);
   if (error != 0) return error;
-  // Events that still lie in the channel are skipped when they are read: nobody has this number any more.
+  // Events that still lie in the channel are skipped when they are read: nobody has this number any
+  // more.
   rocegw::client::RemoveObject(cq->id);
   rocegw::client::WaitForAcks(cq);
   if (ibv->channel != nullptr) {

@@ -70,9 +70,8 @@ int QueryDevice(Session* session, uint32_t index, rocegw_device_reply* reply) {
 }
 
 int ListDevices(Session* session, Device** devices) {
-  const uint32_t limit = session->welcome().device_count < kMaxDevices
-                             ? session->welcome().device_count
-                             : kMaxDevices;
+  const uint32_t limit =
+      session->welcome().device_count < kMaxDevices ? session->welcome().device_count : kMaxDevices;
   int found = 0;
   pthread_mutex_lock(&g_lock);
   for (uint32_t i = 0; i < g_device_count; ++i) g_devices[i]->present = false;
@@ -141,7 +140,8 @@ using rocegw::client::Session;
 ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   Device* ours[rocegw::client::kMaxDevices];
   int our_count = -1;
-  // A daemon that went away since the last call is noticed by the first question: then attach anew, once.
+  // A daemon that went away since the last call is noticed by the first question: then attach anew,
+  // once.
   for (int attempt = 0; attempt < 2 && our_count < 0; ++attempt) {
     Session* session = Session::Acquire();
     if (session == nullptr) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway's devices as programs see them. A device's structure lives as long as the process and keeps its address:
-// programs and librdmacm compare such pointers across calls. Any thread.
+// The gateway's devices as programs see them. A device's structure lives as long as the process and
+// keeps its address: programs and librdmacm compare such pointers across calls. Any thread.
 #pragma once
 
 #include "gateway/client/objects.h"
@@ -10,7 +10,8 @@ namespace rocegw::client {
 
 constexpr uint32_t kMaxDevices = 64;
 
-// Asks the session for its devices; up to kMaxDevices pointers are stored. Returns how many, or -errno.
+// Asks the session for its devices; up to kMaxDevices pointers are stored. Returns how many, or
+// -errno.
 int ListDevices(Session* session, Device** devices);
 
 bool IsOurs(const ibv_device* device);

@@ -9,8 +9,8 @@
 namespace rocegw::client {
 
 ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
-  constexpr uint32_t kHarmless = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                                 IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+  constexpr uint32_t kHarmless =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
   const bool plain =
       (attr->comp_mask & ~kHarmless) == 0 && (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 &&
       ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) == 0 || attr->create_flags == 0) &&

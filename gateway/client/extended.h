@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extended ways to make QPs and CQs. What they ask beyond the plain ways is refused with EOPNOTSUPP, which programs
-// take as the sign to use the plain ones. Any thread.
+// The extended ways to make QPs and CQs. What they ask beyond the plain ways is refused with
+// EOPNOTSUPP, which programs take as the sign to use the plain ones. Any thread.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the library when its process forks: the parent notices nothing, the child starts without a session
-// and its inherited objects are dead (session.h). Handlers hold every lock of the control path across the fork.
+// What happens to the library when its process forks: the parent notices nothing, the child starts
+// without a session and its inherited objects are dead (session.h). Handlers hold every lock of the
+// control path across the fork.
 #pragma once
 
 namespace rocegw::client {

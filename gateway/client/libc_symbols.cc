@@ -26,7 +26,7 @@ uint32_t GnuHash(const char* name) {
 // The dynamic symbol table of one loaded object. The loader has relocated the addresses in it.
 struct SymbolTable {
   ElfW(Addr) base;
-  const ElfW(Sym)* symbols;
+  const ElfW(Sym) * symbols;
   const char* strings;
   const uint32_t* gnu_hash;
 };
@@ -50,7 +50,8 @@ bool ReadTable(const dl_phdr_info& object, SymbolTable* table) {
   return table->symbols != nullptr && table->strings != nullptr && table->gnu_hash != nullptr;
 }
 
-// All versions of one function share one address or differ in ways that do not matter for dlsym: the first will do.
+// All versions of one function share one address or differ in ways that do not matter for dlsym:
+// the first will do.
 void* FindFunction(const SymbolTable& table, const char* name) {
   const uint32_t bucket_count = table.gnu_hash[0];
   const uint32_t first_symbol = table.gnu_hash[1];

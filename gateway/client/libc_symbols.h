@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C library's own dlsym and dlvsym, found in its symbol table: the library exports functions of these names and so
-// cannot ask for them by name. Any thread.
+// The C library's own dlsym and dlvsym, found in its symbol table: the library exports functions of
+// these names and so cannot ask for them by name. Any thread.
 #pragma once
 
 namespace rocegw::client {
@@ -8,7 +8,8 @@ namespace rocegw::client {
 using DlsymFunction = void* (*)(void* handle, const char* name);
 using DlvsymFunction = void* (*)(void* handle, const char* name, const char* version);
 
-// Never nullptr: without them nothing in the process could have been loaded; aborts with a line otherwise.
+// Never nullptr: without them nothing in the process could have been loaded; aborts with a line
+// otherwise.
 DlsymFunction LibcDlsym();
 DlvsymFunction LibcDlvsym();
 

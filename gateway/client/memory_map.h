@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process has mapped where, asked of the kernel: PROCMAP_QUERY on /proc/self/maps (Linux 6.11), else its text.
-// Any thread; allocates nothing.
+// What this process has mapped where, asked of the kernel: PROCMAP_QUERY on /proc/self/maps
+// (Linux 6.11), else its text. Any thread; allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@ struct MappedArea {
   bool stack;
 };
 
-// The area that holds `address`, or the next one behind it. 0, ENOENT when there is none, or an errno value.
+// The area that holds `address`, or the next one behind it. 0, ENOENT when there is none, or an
+// errno value.
 int FindMappedArea(uint64_t address, MappedArea* area);
 
-// 0 when every page of [address, address + length) is mapped readable (and writable where asked), else EFAULT.
+// 0 when every page of [address, address + length) is mapped readable (and writable where asked),
+// else EFAULT.
 int CheckMapped(uint64_t address, uint64_t length, bool need_write);
 
 // After fork: the descriptor in use shows the parent's memory.

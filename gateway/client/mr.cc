@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory registration. The range is checked here as hardware drivers do by pinning it: not mapped, or not writable where
-// the access asks for it, is EFAULT.
+// Memory registration. The range is checked here as hardware drivers do by pinning it: not mapped,
+// or not writable where the access asks for it, is EFAULT.
 #include <cerrno>
 #include <cstdlib>
 
@@ -49,7 +49,8 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   request.address = start;
   request.length = length;
   request.iova = iova;
-  // Read-only memory is never written by the daemon, and a private copy of it may be shared with other processes.
+  // Read-only memory is never written by the daemon, and a private copy of it may be shared with
+  // other processes.
   if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) {
     mr->region = RemapForRegistration(session, start, length);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that stand for objects of this process in events: an event may arrive after its object was destroyed, so the
-// daemon gets a number that is never used twice, not a pointer. Control path; any thread; one lock inside.
+// Numbers that stand for objects of this process in events: an event may arrive after its object
+// was destroyed, so the daemon gets a number that is never used twice, not a pointer. Control path;
+// any thread; one lock inside.
 #pragma once
 
 #include <cstdint>

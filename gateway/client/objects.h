@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that programs hold pointers to. Each begins with the public structure of libibverbs and is zero-filled when
-// made; what the library needs follows. Some sizes and places are expected by libibverbs and its users beyond what the
-// public headers say; they are noted at the member.
+// The objects that programs hold pointers to. Each begins with the public structure of libibverbs
+// and is zero-filled when made; what the library needs follows. Some sizes and places are expected
+// by libibverbs and its users beyond what the public headers say; they are noted at the member.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,8 +18,8 @@ namespace rocegw::client {
 
 struct Device {
   ibv_device ibv;
-  // Direct-verbs libraries of vendors look at a pointer that the real library keeps behind ibv_device, to see whose
-  // device it is; zero means nobody's.
+  // Direct-verbs libraries of vendors look at a pointer that the real library keeps behind
+  // ibv_device, to see whose device it is; zero means nobody's.
   uint8_t zero[512];
   __be64 guid;
   uint32_t index;  // at the daemon

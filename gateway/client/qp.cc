@@ -49,7 +49,8 @@ void LeaveQueues(Qp* qp) {
   FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
 }
 
-// After a reset both sides begin at the index that the daemon names, and what was posted or completed before is gone.
+// After a reset both sides begin at the index that the daemon names, and what was posted or
+// completed before is gone.
 void StartOver(Qp* qp) {
   if (qp->ibv.send_cq == qp->ibv.recv_cq) {
     FromIbv(qp->ibv.send_cq)->rings.Purge(&qp->rings, true, true);
@@ -107,7 +108,8 @@ void ToWire(const ibv_qp_attr& from, int mask, rocegw_qp_attr* to) {
   to->rate_limit = (mask & IBV_QP_RATE_LIMIT) != 0 ? from.rate_limit : 0;
 }
 
-// A program may leave what its mask does not name uninitialised; nothing of it may reach the daemon.
+// A program may leave what its mask does not name uninitialised; nothing of it may reach the
+// daemon.
 ibv_qp_attr OnlyMasked(const ibv_qp_attr& from, int mask) {
   ibv_qp_attr to = {};
   if ((mask & IBV_QP_STATE) != 0) to.qp_state = from.qp_state;

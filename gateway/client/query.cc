@@ -193,7 +193,8 @@ ROCEGW_EXPORT int ibv_query_device(ibv_context* ibv, ibv_device_attr* attr) {
   return 0;
 }
 
-// The exported function is for programs from before the inline one: their structure ends in front of port_cap_flags2.
+// The exported function is for programs from before the inline one: their structure ends in front
+// of port_cap_flags2.
 ROCEGW_EXPORT int ibv_query_port(ibv_context* ibv, uint8_t port, _compat_ibv_port_attr* attr) {
   if (!IsOurs(ibv)) return ROCEGW_REAL(ibv_query_port)(ibv, port, attr);
   return rocegw::client::QueryPort(ibv, port, reinterpret_cast<ibv_port_attr*>(attr),
@@ -243,7 +244,8 @@ ROCEGW_EXPORT ssize_t _ibv_query_gid_table(ibv_context* ibv, ibv_gid_entry* entr
   return static_cast<ssize_t>(collection.count);
 }
 
-// Not in the public headers: enumeration of libibverbs' private interface, 0 = RoCE v1, 1 = RoCE v2.
+// Not in the public headers: enumeration of libibverbs' private interface, 0 = RoCE v1, 1 = RoCE
+// v2.
 ROCEGW_EXPORT int ibv_query_gid_type(ibv_context* ibv, uint8_t port, unsigned index, int* type) {
   if (!IsOurs(ibv)) return ROCEGW_REAL(ibv_query_gid_type)(ibv, port, index, type);
   ibv_gid_entry entry = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers about a device and its port. Structures that grew over time come with the size that the caller knows: no byte
-// behind it is written. Errors are errno values. Any thread.
+// Answers about a device and its port. Structures that grew over time come with the size that the
+// caller knows: no byte behind it is written. Errors are errno values. Any thread.
 #pragma once
 
 #include <infiniband/verbs.h>

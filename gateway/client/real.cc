@@ -11,7 +11,8 @@ namespace rocegw::client {
 
 namespace {
 
-// dlopen is reached through the C library's dlsym: as an import it would tie us to the glibc release that moved it.
+// dlopen is reached through the C library's dlsym: as an import it would tie us to the glibc
+// release that moved it.
 void* OpenLibrary(const char* file) {
   using Open = void* (*)(const char*, int);
   const auto open = reinterpret_cast<Open>(LibcDlsym()(RTLD_DEFAULT, "dlopen"));

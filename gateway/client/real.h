@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the installed libibverbs and librdmacm, for handles that are theirs. They are looked up behind this
-// library in the search order; where the program loaded them on its own (dlopen), by their file name. Any thread.
+// The functions of the installed libibverbs and librdmacm, for handles that are theirs. They are
+// looked up behind this library in the search order; where the program loaded them on its own
+// (dlopen), by their file name. Any thread.
 #pragma once
 
 namespace rocegw::client {
@@ -11,7 +12,8 @@ void* FindReal(const char* name);
 }  // namespace rocegw::client
 
 // The installed function of the same name and type as the exported one.
-#define ROCEGW_REAL(function) (reinterpret_cast<decltype(&function)>(::rocegw::client::FindReal(#function)))
+#define ROCEGW_REAL(function) \
+  (reinterpret_cast<decltype(&function)>(::rocegw::client::FindReal(#function)))
 
 // Definitions that programs see; everything else in the library is hidden.
 #define ROCEGW_EXPORT extern "C" __attribute__((visibility("default")))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving the pages of a registered range onto memory that the daemon has mapped too, so that it reads and writes them
-// directly. Only where the gateway allows it and only for memory where nobody can notice (docs/client.md); everything else
-// is reached across processes, which is always right. Control path; any thread.
+// Moving the pages of a registered range onto memory that the daemon has mapped too, so that it
+// reads and writes them directly. Only where the gateway allows it and only for memory where nobody
+// can notice (docs/client.md); everything else is reached across processes, which is always right.
+// Control path; any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace rocegw::client {
 
 struct Region;
 
-// The region that holds all of [address, address + length), made now if need be and allowed; nullptr: use the other way.
-// The caller gets a reference.
+// The region that holds all of [address, address + length), made now if need be and allowed;
+// nullptr: use the other way. The caller gets a reference.
 Region* RemapForRegistration(Session* session, uint64_t address, uint64_t length);
 void ReleaseRegion(Region* region);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library says to a person: single lines on stderr, only with ROCEGW_DEBUG set or where the program was started
-// by rocegw-run. The library is a guest in someone else's process. Any thread; keeps errno.
+// What the library says to a person: single lines on stderr, only with ROCEGW_DEBUG set or where
+// the program was started by rocegw-run. The library is a guest in someone else's process. Any
+// thread; keeps errno.
 #pragma once
 
 namespace rocegw::client {

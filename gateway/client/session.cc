@@ -27,6 +27,7 @@ constexpr int kMaxErrno = 4095;
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // what follows, and reference counts
 Session* g_current = nullptr;
 Session* g_newest = nullptr;
+uint32_t g_session_count = 0;
 bool g_reported_unreachable = false;
 
 void CloseIfOpen(int* descriptor) {
@@ -38,14 +39,17 @@ void ReportUnreachable(int error) {
   if (g_reported_unreachable) return;
   g_reported_unreachable = true;
   if (error == EPROTONOSUPPORT) {
-    Warn("the gateway at %s speaks another major version of the attach protocol than this library (%u); "
-         "install the library that belongs to the gateway",
-         AttachPath(), ROCEGW_ABI_MAJOR);
+    Warn(
+        "the gateway at %s speaks another major version of the attach protocol than this library "
+        "(%u); "
+        "install the library that belongs to the gateway",
+        AttachPath(), ROCEGW_ABI_MAJOR);
     return;
   }
-  Warn("no gateway at %s (%s); this program sees only the machine's own RDMA devices. "
-       "Is rocegwd running, and does ROCEGW_SOCKET name its socket?",
-       AttachPath(), strerror(error));
+  Warn(
+      "no gateway at %s (%s); this program sees only the machine's own RDMA devices. "
+      "Is rocegwd running, and does ROCEGW_SOCKET name its socket?",
+      AttachPath(), strerror(error));
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ Session* Session::Acquire() {
   }
   InstallForkHandlers();
   pthread_mutex_lock(&g_lock);
-  if (g_current != nullptr && g_current->dead()) {
+  if (g_current != nullptr && g_current->CheckHungUp()) {
     Session* old = g_current;
     g_current = nullptr;
     if (--old->references_ == 0) old->Destroy();
@@ -131,6 +135,7 @@ Session* Session::Create() {
   session->socket_ = -1;
   session->userfaultfd_device_ = -1;
   session->references_ = 1;
+  session->number_ = ++g_session_count;
   session->process_ = getpid();
   int error = session->Connect();
   if (error == 0) error = session->Greet();
@@ -183,11 +188,11 @@ int Session::Greet() {
   hello.magic = ROCEGW_ABI_MAGIC;
   hello.major = ROCEGW_ABI_MAJOR;
   hello.minor = ROCEGW_ABI_MINOR;
-  // Lets a daemon of another user reach the memory that gets registered. Absent where the process forbids it.
+  // Lets a daemon of another user reach the memory that gets registered. Absent where the process
+  // forbids it.
   int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));
   if (memory < 0) memory = -1;
-  const int error =
-      Call(ROCEGW_MSG_HELLO, &hello, &welcome_, &userfaultfd_device_, memory);
+  const int error = Call(ROCEGW_MSG_HELLO, &hello, &welcome_, &userfaultfd_device_, memory);
   CloseIfOpen(&memory);
   if (error != 0) return error;
   if (welcome_.major != ROCEGW_ABI_MAJOR) return EPROTONOSUPPORT;
@@ -375,7 +380,8 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
   }
   Break(strerror(error));
   pthread_mutex_unlock(&lock_);
-  // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to a program.
+  // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to a
+  // program.
   return welcome_.major == 0 ? error : EIO;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's attachment to its gateway: one SOCK_SEQPACKET connection, made at first use, on which requests and replies
-// go in turn (docs/abi.md), and the shared memory that came over it. Objects made through a session hold a reference to
-// it; it outlives the connection. A session is dead when the daemon went away or when this process is a fork's child: its
-// objects then refuse work with EIO, and destroying them only frees memory. A new session begins at the next first use.
+// The process's attachment to its gateway: one SOCK_SEQPACKET connection, made at first use, on
+// which requests and replies go in turn (docs/abi.md), and the shared memory that came over it.
+// Objects made through a session hold a reference to it; it outlives the connection. A session is
+// dead when the daemon went away or when this process is a fork's child: its objects then refuse
+// work with EIO, and destroying them only frees memory. A new session begins at the next first use.
 //
 // Any thread; requests are serialised. Errors are errno values; those of the daemon are passed on.
 #pragma once
@@ -20,17 +21,18 @@ namespace rocegw::client {
 
 class Session {
  public:
-  // The current session, attaching when there is none; nullptr and errno when no gateway can be reached.
-  // The caller gets a reference.
+  // The current session, attaching when there is none; nullptr and errno when no gateway can be
+  // reached. The caller gets a reference.
   static Session* Acquire();
   // The current session only if it exists.
   static Session* Current();
   void AddReference();
   void Release();
 
-  // Sends `request` (its header is filled in here) and waits for the answer, of which at most `reply_size` bytes are
-  // stored and the missing rest is zero. A descriptor in the answer goes to *descriptor (else it is closed); -1 when there
-  // was none. `send_descriptor` travels with the request when it is not -1.
+  // Sends `request` (its header is filled in here) and waits for the answer, of which at most
+  // `reply_size` bytes are stored and the missing rest is zero. A descriptor in the answer goes to
+  // *descriptor (else it is closed); -1 when there was none. `send_descriptor` travels with the
+  // request when it is not -1.
   int Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_reply* reply,
            uint32_t reply_size, int* descriptor, int send_descriptor);
 
@@ -38,8 +40,7 @@ class Session {
   int Call(uint32_t type, Request* request, Reply* reply, int* descriptor = nullptr,
            int send_descriptor = -1) {
     return Call(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request),
-                reinterpret_cast<rocegw_reply*>(reply), sizeof(Reply), descriptor,
-                send_descriptor);
+                reinterpret_cast<rocegw_reply*>(reply), sizeof(Reply), descriptor, send_descriptor);
   }
   // Requests that name one object and bring back nothing but success.
   int CallObject(uint32_t type, uint32_t handle);
@@ -56,13 +57,15 @@ class Session {
   // The wake-up line of a worker; false when it was not announced.
   bool FindWorker(uint32_t worker, const rocegw_worker_line** line, int* wake_fd);
 
+  // Counts the sessions of this process; never twice the same.
+  uint32_t number() const { return number_; }
   const rocegw_hello_reply& welcome() const { return welcome_; }
   KeyTable& keys() { return keys_; }
   // /dev/userfaultfd, opened by the daemon, or -1.
   int userfaultfd_device() const { return userfaultfd_device_; }
 
-  // Handlers of fork (fork.cc). The child's one cuts the session off: descriptors closed, shared memory replaced by
-  // private zeros, so that rings may still be touched but reach nobody.
+  // Handlers of fork (fork.cc). The child's one cuts the session off: descriptors closed, shared
+  // memory replaced by private zeros, so that rings may still be touched but reach nobody.
   static void LockForFork();
   static void UnlockAfterFork();
   static void CutOffInChild();
@@ -87,6 +90,7 @@ class Session {
   pthread_mutex_t lock_;  // one request at a time; chunks and workers
   int socket_;
   uint32_t references_;
+  uint32_t number_;
   bool broken_;
   bool inherited_;
   pid_t process_;
@@ -104,7 +108,8 @@ class Session {
 // The path that is attached to: ROCEGW_SOCKET or the default.
 const char* AttachPath();
 
-// Moves a descriptor of the library out of the range that programs use (select, dup2 to small numbers).
+// Moves a descriptor of the library out of the range that programs use (select, dup2 to small
+// numbers).
 int MoveAside(int descriptor);
 
 }  // namespace rocegw::client

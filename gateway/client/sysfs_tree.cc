@@ -24,8 +24,7 @@ namespace {
 constexpr size_t kPathSize = 256;  // of ibv_device's own paths
 
 char g_root[kPathSize];
-uint32_t g_root_session = 0;
-bool g_root_known = false;
+uint32_t g_root_session = 0;  // 0: not known yet
 SpinLock g_root_lock;
 
 bool IsDirectory(const char* path) {
@@ -37,7 +36,8 @@ bool IsDirectory(const char* path) {
 // Writes the tree of one device. Failures leave files out: programs do without most of them.
 class TreeWriter {
  public:
-  explicit TreeWriter(const char* root) { snprintf(root_, sizeof(root_), "%s", root); }
+  // `root` must outlive the writer.
+  explicit TreeWriter(const char* root) : root_(root) {}
 
   [[gnu::format(printf, 2, 3)]] void Directory(const char* format, ...) {
     char path[kPathSize];
@@ -77,7 +77,7 @@ class TreeWriter {
     vsnprintf(path + head, kPathSize - static_cast<size_t>(head), format, arguments);
   }
 
-  char root_[128];
+  const char* root_;
 };
 
 struct GidFiles {
@@ -178,17 +178,17 @@ void FindRoot(Session* session, char* root, size_t size) {
 }  // namespace
 
 const char* SysfsRoot(Session* session) {
-  // Not under the lock while it asks the daemon: a second thread then does the same work once more, with the same result.
+  // Not under the lock while it asks the daemon: a second thread then does the same work once more,
+  // with the same result.
   {
     SpinGuard guard(g_root_lock);
-    if (g_root_known && g_root_session == session->welcome().session) return g_root;
+    if (g_root_session == session->number()) return g_root;
   }
   char root[kPathSize];
   FindRoot(session, root, sizeof(root));
   SpinGuard guard(g_root_lock);
   snprintf(g_root, sizeof(g_root), "%s", root);
-  g_root_session = session->welcome().session;
-  g_root_known = true;
+  g_root_session = session->number();
   return g_root;
 }
 
@@ -215,7 +215,8 @@ ROCEGW_EXPORT const char* ibv_get_sysfs_path() {
   return real != nullptr ? real() : "/sys";
 }
 
-// First line's worth of a small file, without its newline; its length or -1. Paths of our devices lead into our tree.
+// First line's worth of a small file, without its newline; its length or -1. Paths of our devices
+// lead into our tree.
 ROCEGW_EXPORT int ibv_read_sysfs_file(const char* directory, const char* file, char* to,
                                       size_t size) {
   char path[2 * rocegw::client::kPathSize];

@@ -14,7 +14,8 @@ namespace rocegw::client {
 namespace {
 uint32_t HashQpn(uint32_t qpn) { return (qpn * 0x9E3779B1u) >> 8; }
 constexpr uint32_t kWcFlags = ROCEGW_CQE_GRH | ROCEGW_CQE_WITH_IMM | ROCEGW_CQE_WITH_INV;
-static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} && int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
+static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} &&
+              int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
               int{IBV_WC_WITH_INV} == int{ROCEGW_CQE_WITH_INV});
 }  // namespace
 
@@ -107,8 +108,7 @@ void CompletionRings::Purge(QpRings* qp, bool sends, bool receives) {
 bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc) {
   QpRings* qp = FindQp(cqe.qpn);
   if (qp == nullptr || qp->handle != cqe.qp_handle) return false;
-  PurgeMark& purge =
-      (cqe.flags & ROCEGW_CQE_RECEIVE) != 0 ? qp->receive_purge : qp->send_purge;
+  PurgeMark& purge = (cqe.flags & ROCEGW_CQE_RECEIVE) != 0 ? qp->receive_purge : qp->send_purge;
   if (purge.active) {
     if (static_cast<int32_t>(index - purge.until) < 0) return false;
     purge.active = false;

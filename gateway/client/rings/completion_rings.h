@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumer side of a completion queue: one ring per worker of the daemon, read in turn so that a busy worker cannot
-// starve the others. Within one QP the order is the worker's order; between QPs of different workers there is none.
-// Any thread; one poll at a time per queue. Completions of QPs that are no longer known here are dropped silently.
+// Consumer side of a completion queue: one ring per worker of the daemon, read in turn so that a
+// busy worker cannot starve the others. Within one QP the order is the worker's order; between QPs
+// of different workers there is none. Any thread; one poll at a time per queue. Completions of QPs
+// that are no longer known here are dropped silently.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,11 +33,13 @@ struct QpRings {
 
 class CompletionRings {
  public:
-  // `control` and `rings` as the reply to CREATE_CQ places them; `entries` is a power of two. ENOMEM or 0.
+  // `control` and `rings` as the reply to CREATE_CQ places them; `entries` is a power of two.
+  // ENOMEM or 0.
   int Init(rocegw_cq_control* control, const void* rings, uint32_t entries, uint32_t workers);
   void Destroy();
 
-  // QPs whose completions are delivered here. Add: ENOMEM or 0. A QP that uses the queue twice is added once.
+  // QPs whose completions are delivered here. Add: ENOMEM or 0. A QP that uses the queue twice is
+  // added once.
   int Add(QpRings* qp);
   void Remove(const QpRings* qp);
 
@@ -46,7 +49,8 @@ class CompletionRings {
   // As ibv_poll_cq: how many of `count` places in `wc` were filled.
   int Poll(int count, ibv_wc* wc);
 
-  // As ibv_req_notify_cq. A request for any completion is not weakened by a later one for solicited ones.
+  // As ibv_req_notify_cq. A request for any completion is not weakened by a later one for solicited
+  // ones.
   void Arm(bool solicited_only);
 
   // Empty polls in a row after which a poll gives the core away; 0 = never.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One QP's bit in the doorbell page that its process shares with one worker of the daemon. Setting a bit is idempotent,
-// so any thread may ring at any time; a producer that dies anywhere in here blocks nobody.
+// One QP's bit in the doorbell page that its process shares with one worker of the daemon. Setting
+// a bit is idempotent, so any thread may ring at any time; a producer that dies anywhere in here
+// blocks nobody.
 //
-// Order: the queue's index was stored before (release). The leaf is set before the summary, so that a worker that takes
-// the summary finds the leaf; both and the look at need_wakeup are sequentially consistent, so that either the worker's
-// last look before it sleeps sees the bit or we see that it sleeps.
+// Order: the queue's index was stored before (release). The leaf is set before the summary, so that
+// a worker that takes the summary finds the leaf; both and the look at need_wakeup are sequentially
+// consistent, so that either the worker's last look before it sleeps sees the bit or we see that it
+// sleeps.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local view of the registered memory of one session: lkey to address range. The library needs it where it copies small
-// payloads itself, at post and poll time; the daemon checks every key again on its own.
-// Insert and Remove come from the control path, any thread; Find from any thread without a lock. A lookup that races with
-// the removal of the same key may say either, never garbage. Addresses are virtual addresses of this process.
+// Local view of the registered memory of one session: lkey to address range. The library needs it
+// where it copies small payloads itself, at post and poll time; the daemon checks every key again
+// on its own. Insert and Remove come from the control path, any thread; Find from any thread
+// without a lock. A lookup that races with the removal of the same key may say either, never
+// garbage. Addresses are virtual addresses of this process.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ class KeyTable {
   // False when the key is not known.
   bool Find(uint32_t lkey, RegisteredRange* range) const;
 
-  // Where [iova, iova + length) of the key lies; nullptr when the key, its PD or the range does not fit, or when
-  // `need_access` bits are missing.
+  // Where [iova, iova + length) of the key lies; nullptr when the key, its PD or the range does not
+  // fit, or when `need_access` bits are missing.
   uint8_t* Locate(uint32_t lkey, uint32_t pd, uint64_t iova, uint32_t length,
                   uint32_t need_access) const;
 
@@ -46,7 +47,8 @@ class KeyTable {
   static void Place(Table* table, uint32_t lkey, const RegisteredRange& range);
 
   SpinLock lock_;
-  Table* table_ = nullptr;  // earlier, smaller tables hang behind it until Clear: a reader may still be in one
+  Table* table_ =
+      nullptr;  // earlier, smaller tables hang behind it until Clear: a reader may still be in one
 };
 
 }  // namespace rocegw::client

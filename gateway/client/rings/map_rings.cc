@@ -27,8 +27,8 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
   const auto* status =
       static_cast<const rocegw_qp_status*>(resolver(reply.status, sizeof(rocegw_qp_status)));
   Doorbell bell;
-  bell.page = static_cast<rocegw_doorbell_page*>(
-      resolver(reply.doorbell, sizeof(rocegw_doorbell_page)));
+  bell.page =
+      static_cast<rocegw_doorbell_page*>(resolver(reply.doorbell, sizeof(rocegw_doorbell_page)));
   bell.line = mapping.line;
   bell.wake_fd = mapping.wake_fd;
   bell.bit = reply.doorbell_bit;
@@ -39,8 +39,7 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
   SendRing& send = rings->send;
   send.mask = reply.sq_entries - 1;
   send.stride = rocegw_sq_stride(reply.max_send_sge);
-  send.slots =
-      static_cast<uint8_t*>(resolver(reply.sq, uint64_t{reply.sq_entries} * send.stride));
+  send.slots = static_cast<uint8_t*>(resolver(reply.sq, uint64_t{reply.sq_entries} * send.stride));
   send.payload_stride = reply.sq_payload_stride;
   send.payload = static_cast<uint8_t*>(
       resolver(reply.sq_payload, uint64_t{reply.sq_entries} * reply.sq_payload_stride));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the daemon's description of a new QP to pointers: fills QpRings and checks that every place is large enough for
-// what is said to lie there. Control path. EPROTO when it is not.
+// From the daemon's description of a new QP to pointers: fills QpRings and checks that every place
+// is large enough for what is said to lie there. Control path. EPROTO when it is not.
 #pragma once
 
 #include "gateway/abi/rocegw_abi.h"

@@ -24,14 +24,17 @@ int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad) {
       uint8_t* place = ring.slots + size_t{ring.producer & ring.mask} * ring.stride;
       auto* wqe = reinterpret_cast<rocegw_recv_wqe*>(place);
       *wqe = {wr->wr_id, static_cast<uint32_t>(wr->num_sge), 0};
-      memcpy(place + sizeof(*wqe), wr->sg_list,
-             static_cast<size_t>(wr->num_sge) * sizeof(rocegw_sge));
+      if (wr->num_sge != 0) {
+        memcpy(place + sizeof(*wqe), wr->sg_list,
+               static_cast<size_t>(wr->num_sge) * sizeof(rocegw_sge));
+      }
       ++ring.producer;
       wr = wr->next;
     }
     if (error != 0) *bad = wr;
     if (ring.producer == first) return error;
-    // Sequentially consistent on both sides: either the worker that goes starved sees the index, or we see its mark.
+    // Sequentially consistent on both sides: either the worker that goes starved sees the index, or
+    // we see its mark.
     StoreOrdered(&ring.control->rq_producer, ring.producer);
     FullFence();
   }
@@ -54,8 +57,8 @@ bool ScatterPayload(const ReceiveRing& ring, const rocegw_cqe& cqe) {
   for (uint32_t i = 0; i < count && left != 0; ++i) {
     const uint32_t piece = sge[i].length < left ? sge[i].length : left;
     if (piece == 0) continue;
-    uint8_t* to = ring.keys->Locate(sge[i].lkey, ring.pd, sge[i].address, piece,
-                                    IBV_ACCESS_LOCAL_WRITE);
+    uint8_t* to =
+        ring.keys->Locate(sge[i].lkey, ring.pd, sge[i].address, piece, IBV_ACCESS_LOCAL_WRITE);
     if (to == nullptr) return false;
     memcpy(to, from, piece);
     from += piece;

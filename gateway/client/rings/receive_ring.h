@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producer side of a receive queue, and the copy of short received payloads out of its payload area. Posting: any thread.
-// A slot is free again when its completion has been polled (not when the daemon took it), because until then the SGEs in
-// it say where the payload goes.
-// Errors: ENOMEM queue full, EINVAL request wrong.
+// Producer side of a receive queue, and the copy of short received payloads out of its payload
+// area. Posting: any thread. A slot is free again when its completion has been polled (not when the
+// daemon took it), because until then the SGEs in it say where the payload goes. Errors: ENOMEM
+// queue full, EINVAL request wrong.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -34,8 +34,8 @@ struct ReceiveRing {
 
 int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad);
 
-// Copies the payload of completion `cqe` to where its receive wants it. False: a key is gone or the completion is not
-// plausible. Caller holds the CQ's lock.
+// Copies the payload of completion `cqe` to where its receive wants it. False: a key is gone or the
+// completion is not plausible. Caller holds the CQ's lock.
 bool ScatterPayload(const ReceiveRing& ring, const rocegw_cqe& cqe);
 
 }  // namespace rocegw::client

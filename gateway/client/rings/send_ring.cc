@@ -21,9 +21,12 @@ constexpr uint32_t kKnownFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 constexpr uint32_t kPrivilegedQkey = 0x80000000u;
 
-static_assert(int{IBV_SEND_FENCE} == int{ROCEGW_WQE_FENCE} && int{IBV_SEND_SIGNALED} == int{ROCEGW_WQE_SIGNALED} &&
-              int{IBV_SEND_SOLICITED} == int{ROCEGW_WQE_SOLICITED} && int{IBV_SEND_INLINE} == int{ROCEGW_WQE_INLINE});
-static_assert(int{IBV_WR_SEND_WITH_INV} == int{ROCEGW_WR_SEND_WITH_INV} && int{IBV_WR_RDMA_READ} == int{ROCEGW_WR_RDMA_READ});
+static_assert(int{IBV_SEND_FENCE} == int{ROCEGW_WQE_FENCE} &&
+              int{IBV_SEND_SIGNALED} == int{ROCEGW_WQE_SIGNALED} &&
+              int{IBV_SEND_SOLICITED} == int{ROCEGW_WQE_SOLICITED} &&
+              int{IBV_SEND_INLINE} == int{ROCEGW_WQE_INLINE});
+static_assert(int{IBV_WR_SEND_WITH_INV} == int{ROCEGW_WR_SEND_WITH_INV} &&
+              int{IBV_WR_RDMA_READ} == int{ROCEGW_WR_RDMA_READ});
 static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 
 uint32_t OpcodesOf(uint8_t qp_type) {
@@ -43,7 +46,8 @@ bool Full(SendRing& ring) {
   return ring.producer - ring.released_seen > ring.mask;
 }
 
-// Gathers `total` bytes of registered memory into the payload slot; false when a key or range is not good here.
+// Gathers `total` bytes of registered memory into the payload slot; false when a key or range is
+// not good here.
 bool CopyRegistered(const SendRing& ring, const ibv_send_wr& wr, uint8_t* to) {
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
@@ -67,7 +71,9 @@ void CopyInline(const ibv_send_wr& wr, uint8_t* to) {
 
 // Writes one WQE to the producer's slot. The slot belongs to the library until the index is stored.
 int Write(SendRing& ring, const ibv_send_wr& wr) {
-  const uint32_t opcode = wr.opcode;
+  // As a number: a program may have anything in there.
+  uint32_t opcode;
+  memcpy(&opcode, &wr.opcode, sizeof(opcode));
   if (opcode >= 32 || (OpcodesOf(ring.qp_type) & Bit(static_cast<int>(opcode))) == 0) return EINVAL;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
   if ((wr.send_flags & ~kKnownFlags) != 0) return EINVAL;
@@ -97,7 +103,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr) {
         CopyRegistered(ring, wr, payload)) {
       flags |= ROCEGW_WQE_COPIED;
     }
-    memcpy(sge, wr.sg_list, sge_count * sizeof(rocegw_sge));
+    if (sge_count != 0) memcpy(sge, wr.sg_list, sge_count * sizeof(rocegw_sge));
   }
 
   wqe->wr_id = wr.wr_id;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producer side of a send queue: turns ibv_send_wr into WQEs in shared memory. Any thread; one post at a time per queue.
-// Payload that is short enough is copied beside the WQE (always for IBV_SEND_INLINE, else where the local keys are good:
-// what is wrong with a key is for the daemon to find and shows in the completion, as with hardware).
-// Errors are errno values as post_send of other devices gives them: ENOMEM queue full, EINVAL request wrong.
+// Producer side of a send queue: turns ibv_send_wr into WQEs in shared memory. Any thread; one post
+// at a time per queue. Payload that is short enough is copied beside the WQE (always for
+// IBV_SEND_INLINE, else where the local keys are good: what is wrong with a key is for the daemon
+// to find and shows in the completion, as with hardware). Errors are errno values as post_send of
+// other devices gives them: ENOMEM queue full, EINVAL request wrong.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic access to single words of memory that two processes share. Plain words with explicit orders, because the layout
-// is a C header; any thread. All four orders that the rings need, and none else.
+// Atomic access to single words of memory that two processes share. Plain words with explicit
+// orders, because the layout is a C header; any thread. All four orders that the rings need, and
+// none else.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,8 @@ inline void StoreOrdered(T* word, T value) {
   __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 }
 
-
-// Orders a store before later loads, also on machines that let them pass. ThreadSanitizer knows no fences; what it runs on
-// gets the order from the sequentially consistent store in front.
+// Orders a store before later loads, also on machines that let them pass. ThreadSanitizer knows no
+// fences; what it runs on gets the order from the sequentially consistent store in front.
 inline void FullFence() {
 #if !defined(__SANITIZE_THREAD__)
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lock around one queue for the few tens of nanoseconds that a post or a poll takes. Not recursive, not fair. A waiter
-// gives its core away after a short while: on a machine with few cores the holder may be the one that needs it.
-// Zero-filled memory is an unlocked lock, so it may live in objects from calloc.
+// Lock around one queue for the few tens of nanoseconds that a post or a poll takes. Not recursive,
+// not fair. A waiter gives its core away after a short while: on a machine with few cores the
+// holder may be the one that needs it. Zero-filled memory is an unlocked lock, so it may live in
+// objects from calloc.
 #pragma once
 
 #include <sched.h>
