@@ -138,7 +138,7 @@ using rocegw::client::IsOurs;
 using rocegw::client::Session;
 
 ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
-  Device* ours[rocegw::client::kMaxDevices];
+  Device* ours[rocegw::client::kMaxDevices] = {};
   int our_count = -1;
   // A daemon that went away since the last call is noticed by the first question: then attach anew,
   // once.
@@ -160,8 +160,8 @@ ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   }
   if (our_count < 0) our_count = 0;
   const size_t total = static_cast<size_t>(our_count) + static_cast<size_t>(real_count);
-  auto* list =
-      static_cast<DeviceList*>(calloc(1, sizeof(DeviceList) + (total + 1) * sizeof(ibv_device*)));
+  constexpr size_t kPointer = sizeof(void*);
+  auto* list = static_cast<DeviceList*>(calloc(1, sizeof(DeviceList) + (total + 1) * kPointer));
   if (list == nullptr) {
     if (real != nullptr) ROCEGW_REAL(ibv_free_device_list)(real);
     errno = ENOMEM;

@@ -173,7 +173,7 @@ void ParseLine(const char* line, MappedArea* area) {
 
 int FindInText(uint64_t address, MappedArea* area) {
   MapsText text;
-  char line[256];
+  char line[256] = {};
   while (text.NextLine(line, sizeof(line))) {
     ParseLine(line, area);
     if (area->end > address) return 0;

@@ -13,7 +13,7 @@ void* FindReal(const char* name);
 
 // The installed function of the same name and type as the exported one.
 #define ROCEGW_REAL(function) \
-  (reinterpret_cast<decltype(&function)>(::rocegw::client::FindReal(#function)))
+  (reinterpret_cast<decltype(&(function))>(::rocegw::client::FindReal(#function)))
 
 // Definitions that programs see; everything else in the library is hidden.
 #define ROCEGW_EXPORT extern "C" __attribute__((visibility("default")))

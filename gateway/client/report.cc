@@ -18,11 +18,14 @@ bool IsSet(const char* name) {
   return value != nullptr && value[0] != '\0' && !(value[0] == '0' && value[1] == '\0');
 }
 
+// Takes the list over from its caller, which has started it and ends it.
 void Write(const char* format, va_list arguments) {
   char line[512];
   const int head = snprintf(line, sizeof(line), "rocegw[%d]: ", static_cast<int>(getpid()));
   const size_t room = sizeof(line) - static_cast<size_t>(head) - 1;
-  int body = vsnprintf(line + head, room, format, arguments);
+  // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): started by the callers
+  int body = vsnprintf(line + head, room, format,
+                       arguments);
   if (body < 0) return;
   if (static_cast<size_t>(body) >= room) body = static_cast<int>(room) - 1;
   line[head + body] = '\n';

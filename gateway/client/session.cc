@@ -174,7 +174,7 @@ int Session::Connect() {
   address.sun_family = AF_UNIX;
   const char* path = AttachPath();
   if (strlen(path) >= sizeof(address.sun_path)) return ENAMETOOLONG;
-  strcpy(address.sun_path, path);
+  memcpy(address.sun_path, path, strlen(path));
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
   socket_ = MoveAside(fd);

@@ -74,6 +74,7 @@ class TreeWriter {
  private:
   void Join(char* path, const char* format, va_list arguments) {
     const int head = snprintf(path, kPathSize, "%s/", root_);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): started by the callers
     vsnprintf(path + head, kPathSize - static_cast<size_t>(head), format, arguments);
   }
 
@@ -94,7 +95,7 @@ bool WriteGid(const rocegw_gid_entry& entry, void* context) {
     used += snprintf(text + used, sizeof(text) - static_cast<size_t>(used), "%s%02x%02x",
                      i != 0 ? ":" : "", entry.gid[i], entry.gid[i + 1]);
   }
-  strcat(text, "\n");
+  snprintf(text + used, sizeof(text) - static_cast<size_t>(used), "\n");
   files->writer->File(text, "class/infiniband/%s/ports/1/gids/%u", device, entry.index);
   files->writer->File("RoCE v2\n", "class/infiniband/%s/ports/1/gid_attrs/types/%u", device,
                       entry.index);

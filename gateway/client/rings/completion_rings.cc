@@ -49,7 +49,7 @@ int CompletionRings::Add(QpRings* qp) {
   if (FindQp(qp->qpn) == qp) return 0;
   if (qps_ == nullptr || 2 * (qp_count_ + 1) > qp_mask_ + 1) {
     const uint32_t size = qps_ == nullptr ? 8 : 2 * (qp_mask_ + 1);
-    auto** bigger = static_cast<QpRings**>(calloc(size, sizeof(QpRings*)));
+    auto** bigger = static_cast<QpRings**>(calloc(size, sizeof(void*)));
     if (bigger == nullptr) return ENOMEM;
     for (uint32_t i = 0; qps_ != nullptr && i <= qp_mask_; ++i) {
       if (qps_[i] != nullptr) Place(bigger, size - 1, qps_[i]);

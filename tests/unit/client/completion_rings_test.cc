@@ -302,6 +302,7 @@ TEST(CompletionRings, Poll_ManyThreads_SeeEachCompletionOnce) {
     });
   }
   std::vector<std::thread> workers;
+  workers.reserve(2);
   for (uint32_t w = 0; w < 2; ++w) {
     workers.emplace_back([&, w] {
       for (uint64_t i = 1; i <= kPerWorker; ++i) {

@@ -607,6 +607,7 @@ TEST_F(QpTest, SleepingWorker_IsWokenThroughItsDescriptor) {
 
 TEST_F(QpTest, EightThreads_PostAndCreateAndDestroyTogether) {
   std::vector<std::thread> threads;
+  threads.reserve(8);
   std::atomic<int> failures = 0;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
@@ -872,6 +873,7 @@ TEST_F(QpTest, Fork_ChildAttachesOnItsOwn) {
 TEST_F(QpTest, Fork_WhileOtherThreadsWork_ChildIsNotStuck) {
   std::atomic<bool> stop = false;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
       ibv_wc wc;
