@@ -12,6 +12,9 @@ from .job import LabError, LocalJob, run
 
 _METRICS_PORT = 7474
 _CLONE_NEWNET = 0x40000000
+# Gauges that are zero when no program is attached.
+_OF_PROGRAMS = ("rocegw_sessions", "rocegw_queue_pairs", "rocegw_completion_queues", "rocegw_memory_regions",
+                "rocegw_protection_domains", "rocegw_cm_ids", "rocegw_registered_bytes")
 _SAMPLE = re.compile(r"^(rocegw_\w+?)(\{[^}]*\})? ([-+0-9.eE]+)$", re.MULTILINE)
 
 
@@ -111,6 +114,15 @@ class GatewayHost(Host):
         return (after["rocegw_tx_packets_total"] - before["rocegw_tx_packets_total"],
                 after["rocegw_rx_packets_total"] - before["rocegw_rx_packets_total"])
 
+    def expect_idle(self, attempts=200):
+        """Programs that have ended take all they had with them, a moment later."""
+        for _ in range(attempts):
+            counters = self.counters()
+            left = {name: counters[name] for name in _OF_PROGRAMS if counters[name]}
+            if not left:
+                return
+        raise LabError(f"{self.name} still has {left} after all programs ended")
+
     def set_mtu(self, mtu):
         run(["ip", "link", "set", self.interface, "mtu", str(mtu)], namespace=self.namespace)
 
@@ -125,6 +137,18 @@ class GatewayHost(Host):
         if "chunked" in head.lower():
             body = _unchunk(body)
         return body
+
+
+def gateway_pair(lab, binaries, mode="udp", workers=1, mtu=4200, settings=""):
+    """Two hosts with a gateway each, joined by a veth; the gateways are not started yet."""
+    hosts = []
+    namespaces = [lab.namespace(name) for name in ("left", "right")]
+    lab.veth(namespaces[0], "link0", namespaces[1], "link0", mtu)
+    for number, (name, namespace) in enumerate(zip(("left", "right"), namespaces), start=1):
+        addresses = (f"10.77.0.{number}", f"fd77::{number}")
+        lab.address(namespace, "link0", f"{addresses[0]}/24", f"{addresses[1]}/64")
+        hosts.append(GatewayHost(lab, name, namespace, "link0", addresses, binaries, mode, workers, settings))
+    return hosts
 
 
 def _unchunk(body):

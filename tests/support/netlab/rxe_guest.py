@@ -8,11 +8,10 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import threading
 
 from .host import Host
-from .job import Job, LabError
+from .job import Job, LabError, run
 
 _HEADER = struct.Struct("<IIB")
 _GUEST_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "interop", "guest")
@@ -170,11 +169,12 @@ def _kernel(root):
     return os.path.join(folder, names[-1])
 
 
-def prepare_image(cache, agent, programs):
-    """Finds a kernel and packs the initramfs. Returns what RxeGuest takes as image."""
+def prepare_image(lab, cache, agent, programs):
+    """Finds a kernel, keeping it in `cache` if it had to be unpacked, and packs the initramfs. Returns what RxeGuest takes
+    as image."""
     os.makedirs(cache, exist_ok=True)
-    initramfs = os.path.join(cache, f"initramfs.{os.getpid()}")
-    root = subprocess.run([os.path.join(_GUEST_SOURCE, "find-kernel"), os.path.join(cache, "kernel")], check=True,
-                          stdout=subprocess.PIPE, text=True).stdout.strip()
-    subprocess.run([os.path.join(_GUEST_SOURCE, "build-initramfs"), root, initramfs, agent, *programs], check=True)
+    initramfs = lab.path("initramfs")
+    root = run([os.path.join(_GUEST_SOURCE, "find-kernel"), os.path.abspath(os.path.join(cache, "kernel"))],
+               timeout=300).splitlines()[-1]
+    run([os.path.join(_GUEST_SOURCE, "build-initramfs"), root, initramfs, agent, *programs])
     return root, initramfs

@@ -3,9 +3,10 @@
 
 import collections
 import contextlib
+import os
 
-# run(pair) raises LabError or CaseFailure. mtu: of the link. tags: what the case needs ("gateway" host at the left) or is.
-Case = collections.namedtuple("Case", "id mtu run tags", defaults=((),))
+# run(pair) returns a note for the report, or raises LabError or CaseFailure. mtu: of the link.
+Case = collections.namedtuple("Case", "id mtu run")
 
 
 class CaseFailure(Exception):
@@ -18,12 +19,15 @@ def expect(condition, text):
 
 
 class Pair:
-    """left: the host under test. right: its peer. set_link_mtu(mtu): changes the link between them."""
+    """left: the host under test. right: its peer. link: (namespace, interface) where both sides' frames pass.
+    set_link_mtu(mtu): changes the link between them."""
 
-    def __init__(self, left, right, set_link_mtu):
+    def __init__(self, lab, left, right, link, set_link_mtu):
         self.left = left
         self.right = right
         self.mtu = None
+        self._lab = lab
+        self._link = link
         self._set_link_mtu = set_link_mtu
 
     def use_mtu(self, mtu):
@@ -44,3 +48,16 @@ class Pair:
             sent, received = host.moved(old, host.counters())
             expect(sent >= at_least and received >= at_least,
                    f"{host.name} counted {sent} packets sent and {received} received, at least {at_least} were due")
+
+    @contextlib.contextmanager
+    def recorded(self):
+        """Records what passes on the link; yields the file, complete when the block is left."""
+        path = self._lab.path("link.pcap")
+        namespace, interface = self._link
+        job = self._lab.start(["tcpdump", "-i", interface, "-s", "0", "-U", "-B", "65536", "-Z", "root", "-w", path,
+                               "udp", "port", "4791"], namespace=namespace)
+        job.expect("listening on", 20)
+        yield path
+        expect(job.stop() == 0, f"tcpdump failed:\n{job.output}")
+        if not os.path.getsize(path):
+            raise CaseFailure("nothing was recorded")

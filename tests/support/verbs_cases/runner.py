@@ -2,7 +2,6 @@
 """Runs cases one after the other and reports them: one line each, the reason of a failure, a sum at the end."""
 
 import fnmatch
-import os
 import re
 import time
 
@@ -45,9 +44,3 @@ def run_cases(cases, pair, after_failure=None):
             after_failure(case)
     print(f"{len(cases)} cases, {failed} failed ({time.monotonic() - start:.0f} s)", flush=True)
     return failed
-
-
-def default_binaries(script):
-    """bin folder of the build to test: $ROCEGW_BIN, else the dev preset's."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(script))))
-    return os.environ.get("ROCEGW_BIN", os.path.join(root, "build", "dev", "bin"))

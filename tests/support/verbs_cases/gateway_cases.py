@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases about the gateway itself, at the left: what programs and operators see of it."""
+
+import json
+import os
+import re
+import signal
+
+from netlab.job import LocalJob
+
+from .case import Case, expect
+from .check_cases import rdma_check
+
+# Any user but root; needs no entry in /etc/passwd.
+_OTHER_USER = 61234
+
+
+def _devinfo(pair):
+    """ibv_devinfo shows a device that programs will take: active port, Ethernet, GIDs of both addresses."""
+    text = pair.left.run(["ibv_devinfo", "-v", "-d", pair.left.device])
+    for wanted in (r"state:\s+PORT_ACTIVE", r"link_layer:\s+Ethernet", r"max_mtu:\s+4096", r"active_mtu:\s+1024",
+                   rf"GID\[\s*\d+\]:\s+::ffff:{re.escape(pair.left.address4)}, RoCE v2",
+                   rf"GID\[\s*\d+\]:\s+{re.escape(pair.left.address6)}, RoCE v2"):
+        expect(re.search(wanted, text), f"ibv_devinfo shows nothing like {wanted}:\n{text}")
+    names = pair.left.run(["ibv_devices"])
+    expect(pair.left.device in names, f"ibv_devices does not list {pair.left.device}:\n{names}")
+    return "device, port and GIDs shown"
+
+
+def _user(pair):
+    """A program of another user than the daemon's: memory is reached through its descriptor."""
+    ran = []
+    with pair.counted(at_least=2):
+        for connect in ("cm", "socket"):
+            ran += rdma_check(pair, True, connect, cases="transfer.*,atomic.*", user=_OTHER_USER)
+    pair.left.expect_idle()
+    return f"{len(ran)} rdma_check cases as user {_OTHER_USER}"
+
+
+def _status(pair):
+    """rocegwctl shows the session of a program while it runs, and none afterwards."""
+    port = pair.right.fresh_port()
+    server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
+    server.expect("serving", 30)
+    client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
+                              "--connect", "cm", "--cases", "endless.traffic"])
+    try:
+        client.expect(r"^endless: \d+ requests", 60)
+        text = pair.left.control("status")
+        status = json.loads(pair.left.control("-o", "json", "status"))
+        sessions = status["sessions"].get("sessions", [])
+        qps = status["qps"].get("qps", [])
+        expect(len(sessions) == 1, f"{len(sessions)} sessions shown while one program runs:\n{text}")
+        expect(len(qps) == 1, f"{len(qps)} queue pairs shown while one is in use:\n{text}")
+        expect("rdma_check" in text, f"status does not name the program:\n{text}")
+    finally:
+        for job in (client, server):
+            job.signal(signal.SIGKILL)
+            job.wait(10)
+    pair.left.expect_idle()
+    return "session and queue pair shown"
+
+
+def _memory_ways(pair):
+    """Both ways to reach client memory are used: cross-process copies, and pages that were moved onto shared ones."""
+    before = pair.left.counters()
+    for connect in ("cm", "socket"):
+        rdma_check(pair, True, connect, cases="transfer.*")
+        rdma_check(pair, True, connect, cases="transfer.*", user=_OTHER_USER)
+    after = pair.left.counters()
+    moved = {way: after[f"rocegw_memory_{way}_operations_total"] - before[f"rocegw_memory_{way}_operations_total"]
+             for way in ("cross", "direct")}
+    expect(all(moved.values()), f"a way to reach memory was not used: {moved}")
+    return ", ".join(f"{way} {count:.0f}" for way, count in moved.items())
+
+
+def _workers(pair):
+    """Queue pairs of one program sit on all workers, and packets that arrive at another one are handed over."""
+    before = pair.left.metrics()
+    for connect in ("cm", "socket"):
+        for left_is_active in (True, False):
+            rdma_check(pair, left_is_active, connect, qps=32,
+                       cases="transfer.many_qps*,transfer.both_ways,atomic.contention*")
+    after = pair.left.metrics()
+    grown = {key: value - before.get(key, 0) for key, value in after.items()}
+    per_worker = {labels: value for (name, labels), value in grown.items() if name == "rocegw_cqe_entries_total"}
+    expect(len(per_worker) > 1 and all(per_worker.values()), f"completions per worker: {per_worker}")
+    handed = sum(value for (name, _), value in grown.items() if name == "rocegw_handoff_rx_packets_total")
+    expect(handed > 0, "no packet was handed over between workers")
+    return f"{handed:.0f} packets handed over, completions {sorted(per_worker.values())}"
+
+
+def _refused(pair, change, pattern):
+    """A daemon that cannot start says so in one line with the remedy, and does not exit with 0."""
+    host = pair.left
+    with open(host.config, encoding="utf-8") as file:
+        text = change(file.read().replace(host.directory, os.path.join(host.directory, "second")))
+    path = os.path.join(host.directory, "refused.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    job = LocalJob([os.path.join(host.binaries, "rocegwd"), "--config", path], namespace=host.namespace)
+    try:
+        status = job.wait(30)
+    finally:
+        job.signal(signal.SIGKILL)
+    expect(status > 0, f"the daemon exited with {status}:\n{job.output}")
+    lines = [line for line in job.output.splitlines() if re.search(pattern, line)]
+    expect(len(lines) == 1, f"{len(lines)} lines like {pattern!r}:\n{job.output}")
+    return lines[0][:120]
+
+
+def _second_instance(pair):
+    return _refused(pair, lambda text: text, r"(?i)already|another|second|in use")
+
+
+def _missing_interface(pair):
+    return _refused(pair, lambda text: text.replace(f"interface: {pair.left.interface}", "interface: nosuch0"),
+                    r"nosuch0")
+
+
+def _unknown_key(pair):
+    return _refused(pair, lambda text: text + "wrokers: 3\n", r"refused\.yaml:\d+: .*wrokers")
+
+
+def _restart(pair):
+    """A daemon that ends lets programs fail rather than hang, and its successor serves at once."""
+    client = pair.left.start([pair.left.program("rdma_check"), "server", "--port", str(pair.left.fresh_port())])
+    client.expect("serving", 30)
+    status = pair.left.stop_gateway()
+    expect(status == 0, f"SIGTERM made the daemon exit with {status}:\n{pair.left.log()}")
+    client.signal(signal.SIGKILL)
+    pair.left.start_gateway()
+    return f"{len(rdma_check(pair, True, 'cm', cases='transfer.mixed*'))} rdma_check cases afterwards"
+
+
+def gateway_cases(workers):
+    cases = [
+        Case("gateway.devinfo", 1500, _devinfo),
+        Case("gateway.user", 4200, _user),
+        Case("gateway.status", 1500, _status),
+        Case("gateway.memory_ways", 4200, _memory_ways),
+        Case("gateway.second_instance", 1500, _second_instance),
+        Case("gateway.missing_interface", 1500, _missing_interface),
+        Case("gateway.unknown_key", 1500, _unknown_key),
+        Case("gateway.restart", 1500, _restart),
+    ]
+    if workers > 1:
+        cases.append(Case("gateway.workers", 4200, _workers))
+    return cases
