@@ -133,17 +133,16 @@ def _restart(pair):
     return f"{len(rdma_check(pair, True, 'cm', cases='transfer.mixed*'))} rdma_check cases afterwards"
 
 
-def gateway_cases(workers):
+def gateway_cases():
     cases = [
-        Case("gateway.devinfo", 1500, _devinfo),
-        Case("gateway.user", 4200, _user),
-        Case("gateway.status", 1500, _status),
-        Case("gateway.memory_ways", 4200, _memory_ways),
-        Case("gateway.second_instance", 1500, _second_instance),
-        Case("gateway.missing_interface", 1500, _missing_interface),
-        Case("gateway.unknown_key", 1500, _unknown_key),
-        Case("gateway.restart", 1500, _restart),
+        ("devinfo", 1500, _devinfo),
+        ("user", 4200, _user),
+        ("status", 1500, _status),
+        ("memory_ways", 4200, _memory_ways),
+        ("second_instance", 1500, _second_instance),
+        ("missing_interface", 1500, _missing_interface),
+        ("unknown_key", 1500, _unknown_key),
+        ("restart", 1500, _restart),
     ]
-    if workers > 1:
-        cases.append(Case("gateway.workers", 4200, _workers))
-    return cases
+    return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
+        Case("gateway.workers", 4200, _workers, "workers")]

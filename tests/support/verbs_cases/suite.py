@@ -30,13 +30,16 @@ def default_binaries():
     return os.path.abspath(os.environ.get("ROCEGW_BIN", os.path.join(here, "..", "..", "..", "build", "dev", "bin")))
 
 
-def main(arguments, cases, document, make_pair):
+def main(arguments, cases, document, make_pair, left_is_gateway=True):
     """make_pair(lab, arguments) returns the Pair. document describes every case."""
     missing, unknown = runner.undocumented(cases, document)
     if missing or unknown:
         print(f"{document} lacks {missing} and describes {unknown}, which do not exist", file=sys.stderr)
         return 2
-    cases = runner.select(cases, arguments.case)
+    offered = {None} | ({"gateway"} if left_is_gateway else set())
+    if left_is_gateway and arguments.workers > 1:
+        offered.add("workers")
+    cases = runner.select([case for case in cases if case.needs in offered], arguments.case)
     if arguments.list:
         print("\n".join(case.id for case in cases))
         return 0
