@@ -31,6 +31,10 @@ endif()
 if(ROCEGW_SANITIZE)
   target_compile_options(rocegw_flags INTERFACE -fsanitize=${ROCEGW_SANITIZE} -fno-omit-frame-pointer
                                                 -fno-sanitize-recover=all)
+  # UBSan's check of dynamic types needs RTTI, which the core libraries are built without.
+  if(ROCEGW_SANITIZE MATCHES undefined)
+    target_compile_options(rocegw_flags INTERFACE -fno-sanitize=vptr)
+  endif()
   target_link_options(rocegw_flags INTERFACE -fsanitize=${ROCEGW_SANITIZE})
 endif()
 if(ROCEGW_FUZZ)
