@@ -44,15 +44,14 @@ Status Start(const DpdkEnvironment& environment) {
   while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &affinity)) ++first;
 
   std::vector<std::string> arguments = {
-      "rocegwd",
-      // Shares nothing with other DPDK processes, leaves no files.
-      "--in-memory", "--no-telemetry", "--no-pci", "--log-level=*:error", "-l",
-      std::to_string(first)};
+      "rocegwd", "--no-telemetry", "--no-pci", "--log-level=*:error", "-l", std::to_string(first)};
+  // Either way nothing is shared with other DPDK processes and no file is left behind.
   const bool huge_pages = environment.huge_pages && HasFreeHugePages();
-  if (!huge_pages) {
-    arguments.emplace_back("--no-huge");
-    arguments.emplace_back("-m");
-    arguments.push_back(std::to_string(environment.memory_mb));
+  if (huge_pages) {
+    arguments.emplace_back("--in-memory");
+  } else {
+    arguments.insert(arguments.end(),
+                     {"--no-huge", "--no-shconf", "-m", std::to_string(environment.memory_mb)});
   }
   for (const std::string& argument : environment.arguments) arguments.push_back(argument);
   std::vector<char*> pointers;

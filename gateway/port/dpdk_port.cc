@@ -6,6 +6,7 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -27,6 +28,7 @@ constexpr size_t kFrameOverhead = 256;
 constexpr size_t kFrameCount = 1024;
 constexpr size_t kBlockBytes = 65536;
 constexpr size_t kPoolCache = 128;
+constexpr uint32_t kFrameWrapping = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 constexpr size_t kLargestMtu = 9216;
 
 // Of one receive buffer: any frame of the MTU in one piece.
@@ -39,9 +41,10 @@ Status Failed(const std::string& what, int result) {
 
 std::string DeviceName(const std::string& device) { return device.substr(0, device.find(',')); }
 
-StatusOr<rte_mempool*> MakePool(const std::string& name, size_t count, size_t private_bytes,
-                                size_t frame_bytes) {
+StatusOr<rte_mempool*> MakePool(size_t count, size_t private_bytes, size_t frame_bytes) {
   // The kernel may stop a thread in the middle of a ring operation; these rings let others go on.
+  static std::atomic<unsigned> made = 0;
+  const std::string name = "rocegw" + std::to_string(made++);
   rte_mempool* pool = rte_pktmbuf_pool_create_by_ops(
       name.c_str(), static_cast<unsigned>(count), kPoolCache, static_cast<uint16_t>(private_bytes),
       static_cast<uint16_t>(frame_bytes + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY, "ring_mt_rts");
@@ -85,6 +88,9 @@ struct DpdkPortGroup::State {
 
 DpdkPortGroup::State::~State() {
   queues.clear();
+  // The memif driver frees a connection's state on DPDK's interrupt thread when the peer leaves,
+  // and does not keep that apart from a close here. Such a device stays until the process ends.
+  if (probed && name.starts_with("net_memif")) return;
   if (started) (void)rte_eth_dev_stop(device);
   if (probed) {
     rte_eth_dev_info info{};
@@ -130,7 +136,11 @@ Status DpdkPortGroup::State::Configure(const DpdkPortConfig& config, size_t work
                         std::to_string(info.max_mtu) + ", not " + std::to_string(mtu)};
   }
   rte_eth_conf conf{};
+  // Software devices name the Ethernet default as their limit and carry whatever fits the buffers.
   conf.rxmode.mtu = static_cast<uint32_t>(mtu);
+  if (name.starts_with("net_") && info.max_rx_pktlen > kFrameWrapping) {
+    conf.rxmode.mtu = std::min(conf.rxmode.mtu, info.max_rx_pktlen - kFrameWrapping);
+  }
   const uint64_t spread = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
   if (receive_queues > 1 && spread != 0) {
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -158,10 +168,8 @@ Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config, size_t wo
     return Failed("device " + name + " takes no number of descriptors", result);
   }
   const size_t frame_bytes = FrameBytes(mtu);
-  const std::string prefix = "rocegw" + std::to_string(device);
   for (uint16_t i = 0; i < receive_queues; ++i) {
-    auto pool = MakePool(prefix + "r" + std::to_string(i),
-                         std::max<size_t>(config.receive_buffers, receive_descriptors + 256U), 0,
+    auto pool = MakePool(std::max<size_t>(config.receive_buffers, receive_descriptors + 256U), 0,
                          frame_bytes);
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
@@ -181,9 +189,8 @@ Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config, size_t wo
   const bool shared = transmit_queues < workers;
   transmit_locks = std::vector<std::mutex>(shared ? transmit_queues : 0);
   for (size_t i = 0; i < workers; ++i) {
-    auto pool =
-        MakePool(prefix + "t" + std::to_string(i), std::max<size_t>(config.packets_per_queue, 64),
-                 DpdkQueue::private_bytes(), frame_bytes);
+    auto pool = MakePool(std::max<size_t>(config.packets_per_queue, 64), DpdkQueue::private_bytes(),
+                         frame_bytes);
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
     const size_t transmit_queue = i % transmit_queues;

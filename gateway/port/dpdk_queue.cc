@@ -18,6 +18,8 @@ namespace rocegw::port {
 namespace {
 
 constexpr size_t kHeaderRoom = RTE_PKTMBUF_HEADROOM;
+// For a neighbour to be found: the kernel asks three times, a second apart.
+constexpr uint64_t kPatienceSeconds = 3;
 constexpr uint64_t kRetriesPerSecond = 5;
 static_assert(kHeaderRoom >= kEthernetHeaderLength + kMaxIpUdpLength);
 
@@ -96,7 +98,7 @@ bool DpdkQueue::Place(Slot* slot) {
       LoopBack(slot);
       break;
     case Reach::kUnknown:
-      Park(slot, rte_rdtsc() + rte_get_tsc_hz());
+      Park(slot, rte_rdtsc() + kPatienceSeconds * rte_get_tsc_hz());
       break;
     case Reach::kUnreachable:
       Lose(slot);

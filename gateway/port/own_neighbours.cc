@@ -133,7 +133,8 @@ void OwnNeighbours::HandleFrame(std::span<const uint8_t> frame) { HandleFrameAt(
 
 void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame) {
   const auto message = ParseNeighbourMessage(frame);
-  if (!message) return;
+  // Loops in the network bring our own frames back.
+  if (!message || message->sender_mac == mac_) return;
   const std::lock_guard lock(mutex_);
   const bool for_us = message->is_request && OwnLocked(message->target);
   // Who asks for us will be answered soon, and who answers was asked: only these are remembered, so
