@@ -24,7 +24,8 @@ void ExecuteBatch(MemorySpace& memory, Batch& batch) {
   const bool grouped = batch.groups.size() == ops.size();
   std::vector<uint32_t> broken;  // groups with a fault: few
   const auto is_broken = [&](size_t i) {
-    return !broken.empty() && std::find(broken.begin(), broken.end(), batch.groups[i]) != broken.end();
+    return !broken.empty() &&
+           std::find(broken.begin(), broken.end(), batch.groups[i]) != broken.end();
   };
   size_t i = 0;
   while (i < ops.size()) {
@@ -100,7 +101,8 @@ StatusOr<std::unique_ptr<Copier>> Copier::Start(std::shared_ptr<MemorySpace> mem
       &thread, nullptr,
       [](void* raw) -> void* {
         {
-          const std::unique_ptr<std::shared_ptr<Shared>> owned(static_cast<std::shared_ptr<Shared>*>(raw));
+          const std::unique_ptr<std::shared_ptr<Shared>> owned(
+              static_cast<std::shared_ptr<Shared>*>(raw));
           Run(*owned);
         }
         live_threads.fetch_sub(1, std::memory_order_release);

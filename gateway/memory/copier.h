@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that executes memory operations of one untrusted session in the workers' place: the client can make such an
-// operation wait for ever (userfaultfd, FUSE), which must stop nobody but itself. One pair of rings per worker; batches come
-// back to the worker that submitted them, in its order. Bounded: Submit refuses when `depth` batches of that worker are out.
+// A thread that executes memory operations of one untrusted session in the workers' place: the
+// client can make such an operation wait for ever (userfaultfd, FUSE), which must stop nobody but
+// itself. One pair of rings per worker; batches come back to the worker that submitted them, in its
+// order. Bounded: Submit refuses when `depth` batches of that worker are out.
 //
-// The thread cannot be interrupted while it is blocked. So it owns what it uses (the memory, and the keepalive for
-// mappings behind MemoryOp::direct), and the copier can be destroyed at any time: a blocked thread finishes by itself when
-// the client's memory lets go, touches no worker's descriptor any more and frees the rest.
+// The thread cannot be interrupted while it is blocked. So it owns what it uses (the memory, and
+// the keepalive for mappings behind MemoryOp::direct), and the copier can be destroyed at any time:
+// a blocked thread finishes by itself when the client's memory lets go, touches no worker's
+// descriptor any more and frees the rest.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +23,16 @@
 namespace rocegw::memory {
 
 struct Batch {
-  // What the worker hangs on a batch, to know it again. May be destroyed by the copier's thread, so it must own nothing that
-  // belongs to a worker (no packets of a port).
+  // What the worker hangs on a batch, to know it again. May be destroyed by the copier's thread, so
+  // it must own nothing that belongs to a worker (no packets of a port).
   class User {
    public:
     virtual ~User() = default;
   };
 
-  std::vector<MemoryOp> ops;     // their buffers lie in `staging`, or live as long as the batch
-  std::vector<uint32_t> groups;  // empty, or one per op: after a fault the later ops of its group are not executed
+  std::vector<MemoryOp> ops;  // their buffers lie in `staging`, or live as long as the batch
+  std::vector<uint32_t>
+      groups;  // empty, or one per op: after a fault the later ops of its group are not executed
   std::vector<uint8_t> staging;
   std::unique_ptr<User> user;
 
@@ -53,15 +56,17 @@ class Copier {
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  // Worker: takes the batch when it returns true. Only that worker's thread may call these two with its number.
+  // Worker: takes the batch when it returns true. Only that worker's thread may call these two with
+  // its number.
   bool Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch);
   // Worker: the oldest batch that is done, or nullptr.
   std::unique_ptr<Batch> Collect(WorkerIndex worker);
 
-  // Any one thread, after the last Submit and Collect: no further batch is begun. Returns at once; the thread ends as soon
-  // as client memory lets it.
+  // Any one thread, after the last Submit and Collect: no further batch is begun. Returns at once;
+  // the thread ends as soon as client memory lets it.
   void Stop();
-  // Copier threads that are alive in this process: those of running sessions and those still blocked.
+  // Copier threads that are alive in this process: those of running sessions and those still
+  // blocked.
   static size_t LiveThreads();
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client memory by process_vm_readv and process_vm_writev (process_vm_readv(2)): works for every kind of mapping, costs
-// nothing at registration. For processes of our own user; the daemon has no right to look into others.
+// Client memory by process_vm_readv and process_vm_writev (process_vm_readv(2)): works for every
+// kind of mapping, costs nothing at registration. For processes of our own user; the daemon has no
+// right to look into others.
 #pragma once
 
 #include <sys/types.h>

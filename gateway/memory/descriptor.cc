@@ -66,7 +66,8 @@ uint64_t DescriptorMemory::Move(bool write, Pieces& pieces) {
     const auto address = reinterpret_cast<uint64_t>(pieces.remote[i].iov_base);
     ssize_t moved = 0;
     do {
-      moved = call(memory_.get(), pieces.local + local, pieces.remote_locals[i], static_cast<off_t>(address));
+      moved = call(memory_.get(), pieces.local + local, pieces.remote_locals[i],
+                   static_cast<off_t>(address));
     } while (moved < 0 && errno == EINTR);
     if (moved <= 0) return total;
     total += static_cast<uint64_t>(moved);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory operations on bytes that we have mapped too (remapped regions): plain copies and real atomic instructions.
-// Called by whoever executes the session's operations. The mapping is sealed against shrinking, so none of this faults.
+// Memory operations on bytes that we have mapped too (remapped regions): plain copies and real
+// atomic instructions. Called by whoever executes the session's operations. The mapping is sealed
+// against shrinking, so none of this faults.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace rocegw::memory {
 
-// How many bytes at the end of a published write appear last: those that share an aligned word of eight with its last byte.
-// A flag that a program polls lies in one such word.
+// How many bytes at the end of a published write appear last: those that share an aligned word of
+// eight with its last byte. A flag that a program polls lies in one such word.
 inline uint32_t PublishTail(const MemoryOp& op) {
   if (op.length == 0) return 0;
   const uint64_t last = op.address + op.length - 1;

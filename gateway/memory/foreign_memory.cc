@@ -11,8 +11,8 @@ namespace {
 // One call carries at most this much: the kernel cuts longer lists at 2 GiB minus a page.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
-// Stores of one call become visible in list order on x86 (a string store may be out of order in itself, what follows it
-// is not). Elsewhere the published word goes in a call of its own.
+// Stores of one call become visible in list order on x86 (a string store may be out of order in
+// itself, what follows it is not). Elsewhere the published word goes in a call of its own.
 #if defined(__x86_64__)
 constexpr bool kListOrderIsVisible = true;
 #else
@@ -41,9 +41,10 @@ void ForeignMemory::Gather(std::span<MemoryOp> run, Cursor from) {
       if (length > kMaxBytes - p.bytes) length = kMaxBytes - p.bytes;
       const uint64_t address = op.address + from.offset;
       p.local[p.locals++] = {op.buffer + from.offset, length};
-      const bool joins =
-          may_join && !is_tail &&
-          reinterpret_cast<uint64_t>(p.remote[p.remotes - 1].iov_base) + p.remote[p.remotes - 1].iov_len == address;
+      const bool joins = may_join && !is_tail &&
+                         reinterpret_cast<uint64_t>(p.remote[p.remotes - 1].iov_base) +
+                                 p.remote[p.remotes - 1].iov_len ==
+                             address;
       if (joins) {
         p.remote[p.remotes - 1].iov_len += length;
         ++p.remote_locals[p.remotes - 1];
@@ -62,13 +63,15 @@ size_t ForeignMemory::ExecuteRun(std::span<MemoryOp> run) {
   const bool write = run.front().kind == OpKind::kWrite;
   Cursor cursor;
   while (true) {
-    while (cursor.op < run.size() && cursor.offset == run[cursor.op].length) cursor = {cursor.op + 1, 0};
+    while (cursor.op < run.size() && cursor.offset == run[cursor.op].length)
+      cursor = {cursor.op + 1, 0};
     if (cursor.op == run.size()) return run.size();
     if (revoked_.load(std::memory_order_acquire)) return cursor.op;
     Gather(run, cursor);
     uint64_t moved = Move(write, *pieces_);
     if (moved == 0) return cursor.op;
-    // A short result stopped somewhere: go on from there, the next call tells whether it was a fault.
+    // A short result stopped somewhere: go on from there, the next call tells whether it was a
+    // fault.
     while (moved != 0) {
       const uint64_t left = run[cursor.op].length - cursor.offset;
       if (moved < left) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ways into another process's memory have in common: order, batches, the exact place of a fault, atomics. A
-// run of equal direction becomes lists of at most 1024 pieces (IOV_MAX); neighbouring remote pieces are joined; the last
-// word of a published write is a piece of its own, behind the rest. Operations with `direct` set are copied on the spot.
-// One thread at a time executes; Revoke may come from any other.
+// What the two ways into another process's memory have in common: order, batches, the exact place
+// of a fault, atomics. A run of equal direction becomes lists of at most 1024 pieces (IOV_MAX);
+// neighbouring remote pieces are joined; the last word of a published write is a piece of its own,
+// behind the rest. Operations with `direct` set are copied on the spot. One thread at a time
+// executes; Revoke may come from any other.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,11 +20,13 @@ class ForeignMemory : public MemorySpace {
  public:
   size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) final;
 
-  // From now on everything faults: the process is gone, and its number may soon belong to another one.
+  // From now on everything faults: the process is gone, and its number may soon belong to another
+  // one.
   void Revoke() { revoked_.store(true, std::memory_order_release); }
 
  protected:
-  // Lists of equal total length. Each remote piece is covered by whole local ones, remote_locals of them.
+  // Lists of equal total length. Each remote piece is covered by whole local ones, remote_locals of
+  // them.
   struct Pieces {
     static constexpr size_t kMax = 1024;
     iovec local[kMax];
@@ -36,8 +39,8 @@ class ForeignMemory : public MemorySpace {
 
   explicit ForeignMemory(AtomicLocks& locks) : locks_(locks), pieces_(std::make_unique<Pieces>()) {}
 
-  // Moves bytes in order, until the first that cannot be: how many were moved. 0 although there are some: the first byte
-  // is not accessible.
+  // Moves bytes in order, until the first that cannot be: how many were moved. 0 although there are
+  // some: the first byte is not accessible.
   virtual uint64_t Move(bool write, Pieces& pieces) = 0;
 
  private:

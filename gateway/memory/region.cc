@@ -33,7 +33,8 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return SystemError("sealing");
   }
-  void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  void* base =
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("mmap");
   // A core file of the daemon is no place for its clients' data.
   ::madvise(base, length, MADV_DONTDUMP);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a client whose pages lie in a memfd of ours, mapped by both: the fast way. The client moves the pages of a
-// private mapping there and tells which addresses they had. Sealed against shrinking, growing and resealing, so that our
-// mapping never faults. Shared by the session and whoever still copies from it; it is unmapped when the last lets go.
+// Memory of a client whose pages lie in a memfd of ours, mapped by both: the fast way. The client
+// moves the pages of a private mapping there and tells which addresses they had. Sealed against
+// shrinking, growing and resealing, so that our mapping never faults. Shared by the session and
+// whoever still copies from it; it is unmapped when the last lets go.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach_server.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/abi/rocegw_abi.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr int kAcceptsPerRound = 16;
+constexpr int kRequestsPerRound = 16;  // of one session, so that others have their turn
+constexpr Duration kDescriptorsGone = Milliseconds(100);
+
+Status SystemError(const std::string& what) {
+  const int error = errno;
+  return {error, what + ": " + std::strerror(error)};
+}
+
+// Whether somebody listens at the address.
+bool Answers(const sockaddr_un& address) {
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+         errno == EAGAIN;
+}
+
+}  // namespace
+
+AttachServer::~AttachServer() {
+  StopListening();
+  for (auto& [id, connection] : connections_) Close(*connection);
+}
+
+Status AttachServer::Listen(const SocketPlace& place) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (place.path.empty() || place.path.size() >= sizeof address.sun_path) {
+    return {ENAMETOOLONG, "attach socket " + place.path + ": a socket's path has 1 to " +
+                              std::to_string(sizeof address.sun_path - 1) + " bytes"};
+  }
+  std::memcpy(address.sun_path, place.path.data(), place.path.size());
+  struct stat existing;
+  if (::lstat(place.path.c_str(), &existing) == 0) {
+    if (!S_ISSOCK(existing.st_mode)) {
+      return {EEXIST, "attach socket " + place.path + ": a file that is no socket is in the way"};
+    }
+    if (Answers(address)) {
+      return {EADDRINUSE, "attach socket " + place.path +
+                              ": another daemon listens there; stop it or use another path"};
+    }
+    ::unlink(place.path.c_str());
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return SystemError("attach socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return SystemError("attach socket " + place.path +
+                       ": cannot be made (does the directory exist, may we write there?)");
+  }
+  // Rights first: until listen nobody can connect.
+  if (::chmod(place.path.c_str(), place.mode) != 0 ||
+      ::lchown(place.path.c_str(), place.uid, place.gid) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    Status failed = SystemError("attach socket " + place.path);
+    ::unlink(place.path.c_str());
+    return failed;
+  }
+  listener_ = std::move(socket);
+  path_ = place.path;
+  listen_watch_ =
+      services_.loop.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { AcceptSome(); });
+  return OkStatus();
+}
+
+void AttachServer::StopListening() {
+  if (!listener_.valid()) return;
+  services_.loop.Cancel(listen_timer_);
+  services_.loop.Unwatch(listen_watch_);
+  listener_.Reset();
+  ::unlink(path_.c_str());
+}
+
+void AttachServer::AcceptSome() {
+  for (int i = 0; i < kAcceptsPerRound; ++i) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      Attach(std::move(socket));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      // The connection stays pending and would wake us all the time.
+      services_.log(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
+                                            "; raise the daemon's limit of open files");
+      services_.loop.Rearm(listen_watch_, 0);
+      listen_timer_ = services_.loop.At(ControlLoop::Now() + kDescriptorsGone,
+                                        [this] { services_.loop.Rearm(listen_watch_, EPOLLIN); });
+    }
+    return;
+  }
+}
+
+void AttachServer::Refuse(UniqueFd socket, int error) {
+  rocegw_reply reply{};
+  reply.type = ROCEGW_MSG_HELLO;
+  reply.length = sizeof reply;
+  reply.error = error;
+  (void)::send(socket.get(), &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void AttachServer::Attach(UniqueFd socket) {
+  auto peer = IdentifyPeer(socket.get());
+  if (!peer.ok()) {
+    services_.log(Severity::kDebug, "attach refused: " + peer.status().text());
+    return Refuse(std::move(socket), EACCES);
+  }
+  // Threads that a former client's memory still blocks count as sessions: they are what such a
+  // client costs.
+  const bool crowded = memory::Copier::LiveThreads() >= services_.options.limits.sessions;
+  if (crowded || !services_.usage.Take(Resource::kSessions)) {
+    services_.log(Severity::kWarning, "attach of " + peer->comm + " (pid " +
+                                          std::to_string(peer->pid) +
+                                          ") refused: limit of sessions reached");
+    return Refuse(std::move(socket), ENOMEM);
+  }
+  const uint32_t id = next_id_++;
+  const int fd = socket.get();
+  const int process = peer->process.get();
+  auto owned = std::make_unique<Connection>(std::move(socket));
+  Connection* const connection = owned.get();
+  connection->tokens = services_.options.session.request_burst;
+  connection->tokens_at = ControlLoop::Now();
+  connection->session = std::make_unique<ClientSession>(SessionId{id}, services_, std::move(*peer),
+                                                        connection->socket);
+  connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
+  connection->session->on_ended = [this, id] { ended_.push_back(id); };
+  connections_.emplace(id, std::move(owned));
+
+  connection->watch =
+      services_.loop.Watch(fd, EPOLLIN | EPOLLRDHUP,
+                           [this, connection](uint32_t events) { OnSocket(*connection, events); });
+  if (process >= 0) {
+    connection->process_watch = services_.loop.Watch(
+        process, EPOLLIN,
+        [this, connection](uint32_t) { Drop(*connection, "its process has ended"); });
+  }
+  connection->hello_timer = services_.loop.At(
+      connection->tokens_at + services_.options.session.hello_within, [this, connection] {
+        if (!connection->session->greeted()) Drop(*connection, "it did not greet in time");
+      });
+}
+
+void AttachServer::OnSocket(Connection& connection, uint32_t events) {
+  if (connection.closed) return;
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
+  if ((events & EPOLLOUT) != 0) connection.socket.Drain();
+  if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) ReadRequests(connection);
+  if (connection.closed) return;
+  if (connection.session->ending()) return Close(connection);
+  if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
+  UpdateInterest(connection);
+}
+
+bool AttachServer::TakeToken(Connection& connection) {
+  const SessionBounds& bounds = services_.options.session;
+  const TimePoint now = ControlLoop::Now();
+  const double seconds = static_cast<double>((now - connection.tokens_at).ns) * 1e-9;
+  connection.tokens = std::min<double>(bounds.request_burst,
+                                       connection.tokens + seconds * bounds.requests_per_second);
+  connection.tokens_at = now;
+  if (connection.tokens < 1) {
+    if (connection.rate_timer == 0) {
+      connection.rate_timer = services_.loop.At(now + Milliseconds(5), [this, &connection] {
+        connection.rate_timer = 0;
+        UpdateInterest(connection);
+      });
+    }
+    return false;
+  }
+  connection.tokens -= 1;
+  return true;
+}
+
+void AttachServer::ReadRequests(Connection& connection) {
+  ClientSession& session = *connection.session;
+  for (int i = 0; i < kRequestsPerRound; ++i) {
+    if (session.ending() || session.busy() || connection.socket.has_backlog()) return;
+    if (!TakeToken(connection)) return;
+    MessageSocket::Received received = connection.socket.Receive();
+    switch (received.outcome) {
+      case MessageSocket::Outcome::kNothing:
+        return;
+      case MessageSocket::Outcome::kClosed:
+        return Drop(connection, "it closed the connection");
+      case MessageSocket::Outcome::kBroken:
+        return Drop(connection, received.reason);
+      case MessageSocket::Outcome::kMessage:
+        break;
+    }
+    session.OnMessage(received.bytes, std::move(received.fd));
+  }
+}
+
+void AttachServer::UpdateInterest(Connection& connection) {
+  if (connection.closed) return;
+  uint32_t events = 0;
+  if (connection.socket.has_backlog()) {
+    events |= EPOLLOUT;
+  } else if (!connection.session->busy() && connection.rate_timer == 0) {
+    events |= EPOLLIN | EPOLLRDHUP;
+  }
+  services_.loop.Rearm(connection.watch, events);
+}
+
+void AttachServer::Drop(Connection& connection, const std::string& reason) {
+  connection.session->End(reason);
+  Close(connection);
+}
+
+void AttachServer::Close(Connection& connection) {
+  if (connection.closed) return;
+  connection.closed = true;
+  services_.loop.Unwatch(connection.watch);
+  services_.loop.Unwatch(connection.process_watch);
+  services_.loop.Cancel(connection.hello_timer);
+  services_.loop.Cancel(connection.rate_timer);
+  connection.socket.Close();
+}
+
+void AttachServer::End(SessionId id, const std::string& reason) {
+  const auto it = connections_.find(id.value);
+  if (it != connections_.end()) Drop(*it->second, reason);
+}
+
+void AttachServer::EndAll(const std::string& reason) {
+  for (auto& [id, connection] : connections_) Drop(*connection, reason);
+}
+
+void AttachServer::Reap() {
+  while (!ended_.empty()) {
+    const uint32_t id = ended_.back();
+    ended_.pop_back();
+    const auto it = connections_.find(id);
+    Close(*it->second);
+    connections_.erase(it);
+    services_.usage.Give(Resource::kSessions);
+  }
+}
+
+ClientSession* AttachServer::Find(SessionId id) const {
+  const auto it = connections_.find(id.value);
+  return it == connections_.end() ? nullptr : it->second->session.get();
+}
+
+}  // namespace rocegw::session

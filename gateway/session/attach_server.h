@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attach socket: takes connections, finds out who they are, and moves messages between each and
+// its session. A client that asks faster than it may is read more slowly; one that breaks the rules
+// of the connection loses its session. Nothing here blocks. Owner: the session server, control
+// thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/session/client_session.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/session/message_socket.h"
+#include "gateway/session/services.h"
+
+namespace rocegw::session {
+
+struct SocketPlace {
+  std::string path;
+  mode_t mode = 0660;
+  uid_t uid = static_cast<uid_t>(-1);  // -1: as it comes
+  gid_t gid = static_cast<gid_t>(-1);
+};
+
+class AttachServer {
+ public:
+  explicit AttachServer(Services& services) : services_(services) {}
+  ~AttachServer();
+  AttachServer(const AttachServer&) = delete;
+  AttachServer& operator=(const AttachServer&) = delete;
+
+  // EADDRINUSE when another daemon listens there; a socket file that nobody listens on is replaced.
+  Status Listen(const SocketPlace& place);
+  void StopListening();
+
+  // A connected SEQPACKET socket becomes a session, or is refused.
+  void Attach(UniqueFd socket);
+
+  void End(SessionId id, const std::string& reason);
+  void EndAll(const std::string& reason);
+  // Frees sessions that have ended; after each round of the loop.
+  void Reap();
+
+  ClientSession* Find(SessionId id) const;
+  size_t session_count() const { return connections_.size(); }
+  template <typename F>
+  void ForEach(F&& f) const {
+    for (const auto& [id, connection] : connections_) f(*connection->session);
+  }
+
+ private:
+  struct Connection {
+    explicit Connection(UniqueFd fd) : socket(std::move(fd)) {}
+    MessageSocket socket;
+    std::unique_ptr<ClientSession> session;
+    ControlLoop::WatchId watch = 0;
+    ControlLoop::WatchId process_watch = 0;
+    ControlLoop::TimerId hello_timer = 0;
+    ControlLoop::TimerId rate_timer = 0;
+    double tokens = 0;  // requests that may be read now
+    TimePoint tokens_at;
+    bool closed = false;
+  };
+
+  void AcceptSome();
+  void Refuse(UniqueFd socket, int error);
+  void OnSocket(Connection& connection, uint32_t events);
+  void ReadRequests(Connection& connection);
+  bool TakeToken(Connection& connection);
+  void UpdateInterest(Connection& connection);
+  // The session ends; the client sees its connection closed.
+  void Drop(Connection& connection, const std::string& reason);
+  void Close(Connection& connection);
+
+  Services& services_;
+  UniqueFd listener_;
+  std::string path_;
+  ControlLoop::WatchId listen_watch_ = 0;
+  ControlLoop::TimerId listen_timer_ = 0;
+  uint32_t next_id_ = 1;
+  std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
+  std::vector<uint32_t> ended_;
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/client_session.h"
+
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "gateway/base/invariant.h"
+#include "gateway/memory/cross_process.h"
+#include "gateway/session/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+int64_t WallClockNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
+  return static_cast<uint64_t>(kind) << 32 | handle;
+}
+
+template <typename T>
+std::span<const uint8_t> BytesOf(const T& value) {
+  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
+}
+
+}  // namespace
+
+ClientSession::ClientSession(SessionId id, Services& services, Peer peer, MessageSink& sink)
+    : id_(id),
+      services_(services),
+      peer_(std::move(peer)),
+      sink_(sink),
+      attached_ns_(WallClockNs()),
+      segment_(0),
+      doorbells_(services.workers.worker_count()),
+      memory_parts_(std::make_shared<MemoryParts>()) {}
+
+ClientSession::~ClientSession() {
+  (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
+}
+
+void ClientSession::OnMessage(std::span<const uint8_t> bytes, UniqueFd fd) {
+  if (ending_) return;
+  if (const char* const wrong = CheckForm(bytes)) return End(wrong);
+  Request request{DecodeAs<rocegw_request>(bytes), bytes, std::move(fd)};
+  if (!greeted_ && request.header.type != ROCEGW_MSG_HELLO) {
+    return End("first message was not a greeting");
+  }
+  if (greeted_ && request.header.type == ROCEGW_MSG_HELLO) return End("second greeting");
+  pending_ = Pending{request.header.type, request.header.request_id};
+  if (const Command command = FindCommand(request.header.type)) {
+    command(*this, request);
+  } else {
+    ReplyError(ENOSYS);
+  }
+}
+
+void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
+  if (!ROCEGW_INVARIANT(pending_.has_value(), "session-one-reply-per-request")) return;
+  auto* const header = reinterpret_cast<rocegw_reply*>(reply.data());
+  header->type = pending_->type;
+  header->length = static_cast<uint32_t>(reply.size());
+  header->request_id = pending_->request_id;
+  pending_.reset();
+  if (ending_) return ContinueEnd();
+  AnnounceChunks();
+  sink_.Send(reply, fd);
+  if (on_ready) on_ready();
+}
+
+void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
+
+void ClientSession::ReplyError(int error) {
+  rocegw_reply reply{};
+  reply.error = error;
+  SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, -1);
+}
+
+void ClientSession::ReplyObject(uint32_t handle, uint64_t events_reported, int fd) {
+  rocegw_object_reply reply{};
+  reply.handle = handle;
+  reply.events_reported = static_cast<uint32_t>(events_reported);
+  Reply(reply, fd);
+}
+
+void ClientSession::AnnounceChunks() {
+  for (; chunks_announced_ < segment_.chunk_count(); ++chunks_announced_) {
+    const shm::Chunk& chunk = segment_.chunk(chunks_announced_);
+    rocegw_chunk_announcement announcement{};
+    announcement.header.type = ROCEGW_MSG_CHUNK;
+    announcement.header.length = sizeof announcement;
+    announcement.chunk = static_cast<uint32_t>(chunks_announced_);
+    announcement.read_only = chunk.writer() == shm::Writer::kDaemon ? 1 : 0;
+    announcement.size = chunk.size();
+    sink_.Send(BytesOf(announcement), chunk.fd());
+  }
+}
+
+void ClientSession::AnnounceWorkers() {
+  AnnounceChunks();
+  for (size_t w = 0; w < wake_fds_.size(); ++w) {
+    rocegw_worker_announcement announcement{};
+    announcement.header.type = ROCEGW_MSG_WORKER;
+    announcement.header.length = sizeof announcement;
+    announcement.worker = static_cast<uint32_t>(w);
+    announcement.line = lines_.location();
+    announcement.line.offset += w * sizeof(rocegw_worker_line);
+    announcement.line.length = sizeof(rocegw_worker_line);
+    sink_.Send(BytesOf(announcement), wake_fds_[w].get());
+  }
+}
+
+StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes) {
+  segment_.SetMaxBytes(segment_.bytes() + services_.usage.Left(Resource::kSegmentBytes));
+  auto block = segment_.Allocate(writer, bytes);
+  ChargeSegment();
+  return block;
+}
+
+void ClientSession::ChargeSegment() {
+  const uint64_t grown = segment_.bytes() - segment_charged_;
+  segment_charged_ += grown;
+  // Fits: the segment was bounded by what the pool had left.
+  (void)ROCEGW_INVARIANT(services_.usage.Take(Resource::kSegmentBytes, grown),
+                         "segment-within-pool");
+}
+
+Status ClientSession::SetUpMemory(UniqueFd memory) {
+  if (memory.valid()) {
+    if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
+  }
+  memory::AtomicLocks& locks =
+      services_.options.trusted ? services_.trusted_locks : memory_parts_->locks;
+  const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
+                         peer_.uid == ::geteuid() &&
+                         memory::CrossProcessMemory::Permitted(peer_.pid);
+  memory_reachable_ = may_cross || memory.valid();
+  if (may_cross) {
+    memory_ = std::make_shared<memory::CrossProcessMemory>(peer_.pid, locks);
+    memory_way_ = ROCEGW_MEMORY_CROSS;
+  } else {
+    auto by_descriptor = std::make_shared<memory::DescriptorMemory>(std::move(memory), locks);
+    descriptor_memory_ = by_descriptor.get();
+    memory_ = std::move(by_descriptor);
+    memory_way_ = ROCEGW_MEMORY_DESCRIPTOR;
+  }
+  return OkStatus();
+}
+
+Status ClientSession::ReplaceMemory(UniqueFd memory) {
+  if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
+  // Cross-process access follows the process by itself.
+  if (descriptor_memory_ == nullptr) return OkStatus();
+  return descriptor_memory_->Replace(std::move(memory));
+}
+
+void ClientSession::LinkToWorkers(std::function<void(int)> done) {
+  if (linked_) return done(0);
+  const size_t workers = services_.workers.worker_count();
+  auto lines = Allocate(shm::Writer::kDaemon, workers * sizeof(rocegw_worker_line));
+  if (!lines.ok()) return done(ENOMEM);
+  std::vector<UniqueFd> wake_fds;
+  for (size_t w = 0; w < workers; ++w) {
+    wake_fds.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_fds.back().valid()) {
+      segment_.Free(*lines);
+      return done(errno);
+    }
+  }
+  if (!services_.options.trusted) {
+    auto copier = memory::Copier::Start(memory_, memory_parts_, {workers, 64, services_.wake_fds});
+    if (!copier.ok()) {
+      segment_.Free(*lines);
+      return done(copier.status().error());
+    }
+    copier_ = std::move(*copier);
+  }
+  lines_ = *lines;
+  wake_fds_ = std::move(wake_fds);
+  linked_ = true;
+  services_.workers.Broadcast(
+      [this](WorkerIndex w) {
+        worker::LinkSession link;
+        link.session = id_;
+        link.space = memory_.get();
+        link.copier = copier_.get();
+        link.line = lines_.As<rocegw_worker_line>() + w;
+        link.wake_fd = wake_fds_[w].get();
+        return link;
+      },
+      [this, done = std::move(done)](const worker::ControlReply& reply) {
+        if (reply.error != 0) {
+          done(reply.error);
+          return End("a worker refused the session");
+        }
+        if (!ending_) AnnounceWorkers();
+        done(0);
+      });
+}
+
+EventChannel* ClientSession::AsyncEventsOf(uint32_t context) {
+  Context* const found = objects_.contexts.Find(context);
+  return found == nullptr ? nullptr : found->async_events.get();
+}
+
+uint32_t ClientSession::ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind,
+                                          uint32_t handle) {
+  EventChannel* const channel = AsyncEventsOf(context);
+  return channel == nullptr ? 0 : channel->Forget(SubjectOf(kind, handle));
+}
+
+void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
+  if (ending_) return;
+  rocegw_async_event record{};
+  record.cookie = event.cookie;
+  record.type = static_cast<uint32_t>(event.event);
+  record.kind = event.kind;
+  record.handle = event.handle;
+  const auto send = [&](EventChannel& channel) {
+    channel.Send(SubjectOf(event.kind, event.handle), BytesOf(record), /*once=*/true);
+  };
+  if (event.kind == ROCEGW_OBJECT_QP) {
+    const Qp* const qp = objects_.qps.Find(event.handle);
+    if (qp != nullptr && qp->qpn == event.qpn) send(*AsyncEventsOf(qp->context));
+  } else if (event.kind == ROCEGW_OBJECT_CQ) {
+    const Cq* const cq = objects_.cqs.Find(event.handle);
+    if (cq != nullptr && cq->cookie == event.cookie) send(*AsyncEventsOf(cq->context));
+  } else {
+    objects_.contexts.ForEach([&](uint32_t, Context& context) { send(*context.async_events); });
+  }
+}
+
+SessionRow ClientSession::Row() const {
+  SessionRow row;
+  row.id = id_.value;
+  row.pid = peer_.pid;
+  row.uid = peer_.uid;
+  row.comm = peer_.comm;
+  row.pool = services_.options.pool;
+  row.attached_ns = attached_ns_;
+  row.contexts = static_cast<uint32_t>(objects_.contexts.size());
+  row.pds = static_cast<uint32_t>(objects_.pds.size());
+  row.cqs = static_cast<uint32_t>(objects_.cqs.size());
+  row.qps = static_cast<uint32_t>(objects_.qps.size());
+  row.mrs = static_cast<uint32_t>(objects_.mrs.size());
+  objects_.mrs.ForEach([&](uint32_t, const Mr& mr) { row.registered_bytes += mr.length; });
+  row.segment_bytes = segment_.bytes();
+  row.memory_way = memory_way_;
+  row.trusted = services_.options.trusted;
+  return row;
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attached process from its first message to the last freed object: what it owns, the request
+// being worked on, and its end. One request at a time, so answers are in order and a command never
+// meets another half way; the command either answers at once or from the continuation of a message
+// to the workers. The control thread never waits.
+//
+// The end (disconnect, death, a broken rule, shutdown): the memory is closed to the workers, the
+// request under way finishes, then QPs are unlinked, then CQs and regions, then the session, each
+// step when all workers have answered the one before; then everything is freed. `ended` tells when
+// nothing is left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/memory/copier.h"
+#include "gateway/memory/descriptor.h"
+#include "gateway/memory/foreign_memory.h"
+#include "gateway/session/doorbells.h"
+#include "gateway/session/message_socket.h"
+#include "gateway/session/objects.h"
+#include "gateway/session/peer.h"
+#include "gateway/session/request.h"
+#include "gateway/session/services.h"
+#include "gateway/session/state_rows.h"
+
+namespace rocegw::session {
+
+class ClientSession {
+ public:
+  ClientSession(SessionId id, Services& services, Peer peer, MessageSink& sink);
+  ~ClientSession();
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
+
+  SessionId id() const { return id_; }
+  const Peer& peer() const { return peer_; }
+
+  // A message from the client; not while busy.
+  void OnMessage(std::span<const uint8_t> bytes, UniqueFd fd);
+  bool busy() const { return pending_.has_value(); }
+  bool greeted() const { return greeted_; }
+
+  // Ends the session, with the reason that the log shows. Only the first call counts.
+  void End(const std::string& reason);
+  bool ending() const { return ending_; }
+  bool ended() const { return ended_; }
+
+  void OnAsyncEvent(const worker::AsyncEventRaised& event);
+
+  // Called when the session is ready for the next message after having been busy, and when it has
+  // ended.
+  std::function<void()> on_ready;
+  std::function<void()> on_ended;
+
+  // For commands.
+  // -------------------------------------------------------------------------------------------------------
+
+  Services& services() { return services_; }
+  Objects& objects() { return objects_; }
+  const Objects& objects() const { return objects_; }
+  shm::Segment& segment() { return segment_; }
+  Doorbells& doorbells() { return doorbells_; }
+
+  // Answers the request under way. T begins with rocegw_reply; fd stays the caller's.
+  template <typename T>
+  void Reply(T reply, int fd = -1) {
+    reply.header.error = 0;
+    SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, fd);
+  }
+  void ReplyDone();
+  // The request breaks the protocol: the session ends, and this is all the answer there is.
+  void Violation(const std::string& reason);
+  void ReplyError(int error);
+  void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
+
+  // A block of shared memory, charged to the pool; ENOMEM.
+  StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
+
+  // Makes the session known to all workers, once; `done` gets an errno.
+  void LinkToWorkers(std::function<void(int error)> done);
+  // Chooses how client memory is reached. `memory` may be invalid.
+  Status SetUpMemory(UniqueFd memory);
+  Status ReplaceMemory(UniqueFd memory);
+  bool memory_reachable() const { return memory_reachable_; }
+  rocegw_memory_way memory_way() const { return memory_way_; }
+  void Greeted() { greeted_ = true; }
+
+  // Frees what a destroy command or a failed create leaves: everything of the object, workers have
+  // let go of it.
+  void FreeQp(uint32_t handle);
+  void FreeCq(uint32_t handle);
+  void FreeMr(uint32_t handle);
+  void FreePd(uint32_t handle);
+  void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
+  void FreeRegion(uint32_t handle);
+
+  // Unlinks and frees all objects of a context (0: of all contexts), the contexts included.
+  void CloseContexts(uint32_t context, std::function<void()> done);
+
+  EventChannel* AsyncEventsOf(uint32_t context);
+  // The object goes: withdraws async events that wait, yields how many the client got or may get.
+  uint32_t ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind, uint32_t handle);
+  size_t event_descriptors() const { return objects_.contexts.size() + objects_.channels.size(); }
+
+  SessionRow Row() const;
+
+ private:
+  struct Pending {
+    uint32_t type;
+    uint64_t request_id;
+  };
+  // What client memory is reached with. A copier that is blocked keeps it when the session is gone.
+  struct MemoryParts {
+    memory::AtomicLocks locks;
+    std::vector<std::pair<uint32_t, std::shared_ptr<memory::Region>>> regions;  // by handle
+  };
+
+  void SendReply(std::span<uint8_t> reply, int fd);
+  void AnnounceChunks();
+  void AnnounceWorkers();
+  void ContinueEnd();
+  void FreeAll();
+  void ChargeSegment();
+
+  const SessionId id_;
+  Services& services_;
+  Peer peer_;
+  MessageSink& sink_;
+  int64_t attached_ns_;
+  bool greeted_ = false;
+  bool ending_ = false;
+  bool ended_ = false;
+  std::optional<Pending> pending_;
+
+  shm::Segment segment_;
+  uint64_t segment_charged_ = 0;
+  size_t chunks_announced_ = 0;
+  Objects objects_;
+  Doorbells doorbells_;
+
+  bool linked_ = false;
+  shm::Block lines_;  // rocegw_worker_line per worker
+  std::vector<UniqueFd> wake_fds_;
+  bool memory_reachable_ = false;
+  rocegw_memory_way memory_way_ = ROCEGW_MEMORY_CROSS;
+  std::shared_ptr<MemoryParts> memory_parts_;
+  std::shared_ptr<memory::ForeignMemory> memory_;
+  memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_ when it is one
+  std::unique_ptr<memory::Copier> copier_;                 // untrusted sessions
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/commands.h"
+
+#include "gateway/abi/rocegw_abi.h"
+
+namespace rocegw::session {
+
+Command FindCommand(uint32_t type) {
+  switch (type) {
+    case ROCEGW_MSG_HELLO:
+      return Hello;
+    case ROCEGW_MSG_QUERY_DEVICE:
+      return QueryDevice;
+    case ROCEGW_MSG_QUERY_GIDS:
+      return QueryGids;
+    case ROCEGW_MSG_OPEN_CONTEXT:
+      return OpenContext;
+    case ROCEGW_MSG_CLOSE_CONTEXT:
+      return CloseContext;
+    case ROCEGW_MSG_ALLOC_PD:
+      return AllocPd;
+    case ROCEGW_MSG_DEALLOC_PD:
+      return DeallocPd;
+    case ROCEGW_MSG_REG_MR:
+      return RegMr;
+    case ROCEGW_MSG_DEREG_MR:
+      return DeregMr;
+    case ROCEGW_MSG_CREATE_CHANNEL:
+      return CreateCompletionChannel;
+    case ROCEGW_MSG_DESTROY_CHANNEL:
+      return DestroyCompletionChannel;
+    case ROCEGW_MSG_CREATE_CQ:
+      return CreateCq;
+    case ROCEGW_MSG_DESTROY_CQ:
+      return DestroyCq;
+    case ROCEGW_MSG_CREATE_QP:
+      return CreateQp;
+    case ROCEGW_MSG_MODIFY_QP:
+      return ModifyQp;
+    case ROCEGW_MSG_QUERY_QP:
+      return QueryQp;
+    case ROCEGW_MSG_DESTROY_QP:
+      return DestroyQp;
+    case ROCEGW_MSG_CREATE_REGION:
+      return CreateRegion;
+    case ROCEGW_MSG_DESTROY_REGION:
+      return DestroyRegion;
+    case ROCEGW_MSG_SET_MEMORY:
+      return SetMemory;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per request of the attach protocol. A command checks what the request says, acts,
+// and answers exactly once: before it returns, or from the continuation of a message to the
+// workers. Wrong handles and values are the client's to hear about (an errno); what no correct
+// library does ends the session. Control thread.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/session/request.h"
+
+namespace rocegw::session {
+
+class ClientSession;
+
+using Command = void (*)(ClientSession& session, Request& request);
+
+// nullptr for a type that this version does not know.
+Command FindCommand(uint32_t type);
+
+// commands_device.cc
+void Hello(ClientSession& session, Request& request);
+void SetMemory(ClientSession& session, Request& request);
+void QueryDevice(ClientSession& session, Request& request);
+void QueryGids(ClientSession& session, Request& request);
+void OpenContext(ClientSession& session, Request& request);
+void CloseContext(ClientSession& session, Request& request);
+void CreateCompletionChannel(ClientSession& session, Request& request);
+void DestroyCompletionChannel(ClientSession& session, Request& request);
+
+// commands_memory.cc
+void AllocPd(ClientSession& session, Request& request);
+void DeallocPd(ClientSession& session, Request& request);
+void RegMr(ClientSession& session, Request& request);
+void DeregMr(ClientSession& session, Request& request);
+void CreateRegion(ClientSession& session, Request& request);
+void DestroyRegion(ClientSession& session, Request& request);
+
+// commands_cq.cc
+void CreateCq(ClientSession& session, Request& request);
+void DestroyCq(ClientSession& session, Request& request);
+
+// commands_qp.cc
+void CreateQp(ClientSession& session, Request& request);
+void ModifyQp(ClientSession& session, Request& request);
+void QueryQp(ClientSession& session, Request& request);
+void DestroyQp(ClientSession& session, Request& request);
+
+}  // namespace rocegw::session

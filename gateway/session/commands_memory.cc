@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protection domains, memory regions, and regions whose pages move (remapping).
+#include <cerrno>
+#include <limits>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+// enum ibv_access_flags beyond those that the data path looks at. Accepted because they ask for
+// nothing that is not so anyway: windows are refused elsewhere, pages are never pinned, addresses
+// are the library's business.
+constexpr uint32_t kAccessMwBind = 1u << 4;
+constexpr uint32_t kAccessZeroBased = 1u << 5;
+constexpr uint32_t kAccessOnDemand = 1u << 6;
+constexpr uint32_t kAccessHugetlb = 1u << 7;
+// Bits that a provider may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+constexpr uint32_t kAccessOptional = 0x3FF00000;
+
+constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
+                                     verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic;
+
+bool AccessIsValid(uint32_t access) {
+  constexpr uint32_t kKnown = kDataPathAccess | kAccessMwBind | kAccessZeroBased | kAccessOnDemand |
+                              kAccessHugetlb | kAccessOptional;
+  if ((access & ~kKnown) != 0) return false;
+  // Who may write from afar may write here (IBTA 10.6.3.2).
+  const bool remote_change =
+      (access & (verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic)) != 0;
+  return !remote_change || (access & verbs::kAccessLocalWrite) != 0;
+}
+
+bool FitsAddressSpace(uint64_t start, uint64_t length) {
+  return length <= std::numeric_limits<uint64_t>::max() - start;
+}
+
+void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
+  const MemoryKey key = session.objects().mrs.Find(handle)->key;
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::UnlinkRegion{session.id(), key};
+      },
+      [&session, handle, done = std::move(done)](const worker::ControlReply&) {
+        session.FreeMr(handle);
+        done();
+      });
+}
+
+}  // namespace
+
+void AllocPd(ClientSession& session, Request& request) {
+  const uint32_t context = request.As<rocegw_alloc_pd>().context;
+  if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
+  if (!session.services().usage.Take(Resource::kPds)) return session.ReplyError(ENOMEM);
+  auto pd = std::make_unique<Pd>();
+  pd->context = context;
+  session.ReplyObject(session.objects().pds.Add(std::move(pd)), 0);
+}
+
+void DeallocPd(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Pd* const pd = session.objects().pds.Find(handle);
+  if (pd == nullptr) return session.ReplyError(EINVAL);
+  if (pd->users != 0) return session.ReplyError(EBUSY);
+  session.FreePd(handle);
+  session.ReplyDone();
+}
+
+void RegMr(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_reg_mr>();
+  Objects& objects = session.objects();
+  Services& services = session.services();
+  Pd* const pd = objects.pds.Find(asked.pd);
+  if (pd == nullptr || asked.length == 0 || asked.length > services.options.device.max_mr_size ||
+      !AccessIsValid(asked.access) || !FitsAddressSpace(asked.address, asked.length) ||
+      !FitsAddressSpace(asked.iova, asked.length)) {
+    return session.ReplyError(EINVAL);
+  }
+  uint8_t* direct = nullptr;
+  RemappedRegion* region = nullptr;
+  if (asked.region != 0) {
+    region = objects.regions.Find(asked.region);
+    if (region == nullptr) return session.ReplyError(EINVAL);
+    direct = region->memory->Find(asked.address, asked.length);
+    if (direct == nullptr || asked.address - region->memory->address() != asked.region_offset) {
+      return session.ReplyError(EINVAL);
+    }
+  } else if (!session.memory_reachable()) {
+    return session.ReplyError(EPERM);
+  }
+  if (!services.usage.Take(Resource::kMrs)) return session.ReplyError(ENOMEM);
+  if (!services.usage.Take(Resource::kRegisteredBytes, asked.length)) {
+    services.usage.Give(Resource::kMrs);
+    return session.ReplyError(ENOMEM);
+  }
+  auto mr = std::make_unique<Mr>();
+  mr->context = pd->context;
+  mr->pd = asked.pd;
+  mr->key = services.keys.Take();
+  mr->address = asked.address;
+  mr->length = asked.length;
+  mr->access = asked.access;
+  mr->region = asked.region;
+  ++pd->users;
+  if (region != nullptr) ++region->users;
+
+  verbs::RegionConfig config;
+  config.key = mr->key;
+  config.session = session.id();
+  config.pd = asked.pd;
+  config.access = asked.access & kDataPathAccess;
+  config.iova = asked.iova;
+  config.length = asked.length;
+  config.address = asked.address;
+  config.direct = direct;
+  const uint32_t handle = objects.mrs.Add(std::move(mr));
+  config.mr_handle = handle;
+
+  rocegw_mr_reply reply{};
+  reply.handle = handle;
+  reply.lkey = reply.rkey = config.key.value;
+  reply.way = direct != nullptr ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  services.workers.Broadcast(
+      [&](WorkerIndex) { return worker::LinkRegion{config}; },
+      [&session, handle, reply](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(reply);
+        DropMr(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
+      });
+}
+
+void DeregMr(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  if (session.objects().mrs.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  DropMr(session, handle, [&session] { session.ReplyDone(); });
+}
+
+void CreateRegion(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_region>();
+  Services& services = session.services();
+  if (!services.options.remap_allowed) return session.ReplyError(EPERM);
+  if (session.objects().regions.size() >= services.options.session.event_channels) {
+    return session.ReplyError(ENOMEM);
+  }
+  if (!services.usage.Take(Resource::kRegisteredBytes, asked.length))
+    return session.ReplyError(ENOMEM);
+  auto memory = memory::Region::Create(asked.address, asked.length);
+  if (!memory.ok()) {
+    services.usage.Give(Resource::kRegisteredBytes, asked.length);
+    return session.ReplyError(memory.status().error());
+  }
+  auto region = std::make_unique<RemappedRegion>();
+  region->memory = *memory;
+  const uint32_t handle = session.objects().regions.Add(std::move(region));
+  session.AddRegion(handle, *memory);
+  session.ReplyObject(handle, 0, (*memory)->fd());
+}
+
+void DestroyRegion(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const RemappedRegion* const region = session.objects().regions.Find(handle);
+  if (region == nullptr) return session.ReplyError(EINVAL);
+  if (region->users != 0) return session.ReplyError(EBUSY);
+  session.FreeRegion(handle);
+  session.ReplyDone();
+}
+
+}  // namespace rocegw::session

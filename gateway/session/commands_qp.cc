@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs: rings and payload areas in the session's segment, a number that leads to a worker, a
+// doorbell bit there.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <functional>
+#include <optional>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands.h"
+#include "gateway/session/qp_attributes.h"
+
+namespace rocegw::session {
+namespace {
+
+// Bytes per queue for payloads that travel in the rings.
+constexpr uint32_t kPayloadBudget = 64 * 1024;
+constexpr uint32_t kMostStride = 1024;
+constexpr uint32_t kLeastStride = 256;  // smaller ones hold too few messages to be worth it
+constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
+
+uint32_t PayloadStride(uint32_t entries) {
+  const uint32_t stride = std::min(kMostStride, kPayloadBudget / entries / kLine * kLine);
+  return stride < kLeastStride ? 0 : stride;
+}
+
+bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
+  const bool type =
+      asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC || asked.type == ROCEGW_QPT_UD;
+  return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
+         asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
+         asked.max_inline <= bounds.max_inline;
+}
+
+// Blocks of a QP, all or none.
+bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
+                    uint32_t rq_payload_stride) {
+  const struct {
+    shm::Block& block;
+    shm::Writer writer;
+    uint64_t bytes;
+  } wanted[] = {
+      {qp.control, shm::Writer::kClient, sizeof(rocegw_qp_control)},
+      {qp.status, shm::Writer::kDaemon, sizeof(rocegw_qp_status)},
+      {qp.sq, shm::Writer::kClient, uint64_t{qp.sq_entries} * rocegw_sq_stride(qp.max_send_sge)},
+      {qp.sq_payload, shm::Writer::kClient, uint64_t{qp.sq_entries} * sq_payload_stride},
+      {qp.rq, shm::Writer::kClient, uint64_t{qp.rq_entries} * rocegw_rq_stride(qp.max_recv_sge)},
+      {qp.rq_payload, shm::Writer::kDaemon, uint64_t{qp.rq_entries} * rq_payload_stride},
+  };
+  for (const auto& want : wanted) {
+    if (want.bytes == 0) continue;
+    auto block = session.Allocate(want.writer, want.bytes);
+    if (!block.ok()) {
+      for (const auto& made : wanted) session.segment().Free(made.block);
+      return false;
+    }
+    want.block = *block;
+  }
+  return true;
+}
+
+// A doorbell bit on the QP's worker; a new page is told to the worker before the QP is.
+bool TakeDoorbell(ClientSession& session, Qp& qp) {
+  Doorbells& doorbells = session.doorbells();
+  if (doorbells.NeedsPage(qp.worker)) {
+    auto memory = session.Allocate(shm::Writer::kClient, sizeof(rocegw_doorbell_page));
+    if (!memory.ok()) return false;
+    worker::AddDoorbellPage page;
+    page.session = session.id();
+    page.page = doorbells.AddPage(qp.worker, *memory);
+    page.memory = memory->As<rocegw_doorbell_page>();
+    session.services().workers.Tell(qp.worker, page);
+  }
+  const Doorbells::Bit bit = doorbells.Take(qp.worker);
+  qp.doorbell_page = bit.page;
+  qp.doorbell_bit = bit.bit;
+  return true;
+}
+
+verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_reply& reply,
+                         bool signal_all) {
+  verbs::QpConfig config;
+  config.type = qp.type;
+  config.qpn = qp.qpn;
+  config.session = session.id();
+  config.qp_handle = reply.handle;
+  config.cookie = qp.cookie;
+  config.pd = qp.pd;
+  config.send_cq = qp.send_cq;
+  config.recv_cq = qp.recv_cq;
+  config.signal_all = signal_all;
+  config.sq_entries = qp.sq_entries;
+  config.rq_entries = qp.rq_entries;
+  config.max_send_sge = qp.max_send_sge;
+  config.max_recv_sge = qp.max_recv_sge;
+  config.max_inline = qp.max_inline;
+  config.sq_stride = rocegw_sq_stride(qp.max_send_sge);
+  config.rq_stride = rocegw_rq_stride(qp.max_recv_sge);
+  config.sq_payload_stride = reply.sq_payload_stride;
+  config.rq_payload_stride = reply.rq_payload_stride;
+  config.control = qp.control.As<rocegw_qp_control>();
+  config.status = qp.status.As<rocegw_qp_status>();
+  config.sq = qp.sq.address;
+  config.sq_payload = qp.sq_payload.address;
+  config.rq = qp.rq.address;
+  config.rq_payload = qp.rq_payload.address;
+  const uint32_t device = session.objects().contexts.Find(qp.context)->device;
+  config.gids = session.services().gid_tables[device];
+  config.port_mtu = session.services().devices[device].active_mtu;
+  config.doorbell_page = qp.doorbell_page;
+  config.doorbell_bit = qp.doorbell_bit;
+  return config;
+}
+
+rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
+  rocegw_qp_reply reply{};
+  reply.qpn = qp.qpn.value;
+  reply.sq_entries = qp.sq_entries;
+  reply.rq_entries = qp.rq_entries;
+  reply.max_send_sge = qp.max_send_sge;
+  reply.max_recv_sge = qp.max_recv_sge;
+  reply.max_inline = qp.max_inline;
+  reply.worker = qp.worker;
+  reply.control = qp.control.location();
+  reply.status = qp.status.location();
+  reply.sq = qp.sq.location();
+  reply.sq_payload = qp.sq_payload.location();
+  reply.rq = qp.rq.location();
+  reply.rq_payload = qp.rq_payload.location();
+  reply.doorbell = doorbell_page.location();
+  reply.doorbell_bit = qp.doorbell_bit;
+  return reply;
+}
+
+void DropQp(ClientSession& session, uint32_t handle, std::function<void(uint32_t events)> done) {
+  const Qp& qp = *session.objects().qps.Find(handle);
+  session.services().workers.Send(qp.worker, worker::UnlinkQp{session.id(), qp.qpn},
+                                  [&session, handle, context = qp.context,
+                                   done = std::move(done)](const worker::ControlReply&) {
+                                    const uint32_t events = session.ForgetAsyncEvents(
+                                        context, ROCEGW_OBJECT_QP, handle);
+                                    session.FreeQp(handle);
+                                    done(events);
+                                  });
+}
+
+}  // namespace
+
+void CreateQp(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_qp>();
+  Objects& objects = session.objects();
+  Services& services = session.services();
+  Pd* const pd = objects.pds.Find(asked.pd);
+  Cq* const send_cq = objects.cqs.Find(asked.send_cq);
+  Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
+  if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
+      send_cq->context != pd->context || recv_cq->context != pd->context ||
+      !Valid(asked, services.options.device)) {
+    return session.ReplyError(EINVAL);
+  }
+  if (!services.usage.Take(Resource::kQps)) return session.ReplyError(ENOMEM);
+
+  auto qp = std::make_unique<Qp>();
+  qp->context = pd->context;
+  qp->pd = asked.pd;
+  qp->send_cq = asked.send_cq;
+  qp->recv_cq = asked.recv_cq;
+  qp->type = static_cast<verbs::QpType>(asked.type);
+  qp->cookie = asked.cookie;
+  qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
+  qp->rq_entries = std::bit_ceil(std::max(asked.max_recv_wr, 1u));
+  qp->max_send_sge = std::max(asked.max_send_sge, 1u);
+  qp->max_recv_sge = std::max(asked.max_recv_sge, 1u);
+  qp->max_inline = asked.max_inline;
+  const uint32_t inline_stride = (asked.max_inline + kLine - 1) / kLine * kLine;
+  const uint32_t sq_payload_stride = std::max(PayloadStride(qp->sq_entries), inline_stride);
+  const uint32_t rq_payload_stride = PayloadStride(qp->rq_entries);
+
+  // Round the workers; one that has no number left is passed over.
+  std::optional<Qpn> qpn;
+  const size_t workers = services.workers.worker_count();
+  for (size_t i = 0; i < workers && !qpn; ++i) {
+    qp->worker = static_cast<WorkerIndex>(services.next_worker++ % workers);
+    qpn = services.qpns.Take(qp->worker, ControlLoop::Now());
+  }
+  const bool made = qpn && AllocateQueues(session, *qp, sq_payload_stride, rq_payload_stride);
+  const bool rings = made && TakeDoorbell(session, *qp);
+  if (!rings) {
+    if (made) {
+      for (shm::Block* block :
+           {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
+        session.segment().Free(*block);
+      }
+    }
+    if (qpn) services.qpns.Give(*qpn, ControlLoop::Now());
+    services.usage.Give(Resource::kQps);
+    return session.ReplyError(ENOMEM);
+  }
+  qp->qpn = *qpn;
+  ++pd->users;
+  ++send_cq->users;
+  ++recv_cq->users;
+
+  rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
+  reply.sq_payload_stride = sq_payload_stride;
+  reply.rq_payload_stride = rq_payload_stride;
+  const Qp& kept = *qp;
+  reply.handle = objects.qps.Add(std::move(qp));
+  services.workers.Send(
+      kept.worker, worker::LinkQp{ConfigOf(session, kept, reply, asked.signal_all != 0)},
+      [&session, reply](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(reply);
+        DropQp(session, reply.handle,
+               [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
+      });
+}
+
+void ModifyQp(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_modify_qp>();
+  Services& services = session.services();
+  Qp* const qp = session.objects().qps.Find(asked.qp);
+  if (qp == nullptr) return session.ReplyError(EINVAL);
+  const Context* const context = session.objects().contexts.Find(qp->context);
+  const Device& device = services.devices[context->device];
+  auto attributes = FromClient(asked.attr, asked.attr_mask, device, services.options.device,
+                               qp->peer, qp->qpn.value);
+  if (!attributes.ok()) return session.ReplyError(attributes.status().error());
+  if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
+  services.workers.Send(qp->worker,
+                        worker::ModifyQp{session.id(), qp->qpn, asked.attr_mask, *attributes},
+                        [&session](const worker::ControlReply& reply) {
+                          reply.error == 0 ? session.ReplyDone() : session.ReplyError(reply.error);
+                        });
+}
+
+void QueryQp(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Qp* const qp = session.objects().qps.Find(handle);
+  if (qp == nullptr) return session.ReplyError(EINVAL);
+  session.services().workers.Send(
+      qp->worker, worker::QueryQp{session.id(), qp->qpn},
+      [&session, handle](const worker::ControlReply& answer) {
+        if (answer.error != 0 || answer.qps.empty()) {
+          return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
+        }
+        const Qp& known = *session.objects().qps.Find(handle);
+        rocegw_query_qp_reply reply{};
+        reply.attr = ToClient(answer.qps.front().attributes);
+        reply.max_send_wr = known.sq_entries;
+        reply.max_recv_wr = known.rq_entries;
+        reply.max_send_sge = known.max_send_sge;
+        reply.max_recv_sge = known.max_recv_sge;
+        reply.max_inline = known.max_inline;
+        session.Reply(reply);
+      });
+}
+
+void DestroyQp(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  if (session.objects().qps.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  DropQp(session, handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+}
+
+}  // namespace rocegw::session

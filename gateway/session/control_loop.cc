@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/control_loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace rocegw::session {
+namespace {
+
+constexpr uint64_t kWakeId = 0;
+
+}  // namespace
+
+TimePoint ControlLoop::Now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return {static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec};
+}
+
+Status ControlLoop::Open() {
+  epoll_.Reset(::epoll_create1(EPOLL_CLOEXEC));
+  wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeId;
+  if (!epoll_.valid() || !wake_.valid() ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    return {errno, std::string("control loop: ") + std::strerror(errno)};
+  }
+  return OkStatus();
+}
+
+ControlLoop::WatchId ControlLoop::Watch(int fd, uint32_t events,
+                                        std::function<void(uint32_t)> handler) {
+  const WatchId id = next_id_++;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return 0;
+  watches_.emplace(id, std::make_shared<Watched>(Watched{fd, std::move(handler)}));
+  return id;
+}
+
+void ControlLoop::Rearm(WatchId id, uint32_t events) {
+  const auto it = watches_.find(id);
+  if (it == watches_.end()) return;
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second->fd, &event);
+}
+
+void ControlLoop::Unwatch(WatchId id) {
+  const auto it = watches_.find(id);
+  if (it == watches_.end()) return;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->fd, nullptr);
+  watches_.erase(it);
+}
+
+ControlLoop::TimerId ControlLoop::At(TimePoint deadline, std::function<void()> handler) {
+  const TimerId id = next_id_++;
+  timers_.emplace(deadline, std::make_pair(id, std::move(handler)));
+  timer_deadlines_.emplace(id, deadline);
+  return id;
+}
+
+void ControlLoop::Cancel(TimerId id) {
+  const auto found = timer_deadlines_.find(id);
+  if (found == timer_deadlines_.end()) return;
+  auto [it, end] = timers_.equal_range(found->second);
+  while (it != end && it->second.first != id) ++it;
+  if (it != end) timers_.erase(it);
+  timer_deadlines_.erase(found);
+}
+
+bool ControlLoop::Post(std::function<void()> task) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) return false;
+    tasks_.push_back(std::move(task));
+  }
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+  return true;
+}
+
+void ControlLoop::RunTasks() {
+  std::vector<std::function<void()>> tasks;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tasks.swap(tasks_);
+  }
+  for (auto& task : tasks) task();
+}
+
+void ControlLoop::RunTimers() {
+  const TimePoint now = Now();
+  // Timers that a handler adds for the past wait for the next round, so that a round ends.
+  std::vector<TimerId> due;
+  for (auto it = timers_.begin(); it != timers_.end() && it->first <= now; ++it)
+    due.push_back(it->second.first);
+  for (const TimerId id : due) {
+    const auto found = timer_deadlines_.find(id);
+    if (found == timer_deadlines_.end()) continue;  // cancelled meanwhile
+    auto it = timers_.lower_bound(found->second);
+    while (it->second.first != id) ++it;
+    const std::function<void()> handler = std::move(it->second.second);
+    timers_.erase(it);
+    timer_deadlines_.erase(found);
+    handler();
+  }
+}
+
+int ControlLoop::WaitMilliseconds(Duration wait) const {
+  if (!timers_.empty()) wait = std::min(wait, timers_.begin()->first - Now());
+  if (wait.ns <= 0) return 0;
+  const int64_t ms = wait.ns / 1000000 + (wait.ns % 1000000 != 0 ? 1 : 0);
+  return static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max()));
+}
+
+void ControlLoop::RunOnce(Duration wait) {
+  std::array<epoll_event, 64> events;
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), events.size(), WaitMilliseconds(wait));
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == kWakeId) {
+      uint64_t value = 0;
+      (void)!::read(wake_.get(), &value, sizeof value);
+      continue;
+    }
+    // An earlier handler of this round may have removed it; its number is never used again.
+    const auto it = watches_.find(events[i].data.u64);
+    if (it == watches_.end()) continue;
+    const std::shared_ptr<Watched> watched = it->second;
+    watched->handler(events[i].events);
+  }
+  RunTasks();
+  RunTimers();
+  if (after_round_) after_round_();
+}
+
+void ControlLoop::Run() {
+  while (!stop_.load(std::memory_order_acquire)) RunOnce(Seconds(3600));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+  }
+  RunTasks();
+}
+
+void ControlLoop::Stop() {
+  stop_.store(true, std::memory_order_release);
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+}  // namespace rocegw::session

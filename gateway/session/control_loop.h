@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop of the control thread: descriptors (epoll(7), level triggered), deadlines, and
+// tasks that other threads hand in. Handlers never block. Everything but Post and Stop is for the
+// control thread alone; a handler may remove any watch or timer, its own included.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/time.h"
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::session {
+
+class ControlLoop {
+ public:
+  using WatchId = uint64_t;  // 0: none
+  using TimerId = uint64_t;  // 0: none
+
+  ControlLoop() = default;
+  ControlLoop(const ControlLoop&) = delete;
+  ControlLoop& operator=(const ControlLoop&) = delete;
+
+  Status Open();
+
+  // events: EPOLLIN and so on; errors and hang-ups are always reported. The descriptor stays the
+  // caller's and must be unwatched before it is closed. 0 when the system refuses.
+  WatchId Watch(int fd, uint32_t events, std::function<void(uint32_t events)> handler);
+  void Rearm(WatchId id, uint32_t events);
+  void Unwatch(WatchId id);
+
+  TimerId At(TimePoint deadline, std::function<void()> handler);
+  void Cancel(TimerId id);
+
+  // Runs after each round of handlers.
+  void AfterRound(std::function<void()> hook) { after_round_ = std::move(hook); }
+
+  // Any thread: runs `task` on the control thread. False when the loop has ended; the task is
+  // dropped then.
+  bool Post(std::function<void()> task);
+
+  // One round: waits at most `wait` for something to do.
+  void RunOnce(Duration wait);
+  // Until Stop; then tasks that were posted before have run.
+  void Run();
+  // Any thread.
+  void Stop();
+
+  // CLOCK_MONOTONIC.
+  static TimePoint Now();
+
+ private:
+  struct Watched {
+    int fd;
+    std::function<void(uint32_t)> handler;
+  };
+
+  void RunTasks();
+  void RunTimers();
+  int WaitMilliseconds(Duration wait) const;
+
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  uint64_t next_id_ = 1;
+  std::unordered_map<WatchId, std::shared_ptr<Watched>> watches_;
+  std::multimap<TimePoint, std::pair<TimerId, std::function<void()>>> timers_;
+  std::unordered_map<TimerId, TimePoint> timer_deadlines_;
+  std::function<void()> after_round_;
+
+  std::mutex mutex_;  // guards the two below
+  std::vector<std::function<void()>> tasks_;
+  bool ended_ = false;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doorbell bits of one session: pages of 4096 bits per worker, made when they are needed, in memory
+// that the client writes. Owner: the session, control thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/ids.h"
+#include "gateway/shm/segment.h"
+
+namespace rocegw::session {
+
+class Doorbells {
+ public:
+  struct Bit {
+    uint32_t page = 0;
+    uint32_t bit = 0;
+  };
+
+  explicit Doorbells(size_t workers) : pages_(workers) {}
+
+  // Whether Take needs a page first.
+  bool NeedsPage(WorkerIndex worker) const;
+  // Its index on that worker.
+  uint32_t AddPage(WorkerIndex worker, const shm::Block& memory);
+  Bit Take(WorkerIndex worker);
+  void Give(WorkerIndex worker, Bit bit);
+
+  const shm::Block& page(WorkerIndex worker, uint32_t index) const {
+    return pages_[worker][index].memory;
+  }
+
+ private:
+  struct Page {
+    shm::Block memory;
+    uint32_t used = 0;
+    std::array<uint64_t, ROCEGW_DOORBELL_BITS / 64> taken{};
+  };
+  std::vector<std::vector<Page>> pages_;  // by worker
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events for a client, one record each, through a pair of SEQPACKET sockets (unix(7)): the client
+// polls and reads its end as it would a device's event file. A socket holds only some 280 records,
+// so what does not fit waits here and goes out when the client has read. Counts what each object
+// has put there, since destroying an object waits until the program has acknowledged that many.
+// Control thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::session {
+
+struct EventPair {
+  UniqueFd ours;
+  UniqueFd client;  // to be sent; blocking, as programs expect
+};
+// A connected pair; what a client writes into its end is refused.
+StatusOr<EventPair> MakeEventPair();
+
+class EventChannel {
+ public:
+  // Names an object whose events are counted together.
+  using Subject = uint64_t;
+
+  EventChannel(ControlLoop& loop, UniqueFd ours) : loop_(loop), ours_(std::move(ours)) {}
+  ~EventChannel();
+  EventChannel(const EventChannel&) = delete;
+  EventChannel& operator=(const EventChannel&) = delete;
+
+  // Puts a record on the channel. With `once`, not again while an equal one of the subject waits.
+  void Send(Subject subject, std::span<const uint8_t> record, bool once = false);
+
+  // Withdraws what still waits for the subject; yields how many of its records the client could
+  // read, and forgets it.
+  uint32_t Forget(Subject subject);
+
+  // Moves what waits for a subject, unsent, to another channel.
+  void MoveWaiting(Subject subject, EventChannel& to);
+
+  size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct Record {
+    Subject subject;
+    std::vector<uint8_t> bytes;
+  };
+
+  bool TrySend(Subject subject, std::span<const uint8_t> record);
+  void Drain();
+
+  ControlLoop& loop_;
+  UniqueFd ours_;
+  ControlLoop::WatchId watch_ = 0;
+  std::deque<Record> waiting_;
+  std::unordered_map<Subject, uint32_t> sent_;
+};
+
+}  // namespace rocegw::session

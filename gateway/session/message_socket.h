@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attach connection: bounded messages with at most one descriptor each, both ways, without ever
+// blocking. What the client has not room for waits here in order. Control thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::session {
+
+// Where a session's messages go.
+class MessageSink {
+ public:
+  virtual ~MessageSink() = default;
+  // fd -1: none; otherwise it stays the caller's.
+  virtual void Send(std::span<const uint8_t> message, int fd) = 0;
+};
+
+class MessageSocket final : public MessageSink {
+ public:
+  enum class Outcome : uint8_t {
+    kMessage,
+    kNothing,  // now
+    kClosed,   // the client is gone
+    kBroken,  // the client broke the rules of the connection: too long, or more than one descriptor
+  };
+  struct Received {
+    Outcome outcome = Outcome::kNothing;
+    std::span<const uint8_t> bytes;  // until the next Receive
+    UniqueFd fd;
+    const char* reason = "";
+  };
+
+  explicit MessageSocket(UniqueFd socket);
+
+  Received Receive();
+  void Send(std::span<const uint8_t> message, int fd) override;
+
+  // Sends what waits; to be called when the socket is writable.
+  void Drain();
+  bool has_backlog() const { return !backlog_.empty(); }
+  // A message could not be sent and never will: the connection is of no more use.
+  bool failed() const { return failed_; }
+  // The client sees the end of the connection; what waits is dropped.
+  void Close() {
+    socket_.Reset();
+    backlog_.clear();
+  }
+
+ private:
+  struct Message {
+    std::vector<uint8_t> bytes;
+    UniqueFd fd;
+  };
+
+  bool TrySend(std::span<const uint8_t> message, int fd);
+
+  UniqueFd socket_;
+  std::vector<uint8_t> buffer_;
+  std::deque<Message> backlog_;
+  bool failed_ = false;
+};
+
+}  // namespace rocegw::session

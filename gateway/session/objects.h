@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one client owns, as the control thread keeps it. References between objects are handles of
+// the same session; `users` counts those that must go first. Memory blocks belong to the session's
+// segment.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/ids.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/memory/region.h"
+#include "gateway/session/event_channel.h"
+#include "gateway/session/handle_table.h"
+#include "gateway/shm/segment.h"
+#include "gateway/verbs/types.h"
+
+namespace rocegw::session {
+
+struct Context {
+  uint32_t device = 0;
+  std::unique_ptr<EventChannel> async_events;
+};
+
+struct Pd {
+  uint32_t context = 0;
+  uint32_t users = 0;  // QPs and MRs
+};
+
+struct CompletionChannel {
+  uint32_t context = 0;
+  UniqueFd ours;  // workers write into it
+  uint32_t users = 0;
+};
+
+struct Cq {
+  uint32_t context = 0;
+  uint32_t entries = 0;
+  uint32_t channel = 0;
+  uint64_t cookie = 0;
+  shm::Block control;
+  shm::Block rings;
+  uint32_t users = 0;  // QPs, a QP that uses it twice counts twice
+};
+
+struct Qp {
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  uint32_t send_cq = 0;
+  uint32_t recv_cq = 0;
+  verbs::QpType type = verbs::QpType::kRc;
+  Qpn qpn;
+  Qpn peer;  // as last set, whether or not the QP took it
+  WorkerIndex worker = 0;
+  uint64_t cookie = 0;
+  uint32_t sq_entries = 0;
+  uint32_t rq_entries = 0;
+  uint32_t max_send_sge = 0;
+  uint32_t max_recv_sge = 0;
+  uint32_t max_inline = 0;
+  shm::Block control;
+  shm::Block status;
+  shm::Block sq;
+  shm::Block sq_payload;
+  shm::Block rq;
+  shm::Block rq_payload;
+  uint32_t doorbell_page = 0;
+  uint32_t doorbell_bit = 0;
+};
+
+struct Mr {
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  MemoryKey key;
+  uint64_t address = 0;
+  uint64_t length = 0;
+  uint32_t access = 0;
+  uint32_t region = 0;  // remapped; 0: none
+};
+
+struct RemappedRegion {
+  std::shared_ptr<memory::Region> memory;
+  uint32_t users = 0;  // MRs
+};
+
+struct Objects {
+  HandleTable<Context> contexts;
+  HandleTable<Pd> pds;
+  HandleTable<CompletionChannel> channels;
+  HandleTable<Cq> cqs;
+  HandleTable<Qp> qps;
+  HandleTable<Mr> mrs;
+  HandleTable<RemappedRegion> regions;
+};
+
+}  // namespace rocegw::session

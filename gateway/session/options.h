@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon tells the session layer at its start: limits, policy of the one pool, and the
+// devices that clients see. Plain values; devices may change while running, the rest does not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gateway/base/time.h"
+#include "gateway/wire/gid.h"
+
+namespace rocegw::session {
+
+// At most so many at a time over all sessions; beyond: ENOMEM.
+struct Limits {
+  uint64_t sessions = 256;
+  uint64_t qps = 65536;
+  uint64_t cqs = 65536;
+  uint64_t mrs = 262144;
+  uint64_t pds = 16384;
+  uint64_t cm_ids = 65536;
+  uint64_t registered_bytes = uint64_t{1} << 40;
+  uint64_t segment_bytes = uint64_t{8} << 30;
+};
+
+// What one session may do, whatever the pool allows.
+struct SessionBounds {
+  uint32_t contexts = 64;
+  uint32_t event_channels = 4096;        // descriptors that the daemon holds for it
+  uint32_t requests_per_second = 50000;  // more are not read until their time comes
+  uint32_t request_burst = 5000;
+  Duration hello_within = Seconds(5);
+};
+
+// Sizes that clients read with query_device.
+struct DeviceBounds {
+  uint32_t max_qp_wr = 16384;
+  uint32_t max_sge = 16;
+  uint32_t max_inline = 1024;
+  uint32_t max_cqe = uint32_t{1} << 20;
+  uint32_t max_rd_atomic = 16;
+  uint64_t max_mr_size = uint64_t{1} << 47;  // all of a user address space
+  uint32_t max_message = 0x7FFFFFFF;
+};
+
+// A locally administered company id (the bit 0x02 of its first byte), "02:BA:DD" as canonically
+// written: no vendor owns it.
+inline constexpr uint32_t kVendorId = 0x02BADD;
+inline constexpr uint32_t kVendorPartId = 1;
+
+// One verbs device: a port of the gateway.
+struct Device {
+  std::string name;       // "rocegw0"
+  std::string interface;  // netdev; empty: none
+  uint32_t interface_index = 0;
+  uint64_t node_guid = 0;  // the eight bytes in network order
+  uint8_t active_mtu = 3;  // enum ibv_mtu: largest payload that fits the interface
+  bool up = true;
+  std::vector<wire::Gid> gids;  // by index; zero: unused
+};
+
+enum class MemoryWay : uint8_t {
+  kAuto,        // cross-process for our own user, else the descriptor
+  kDescriptor,  // always the descriptor
+};
+
+struct Options {
+  std::string pool = "tenants/default/pools/default";
+  std::string version;     // of the daemon
+  std::string sysfs_root;  // tree with the shape of /sys, empty: none
+  bool trusted = true;     // workers may touch client memory themselves
+  bool remap_allowed = true;
+  MemoryWay memory_way = MemoryWay::kAuto;
+  Limits limits;
+  SessionBounds session;
+  DeviceBounds device;
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/peer.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+namespace rocegw::session {
+namespace {
+
+std::string ReadProcFile(pid_t pid, const char* name) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return {};
+  char text[1024];
+  const ssize_t length = ::read(fd.get(), text, sizeof text);
+  return length <= 0 ? std::string() : std::string(text, static_cast<size_t>(length));
+}
+
+}  // namespace
+
+std::optional<uint64_t> ProcessStartTime(pid_t pid) {
+  const std::string stat = ReadProcFile(pid, "stat");
+  // The second field is the program's name in parentheses and may hold anything; the third follows
+  // the last ')'.
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::string_view rest = std::string_view(stat).substr(name_end + 1);
+  constexpr int kStartField = 22;
+  for (int field = 3;; ++field) {
+    const size_t begin = rest.find_first_not_of(' ');
+    if (begin == std::string_view::npos) return std::nullopt;
+    rest.remove_prefix(begin);
+    const size_t end = rest.find(' ');
+    const std::string_view word = rest.substr(0, end);
+    if (field == kStartField) {
+      uint64_t value = 0;
+      const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc() || stop != word.data() + word.size()) return std::nullopt;
+      return value;
+    }
+    if (end == std::string_view::npos) return std::nullopt;
+    rest.remove_prefix(end);
+  }
+}
+
+StatusOr<Peer> IdentifyPeer(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return Status(errno, std::string("SO_PEERCRED: ") + std::strerror(errno));
+  }
+  Peer peer;
+  peer.pid = credentials.pid;
+  peer.uid = credentials.uid;
+  peer.gid = credentials.gid;
+  if (peer.pid == 0) return peer;
+  const auto before = ProcessStartTime(peer.pid);
+  peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  const auto after = ProcessStartTime(peer.pid);
+  // The same process on both sides of the open: so the descriptor is that process's.
+  if (!before || !peer.process.valid() || before != after) {
+    return Status(ESRCH, "process " + std::to_string(peer.pid) + " is gone");
+  }
+  peer.start_time = *before;
+  peer.comm = ReadProcFile(peer.pid, "comm");
+  while (!peer.comm.empty() && peer.comm.back() == '\n') peer.comm.pop_back();
+  return peer;
+}
+
+}  // namespace rocegw::session

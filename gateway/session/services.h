@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all sessions share: the loop, the workers, generators of keys and numbers, limits, devices.
+// Owned by the session server, which outlives its sessions; control thread.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/memory/atomic_locks.h"
+#include "gateway/port/steering.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/session/key_generator.h"
+#include "gateway/session/options.h"
+#include "gateway/session/qpn_allocator.h"
+#include "gateway/session/random.h"
+#include "gateway/session/usage.h"
+#include "gateway/session/worker_requests.h"
+#include "gateway/verbs/qp_config.h"
+
+namespace rocegw::session {
+
+enum class Severity : uint8_t { kDebug, kInfo, kWarning };
+using Log = std::function<void(Severity severity, const std::string& line)>;
+
+struct Services {
+  Services(ControlLoop& control_loop, std::vector<worker::WorkerLink*> links,
+           const port::SteeringTable& the_steering, Options the_options)
+      : loop(control_loop),
+        steering(the_steering),
+        options(std::move(the_options)),
+        usage(options.limits),
+        wake_fds(WakeFds(links)),
+        workers(std::move(links)),
+        keys(random),
+        qpns(steering, workers.worker_count(), random) {}
+
+  ControlLoop& loop;
+  const port::SteeringTable steering;
+  const Options options;
+  Usage usage;
+  std::vector<int> wake_fds;  // of the workers
+  WorkerRequests workers;
+  Random random;
+  KeyGenerator keys;
+  QpnAllocator qpns;
+  std::vector<Device> devices;
+  // The GIDs of a device as its QPs see them. A change makes a new table: QPs keep the one they
+  // were born with, so none is ever freed; changes are rare.
+  std::vector<const verbs::GidTable*> gid_tables;
+
+  void AddDevice(Device device) {
+    devices.push_back(std::move(device));
+    gid_tables.push_back(Publish(devices.back()));
+  }
+  void UpdateDevice(size_t index, Device device) {
+    const bool same_gids = devices[index].gids == device.gids;
+    devices[index] = std::move(device);
+    if (!same_gids) gid_tables[index] = Publish(devices[index]);
+  }
+
+  memory::AtomicLocks trusted_locks;
+  size_t next_worker = 0;  // of the next QP
+  Log log = [](Severity, const std::string&) {};
+
+ private:
+  const verbs::GidTable* Publish(const Device& device) {
+    auto table = std::make_unique<verbs::GidTable>();
+    std::copy_n(device.gids.begin(), std::min(device.gids.size(), verbs::GidTable::kSize),
+                table->entries.begin());
+    all_gid_tables_.push_back(std::move(table));
+    return all_gid_tables_.back().get();
+  }
+
+  std::vector<std::unique_ptr<const verbs::GidTable>> all_gid_tables_;
+
+  static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links) {
+    std::vector<int> fds;
+    for (const worker::WorkerLink* link : links) fds.push_back(link->worker_wake_fd);
+    return fds;
+  }
+};
+
+}  // namespace rocegw::session

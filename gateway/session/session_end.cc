@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a session's objects go: one by one, a context's, or all at the end. Memory is freed only
+// after every worker that could use it has said that it does not any more.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gateway/session/client_session.h"
+
+namespace rocegw::session {
+namespace {
+
+// Calls `done` when every copy handed out is gone; at once when none was.
+using Join = std::shared_ptr<void>;
+Join JoinThen(std::function<void()> done) {
+  return {nullptr, [done = std::move(done)](void*) { done(); }};
+}
+
+}  // namespace
+
+void ClientSession::FreeQp(uint32_t handle) {
+  const auto qp = objects_.qps.Remove(handle);
+  for (shm::Block* block :
+       {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
+    segment_.Free(*block);
+  }
+  doorbells_.Give(qp->worker, {qp->doorbell_page, qp->doorbell_bit});
+  services_.qpns.Give(qp->qpn, ControlLoop::Now());
+  services_.usage.Give(Resource::kQps);
+  --objects_.pds.Find(qp->pd)->users;
+  --objects_.cqs.Find(qp->send_cq)->users;
+  --objects_.cqs.Find(qp->recv_cq)->users;
+}
+
+void ClientSession::FreeCq(uint32_t handle) {
+  const auto cq = objects_.cqs.Remove(handle);
+  segment_.Free(cq->control);
+  segment_.Free(cq->rings);
+  services_.usage.Give(Resource::kCqs);
+  if (CompletionChannel* const channel = objects_.channels.Find(cq->channel)) --channel->users;
+}
+
+void ClientSession::FreeMr(uint32_t handle) {
+  const auto mr = objects_.mrs.Remove(handle);
+  services_.keys.Give(mr->key);
+  services_.usage.Give(Resource::kMrs);
+  services_.usage.Give(Resource::kRegisteredBytes, mr->length);
+  --objects_.pds.Find(mr->pd)->users;
+  if (RemappedRegion* const region = objects_.regions.Find(mr->region)) --region->users;
+}
+
+void ClientSession::FreePd(uint32_t handle) {
+  objects_.pds.Remove(handle);
+  services_.usage.Give(Resource::kPds);
+}
+
+void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region) {
+  memory_parts_->regions.emplace_back(handle, std::move(region));
+}
+
+void ClientSession::FreeRegion(uint32_t handle) {
+  const auto region = objects_.regions.Remove(handle);
+  services_.usage.Give(Resource::kRegisteredBytes, region->memory->length());
+  std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
+}
+
+void ClientSession::CloseContexts(uint32_t context, std::function<void()> done) {
+  const auto belongs = [context](const auto& object) {
+    return context == 0 || object.context == context;
+  };
+
+  auto free_rest = [this, context, belongs, done = std::move(done)] {
+    for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
+    for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);
+    for (const uint32_t pd : objects_.pds.Select(belongs)) FreePd(pd);
+    for (const uint32_t channel : objects_.channels.Select(belongs))
+      objects_.channels.Remove(channel);
+    const auto any = [](const Context&) { return true; };
+    for (const uint32_t c : objects_.contexts.Select(any)) {
+      if (context == 0 || context == c) objects_.contexts.Remove(c);
+    }
+    done();
+  };
+
+  auto unlink_rest = [this, belongs, free_rest = std::move(free_rest)] {
+    for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
+    const Join join = JoinThen(free_rest);
+    for (const uint32_t handle : objects_.cqs.Select(belongs)) {
+      services_.workers.Broadcast(
+          [&](WorkerIndex) {
+            return worker::UnlinkCq{id_, handle};
+          },
+          [join](const worker::ControlReply&) {});
+    }
+    for (const uint32_t handle : objects_.mrs.Select(belongs)) {
+      const MemoryKey key = objects_.mrs.Find(handle)->key;
+      services_.workers.Broadcast(
+          [&](WorkerIndex) {
+            return worker::UnlinkRegion{id_, key};
+          },
+          [join](const worker::ControlReply&) {});
+    }
+  };
+
+  const Join join = JoinThen(std::move(unlink_rest));
+  objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
+    if (!belongs(qp)) return;
+    services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn},
+                           [join](const worker::ControlReply&) {});
+  });
+}
+
+void ClientSession::End(const std::string& reason) {
+  if (ending_) return;
+  ending_ = true;
+  services_.log(greeted_ ? Severity::kInfo : Severity::kDebug,
+                "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
+                    std::to_string(peer_.pid) + ") ends: " + reason);
+  if (memory_) memory_->Revoke();
+  if (!busy()) ContinueEnd();
+}
+
+void ClientSession::Violation(const std::string& reason) {
+  pending_.reset();
+  End(reason);
+}
+
+void ClientSession::ContinueEnd() {
+  CloseContexts(0, [this] {
+    if (!linked_) return FreeAll();
+    services_.workers.Broadcast([this](WorkerIndex) { return worker::UnlinkSession{id_}; },
+                                [this](const worker::ControlReply&) { FreeAll(); });
+  });
+}
+
+void ClientSession::FreeAll() {
+  linked_ = false;
+  for (const uint32_t region :
+       objects_.regions.Select([](const RemappedRegion&) { return true; })) {
+    const uint64_t length = objects_.regions.Find(region)->memory->length();
+    services_.usage.Give(Resource::kRegisteredBytes, length);
+    objects_.regions.Remove(region);
+  }
+  copier_.reset();
+  memory_parts_.reset();
+  memory_.reset();
+  descriptor_memory_ = nullptr;
+  wake_fds_.clear();
+  services_.usage.Give(Resource::kSegmentBytes, segment_charged_);
+  segment_charged_ = 0;
+  ended_ = true;
+  if (on_ended) on_ended();
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/session_server.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace rocegw::session {
+namespace {
+
+// How soon a full ring to a worker is tried again.
+constexpr Duration kRetry = Milliseconds(1);
+
+}  // namespace
+
+SessionServer::SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
+                             const port::SteeringTable& steering, std::vector<Device> devices,
+                             Options options, Log log)
+    : services_(loop, links, steering, std::move(options)), attach_(services_) {
+  for (Device& device : devices) services_.AddDevice(std::move(device));
+  if (log) services_.log = std::move(log);
+  services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
+    if (ClientSession* const session = attach_.Find(event.session)) session->OnAsyncEvent(event);
+  };
+  services_.workers.on_client_fault = [this](const worker::ClientFault& fault) {
+    attach_.End(fault.session, fault.reason);
+  };
+  std::set<int> wake_fds;
+  for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);
+  for (const int fd : wake_fds) {
+    watches_.push_back(loop.Watch(fd, EPOLLIN, [this, fd](uint32_t) {
+      uint64_t value = 0;
+      (void)!::read(fd, &value, sizeof value);
+      if (services_.workers.Poll()) {
+        const uint64_t one = 1;
+        (void)!::write(fd, &one, sizeof one);
+      }
+    }));
+  }
+  loop.AfterRound([this] { AfterRound(); });
+}
+
+SessionServer::~SessionServer() {
+  services_.loop.AfterRound({});
+  services_.loop.Cancel(retry_timer_);
+  for (const ControlLoop::WatchId watch : watches_) services_.loop.Unwatch(watch);
+}
+
+void SessionServer::AfterRound() {
+  attach_.Reap();
+  if (services_.workers.Flush() && retry_timer_ == 0) {
+    retry_timer_ = services_.loop.At(ControlLoop::Now() + kRetry, [this] { retry_timer_ = 0; });
+  }
+  if (shutdown_done_ && attach_.session_count() == 0) std::exchange(shutdown_done_, {})();
+}
+
+void SessionServer::UpdateDevice(size_t index, Device device) {
+  services_.UpdateDevice(index, std::move(device));
+}
+
+void SessionServer::Shutdown(std::function<void()> done) {
+  attach_.StopListening();
+  attach_.EndAll("the gateway stops");
+  shutdown_done_ = std::move(done);
+}
+
+void SessionServer::Snapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
+  // Shared, so that it can be called here when the loop does not take the task.
+  auto shared = std::make_shared<std::function<void(StateSnapshot)>>(std::move(done));
+  if (!services_.loop.Post([this, query, shared] { TakeSnapshot(query, std::move(*shared)); }))
+    (*shared)({});
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control thread's part of the gateway: attach socket, sessions, their talk with the workers,
+// and what others may know about them. Made before the loop runs; destroyed after Shutdown has
+// reported and the loop has ended. All calls on the control thread unless said otherwise.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/port/steering.h"
+#include "gateway/session/attach_server.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/session/options.h"
+#include "gateway/session/services.h"
+#include "gateway/session/state_rows.h"
+
+namespace rocegw::session {
+
+class SessionServer {
+ public:
+  // Links must outlive this object; their control_wake_fd may be one for all.
+  SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
+                const port::SteeringTable& steering, std::vector<Device> devices, Options options,
+                Log log);
+  ~SessionServer();
+  SessionServer(const SessionServer&) = delete;
+  SessionServer& operator=(const SessionServer&) = delete;
+
+  Status Listen(const SocketPlace& place) { return attach_.Listen(place); }
+  // A connected socket, as if it had come through the attach socket.
+  void Attach(UniqueFd socket) { attach_.Attach(std::move(socket)); }
+
+  // Addresses, MTU or state of a device changed. Its index stays; GIDs keep theirs.
+  void UpdateDevice(size_t index, Device device);
+
+  // Any thread. `done` runs on the control thread, or at once with an empty snapshot when the loop
+  // has ended. Ports and workers are left to the caller, who knows them.
+  void Snapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
+
+  // Takes no more clients, ends all sessions; `done` when the last is gone. Workers must still be
+  // running.
+  void Shutdown(std::function<void()> done);
+
+  Services& services() { return services_; }
+  size_t session_count() const { return attach_.session_count(); }
+
+ private:
+  void AfterRound();
+  void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
+
+  Services services_;
+  AttachServer attach_;
+  std::vector<ControlLoop::WatchId> watches_;
+  ControlLoop::TimerId retry_timer_ = 0;
+  std::function<void()> shutdown_done_;
+};
+
+}  // namespace rocegw::session

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// State for the service: rows from what the control thread knows, and for QPs from what the workers
+// answer.
+#include <memory>
+#include <utility>
+
+#include "gateway/session/session_server.h"
+
+namespace rocegw::session {
+namespace {
+
+Totals TotalsOf(const Usage& usage) {
+  Totals totals;
+  totals.sessions = usage.used(Resource::kSessions);
+  totals.qps = usage.used(Resource::kQps);
+  totals.cqs = usage.used(Resource::kCqs);
+  totals.mrs = usage.used(Resource::kMrs);
+  totals.pds = usage.used(Resource::kPds);
+  totals.cm_ids = usage.used(Resource::kCmIds);
+  totals.registered_bytes = usage.used(Resource::kRegisteredBytes);
+  totals.segment_bytes = usage.used(Resource::kSegmentBytes);
+  return totals;
+}
+
+MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
+  MrRow row;
+  row.session = session.id().value;
+  row.handle = handle;
+  row.rkey = mr.key.value;
+  row.address = mr.address;
+  row.length = mr.length;
+  row.access = mr.access;
+  row.way = mr.region != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  if (row.way == ROCEGW_MEMORY_CROSS) row.reason = "not remapped by the library";
+  if (row.way == ROCEGW_MEMORY_DESCRIPTOR) {
+    row.reason =
+        "not remapped by the library; its user is not the daemon's, or its process is not visible "
+        "here";
+  }
+  return row;
+}
+
+QpRow RowOf(const worker::QpSnapshot& qp) {
+  QpRow row;
+  row.session = qp.session.value;
+  row.qpn = qp.qpn.value;
+  row.type = static_cast<uint8_t>(qp.type);
+  row.state = static_cast<uint8_t>(qp.attributes.state);
+  const bool connected =
+      qp.type != verbs::QpType::kUd && qp.attributes.state >= verbs::QpState::kRtr;
+  if (connected) {
+    row.remote_qpn = qp.attributes.dest_qpn.value;
+    row.local_gid = qp.attributes.path.source;
+    row.remote_gid = qp.attributes.path.destination;
+    row.path_mtu = verbs::MtuBytes(qp.attributes.path_mtu);
+  }
+  row.send_psn = qp.next_send_psn.value;
+  row.unacked_psn = qp.oldest_unacked_psn.value;
+  row.expected_psn = qp.expected_psn.value;
+  row.sends_posted = qp.sends_completed + qp.send_outstanding;
+  row.sends_completed = qp.sends_completed;
+  row.receives_completed = qp.receives_completed;
+  row.outstanding = qp.send_outstanding;
+  return row;
+}
+
+}  // namespace
+
+void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
+  auto snapshot = std::make_shared<StateSnapshot>();
+  snapshot->totals = TotalsOf(services_.usage);
+  attach_.ForEach([&](const ClientSession& session) {
+    if (query.sessions) snapshot->sessions.push_back(session.Row());
+    if (!query.mrs) return;
+    session.objects().mrs.ForEach([&](uint32_t handle, const Mr& mr) {
+      snapshot->mrs.push_back(RowOf(session, handle, mr));
+    });
+  });
+  if (!query.qps) return done(std::move(*snapshot));
+  services_.workers.Broadcast(
+      [](WorkerIndex) { return worker::SnapshotQps{}; },
+      [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
+        for (const worker::QpSnapshot& qp : reply.qps) {
+          QpRow row = RowOf(qp);
+          row.worker = services_.steering.WorkerOf(qp.qpn);
+          snapshot->qps.push_back(std::move(row));
+        }
+        done(std::move(*snapshot));
+      });
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/worker_requests.h"
+
+#include <unistd.h>
+
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace rocegw::session {
+
+WorkerRequests::WorkerRequests(std::vector<worker::WorkerLink*> links) {
+  lanes_.reserve(links.size());
+  for (worker::WorkerLink* link : links) lanes_.push_back({link, {}, false});
+}
+
+void WorkerRequests::Queue(WorkerIndex worker, worker::ControlMessage message) {
+  Lane& lane = lanes_[worker];
+  if (!lane.waiting.empty() || !lane.link->to_worker.Push(std::move(message))) {
+    lane.waiting.push_back(std::move(message));
+  }
+  lane.wake = true;
+}
+
+void WorkerRequests::Send(WorkerIndex worker, Body body, Continuation done) {
+  const uint64_t cookie = next_cookie_++;
+  continuations_.emplace(cookie, std::move(done));
+  Queue(worker, {cookie, std::move(body)});
+}
+
+void WorkerRequests::Tell(WorkerIndex worker, Body body) { Queue(worker, {0, std::move(body)}); }
+
+void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
+  struct Gathering {
+    size_t missing;
+    worker::ControlReply total;
+    Continuation done;
+  };
+  auto gathering = std::make_shared<Gathering>(Gathering{lanes_.size(), {}, std::move(done)});
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    const auto index = static_cast<WorkerIndex>(i);
+    Send(index, body_for(index), [gathering](worker::ControlReply reply) {
+      worker::ControlReply& total = gathering->total;
+      if (total.error == 0) total.error = reply.error;
+      total.events_reported += reply.events_reported;
+      total.qps.insert(total.qps.end(), std::make_move_iterator(reply.qps.begin()),
+                       std::make_move_iterator(reply.qps.end()));
+      if (--gathering->missing == 0) gathering->done(std::move(total));
+    });
+  }
+}
+
+void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
+  if (auto* reply = std::get_if<worker::ControlReply>(&message.body)) {
+    auto node = continuations_.extract(message.cookie);
+    if (!node.empty()) node.mapped()(std::move(*reply));
+  } else if (const auto* mad = std::get_if<worker::MadReceived>(&message.body)) {
+    if (on_mad) on_mad(worker, *mad);
+  } else if (const auto* event = std::get_if<worker::AsyncEventRaised>(&message.body)) {
+    if (on_async_event) on_async_event(*event);
+  } else if (const auto* fault = std::get_if<worker::ClientFault>(&message.body)) {
+    if (on_client_fault) on_client_fault(*fault);
+  }
+}
+
+bool WorkerRequests::Poll() {
+  worker::WorkerMessage message;
+  bool more = false;
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    // At most one ring full each, so that a talkative worker does not hold the control thread.
+    size_t budget = lanes_[i].link->to_control.capacity();
+    while (budget != 0 && lanes_[i].link->to_control.Pop(message)) {
+      Take(static_cast<WorkerIndex>(i), message);
+      --budget;
+    }
+    more = more || budget == 0;
+  }
+  return more;
+}
+
+bool WorkerRequests::Flush() {
+  bool full = false;
+  for (Lane& lane : lanes_) {
+    while (!lane.waiting.empty() && lane.link->to_worker.Push(std::move(lane.waiting.front()))) {
+      lane.waiting.pop_front();
+      lane.wake = true;
+    }
+    full = full || !lane.waiting.empty();
+    if (!lane.wake) continue;
+    lane.wake = false;
+    const uint64_t one = 1;
+    (void)!::write(lane.link->worker_wake_fd, &one, sizeof one);
+  }
+  return full;
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control thread's talk with the workers: messages with a continuation for the answer. Order
+// per worker is kept; what does not fit a worker's ring waits here. Continuations run from Poll.
+// Owner: the session server, control thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/worker/control_message.h"
+#include "gateway/worker/worker_link.h"
+
+namespace rocegw::session {
+
+class WorkerRequests {
+ public:
+  using Body = decltype(worker::ControlMessage::body);
+  using Continuation = std::function<void(worker::ControlReply reply)>;
+  using BodyFor = std::function<Body(WorkerIndex worker)>;
+
+  // Links stay the caller's and outlive this object.
+  explicit WorkerRequests(std::vector<worker::WorkerLink*> links);
+
+  size_t worker_count() const { return lanes_.size(); }
+
+  void Send(WorkerIndex worker, Body body, Continuation done);
+  // No answer wanted.
+  void Tell(WorkerIndex worker, Body body);
+  // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of
+  // counts.
+  void Broadcast(const BodyFor& body_for, Continuation done);
+
+  // Takes what workers said: answers go to their continuations, the rest to the handlers below.
+  // True: there may be more, call again after others had their turn.
+  bool Poll();
+  // Hands over what waits and wakes workers that got something; to be called when a round of work
+  // is over. True: a ring was full, call again soon.
+  bool Flush();
+
+  size_t unanswered() const { return continuations_.size(); }
+
+  std::function<void(WorkerIndex, const worker::MadReceived&)> on_mad;
+  std::function<void(const worker::AsyncEventRaised&)> on_async_event;
+  std::function<void(const worker::ClientFault&)> on_client_fault;
+
+ private:
+  struct Lane {
+    worker::WorkerLink* link;
+    std::deque<worker::ControlMessage> waiting;
+    bool wake = false;
+  };
+
+  void Queue(WorkerIndex worker, worker::ControlMessage message);
+  void Take(WorkerIndex worker, worker::WorkerMessage& message);
+
+  std::vector<Lane> lanes_;
+  uint64_t next_cookie_ = 1;
+  std::unordered_map<uint64_t, Continuation> continuations_;
+};
+
+}  // namespace rocegw::session

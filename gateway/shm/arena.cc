@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/shm/arena.h"
+
+#include <iterator>
+#include <limits>
+
+#include "gateway/abi/rocegw_abi.h"
+
+namespace rocegw::shm {
+
+void Arena::Insert(Place place, uint64_t length) {
+  by_place_.emplace(place, length);
+  by_size_.emplace(length, place.first, place.second);
+}
+
+void Arena::Erase(Place place, uint64_t length) {
+  by_place_.erase(place);
+  by_size_.erase({length, place.first, place.second});
+}
+
+void Arena::AddChunk(uint32_t chunk, uint64_t size) {
+  Insert({chunk, 0}, size);
+  free_bytes_ += size;
+}
+
+std::optional<ArenaBlock> Arena::Take(uint64_t bytes) {
+  constexpr uint64_t kLine = ROCEGW_CACHE_LINE;
+  if (bytes == 0 || bytes > std::numeric_limits<uint64_t>::max() - kLine) return std::nullopt;
+  const uint64_t need = (bytes + kLine - 1) & ~(kLine - 1);
+  const auto fit = by_size_.lower_bound({need, 0, 0});
+  if (fit == by_size_.end()) return std::nullopt;
+  const auto [length, chunk, offset] = *fit;
+  Erase({chunk, offset}, length);
+  if (length > need) Insert({chunk, offset + need}, length - need);
+  free_bytes_ -= need;
+  return ArenaBlock{chunk, offset, need};
+}
+
+bool Arena::Give(const ArenaBlock& block) {
+  Place place{block.chunk, block.offset};
+  uint64_t length = block.length;
+  auto next = by_place_.lower_bound(place);
+  if (next != by_place_.end() && next->first.first == block.chunk &&
+      next->first.second < block.offset + block.length) {
+    return false;
+  }
+  if (next != by_place_.begin()) {
+    const auto before = std::prev(next);
+    const uint64_t end = before->first.second + before->second;
+    if (before->first.first == block.chunk) {
+      if (end > block.offset) return false;
+      if (end == block.offset) {
+        place = before->first;
+        length += before->second;
+        Erase(before->first, before->second);
+      }
+    }
+  }
+  if (next != by_place_.end() && next->first == Place{block.chunk, block.offset + block.length}) {
+    length += next->second;
+    Erase(next->first, next->second);
+  }
+  Insert(place, length);
+  free_bytes_ += block.length;
+  return true;
+}
+
+}  // namespace rocegw::shm

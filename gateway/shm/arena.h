@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of a set of chunks are free: best fit, neighbours joined when they come back.
+// Bookkeeping only, it never touches the memory. Belongs to one segment, control thread. Units are
+// bytes; sizes are rounded up to cache lines, so that blocks of different owners never share one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace rocegw::shm {
+
+struct ArenaBlock {
+  uint32_t chunk = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+class Arena {
+ public:
+  // The whole of a new chunk becomes free.
+  void AddChunk(uint32_t chunk, uint64_t size);
+  // The smallest free place that fits, of `bytes` rounded up to lines; nothing when no chunk has
+  // room or bytes is 0.
+  std::optional<ArenaBlock> Take(uint64_t bytes);
+  // False, and nothing changes, when part of the block is free already: a bug of the caller.
+  [[nodiscard]] bool Give(const ArenaBlock& block);
+
+  uint64_t free_bytes() const { return free_bytes_; }
+  size_t fragments() const { return by_size_.size(); }
+
+ private:
+  using Place = std::pair<uint32_t, uint64_t>;  // chunk, offset
+
+  void Insert(Place place, uint64_t length);
+  void Erase(Place place, uint64_t length);
+
+  std::map<Place, uint64_t> by_place_;
+  std::set<std::tuple<uint64_t, uint32_t, uint64_t>> by_size_;
+  uint64_t free_bytes_ = 0;
+};
+
+}  // namespace rocegw::shm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/shm/segment.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "gateway/base/invariant.h"
+
+namespace rocegw::shm {
+namespace {
+
+constexpr uint64_t kLine = ROCEGW_CACHE_LINE;
+
+constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) & ~(kLine - 1); }
+
+}  // namespace
+
+Status Segment::Grow(Writer writer, uint64_t bytes) {
+  uint64_t& next = next_size_[static_cast<size_t>(writer)];
+  const uint64_t size = std::max(next, std::bit_ceil(bytes));
+  if (size > max_bytes_ - std::min(bytes_, max_bytes_)) {
+    return {ENOMEM, "shared memory limit of the session reached"};
+  }
+  auto chunk = Chunk::Create(size, writer);
+  if (!chunk.ok()) return {ENOMEM, chunk.status().text()};
+  ArenaOf(writer).AddChunk(static_cast<uint32_t>(chunks_.size()), size);
+  chunks_.push_back({std::move(*chunk), 0});
+  bytes_ += size;
+  next = std::min(size * 2, kLargestStep);
+  return OkStatus();
+}
+
+StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
+  // A location's length has 32 bits.
+  if (bytes == 0 || bytes > std::numeric_limits<uint32_t>::max()) {
+    return Status(ENOMEM, "shared memory block of impossible size");
+  }
+  auto place = ArenaOf(writer).Take(bytes);
+  if (!place) {
+    if (Status grown = Grow(writer, bytes); !grown.ok()) return grown;
+    place = ArenaOf(writer).Take(bytes);
+    if (!ROCEGW_INVARIANT(place.has_value(), "segment-grown-chunk-holds-block")) {
+      return Status(ENOMEM, "shared memory bookkeeping");
+    }
+  }
+  Entry& entry = chunks_[place->chunk];
+  Block block{place->chunk, place->offset, bytes, entry.memory->base() + place->offset};
+  if (writer == Writer::kDaemon) {
+    if (Status there = entry.memory->Populate(place->offset, place->length); !there.ok()) {
+      Free(block);
+      return there;
+    }
+  }
+  const uint64_t end = place->offset + place->length;
+  if (place->offset < entry.fresh_from) {
+    std::memset(block.address, 0, std::min(end, entry.fresh_from) - place->offset);
+  }
+  entry.fresh_from = std::max(entry.fresh_from, end);
+  return block;
+}
+
+void Segment::Free(Block& block) {
+  if (!block.valid()) return;
+  const Writer writer = chunks_[block.chunk].memory->writer();
+  const bool was_taken = ArenaOf(writer).Give({block.chunk, block.offset, InLines(block.length)});
+  (void)ROCEGW_INVARIANT(was_taken, "segment-block-freed-once");
+  block = Block{};
+}
+
+}  // namespace rocegw::shm

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_worker.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "gateway/verbs/qp_state.h"
+
+namespace rocegw::testing {
+namespace {
+
+worker::QpSnapshot SnapshotOf(const FakeWorker::LinkedQp& qp) {
+  worker::QpSnapshot snapshot;
+  snapshot.session = qp.config.session;
+  snapshot.qp_handle = qp.config.qp_handle;
+  snapshot.qpn = qp.config.qpn;
+  snapshot.type = qp.config.type;
+  snapshot.attributes = qp.attributes;
+  return snapshot;
+}
+
+}  // namespace
+
+FakeWorker::FakeWorker(WorkerIndex index, int control_wake_fd, size_t ring_capacity)
+    : link(ring_capacity), index_(index), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  link.worker_wake_fd = wake_.get();
+  link.control_wake_fd = control_wake_fd;
+}
+
+int FakeWorker::Broken(const std::string& rule) {
+  broken_rules.push_back("worker " + std::to_string(index_) + ": " + rule);
+  return EINVAL;
+}
+
+int FakeWorker::TakeFailure() { return std::exchange(fail_next, 0); }
+
+FakeWorker::Session* FakeWorker::Find(SessionId id, const char* what) {
+  const auto it = sessions.find(id.value);
+  if (it == sessions.end()) {
+    Broken(std::string(what) + " of an unknown session");
+    return nullptr;
+  }
+  return &it->second;
+}
+
+int FakeWorker::Apply(const worker::LinkSession& m) {
+  if (sessions.contains(m.session.value)) return Broken("session linked twice");
+  if (m.space == nullptr || m.line == nullptr || m.wake_fd < 0)
+    return Broken("session without parts");
+  if (const int error = TakeFailure()) return error;
+  sessions[m.session.value].link = m;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkSession& m) {
+  const auto it = sessions.find(m.session.value);
+  if (it == sessions.end()) return ENOENT;
+  const Session& session = it->second;
+  if (!session.qps.empty() || !session.cqs.empty() || !session.mrs.empty()) {
+    Broken("session unlinked before its objects");
+  }
+  sessions.erase(it);
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::AddDoorbellPage& m) {
+  Session* const session = Find(m.session, "doorbell page");
+  if (session == nullptr) return EINVAL;
+  if (m.page != session->pages.size() || m.memory == nullptr)
+    return Broken("doorbell page out of order");
+  session->pages.push_back(m.memory);
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::LinkCq& m) {
+  Session* const session = Find(m.config.session, "CQ");
+  if (session == nullptr) return EINVAL;
+  if (session->cqs.contains(m.config.cq_handle)) return Broken("CQ linked twice");
+  if (m.config.worker_slot != index_) return Broken("CQ ring of another worker");
+  if (const int error = TakeFailure()) return error;
+  // The memory must be there, and writable for us.
+  m.config.ring[m.config.entries - 1].reserved[0] = 0;
+  session->cqs[m.config.cq_handle] = m.config;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
+  Session* const session = Find(m.session, "UnlinkCq");
+  if (session == nullptr) return EINVAL;
+  for (const auto& [qpn, qp] : session->qps) {
+    if (qp.config.send_cq == m.cq_handle || qp.config.recv_cq == m.cq_handle)
+      Broken("CQ unlinked before its QPs");
+  }
+  if (session->cqs.erase(m.cq_handle) == 0) return ENOENT;
+  reply.events_reported = cq_events[m.cq_handle];
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::LinkQp& m) {
+  Session* const session = Find(m.config.session, "QP");
+  if (session == nullptr) return EINVAL;
+  for (const auto& [id, other] : sessions) {
+    if (other.qps.contains(m.config.qpn.value)) return Broken("QPN linked twice");
+  }
+  if (!session->cqs.contains(m.config.send_cq) || !session->cqs.contains(m.config.recv_cq)) {
+    return Broken("QP without its CQs");
+  }
+  if (m.config.doorbell_page >= session->pages.size())
+    return Broken("QP without its doorbell page");
+  for (const auto& [qpn, qp] : session->qps) {
+    if (qp.config.doorbell_page == m.config.doorbell_page &&
+        qp.config.doorbell_bit == m.config.doorbell_bit) {
+      return Broken("doorbell bit used twice");
+    }
+  }
+  if (const int error = TakeFailure()) return error;
+  m.config.status->state = 0;
+  session->qps[m.config.qpn.value] = {m.config, {}};
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkQp& m) {
+  Session* const session = Find(m.session, "UnlinkQp");
+  if (session == nullptr) return EINVAL;
+  return session->qps.erase(m.qpn.value) == 0 ? ENOENT : 0;
+}
+
+int FakeWorker::Apply(const worker::ModifyQp& m, worker::ControlReply& reply) {
+  Session* const session = Find(m.session, "ModifyQp");
+  if (session == nullptr || !session->qps.contains(m.qpn.value))
+    return Broken("unknown QP modified");
+  LinkedQp& qp = session->qps[m.qpn.value];
+  const verbs::QpState next =
+      (m.mask & verbs::kAttrState) != 0 ? m.attributes.state : qp.attributes.state;
+  if (const int error = verbs::CheckTransition(qp.config.type, qp.attributes.state, next, m.mask))
+    return error;
+  qp.attributes = m.attributes;
+  qp.attributes.state = next;
+  qp.config.status->state = static_cast<uint32_t>(next);
+  reply.qps.push_back(SnapshotOf(qp));
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
+  Session* const session = Find(m.session, "QueryQp");
+  if (session == nullptr || !session->qps.contains(m.qpn.value))
+    return Broken("unknown QP queried");
+  reply.qps.push_back(SnapshotOf(session->qps[m.qpn.value]));
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::LinkRegion& m) {
+  Session* const session = Find(m.config.session, "region");
+  if (session == nullptr) return EINVAL;
+  for (const auto& [id, other] : sessions) {
+    if (other.mrs.contains(m.config.key.value)) return Broken("key linked twice");
+  }
+  if (const int error = TakeFailure()) return error;
+  session->mrs[m.config.key.value] = m.config;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkRegion& m) {
+  Session* const session = Find(m.session, "UnlinkRegion");
+  if (session == nullptr) return EINVAL;
+  return session->mrs.erase(m.key.value) == 0 ? ENOENT : 0;
+}
+
+int FakeWorker::Apply(const worker::SnapshotQps& m, worker::ControlReply& reply) {
+  for (const auto& [id, session] : sessions) {
+    if (m.session.value != 0 && m.session.value != id) continue;
+    for (const auto& [qpn, qp] : session.qps) reply.qps.push_back(SnapshotOf(qp));
+  }
+  return 0;
+}
+
+worker::ControlReply FakeWorker::Answer(const worker::ControlMessage& message) {
+  worker::ControlReply reply;
+  std::visit(
+      [&](const auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, std::monostate>) {
+          Broken("empty message");
+        } else if constexpr (std::is_same_v<Body, worker::SendMad>) {
+          mads.push_back(body);
+        } else if constexpr (requires { Apply(body, reply); }) {
+          reply.error = Apply(body, reply);
+        } else {
+          reply.error = Apply(body);
+        }
+      },
+      message.body);
+  return reply;
+}
+
+bool FakeWorker::Pump(size_t limit) {
+  bool any = false;
+  worker::ControlMessage message;
+  while (limit-- != 0 && link.to_worker.Pop(message)) {
+    any = true;
+    worker::ControlReply reply = Answer(message);
+    if (message.cookie != 0) Raise({message.cookie, std::move(reply)});
+  }
+  return any;
+}
+
+void FakeWorker::Raise(worker::WorkerMessage message) {
+  if (!link.to_control.Push(std::move(message))) Broken("ring to the control thread is full");
+  const uint64_t one = 1;
+  (void)!::write(link.control_wake_fd, &one, sizeof one);
+}
+
+}  // namespace rocegw::testing

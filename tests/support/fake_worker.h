@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker without a data path: takes control messages from its rings, keeps a list of what is
+// linked, answers, and notes every message that a correct control thread would not send (linking
+// twice, unlinking what is not there, a session that goes before its objects). Runs in the caller's
+// thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gateway/base/unique_fd.h"
+#include "gateway/worker/control_message.h"
+#include "gateway/worker/worker_link.h"
+
+namespace rocegw::testing {
+
+class FakeWorker {
+ public:
+  // control_wake_fd stays the caller's.
+  FakeWorker(WorkerIndex index, int control_wake_fd, size_t ring_capacity = 4096);
+
+  // Takes at most `limit` messages and answers them; true when there were any.
+  bool Pump(size_t limit = SIZE_MAX);
+  // Says something by itself.
+  void Raise(worker::WorkerMessage message);
+
+  struct LinkedQp {
+    verbs::QpConfig config;
+    verbs::QpAttributes attributes;
+  };
+  struct Session {
+    worker::LinkSession link;
+    std::vector<rocegw_doorbell_page*> pages;
+    std::map<uint32_t, verbs::CqConfig> cqs;      // by handle
+    std::map<uint32_t, LinkedQp> qps;             // by QPN
+    std::map<uint32_t, verbs::RegionConfig> mrs;  // by key
+  };
+
+  worker::WorkerLink link;
+  std::map<uint32_t, Session> sessions;
+  std::vector<std::string> broken_rules;
+  std::vector<worker::SendMad> mads;
+  std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
+  int fail_next = 0;                       // errno for the next Link message, then cleared
+
+ private:
+  int Apply(const worker::LinkSession& m);
+  int Apply(const worker::UnlinkSession& m);
+  int Apply(const worker::AddDoorbellPage& m);
+  int Apply(const worker::LinkCq& m);
+  int Apply(const worker::UnlinkCq& m, worker::ControlReply& reply);
+  int Apply(const worker::LinkQp& m);
+  int Apply(const worker::UnlinkQp& m);
+  int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);
+  int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
+  int Apply(const worker::LinkRegion& m);
+  int Apply(const worker::UnlinkRegion& m);
+  int Apply(const worker::SnapshotQps& m, worker::ControlReply& reply);
+
+  worker::ControlReply Answer(const worker::ControlMessage& message);
+  Session* Find(SessionId id, const char* what);
+  int Broken(const std::string& rule);
+  int TakeFailure();
+
+  WorkerIndex index_;
+  UniqueFd wake_;
+};
+
+}  // namespace rocegw::testing

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attach socket and the greeting.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+class AttachSocket : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rocegw-attach-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder = name;
+    path = folder + "/attach.sock";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  UniqueFd Connect() {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+      socket.Reset();
+    return socket;
+  }
+
+  SessionHost host;
+  std::string folder;
+  std::string path;
+};
+
+TEST_F(AttachSocket, Listen_ClientsAttachAndTheFileHasItsMode) {
+  ASSERT_TRUE(host.server->Listen({path, 0620}).ok());
+  struct stat file;
+  ASSERT_EQ(::stat(path.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0620u);
+  TestClient client(host, Connect());
+  host.Settle();
+  EXPECT_TRUE(client.Hello());
+  EXPECT_EQ(host.server->session_count(), 1u);
+}
+
+TEST_F(AttachSocket, Listen_SecondDaemonIsTold) {
+  ASSERT_TRUE(host.server->Listen({path}).ok());
+  SessionHost second;
+  const Status status = second.server->Listen({path});
+  EXPECT_EQ(status.error(), EADDRINUSE);
+  EXPECT_NE(status.text().find(path), std::string::npos);
+  EXPECT_TRUE(Connect().valid()) << "the first one still listens";
+}
+
+TEST_F(AttachSocket, Listen_LeftoverSocketIsReplaced) {
+  {
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  EXPECT_TRUE(host.server->Listen({path}).ok());
+}
+
+TEST_F(AttachSocket, Listen_RefusesWhatCannotBe) {
+  { std::ofstream file(path); }
+  EXPECT_EQ(host.server->Listen({path}).error(), EEXIST);
+  EXPECT_EQ(host.server->Listen({folder + "/missing/attach.sock"}).error(), ENOENT);
+  EXPECT_EQ(host.server->Listen({std::string(200, 'x')}).error(), ENAMETOOLONG);
+  EXPECT_EQ(host.server->Listen({""}).error(), ENAMETOOLONG);
+}
+
+TEST_F(AttachSocket, Shutdown_RemovesTheSocketAndEndsSessions) {
+  ASSERT_TRUE(host.server->Listen({path}).ok());
+  TestClient client(host, Connect());
+  ASSERT_TRUE(client.Hello());
+  client.OpenContext();
+  bool done = false;
+  host.server->Shutdown([&] { done = true; });
+  host.Settle();
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(client.closed());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(host.LinkedObjects(), 0u);
+}
+
+TEST(Attach, Hello_TellsVersionSessionAndDevices) {
+  session::Options options;
+  options.sysfs_root = "/run/rocegw/sys";
+  options.remap_allowed = false;
+  SessionHost host(3, options);
+  TestClient client(host);
+  auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR;
+  hello.minor = 99;
+  const auto reply = client.Call<rocegw_hello_reply>(hello);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(reply.header.type, static_cast<uint32_t>(ROCEGW_MSG_HELLO));
+  EXPECT_EQ(reply.header.request_id, 1u);
+  EXPECT_EQ(reply.header.length, sizeof reply);
+  EXPECT_EQ(reply.major, ROCEGW_ABI_MAJOR);
+  EXPECT_EQ(reply.worker_count, 3u);
+  EXPECT_EQ(reply.device_count, 1u);
+  EXPECT_NE(reply.session, 0u);
+  EXPECT_EQ(reply.flags, 0u);
+  EXPECT_STREQ(reply.sysfs_root, "/run/rocegw/sys");
+}
+
+TEST(Attach, Hello_OtherMajor_IsAnsweredAndEnds) {
+  SessionHost host;
+  TestClient client(host);
+  auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR + 1;
+  client.Call<rocegw_hello_reply>(hello);
+  EXPECT_EQ(client.error(), EPROTONOSUPPORT);
+  EXPECT_TRUE(client.closed());
+  EXPECT_EQ(host.server->session_count(), 0u);
+}
+
+TEST(Attach, Hello_ShorterAndLongerMessagesAreUnderstood) {
+  SessionHost host;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  // A later minor version's message: more bytes than we know.
+  struct {
+    rocegw_object_request known;
+    uint8_t more[100];
+  } longer{};
+  longer.known = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_OPEN_CONTEXT);
+  longer.known.header.length = sizeof longer;
+  ASSERT_TRUE(client.SendRaw({reinterpret_cast<uint8_t*>(&longer), sizeof longer}));
+  host.Settle();
+  auto reply = client.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->header().error, 0);
+  // An earlier one's: what is missing is zero, here device 0.
+  rocegw_request shorter{ROCEGW_MSG_QUERY_DEVICE, sizeof shorter, 5};
+  ASSERT_TRUE(client.SendRaw({reinterpret_cast<uint8_t*>(&shorter), sizeof shorter}));
+  host.Settle();
+  reply = client.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->header().error, 0);
+  EXPECT_EQ(reply->header().request_id, 5u);
+}
+
+TEST(Attach, UnknownRequest_IsEnosys) {
+  SessionHost host;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  for (const uint32_t type : {0u, 21u, 63u, 127u, 0xFFFFFFFFu}) {
+    client.Object(type, 0);
+    EXPECT_EQ(client.error(), ENOSYS) << type;
+  }
+  EXPECT_EQ(host.server->session_count(), 1u);
+}
+
+TEST(Attach, QueryDevice_NumbersAreSane) {
+  SessionHost host;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  auto query = TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE);
+  const auto device = client.Call<rocegw_device_reply>(query);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_STREQ(device.name, "rocegw0");
+  EXPECT_STREQ(device.interface, "eth0");
+  EXPECT_EQ(device.max_rd_atomic, 16u);
+  EXPECT_EQ(device.active_mtu, 3);
+  EXPECT_EQ(device.max_mtu, 5);
+  EXPECT_EQ(device.port_state, 4);
+  EXPECT_EQ(device.vendor_id, 0x02BADDu);
+  EXPECT_NE(device.vendor_id & 0x020000, 0u) << "locally administered";
+  EXPECT_EQ(device.max_message, 0x7FFFFFFFu);
+  query.device = 1;
+  client.Call<rocegw_device_reply>(query);
+  EXPECT_EQ(client.error(), ENODEV);
+}
+
+TEST(Attach, QueryGids_OnlyUsedIndicesInPages) {
+  SessionHost host;
+  session::Device device = SessionHost::MakeDevice();
+  device.gids.assign(100, wire::Gid{});
+  for (size_t i = 0; i < 100; i += 1) {
+    if (i != 3) device.gids[i] = wire::Gid::FromV4(0x0A000000 + static_cast<uint32_t>(i));
+  }
+  host.server->UpdateDevice(0, device);
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
+  auto reply = client.Call<rocegw_gids_reply>(query);
+  ASSERT_EQ(client.error(), 0);
+  // The table that QPs look into has 64 places.
+  EXPECT_EQ(reply.count, 63u);
+  EXPECT_EQ(reply.more, 0u);
+  EXPECT_EQ(reply.entry[2].index, 2u);
+  EXPECT_EQ(reply.entry[3].index, 4u);
+  EXPECT_EQ(reply.entry[3].gid[15], 4);
+  query.first = 60;
+  reply = client.Call<rocegw_gids_reply>(query);
+  EXPECT_EQ(reply.count, 4u);
+  query.first = 0xFFFFFFFF;
+  EXPECT_EQ(client.Call<rocegw_gids_reply>(query).count, 0u);
+}
+
+TEST(Attach, SessionLimit_FurtherOnesAreToldAndOneThatLeavesMakesRoom) {
+  session::Options options;
+  options.limits.sessions = 2;
+  SessionHost host(1, options);
+  auto a = std::make_unique<TestClient>(host);
+  TestClient b(host);
+  EXPECT_TRUE(a->Hello());
+  EXPECT_TRUE(b.Hello());
+  TestClient c(host);
+  c.Hello();
+  host.Settle();
+  EXPECT_EQ(host.server->session_count(), 2u);
+  EXPECT_TRUE(host.Logged("limit of sessions"));
+  a.reset();
+  host.Settle();
+  TestClient d(host);
+  EXPECT_TRUE(d.Hello());
+}
+
+TEST(Attach, NoGreeting_EndsAfterItsTime) {
+  session::Options options;
+  options.session.hello_within = Milliseconds(0);
+  SessionHost host(1, options);
+  TestClient silent(host);
+  host.Settle();
+  EXPECT_TRUE(silent.closed());
+  EXPECT_EQ(host.server->session_count(), 0u);
+}
+
+TEST(Attach, MemoryDescriptor_IsUsedWhenAskedFor) {
+  session::Options options;
+  options.memory_way = session::MemoryWay::kDescriptor;
+  SessionHost host(1, options);
+  TestClient client(host);
+  const UniqueFd memory(::open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(client.Hello(memory.get()));
+  const uint32_t pd = client.AllocPd(client.OpenContext());
+  EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_DESCRIPTOR));
+  uint64_t word = 5;
+  memory::MemoryOp op;
+  uint64_t seen = 0;
+  op.address = reinterpret_cast<uint64_t>(&word);
+  op.length = 8;
+  op.buffer = reinterpret_cast<uint8_t*>(&seen);
+  memory::MemoryCounts counts;
+  EXPECT_EQ(host.workers[0]->sessions.begin()->second.link.space->Execute({&op, 1}, counts), 1u);
+  EXPECT_EQ(seen, 5u);
+  // A fresh descriptor takes the place of the old one.
+  auto set = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
+  client.Call<rocegw_object_reply>(set, memory.get());
+  EXPECT_EQ(client.error(), 0);
+  client.Call<rocegw_object_reply>(set);
+  EXPECT_EQ(client.error(), EBADF);
+}
+
+TEST(Attach, NoWayToItsMemory_RegMrIsRefused) {
+  session::Options options;
+  options.memory_way = session::MemoryWay::kDescriptor;
+  SessionHost host(1, options);
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t pd = client.AllocPd(client.OpenContext());
+  client.RegMr(pd, 4096, 64);
+  EXPECT_EQ(client.error(), EPERM);
+}
+
+TEST(Attach, UntrustedPool_WorkersGetACopier) {
+  session::Options options;
+  options.trusted = false;
+  SessionHost host(2, options);
+  while (memory::Copier::LiveThreads() != 0) ::sched_yield();
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  ASSERT_NE(client.OpenContext(), 0u);
+  memory::Copier* const copier = host.workers[1]->sessions.begin()->second.link.copier;
+  ASSERT_NE(copier, nullptr);
+  EXPECT_EQ(memory::Copier::LiveThreads(), 1u);
+  client.Disconnect();
+  host.Settle();
+  while (memory::Copier::LiveThreads() != 0) ::sched_yield();
+}
+
+TEST(Attach, Snapshot_ShowsWhatThereIs) {
+  SessionHost host(2);
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  const uint32_t cq = client.CreateCq(context).handle;
+  const auto first = client.CreateQp(pd, cq);
+  client.CreateQp(pd, cq);
+  const auto mr = client.RegMr(pd, 4096, 64);
+  session::StateSnapshot seen;
+  int calls = 0;
+  host.server->Snapshot({true, true, true}, [&](session::StateSnapshot snapshot) {
+    seen = std::move(snapshot);
+    ++calls;
+  });
+  host.Settle();
+  ASSERT_EQ(calls, 1);
+  EXPECT_EQ(seen.totals.sessions, 1u);
+  EXPECT_EQ(seen.totals.qps, 2u);
+  EXPECT_EQ(seen.totals.registered_bytes, 64u);
+  ASSERT_EQ(seen.sessions.size(), 1u);
+  EXPECT_EQ(seen.sessions[0].pid, ::getpid());
+  EXPECT_EQ(seen.sessions[0].qps, 2u);
+  EXPECT_EQ(seen.sessions[0].mrs, 1u);
+  EXPECT_EQ(seen.sessions[0].registered_bytes, 64u);
+  EXPECT_TRUE(seen.sessions[0].trusted);
+  EXPECT_GT(seen.sessions[0].attached_ns, 0);
+  ASSERT_EQ(seen.qps.size(), 2u);
+  EXPECT_TRUE(seen.qps[0].qpn == first.qpn || seen.qps[1].qpn == first.qpn);
+  EXPECT_NE(seen.qps[0].worker, seen.qps[1].worker);
+  ASSERT_EQ(seen.mrs.size(), 1u);
+  EXPECT_EQ(seen.mrs[0].rkey, mr.rkey);
+  EXPECT_FALSE(seen.mrs[0].reason.empty());
+}
+
+}  // namespace
+}  // namespace rocegw::testing

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/event_channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+namespace rocegw::session {
+namespace {
+
+class Channel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loop.Open().ok());
+    auto pair = MakeEventPair();
+    ASSERT_TRUE(pair.ok());
+    client = std::move(pair->client);
+    channel = std::make_unique<EventChannel>(loop, std::move(pair->ours));
+  }
+  void Send(EventChannel::Subject subject, uint32_t value, bool once = false) {
+    channel->Send(subject, {reinterpret_cast<uint8_t*>(&value), sizeof value}, once);
+  }
+  int64_t Read() {
+    uint32_t value = 0;
+    return ::recv(client.get(), &value, sizeof value, MSG_DONTWAIT) == sizeof value ? int64_t{value} : -1;
+  }
+
+  ControlLoop loop;
+  UniqueFd client;
+  std::unique_ptr<EventChannel> channel;
+};
+
+TEST_F(Channel, MoreThanASocketHolds_AllArriveInOrder) {
+  constexpr uint32_t kRecords = 2000;
+  for (uint32_t i = 0; i < kRecords; ++i) Send(i % 3, i);
+  EXPECT_GT(channel->waiting(), 0u);
+  for (uint32_t i = 0; i < kRecords; ++i) {
+    int64_t value = Read();
+    if (value < 0) {
+      loop.RunOnce({});
+      value = Read();
+    }
+    ASSERT_EQ(value, static_cast<int64_t>(i));
+  }
+  EXPECT_EQ(Read(), -1);
+  EXPECT_EQ(channel->Forget(0) + channel->Forget(1) + channel->Forget(2), kRecords);
+}
+
+TEST_F(Channel, Forget_WithdrawsWhatTheClientCannotReadYet) {
+  uint32_t sent = 0;
+  while (channel->waiting() == 0) Send(1, sent++);
+  Send(2, 1000000);
+  EXPECT_EQ(channel->Forget(1), sent - 1);
+  for (uint32_t i = 0; i < sent - 1; ++i) ASSERT_EQ(Read(), static_cast<int64_t>(i));
+  loop.RunOnce({});
+  EXPECT_EQ(Read(), 1000000);
+  EXPECT_EQ(channel->Forget(1), 0u);
+  EXPECT_EQ(channel->Forget(2), 1u);
+}
+
+TEST_F(Channel, Once_EqualRecordsThatWaitAreOne) {
+  while (channel->waiting() == 0) Send(1, 7);
+  for (int i = 0; i < 100; ++i) Send(2, 8, true);
+  EXPECT_EQ(channel->waiting(), 2u);
+  Send(2, 9, true);
+  EXPECT_EQ(channel->waiting(), 3u);
+}
+
+TEST_F(Channel, ClientClosedItsEnd_RecordsGoNowhere) {
+  while (channel->waiting() == 0) Send(1, 7);
+  client.Reset();
+  loop.RunOnce({});
+  EXPECT_EQ(channel->waiting(), 0u);
+  Send(1, 8);
+  EXPECT_EQ(channel->waiting(), 0u);
+}
+
+TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
+  while (channel->waiting() == 0) Send(1, 7);
+  Send(2, 20);
+  Send(1, 8);
+  Send(2, 21);
+  auto pair = MakeEventPair();
+  EventChannel other(loop, std::move(pair->ours));
+  channel->MoveWaiting(2, other);
+  EXPECT_EQ(channel->waiting(), 2u);
+  client = std::move(pair->client);
+  EXPECT_EQ(Read(), 20);
+  EXPECT_EQ(Read(), 21);
+  EXPECT_EQ(Read(), -1);
+}
+
+}  // namespace
+}  // namespace rocegw::session

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that break the rules or die: each loses its own session, with a reason, and nothing of it
+// remains.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "tests/support/random.h"
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+size_t OpenDescriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
+  return count;
+}
+
+class HostileClient : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(bystander.Hello());
+    bystander_context = bystander.OpenContext();
+    before = host.LinkedObjects();
+  }
+  void TearDown() override {
+    EXPECT_NE(bystander.AllocPd(bystander_context), 0u) << "the bystander goes on";
+    EXPECT_EQ(host.BrokenRules(), std::vector<std::string>());
+  }
+  void ExpectGone(TestClient& client, const std::string& reason) {
+    host.Settle();
+    EXPECT_TRUE(client.closed());
+    EXPECT_EQ(host.server->session_count(), 1u);
+    EXPECT_EQ(host.LinkedObjects(), before);
+    EXPECT_TRUE(host.Logged(reason)) << "last line: " << (host.log.empty() ? "" : host.log.back());
+  }
+
+  SessionHost host;
+  TestClient bystander{host};
+  uint32_t bystander_context = 0;
+  size_t before = 0;
+};
+
+TEST_F(HostileClient, FirstMessageIsNoGreeting) {
+  TestClient client(host);
+  client.Object(ROCEGW_MSG_ALLOC_PD, 1);
+  ExpectGone(client, "not a greeting");
+}
+
+TEST_F(HostileClient, WrongMagic) {
+  TestClient client(host);
+  auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = 0x12345678;
+  client.Send(hello);
+  ExpectGone(client, "another protocol");
+}
+
+TEST_F(HostileClient, SecondGreeting) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  client.Hello();
+  ExpectGone(client, "second greeting");
+}
+
+TEST_F(HostileClient, LengthThatIsNotTheMessages) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_OPEN_CONTEXT);
+  request.header.length += 8;
+  client.Send(request);
+  ExpectGone(client, "another length");
+}
+
+TEST_F(HostileClient, TinyMessage) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint8_t bytes[15] = {1};
+  client.SendRaw(bytes);
+  ExpectGone(client, "shorter than its header");
+}
+
+TEST_F(HostileClient, OversizeMessage) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const std::vector<uint8_t> bytes(ROCEGW_MESSAGE_MAX + 1);
+  client.SendRaw(bytes);
+  ExpectGone(client, "longer than");
+}
+
+TEST_F(HostileClient, FloodOfDescriptors_NoneStays) {
+  const size_t descriptors = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) {
+    TestClient client(host);
+    ASSERT_TRUE(client.Hello());
+    auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_OPEN_CONTEXT);
+    const std::vector<int> many(200, STDIN_FILENO);
+    client.SendRaw({reinterpret_cast<uint8_t*>(&request), sizeof request}, many);
+    ExpectGone(client, "more than one descriptor");
+  }
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+TEST_F(HostileClient, DescriptorsThatNobodyAskedFor_AreClosed) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const UniqueFd events = std::move(client.received_fd);
+  const size_t descriptors = OpenDescriptors();
+  for (int i = 0; i < 100; ++i) {
+    auto alloc = TestClient::Request<rocegw_alloc_pd>(ROCEGW_MSG_ALLOC_PD);
+    alloc.context = context;
+    client.Call<rocegw_object_reply>(alloc, STDIN_FILENO);
+    ASSERT_EQ(client.error(), 0);
+  }
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+TEST_F(HostileClient, MemoryDescriptorThatIsSomethingElse) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+  const UniqueFd reader(pipe_ends[0]);
+  const UniqueFd writer(pipe_ends[1]);
+  const UniqueFd read_only(::open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+  const UniqueFd other_proc(::open("/proc/self/comm", O_RDWR | O_CLOEXEC));
+  const UniqueFd folder(::open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd file(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  for (const int fd : {writer.get(), read_only.get(), other_proc.get(), folder.get(), file.get()}) {
+    TestClient client(host);
+    EXPECT_FALSE(client.Hello(fd));
+    EXPECT_EQ(client.error(), EINVAL);
+    ExpectGone(client, "memory descriptor");
+  }
+}
+
+TEST_F(HostileClient, FaultSeenByAWorker) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  client.CreateQp(client.AllocPd(context), client.CreateCq(context).handle);
+  const SessionId id{host.workers[0]->sessions.rbegin()->first};
+  host.workers[0]->Raise({0, worker::ClientFault{id, "SQ index out of range"}});
+  host.workers[1]->Raise({0, worker::ClientFault{id, "again"}});
+  ExpectGone(client, "SQ index out of range");
+  EXPECT_FALSE(host.Logged("again"));
+}
+
+TEST_F(HostileClient, RequestsWithoutReadingAnswers_AreNotReadEndlessly) {
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
+  size_t sent = 0;
+  // The socket itself pushes back in the end, since the daemon stops to read.
+  for (int round = 0; round < 3; ++round) {
+    while (client.Send(query)) ++sent;
+    host.Settle();
+  }
+  EXPECT_LT(sent, 5000u);
+  // All of them are answered once the client reads.
+  size_t answered = 0;
+  for (int idle = 0; idle < 3;) {
+    if (client.Receive()) {
+      ++answered;
+      idle = 0;
+    } else {
+      host.Settle();
+      ++idle;
+    }
+  }
+  EXPECT_EQ(answered, sent);
+}
+
+TEST_F(HostileClient, FasterThanAllowed_IsReadLater) {
+  session::Options options;
+  options.session.request_burst = 5;
+  options.session.requests_per_second = 1000;
+  SessionHost slow(1, options);
+  TestClient client(slow);
+  ASSERT_TRUE(client.Hello());
+  const TimePoint start = session::ControlLoop::Now();
+  constexpr size_t kRequests = 30;
+  auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
+  for (size_t i = 0; i < kRequests; ++i) ASSERT_TRUE(client.Send(query));
+  size_t answered = 0;
+  while (answered < kRequests) {
+    slow.loop.RunOnce(Milliseconds(50));
+    while (client.Receive()) ++answered;
+  }
+  EXPECT_GE((session::ControlLoop::Now() - start).ns, Milliseconds(20).ns);
+}
+
+TEST_F(HostileClient, Garbage_NeverHurtsAnybodyElse) {
+  Random random(TestSeed(11));
+  for (int i = 0; i < 300; ++i) {
+    TestClient client(host);
+    if (random.Coin()) client.Hello();
+    for (int k = 0; k < 5; ++k) {
+      std::vector<uint8_t> bytes = random.Bytes(random.Between(1, 300));
+      if (bytes.size() >= sizeof(rocegw_request)) {
+        rocegw_request header{static_cast<uint32_t>(random.Below(90)),
+                              static_cast<uint32_t>(bytes.size()), 1};
+        std::memcpy(bytes.data(), &header, sizeof header);
+      }
+      client.SendRaw(bytes);
+      host.Settle();
+    }
+    client.Disconnect();
+    host.Settle();
+  }
+  EXPECT_EQ(host.server->session_count(), 1u);
+  EXPECT_EQ(host.LinkedObjects(), before);
+}
+
+// Dies between any two steps of control thread and workers, with requests under way.
+TEST_F(HostileClient, DeathAtAnyPoint_LeavesNothing) {
+  Random random(TestSeed(12));
+  const size_t descriptors = OpenDescriptors();
+  auto& usage = host.server->services().usage;
+  const uint64_t segment = usage.used(session::Resource::kSegmentBytes);
+  for (int life = 0; life < 200; ++life) {
+    {
+      TestClient client(host);
+      ASSERT_TRUE(client.Hello());
+      const uint32_t context = client.OpenContext();
+      const uint32_t pd = client.AllocPd(context);
+      const uint32_t cq =
+          client.CreateCq(context, 16, random.Coin() ? client.CreateChannel(context) : 0).handle;
+      client.CreateQp(pd, cq);
+      client.RegMr(pd, 4096, 64);
+      // Several requests at once, then a few single steps, then death.
+      auto qp = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+      qp.pd = pd;
+      qp.send_cq = qp.recv_cq = cq;
+      qp.type = ROCEGW_QPT_RC;
+      auto mr = TestClient::Request<rocegw_reg_mr>(ROCEGW_MSG_REG_MR);
+      mr.pd = pd;
+      mr.address = 4096;
+      mr.length = 64;
+      auto destroy = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_DESTROY_QP);
+      destroy.handle = 1;
+      auto close = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CLOSE_CONTEXT);
+      close.handle = context;
+      for (int k = 0; k < 4; ++k) {
+        switch (random.Below(4)) {
+          case 0:
+            client.Send(qp);
+            break;
+          case 1:
+            client.Send(mr);
+            break;
+          case 2:
+            client.Send(destroy);
+            break;
+          default:
+            client.Send(close);
+            break;
+        }
+      }
+      for (size_t steps = random.Below(12); steps != 0; --steps) {
+        if (random.Coin()) {
+          host.RunControl();
+        } else {
+          host.workers[random.Below(2)]->Pump(1);
+        }
+      }
+    }
+    host.Settle();
+    ASSERT_EQ(host.server->session_count(), 1u);
+    ASSERT_EQ(host.LinkedObjects(), before);
+  }
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+  EXPECT_EQ(usage.used(session::Resource::kSegmentBytes), segment);
+  EXPECT_EQ(usage.used(session::Resource::kQps), 0u);
+  EXPECT_EQ(usage.used(session::Resource::kMrs), 0u);
+  EXPECT_EQ(usage.used(session::Resource::kCqs), 0u);
+  EXPECT_EQ(usage.used(session::Resource::kPds), 0u);
+  EXPECT_EQ(usage.used(session::Resource::kRegisteredBytes), 0u);
+  EXPECT_EQ(host.server->services().keys.in_use(), 0u);
+  EXPECT_EQ(host.server->services().qpns.in_use(), 0u);
+}
+
+// A forked child keeps the connection open; the session ends with the process that made it all the
+// same.
+TEST_F(HostileClient, KilledWhileAChildKeepsTheSocket) {
+  int pids[2];
+  ASSERT_EQ(::pipe(pids), 0);
+  // SO_PEERCRED tells who made the pair, so a child has to connect by itself.
+  const std::string path = "/tmp/rocegw-killed-" + std::to_string(::getpid());
+  ASSERT_TRUE(host.server->Listen({path}).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    std::memcpy(to.sun_path, path.data(), path.size());
+    if (::connect(socket, reinterpret_cast<const struct sockaddr*>(&to), sizeof to) != 0)
+      ::_exit(1);
+    rocegw_hello hello{};
+    hello.header = {ROCEGW_MSG_HELLO, sizeof hello, 1};
+    hello.magic = ROCEGW_ABI_MAGIC;
+    hello.major = ROCEGW_ABI_MAJOR;
+    (void)!::send(socket, &hello, sizeof hello, 0);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    (void)!::write(pids[1], &grandchild, sizeof grandchild);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t grandchild = 0;
+  ASSERT_EQ(::read(pids[0], &grandchild, sizeof grandchild),
+            static_cast<ssize_t>(sizeof grandchild));
+  host.Settle();
+  ASSERT_EQ(host.server->session_count(), 2u);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  host.Settle();
+  EXPECT_EQ(host.server->session_count(), 1u);
+  EXPECT_TRUE(host.Logged("process has ended"));
+  ::kill(grandchild, SIGKILL);
+  ::close(pids[0]);
+  ::close(pids[1]);
+}
+
+}  // namespace
+}  // namespace rocegw::testing

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and queue pair numbers.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "gateway/session/key_generator.h"
+#include "gateway/session/qpn_allocator.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr TimePoint kStart{1000000000};
+
+TEST(QpnPermutation, Apply_IsAPermutationAndInvertUndoesIt) {
+  Random random;
+  const QpnPermutation permutation(random);
+  std::vector<bool> seen(1u << 18);
+  for (uint32_t i = 0; i < 1u << 18; ++i) {
+    const uint32_t number = permutation.Apply(i);
+    ASSERT_LT(number, 1u << 18);
+    ASSERT_FALSE(seen[number]);
+    seen[number] = true;
+    ASSERT_EQ(permutation.Invert(number), i);
+  }
+}
+
+TEST(QpnPermutation, Apply_NeighboursAreFarApart) {
+  Random random;
+  const QpnPermutation permutation(random);
+  // Differences of successive numbers: a counter would show one value, here hardly any repeats.
+  std::map<int64_t, int> differences;
+  for (uint32_t i = 0; i + 1 < 4096; ++i) {
+    ++differences[int64_t{permutation.Apply(i + 1)} - permutation.Apply(i)];
+  }
+  EXPECT_GT(differences.size(), 3800u);
+}
+
+TEST(QpnAllocator, Take_LeadsToTheWorker) {
+  Random random;
+  for (const size_t workers : {1u, 2u, 3u, 64u}) {
+    const port::SteeringTable steering(workers);
+    QpnAllocator allocator(steering, workers, random);
+    for (size_t i = 0; i < 1000; ++i) {
+      const auto worker = static_cast<WorkerIndex>(i % workers);
+      const auto qpn = allocator.Take(worker, kStart);
+      ASSERT_TRUE(qpn.has_value());
+      EXPECT_EQ(steering.WorkerOf(*qpn), worker);
+    }
+    EXPECT_EQ(allocator.in_use(), 1000u);
+  }
+}
+
+TEST(QpnAllocator, Take_AllNumbersOfABucketOnceAndNoneOfTheReserved) {
+  Random random;
+  port::SteeringTable steering(64);
+  // Buckets 0 and 63 hold the reserved numbers.
+  for (const WorkerIndex worker : {WorkerIndex{0}, WorkerIndex{63}}) {
+    QpnAllocator allocator(steering, 64, random);
+    std::set<uint32_t> given;
+    while (const auto qpn = allocator.Take(worker, kStart)) {
+      ASSERT_TRUE(given.insert(qpn->value).second);
+      ASSERT_NE(*qpn, kInvalidQpn);
+      ASSERT_NE(*qpn, kGsiQpn);
+      ASSERT_NE(*qpn, kMulticastQpn);
+    }
+    EXPECT_EQ(given.size(), (1u << 18) - (worker == 0 ? 2 : 1));
+  }
+}
+
+TEST(QpnAllocator, Give_RestsBeforeItComesBack) {
+  Random random;
+  QpnAllocator allocator(port::SteeringTable(64), 64, random, Seconds(2));
+  std::optional<Qpn> last;
+  while (const auto qpn = allocator.Take(5, kStart)) last = qpn;
+  ASSERT_TRUE(last.has_value());
+  allocator.Give(*last, kStart);
+  EXPECT_FALSE(allocator.Take(5, kStart + Milliseconds(1999)).has_value());
+  EXPECT_EQ(allocator.Take(5, kStart + Milliseconds(2000)), last);
+  EXPECT_FALSE(allocator.Take(5, kStart + Seconds(100)).has_value());
+}
+
+TEST(KeyGenerator, Take_UniqueAndNeverTheSpecialOnes) {
+  Random random;
+  KeyGenerator keys(random);
+  std::set<uint32_t> given;
+  for (int i = 0; i < 200000; ++i) {
+    const MemoryKey key = keys.Take();
+    ASSERT_TRUE(given.insert(key.value).second);
+    ASSERT_NE(key.value, 0u);
+    ASSERT_NE(key.value, 0xFFFFFFFFu);
+  }
+}
+
+TEST(KeyGenerator, Take_BitsAreEvenAndIndependent) {
+  Random random;
+  KeyGenerator keys(random);
+  constexpr int kKeys = 100000;
+  std::array<int, 32> ones{};
+  std::array<int, 33> changed{};
+  uint32_t before = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    const uint32_t key = keys.Take().value;
+    for (int b = 0; b < 32; ++b) ones[b] += static_cast<int>(key >> b & 1);
+    ++changed[std::popcount(key ^ before)];
+    before = key;
+  }
+  // Six standard deviations.
+  for (const int count : ones) EXPECT_NEAR(count, kKeys / 2, 950);
+  double mean = 0;
+  for (int i = 0; i <= 32; ++i) mean += static_cast<double>(i) * changed[i] / kKeys;
+  EXPECT_NEAR(mean, 16, 0.06);
+}
+
+TEST(KeyGenerator, Give_RestsUntilManyOthersWereGiven) {
+  Random random;
+  KeyGenerator keys(random);
+  const MemoryKey first = keys.Take();
+  keys.Give(first);
+  EXPECT_EQ(keys.in_use(), 0u);
+  for (size_t i = 0; i < KeyGenerator::kResting; ++i) {
+    const MemoryKey key = keys.Take();
+    ASSERT_NE(key, first);
+    keys.Give(key);
+  }
+  EXPECT_EQ(keys.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace rocegw::session

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/shm/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "tests/support/random.h"
+
+namespace rocegw::shm {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+TEST(Arena, Take_RoundsUpToLinesAndFillsTheSmallestHole) {
+  Arena arena;
+  arena.AddChunk(0, 4096);
+  const auto a = arena.Take(1);
+  const auto b = arena.Take(65);
+  const auto c = arena.Take(64);
+  ASSERT_TRUE(a && b && c);
+  EXPECT_EQ(a->length, 64u);
+  EXPECT_EQ(b->length, 128u);
+  EXPECT_EQ(b->offset, 64u);
+  EXPECT_EQ(c->offset, 192u);
+  ASSERT_TRUE(arena.Give(*a));
+  EXPECT_EQ(arena.Take(64)->offset, 0u);
+}
+
+TEST(Arena, Take_NothingForZeroOrMoreThanThereIs) {
+  Arena arena;
+  arena.AddChunk(0, 4096);
+  EXPECT_FALSE(arena.Take(0));
+  EXPECT_FALSE(arena.Take(4097));
+  EXPECT_FALSE(arena.Take(~uint64_t{0}));
+  EXPECT_TRUE(arena.Take(4096));
+  EXPECT_FALSE(arena.Take(1));
+}
+
+TEST(Arena, Give_TwiceIsRefused) {
+  Arena arena;
+  arena.AddChunk(0, 4096);
+  const auto a = *arena.Take(256);
+  const auto b = *arena.Take(256);
+  EXPECT_TRUE(arena.Give(a));
+  EXPECT_FALSE(arena.Give(a));
+  EXPECT_FALSE(arena.Give({0, a.offset + 64, 64}));
+  EXPECT_TRUE(arena.Give(b));
+  EXPECT_EQ(arena.free_bytes(), 4096u);
+}
+
+TEST(Arena, Give_NeighboursBecomeOneAgain) {
+  Arena arena;
+  arena.AddChunk(0, 4096);
+  arena.AddChunk(1, 4096);
+  std::vector<ArenaBlock> blocks;
+  while (const auto block = arena.Take(64)) blocks.push_back(*block);
+  ASSERT_EQ(blocks.size(), 128u);
+  testing::Random random(testing::TestSeed(3));
+  while (!blocks.empty()) {
+    const size_t i = random.Below(blocks.size());
+    ASSERT_TRUE(arena.Give(blocks[i]));
+    blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(i));
+  }
+  EXPECT_EQ(arena.fragments(), 2u);
+  EXPECT_TRUE(arena.Take(4096));
+  EXPECT_TRUE(arena.Take(4096));
+}
+
+// Random takes and gives against a map of what is taken.
+TEST(Arena, RandomUse_BlocksNeverOverlap) {
+  testing::Random random(testing::TestSeed(4));
+  Arena arena;
+  arena.AddChunk(0, 64 * 1024);
+  std::map<uint64_t, uint64_t> taken;
+  uint64_t used = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (random.Coin() || taken.empty()) {
+      const auto block = arena.Take(random.Between(1, 4000));
+      if (!block) continue;
+      const auto next = taken.lower_bound(block->offset);
+      if (next != taken.end()) {
+        ASSERT_LE(block->offset + block->length, next->first);
+      }
+      if (next != taken.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, block->offset);
+      }
+      ASSERT_EQ(block->offset % 64, 0u);
+      taken[block->offset] = block->length;
+      used += block->length;
+    } else {
+      auto it = taken.begin();
+      std::advance(it, random.Below(taken.size()));
+      ASSERT_TRUE(arena.Give({0, it->first, it->second}));
+      used -= it->second;
+      taken.erase(it);
+    }
+    ASSERT_EQ(arena.free_bytes(), 64 * 1024 - used);
+  }
+}
+
+TEST(Chunk, Seals_NobodyCanResizeOrUnseal) {
+  for (const Writer writer : {Writer::kClient, Writer::kDaemon}) {
+    auto chunk = Chunk::Create(2 * kMiB, writer);
+    ASSERT_TRUE(chunk.ok()) << chunk.status().text();
+    const int fd = (*chunk)->fd();
+    EXPECT_EQ(::ftruncate(fd, 4096), -1);
+    EXPECT_EQ(::ftruncate(fd, 4 * kMiB), -1);
+    EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+TEST(Chunk, DaemonWrites_ClientCannotMapOrWriteOrPunch) {
+  auto chunk = Chunk::Create(2 * kMiB, Writer::kDaemon);
+  ASSERT_TRUE(chunk.ok());
+  const int fd = (*chunk)->fd();
+  EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+  EXPECT_EQ(::pwrite(fd, "x", 1, 0), -1);
+  EXPECT_EQ(::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+  void* view = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  ASSERT_NE(view, MAP_FAILED);
+  EXPECT_EQ(::mprotect(view, 4096, PROT_READ | PROT_WRITE), -1);
+  // Another descriptor of the same file, opened for writing, does not help either.
+  const UniqueFd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
+  if (again.valid()) {
+    EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again.get(), 0),
+              MAP_FAILED);
+  }
+  (*chunk)->base()[7] = 42;
+  EXPECT_EQ(static_cast<uint8_t*>(view)[7], 42);
+  ::munmap(view, 4096);
+}
+
+TEST(Chunk, ClientWrites_BothSeeTheSameBytes) {
+  auto chunk = Chunk::Create(2 * kMiB, Writer::kClient);
+  ASSERT_TRUE(chunk.ok());
+  void* view = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (*chunk)->fd(), 0);
+  ASSERT_NE(view, MAP_FAILED);
+  static_cast<uint8_t*>(view)[9] = 43;
+  EXPECT_EQ((*chunk)->base()[9], 43);
+  ::munmap(view, 4096);
+}
+
+TEST(Segment, Allocate_ArenasAreSeparateChunksThatDouble) {
+  Segment segment(64 * kMiB);
+  const auto mine = segment.Allocate(Writer::kDaemon, 100);
+  const auto theirs = segment.Allocate(Writer::kClient, 100);
+  ASSERT_TRUE(mine.ok() && theirs.ok());
+  EXPECT_NE(mine.value().chunk, theirs.value().chunk);
+  EXPECT_EQ(segment.chunk(mine.value().chunk).writer(), Writer::kDaemon);
+  EXPECT_EQ(segment.chunk(theirs.value().chunk).writer(), Writer::kClient);
+  EXPECT_EQ(segment.bytes(), 4 * kMiB);
+  const auto second = segment.Allocate(Writer::kClient, 2 * kMiB);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(segment.chunk(second.value().chunk).size(), 4 * kMiB);
+  EXPECT_EQ(segment.bytes(), 8 * kMiB);
+}
+
+TEST(Segment, Allocate_BlockLargerThanTheNextChunkGetsItsOwn) {
+  Segment segment(64 * kMiB);
+  const auto block = segment.Allocate(Writer::kClient, 9 * kMiB);
+  ASSERT_TRUE(block.ok());
+  EXPECT_EQ(segment.bytes(), 16 * kMiB);
+  std::memset(block.value().address, 1, 9 * kMiB);
+}
+
+TEST(Segment, Allocate_LimitIsEnomemAndTakesNothing) {
+  Segment segment(3 * kMiB);
+  ASSERT_TRUE(segment.Allocate(Writer::kClient, 64).ok());
+  const auto refused = segment.Allocate(Writer::kDaemon, 64);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().error(), ENOMEM);
+  EXPECT_EQ(segment.bytes(), 2 * kMiB);
+  EXPECT_EQ(segment.chunk_count(), 1u);
+  EXPECT_EQ(segment.Allocate(Writer::kClient, 0).status().error(), ENOMEM);
+  EXPECT_EQ(segment.Allocate(Writer::kClient, uint64_t{1} << 32).status().error(), ENOMEM);
+}
+
+TEST(Segment, Allocate_ReusedMemoryIsZeroAgain) {
+  for (const Writer writer : {Writer::kClient, Writer::kDaemon}) {
+    Segment segment(64 * kMiB);
+    auto first = segment.Allocate(writer, 4096);
+    ASSERT_TRUE(first.ok());
+    Block block = *first;
+    uint8_t* const address = block.address;
+    std::memset(address, 0xAB, 4096);
+    segment.Free(block);
+    EXPECT_FALSE(block.valid());
+    // The second one covers the dirty place and some of the fresh memory behind it.
+    const auto again = segment.Allocate(writer, 8192);
+    ASSERT_TRUE(again.ok());
+    ASSERT_EQ(again.value().address, address);
+    for (size_t i = 0; i < 8192; ++i) ASSERT_EQ(again.value().address[i], 0) << i;
+  }
+}
+
+TEST(Segment, Free_InvalidBlockIsIgnored) {
+  Segment segment(64 * kMiB);
+  Block none;
+  segment.Free(none);
+  EXPECT_EQ(segment.bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace rocegw::shm
