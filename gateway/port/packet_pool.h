@@ -21,7 +21,7 @@ class PacketPool {
       : slots_(packets), free_(), bytes_(Allocate(packets, Stride(datagram_bytes))) {
     free_.reserve(packets);
     for (size_t i = packets; i-- > 0;) {
-      slots_[i].data = bytes_.get() + i * Stride(datagram_bytes);
+      slots_[i].data = bytes_.get() + i * Stride(datagram_bytes) + kHeadroom;
       free_.push_back(&slots_[i]);
     }
   }
@@ -45,8 +45,11 @@ class PacketPool {
   struct Free {
     void operator()(uint8_t* p) const { ::operator delete[](p, kAlignment); }
   };
+  // Behind a BTH alone, as in most packets of a long message, the payload begins on a cache line:
+  // copying it is some percent faster.
+  static constexpr size_t kHeadroom = 52;
   // One line more than needed: buffers at multiples of 4096 would fight for the same cache sets.
-  static size_t Stride(size_t bytes) { return (bytes + 63) / 64 * 64 + 64; }
+  static size_t Stride(size_t bytes) { return (bytes + kHeadroom + 63) / 64 * 64 + 64; }
   static std::unique_ptr<uint8_t[], Free> Allocate(size_t packets, size_t stride) {
     auto* bytes = static_cast<uint8_t*>(::operator new[](packets* stride, kAlignment));
     return std::unique_ptr<uint8_t[], Free>(bytes);

@@ -55,6 +55,8 @@ struct WorkerSession {
   // Operations of this burst.
   std::vector<memory::MemoryOp> ops;
   std::vector<AccessNote> notes;
+  size_t done_ahead = 0;  // so many of them are executed already
+  memory::MemoryCounts counts;
   bool listed = false;  // in the worker's list of sessions with operations
 
   // Untrusted sessions only.

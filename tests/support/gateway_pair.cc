@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "gateway/memory/cross_process.h"
+
 namespace rocegw::testing {
 namespace {
 
@@ -57,7 +59,12 @@ constexpr SessionId kSession{1};
 
 }  // namespace
 
-GatewayPair::GatewayPair(const GatewayPairOptions& options) : threads_(options.threads) {
+uint64_t GatewayPair::Base(int side) const {
+  return reach_ == Reach::kBuffer ? kBase : reinterpret_cast<uint64_t>(sides_[side].memory.data());
+}
+
+GatewayPair::GatewayPair(const GatewayPairOptions& options)
+    : threads_(options.threads), reach_(options.reach) {
   port::PairConfig config;
   config.packets_per_queue = 2048;
   for (int side = 0; side < 2; ++side) {
@@ -72,7 +79,11 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
   Side& side = sides_[side_index];
   const size_t count = options.workers[side_index];
   side.memory.resize(options.memory_bytes);
-  side.space = std::make_unique<BufferSpace>(side.memory, kBase);
+  if (reach_ == Reach::kBuffer) {
+    side.space = std::make_unique<BufferSpace>(side.memory, kBase);
+  } else {
+    side.space = std::make_unique<memory::CrossProcessMemory>(getpid(), locks_);
+  }
   side.control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   std::vector<worker::WorkerInbox*> inboxes;
   for (size_t w = 0; w < count; ++w) {
@@ -128,7 +139,8 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     region.pd = 1;
     region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
                     verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
-    region.iova = region.address = kBase;
+    region.iova = region.address = Base(side_index);
+    if (reach_ == Reach::kDirect) region.direct = side.memory.data();
     region.length = side.memory.size();
     EXPECT_EQ(Call(side_index, index, {0, worker::LinkRegion{region}}).error, 0);
   }

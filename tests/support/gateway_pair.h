@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gateway/memory/atomic_locks.h"
 #include "gateway/port/pair_port.h"
 #include "gateway/worker/worker_thread.h"
 #include "tests/support/ring_end.h"
@@ -14,12 +15,17 @@
 
 namespace rocegw::testing {
 
+// How the sessions' memory is reached: a test's buffer, or as in the daemon (this process then
+// stands for the client), by cross-process copy or through the same mapping.
+enum class Reach { kBuffer, kCrossProcess, kDirect };
+
 struct GatewayPairOptions {
   size_t workers[2] = {1, 1};
   TamperScript* script = nullptr;  // mistreats what both sides receive (Step only)
   bool threads = false;
   flow::CcConfig congestion;
   size_t memory_bytes = 1 << 20;
+  Reach reach = Reach::kBuffer;
 };
 
 class GatewayPair {
@@ -27,7 +33,9 @@ class GatewayPair {
   explicit GatewayPair(const GatewayPairOptions& options);
   ~GatewayPair();
 
+  // Where a session's memory begins, in its own addresses: with Reach::kBuffer always kBase.
   static constexpr uint64_t kBase = 0x10000000;
+  uint64_t Base(int side) const;
   static constexpr uint32_t kKey[2] = {0x5AFE0001, 0x5AFE0002};
   static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
   std::vector<uint8_t>& memory(int side) { return sides_[side].memory; }
@@ -43,6 +51,16 @@ class GatewayPair {
 
   // Virtual time: every worker runs once, then time moves on.
   void Step(Duration by = Microseconds(10));
+  // One iteration of one worker, for benchmarks that time the two ends apart.
+  bool RunWorker(int side, WorkerIndex worker, TimePoint now) {
+    return sides_[side].workers[worker]->RunOnce(now);
+  }
+  rocegw_doorbell_page* page(int side, WorkerIndex worker) {
+    return sides_[side].pages[worker].get();
+  }
+  const rocegw_worker_line* line(int side, WorkerIndex worker) const {
+    return sides_[side].lines[worker].get();
+  }
   TimePoint now() const { return now_; }
 
   worker::ControlReply Call(int side, WorkerIndex worker, worker::ControlMessage message);
@@ -72,6 +90,8 @@ class GatewayPair {
   void BuildSide(int side, const GatewayPairOptions& options);
 
   bool threads_;
+  Reach reach_;
+  memory::AtomicLocks locks_;
   TimePoint now_{1000000000};
   uint64_t cookie_ = 0;
   std::unique_ptr<port::PairLink> link_;

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole path in one process without a network: a program's post and poll (the library's own
+// code), two workers, the in-memory port, ICRC, keys, placement, acknowledgements, completions. One
+// thread runs program, sender and receiver in turn and the time of each is taken apart, so that the
+// figures are per core and do not depend on how many cores are free.
+//
+// Floors are measured in the same run, in turn with the measurement: CRC-32 plus copy of 4096-byte
+// pieces, over memory of the same size as the messages use.
+#include <infiniband/verbs.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gateway/client/rings/map_rings.h"
+#include "gateway/wire/icrc.h"
+#include "tests/support/gateway_pair.h"
+
+namespace rocegw::testing {
+namespace {
+
+double CpuSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+struct Result {
+  double seconds[3] = {};  // program, sender, receiver
+  uint64_t operations = 0;
+};
+
+// The rings of one queue pair, as the library holds them.
+class Program {
+ public:
+  Program(GatewayPair& gateways, RingEnd& end) {
+    const verbs::QpConfig qp = end.Qp();
+    client::RegisteredRange range{gateways.Base(0), gateways.memory(0).size(), gateways.Base(0), 1,
+                                  IBV_ACCESS_LOCAL_WRITE};
+    if (keys_.Insert(GatewayPair::kKey[0], range) != 0) std::abort();
+    rings_.handle = qp.qp_handle;
+    rings_.qpn = qp.qpn.value;
+    client::SendRing& send = rings_.send;
+    send.mask = qp.sq_entries - 1;
+    send.stride = qp.sq_stride;
+    send.slots = const_cast<uint8_t*>(qp.sq);
+    send.payload = const_cast<uint8_t*>(qp.sq_payload);
+    send.payload_stride = qp.sq_payload_stride;
+    send.max_sge = qp.max_send_sge;
+    send.max_inline = qp.sq_payload_stride;
+    send.max_message = 1u << 30;
+    send.control = qp.control;
+    send.status = qp.status;
+    send.bell = {gateways.page(0, 0), gateways.line(0, 0), -1, qp.doorbell_bit};
+    send.keys = &keys_;
+    send.pd = 1;
+    send.state = IBV_QPS_RTS;
+    send.qp_type = IBV_QPT_RC;
+    const verbs::CqConfig cq = end.Cq();
+    if (cq_.Init(cq.control, cq.ring, cq.entries, 1) != 0 || cq_.Add(&rings_) != 0) std::abort();
+    cq_.set_yield_after(0);
+  }
+  ~Program() {
+    cq_.Destroy();
+    keys_.Clear();
+  }
+
+  int Post(ibv_send_wr* wr) {
+    ibv_send_wr* bad;
+    return client::PostSend(rings_.send, wr, &bad);
+  }
+  int Poll(int count, ibv_wc* wc) { return cq_.Poll(count, wc); }
+
+ private:
+  client::KeyTable keys_{};
+  client::QpRings rings_{};
+  client::CompletionRings cq_{};
+};
+
+struct Setting {
+  const char* name;
+  Reach reach;
+  uint32_t size;
+  uint32_t depth;
+  uint64_t operations;
+  bool read;
+};
+
+Result Run(const Setting& setting) {
+  GatewayPairOptions options;
+  options.reach = setting.reach;
+  options.memory_bytes = 32 << 20;
+  options.congestion.window_bytes = 512 << 10;
+  GatewayPair gateways(options);
+  RingOptions ring;
+  ring.sq_entries = 256;
+  ring.max_sge = 1;
+  ring.payload_stride = 64;
+  ring.qpn = 77;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  Program program(gateways, a);
+
+  std::vector<ibv_sge> sges(setting.depth);
+  std::vector<ibv_send_wr> wrs(setting.depth);
+  std::vector<ibv_wc> wcs(64);
+  const uint64_t slots = std::max<uint64_t>(1, (16 << 20) / std::max<uint32_t>(setting.size, 64));
+  Result result;
+  uint64_t posted = 0;
+  uint64_t done = 0;
+  TimePoint now = gateways.now();
+  while (done < setting.operations) {
+    const double t0 = CpuSeconds();
+    // A hundred rounds between two looks at the clock: the clock costs more than a round.
+    double spent[3] = {};
+    (void)t0;
+    double begin = CpuSeconds();
+    uint32_t count = 0;
+    while (posted - done < setting.depth && posted < setting.operations && count < setting.depth) {
+      const uint64_t slot = posted % slots;
+      sges[count] = {gateways.Base(0) + slot * setting.size, setting.size, GatewayPair::kKey[0]};
+      ibv_send_wr& wr = wrs[count];
+      wr = {};
+      wr.sg_list = &sges[count];
+      wr.num_sge = 1;
+      wr.opcode = setting.read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.wr.rdma.remote_addr = gateways.Base(1) + slot * setting.size;
+      wr.wr.rdma.rkey = GatewayPair::kKey[1];
+      if (count != 0) wrs[count - 1].next = &wr;
+      ++count;
+      ++posted;
+    }
+    if (count != 0 && program.Post(wrs.data()) != 0) std::abort();
+    spent[0] = CpuSeconds() - begin;
+    now = now + Microseconds(2);
+    begin = CpuSeconds();
+    gateways.RunWorker(0, 0, now);
+    spent[1] = CpuSeconds() - begin;
+    begin = CpuSeconds();
+    gateways.RunWorker(1, 0, now);
+    spent[2] = CpuSeconds() - begin;
+    begin = CpuSeconds();
+    gateways.RunWorker(0, 0, now);
+    spent[1] += CpuSeconds() - begin;
+    begin = CpuSeconds();
+    int n;
+    while ((n = program.Poll(64, wcs.data())) > 0) {
+      for (int i = 0; i < n; ++i) {
+        if (wcs[static_cast<size_t>(i)].status != IBV_WC_SUCCESS) std::abort();
+      }
+      done += static_cast<uint64_t>(n);
+    }
+    spent[0] += CpuSeconds() - begin;
+    for (int i = 0; i < 3; ++i) result.seconds[i] += spent[i];
+  }
+  result.operations = done;
+  if (gateways.Count(0, &metrics::WorkerCounters::retransmit_packets) != 0) {
+    std::printf("note: %s had retransmissions\n", setting.name);
+  }
+  return result;
+}
+
+// Gbit/s of copying and of CRC over 4096-byte pieces: what a sender (one fused pass) and a receiver
+// (CRC, then copy) cannot do without.
+struct Floor {
+  double fused;
+  double crc_then_copy;
+};
+Floor MeasureFloor() {
+  std::vector<uint8_t> from(16 << 20), to(16 << 20);
+  std::memset(from.data(), 7, from.size());
+  std::memset(to.data(), 1, to.size());
+  volatile uint32_t sink = 0;
+  Floor floor{};
+  double begin = CpuSeconds();
+  for (int round = 0; round < 8; ++round) {
+    for (size_t at = 0; at < from.size(); at += 4096) {
+      sink = wire::CrcCopy(0, to.data() + at, from.data() + at, 4096);
+    }
+  }
+  floor.fused = 8.0 * 8 * static_cast<double>(from.size()) / (CpuSeconds() - begin) / 1e9;
+  begin = CpuSeconds();
+  for (int round = 0; round < 8; ++round) {
+    for (size_t at = 0; at < from.size(); at += 4096) {
+      sink = wire::CrcUpdate(0, {from.data() + at, 4096});
+      std::memcpy(to.data() + at, from.data() + at, 4096);
+    }
+  }
+  floor.crc_then_copy = 8.0 * 8 * static_cast<double>(from.size()) / (CpuSeconds() - begin) / 1e9;
+  (void)sink;
+  return floor;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int Main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
+  const Setting settings[] = {
+      {"write 8 B, remapped", Reach::kDirect, 8, 128, 400000, false},
+      {"write 8 B, cross-process", Reach::kCrossProcess, 8, 128, 200000, false},
+      {"write 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 400, false},
+      {"write 1 MiB, cross-process", Reach::kCrossProcess, 1 << 20, 8, 200, false},
+      {"read 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 200, true},
+  };
+  std::printf("one thread, path MTU 4096, window 512 KiB, CRC %s, median of %d rounds\n",
+              wire::CrcImplementation(), rounds);
+  std::printf("%-28s %10s %10s %10s %12s\n", "", "sender+app", "receiver", "both", "of its floor");
+  std::vector<std::vector<double>> sender(5), receiver(5), both(5), share_s(5), share_r(5);
+  std::vector<double> fused, separate;
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t s = 0; s < 5; ++s) {
+      const Floor floor = MeasureFloor();
+      const Result r = Run(settings[s]);
+      const double n = static_cast<double>(r.operations);
+      const bool bulk = settings[s].size > 4096;
+      const double unit = bulk ? 8.0 * settings[s].size / 1e9 : 1e-6;
+      sender[s].push_back(n * unit / (r.seconds[0] + r.seconds[1]));
+      receiver[s].push_back(n * unit / r.seconds[2]);
+      both[s].push_back(n * unit / (r.seconds[0] + r.seconds[1] + r.seconds[2]));
+      share_s[s].push_back(sender[s].back() /
+                           (settings[s].read ? floor.crc_then_copy : floor.fused));
+      share_r[s].push_back(receiver[s].back() /
+                           (settings[s].read ? floor.fused : floor.crc_then_copy));
+      fused.push_back(floor.fused);
+      separate.push_back(floor.crc_then_copy);
+    }
+  }
+  std::string json = "[";
+  for (size_t s = 0; s < 5; ++s) {
+    const bool bulk = settings[s].size > 4096;
+    std::printf("%-28s %8.2f %s %8.2f %s %8.2f %s", settings[s].name, Median(sender[s]),
+                bulk ? "G" : "M", Median(receiver[s]), bulk ? "G" : "M", Median(both[s]),
+                bulk ? "G" : "M");
+    if (bulk) std::printf("  %4.2f / %4.2f", Median(share_s[s]), Median(share_r[s]));
+    std::printf("\n");
+    char row[256];
+    std::snprintf(
+        row, sizeof row,
+        "%s{\"name\":\"%s\",\"unit\":\"%s\",\"sender\":%.3f,\"receiver\":%.3f,\"both\":%.3f}",
+        s == 0 ? "" : ",", settings[s].name, bulk ? "Gbit/s" : "M/s", Median(sender[s]),
+        Median(receiver[s]), Median(both[s]));
+    json += row;
+  }
+  std::printf(
+      "floors, Gbit/s: copy with CRC in one pass %.0f (sender), CRC then copy %.0f (receiver)\n",
+      Median(fused), Median(separate));
+  if (argc > 2) {
+    if (FILE* out = std::fopen(argv[2], "w")) {
+      std::fprintf(out, "%s]\n", json.c_str());
+      std::fclose(out);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace rocegw::testing
+
+int main(int argc, char** argv) { return rocegw::testing::Main(argc, argv); }
