@@ -139,15 +139,16 @@ class GatewayHost(Host):
         return body
 
 
-def gateway_pair(lab, binaries, mode="udp", workers=1, mtu=4200, settings=""):
-    """Two hosts with a gateway each, joined by a veth; the gateways are not started yet."""
-    hosts = []
-    namespaces = [lab.namespace(name) for name in ("left", "right")]
+def gateway_pair(lab, binaries, mode="udp", workers=1, mtu=4200, settings="", name=""):
+    """Two hosts with a gateway each, joined by a veth; the gateways are not started yet. name tells pairs apart."""
+    sides = [name + side for side in ("left", "right")]
+    namespaces = [lab.namespace(side) for side in sides]
     lab.veth(namespaces[0], "link0", namespaces[1], "link0", mtu)
-    for number, (name, namespace) in enumerate(zip(("left", "right"), namespaces), start=1):
+    hosts = []
+    for number, (side, namespace) in enumerate(zip(sides, namespaces), start=1):
         addresses = (f"10.77.0.{number}", f"fd77::{number}")
         lab.address(namespace, "link0", f"{addresses[0]}/24", f"{addresses[1]}/64")
-        hosts.append(GatewayHost(lab, name, namespace, "link0", addresses, binaries, mode, workers, settings))
+        hosts.append(GatewayHost(lab, side, namespace, "link0", addresses, binaries, mode, workers, settings))
     return hosts
 
 
