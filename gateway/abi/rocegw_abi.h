@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The contract between rocegwd and librocegw-verbs: messages on the attach socket and the layout of shared memory.
- * C11 and stdint only, explicit sizes, host byte order (both ends are one host), offsets and handles, never pointers.
- * docs/abi.md explains it; tests/unit/abi holds its sizes as goldens.
+ * The contract between rocegwd and librocegw-verbs: messages on the attach socket and the layout of
+ * shared memory. C11 and stdint only, explicit sizes, host byte order (both ends are one host),
+ * offsets and handles, never pointers. docs/abi.md explains it; tests/unit/abi holds its sizes as
+ * goldens.
  *
- * Compatibility: one major version is one layout. Inside a major, messages may only grow at their end: a receiver takes
- * min(its size, received size) and treats what is missing as zero; a request that the daemon does not know is answered
- * with ENOSYS. So an older library works with a newer daemon and the reverse.
+ * Compatibility: one major version is one layout. Inside a major, messages may only grow at their
+ * end: a receiver takes min(its size, received size) and treats what is missing as zero; a request
+ * that the daemon does not know is answered with ENOSYS. So an older library works with a newer
+ * daemon and the reverse.
  *
- * Trust: the daemon believes nothing that it reads here. What the client may write is copied out once, checked, then
- * used; what the daemon writes lies in chunks that the client maps read-only.
+ * Trust: the daemon believes nothing that it reads here. What the client may write is copied out
+ * once, checked, then used; what the daemon writes lies in chunks that the client maps read-only.
  */
 #ifndef ROCEGW_ABI_H
 #define ROCEGW_ABI_H
@@ -29,9 +31,10 @@ extern "C" {
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 
-/* ------------------------------------------------------------------ shared memory ---------------------------------- */
+/* ---- shared memory ---- */
 
-/* A place in a chunk. Chunks are announced by ROCEGW_MSG_CHUNK before the reply that first names them. */
+/* A place in a chunk. Chunks are announced by ROCEGW_MSG_CHUNK before the reply that first names
+ * them. */
 struct rocegw_location {
   uint32_t chunk;
   uint32_t length; /* bytes */
@@ -48,26 +51,28 @@ struct rocegw_sge {
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_sge) == 16, "rocegw_sge");
 
 enum rocegw_wqe_opcode { /* values of enum ibv_wr_opcode */
-  ROCEGW_WR_RDMA_WRITE = 0,
-  ROCEGW_WR_RDMA_WRITE_WITH_IMM = 1,
-  ROCEGW_WR_SEND = 2,
-  ROCEGW_WR_SEND_WITH_IMM = 3,
-  ROCEGW_WR_RDMA_READ = 4,
-  ROCEGW_WR_ATOMIC_CMP_AND_SWP = 5,
-  ROCEGW_WR_ATOMIC_FETCH_AND_ADD = 6,
-  ROCEGW_WR_LOCAL_INV = 7,
-  ROCEGW_WR_BIND_MW = 8,
-  ROCEGW_WR_SEND_WITH_INV = 9,
+                         ROCEGW_WR_RDMA_WRITE = 0,
+                         ROCEGW_WR_RDMA_WRITE_WITH_IMM = 1,
+                         ROCEGW_WR_SEND = 2,
+                         ROCEGW_WR_SEND_WITH_IMM = 3,
+                         ROCEGW_WR_RDMA_READ = 4,
+                         ROCEGW_WR_ATOMIC_CMP_AND_SWP = 5,
+                         ROCEGW_WR_ATOMIC_FETCH_AND_ADD = 6,
+                         ROCEGW_WR_LOCAL_INV = 7,
+                         ROCEGW_WR_BIND_MW = 8,
+                         ROCEGW_WR_SEND_WITH_INV = 9,
 };
 
 enum rocegw_wqe_flags { /* low bits as enum ibv_send_flags */
-  ROCEGW_WQE_FENCE = 1,
-  ROCEGW_WQE_SIGNALED = 2,
-  ROCEGW_WQE_SOLICITED = 4,
-  /* The payload lies in the SQ's payload area, slot for slot; keys and addresses in sge[] are not looked at. */
-  ROCEGW_WQE_INLINE = 8,
-  /* As INLINE, but the library copied by itself: keys in sge[] are still checked. */
-  ROCEGW_WQE_COPIED = 256,
+                        ROCEGW_WQE_FENCE = 1,
+                        ROCEGW_WQE_SIGNALED = 2,
+                        ROCEGW_WQE_SOLICITED = 4,
+                        /* The payload lies in the SQ's payload area, slot for slot; keys and
+                           addresses in sge[] are not looked at. */
+                        ROCEGW_WQE_INLINE = 8,
+                        /* As INLINE, but the library copied by itself: keys in sge[] are still
+                           checked. */
+                        ROCEGW_WQE_COPIED = 256,
 };
 
 /* Address vector of a datagram, inside its WQE. */
@@ -81,14 +86,15 @@ struct rocegw_address_vector {
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_address_vector) == 24, "rocegw_address_vector");
 
-/* Send queue entry: one slot of the SQ ring, sge[] right behind it. The message is the sum of the SGEs' lengths, also when
- * its bytes lie in the payload area (an INLINE request may then have one SGE that only tells the length). */
+/* Send queue entry: one slot of the SQ ring, sge[] right behind it. The message is the sum of the
+ * SGEs' lengths, also when its bytes lie in the payload area (an INLINE request may then have one
+ * SGE that only tells the length). */
 struct rocegw_send_wqe {
   uint64_t wr_id;
   uint8_t opcode;
   uint8_t num_sge;
   uint16_t flags;
-  uint32_t imm_or_rkey;    /* immediate as the bytes of the wire, or the key to invalidate */
+  uint32_t imm_or_rkey; /* immediate as the bytes of the wire, or the key to invalidate */
   union {
     struct {
       uint64_t remote_address;
@@ -105,7 +111,8 @@ struct rocegw_send_wqe {
   } u;
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_send_wqe) == 48, "rocegw_send_wqe");
-/* Receive queue entry: 16 bytes, then sge[]. Slot = 16 + 16 * max_recv_sge, rounded up to a power of two. */
+/* Receive queue entry: 16 bytes, then sge[]. Slot = 16 + 16 * max_recv_sge, rounded up to a power
+ * of two. */
 struct rocegw_recv_wqe {
   uint64_t wr_id;
   uint32_t num_sge;
@@ -117,13 +124,15 @@ enum rocegw_cqe_flags {
   ROCEGW_CQE_GRH = 1, /* as enum ibv_wc_flags */
   ROCEGW_CQE_WITH_IMM = 2,
   ROCEGW_CQE_WITH_INV = 8,
-  /* The payload lies in the RQ's payload area at slot `ring_slot`; the library copies it to the receive's SGEs. */
+  /* The payload lies in the RQ's payload area at slot `ring_slot`; the library copies it to the
+     receive's SGEs. */
   ROCEGW_CQE_PAYLOAD_IN_RING = 256,
   ROCEGW_CQE_SOLICITED = 512,
   ROCEGW_CQE_RECEIVE = 1024, /* completes a receive (else a send) */
 };
 
-/* Completion. Valid when `sequence` is the consumer's index + 1 (load acquire); the rest was written before. */
+/* Completion. Valid when `sequence` is the consumer's index + 1 (load acquire); the rest was
+ * written before. */
 struct rocegw_cqe {
   uint64_t wr_id;
   uint64_t timestamp_ns; /* CLOCK_MONOTONIC */
@@ -142,7 +151,8 @@ struct rocegw_cqe {
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_cqe) == 64, "rocegw_cqe");
 
-/* Written by the client, one per QP. Producer indices are free running; slot = index & (entries - 1). */
+/* Written by the client, one per QP. Producer indices are free running; slot = index & (entries -
+ * 1). */
 struct rocegw_qp_control {
   uint32_t sq_producer;
   uint8_t pad0[60];
@@ -155,8 +165,8 @@ ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_qp_control) == 128, "rocegw_qp_control
 struct rocegw_qp_status {
   uint32_t sq_released; /* send slots below are free, payload included; stored before their CQE */
   uint32_t rq_released;
-  uint32_t rq_starved;  /* not 0: ring the doorbell after posting a receive */
-  uint32_t state;       /* enum ibv_qp_state */
+  uint32_t rq_starved; /* not 0: ring the doorbell after posting a receive */
+  uint32_t state;      /* enum ibv_qp_state */
   uint8_t pad[48];
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_qp_status) == 64, "rocegw_qp_status");
@@ -173,9 +183,10 @@ struct rocegw_cq_control {
   } worker[];
 };
 
-/* Doorbells, written by the client (atomic or) and taken by one worker (exchange). Bit b of the summary: leaf[b] may be
- * non-zero. One bit of a leaf: that QP has new WQEs. Post: store index (release), fence, set leaf bit, set summary bit,
- * fence, read need_wakeup; when it is set write 1 to the worker's eventfd. */
+/* Doorbells, written by the client (atomic or) and taken by one worker (exchange). Bit b of the
+ * summary: leaf[b] may be non-zero. One bit of a leaf: that QP has new WQEs. Post: store index
+ * (release), fence, set leaf bit, set summary bit, fence, read need_wakeup; when it is set write 1
+ * to the worker's eventfd. */
 struct rocegw_doorbell_page {
   uint64_t summary;
   uint8_t pad[56];
@@ -201,10 +212,11 @@ static inline uint32_t rocegw_rq_stride(uint32_t max_sge) {
   return stride;
 }
 
-/* ------------------------------------------------------------------ messages --------------------------------------- */
+/* ---- messages ---- */
 
-/* SOCK_SEQPACKET: one message per record, at most one descriptor (SCM_RIGHTS) each. A request is a header and a body of
- * its type; the reply repeats type and request_id. Requests of one connection are answered in order. */
+/* SOCK_SEQPACKET: one message per record, at most one descriptor (SCM_RIGHTS) each. A request is a
+ * header and a body of its type; the reply repeats type and request_id. Requests of one connection
+ * are answered in order. */
 struct rocegw_request {
   uint32_t type;
   uint32_t length; /* header and body, bytes */
@@ -223,7 +235,8 @@ ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_reply) == 24, "rocegw_reply");
 
 enum rocegw_message {
   /* Client to daemon; the reply has the same type. */
-  ROCEGW_MSG_HELLO = 1, /* first message; descriptor: /proc/self/mem of the client, opened read-write (may be absent) */
+  ROCEGW_MSG_HELLO = 1, /* first message; descriptor: /proc/self/mem of the client, opened
+                           read-write (may be absent) */
   ROCEGW_MSG_QUERY_DEVICE = 2,
   ROCEGW_MSG_QUERY_GIDS = 3,
   ROCEGW_MSG_OPEN_CONTEXT = 4, /* reply descriptor: async events */
@@ -276,7 +289,8 @@ struct rocegw_hello {
   uint32_t flags;
 };
 enum rocegw_welcome_flags {
-  ROCEGW_WELCOME_REMAP = 1, /* the pool allows remapping; the reply's descriptor is /dev/userfaultfd where there is one */
+  ROCEGW_WELCOME_REMAP = 1, /* the pool allows remapping; the reply's descriptor is /dev/userfaultfd
+                               where there is one */
 };
 struct rocegw_hello_reply {
   struct rocegw_reply header;
@@ -373,7 +387,8 @@ struct rocegw_object_request {
 struct rocegw_object_reply {
   struct rocegw_reply header;
   uint32_t handle;
-  uint32_t events_reported; /* destroy: records ever put on the object's event channel; wait until they are acked */
+  uint32_t events_reported; /* destroy: records ever put on the object's event channel; wait until
+                               they are acked */
 };
 
 struct rocegw_alloc_pd {
@@ -388,12 +403,16 @@ struct rocegw_reg_mr {
   uint32_t access; /* enum ibv_access_flags */
   uint64_t address;
   uint64_t length;
-  uint64_t iova;          /* the address that peers and lkey users name */
-  uint32_t region;        /* remapped region that holds the whole range, 0 = none */
+  uint64_t iova;   /* the address that peers and lkey users name */
+  uint32_t region; /* remapped region that holds the whole range, 0 = none */
   uint32_t reserved;
   uint64_t region_offset; /* of `address` in the region */
 };
-enum rocegw_memory_way { ROCEGW_MEMORY_CROSS = 0, ROCEGW_MEMORY_DESCRIPTOR = 1, ROCEGW_MEMORY_REMAPPED = 2 };
+enum rocegw_memory_way {
+  ROCEGW_MEMORY_CROSS = 0,
+  ROCEGW_MEMORY_DESCRIPTOR = 1,
+  ROCEGW_MEMORY_REMAPPED = 2
+};
 struct rocegw_mr_reply {
   struct rocegw_reply header;
   uint32_t handle;
@@ -419,14 +438,18 @@ struct rocegw_create_cq {
 struct rocegw_cq_reply {
   struct rocegw_reply header;
   uint32_t handle;
-  uint32_t entries;                /* per worker ring, power of two */
-  uint32_t worker_count;           /* rings */
+  uint32_t entries;      /* per worker ring, power of two */
+  uint32_t worker_count; /* rings */
   uint32_t reserved;
-  struct rocegw_location control;  /* struct rocegw_cq_control with worker_count elements */
-  struct rocegw_location rings;    /* worker w's ring at offset + w * entries * 64 */
+  struct rocegw_location control; /* struct rocegw_cq_control with worker_count elements */
+  struct rocegw_location rings;   /* worker w's ring at offset + w * entries * 64 */
 };
 
-enum rocegw_qp_type { ROCEGW_QPT_RC = 2, ROCEGW_QPT_UC = 3, ROCEGW_QPT_UD = 4 }; /* as enum ibv_qp_type */
+enum rocegw_qp_type {
+  ROCEGW_QPT_RC = 2,
+  ROCEGW_QPT_UC = 3,
+  ROCEGW_QPT_UD = 4
+}; /* as enum ibv_qp_type */
 struct rocegw_create_qp {
   struct rocegw_request header;
   uint32_t pd;
@@ -512,7 +535,12 @@ struct rocegw_completion_event {
   uint32_t cq;
   uint32_t reserved;
 };
-enum rocegw_object_kind { ROCEGW_OBJECT_DEVICE = 0, ROCEGW_OBJECT_QP = 1, ROCEGW_OBJECT_CQ = 2, ROCEGW_OBJECT_PORT = 3 };
+enum rocegw_object_kind {
+  ROCEGW_OBJECT_DEVICE = 0,
+  ROCEGW_OBJECT_QP = 1,
+  ROCEGW_OBJECT_CQ = 2,
+  ROCEGW_OBJECT_PORT = 3
+};
 struct rocegw_async_event {
   uint64_t cookie; /* of the object */
   uint32_t type;   /* enum ibv_event_type */
@@ -521,13 +549,13 @@ struct rocegw_async_event {
   uint32_t reserved;
 };
 
-/* ------------------------------------------------------------------ connection manager ----------------------------- */
+/* ---- connection manager ---- */
 
 struct rocegw_sockaddr {
   uint16_t family; /* AF_INET, AF_INET6, 0 = none */
   uint16_t port;   /* host order */
   uint32_t scope_id;
-  uint32_t flow_info; /* host order */
+  uint32_t flow_info;  /* host order */
   uint8_t address[16]; /* IPv4 in the first four */
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_sockaddr) == 28, "rocegw_sockaddr");
@@ -638,11 +666,11 @@ struct rocegw_cm_notify {
 
 /* Record on a CM channel. */
 struct rocegw_cm_event {
-  uint64_t cookie;        /* of the id; for CONNECT_REQUEST that of the listening id */
-  uint32_t id;            /* for CONNECT_REQUEST the new id */
-  uint32_t listen_id;     /* CONNECT_REQUEST only */
-  uint32_t type;          /* enum rdma_cm_event_type */
-  int32_t status;         /* 0, -errno, or the reject reason */
+  uint64_t cookie;    /* of the id; for CONNECT_REQUEST that of the listening id */
+  uint32_t id;        /* for CONNECT_REQUEST the new id */
+  uint32_t listen_id; /* CONNECT_REQUEST only */
+  uint32_t type;      /* enum rdma_cm_event_type */
+  int32_t status;     /* 0, -errno, or the reject reason */
   int32_t device;
   uint32_t port_space;
   struct rocegw_sockaddr source;

@@ -24,8 +24,7 @@ void Write(const char* format, va_list arguments) {
   const int head = snprintf(line, sizeof(line), "rocegw[%d]: ", static_cast<int>(getpid()));
   const size_t room = sizeof(line) - static_cast<size_t>(head) - 1;
   // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): started by the callers
-  int body = vsnprintf(line + head, room, format,
-                       arguments);
+  int body = vsnprintf(line + head, room, format, arguments);
   if (body < 0) return;
   if (static_cast<size_t>(body) >= room) body = static_cast<int>(room) - 1;
   line[head + body] = '\n';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed list of reasons for which a received packet is not used (drop_reasons.def) as an enumeration.
+// The closed list of reasons for which a received packet is not used (drop_reasons.def) as an
+// enumeration.
 #pragma once
 
 #include <cstddef>

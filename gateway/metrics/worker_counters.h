@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of one worker. Only that worker writes (plain increments, relaxed stores); any thread may read. One block per
-// worker, cache-line aligned, so that counting never shares a line between cores.
+// Counters of one worker. Only that worker writes (plain increments, relaxed stores); any thread
+// may read. One block per worker, cache-line aligned, so that counting never shares a line between
+// cores.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP source port of a RoCEv2 connection: a hash of its flow label, or of its QPNs when it has none, into the upper
-// quarter of the port range (IBTA annex A17.9.3 as Linux and RNICs compute it). Constant per QP, so that equal-cost
-// paths keep its packets in order; receivers must not look at it.
+// UDP source port of a RoCEv2 connection: a hash of its flow label, or of its QPNs when it has
+// none, into the upper quarter of the port range (IBTA annex A17.9.3 as Linux and RNICs compute
+// it). Constant per QP, so that equal-cost paths keep its packets in order; receivers must not look
+// at it.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,8 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
     // A read of shared pages needs no call into the kernel: done at once it is a tenth faster than
     // in a batch. Writes are not (measured: bench_loop). Only behind operations that are done, so
     // that the order holds.
-    if (op.kind == memory::OpKind::kRead && op.direct != nullptr && session.done_ahead + 1 == session.ops.size() &&
+    if (op.kind == memory::OpKind::kRead && op.direct != nullptr &&
+        session.done_ahead + 1 == session.ops.size() &&
         session.link.space->Execute({&session.ops.back(), 1}, session.counts) == 1) {
       ++session.done_ahead;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over files given as arguments (folders are read one level deep) when it is not built with libFuzzer.
-// Fails when there is no input at all: an empty corpus tests nothing.
+// Runs a fuzz target over files given as arguments (folders are read one level deep) when it is not
+// built with libFuzzer. Fails when there is no input at all: an empty corpus tests nothing.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   std::vector<std::filesystem::path> files;
   for (int i = 1; i < argc; ++i) {
     if (std::filesystem::is_directory(argv[i])) {
-      for (const auto& entry : std::filesystem::directory_iterator(argv[i])) files.push_back(entry.path());
+      for (const auto& entry : std::filesystem::directory_iterator(argv[i]))
+        files.push_back(entry.path());
     } else {
       files.emplace_back(argv[i]);
     }

@@ -98,8 +98,8 @@ class RingEnd {
     if (index - __atomic_load_n(&status_.rq_released, __ATOMIC_ACQUIRE) >= options_.rq_entries) {
       return false;
     }
-    uint8_t* slot = rq_.data() + size_t{index & (options_.rq_entries - 1)} *
-                                     rocegw_rq_stride(options_.max_sge);
+    uint8_t* slot =
+        rq_.data() + size_t{index & (options_.rq_entries - 1)} * rocegw_rq_stride(options_.max_sge);
     const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(sges.size()), 0};
     std::memcpy(slot, &wqe, sizeof wqe);
     std::memcpy(slot + sizeof wqe, sges.data(), sges.size() * sizeof(rocegw_sge));

@@ -21,7 +21,8 @@ class Channel : public ::testing::Test {
   }
   int64_t Read() {
     uint32_t value = 0;
-    return ::recv(client.get(), &value, sizeof value, MSG_DONTWAIT) == sizeof value ? int64_t{value} : -1;
+    return ::recv(client.get(), &value, sizeof value, MSG_DONTWAIT) == sizeof value ? int64_t{value}
+                                                                                    : -1;
   }
 
   ControlLoop loop;
