@@ -215,17 +215,11 @@ void ReadPorts(Section& top, Config& config) {
     }
     config.ports.push_back(std::move(port));
   });
-  // Sockets of mode udp serve every address of the network namespace, whichever interface it is on.
-  const PortConfig* first_udp = nullptr;
-  for (const PortConfig& port : config.ports) {
-    if (port.mode != PortMode::kUdp) continue;
-    if (first_udp == nullptr) first_udp = &port;
-    if (port.segmentation != first_udp->segmentation ||
-        port.receive_buffer_bytes != first_udp->receive_buffer_bytes) {
-      top.ProblemAt("ports", "'" + port.name + "' and '" + first_udp->name +
-                                 "' share the sockets of mode udp; give both the same segmentation "
-                                 "and receive_buffer_bytes");
-    }
+  if (std::count_if(config.ports.begin(), config.ports.end(),
+                    [](const PortConfig& port) { return port.mode == PortMode::kUdp; }) > 1) {
+    top.ProblemAt("ports",
+                  "only one port can have mode udp: its sockets serve every address of this "
+                  "network namespace");
   }
   if (config.ports.empty()) top.ProblemAt("ports", "at least one port is needed");
   if (config.ports.size() > kMaxPorts) {

@@ -40,7 +40,7 @@ struct PortConfig {
   PortMode mode = PortMode::kUdp;
   std::string interface = "auto";  // netdev; "auto": the one that the default route names
   Segmentation segmentation = Segmentation::kAuto;
-  uint64_t receive_buffer_bytes = 16ull << 20;  // asked of the kernel for each receiving socket
+  uint64_t receive_buffer_bytes = 8ull << 20;  // asked of the kernel for each receiving socket
   // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
   std::string vdev;  // "net_memif0,role=server"
   uint32_t mtu = 1500;

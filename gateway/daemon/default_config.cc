@@ -32,7 +32,7 @@ ports:
     # Mode udp: segmentation offload. auto: where the kernel does it in software, so that packet headers stay exact.
     segmentation: auto
     # Mode udp: asked of the kernel for each receiving socket; more than net.core.rmem_max needs CAP_NET_ADMIN.
-    receive_buffer_bytes: 16MiB
+    receive_buffer_bytes: 8MiB
   # A port of mode vdev has no interface to ask, so it is told what the kernel would know:
   # - name: port1
   #   mode: vdev

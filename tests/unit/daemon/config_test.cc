@@ -158,9 +158,9 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"ports:\n  - interface: a/b",
        {"f.yaml:2: ports[0].interface: 'a/b' is not a name of a network interface (see `ip "
         "link`)"}},
-      {"ports:\n  - interface: eth0\n  - interface: eth0",
+      {"ports:\n  - {interface: eth0}\n  - {interface: eth0, mode: af_packet}",
        {"f.yaml:3: ports[1]: interface 'eth0' belongs to another port already"}},
-      {"ports:\n  - {name: a, interface: eth0}\n  - {name: a, interface: eth1}",
+      {"ports:\n  - {name: a, interface: eth0}\n  - {name: a, interface: eth1, mode: af_packet}",
        {"f.yaml:3: ports[1]: another port is named 'a' already"}},
       {"ports:\n  - mode: vdev",
        {"f.yaml:2: ports[0]: mode vdev needs the key 'vdev'",
@@ -177,9 +177,9 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
         "or 2001:db8::1/64)",
         "f.yaml:2: ports[0]: mode vdev needs 'addresses': the device has no netdev to take them "
         "from"}},
-      {"ports:\n  - {interface: eth0}\n  - {interface: eth1, segmentation: off}",
-       {"f.yaml:1: ports: 'port1' and 'port0' share the sockets of mode udp; give both the same "
-        "segmentation and receive_buffer_bytes"}},
+      {"ports:\n  - {interface: eth0}\n  - {interface: eth1}",
+       {"f.yaml:1: ports: only one port can have mode udp: its sockets serve every address of "
+        "this network namespace"}},
       {"ports:\n  - receive_buffer_bytes: 1KiB",
        {"f.yaml:2: ports[0].receive_buffer_bytes: 1KiB is out of range, 64KiB to 1GiB is "
         "allowed"}},

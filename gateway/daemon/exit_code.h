@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rocegwd's exit status says. Service managers and scripts rely on the numbers.
+#pragma once
+
+namespace rocegw::daemon {
+
+enum ExitCode : int {
+  kOk = 0,           // stopped as asked
+  kUsage = 2,        // wrong arguments or configuration
+  kEnvironment = 3,  // the machine lacks something: rights, an interface, a free port
+  kInternal = 70,    // a bug
+};
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/gateway.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <ctime>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gateway/daemon/build_info.h"
+
+namespace rocegw::daemon {
+namespace {
+
+constexpr Duration kLoopRound = Seconds(60);
+// Sessions end when the workers have let go of their objects, which takes microseconds.
+constexpr Duration kSessionsEndWithin = Seconds(10);
+
+int64_t WallClockNs() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+// The host name's first label as a DNS label.
+std::string HostLabel() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  std::string label;
+  for (const char* c = host; *c != '\0' && *c != '.' && label.size() < 63; ++c) {
+    const auto letter = static_cast<unsigned char>(*c);
+    label += std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '-';
+  }
+  const size_t first = label.find_first_not_of('-');
+  if (first == std::string::npos) return "gateway";
+  return label.substr(first, label.find_last_not_of('-') - first + 1);
+}
+
+service::GatewayIdentity MakeIdentity(const Config& config) {
+  return {config.name.empty() ? HostLabel() : config.name,
+          Version(),
+          Revision(),
+          Compiler(),
+          WallClockNs(),
+          WallClockNs};
+}
+
+session::Options SessionOptions(const Config& config, const std::string& sysfs_root) {
+  session::Options options;
+  options.version = Version();
+  options.sysfs_root = sysfs_root;
+  options.trusted = config.default_pool.trusted;
+  options.remap_allowed = config.default_pool.remap_allowed;
+  const LimitsConfig& limits = config.default_pool.limits;
+  options.limits = {limits.sessions,
+                    limits.qps,
+                    limits.cqs,
+                    limits.mrs,
+                    limits.pds,
+                    limits.cm_ids,
+                    limits.registered_bytes,
+                    limits.segment_bytes};
+  return options;
+}
+
+void LogSessionLine(session::Severity severity, const std::string& line) {
+  switch (severity) {
+    case session::Severity::kDebug:
+      spdlog::debug(line);
+      break;
+    case session::Severity::kInfo:
+      spdlog::info(line);
+      break;
+    case session::Severity::kWarning:
+      spdlog::warn(line);
+      break;
+  }
+}
+
+uint32_t Processors() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+Gateway::Gateway(Config config)
+    : config_(std::move(config)),
+      steering_(EffectiveWorkers(config_, Processors())),
+      identity_(MakeIdentity(config_)),
+      sysfs_(config_.runtime_dir + "/sysfs"),
+      metrics_(identity_, readiness_, *this),
+      metrics_server_(metrics_, readiness_),
+      grpc_server_(identity_, readiness_, *this) {
+  lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
+  lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
+  lifecycle_.Add(
+      "control loop", [this] { return StartLoop(); }, [] {});
+  lifecycle_.Add(
+      "runtime directory", [this] { return runtime_dir_.Claim(config_.runtime_dir); },
+      [this] { runtime_dir_.Release(); });
+  lifecycle_.Add(
+      "ports", [this] { return StartPorts(); }, [this] { ports_.reset(); });
+  lifecycle_.Add(
+      "workers", [this] { return workers_.Start(config_, steering_, *ports_); },
+      [this] { workers_.Stop(); });
+  lifecycle_.Add(
+      "sysfs view", [this] { return StartSysfs(); }, [this] { sysfs_.Remove(); });
+  lifecycle_.Add(
+      "sessions", [this] { return StartSessions(); }, [this] { StopSessions(); });
+  lifecycle_.Add(
+      "metrics", [this] { return StartMetrics(); },
+      [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
+  // Last: whoever gets an answer here finds everything running.
+  lifecycle_.Add(
+      "gRPC", [this] { return StartGrpc(); },
+      [this] { WhileLooping([this] { grpc_server_.Stop(); }); });
+}
+
+Status Gateway::Start() {
+  Status status = lifecycle_.Start();
+  if (!status.ok()) return status;
+  readiness_.SetReady();
+  grpc_server_.SetServing(true);
+  return OkStatus();
+}
+
+Status Gateway::StartLoop() {
+  Status status = loop_.Open();
+  if (!status.ok()) return {status.error(), "control loop: " + status.text()};
+  return status;
+}
+
+Status Gateway::StartPorts() {
+  auto ports = Ports::Create(config_, steering_);
+  if (!ports.ok()) return ports.status();
+  ports_ = std::move(*ports);
+  return OkStatus();
+}
+
+Status Gateway::StartSysfs() {
+  std::vector<session::Device> devices;
+  for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
+  return sysfs_.Create(devices, Version());
+}
+
+Status Gateway::StartSessions() {
+  const auto owner = FindOwner(config_.attach_socket.owner);
+  if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
+  std::vector<session::Device> devices;
+  for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
+  sessions_ = std::make_unique<session::SessionServer>(
+      loop_, workers_.links(), steering_, std::move(devices),
+      SessionOptions(config_, sysfs_.root()), LogSessionLine);
+  Status status = sessions_->Listen({config_.attach_socket.path, config_.attach_socket.mode,
+                                     owner.value().uid, owner.value().gid});
+  if (!status.ok()) {
+    sessions_.reset();
+    return status;
+  }
+  monitor_watch_ =
+      loop_.Watch(ports_->monitor_fd(), EPOLLIN, [this](uint32_t) { OnAddressChange(); });
+  return OkStatus();
+}
+
+void Gateway::StopSessions() {
+  loop_.Unwatch(std::exchange(monitor_watch_, 0));
+  sessions_ended_ = false;
+  sessions_->Shutdown([this] { sessions_ended_ = true; });
+  loop_.Post([] {});  // the first round must not wait
+  const TimePoint deadline = session::ControlLoop::Now() + kSessionsEndWithin;
+  while (!sessions_ended_ && session::ControlLoop::Now() < deadline) {
+    loop_.RunOnce(Milliseconds(100));
+  }
+  if (sessions_ended_) sessions_.reset();
+}
+
+Status Gateway::StartMetrics() {
+  return config_.metrics_address.empty() ? OkStatus()
+                                         : metrics_server_.Start(config_.metrics_address);
+}
+
+Status Gateway::StartGrpc() {
+  const auto owner = FindOwner(config_.grpc_socket.owner);
+  if (!owner.ok()) return {owner.status().error(), "grpc_socket." + owner.status().text()};
+  return grpc_server_.Start(
+      {config_.grpc_socket.path, config_.grpc_socket.mode, owner.value().uid, owner.value().gid});
+}
+
+void Gateway::Run() {
+  while (!stop_requested_) loop_.RunOnce(kLoopRound);
+}
+
+bool Gateway::Stop() {
+  readiness_.SetNotReady("stopping");
+  grpc_server_.SetServing(false);
+  lifecycle_.Stop();
+  return sessions_ended_;
+}
+
+void Gateway::WhileLooping(const std::function<void()>& work) {
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    work();
+    done.store(true);
+    loop_.Post([] {});
+  });
+  while (!done.load()) loop_.RunOnce(Seconds(1));
+  thread.join();
+}
+
+void Gateway::OnAddressChange() {
+  for (const size_t index : ports_->Refresh()) {
+    const session::Device& device = ports_->device(index);
+    spdlog::info("device {} ({}): {}, {} addresses", device.name, device.interface,
+                 device.up ? "up" : "down",
+                 std::count_if(device.gids.begin(), device.gids.end(),
+                               [](const wire::Gid& gid) { return !gid.IsZero(); }));
+    sessions_->UpdateDevice(index, device);
+    if (Status status = sysfs_.Update(device); !status.ok()) {
+      spdlog::warn("sysfs view: {}", status.text());
+    }
+  }
+}
+
+void Gateway::Snapshot(const session::StateQuery& query,
+                       std::function<void(session::StateSnapshot)> done) {
+  sessions_->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
+    ports_->AddRows(snapshot);
+    workers_.AddRows(snapshot);
+    done(std::move(snapshot));
+  });
+}
+
+std::string Gateway::Summary() const {
+  std::string text = std::to_string(steering_.worker_count()) + " workers";
+  session::StateSnapshot snapshot;
+  ports_->AddRows(snapshot);
+  for (const session::PortRow& row : snapshot.ports) {
+    text += "; " + row.device + ": " + row.mode + " on " + row.interface + ", path MTU " +
+            std::to_string(row.path_mtu);
+    if (!row.note.empty()) text += " (" + row.note + ")";
+  }
+  return text;
+}
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The running gateway: all parts made from a configuration, started in order, and the control loop
+// that the calling thread runs. Start and the rest on one thread, the control thread; RequestStop
+// is for its handlers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gateway/base/status.h"
+#include "gateway/daemon/config.h"
+#include "gateway/daemon/lifecycle.h"
+#include "gateway/daemon/ports.h"
+#include "gateway/daemon/runtime_dir.h"
+#include "gateway/daemon/sysfs_view.h"
+#include "gateway/daemon/workers.h"
+#include "gateway/service/gateway_metrics.h"
+#include "gateway/service/grpc_server.h"
+#include "gateway/service/identity.h"
+#include "gateway/service/metrics_server.h"
+#include "gateway/service/state_source.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/session/session_server.h"
+
+namespace rocegw::daemon {
+
+class Gateway final : private service::StateSource {
+ public:
+  explicit Gateway(Config config);
+  ~Gateway() override { Stop(); }
+
+  // Everything runs, or nothing: the error names the part and the remedy.
+  Status Start();
+  // Until RequestStop.
+  void Run();
+  void RequestStop() { stop_requested_ = true; }
+  // Ends calls, then sessions, then workers. False: sessions did not end in time, so the process
+  // must not go on.
+  bool Stop();
+
+  session::ControlLoop& loop() { return loop_; }
+  // One line for people: ports, addresses, workers.
+  std::string Summary() const;
+
+ private:
+  Status StartLoop();
+  Status StartPorts();
+  Status StartSysfs();
+  Status StartSessions();
+  void StopSessions();
+  Status StartMetrics();
+  Status StartGrpc();
+  void OnAddressChange();
+  // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
+  // the loop.
+  void WhileLooping(const std::function<void()>& work);
+
+  // service::StateSource
+  void Snapshot(const session::StateQuery& query,
+                std::function<void(session::StateSnapshot)> done) override;
+
+  const Config config_;
+  const port::SteeringTable steering_;
+  service::GatewayIdentity identity_;
+  service::Readiness readiness_;
+  session::ControlLoop loop_;
+  bool stop_requested_ = false;
+  bool sessions_ended_ = true;
+
+  RuntimeDir runtime_dir_;
+  std::unique_ptr<Ports> ports_;
+  Workers workers_;
+  SysfsView sysfs_;
+  std::unique_ptr<session::SessionServer> sessions_;
+  session::ControlLoop::WatchId monitor_watch_ = 0;
+  service::GatewayMetrics metrics_;
+  service::MetricsServer metrics_server_;
+  service::GrpcServer grpc_server_;
+  Lifecycle lifecycle_;
+};
+
+}  // namespace rocegw::daemon

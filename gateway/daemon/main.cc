@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// rocegwd: the gateway daemon. This file reads the command line, handles signals, and turns errors
+// into one line and an exit status; gateway.cc is the daemon itself.
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "gateway/base/unique_fd.h"
+#include "gateway/daemon/build_info.h"
+#include "gateway/daemon/config.h"
+#include "gateway/daemon/exit_code.h"
+#include "gateway/daemon/gateway.h"
+#include "gateway/daemon/logging.h"
+#include "gateway/daemon/sd_notify.h"
+
+namespace rocegw::daemon {
+namespace {
+
+constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegwd.yaml";
+
+struct Arguments {
+  std::string config_file;  // empty: none
+  std::optional<LogLevel> log_level;
+  bool check_config = false;
+  bool print_default_config = false;
+};
+
+constexpr int kGoOn = -1;
+
+// kGoOn, or the status to leave with.
+int ParseArguments(int argc, char** argv, Arguments& arguments) {
+  CLI::App app(
+      "RDMA gateway: lets programs on this host speak RoCEv2 without RDMA hardware.\n"
+      "Exit status: 0 stopped as asked, 2 wrong usage or configuration, 3 the machine lacks\n"
+      "something (rights, an interface, a free port), 70 a bug.");
+  std::string log_level;
+  app.add_option("--config", arguments.config_file,
+                 std::string("configuration (YAML); default: ") + kDefaultConfigFile +
+                     " where that exists, else built-in values")
+      ->type_name("FILE");
+  app.add_option("--log-level", log_level, "trace, debug, info, warn or error; over the file's")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}).description(""));
+  app.add_flag("--check-config", arguments.check_config, "check the configuration and leave");
+  app.add_flag("--print-default-config", arguments.print_default_config,
+               "print every key with its default and meaning, and leave");
+  app.set_version_flag("--version", "rocegwd " + VersionText());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  if (const auto level = LogLevelFromName(log_level)) arguments.log_level = *level;
+  if (arguments.config_file.empty() && std::filesystem::exists(kDefaultConfigFile)) {
+    arguments.config_file = kDefaultConfigFile;
+  }
+  return kGoOn;
+}
+
+ConfigResult Load(const Arguments& arguments) {
+  if (arguments.config_file.empty()) return {};
+  return ReadConfig(arguments.config_file);
+}
+
+void Reload(const Arguments& arguments) {
+  const ConfigResult fresh = Load(arguments);
+  for (const std::string& problem : fresh.problems) spdlog::error("reload: {}", problem);
+  if (!fresh.problems.empty()) return;
+  const LogLevel level = arguments.log_level.value_or(fresh.config.log_level);
+  SetLogLevel(level);
+  spdlog::info("reload: log level {}; other keys take effect at the next start",
+               LogLevelName(level));
+}
+
+// SIGTERM, SIGINT and SIGHUP are read from a descriptor. Blocked before any thread exists, so that
+// all inherit it.
+StatusOr<UniqueFd> BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return Status(errno, "signals: no descriptor");
+  return fd;
+}
+
+int Serve(const Arguments& arguments, Config config) {
+  const ServiceManager manager = ServiceManager::FromEnvironment();
+  auto signals = BlockSignals();
+  if (!signals.ok()) {
+    spdlog::error(signals.status().text());
+    return kEnvironment;
+  }
+  Gateway gateway(std::move(config));
+  if (const Status status = gateway.Start(); !status.ok()) {
+    spdlog::error(status.text());
+    return kEnvironment;
+  }
+  const auto watch = gateway.loop().Watch(signals->get(), EPOLLIN, [&](uint32_t) {
+    signalfd_siginfo info{};
+    if (read(signals->get(), &info, sizeof info) != sizeof info) return;
+    if (info.ssi_signo == SIGHUP) {
+      manager.Reloading();
+      Reload(arguments);
+      manager.Ready(gateway.Summary());
+    } else {
+      spdlog::info("signal {}: stopping", info.ssi_signo);
+      gateway.RequestStop();
+    }
+  });
+  spdlog::info("rocegwd {} is ready: {}", VersionText(), gateway.Summary());
+  manager.Ready(gateway.Summary());
+  gateway.Run();
+  manager.Stopping("ending sessions");
+  gateway.loop().Unwatch(watch);
+  if (!gateway.Stop()) {
+    spdlog::critical("sessions did not end in time; this is a bug");
+    spdlog::default_logger()->flush();
+    // Workers and client memory are still tied together: no destructor may run.
+    std::_Exit(kInternal);
+  }
+  spdlog::info("stopped");
+  return kOk;
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  if (const int code = ParseArguments(argc, argv, arguments); code != kGoOn) return code;
+  if (arguments.print_default_config) {
+    std::cout << DefaultConfigText();
+    return kOk;
+  }
+  ConfigResult loaded = Load(arguments);
+  for (const std::string& problem : loaded.problems) std::cerr << "rocegwd: " << problem << "\n";
+  if (!loaded.problems.empty()) return kUsage;
+  if (arguments.check_config) {
+    std::cout << (arguments.config_file.empty() ? "built-in configuration" : arguments.config_file)
+              << ": good\n";
+    return kOk;
+  }
+  StartLogging(arguments.log_level.value_or(loaded.config.log_level));
+  return Serve(arguments, std::move(loaded.config));
+}
+
+}  // namespace
+}  // namespace rocegw::daemon
+
+int main(int argc, char** argv) {
+  try {
+    return rocegw::daemon::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "rocegwd: internal error: " << error.what() << "\n";
+    return rocegw::daemon::kInternal;
+  }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/ports.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "gateway/daemon/interface_choice.h"
+
+namespace rocegw::daemon {
+namespace {
+
+// IPv6 header, UDP, BTH, the largest extension headers of any opcode (AtomicETH 28) with XRC's 4,
+// and the ICRC: what Linux subtracts as well, so that both ends of a link come to the same MTU.
+constexpr size_t kLargestHeaders = 40 + 8 + 12 + 28 + 4 + 4;
+constexpr uint32_t kLargestPathMtu = 4096;
+constexpr uint32_t kSmallestPathMtu = 256;
+
+// A quarter of a queue's receive buffer, so that a few peers at a time fit; never less than four
+// large packets.
+constexpr uint64_t kWindowShare = 4;
+constexpr uint64_t kLeastWindow = 16 << 10;
+constexpr uint64_t kMostWindow = 256 << 10;
+
+// A destination that only a default route leads to (a documentation address). Nothing is sent
+// there.
+constexpr uint32_t kAnywhere = 0xC6336401;  // 198.51.100.1
+
+uint8_t IbvMtu(uint32_t path_mtu) {
+  return static_cast<uint8_t>(std::countr_zero(path_mtu) - 7);  // 256 is 1, 4096 is 5
+}
+
+port::Segmentation Translate(Segmentation segmentation) {
+  switch (segmentation) {
+    case Segmentation::kOn:
+      return port::Segmentation::kOn;
+    case Segmentation::kOff:
+      return port::Segmentation::kOff;
+    case Segmentation::kAuto:
+      break;
+  }
+  return port::Segmentation::kAuto;
+}
+
+StatusOr<std::string> ResolveInterface(const std::string& name) {
+  if (name != "auto") return name;
+  auto interfaces = port::ReadInterfaces();
+  if (!interfaces.ok()) return interfaces.status();
+  const auto source = port::SourceFor(wire::Gid::FromV4(kAnywhere));
+  return ChooseInterface(*interfaces,
+                         source.ok() ? std::optional<wire::Gid>(source.value()) : std::nullopt);
+}
+
+}  // namespace
+
+uint32_t PathMtuFor(size_t interface_mtu) {
+  if (interface_mtu < kSmallestPathMtu + kLargestHeaders) return 0;
+  return std::min(kLargestPathMtu,
+                  static_cast<uint32_t>(
+                      std::bit_floor(std::min<size_t>(interface_mtu, 1 << 16) - kLargestHeaders)));
+}
+
+uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback) {
+  std::array<uint8_t, 8> bytes{};
+  if (mac == port::MacAddress{}) {
+    const uint64_t hash = std::hash<std::string>{}(fallback);
+    std::memcpy(bytes.data(), &hash, sizeof hash);
+    bytes[0] = static_cast<uint8_t>((bytes[0] & 0xFC) | 0x02);
+  } else {
+    bytes = {
+        static_cast<uint8_t>(mac[0] ^ 0x02), mac[1], mac[2], 0xFF, 0xFE, mac[3], mac[4], mac[5]};
+  }
+  uint64_t guid = 0;
+  std::memcpy(&guid, bytes.data(), sizeof guid);
+  return guid;
+}
+
+StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
+                                               const port::SteeringTable& steering) {
+  std::unique_ptr<Ports> ports(new Ports);
+  ports->workers_ = steering.worker_count();
+  auto monitor = port::AddressMonitor::Create();
+  if (!monitor.ok()) return monitor.status();
+  ports->monitor_.emplace(std::move(*monitor));
+  for (const PortConfig& port_config : config.ports) {
+    Port& port = ports->ports_.emplace_back();
+    port.config = port_config;
+    port.device.name = "rocegw" + std::to_string(ports->ports_.size() - 1);
+    if (Status status = ports->Open(port, steering); !status.ok()) {
+      return Status(status.error(), "port " + port_config.name + ": " + status.text());
+    }
+  }
+  return ports;
+}
+
+Status Ports::Open(Port& port, const port::SteeringTable& steering) {
+  if (port.config.mode != PortMode::kUdp) {
+    return {ENOTSUP, std::string("this rocegwd was built without DPDK; use mode udp instead of ") +
+                         PortModeName(port.config.mode)};
+  }
+  auto interface = ResolveInterface(port.config.interface);
+  if (!interface.ok()) return interface.status();
+  port.config.interface = *interface;
+  if (Status status = Look(port); !status.ok()) return status;
+  if (PathMtuFor(port.interface.mtu) == 0) {
+    return {EINVAL, "interface " + port.config.interface + " has an MTU of " +
+                        std::to_string(port.interface.mtu) + ", at least " +
+                        std::to_string(kSmallestPathMtu + kLargestHeaders) +
+                        " is needed: ip link set " + port.config.interface + " mtu 1500"};
+  }
+  port::UdpPortConfig udp;
+  udp.interfaces = {port.config.interface};
+  udp.segmentation = Translate(port.config.segmentation);
+  udp.socket_receive_buffer = port.config.receive_buffer_bytes;
+  auto group = port::UdpPortGroup::Create(udp, steering);
+  if (!group.ok()) return group.status();
+  port.udp = std::move(*group);
+  return OkStatus();
+}
+
+Status Ports::Look(Port& port) {
+  auto info = port::ReadInterface(port.config.interface);
+  if (!info.ok()) return info.status();
+  port.interface = std::move(*info);
+  port.gids.Update(port.interface.addresses);
+  session::Device& device = port.device;
+  device.interface = port.interface.name;
+  device.interface_index = port.interface.index;
+  device.node_guid = NodeGuid(port.interface.mac, device.name + port.interface.name);
+  device.up = port.interface.link && !port.interface.addresses.empty();
+  device.active_mtu = IbvMtu(std::max(PathMtuFor(port.interface.mtu), kSmallestPathMtu));
+  device.gids = port.gids.gids();
+  return OkStatus();
+}
+
+std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
+  std::vector<port::PacketPort*> queues;
+  for (const Port& port : ports_) queues.push_back(&port.udp->queue(worker));
+  return queues;
+}
+
+std::vector<size_t> Ports::Refresh() {
+  std::vector<size_t> changed;
+  if (!monitor_->Drain()) return changed;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    Port& port = ports_[i];
+    const session::Device before = port.device;
+    if (!Look(port).ok()) {
+      // The interface is gone; GIDs keep their places for its return.
+      port.interface.up = port.interface.link = false;
+      port.device.up = false;
+    }
+    if (before.up != port.device.up || before.active_mtu != port.device.active_mtu ||
+        before.gids != port.device.gids || before.interface_index != port.device.interface_index) {
+      changed.push_back(i);
+    }
+  }
+  return changed;
+}
+
+uint32_t Ports::SafeWindow() const {
+  uint64_t window = kMostWindow;
+  for (const Port& port : ports_) {
+    window = std::min<uint64_t>(window, port.udp->receive_buffer_bytes() / kWindowShare);
+  }
+  return static_cast<uint32_t>(std::max(window, kLeastWindow));
+}
+
+session::PortRow Ports::RowOf(const Port& port) const {
+  session::PortRow row;
+  row.device = port.device.name;
+  row.name = port.config.name;
+  row.mode = PortModeName(port.config.mode);
+  row.interface = port.config.interface;
+  row.up = port.device.up;
+  row.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
+  row.path_mtu = PathMtuFor(port.interface.mtu);
+  row.gids = port.device.gids;
+  row.receive_buffer_bytes = port.udp->receive_buffer_bytes();
+  row.segmentation = port.udp->segmentation_reason();
+  if (!port.interface.link) {
+    row.note = "no link: ip link set " + port.config.interface + " up, or check the cable";
+  } else if (port.interface.addresses.empty()) {
+    row.note = "no address: ip address add ADDRESS/PREFIX dev " + port.config.interface;
+  } else if (row.receive_buffer_bytes < port.config.receive_buffer_bytes) {
+    row.note = "the kernel granted a receive buffer of " +
+               std::to_string(row.receive_buffer_bytes) + " of " +
+               std::to_string(port.config.receive_buffer_bytes) +
+               " bytes: raise sysctl net.core.rmem_max or grant CAP_NET_ADMIN";
+  }
+  return row;
+}
+
+void Ports::AddRows(session::StateSnapshot& snapshot) const {
+  for (const Port& port : ports_) {
+    snapshot.ports.push_back(RowOf(port));
+    for (size_t worker = 0; worker < workers_; ++worker) {
+      session::PortQueueRow row;
+      row.port = port.config.name;
+      row.worker = static_cast<uint16_t>(worker);
+      const port::PortCounters& counters = port.udp->queue(worker).counters();
+      for (const auto& info : port::kPortCounters) {
+        row.counters.push_back((counters.*info.field).Read());
+      }
+      snapshot.port_queues.push_back(std::move(row));
+    }
+  }
+}
+
+}  // namespace rocegw::daemon

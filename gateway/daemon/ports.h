@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configured ports, one verbs device each: makes their queues, tells what clients may know of
+// each device, and follows addresses, MTU and link state of its interface. Control thread; the
+// queues themselves belong to the workers, which must have ended before this does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gateway/base/ids.h"
+#include "gateway/base/status.h"
+#include "gateway/daemon/config.h"
+#include "gateway/port/local_address.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/port/steering.h"
+#include "gateway/port/udp_port.h"
+#include "gateway/session/options.h"
+#include "gateway/session/state_rows.h"
+
+namespace rocegw::daemon {
+
+class Ports {
+ public:
+  // Errors name the port, what is wrong and the remedy.
+  static StatusOr<std::unique_ptr<Ports>> Create(const Config& config,
+                                                 const port::SteeringTable& steering);
+
+  size_t device_count() const { return ports_.size(); }
+  // A worker's queue of every port, by device index.
+  std::vector<port::PacketPort*> QueuesOf(WorkerIndex worker) const;
+  const session::Device& device(size_t index) const { return ports_[index].device; }
+
+  // Readable when addresses, links or routes may have changed; then Refresh.
+  int monitor_fd() const { return monitor_->fd(); }
+  // Asks the system again; the devices that are no longer as before.
+  std::vector<size_t> Refresh();
+
+  // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
+  uint32_t SafeWindow() const;
+
+  void AddRows(session::StateSnapshot& snapshot) const;
+
+ private:
+  struct Port {
+    PortConfig config;
+    session::Device device;
+    port::GidTable gids;
+    port::InterfaceInfo interface;
+    std::unique_ptr<port::UdpPortGroup> udp;
+  };
+
+  Ports() = default;
+  Status Open(Port& port, const port::SteeringTable& steering);
+  static Status Look(Port& port);
+  session::PortRow RowOf(const Port& port) const;
+
+  std::vector<Port> ports_;
+  size_t workers_ = 0;
+  std::optional<port::AddressMonitor> monitor_;
+};
+
+// The largest path MTU (bytes of payload: 256 to 4096) for which every packet fits an interface
+// MTU; 0: none does.
+uint32_t PathMtuFor(size_t interface_mtu);
+
+// EUI-64 of a MAC address, as eight bytes in network order read into a native integer. An interface
+// without a MAC gets one made from `fallback`, marked as locally administered.
+uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback);
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/sysfs_view.h"
+
+#include <endian.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace rocegw::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Collects the first error, so that callers write on.
+class Writer {
+ public:
+  explicit Writer(fs::path base) : base_(std::move(base)) {}
+
+  void File(const fs::path& name, const std::string& content) {
+    const fs::path path = base_ / name;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    const fs::path fresh = path.string() + ".new";
+    std::ofstream(fresh) << content << "\n";
+    fs::rename(fresh, path, error);
+    if (error && status_.ok()) {
+      status_ = Status(error.value(), path.string() + ": " + error.message());
+    }
+  }
+  void Directory(const fs::path& name) {
+    std::error_code error;
+    fs::create_directories(base_ / name, error);
+    if (error && status_.ok()) {
+      status_ = Status(error.value(), (base_ / name).string() + ": " + error.message());
+    }
+  }
+  Status status() const { return status_; }
+
+ private:
+  fs::path base_;
+  Status status_;
+};
+
+std::string GuidText(uint64_t guid) {
+  const uint64_t value = be64toh(guid);
+  char text[24];
+  std::snprintf(text, sizeof text, "%04x:%04x:%04x:%04x", static_cast<unsigned>(value >> 48),
+                static_cast<unsigned>(value >> 32 & 0xFFFF),
+                static_cast<unsigned>(value >> 16 & 0xFFFF), static_cast<unsigned>(value & 0xFFFF));
+  return text;
+}
+
+std::string GidText(const wire::Gid& gid) {
+  std::string text;
+  char word[8];
+  for (size_t i = 0; i < 16; i += 2) {
+    std::snprintf(word, sizeof word, "%s%02x%02x", i == 0 ? "" : ":", gid.bytes[i],
+                  gid.bytes[i + 1]);
+    text += word;
+  }
+  return text;
+}
+
+}  // namespace
+
+Status SysfsView::Create(const std::vector<session::Device>& devices, const std::string& version) {
+  Remove();
+  Writer verbs(root_ + "/class/infiniband_verbs");
+  verbs.File("abi_version", "6");
+  if (!verbs.status().ok()) return verbs.status();
+  for (const session::Device& device : devices) {
+    Writer files(root_ + "/class/infiniband/" + device.name);
+    files.File("node_guid", GuidText(device.node_guid));
+    files.File("sys_image_guid", GuidText(device.node_guid));
+    files.File("node_type", "1: CA");
+    files.File("node_desc", device.name);
+    files.File("hca_type", "rocegw");
+    files.File("board_id", "rocegw");
+    files.File("fw_ver", version);
+    files.File("device/numa_node", "-1");
+    if (!device.interface.empty()) files.Directory("device/net/" + device.interface);
+    files.File("ports/1/link_layer", "Ethernet");
+    files.File("ports/1/lid", "0x0");
+    files.File("ports/1/sm_lid", "0x0");
+    files.File("ports/1/pkeys/0", "0xffff");
+    verbs.File("uverbs_" + device.name + "/ibdev", device.name);
+    verbs.File("uverbs_" + device.name + "/abi_version", "1");
+    if (!files.status().ok()) return files.status();
+    if (!verbs.status().ok()) return verbs.status();
+    if (Status status = Update(device); !status.ok()) return status;
+  }
+  return OkStatus();
+}
+
+Status SysfsView::Update(const session::Device& device) {
+  Writer port(root_ + "/class/infiniband/" + device.name + "/ports/1");
+  port.File("state", device.up ? "4: ACTIVE" : "1: DOWN");
+  port.File("phys_state", device.up ? "5: LinkUp" : "3: Disabled");
+  for (const char* directory : {"gids", "gid_attrs/types", "gid_attrs/ndevs"}) {
+    port.Directory(directory);
+  }
+  for (size_t i = 0; i < device.gids.size(); ++i) {
+    const std::string index = std::to_string(i);
+    port.File("gids/" + index, GidText(device.gids[i]));
+    if (device.gids[i].IsZero()) continue;
+    port.File("gid_attrs/types/" + index, "RoCE v2");
+    port.File("gid_attrs/ndevs/" + index, device.interface);
+  }
+  return port.status();
+}
+
+void SysfsView::Remove() {
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+}
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/workers.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gateway/metrics/drop_reason.h"
+
+namespace rocegw::daemon {
+namespace {
+
+// With so few processors a spinning worker takes time from the program it works for.
+constexpr size_t kFewProcessors = 4;
+
+std::vector<int> AllowedProcessors() {
+  cpu_set_t set;
+  std::vector<int> allowed;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return allowed;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &set)) allowed.push_back(cpu);
+  }
+  return allowed;
+}
+
+UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+}  // namespace
+
+Status Workers::Start(const Config& config, const port::SteeringTable& steering,
+                      const Ports& ports) {
+  const size_t count = steering.worker_count();
+  const std::vector<int> processors = AllowedProcessors();
+  if (config.pin_workers && processors.size() < count) {
+    return {EINVAL, "pin_workers: " + std::to_string(count) + " workers, but only " +
+                        std::to_string(processors.size()) +
+                        " processors are allowed; lower workers or set pin_workers: false"};
+  }
+  control_wake_fd_ = MakeEvent();
+  std::vector<worker::WorkerInbox*> inboxes;
+  for (size_t i = 0; i < count; ++i) {
+    One& one = *workers_.emplace_back(std::make_unique<One>(count));
+    one.wake_fd = MakeEvent();
+    if (!one.wake_fd.valid() || !control_wake_fd_.valid()) {
+      return {errno, std::string("workers: no descriptors: ") + std::strerror(errno) +
+                         "; raise the limit of open files (ulimit -n, LimitNOFILE=)"};
+    }
+    one.link.worker_wake_fd = one.inbox.wake_fd = one.wake_fd.get();
+    one.link.control_wake_fd = control_wake_fd_.get();
+    if (config.pin_workers) one.cpu = processors[i];
+    inboxes.push_back(&one.inbox);
+  }
+  worker::IdlePolicy idle;
+  if (processors.size() > kFewProcessors && processors.size() > count) idle.spins_before_yield = 0;
+  for (size_t i = 0; i < count; ++i) {
+    One& one = *workers_[i];
+    worker::WorkerOptions options;
+    options.index = static_cast<WorkerIndex>(i);
+    options.ports = ports.QueuesOf(options.index);
+    options.link = &one.link;
+    options.inboxes = inboxes;
+    options.steering = steering;
+    options.counters = &one.counters;
+    options.congestion.window_bytes =
+        config.window_bytes != 0 ? static_cast<uint32_t>(config.window_bytes) : ports.SafeWindow();
+    auto thread = worker::WorkerThread::Start(std::move(options), idle, one.cpu);
+    if (!thread.ok()) return thread.status();
+    one.thread = std::move(*thread);
+  }
+  return OkStatus();
+}
+
+void Workers::Stop() {
+  // All threads end before the first link or inbox goes: a worker may still write to another's.
+  for (auto& one : workers_) one->thread.reset();
+  workers_.clear();
+}
+
+std::vector<worker::WorkerLink*> Workers::links() const {
+  std::vector<worker::WorkerLink*> links;
+  for (const auto& one : workers_) links.push_back(&one->link);
+  return links;
+}
+
+void Workers::AddRows(session::StateSnapshot& snapshot) const {
+  std::vector<uint32_t> qps(workers_.size());
+  for (const session::QpRow& row : snapshot.qps) {
+    if (row.worker < qps.size()) ++qps[row.worker];
+  }
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const One& one = *workers_[i];
+    session::WorkerRow row;
+    row.index = static_cast<uint16_t>(i);
+    row.cpu = one.cpu;
+    row.qps = qps[i];
+    for (const metrics::CounterInfo& info : metrics::AllCounters()) {
+      row.counters.push_back(info.get(one.counters).Read());
+    }
+    for (size_t r = 0; r < metrics::kDropReasonCount; ++r) {
+      row.drops.push_back(one.counters.DropCount(static_cast<metrics::DropReason>(r)));
+    }
+    snapshot.workers.push_back(std::move(row));
+  }
+}
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workers with what connects them: links to the control thread, hand-over rings, counters, wake
+// descriptors and threads. Control thread. Sessions must be gone before Stop.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/daemon/config.h"
+#include "gateway/daemon/ports.h"
+#include "gateway/metrics/worker_counters.h"
+#include "gateway/port/steering.h"
+#include "gateway/session/state_rows.h"
+#include "gateway/worker/worker_thread.h"
+
+namespace rocegw::daemon {
+
+class Workers {
+ public:
+  Workers() = default;
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers() { Stop(); }
+
+  // ports outlives the workers.
+  Status Start(const Config& config, const port::SteeringTable& steering, const Ports& ports);
+  void Stop();
+
+  // By worker; valid until destruction.
+  std::vector<worker::WorkerLink*> links() const;
+  void AddRows(session::StateSnapshot& snapshot) const;
+
+ private:
+  struct One {
+    explicit One(size_t workers) : inbox(workers) {}
+    worker::WorkerLink link;
+    worker::WorkerInbox inbox;
+    metrics::WorkerCounters counters;
+    UniqueFd wake_fd;
+    int cpu = -1;
+    std::unique_ptr<worker::WorkerThread> thread;
+  };
+
+  UniqueFd control_wake_fd_;
+  std::vector<std::unique_ptr<One>> workers_;
+};
+
+}  // namespace rocegw::daemon
