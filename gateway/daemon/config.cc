@@ -139,6 +139,16 @@ void ReadVdevKeys(Section& section, PortConfig& port) {
     if (wrong.empty()) port.addresses.push_back(address);
     return wrong;
   });
+  section.TextList("routers", [&](const std::string& text) -> std::string {
+    const auto router = ParseAddress(text);
+    if (!router) return "'" + text + "' is not an IP address";
+    if (std::any_of(port.routers.begin(), port.routers.end(),
+                    [&](const wire::Gid& other) { return other.IsV4() == router->IsV4(); })) {
+      return "at most one router of each address family is possible";
+    }
+    port.routers.push_back(*router);
+    return "";
+  });
   section.NestedList("neighbours", [&](Section& entry) {
     NeighbourConfig neighbour;
     std::string text;
@@ -183,7 +193,7 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
       port.interface.clear();
     }
   } else {
-    for (const char* key : {"vdev", "mtu", "mac", "addresses", "neighbours"}) {
+    for (const char* key : {"vdev", "mtu", "mac", "addresses", "routers", "neighbours"}) {
       if (section.Has(key)) {
         section.ProblemAt(key, "only for mode vdev; here the interface itself is asked");
       }

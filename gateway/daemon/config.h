@@ -46,6 +46,7 @@ struct PortConfig {
   uint32_t mtu = 1500;
   MacAddress mac{};  // all zero: what the device says
   std::vector<InterfaceAddress> addresses;
+  std::vector<wire::Gid> routers;  // at most one IPv4 and one IPv6
   std::vector<NeighbourConfig> neighbours;
   bool operator==(const PortConfig&) const = default;
 };

@@ -40,7 +40,8 @@ ports:
   #   mtu: 1500
   #   mac: 02:00:00:00:00:01          # default: what the device says
   #   addresses: [192.0.2.1/24]
-  #   neighbours:
+  #   routers: [192.0.2.254]          # default: only what the prefixes of the addresses cover
+  #   neighbours:                     # others are found by ARP and neighbour discovery
   #     - {address: 192.0.2.2, mac: 02:00:00:00:00:02}
 
 # Where programs attach. Whoever may open it can use the gateway. owner: USER, USER:GROUP or :GROUP.

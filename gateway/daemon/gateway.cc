@@ -241,7 +241,8 @@ std::string Gateway::Summary() const {
   session::StateSnapshot snapshot;
   ports_->AddRows(snapshot);
   for (const session::PortRow& row : snapshot.ports) {
-    text += "; " + row.device + ": " + row.mode + " on " + row.interface + ", path MTU " +
+    text += "; " + row.device + ": " + row.mode + " on " +
+            (row.interface.empty() ? "its own device" : row.interface) + ", path MTU " +
             std::to_string(row.path_mtu);
     if (!row.note.empty()) text += " (" + row.note + ")";
   }

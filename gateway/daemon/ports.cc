@@ -34,18 +34,6 @@ uint8_t IbvMtu(uint32_t path_mtu) {
   return static_cast<uint8_t>(std::countr_zero(path_mtu) - 7);  // 256 is 1, 4096 is 5
 }
 
-port::Segmentation Translate(Segmentation segmentation) {
-  switch (segmentation) {
-    case Segmentation::kOn:
-      return port::Segmentation::kOn;
-    case Segmentation::kOff:
-      return port::Segmentation::kOff;
-    case Segmentation::kAuto:
-      break;
-  }
-  return port::Segmentation::kAuto;
-}
-
 StatusOr<std::string> ResolveInterface(const std::string& name) {
   if (name != "auto") return name;
   auto interfaces = port::ReadInterfaces();
@@ -90,42 +78,48 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
     Port& port = ports->ports_.emplace_back();
     port.config = port_config;
     port.device.name = "rocegw" + std::to_string(ports->ports_.size() - 1);
-    if (Status status = ports->Open(port, steering); !status.ok()) {
+    if (Status status = Open(port, config.dpdk, steering); !status.ok()) {
       return Status(status.error(), "port " + port_config.name + ": " + status.text());
     }
   }
   return ports;
 }
 
-Status Ports::Open(Port& port, const port::SteeringTable& steering) {
-  if (port.config.mode != PortMode::kUdp) {
-    return {ENOTSUP, std::string("this rocegwd was built without DPDK; use mode udp instead of ") +
-                         PortModeName(port.config.mode)};
+Status Ports::Open(Port& port, const DpdkConfig& dpdk, const port::SteeringTable& steering) {
+  const bool own_device = port.config.mode == PortMode::kVdev;
+  if (!own_device) {
+    auto interface = ResolveInterface(port.config.interface);
+    if (!interface.ok()) return interface.status();
+    port.config.interface = *interface;
+    if (Status status = Look(port); !status.ok()) return status;
+    if (PathMtuFor(port.interface.mtu) == 0) {
+      return {EINVAL, "interface " + port.config.interface + " has an MTU of " +
+                          std::to_string(port.interface.mtu) + ", at least " +
+                          std::to_string(kSmallestPathMtu + kLargestHeaders) +
+                          " is needed: ip link set " + port.config.interface + " mtu 1500"};
+    }
   }
-  auto interface = ResolveInterface(port.config.interface);
-  if (!interface.ok()) return interface.status();
-  port.config.interface = *interface;
-  if (Status status = Look(port); !status.ok()) return status;
-  if (PathMtuFor(port.interface.mtu) == 0) {
-    return {EINVAL, "interface " + port.config.interface + " has an MTU of " +
-                        std::to_string(port.interface.mtu) + ", at least " +
-                        std::to_string(kSmallestPathMtu + kLargestHeaders) +
-                        " is needed: ip link set " + port.config.interface + " mtu 1500"};
-  }
-  port::UdpPortConfig udp;
-  udp.interfaces = {port.config.interface};
-  udp.segmentation = Translate(port.config.segmentation);
-  udp.socket_receive_buffer = port.config.receive_buffer_bytes;
-  auto group = port::UdpPortGroup::Create(udp, steering);
-  if (!group.ok()) return group.status();
-  port.udp = std::move(*group);
-  return OkStatus();
+  auto backend = port.config.mode == PortMode::kUdp
+                     ? OpenUdp(port.config, steering)
+                     : OpenDpdk(port.config, dpdk, port.interface.mtu, steering);
+  if (!backend.ok()) return backend.status();
+  port.backend = std::move(*backend);
+  return own_device ? Look(port) : OkStatus();
 }
 
 Status Ports::Look(Port& port) {
-  auto info = port::ReadInterface(port.config.interface);
-  if (!info.ok()) return info.status();
-  port.interface = std::move(*info);
+  if (port.config.mode == PortMode::kVdev) {
+    port.backend->Describe(port.interface);
+    port.interface.addresses.clear();
+    for (const InterfaceAddress& address : port.config.addresses) {
+      port.interface.addresses.push_back(
+          {address.address, static_cast<uint8_t>(address.prefix_length), false});
+    }
+  } else {
+    auto info = port::ReadInterface(port.config.interface);
+    if (!info.ok()) return info.status();
+    port.interface = std::move(*info);
+  }
   port.gids.Update(port.interface.addresses);
   session::Device& device = port.device;
   device.interface = port.interface.name;
@@ -139,7 +133,7 @@ Status Ports::Look(Port& port) {
 
 std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
   std::vector<port::PacketPort*> queues;
-  for (const Port& port : ports_) queues.push_back(&port.udp->queue(worker));
+  for (const Port& port : ports_) queues.push_back(&port.backend->queue(worker));
   return queues;
 }
 
@@ -165,12 +159,13 @@ std::vector<size_t> Ports::Refresh() {
 uint32_t Ports::SafeWindow() const {
   uint64_t window = kMostWindow;
   for (const Port& port : ports_) {
-    window = std::min<uint64_t>(window, port.udp->receive_buffer_bytes() / kWindowShare);
+    const uint64_t buffer = port.backend->receive_buffer_bytes();
+    if (buffer != 0) window = std::min(window, buffer / kWindowShare);
   }
   return static_cast<uint32_t>(std::max(window, kLeastWindow));
 }
 
-session::PortRow Ports::RowOf(const Port& port) const {
+session::PortRow Ports::RowOf(const Port& port) {
   session::PortRow row;
   row.device = port.device.name;
   row.name = port.config.name;
@@ -180,13 +175,16 @@ session::PortRow Ports::RowOf(const Port& port) const {
   row.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
   row.path_mtu = PathMtuFor(port.interface.mtu);
   row.gids = port.device.gids;
-  row.receive_buffer_bytes = port.udp->receive_buffer_bytes();
-  row.segmentation = port.udp->segmentation_reason();
-  if (!port.interface.link) {
+  row.receive_buffer_bytes = port.backend->receive_buffer_bytes();
+  row.segmentation = port.backend->segmentation();
+  if (!port.interface.link && port.config.interface.empty()) {
+    row.note = "the device has no link: its other end is not there yet";
+  } else if (!port.interface.link) {
     row.note = "no link: ip link set " + port.config.interface + " up, or check the cable";
   } else if (port.interface.addresses.empty()) {
     row.note = "no address: ip address add ADDRESS/PREFIX dev " + port.config.interface;
-  } else if (row.receive_buffer_bytes < port.config.receive_buffer_bytes) {
+  } else if (port.config.mode == PortMode::kUdp &&
+             row.receive_buffer_bytes < port.config.receive_buffer_bytes) {
     row.note = "the kernel granted a receive buffer of " +
                std::to_string(row.receive_buffer_bytes) + " of " +
                std::to_string(port.config.receive_buffer_bytes) +
@@ -202,7 +200,7 @@ void Ports::AddRows(session::StateSnapshot& snapshot) const {
       session::PortQueueRow row;
       row.port = port.config.name;
       row.worker = static_cast<uint16_t>(worker);
-      const port::PortCounters& counters = port.udp->queue(worker).counters();
+      const port::PortCounters& counters = std::as_const(*port.backend).queue(worker).counters();
       for (const auto& info : port::kPortCounters) {
         row.counters.push_back((counters.*info.field).Read());
       }

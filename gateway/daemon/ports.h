@@ -13,10 +13,10 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
+#include "gateway/daemon/port_backend.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
-#include "gateway/port/udp_port.h"
 #include "gateway/session/options.h"
 #include "gateway/session/state_rows.h"
 
@@ -49,13 +49,13 @@ class Ports {
     session::Device device;
     port::GidTable gids;
     port::InterfaceInfo interface;
-    std::unique_ptr<port::UdpPortGroup> udp;
+    std::unique_ptr<PortBackend> backend;
   };
 
   Ports() = default;
-  Status Open(Port& port, const port::SteeringTable& steering);
+  static Status Open(Port& port, const DpdkConfig& dpdk, const port::SteeringTable& steering);
   static Status Look(Port& port);
-  session::PortRow RowOf(const Port& port) const;
+  static session::PortRow RowOf(const Port& port);
 
   std::vector<Port> ports_;
   size_t workers_ = 0;

@@ -37,6 +37,11 @@ class Writer {
       status_ = Status(error.value(), (base_ / name).string() + ": " + error.message());
     }
   }
+  void RemoveFile(const fs::path& name) const {
+    std::error_code ignored;
+    fs::remove(base_ / name, ignored);
+  }
+  bool Has(const fs::path& name) const { return fs::exists(base_ / name); }
   Status status() const { return status_; }
 
  private:
@@ -62,6 +67,19 @@ std::string GidText(const wire::Gid& gid) {
     text += word;
   }
   return text;
+}
+
+// A hole in the table has a zero GID and, as in Linux, no type and no netdev.
+void WriteGid(Writer& port, size_t index, const wire::Gid& gid, const session::Device& device) {
+  const std::string number = std::to_string(index);
+  port.File("gids/" + number, GidText(gid));
+  if (gid.IsZero()) {
+    port.RemoveFile("gid_attrs/types/" + number);
+    port.RemoveFile("gid_attrs/ndevs/" + number);
+  } else {
+    port.File("gid_attrs/types/" + number, "RoCE v2");
+    port.File("gid_attrs/ndevs/" + number, device.interface);
+  }
 }
 
 }  // namespace
@@ -102,12 +120,10 @@ Status SysfsView::Update(const session::Device& device) {
   for (const char* directory : {"gids", "gid_attrs/types", "gid_attrs/ndevs"}) {
     port.Directory(directory);
   }
-  for (size_t i = 0; i < device.gids.size(); ++i) {
-    const std::string index = std::to_string(i);
-    port.File("gids/" + index, GidText(device.gids[i]));
-    if (device.gids[i].IsZero()) continue;
-    port.File("gid_attrs/types/" + index, "RoCE v2");
-    port.File("gid_attrs/ndevs/" + index, device.interface);
+  for (size_t i = 0; i < device.gids.size(); ++i) WriteGid(port, i, device.gids[i], device);
+  // The table may have become shorter.
+  for (size_t i = device.gids.size(); port.Has("gids/" + std::to_string(i)); ++i) {
+    WriteGid(port, i, wire::Gid{}, device);
   }
   return port.status();
 }

@@ -29,7 +29,7 @@ TEST(Config_DefaultText, EveryCommentedKey_IsKnown) {
   };
   for (const char* line :
        {"name: host-a", "- name: port1", "  mode: vdev", "  vdev: net_memif0", "  mtu: 1500",
-        "  mac: 02:", "  addresses: [", "  neighbours:", "    - {address: 192"}) {
+        "  mac: 02:", "  addresses: [", "  routers: [", "  neighbours:", "    - {address: 192"}) {
     uncomment(line);
   }
   const ConfigResult result = ParseConfig(text, "default");
@@ -62,6 +62,7 @@ ports:
     mtu: 9000
     mac: 02:aB:00:00:00:0f
     addresses: [192.0.2.1/24, "2001:db8::1/64"]
+    routers: [192.0.2.254, "fe80::1"]
     neighbours: [{address: "2001:db8::2", mac: 02:00:00:00:00:02}]
 attach_socket: {mode: 0666, owner: "nobody:users"}
 grpc_socket: {path: /tmp/other.sock}
@@ -93,6 +94,8 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(vdev.addresses[0].address, wire::Gid::FromV4(0xC0000201));
   EXPECT_EQ(vdev.addresses[0].prefix_length, 24u);
   EXPECT_EQ(vdev.addresses[1].prefix_length, 64u);
+  ASSERT_EQ(vdev.routers.size(), 2u);
+  EXPECT_EQ(vdev.routers[1], *ParseAddress("fe80::1"));
   ASSERT_EQ(vdev.neighbours.size(), 1u);
   EXPECT_EQ(vdev.neighbours[0].address, *ParseAddress("2001:db8::2"));
   EXPECT_EQ(vdev.neighbours[0].mac[5], 2);
@@ -180,6 +183,10 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"ports:\n  - {interface: eth0}\n  - {interface: eth1}",
        {"f.yaml:1: ports: only one port can have mode udp: its sockets serve every address of "
         "this network namespace"}},
+      {"ports:\n  - mode: vdev\n    vdev: x\n    addresses: [192.0.2.1/24]\n"
+       "    routers: [192.0.2.8, 192.0.2.9, host]",
+       {"f.yaml:5: ports[0].routers[1]: at most one router of each address family is possible",
+        "f.yaml:5: ports[0].routers[2]: 'host' is not an IP address"}},
       {"ports:\n  - receive_buffer_bytes: 1KiB",
        {"f.yaml:2: ports[0].receive_buffer_bytes: 1KiB is out of range, 64KiB to 1GiB is "
         "allowed"}},

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <string>
+
+#include "gateway/daemon/port_backend.h"
+
+namespace rocegw::daemon {
+
+StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config, const DpdkConfig&, size_t,
+                                                const port::SteeringTable&) {
+  return Status(ENOTSUP, std::string("mode ") + PortModeName(config.mode) +
+                             " needs DPDK, which this rocegwd was built without "
+                             "(ROCEGW_WITH_DPDK); use mode udp");
+}
+
+}  // namespace rocegw::daemon

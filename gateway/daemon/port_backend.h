@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind one configured port: kernel sockets or a DPDK device. Made and destroyed on
+// the control thread while no worker runs; each queue belongs to its worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gateway/base/status.h"
+#include "gateway/daemon/config.h"
+#include "gateway/port/local_address.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/port/steering.h"
+
+namespace rocegw::daemon {
+
+class PortBackend {
+ public:
+  virtual ~PortBackend() = default;
+
+  virtual port::PacketPort& queue(size_t worker) = 0;
+  const port::PacketPort& queue(size_t worker) const {
+    return const_cast<PortBackend*>(this)->queue(worker);
+  }
+  // 0 and "" where the notion does not apply.
+  virtual uint64_t receive_buffer_bytes() const { return 0; }
+  virtual std::string segmentation() const { return ""; }
+  // For a device that the kernel does not know: fills link, MTU and MAC.
+  virtual void Describe(port::InterfaceInfo& /*device*/) const {}
+};
+
+// config.interface is a name here, no longer "auto". interface_mtu is in bytes.
+StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
+                                               const port::SteeringTable& steering);
+// ENOTSUP when this build has no DPDK.
+StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config,
+                                                const DpdkConfig& environment, size_t interface_mtu,
+                                                const port::SteeringTable& steering);
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "gateway/daemon/port_backend.h"
+#include "gateway/port/udp_port.h"
+
+namespace rocegw::daemon {
+namespace {
+
+class UdpBackend final : public PortBackend {
+ public:
+  explicit UdpBackend(std::unique_ptr<port::UdpPortGroup> group) : group_(std::move(group)) {}
+
+  port::PacketPort& queue(size_t worker) override { return group_->queue(worker); }
+  uint64_t receive_buffer_bytes() const override { return group_->receive_buffer_bytes(); }
+  std::string segmentation() const override { return group_->segmentation_reason(); }
+
+ private:
+  std::unique_ptr<port::UdpPortGroup> group_;
+};
+
+port::Segmentation Translate(Segmentation segmentation) {
+  switch (segmentation) {
+    case Segmentation::kOn:
+      return port::Segmentation::kOn;
+    case Segmentation::kOff:
+      return port::Segmentation::kOff;
+    case Segmentation::kAuto:
+      break;
+  }
+  return port::Segmentation::kAuto;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
+                                               const port::SteeringTable& steering) {
+  port::UdpPortConfig udp;
+  udp.interfaces = {config.interface};
+  udp.segmentation = Translate(config.segmentation);
+  udp.socket_receive_buffer = config.receive_buffer_bytes;
+  auto group = port::UdpPortGroup::Create(udp, steering);
+  if (!group.ok()) return group.status();
+  return std::unique_ptr<PortBackend>(std::make_unique<UdpBackend>(std::move(*group)));
+}
+
+}  // namespace rocegw::daemon

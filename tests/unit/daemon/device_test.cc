@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device is made of: path MTU, GUID, and its files in the sysfs view.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gateway/daemon/ports.h"
+#include "gateway/daemon/sysfs_view.h"
+
+namespace rocegw::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(PathMtu, LargestThatFits_AsLinuxComputesIt) {
+  EXPECT_EQ(PathMtuFor(0), 0u);
+  EXPECT_EQ(PathMtuFor(351), 0u);
+  EXPECT_EQ(PathMtuFor(352), 256u);
+  EXPECT_EQ(PathMtuFor(1500), 1024u);
+  EXPECT_EQ(PathMtuFor(4191), 2048u);
+  EXPECT_EQ(PathMtuFor(4192), 4096u);
+  EXPECT_EQ(PathMtuFor(4200), 4096u);
+  EXPECT_EQ(PathMtuFor(9000), 4096u);
+  EXPECT_EQ(PathMtuFor(65536), 4096u);
+}
+
+TEST(NodeGuid, Mac_GivesEui64InNetworkOrder) {
+  const uint64_t guid = NodeGuid({0x02, 0x11, 0x22, 0x33, 0x44, 0x55}, "");
+  uint8_t bytes[8];
+  std::memcpy(bytes, &guid, 8);
+  const uint8_t expected[8] = {0x00, 0x11, 0x22, 0xFF, 0xFE, 0x33, 0x44, 0x55};
+  EXPECT_EQ(std::memcmp(bytes, expected, 8), 0);
+}
+
+TEST(NodeGuid, NoMac_IsLocalAndDiffersByDevice) {
+  const uint64_t one = NodeGuid({}, "rocegw0lo");
+  const uint64_t two = NodeGuid({}, "rocegw1lo");
+  EXPECT_NE(one, two);
+  uint8_t first = 0;
+  std::memcpy(&first, &one, 1);
+  EXPECT_EQ(first & 3, 2);
+}
+
+class SysfsViewTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/rocegw-test-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern), nullptr);
+    base_ = pattern;
+    device_.name = "rocegw0";
+    device_.interface = "eth0";
+    device_.node_guid = NodeGuid({0x02, 0x11, 0x22, 0x33, 0x44, 0x55}, "");
+    device_.gids = {wire::Gid::FromV4(0xC0000201), wire::Gid{}, wire::Gid::FromV4(0xC0000202)};
+  }
+  void TearDown() override { fs::remove_all(base_); }
+  std::string Read(const std::string& name) const {
+    std::string line;
+    std::getline(std::ifstream(base_ + "/sysfs/class/" + name), line);
+    return line;
+  }
+  bool Exists(const std::string& name) const { return fs::exists(base_ + "/sysfs/class/" + name); }
+
+  std::string base_;
+  session::Device device_;
+};
+
+TEST_F(SysfsViewTest, Created_HasWhatProgramsLookFor) {
+  SysfsView view(base_ + "/sysfs");
+  ASSERT_TRUE(view.Create({device_}, "0.1.0").ok());
+  EXPECT_EQ(Read("infiniband/rocegw0/node_guid"), "0011:22ff:fe33:4455");
+  EXPECT_EQ(Read("infiniband/rocegw0/node_type"), "1: CA");
+  EXPECT_EQ(Read("infiniband/rocegw0/fw_ver"), "0.1.0");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/state"), "4: ACTIVE");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/link_layer"), "Ethernet");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gids/0"), "0000:0000:0000:0000:0000:ffff:c000:0201");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gid_attrs/types/2"), "RoCE v2");
+  EXPECT_FALSE(Exists("infiniband/rocegw0/ports/1/gid_attrs/types/1"));
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gid_attrs/ndevs/2"), "eth0");
+  EXPECT_TRUE(Exists("infiniband/rocegw0/device/net/eth0"));
+  EXPECT_EQ(Read("infiniband_verbs/uverbs_rocegw0/ibdev"), "rocegw0");
+}
+
+TEST_F(SysfsViewTest, DeviceGoesDownAndLosesAddresses_FilesFollow) {
+  SysfsView view(base_ + "/sysfs");
+  ASSERT_TRUE(view.Create({device_}, "0.1.0").ok());
+  device_.up = false;
+  device_.gids = {wire::Gid{}, wire::Gid::FromV4(0xC0000203)};
+  ASSERT_TRUE(view.Update(device_).ok());
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/state"), "1: DOWN");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gids/0"), "0000:0000:0000:0000:0000:0000:0000:0000");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gids/1"), "0000:0000:0000:0000:0000:ffff:c000:0203");
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gid_attrs/types/1"), "RoCE v2");
+  EXPECT_FALSE(Exists("infiniband/rocegw0/ports/1/gid_attrs/types/0"));
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000");
+}
+
+TEST_F(SysfsViewTest, Gone_LeavesNothing) {
+  {
+    SysfsView view(base_ + "/sysfs");
+    ASSERT_TRUE(view.Create({device_}, "0.1.0").ok());
+  }
+  EXPECT_FALSE(fs::exists(base_ + "/sysfs"));
+}
+
+TEST_F(SysfsViewTest, PlaceNotWritable_SaysWhere) {
+  SysfsView view("/proc/rocegw-sysfs");
+  const Status status = view.Create({device_}, "0.1.0");
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(status.text().starts_with("/proc/rocegw-sysfs/class/infiniband_verbs/"))
+      << status.text();
+}
+
+}  // namespace
+}  // namespace rocegw::daemon
