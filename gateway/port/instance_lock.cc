@@ -2,13 +2,19 @@
 #include "gateway/port/instance_lock.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
+
+#include "gateway/port/udp_socket.h"
 
 namespace rocegw::port {
 namespace {
@@ -74,6 +80,30 @@ StatusOr<UniqueFd> LockInstance(uint16_t udp_port) {
     return Status(errno, std::string("cannot listen on the instance lock: ") + strerror(errno));
   }
   return lock;
+}
+
+StatusOr<std::shared_ptr<void>> SilenceKernel(uint16_t udp_port) {
+  struct Silence {
+    UniqueFd lock;
+    UniqueFd socket;
+  };
+  // By network namespace and port; entries whose ports are gone are made anew.
+  static std::mutex mutex;
+  static std::map<std::pair<ino_t, uint16_t>, std::weak_ptr<Silence>> silences;
+  struct stat space {};
+  if (stat("/proc/thread-self/ns/net", &space) != 0) {
+    return Status(errno, std::string("cannot tell the network namespace: ") + strerror(errno));
+  }
+  const std::lock_guard guard(mutex);
+  std::weak_ptr<Silence>& known = silences[{space.st_ino, udp_port}];
+  if (auto silence = known.lock()) return std::shared_ptr<void>(std::move(silence));
+  auto lock = LockInstance(udp_port);
+  if (!lock.ok()) return lock.status();
+  auto socket = OpenSilentSocket(udp_port);
+  if (!socket.ok()) return socket.status();
+  auto silence = std::make_shared<Silence>(Silence{std::move(*lock), std::move(*socket)});
+  known = silence;
+  return std::shared_ptr<void>(std::move(silence));
 }
 
 }  // namespace rocegw::port

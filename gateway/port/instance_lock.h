@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "gateway/base/status.h"
 #include "gateway/port/unique_fd.h"
@@ -13,5 +14,11 @@ namespace rocegw::port {
 
 // Holds the lock for as long as the descriptor lives. EADDRINUSE names the process that holds it.
 StatusOr<UniqueFd> LockInstance(uint16_t udp_port);
+
+// Keeps the kernel from answering packets that a port takes past it: as long as any copy of the
+// result lives, UDP packets to the port are accepted by the kernel and dropped, instead of drawing
+// "port unreachable". Holds the instance lock too. Ports of one process in one network namespace
+// share it.
+StatusOr<std::shared_ptr<void>> SilenceKernel(uint16_t udp_port);
 
 }  // namespace rocegw::port

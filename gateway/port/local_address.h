@@ -12,18 +12,11 @@
 
 #include "gateway/base/status.h"
 #include "gateway/port/frame.h"
+#include "gateway/port/interface_address.h"
 #include "gateway/port/netlink.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::port {
-
-struct InterfaceAddress {
-  wire::Gid gid;
-  uint8_t prefix_length = 0;  // of the IPv4 or IPv6 address
-  bool link_local = false;
-
-  bool operator==(const InterfaceAddress&) const = default;
-};
 
 struct InterfaceInfo {
   std::string name;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "gateway/port/frame.h"
+#include "gateway/port/interface_address.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::port {
@@ -32,6 +34,42 @@ struct UdpPortConfig {
   size_t socket_receive_buffer = 8U << 20;  // asked for; what the kernel grants is reported
   size_t socket_send_buffer = 4U << 20;
   size_t source_ports_per_queue = 256;  // sockets kept open for sending, per address family
+};
+
+struct StaticNeighbour {
+  wire::Gid address;
+  MacAddress mac{};
+};
+
+// The network of a DPDK device that the kernel does not know.
+struct StaticNetwork {
+  std::vector<InterfaceAddress> addresses;  // with their prefix lengths
+  wire::Gid router_ipv4;                    // zero: only what the prefixes cover can be reached
+  wire::Gid router_ipv6;
+  std::vector<StaticNeighbour> neighbours;  // never asked for
+};
+
+struct DpdkPortConfig {
+  // A DPDK device: "net_memif0,role=server", "0000:03:00.0". AfPacketDevice() makes the one for an
+  // interface shared with the kernel.
+  std::string device;
+  // Set: shared with the kernel, whose addresses, routes and neighbours on this interface are used.
+  // Empty: `network`, `mac` and `mtu` say what the kernel would.
+  std::string interface;
+  StaticNetwork network;
+  MacAddress mac{};  // zero: the device's
+  size_t mtu = 1500;
+  uint16_t udp_port = wire::kRocePort;
+  bool udp_checksum = false;        // true: for networks that drop IPv6 packets without one
+  size_t packets_per_queue = 1024;  // transmit buffers
+  size_t receive_buffers = 2048;    // per queue
+  size_t descriptors = 512;         // asked of the device, per queue and direction
+};
+
+struct DpdkEnvironment {
+  bool huge_pages = true;              // when the system has free ones; never otherwise
+  size_t memory_mb = 256;              // without huge pages
+  std::vector<std::string> arguments;  // appended to DPDK's
 };
 
 }  // namespace rocegw::port

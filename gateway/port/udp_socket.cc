@@ -66,6 +66,13 @@ bool AttachProgram(int fd, int option, std::span<const sock_filter> filter) {
   return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) == 0;
 }
 
+// Drops everything that comes in: one instruction, "keep 0 bytes". Before bind, so that nothing is
+// ever queued.
+bool RefuseInput(int fd) {
+  const sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  return AttachProgram(fd, SO_ATTACH_FILTER, drop_all);
+}
+
 bool BindAny(int fd, int family, uint16_t port) {
   if (family == AF_INET6) {
     sockaddr_in6 address{};
@@ -79,18 +86,35 @@ bool BindAny(int fd, int family, uint16_t port) {
   return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
+Status CannotBind(uint16_t port, int error) {
+  const std::string number = std::to_string(port);
+  if (error != EADDRINUSE) {
+    return {error, "cannot bind UDP port " + number + ": " + strerror(error)};
+  }
+  return {error, "UDP port " + number +
+                     " is taken by another program or by the kernel's rdma_rxe; find it with "
+                     "`ss -lunp 'sport = :" +
+                     number + "'` or `rdma link`"};
+}
+
+constexpr int kSocketType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+// For both IP versions where the kernel has both, else for IPv4.
+UniqueFd OpenDualStack(bool& dual_stack) {
+  UniqueFd fd(socket(AF_INET6, kSocketType, 0));
+  dual_stack = fd.valid() && Set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (!dual_stack) fd = UniqueFd(socket(AF_INET, kSocketType, 0));
+  return fd;
+}
+
 }  // namespace
 
 StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
-  constexpr int kType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   ReceiveSocket result;
-  result.fd = UniqueFd(socket(AF_INET6, kType, 0));
-  result.dual_stack = result.fd.valid();
+  result.fd = OpenDualStack(result.dual_stack);
   const int family = result.dual_stack ? AF_INET6 : AF_INET;
-  if (!result.dual_stack) result.fd = UniqueFd(socket(AF_INET, kType, 0));
   const int fd = result.fd.get();
   if (!result.fd.valid()) return Failed("opening a UDP socket");
-  if (result.dual_stack && !Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)) return Failed("IPV6_V6ONLY");
   if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
   if (!SetReceiveMetadata(fd, result.dual_stack)) return Failed("asking for packet metadata");
   // A group joined on one socket must not reach the others of the reuseport group.
@@ -101,27 +125,15 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
   if (!options.steering.empty() && !AttachProgram(fd, SO_ATTACH_REUSEPORT_CBPF, options.steering)) {
     return Failed("attaching the steering program");
   }
-  if (!BindAny(fd, family, options.port)) {
-    const int error = errno;
-    const std::string port = std::to_string(options.port);
-    if (error == EADDRINUSE) {
-      return Status(error, "UDP port " + port +
-                               " is taken by another program or by the kernel's rdma_rxe; find it "
-                               "with `ss -lunp 'sport = :" +
-                               port + "'` or `rdma link`");
-    }
-    return Status(error, "cannot bind UDP port " + port + ": " + strerror(error));
-  }
+  if (!BindAny(fd, family, options.port)) return CannotBind(options.port, errno);
   return result;
 }
 
 StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {
-  UniqueFd socket_fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd socket_fd(socket(family, kSocketType, 0));
   const int fd = socket_fd.get();
   if (!socket_fd.valid()) return Failed("opening a UDP socket");
-  // Before bind, so that nothing is ever queued: one instruction, "keep 0 bytes".
-  const sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
-  if (!AttachProgram(fd, SO_ATTACH_FILTER, drop_all)) return Failed("SO_ATTACH_FILTER");
+  if (!RefuseInput(fd)) return Failed("SO_ATTACH_FILTER");
   if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
   // PROBE rather than DO: a forged "fragmentation needed" must not shrink what may be sent.
   const bool whole = family == AF_INET6
@@ -133,6 +145,15 @@ StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t b
   SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, buffer_bytes);
   if (!BindAny(fd, family, source_port)) return Failed("binding a source port");
   return socket_fd;
+}
+
+StatusOr<UniqueFd> OpenSilentSocket(uint16_t port) {
+  bool dual_stack = false;
+  UniqueFd fd = OpenDualStack(dual_stack);
+  if (!fd.valid()) return Failed("opening a UDP socket");
+  if (!RefuseInput(fd.get())) return Failed("SO_ATTACH_FILTER");
+  if (!BindAny(fd.get(), dual_stack ? AF_INET6 : AF_INET, port)) return CannotBind(port, errno);
+  return fd;
 }
 
 }  // namespace rocegw::port

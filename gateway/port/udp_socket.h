@@ -41,4 +41,7 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options);
 // and the IPv4 ID of a datagram is 0, of segment k of a send k. Unconnected for that reason.
 StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes);
 
+// Receives for all addresses of the port, IPv4 and IPv6, and drops everything.
+StatusOr<UniqueFd> OpenSilentSocket(uint16_t port);
+
 }  // namespace rocegw::port

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// The af_packet port mode on a veth pair shared with the kernel, against the udp port mode on the
+// other side. Needs root.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/port/dpdk_environment.h"
+#include "gateway/port/dpdk_port.h"
+#include "gateway/port/kernel_neighbours.h"
+#include "gateway/port/udp_port.h"
+#include "gateway/wire/icrc.h"
+#include "tests/support/network_namespace.h"
+#include "tests/support/port_fixture.h"
+
+namespace rocegw::port {
+namespace {
+
+using rocegw::testing::IsTestPacket;
+using rocegw::testing::JoinByVeth;
+using rocegw::testing::NetworkNamespace;
+using rocegw::testing::PsnOf;
+using rocegw::testing::ReceiveAll;
+using rocegw::testing::Received;
+using rocegw::testing::WriteTestPacket;
+
+constexpr Qpn kQpn{0x12};
+constexpr size_t kMtu = 4200;
+constexpr auto kPatience = std::chrono::seconds(5);
+
+wire::Gid Host(bool ipv4, uint8_t host) {
+  if (ipv4) return wire::Gid::FromV4(0x0A090000U | host);
+  wire::Gid gid;
+  gid.bytes[0] = 0xFD;
+  gid.bytes[1] = 0x09;
+  gid.bytes[15] = host;
+  return gid;
+}
+
+wire::Path PathBetween(uint8_t from, uint8_t to, bool ipv4) {
+  return {.source = Host(ipv4, from),
+          .destination = Host(ipv4, to),
+          .source_port = 0xC111,
+          .traffic_class = 0x6A,
+          .hop_limit = 64};
+}
+
+// A veth pair of its own name per test: DPDK devices are known by it. The DPDK side is the first.
+class DpdkVethTest : public ::testing::TestWithParam<bool> {
+ protected:
+  static void SetUpTestSuite() {
+    const Status status = StartDpdk({.huge_pages = false, .memory_mb = 512});
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+
+  void SetUp() override {
+    static int number = 0;
+    interface_ = "veth" + std::to_string(number++);
+    for (auto& space : spaces_) {
+      auto created = NetworkNamespace::Create();
+      ASSERT_TRUE(created.ok()) << created.status().text();
+      space.emplace(std::move(*created));
+    }
+    Status status = JoinByVeth(*spaces_[0], *spaces_[1], interface_, kMtu);
+    ASSERT_TRUE(status.ok()) << status.text();
+    // A packet socket sees what a veth carries, and a veth carries unsegmented sends whole; a
+    // network card would have cut them.
+    status = spaces_[1]->Run("ethtool -K " + interface_ + " tx-udp-segmentation off");
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+
+  std::unique_ptr<DpdkPortGroup> OpenDpdk(size_t workers = 1) {
+    const NetworkNamespace::Inside inside(*spaces_[0]);
+    auto group = DpdkPortGroup::Create({.device = AfPacketDevice(interface_, workers, kMtu),
+                                        .interface = interface_,
+                                        .packets_per_queue = 512,
+                                        .receive_buffers = 1536},
+                                       SteeringTable(workers));
+    EXPECT_TRUE(group.ok()) << group.status().text();
+    return group.ok() ? std::move(*group) : nullptr;
+  }
+
+  std::unique_ptr<UdpPortGroup> OpenUdp() {
+    const NetworkNamespace::Inside inside(*spaces_[1]);
+    auto group = UdpPortGroup::Create({.interfaces = {interface_}}, SteeringTable(1));
+    EXPECT_TRUE(group.ok()) << group.status().text();
+    return group.ok() ? std::move(*group) : nullptr;
+  }
+
+  // In the namespace of the sender: sockets for source ports are opened on the way.
+  void Send(size_t side, PacketPort& port, const wire::Path& path, uint32_t count, size_t payload,
+            Qpn qpn = kQpn) {
+    const NetworkNamespace::Inside inside(*spaces_[side]);
+    for (uint32_t psn = 0; psn < count; ++psn) {
+      TxPacket* packet = port.Acquire();
+      ASSERT_NE(packet, nullptr);
+      packet->path = path;
+      packet->length = static_cast<uint32_t>(WriteTestPacket(qpn, psn, payload, packet->data));
+      ASSERT_EQ(port.Transmit({&packet, 1}), 1U);
+    }
+    FlushAll(port);
+  }
+
+  static void FlushAll(PacketPort& port) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!port.Flush() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  }
+
+  static std::vector<Received> Poll(PacketPort& port, size_t count) {
+    std::vector<Received> got;
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (got.size() < count && std::chrono::steady_clock::now() < deadline) {
+      for (auto& received : ReceiveAll(port)) got.push_back(std::move(received));
+      std::this_thread::yield();
+    }
+    return got;
+  }
+
+  static void ExpectWhole(const std::vector<Received>& got, const wire::Path& path, size_t count) {
+    ASSERT_EQ(got.size(), count);
+    for (uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(PsnOf(got[i].bytes), i);
+      EXPECT_TRUE(IsTestPacket(got[i].bytes));
+      EXPECT_EQ(got[i].meta.source, path.source);
+      EXPECT_EQ(got[i].meta.destination, path.destination);
+      EXPECT_EQ(got[i].meta.source_port, path.source_port);
+      EXPECT_EQ(got[i].meta.traffic_class, path.traffic_class);
+      uint16_t id = got[i].meta.ip_id;
+      EXPECT_TRUE(wire::VerifyIcrc(got[i].meta, got[i].bytes, &id));
+    }
+  }
+
+  std::string interface_;
+  std::optional<NetworkNamespace> spaces_[2];
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, DpdkVethTest, ::testing::Values(true, false),
+                         [](const auto& test) { return test.param ? "IPv4" : "IPv6"; });
+
+TEST_P(DpdkVethTest, BothWays_WithTheKernelsNeighbours) {
+  const auto dpdk = OpenDpdk();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  EXPECT_EQ(dpdk->mtu(), kMtu);
+  // Nobody has told the kernel about the neighbour: the first packets wait until it has found out.
+  const wire::Path there = PathBetween(1, 2, GetParam());
+  Send(0, dpdk->queue(0), there, 40, 4096);
+  ExpectWhole(Poll(udp->queue(0), 40), there, 40);
+  const wire::Path back = PathBetween(2, 1, GetParam());
+  Send(1, udp->queue(0), back, 30, 4096);
+  const auto got = Poll(dpdk->queue(0), 30);
+  ExpectWhole(got, back, 30);
+  for (const Received& received : got) EXPECT_EQ(received.meta.ip_id_known, GetParam());
+  EXPECT_EQ(dpdk->queue(0).counters().tx_lost.Read(), 0U);
+}
+
+TEST_P(DpdkVethTest, Kernel_KeepsSilentOn4791AndAnswersTheRest) {
+  const auto dpdk = OpenDpdk();
+  ASSERT_NE(dpdk, nullptr);
+  const auto udp = OpenUdp();
+  ASSERT_NE(udp, nullptr);
+  const std::string counter = GetParam() ? "IcmpOutDestUnreachs" : "Icmp6OutDestUnreachs";
+  const std::string count = "test $(nstat -asz " + counter + " | awk 'NR>1 {print $2}') -eq ";
+  Send(1, udp->queue(0), PathBetween(2, 1, GetParam()), 10, 64);
+  EXPECT_EQ(Poll(dpdk->queue(0), 10).size(), 10U);
+  Status status = spaces_[0]->Run(count + "0");
+  EXPECT_TRUE(status.ok()) << "ICMP errors were sent: " << status.text();
+  // A port that nobody serves: the kernel answers, so the counter works.
+  {
+    const NetworkNamespace::Inside inside(*spaces_[1]);
+    status = spaces_[1]->Run("echo x > /dev/udp/" +
+                             std::string(GetParam() ? "10.9.0.1" : "fd09::1") + "/4792");
+    if (!status.ok()) {
+      status = spaces_[1]->Run("bash -c 'echo x > /dev/udp/" +
+                               std::string(GetParam() ? "10.9.0.1" : "fd09::1") + "/4792'");
+    }
+    ASSERT_TRUE(status.ok()) << status.text();
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!(status = spaces_[0]->Run(count + "1")).ok() &&
+         std::chrono::steady_clock::now() < deadline) {
+  }
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST_P(DpdkVethTest, Unreachable_IsLostAtOnceAndNewRoutesAreSeen) {
+  const auto dpdk = OpenDpdk();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  PacketPort& port = dpdk->queue(0);
+  wire::Path far = PathBetween(1, 2, GetParam());
+  far.destination = GetParam() ? wire::Gid::FromV4(0xC0000207) : Host(false, 7);
+  if (!GetParam()) far.destination.bytes[1] = 0x77;
+  Send(0, port, far, 3, 64);
+  EXPECT_EQ(port.counters().tx_lost.Read(), 3U);
+  const std::string address = GetParam() ? "192.0.2.7" : "fd77::7";
+  const std::string prefix = GetParam() ? "192.0.2.0/24" : "fd77::/64";
+  const std::string via = GetParam() ? "10.9.0.2" : "fd09::2";
+  ASSERT_TRUE(spaces_[1]->Run("ip addr add " + address + " dev lo").ok());
+  ASSERT_TRUE(spaces_[0]->Run("ip route add " + prefix + " via " + via).ok());
+  // The kernel's news take a moment; what is sent before is lost or waits.
+  std::vector<Received> got;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (got.empty() && std::chrono::steady_clock::now() < deadline) {
+    Send(0, port, far, 1, 64);
+    got = ReceiveAll(udp->queue(0));
+  }
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got[0].meta.destination, far.destination);
+}
+
+TEST_P(DpdkVethTest, AddressAddedLater_IsOwn) {
+  const auto dpdk = OpenDpdk();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  const wire::Path path = PathBetween(2, 9, GetParam());
+  const std::string address = GetParam() ? "10.9.0.9/24" : "fd09::9/64 nodad";
+  ASSERT_TRUE(spaces_[0]->Run("ip addr add " + address + " dev " + interface_).ok());
+  std::vector<Received> got;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (got.empty() && std::chrono::steady_clock::now() < deadline) {
+    Send(1, udp->queue(0), path, 1, 64);
+    got = ReceiveAll(dpdk->queue(0));
+  }
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got[0].meta.destination, path.destination);
+}
+
+TEST_P(DpdkVethTest, ForeignDestination_IsNotTaken) {
+  const auto dpdk = OpenDpdk();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  // The second host sends to an address that the first one is told to forward.
+  const std::string address = GetParam() ? "10.9.0.66" : "fd09::66";
+  ASSERT_TRUE(spaces_[1]
+                  ->Run("ip neigh add " + address + " lladdr 02:09:00:00:00:01 dev " + interface_)
+                  .ok());
+  Send(1, udp->queue(0), PathBetween(2, 66, GetParam()), 4, 64);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (dpdk->queue(0).counters().rx_not_roce.Read() < 4 &&
+         std::chrono::steady_clock::now() < deadline) {
+    EXPECT_TRUE(ReceiveAll(dpdk->queue(0)).empty());
+  }
+  EXPECT_GE(dpdk->queue(0).counters().rx_not_roce.Read(), 4U);
+}
+
+TEST_P(DpdkVethTest, TwoWorkers_ReceiveOnTwoQueuesBetweenThem) {
+  const auto dpdk = OpenDpdk(2);
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  EXPECT_EQ(dpdk->receive_queues(), 2U);
+  constexpr uint32_t kFlows = 32;
+  for (uint32_t flow = 0; flow < kFlows; ++flow) {
+    wire::Path path = PathBetween(2, 1, GetParam());
+    path.source_port = static_cast<uint16_t>(0xC000 + flow);
+    Send(1, udp->queue(0), path, 2, 256);
+  }
+  std::vector<Received> got[2];
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (got[0].size() + got[1].size() < 2 * kFlows &&
+         std::chrono::steady_clock::now() < deadline) {
+    for (size_t queue = 0; queue < 2; ++queue) {
+      for (auto& one : ReceiveAll(dpdk->queue(queue))) got[queue].push_back(std::move(one));
+    }
+  }
+  EXPECT_EQ(got[0].size() + got[1].size(), 2 * kFlows);
+  EXPECT_GT(got[0].size(), 0U);
+  EXPECT_GT(got[1].size(), 0U);
+  // Both transmit.
+  for (size_t queue = 0; queue < 2; ++queue) {
+    Send(0, dpdk->queue(queue), PathBetween(1, 2, GetParam()), 5, 256);
+    EXPECT_EQ(Poll(udp->queue(0), 5).size(), 5U);
+  }
+}
+
+TEST_P(DpdkVethTest, SecondGateway_IsRefused) {
+  const auto dpdk = OpenDpdk();
+  ASSERT_NE(dpdk, nullptr);
+  const NetworkNamespace::Inside inside(*spaces_[0]);
+  const auto second = UdpPortGroup::Create({.interfaces = {interface_}}, SteeringTable(1));
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.status().error(), EADDRINUSE);
+}
+
+TEST(KernelNeighbours_Create, UnknownInterfaceIsNamed) {
+  const auto link = KernelNeighbours::Create("nosuch0");
+  ASSERT_FALSE(link.ok());
+  EXPECT_NE(link.status().text().find("nosuch0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rocegw::port
