@@ -68,8 +68,13 @@ class Flow {
 
   // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.
   bool OnLoss(TimePoint now);
-  // Goes back to una without counting it as a loss (receiver not ready).
+  // Goes back to una without counting it as a loss.
   void Rewind();
+  // The receiver is there but not ready: goes back to una, and the retry budget is whole again.
+  void OnReceiverNotReady() {
+    Rewind();
+    retries_left_ = config_.retry_count;
+  }
   // Starts the transport timer anew, e.g. after a receiver-not-ready wait.
   void RestartTimer(TimePoint now);
 

@@ -97,7 +97,9 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   switch (static_cast<wire::NakCode>(aeth.syndrome & 0x7F)) {
     case wire::NakCode::kPsnSequence:
       qp.counters->nak_sequence_rx_packets.Add();
-      OnLoss(qp, outbox, now);
+      // What followed a request that the receiver was not ready for draws a NAK of its own from some
+      // peers; everything is sent again after the wait anyway.
+      if (!rnr_waiting_) OnLoss(qp, outbox, now);
       return DropReason::kNone;
     case wire::NakCode::kInvalidRequest:
       Fail(qp, outbox, WcStatus::kRemoteInvalidRequest);
@@ -126,7 +128,7 @@ void Requester::OnRnr(QpContext& qp, Outbox& outbox, uint8_t timer, TimePoint no
     }
     --rnr_left_;
   }
-  flow_.Rewind();
+  flow_.OnReceiverNotReady();
   SyncWithFlow();
   rnr_waiting_ = true;
   rnr_until_ = now + RnrDelay(timer);

@@ -99,7 +99,9 @@ int Write(SendRing& ring, const ibv_send_wr& wr) {
     sge_count = total != 0 ? 1 : 0;
     if (sge_count != 0) *sge = {0, static_cast<uint32_t>(total), 0};
   } else {
-    if ((kind & kOutbound) != 0 && total != 0 && total <= ring.payload_stride &&
+    // Behind a fence the bytes may be those that an earlier READ has yet to bring.
+    const bool fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
+    if (!fenced && (kind & kOutbound) != 0 && total != 0 && total <= ring.payload_stride &&
         CopyRegistered(ring, wr, payload)) {
       flags |= ROCEGW_WQE_COPIED;
     }
