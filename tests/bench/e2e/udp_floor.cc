@@ -201,7 +201,7 @@ int Send(const char* to_text, const char* own_text, double seconds, bool remappe
   const sockaddr_in to = Address(to_text, kPort);
   const sockaddr_in own = Address(own_text, kPort);
   const int fd = OpenSocket(own);
-  const uint16_t segment = kDatagram;
+  const int segment = kDatagram;
   if (setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment) != 0) Die("UDP_SEGMENT");
   ClientMemory memory(remapped);
   wire::Path path;
