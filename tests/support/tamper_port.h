@@ -38,7 +38,7 @@ struct TamperRule {
   size_t times = SIZE_MAX;
 
   size_t count = 1;
-  size_t bit = 0;  // taken modulo the packet's length
+  size_t bit = 0;  // taken modulo the packet's length; bits 32 to 39 are not covered by the ICRC
 
   // Filled by the script.
   size_t matched = 0;  // packets that match the description
