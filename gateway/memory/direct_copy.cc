@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/memory/direct_copy.h"
 
-#include <atomic>
 #include <cstring>
 
 #include "gateway/wire/icrc.h"
@@ -11,7 +10,6 @@ namespace {
 
 // The last bytes in one store where their size has one.
 void StoreTail(uint8_t* to, const uint8_t* from, uint32_t length) {
-  std::atomic_thread_fence(std::memory_order_release);
   const auto address = reinterpret_cast<uintptr_t>(to);
   if (length == 8 && address % 8 == 0) {
     uint64_t value;

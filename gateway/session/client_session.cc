@@ -9,6 +9,8 @@
 
 #include "gateway/base/invariant.h"
 #include "gateway/memory/cross_process.h"
+#include "gateway/session/cm_binding.h"
+#include "gateway/session/cm_records.h"
 #include "gateway/session/commands.h"
 
 namespace rocegw::session {
@@ -22,11 +24,6 @@ int64_t WallClockNs() {
 
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
-}
-
-template <typename T>
-std::span<const uint8_t> BytesOf(const T& value) {
-  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
 }  // namespace
@@ -68,7 +65,7 @@ void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
   header->length = static_cast<uint32_t>(reply.size());
   header->request_id = pending_->request_id;
   pending_.reset();
-  if (ending_) return ContinueEnd();
+  if (ending_) return end_waits_for_pending_.reset();
   AnnounceChunks();
   sink_.Send(reply, fd);
   if (on_ready) on_ready();
@@ -225,6 +222,10 @@ void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
   const auto send = [&](EventChannel& channel) {
     channel.Send(SubjectOf(event.kind, event.handle), BytesOf(record), /*once=*/true);
   };
+  // Data before the message that tells of the connection: as good as that message.
+  if (event.event == verbs::AsyncEvent::kCommEstablished) {
+    services_.cm->OnCommEstablished(*this, event.qpn);
+  }
   if (event.kind == ROCEGW_OBJECT_QP) {
     const Qp* const qp = objects_.qps.Find(event.handle);
     if (qp != nullptr && qp->qpn == event.qpn) send(*AsyncEventsOf(qp->context));
@@ -249,6 +250,7 @@ SessionRow ClientSession::Row() const {
   row.cqs = static_cast<uint32_t>(objects_.cqs.size());
   row.qps = static_cast<uint32_t>(objects_.qps.size());
   row.mrs = static_cast<uint32_t>(objects_.mrs.size());
+  row.cm_ids = static_cast<uint32_t>(objects_.cm_ids.size());
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) { row.registered_bytes += mr.length; });
   row.segment_bytes = segment_.bytes();
   row.memory_way = memory_way_;

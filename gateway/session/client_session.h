@@ -4,10 +4,10 @@
 // meets another half way; the command either answers at once or from the continuation of a message
 // to the workers. The control thread never waits.
 //
-// The end (disconnect, death, a broken rule, shutdown): the memory is closed to the workers, the
-// request under way finishes, then QPs are unlinked, then CQs and regions, then the session, each
-// step when all workers have answered the one before; then everything is freed. `ended` tells when
-// nothing is left.
+// The end (disconnect, death, a broken rule, shutdown): client memory is closed to the workers,
+// they are told to unlink everything, and when all of them have answered, also the request under
+// way, everything is freed. `ended` tells when nothing is left. It does not wait for a copier that
+// the client's memory blocks.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,7 @@ class ClientSession {
   // -------------------------------------------------------------------------------------------------------
 
   Services& services() { return services_; }
+  CmBinding& cm() { return *services_.cm; }
   Objects& objects() { return objects_; }
   const Objects& objects() const { return objects_; }
   shm::Segment& segment() { return segment_; }
@@ -102,17 +103,20 @@ class ClientSession {
   void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
   void FreeRegion(uint32_t handle);
 
-  // Unlinks and frees all objects of a context (0: of all contexts), the contexts included.
-  void CloseContexts(uint32_t context, std::function<void()> done);
+  // Unlinks and frees all objects of a context, itself included.
+  void CloseContext(uint32_t context, std::function<void()> done);
 
   EventChannel* AsyncEventsOf(uint32_t context);
   // The object goes: withdraws async events that wait, yields how many the client got or may get.
   uint32_t ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind, uint32_t handle);
-  size_t event_descriptors() const { return objects_.contexts.size() + objects_.channels.size(); }
+  size_t event_descriptors() const {
+    return objects_.contexts.size() + objects_.channels.size() + objects_.cm_channels.size();
+  }
 
   SessionRow Row() const;
 
  private:
+  using Join = std::shared_ptr<void>;
   struct Pending {
     uint32_t type;
     uint64_t request_id;
@@ -127,6 +131,10 @@ class ClientSession {
   void AnnounceChunks();
   void AnnounceWorkers();
   void ContinueEnd();
+  void DropCmIds();
+  // 0: of all contexts. `join` is let go when the workers have answered.
+  void UnlinkObjectsOf(uint32_t context, const Join& join);
+  void FreeObjectsOf(uint32_t context);
   void FreeAll();
   void ChargeSegment();
 
@@ -139,6 +147,7 @@ class ClientSession {
   bool ending_ = false;
   bool ended_ = false;
   std::optional<Pending> pending_;
+  Join end_waits_for_pending_;
 
   shm::Segment segment_;
   uint64_t segment_charged_ = 0;

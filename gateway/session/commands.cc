@@ -47,6 +47,42 @@ Command FindCommand(uint32_t type) {
       return DestroyRegion;
     case ROCEGW_MSG_SET_MEMORY:
       return SetMemory;
+    case ROCEGW_MSG_CM_CREATE_CHANNEL:
+      return CmCreateChannel;
+    case ROCEGW_MSG_CM_DESTROY_CHANNEL:
+      return CmDestroyChannel;
+    case ROCEGW_MSG_CM_CREATE_ID:
+      return CmCreateId;
+    case ROCEGW_MSG_CM_DESTROY_ID:
+      return CmDestroyId;
+    case ROCEGW_MSG_CM_BIND:
+      return CmBind;
+    case ROCEGW_MSG_CM_RESOLVE_ADDR:
+      return CmResolveAddr;
+    case ROCEGW_MSG_CM_RESOLVE_ROUTE:
+      return CmResolveRoute;
+    case ROCEGW_MSG_CM_LISTEN:
+      return CmListen;
+    case ROCEGW_MSG_CM_CONNECT:
+      return CmConnect;
+    case ROCEGW_MSG_CM_ACCEPT:
+      return CmAccept;
+    case ROCEGW_MSG_CM_REJECT:
+      return CmReject;
+    case ROCEGW_MSG_CM_ESTABLISH:
+      return CmEstablish;
+    case ROCEGW_MSG_CM_DISCONNECT:
+      return CmDisconnect;
+    case ROCEGW_MSG_CM_INIT_QP_ATTR:
+      return CmInitQpAttr;
+    case ROCEGW_MSG_CM_SET_OPTION:
+      return CmSetOption;
+    case ROCEGW_MSG_CM_MIGRATE:
+      return CmMigrate;
+    case ROCEGW_MSG_CM_NOTIFY:
+      return CmNotify;
+    case ROCEGW_MSG_CM_QUERY_ID:
+      return CmQueryId;
     default:
       return nullptr;
   }

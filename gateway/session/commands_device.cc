@@ -153,7 +153,7 @@ void OpenContext(ClientSession& session, Request& request) {
 void CloseContext(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   if (session.objects().contexts.Find(handle) == nullptr) return session.ReplyError(EINVAL);
-  session.CloseContexts(handle, [&session] { session.ReplyDone(); });
+  session.CloseContext(handle, [&session] { session.ReplyDone(); });
 }
 
 void CreateCompletionChannel(ClientSession& session, Request& request) {

@@ -106,6 +106,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.rq = qp.rq.address;
   config.rq_payload = qp.rq_payload.address;
   const uint32_t device = session.objects().contexts.Find(qp.context)->device;
+  config.device = device;
   config.gids = session.services().gid_tables[device];
   config.port_mtu = session.services().devices[device].active_mtu;
   config.doorbell_page = qp.doorbell_page;
@@ -207,6 +208,7 @@ void CreateQp(ClientSession& session, Request& request) {
   reply.rq_payload_stride = rq_payload_stride;
   const Qp& kept = *qp;
   reply.handle = objects.qps.Add(std::move(qp));
+  objects.qp_by_number.emplace(kept.qpn.value, reply.handle);
   services.workers.Send(
       kept.worker, worker::LinkQp{ConfigOf(session, kept, reply, asked.signal_all != 0)},
       [&session, reply](const worker::ControlReply& linked) {

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/cm/cm_types.h"
 #include "gateway/memory/region.h"
 #include "gateway/session/event_channel.h"
 #include "gateway/session/handle_table.h"
@@ -84,6 +86,22 @@ struct RemappedRegion {
   uint32_t users = 0;  // MRs
 };
 
+// Channel of connection manager events.
+struct CmChannel {
+  std::unique_ptr<EventChannel> events;
+  uint32_t users = 0;  // ids
+};
+
+struct CmId {
+  cm::CmHandle engine;  // its name in the connection manager
+  uint32_t channel = 0;
+  Qpn qpn;  // that it connects
+  uint64_t cookie = 0;
+  cm::PortSpace port_space = cm::PortSpace::kTcp;
+  uint32_t listener = 0;  // of an id that came with a request and was not named by the client yet
+  uint32_t events_moved = 0;  // reported on channels that it was on before
+};
+
 struct Objects {
   HandleTable<Context> contexts;
   HandleTable<Pd> pds;
@@ -92,6 +110,11 @@ struct Objects {
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;
   HandleTable<RemappedRegion> regions;
+  HandleTable<CmChannel> cm_channels;
+  HandleTable<CmId> cm_ids;
+  std::unordered_map<uint32_t, uint32_t> qp_by_number;  // QPN to handle
+  std::unordered_map<uint32_t, uint32_t>
+      cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected
 };
 
 }  // namespace rocegw::session

@@ -57,7 +57,8 @@ struct Device {
   uint64_t node_guid = 0;  // the eight bytes in network order
   uint8_t active_mtu = 3;  // enum ibv_mtu: largest payload that fits the interface
   bool up = true;
-  std::vector<wire::Gid> gids;  // by index; zero: unused
+  std::vector<wire::Gid> gids;    // by index; zero: unused
+  uint32_t interface_mtu = 1500;  // bytes of IP packet
 };
 
 enum class MemoryWay : uint8_t {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/qpn_allocator.h"
 
+#include <algorithm>
+
 namespace rocegw::session {
 namespace {
 
@@ -72,7 +74,13 @@ std::optional<Qpn> QpnAllocator::TakeFrom(uint8_t bucket, TimePoint now) {
       return std::nullopt;
     }
     const Qpn qpn{static_cast<uint32_t>(bucket) << kIndexBits | permutations_[bucket].Apply(index)};
-    if (MayBeGiven(qpn)) return qpn;
+    if (!MayBeGiven(qpn)) continue;
+    const auto longer = longer_rest_.find(qpn);
+    if (longer == longer_rest_.end()) return qpn;
+    const TimePoint until = longer->second;
+    longer_rest_.erase(longer);
+    if (until <= now) return qpn;
+    b.resting.push_back({index, until});
   }
 }
 
@@ -86,6 +94,15 @@ std::optional<Qpn> QpnAllocator::Take(WorkerIndex worker, TimePoint now) {
     }
   }
   return std::nullopt;
+}
+
+void QpnAllocator::RestUntil(Qpn qpn, TimePoint until, TimePoint now) {
+  // Kept apart from the queue of those that rest: it is looked at when the number's turn comes.
+  TimePoint& known = longer_rest_[qpn];
+  known = std::max(known, until);
+  if (longer_rest_.size() < sweep_longer_rest_at_) return;
+  std::erase_if(longer_rest_, [now](const auto& entry) { return entry.second <= now; });
+  sweep_longer_rest_at_ = std::max<size_t>(1024, 2 * longer_rest_.size());
 }
 
 void QpnAllocator::Give(Qpn qpn, TimePoint now) {

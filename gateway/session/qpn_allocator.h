@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "gateway/base/ids.h"
@@ -39,6 +40,8 @@ class QpnAllocator {
   // Nothing when all numbers of that worker are in use or resting.
   std::optional<Qpn> Take(WorkerIndex worker, TimePoint now);
   void Give(Qpn qpn, TimePoint now);
+  // Whether in use or resting: not given again before `until`, since a peer may believe in it.
+  void RestUntil(Qpn qpn, TimePoint until, TimePoint now);
 
   size_t in_use() const { return in_use_; }
 
@@ -59,6 +62,8 @@ class QpnAllocator {
   std::vector<Bucket> buckets_;
   std::vector<std::vector<uint8_t>> buckets_of_worker_;
   std::vector<size_t> turn_;  // per worker
+  std::unordered_map<Qpn, TimePoint> longer_rest_;
+  size_t sweep_longer_rest_at_ = 1024;
   size_t in_use_ = 0;
 };
 

@@ -22,6 +22,8 @@
 
 namespace rocegw::session {
 
+class CmBinding;
+
 enum class Severity : uint8_t { kDebug, kInfo, kWarning };
 using Log = std::function<void(Severity severity, const std::string& line)>;
 
@@ -62,7 +64,8 @@ struct Services {
   }
 
   memory::AtomicLocks trusted_locks;
-  size_t next_worker = 0;  // of the next QP
+  CmBinding* cm = nullptr;  // the server's
+  size_t next_worker = 0;   // of the next QP
   Log log = [](Severity, const std::string&) {};
 
  private:

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "gateway/session/client_session.h"
+#include "gateway/session/cm_binding.h"
 
 namespace rocegw::session {
 namespace {
 
 // Calls `done` when every copy handed out is gone; at once when none was.
-using Join = std::shared_ptr<void>;
-Join JoinThen(std::function<void()> done) {
+std::shared_ptr<void> JoinThen(std::function<void()> done) {
   return {nullptr, [done = std::move(done)](void*) { done(); }};
 }
 
@@ -20,6 +20,7 @@ Join JoinThen(std::function<void()> done) {
 
 void ClientSession::FreeQp(uint32_t handle) {
   const auto qp = objects_.qps.Remove(handle);
+  objects_.qp_by_number.erase(qp->qpn.value);
   for (shm::Block* block :
        {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
     segment_.Free(*block);
@@ -64,50 +65,58 @@ void ClientSession::FreeRegion(uint32_t handle) {
   std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
 }
 
-void ClientSession::CloseContexts(uint32_t context, std::function<void()> done) {
+// A worker takes its messages in order, so nothing waits for answers here: a QP goes before its
+// CQs, and all of it before the session.
+void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
   const auto belongs = [context](const auto& object) {
     return context == 0 || object.context == context;
   };
-
-  auto free_rest = [this, context, belongs, done = std::move(done)] {
-    for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
-    for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);
-    for (const uint32_t pd : objects_.pds.Select(belongs)) FreePd(pd);
-    for (const uint32_t channel : objects_.channels.Select(belongs))
-      objects_.channels.Remove(channel);
-    const auto any = [](const Context&) { return true; };
-    for (const uint32_t c : objects_.contexts.Select(any)) {
-      if (context == 0 || context == c) objects_.contexts.Remove(c);
-    }
-    done();
-  };
-
-  auto unlink_rest = [this, belongs, free_rest = std::move(free_rest)] {
-    for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
-    const Join join = JoinThen(free_rest);
-    for (const uint32_t handle : objects_.cqs.Select(belongs)) {
-      services_.workers.Broadcast(
-          [&](WorkerIndex) {
-            return worker::UnlinkCq{id_, handle};
-          },
-          [join](const worker::ControlReply&) {});
-    }
-    for (const uint32_t handle : objects_.mrs.Select(belongs)) {
-      const MemoryKey key = objects_.mrs.Find(handle)->key;
-      services_.workers.Broadcast(
-          [&](WorkerIndex) {
-            return worker::UnlinkRegion{id_, key};
-          },
-          [join](const worker::ControlReply&) {});
-    }
-  };
-
-  const Join join = JoinThen(std::move(unlink_rest));
+  const auto answered = [join](const worker::ControlReply&) {};
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
-    if (!belongs(qp)) return;
-    services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn},
-                           [join](const worker::ControlReply&) {});
+    if (belongs(qp)) {
+      services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn}, answered);
+    }
   });
+  objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
+    if (!belongs(cq)) return;
+    services_.workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::UnlinkCq{id_, handle};
+        },
+        answered);
+  });
+  objects_.mrs.ForEach([&](uint32_t, const Mr& mr) {
+    if (!belongs(mr)) return;
+    services_.workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::UnlinkRegion{id_, mr.key};
+        },
+        answered);
+  });
+}
+
+void ClientSession::FreeObjectsOf(uint32_t context) {
+  const auto belongs = [context](const auto& object) {
+    return context == 0 || object.context == context;
+  };
+  for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
+  for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
+  for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);
+  for (const uint32_t pd : objects_.pds.Select(belongs)) FreePd(pd);
+  for (const uint32_t channel : objects_.channels.Select(belongs)) {
+    objects_.channels.Remove(channel);
+  }
+  const auto any = [](const Context&) { return true; };
+  for (const uint32_t c : objects_.contexts.Select(any)) {
+    if (context == 0 || context == c) objects_.contexts.Remove(c);
+  }
+}
+
+void ClientSession::CloseContext(uint32_t context, std::function<void()> done) {
+  UnlinkObjectsOf(context, JoinThen([this, context, done = std::move(done)] {
+                    FreeObjectsOf(context);
+                    done();
+                  }));
 }
 
 void ClientSession::End(const std::string& reason) {
@@ -117,7 +126,21 @@ void ClientSession::End(const std::string& reason) {
                 "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                     std::to_string(peer_.pid) + ") ends: " + reason);
   if (memory_) memory_->Revoke();
-  if (!busy()) ContinueEnd();
+  services_.cm->DropSession(*this);
+  DropCmIds();
+  ContinueEnd();
+}
+
+void ClientSession::DropCmIds() {
+  const auto any = [](const auto&) { return true; };
+  for (const uint32_t id : objects_.cm_ids.Select(any)) {
+    objects_.cm_ids.Remove(id);
+    services_.usage.Give(Resource::kCmIds);
+  }
+  objects_.cm_id_by_qpn.clear();
+  for (const uint32_t channel : objects_.cm_channels.Select(any)) {
+    objects_.cm_channels.Remove(channel);
+  }
 }
 
 void ClientSession::Violation(const std::string& reason) {
@@ -126,11 +149,19 @@ void ClientSession::Violation(const std::string& reason) {
 }
 
 void ClientSession::ContinueEnd() {
-  CloseContexts(0, [this] {
-    if (!linked_) return FreeAll();
-    services_.workers.Broadcast([this](WorkerIndex) { return worker::UnlinkSession{id_}; },
-                                [this](const worker::ControlReply&) { FreeAll(); });
+  const Join join = JoinThen([this] {
+    FreeObjectsOf(0);
+    FreeAll();
   });
+  // Its continuations may still look at objects, and its messages are answered before those below.
+  if (busy()) end_waits_for_pending_ = join;
+  UnlinkObjectsOf(0, join);
+  // Sent without waiting for the regions: a worker that waits for a blocked copier answers for
+  // those with this one.
+  if (linked_) {
+    services_.workers.Broadcast([this](WorkerIndex) { return worker::UnlinkSession{id_}; },
+                                [join](const worker::ControlReply&) {});
+  }
 }
 
 void ClientSession::FreeAll() {

@@ -18,9 +18,15 @@ constexpr Duration kRetry = Milliseconds(1);
 
 SessionServer::SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
                              const port::SteeringTable& steering, std::vector<Device> devices,
-                             Options options, Log log)
+                             Options options, Log log, SourceLookup lookup)
     : services_(loop, links, steering, std::move(options)), attach_(services_) {
   for (Device& device : devices) services_.AddDevice(std::move(device));
+  cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
+  cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
+  services_.cm = cm_.get();
+  services_.workers.on_mad = [this](WorkerIndex, const worker::MadReceived& mad) {
+    cm_->OnMad(mad);
+  };
   if (log) services_.log = std::move(log);
   services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
     if (ClientSession* const session = attach_.Find(event.session)) session->OnAsyncEvent(event);
@@ -59,6 +65,7 @@ void SessionServer::AfterRound() {
 
 void SessionServer::UpdateDevice(size_t index, Device device) {
   services_.UpdateDevice(index, std::move(device));
+  cm_->DevicesChanged();
 }
 
 void SessionServer::Shutdown(std::function<void()> done) {

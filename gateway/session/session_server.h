@@ -5,12 +5,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "gateway/port/steering.h"
 #include "gateway/session/attach_server.h"
+#include "gateway/session/cm_binding.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/options.h"
 #include "gateway/session/services.h"
@@ -23,7 +25,7 @@ class SessionServer {
   // Links must outlive this object; their control_wake_fd may be one for all.
   SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
                 const port::SteeringTable& steering, std::vector<Device> devices, Options options,
-                Log log);
+                Log log, SourceLookup lookup = SourceByKernel);
   ~SessionServer();
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
@@ -44,6 +46,7 @@ class SessionServer {
   void Shutdown(std::function<void()> done);
 
   Services& services() { return services_; }
+  const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
 
  private:
@@ -51,6 +54,7 @@ class SessionServer {
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
   Services services_;
+  std::unique_ptr<CmBinding> cm_;
   AttachServer attach_;
   std::vector<ControlLoop::WatchId> watches_;
   ControlLoop::TimerId retry_timer_ = 0;

@@ -37,6 +37,12 @@ int FakeWorker::Broken(const std::string& rule) {
 
 int FakeWorker::TakeFailure() { return std::exchange(fail_next, 0); }
 
+// A command that the end of its session overtook takes back what it made after all is gone.
+FakeWorker::Session* FakeWorker::FindOrNull(SessionId id) {
+  const auto it = sessions.find(id.value);
+  return it == sessions.end() ? nullptr : &it->second;
+}
+
 FakeWorker::Session* FakeWorker::Find(SessionId id, const char* what) {
   const auto it = sessions.find(id.value);
   if (it == sessions.end()) {
@@ -88,8 +94,8 @@ int FakeWorker::Apply(const worker::LinkCq& m) {
 }
 
 int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
-  Session* const session = Find(m.session, "UnlinkCq");
-  if (session == nullptr) return EINVAL;
+  Session* const session = FindOrNull(m.session);
+  if (session == nullptr) return ENOENT;
   for (const auto& [qpn, qp] : session->qps) {
     if (qp.config.send_cq == m.cq_handle || qp.config.recv_cq == m.cq_handle)
       Broken("CQ unlinked before its QPs");
@@ -123,8 +129,8 @@ int FakeWorker::Apply(const worker::LinkQp& m) {
 }
 
 int FakeWorker::Apply(const worker::UnlinkQp& m) {
-  Session* const session = Find(m.session, "UnlinkQp");
-  if (session == nullptr) return EINVAL;
+  Session* const session = FindOrNull(m.session);
+  if (session == nullptr) return ENOENT;
   return session->qps.erase(m.qpn.value) == 0 ? ENOENT : 0;
 }
 
@@ -164,8 +170,8 @@ int FakeWorker::Apply(const worker::LinkRegion& m) {
 }
 
 int FakeWorker::Apply(const worker::UnlinkRegion& m) {
-  Session* const session = Find(m.session, "UnlinkRegion");
-  if (session == nullptr) return EINVAL;
+  Session* const session = FindOrNull(m.session);
+  if (session == nullptr) return ENOENT;
   return session->mrs.erase(m.key.value) == 0 ? ENOENT : 0;
 }
 

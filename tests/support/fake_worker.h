@@ -61,6 +61,7 @@ class FakeWorker {
 
   worker::ControlReply Answer(const worker::ControlMessage& message);
   Session* Find(SessionId id, const char* what);
+  Session* FindOrNull(SessionId id);
   int Broken(const std::string& rule);
   int TakeFailure();
 

@@ -24,7 +24,8 @@ session::Device SessionHost::MakeDevice() {
   return device;
 }
 
-SessionHost::SessionHost(size_t worker_count, session::Options options, size_t ring_capacity)
+SessionHost::SessionHost(size_t worker_count, session::Options options, size_t ring_capacity,
+                         std::vector<session::Device> devices, session::SourceLookup lookup)
     : control_wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   (void)loop.Open();
   std::vector<worker::WorkerLink*> links;
@@ -34,8 +35,9 @@ SessionHost::SessionHost(size_t worker_count, session::Options options, size_t r
     links.push_back(&workers.back()->link);
   }
   server = std::make_unique<session::SessionServer>(
-      loop, links, port::SteeringTable(worker_count), std::vector{MakeDevice()}, std::move(options),
-      [this](session::Severity, const std::string& line) { log.push_back(line); });
+      loop, links, port::SteeringTable(worker_count), std::move(devices), std::move(options),
+      [this](session::Severity, const std::string& line) { log.push_back(line); },
+      std::move(lookup));
 }
 
 SessionHost::~SessionHost() {

@@ -21,7 +21,9 @@ namespace rocegw::testing {
 class SessionHost {
  public:
   explicit SessionHost(size_t workers = 2, session::Options options = {},
-                       size_t ring_capacity = 4096);
+                       size_t ring_capacity = 4096,
+                       std::vector<session::Device> devices = {MakeDevice()},
+                       session::SourceLookup lookup = session::SourceByKernel);
   ~SessionHost();
 
   // Until loop and workers have nothing left to do.

@@ -305,8 +305,7 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
     const auto* const middle = reinterpret_cast<const volatile uint64_t*>(target + kLength / 2);
     const auto* const last = reinterpret_cast<const volatile uint64_t*>(target + kLength - 8);
     for (uint64_t polls = 0; shared->seen < kRounds;) {
-      const uint64_t flag = *last;
-      std::atomic_thread_fence(std::memory_order_acquire);
+      const uint64_t flag = __atomic_load_n(last, __ATOMIC_ACQUIRE);
       if (*first < flag || *middle < flag) shared->violations = shared->violations + 1;
       shared->seen = flag;
       if (++polls % 256 == 0) ::sched_yield();

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/cm_binding.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/cm_records.h"
+#include "gateway/session/services.h"
+
+namespace rocegw::session {
+
+cm::CmConfig CmBinding::ConfigFor(const Services& services) {
+  cm::CmConfig config;
+  config.max_depth = static_cast<uint8_t>(services.options.device.max_rd_atomic);
+  // The pool's limit is kept here, with an answer to the peer; the engine's own only bounds it.
+  config.max_ids = services.options.limits.cm_ids + 1024;
+  config.max_ids_per_owner = config.max_ids;
+  config.max_connections = std::max<size_t>(services.options.limits.cm_ids, config.max_connections);
+  config.max_connections_per_owner = config.max_connections;
+  return config;
+}
+
+CmBinding::CmBinding(Services& services, SourceLookup lookup)
+    : services_(services),
+      lookup_(std::move(lookup)),
+      random_(services.random),
+      engine_(ConfigFor(services), random_) {
+  DevicesChanged();
+}
+
+CmBinding::~CmBinding() { services_.loop.Cancel(timer_); }
+
+void CmBinding::DevicesChanged() {
+  std::vector<cm::LocalAddress> addresses;
+  for (size_t d = 0; d < services_.devices.size(); ++d) {
+    const Device& device = services_.devices[d];
+    const size_t count = std::min(device.gids.size(), verbs::GidTable::kSize);
+    for (size_t i = 0; i < count; ++i) {
+      if (device.gids[i].IsZero()) continue;
+      addresses.push_back({device.gids[i], static_cast<int32_t>(d), static_cast<uint8_t>(i),
+                           device.interface_mtu, device.interface_index});
+    }
+  }
+  engine_.SetAddresses(addresses);
+}
+
+int CmBinding::Run(ClientSession& session, cm::CmHandle id, Body body) {
+  const int error =
+      engine_.OnCommand({session.id(), id, std::move(body)}, ControlLoop::Now(), actions_);
+  CarryOut();
+  return error;
+}
+
+void CmBinding::Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle) {
+  places_[engine] = {session.id(), handle};
+}
+
+void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
+                               const cm::Endpoint& destination) {
+  cm::AddressResolved resolved;
+  auto route = ResolveRoute(source, destination, services_.devices, lookup_);
+  if (route.ok()) {
+    resolved.source = route->source;
+    resolved.destination = route->destination;
+  } else {
+    resolved.error = route.status().error();
+  }
+  Run(session, id, resolved);
+}
+
+bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {
+  return engine_.QueryId(owner, id, out) == 0;
+}
+
+int CmBinding::InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
+                                cm::QpAttributes& out) const {
+  return engine_.InitQpAttributes(owner, id, state, out);
+}
+
+void CmBinding::DropSession(ClientSession& session) {
+  session.objects().cm_ids.ForEach([&](uint32_t, const CmId& id) { places_.erase(id.engine); });
+  engine_.DropOwner(session.id(), ControlLoop::Now(), actions_);
+  CarryOut();
+}
+
+void CmBinding::OnCommEstablished(ClientSession& session, Qpn qpn) {
+  const auto found = session.objects().cm_id_by_qpn.find(qpn.value);
+  if (found == session.objects().cm_id_by_qpn.end()) return;
+  const CmId* const id = session.objects().cm_ids.Find(found->second);
+  Run(session, id->engine, cm::CommEstablished{});
+}
+
+void CmBinding::OnMad(const worker::MadReceived& mad) {
+  const metrics::DropReason dropped =
+      engine_.OnDatagram(mad.mad, mad.meta, mad.source_qpn, ControlLoop::Now(), actions_);
+  ++drops_[static_cast<size_t>(dropped)];
+  CarryOut();
+}
+
+void CmBinding::CarryOut() {
+  // Delivering may run commands, which come back here: the outermost call does it all, in order.
+  if (carrying_out_) return;
+  carrying_out_ = true;
+  while (true) {
+    cm::CmActions now;
+    std::swap(now, actions_);
+    for (const cm::QuarantineQpn& rest : now.quarantined) {
+      services_.qpns.RestUntil(rest.qpn, rest.until, ControlLoop::Now());
+    }
+    for (const cm::SendMad& mad : now.mads) SendMad(mad);
+    for (const cm::CmEvent& event : now.events) Deliver(event);
+    if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty())
+      continue;
+    if (!later_.empty()) {
+      const cm::CmCommand command = std::move(later_.front());
+      later_.pop_front();
+      (void)engine_.OnCommand(command, ControlLoop::Now(), actions_);
+    } else if (!looped_.empty()) {
+      const cm::SendMad mad = looped_.front();
+      looped_.pop_front();
+      wire::RxMeta meta;
+      meta.source = mad.path.source;
+      meta.destination = mad.path.destination;
+      meta.source_port = mad.path.source_port;
+      meta.traffic_class = mad.path.traffic_class;
+      const metrics::DropReason dropped =
+          engine_.OnDatagram(mad.bytes, meta, kGsiQpn, ControlLoop::Now(), actions_);
+      ++drops_[static_cast<size_t>(dropped)];
+    } else {
+      break;
+    }
+  }
+  carrying_out_ = false;
+  ArmTimer();
+}
+
+void CmBinding::SendMad(const cm::SendMad& mad) {
+  const auto device_of = [this](const wire::Gid& gid) -> int {
+    for (size_t d = 0; d < services_.devices.size(); ++d) {
+      const auto& gids = services_.devices[d].gids;
+      if (std::find(gids.begin(), gids.end(), gid) != gids.end()) return static_cast<int>(d);
+    }
+    return -1;
+  };
+  if (mad.destination == kGsiQpn && device_of(mad.path.destination) >= 0) {
+    looped_.push_back(mad);
+    return;
+  }
+  const int device = device_of(mad.path.source);
+  // The address went away meanwhile; the engine gives up in its own time.
+  if (device < 0) return;
+  worker::SendMad message;
+  message.path = mad.path;
+  message.destination = mad.destination;
+  message.device = static_cast<uint32_t>(device);
+  std::copy(mad.bytes.begin(), mad.bytes.end(), message.mad.begin());
+  services_.workers.Tell(0, message);
+}
+
+void CmBinding::Deliver(const cm::CmEvent& event) {
+  const bool is_request = event.type == cm::EventType::kConnectRequest;
+  const auto place = places_.find(is_request ? event.listener : event.id);
+  ClientSession* const session =
+      place == places_.end() ? nullptr : find_session(place->second.session);
+  if (session == nullptr || session->ending()) return;
+  const uint32_t handle = place->second.handle;
+  if (is_request) return DeliverRequest(*session, handle, event);
+  const CmId& id = *session->objects().cm_ids.Find(handle);
+  rocegw_cm_event record = RecordOf(event);
+  record.cookie = id.cookie;
+  record.id = handle;
+  session->objects().cm_channels.Find(id.channel)->events->Send(handle, BytesOf(record));
+}
+
+void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
+                               const cm::CmEvent& event) {
+  const CmId& listener = *session.objects().cm_ids.Find(listener_handle);
+  if (!services_.usage.Take(Resource::kCmIds)) {
+    services_.log(Severity::kWarning,
+                  "connection request refused: limit of connection ids reached");
+    later_.push_back({session.id(), event.id, cm::Reject{wire::RejectReason::kNoResources, {}}});
+    later_.push_back({session.id(), event.id, cm::DestroyId{}});
+    return;
+  }
+  CmChannel& channel = *session.objects().cm_channels.Find(listener.channel);
+  auto id = std::make_unique<CmId>();
+  id->engine = event.id;
+  id->channel = listener.channel;
+  id->cookie = listener.cookie;
+  id->port_space = listener.port_space;
+  id->listener = listener_handle;
+  ++channel.users;
+  rocegw_cm_event record = RecordOf(event);
+  record.cookie = listener.cookie;
+  record.listen_id = listener_handle;
+  record.id = session.objects().cm_ids.Add(std::move(id));
+  Add(event.id, session, record.id);
+  channel.events->Send(listener_handle, BytesOf(record));
+}
+
+void CmBinding::ArmTimer() {
+  const TimePoint deadline = engine_.deadline();
+  if (deadline == timer_at_) return;
+  services_.loop.Cancel(timer_);
+  timer_ = 0;
+  timer_at_ = deadline;
+  if (deadline == kNever) return;
+  timer_ = services_.loop.At(deadline, [this] {
+    timer_ = 0;
+    timer_at_ = kNever;
+    engine_.OnDeadline(ControlLoop::Now(), actions_);
+    CarryOut();
+  });
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection manager between its three neighbours: commands of the sessions in, events to their
+// channels out, datagrams to and from QP1 through the workers. Keeps which session has which id,
+// and the engine's next deadline. Owner: session server, control thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "gateway/cm/cm_engine.h"
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/session/control_loop.h"
+#include "gateway/session/objects.h"
+#include "gateway/session/random.h"
+#include "gateway/session/route_lookup.h"
+#include "gateway/worker/control_message.h"
+
+namespace rocegw::session {
+
+class ClientSession;
+struct Services;
+
+class CmBinding {
+ public:
+  CmBinding(Services& services, SourceLookup lookup);
+  ~CmBinding();
+  CmBinding(const CmBinding&) = delete;
+  CmBinding& operator=(const CmBinding&) = delete;
+
+  // Finds the session of an owner; set once by the server.
+  std::function<ClientSession*(SessionId)> find_session;
+
+  // Addresses of the devices, after they changed.
+  void DevicesChanged();
+
+  // Runs a command for an id of the session; 0 or errno.
+  using Body = decltype(cm::CmCommand::body);
+  int Run(ClientSession& session, cm::CmHandle id, Body body);
+  // A name for an id that a client creates.
+  cm::CmHandle NextHandle() { return {next_handle_++}; }
+  void Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle);
+  void Remove(cm::CmHandle engine) { places_.erase(engine); }
+
+  // Looks up the route of an id that resolves, and answers the engine.
+  void ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
+                      const cm::Endpoint& destination);
+
+  bool Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const;
+  int InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
+                       cm::QpAttributes& out) const;
+
+  // The session is over: everything it had goes.
+  void DropSession(ClientSession& session);
+  // Data came before the message that says the connection is there.
+  void OnCommEstablished(ClientSession& session, Qpn qpn);
+
+  void OnMad(const worker::MadReceived& mad);
+
+  const cm::CmEngine& engine() const { return engine_; }
+  // Datagrams to QP1 that were of no use, by reason.
+  uint64_t drops(metrics::DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
+
+ private:
+  struct Place {
+    SessionId session;
+    uint32_t handle;
+  };
+  class EngineRandom final : public cm::RandomSource {
+   public:
+    explicit EngineRandom(Random& random) : random_(random) {}
+    uint64_t Next() override { return random_.Next64(); }
+
+   private:
+    Random& random_;
+  };
+
+  static cm::CmConfig ConfigFor(const Services& services);
+  // Carries out what the engine wants, until it wants nothing more; then sets the timer.
+  void CarryOut();
+  void Deliver(const cm::CmEvent& event);
+  void DeliverRequest(ClientSession& session, uint32_t listener, const cm::CmEvent& event);
+  void SendMad(const cm::SendMad& mad);
+  void ArmTimer();
+
+  Services& services_;
+  SourceLookup lookup_;
+  EngineRandom random_;
+  cm::CmEngine engine_;
+  cm::CmActions actions_;
+  bool carrying_out_ = false;
+  std::deque<cm::SendMad> looped_;   // to one of our own addresses
+  std::deque<cm::CmCommand> later_;  // commands that carrying out brought about
+  uint64_t next_handle_ = 1;
+  std::unordered_map<cm::CmHandle, Place> places_;
+  std::array<uint64_t, metrics::kDropReasonCount> drops_{};
+  ControlLoop::TimerId timer_ = 0;
+  TimePoint timer_at_ = kNever;
+};
+
+}  // namespace rocegw::session

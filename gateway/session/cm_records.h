@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connection manager values between the attach protocol and the engine. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/cm/cm_action.h"
+#include "gateway/cm/cm_types.h"
+#include "gateway/cm/qp_attributes.h"
+
+namespace rocegw::session {
+
+template <typename T>
+std::span<const uint8_t> BytesOf(const T& value) {
+  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
+}
+
+// Nothing for an address family that RoCEv2 does not have. Family 0 is a wildcard of IPv6 without a
+// port.
+std::optional<cm::Endpoint> EndpointOf(const rocegw_sockaddr& address);
+// An endpoint that was never set becomes family 0.
+rocegw_sockaddr SockaddrOf(const cm::Endpoint& endpoint);
+
+cm::ConnectParams ParamsOf(const rocegw_cm_param& param);
+
+rocegw_cm_id_reply ReplyOf(const cm::IdInfo& info);
+// Without cookie and handles.
+rocegw_cm_event RecordOf(const cm::CmEvent& event);
+rocegw_cm_qp_attr_reply ReplyOf(const cm::QpAttributes& attributes);
+
+}  // namespace rocegw::session

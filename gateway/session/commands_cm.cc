@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connection manager: ids and their channels. What takes time arrives as events; every command here
+// answers at once.
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/cm_binding.h"
+#include "gateway/session/cm_records.h"
+#include "gateway/session/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+// rdma_set_option: levels and names of rdma/rdma_cma.h.
+constexpr uint32_t kLevelId = 0;
+constexpr uint32_t kLevelIb = 1;
+constexpr uint32_t kOptionTos = 0;
+constexpr uint32_t kOptionReuseAddress = 1;
+constexpr uint32_t kOptionAfOnly = 2;
+constexpr uint32_t kOptionAckTimeout = 3;
+constexpr uint32_t kOptionIbPath = 1;
+
+constexpr uint32_t kEventCommEstablished = 4;  // enum ibv_event_type
+
+// Names the id: a request that came in belongs to the program from the first time on.
+CmId* FindId(ClientSession& session, uint32_t handle) {
+  CmId* const id = session.objects().cm_ids.Find(handle);
+  if (id != nullptr && id->listener != 0) {
+    id->listener = 0;
+    session.cm().Run(session, id->engine, cm::RequestFetched{});
+  }
+  return id;
+}
+
+void Answer(ClientSession& session, int error) {
+  error == 0 ? session.ReplyDone() : session.ReplyError(error);
+}
+
+void AnswerWithId(ClientSession& session, const CmId& id, int error) {
+  cm::IdInfo info;
+  if (error == 0 && !session.cm().Query(session.id(), id.engine, info)) error = EINVAL;
+  if (error != 0) return session.ReplyError(error);
+  session.Reply(ReplyOf(info));
+}
+
+// Runs a command that has no more to say than that it went well.
+void RunSimple(ClientSession& session, uint32_t handle, CmBinding::Body body) {
+  const CmId* const id = FindId(session, handle);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  Answer(session, session.cm().Run(session, id->engine, std::move(body)));
+}
+
+std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space) {
+  switch (static_cast<cm::PortSpace>(port_space)) {
+    case cm::PortSpace::kTcp:
+    case cm::PortSpace::kIb:
+      return {{static_cast<cm::PortSpace>(port_space), cm::QpType::kRc}};
+    case cm::PortSpace::kUdp:
+    case cm::PortSpace::kIpoib:
+      return {{static_cast<cm::PortSpace>(port_space), cm::QpType::kUd}};
+  }
+  return std::nullopt;
+}
+
+void DestroyOne(ClientSession& session, uint32_t handle) {
+  const auto id = session.objects().cm_ids.Remove(handle);
+  session.cm().Remove(id->engine);
+  auto& by_qpn = session.objects().cm_id_by_qpn;
+  const auto known = by_qpn.find(id->qpn.value);
+  if (known != by_qpn.end() && known->second == handle) by_qpn.erase(known);
+  --session.objects().cm_channels.Find(id->channel)->users;
+  session.services().usage.Give(Resource::kCmIds);
+}
+
+void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
+  if (qpn == kInvalidQpn) return;
+  id.qpn = qpn;
+  session.objects().cm_id_by_qpn[qpn.value] = handle;
+}
+
+// A program may only offer queue pairs of its own.
+bool OwnsQp(ClientSession& session, Qpn qpn) {
+  return session.objects().qp_by_number.contains(qpn.value);
+}
+
+std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
+  if (asked.length == 1) return asked.value[0];
+  if (asked.length != sizeof(uint32_t)) return std::nullopt;
+  uint32_t value = 0;
+  std::memcpy(&value, asked.value, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void CmCreateChannel(ClientSession& session, Request&) {
+  if (session.event_descriptors() >= session.services().options.session.event_channels) {
+    return session.ReplyError(ENOMEM);
+  }
+  auto pair = MakeEventPair();
+  if (!pair.ok()) return session.ReplyError(pair.status().error());
+  auto channel = std::make_unique<CmChannel>();
+  channel->events = std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours));
+  const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
+  session.ReplyObject(handle, 0, pair->client.get());
+}
+
+void CmDestroyChannel(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const CmChannel* const channel = session.objects().cm_channels.Find(handle);
+  if (channel == nullptr) return session.ReplyError(EINVAL);
+  if (channel->users != 0) return session.ReplyError(EBUSY);
+  session.objects().cm_channels.Remove(handle);
+  session.ReplyDone();
+}
+
+void CmCreateId(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_create_id>();
+  CmChannel* const channel = session.objects().cm_channels.Find(asked.channel);
+  const auto kind = KindOf(asked.port_space);
+  if (channel == nullptr || !kind) return session.ReplyError(EINVAL);
+  if (!session.services().usage.Take(Resource::kCmIds)) return session.ReplyError(ENOMEM);
+  const cm::CmHandle engine = session.cm().NextHandle();
+  if (const int error =
+          session.cm().Run(session, engine, cm::CreateId{kind->first, kind->second})) {
+    session.services().usage.Give(Resource::kCmIds);
+    return session.ReplyError(error);
+  }
+  auto id = std::make_unique<CmId>();
+  id->engine = engine;
+  id->channel = asked.channel;
+  id->cookie = asked.cookie;
+  id->port_space = kind->first;
+  ++channel->users;
+  const uint32_t handle = session.objects().cm_ids.Add(std::move(id));
+  session.cm().Add(engine, session, handle);
+  session.ReplyObject(handle, 0);
+}
+
+void CmDestroyId(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  Objects& objects = session.objects();
+  const CmId* const id = FindId(session, handle);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  session.cm().Run(session, id->engine, cm::DestroyId{});
+  // Requests that the program never named end with their listener.
+  for (const uint32_t child :
+       objects.cm_ids.Select([&](const CmId& other) { return other.listener == handle; })) {
+    DestroyOne(session, child);
+  }
+  const uint32_t events =
+      id->events_moved + objects.cm_channels.Find(id->channel)->events->Forget(handle);
+  DestroyOne(session, handle);
+  session.ReplyObject(0, events);
+}
+
+void CmBind(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_bind>();
+  const CmId* const id = FindId(session, asked.id);
+  const auto address = EndpointOf(asked.address);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (!address || asked.address.family == 0) return session.ReplyError(EAFNOSUPPORT);
+  AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::Bind{*address}));
+}
+
+void CmResolveAddr(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_resolve_addr>();
+  const CmId* const id = FindId(session, asked.id);
+  const auto source = EndpointOf(asked.source);
+  const auto destination = EndpointOf(asked.destination);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (!source || !destination || asked.destination.family == 0)
+    return session.ReplyError(EAFNOSUPPORT);
+  cm::ResolveAddress resolve;
+  resolve.has_source = asked.source.family != 0;
+  resolve.source = *source;
+  resolve.destination = *destination;
+  resolve.timeout_ms = asked.timeout_ms;
+  if (const int error = session.cm().Run(session, id->engine, resolve))
+    return session.ReplyError(error);
+  // It may have been bound before: then that is where it sends from.
+  cm::IdInfo info;
+  session.cm().Query(session.id(), id->engine, info);
+  session.cm().ResolveAddress(session, id->engine, info.local, *destination);
+  AnswerWithId(session, *id, 0);
+}
+
+void CmResolveRoute(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_resolve_route>();
+  const CmId* const id = FindId(session, asked.id);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::ResolveRoute{}));
+}
+
+void CmListen(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_listen>();
+  const CmId* const id = FindId(session, asked.id);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::Listen{asked.backlog}));
+}
+
+void CmConnect(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_connect>();
+  const cm::ConnectParams param = ParamsOf(asked.param);
+  CmId* const id = FindId(session, asked.id);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  if (param.qpn != kInvalidQpn && !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
+  const int error = session.cm().Run(session, id->engine, cm::Connect{param});
+  if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
+  Answer(session, error);
+}
+
+void CmAccept(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_connect>();
+  const cm::ConnectParams param = ParamsOf(asked.param);
+  CmId* const id = FindId(session, asked.id);
+  if (id == nullptr || !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
+  // Before the command: what the accept brings about already carries it.
+  const uint64_t cookie = std::exchange(id->cookie, asked.cookie);
+  const int error = session.cm().Run(session, id->engine, cm::Accept{param});
+  if (error != 0) {
+    id->cookie = cookie;
+  } else {
+    RememberQp(session, asked.id, *id, param.qpn);
+  }
+  Answer(session, error);
+}
+
+void CmReject(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_reject>();
+  cm::Reject reject;
+  if (asked.reason != 0) reject.reason = static_cast<wire::RejectReason>(asked.reason);
+  reject.private_data = cm::PrivateData::From({asked.private_data, asked.private_length});
+  RunSimple(session, asked.id, reject);
+}
+
+void CmEstablish(ClientSession& session, Request& request) {
+  RunSimple(session, request.As<rocegw_object_request>().handle, cm::Establish{});
+}
+
+void CmDisconnect(ClientSession& session, Request& request) {
+  RunSimple(session, request.As<rocegw_object_request>().handle, cm::Disconnect{});
+}
+
+void CmInitQpAttr(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_init_qp_attr>();
+  const CmId* const id = FindId(session, asked.id);
+  const bool known = asked.qp_state >= static_cast<uint32_t>(cm::QpState::kInit) &&
+                     asked.qp_state <= static_cast<uint32_t>(cm::QpState::kRts);
+  if (id == nullptr || !known) return session.ReplyError(EINVAL);
+  cm::QpAttributes attributes;
+  const int error = session.cm().InitQpAttributes(
+      session.id(), id->engine, static_cast<cm::QpState>(asked.qp_state), attributes);
+  if (error != 0) return session.ReplyError(error);
+  session.Reply(ReplyOf(attributes));
+}
+
+void CmSetOption(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_set_option>();
+  const CmId* const id = FindId(session, asked.id);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  // A path that the program brings along says nothing that the addresses do not.
+  if (asked.level == kLevelIb)
+    return asked.option == kOptionIbPath ? session.ReplyDone() : session.ReplyError(ENOSYS);
+  using Name = cm::SetOption::Name;
+  const auto value = OptionValue(asked);
+  if (asked.level != kLevelId) return session.ReplyError(ENOSYS);
+  if (!value) return session.ReplyError(EINVAL);
+  cm::SetOption option;
+  option.value = *value;
+  switch (asked.option) {
+    case kOptionTos:
+      option.name = Name::kTypeOfService;
+      break;
+    case kOptionReuseAddress:
+      option.name = Name::kReuseAddress;
+      break;
+    case kOptionAfOnly:
+      option.name = Name::kAfOnly;
+      break;
+    case kOptionAckTimeout:
+      option.name = Name::kAckTimeout;
+      break;
+    default:
+      return session.ReplyError(ENOSYS);
+  }
+  Answer(session, session.cm().Run(session, id->engine, option));
+}
+
+void CmMigrate(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_migrate>();
+  Objects& objects = session.objects();
+  CmId* const id = FindId(session, asked.id);
+  CmChannel* const to = objects.cm_channels.Find(asked.channel);
+  if (id == nullptr || to == nullptr) return session.ReplyError(EINVAL);
+  CmChannel* const from = objects.cm_channels.Find(id->channel);
+  if (from != to) {
+    from->events->MoveWaiting(asked.id, *to->events);
+    id->events_moved += from->events->Forget(asked.id);
+    --from->users;
+    ++to->users;
+    id->channel = asked.channel;
+  }
+  session.ReplyDone();
+}
+
+void CmNotify(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_notify>();
+  if (asked.event == kEventCommEstablished)
+    return RunSimple(session, asked.id, cm::CommEstablished{});
+  // Other events of a QP are no news to the connection manager.
+  FindId(session, asked.id) != nullptr ? session.ReplyDone() : session.ReplyError(EINVAL);
+}
+
+void CmQueryId(ClientSession& session, Request& request) {
+  const CmId* const id = FindId(session, request.As<rocegw_object_request>().handle);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  AnswerWithId(session, *id, 0);
+}
+
+}  // namespace rocegw::session

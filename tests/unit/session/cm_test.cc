@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connection manager through the attach protocol: two gateways whose datagrams are carried by the
+// test, and one with itself.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <deque>
+
+#include "gateway/session/cm_records.h"
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+enum Event : uint32_t {
+  kAddrResolved = 0,
+  kAddrError = 1,
+  kRouteResolved = 2,
+  kConnectRequest = 4,
+  kConnectResponse = 5,
+  kUnreachable = 7,
+  kRejected = 8,
+  kEstablished = 9,
+  kDisconnected = 10,
+};
+
+constexpr uint32_t kTcp = 0x0106;
+constexpr uint32_t kFirst = 0xC0000201;
+constexpr uint32_t kSecond = 0xC0000202;
+
+rocegw_sockaddr Address(uint32_t v4, uint16_t port) {
+  rocegw_sockaddr address{};
+  address.family = AF_INET;
+  address.port = port;
+  for (int i = 0; i < 4; ++i) address.address[i] = static_cast<uint8_t>(v4 >> (24 - 8 * i));
+  return address;
+}
+
+session::Device DeviceAt(uint32_t v4) {
+  session::Device device = SessionHost::MakeDevice();
+  device.gids = {wire::Gid::FromV4(v4)};
+  return device;
+}
+
+session::Options SmallIds(uint64_t cm_ids) {
+  session::Options options;
+  options.limits.cm_ids = cm_ids;
+  return options;
+}
+
+// A process with one of everything that a connection needs.
+struct Program {
+  explicit Program(SessionHost& host) : client(host) {
+    EXPECT_TRUE(client.Hello());
+    context = client.OpenContext();
+    pd = client.AllocPd(context);
+    cq = client.CreateCq(context).handle;
+    channel = client
+                  .Call<rocegw_object_reply>(
+                      TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CM_CREATE_CHANNEL))
+                  .handle;
+    events = std::move(client.received_fd);
+  }
+  uint32_t CreateId(uint64_t cookie = 0) {
+    auto create = TestClient::Request<rocegw_cm_create_id>(ROCEGW_MSG_CM_CREATE_ID);
+    create.channel = channel;
+    create.port_space = kTcp;
+    create.cookie = cookie;
+    return client.Call<rocegw_object_reply>(create).handle;
+  }
+  rocegw_cm_id_reply Bind(uint32_t id, const rocegw_sockaddr& address) {
+    auto bind = TestClient::Request<rocegw_cm_bind>(ROCEGW_MSG_CM_BIND);
+    bind.id = id;
+    bind.address = address;
+    return client.Call<rocegw_cm_id_reply>(bind);
+  }
+  uint32_t Listen(uint32_t v4, uint16_t port, uint64_t cookie = 0, uint32_t backlog = 0) {
+    const uint32_t id = CreateId(cookie);
+    Bind(id, Address(v4, port));
+    EXPECT_EQ(client.error(), 0);
+    auto listen = TestClient::Request<rocegw_cm_listen>(ROCEGW_MSG_CM_LISTEN);
+    listen.id = id;
+    listen.backlog = backlog;
+    client.Call<rocegw_cm_id_reply>(listen);
+    EXPECT_EQ(client.error(), 0);
+    return id;
+  }
+  rocegw_cm_id_reply ResolveAddr(uint32_t id, const rocegw_sockaddr& to) {
+    auto resolve = TestClient::Request<rocegw_cm_resolve_addr>(ROCEGW_MSG_CM_RESOLVE_ADDR);
+    resolve.id = id;
+    resolve.timeout_ms = 2000;
+    resolve.destination = to;
+    return client.Call<rocegw_cm_id_reply>(resolve);
+  }
+  rocegw_cm_id_reply ResolveRoute(uint32_t id) {
+    auto resolve = TestClient::Request<rocegw_cm_resolve_route>(ROCEGW_MSG_CM_RESOLVE_ROUTE);
+    resolve.id = id;
+    resolve.timeout_ms = 2000;
+    return client.Call<rocegw_cm_id_reply>(resolve);
+  }
+  // An id that is ready to connect.
+  uint32_t Resolved(uint32_t v4, uint16_t port, uint64_t cookie = 0) {
+    const uint32_t id = CreateId(cookie);
+    ResolveAddr(id, Address(v4, port));
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_EQ(NextEvent().type, kAddrResolved);
+    ResolveRoute(id);
+    EXPECT_EQ(client.error(), 0);
+    EXPECT_EQ(NextEvent().type, kRouteResolved);
+    return id;
+  }
+  int ConnectOrAccept(uint32_t type, uint32_t id, uint32_t qpn, std::string_view text = {},
+                      uint64_t cookie = 0) {
+    auto connect = TestClient::Request<rocegw_cm_connect>(type);
+    connect.id = id;
+    connect.cookie = cookie;
+    connect.param.qpn = qpn;
+    connect.param.responder_resources = 4;
+    connect.param.initiator_depth = 2;
+    connect.param.retry_count = 7;
+    connect.param.rnr_retry_count = 7;
+    connect.param.private_length = static_cast<uint8_t>(text.size());
+    std::memcpy(connect.param.private_data, text.data(), text.size());
+    client.Call<rocegw_object_reply>(connect);
+    return client.error();
+  }
+  int Simple(uint32_t type, uint32_t id) {
+    client.Object(type, id);
+    return client.error();
+  }
+  rocegw_cm_qp_attr_reply QpAttr(uint32_t id, uint32_t state) {
+    auto init = TestClient::Request<rocegw_cm_init_qp_attr>(ROCEGW_MSG_CM_INIT_QP_ATTR);
+    init.id = id;
+    init.qp_state = state;
+    return client.Call<rocegw_cm_qp_attr_reply>(init);
+  }
+  rocegw_qp_reply CreateQp() { return client.CreateQp(pd, cq); }
+
+  // An event with type 1000 when there is none.
+  rocegw_cm_event NextEvent() { return NextEventOn(events); }
+  static rocegw_cm_event NextEventOn(const UniqueFd& from) {
+    rocegw_cm_event event{};
+    event.type = 1000;
+    (void)!::recv(from.get(), &event, sizeof event, MSG_DONTWAIT);
+    return event;
+  }
+
+  TestClient client;
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  uint32_t cq = 0;
+  uint32_t channel = 0;
+  UniqueFd events;
+};
+
+// Everything is reached directly.
+StatusOr<wire::Gid> FirstAddress(const wire::Gid& destination, uint32_t) {
+  if (destination == wire::Gid::FromV4(0x08080808)) return Status(ENETUNREACH, "no route");
+  if (destination == wire::Gid::FromV4(0x08080809)) return wire::Gid::FromV4(0x01010101);
+  return wire::Gid::FromV4(kFirst);
+}
+StatusOr<wire::Gid> SecondAddress(const wire::Gid&, uint32_t) { return wire::Gid::FromV4(kSecond); }
+
+class Cm : public ::testing::Test {
+ protected:
+  // Moves datagrams until nothing moves any more.
+  void Carry() {
+    for (bool moved = true; moved;) {
+      a.Settle();
+      b.Settle();
+      moved = CarryOne(a, b);
+      moved = CarryOne(b, a) || moved;
+    }
+  }
+  bool CarryOne(SessionHost& from, SessionHost& to) {
+    auto& mads = from.workers[0]->mads;
+    if (mads.empty()) return false;
+    for (const worker::SendMad& mad : mads) {
+      worker::MadReceived received;
+      received.meta.source = mad.path.source;
+      received.meta.destination = mad.path.destination;
+      received.meta.source_port = mad.path.source_port;
+      received.source_qpn = kGsiQpn;
+      received.mad = mad.mad;
+      ++carried;
+      to.workers[0]->Raise({0, received});
+    }
+    mads.clear();
+    return true;
+  }
+  void TearDown() override {
+    EXPECT_EQ(a.BrokenRules(), std::vector<std::string>());
+    EXPECT_EQ(b.BrokenRules(), std::vector<std::string>());
+  }
+
+  // Client connects to server; both see ESTABLISHED. Fills client_id and server_id.
+  void ConnectThem(Program& client, Program& server) {
+    server.Listen(kSecond, 7000, 0x11);
+    client_id = client.Resolved(kSecond, 7000, 0x22);
+    client_qp = client.CreateQp();
+    ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, client_id, client_qp.qpn, "hello"), 0);
+    Carry();
+    const rocegw_cm_event request = server.NextEvent();
+    ASSERT_EQ(request.type, kConnectRequest);
+    server_id = request.id;
+    server_qp = server.CreateQp();
+    ASSERT_EQ(
+        server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, server_id, server_qp.qpn, "welcome", 0x33), 0);
+    Carry();
+    ASSERT_EQ(client.NextEvent().type, kConnectResponse);
+    ASSERT_EQ(client.Simple(ROCEGW_MSG_CM_ESTABLISH, client_id), 0);
+    Carry();
+    const rocegw_cm_event established = server.NextEvent();
+    ASSERT_EQ(established.type, kEstablished);
+    EXPECT_EQ(established.cookie, 0x33u) << "as set by accept";
+    EXPECT_EQ(established.id, server_id);
+  }
+
+  SessionHost a{2, {}, 4096, {DeviceAt(kFirst)}, FirstAddress};
+  SessionHost b{2, {}, 4096, {DeviceAt(kSecond)}, SecondAddress};
+  int carried = 0;
+  uint32_t client_id = 0;
+  uint32_t server_id = 0;
+  rocegw_qp_reply client_qp{};
+  rocegw_qp_reply server_qp{};
+};
+
+TEST_F(Cm, Connect_WithPrivateDataAndQpAttributes) {
+  Program client(a);
+  Program server(b);
+  const uint32_t listener = server.Listen(kSecond, 7000, 0x11);
+  const uint32_t id = client.Resolved(kSecond, 7000, 0x22);
+  const auto qp = client.CreateQp();
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn, "hello"), 0);
+  Carry();
+
+  const rocegw_cm_event request = server.NextEvent();
+  ASSERT_EQ(request.type, kConnectRequest);
+  EXPECT_EQ(request.cookie, 0x11u);
+  EXPECT_EQ(request.listen_id, listener);
+  EXPECT_NE(request.id, listener);
+  EXPECT_EQ(request.param.qpn, qp.qpn);
+  EXPECT_EQ(request.param.responder_resources, 2) << "what the peer initiates";
+  EXPECT_EQ(request.param.initiator_depth, 4);
+  EXPECT_EQ(std::memcmp(request.param.private_data, "hello\0\0", 7), 0);
+  EXPECT_EQ(request.param.private_length, 56) << "the whole area";
+  EXPECT_EQ(request.destination.address[3], 1);
+  EXPECT_EQ(request.source.port, 7000);
+  EXPECT_EQ(request.device, 0);
+  EXPECT_EQ(request.path_mtu, 3u);
+
+  const auto server_side = server.CreateQp();
+  const auto init = server.QpAttr(request.id, 1);
+  ASSERT_EQ(server.client.error(), 0);
+  EXPECT_EQ(init.attr.qp_state, 1u);
+  const auto rtr = server.QpAttr(request.id, 2);
+  ASSERT_EQ(server.client.error(), 0);
+  EXPECT_EQ(rtr.attr.dest_qpn, qp.qpn);
+  EXPECT_EQ(rtr.attr.av.dgid[15], 1);
+  // What the connection manager proposes is what the queue pair takes.
+  EXPECT_EQ(server.client.Modify(server_side.handle, init.attr_mask, init.attr), 0);
+  EXPECT_EQ(server.client.Modify(server_side.handle, rtr.attr_mask, rtr.attr), 0);
+  const auto rts = server.QpAttr(request.id, 3);
+  EXPECT_EQ(server.client.Modify(server_side.handle, rts.attr_mask, rts.attr), 0);
+
+  ASSERT_EQ(
+      server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, request.id, server_side.qpn, "welcome", 0x33),
+      0);
+  Carry();
+  const rocegw_cm_event response = client.NextEvent();
+  ASSERT_EQ(response.type, kConnectResponse);
+  EXPECT_EQ(response.cookie, 0x22u);
+  EXPECT_EQ(response.param.qpn, server_side.qpn);
+  EXPECT_EQ(std::memcmp(response.param.private_data, "welcome", 8), 0);
+  const auto client_rtr = client.QpAttr(id, 2);
+  EXPECT_EQ(client_rtr.attr.dest_qpn, server_side.qpn);
+}
+
+TEST_F(Cm, Disconnect_BothSeeItAndEventsAreCounted) {
+  Program client(a);
+  Program server(b);
+  ConnectThem(client, server);
+  ASSERT_EQ(client.Simple(ROCEGW_MSG_CM_DISCONNECT, client_id), 0);
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, kDisconnected);
+  EXPECT_EQ(server.Simple(ROCEGW_MSG_CM_DISCONNECT, server_id), 0);
+  Carry();
+  EXPECT_EQ(client.NextEvent().type, kDisconnected);
+  // ADDR_RESOLVED, ROUTE_RESOLVED, CONNECT_RESPONSE, DISCONNECTED.
+  EXPECT_EQ(client.client.Object(ROCEGW_MSG_CM_DESTROY_ID, client_id).events_reported, 4u);
+  // ESTABLISHED, DISCONNECTED; the request counts for the listener.
+  EXPECT_EQ(server.client.Object(ROCEGW_MSG_CM_DESTROY_ID, server_id).events_reported, 2u);
+  EXPECT_EQ(server.client.Object(ROCEGW_MSG_CM_DESTROY_ID, 1).events_reported, 1u);
+  EXPECT_EQ(b.server->services().usage.used(session::Resource::kCmIds), 0u);
+}
+
+TEST_F(Cm, ProcessDies_PeerIsToldAndNothingRemains) {
+  auto client = std::make_unique<Program>(a);
+  Program server(b);
+  ConnectThem(*client, server);
+  client.reset();
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, kDisconnected);
+  EXPECT_EQ(a.server->session_count(), 0u);
+  EXPECT_EQ(a.server->cm().engine().id_count(), 0u);
+  EXPECT_EQ(a.server->services().usage.used(session::Resource::kCmIds), 0u);
+}
+
+TEST_F(Cm, Reject_ReasonAndData) {
+  Program client(a);
+  Program server(b);
+  server.Listen(kSecond, 7000);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  Carry();
+  const rocegw_cm_event request = server.NextEvent();
+  auto reject = TestClient::Request<rocegw_cm_reject>(ROCEGW_MSG_CM_REJECT);
+  reject.id = request.id;
+  reject.private_length = 2;
+  reject.private_data[0] = 'n';
+  reject.private_data[1] = 'o';
+  server.client.Call<rocegw_object_reply>(reject);
+  EXPECT_EQ(server.client.error(), 0);
+  Carry();
+  const rocegw_cm_event rejected = client.NextEvent();
+  EXPECT_EQ(rejected.type, kRejected);
+  EXPECT_EQ(rejected.status, 28);
+  EXPECT_EQ(std::memcmp(rejected.param.private_data, "no", 2), 0);
+}
+
+TEST_F(Cm, NobodyListens_IsRejected) {
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7001);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  Carry();
+  const rocegw_cm_event rejected = client.NextEvent();
+  EXPECT_EQ(rejected.type, kRejected);
+  EXPECT_EQ(rejected.status, 8);
+}
+
+TEST_F(Cm, Loopback_StaysInside) {
+  Program client(a);
+  Program server(a);
+  server.Listen(0, 7000);
+  for (const uint32_t to : {kFirst, 0x7F000001u}) {
+    const uint32_t id = client.Resolved(to, 7000);
+    ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+    a.Settle();
+    const rocegw_cm_event request = server.NextEvent();
+    ASSERT_EQ(request.type, kConnectRequest) << std::hex << to;
+    ASSERT_EQ(server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, request.id, server.CreateQp().qpn), 0);
+    a.Settle();
+    EXPECT_EQ(client.NextEvent().type, kConnectResponse);
+  }
+  EXPECT_TRUE(a.workers[0]->mads.empty()) << "nothing on the wire";
+}
+
+TEST_F(Cm, ResolveAddr_ErrorsAreEvents) {
+  Program client(a);
+  const struct {
+    uint32_t to;
+    int error;
+  } cases[] = {{0x08080808, ENETUNREACH}, {0x08080809, ENODEV}};
+  for (const auto& c : cases) {
+    const uint32_t id = client.CreateId();
+    client.ResolveAddr(id, Address(c.to, 1));
+    EXPECT_EQ(client.client.error(), 0);
+    const rocegw_cm_event event = client.NextEvent();
+    EXPECT_EQ(event.type, kAddrError);
+    EXPECT_EQ(event.status, -c.error);
+  }
+  rocegw_sockaddr odd = Address(kSecond, 1);
+  odd.family = 27;
+  client.ResolveAddr(client.CreateId(), odd);
+  EXPECT_EQ(client.client.error(), EAFNOSUPPORT);
+  odd.family = 0;
+  client.ResolveAddr(client.CreateId(), odd);
+  EXPECT_EQ(client.client.error(), EAFNOSUPPORT);
+}
+
+TEST_F(Cm, Bind_AddressesAndPorts) {
+  Program one(a);
+  Program two(a);
+  const auto bound = one.Bind(one.CreateId(), Address(kFirst, 0));
+  EXPECT_EQ(one.client.error(), 0);
+  EXPECT_EQ(bound.device, 0);
+  EXPECT_NE(bound.source.port, 0);
+  EXPECT_EQ(one.Bind(one.CreateId(), Address(0, 0)).device, -1);
+  one.Bind(one.CreateId(), Address(kSecond, 0));
+  EXPECT_EQ(one.client.error(), EADDRNOTAVAIL) << "not an address of this gateway";
+  one.Listen(kFirst, 7000);
+  two.Bind(two.CreateId(), Address(kFirst, 7000));
+  EXPECT_EQ(two.client.error(), EADDRINUSE);
+}
+
+TEST_F(Cm, OthersIdsAndQps_CannotBeUsed) {
+  Program client(a);
+  Program thief(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  EXPECT_EQ(thief.Simple(ROCEGW_MSG_CM_QUERY_ID, id), EINVAL);
+  EXPECT_EQ(thief.Simple(ROCEGW_MSG_CM_DESTROY_ID, id), EINVAL);
+  const uint32_t own = thief.Resolved(kSecond, 7000);
+  const auto qp = client.CreateQp();
+  EXPECT_EQ(thief.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, own, qp.qpn), EINVAL);
+  EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn), 0);
+}
+
+TEST_F(Cm, CreateId_RefusesUnknownSpacesAndChannels) {
+  Program client(a);
+  auto create = TestClient::Request<rocegw_cm_create_id>(ROCEGW_MSG_CM_CREATE_ID);
+  create.channel = client.channel;
+  create.port_space = 0x0107;
+  client.client.Call<rocegw_object_reply>(create);
+  EXPECT_EQ(client.client.error(), EINVAL);
+  create.port_space = kTcp;
+  create.channel = 99;
+  client.client.Call<rocegw_object_reply>(create);
+  EXPECT_EQ(client.client.error(), EINVAL);
+  const uint32_t id = client.CreateId();
+  EXPECT_EQ(client.Simple(ROCEGW_MSG_CM_DESTROY_CHANNEL, client.channel), EBUSY);
+  EXPECT_EQ(client.Simple(ROCEGW_MSG_CM_DESTROY_ID, id), 0);
+  EXPECT_EQ(client.Simple(ROCEGW_MSG_CM_DESTROY_CHANNEL, client.channel), 0);
+}
+
+TEST_F(Cm, ListenerDestroyed_RequestsNobodyTookEndWithIt) {
+  Program client(a);
+  Program server(b);
+  const uint32_t listener = server.Listen(kSecond, 7000);
+  const uint32_t first = client.Resolved(kSecond, 7000);
+  const uint32_t second = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, first, client.CreateQp().qpn), 0);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, second, client.CreateQp().qpn), 0);
+  Carry();
+  const rocegw_cm_event taken = server.NextEvent();
+  ASSERT_EQ(taken.type, kConnectRequest);
+  EXPECT_EQ(server.Simple(ROCEGW_MSG_CM_QUERY_ID, taken.id), 0);
+  EXPECT_EQ(server.client.Object(ROCEGW_MSG_CM_DESTROY_ID, listener).events_reported, 2u);
+  Carry();
+  EXPECT_EQ(client.NextEvent().type, kRejected);
+  EXPECT_EQ(server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, taken.id, server.CreateQp().qpn), 0);
+  Carry();
+  EXPECT_EQ(client.NextEvent().type, kConnectResponse);
+  EXPECT_EQ(b.server->services().usage.used(session::Resource::kCmIds), 1u);
+}
+
+TEST_F(Cm, Migrate_EventsFollowTheId) {
+  Program client(a);
+  Program server(b);
+  ConnectThem(client, server);
+  const uint32_t to = client.client
+                          .Call<rocegw_object_reply>(TestClient::Request<rocegw_object_request>(
+                              ROCEGW_MSG_CM_CREATE_CHANNEL))
+                          .handle;
+  const UniqueFd other = std::move(client.client.received_fd);
+  auto migrate = TestClient::Request<rocegw_cm_migrate>(ROCEGW_MSG_CM_MIGRATE);
+  migrate.id = client_id;
+  migrate.channel = to;
+  client.client.Call<rocegw_object_reply>(migrate);
+  ASSERT_EQ(client.client.error(), 0);
+  ASSERT_EQ(server.Simple(ROCEGW_MSG_CM_DISCONNECT, server_id), 0);
+  Carry();
+  EXPECT_EQ(client.NextEvent().type, 1000u);
+  EXPECT_EQ(Program::NextEventOn(other).type, kDisconnected);
+  EXPECT_EQ(client.Simple(ROCEGW_MSG_CM_DESTROY_CHANNEL, client.channel), 0);
+  EXPECT_EQ(client.client.Object(ROCEGW_MSG_CM_DESTROY_ID, client_id).events_reported, 4u);
+}
+
+TEST_F(Cm, CommEstablishedOnTheQp_IsAsGoodAsTheRtu) {
+  Program client(a);
+  Program server(b);
+  server.Listen(kSecond, 7000);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  Carry();
+  const rocegw_cm_event request = server.NextEvent();
+  const auto qp = server.CreateQp();
+  ASSERT_EQ(server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, request.id, qp.qpn), 0);
+  Carry();
+  worker::AsyncEventRaised raised;
+  raised.session = SessionId{b.workers[0]->sessions.begin()->first};
+  raised.event = verbs::AsyncEvent::kCommEstablished;
+  raised.kind = ROCEGW_OBJECT_QP;
+  raised.handle = qp.handle;
+  raised.qpn = Qpn{qp.qpn};
+  b.workers[qp.worker]->Raise({0, raised});
+  b.Settle();
+  EXPECT_EQ(server.NextEvent().type, kEstablished);
+}
+
+TEST_F(Cm, SetOption_KnownOnesOnly) {
+  Program client(a);
+  const uint32_t id = client.CreateId();
+  auto set = TestClient::Request<rocegw_cm_set_option>(ROCEGW_MSG_CM_SET_OPTION);
+  set.id = id;
+  set.length = 1;
+  set.value[0] = 0x68;
+  const struct {
+    uint32_t level, option, length;
+    int error;
+  } cases[] = {{0, 0, 1, 0},      {0, 1, 4, 0},
+               {0, 2, 4, 0},      {0, 3, 1, 0},
+               {0, 9, 1, ENOSYS}, {1, 1, 64, 0},
+               {1, 2, 1, ENOSYS}, {7, 0, 1, ENOSYS},
+               {0, 0, 3, EINVAL}, {0, 0, 1u << 30, EINVAL}};
+  for (const auto& c : cases) {
+    set.level = c.level;
+    set.option = c.option;
+    set.length = c.length;
+    set.value[0] = 1;
+    client.client.Call<rocegw_object_reply>(set);
+    EXPECT_EQ(client.client.error(), c.error) << c.level << " " << c.option << " " << c.length;
+  }
+}
+
+TEST_F(Cm, LimitOfIds_RequestsAreRefusedWithAReason) {
+  SessionHost small(1, SmallIds(1), 4096, {DeviceAt(kSecond)}, SecondAddress);
+  Program server(small);
+  server.Listen(kSecond, 7000);
+  EXPECT_EQ(server.CreateId(), 0u);
+  EXPECT_EQ(server.client.error(), ENOMEM);
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  for (int i = 0; i < 4; ++i) {
+    a.Settle();
+    CarryOne(a, small);
+    small.Settle();
+    CarryOne(small, a);
+  }
+  EXPECT_EQ(server.NextEvent().type, 1000u);
+  EXPECT_EQ(client.NextEvent().type, kRejected);
+  EXPECT_EQ(small.server->services().usage.used(session::Resource::kCmIds), 1u);
+}
+
+TEST_F(Cm, GarbageMads_AreCountedByReason) {
+  worker::MadReceived received;
+  received.meta.source = wire::Gid::FromV4(kSecond);
+  received.meta.destination = wire::Gid::FromV4(kFirst);
+  received.source_qpn = kGsiQpn;
+  received.mad.fill(0xFF);
+  a.workers[0]->Raise({0, received});
+  a.Settle();
+  EXPECT_EQ(a.server->cm().drops(metrics::DropReason::k_mad_malformed), 1u);
+}
+
+TEST_F(Cm, LostRequest_IsSentAgainByTheTimer) {
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  a.Settle();
+  ASSERT_EQ(a.workers[0]->mads.size(), 1u);
+  a.workers[0]->mads.clear();
+  const TimePoint start = session::ControlLoop::Now();
+  while (a.workers[0]->mads.empty()) {
+    a.loop.RunOnce(Seconds(10));
+    a.RunWorkers();
+  }
+  EXPECT_GE((session::ControlLoop::Now() - start).ns, Milliseconds(100).ns);
+}
+
+TEST(CmRecords, Endpoints_BothWays) {
+  EXPECT_EQ(session::SockaddrOf({}).family, 0);
+  const auto v4 = session::EndpointOf(Address(kFirst, 80));
+  ASSERT_TRUE(v4.has_value());
+  EXPECT_EQ(v4->address, wire::Gid::FromV4(kFirst));
+  const rocegw_sockaddr back = session::SockaddrOf(*v4);
+  EXPECT_EQ(back.family, AF_INET);
+  EXPECT_EQ(back.port, 80);
+  EXPECT_EQ(back.address[0], 192);
+  rocegw_sockaddr v6{};
+  v6.family = AF_INET6;
+  v6.port = 1;
+  v6.scope_id = 7;
+  v6.flow_info = 0xFFF12345;
+  v6.address[0] = 0xFE;
+  v6.address[1] = 0x80;
+  const auto six = session::EndpointOf(v6);
+  ASSERT_TRUE(six.has_value());
+  EXPECT_EQ(six->scope_id, 7u);
+  EXPECT_EQ(six->flow_label, 0x12345u);
+  EXPECT_EQ(session::SockaddrOf(*six).family, AF_INET6);
+  v6.family = 99;
+  EXPECT_FALSE(session::EndpointOf(v6).has_value());
+}
+
+}  // namespace
+}  // namespace rocegw::testing
