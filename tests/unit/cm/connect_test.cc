@@ -408,6 +408,40 @@ TEST_F(ConnectTest, RepeatedReplyWhileTheProgramReadiesItsQp_AsksForTime) {
   EXPECT_EQ(server.StateOf(passive), "REP sent, peer asked for time");
 }
 
+TEST_F(ConnectTest, ReadyToUseAfterAnMra_IsRepeatedAFewTimes) {
+  Respond();
+  server.Advance(Milliseconds(200));
+  Exchange(client, server);
+  ASSERT_EQ(client.Do(active, Establish{}), 0);
+  int sent = 0;
+  for (int i = 0; i < 100; ++i) {
+    while (client.Next<wire::CmRtu>().has_value()) ++sent;
+    client.Advance(Milliseconds(100));
+  }
+  EXPECT_EQ(sent, 4);
+  EXPECT_EQ(client.StateOf(active), "established");
+  EXPECT_EQ(client.engine.deadline(), kNever);
+}
+
+TEST_F(ConnectTest, DestroyWhileDisconnecting_ShortensTheWait) {
+  CmConfig config;
+  config.orphan_give_up = Seconds(1);
+  Host hasty(V4(1), 9, config);
+  listener = server.Listening(kPort);
+  active = hasty.Routed(server.address, kPort);
+  ASSERT_EQ(hasty.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  Exchange(hasty, server);
+  ASSERT_EQ(server.Do(server.NextEvent()->id, Accept{Host::Params(0x222)}), 0);
+  Exchange(hasty, server);
+  ASSERT_EQ(hasty.Do(active, Establish{}), 0);
+  ASSERT_EQ(hasty.Do(active, Disconnect{}), 0);
+  for (int i = 0; i < 200; ++i) hasty.Advance(Milliseconds(100));
+  ASSERT_EQ(hasty.StateOf(active), "DREQ sent");
+  ASSERT_EQ(hasty.Do(active, DestroyId{}), 0);
+  for (int i = 0; i < 16; ++i) hasty.Advance(Milliseconds(100));
+  EXPECT_EQ(hasty.engine.connection_count(), 0u);
+}
+
 TEST_F(ConnectTest, CommEstablished_StandsInForTheReadyToUse) {
   Respond();
   ASSERT_EQ(server.Do(passive, CommEstablished{}), 0);

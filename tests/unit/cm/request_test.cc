@@ -221,6 +221,17 @@ TEST_F(RequestTest, FullBacklog_IsSilentUntilTheProgramFetches) {
   EXPECT_EQ(server.Take(PeerRequest(4, 0x504), kPeer), DropReason::k_cm_backlog);
 }
 
+TEST_F(RequestTest, AnsweringWithoutFetching_FreesTheBacklogToo) {
+  server.Listening(kPort, 1);
+  server.Take(PeerRequest(1, 0x501), kPeer);
+  ASSERT_EQ(server.Do(server.NextEvent()->id, Accept{Host::Params(0x222)}), 0);
+  EXPECT_EQ(server.Take(PeerRequest(2, 0x502), kPeer), DropReason::kNone);
+  ASSERT_EQ(server.Do(server.NextEvent()->id, Reject{}), 0);
+  EXPECT_EQ(server.Take(PeerRequest(3, 0x503), kPeer), DropReason::kNone);
+  ASSERT_EQ(server.Do(server.NextEvent()->id, DestroyId{}), 0);
+  EXPECT_EQ(server.Take(PeerRequest(4, 0x504), kPeer), DropReason::kNone);
+}
+
 TEST_F(RequestTest, ListenerDies_TakesOnlyUnfetchedRequestsAlong) {
   const CmHandle listener = server.Listening(kPort);
   server.Take(PeerRequest(1, 0x501), kPeer);
