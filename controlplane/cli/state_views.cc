@@ -59,7 +59,7 @@ std::string AccessText(const types::v1::MemoryRegion& mr) {
   return text.empty() ? "lr" : text;
 }
 
-std::string OrDash(std::string text) { return text.empty() ? "-" : text; }
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
 template <typename E>
 std::string EnumText(const std::string& name, E value) {

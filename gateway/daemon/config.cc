@@ -75,7 +75,7 @@ std::string CheckInterface(const std::string& text) {
 std::string CheckListenAddress(const std::string& text) {
   if (text.empty()) return "";
   const size_t colon = text.rfind(':');
-  const std::string wrong =
+  std::string wrong =
       "'" + text + "' is not ADDRESS:PORT (like 127.0.0.1:7474 or [::1]:7474; empty: off)";
   if (colon == std::string::npos) return wrong;
   std::string host = text.substr(0, colon);
@@ -106,8 +106,7 @@ std::string ReadMac(const std::string& text, MacAddress& mac) {
 }
 
 std::string ReadInterfaceAddress(const std::string& text, InterfaceAddress& value) {
-  const std::string wrong =
-      "'" + text + "' is not ADDRESS/PREFIX (like 192.0.2.1/24 or 2001:db8::1/64)";
+  std::string wrong = "'" + text + "' is not ADDRESS/PREFIX (like 192.0.2.1/24 or 2001:db8::1/64)";
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return wrong;
   const auto address = ParseAddress(text.substr(0, slash));

@@ -36,12 +36,12 @@ class Workers {
  private:
   struct One {
     explicit One(size_t workers) : inbox(workers) {}
+    metrics::WorkerCounters counters;
     worker::WorkerLink link;
     worker::WorkerInbox inbox;
-    metrics::WorkerCounters counters;
+    std::unique_ptr<worker::WorkerThread> thread;
     UniqueFd wake_fd;
     int cpu = -1;
-    std::unique_ptr<worker::WorkerThread> thread;
   };
 
   UniqueFd control_wake_fd_;

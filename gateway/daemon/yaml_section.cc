@@ -229,10 +229,12 @@ void Section::TextList(std::string_view key,
   }
   size_t index = 0;
   for (const auto& element : value) {
-    const std::string name = Name(key) + "[" + std::to_string(index++) + "]";
+    std::string problem = Name(key) + "[" + std::to_string(index++) + "]: ";
     const std::string wrong =
         element.IsScalar() ? read(element.Scalar()) : "one value is expected here";
-    if (!wrong.empty()) problems_.Add(LineOf(element), name + ": " + wrong);
+    if (wrong.empty()) continue;
+    problem += wrong;
+    problems_.Add(LineOf(element), problem);
   }
 }
 

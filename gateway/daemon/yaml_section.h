@@ -48,6 +48,7 @@ class Section {
   void Choice(std::string_view key, const std::vector<std::pair<const char*, E>>& choices,
               E& target) {
     std::vector<const char*> names;
+    names.reserve(choices.size());
     for (const auto& choice : choices) names.push_back(choice.first);
     const int found = ChoiceIndex(key, names);
     if (found >= 0) target = choices[static_cast<size_t>(found)].second;

@@ -156,6 +156,41 @@ TEST_F(RocegwdTest, Unprivileged_UdpModeRuns) {
   EXPECT_EQ(daemon.WaitExit(), 0);
 }
 
+#ifdef ROCEGW_WITH_DPDK
+TEST_F(RocegwdTest, DpdkModes_ServeBothKindsOfDevice) {
+  DaemonProcess daemon = Start(
+      Config("workers: 2\nmetrics: {address: ''}\ndpdk: {huge_pages: off, memory_mb: 128}\n"
+             "ports: [{name: shared, mode: af_packet, interface: veth0}, {name: own, mode: "
+             "vdev, vdev: net_null0, addresses: ['192.0.2.1/24'], mac: '02:00:00:00:00:01'}]"));
+  ASSERT_TRUE(daemon.WaitReady()) << daemon.Log();
+  cli::StateClient client(File("run/grpc.sock"), std::chrono::seconds(10));
+  ASSERT_TRUE(client.Connect().ok());
+  types::v1::GatewayStatus status;
+  ASSERT_TRUE(client.GetStatus(status).ok());
+  ASSERT_EQ(status.ports_size(), 2);
+  EXPECT_EQ(status.ports(0).mode(), "af_packet");
+  EXPECT_EQ(status.ports(0).addresses(0), "10.9.0.1");
+  EXPECT_EQ(status.ports(1).device(), "rocegw1");
+  EXPECT_EQ(status.ports(1).addresses(0), "192.0.2.1");
+  EXPECT_EQ(status.ports(1).path_mtu(), 1024u);
+  EXPECT_TRUE(status.ports(1).up());
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.WaitExit(), 0) << daemon.Log();
+}
+
+TEST_F(RocegwdTest, DpdkModes_WrongDeviceOrNoRight_OneLineWithRemedy) {
+  DaemonProcess daemon =
+      Start(Config("ports: [{mode: vdev, vdev: net_nonsense0, addresses: "
+                   "['192.0.2.1/24']}]"));
+  EXPECT_EQ(daemon.WaitExit(), 3);
+  EXPECT_NE(daemon.Log().find("error: port port0: "), std::string::npos) << daemon.Log();
+  DaemonProcess nobody =
+      Start(Config("ports: [{mode: af_packet, interface: veth0}]", "other"), kNobody);
+  EXPECT_EQ(nobody.WaitExit(), 3);
+  EXPECT_NE(nobody.Log().find("error: port port0: "), std::string::npos) << nobody.Log();
+}
+#endif
+
 TEST_F(RocegwdTest, AddressChange_ReachesStateAndSysfs) {
   DaemonProcess daemon = Start(Config(kPort));
   ASSERT_TRUE(daemon.WaitReady()) << daemon.Log();

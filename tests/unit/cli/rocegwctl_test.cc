@@ -6,11 +6,14 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
@@ -80,9 +83,30 @@ class RocegwctlTest : public testing::Test {
 TEST_F(RocegwctlTest, Status_EveryFormat_IsAsRecorded) {
   ExpectGolden("status.txt", "status");
   ExpectGolden("status_wide.txt", "status -o wide");
-  ExpectGolden("status.json", "status -o json");
-  ExpectGolden("status.yaml", "status -o yaml");
   EXPECT_EQ(Ctl("status -o name").out, "gateways/host-a\n");
+}
+
+TEST_F(RocegwctlTest, Documents_AreAsRecorded) {
+  ExpectGolden("sessions.json", "get sessions -o json");
+  ExpectGolden("qps.json", "get qps -o json");
+  ExpectGolden("mrs.json", "get mrs -o json");
+  ExpectGolden("sessions.yaml", "get sessions -o yaml");
+  ExpectGolden("qps.yaml", "get qps -o yaml");
+}
+
+TEST_F(RocegwctlTest, StatusDocuments_HoldEverythingAndAgree) {
+  const auto json = nlohmann::json::parse(Ctl("status -o json").out);
+  EXPECT_EQ(json["gateway"]["ports"][0]["interface"], "eth0");
+  EXPECT_EQ(json["gateway"]["totals"]["registeredBytes"], "12582912");
+  EXPECT_EQ(json["sessions"]["sessions"][0]["command"], "ib_write_bw");
+  EXPECT_EQ(json["qps"]["qps"].size(), 2u);
+  EXPECT_EQ(json["mrs"]["mrs"][1]["rkeyMasked"], "0x******01");
+  EXPECT_EQ(json["counters"]["counters"].size(), metrics::AllCounters().size());
+  EXPECT_EQ(json["counters"]["counters"][3]["values"], nlohmann::json({"3", "103"}));
+  const YAML::Node yaml = YAML::Load(Ctl("status -o yaml").out);
+  EXPECT_EQ(yaml["gateway"]["ports"][0]["interface"].as<std::string>(), "eth0");
+  EXPECT_EQ(yaml["counters"]["counters"].size(), json["counters"]["counters"].size());
+  EXPECT_EQ(yaml["counters"]["drops"].size(), metrics::kDropReasonCount - 1);
 }
 
 TEST_F(RocegwctlTest, Get_EveryNoun_IsAsRecorded) {
