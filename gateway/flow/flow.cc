@@ -23,11 +23,20 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
   AlgorithmOf(cc_.kind).init(cc_, config.cc, now);
 }
 
-bool Flow::MaySend(uint64_t bytes, TimePoint now) const {
+void Flow::Configure(const FlowConfig& config) {
+  config_ = config;
+  retries_left_ = config.retry_count;
+}
+
+bool Flow::HasRoom(uint64_t bytes, TimePoint now) const {
   if (ledger_.size() >= config_.max_packets) return false;
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
-  if (gate.earliest > now) return false;
-  return bytes <= gate.bytes || ledger_.empty();
+  return gate.earliest <= now && bytes <= gate.bytes;
+}
+
+bool Flow::MaySend(uint64_t bytes, TimePoint now) const {
+  if (!ledger_.empty()) return HasRoom(bytes, now);
+  return AlgorithmOf(cc_.kind).gate(cc_, in_flight_).earliest <= now;
 }
 
 TimePoint Flow::earliest() const {
@@ -37,7 +46,8 @@ TimePoint Flow::earliest() const {
 
 bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
   const bool again = PsnBefore(next_, max_);
-  if (ledger_.empty()) timer_start_ = last_probe_ = now;
+  // Only after idle time: going back is no progress.
+  if (una_ == max_) RestartTimer(now);
   ledger_.push_back({next_, psns, bytes, now, again});
   in_flight_ += bytes;
   next_ = next_ + psns;
@@ -93,11 +103,15 @@ void Flow::Rewind() {
 }
 
 bool Flow::OnLoss(TimePoint now) {
+  if (ledger_.empty()) {
+    RestartTimer(now);
+    return true;
+  }
   if (retries_left_ == 0) return false;
   --retries_left_;
   AlgorithmOf(cc_.kind).on_loss(cc_, now);
   Rewind();
-  timer_start_ = last_probe_ = now;
+  RestartTimer(now);
   return true;
 }
 

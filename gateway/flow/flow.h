@@ -39,7 +39,7 @@ class Flow {
  public:
   void Start(const FlowConfig& config, Psn first, TimePoint now);
   // New limits for a flow that runs (modify in SQD, RTR to RTS).
-  void Configure(const FlowConfig& config) { config_ = config; }
+  void Configure(const FlowConfig& config);
 
   Psn una() const { return una_; }
   Psn next() const { return next_; }
@@ -54,6 +54,8 @@ class Flow {
 
   // May `bytes` more be sent now? One packet is always allowed when nothing is in flight.
   bool MaySend(uint64_t bytes, TimePoint now) const;
+  // The same without that exception.
+  bool HasRoom(uint64_t bytes, TimePoint now) const;
   // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come
   // first.
   TimePoint earliest() const;
@@ -67,6 +69,8 @@ class Flow {
   bool OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now);
 
   // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.
+  // With nothing in flight the flow has gone back already: such a NAK is a late copy and costs
+  // nothing.
   bool OnLoss(TimePoint now);
   // Goes back to una without counting it as a loss.
   void Rewind();

@@ -13,9 +13,9 @@ namespace rocegw::shm {
 class CompletionRing {
  public:
   CompletionRing() = default;
-  // ring is ours; consumer is client memory.
-  CompletionRing(rocegw_cqe* ring, uint32_t entries, const uint32_t* consumer)
-      : ring_(ring), entries_(entries), consumer_(consumer) {}
+  // ring is ours; consumer is client memory. Both ends begin at index `first`.
+  CompletionRing(rocegw_cqe* ring, uint32_t entries, const uint32_t* consumer, uint32_t first = 0)
+      : ring_(ring), entries_(entries), consumer_(consumer), produced_(first), consumed_(first) {}
 
   // False when the client has not made room: the queue is overrun.
   bool Push(const rocegw_cqe& cqe) {

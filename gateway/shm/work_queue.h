@@ -30,7 +30,8 @@ class WorkQueue {
     if (entries_ == 0) return Look::kEmpty;
     const uint32_t producer = LoadAcquire(producer_);
     if (producer == fetched_) return Look::kEmpty;
-    if (producer - released_ > entries_) return Look::kFault;
+    // Neither beyond the ring nor back over what was fetched: the walk would not end.
+    if (producer - fetched_ > entries_ - (fetched_ - released_)) return Look::kFault;
     known_producer_ = producer;
     return Look::kReady;
   }
@@ -48,13 +49,15 @@ class WorkQueue {
     StoreRelease(released_out_, index);
   }
 
-  // Skips everything that is posted (QP reset). False when the client's index is impossible.
+  // Skips everything that is posted (QP reset). False when the client's index is impossible; what
+  // was fetched is released then as well.
   bool Discard() {
     const uint32_t producer = entries_ == 0 ? fetched_ : LoadAcquire(producer_);
-    if (producer - released_ > entries_) return false;
-    known_producer_ = fetched_ = producer;
-    Release(producer);
-    return true;
+    const bool possible = producer - fetched_ <= entries_ - (fetched_ - released_);
+    if (possible) fetched_ = producer;
+    known_producer_ = fetched_;
+    Release(fetched_);
+    return possible;
   }
 
   uint32_t fetched() const { return fetched_; }

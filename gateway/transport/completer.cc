@@ -34,26 +34,25 @@ std::optional<Psn> Requester::FirstAwaited() {
   if (reading_ == 0) return std::nullopt;
   for (uint32_t i = head_; i != tail_ && At(i).started; ++i) {
     const Outstanding& o = At(i);
-    if (!o.request.reads_remote() || !PsnBefore(flow_.una(), o.end())) continue;
+    if (!o.request.reads_remote() || Answered(o)) continue;
     return PsnBefore(o.first, flow_.una()) ? flow_.una() : o.first;
   }
   return std::nullopt;
 }
 
-void Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
+bool Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
                             TimePoint now) {
   const bool marked = (packet.meta.traffic_class & 3) == 3;
-  if (flow_.OnAcked(upto, qp.mtu(), marked, now)) {
-    rnr_left_ = qp.attributes.rnr_retry;
-    SyncWithFlow();
-    Retire(qp, outbox);
-  }
+  if (!flow_.OnAcked(upto, qp.mtu(), marked, now)) return false;
+  rnr_left_ = qp.attributes.rnr_retry;
+  SyncWithFlow();
+  Retire(qp, outbox);
+  return true;
 }
 
 DropReason Requester::OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                  TimePoint now) {
-  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd)
-    return DropReason::k_qp_state;
+  if (!qp.sends()) return DropReason::k_qp_state;
   const Psn psn = packet.headers.bth.psn;
   if (PsnBefore(psn, flow_.una()) || !PsnBefore(psn, flow_.max()))
     return DropReason::k_stale_response;
@@ -82,15 +81,17 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     Acknowledge(qp, outbox, upto, packet, now);
     if (answer_lost && qp.state() != verbs::QpState::kError && !awaited_.empty()) {
       qp.counters->implied_nak_events.Add();
-      OnLoss(qp, outbox, now);
+      OnLoss(qp, now);
     }
     return DropReason::kNone;
   }
-  Acknowledge(qp, outbox, upto, packet, now);
+  const bool progress = Acknowledge(qp, outbox, upto, packet, now);
   if (qp.state() == verbs::QpState::kError) return DropReason::kNone;
   if (aeth.is_rnr()) {
     qp.counters->rnr_rx_packets.Add();
-    OnRnr(qp, outbox, aeth.rnr_timer(), now);
+    // While the flow waits nothing is sent: the same NAK again is a copy.
+    if (rnr_waiting_ && !progress) return DropReason::k_stale_response;
+    OnRnr(qp, aeth.rnr_timer(), now);
     return DropReason::kNone;
   }
   if (!aeth.is_nak()) return DropReason::k_malformed_response;
@@ -99,19 +100,19 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
       qp.counters->nak_sequence_rx_packets.Add();
       // What followed a request that the receiver was not ready for draws a NAK of its own from some
       // peers; everything is sent again after the wait anyway.
-      if (!rnr_waiting_) OnLoss(qp, outbox, now);
+      if (!rnr_waiting_) OnLoss(qp, now);
       return DropReason::kNone;
     case wire::NakCode::kInvalidRequest:
-      Fail(qp, outbox, WcStatus::kRemoteInvalidRequest);
+      Fail(qp, WcStatus::kRemoteInvalidRequest);
       break;
     case wire::NakCode::kRemoteAccess:
-      Fail(qp, outbox, WcStatus::kRemoteAccess);
+      Fail(qp, WcStatus::kRemoteAccess);
       break;
     case wire::NakCode::kRemoteOperation:
-      Fail(qp, outbox, WcStatus::kRemoteOperation);
+      Fail(qp, WcStatus::kRemoteOperation);
       break;
     case wire::NakCode::kInvalidRdRequest:
-      Fail(qp, outbox, WcStatus::kRemoteInvalidRdRequest);
+      Fail(qp, WcStatus::kRemoteInvalidRdRequest);
       break;
     default:
       return DropReason::k_malformed_response;
@@ -120,10 +121,10 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   return DropReason::kNone;
 }
 
-void Requester::OnRnr(QpContext& qp, Outbox& outbox, uint8_t timer, TimePoint now) {
+void Requester::OnRnr(QpContext& qp, uint8_t timer, TimePoint now) {
   if (qp.attributes.rnr_retry != 7) {
     if (rnr_left_ == 0) {
-      Fail(qp, outbox, WcStatus::kRnrRetryExceeded);
+      Fail(qp, WcStatus::kRnrRetryExceeded);
       return;
     }
     --rnr_left_;
@@ -134,9 +135,9 @@ void Requester::OnRnr(QpContext& qp, Outbox& outbox, uint8_t timer, TimePoint no
   rnr_until_ = now + RnrDelay(timer);
 }
 
-void Requester::OnLoss(QpContext& qp, Outbox& outbox, TimePoint now) {
+void Requester::OnLoss(QpContext& qp, TimePoint now) {
   if (!flow_.OnLoss(now)) {
-    Fail(qp, outbox, WcStatus::kRetryExceeded);
+    Fail(qp, WcStatus::kRetryExceeded);
     return;
   }
   SyncWithFlow();
@@ -155,7 +156,7 @@ Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox,
     reason = DropReason::k_response_gap;
     qp.counters->implied_nak_events.Add();
     Acknowledge(qp, outbox, awaited_.front().next, packet, now);
-    if (qp.state() != verbs::QpState::kError) OnLoss(qp, outbox, now);
+    if (qp.state() != verbs::QpState::kError) OnLoss(qp, now);
     return nullptr;
   }
   const uint32_t index = awaited_.front().request;
@@ -203,7 +204,7 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
   const bool is_nak = packet.traits->has_aeth && !packet.headers.aeth.is_ack();
   if (o->request.opcode != verbs::SendOpcode::kRead || packet.payload.size() != expected ||
       is_nak) {
-    Fail(qp, outbox, WcStatus::kBadResponse);
+    Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
   qp.bytes_received += expected;
@@ -220,7 +221,7 @@ DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxP
   Outstanding* o = MatchAwaited(qp, outbox, packet, now, reason);
   if (o == nullptr) return reason;
   if (!o->request.is_atomic() || !packet.headers.aeth.is_ack()) {
-    Fail(qp, outbox, WcStatus::kBadResponse);
+    Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
   const Psn psn = packet.headers.bth.psn;
@@ -235,69 +236,88 @@ DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxP
 }
 
 void Requester::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
-  if (tag.request - head_ >= tail_ - head_) return;
-  At(tag.request).failed = WcStatus::kLocalProtection;
   qp.counters->memory_fault_operations.Add();
-  Retire(qp, outbox);
+  if (tag.request - head_ >= tail_ - head_) return;
+  Outstanding& o = At(tag.request);
+  // A packet that was to be sent again is not missed once the first one is acknowledged.
+  if (tag.purpose == AccessPurpose::kSendPayload && PsnBefore(tag.psn, flow_.una())) return;
+  o.failed = WcStatus::kLocalProtection;
+  if (qp.state() != verbs::QpState::kError) Retire(qp, outbox);
+}
+
+void Requester::OnMemoryDone(QpContext& qp, Outbox& outbox) {
+  if (qp.state() == verbs::QpState::kError) {
+    if (flushing_) Flush(qp, outbox);
+  } else {
+    Retire(qp, outbox);
+  }
+}
+
+// Completes the oldest request.
+void Requester::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
+  const Outstanding& o = At(head_);
+  const bool signaled = qp.config.signal_all || (o.request.flags & ROCEGW_WQE_SIGNALED) != 0;
+  if (o.started && o.request.reads_remote()) --reading_;
+  if (cursor_ == head_) ++cursor_;
+  ++head_;
+  qp.sq.Release(head_);
+  if (status == WcStatus::kSuccess && !signaled) {
+    ++qp.sends_completed;
+    return;
+  }
+  rocegw_cqe cqe = MakeCompletion(qp, status, o.request.wr_id, o.request.ring_slot);
+  cqe.opcode = static_cast<uint8_t>(CompletionOpcode(o.request.opcode));
+  if (status == WcStatus::kSuccess) cqe.byte_length = o.request.length;
+  if (!PushSend(qp, outbox, cqe)) Fail(qp, WcStatus::kGeneral);
 }
 
 void Requester::Retire(QpContext& qp, Outbox& outbox) {
-  while (head_ != tail_) {
-    Outstanding& o = At(head_);
+  while (head_ != tail_ && qp.state() != verbs::QpState::kError) {
+    const Outstanding& o = At(head_);
     if (o.failed != WcStatus::kSuccess) {
-      Fail(qp, outbox, o.failed);
+      Fail(qp, o.failed);
       return;
     }
-    if (!o.started || PsnBefore(flow_.una(), o.end())) return;
-    if (o.has_ticket && !qp.IsDone(o.ticket)) return;
-    const bool signaled = qp.config.signal_all || (o.request.flags & ROCEGW_WQE_SIGNALED) != 0;
-    if (o.request.reads_remote()) --reading_;
-    if (cursor_ == head_) ++cursor_;
-    ++head_;
-    qp.sq.Release(head_);
-    if (!signaled) {
-      ++qp.sends_completed;
-      continue;
-    }
-    rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kSuccess, o.request.wr_id, o.request.ring_slot);
-    cqe.opcode = static_cast<uint8_t>(CompletionOpcode(o.request.opcode));
-    cqe.byte_length = o.request.length;
-    if (!PushSend(qp, outbox, cqe)) {
-      Fail(qp, outbox, WcStatus::kGeneral);
-      return;
-    }
+    if (!Answered(o) || (o.has_ticket && !qp.IsDone(o.ticket))) return;
+    Complete(qp, outbox, WcStatus::kSuccess);
   }
 }
 
-void Requester::Fail(QpContext& qp, Outbox& outbox, WcStatus status) {
+void Requester::Fail(QpContext& qp, WcStatus status) {
   if (qp.state() == verbs::QpState::kError) return;
   qp.attributes.state = verbs::QpState::kError;
   qp.counters->qp_error_events.Add();
-  if (head_ == tail_) return;
-  Outstanding& o = At(head_);
-  rocegw_cqe cqe = MakeCompletion(qp, status, o.request.wr_id, o.request.ring_slot);
-  cqe.opcode = static_cast<uint8_t>(CompletionOpcode(o.request.opcode));
-  ++head_;
-  qp.sq.Release(head_);
-  PushSend(qp, outbox, cqe);
+  uint32_t i = head_;
+  while (i != tail_ && Answered(At(i)) && At(i).failed == WcStatus::kSuccess) ++i;
+  if (i != tail_) At(i).failed = status;
 }
 
 void Requester::Flush(QpContext& qp, Outbox& outbox) {
-  awaited_.clear();
-  rnr_waiting_ = false;
-  flow_ = flow::Flow();
-  seen_rewinds_ = 0;
-  reading_ = 0;
-  for (;;) {
-    if (head_ == tail_ && !FetchOne(qp, outbox)) break;
-    const Outstanding& o = At(head_);
-    const rocegw_cqe cqe =
-        MakeCompletion(qp, WcStatus::kFlush, o.request.wr_id, o.request.ring_slot);
-    ++head_;
-    qp.sq.Release(head_);
-    PushSend(qp, outbox, cqe);
+  if (!flushing_) {
+    flushing_ = true;
+    flush_ticket_ = qp.tickets_issued;
+    awaited_.clear();
+    rnr_waiting_ = false;
   }
-  cursor_ = head_;
+  if (!qp.IsDone(flush_ticket_)) return;
+  flush_ticket_ = qp.tickets_done;
+  // What was taken before: at most one of them tells why.
+  for (bool told = false; head_ != tail_;) {
+    const Outstanding& o = At(head_);
+    WcStatus status = WcStatus::kFlush;
+    if (!told) {
+      if (o.failed != WcStatus::kSuccess) {
+        status = o.failed;
+      } else if (Answered(o)) {
+        status = WcStatus::kSuccess;
+      }
+      told = status != WcStatus::kSuccess;
+    }
+    Complete(qp, outbox, status);
+  }
+  // What is posted: whatever comes while this runs has a doorbell of its own.
+  for (uint32_t i = 0; i < qp.sq.entries() && FetchOne(qp, outbox); ++i)
+    Complete(qp, outbox, WcStatus::kFlush);
 }
 
 }  // namespace rocegw::transport

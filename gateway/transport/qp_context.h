@@ -30,6 +30,7 @@ struct QpContext {
   // Memory operations: tickets are handed out in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
+  uint32_t first_ticket = 1;  // older ones were issued before the last reset
 
   uint64_t sends_completed = 0;
   uint64_t receives_completed = 0;
@@ -39,6 +40,9 @@ struct QpContext {
 
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
+  // States in which requests are taken, and in which they are made and responses are taken.
+  bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
+  bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }
   bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }
 };
 

@@ -23,6 +23,8 @@ void QueuePair::PublishState() {
   // In the error state receives are flushed as they are posted, so each post must be heard.
   __atomic_store_n(&qp_.config.status->rq_starved,
                    qp_.attributes.state == QpState::kError ? 1u : 0u, __ATOMIC_RELEASE);
+  // A client that still sees the old value has posted before: the flush that follows finds it.
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void QueuePair::Apply(uint32_t mask, const verbs::QpAttributes& wanted) {
@@ -58,17 +60,23 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
     return error;
   Apply(mask, wanted);
   qp_.attributes.state = next;
+  const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
+  tell_drained_ = next == QpState::kSqd && (tell_drained_ || notify);
   if (next == QpState::kReset) {
     qp_.attributes = verbs::QpAttributes();
+    qp_.first_ticket = qp_.tickets_issued + 1;
     flushed_ = false;
     if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
   } else if (next == QpState::kRtr && current == QpState::kInit) {
     DoReadyToReceive();
   } else if (next == QpState::kRts && current == QpState::kRtr) {
     DoReadyToSend(now);
+  } else {
+    DoAttributes(mask);
   }
   PublishState();
   FlushOnError(outbox);
+  ReportDrained(outbox);
   return 0;
 }
 
@@ -81,11 +89,18 @@ void QueuePair::FlushOnError(Outbox& outbox) {
   DoFlush(outbox);
 }
 
+void QueuePair::ReportDrained(Outbox& outbox) {
+  if (!tell_drained_ || !Drained()) return;
+  tell_drained_ = false;
+  outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
+}
+
 void QueuePair::OnDoorbell(Outbox& outbox) { FlushOnError(outbox); }
 
 PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, uint32_t packets) {
   const PumpResult result = DoPump(outbox, now, packets);
   if (!flushed_) FlushOnError(outbox);
+  ReportDrained(outbox);
   return result;
 }
 
@@ -98,11 +113,15 @@ metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& pa
 
 void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
   qp_.tickets_done = ticket;
+  // Kept near, so that the distance never wraps.
+  if (qp_.IsDone(qp_.first_ticket)) qp_.first_ticket = ticket + 1;
   DoMemoryDone(outbox);
   if (!flushed_) FlushOnError(outbox);
 }
 
 void QueuePair::OnMemoryFault(Outbox& outbox, const AccessTag& tag) {
+  // A reset queue pair has nothing to do with what it did before.
+  if (static_cast<int32_t>(tag.ticket - qp_.first_ticket) < 0) return;
   DoMemoryFault(outbox, tag);
   if (!flushed_) FlushOnError(outbox);
 }

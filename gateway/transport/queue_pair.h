@@ -53,6 +53,10 @@ class QueuePair {
   virtual bool DoReset() = 0;
   virtual void DoReadyToReceive() {}
   virtual void DoReadyToSend(TimePoint) {}
+  // Attributes of `mask` changed in a state other than the two above.
+  virtual void DoAttributes(uint32_t) {}
+  // SQD: everything that was begun is complete.
+  virtual bool Drained() const = 0;
   virtual void DoFlush(Outbox& outbox) = 0;
   virtual PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) = 0;
   virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
@@ -67,8 +71,10 @@ class QueuePair {
   void Apply(uint32_t mask, const verbs::QpAttributes& wanted);
   void PublishState();
   void FlushOnError(Outbox& outbox);
+  void ReportDrained(Outbox& outbox);
 
   bool flushed_ = false;
+  bool tell_drained_ = false;
 };
 
 // RC: requester and responder over one flow.

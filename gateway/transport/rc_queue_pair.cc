@@ -6,6 +6,10 @@
 namespace rocegw::transport {
 namespace {
 
+// What a flow that runs takes over from modify_qp.
+constexpr uint32_t kRequesterLimits =
+    verbs::kAttrTimeout | verbs::kAttrRetryCnt | verbs::kAttrRnrRetry;
+
 class RcQueuePair final : public QueuePair {
  public:
   RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc)
@@ -14,20 +18,25 @@ class RcQueuePair final : public QueuePair {
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
     responder_.OnAtomicResult(tag, original);
   }
-  TimePoint deadline() const override {
-    return qp_.state() == verbs::QpState::kRts || qp_.state() == verbs::QpState::kSqd
-               ? requester_.deadline()
-               : kNever;
-  }
+  TimePoint deadline() const override { return qp_.sends() ? requester_.deadline() : kNever; }
   Psns psns() const override {
     return {requester_.flow().next(), requester_.flow().una(), responder_.expected()};
   }
   uint32_t outstanding() const override { return requester_.outstanding(); }
 
  protected:
-  bool DoReset() override { return requester_.Reset(qp_) && responder_.Reset(qp_); }
+  bool DoReset() override {
+    const bool sends = requester_.Reset(qp_);
+    const bool receives = responder_.Reset(qp_);
+    return sends && receives;
+  }
   void DoReadyToReceive() override { responder_.Start(qp_); }
   void DoReadyToSend(TimePoint now) override { requester_.Start(qp_, cc_, now); }
+  void DoAttributes(uint32_t mask) override {
+    if ((mask & kRequesterLimits) != 0) requester_.Configure(qp_, cc_);
+    if ((mask & verbs::kAttrMaxDestRdAtomic) != 0) responder_.SetDepth(qp_);
+  }
+  bool Drained() const override { return requester_.drained(); }
 
   void DoFlush(Outbox& outbox) override {
     requester_.Flush(qp_, outbox);
@@ -43,16 +52,19 @@ class RcQueuePair final : public QueuePair {
 
   metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
                                TimePoint now) override {
-    if (packet.traits->service == wire::Service::kCnp) {
-      qp_.counters->cnp_rx_packets.Add();
-      requester_.OnCnp(now);
-      return metrics::DropReason::kNone;
-    }
-    if (packet.traits->service != wire::Service::kRc) return metrics::DropReason::k_wrong_service;
+    const bool cnp = packet.traits->service == wire::Service::kCnp;
+    if (!cnp && packet.traits->service != wire::Service::kRc)
+      return metrics::DropReason::k_wrong_service;
+    if (!qp_.receives()) return metrics::DropReason::k_qp_state;
     // Nothing from elsewhere may touch a connection.
     if (packet.meta.source != qp_.attributes.path.destination ||
         packet.meta.destination != qp_.attributes.path.source) {
       return metrics::DropReason::k_wrong_address;
+    }
+    if (cnp) {
+      qp_.counters->cnp_rx_packets.Add();
+      if (qp_.sends()) requester_.OnCnp(now);
+      return metrics::DropReason::kNone;
     }
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
                                      : requester_.OnResponse(qp_, outbox, packet, now);
@@ -60,7 +72,7 @@ class RcQueuePair final : public QueuePair {
 
   void DoMemoryDone(Outbox& outbox) override {
     responder_.OnMemoryDone(qp_, outbox);
-    if (qp_.state() != verbs::QpState::kError) requester_.OnMemoryDone(qp_, outbox);
+    requester_.OnMemoryDone(qp_, outbox);
   }
 
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {

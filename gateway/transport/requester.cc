@@ -35,6 +35,14 @@ wire::Opcode DataOpcode(const verbs::SendRequest& request, bool first, bool last
                      : Opcode::kRcWriteLast;
 }
 
+flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
+  return {
+      .cc = cc,
+      .timeout = flow::TransportTimeout(qp.attributes.timeout),
+      .retry_count = qp.attributes.retry_count,
+  };
+}
+
 }  // namespace
 
 Requester::Requester(const verbs::QpConfig& config)
@@ -44,26 +52,27 @@ Requester::Requester(const verbs::QpConfig& config)
       max_sge_(config.max_send_sge) {}
 
 void Requester::Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
-  const flow::FlowConfig config{
-      .cc = cc,
-      .timeout = flow::TransportTimeout(qp.attributes.timeout),
-      .retry_count = qp.attributes.retry_count,
-  };
-  flow_.Start(config, qp.attributes.sq_psn, now);
+  flow_.Start(FlowConfigOf(qp, cc), qp.attributes.sq_psn, now);
   seen_rewinds_ = flow_.rewinds();
   rnr_left_ = qp.attributes.rnr_retry;
 }
 
+void Requester::Configure(QpContext& qp, const flow::CcConfig& cc) {
+  flow_.Configure(FlowConfigOf(qp, cc));
+  rnr_left_ = qp.attributes.rnr_retry;
+}
+
 bool Requester::Reset(QpContext& qp) {
-  if (!qp.sq.Discard()) return false;
+  const bool possible = qp.sq.Discard();
   head_ = tail_ = cursor_ = qp.sq.fetched();
   awaited_.clear();
   reading_ = 0;
   since_ack_request_ = 0;
   rnr_waiting_ = false;
+  flushing_ = false;
   flow_ = flow::Flow();
   seen_rewinds_ = 0;
-  return true;
+  return possible;
 }
 
 bool Requester::FetchOne(QpContext& qp, Outbox& outbox) {
@@ -90,7 +99,9 @@ bool Requester::FetchOne(QpContext& qp, Outbox& outbox) {
 // to send.
 Requester::Outstanding* Requester::Current(QpContext& qp, Outbox& outbox) {
   for (;;) {
-    if (cursor_ == tail_ && !FetchOne(qp, outbox)) return nullptr;
+    // A queue that drains finishes what it has begun and takes nothing new.
+    if (cursor_ == tail_ && (qp.state() == verbs::QpState::kSqd || !FetchOne(qp, outbox)))
+      return nullptr;
     Outstanding& o = At(cursor_);
     if (o.failed != verbs::WcStatus::kSuccess) return nullptr;
     if (!o.started || PsnBefore(flow_.next(), o.end())) return &o;
@@ -114,6 +125,8 @@ void Requester::Begin(QpContext& qp, Outstanding& o, uint32_t index) {
         psns >= kPsnWindow ? verbs::WcStatus::kLocalLength : verbs::WcStatus::kLocalQpOperation;
     return;
   }
+  // PSNs in doubt must not come to lie half the space apart: wait for acknowledgements.
+  if (static_cast<uint32_t>(PsnDistance(flow_.max(), flow_.una())) + psns >= kPsnWindow) return;
   o.first = flow_.next();
   o.psns = psns;
   o.started = true;
@@ -127,8 +140,7 @@ bool Requester::MustWait(const QpContext& qp, const Outstanding& o) const {
 }
 
 PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_t packets) {
-  if (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd)
-    return PumpResult::kIdle;
+  if (!qp.sends()) return PumpResult::kIdle;
   if (rnr_waiting_) {
     if (now < rnr_until_) return PumpResult::kBlocked;
     rnr_waiting_ = false;
@@ -142,11 +154,9 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_
     }
     if (!o->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
-      // PSNs that are in doubt must not come to lie more than half the space apart.
-      if (PsnDistance(flow_.max(), flow_.una()) > static_cast<int32_t>(kPsnWindow / 2))
-        return PumpResult::kBlocked;
       Begin(qp, *o, cursor_);
-      if (!o->started) continue;
+      if (o->failed != verbs::WcStatus::kSuccess) continue;
+      if (!o->started) return PumpResult::kBlocked;
     }
     if (MustWait(qp, *o)) return PumpResult::kBlocked;
     switch (SendOne(qp, outbox, *o, now)) {
@@ -175,8 +185,10 @@ bool Requester::WantsAck(QpContext& qp, const Outstanding& o, bool last, uint32_
   ++since_ack_request_;
   const bool signaled =
       qp.config.signal_all || (o.request.flags & (ROCEGW_WQE_SIGNALED | ROCEGW_WQE_SOLICITED)) != 0;
-  const bool wants = (last && (signaled || cursor_ + 1 == tail_)) ||
-                     since_ack_request_ >= kAckEvery || !flow_.MaySend(uint64_t{bytes} * 2, now) ||
+  // Behind the end of a message the next to send may be a whole piece of a READ.
+  const uint64_t next = last ? kReadChunk : bytes;
+  const bool wants = (last && (signaled || qp.sq.Check() == shm::WorkQueue::Look::kEmpty)) ||
+                     since_ack_request_ >= kAckEvery || !flow_.HasRoom(bytes + next, now) ||
                      PsnBefore(flow_.next(), flow_.max());
   if (wants) since_ack_request_ = 0;
   return wants;
@@ -242,7 +254,9 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& 
 
 Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& o, TimePoint now) {
   const uint32_t offset = OffsetOf(qp, o, flow_.next());
-  const uint32_t bytes = std::min(kReadChunk, o.request.length - offset);
+  // Pieces begin at the same places when a part is asked for again: a responder answers for what
+  // it remembers, and that is one piece.
+  const uint32_t bytes = std::min(kReadChunk - offset % kReadChunk, o.request.length - offset);
   const uint32_t psns = std::max<uint32_t>(1, (bytes + qp.mtu() - 1) / qp.mtu());
   if (!flow_.MaySend(bytes, now)) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
@@ -282,7 +296,7 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding
 void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
   for (uint32_t i = head_; i != tail_ && At(i).started; ++i) {
     Outstanding& o = At(i);
-    if (!PsnBefore(flow_.una(), o.end())) continue;
+    if (Answered(o)) continue;
     if (o.request.reads_remote() || o.failed != verbs::WcStatus::kSuccess) break;
     qp.counters->tail_probe_events.Add();
     SendData(qp, outbox, o, flow_.una(), true, now);
@@ -294,8 +308,7 @@ void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
 }
 
 void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
-  if (rnr_waiting_ || (qp.state() != verbs::QpState::kRts && qp.state() != verbs::QpState::kSqd))
-    return;
+  if (rnr_waiting_ || !qp.sends()) return;
   switch (flow_.OnDeadline(now)) {
     case flow::LossVerdict::kNothing:
       return;
@@ -308,7 +321,7 @@ void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
       return;
     case flow::LossVerdict::kRetriesSpent:
       qp.counters->timeout_events.Add();
-      Fail(qp, outbox, verbs::WcStatus::kRetryExceeded);
+      Fail(qp, verbs::WcStatus::kRetryExceeded);
       return;
   }
 }

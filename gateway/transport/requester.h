@@ -37,6 +37,8 @@ class Requester {
 
   // RTR to RTS, with the flow's limits from the attributes.
   void Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now);
+  // Takes the limits over anew while it runs.
+  void Configure(QpContext& qp, const flow::CcConfig& cc);
   // Forgets everything that is posted, without completions.
   bool Reset(QpContext& qp);
 
@@ -46,15 +48,18 @@ class Requester {
   void OnCnp(TimePoint now) { flow_.OnCnp(now); }
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
   // More tickets are done: requests that waited for memory may complete.
-  void OnMemoryDone(QpContext& qp, Outbox& outbox) { Retire(qp, outbox); }
+  void OnMemoryDone(QpContext& qp, Outbox& outbox);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
-  // Completes everything that is posted, now or until the next call, as flushed. The QP is in the
-  // error state.
+  // Completes everything that is posted, now or until the next call: what was answered well, what
+  // failed with its status, the rest as flushed. The QP is in the error state. Waits for memory
+  // operations, since a program uses its buffers again once they have completed.
   void Flush(QpContext& qp, Outbox& outbox);
 
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
   uint32_t outstanding() const { return tail_ - head_; }
+  // Nothing that was begun is still open.
+  bool drained() const { return head_ == tail_ || !ring_[head_ & mask_].started; }
 
  private:
   struct Outstanding {
@@ -82,6 +87,10 @@ class Requester {
   std::span<const rocegw_sge> ListOf(uint32_t index) {
     return SgesOf(index).first(At(index).request.sge_count);
   }
+  // Every packet of it is acknowledged; READ data and atomic results have come.
+  bool Answered(const Outstanding& o) const {
+    return o.started && !PsnBefore(flow_.una(), o.end());
+  }
   uint32_t OffsetOf(const QpContext& qp, const Outstanding& o, Psn psn) const {
     return static_cast<uint32_t>(PsnDistance(psn, o.first)) * qp.mtu();
   }
@@ -102,7 +111,8 @@ class Requester {
 
   // completer.cc
   std::optional<Psn> FirstAwaited();
-  void Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
+  // True when this is progress.
+  bool Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
                    TimePoint now);
   metrics::DropReason OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                             TimePoint now);
@@ -110,8 +120,8 @@ class Requester {
                                      TimePoint now);
   metrics::DropReason OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                   TimePoint now);
-  void OnRnr(QpContext& qp, Outbox& outbox, uint8_t timer, TimePoint now);
-  void OnLoss(QpContext& qp, Outbox& outbox, TimePoint now);
+  void OnRnr(QpContext& qp, uint8_t timer, TimePoint now);
+  void OnLoss(QpContext& qp, TimePoint now);
   // The request that the first awaited response belongs to, when `psn` is that response; else
   // counts and recovers.
   Outstanding* MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
@@ -120,8 +130,9 @@ class Requester {
              std::span<const uint8_t> bytes, AccessPurpose purpose, Psn psn);
   void SyncWithFlow();
   void Retire(QpContext& qp, Outbox& outbox);
-  // The oldest request failed: completes it with `status` and moves the QP to error.
-  void Fail(QpContext& qp, Outbox& outbox, verbs::WcStatus status);
+  void Complete(QpContext& qp, Outbox& outbox, verbs::WcStatus status);
+  // The oldest request without its answer failed with `status`: the QP goes to error.
+  void Fail(QpContext& qp, verbs::WcStatus status);
 
   std::vector<Outstanding> ring_;  // by SQ index
   std::vector<rocegw_sge> sges_;
@@ -139,6 +150,8 @@ class Requester {
   bool rnr_waiting_ = false;
   TimePoint rnr_until_;
   uint32_t rnr_left_ = 0;
+  bool flushing_ = false;
+  uint32_t flush_ticket_ = 0;
 };
 
 }  // namespace rocegw::transport

@@ -23,20 +23,27 @@ void Responder::Start(QpContext& qp) {
   placement_ticket_ = qp.tickets_issued;
 }
 
+void Responder::SetDepth(QpContext& qp) {
+  const size_t depth = std::max<size_t>(1, qp.attributes.max_dest_rd_atomic);
+  // Never less than what may be asked for again.
+  if (depth <= remembered_.size()) return;
+  std::rotate(remembered_.begin(),
+              remembered_.begin() + static_cast<std::ptrdiff_t>(next_remembered_),
+              remembered_.end());
+  next_remembered_ = remembered_.size();
+  remembered_.resize(depth);
+}
+
 bool Responder::Reset(QpContext& qp) {
-  if (!qp.rq.Discard()) return false;
+  const bool possible = qp.rq.Discard();
   replies_.clear();
   pending_.clear();
   has_receive_ = false;
   message_ = Message::kNone;
-  return true;
+  return possible;
 }
 
 DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
-  if (qp.state() != verbs::QpState::kRtr && qp.state() != verbs::QpState::kRts &&
-      qp.state() != verbs::QpState::kSqd) {
-    return DropReason::k_qp_state;
-  }
   if (!established_) {
     established_ = true;
     if (qp.state() == verbs::QpState::kRtr) outbox.Event(qp, verbs::AsyncEvent::kCommEstablished);
@@ -48,7 +55,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     gap_answered_ = true;
     rnr_ = false;
     qp.counters->nak_sequence_tx_packets.Add();
-    QueueAck(qp, expected_, static_cast<uint8_t>(NakCode::kPsnSequence));
+    QueueAck(qp, expected_, static_cast<uint8_t>(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
@@ -93,9 +100,14 @@ DropReason Responder::Execute(QpContext& qp, Outbox& outbox, const wire::RxPacke
 }
 
 DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode code) {
+  return Refuse(qp, outbox, psn, code, Placed(qp));
+}
+
+DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode code,
+                             uint32_t ticket) {
   qp.counters->nak_error_tx_packets.Add();
   qp.counters->qp_error_events.Add();
-  QueueAck(qp, psn, static_cast<uint8_t>(code));
+  QueueAck(qp, psn, static_cast<uint8_t>(code), ticket);
   qp.attributes.state = verbs::QpState::kError;
   outbox.Event(qp, code == NakCode::kRemoteAccess     ? verbs::AsyncEvent::kQpAccessError
                    : code == NakCode::kInvalidRequest ? verbs::AsyncEvent::kQpRequestError
@@ -112,7 +124,8 @@ void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t ps
   if (packet.traits->ends_message()) msn_ = (msn_ + 1) & kPsnMask;
   const bool answers_itself = packet.traits->operation != wire::Operation::kSend &&
                               packet.traits->operation != wire::Operation::kWrite;
-  if (!answers_itself && packet.headers.bth.ack_request) QueueAck(qp, last, wire::kSyndromeAck);
+  if (!answers_itself && packet.headers.bth.ack_request)
+    QueueAck(qp, last, wire::kSyndromeAck, Placed(qp));
 }
 
 bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
@@ -126,7 +139,7 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     case shm::WorkQueue::Look::kEmpty:
       gap_answered_ = rnr_ = true;
       qp.counters->rnr_tx_packets.Add();
-      QueueAck(qp, psn, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31));
+      QueueAck(qp, psn, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31), Placed(qp));
       reason = DropReason::k_rnr_wait;
       return false;
     case shm::WorkQueue::Look::kReady:
@@ -135,7 +148,8 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   const uint8_t* slot = qp.rq.Slot();
   const uint32_t index = qp.rq.Fetch();
   WcStatus status = verbs::ParseReceive(qp.config, slot, index, receive_, receive_sges_);
-  if (status == WcStatus::kSuccess &&
+  // A WRITE with immediate takes a receive and none of its buffers.
+  if (status == WcStatus::kSuccess && packet.traits->operation == wire::Operation::kSend &&
       !verbs::CheckKeys(*qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count),
                         verbs::kAccessLocalWrite)) {
     status = WcStatus::kLocalProtection;
@@ -337,6 +351,7 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
       .compare = atomic.compare,
       .swap_or_add = atomic.swap_or_add};
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);
+  placement_ticket_ = qp.tickets_issued;
   Remembered& memory = Remember(packet, 1);
   memory.atomic = true;
   memory.ticket = qp.tickets_issued;
@@ -377,12 +392,14 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
     }
     default:
       // Everything that was received in order is acknowledged once more.
-      QueueAck(qp, expected_ - 1, wire::kSyndromeAck);
+      QueueAck(qp, expected_ - 1, wire::kSyndromeAck, Placed(qp));
       return DropReason::k_duplicate_request;
   }
 }
 
 void Responder::OnMemoryDone(QpContext& qp, Outbox& outbox) {
+  // Kept near, so that the distance never wraps.
+  if (qp.IsDone(placement_ticket_)) placement_ticket_ = qp.tickets_done;
   while (!pending_.empty() && qp.IsDone(pending_.front().ticket)) {
     const rocegw_cqe cqe = pending_.front().cqe;
     pending_.pop_front();
@@ -404,29 +421,30 @@ void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   DropRepliesFrom(tag.psn);
-  // Receives that were filled later than the fault do not complete well; the one that faulted says
-  // why.
-  bool first = true;
+  // Receives that were filled later than the fault do not complete well; the one that faulted first
+  // says why. They still wait for what is on its way to their buffers.
+  bool found = false;
   for (size_t i = 0; i < pending_.size(); ++i) {
     PendingReceive& pending = pending_[i];
     if (static_cast<int32_t>(pending.ticket - tag.ticket) < 0) continue;
-    const bool at_fault = first && tag.purpose == AccessPurpose::kReceive;
+    const bool at_fault = !found && tag.purpose == AccessPurpose::kReceive;
+    found = true;
+    if (pending.cqe.status != 0) continue;
     pending.cqe.status =
         static_cast<uint8_t>(at_fault ? WcStatus::kLocalProtection : WcStatus::kFlush);
-    pending.ticket = qp.tickets_done;
-    first = false;
   }
-  if (has_receive_ && first && tag.purpose == AccessPurpose::kReceive) {
+  if (has_receive_ && !found && tag.purpose == AccessPurpose::kReceive) {
     pending_.push_back(
         {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
-         qp.tickets_done});
+         placement_ticket_});
     has_receive_ = false;
   }
-  placement_ticket_ = qp.tickets_done;
   if (qp.state() == verbs::QpState::kError) return;
+  // Everything before it is done.
   Refuse(
       qp, outbox, tag.psn,
-      tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+      tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess,
+      qp.tickets_done);
 }
 
 }  // namespace rocegw::transport

@@ -4,8 +4,9 @@
 // responder_reply.cc answers.
 //
 // Nothing is acknowledged and no receive completes before the memory operations of it and of
-// everything before it are done: replies and completions wait behind a ticket. A READ or atomic
-// needs no such wait, since operations take effect in order. Belongs to one worker.
+// everything before it are done: replies and completions wait behind a ticket. That holds for READ
+// responses and atomic results as well, since they acknowledge what came before them. Belongs to
+// one worker.
 #pragma once
 
 #include <array>
@@ -24,6 +25,8 @@ class Responder {
  public:
   // INIT to RTR.
   void Start(QpContext& qp);
+  // How many READs and atomics are remembered has changed.
+  void SetDepth(QpContext& qp);
   // Forgets everything, without completions.
   bool Reset(QpContext& qp);
 
@@ -93,12 +96,17 @@ class Responder {
   bool PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
+  // Answers with a NAK behind the memory operations before it; the QP goes to error.
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code);
+  metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code,
+                             uint32_t ticket);
   Remembered& Remember(const wire::RxPacket& packet, uint32_t psns);
   uint32_t UnansweredReads() const;
 
   // responder_reply.cc
-  void QueueAck(QpContext& qp, Psn psn, uint8_t syndrome);
+  // The ticket of everything placed so far.
+  uint32_t Placed(const QpContext& qp) const;
+  void QueueAck(const QpContext& qp, Psn psn, uint8_t syndrome, uint32_t ticket);
   void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
                  uint32_t length, uint32_t psns);
   void QueueAtomic(QpContext& qp, const Remembered& memory);
@@ -108,6 +116,7 @@ class Responder {
   Replied SendReadPacket(QpContext& qp, Outbox& outbox, Reply& reply);
   Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);
+  bool CoveredByNext(const QpContext& qp) const;
   void FlushPending(QpContext& qp, Outbox& outbox);
 
   Psn expected_;
@@ -115,7 +124,7 @@ class Responder {
   bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes
   bool rnr_ = false;
   bool established_ = false;
-  uint32_t placement_ticket_ = 0;  // of the newest placement
+  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
 
   Message message_ = Message::kNone;
   // WRITE in progress

@@ -9,19 +9,29 @@
 
 namespace rocegw::transport {
 
-void Responder::QueueAck(QpContext& qp, Psn psn, uint8_t syndrome) {
-  const Reply reply{.kind = ReplyKind::kAck,
-                    .syndrome = syndrome,
-                    .psn = psn,
-                    .msn = msn_,
-                    .ticket = qp.IsDone(placement_ticket_) ? qp.tickets_done : placement_ticket_};
-  // One acknowledgement covers all before it; a NAK also acknowledges what precedes its PSN.
-  if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck &&
-      replies_.back().syndrome == wire::kSyndromeAck) {
-    replies_.back() = reply;
-  } else {
-    replies_.push_back(reply);
+uint32_t Responder::Placed(const QpContext& qp) const {
+  return qp.IsDone(placement_ticket_) ? qp.tickets_done : placement_ticket_;
+}
+
+// Keeps the queue short whatever arrives, and never makes an acknowledgement wait for more memory
+// than it needs: what covers what is settled when they leave.
+void Responder::QueueAck(const QpContext& qp, Psn psn, uint8_t syndrome, uint32_t ticket) {
+  const Reply reply{
+      .kind = ReplyKind::kAck, .syndrome = syndrome, .psn = psn, .msn = msn_, .ticket = ticket};
+  if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck) {
+    Reply& back = replies_.back();
+    if (back.syndrome == wire::kSyndromeAck && (back.ticket == ticket || qp.IsDone(ticket))) {
+      back = reply;
+      return;
+    }
+    // A NAK acknowledges what precedes its PSN; once is enough.
+    const bool covered = syndrome == wire::kSyndromeAck ? back.psn == psn + 1 : back.psn == psn;
+    if (back.syndrome != wire::kSyndromeAck && covered &&
+        (syndrome == wire::kSyndromeAck || syndrome == back.syndrome)) {
+      return;
+    }
   }
+  replies_.push_back(reply);
 }
 
 void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
@@ -29,7 +39,7 @@ void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint
   replies_.push_back({.kind = ReplyKind::kRead,
                       .psn = psn,
                       .msn = memory.msn,
-                      .ticket = qp.tickets_done,
+                      .ticket = Placed(qp),
                       .psns = psns,
                       .address = address,
                       .rkey = memory.rkey,
@@ -62,11 +72,23 @@ Responder::Remembered* Responder::FindRemembered(Psn psn) {
   return nullptr;
 }
 
+// One acknowledgement covers all before it, and so does a NAK up to its PSN.
+bool Responder::CoveredByNext(const QpContext& qp) const {
+  const Reply& first = replies_.front();
+  if (first.kind != ReplyKind::kAck || first.syndrome != wire::kSyndromeAck) return false;
+  return replies_.size() > 1 && replies_[1].kind == ReplyKind::kAck &&
+         qp.IsDone(replies_[1].ticket);
+}
+
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, uint32_t packets) {
   // What was promised before an error still leaves; a QP that was reset has forgotten it.
   for (uint32_t sent = 0; sent < packets && !replies_.empty();) {
     Reply& reply = replies_.front();
     if (!qp.IsDone(reply.ticket)) return PumpResult::kBlocked;
+    if (CoveredByNext(qp)) {
+      replies_.pop_front();
+      continue;
+    }
     Replied result = Replied::kDone;
     switch (reply.kind) {
       case ReplyKind::kAck:

@@ -68,9 +68,13 @@ class UdQueuePair final : public QueuePair {
   bool DoReset() override {
     sends_.clear();
     receives_.clear();
-    return qp_.sq.Discard() && qp_.rq.Discard();
+    held_ = false;
+    const bool sends = qp_.sq.Discard();
+    const bool receives = qp_.rq.Discard();
+    return sends && receives;
   }
   void DoReadyToSend(TimePoint) override { psn_ = qp_.attributes.sq_psn; }
+  bool Drained() const override { return sends_.empty() && !held_; }
   void DoFlush(Outbox& outbox) override;
   PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) override;
   DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
@@ -88,6 +92,7 @@ class UdQueuePair final : public QueuePair {
   WcStatus Check(const verbs::SendRequest& request) const;
   Sent SendOne(Outbox& outbox, const verbs::SendRequest& request, WcStatus& status);
   void FinishSend(Outbox& outbox, const verbs::SendRequest& request, WcStatus status);
+  void Break();
   void Receive(Outbox& outbox, const wire::RxPacket& packet, const verbs::ReceiveRequest& request);
 
   Psn psn_;
@@ -107,6 +112,11 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
                             request.av.sgid_index < verbs::GidTable::kSize &&
                             !qp_.config.gids->entries[request.av.sgid_index].IsZero();
   if (!known_source) return WcStatus::kLocalQpOperation;
+  // No packet leads from one address family to the other.
+  wire::Gid destination;
+  std::memcpy(destination.bytes.data(), request.av.dgid, destination.bytes.size());
+  if (destination.IsV4() != qp_.config.gids->entries[request.av.sgid_index].IsV4())
+    return WcStatus::kLocalQpOperation;
   if (request.length > verbs::MtuBytes(qp_.config.port_mtu)) return WcStatus::kLocalLength;
   const bool keyed = request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0;
   if (keyed &&
@@ -114,6 +124,12 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
     return WcStatus::kLocalProtection;
   }
   return WcStatus::kSuccess;
+}
+
+void UdQueuePair::Break() {
+  if (qp_.state() == verbs::QpState::kError) return;
+  qp_.attributes.state = verbs::QpState::kError;
+  qp_.counters->qp_error_events.Add();
 }
 
 UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest& request,
@@ -180,7 +196,7 @@ void UdQueuePair::FinishSend(Outbox& outbox, const verbs::SendRequest& request, 
   DoMemoryDone(outbox);
   // IBTA 10.2.2.4: a failed send stops the send queue; simplest and as most devices do, by the
   // error state.
-  if (status != WcStatus::kSuccess) qp_.attributes.state = verbs::QpState::kError;
+  if (status != WcStatus::kSuccess) Break();
 }
 
 PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
@@ -212,10 +228,7 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
 
 DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint) {
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
-  if (qp_.state() != verbs::QpState::kRtr && qp_.state() != verbs::QpState::kRts &&
-      qp_.state() != verbs::QpState::kSqd) {
-    return DropReason::k_qp_state;
-  }
+  if (!qp_.receives()) return DropReason::k_qp_state;
   if (packet.headers.deth.qkey != qp_.attributes.qkey) return DropReason::k_wrong_qkey;
   switch (qp_.rq.Check()) {
     case shm::WorkQueue::Look::kFault:
@@ -244,7 +257,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
     receives_.push_back(
         {MakeCompletion(qp_, status, request.wr_id, index), qp_.tickets_issued, false});
     DoMemoryDone(outbox);
-    qp_.attributes.state = verbs::QpState::kError;
+    Break();
     outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
     return DropReason::k_operation_error;
   }
@@ -307,14 +320,14 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
     if (done.silent) {
       ++qp_.sends_completed;
     } else if (!PushSend(qp_, outbox, done.cqe)) {
-      qp_.attributes.state = verbs::QpState::kError;
+      Break();
     }
   }
   while (!receives_.empty() && qp_.IsDone(receives_.front().ticket)) {
     const Pending done = receives_.front();
     receives_.pop_front();
     qp_.rq.Release(done.cqe.ring_slot + 1);
-    if (!PushReceive(qp_, outbox, done.cqe)) qp_.attributes.state = verbs::QpState::kError;
+    if (!PushReceive(qp_, outbox, done.cqe)) Break();
   }
 }
 
@@ -326,7 +339,7 @@ void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {
     queue[i].cqe.status = static_cast<uint8_t>(WcStatus::kLocalProtection);
     queue[i].silent = false;
   }
-  qp_.attributes.state = verbs::QpState::kError;
+  Break();
 }
 
 void UdQueuePair::DoFlush(Outbox& outbox) {

@@ -113,6 +113,7 @@ struct QpAttributes {
   uint8_t retry_count = 0;
   uint8_t rnr_retry = 0;  // 7 = without end
   uint8_t service_level = 0;
+  bool sqd_notify = false;  // RTS to SQD: tell when the send queue has drained
   uint32_t qkey = 0;
   uint32_t access = 0;  // Access bits that peers may use
   Psn rq_psn;

@@ -29,7 +29,9 @@ QpHost::QpHost(const Options& options)
   EXPECT_TRUE(regions_.Link(region));
 
   cq_ = std::make_unique<verbs::CompletionQueue>(rings_.Cq());
-  const verbs::QpConfig config = rings_.Qp();
+  verbs::QpConfig config = rings_.Qp();
+  config.gids = options.gids;
+  config.port_mtu = options.port_mtu;
   qp_ = options.type == verbs::QpType::kRc ? transport::MakeRcQueuePair(config, options.cc)
                                            : transport::MakeUdQueuePair(config);
   transport::QpContext& context = qp_->context();
@@ -44,6 +46,7 @@ QpHost::~QpHost() {
 
 verbs::QpAttributes QpHost::DefaultLimits() {
   verbs::QpAttributes a;
+  a.access = verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
   a.max_rd_atomic = a.max_dest_rd_atomic = 4;
   a.timeout = 14;
   a.retry_count = 7;
@@ -52,30 +55,45 @@ verbs::QpAttributes QpHost::DefaultLimits() {
   return a;
 }
 
+int QpHost::ToInit(verbs::QpAttributes want) {
+  want.state = verbs::QpState::kInit;
+  return Modify(
+      verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags, want);
+}
+
+int QpHost::ToRtr(verbs::QpAttributes want) {
+  want.state = verbs::QpState::kRtr;
+  return Modify(verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu | verbs::kAttrDestQpn |
+                    verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic | verbs::kAttrMinRnrTimer,
+                want);
+}
+
+int QpHost::ToRts(verbs::QpAttributes want) {
+  want.state = verbs::QpState::kRts;
+  return Modify(verbs::kAttrState | verbs::kAttrTimeout | verbs::kAttrRetryCnt |
+                    verbs::kAttrRnrRetry | verbs::kAttrSqPsn | verbs::kAttrMaxQpRdAtomic,
+                want);
+}
+
+int QpHost::ToState(verbs::QpState state) {
+  verbs::QpAttributes want;
+  want.state = state;
+  return Modify(verbs::kAttrState, want);
+}
+
 void QpHost::Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uint32_t psn_b,
                      const verbs::QpAttributes& limits) {
   const auto bring_up = [&](QpHost& self, QpHost& peer, uint32_t own_psn, uint32_t peer_psn) {
-    using namespace verbs;  // NOLINT(google-build-using-namespace)
-    QpAttributes want = limits;
-    want.state = QpState::kInit;
-    want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
-    ASSERT_EQ(self.Modify(kAttrState | kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, want), 0);
-    want.state = QpState::kRtr;
+    verbs::QpAttributes want = limits;
     want.path_mtu = path_mtu;
     want.dest_qpn = Qpn{peer.options_.qpn};
     want.rq_psn = Psn(peer_psn);
+    want.sq_psn = Psn(own_psn);
     want.path.source = self.options_.gid;
     want.path.destination = peer.options_.gid;
-    ASSERT_EQ(self.Modify(kAttrState | kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn |
-                              kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
-                          want),
-              0);
-    want.state = QpState::kRts;
-    want.sq_psn = Psn(own_psn);
-    ASSERT_EQ(self.Modify(kAttrState | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn |
-                              kAttrMaxQpRdAtomic,
-                          want),
-              0);
+    ASSERT_EQ(self.ToInit(want), 0);
+    ASSERT_EQ(self.ToRtr(want), 0);
+    ASSERT_EQ(self.ToRts(want), 0);
   };
   bring_up(a, b, psn_a, psn_b);
   bring_up(b, a, psn_b, psn_a);
@@ -136,6 +154,7 @@ void QpHost::Access(transport::QpContext&, const memory::MemoryOp& op,
                     const transport::AccessTag& tag, port::TxPacket* fills) {
   QueuedOp queued{op, tag, fills, {}};
   if (op.kind == memory::OpKind::kWrite) queued.copy.assign(op.buffer, op.buffer + op.length);
+  if (fills != nullptr) ++static_cast<Packet*>(fills->cookie)->unread;
   ops_.push_back(std::move(queued));
 }
 
@@ -168,20 +187,33 @@ bool QpHost::Execute(QueuedOp& queued, uint64_t& original) {
   return true;
 }
 
-void QpHost::Settle() {
-  while (!ops_.empty()) {
+void QpHost::RunMemory(size_t count) {
+  for (; count > 0 && !ops_.empty(); --count) {
     QueuedOp queued = std::move(ops_.front());
     ops_.pop_front();
+    Packet* packet = queued.fills == nullptr ? nullptr : static_cast<Packet*>(queued.fills->cookie);
+    if (packet != nullptr) --packet->unread;
     uint64_t original = 0;
     if (!Execute(queued, original)) {
-      if (queued.fills != nullptr) static_cast<Packet*>(queued.fills->cookie)->dropped = true;
+      if (packet != nullptr) packet->dropped = true;
       qp_->OnMemoryFault(*this, queued.tag);
     } else if (queued.tag.purpose == transport::AccessPurpose::kAtomic) {
       qp_->OnAtomicResult(queued.tag, original);
     }
     qp_->OnMemoryDone(*this, queued.tag.ticket);
   }
-  for (Packet* packet : outgoing_) {
+  Collect();
+}
+
+void QpHost::Settle() {
+  while (!ops_.empty()) RunMemory(ops_.size());
+  Collect();
+}
+
+void QpHost::Collect() {
+  while (!outgoing_.empty() && outgoing_.front()->unread == 0) {
+    Packet* packet = outgoing_.front();
+    outgoing_.pop_front();
     if (!packet->dropped) {
       wire::SealIcrc(packet->tx.path, 7, packet->tx.data, packet->tx.length, packet->tx.known_crc);
       WirePacket out;
@@ -190,13 +222,13 @@ void QpHost::Settle() {
       out.meta.destination = packet->tx.path.destination;
       out.meta.source_port = packet->tx.path.source_port;
       out.meta.traffic_class = packet->tx.path.traffic_class;
+      out.meta.hop_limit = packet->tx.path.hop_limit;
       out.meta.ip_id_known = true;
       out.meta.ip_id = 7;
       sent.push_back(std::move(out));
     }
     delete packet;
   }
-  outgoing_.clear();
 }
 
 }  // namespace rocegw::testing

@@ -26,6 +26,8 @@ class QpHost : public transport::Outbox {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
+    const verbs::GidTable* gids = nullptr;  // UD
+    uint8_t port_mtu = 5;
   };
   explicit QpHost(const Options& options);
   ~QpHost() override;
@@ -33,7 +35,13 @@ class QpHost : public transport::Outbox {
   // Takes both ends to RTS against each other.
   static void Connect(QpHost& a, QpHost& b, uint8_t path_mtu, uint32_t psn_a, uint32_t psn_b,
                       const verbs::QpAttributes& limits = DefaultLimits());
+  // Limits of tests that want none of their own, every right granted to the peer.
   static verbs::QpAttributes DefaultLimits();
+  // One RC transition each. `want` holds everything that the way to RTS asks for.
+  int ToInit(verbs::QpAttributes want);
+  int ToRtr(verbs::QpAttributes want);
+  int ToRts(verbs::QpAttributes want);
+  int ToState(verbs::QpState state);
   int Modify(uint32_t mask, const verbs::QpAttributes& attributes) {
     return qp_->Modify(*this, mask, attributes, now_);
   }
@@ -65,16 +73,28 @@ class QpHost : public transport::Outbox {
   void Deliver(const WirePacket& packet, TimePoint now);
   void Pump(TimePoint now);
   void Deadline(TimePoint now);
-  // Executes queued memory operations, reports them, and moves packets to `sent`.
+  // Executes all queued memory operations, reports them, and moves packets to `sent`.
   void Settle();
+  // The same with the oldest `count` operations only; packets that wait for others stay.
+  void RunMemory(size_t count);
+  // Moves what has left the queue pair to `sent`, up to the first packet that waits for memory.
+  void Collect();
+  struct QueuedOp {
+    memory::MemoryOp op;
+    transport::AccessTag tag;
+    port::TxPacket* fills;
+    std::vector<uint8_t> copy;  // of a write's bytes
+  };
+  const std::deque<QueuedOp>& queued() const { return ops_; }
   std::deque<WirePacket> sent;
 
   transport::QueuePair& qp() { return *qp_; }
+  transport::QpContext& context() { return qp_->context(); }
   metrics::WorkerCounters& counters() { return *counters_; }
   std::vector<verbs::AsyncEvent> events;
   std::vector<const char*> faults;
   metrics::DropReason last_drop = metrics::DropReason::kNone;
-  // Packets the port will give out before it is dry; restored by Settle.
+  // Packets the port will give out before it is dry.
   uint32_t port_budget = 1u << 30;
 
   // transport::Outbox
@@ -89,15 +109,10 @@ class QpHost : public transport::Outbox {
  private:
   RingEnd::Sges Keyed(const std::vector<Sge>& sges) const;
 
-  struct QueuedOp {
-    memory::MemoryOp op;
-    transport::AccessTag tag;
-    port::TxPacket* fills;
-    std::vector<uint8_t> copy;  // of a write's bytes
-  };
   struct Packet {
     port::TxPacket tx;
     std::vector<uint8_t> room;
+    uint32_t unread = 0;  // operations that fill it
     bool dropped = false;
   };
   bool Execute(QueuedOp& queued, uint64_t& original);
@@ -114,7 +129,7 @@ class QpHost : public transport::Outbox {
   std::unique_ptr<verbs::CompletionQueue> cq_;
   std::unique_ptr<transport::QueuePair> qp_;
   std::deque<QueuedOp> ops_;
-  std::vector<Packet*> outgoing_;
+  std::deque<Packet*> outgoing_;
 };
 
 }  // namespace rocegw::testing
