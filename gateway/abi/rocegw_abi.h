@@ -664,8 +664,9 @@ struct rocegw_cm_notify {
   uint32_t event; /* enum ibv_event_type */
 };
 
-/* Record on a CM channel. The new id of a CONNECT_REQUEST counts against its listener's backlog and ends with it until the
- * library names it in any request (QUERY_ID will do), which it does when it hands the request to the program. */
+/* Record on a CM channel. The new id of a CONNECT_REQUEST counts against its listener's backlog and
+ * ends with it until the library names it in any request (QUERY_ID will do), which it does when it
+ * hands the request to the program. */
 struct rocegw_cm_event {
   uint64_t cookie;    /* of the id; for CONNECT_REQUEST that of the listening id */
   uint32_t id;        /* for CONNECT_REQUEST the new id */

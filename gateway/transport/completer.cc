@@ -98,8 +98,8 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   switch (static_cast<wire::NakCode>(aeth.syndrome & 0x7F)) {
     case wire::NakCode::kPsnSequence:
       qp.counters->nak_sequence_rx_packets.Add();
-      // What followed a request that the receiver was not ready for draws a NAK of its own from some
-      // peers; everything is sent again after the wait anyway.
+      // What followed a request that the receiver was not ready for draws a NAK of its own from
+      // some peers; everything is sent again after the wait anyway.
       if (!rnr_waiting_) OnLoss(qp, now);
       return DropReason::kNone;
     case wire::NakCode::kInvalidRequest:
