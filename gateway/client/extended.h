@@ -7,6 +7,9 @@
 
 namespace rocegw::client {
 
+// The plain attributes when `attr` asks for no more than those (the PD aside); EOPNOTSUPP
+// otherwise.
+int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic);
 ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr);
 ibv_cq_ex* CreateCqExtended(ibv_context* context, ibv_cq_init_attr_ex* attr);
 

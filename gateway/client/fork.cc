@@ -3,7 +3,10 @@
 
 #include <pthread.h>
 
+#include "gateway/client/cm/cm_devices.h"
+#include "gateway/client/cm/cm_id.h"
 #include "gateway/client/device.h"
+#include "gateway/client/memory_map.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/session.h"
@@ -14,15 +17,19 @@ namespace {
 
 // The order in which the control path nests them.
 void Prepare() {
+  LockCmDevices();
   LockDevices();
   Session::LockForFork();
+  LockIds();
   LockObjects();
 }
 
 void InParent() {
   UnlockObjects();
+  UnlockIds();
   Session::UnlockAfterFork();
   UnlockDevices();
+  UnlockCmDevices();
 }
 
 void ResetQueueLocks(ObjectKind kind, void* object) {
@@ -38,8 +45,11 @@ void ResetQueueLocks(ObjectKind kind, void* object) {
 void InChild() {
   ForEachObject(&ResetQueueLocks);
   ResetObjectsLock();
+  ResetIdsLock();
   Session::CutOffInChild();
+  ForgetMemoryMap();
   ResetDevicesLock();
+  ResetCmDevicesLock();
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ for version in $(readelf --dyn-syms -W "$library" | grep -o 'GLIBC_[0-9.]*' | so
   [ "$newer" = $newest_glibc ] || fail "uses $version, newer than $newest_glibc"
 done
 
-for installed in libibverbs.so.1; do
+for installed in libibverbs.so.1 librdmacm.so.1; do
   path=$(ldconfig -p | sed -n "s|.*$installed .*=> ||p" | head -1)
   [ -n "$path" ] || { fail "$installed is not installed"; continue; }
   public=$(readelf --dyn-syms -W "$path" | awk '$4 == "FUNC" && $7 != "UND" {print $8}' |

@@ -502,6 +502,14 @@ std::vector<RecordedRequest> FakeDaemon::Requests(uint32_t type) const {
   return found;
 }
 
+std::vector<uint32_t> FakeDaemon::History() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint32_t> types;
+  types.reserve(requests_.size());
+  for (const RecordedRequest& request : requests_) types.push_back(request.type);
+  return types;
+}
+
 RecordedRequest FakeDaemon::Last(uint32_t type) const {
   const auto found = Requests(type);
   return found.empty() ? RecordedRequest{} : found.back();

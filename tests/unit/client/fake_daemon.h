@@ -103,6 +103,8 @@ class FakeDaemon {
   void OnRequest(uint32_t type, Answer answer);
 
   std::vector<RecordedRequest> Requests(uint32_t type) const;
+  // Types of all requests, in the order in which they came.
+  std::vector<uint32_t> History() const;
   RecordedRequest Last(uint32_t type) const;
   size_t connections() const;
   // How many of those have been closed by their client.
@@ -144,8 +146,8 @@ class FakeDaemon {
   int stop_ = -1;
   std::thread thread_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::recursive_mutex mutex_;  // answers of a test may use the daemon
+  std::condition_variable_any changed_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<RecordedRequest> requests_;
   std::map<uint32_t, int> failures_;

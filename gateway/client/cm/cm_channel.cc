@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event channels of the connection manager. Programs poll, read (through us) and close nothing but
+// the channel's descriptor, which is a socket that the daemon writes one record per event to.
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/real.h"
+#include "gateway/client/rings/spinlock.h"
+
+namespace rocegw::client {
+
+namespace {
+
+SpinLock g_lock;
+// By descriptor. A channel of the installed library has another one as long as both are open.
+rdma_event_channel** g_channels = nullptr;
+size_t g_channel_count = 0;
+
+bool Register(rdma_event_channel* channel) {
+  SpinGuard guard(g_lock);
+  const auto index = static_cast<size_t>(channel->fd);
+  if (index >= g_channel_count) {
+    const size_t bigger = 2 * index + 64;
+    auto* channels = static_cast<rdma_event_channel**>(
+        realloc(static_cast<void*>(g_channels), bigger * sizeof(void*)));
+    if (channels == nullptr) return false;
+    memset(static_cast<void*>(channels + g_channel_count), 0,
+           (bigger - g_channel_count) * sizeof(void*));
+    g_channels = channels;
+    g_channel_count = bigger;
+  }
+  g_channels[index] = channel;
+  return true;
+}
+
+void Unregister(const rdma_event_channel* channel) {
+  SpinGuard guard(g_lock);
+  const auto index = static_cast<size_t>(channel->fd);
+  if (index < g_channel_count && g_channels[index] == channel) g_channels[index] = nullptr;
+}
+
+}  // namespace
+
+bool IsOurs(const rdma_event_channel* channel) {
+  SpinGuard guard(g_lock);
+  const auto index = static_cast<size_t>(channel->fd);
+  return index < g_channel_count && g_channels[index] == channel;
+}
+
+CmChannel* MakeChannel(Session* session) {
+  auto* channel = MakeObject<CmChannel>();
+  if (channel == nullptr) return nullptr;
+  struct {
+    rocegw_request header;
+  } request = {};
+  rocegw_object_reply reply;
+  int events = -1;
+  int error = session->Call(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, &reply, &events);
+  if (error == 0 && events < 0) error = EPROTO;
+  if (error != 0) {
+    free(channel);
+    errno = error;
+    return nullptr;
+  }
+  const long flags = RawFcntl(events, F_GETFL, 0);
+  if (flags >= 0) RawFcntl(events, F_SETFL, flags & ~O_NONBLOCK);
+  channel->channel.fd = events;
+  channel->handle = reply.handle;
+  channel->session = session;
+  session->AddReference();
+  if (!Register(&channel->channel)) {
+    DestroyChannel(channel);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return channel;
+}
+
+void DestroyChannel(CmChannel* channel) {
+  Unregister(&channel->channel);
+  channel->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, channel->handle);
+  RawClose(channel->channel.fd);
+  channel->session->Release();
+  free(channel);
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::CmChannel;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+using rocegw::client::Session;
+
+ROCEGW_EXPORT rdma_event_channel* rdma_create_event_channel() {
+  Session* session = rocegw::client::AcquireForCm();
+  if (session == nullptr) {
+    const auto real = ROCEGW_REAL(rdma_create_event_channel);
+    if (real != nullptr) return real();
+    errno = ENODEV;
+    return nullptr;
+  }
+  CmChannel* channel = rocegw::client::MakeChannel(session);
+  const int saved = errno;
+  session->Release();
+  errno = saved;
+  return channel != nullptr ? &channel->channel : nullptr;
+}
+
+ROCEGW_EXPORT void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  if (IsOurs(channel)) {
+    DestroyChannel(FromRdma(channel));
+  } else {
+    ROCEGW_REAL(rdma_destroy_event_channel)(channel);
+  }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connecting, accepting, refusing and ending.
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// What is left of a message's private data behind the header of rdma_cm for IP addresses.
+constexpr uint8_t kConnectData = 56;
+constexpr uint8_t kAcceptData = 196;
+constexpr uint8_t kRejectData = 148;
+constexpr uint8_t kDatagramConnectData = 180;
+constexpr uint8_t kDatagramAcceptData = 136;
+
+constexpr uint8_t kConsumer = 0;
+constexpr uint8_t kVendorOption = 35;  // IBTA: reject reason "vendor option is not supported"
+
+constexpr rdma_conn_param kDefaults = {nullptr, 0, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH, 0, 7, 7,
+                                       0,       0};
+
+int Fill(const CmId* id, const rdma_conn_param& from, uint8_t most_data, rocegw_cm_param* to) {
+  if (from.private_data_len > most_data) return EINVAL;
+  const rdma_cm_id& rdma = id->id;
+  to->qpn = rdma.qp != nullptr ? rdma.qp->qp_num : from.qp_num;
+  to->qp_type = static_cast<uint8_t>(rdma.qp_type);
+  to->srq = rdma.qp != nullptr ? rdma.qp->srq != nullptr : from.srq;
+  to->responder_resources = from.responder_resources;
+  to->initiator_depth = from.initiator_depth;
+  to->flow_control = from.flow_control;
+  to->retry_count = from.retry_count;
+  to->rnr_retry_count = from.rnr_retry_count;
+  to->private_length = from.private_data != nullptr ? from.private_data_len : 0;
+  to->ece_vendor = id->local_ece.vendor_id;
+  to->ece_options = id->local_ece.options;
+  if (to->private_length != 0) memcpy(to->private_data, from.private_data, to->private_length);
+  return 0;
+}
+
+uint8_t Depth(uint8_t wanted, uint8_t offered) {
+  return wanted == RDMA_MAX_RESP_RES || wanted > offered ? offered : wanted;
+}
+
+int Connect(CmId* id, const rdma_conn_param& param) {
+  rocegw_cm_connect request = {};
+  const uint8_t room = id->id.qp_type == IBV_QPT_UD ? kDatagramConnectData : kConnectData;
+  const int error = Fill(id, param, room, &request.param);
+  return error != 0 ? error : CmCall(id, ROCEGW_MSG_CM_CONNECT, &request);
+}
+
+int Accept(CmId* id, rdma_conn_param param) {
+  const bool datagram = id->id.qp_type == IBV_QPT_UD;
+  param.responder_resources = Depth(param.responder_resources, id->responder_resources);
+  param.initiator_depth = Depth(param.initiator_depth, id->initiator_depth);
+  rocegw_cm_connect request = {};
+  request.cookie = id->cookie;
+  int error = Fill(id, param, datagram ? kDatagramAcceptData : kAcceptData, &request.param);
+  // Ready before the peer hears of it: its first message may follow its RTU at once.
+  if (error == 0 && !datagram && id->id.qp != nullptr) {
+    error = ReadyQp(id, param.responder_resources, param.initiator_depth);
+  }
+  if (error == 0) error = CmCall(id, ROCEGW_MSG_CM_ACCEPT, &request);
+  if (error != 0 && !datagram) BreakQp(id);
+  return error;
+}
+
+int Reject(CmId* id, const void* data, uint8_t length, uint8_t reason) {
+  if (length > kRejectData) return EINVAL;
+  rocegw_cm_reject request = {};
+  request.reason = reason;
+  request.private_length = data != nullptr ? length : 0;
+  if (request.private_length != 0) memcpy(request.private_data, data, request.private_length);
+  return CmCall(id, ROCEGW_MSG_CM_REJECT, &request);
+}
+
+}  // namespace
+
+}  // namespace rocegw::client
+
+using rocegw::client::CmError;
+using rocegw::client::CmId;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+
+ROCEGW_EXPORT int rdma_connect(rdma_cm_id* rdma, rdma_conn_param* param) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_connect)(rdma, param);
+  CmId* id = FromRdma(rdma);
+  const int error =
+      rocegw::client::Connect(id, param != nullptr ? *param : rocegw::client::kDefaults);
+  return error != 0 ? CmError(error) : Complete(id);
+}
+
+ROCEGW_EXPORT int rdma_accept(rdma_cm_id* rdma, rdma_conn_param* param) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_accept)(rdma, param);
+  CmId* id = FromRdma(rdma);
+  const int error =
+      rocegw::client::Accept(id, param != nullptr ? *param : rocegw::client::kDefaults);
+  if (error != 0) return CmError(error);
+  // Nothing follows on a datagram service's answer.
+  return rdma->qp_type == IBV_QPT_UD ? 0 : Complete(id);
+}
+
+ROCEGW_EXPORT int rdma_reject(rdma_cm_id* rdma, const void* data, uint8_t length) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_reject)(rdma, data, length);
+  return CmError(rocegw::client::Reject(FromRdma(rdma), data, length, rocegw::client::kConsumer));
+}
+
+ROCEGW_EXPORT int rdma_reject_ece(rdma_cm_id* rdma, const void* data, uint8_t length) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_reject_ece)(rdma, data, length);
+  return CmError(
+      rocegw::client::Reject(FromRdma(rdma), data, length, rocegw::client::kVendorOption));
+}
+
+ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_establish)(rdma);
+  if (rdma->qp != nullptr) return CmError(EINVAL);  // then it is done before ESTABLISHED is told
+  CmId* id = FromRdma(rdma);
+  return CmError(id->session->CallObject(ROCEGW_MSG_CM_ESTABLISH, id->handle));
+}
+
+ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_disconnect)(rdma);
+  CmId* id = FromRdma(rdma);
+  int error = BreakQp(id);
+  if (error == 0) error = id->session->CallObject(ROCEGW_MSG_CM_DISCONNECT, id->handle);
+  return error != 0 ? CmError(error) : Complete(id);
+}
+
+ROCEGW_EXPORT int rdma_notify(rdma_cm_id* rdma, ibv_event_type event) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_notify)(rdma, event);
+  rocegw_cm_notify request = {};
+  request.event = event;
+  return CmError(CmCall(FromRdma(rdma), ROCEGW_MSG_CM_NOTIFY, &request));
+}

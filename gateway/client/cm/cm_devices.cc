@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/cm/cm_devices.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/device.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+#include "gateway/client/rings/spinlock.h"
+
+namespace rocegw::client {
+
+namespace {
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // the table and all reference counts
+CmDevice* g_devices[kMaxDevices];                    // by number at the daemon
+
+CmDevice* Open(Session* session, Device* device) {
+  auto* opened = MakeObject<CmDevice>();
+  if (opened == nullptr) return nullptr;
+  opened->context = ibv_open_device(&device->ibv);
+  opened->pd = opened->context != nullptr ? ibv_alloc_pd(opened->context) : nullptr;
+  if (opened->pd == nullptr) {
+    const int error = errno;
+    if (opened->context != nullptr) ibv_close_device(opened->context);
+    free(opened);
+    errno = error;
+    return nullptr;
+  }
+  opened->session = session;
+  opened->references = 1;
+  return opened;
+}
+
+CmDevice* OpenByNumber(Session* session, uint32_t index) {
+  Device* devices[kMaxDevices] = {};
+  const int count = ListDevices(session, devices);
+  for (int i = 0; i < count; ++i) {
+    if (devices[i]->index == index) return Open(session, devices[i]);
+  }
+  errno = ENODEV;
+  return nullptr;
+}
+
+// With the lock held.
+void Drop(CmDevice* device) {
+  if (--device->references != 0) return;
+  ibv_dealloc_pd(device->pd);
+  ibv_close_device(device->context);
+  free(device);
+}
+
+}  // namespace
+
+CmDevice* AcquireCmDevice(Session* session, uint32_t index) {
+  if (index >= kMaxDevices) {
+    errno = ENODEV;
+    return nullptr;
+  }
+  pthread_mutex_lock(&g_lock);
+  CmDevice* device = g_devices[index];
+  // Its context holds a reference to the session, so an address that is equal means the same
+  // session.
+  if (device == nullptr || device->session != session) {
+    CmDevice* outdated = device;
+    device = OpenByNumber(session, index);
+    if (device != nullptr) {
+      g_devices[index] = device;
+      if (outdated != nullptr) Drop(outdated);
+    }
+  }
+  if (device != nullptr) ++device->references;
+  pthread_mutex_unlock(&g_lock);
+  return device;
+}
+
+void ReleaseCmDevice(CmDevice* device) {
+  pthread_mutex_lock(&g_lock);
+  Drop(device);
+  pthread_mutex_unlock(&g_lock);
+}
+
+void LockCmDevices() { pthread_mutex_lock(&g_lock); }
+void UnlockCmDevices() { pthread_mutex_unlock(&g_lock); }
+void ResetCmDevicesLock() { pthread_mutex_init(&g_lock, nullptr); }
+
+}  // namespace rocegw::client
+
+using rocegw::client::AcquireCmDevice;
+using rocegw::client::CmDevice;
+using rocegw::client::kMaxDevices;
+using rocegw::client::MakeObject;
+using rocegw::client::Session;
+using rocegw::client::SpinGuard;
+using rocegw::client::SpinLock;
+
+namespace {
+
+// A list that a program holds: it points to `entry`.
+struct ContextList {
+  ContextList* next;
+  ibv_context* entry[kMaxDevices + 1];
+  CmDevice* device[kMaxDevices];
+};
+
+SpinLock g_lists_lock;
+ContextList* g_lists = nullptr;
+
+// The list of ours that begins there, taken out; nullptr: it is not ours.
+ContextList* TakeList(ibv_context** entries) {
+  SpinGuard guard(g_lists_lock);
+  for (ContextList** link = &g_lists; *link != nullptr; link = &(*link)->next) {
+    ContextList* list = *link;
+    if (list->entry != entries) continue;
+    *link = list->next;
+    return list;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ROCEGW_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
+  Session* session = rocegw::client::AcquireForCm();
+  if (session == nullptr) {
+    const auto real = ROCEGW_REAL(rdma_get_devices);
+    if (real != nullptr) return real(num_devices);
+    errno = ENODEV;
+    return nullptr;
+  }
+  auto* list = MakeObject<ContextList>();
+  int count = 0;
+  for (uint32_t i = 0; list != nullptr && i < session->welcome().device_count; ++i) {
+    CmDevice* device = AcquireCmDevice(session, i);
+    if (device == nullptr) continue;
+    list->device[count] = device;
+    list->entry[count++] = device->context;
+  }
+  session->Release();
+  if (list == nullptr) return nullptr;
+  {
+    SpinGuard guard(g_lists_lock);
+    list->next = g_lists;
+    g_lists = list;
+  }
+  if (num_devices != nullptr) *num_devices = count;
+  return list->entry;
+}
+
+ROCEGW_EXPORT void rdma_free_devices(ibv_context** entries) {
+  if (entries == nullptr) return;
+  ContextList* list = TakeList(entries);
+  if (list == nullptr) {
+    ROCEGW_REAL(rdma_free_devices)(entries);
+    return;
+  }
+  for (uint32_t i = 0; list->entry[i] != nullptr; ++i) {
+    rocegw::client::ReleaseCmDevice(list->device[i]);
+  }
+  free(list);
+}

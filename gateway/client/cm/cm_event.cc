@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of the connection manager: from the daemon's record to what a program gets, including the
+// steps that rdma_cm takes on its own before it tells (a QP on the id is made ready when the peer
+// has accepted).
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+enum class Outcome { kTell, kSkip };
+
+constexpr uint8_t kNoReason = 0;
+constexpr uint8_t kDefaultHopLimit = 64;
+
+void FillConnParam(const rocegw_cm_param& from, CmEvent* to) {
+  rdma_conn_param& param = to->event.param.conn;
+  if (from.private_length != 0) param.private_data = to->private_data;
+  param.private_data_len = from.private_length;
+  param.responder_resources = from.responder_resources;
+  param.initiator_depth = from.initiator_depth;
+  param.flow_control = from.flow_control;
+  param.retry_count = from.retry_count;
+  param.rnr_retry_count = from.rnr_retry_count;
+  param.srq = from.srq;
+  param.qp_num = from.qpn;
+}
+
+void FillUdParam(const rocegw_cm_event& record, CmEvent* to) {
+  rdma_ud_param& param = to->event.param.ud;
+  if (record.param.private_length != 0) param.private_data = to->private_data;
+  param.private_data_len = record.param.private_length;
+  param.qp_num = record.param.qpn;
+  param.qkey = record.param.qkey;
+  param.ah_attr.is_global = 1;
+  param.ah_attr.port_num = 1;
+  memcpy(param.ah_attr.grh.dgid.raw, record.dgid, sizeof(record.dgid));
+  param.ah_attr.grh.sgid_index = static_cast<uint8_t>(record.sgid_index);
+  param.ah_attr.grh.flow_label = record.flow_label;
+  param.ah_attr.grh.traffic_class = static_cast<uint8_t>(record.traffic_class);
+  param.ah_attr.grh.hop_limit = kDefaultHopLimit;
+}
+
+CmPlace PlaceOf(const rocegw_cm_event& record) {
+  return {record.device, &record.source,  &record.destination,  record.sgid,
+          record.dgid,   record.path_mtu, record.traffic_class, record.flow_label};
+}
+
+int RejectQuietly(CmId* id) {
+  rocegw_cm_reject request = {};
+  request.reason = kNoReason;
+  return CmCall(id, ROCEGW_MSG_CM_REJECT, &request);
+}
+
+// The peer has accepted: our QP gets ready, the peer is told, and the program learns of it as
+// ESTABLISHED. Without a QP of ours the program does all that.
+void FinishActiveSide(CmId* id, CmEvent* event) {
+  if (id->id.qp == nullptr) return;
+  int error = ReadyQp(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+  if (error == 0) {
+    rocegw_object_request request = {};
+    request.handle = id->handle;
+    rocegw_object_reply reply;
+    error = id->session->Call(ROCEGW_MSG_CM_ESTABLISH, &request, &reply);
+  }
+  if (error == 0) {
+    event->event.event = RDMA_CM_EVENT_ESTABLISHED;
+    return;
+  }
+  BreakQp(id);
+  RejectQuietly(id);
+  event->event.event = RDMA_CM_EVENT_CONNECT_ERROR;
+  event->event.status = -error;
+}
+
+// A new id for a request to `listener`; the daemon has made its part already.
+CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
+  CmId* id = MakeId(listener->session, listener->id.channel,
+                    static_cast<rdma_port_space>(record.port_space));
+  if (id == nullptr) return nullptr;
+  id->passive = true;
+  id->id.context = listener->id.context;
+  id->id.qp_type = listener->id.qp_type;
+  id->responder_resources = record.param.responder_resources;
+  id->initiator_depth = record.param.initiator_depth;
+  id->remote_ece = {record.param.ece_vendor, record.param.ece_options, 0};
+  EnterId(id, record.id);
+  int error = TakePlace(id, PlaceOf(record));
+  if (error == 0 && listener->synchronous != 0 && rdma_migrate_id(&id->id, nullptr) != 0) {
+    error = errno;
+  }
+  if (error == 0) return id;
+  id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
+  FreeId(id);
+  return nullptr;
+}
+
+// Fills in the event; `id` has it counted as delivered.
+Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
+  event->counted_on = id;
+  event->event.id = &id->id;
+  event->event.event = static_cast<rdma_cm_event_type>(record.type);
+  event->event.status = record.status;
+  memcpy(event->private_data, record.param.private_data, sizeof(event->private_data));
+  if (id->id.qp_type == IBV_QPT_UD) {
+    FillUdParam(record, event);
+  } else {
+    FillConnParam(record.param, event);
+  }
+  switch (record.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: {
+      const int error = TakePlace(id, PlaceOf(record));
+      if (error == 0) break;
+      event->event.event = record.type == RDMA_CM_EVENT_ADDR_RESOLVED ? RDMA_CM_EVENT_ADDR_ERROR
+                                                                      : RDMA_CM_EVENT_ROUTE_ERROR;
+      event->event.status = -error;
+      break;
+    }
+    case RDMA_CM_EVENT_CONNECT_REQUEST: {
+      CmId* request = AdoptRequest(id, record);
+      if (request == nullptr) return Outcome::kSkip;
+      event->event.id = &request->id;
+      event->event.listen_id = &id->id;
+      break;
+    }
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      id->remote_ece = {record.param.ece_vendor, record.param.ece_options, 0};
+      FinishActiveSide(id, event);
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+      BreakQp(id);
+      break;
+    default:
+      break;
+  }
+  return Outcome::kTell;
+}
+
+// A request whose listener is gone: nobody will ever answer it.
+void DropRequest(Session* session, const rocegw_cm_event& record) {
+  if (record.type == RDMA_CM_EVENT_CONNECT_REQUEST && !IsKnown(session, record.id)) {
+    session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, record.id);
+  }
+}
+
+}  // namespace
+
+int Complete(CmId* id) {
+  if (id->synchronous == 0) return 0;
+  rdma_cm_id& rdma = id->id;
+  if (rdma.event != nullptr) {
+    rdma_ack_cm_event(rdma.event);
+    rdma.event = nullptr;
+  }
+  if (rdma_get_cm_event(rdma.channel, &rdma.event) != 0) return -1;
+  const int status = rdma.event->status;
+  if (status == 0) return 0;
+  if (rdma.event->event == RDMA_CM_EVENT_REJECTED) return CmError(ECONNREFUSED);
+  return CmError(status < 0 ? -status : status);
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::CmChannel;
+using rocegw::client::CmEvent;
+using rocegw::client::CmId;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+
+ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** result) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_cm_event)(rdma, result);
+  CmChannel* channel = FromRdma(rdma);
+  auto* event = static_cast<CmEvent*>(malloc(sizeof(CmEvent)));
+  if (event == nullptr) return -1;
+  for (;;) {
+    rocegw_cm_event record = {};
+    // The C library's read: programs end threads that wait here with pthread_cancel.
+    const ssize_t got = read(rdma->fd, &record, sizeof(record));
+    if (got <= 0) {
+      const int error = got == 0 ? EIO : errno;  // 0: the gateway is gone
+      free(event);
+      errno = error;
+      return -1;
+    }
+    const bool request = record.type == RDMA_CM_EVENT_CONNECT_REQUEST;
+    CmId* id = rocegw::client::FindForEvent(channel->session,
+                                            request ? record.listen_id : record.id, record.cookie);
+    if (id == nullptr) {
+      rocegw::client::DropRequest(channel->session, record);
+      continue;
+    }
+    memset(static_cast<void*>(event), 0, sizeof(*event));
+    if (rocegw::client::Translate(id, record, event) == rocegw::client::Outcome::kTell) {
+      *result = &event->event;
+      return 0;
+    }
+    CountAcknowledged(id);
+  }
+}
+
+ROCEGW_EXPORT int rdma_ack_cm_event(rdma_cm_event* rdma) {
+  if (rdma == nullptr) return rocegw::client::CmError(EINVAL);
+  // A request counts on the listener, and its new id may have been destroyed before.
+  const rdma_cm_id* alive = rdma->listen_id != nullptr ? rdma->listen_id : rdma->id;
+  if (!IsOurs(alive)) return ROCEGW_REAL(rdma_ack_cm_event)(rdma);
+  auto* event = reinterpret_cast<CmEvent*>(rdma);
+  CmId* counted_on = event->counted_on;
+  free(event);
+  CountAcknowledged(counted_on);
+  return 0;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/cm/cm_id.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/cm/cm_devices.h"
+#include "gateway/client/object_ids.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr uint32_t kBuckets = 1024;
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // table, events_delivered
+CmId* g_buckets[kBuckets];
+
+CmId** BucketOf(uint32_t handle) { return &g_buckets[handle % kBuckets]; }
+
+CmId* FindLocked(const Session* session, uint32_t handle) {
+  CmId* id = *BucketOf(handle);
+  while (id != nullptr && (id->handle != handle || id->session != session)) id = id->next;
+  return id;
+}
+
+ibv_qp_type QpTypeOf(rdma_port_space port_space) {
+  return port_space == RDMA_PS_UDP || port_space == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+}
+
+}  // namespace
+
+Session* AcquireForCm() {
+  const char* choice = getenv("ROCEGW_CM");
+  if (choice != nullptr && strcmp(choice, "real") == 0) return nullptr;
+  return Session::Acquire();
+}
+
+CmId* MakeId(Session* session, rdma_event_channel* channel, rdma_port_space port_space) {
+  auto* id = MakeObject<CmId>();
+  if (id == nullptr) return nullptr;
+  id->cookie = AddObject(ObjectKind::kCmId, id);
+  if (id->cookie == 0) {
+    free(id);
+    return nullptr;
+  }
+  id->mark = kCmIdMark;
+  id->session = session;
+  session->AddReference();
+  id->id.channel = channel;
+  id->id.ps = port_space;
+  id->id.qp_type = QpTypeOf(port_space);
+  pthread_mutex_init(&id->lock, nullptr);
+  pthread_cond_init(&id->acknowledged, nullptr);
+  return id;
+}
+
+void EnterId(CmId* id, uint32_t handle) {
+  id->handle = handle;
+  pthread_mutex_lock(&g_lock);
+  CmId** bucket = BucketOf(handle);
+  id->next = *bucket;
+  *bucket = id;
+  pthread_mutex_unlock(&g_lock);
+}
+
+void FreeId(CmId* id) {
+  pthread_mutex_lock(&g_lock);
+  for (CmId** link = BucketOf(id->handle); *link != nullptr; link = &(*link)->next) {
+    if (*link != id) continue;
+    *link = id->next;
+    break;
+  }
+  pthread_mutex_unlock(&g_lock);
+  RemoveObject(id->cookie);
+  if (id->id.event != nullptr) rdma_ack_cm_event(id->id.event);
+  WaitForAcknowledgements(id);
+  if (id->synchronous != 0) DestroyChannel(FromRdma(id->id.channel));
+  if (id->cm_device != nullptr) ReleaseCmDevice(id->cm_device);
+  free(id->id.route.path_rec);
+  free(id->qp_init_attr);
+  pthread_cond_destroy(&id->acknowledged);
+  pthread_mutex_destroy(&id->lock);
+  id->mark = 0;
+  id->session->Release();
+  free(id);
+}
+
+CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie) {
+  pthread_mutex_lock(&g_lock);
+  CmId* id = FindLocked(session, handle);
+  // The daemon may have given the handle of a destroyed id to a new one while an event was under
+  // way. An id that came with a request has no number of ours at the daemon until it is accepted.
+  if (id != nullptr && !id->passive && id->cookie != cookie) id = nullptr;
+  if (id != nullptr) ++id->events_delivered;
+  pthread_mutex_unlock(&g_lock);
+  return id;
+}
+
+bool IsKnown(Session* session, uint32_t handle) {
+  pthread_mutex_lock(&g_lock);
+  const bool known = FindLocked(session, handle) != nullptr;
+  pthread_mutex_unlock(&g_lock);
+  return known;
+}
+
+void CountAcknowledged(CmId* id) {
+  pthread_mutex_lock(&id->lock);
+  ++id->events_completed;
+  pthread_cond_signal(&id->acknowledged);
+  pthread_mutex_unlock(&id->lock);
+}
+
+void WaitForAcknowledgements(CmId* id) {
+  if (id->session->inherited()) return;
+  for (;;) {
+    pthread_mutex_lock(&g_lock);
+    const uint32_t delivered = id->events_delivered;
+    pthread_mutex_unlock(&g_lock);
+    pthread_mutex_lock(&id->lock);
+    const bool done = id->events_completed == delivered;
+    if (!done) pthread_cond_wait(&id->acknowledged, &id->lock);
+    pthread_mutex_unlock(&id->lock);
+    if (done) return;
+  }
+}
+
+void LockIds() { pthread_mutex_lock(&g_lock); }
+void UnlockIds() { pthread_mutex_unlock(&g_lock); }
+void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
+
+}  // namespace rocegw::client
+
+using rocegw::client::AcquireForCm;
+using rocegw::client::CmChannel;
+using rocegw::client::CmError;
+using rocegw::client::CmId;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+using rocegw::client::Session;
+
+namespace {
+
+int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
+             rdma_port_space port_space) {
+  CmChannel* own = nullptr;
+  if (channel == nullptr) {
+    own = rocegw::client::MakeChannel(session);
+    if (own == nullptr) return -1;
+    channel = &own->channel;
+  }
+  CmId* id = rocegw::client::MakeId(session, channel, port_space);
+  if (id == nullptr) {
+    if (own != nullptr) DestroyChannel(own);
+    return CmError(ENOMEM);
+  }
+  id->synchronous = own != nullptr ? 1 : 0;
+  id->id.context = context;
+  rocegw_cm_create_id request = {};
+  request.channel = FromRdma(channel)->handle;
+  request.port_space = port_space;
+  request.cookie = id->cookie;
+  rocegw_object_reply reply;
+  const int error = session->Call(ROCEGW_MSG_CM_CREATE_ID, &request, &reply);
+  if (error != 0) {
+    rocegw::client::FreeId(id);
+    return CmError(error);
+  }
+  rocegw::client::EnterId(id, reply.handle);
+  *result = &id->id;
+  return 0;
+}
+
+}  // namespace
+
+ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
+                                 rdma_port_space port_space) {
+  if (channel != nullptr && !IsOurs(channel)) {
+    return ROCEGW_REAL(rdma_create_id)(channel, id, context, port_space);
+  }
+  if (channel != nullptr) {
+    return CreateId(FromRdma(channel)->session, channel, id, context, port_space);
+  }
+  Session* session = AcquireForCm();
+  if (session == nullptr) {
+    const auto real = ROCEGW_REAL(rdma_create_id);
+    return real != nullptr ? real(channel, id, context, port_space) : CmError(ENODEV);
+  }
+  const int result = CreateId(session, nullptr, id, context, port_space);
+  const int saved = errno;
+  session->Release();
+  errno = saved;
+  return result;
+}
+
+ROCEGW_EXPORT int rdma_destroy_id(rdma_cm_id* rdma) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_destroy_id)(rdma);
+  CmId* id = FromRdma(rdma);
+  const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
+  if (error != 0) return CmError(error);
+  FreeId(id);
+  return 0;
+}
+
+ROCEGW_EXPORT int rdma_migrate_id(rdma_cm_id* rdma, rdma_event_channel* channel) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_migrate_id)(rdma, channel);
+  CmId* id = FromRdma(rdma);
+  CmChannel* own = nullptr;
+  if (channel == nullptr) {
+    own = rocegw::client::MakeChannel(id->session);
+    if (own == nullptr) return -1;
+    channel = &own->channel;
+  }
+  rocegw_cm_migrate request = {};
+  request.channel = FromRdma(channel)->handle;
+  const int error = CmCall(id, ROCEGW_MSG_CM_MIGRATE, &request);
+  if (error != 0) {
+    if (own != nullptr) DestroyChannel(own);
+    return CmError(error);
+  }
+  if (id->synchronous != 0) {
+    if (rdma->event != nullptr) {
+      rdma_ack_cm_event(rdma->event);
+      rdma->event = nullptr;
+    }
+    DestroyChannel(FromRdma(rdma->channel));
+  }
+  id->synchronous = own != nullptr ? 1 : 0;
+  rdma->channel = channel;
+  // What was read from the old channel belongs to its users; once they are through, all that
+  // follows is on the new one.
+  WaitForAcknowledgements(id);
+  return 0;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// rdma_cm ids, event channels and events as programs hold them, and how they are found again when
+// an event arrives. A connection manager object is either wholly ours or wholly the installed
+// librdmacm's; which is decided when it is made: ours whenever a gateway is reachable
+// (ROCEGW_CM=real: never). Control path; any thread.
+#pragma once
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/session.h"
+
+namespace rocegw::client {
+
+struct CmDevice;
+
+struct CmChannel {
+  rdma_event_channel channel;  // first: programs hold it
+  uint32_t handle;
+  Session* session;
+};
+
+struct CmId {
+  rdma_cm_id id;  // first: programs hold it
+  // librdmacm's rsockets cast an id to the library's private structure, which has begun with these
+  // seven members in every release: with ours laid out alike they run on our functions.
+  void* device;
+  void* connect_data;
+  size_t connect_length;
+  uint32_t events_completed;
+  uint32_t connect_error;
+  int synchronous;  // has a channel of its own, calls wait for their events
+  // From here on ours alone.
+  uint64_t mark;  // kCmIdMark
+  Session* session;
+  CmDevice* cm_device;  // nullptr: bound to none
+  uint32_t handle;
+  uint64_t cookie;
+  uint32_t events_delivered;  // under the table's lock
+  pthread_mutex_t lock;       // events_completed
+  pthread_cond_t acknowledged;
+  bool passive;                 // came with a connection request
+  uint8_t responder_resources;  // passive: what the request offers
+  uint8_t initiator_depth;
+  ibv_qp_init_attr* qp_init_attr;  // of rdma_create_ep, for the ids that rdma_get_request makes
+  ibv_ece local_ece;
+  ibv_ece remote_ece;
+  CmId* next;  // in its bucket of the table
+};
+static_assert(offsetof(CmId, device) == sizeof(rdma_cm_id));
+static_assert(offsetof(CmId, synchronous) == sizeof(rdma_cm_id) + 3 * sizeof(void*) + 8);
+
+struct CmEvent {
+  rdma_cm_event event;  // first: programs hold it
+  CmId* counted_on;     // whose count an acknowledgement raises
+  uint8_t private_data[ROCEGW_CM_PRIVATE_MAX];
+};
+
+constexpr uint64_t kCmIdMark = 0x64695f6d63776772;
+
+inline bool IsOurs(const rdma_cm_id* id) {
+  return reinterpret_cast<const CmId*>(id)->mark == kCmIdMark;
+}
+bool IsOurs(const rdma_event_channel* channel);
+inline CmId* FromRdma(rdma_cm_id* id) { return reinterpret_cast<CmId*>(id); }
+inline CmChannel* FromRdma(rdma_event_channel* channel) {
+  return reinterpret_cast<CmChannel*>(channel);
+}
+
+// A session when new connection manager objects are to be ours, else nullptr. The caller gets a
+// reference.
+Session* AcquireForCm();
+
+// Results as librdmacm has them: -1 and errno, or 0.
+inline int CmError(int error) {
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+// --- channels (cm_channel.cc): nullptr or errno value
+CmChannel* MakeChannel(Session* session);
+void DestroyChannel(CmChannel* channel);
+
+// --- ids (cm_id.cc)
+// In the table, but unknown to the daemon yet; nullptr: out of memory.
+CmId* MakeId(Session* session, rdma_event_channel* channel, rdma_port_space port_space);
+void FreeId(CmId* id);
+// Makes an id findable by the daemon's handle.
+void EnterId(CmId* id, uint32_t handle);
+// The id of an event, with the event counted as delivered to it; nullptr: gone.
+CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie);
+// True when some id of the session has this handle.
+bool IsKnown(Session* session, uint32_t handle);
+void CountAcknowledged(CmId* id);
+// Until the program has acknowledged all that was delivered for the id.
+void WaitForAcknowledgements(CmId* id);
+void LockIds();
+void UnlockIds();
+void ResetIdsLock();
+
+// --- addresses and devices (cm_address.cc)
+// EAFNOSUPPORT for anything but IPv4 and IPv6.
+int ToWire(const sockaddr* from, rocegw_sockaddr* to);
+// What an event or a reply says about where an id is and leads to.
+struct CmPlace {
+  int32_t device;
+  const rocegw_sockaddr* source;
+  const rocegw_sockaddr* destination;
+  const uint8_t* sgid;
+  const uint8_t* dgid;
+  uint32_t path_mtu;
+  uint32_t traffic_class;
+  uint32_t flow_label;
+};
+int TakePlace(CmId* id, const CmPlace& place);
+int QueryPlace(CmId* id);
+
+// --- queue pairs (cm_qp.cc): errno values
+int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth);
+int BreakQp(CmId* id);
+
+// --- events (cm_event.cc)
+// Waits for the event that ends what a synchronous id has begun; 0 or -1 and errno.
+int Complete(CmId* id);
+
+template <typename Request>
+int CmCall(CmId* id, uint32_t type, Request* request) {
+  request->id = id->handle;
+  rocegw_object_reply reply;
+  return id->session->Call(type, request, &reply);
+}
+
+}  // namespace rocegw::client

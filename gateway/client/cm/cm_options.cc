@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options and enhanced connection establishment, and what our devices do not have in the connection
+// manager.
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+using rocegw::client::CmError;
+using rocegw::client::CmId;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+
+ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void* value,
+                                  size_t length) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_set_option)(rdma, level, option, value, length);
+  // Paths are not a program's choice on Ethernet; accepted, as kernel drivers do.
+  if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) return 0;
+  rocegw_cm_set_option request = {};
+  if (level != RDMA_OPTION_ID) return CmError(ENOSYS);
+  if (length > sizeof(request.value)) return CmError(EINVAL);
+  request.level = static_cast<uint32_t>(level);
+  request.option = static_cast<uint32_t>(option);
+  request.length = static_cast<uint32_t>(length);
+  memcpy(request.value, value, length);
+  return CmError(CmCall(FromRdma(rdma), ROCEGW_MSG_CM_SET_OPTION, &request));
+}
+
+ROCEGW_EXPORT int rdma_set_local_ece(rdma_cm_id* rdma, ibv_ece* ece) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_set_local_ece)(rdma, ece);
+  if (rdma->qp != nullptr || ece == nullptr || ece->vendor_id == 0 || ece->comp_mask != 0) {
+    return CmError(EINVAL);
+  }
+  FromRdma(rdma)->local_ece = *ece;
+  return 0;
+}
+
+ROCEGW_EXPORT int rdma_get_remote_ece(rdma_cm_id* rdma, ibv_ece* ece) {
+  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_remote_ece)(rdma, ece);
+  if (rdma->qp != nullptr || ece == nullptr || ece->comp_mask != 0) return CmError(EINVAL);
+  *ece = FromRdma(rdma)->remote_ece;
+  return 0;
+}
+
+ROCEGW_EXPORT int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast)(id, address, context);
+  return CmError(EOPNOTSUPP);
+}
+
+ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr,
+                                         void* context) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast_ex)(id, attr, context);
+  return CmError(EOPNOTSUPP);
+}
+
+ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_leave_multicast)(id, address);
+  return CmError(EOPNOTSUPP);
+}
+
+ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq)(id, pd, attr);
+  return CmError(EOPNOTSUPP);
+}
+
+ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
+  return CmError(EOPNOTSUPP);
+}
+
+ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
+  if (!IsOurs(id)) ROCEGW_REAL(rdma_destroy_srq)(id);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs that belong to an id: made in INIT (a datagram QP ready to send), brought to RTR and
+// RTS when a connection comes about, with attributes that the daemon's connection manager knows.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/extended.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/queue_pair.h"
+#include "gateway/client/real.h"
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr uint8_t kAsOffered = RDMA_MAX_RESP_RES;
+static_assert(int{RDMA_MAX_RESP_RES} == int{RDMA_MAX_INIT_DEPTH});
+
+int AskAttributes(CmId* id, ibv_qp_state state, ibv_qp_attr* attr, int* mask) {
+  rocegw_cm_init_qp_attr request = {};
+  request.id = id->handle;
+  request.qp_state = state;
+  rocegw_cm_qp_attr_reply reply;
+  const int error = id->session->Call(ROCEGW_MSG_CM_INIT_QP_ATTR, &request, &reply);
+  if (error != 0) return error;
+  FromQpAttr(reply.attr, attr);
+  attr->qp_state = state;
+  *mask = static_cast<int>(reply.attr_mask);
+  return 0;
+}
+
+int MoveTo(CmId* id, ibv_qp_state state, uint8_t responder_resources, uint8_t initiator_depth) {
+  ibv_qp_attr attr;
+  int mask = 0;
+  const int error = AskAttributes(id, state, &attr, &mask);
+  if (error != 0) return error;
+  if (state == IBV_QPS_RTR && responder_resources != kAsOffered) {
+    attr.max_dest_rd_atomic = responder_resources;
+  }
+  if (state == IBV_QPS_RTS && initiator_depth != kAsOffered) attr.max_rd_atomic = initiator_depth;
+  return ibv_modify_qp(id->id.qp, &attr, mask);
+}
+
+// A datagram QP needs no peer.
+int ReadyDatagramQp(CmId* id) {
+  int error = MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_RTR;
+  if (error == 0) error = ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE);
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = 0;
+  if (error == 0) error = ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+  return error;
+}
+
+// Completion queues for a program that brings none; each with a channel, and the id as its context.
+int MakeQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** channel, ibv_cq** cq) {
+  *channel = ibv_create_comp_channel(id->verbs);
+  if (*channel == nullptr) return errno;
+  *cq = ibv_create_cq(id->verbs, static_cast<int>(entries), id, *channel, 0);
+  return *cq != nullptr ? 0 : errno;
+}
+
+void DestroyQueues(rdma_cm_id* id) {
+  if (id->recv_cq != nullptr) ibv_destroy_cq(id->recv_cq);
+  if (id->send_cq != nullptr && id->send_cq != id->recv_cq) ibv_destroy_cq(id->send_cq);
+  if (id->recv_cq_channel != nullptr) ibv_destroy_comp_channel(id->recv_cq_channel);
+  if (id->send_cq_channel != nullptr && id->send_cq_channel != id->recv_cq_channel) {
+    ibv_destroy_comp_channel(id->send_cq_channel);
+  }
+  id->recv_cq = id->send_cq = nullptr;
+  id->recv_cq_channel = id->send_cq_channel = nullptr;
+}
+
+int MakeMissingQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
+  int error = 0;
+  if (attr->recv_cq == nullptr && attr->cap.max_recv_wr != 0) {
+    error = MakeQueue(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
+    attr->recv_cq = id->recv_cq;
+  }
+  if (error == 0 && attr->send_cq == nullptr && attr->cap.max_send_wr != 0) {
+    error = MakeQueue(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
+    attr->send_cq = id->send_cq;
+  }
+  // A queue that is never posted to completes nothing either.
+  if (attr->recv_cq == nullptr) attr->recv_cq = attr->send_cq;
+  if (attr->send_cq == nullptr) attr->send_cq = attr->recv_cq;
+  return error;
+}
+
+int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr) {
+  CmId* id = FromRdma(rdma);
+  if (rdma->qp != nullptr || rdma->verbs == nullptr) return EINVAL;
+  if (pd == nullptr) pd = rdma->pd;
+  if (pd->context != rdma->verbs) return EINVAL;
+  int error = MakeMissingQueues(rdma, attr);
+  if (error == 0) {
+    rdma->qp = ibv_create_qp(pd, attr);
+    if (rdma->qp == nullptr) error = errno;
+  }
+  if (error == 0) {
+    error = rdma->qp_type == IBV_QPT_UD ? ReadyDatagramQp(id)
+                                        : MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
+    if (error != 0) {
+      ibv_destroy_qp(rdma->qp);
+      rdma->qp = nullptr;
+    }
+  }
+  if (error != 0) {
+    DestroyQueues(rdma);
+    return error;
+  }
+  rdma->pd = pd;
+  return 0;
+}
+
+}  // namespace
+
+int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth) {
+  // INIT again: what a peer may do with the QP is known only now.
+  int error = MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
+  if (error == 0) error = MoveTo(id, IBV_QPS_RTR, responder_resources, initiator_depth);
+  if (error == 0) error = MoveTo(id, IBV_QPS_RTS, responder_resources, initiator_depth);
+  return error;
+}
+
+int BreakQp(CmId* id) {
+  if (id->id.qp == nullptr) return 0;
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_ERR;
+  return ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE);
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::CmError;
+using rocegw::client::FromRdma;
+using rocegw::client::IsOurs;
+
+ROCEGW_EXPORT int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp)(id, pd, attr);
+  return CmError(rocegw::client::CreateQpOnId(id, pd, attr));
+}
+
+ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp_ex)(id, attr);
+  ibv_pd* pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? attr->pd : nullptr;
+  ibv_qp_init_attr basic;
+  const int error = rocegw::client::ToBasicAttr(*attr, &basic);
+  if (error != 0) return CmError(error);
+  const int result = rocegw::client::CreateQpOnId(id, pd, &basic);
+  if (result == 0) attr->cap = basic.cap;
+  return CmError(result);
+}
+
+ROCEGW_EXPORT void rdma_destroy_qp(rdma_cm_id* id) {
+  if (!IsOurs(id)) {
+    ROCEGW_REAL(rdma_destroy_qp)(id);
+    return;
+  }
+  if (id->qp != nullptr) ibv_destroy_qp(id->qp);
+  id->qp = nullptr;
+  rocegw::client::DestroyQueues(id);
+}
+
+ROCEGW_EXPORT int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attr, int* mask) {
+  if (!IsOurs(id)) return ROCEGW_REAL(rdma_init_qp_attr)(id, attr, mask);
+  return CmError(rocegw::client::AskAttributes(FromRdma(id), attr->qp_state, attr, mask));
+}

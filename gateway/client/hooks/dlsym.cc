@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// dlsym and dlvsym of every program that runs with the library: names that we own give our
+// functions, whatever handle and version is asked (programs that load libibverbs with dlopen would
+// otherwise get past the preloaded library); all else goes to the C library. That call must be the
+// last thing done here, as a jump: the C library looks at its return address to see who asks for
+// RTLD_NEXT.
+#include <cstddef>
+#include <cstring>
+
+#include "gateway/client/libc_symbols.h"
+#include "gateway/client/real.h"
+
+#define ROCEGW_HOOKED_NAME(name) extern "C" void name();
+#include "hooked_names.inc"
+#undef ROCEGW_HOOKED_NAME
+
+namespace rocegw::client {
+
+namespace {
+
+struct HookedName {
+  const char* name;
+  void (*function)();
+};
+
+// Sorted by name.
+#define ROCEGW_HOOKED_NAME(name) {#name, &::name},
+constexpr HookedName kHooked[] = {
+#include "hooked_names.inc"
+};
+#undef ROCEGW_HOOKED_NAME
+
+void* FindHooked(const char* name) {
+  const char* prefix = name[0] == '_' ? name + 1 : name;
+  if (strncmp(prefix, "ibv_", 4) != 0 && strncmp(prefix, "rdma_", 5) != 0) return nullptr;
+  size_t low = 0;
+  size_t high = sizeof(kHooked) / sizeof(kHooked[0]);
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    const int order = strcmp(name, kHooked[middle].name);
+    if (order == 0) return reinterpret_cast<void*>(kHooked[middle].function);
+    if (order < 0) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+}  // namespace rocegw::client
+
+ROCEGW_EXPORT void* dlsym(void* handle, const char* name) {
+  if (void* ours = rocegw::client::FindHooked(name)) return ours;
+  return rocegw::client::LibcDlsym()(handle, name);
+}
+
+ROCEGW_EXPORT void* dlvsym(void* handle, const char* name, const char* version) {
+  if (void* ours = rocegw::client::FindHooked(name)) return ours;
+  return rocegw::client::LibcDlvsym()(handle, name, version);
+}
