@@ -435,7 +435,7 @@ TEST_F(ConnectTest, DestroyWhileDisconnecting_ShortensTheWait) {
   Exchange(hasty, server);
   ASSERT_EQ(hasty.Do(active, Establish{}), 0);
   ASSERT_EQ(hasty.Do(active, Disconnect{}), 0);
-  for (int i = 0; i < 200; ++i) hasty.Advance(Milliseconds(100));
+  for (int i = 0; i < 205; ++i) hasty.Advance(Milliseconds(100));
   ASSERT_EQ(hasty.StateOf(active), "DREQ sent");
   ASSERT_EQ(hasty.Do(active, DestroyId{}), 0);
   for (int i = 0; i < 16; ++i) hasty.Advance(Milliseconds(100));
