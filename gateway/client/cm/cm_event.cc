@@ -188,6 +188,9 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
     if (got <= 0) {
       const int error = got == 0 ? EIO : errno;  // 0: the gateway is gone
       free(event);
+      // Another thread has destroyed the channel. With a kernel device this one would wait on, and
+      // programs (rping) rely on it: they take an error here for a failure.
+      while (!IsOurs(rdma)) pause();
       errno = error;
       return -1;
     }
