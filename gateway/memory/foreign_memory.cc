@@ -25,8 +25,13 @@ bool IsAtomic(const MemoryOp& op) {
 
 }  // namespace
 
+ForeignMemory::Pieces& ForeignMemory::Scratch() {
+  thread_local Pieces pieces;
+  return pieces;
+}
+
 void ForeignMemory::Gather(std::span<MemoryOp> run, Cursor from) {
-  Pieces& p = *pieces_;
+  Pieces& p = Scratch();
   p.locals = p.remotes = 0;
   p.bytes = 0;
   bool may_join = false;
@@ -68,7 +73,7 @@ size_t ForeignMemory::ExecuteRun(std::span<MemoryOp> run) {
     if (cursor.op == run.size()) return run.size();
     if (revoked_.load(std::memory_order_acquire)) return cursor.op;
     Gather(run, cursor);
-    uint64_t moved = Move(write, *pieces_);
+    uint64_t moved = Move(write, Scratch());
     if (moved == 0) return cursor.op;
     // A short result stopped somewhere: go on from there, the next call tells whether it was a
     // fault.
@@ -85,7 +90,7 @@ size_t ForeignMemory::ExecuteRun(std::span<MemoryOp> run) {
 }
 
 bool ForeignMemory::MoveWord(bool write, uint64_t address, uint64_t* word) {
-  Pieces& p = *pieces_;
+  Pieces& p = Scratch();
   p.locals = p.remotes = 1;
   p.bytes = sizeof *word;
   p.local[0] = {word, sizeof *word};

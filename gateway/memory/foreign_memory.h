@@ -2,14 +2,14 @@
 // What the two ways into another process's memory have in common: order, batches, the exact place
 // of a fault, atomics. A run of equal direction becomes lists of at most 1024 pieces (IOV_MAX);
 // neighbouring remote pieces are joined; the last word of a published write is a piece of its own,
-// behind the rest. Operations with `direct` set are copied on the spot. One thread at a time
-// executes; Revoke may come from any other.
+// behind the rest. Operations with `direct` set are copied on the spot. Several threads may execute
+// at once (a session's queue pairs sit on several workers): the lists belong to the thread. Revoke
+// may come from any other.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <atomic>
-#include <memory>
 
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/memory/memory_op.h"
@@ -37,7 +37,7 @@ class ForeignMemory : public MemorySpace {
     uint64_t bytes = 0;
   };
 
-  explicit ForeignMemory(AtomicLocks& locks) : locks_(locks), pieces_(std::make_unique<Pieces>()) {}
+  explicit ForeignMemory(AtomicLocks& locks) : locks_(locks) {}
 
   // Moves bytes in order, until the first that cannot be: how many were moved. 0 although there are
   // some: the first byte is not accessible.
@@ -54,9 +54,9 @@ class ForeignMemory : public MemorySpace {
   bool ExecuteAtomic(MemoryOp& op);
   bool MoveWord(bool write, uint64_t address, uint64_t* word);
   void Gather(std::span<MemoryOp> run, Cursor from);
+  static Pieces& Scratch();
 
   AtomicLocks& locks_;
-  std::unique_ptr<Pieces> pieces_;
   std::atomic<bool> revoked_{false};
 };
 

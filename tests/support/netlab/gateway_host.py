@@ -73,6 +73,13 @@ class GatewayHost(Host):
         """Ends the daemon as systemd would; returns its exit status."""
         return self.daemon.stop(timeout=20)
 
+    def revive(self):
+        if self.daemon is None or self.daemon.running:
+            return ""
+        story = f"{self.name}: the daemon ended with {self.daemon.returncode}; last of its log:\n{self.log()[-3000:]}"
+        self.start_gateway()
+        return story
+
     def log(self):
         return self.daemon.output if self.daemon else ""
 

@@ -41,6 +41,10 @@ class Host:
     def expect_idle(self):
         """LabError unless everything that programs had here is gone."""
 
+    def revive(self):
+        """Returns "" when the host works; else brings it up again and returns what happened to it."""
+        raise NotImplementedError
+
     # All of them ----------------------------------------------------------------------------------------------------
 
     def run(self, command, timeout=60):

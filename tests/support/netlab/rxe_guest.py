@@ -39,6 +39,7 @@ class RxeGuest(Host):
         self._lock = threading.Lock()
         self._ready = threading.Event()  # the agent has spoken, or the guest has ended
         self._up = False
+        self._gone = False
         self._mac = "52:54:00:%02x:%02x:%02x" % tuple(int(part) for part in addresses[0].split(".")[1:])
         self._console = lab.path(f"{name}.console")
         agent = lab.path(f"{name}.agent")
@@ -70,6 +71,11 @@ class RxeGuest(Host):
             raise LabError(f"{self.name} did not boot within {timeout} s:\n{self.console()}")
         return self
 
+    def revive(self):
+        if not self._gone and self._qemu.running:
+            return ""
+        raise LabError(f"{self.name} is gone; last of its console:\n{self.console()}")
+
     def console(self):
         try:
             with open(self._console, encoding="utf-8", errors="replace") as file:
@@ -84,8 +90,11 @@ class RxeGuest(Host):
     # The agent's protocol, see tests/interop/guest/agent.c ----------------------------------------------------------
 
     def send(self, number, kind, payload):
-        with self._lock:
-            self._socket.sendall(_HEADER.pack(len(payload), number, ord(kind)) + payload)
+        try:
+            with self._lock:
+                self._socket.sendall(_HEADER.pack(len(payload), number, ord(kind)) + payload)
+        except OSError as error:
+            raise LabError(f"{self.name} is gone ({error}):\n{self.console()}") from error
 
     def _receive(self):
         stream = self._socket.makefile("rb")
@@ -99,6 +108,7 @@ class RxeGuest(Host):
                 self._on_frame(number, chr(kind), payload)
         except OSError:
             pass
+        self._gone = True
         self._ready.set()
         for job in list(self._jobs.values()):
             job._set_ended(-signal.SIGKILL)

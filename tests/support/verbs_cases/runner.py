@@ -39,6 +39,11 @@ def run_cases(cases, pair, after_failure=None):
             failed += 1
             note = str(error)
             verdict = "FAIL"
+        # A host that did not survive the case spoils it, whatever the case itself saw; the next one gets a fresh host.
+        stories = [story for story in (host.revive() for host in (pair.left, pair.right)) if story]
+        if stories:
+            failed += verdict == "pass"
+            verdict, note = "FAIL", "\n".join([note, *stories])
         print(f"{verdict} {case.id} ({time.monotonic() - began:.1f} s) {note}", flush=True)
         if verdict == "FAIL" and after_failure:
             after_failure(case)
