@@ -85,6 +85,8 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   retries_left_ = config_.retry_count;
   probes_ = 0;
   timer_start_ = last_probe_ = now;
+  // What answers a probe tells how long the loss went unnoticed, not a round trip.
+  if (probing_) feedback.rtt = {};
   if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
   // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// A flow by itself: what is in flight, what an acknowledgement tells, when something is lost.
+#include "gateway/flow/flow.h"
+
+#include <gtest/gtest.h>
+
+namespace rocegw::flow {
+namespace {
+
+constexpr uint32_t kMtu = 1000;
+constexpr TimePoint kStart{1000000000};
+
+FlowConfig Config() {
+  FlowConfig config;
+  config.cc.window_bytes = 10 * kMtu;
+  config.timeout = Milliseconds(100);
+  config.retry_count = 3;
+  return config;
+}
+
+class FlowTest : public ::testing::Test {
+ protected:
+  FlowTest() { flow.Start(Config(), Psn(100), kStart); }
+  void SendPackets(int count) {
+    for (int i = 0; i < count; ++i) flow.OnSent(1, kMtu, now);
+  }
+  bool Ack(uint32_t upto) { return flow.OnAcked(Psn(upto), kMtu, false, now); }
+  void Wait(Duration by) { now = now + by; }
+
+  Flow flow;
+  TimePoint now = kStart;
+};
+
+TEST(TransportTimer, Codes) {
+  EXPECT_EQ(TransportTimeout(0).ns, 0);
+  EXPECT_EQ(TransportTimeout(1).ns, 8192);
+  EXPECT_EQ(TransportTimeout(14).ns, 67108864);
+  EXPECT_EQ(TransportTimeout(31).ns, int64_t{4096} << 31);
+  EXPECT_EQ(TransportTimeout(255), TransportTimeout(31));
+}
+
+TEST_F(FlowTest, Sent_EntersTheLedger) {
+  EXPECT_TRUE(flow.idle());
+  EXPECT_FALSE(flow.OnSent(1, 300, now)) << "first time";
+  EXPECT_FALSE(flow.OnSent(4, 3500, now));
+  EXPECT_EQ(flow.una(), Psn(100));
+  EXPECT_EQ(flow.next(), Psn(105));
+  EXPECT_EQ(flow.max(), Psn(105));
+  EXPECT_EQ(flow.in_flight(), 3800u);
+  EXPECT_FALSE(flow.idle());
+}
+
+TEST_F(FlowTest, Gate_OnePacketAlwaysThenTheWindow) {
+  EXPECT_TRUE(flow.MaySend(1 << 30, now)) << "nothing is in flight";
+  EXPECT_FALSE(flow.HasRoom(1 << 30, now));
+  SendPackets(9);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+  EXPECT_FALSE(flow.MaySend(kMtu + 1, now));
+  SendPackets(1);
+  EXPECT_FALSE(flow.MaySend(1, now));
+  EXPECT_TRUE(flow.MaySend(0, now));
+  Ack(101);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+  EXPECT_EQ(flow.earliest(), kNever) << "no pacing: an acknowledgement must come";
+}
+
+TEST_F(FlowTest, Gate_NumberOfPackets) {
+  FlowConfig config = Config();
+  config.max_packets = 3;
+  flow.Start(config, Psn(0), now);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(flow.MaySend(0, now));
+    flow.OnSent(1, 0, now);
+  }
+  EXPECT_FALSE(flow.MaySend(0, now)) << "empty packets count too";
+}
+
+TEST_F(FlowTest, Ack_TakesWholePacketsOut) {
+  SendPackets(5);
+  EXPECT_TRUE(Ack(103));
+  EXPECT_EQ(flow.una(), Psn(103));
+  EXPECT_EQ(flow.in_flight(), 2u * kMtu);
+  EXPECT_FALSE(Ack(103)) << "no progress";
+  EXPECT_FALSE(Ack(102));
+  EXPECT_TRUE(Ack(105));
+  EXPECT_TRUE(flow.idle());
+  EXPECT_EQ(flow.in_flight(), 0u);
+}
+
+TEST_F(FlowTest, Ack_OfPartOfARange) {
+  flow.OnSent(4, 3 * kMtu + 200, now);
+  flow.OnSent(1, 50, now);
+  EXPECT_TRUE(Ack(101));
+  EXPECT_EQ(flow.in_flight(), 2 * kMtu + 250u);
+  EXPECT_TRUE(Ack(103));
+  EXPECT_EQ(flow.in_flight(), 250u);
+  EXPECT_TRUE(Ack(104));
+  EXPECT_EQ(flow.in_flight(), 50u);
+  EXPECT_TRUE(Ack(105));
+  EXPECT_EQ(flow.in_flight(), 0u);
+}
+
+TEST_F(FlowTest, Ack_AcrossThePsnWrap) {
+  flow.Start(Config(), Psn(0xFFFFFE), now);
+  SendPackets(4);
+  EXPECT_EQ(flow.next(), Psn(2));
+  EXPECT_TRUE(Ack(1));
+  EXPECT_EQ(flow.una(), Psn(1));
+  EXPECT_EQ(flow.in_flight(), 1u * kMtu);
+}
+
+TEST_F(FlowTest, RoundTrip_FromTheNewestPacketAcknowledged) {
+  SendPackets(1);
+  Wait(Milliseconds(5));
+  SendPackets(1);
+  Wait(Milliseconds(1));
+  Ack(102);
+  EXPECT_EQ(flow.rtt().smoothed(), Milliseconds(1));
+}
+
+TEST_F(FlowTest, RoundTrip_OfARangeFromItsFirstPieceOnly) {
+  flow.OnSent(4, 4 * kMtu, now);
+  Wait(Milliseconds(2));
+  Ack(101);
+  EXPECT_EQ(flow.rtt().smoothed(), Milliseconds(2));
+  Wait(Milliseconds(40));
+  Ack(102);
+  Ack(104);
+  EXPECT_EQ(flow.rtt().smoothed(), Milliseconds(2));
+}
+
+TEST_F(FlowTest, RoundTrip_NeverFromWhatWasSentAgain) {
+  SendPackets(2);
+  Wait(Milliseconds(1));
+  ASSERT_TRUE(flow.OnLoss(now));
+  EXPECT_TRUE(flow.OnSent(1, kMtu, now)) << "again";
+  EXPECT_TRUE(flow.OnSent(1, kMtu, now));
+  EXPECT_FALSE(flow.OnSent(1, kMtu, now)) << "new";
+  Wait(Milliseconds(7));
+  Ack(102);
+  EXPECT_FALSE(flow.rtt().has_sample());
+  Ack(103);
+  EXPECT_EQ(flow.rtt().smoothed(), Milliseconds(7));
+}
+
+TEST_F(FlowTest, Loss_GoesBackAndSpendsARetry) {
+  SendPackets(5);
+  Ack(102);
+  const uint32_t rewinds = flow.rewinds();
+  EXPECT_TRUE(flow.OnLoss(now));
+  EXPECT_EQ(flow.next(), Psn(102));
+  EXPECT_EQ(flow.max(), Psn(105));
+  EXPECT_EQ(flow.in_flight(), 0u);
+  EXPECT_EQ(flow.rewinds(), rewinds + 1);
+  EXPECT_EQ(flow.retries_left(), 2u);
+  EXPECT_TRUE(flow.OnLoss(now)) << "it has gone back already";
+  EXPECT_EQ(flow.retries_left(), 2u);
+  for (int i = 1; i >= 0; --i) {
+    SendPackets(1);
+    EXPECT_TRUE(flow.OnLoss(now));
+    EXPECT_EQ(flow.retries_left(), static_cast<uint32_t>(i));
+  }
+  SendPackets(1);
+  EXPECT_FALSE(flow.OnLoss(now));
+  Ack(103);
+  EXPECT_EQ(flow.retries_left(), 3u) << "progress";
+}
+
+TEST_F(FlowTest, AckBeyondWhatWasSentAgain_NextFollows) {
+  SendPackets(5);
+  flow.Rewind();
+  SendPackets(1);
+  EXPECT_TRUE(Ack(104));
+  EXPECT_EQ(flow.una(), Psn(104));
+  EXPECT_EQ(flow.next(), Psn(104));
+  EXPECT_EQ(flow.in_flight(), 0u);
+  EXPECT_TRUE(flow.OnSent(1, kMtu, now));
+  EXPECT_EQ(flow.next(), flow.max());
+}
+
+TEST_F(FlowTest, Rewind_SpendsNothing) {
+  SendPackets(5);
+  flow.Rewind();
+  EXPECT_EQ(flow.retries_left(), 3u);
+  EXPECT_EQ(flow.next(), flow.una());
+}
+
+TEST_F(FlowTest, Idle_NoDeadline) {
+  EXPECT_EQ(flow.deadline(), kNever);
+  EXPECT_EQ(flow.OnDeadline(now + Seconds(100)), LossVerdict::kNothing);
+  SendPackets(1);
+  Ack(101);
+  EXPECT_EQ(flow.deadline(), kNever);
+}
+
+TEST_F(FlowTest, Silence_ProbeThenGoBackThenTheTimer) {
+  SendPackets(3);
+  EXPECT_EQ(flow.deadline(), kStart + Milliseconds(50));
+  EXPECT_EQ(flow.OnDeadline(kStart + Milliseconds(49)), LossVerdict::kNothing);
+  EXPECT_EQ(flow.OnDeadline(kStart + Milliseconds(50)), LossVerdict::kProbe);
+  EXPECT_EQ(flow.next(), Psn(103));
+  EXPECT_EQ(flow.deadline(), kStart + Milliseconds(100)) << "the timer comes before the next probe";
+  EXPECT_EQ(flow.OnDeadline(kStart + Milliseconds(100)), LossVerdict::kRewind);
+  EXPECT_EQ(flow.retries_left(), 2u);
+}
+
+TEST_F(FlowTest, SecondProbeUnanswered_GoesBackWithoutSpendingARetry) {
+  FlowConfig config = Config();
+  config.timeout = Seconds(10);
+  flow.Start(config, Psn(100), now);
+  SendPackets(3);
+  EXPECT_EQ(flow.OnDeadline(kStart + Milliseconds(50)), LossVerdict::kProbe);
+  EXPECT_EQ(flow.deadline(), kStart + Milliseconds(150));
+  EXPECT_EQ(flow.OnDeadline(kStart + Milliseconds(150)), LossVerdict::kRewind);
+  EXPECT_EQ(flow.retries_left(), 3u);
+  EXPECT_EQ(flow.next(), Psn(100));
+  now = kStart + Milliseconds(151);
+  SendPackets(3);
+  // Going back is no progress: the timer still runs from the beginning.
+  EXPECT_EQ(flow.deadline(), kStart + Milliseconds(350));
+  EXPECT_EQ(flow.OnDeadline(kStart + Seconds(10)), LossVerdict::kRewind);
+  EXPECT_EQ(flow.retries_left(), 2u);
+}
+
+TEST_F(FlowTest, ProbesBackOff_UpToSixtyFourTimes) {
+  FlowConfig config = Config();
+  config.timeout = Duration{};
+  flow.Start(config, Psn(100), now);
+  SendPackets(1);
+  Duration wait = Milliseconds(50);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_EQ(flow.deadline(), now + wait) << i;
+    now = flow.deadline();
+    ASSERT_EQ(flow.OnDeadline(now), i == 0 ? LossVerdict::kProbe : LossVerdict::kRewind);
+    if (i > 0) SendPackets(1);
+    if (i < 6) wait = wait * 2;
+  }
+}
+
+TEST_F(FlowTest, ProbeAnsweredInPart_GoesBackToTheRest) {
+  SendPackets(3);
+  now = flow.deadline();
+  ASSERT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
+  EXPECT_TRUE(Ack(101));
+  EXPECT_EQ(flow.next(), Psn(101));
+  EXPECT_EQ(flow.max(), Psn(103));
+  EXPECT_TRUE(flow.idle());
+  EXPECT_FALSE(flow.rtt().has_sample()) << "the answer to a probe is no round trip";
+  // Answered in full there is nothing to go back for.
+  SendPackets(2);
+  now = flow.deadline();
+  ASSERT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
+  const uint32_t rewinds = flow.rewinds();
+  EXPECT_TRUE(Ack(103));
+  EXPECT_EQ(flow.rewinds(), rewinds);
+}
+
+TEST_F(FlowTest, Progress_RestartsTimerAndProbes) {
+  SendPackets(5);
+  now = kStart + Milliseconds(90);
+  Ack(101);
+  EXPECT_EQ(flow.deadline(), now + Milliseconds(100)) << "timer; a probe needs 90 * 2 + 45 * 4 ms";
+}
+
+TEST_F(FlowTest, TimerSpentWithoutProgress_RetriesSpent) {
+  for (uint32_t left = 3; left > 0; --left) {
+    SendPackets(1);
+    const TimePoint begin = now;
+    while (flow.retries_left() == left) {
+      now = flow.deadline();
+      ASSERT_NE(flow.OnDeadline(now), LossVerdict::kRetriesSpent);
+      if (flow.idle() && flow.retries_left() == left) SendPackets(1);
+    }
+    EXPECT_EQ(now, begin + Milliseconds(100));
+  }
+  SendPackets(1);
+  now = now + Milliseconds(100);
+  EXPECT_EQ(flow.OnDeadline(now), LossVerdict::kRetriesSpent);
+}
+
+TEST_F(FlowTest, NoTimer_OnlyProbes) {
+  FlowConfig config = Config();
+  config.timeout = Duration{};
+  config.retry_count = 0;
+  flow.Start(config, Psn(0), now);
+  SendPackets(1);
+  for (int i = 0; i < 100; ++i) {
+    now = flow.deadline();
+    ASSERT_NE(flow.OnDeadline(now), LossVerdict::kRetriesSpent);
+    if (flow.idle()) SendPackets(1);
+  }
+}
+
+TEST_F(FlowTest, Configure_TakesTheNewLimits) {
+  SendPackets(1);
+  ASSERT_TRUE(flow.OnLoss(now));
+  FlowConfig config = Config();
+  config.retry_count = 1;
+  config.timeout = Milliseconds(7);
+  flow.Configure(config);
+  EXPECT_EQ(flow.retries_left(), 1u);
+  SendPackets(1);
+  EXPECT_EQ(flow.deadline(), now + Milliseconds(7));
+}
+
+TEST_F(FlowTest, Start_ForgetsEverything) {
+  SendPackets(5);
+  flow.OnLoss(now);
+  Wait(Milliseconds(3));
+  flow.Start(Config(), Psn(7), now);
+  EXPECT_EQ(flow.una(), Psn(7));
+  EXPECT_EQ(flow.next(), Psn(7));
+  EXPECT_EQ(flow.max(), Psn(7));
+  EXPECT_TRUE(flow.idle());
+  EXPECT_EQ(flow.retries_left(), 3u);
+  EXPECT_FALSE(flow.rtt().has_sample());
+}
+
+}  // namespace
+}  // namespace rocegw::flow
