@@ -3,6 +3,7 @@
 // client reads one line per completion. One worker writes it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gateway/abi/rocegw_abi.h"

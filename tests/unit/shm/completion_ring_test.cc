@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's end of a CQ ring.
+#include "gateway/shm/completion_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rocegw::shm {
+namespace {
+
+constexpr uint32_t kEntries = 4;
+
+rocegw_cqe Entry(uint64_t wr_id) {
+  rocegw_cqe cqe{};
+  cqe.wr_id = wr_id;
+  cqe.sequence = 0xDEAD;
+  return cqe;
+}
+
+TEST(CompletionRing, Entry_BecomesValidByItsSequence) {
+  std::vector<rocegw_cqe> ring(kEntries);
+  uint32_t consumer = 0;
+  CompletionRing producer(ring.data(), kEntries, &consumer);
+  EXPECT_TRUE(producer.Push(Entry(7)));
+  EXPECT_EQ(ring[0].sequence, 1u);
+  EXPECT_EQ(ring[0].wr_id, 7u);
+  EXPECT_EQ(ring[1].sequence, 0u);
+  EXPECT_EQ(producer.produced(), 1u);
+}
+
+TEST(CompletionRing, Full_RefusesUntilTheConsumerMoves) {
+  std::vector<rocegw_cqe> ring(kEntries);
+  uint32_t consumer = 0;
+  CompletionRing producer(ring.data(), kEntries, &consumer);
+  for (uint64_t i = 0; i < kEntries; ++i) ASSERT_TRUE(producer.Push(Entry(i)));
+  EXPECT_FALSE(producer.Push(Entry(99)));
+  EXPECT_EQ(ring[0].wr_id, 0u) << "nothing is overwritten";
+  consumer = 1;
+  EXPECT_TRUE(producer.Push(Entry(4)));
+  EXPECT_EQ(ring[0].wr_id, 4u);
+  EXPECT_EQ(ring[0].sequence, 5u);
+  EXPECT_FALSE(producer.Push(Entry(5)));
+}
+
+TEST(CompletionRing, ImpossibleConsumer_CountsAsNoProgress) {
+  std::vector<rocegw_cqe> ring(kEntries);
+  uint32_t consumer = 0;
+  CompletionRing producer(ring.data(), kEntries, &consumer);
+  for (uint64_t i = 0; i < kEntries; ++i) ASSERT_TRUE(producer.Push(Entry(i)));
+  for (uint32_t index : {5u, 100u, 0x80000000u, 0xFFFFFFFFu}) {
+    consumer = index;
+    EXPECT_FALSE(producer.Push(Entry(9))) << index;
+  }
+  consumer = 4;
+  EXPECT_TRUE(producer.Push(Entry(9)));
+}
+
+TEST(CompletionRing, AcrossTheWrapOfTheIndex) {
+  constexpr uint32_t kFirst = 0xFFFFFFFE;
+  std::vector<rocegw_cqe> ring(kEntries);
+  uint32_t consumer = kFirst;
+  CompletionRing producer(ring.data(), kEntries, &consumer, kFirst);
+  for (uint32_t i = 0; i < 20; ++i) {
+    for (uint32_t k = 0; k < kEntries; ++k) ASSERT_TRUE(producer.Push(Entry(consumer + k)));
+    ASSERT_FALSE(producer.Push(Entry(0)));
+    for (uint32_t k = 0; k < kEntries; ++k, ++consumer) {
+      const rocegw_cqe& cqe = ring[consumer % kEntries];
+      ASSERT_EQ(cqe.sequence, consumer + 1);
+      ASSERT_EQ(cqe.wr_id, uint64_t{consumer - k} + k);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::shm
