@@ -155,7 +155,10 @@ Status Gateway::StartSessions() {
   for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
   sessions_ = std::make_unique<session::SessionServer>(
       loop_, workers_.links(), steering_, std::move(devices),
-      SessionOptions(config_, sysfs_.root()), LogSessionLine);
+      SessionOptions(config_, sysfs_.root()), LogSessionLine,
+      [this](const wire::Gid& destination, uint32_t interface_index) {
+        return ports_->SourceFor(destination, interface_index);
+      });
   Status status = sessions_->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                      owner.value().uid, owner.value().gid});
   if (!status.ok()) {

@@ -43,6 +43,16 @@ StatusOr<std::string> ResolveInterface(const std::string& name) {
                          source.ok() ? std::optional<wire::Gid>(source.value()) : std::nullopt);
 }
 
+// Whether two addresses agree in their first bits, counted in their family.
+bool SharePrefix(const wire::Gid& a, const wire::Gid& b, uint32_t length) {
+  if (a.IsV4() != b.IsV4()) return false;
+  const uint32_t bits = length + (a.IsV4() ? 96 : 0);
+  for (uint32_t bit = 0; bit < bits; ++bit) {
+    if (((a.bytes[bit / 8] ^ b.bytes[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 uint32_t PathMtuFor(size_t interface_mtu) {
@@ -127,8 +137,20 @@ Status Ports::Look(Port& port) {
   device.node_guid = NodeGuid(port.interface.mac, device.name + port.interface.name);
   device.up = port.interface.link && !port.interface.addresses.empty();
   device.active_mtu = IbvMtu(std::max(PathMtuFor(port.interface.mtu), kSmallestPathMtu));
+  device.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
   device.gids = port.gids.gids();
   return OkStatus();
+}
+
+StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t interface_index) const {
+  // The kernel knows nothing of a device without a netdev: there only neighbours are reached.
+  for (const Port& port : ports_) {
+    if (port.config.mode != PortMode::kVdev) continue;
+    for (const InterfaceAddress& address : port.config.addresses) {
+      if (SharePrefix(address.address, destination, address.prefix_length)) return address.address;
+    }
+  }
+  return port::SourceFor(destination, interface_index);
 }
 
 std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {

@@ -33,6 +33,9 @@ class Ports {
   std::vector<port::PacketPort*> QueuesOf(WorkerIndex worker) const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
 
+  // The own address from which `destination` is reached, as the system would send.
+  StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
+
   // Readable when addresses, links or routes may have changed; then Refresh.
   int monitor_fd() const { return monitor_->fd(); }
   // Asks the system again; the devices that are no longer as before.

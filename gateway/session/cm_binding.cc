@@ -47,9 +47,8 @@ void CmBinding::DevicesChanged() {
   engine_.SetAddresses(addresses);
 }
 
-int CmBinding::Run(ClientSession& session, cm::CmHandle id, Body body) {
-  const int error =
-      engine_.OnCommand({session.id(), id, std::move(body)}, ControlLoop::Now(), actions_);
+int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
+  const int error = engine_.OnCommand({session.id(), id, body}, ControlLoop::Now(), actions_);
   CarryOut();
   return error;
 }
@@ -115,7 +114,7 @@ void CmBinding::CarryOut() {
     if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty())
       continue;
     if (!later_.empty()) {
-      const cm::CmCommand command = std::move(later_.front());
+      const cm::CmCommand command = later_.front();
       later_.pop_front();
       (void)engine_.OnCommand(command, ControlLoop::Now(), actions_);
     } else if (!looped_.empty()) {

@@ -39,7 +39,7 @@ class CmBinding {
 
   // Runs a command for an id of the session; 0 or errno.
   using Body = decltype(cm::CmCommand::body);
-  int Run(ClientSession& session, cm::CmHandle id, Body body);
+  int Run(ClientSession& session, cm::CmHandle id, const Body& body);
   // A name for an id that a client creates.
   cm::CmHandle NextHandle() { return {next_handle_++}; }
   void Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle);

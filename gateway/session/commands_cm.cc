@@ -46,10 +46,10 @@ void AnswerWithId(ClientSession& session, const CmId& id, int error) {
 }
 
 // Runs a command that has no more to say than that it went well.
-void RunSimple(ClientSession& session, uint32_t handle, CmBinding::Body body) {
+void RunSimple(ClientSession& session, uint32_t handle, const CmBinding::Body& body) {
   const CmId* const id = FindId(session, handle);
   if (id == nullptr) return session.ReplyError(EINVAL);
-  Answer(session, session.cm().Run(session, id->engine, std::move(body)));
+  Answer(session, session.cm().Run(session, id->engine, body));
 }
 
 std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space) {

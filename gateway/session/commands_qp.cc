@@ -225,8 +225,8 @@ void ModifyQp(ClientSession& session, Request& request) {
   if (qp == nullptr) return session.ReplyError(EINVAL);
   const Context* const context = session.objects().contexts.Find(qp->context);
   const Device& device = services.devices[context->device];
-  auto attributes = FromClient(asked.attr, asked.attr_mask, device, services.options.device,
-                               qp->peer, qp->qpn.value);
+  auto attributes =
+      FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
   if (!attributes.ok()) return session.ReplyError(attributes.status().error());
   if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
   services.workers.Send(qp->worker,

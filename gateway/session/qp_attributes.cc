@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gateway/port/steering.h"
+#include "gateway/wire/source_port.h"
 
 namespace rocegw::session {
 namespace {
@@ -49,14 +50,14 @@ const char* OutOfRange(const rocegw_qp_attr& a, uint32_t mask, const Device& dev
 }  // namespace
 
 uint16_t SourcePortFor(const wire::Gid& source, const wire::Gid& destination, Qpn peer,
-                       uint32_t flow_label, uint32_t salt) {
-  if ((flow_label & 0xFFFFF) != 0) return SourcePortOfFlowLabel(flow_label & 0xFFFFF);
-  return port::SourcePort(port::PathHash(source, destination, salt), peer);
+                       uint32_t flow_label) {
+  if ((flow_label & wire::kFlowLabelMask) != 0) return wire::UdpSourcePort(flow_label, {}, {});
+  return port::SourcePort(port::PathHash(source, destination, 0), peer);
 }
 
 StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t mask,
                                          const Device& device, const DeviceBounds& bounds,
-                                         Qpn destination, uint32_t salt) {
+                                         Qpn destination) {
   if (const char* const what = OutOfRange(attr, mask, device, bounds)) {
     return Status(EINVAL, std::string("modify_qp: ") + what);
   }
@@ -94,9 +95,9 @@ StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t ma
   }
   path.traffic_class = av.traffic_class;
   path.hop_limit = std::max(av.hop_limit, kLeastHopLimit);
-  path.source_port = SourcePortFor(path.source, path.destination,
-                                   Has(mask, verbs::kAttrDestQpn) ? to.dest_qpn : destination,
-                                   to.flow_label, salt);
+  path.source_port =
+      SourcePortFor(path.source, path.destination,
+                    Has(mask, verbs::kAttrDestQpn) ? to.dest_qpn : destination, to.flow_label);
   return to;
 }
 

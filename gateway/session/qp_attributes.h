@@ -13,22 +13,17 @@
 
 namespace rocegw::session {
 
-// UDP source port from a non-zero flow label: its 20 bits folded to 14, in the dynamic range, as
-// other RoCEv2 senders do, so that a fabric sees the entropy which the connection's owner chose.
-constexpr uint16_t SourcePortOfFlowLabel(uint32_t flow_label) {
-  return static_cast<uint16_t>(((flow_label & 0x3FFF) ^ ((flow_label & 0xFC000) >> 14)) | 0xC000);
-}
-
-// UDP source port of a path: from its flow label, or else from the addresses and the destination's
-// bucket.
+// UDP source port of a path: from its flow label, the connection's owner's choice; else from the
+// addresses and the destination's bucket, so that the receiver's merged buffers belong to one
+// worker.
 uint16_t SourcePortFor(const wire::Gid& source, const wire::Gid& destination, Qpn peer,
-                       uint32_t flow_label, uint32_t salt);
+                       uint32_t flow_label);
 
 // EINVAL with the reason. `destination` is where the QP already goes, for masks with an address
-// vector but no QPN. salt tells parallel paths apart.
+// vector but no QPN.
 StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t mask,
                                          const Device& device, const DeviceBounds& bounds,
-                                         Qpn destination, uint32_t salt);
+                                         Qpn destination);
 
 rocegw_qp_attr ToClient(const verbs::QpAttributes& attributes);
 

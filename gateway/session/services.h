@@ -28,17 +28,18 @@ enum class Severity : uint8_t { kDebug, kInfo, kWarning };
 using Log = std::function<void(Severity severity, const std::string& line)>;
 
 struct Services {
-  Services(ControlLoop& control_loop, std::vector<worker::WorkerLink*> links,
+  Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
            const port::SteeringTable& the_steering, Options the_options)
       : loop(control_loop),
         steering(the_steering),
         options(std::move(the_options)),
         usage(options.limits),
         wake_fds(WakeFds(links)),
-        workers(std::move(links)),
+        workers(links),
         keys(random),
         qpns(steering, workers.worker_count(), random) {}
 
+  memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
   const port::SteeringTable steering;
   const Options options;
@@ -63,7 +64,6 @@ struct Services {
     if (!same_gids) gid_tables[index] = Publish(devices[index]);
   }
 
-  memory::AtomicLocks trusted_locks;
   CmBinding* cm = nullptr;  // the server's
   size_t next_worker = 0;   // of the next QP
   Log log = [](Severity, const std::string&) {};
@@ -81,6 +81,7 @@ struct Services {
 
   static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links) {
     std::vector<int> fds;
+    fds.reserve(links.size());
     for (const worker::WorkerLink* link : links) fds.push_back(link->worker_wake_fd);
     return fds;
   }

@@ -16,7 +16,7 @@ constexpr Duration kRetry = Milliseconds(1);
 
 }  // namespace
 
-SessionServer::SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
+SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,
                              const port::SteeringTable& steering, std::vector<Device> devices,
                              Options options, Log log, SourceLookup lookup)
     : services_(loop, links, steering, std::move(options)), attach_(services_) {

@@ -23,7 +23,7 @@ namespace rocegw::session {
 class SessionServer {
  public:
   // Links must outlive this object; their control_wake_fd may be one for all.
-  SessionServer(ControlLoop& loop, std::vector<worker::WorkerLink*> links,
+  SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,
                 const port::SteeringTable& steering, std::vector<Device> devices, Options options,
                 Log log, SourceLookup lookup = SourceByKernel);
   ~SessionServer();

@@ -9,26 +9,30 @@
 
 namespace rocegw::session {
 
-WorkerRequests::WorkerRequests(std::vector<worker::WorkerLink*> links) {
+WorkerRequests::WorkerRequests(const std::vector<worker::WorkerLink*>& links) {
   lanes_.reserve(links.size());
   for (worker::WorkerLink* link : links) lanes_.push_back({link, {}, false});
 }
 
-void WorkerRequests::Queue(WorkerIndex worker, worker::ControlMessage message) {
+bool WorkerRequests::Push(Lane& lane, const worker::ControlMessage& message) {
+  return lane.link->to_worker.Push(worker::ControlMessage(message));
+}
+
+void WorkerRequests::Queue(WorkerIndex worker, const worker::ControlMessage& message) {
   Lane& lane = lanes_[worker];
-  if (!lane.waiting.empty() || !lane.link->to_worker.Push(std::move(message))) {
-    lane.waiting.push_back(std::move(message));
+  if (!lane.waiting.empty() || !Push(lane, message)) {
+    lane.waiting.push_back(message);
   }
   lane.wake = true;
 }
 
-void WorkerRequests::Send(WorkerIndex worker, Body body, Continuation done) {
+void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation done) {
   const uint64_t cookie = next_cookie_++;
   continuations_.emplace(cookie, std::move(done));
-  Queue(worker, {cookie, std::move(body)});
+  Queue(worker, {cookie, body});
 }
 
-void WorkerRequests::Tell(WorkerIndex worker, Body body) { Queue(worker, {0, std::move(body)}); }
+void WorkerRequests::Tell(WorkerIndex worker, const Body& body) { Queue(worker, {0, body}); }
 
 void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
   struct Gathering {
@@ -81,7 +85,7 @@ bool WorkerRequests::Poll() {
 bool WorkerRequests::Flush() {
   bool full = false;
   for (Lane& lane : lanes_) {
-    while (!lane.waiting.empty() && lane.link->to_worker.Push(std::move(lane.waiting.front()))) {
+    while (!lane.waiting.empty() && Push(lane, lane.waiting.front())) {
       lane.waiting.pop_front();
       lane.wake = true;
     }

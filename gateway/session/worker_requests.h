@@ -22,13 +22,13 @@ class WorkerRequests {
   using BodyFor = std::function<Body(WorkerIndex worker)>;
 
   // Links stay the caller's and outlive this object.
-  explicit WorkerRequests(std::vector<worker::WorkerLink*> links);
+  explicit WorkerRequests(const std::vector<worker::WorkerLink*>& links);
 
   size_t worker_count() const { return lanes_.size(); }
 
-  void Send(WorkerIndex worker, Body body, Continuation done);
+  void Send(WorkerIndex worker, const Body& body, Continuation done);
   // No answer wanted.
-  void Tell(WorkerIndex worker, Body body);
+  void Tell(WorkerIndex worker, const Body& body);
   // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of
   // counts.
   void Broadcast(const BodyFor& body_for, Continuation done);
@@ -53,7 +53,8 @@ class WorkerRequests {
     bool wake = false;
   };
 
-  void Queue(WorkerIndex worker, worker::ControlMessage message);
+  static bool Push(Lane& lane, const worker::ControlMessage& message);
+  void Queue(WorkerIndex worker, const worker::ControlMessage& message);
   void Take(WorkerIndex worker, worker::WorkerMessage& message);
 
   std::vector<Lane> lanes_;

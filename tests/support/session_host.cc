@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/session_host.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -154,6 +155,19 @@ std::optional<ClientMessage> TestClient::Receive() {
     const uint32_t type = message.header().type;
     if (type != ROCEGW_MSG_CHUNK && type != ROCEGW_MSG_WORKER) return message;
     Announced(std::move(message));
+  }
+}
+
+std::optional<ClientMessage> TestClient::Answer() {
+  if (!host_has_threads_) {
+    host_.Settle();
+    return Receive();
+  }
+  while (true) {
+    pollfd readable{socket_.get(), POLLIN, 0};
+    if (::poll(&readable, 1, 60000) != 1) return std::nullopt;
+    if (auto message = Receive()) return message;
+    if ((readable.revents & POLLHUP) != 0) return std::nullopt;
   }
 }
 

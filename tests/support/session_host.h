@@ -63,6 +63,9 @@ class TestClient {
   explicit TestClient(SessionHost& host);
   TestClient(SessionHost& host, UniqueFd connected) : host_(host), socket_(std::move(connected)) {}
 
+  // The host's loop and workers run in threads of their own: answers are waited for.
+  void HostHasThreads() { host_has_threads_ = true; }
+
   template <typename T>
   static T Request(uint32_t type) {
     T request{};
@@ -90,8 +93,7 @@ class TestClient {
     Reply reply{};
     error_ = -1;
     if (!Send(request, fd)) return reply;
-    host_.Settle();
-    auto message = Receive();
+    auto message = Answer();
     if (!message) return reply;
     error_ = message->header().error;
     std::memcpy(&reply, message->bytes.data(), std::min(message->bytes.size(), sizeof reply));
@@ -134,9 +136,11 @@ class TestClient {
 
  private:
   void Announced(ClientMessage message);
+  std::optional<ClientMessage> Answer();
 
   SessionHost& host_;
   UniqueFd socket_;
+  bool host_has_threads_ = false;
   uint64_t next_request_ = 1;
   int error_ = 0;
 };

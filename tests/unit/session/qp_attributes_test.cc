@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gateway/port/steering.h"
+#include "gateway/wire/source_port.h"
 
 namespace rocegw::session {
 namespace {
@@ -29,18 +30,11 @@ rocegw_qp_attr Connected(uint32_t flow_label) {
   return attr;
 }
 
-TEST(SourcePort, FlowLabel_FoldsTwentyBitsIntoFourteen) {
-  EXPECT_EQ(SourcePortOfFlowLabel(1), 0xC001);
-  EXPECT_EQ(SourcePortOfFlowLabel(0x3FFF), 0xFFFF);
-  EXPECT_EQ(SourcePortOfFlowLabel(0x4000), 0xC001);
-  EXPECT_EQ(SourcePortOfFlowLabel(0xFFFFF), 0xC000 | (0x3FFF ^ 0x3F));
-}
-
 TEST(FromClient, FlowLabelGiven_DecidesTheSourcePort) {
-  const auto to = FromClient(Connected(0x12345), verbs::kAttrAv | verbs::kAttrDestQpn,
-                             TwoAddresses(), {}, {}, 1);
+  const auto to =
+      FromClient(Connected(0x12345), verbs::kAttrAv | verbs::kAttrDestQpn, TwoAddresses(), {}, {});
   ASSERT_TRUE(to.ok());
-  EXPECT_EQ(to.value().path.source_port, SourcePortOfFlowLabel(0x12345));
+  EXPECT_EQ(to.value().path.source_port, wire::UdpSourcePort(0x12345, {}, {}));
   EXPECT_EQ(to.value().flow_label, 0x12345u);
   EXPECT_EQ(to.value().path.traffic_class, 0x6A);
   EXPECT_EQ(to.value().path.hop_limit, 100);
@@ -48,12 +42,12 @@ TEST(FromClient, FlowLabelGiven_DecidesTheSourcePort) {
 
 TEST(FromClient, NoFlowLabel_PortNamesTheDestinationsBucket) {
   const uint32_t mask = verbs::kAttrAv | verbs::kAttrDestQpn;
-  const auto a = FromClient(Connected(0), mask, TwoAddresses(), {}, {}, 1);
+  const auto a = FromClient(Connected(0), mask, TwoAddresses(), {}, {});
   ASSERT_TRUE(a.ok());
   EXPECT_GE(a.value().path.source_port, 0xC000);
   EXPECT_EQ(a.value().path.source_port & 63, port::BucketOf(Qpn{0xABCDEF}));
   // The address vector alone: where the QP goes already.
-  const auto b = FromClient(Connected(0), verbs::kAttrAv, TwoAddresses(), {}, Qpn{0x040000}, 1);
+  const auto b = FromClient(Connected(0), verbs::kAttrAv, TwoAddresses(), {}, Qpn{0x040000});
   EXPECT_EQ(b.value().path.source_port & 63, 1);
 }
 
@@ -88,10 +82,10 @@ TEST(FromClient, OutOfRange_IsRefusedOnlyWhenTheMaskNamesIt) {
     attr.port_num = 1;
     attr.path_mtu = 3;
     c.spoil(attr);
-    const auto refused = FromClient(attr, c.bit, TwoAddresses(), {}, {}, 0);
+    const auto refused = FromClient(attr, c.bit, TwoAddresses(), {}, {});
     EXPECT_FALSE(refused.ok()) << index;
     EXPECT_EQ(refused.status().error(), EINVAL) << index;
-    EXPECT_TRUE(FromClient(attr, 0, TwoAddresses(), {}, {}, 0).ok()) << index;
+    EXPECT_TRUE(FromClient(attr, 0, TwoAddresses(), {}, {}).ok()) << index;
     ++index;
   }
 }
@@ -112,7 +106,7 @@ TEST(ToClient, RoundTrip_KeepsWhatWasSet) {
   attr.retry_cnt = 7;
   attr.rnr_retry = 6;
   attr.service_level = 2;
-  const auto to = FromClient(attr, verbs::kAttrAv | verbs::kAttrDestQpn, TwoAddresses(), {}, {}, 1);
+  const auto to = FromClient(attr, verbs::kAttrAv | verbs::kAttrDestQpn, TwoAddresses(), {}, {});
   ASSERT_TRUE(to.ok());
   const rocegw_qp_attr back = ToClient(to.value());
   EXPECT_EQ(std::memcmp(&back, &attr, sizeof attr), 0);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole with real threads: control loop, workers, clients that come and go, and somebody who
+// asks for snapshots.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+class Threads : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    path = "/tmp/rocegw-threads-" + std::to_string(::getpid());
+    ASSERT_TRUE(host.server->Listen({path}).ok());
+    for (auto& worker : host.workers) {
+      threads.emplace_back([&worker, this] {
+        while (!stop.load()) {
+          pollfd wake{worker->link.worker_wake_fd, POLLIN, 0};
+          ::poll(&wake, 1, 10);
+          uint64_t value = 0;
+          (void)!::read(worker->link.worker_wake_fd, &value, sizeof value);
+          worker->Pump();
+        }
+      });
+    }
+    control = std::thread([this] { host.loop.Run(); });
+  }
+  void TearDown() override {
+    std::atomic<bool> gone{false};
+    host.loop.Post([&] { host.server->Shutdown([&] { gone = true; }); });
+    while (!gone.load()) ::sched_yield();
+    host.loop.Stop();
+    control.join();
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(host.BrokenRules(), std::vector<std::string>());
+    EXPECT_EQ(host.LinkedObjects(), 0u);
+  }
+  UniqueFd Connect() const {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+  static session::Options Trust(bool trusted) {
+    session::Options options;
+    options.trusted = trusted;
+    return options;
+  }
+
+  SessionHost host{2, Trust(GetParam()), 64};
+  std::string path;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  std::thread control;
+};
+
+TEST_P(Threads, ClientsComeAndGo_SnapshotsInBetween) {
+  constexpr int kClients = 3;
+  constexpr int kLives = 15;
+  std::atomic<int> running{kClients};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < kClients; ++c) {
+    clients.emplace_back([&] {
+      for (int life = 0; life < kLives; ++life) {
+        TestClient client(host, Connect());
+        client.HostHasThreads();
+        ASSERT_TRUE(client.Hello());
+        const uint32_t context = client.OpenContext();
+        const uint32_t pd = client.AllocPd(context);
+        const uint32_t cq = client.CreateCq(context).handle;
+        for (int i = 0; i < 5; ++i) {
+          const auto qp = client.CreateQp(pd, cq);
+          ASSERT_EQ(client.error(), 0);
+          const auto mr = client.RegMr(pd, 4096, 64);
+          ASSERT_EQ(client.error(), 0);
+          if (i % 2 == 0) client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+          if (i % 3 == 0) client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+          ASSERT_EQ(client.error(), 0);
+        }
+      }
+      --running;
+    });
+  }
+  std::atomic<int> snapshots{0};
+  int asked = 0;
+  while (running.load() != 0) {
+    ++asked;
+    host.server->Snapshot({true, true, true}, [&](const session::StateSnapshot& snapshot) {
+      EXPECT_LE(snapshot.sessions.size(), 100u);
+      ++snapshots;
+    });
+    while (snapshots.load() != asked) ::sched_yield();
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(asked, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, Threads, ::testing::Bool(), [](const auto& trusted) {
+  return trusted.param ? "Trusted" : "Untrusted";
+});
+
+}  // namespace
+}  // namespace rocegw::testing
