@@ -93,7 +93,10 @@ CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
   id->initiator_depth = record.param.initiator_depth;
   id->remote_ece = {record.param.ece_vendor, record.param.ece_options, 0};
   EnterId(id, record.id);
-  int error = TakePlace(id, PlaceOf(record));
+  // Named to the daemon, the request is the program's: it outlives its listener, and counts against
+  // the backlog no more.
+  int error = id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
+  if (error == 0) error = TakePlace(id, PlaceOf(record));
   if (error == 0 && listener->synchronous != 0 && rdma_migrate_id(&id->id, nullptr) != 0) {
     error = errno;
   }
