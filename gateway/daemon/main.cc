@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -95,7 +96,17 @@ StatusOr<UniqueFd> BlockSignals() {
   return fd;
 }
 
+// Every client costs descriptors: its connection, segments, event channels, one per worker. The
+// soft limit is low for the sake of programs that use select(2), which this is not.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int Serve(const Arguments& arguments, Config config) {
+  RaiseDescriptorLimit();
   const ServiceManager manager = ServiceManager::FromEnvironment();
   auto signals = BlockSignals();
   if (!signals.ok()) {
