@@ -98,7 +98,7 @@ void AttachServer::AcceptSome() {
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       // The connection stays pending and would wake us all the time.
-      services_.log(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
+      services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
                                             "; raise the daemon's limit of open files");
       services_.loop.Rearm(listen_watch_, 0);
       listen_timer_ = services_.loop.At(ControlLoop::Now() + kDescriptorsGone,
@@ -119,14 +119,14 @@ void AttachServer::Refuse(UniqueFd socket, int error) {
 void AttachServer::Attach(UniqueFd socket) {
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
-    services_.log(Severity::kDebug, "attach refused: " + peer.status().text());
+    services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
     return Refuse(std::move(socket), EACCES);
   }
   // Threads that a former client's memory still blocks count as sessions: they are what such a
   // client costs.
   const bool crowded = memory::Copier::LiveThreads() >= services_.options.limits.sessions;
   if (crowded || !services_.usage.Take(Resource::kSessions)) {
-    services_.log(Severity::kWarning, "attach of " + peer->comm + " (pid " +
+    services_.Say(Severity::kWarning, "attach of " + peer->comm + " (pid " +
                                           std::to_string(peer->pid) +
                                           ") refused: limit of sessions reached");
     return Refuse(std::move(socket), ENOMEM);

@@ -51,6 +51,7 @@ class AttachServer {
 
   ClientSession* Find(SessionId id) const;
   size_t session_count() const { return connections_.size(); }
+  // f(session)
   template <typename F>
   void ForEach(F&& f) const {
     for (const auto& [id, connection] : connections_) f(*connection->session);

@@ -237,6 +237,19 @@ void ClientSession::OnAsyncEvent(const worker::AsyncEventRaised& event) {
   }
 }
 
+void ClientSession::OnPortEvent(uint32_t device, uint32_t type) {
+  if (ending_) return;
+  rocegw_async_event record{};
+  record.type = type;
+  record.kind = ROCEGW_OBJECT_PORT;
+  record.handle = 1;  // number of the port
+  objects_.contexts.ForEach([&](uint32_t, Context& context) {
+    if (context.device != device) return;
+    context.async_events->Send(SubjectOf(record.kind, record.handle), BytesOf(record),
+                               /*once=*/true);
+  });
+}
+
 SessionRow ClientSession::Row() const {
   SessionRow row;
   row.id = id_.value;

@@ -54,6 +54,8 @@ class ClientSession {
   bool ended() const { return ended_; }
 
   void OnAsyncEvent(const worker::AsyncEventRaised& event);
+  // Something about a device's only port: to all contexts of it. type: enum ibv_event_type.
+  void OnPortEvent(uint32_t device, uint32_t type);
 
   // Called when the session is ready for the next message after having been busy, and when it has
   // ended.

@@ -178,7 +178,7 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
                                const cm::CmEvent& event) {
   const CmId& listener = *session.objects().cm_ids.Find(listener_handle);
   if (!services_.usage.Take(Resource::kCmIds)) {
-    services_.log(Severity::kWarning,
+    services_.Say(Severity::kWarning,
                   "connection request refused: limit of connection ids reached");
     later_.push_back({session.id(), event.id, cm::Reject{wire::RejectReason::kNoResources, {}}});
     later_.push_back({session.id(), event.id, cm::DestroyId{}});

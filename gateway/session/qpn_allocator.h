@@ -44,6 +44,7 @@ class QpnAllocator {
   void RestUntil(Qpn qpn, TimePoint until, TimePoint now);
 
   size_t in_use() const { return in_use_; }
+  size_t resting_longer() const { return longer_rest_.size(); }
 
  private:
   struct Resting {

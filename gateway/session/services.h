@@ -13,6 +13,7 @@
 #include "gateway/port/steering.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/key_generator.h"
+#include "gateway/session/log_limiter.h"
 #include "gateway/session/options.h"
 #include "gateway/session/qpn_allocator.h"
 #include "gateway/session/random.h"
@@ -24,12 +25,9 @@ namespace rocegw::session {
 
 class CmBinding;
 
-enum class Severity : uint8_t { kDebug, kInfo, kWarning };
-using Log = std::function<void(Severity severity, const std::string& line)>;
-
 struct Services {
   Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
-           const port::SteeringTable& the_steering, Options the_options)
+           const port::SteeringTable& the_steering, Options the_options, Log the_log)
       : loop(control_loop),
         steering(the_steering),
         options(std::move(the_options)),
@@ -37,7 +35,12 @@ struct Services {
         wake_fds(WakeFds(links)),
         workers(links),
         keys(random),
-        qpns(steering, workers.worker_count(), random) {}
+        qpns(steering, workers.worker_count(), random),
+        log(std::move(the_log)) {}
+
+  void Say(Severity severity, const std::string& line) {
+    log.Say(severity, line, ControlLoop::Now());
+  }
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
@@ -66,7 +69,7 @@ struct Services {
 
   CmBinding* cm = nullptr;  // the server's
   size_t next_worker = 0;   // of the next QP
-  Log log = [](Severity, const std::string&) {};
+  LogLimiter log;
 
  private:
   const verbs::GidTable* Publish(const Device& device) {

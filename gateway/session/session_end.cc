@@ -122,7 +122,7 @@ void ClientSession::CloseContext(uint32_t context, std::function<void()> done) {
 void ClientSession::End(const std::string& reason) {
   if (ending_) return;
   ending_ = true;
-  services_.log(greeted_ ? Severity::kInfo : Severity::kDebug,
+  services_.Say(greeted_ ? Severity::kInfo : Severity::kDebug,
                 "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                     std::to_string(peer_.pid) + ") ends: " + reason);
   if (memory_) memory_->Revoke();

@@ -2,6 +2,7 @@
 #include "gateway/session/session_server.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +12,34 @@
 namespace rocegw::session {
 namespace {
 
+// enum ibv_event_type
+constexpr uint32_t kPortActive = 9;
+constexpr uint32_t kPortError = 10;
+constexpr uint32_t kGidChange = 18;
+
 // How soon a full ring to a worker is tried again.
 constexpr Duration kRetry = Milliseconds(1);
+
+// No session gets hold of more than a part of the descriptors that the system lets us have.
+constexpr rlim_t kDescriptorShare = 8;
+
+Options WithinDescriptors(Options options) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    const rlim_t share = std::max<rlim_t>(limit.rlim_cur / kDescriptorShare, 16);
+    options.session.event_channels =
+        static_cast<uint32_t>(std::min<rlim_t>(options.session.event_channels, share));
+  }
+  return options;
+}
 
 }  // namespace
 
 SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::WorkerLink*>& links,
                              const port::SteeringTable& steering, std::vector<Device> devices,
                              Options options, Log log, SourceLookup lookup)
-    : services_(loop, links, steering, std::move(options)), attach_(services_) {
+    : services_(loop, links, steering, WithinDescriptors(std::move(options)), std::move(log)),
+      attach_(services_) {
   for (Device& device : devices) services_.AddDevice(std::move(device));
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
@@ -27,7 +47,6 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   services_.workers.on_mad = [this](WorkerIndex, const worker::MadReceived& mad) {
     cm_->OnMad(mad);
   };
-  if (log) services_.log = std::move(log);
   services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
     if (ClientSession* const session = attach_.Find(event.session)) session->OnAsyncEvent(event);
   };
@@ -64,8 +83,17 @@ void SessionServer::AfterRound() {
 }
 
 void SessionServer::UpdateDevice(size_t index, Device device) {
+  const bool was_up = services_.devices[index].up;
+  const bool same_gids = services_.devices[index].gids == device.gids;
   services_.UpdateDevice(index, std::move(device));
   cm_->DevicesChanged();
+  const bool is_up = services_.devices[index].up;
+  attach_.ForEach([&](ClientSession& session) {
+    if (was_up != is_up) {
+      session.OnPortEvent(static_cast<uint32_t>(index), is_up ? kPortActive : kPortError);
+    }
+    if (!same_gids) session.OnPortEvent(static_cast<uint32_t>(index), kGidChange);
+  });
 }
 
 void SessionServer::Shutdown(std::function<void()> done) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and queue pair numbers.
+// Keys, queue pair numbers, and how often the log is written.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gateway/session/key_generator.h"
+#include "gateway/session/log_limiter.h"
 #include "gateway/session/qpn_allocator.h"
 
 namespace rocegw::session {
@@ -113,6 +114,40 @@ TEST(KeyGenerator, Take_BitsAreEvenAndIndependent) {
   double mean = 0;
   for (int i = 0; i <= 32; ++i) mean += static_cast<double>(i) * changed[i] / kKeys;
   EXPECT_NEAR(mean, 16, 0.06);
+}
+
+TEST(QpnAllocator, RestUntil_OutlastsTheUsualRest) {
+  Random random;
+  QpnAllocator allocator(port::SteeringTable(64), 64, random, Seconds(2));
+  std::optional<Qpn> last;
+  while (const auto qpn = allocator.Take(5, kStart)) last = qpn;
+  ASSERT_TRUE(last.has_value());
+  // Told while it is in use, as the connection manager does.
+  allocator.RestUntil(*last, kStart + Seconds(60), kStart);
+  allocator.Give(*last, kStart);
+  EXPECT_FALSE(allocator.Take(5, kStart + Seconds(59)).has_value());
+  EXPECT_EQ(allocator.Take(5, kStart + Seconds(60)), last);
+}
+
+TEST(QpnAllocator, RestUntil_ThoseThatAreOverAreForgotten) {
+  Random random;
+  QpnAllocator allocator(port::SteeringTable(64), 64, random);
+  for (uint32_t i = 0; i < 100000; ++i) {
+    const TimePoint now = kStart + Milliseconds(i);
+    allocator.RestUntil(Qpn{i + 2}, now + Milliseconds(100), now);
+  }
+  EXPECT_LT(allocator.resting_longer(), 4096u);
+}
+
+TEST(LogLimiter, Say_BurstThenARateAndACount) {
+  std::vector<std::string> lines;
+  LogLimiter log([&](Severity, const std::string& line) { lines.push_back(line); });
+  for (int i = 0; i < 1000; ++i) log.Say(Severity::kInfo, "x", kStart);
+  EXPECT_EQ(lines.size(), static_cast<size_t>(LogLimiter::kBurst));
+  log.Say(Severity::kInfo, "later", kStart + Seconds(1));
+  ASSERT_EQ(lines.size(), static_cast<size_t>(LogLimiter::kBurst) + 2);
+  EXPECT_NE(lines[lines.size() - 2].find("900"), std::string::npos);
+  EXPECT_EQ(lines.back(), "later");
 }
 
 TEST(KeyGenerator, Give_RestsUntilManyOthersWereGiven) {

@@ -461,6 +461,35 @@ TEST_F(Objects, AsyncEvent_ReachesTheQpsContextAndIsCounted) {
   EXPECT_EQ(client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle).events_reported, 1u);
 }
 
+TEST_F(Objects, DeviceChanges_ReachItsContexts) {
+  const uint32_t other = client.OpenContext();
+  ASSERT_NE(other, 0u);
+  const UniqueFd events = std::move(client.received_fd);
+  const auto next = [&] {
+    rocegw_async_event event{};
+    event.type = 1000;
+    (void)!::recv(events.get(), &event, sizeof event, MSG_DONTWAIT);
+    EXPECT_TRUE(event.type == 1000 || event.kind == ROCEGW_OBJECT_PORT);
+    return event.type;
+  };
+  session::Device device = SessionHost::MakeDevice();
+  device.up = false;
+  host.server->UpdateDevice(0, device);
+  EXPECT_EQ(next(), 10u);
+  device.up = true;
+  device.gids.push_back(wire::Gid::FromV4(0x0A0A0A0A));
+  host.server->UpdateDevice(0, device);
+  EXPECT_EQ(next(), 9u);
+  EXPECT_EQ(next(), 18u);
+  device.active_mtu = 5;
+  host.server->UpdateDevice(0, device);
+  EXPECT_EQ(next(), 1000u);
+  // Queue pairs made from now on see the new address.
+  const auto qp = client.CreateQp(pd, Cq());
+  EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.gids->entries[3], wire::Gid::FromV4(0x0A0A0A0A));
+  EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.port_mtu, 5);
+}
+
 TEST_F(Objects, CloseContext_TakesItsObjectsAndLeavesOthers) {
   const auto qp = client.CreateQp(pd, Cq());
   client.RegMr(pd, 4096, 64);
