@@ -2,7 +2,6 @@
 #include "controlplane/cli/state_views.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -21,11 +20,6 @@ size_t Limit(bool wide) { return wide ? 0 : kLineLimit; }
 std::string Hex(uint64_t value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string LowerCase(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
 
@@ -297,9 +291,24 @@ std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool 
   std::string text = table.rows() == 0 ? "all counters are zero\n" : table.Text(Limit(wide));
 
   Table drops;
-  add_columns(drops, "DROPPED-BECAUSE", "FAULT-OF");
+  drops.AddColumn("DROPPED-BECAUSE", Column::kLeft);
+  drops.AddColumn("FAULT-OF", Column::kLeft);
+  drops.AddColumn("TOTAL", Column::kRight);
+  for (const uint32_t worker : counters.workers()) {
+    if (by_worker) drops.AddColumn("WORKER-" + std::to_string(worker), Column::kRight);
+  }
+  drops.AddColumn("CONTROL", Column::kRight);
+  if (wide) drops.AddColumn("MEANING", Column::kLeft);
   for (const types::v1::DropCounter& drop : counters.drops()) {
-    add_row(drops, {drop.reason(), LowerCase(drop.side())}, drop.values(), drop.help());
+    const uint64_t sum = Sum(drop.values()) + drop.control();
+    if (sum == 0 && !all) continue;
+    std::vector<std::string> cells = {drop.reason(), drop.side(), std::to_string(sum)};
+    for (const uint64_t value : drop.values()) {
+      if (by_worker) cells.push_back(std::to_string(value));
+    }
+    cells.push_back(std::to_string(drop.control()));
+    if (wide) cells.push_back(drop.help());
+    drops.AddRow(std::move(cells));
   }
   text += drops.rows() == 0 ? "no packet was dropped\n" : "\n" + drops.Text(Limit(wide));
 

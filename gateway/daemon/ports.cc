@@ -43,17 +43,18 @@ StatusOr<std::string> ResolveInterface(const std::string& name) {
                          source.ok() ? std::optional<wire::Gid>(source.value()) : std::nullopt);
 }
 
-// Whether two addresses agree in their first bits, counted in their family.
-bool SharePrefix(const wire::Gid& a, const wire::Gid& b, uint32_t length) {
-  if (a.IsV4() != b.IsV4()) return false;
-  const uint32_t bits = length + (a.IsV4() ? 96 : 0);
-  for (uint32_t bit = 0; bit < bits; ++bit) {
-    if (((a.bytes[bit / 8] ^ b.bytes[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+bool Covers(const InterfaceAddress& own, const wire::Gid& destination) {
+  if (own.address.IsV4() != destination.IsV4()) return false;
+  // An IPv4 address is the last 32 bits of its GID.
+  const uint32_t bits = own.prefix_length + (own.address.IsV4() ? 96 : 0);
+  const size_t whole = bits / 8;
+  if (std::memcmp(own.address.bytes.data(), destination.bytes.data(), whole) != 0) return false;
+  if (bits % 8 == 0) return true;
+  const unsigned mask = 0xFF00u >> (bits % 8) & 0xFF;
+  return ((own.address.bytes[whole] ^ destination.bytes[whole]) & mask) == 0;
+}
 
 uint32_t PathMtuFor(size_t interface_mtu) {
   if (interface_mtu < kSmallestPathMtu + kLargestHeaders) return 0;
@@ -142,17 +143,6 @@ Status Ports::Look(Port& port) {
   return OkStatus();
 }
 
-StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t interface_index) const {
-  // The kernel knows nothing of a device without a netdev: there only neighbours are reached.
-  for (const Port& port : ports_) {
-    if (port.config.mode != PortMode::kVdev) continue;
-    for (const InterfaceAddress& address : port.config.addresses) {
-      if (SharePrefix(address.address, destination, address.prefix_length)) return address.address;
-    }
-  }
-  return port::SourceFor(destination, interface_index);
-}
-
 std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
   std::vector<port::PacketPort*> queues;
   for (const Port& port : ports_) queues.push_back(&port.backend->queue(worker));
@@ -171,11 +161,41 @@ std::vector<size_t> Ports::Refresh() {
       port.device.up = false;
     }
     if (before.up != port.device.up || before.active_mtu != port.device.active_mtu ||
-        before.gids != port.device.gids || before.interface_index != port.device.interface_index) {
+        before.gids != port.device.gids || before.interface_mtu != port.device.interface_mtu ||
+        before.interface_index != port.device.interface_index) {
       changed.push_back(i);
     }
   }
   return changed;
+}
+
+StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t interface_index) const {
+  bool kernel_knows = false;
+  for (const Port& port : ports_) {
+    if (port.config.mode != PortMode::kVdev) {
+      kernel_knows = true;
+      continue;
+    }
+    for (const InterfaceAddress& own : port.config.addresses) {
+      if (Covers(own, destination)) return own.address;
+    }
+  }
+  if (kernel_knows) {
+    auto source = port::SourceFor(destination, interface_index);
+    if (source.ok()) return source;
+  }
+  for (const Port& port : ports_) {
+    const auto& routers = port.config.routers;
+    if (std::none_of(routers.begin(), routers.end(), [&](const wire::Gid& router) {
+          return router.IsV4() == destination.IsV4();
+        })) {
+      continue;
+    }
+    for (const InterfaceAddress& own : port.config.addresses) {
+      if (own.address.IsV4() == destination.IsV4()) return own.address;
+    }
+  }
+  return Status(ENETUNREACH, "no port leads there");
 }
 
 uint32_t Ports::SafeWindow() const {

@@ -33,13 +33,14 @@ class Ports {
   std::vector<port::PacketPort*> QueuesOf(WorkerIndex worker) const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
 
-  // The own address from which `destination` is reached, as the system would send.
-  StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
-
   // Readable when addresses, links or routes may have changed; then Refresh.
   int monitor_fd() const { return monitor_->fd(); }
   // Asks the system again; the devices that are no longer as before.
   std::vector<size_t> Refresh();
+
+  // The own address for packets to a destination: of a device that is not the kernel's when one of
+  // its prefixes covers the destination, else what the kernel says, else of a device with a router.
+  StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
 
   // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
   uint32_t SafeWindow() const;
@@ -64,6 +65,9 @@ class Ports {
   size_t workers_ = 0;
   std::optional<port::AddressMonitor> monitor_;
 };
+
+// Whether an address lies in the network of an own address.
+bool Covers(const InterfaceAddress& own, const wire::Gid& destination);
 
 // The largest path MTU (bytes of payload: 256 to 4096) for which every packet fits an interface
 // MTU; 0: none does.

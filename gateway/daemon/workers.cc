@@ -86,16 +86,12 @@ std::vector<worker::WorkerLink*> Workers::links() const {
 }
 
 void Workers::AddRows(session::StateSnapshot& snapshot) const {
-  std::vector<uint32_t> qps(workers_.size());
-  for (const session::QpRow& row : snapshot.qps) {
-    if (row.worker < qps.size()) ++qps[row.worker];
-  }
   for (size_t i = 0; i < workers_.size(); ++i) {
     const One& one = *workers_[i];
     session::WorkerRow row;
     row.index = static_cast<uint16_t>(i);
     row.cpu = one.cpu;
-    row.qps = qps[i];
+    row.qps = i < snapshot.qps_by_worker.size() ? snapshot.qps_by_worker[i] : 0;
     for (const metrics::CounterInfo& info : metrics::AllCounters()) {
       row.counters.push_back(info.get(one.counters).Read());
     }

@@ -72,6 +72,11 @@ void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapsh
                 {"worker", std::to_string(row.index)}},
                At(row.drops, i));
     }
+    AddValue(drops,
+             {{"reason", metrics::DropReasonName(reason)},
+              {"side", metrics::DropReasonSide(reason)},
+              {"worker", "control"}},
+             At(snapshot.control_drops, i));
   }
 }
 

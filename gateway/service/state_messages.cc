@@ -196,6 +196,7 @@ void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCounte
     drop.set_side(metrics::DropReasonSide(reason));
     drop.set_help(metrics::DropReasonHelp(reason));
     for (const auto& row : snapshot.workers) drop.add_values(value(row.drops, i));
+    drop.set_control(value(snapshot.control_drops, i));
   }
   for (const session::PortRow& port : snapshot.ports) {
     for (index = 0; index < std::size(port::kPortCounters); ++index) {

@@ -69,7 +69,13 @@ QpRow RowOf(const worker::QpSnapshot& qp) {
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
   auto snapshot = std::make_shared<StateSnapshot>();
   snapshot->totals = TotalsOf(services_.usage);
+  snapshot->qps_by_worker.resize(services_.workers.worker_count());
+  for (size_t i = 0; i < metrics::kDropReasonCount; ++i) {
+    snapshot->control_drops.push_back(cm_->drops(static_cast<metrics::DropReason>(i)));
+  }
   attach_.ForEach([&](const ClientSession& session) {
+    session.objects().qps.ForEach(
+        [&](uint32_t, const Qp& qp) { ++snapshot->qps_by_worker[qp.worker]; });
     if (query.sessions) snapshot->sessions.push_back(session.Row());
     if (!query.mrs) return;
     session.objects().mrs.ForEach([&](uint32_t handle, const Mr& mr) {

@@ -107,7 +107,7 @@ struct Totals {
   uint64_t segment_bytes = 0;
 };
 
-// What a caller wants; totals, ports and workers are cheap and always there.
+// What a caller wants of the tables; the rest is cheap and always there.
 struct StateQuery {
   bool sessions = false;
   bool qps = false;
@@ -119,6 +119,9 @@ struct StateSnapshot {
   std::vector<PortRow> ports;
   std::vector<PortQueueRow> port_queues;
   std::vector<WorkerRow> workers;
+  std::vector<uint32_t> qps_by_worker;
+  // Management datagrams that the connection manager did not use, by metrics::DropReason.
+  std::vector<uint64_t> control_drops;
   std::vector<SessionRow> sessions;  // any order
   std::vector<QpRow> qps;
   std::vector<MrRow> mrs;

@@ -88,6 +88,8 @@ inline session::StateSnapshot TestState() {
     queue.counters[0] = 10u + w;
     state.port_queues.push_back(queue);
   }
+  state.control_drops.resize(metrics::kDropReasonCount);
+  state.control_drops[static_cast<size_t>(metrics::DropReason::k_cm_unmatched)] = 2;
   session::SessionRow session;
   session.id = 3;
   session.pid = 4242;
