@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/pcapng.h"
-#include "gateway/port/unique_fd.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::port {

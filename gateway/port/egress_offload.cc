@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::port {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "gateway/base/status.h"
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::port {
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/link_layer.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/netlink.h"
-#include "gateway/port/unique_fd.h"
 
 namespace rocegw::port {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "gateway/base/status.h"
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::port {
 

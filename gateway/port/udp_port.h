@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/port_config.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/port/steering.h"
 #include "gateway/port/udp_receiver.h"
 #include "gateway/port/udp_transmitter.h"
-#include "gateway/port/unique_fd.h"
 
 namespace rocegw::port {
 

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "gateway/base/status.h"
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::port {
 

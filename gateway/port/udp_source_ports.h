@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/port_counters.h"
-#include "gateway/port/unique_fd.h"
 
 namespace rocegw::port {
 

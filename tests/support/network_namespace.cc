@@ -16,19 +16,17 @@ namespace {
 
 constexpr char kThreadNamespace[] = "/proc/thread-self/ns/net";
 
-port::UniqueFd OpenCurrent() {
-  return port::UniqueFd(open(kThreadNamespace, O_RDONLY | O_CLOEXEC));
-}
+UniqueFd OpenCurrent() { return UniqueFd(open(kThreadNamespace, O_RDONLY | O_CLOEXEC)); }
 
 }  // namespace
 
 StatusOr<NetworkNamespace> NetworkNamespace::Create() {
-  const port::UniqueFd previous = OpenCurrent();
+  const UniqueFd previous = OpenCurrent();
   if (!previous.valid() || unshare(CLONE_NEWNET) != 0) {
     return Status(errno, std::string("cannot make a network namespace (") + strerror(errno) +
                              "): run this test as root");
   }
-  port::UniqueFd fd = OpenCurrent();
+  UniqueFd fd = OpenCurrent();
   if (setns(previous.get(), CLONE_NEWNET) != 0 || !fd.valid()) {
     return Status(errno, std::string("cannot return from the new namespace: ") + strerror(errno));
   }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gateway/base/status.h"
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::testing {
 
@@ -25,7 +25,7 @@ class NetworkNamespace {
     Inside& operator=(const Inside&) = delete;
 
    private:
-    port::UniqueFd previous_;
+    UniqueFd previous_;
   };
 
   // Runs a shell command inside; its exit status and what it printed are in the text of a failure.
@@ -35,8 +35,8 @@ class NetworkNamespace {
   std::string path() const;
 
  private:
-  explicit NetworkNamespace(port::UniqueFd fd) : fd_(std::move(fd)) {}
-  port::UniqueFd fd_;
+  explicit NetworkNamespace(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
 };
 
 // Joins two namespaces by a veth pair called `name` on both sides, with 10.9.0.1/24 and fd09::1/64

@@ -31,7 +31,7 @@ DaemonProcess::DaemonProcess(const NetworkNamespace& where, std::string program,
                              uid_t uid)
     : directory_(std::move(directory)) {
   // A socket file: abstract names would belong to the other network namespace.
-  notify_ = port::UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  notify_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string notify_path = directory_ + "/notify";
@@ -56,7 +56,7 @@ DaemonProcess::DaemonProcess(const NetworkNamespace& where, std::string program,
     execv(argv[0], argv.data());
     _exit(98);
   }
-  process_ = port::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  process_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
 }
 
 DaemonProcess::~DaemonProcess() {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 #include "tests/support/network_namespace.h"
 
 namespace rocegw::testing {
@@ -34,8 +34,8 @@ class DaemonProcess {
 
  private:
   std::string directory_;
-  port::UniqueFd notify_;
-  port::UniqueFd process_;
+  UniqueFd notify_;
+  UniqueFd process_;
   pid_t pid_ = -1;
 };
 

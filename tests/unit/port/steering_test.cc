@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "gateway/port/unique_fd.h"
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::port {
 namespace {
