@@ -9,6 +9,7 @@
 #include "gateway/client/memory_map.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
+#include "gateway/client/remap.h"
 #include "gateway/client/session.h"
 
 namespace rocegw::client {
@@ -19,6 +20,7 @@ namespace {
 void Prepare() {
   LockCmDevices();
   LockDevices();
+  LockRegions();
   Session::LockForFork();
   LockIds();
   LockObjects();
@@ -28,6 +30,7 @@ void InParent() {
   UnlockObjects();
   UnlockIds();
   Session::UnlockAfterFork();
+  UnlockRegions();
   UnlockDevices();
   UnlockCmDevices();
 }
@@ -48,6 +51,7 @@ void InChild() {
   ResetIdsLock();
   Session::CutOffInChild();
   ForgetMemoryMap();
+  MakeRegionsPrivateInChild();
   ResetDevicesLock();
   ResetCmDevicesLock();
 }

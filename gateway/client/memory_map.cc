@@ -93,10 +93,11 @@ int Query(uint64_t address, MappedArea* area) {
   return 0;
 }
 
-// Reads the text of /proc/self/maps line by line through a buffer on the stack.
+// Reads a file line by line through a buffer on the stack.
 class MapsText {
  public:
-  MapsText() : fd_(static_cast<int>(RawOpen("/proc/self/maps", O_RDONLY | O_CLOEXEC))) {}
+  explicit MapsText(const char* path)
+      : fd_(static_cast<int>(RawOpen(path, O_RDONLY | O_CLOEXEC))) {}
   ~MapsText() {
     if (fd_ >= 0) RawClose(fd_);
   }
@@ -172,7 +173,7 @@ void ParseLine(const char* line, MappedArea* area) {
 }
 
 int FindInText(uint64_t address, MappedArea* area) {
-  MapsText text;
+  MapsText text("/proc/self/maps");
   char line[256] = {};
   while (text.NextLine(line, sizeof(line))) {
     ParseLine(line, area);
@@ -203,6 +204,34 @@ int CheckMapped(uint64_t address, uint64_t length, bool need_write) {
     address = area.end;
   }
   return 0;
+}
+
+bool HasOrdinaryFlags(uint64_t start, uint64_t end) {
+  // proc(5), VmFlags: locked, hugetlb, huge pages advised, do not copy, do not dump, wiped on fork,
+  // IO memory, raw page frames, grows down, userfaultfd for missing, write-protected and minor
+  // faults.
+  static constexpr char kSpecial[][4] = {"lo ", "ht ", "hg ", "dc ", "dd ", "wf ",
+                                         "io ", "pf ", "gd ", "um ", "uw ", "ui "};
+  MapsText text("/proc/self/smaps");
+  char line[256] = {};
+  bool inside = false;
+  bool seen = false;
+  while (text.NextLine(line, sizeof(line))) {
+    const bool is_header = (line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f');
+    if (is_header) {
+      MappedArea area;
+      ParseLine(line, &area);
+      if (area.start >= end) break;
+      inside = area.end > start;
+      continue;
+    }
+    if (!inside || strncmp(line, "VmFlags:", 8) != 0) continue;
+    seen = true;
+    for (const char* flag : kSpecial) {
+      if (strstr(line, flag) != nullptr) return false;
+    }
+  }
+  return seen;
 }
 
 void ForgetMemoryMap() {

@@ -29,6 +29,11 @@ int FindMappedArea(uint64_t address, MappedArea* area);
 // else EFAULT.
 int CheckMapped(uint64_t address, uint64_t length, bool need_write);
 
+// False when some area in the range has a property that another mapping in its place would lose:
+// locked, huge pages, excluded from fork or core dumps, watched by a userfaultfd. Reads
+// /proc/self/smaps: slow.
+bool HasOrdinaryFlags(uint64_t start, uint64_t end);
+
 // After fork: the descriptor in use shows the parent's memory.
 void ForgetMemoryMap();
 
