@@ -18,18 +18,34 @@ Status SystemError(const char* what) {
   return {error, std::string("remapped region: ") + what + ": " + std::strerror(error)};
 }
 
+// Pages behind the region, for mappings that grow; they exist when they are touched.
+constexpr uint64_t kGrowth = uint64_t{1} << 40;
+
+bool AccountsStrictly() {
+  const UniqueFd file(::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
+  char mode = '0';
+  return file.valid() && ::read(file.get(), &mode, 1) == 1 && mode == '2';
+}
+
 }  // namespace
 
 StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t length) {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   if (length == 0 || length % page != 0 || address % page != 0 ||
       length > std::numeric_limits<uint64_t>::max() - address ||
-      length > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) {
+      length > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - kGrowth) {
     return Status(EINVAL, "remapped region: not whole pages of an address space");
+  }
+  if (AccountsStrictly()) {
+    return Status(ENOMEM, "remapped region: vm.overcommit_memory is 2 (strict accounting)");
   }
   UniqueFd fd(::memfd_create("rocegw-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return SystemError("memfd_create");
-  if (::ftruncate(fd.get(), static_cast<off_t>(length)) != 0) return SystemError("ftruncate");
+  // Without the surplus where a limit on file sizes forbids it.
+  if (::ftruncate(fd.get(), static_cast<off_t>(length + kGrowth)) != 0 &&
+      ::ftruncate(fd.get(), static_cast<off_t>(length)) != 0) {
+    return SystemError("ftruncate");
+  }
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return SystemError("sealing");
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a client whose pages lie in a memfd of ours, mapped by both: the fast way. The client
 // moves the pages of a private mapping there and tells which addresses they had. Sealed against
-// shrinking, growing and resealing, so that our mapping never faults. Shared by the session and
-// whoever still copies from it; it is unmapped when the last lets go.
+// shrinking, growing and resealing, and refused where the kernel accounts memory strictly
+// (vm.overcommit_memory 2: a page could then be missing under a copy), so that our mapping never
+// faults. The memfd is longer than what is mapped here: a program that grows its mapping finds
+// zeros there and no bus error. Shared by the session and whoever still copies from it; it is
+// unmapped when the last lets go.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protection domains, memory regions, and regions whose pages move (remapping).
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 
@@ -34,6 +35,21 @@ bool AccessIsValid(uint32_t access) {
 
 bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
+}
+
+// The part of a registration that lies in a remapped region.
+struct DirectPart {
+  uint8_t* bytes = nullptr;
+  uint64_t from = 0;  // in the registration
+  uint64_t length = 0;
+};
+
+// The ends of both ranges fit the address space.
+DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length) {
+  const uint64_t begin = std::max(address, region.address());
+  const uint64_t end = std::min(address + length, region.address() + region.length());
+  if (begin >= end) return {};
+  return {region.Find(begin, end - begin), begin - address, end - begin};
 }
 
 void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
@@ -78,20 +94,22 @@ void RegMr(ClientSession& session, Request& request) {
       !FitsAddressSpace(asked.iova, asked.length)) {
     return session.ReplyError(EINVAL);
   }
-  uint8_t* direct = nullptr;
+  DirectPart direct;
   RemappedRegion* region = nullptr;
   if (asked.region != 0) {
     region = objects.regions.Find(asked.region);
     if (region == nullptr) return session.ReplyError(EINVAL);
-    direct = region->memory->Find(asked.address, asked.length);
-    if (direct == nullptr || asked.address - region->memory->address() != asked.region_offset) {
+    direct = Intersect(*region->memory, asked.address, asked.length);
+    if (direct.length == 0 || asked.address - region->memory->address() != asked.region_offset) {
       return session.ReplyError(EINVAL);
     }
-  } else if (!session.memory_reachable()) {
+  }
+  if (direct.length != asked.length && !session.memory_reachable()) {
     return session.ReplyError(EPERM);
   }
+  const uint64_t charged = asked.length - direct.length;
   if (!services.usage.Take(Resource::kMrs)) return session.ReplyError(ENOMEM);
-  if (!services.usage.Take(Resource::kRegisteredBytes, asked.length)) {
+  if (!services.usage.Take(Resource::kRegisteredBytes, charged)) {
     services.usage.Give(Resource::kMrs);
     return session.ReplyError(ENOMEM);
   }
@@ -102,7 +120,9 @@ void RegMr(ClientSession& session, Request& request) {
   mr->address = asked.address;
   mr->length = asked.length;
   mr->access = asked.access;
+  mr->charged = charged;
   mr->region = asked.region;
+  mr->kept = asked.region == 0 ? asked.kept : ROCEGW_KEPT_UNSAID;
   ++pd->users;
   if (region != nullptr) ++region->users;
 
@@ -114,14 +134,16 @@ void RegMr(ClientSession& session, Request& request) {
   config.iova = asked.iova;
   config.length = asked.length;
   config.address = asked.address;
-  config.direct = direct;
+  config.direct = direct.bytes;
+  config.direct_from = direct.from;
+  config.direct_length = direct.length;
   const uint32_t handle = objects.mrs.Add(std::move(mr));
   config.mr_handle = handle;
 
   rocegw_mr_reply reply{};
   reply.handle = handle;
   reply.lkey = reply.rkey = config.key.value;
-  reply.way = direct != nullptr ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  reply.way = direct.length != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
   services.workers.Broadcast(
       [&](WorkerIndex) { return worker::LinkRegion{config}; },
       [&session, handle, reply](const worker::ControlReply& linked) {

@@ -78,7 +78,9 @@ struct Mr {
   uint64_t address = 0;
   uint64_t length = 0;
   uint32_t access = 0;
-  uint32_t region = 0;  // remapped; 0: none
+  uint64_t charged = 0;  // of registered_bytes: what lies in a region is counted there
+  uint32_t region = 0;   // remapped; 0: none
+  uint32_t kept = 0;     // enum rocegw_kept: what the library says about it
 };
 
 struct RemappedRegion {

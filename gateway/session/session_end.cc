@@ -45,7 +45,7 @@ void ClientSession::FreeMr(uint32_t handle) {
   const auto mr = objects_.mrs.Remove(handle);
   services_.keys.Give(mr->key);
   services_.usage.Give(Resource::kMrs);
-  services_.usage.Give(Resource::kRegisteredBytes, mr->length);
+  services_.usage.Give(Resource::kRegisteredBytes, mr->charged);
   --objects_.pds.Find(mr->pd)->users;
   if (RemappedRegion* const region = objects_.regions.Find(mr->region)) --region->users;
 }

@@ -31,11 +31,9 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   row.length = mr.length;
   row.access = mr.access;
   row.way = mr.region != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
-  if (row.way == ROCEGW_MEMORY_CROSS) row.reason = "not remapped by the library";
+  if (row.way != ROCEGW_MEMORY_REMAPPED) row.reason = rocegw_kept_text(mr.kept);
   if (row.way == ROCEGW_MEMORY_DESCRIPTOR) {
-    row.reason =
-        "not remapped by the library; its user is not the daemon's, or its process is not visible "
-        "here";
+    row.reason += "; its user is not the daemon's, or its process is not visible here";
   }
   return row;
 }

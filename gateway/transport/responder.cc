@@ -277,7 +277,7 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
         .publish = last,
         .length = length,
         .address = region->address + in_region,
-        .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+        .direct = region->DirectAt(in_region, length),
         .buffer = const_cast<uint8_t*>(packet.payload.data())};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, psn, 0}, nullptr);
     placement_ticket_ = qp.tickets_issued;
@@ -347,7 +347,7 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
       .kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
       .length = 8,
       .address = region->address + in_region,
-      .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+      .direct = region->DirectAt(in_region, 8),
       .compare = atomic.compare,
       .swap_or_add = atomic.swap_or_add};
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);

@@ -158,7 +158,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
         .want_crc = true,
         .length = bytes,
         .address = region->address + in_region,
-        .direct = region->direct == nullptr ? nullptr : region->direct + in_region,
+        .direct = region->DirectAt(in_region, bytes),
         .buffer = body};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
                   packet);

@@ -78,7 +78,20 @@ struct RegionConfig {
   uint64_t iova = 0;          // first address that keys' users name
   uint64_t length = 0;        // bytes
   uint64_t address = 0;       // of that byte in the client
-  uint8_t* direct = nullptr;  // of that byte in our mapping; nullptr: reached by cross-process copy
+  // Bytes [direct_from, direct_from + direct_length) of the region lie in a mapping of ours, at
+  // `direct`; the others are reached by cross-process copy.
+  uint8_t* direct = nullptr;
+  uint64_t direct_from = 0;
+  uint64_t direct_length = 0;
+
+  // Where bytes of the region lie in our mapping; nullptr when they are not all there.
+  uint8_t* DirectAt(uint64_t offset, uint64_t bytes) const {
+    if (offset < direct_from || offset - direct_from > direct_length ||
+        bytes > direct_length - (offset - direct_from)) {
+      return nullptr;
+    }
+    return direct + (offset - direct_from);
+  }
 };
 
 }  // namespace rocegw::verbs

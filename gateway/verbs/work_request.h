@@ -103,8 +103,8 @@ bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const 
         regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, va, take);
     if (region == nullptr) return false;
     const uint64_t in_region = va - region->iova;
-    on_piece(Piece{region->address + in_region,
-                   region->direct == nullptr ? nullptr : region->direct + in_region, take, done});
+    on_piece(
+        Piece{region->address + in_region, region->DirectAt(in_region, take), take, done});
     done += take;
     offset = 0;
   }

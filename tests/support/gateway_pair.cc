@@ -140,7 +140,10 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
                     verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
     region.iova = region.address = Base(side_index);
-    if (reach_ == Reach::kDirect) region.direct = side.memory.data();
+    if (reach_ == Reach::kDirect) {
+      region.direct = side.memory.data();
+      region.direct_length = side.memory.size();
+    }
     region.length = side.memory.size();
     EXPECT_EQ(Call(side_index, index, {0, worker::LinkRegion{region}}).error, 0);
   }

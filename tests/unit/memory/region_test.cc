@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +50,19 @@ TEST(Region, Memory_IsSharedAndCannotBeCut) {
   EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
   ASSERT_EQ(::pwrite(fd, "abc", 3, 4096), 3);
   EXPECT_EQ(made.value()->Find(kBase + 4096, 3)[1], 'b');
+}
+
+TEST(Region, MappingThatGrows_FindsZeros) {
+  const auto made = Region::Create(kBase, 4096);
+  ASSERT_TRUE(made.ok());
+  void* const shorter =
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, made.value()->fd(), 0);
+  ASSERT_NE(shorter, MAP_FAILED);
+  auto* const longer = static_cast<uint8_t*>(::mremap(shorter, 4096, 16384, MREMAP_MAYMOVE));
+  ASSERT_NE(longer, MAP_FAILED);
+  EXPECT_EQ(longer[16383], 0);
+  longer[4096] = 1;
+  ::munmap(longer, 16384);
 }
 
 }  // namespace

@@ -534,8 +534,8 @@ TEST_F(Objects, Region_RegistersAsRemappedAndBothSeeIt) {
   reg.region_offset = 0;
   client.Call<rocegw_mr_reply>(reg);
   EXPECT_EQ(client.error(), EINVAL) << "offset that does not fit the address";
-  reg.region_offset = 4096;
-  reg.length = 1 << 20;
+  reg.address = reg.iova = create.address + create.length;
+  reg.region_offset = create.length;
   client.Call<rocegw_mr_reply>(reg);
   EXPECT_EQ(client.error(), EINVAL) << "beyond the region";
   client.Object(ROCEGW_MSG_DESTROY_REGION, region.handle);
@@ -543,6 +543,37 @@ TEST_F(Objects, Region_RegistersAsRemappedAndBothSeeIt) {
   client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
   client.Object(ROCEGW_MSG_DESTROY_REGION, region.handle);
   EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 0u);
+}
+
+// Whole pages are shared, the rest of the registration is not; only the rest counts again.
+TEST_F(Objects, Region_HoldsPartOfARegistration) {
+  auto create = TestClient::Request<rocegw_create_region>(ROCEGW_MSG_CREATE_REGION);
+  create.address = 0x7F0000001000;
+  create.length = 8192;
+  const auto region = client.Call<rocegw_object_reply>(create);
+  ASSERT_EQ(client.error(), 0);
+  const UniqueFd memory = std::move(client.received_fd);
+  auto reg = TestClient::Request<rocegw_reg_mr>(ROCEGW_MSG_REG_MR);
+  reg.pd = pd;
+  reg.access = 7;
+  reg.address = reg.iova = create.address - 100;
+  reg.length = 100 + 8192 + 200;
+  reg.region = region.handle;
+  reg.region_offset = uint64_t{0} - 100;
+  const auto mr = client.Call<rocegw_mr_reply>(reg);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(mr.way, static_cast<uint32_t>(ROCEGW_MEMORY_REMAPPED));
+  ASSERT_EQ(::pwrite(memory.get(), "hello", 5, 0), 5);
+  const verbs::RegionConfig& config = On(0).mrs[mr.rkey];
+  EXPECT_EQ(config.direct_from, 100u);
+  EXPECT_EQ(config.direct_length, 8192u);
+  ASSERT_NE(config.DirectAt(100, 5), nullptr);
+  EXPECT_EQ(std::memcmp(config.DirectAt(100, 5), "hello", 5), 0);
+  EXPECT_EQ(config.DirectAt(99, 5), nullptr);
+  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 8192u + 300u);
+  client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+  client.Object(ROCEGW_MSG_DESTROY_REGION, region.handle);
   EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 0u);
 }
 

@@ -207,6 +207,7 @@ TEST_F(ResponderMemory, RemappedRegion_BothAddressesGiven) {
   region.address = QpHost::kBase + 0x4000;
   region.length = 4096;
   region.direct = mapping.data();
+  region.direct_length = region.length;
   ASSERT_TRUE(peer.host().regions().Link(region));
   wire::Headers write = peer.Write(Opcode::kRcWriteOnly, kPsn, 0, 8);
   write.reth.address = 0x500010;
@@ -222,6 +223,45 @@ TEST_F(ResponderMemory, RemappedRegion_BothAddressesGiven) {
   peer.Deliver(atomic);
   EXPECT_EQ(peer.host().queued()[1].op.direct, mapping.data() + 32);
   EXPECT_EQ(peer.host().queued()[1].op.address, QpHost::kBase + 0x4020);
+}
+
+// Only the whole pages of a registration are shared; what reaches over their edges is copied as a
+// whole.
+TEST_F(ResponderMemory, PartlyRemappedRegion_OnlyWhatLiesWhollyInside) {
+  std::vector<uint8_t> mapping(4096);
+  verbs::RegionConfig region;
+  region.key = MemoryKey{0x9999};
+  region.session = SessionId{1};
+  region.pd = 1;
+  region.access = 15;
+  region.iova = 0x500000;
+  region.address = QpHost::kBase + 0x4000 - 16;
+  region.length = 16 + 4096 + 100;
+  region.direct = mapping.data();
+  region.direct_from = 16;
+  region.direct_length = 4096;
+  ASSERT_TRUE(peer.host().regions().Link(region));
+  struct Expected {
+    uint64_t offset;
+    uint8_t* direct;
+  };
+  const std::vector<Expected> writes = {{0, nullptr},
+                                        {9, nullptr},
+                                        {16, mapping.data()},
+                                        {16 + 4088, mapping.data() + 4088},
+                                        {16 + 4089, nullptr},
+                                        {16 + 4096 + 92, nullptr}};
+  uint32_t n = 0;
+  for (const Expected& expected : writes) {
+    wire::Headers write = peer.Write(Opcode::kRcWriteOnly, kPsn + n, 0, 8);
+    write.reth.address = 0x500000 + expected.offset;
+    write.reth.rkey = 0x9999;
+    peer.Deliver(write, ScriptedPeer::Bytes(8));
+    ASSERT_EQ(peer.host().queued().size(), ++n);
+    EXPECT_EQ(peer.host().queued()[n - 1].op.direct, expected.direct) << expected.offset;
+    EXPECT_EQ(peer.host().queued()[n - 1].op.address,
+              QpHost::kBase + 0x4000 - 16 + expected.offset);
+  }
 }
 
 }  // namespace
