@@ -442,7 +442,8 @@ static inline const char* rocegw_kept_text(uint32_t kept) {
     case ROCEGW_KEPT_STACK:
       return "it may be part of a stack";
     case ROCEGW_KEPT_ADVISED:
-      return "its mapping has properties that would be lost (locked, huge pages, not for children or "
+      return "its mapping has properties that would be lost (locked, huge pages, not for children "
+             "or "
              "core dumps, protection key, memory policy)";
     case ROCEGW_KEPT_DEVICES:
       return "its process has a device or an io_uring open that may hold the pages";

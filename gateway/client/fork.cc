@@ -9,7 +9,7 @@
 #include "gateway/client/memory_map.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
-#include "gateway/client/remap.h"
+#include "gateway/client/regions.h"
 #include "gateway/client/session.h"
 
 namespace rocegw::client {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -36,6 +37,7 @@ static_assert(sizeof(ProcMapQuery) == 104);
 constexpr unsigned long kQueryRequest = _IOWR('f', 17, ProcMapQuery);
 constexpr uint64_t kVmaReadable = 1;
 constexpr uint64_t kVmaWritable = 2;
+constexpr uint64_t kVmaExecutable = 4;
 constexpr uint64_t kVmaShared = 8;
 constexpr uint64_t kCoveringOrNext = 0x10;
 
@@ -54,11 +56,6 @@ int MapsDescriptor() {
   }
   RawClose(fd);
   return expected;
-}
-
-void NoteName(const char* name, MappedArea* area) {
-  area->special = name[0] == '[';
-  area->stack = strncmp(name, "[stack", 6) == 0;
 }
 
 // -ENOTTY: this kernel has no such query.
@@ -88,8 +85,9 @@ int Query(uint64_t address, MappedArea* area) {
   area->device_minor = query.dev_minor;
   area->readable = (query.vma_flags & kVmaReadable) != 0;
   area->writable = (query.vma_flags & kVmaWritable) != 0;
+  area->executable = (query.vma_flags & kVmaExecutable) != 0;
   area->shared = (query.vma_flags & kVmaShared) != 0;
-  if (query.vma_name_size != 0) NoteName(name, area);
+  area->named = query.vma_name_size != 0 && name[0] == '[';
   return 0;
 }
 
@@ -162,6 +160,7 @@ void ParseLine(const char* line, MappedArea* area) {
   if (strnlen(line, 5) < 5) return;
   area->readable = line[0] == 'r';
   area->writable = line[1] == 'w';
+  area->executable = line[2] == 'x';
   area->shared = line[3] == 's';
   line += 5;
   area->offset = TakeNumber(&line, 16);
@@ -169,7 +168,26 @@ void ParseLine(const char* line, MappedArea* area) {
   area->device_minor = static_cast<uint32_t>(TakeNumber(&line, 16));
   area->inode = TakeNumber(&line, 10);
   while (*line == ' ') ++line;
-  NoteName(line, area);
+  area->named = line[0] == '[';
+}
+
+// proc_pid_smaps(5), VmFlags. What is not listed here is refused, also what newer kernels add.
+bool AllOrdinary(const char* flags) {
+  // Readable, writable, executable and whether they may become so; accounted; hints about the order
+  // of access; no swap space reserved; no huge pages (there are none on the other side); written to
+  // since somebody asked (soft dirty); shared, which is judged elsewhere.
+  static constexpr char kOrdinary[][3] = {"rd", "wr", "mr", "mw", "me", "ac", "sr",
+                                          "rr", "nr", "nh", "sd", "sh", "ms"};
+  for (;;) {
+    while (*flags == ' ') ++flags;
+    if (flags[0] == '\0' || flags[1] == '\0') return true;
+    bool known = false;
+    for (const char* flag : kOrdinary) {
+      if (flags[0] == flag[0] && flags[1] == flag[1]) known = true;
+    }
+    if (!known || (flags[2] != ' ' && flags[2] != '\0')) return false;
+    flags += 2;
+  }
 }
 
 int FindInText(uint64_t address, MappedArea* area) {
@@ -206,32 +224,43 @@ int CheckMapped(uint64_t address, uint64_t length, bool need_write) {
   return 0;
 }
 
-bool HasOrdinaryFlags(uint64_t start, uint64_t end) {
-  // proc(5), VmFlags: locked, hugetlb, huge pages advised, do not copy, do not dump, wiped on fork,
-  // IO memory, raw page frames, grows down, userfaultfd for missing, write-protected and minor
-  // faults.
-  static constexpr char kSpecial[][4] = {"lo ", "ht ", "hg ", "dc ", "dd ", "wf ",
-                                         "io ", "pf ", "gd ", "um ", "uw ", "ui "};
+bool HasOrdinaryProperties(uint64_t start, uint64_t end) {
   MapsText text("/proc/self/smaps");
   char line[256] = {};
   bool inside = false;
-  bool seen = false;
+  uint64_t seen_to = start;
+  uint64_t area_end = 0;
   while (text.NextLine(line, sizeof(line))) {
+    // Headers begin with an address in lower case, properties with a capital.
     const bool is_header = (line[0] >= '0' && line[0] <= '9') || (line[0] >= 'a' && line[0] <= 'f');
     if (is_header) {
       MappedArea area;
       ParseLine(line, &area);
       if (area.start >= end) break;
       inside = area.end > start;
+      area_end = area.end;
       continue;
     }
-    if (!inside || strncmp(line, "VmFlags:", 8) != 0) continue;
-    seen = true;
-    for (const char* flag : kSpecial) {
-      if (strstr(line, flag) != nullptr) return false;
+    if (!inside) continue;
+    if (strncmp(line, "ProtectionKey:", 14) == 0) {
+      const char* number = line + 14;
+      while (*number == ' ') ++number;
+      if (*number != '0') return false;
+    } else if (strncmp(line, "VmFlags:", 8) == 0) {
+      if (!AllOrdinary(line + 8)) return false;
+      seen_to = area_end;
     }
   }
-  return seen;
+  return seen_to >= end;
+}
+
+uint64_t ResidentBytes() {
+  MapsText text("/proc/self/statm");
+  char line[128] = {};
+  if (!text.NextLine(line, sizeof(line))) return 0;
+  const char* rest = line;
+  (void)TakeNumber(&rest, 10);
+  return TakeNumber(&rest, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 void ForgetMemoryMap() {

@@ -16,9 +16,9 @@ struct MappedArea {
   uint32_t device_minor;
   bool readable;
   bool writable;
+  bool executable;
   bool shared;
-  bool special;  // has a name in brackets: stack, heap (the brk area), vdso ..
-  bool stack;
+  bool named;  // has a name in brackets: stack, heap (the brk area), vdso, or one by prctl(2)
 };
 
 // The area that holds `address`, or the next one behind it. 0, ENOENT when there is none, or an
@@ -29,10 +29,13 @@ int FindMappedArea(uint64_t address, MappedArea* area);
 // else EFAULT.
 int CheckMapped(uint64_t address, uint64_t length, bool need_write);
 
-// False when some area in the range has a property that another mapping in its place would lose:
-// locked, huge pages, excluded from fork or core dumps, watched by a userfaultfd. Reads
-// /proc/self/smaps: slow.
-bool HasOrdinaryFlags(uint64_t start, uint64_t end);
+// True when no area in the range has a property that another mapping in its place would lose:
+// locked, huge pages, excluded from fork or core dumps, watched by a userfaultfd, a protection
+// key ... Reads /proc/self/smaps, which takes time in proportion to the process's memory.
+bool HasOrdinaryProperties(uint64_t start, uint64_t end);
+
+// Resident memory of this process in bytes; 0 when that cannot be read.
+uint64_t ResidentBytes();
 
 // After fork: the descriptor in use shows the parent's memory.
 void ForgetMemoryMap();

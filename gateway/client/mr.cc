@@ -49,23 +49,27 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   request.address = start;
   request.length = length;
   request.iova = iova;
-  // Read-only memory is never written by the daemon, and a private copy of it may be shared with
-  // other processes.
-  if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) {
-    mr->region = RemapForRegistration(session, start, length);
-  }
-  if (mr->region != nullptr) {
-    request.region = RegionHandle(mr->region);
-    request.region_offset = RegionOffset(mr->region, start);
-  }
+  Registration* registration = &mr->registration;
+  BeginRegistration(session, start, length, (access & kWriting) != 0, registration);
+  request.region = RegionHandle(*registration);
+  request.region_offset = RegionOffset(*registration);
+  request.kept = registration->kept;
   rocegw_mr_reply reply;
   error = session->Call(ROCEGW_MSG_REG_MR, &request, &reply);
+  if (error != 0 && request.region != 0) {
+    // Daemons that want regions to hold all of a registration, limits that count both.
+    LeaveRegion(registration);
+    request.region = 0;
+    request.region_offset = 0;
+    request.kept = registration->kept;
+    error = session->Call(ROCEGW_MSG_REG_MR, &request, &reply);
+  }
   if (error == 0) {
     error = session->keys().Insert(reply.lkey, {iova, length, start, pd->handle, access});
     if (error != 0) session->CallDestroy(ROCEGW_MSG_DEREG_MR, reply.handle);
   }
   if (error != 0) {
-    if (mr->region != nullptr) ReleaseRegion(mr->region);
+    EndRegistration(registration);
     free(mr);
     errno = error;
     return nullptr;
@@ -122,7 +126,7 @@ ROCEGW_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, ibv->handle);
   if (error != 0) return error;
   session->keys().Remove(ibv->lkey);
-  if (mr->region != nullptr) ReleaseRegion(mr->region);
+  EndRegistration(&mr->registration);
   free(mr);
   return 0;
 }

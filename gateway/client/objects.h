@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/remap.h"
 #include "gateway/client/rings/completion_rings.h"
 #include "gateway/client/session.h"
 
@@ -39,12 +40,10 @@ struct Pd {
   ibv_pd ibv;  // ibv.handle is the daemon's
 };
 
-struct Region;
-
 struct Mr {
   ibv_mr ibv;
-  uint64_t tail;   // libibverbs keeps type and access flags behind ibv_mr
-  Region* region;  // remapped memory, nullptr: none
+  uint64_t tail;  // libibverbs keeps type and access flags behind ibv_mr
+  Registration registration;
 };
 
 struct Channel {

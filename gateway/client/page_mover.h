@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves pages of this process onto a memfd at the same addresses while other threads read and write
-// them, losing nothing: each piece is write-protected (userfaultfd), copied, replaced by the
-// mapping of the copy, and its waiting writers woken (userfaultfd(2), "write-protect mode"). A
-// writer waits well below a millisecond. The caller guarantees that the pages are private and
-// anonymous and that neither its stack nor its errno lies in them; nothing here allocates or logs
-// meanwhile.
+// Exchanges the pages of this process under its own threads: private ones for those of a memfd at
+// the same addresses, and back, losing no write. Each piece is write-protected (userfaultfd),
+// copied, replaced by a mapping of the copy, and its waiting writers woken (userfaultfd(2),
+// "write-protect mode"). A writer waits well below a millisecond. Between protection and wake-up
+// this thread runs with signals blocked and touches nothing but its stack, which the caller
+// guarantees to lie elsewhere, as do its errno and what the C library keeps for it.
+// Control path; any thread, callers take turns.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,22 @@ namespace rocegw::client {
 // cannot do what is needed (Linux 6.4).
 int OpenUserfault(int device);
 
-enum class MoveResult { kMoved, kNothingMoved, kPartlyMoved };
+// Called around the exchange of one piece, with signals blocked, so that others can keep out of it.
+struct PieceGuard {
+  void (*enter)();
+  void (*leave)();
+};
 
-// [start, start + length) in whole pages, to offset 0 of the memfd.
-MoveResult MovePages(int userfault, uint64_t start, uint64_t length, int memfd);
+// Moves private, anonymous, writable pages to offset 0 of the memfd and maps that there instead.
+// Pages that were never touched stay without memory. Returns how many bytes, from `start` on, are
+// shared afterwards: all, or less after a failure.
+uint64_t MovePages(int userfault, uint64_t start, uint64_t length, int memfd,
+                   const PieceGuard& guard);
+
+// The reverse, for pages that show the memfd from `offset` on. `protection` is what they have now
+// and keep. `release`: memory of the memfd is given back as it empties; not when other processes
+// still show it. Returns how many bytes, from `start` on, are private afterwards.
+uint64_t MovePagesBack(int userfault, uint64_t start, uint64_t length, int memfd, uint64_t offset,
+                       int protection, bool release, const PieceGuard& guard);
 
 }  // namespace rocegw::client

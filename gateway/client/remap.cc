@@ -1,167 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/remap.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <initializer_list>
+#include <ctime>
 
 #include "gateway/client/memory_map.h"
+#include "gateway/client/move_rules.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/page_mover.h"
 #include "gateway/client/raw_syscall.h"
+#include "gateway/client/regions.h"
 #include "gateway/client/report.h"
 
 namespace rocegw::client {
 
-// Pages [start, start + length) whose content lies in the memfd from offset 0 on. What is mapped
-// there now is another question: programs unmap and map anew without asking, so that is looked up
-// each time it matters.
-struct Region {
-  Region* next;
-  Session* session;
-  uint64_t start;
-  uint64_t length;
-  uint64_t inode;
-  uint32_t device_major;
-  uint32_t device_minor;
-  uint32_t handle;      // at the daemon; 0: not used for registrations (any more)
-  uint32_t references;  // memory regions
-  int memfd;
-};
-
 namespace {
 
-constexpr uint64_t kWorthwhile = 1u << 20;  // smaller ranges gain nothing
-constexpr uint64_t kMostIdle = 256u << 20;  // bytes that stay moved without a registration
+constexpr uint64_t kWorthwhile = 1u << 20;  // smaller ranges gain little
+// Moving costs as much as copying some hundred times: programs that register for moments are left
+// alone after a few such registrations in a row.
+constexpr uint64_t kShortLifeNs = 100'000'000;
+constexpr uint32_t kMostShortLives = 8;
 
-enum class Mode { kOff, kAuto, kOn };
+// Under the move lock.
+Registration* g_registrations = nullptr;
+uint32_t g_short_lives = 0;
+uint64_t g_moved = 0;                     // registrations
+uint64_t g_kept[ROCEGW_KEPT_COUNT] = {};  // by reason
 
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-Region* g_regions = nullptr;  // newest first
-uint32_t g_region_count = 0;
-
-uint64_t PageSize() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
-
-Mode ModeOf(Session* session) {
-  const char* choice = getenv("ROCEGW_REMAP");
-  if (choice != nullptr && strcmp(choice, "off") == 0) return Mode::kOff;
-  if ((session->welcome().flags & ROCEGW_WELCOME_REMAP) == 0) return Mode::kOff;
-  return choice != nullptr && strcmp(choice, "on") == 0 ? Mode::kOn : Mode::kAuto;
+uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-bool Covers(const Region& region, uint64_t start, uint64_t end) {
-  return region.start <= start && end <= region.start + region.length;
+bool Overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) {
+  return a < b_end && b < a_end;
 }
 
-bool IsPartOf(const Region& region, const MappedArea& area, uint64_t address) {
-  return area.shared && area.inode == region.inode && area.device_major == region.device_major &&
-         area.device_minor == region.device_minor &&
-         area.offset + (address - area.start) == address - region.start;
-}
-
-// Every page of the range still shows the region's own page.
-bool IsIntact(const Region& region, uint64_t start, uint64_t end) {
-  while (start < end) {
-    MappedArea area;
-    if (FindMappedArea(start, &area) != 0 || area.start > start) return false;
-    if (!IsPartOf(region, area, start) || !area.writable) return false;
-    start = area.end;
-  }
-  return true;
-}
-
-// Calls visit(piece start, piece length) for what is still mapped of the region.
-template <typename Visit>
-void ForEachMappedPiece(const Region& region, Visit visit) {
-  const uint64_t end = region.start + region.length;
-  for (uint64_t at = region.start; at < end;) {
-    MappedArea area;
-    if (FindMappedArea(at, &area) != 0) return;
-    const uint64_t from = area.start > at ? area.start : at;
-    const uint64_t to = area.end < end ? area.end : end;
-    if (from >= end) return;
-    if (IsPartOf(region, area, from)) visit(from, to - from);
-    at = to > at ? to : area.end;
-  }
-}
-
-bool IsMappedAnywhere(const Region& region) {
-  bool mapped = false;
-  ForEachMappedPiece(region, [&](uint64_t, uint64_t) { mapped = true; });
-  return mapped;
-}
-
-// The daemon's part ends. The memory stays as it is: ours alone now.
-void Retire(Region* region) {
-  if (region->handle == 0) return;
-  region->session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, region->handle);
-  region->handle = 0;
-}
-
-void Unlink(Region* region) {
-  for (Region** link = &g_regions; *link != nullptr; link = &(*link)->next) {
-    if (*link != region) continue;
-    *link = region->next;
-    break;
-  }
-  --g_region_count;
-  RawClose(region->memfd);
-  region->session->Release();
-  free(region);
-}
-
-// Forgets regions that nobody uses and nothing shows any more, and lets go of idle ones beyond what
-// is worth keeping. A region that is still mapped stays in the list, for fork and madvise, though
-// the daemon has forgotten it.
-void Sweep(uint64_t most_idle) {
-  uint64_t idle = 0;
-  for (Region* region = g_regions; region != nullptr;) {
-    Region* next = region->next;
-    if (region->references == 0) {
-      if (!IsMappedAnywhere(*region)) {
-        Retire(region);
-        Unlink(region);
-      } else if (region->handle != 0) {
-        idle += region->length;
-        if (idle > most_idle) Retire(region);
-      }
+// Whether the daemon may be writing to some of these pages across processes: it would hold a page
+// while it copies, and finish in the old one.
+bool IsWritten(uint64_t start, uint64_t end) {
+  for (const Registration* r = g_registrations; r != nullptr; r = r->next) {
+    if (!r->written || r->session->dead()) continue;
+    if (r->region == nullptr) {
+      if (Overlap(r->start, r->end, start, end)) return true;
+      continue;
     }
-    region = next;
+    const uint64_t shared_end = r->region->start + r->region->length;
+    if (r->start < r->region->start && Overlap(r->start, r->region->start, start, end)) return true;
+    if (r->end > shared_end && Overlap(shared_end, r->end, start, end)) return true;
   }
+  return false;
 }
 
-// Only memory where nobody can notice: private, anonymous, ordinary, and nobody's stack.
-bool MayMove(uint64_t start, uint64_t end) {
-  const auto own_stack = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
-  const auto own_errno = reinterpret_cast<uint64_t>(&errno);
-  for (const uint64_t own : {own_stack, own_errno}) {
-    if (own >= start && own < end) return false;
-  }
-  for (uint64_t at = start; at < end;) {
-    MappedArea area;
-    if (FindMappedArea(at, &area) != 0 || area.start > at) return false;
-    if (area.shared || area.inode != 0 || area.special || !area.readable || !area.writable) {
-      return false;
+Region* FindIntact(const Session* session, uint64_t start, uint64_t end) {
+  if (start >= end) return nullptr;
+  for (Region* region = FirstRegion(); region != nullptr; region = region->next) {
+    if (region->session == session && region->handle != 0 && !region->left &&
+        region->start <= start && end <= region->start + region->length &&
+        IsIntact(*region, start, end)) {
+      return region;
     }
-    // A thread's stack begins above a page that cannot be touched.
-    MappedArea below;
-    if (area.start != 0 && FindMappedArea(area.start - 1, &below) == 0 &&
-        below.start < area.start && !below.readable) {
-      return false;
-    }
-    at = area.end;
   }
-  return HasOrdinaryFlags(start, end);
+  return nullptr;
 }
 
-bool Identify(int memfd, Region* region) {
+bool Identify(Region* region) {
   struct statx about = {};
-  if (RawSyscall(SYS_statx, memfd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &about) != 0) {
+  if (RawSyscall(SYS_statx, region->memfd, "", AT_EMPTY_PATH, STATX_INO | STATX_SIZE, &about) !=
+      0) {
     return false;
   }
   region->inode = about.stx_ino;
@@ -181,132 +93,206 @@ Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
   request.length = end - start;
   rocegw_object_reply reply;
   int memfd = -1;
-  int error = session->Call(ROCEGW_MSG_CREATE_REGION, &request, &reply, &memfd);
-  if (error == ENOMEM) {
-    Sweep(0);  // idle regions count against the same limit
-    error = session->Call(ROCEGW_MSG_CREATE_REGION, &request, &reply, &memfd);
-  }
+  const int error = session->Call(ROCEGW_MSG_CREATE_REGION, &request, &reply, &memfd);
   region->memfd = MoveAside(memfd);
-  if (error != 0 || memfd < 0 || !Identify(region->memfd, region)) {
-    if (error == 0) session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, reply.handle);
-    if (memfd >= 0) RawClose(region->memfd);
-    free(region);
-    return nullptr;
+  if (error == 0 && memfd >= 0 && Identify(region)) {
+    region->handle = reply.handle;
+    return region;
   }
-  region->handle = reply.handle;
-  return region;
+  if (error == 0) session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, reply.handle);
+  if (memfd >= 0) RawClose(region->memfd);
+  free(region);
+  return nullptr;
 }
 
-Region* Make(Session* session, uint64_t start, uint64_t end) {
+// Moves what is still shown back to private memory. False: some of it had to stay.
+bool MoveAllBack(Region* region) {
+  const uint64_t end = region->start + region->length;
+  if (!IsShown(*region, region->start, end)) return true;
+  // The same dangers as on the way there; the page holders may have come since.
+  if (RemapModeOfProcess() != RemapMode::kAlways && MayHoldPages()) return false;
+  if (!IsTooLargeFor(region->length) && !HasOrdinaryProperties(region->start, end)) return false;
+  const int userfault = OpenUserfault(region->session->userfaultfd_device());
+  if (userfault < 0) return false;
+  bool all = true;
+  ForEachShownPiece(
+      *region, region->start, end, [&](uint64_t start, uint64_t length, const MappedArea& area) {
+        const int protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
+        all = !area.executable &&
+              MovePagesBack(userfault, start, length, region->memfd, start - region->start,
+                            protection, !region->has_children, ListGuard()) == length &&
+              all;
+      });
+  RawClose(userfault);
+  return all;
+}
+
+// Ends a region that no registration uses. What cannot be moved back stays as it is, ours alone,
+// and is looked after until it is unmapped.
+void Dissolve(Region* region) {
+  if (region->handle != 0) {
+    region->session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, region->handle);
+    region->handle = 0;
+  }
+  if (MoveAllBack(region)) {
+    RemoveRegion(region);
+  } else {
+    region->left = true;
+    Debug("%llu KiB at %#llx stay on pages of their own memfd",
+          static_cast<unsigned long long>(region->length >> 10),
+          static_cast<unsigned long long>(region->start));
+  }
+}
+
+// Dissolves what is not used any more, unless a copy across processes may be on its way there;
+// forgets what is not mapped any more.
+void Sweep() {
+  for (Region* region = FirstRegion(); region != nullptr;) {
+    Region* next = region->next;
+    const uint64_t end = region->start + region->length;
+    if (region->references == 0 && !region->inherited) {
+      if (region->left) {
+        if (!IsShown(*region, region->start, end)) RemoveRegion(region);
+      } else if (!IsWritten(region->start, end)) {
+        Dissolve(region);
+      }
+    }
+    region = next;
+  }
+}
+
+uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
   const int userfault = OpenUserfault(session->userfaultfd_device());
-  if (userfault < 0) return nullptr;
+  if (userfault < 0) return ROCEGW_KEPT_NO_USERFAULTFD;
   Region* region = AskForRegion(session, start, end);
   if (region == nullptr) {
     RawClose(userfault);
-    return nullptr;
+    return ROCEGW_KEPT_REFUSED;
   }
-  const MoveResult result = MovePages(userfault, start, end - start, region->memfd);
+  AddRegion(region);
+  const uint64_t begun = NowNs();
+  const uint64_t moved = MovePages(userfault, start, end - start, region->memfd, ListGuard());
   RawClose(userfault);
-  if (result == MoveResult::kNothingMoved) {
-    session->CallDestroy(ROCEGW_MSG_DESTROY_REGION, region->handle);
-    RawClose(region->memfd);
-    free(region);
-    return nullptr;
+  if (moved != end - start) {
+    Dissolve(region);
+    return ROCEGW_KEPT_FAILED;
   }
-  session->AddReference();
-  region->next = g_regions;
-  g_regions = region;
-  ++g_region_count;
-  if (result == MoveResult::kPartlyMoved) {
-    Retire(region);
-    return nullptr;
-  }
-  Debug("moved %llu KiB at %#llx onto the gateway's memory",
+  region->made_ns = NowNs();
+  Debug("moved %llu KiB at %#llx onto the gateway's memory in %llu us",
         static_cast<unsigned long long>(region->length >> 10),
-        static_cast<unsigned long long>(start));
-  return region;
+        static_cast<unsigned long long>(start),
+        static_cast<unsigned long long>((region->made_ns - begun) / 1000));
+  *made = region;
+  return 0;
 }
 
-Region* FindIntact(Session* session, uint64_t start, uint64_t end) {
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    if (region->session == session && region->handle != 0 && Covers(*region, start, end) &&
-        IsIntact(*region, start, end)) {
-      return region;
-    }
+// Why [start, end), whole pages, must not become a region; 0: it may.
+uint32_t FindObstacle(RemapMode mode, uint64_t start, uint64_t end) {
+  if (end <= start) return ROCEGW_KEPT_SMALL;
+  if (ShowsRegions(start, end) || IsWritten(start, end)) return ROCEGW_KEPT_IN_USE;
+  if (mode == RemapMode::kAuto) {
+    if (end - start < kWorthwhile) return ROCEGW_KEPT_SMALL;
+    if (g_short_lives >= kMostShortLives) return ROCEGW_KEPT_SHORT_LIVED;
+    if (IsTooLargeFor(end - start)) return ROCEGW_KEPT_LARGE_PROCESS;
+    if (MayHoldPages()) return ROCEGW_KEPT_DEVICES;
   }
-  return nullptr;
+  return CheckMapping(start, end);
+}
+
+uint32_t Place(Registration* r) {
+  const RemapMode mode = RemapModeOfProcess();
+  if (mode == RemapMode::kNever) return ROCEGW_KEPT_PROCESS;
+  if ((r->session->welcome().flags & ROCEGW_WELCOME_REMAP) == 0) return ROCEGW_KEPT_POOL;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t outer_start = r->start & ~(page - 1);
+  const uint64_t outer_end = (r->end + page - 1) & ~(page - 1);
+  const uint64_t start = (r->start + page - 1) & ~(page - 1);
+  const uint64_t end = r->end & ~(page - 1);
+  r->region = FindIntact(r->session, outer_start, outer_end);
+  if (r->region == nullptr) r->region = FindIntact(r->session, start, end);
+  if (r->region == nullptr) {
+    Sweep();
+    const uint32_t obstacle = FindObstacle(mode, start, end);
+    if (obstacle != 0) return obstacle;
+    const uint32_t failure = Make(r->session, start, end, &r->region);
+    if (failure != 0) return failure;
+  }
+  ++r->region->references;
+  return 0;
+}
+
+void DropReference(Registration* r) {
+  Region* region = r->region;
+  r->region = nullptr;
+  if (region == nullptr || --region->references != 0) return;
+  if (region->inherited) return;
+  const bool short_life = NowNs() - region->made_ns < kShortLifeNs;
+  g_short_lives = short_life ? g_short_lives + 1 : 0;
+}
+
+// For whoever looks into what a program's memory is doing.
+[[gnu::destructor]] void ReportCounts() {
+  uint64_t kept = 0;
+  for (const uint64_t count : g_kept) kept += count;
+  if (g_moved + kept == 0) return;
+  Debug("%llu registrations on memory of the gateway, %llu elsewhere",
+        static_cast<unsigned long long>(g_moved), static_cast<unsigned long long>(kept));
+  for (uint32_t i = 0; i < ROCEGW_KEPT_COUNT; ++i) {
+    if (g_kept[i] == 0) continue;
+    Debug("  %llu: %s", static_cast<unsigned long long>(g_kept[i]), rocegw_kept_text(i));
+  }
 }
 
 }  // namespace
 
-Region* RemapForRegistration(Session* session, uint64_t address, uint64_t length) {
-  const Mode mode = ModeOf(session);
-  if (mode == Mode::kOff) return nullptr;
-  if (mode == Mode::kAuto && length < kWorthwhile) return nullptr;
-  const uint64_t page = PageSize();
-  const uint64_t start = address & ~(page - 1);
-  const uint64_t end = (address + length + page - 1) & ~(page - 1);
-  if (end <= start) return nullptr;
-  pthread_mutex_lock(&g_lock);
-  Region* region = FindIntact(session, start, end);
-  if (region == nullptr) {
-    Sweep(kMostIdle);
-    if (MayMove(start, end)) region = Make(session, start, end);
+void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool written,
+                       Registration* registration) {
+  *registration = {nullptr, session, start, start + length, written, nullptr, 0};
+  const MoveLock lock;
+  registration->kept = Place(registration);
+  registration->next = g_registrations;
+  g_registrations = registration;
+  if (registration->kept == 0) {
+    ++g_moved;
+    return;
   }
-  if (region != nullptr) ++region->references;
-  pthread_mutex_unlock(&g_lock);
-  return region;
+  ++g_kept[registration->kept];
+  if (registration->kept == ROCEGW_KEPT_SMALL) return;
+  Debug("registered %llu KiB at %#llx stay where they are: %s",
+        static_cast<unsigned long long>(length >> 10), static_cast<unsigned long long>(start),
+        rocegw_kept_text(registration->kept));
 }
 
-void ReleaseRegion(Region* region) {
-  pthread_mutex_lock(&g_lock);
-  if (--region->references == 0) Sweep(kMostIdle);
-  pthread_mutex_unlock(&g_lock);
+void LeaveRegion(Registration* registration) {
+  const MoveLock lock;
+  --g_moved;
+  ++g_kept[ROCEGW_KEPT_REFUSED];
+  registration->kept = ROCEGW_KEPT_REFUSED;
+  DropReference(registration);
+  // Not listed while that is decided: across processes it is not used yet.
+  const bool written = registration->written;
+  registration->written = false;
+  Sweep();
+  registration->written = written;
 }
 
-uint32_t RegionHandle(const Region* region) { return region->handle; }
-
-uint64_t RegionOffset(const Region* region, uint64_t address) { return address - region->start; }
-
-bool AnyRegions() { return __atomic_load_n(&g_region_count, __ATOMIC_RELAXED) != 0; }
-
-bool ForEachRemappedPiece(uint64_t start, uint64_t end, int (*visit)(uint64_t, uint64_t),
-                          int* result) {
-  bool any = false;
-  pthread_mutex_lock(&g_lock);
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    if (region->start >= end || region->start + region->length <= start) continue;
-    ForEachMappedPiece(*region, [&](uint64_t piece, uint64_t length) {
-      const uint64_t from = piece > start ? piece : start;
-      const uint64_t to = piece + length < end ? piece + length : end;
-      if (from >= to) return;
-      any = true;
-      const int error = visit(from, to - from);
-      if (error != 0) *result = error;
-    });
+void EndRegistration(Registration* registration) {
+  const MoveLock lock;
+  for (Registration** link = &g_registrations; *link != nullptr; link = &(*link)->next) {
+    if (*link != registration) continue;
+    *link = registration->next;
+    break;
   }
-  pthread_mutex_unlock(&g_lock);
-  return any;
+  DropReference(registration);
+  Sweep();
 }
 
-void LockRegions() { pthread_mutex_lock(&g_lock); }
-void UnlockRegions() { pthread_mutex_unlock(&g_lock); }
+uint32_t RegionHandle(const Registration& registration) {
+  return registration.region != nullptr ? registration.region->handle : 0;
+}
 
-void MakeRegionsPrivateInChild() {
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    ForEachMappedPiece(*region, [&](uint64_t piece, uint64_t length) {
-      RawMap(reinterpret_cast<void*>(piece), length, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_FIXED, region->memfd, piece - region->start);
-    });
-  }
-  // The child has its own memory now; its registrations are dead, but will still be taken away one
-  // by one.
-  for (Region* region = g_regions; region != nullptr; region = region->next) {
-    RawClose(region->memfd);
-    region->memfd = -1;
-    region->inode = 0;
-  }
-  pthread_mutex_init(&g_lock, nullptr);
+uint64_t RegionOffset(const Registration& registration) {
+  return registration.region != nullptr ? registration.start - registration.region->start : 0;
 }
 
 }  // namespace rocegw::client

@@ -122,7 +122,7 @@ void RegMr(ClientSession& session, Request& request) {
   mr->access = asked.access;
   mr->charged = charged;
   mr->region = asked.region;
-  mr->kept = asked.region == 0 ? asked.kept : ROCEGW_KEPT_UNSAID;
+  mr->kept = asked.kept;
   ++pd->users;
   if (region != nullptr) ++region->users;
 

@@ -74,10 +74,10 @@ struct RegionConfig {
   SessionId session;
   uint32_t mr_handle = 0;
   uint32_t pd = 0;
-  uint32_t access = 0;        // Access bits
-  uint64_t iova = 0;          // first address that keys' users name
-  uint64_t length = 0;        // bytes
-  uint64_t address = 0;       // of that byte in the client
+  uint32_t access = 0;   // Access bits
+  uint64_t iova = 0;     // first address that keys' users name
+  uint64_t length = 0;   // bytes
+  uint64_t address = 0;  // of that byte in the client
   // Bytes [direct_from, direct_from + direct_length) of the region lie in a mapping of ours, at
   // `direct`; the others are reached by cross-process copy.
   uint8_t* direct = nullptr;

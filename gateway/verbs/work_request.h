@@ -103,8 +103,7 @@ bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const 
         regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, va, take);
     if (region == nullptr) return false;
     const uint64_t in_region = va - region->iova;
-    on_piece(
-        Piece{region->address + in_region, region->DirectAt(in_region, take), take, done});
+    on_piece(Piece{region->address + in_region, region->DirectAt(in_region, take), take, done});
     done += take;
     offset = 0;
   }

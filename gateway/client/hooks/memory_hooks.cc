@@ -11,40 +11,56 @@
 #include "gateway/client/hooks/next.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
-#include "gateway/client/remap.h"
+#include "gateway/client/regions.h"
 
 namespace rocegw::client {
 
 namespace {
 
-int Zero(uint64_t start, uint64_t length) {
-  return static_cast<int>(-RawAdvise(reinterpret_cast<void*>(start), length, MADV_REMOVE));
-}
+// MADV_DONTNEED_LOCKED of Linux 5.18.
+constexpr int kDontNeedLocked = 24;
 
-int Nothing(uint64_t, uint64_t) { return 0; }
+// Growth without moving: private zeros behind the mapping, as it would have got.
+void* GrowInPlace(void* address, size_t old_size, size_t new_size) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t old_pages = (old_size + page - 1) & ~(page - 1);
+  const size_t new_pages = (new_size + page - 1) & ~(page - 1);
+  if (new_pages < new_size) return MAP_FAILED;
+  if (new_pages == old_pages) return address;
+  void* wanted = static_cast<uint8_t*>(address) + old_pages;
+  void* got = RawMap(wanted, new_pages - old_pages, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == wanted) return address;
+  if (got != MAP_FAILED) RawUnmap(got, new_pages - old_pages);
+  return MAP_FAILED;
+}
 
 }  // namespace
 
 }  // namespace rocegw::client
 
 using rocegw::client::AnyRegions;
-using rocegw::client::ForEachRemappedPiece;
+using rocegw::client::GrowInPlace;
+using rocegw::client::ShowsRegions;
+using rocegw::client::ZeroRegions;
 
 ROCEGW_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
   using Function = int(void*, size_t, int);
   static void* cache = nullptr;
   auto* const next = rocegw::client::Next<Function>(&cache, "madvise");
-  if ((advice == MADV_DONTNEED || advice == MADV_FREE) && AnyRegions()) {
+  const bool drops =
+      advice == MADV_DONTNEED || advice == MADV_FREE || advice == rocegw::client::kDontNeedLocked;
+  if (drops && AnyRegions()) {
     const auto start = reinterpret_cast<uint64_t>(address);
     int error = 0;
     // Private pages would read as zero afterwards (at once, or some time after MADV_FREE); shared
     // ones would keep their content, and MADV_FREE is refused for them.
-    if (ForEachRemappedPiece(start, start + length, &rocegw::client::Zero, &error)) {
+    if (start + length > start && ZeroRegions(start, start + length, &error)) {
       if (error != 0) {
         errno = error;
         return -1;
       }
-      advice = MADV_DONTNEED;
+      if (advice == MADV_FREE) advice = MADV_DONTNEED;
     }
   }
   return next(address, length, advice);
@@ -56,22 +72,23 @@ ROCEGW_EXPORT void* mremap(void* old_address, size_t old_size, size_t new_size, 
   static void* cache = nullptr;
   auto* const next = rocegw::client::Next<Function>(&cache, "mremap");
   void* new_address = nullptr;
-  if ((flags & ~MREMAP_MAYMOVE) != 0) {
+  const bool may_only_move_if_needed = (flags & ~MREMAP_MAYMOVE) == 0;
+  if (!may_only_move_if_needed) {
     va_list arguments;
     va_start(arguments, flags);
     new_address = va_arg(arguments, void*);
     va_end(arguments);
   }
-  const bool shrinks_in_place = new_size <= old_size && (flags & ~MREMAP_MAYMOVE) == 0;
-  if (!shrinks_in_place && AnyRegions()) {
-    const auto start = reinterpret_cast<uint64_t>(old_address);
-    int error = 0;
-    // Pages behind the end of the file could not be touched, and fork would not find pages that
-    // moved. Callers take this as "cannot grow here" and copy.
-    if (ForEachRemappedPiece(start, start + old_size, &rocegw::client::Nothing, &error)) {
-      errno = ENOMEM;
-      return MAP_FAILED;
-    }
+  const bool shrinks_in_place = new_size <= old_size && may_only_move_if_needed;
+  const auto start = reinterpret_cast<uint64_t>(old_address);
+  if (!shrinks_in_place && AnyRegions() && start + old_size > start &&
+      ShowsRegions(start, start + old_size)) {
+    // Registered memory does not move: the daemon and fork would not find it any more. Callers take
+    // this as "no room here" and copy.
+    void* grown =
+        may_only_move_if_needed ? GrowInPlace(old_address, old_size, new_size) : MAP_FAILED;
+    if (grown == MAP_FAILED) errno = ENOMEM;
+    return grown;
   }
   return next(old_address, old_size, new_size, flags, new_address);
 }

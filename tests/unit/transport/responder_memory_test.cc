@@ -245,12 +245,9 @@ TEST_F(ResponderMemory, PartlyRemappedRegion_OnlyWhatLiesWhollyInside) {
     uint64_t offset;
     uint8_t* direct;
   };
-  const std::vector<Expected> writes = {{0, nullptr},
-                                        {9, nullptr},
-                                        {16, mapping.data()},
-                                        {16 + 4088, mapping.data() + 4088},
-                                        {16 + 4089, nullptr},
-                                        {16 + 4096 + 92, nullptr}};
+  const std::vector<Expected> writes = {{0, nullptr},         {9, nullptr},
+                                        {16, mapping.data()}, {16 + 4088, mapping.data() + 4088},
+                                        {16 + 4089, nullptr}, {16 + 4096 + 92, nullptr}};
   uint32_t n = 0;
   for (const Expected& expected : writes) {
     wire::Headers write = peer.Write(Opcode::kRcWriteOnly, kPsn + n, 0, 8);

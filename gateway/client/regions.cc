@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/regions.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/raw_syscall.h"
+#include "gateway/client/signals_blocked.h"
+
+namespace rocegw::client {
+
+namespace {
+
+pthread_mutex_t g_move_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t g_list_lock = PTHREAD_MUTEX_INITIALIZER;
+Region* g_regions = nullptr;  // newest first; both locks to change, either to read
+uint32_t g_region_count = 0;
+
+// A signal handler may give advice about memory as well.
+class ListLock {
+ public:
+  ListLock() { pthread_mutex_lock(&g_list_lock); }
+  ~ListLock() { pthread_mutex_unlock(&g_list_lock); }
+  ListLock(const ListLock&) = delete;
+  ListLock& operator=(const ListLock&) = delete;
+
+ private:
+  SignalsBlocked blocked_;
+};
+
+int ProtectionOf(const MappedArea& area) {
+  return (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0) |
+         (area.executable ? PROT_EXEC : 0);
+}
+
+// 0 or an errno value.
+int Zero(const Region& region, uint64_t start, uint64_t length, const MappedArea& area) {
+  void* place = reinterpret_cast<void*>(start);
+  if (!region.inherited) return static_cast<int>(-RawAdvise(place, length, MADV_REMOVE));
+  // Dropping our copies would only bring back the parent's pages.
+  return RawMap(place, length, ProtectionOf(area), MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                0) == MAP_FAILED
+             ? ENOMEM
+             : 0;
+}
+
+}  // namespace
+
+MoveLock::MoveLock() { pthread_mutex_lock(&g_move_lock); }
+MoveLock::~MoveLock() { pthread_mutex_unlock(&g_move_lock); }
+
+Region* FirstRegion() { return g_regions; }
+
+void AddRegion(Region* region) {
+  region->session->AddReference();
+  const ListLock lock;
+  region->next = g_regions;
+  g_regions = region;
+  __atomic_add_fetch(&g_region_count, 1, __ATOMIC_RELAXED);
+}
+
+void RemoveRegion(Region* region) {
+  {
+    const ListLock lock;
+    for (Region** link = &g_regions; *link != nullptr; link = &(*link)->next) {
+      if (*link != region) continue;
+      *link = region->next;
+      break;
+    }
+    __atomic_sub_fetch(&g_region_count, 1, __ATOMIC_RELAXED);
+  }
+  if (region->memfd >= 0) RawClose(region->memfd);
+  region->session->Release();
+  free(region);
+}
+
+PieceGuard ListGuard() {
+  return {[] { pthread_mutex_lock(&g_list_lock); }, [] { pthread_mutex_unlock(&g_list_lock); }};
+}
+
+bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address) {
+  return area.shared != region.inherited && area.inode == region.inode &&
+         area.device_major == region.device_major && area.device_minor == region.device_minor &&
+         area.offset + (address - area.start) == address - region.start;
+}
+
+bool IsIntact(const Region& region, uint64_t start, uint64_t end) {
+  while (start < end) {
+    MappedArea area;
+    if (FindMappedArea(start, &area) != 0 || area.start > start) return false;
+    if (!ShowsRegion(region, area, start) || !area.readable || !area.writable) return false;
+    start = area.end;
+  }
+  return true;
+}
+
+bool IsShown(const Region& region, uint64_t start, uint64_t end) {
+  bool shown = false;
+  ForEachShownPiece(region, start, end,
+                    [&](uint64_t, uint64_t, const MappedArea&) { shown = true; });
+  return shown;
+}
+
+bool AnyRegions() { return __atomic_load_n(&g_region_count, __ATOMIC_RELAXED) != 0; }
+
+bool ShowsRegions(uint64_t start, uint64_t end) {
+  const ListLock lock;
+  for (const Region* region = g_regions; region != nullptr; region = region->next) {
+    if (IsShown(*region, start, end)) return true;
+  }
+  return false;
+}
+
+bool ZeroRegions(uint64_t start, uint64_t end, int* error) {
+  const ListLock lock;
+  bool any = false;
+  for (const Region* region = g_regions; region != nullptr; region = region->next) {
+    ForEachShownPiece(*region, start, end,
+                      [&](uint64_t piece, uint64_t length, const MappedArea& area) {
+                        any = true;
+                        const int result = Zero(*region, piece, length, area);
+                        if (result != 0) *error = result;
+                      });
+  }
+  return any;
+}
+
+// Regions come and go under the move lock only, and so does what they show.
+void LockRegions() {
+  pthread_mutex_lock(&g_move_lock);
+  for (Region* region = g_regions; region != nullptr; region = region->next) {
+    region->has_children = true;
+  }
+}
+
+void UnlockRegions() { pthread_mutex_unlock(&g_move_lock); }
+
+void MakeRegionsPrivateInChild() {
+  for (Region* region = g_regions; region != nullptr; region = region->next) {
+    if (region->inherited) continue;
+    ForEachShownPiece(*region, region->start, region->start + region->length,
+                      [&](uint64_t piece, uint64_t length, const MappedArea& area) {
+                        RawMap(reinterpret_cast<void*>(piece), length, ProtectionOf(area),
+                               MAP_PRIVATE | MAP_FIXED, region->memfd, piece - region->start);
+                      });
+    RawClose(region->memfd);
+    region->memfd = -1;
+    region->handle = 0;
+    region->inherited = true;
+  }
+  pthread_mutex_init(&g_list_lock, nullptr);
+  pthread_mutex_init(&g_move_lock, nullptr);
+}
+
+}  // namespace rocegw::client
