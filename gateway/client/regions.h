@@ -28,6 +28,7 @@ struct Region {
   uint32_t handle;      // at the daemon; 0: it has none (any more)
   uint32_t references;  // registrations
   int memfd;
+  bool automatic;     // moved by rule, not by the user's word
   bool left;          // could not be moved back; only looked after until it is unmapped
   bool has_children;  // processes made by fork may show its pages
   bool inherited;     // we are such a process

@@ -216,6 +216,7 @@ uint32_t Place(Registration* r) {
     if (obstacle != 0) return obstacle;
     const uint32_t failure = Make(r->session, start, end, &r->region);
     if (failure != 0) return failure;
+    r->region->automatic = mode == RemapMode::kAuto;
   }
   ++r->region->references;
   return 0;
@@ -225,7 +226,7 @@ void DropReference(Registration* r) {
   Region* region = r->region;
   r->region = nullptr;
   if (region == nullptr || --region->references != 0) return;
-  if (region->inherited) return;
+  if (region->inherited || !region->automatic) return;
   const bool short_life = NowNs() - region->made_ns < kShortLifeNs;
   g_short_lives = short_life ? g_short_lives + 1 : 0;
 }

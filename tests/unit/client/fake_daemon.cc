@@ -173,6 +173,7 @@ void FakeDaemon::CloseAll() {
     }
   }
   connections_.clear();
+  while (!regions_.empty()) DestroyRegion(regions_.begin()->first);
   for (const auto& [handle, fd] : events_) close(fd);
   events_.clear();
   close(listener_);
@@ -358,6 +359,34 @@ std::vector<uint8_t> FakeDaemon::MakeQp(Connection& connection, const RecordedRe
   return Bytes(reply);
 }
 
+std::vector<uint8_t> FakeDaemon::MakeRegion(const RecordedRequest& request, int* fd) {
+  const auto asked = request.As<rocegw_create_region>();
+  FakeRegion region;
+  region.handle = next_handle_++;
+  region.address = asked.address;
+  region.length = asked.length;
+  region.fd = memfd_create("rocegw-fake-region", MFD_CLOEXEC);
+  if (ftruncate(region.fd, static_cast<off_t>(region.length + (uint64_t{1} << 30))) != 0) {
+    testing::Die("ftruncate");
+  }
+  region.base = static_cast<uint8_t*>(
+      mmap(nullptr, region.length, PROT_READ | PROT_WRITE, MAP_SHARED, region.fd, 0));
+  if (region.base == MAP_FAILED) testing::Die("mmap");
+  regions_[region.handle] = region;
+  *fd = dup(region.fd);
+  rocegw_object_reply reply{};
+  reply.handle = region.handle;
+  return Bytes(reply);
+}
+
+void FakeDaemon::DestroyRegion(uint32_t handle) {
+  const auto region = regions_.find(handle);
+  if (region == regions_.end()) return;
+  munmap(region->second.base, region->second.length);
+  close(region->second.fd);
+  regions_.erase(region);
+}
+
 // Contexts and channels: a handle, and the client's end of an event socket.
 std::vector<uint8_t> FakeDaemon::MakeObject(Connection& connection, const RecordedRequest& request,
                                             int* fd) {
@@ -389,8 +418,16 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       if (options_.sysfs) {
         snprintf(reply.sysfs_root, sizeof reply.sysfs_root, "%s/sys", directory_.c_str());
       }
+      if ((reply.flags & ROCEGW_WELCOME_REMAP) != 0) {
+        *fd = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+      }
       return Bytes(reply);
     }
+    case ROCEGW_MSG_CREATE_REGION:
+      return MakeRegion(request, fd);
+    case ROCEGW_MSG_DESTROY_REGION:
+      DestroyRegion(object);
+      return Bytes(rocegw_object_reply{});
     case ROCEGW_MSG_QUERY_DEVICE:
       return Bytes(DescribeDevice(request.As<rocegw_query_device>().device, options_));
     case ROCEGW_MSG_QUERY_GIDS: {
@@ -538,6 +575,13 @@ FakeQp FakeDaemon::Qp(uint32_t qpn) const {
 FakeQp FakeDaemon::LastQp() const {
   const std::lock_guard lock(mutex_);
   return qps_.at(last_qpn_);
+}
+
+std::vector<FakeRegion> FakeDaemon::Regions() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<FakeRegion> all;
+  for (const auto& [handle, region] : regions_) all.push_back(region);
+  return all;
 }
 
 FakeCq FakeDaemon::Cq(uint32_t handle) const {

@@ -72,6 +72,15 @@ struct FakeQp {
   bool DoorbellRang() const;
 };
 
+// Memory that moved to the daemon, as the daemon has it mapped.
+struct FakeRegion {
+  uint32_t handle = 0;
+  uint64_t address = 0;
+  uint64_t length = 0;
+  int fd = -1;
+  uint8_t* base = nullptr;
+};
+
 struct FakeOptions {
   uint32_t workers = 2;
   uint32_t devices = 1;
@@ -114,6 +123,8 @@ class FakeDaemon {
   FakeQp Qp(uint32_t qpn) const;
   FakeQp LastQp() const;
   FakeCq Cq(uint32_t handle) const;
+  // Those that were not destroyed, oldest first.
+  std::vector<FakeRegion> Regions() const;
   void SetNeedWakeup(uint32_t worker, bool need);
   // True when somebody wrote to the worker's eventfd since the last call.
   bool WasWoken(uint32_t worker);
@@ -136,6 +147,8 @@ class FakeDaemon {
   rocegw_location Allocate(Connection& connection, bool read_only, uint64_t bytes, void** place);
   std::vector<uint8_t> MakeCq(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeQp(Connection& connection, const RecordedRequest& request);
+  std::vector<uint8_t> MakeRegion(const RecordedRequest& request, int* fd);
+  void DestroyRegion(uint32_t handle);
   std::vector<uint8_t> MakeObject(Connection& connection, const RecordedRequest& request, int* fd);
   void CloseAll();
 
@@ -154,6 +167,7 @@ class FakeDaemon {
   std::map<uint32_t, Answer> answers_;
   std::map<uint32_t, FakeCq> cqs_;
   std::map<uint32_t, FakeQp> qps_;  // by QPN
+  std::map<uint32_t, FakeRegion> regions_;
   std::map<uint32_t, int> events_;  // our end, by channel or context handle
   std::vector<uint32_t> contexts_;
   uint32_t next_handle_ = 1;
