@@ -28,7 +28,8 @@ constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
 
 constexpr char kHelp[] =
-    "usage: rocegw-run [--socket PATH] [--library FILE] [--] PROGRAM [ARGUMENT ...]\n"
+    "usage: rocegw-run [--socket PATH] [--library FILE] [--remap MODE] [--] PROGRAM [ARGUMENT "
+    "...]\n"
     "\n"
     "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host.\n"
     "\n"
@@ -36,6 +37,9 @@ constexpr char kHelp[] =
     "                   " ROCEGW_ATTACH_SOCKET
     ")\n"
     "  --library FILE   librocegw-verbs.so to load (default: the one beside this program)\n"
+    "  --remap MODE     auto, always or never: whether registered memory may move onto pages that\n"
+    "                   the gateway shares, where its pool allows that (default: $ROCEGW_REMAP,\n"
+    "                   else auto)\n"
     "  --help           this text\n"
     "\n"
     "examples:\n"
@@ -130,6 +134,7 @@ int TryConnect(const std::string& path) {
 int Run(int argc, char** argv) {
   std::string socket_path;
   std::string library;
+  std::string remap;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -143,6 +148,7 @@ int Run(int argc, char** argv) {
     }
     std::string* value = option == "--socket"    ? &socket_path
                          : option == "--library" ? &library
+                         : option == "--remap"   ? &remap
                                                  : nullptr;
     if (value == nullptr && !option.empty() && option[0] == '-') {
       return Fail(kExitUsage, "no option %s; see rocegw-run --help", argv[i]);
@@ -150,6 +156,9 @@ int Run(int argc, char** argv) {
     if (value == nullptr) break;
     if (++i == argc) return Fail(kExitUsage, "%s needs a value", option.c_str());
     *value = argv[i];
+  }
+  if (!remap.empty() && remap != "auto" && remap != "always" && remap != "never") {
+    return Fail(kExitUsage, "--remap is auto, always or never, not %s", remap.c_str());
   }
   if (i >= argc) return Fail(kExitUsage, "which program? See rocegw-run --help");
 
@@ -186,6 +195,7 @@ int Run(int argc, char** argv) {
   }
   setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);
+  if (!remap.empty()) setenv("ROCEGW_REMAP", remap.c_str(), 1);
   execv(program.c_str(), argv + i);
   return Fail(kExitCannotRun, "cannot run %s: %s", program.c_str(), std::strerror(errno));
 }

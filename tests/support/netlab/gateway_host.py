@@ -21,6 +21,8 @@ _SAMPLE = re.compile(r"^(rocegw_\w+?)(\{[^}]*\})? ([-+0-9.eE]+)$", re.MULTILINE)
 class GatewayHost(Host):
     """binaries: the bin folder of a build. mode: port mode. settings: more lines for the configuration file."""
 
+    is_gateway = True
+
     def __init__(self, lab, name, namespace, interface, addresses, binaries, mode="udp", workers=1, settings=""):
         super().__init__(name, addresses, device="rocegw0")
         self.lab = lab

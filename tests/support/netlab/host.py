@@ -10,6 +10,8 @@ from .job import LabError
 class Host:
     """name: for messages. addresses: (IPv4, IPv6). device: verbs device name that programs see there."""
 
+    is_gateway = False  # programs run on a gateway there
+
     def __init__(self, name, addresses, device):
         self.name = name
         self.address4, self.address6 = addresses

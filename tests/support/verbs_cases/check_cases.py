@@ -11,15 +11,21 @@ _LINE = re.compile(r"^case (\S+) (ok|FAIL)(.*)$", re.MULTILINE)
 TIMEOUT = 240
 
 
-def rdma_check(pair, left_is_active, connect, cases="*", mtu=1024, wait="poll", family=4, qps=4, seed=1, user=None):
+def rdma_check(pair, left_is_active, connect, cases="*", mtu=1024, wait="poll", family=4, qps=4, seed=1, user=None,
+               remap=None):
     """Runs rdma_check with the active host as its client. Returns the ids of the cases that ran; all were good."""
     active, passive = pair.roles(left_is_active)
     port = passive.fresh_port()
-    server = passive.start([passive.program("rdma_check"), "server", "--port", str(port)], user=user)
+
+    def environment(host):
+        # A host without a gateway has nothing to remap, and maybe no env(1).
+        return ["env", f"ROCEGW_REMAP={remap}"] if remap and host.is_gateway else []
+
+    server = passive.start([*environment(passive), passive.program("rdma_check"), "server", "--port", str(port)], user=user)
     try:
         server.expect("serving on port", 30)
         address = passive.address4 if family == 4 else passive.address6
-        client = active.start([active.program("rdma_check"), "client", address, "--port", str(port),
+        client = active.start([*environment(active), active.program("rdma_check"), "client", address, "--port", str(port),
                                "--connect", connect, "--cases", cases, "--mtu", str(mtu), "--wait", wait,
                                "--qps", str(qps), "--seed", str(seed)], user=user)
         try:

@@ -10,6 +10,7 @@ from netlab.job import LocalJob
 
 from .case import Case, expect
 from .check_cases import rdma_check
+from .tool_cases import perftest
 
 # Any user but root; needs no entry in /etc/passwd.
 _OTHER_USER = 61234
@@ -61,17 +62,54 @@ def _status(pair):
     return "session and queue pair shown"
 
 
+def _memory_grown(host, before, unit="operations"):
+    after = host.counters()
+    return {way: after[f"rocegw_memory_{way}_{unit}_total"] - before[f"rocegw_memory_{way}_{unit}_total"]
+            for way in ("cross", "direct")}
+
+
 def _memory_ways(pair):
-    """Both ways to reach client memory are used: cross-process copies, and pages that were moved onto shared ones."""
+    """Both ways to reach client memory are used, by programs of the daemon's user and of another one: cross-process
+    copies alone where a program forbids to move its pages, and pages that were moved onto shared ones."""
+    note = []
+    for user in (None, _OTHER_USER):
+        for remap in ("never", "always"):
+            before = pair.left.counters()
+            for connect in ("cm", "socket"):
+                rdma_check(pair, True, connect, cases="transfer.*,atomic.*", user=user, remap=remap)
+            grown = _memory_grown(pair.left, before)
+            who = f"{'another user' if user else 'same user'}, {remap}: {grown}"
+            if remap == "never":
+                expect(grown["cross"] > 0 and grown["direct"] == 0, f"not (only) reached by copies: {who}")
+            else:
+                expect(grown["direct"] > 0, f"shared pages were not used: {who}")
+            note.append(f"{grown['cross']:.0f}/{grown['direct']:.0f}")
+    pair.left.expect_idle()
+    return "cross/direct " + ", ".join(note)
+
+
+def _remap_perftest(pair):
+    """A program that knows nothing about it: perftest's buffer of 2 MiB is shared, all of its payload goes that way."""
+    gateways = [host for host in (pair.left, pair.right) if host.is_gateway]
+    before = [host.counters() for host in gateways]
+    perftest(pair, True, "ib_write_bw", "cm", size=1 << 20)
+    for host, old in zip(gateways, before):
+        grown = _memory_grown(host, old, "bytes")
+        expect(grown["direct"] >= 200 << 20, f"{host.name}: 200 MiB were written, but by shared pages only {grown}")
+        expect(grown["cross"] < 1 << 20, f"{host.name}: bytes went the other way too: {grown}")
+    return f"{grown['direct'] / (1 << 20):.0f} MiB"
+
+
+def _remap_check(pair):
+    """Everything that rdma_check does, with each buffer moved that can be."""
     before = pair.left.counters()
-    for connect in ("cm", "socket"):
-        rdma_check(pair, True, connect, cases="transfer.*")
-        rdma_check(pair, True, connect, cases="transfer.*", user=_OTHER_USER)
-    after = pair.left.counters()
-    moved = {way: after[f"rocegw_memory_{way}_operations_total"] - before[f"rocegw_memory_{way}_operations_total"]
-             for way in ("cross", "direct")}
-    expect(all(moved.values()), f"a way to reach memory was not used: {moved}")
-    return ", ".join(f"{way} {count:.0f}" for way, count in moved.items())
+    ran = []
+    for left_is_active in (True, False):
+        for connect in ("cm", "socket"):
+            ran += rdma_check(pair, left_is_active, connect, remap="always", seed=8)
+    expect(_memory_grown(pair.left, before)["direct"] > 0, "shared pages were not used")
+    pair.left.expect_idle()
+    return f"{len(ran)} rdma_check cases"
 
 
 def _workers(pair):
@@ -139,6 +177,8 @@ def gateway_cases():
         ("user", 4200, _user),
         ("status", 1500, _status),
         ("memory_ways", 4200, _memory_ways),
+        ("remap_perftest", 4200, _remap_perftest),
+        ("remap_check", 4200, _remap_check),
         ("second_instance", 1500, _second_instance),
         ("missing_interface", 1500, _missing_interface),
         ("unknown_key", 1500, _unknown_key),

@@ -73,9 +73,10 @@ _PERFTEST = {
 _RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)", re.MULTILINE)
 
 
-def perftest(pair, left_is_active, program, connect, mtu=None, extra=()):
+def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=None):
     """Runs one perftest program; its table must hold a line for the size and count that were asked for."""
-    size, iterations, _ = _PERFTEST[program]
+    usual_size, iterations, _ = _PERFTEST[program]
+    size = size or usual_size
     if "UD" in extra:
         size = 1024
     active, passive = pair.roles(left_is_active)
