@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,9 +42,10 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   }
   UniqueFd fd(::memfd_create("rocegw-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return SystemError("memfd_create");
-  // Without the surplus where a limit on file sizes forbids it.
-  if (::ftruncate(fd.get(), static_cast<off_t>(length + kGrowth)) != 0 &&
-      ::ftruncate(fd.get(), static_cast<off_t>(length)) != 0) {
+  // Without the surplus where a limit on file sizes forbids it: to exceed that is a signal.
+  rlimit limit{};
+  const bool roomy = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= length + kGrowth;
+  if (::ftruncate(fd.get(), static_cast<off_t>(roomy ? length + kGrowth : length)) != 0) {
     return SystemError("ftruncate");
   }
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
