@@ -190,7 +190,9 @@ bool AllOrdinary(const char* flags) {
   }
 }
 
-int FindInText(uint64_t address, MappedArea* area) {
+}  // namespace
+
+int FindMappedAreaInText(uint64_t address, MappedArea* area) {
   MapsText text("/proc/self/maps");
   char line[256] = {};
   while (text.NextLine(line, sizeof(line))) {
@@ -200,8 +202,6 @@ int FindInText(uint64_t address, MappedArea* area) {
   return ENOENT;
 }
 
-}  // namespace
-
 int FindMappedArea(uint64_t address, MappedArea* area) {
   if (!__atomic_load_n(&g_no_query, __ATOMIC_RELAXED)) {
     const int result = Query(address, area);
@@ -209,7 +209,7 @@ int FindMappedArea(uint64_t address, MappedArea* area) {
     if (result == -ENOENT) return ENOENT;
     __atomic_store_n(&g_no_query, true, __ATOMIC_RELAXED);
   }
-  return FindInText(address, area);
+  return FindMappedAreaInText(address, area);
 }
 
 int CheckMapped(uint64_t address, uint64_t length, bool need_write) {

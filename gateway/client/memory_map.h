@@ -25,6 +25,9 @@ struct MappedArea {
 // errno value.
 int FindMappedArea(uint64_t address, MappedArea* area);
 
+// The same by text alone, as on kernels without the query; for tests.
+int FindMappedAreaInText(uint64_t address, MappedArea* area);
+
 // 0 when every page of [address, address + length) is mapped readable (and writable where asked),
 // else EFAULT.
 int CheckMapped(uint64_t address, uint64_t length, bool need_write);

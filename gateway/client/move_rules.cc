@@ -149,16 +149,26 @@ RemapMode RemapModeOfProcess() {
   return RemapMode::kNever;
 }
 
+bool IsPlainMemory(uint64_t start, uint64_t end) {
+  while (start < end) {
+    MappedArea area;
+    if (FindMappedArea(start, &area) != 0 || area.start > start) return false;
+    if (area.shared || area.inode != 0 || area.named || area.executable || !area.readable ||
+        !area.writable) {
+      return false;
+    }
+    start = area.end;
+  }
+  return true;
+}
+
 uint32_t CheckMapping(uint64_t start, uint64_t end) {
+  if (!IsPlainMemory(start, end)) return ROCEGW_KEPT_MAPPING;
   const auto own_errno = reinterpret_cast<uint64_t>(&errno);
   if (own_errno >= start && own_errno < end) return ROCEGW_KEPT_STACK;
   for (uint64_t at = start; at < end;) {
     MappedArea area;
-    if (FindMappedArea(at, &area) != 0 || area.start > at) return ROCEGW_KEPT_MAPPING;
-    if (area.shared || area.inode != 0 || area.named || area.executable || !area.readable ||
-        !area.writable) {
-      return ROCEGW_KEPT_MAPPING;
-    }
+    if (FindMappedArea(at, &area) != 0) return ROCEGW_KEPT_MAPPING;
     if (HoldsStack(area, at)) return ROCEGW_KEPT_STACK;
     if (HasMemoryPolicy(at)) return ROCEGW_KEPT_ADVISED;
     at = area.end;

@@ -18,6 +18,10 @@ enum class RemapMode {
 };
 RemapMode RemapModeOfProcess();
 
+// The first of the rules below: [start, end) is private, anonymous, unnamed memory that can be read
+// and written but not executed.
+bool IsPlainMemory(uint64_t start, uint64_t end);
+
 // The mapping itself, [start, end) in whole pages: private, anonymous, ordinary, nobody's stack. No
 // mode skips these.
 uint32_t CheckMapping(uint64_t start, uint64_t end);

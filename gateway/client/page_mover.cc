@@ -69,7 +69,7 @@ struct Touched {
 // Before the protection, since pages look different under it. A page that is written first
 // afterwards is found by its content.
 void FindTouched(int pagemap, uint64_t start, uint64_t pages, uint64_t page, Touched* touched) {
-  uint64_t entries[kMostPages];
+  uint64_t entries[kMostPages] = {};
   const long got = pagemap < 0 ? -1
                                : RawSyscall(SYS_pread64, pagemap, entries, pages * sizeof(uint64_t),
                                             start / page * sizeof(uint64_t));
@@ -163,13 +163,6 @@ bool MovePieceBack(int userfault, const BackPiece& piece, int memfd, int protect
   return true;
 }
 
-bool Watch(int userfault, uint64_t start, uint64_t length) {
-  uffdio_register all = {};
-  all.range = {start, length};
-  all.mode = UFFDIO_REGISTER_MODE_WP;
-  return RawIoctl(userfault, UFFDIO_REGISTER, &all) == 0;
-}
-
 void Unwatch(int userfault, uint64_t start, uint64_t length) {
   uffdio_range rest = {start, length};
   RawIoctl(userfault, UFFDIO_UNREGISTER, &rest);
@@ -197,9 +190,15 @@ int OpenUserfault(int device) {
   return userfault;
 }
 
+bool WatchWrites(int userfault, uint64_t start, uint64_t length) {
+  uffdio_register all = {};
+  all.range = {start, length};
+  all.mode = UFFDIO_REGISTER_MODE_WP;
+  return RawIoctl(userfault, UFFDIO_REGISTER, &all) == 0;
+}
+
 uint64_t MovePages(int userfault, uint64_t start, uint64_t length, int memfd,
                    const PieceGuard& guard) {
-  if (!Watch(userfault, start, length)) return 0;
   const int pagemap = static_cast<int>(RawOpen("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t done = 0;
@@ -222,26 +221,27 @@ uint64_t MovePagesBack(int userfault, uint64_t start, uint64_t length, int memfd
   // One reservation for all of it: the kernel then joins the pieces to one mapping again.
   void* reserved =
       RawMap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (reserved == MAP_FAILED) return 0;
+  if (reserved == MAP_FAILED) {
+    Unwatch(userfault, start, length);
+    return 0;
+  }
   const auto copy_at = reinterpret_cast<uint64_t>(reserved);
   uint64_t done = 0;
-  if (Watch(userfault, start, length)) {
-    while (done < length) {
-      const uint64_t piece = Shorter(length - done, kPiece);
-      const SignalsBlocked blocked;
-      guard.enter();
-      const bool moved = MovePieceBack(
-          userfault, {start + done, piece, offset + done, copy_at + done}, memfd, protection);
-      guard.leave();
-      if (!moved) break;
-      if (release) {
-        RawSyscall(SYS_fallocate, memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset + done,
-                   piece);
-      }
-      done += piece;
+  while (done < length) {
+    const uint64_t piece = Shorter(length - done, kPiece);
+    const SignalsBlocked blocked;
+    guard.enter();
+    const bool moved = MovePieceBack(
+        userfault, {start + done, piece, offset + done, copy_at + done}, memfd, protection);
+    guard.leave();
+    if (!moved) break;
+    if (release) {
+      RawSyscall(SYS_fallocate, memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset + done,
+                 piece);
     }
-    if (done < length) Unwatch(userfault, start + done, length - done);
+    done += piece;
   }
+  if (done < length) Unwatch(userfault, start + done, length - done);
   if (done < length) RawUnmap(Place(copy_at + done), length - done);
   return done;
 }

@@ -23,6 +23,11 @@ struct PieceGuard {
   void (*leave)();
 };
 
+// Before either of the two below. From here on the exchange fails if something else is mapped in
+// this place; whether the right thing is there now, the caller looks up afterwards. Ends with the
+// exchange, or when the userfaultfd is closed.
+bool WatchWrites(int userfault, uint64_t start, uint64_t length);
+
 // Moves private, anonymous, writable pages to offset 0 of the memfd and maps that there instead.
 // Pages that were never touched stay without memory. Returns how many bytes, from `start` on, are
 // shared afterwards: all, or less after a failure.

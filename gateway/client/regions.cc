@@ -86,6 +86,16 @@ bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address)
          area.offset + (address - area.start) == address - region.start;
 }
 
+bool ShowsAllOf(const Region& region, uint64_t start, uint64_t end) {
+  while (start < end) {
+    MappedArea area;
+    if (FindMappedArea(start, &area) != 0 || area.start > start) return false;
+    if (!ShowsRegion(region, area, start)) return false;
+    start = area.end;
+  }
+  return true;
+}
+
 bool IsIntact(const Region& region, uint64_t start, uint64_t end) {
   while (start < end) {
     MappedArea area;

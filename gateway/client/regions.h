@@ -51,7 +51,9 @@ PieceGuard ListGuard();
 
 // Whether the area, at this address, shows the region's own page.
 bool ShowsRegion(const Region& region, const MappedArea& area, uint64_t address);
-// Whether every page of [start, end) does and may be read and written.
+// Whether every page of [start, end) does.
+bool ShowsAllOf(const Region& region, uint64_t start, uint64_t end);
+// The same, and all may be read and written.
 bool IsIntact(const Region& region, uint64_t start, uint64_t end);
 
 // Calls visit(start, length, area) for each part of [start, end) that still shows the region.

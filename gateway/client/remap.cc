@@ -118,7 +118,9 @@ bool MoveAllBack(Region* region) {
   ForEachShownPiece(
       *region, region->start, end, [&](uint64_t start, uint64_t length, const MappedArea& area) {
         const int protection = (area.readable ? PROT_READ : 0) | (area.writable ? PROT_WRITE : 0);
-        all = !area.executable &&
+        // Looked at again under watch: programs may unmap on another thread.
+        all = !area.executable && WatchWrites(userfault, start, length) &&
+              ShowsAllOf(*region, start, start + length) &&
               MovePagesBack(userfault, start, length, region->memfd, start - region->start,
                             protection, !region->has_children, ListGuard()) == length &&
               all;
@@ -171,7 +173,9 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
   }
   AddRegion(region);
   const uint64_t begun = NowNs();
-  const uint64_t moved = MovePages(userfault, start, end - start, region->memfd, ListGuard());
+  const bool ready = WatchWrites(userfault, start, end - start) && IsPlainMemory(start, end);
+  const uint64_t moved =
+      ready ? MovePages(userfault, start, end - start, region->memfd, ListGuard()) : 0;
   RawClose(userfault);
   if (moved != end - start) {
     Dissolve(region);

@@ -17,6 +17,39 @@ namespace rocegw::client {
 
 namespace {
 
+using Madvise = int(void*, size_t, int);
+using Mremap = void*(void*, size_t, size_t, int, ...);
+
+// Looked up before there are threads: allocators call these with their locks held, and the look-up
+// takes the loader's, which may be held by a thread that allocates.
+Madvise* g_next_madvise = nullptr;
+Mremap* g_next_mremap = nullptr;
+
+[[gnu::constructor]] void LookUp() {
+  g_next_madvise = reinterpret_cast<Madvise*>(FindNext("madvise"));
+  g_next_mremap = reinterpret_cast<Mremap*>(FindNext("mremap"));
+}
+
+// Earlier calls come from allocators that start; nobody can have moved anything.
+int NextMadvise(void* address, size_t length, int advice) {
+  if (g_next_madvise != nullptr) return g_next_madvise(address, length, advice);
+  const long result = RawAdvise(address, length, advice);
+  if (result == 0) return 0;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+void* NextMremap(void* old_address, size_t old_size, size_t new_size, int flags,
+                 void* new_address) {
+  if (g_next_mremap != nullptr) {
+    return g_next_mremap(old_address, old_size, new_size, flags, new_address);
+  }
+  const long result = RawSyscall(SYS_mremap, old_address, old_size, new_size, flags, new_address);
+  if (result >= 0 || result < -4095) return reinterpret_cast<void*>(result);
+  errno = static_cast<int>(-result);
+  return MAP_FAILED;
+}
+
 // MADV_DONTNEED_LOCKED of Linux 5.18.
 constexpr int kDontNeedLocked = 24;
 
@@ -45,9 +78,6 @@ using rocegw::client::ShowsRegions;
 using rocegw::client::ZeroRegions;
 
 ROCEGW_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
-  using Function = int(void*, size_t, int);
-  static void* cache = nullptr;
-  auto* const next = rocegw::client::Next<Function>(&cache, "madvise");
   const bool drops =
       advice == MADV_DONTNEED || advice == MADV_FREE || advice == rocegw::client::kDontNeedLocked;
   if (drops && AnyRegions()) {
@@ -63,19 +93,17 @@ ROCEGW_EXPORT int madvise(void* address, size_t length, int advice) noexcept {
       if (advice == MADV_FREE) advice = MADV_DONTNEED;
     }
   }
-  return next(address, length, advice);
+  return rocegw::client::NextMadvise(address, length, advice);
 }
 
 ROCEGW_EXPORT void* mremap(void* old_address, size_t old_size, size_t new_size, int flags,
                            ...) noexcept {
-  using Function = void*(void*, size_t, size_t, int, ...);
-  static void* cache = nullptr;
-  auto* const next = rocegw::client::Next<Function>(&cache, "mremap");
   void* new_address = nullptr;
   const bool may_only_move_if_needed = (flags & ~MREMAP_MAYMOVE) == 0;
   if (!may_only_move_if_needed) {
     va_list arguments;
     va_start(arguments, flags);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): started right above
     new_address = va_arg(arguments, void*);
     va_end(arguments);
   }
@@ -90,5 +118,5 @@ ROCEGW_EXPORT void* mremap(void* old_address, size_t old_size, size_t new_size, 
     if (grown == MAP_FAILED) errno = ENOMEM;
     return grown;
   }
-  return next(old_address, old_size, new_size, flags, new_address);
+  return rocegw::client::NextMremap(old_address, old_size, new_size, flags, new_address);
 }

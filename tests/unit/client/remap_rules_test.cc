@@ -74,6 +74,32 @@ class RemapRulesTest : public RemapTest {
   }
 };
 
+// Kernels before 6.11 have only the text.
+TEST(MemoryMap, TextAndQuery_SayTheSame) {
+  int areas = 0;
+  for (uint64_t at = 0;;) {
+    client::MappedArea query{};
+    client::MappedArea text{};
+    // The page for old system calls, the last of all, is in the text only.
+    if (client::FindMappedArea(at, &query) != 0) break;
+    ASSERT_EQ(client::FindMappedAreaInText(at, &text), 0);
+    // The stack may grow between the two looks.
+    EXPECT_EQ(text.end, query.end);
+    EXPECT_EQ(text.offset, query.offset);
+    EXPECT_EQ(text.inode, query.inode);
+    EXPECT_EQ(text.device_major, query.device_major);
+    EXPECT_EQ(text.device_minor, query.device_minor);
+    EXPECT_EQ(text.readable, query.readable);
+    EXPECT_EQ(text.writable, query.writable);
+    EXPECT_EQ(text.executable, query.executable);
+    EXPECT_EQ(text.shared, query.shared);
+    EXPECT_EQ(text.named, query.named) << std::hex << query.start;
+    ++areas;
+    at = query.end;
+  }
+  EXPECT_GT(areas, 10);
+}
+
 TEST_F(RemapRulesTest, Pool_DoesNotAllow) {
   TearDown();
   Start({});
