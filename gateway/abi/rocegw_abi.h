@@ -186,7 +186,7 @@ struct rocegw_cq_control {
 /* Doorbells, written by the client (atomic or) and taken by one worker (exchange). Bit b of the
  * summary: leaf[b] may be non-zero. One bit of a leaf: that QP has new WQEs. Post: store index
  * (release), fence, set leaf bit, set summary bit, fence, read need_wakeup; when it is set write 1
- * to the worker's eventfd. */
+ * to the worker's eventfd. A bit that stands already may be left alone. */
 struct rocegw_doorbell_page {
   uint64_t summary;
   uint8_t pad[56];

@@ -9,6 +9,7 @@
 namespace rocegw::shm {
 
 inline uint32_t LoadAcquire(const uint32_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+inline uint32_t LoadOrdered(const uint32_t* p) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }
 inline void StoreRelease(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 
 inline void CopyOut(void* destination, const void* source, size_t length) {

@@ -28,7 +28,9 @@ class WorkQueue {
   Look Check() {
     if (fetched_ != known_producer_) return Look::kReady;
     if (entries_ == 0) return Look::kEmpty;
-    const uint32_t producer = LoadAcquire(producer_);
+    // Sequentially consistent, as the exchange that took the doorbell: whoever found the bit still
+    // set and left it alone has stored its index before.
+    const uint32_t producer = LoadOrdered(producer_);
     if (producer == fetched_) return Look::kEmpty;
     // Neither beyond the ring nor back over what was fetched: the walk would not end.
     if (producer - fetched_ > entries_ - (fetched_ - released_)) return Look::kFault;

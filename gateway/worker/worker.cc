@@ -108,9 +108,15 @@ bool Worker::TakeDoorbells(TimePoint now) {
   bool busy = false;
   for (size_t i = 0; i < active_.size();) {
     WorkerSession& session = *active_[i];
-    const bool rung = !session.failed && TakeSessionDoorbells(session, all);
-    busy |= rung;
-    if (rung) session.last_active = now;
+    if (!session.failed && (all || session.pace.MayTake(now))) {
+      if (TakeSessionDoorbells(session, all)) {
+        busy = true;
+        session.last_active = now;
+        session.pace.Took(now);
+      }
+    } else {
+      busy |= !session.failed;
+    }
     if (session.failed || now - session.last_active > kSessionIdle) {
       // Ask for the eventfd, then look once more: a bell rung in between must not be lost.
       __atomic_store_n(&session.link.line->need_wakeup, 1u, __ATOMIC_SEQ_CST);

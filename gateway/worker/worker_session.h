@@ -11,6 +11,7 @@
 
 #include "gateway/base/ids.h"
 #include "gateway/memory/copier.h"
+#include "gateway/shm/doorbell.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/worker/control_message.h"
@@ -51,6 +52,7 @@ struct WorkerSession {
   // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
   bool active = true;
   TimePoint last_active;
+  shm::DoorbellPace pace;
 
   // Operations of this burst.
   std::vector<memory::MemoryOp> ops;

@@ -3,10 +3,11 @@
 // a bit is idempotent, so any thread may ring at any time; a producer that dies anywhere in here
 // blocks nobody.
 //
-// Order: the queue's index was stored before (release). The leaf is set before the summary, so that
-// a worker that takes the summary finds the leaf; both and the look at need_wakeup are sequentially
-// consistent, so that either the worker's last look before it sleeps sees the bit or we see that it
-// sleeps.
+// Order: the queue's index was stored before; everything here is sequentially consistent. The leaf
+// is set before the summary, so that a worker that takes the summary finds the leaf. A bit that
+// stands already is left alone, which keeps its line in the caches of all that ring: whoever takes
+// that bit does so after we saw it, so after the index, and reads the index then. Either the
+// worker's last look before it sleeps sees the bit or we see that it sleeps.
 #pragma once
 
 #include <sys/syscall.h>
@@ -35,10 +36,15 @@ struct Doorbell {
   errno = saved;
 }
 
+inline void SetBit(uint64_t* word, uint64_t bit) {
+  if ((LoadOrdered(word) & bit) == 0) __atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
+}
+
 inline void Ring(const Doorbell& bell) {
+  FullFence();
   const uint32_t leaf = bell.bit / 64;
-  __atomic_fetch_or(&bell.page->leaf[leaf], uint64_t{1} << (bell.bit % 64), __ATOMIC_SEQ_CST);
-  __atomic_fetch_or(&bell.page->summary, uint64_t{1} << leaf, __ATOMIC_SEQ_CST);
+  SetBit(&bell.page->leaf[leaf], uint64_t{1} << (bell.bit % 64));
+  SetBit(&bell.page->summary, uint64_t{1} << leaf);
   if (LoadOrdered(&bell.line->need_wakeup) != 0) WakeWorker(bell.wake_fd);
 }
 
