@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,18 +23,23 @@ class GrowingRing {
   T& operator[](size_t i) { return slots_[(head_ + i) & Mask()]; }
   const T& operator[](size_t i) const { return slots_[(head_ + i) & Mask()]; }
 
-  void push_back(T value) {
+  void push_back(T value) { Extend() = std::move(value); }
+  // A new last element, to be written in place: of a trivial type it holds anything, else nothing.
+  T& Extend() {
     if (tail_ - head_ == slots_.size()) Grow();
-    slots_[tail_++ & Mask()] = std::move(value);
+    return slots_[tail_++ & Mask()];
   }
-  void pop_front() { slots_[head_++ & Mask()] = T(); }
-  void pop_back() { slots_[--tail_ & Mask()] = T(); }
+  void pop_front() { Leave(head_++); }
+  void pop_back() { Leave(--tail_); }
   void clear() {
     while (!empty()) pop_front();
   }
 
  private:
   size_t Mask() const { return slots_.size() - 1; }
+  void Leave(size_t index) {
+    if constexpr (!std::is_trivially_destructible_v<T>) slots_[index & Mask()] = T();
+  }
   void Grow() {
     std::vector<T> bigger(slots_.empty() ? 8 : slots_.size() * 2);
     const size_t n = size();

@@ -48,7 +48,13 @@ bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
   const bool again = PsnBefore(next_, max_);
   // Only after idle time: going back is no progress.
   if (una_ == max_) RestartTimer(now);
-  ledger_.push_back({next_, psns, bytes, now, again});
+  // Field by field: a record built elsewhere and copied costs more than the rest of this function.
+  Record& record = ledger_.Extend();
+  record.first = next_;
+  record.psns = psns;
+  record.bytes = bytes;
+  record.sent = now;
+  record.again = again;
   in_flight_ += bytes;
   next_ = next_ + psns;
   if (PsnAfter(next_, max_)) max_ = next_;

@@ -71,4 +71,20 @@ bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
   return false;
 }
 
+void PrefetchDirect(const MemoryOp& op) {
+  // Measured with bench_loop: worth a seventh of the receiver's bandwidth for 4 KiB packets.
+  constexpr uint32_t kLines = 16;
+  constexpr uint32_t kLine = 64;
+  if (op.kind != OpKind::kWrite || op.direct == nullptr || op.length < kLines * kLine) return;
+  for (uint32_t i = 0; i < kLines; ++i) {
+    const uint8_t* line = op.direct + size_t{i} * kLine;
+#if defined(__x86_64__)
+    // The builtin asks for a shared copy unless the compiler may assume a recent processor.
+    asm volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+  }
+}
+
 }  // namespace rocegw::memory

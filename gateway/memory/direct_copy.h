@@ -29,4 +29,8 @@ inline uint64_t AtomicResult(const MemoryOp& op, uint64_t original) {
 // Executes an operation whose `direct` is set. False for an atomic that is not aligned.
 bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks);
 
+// Begins to fetch the first lines that a write will store to: the processor's own prefetching
+// begins anew with each page. A hint; the operation need not be valid.
+void PrefetchDirect(const MemoryOp& op);
+
 }  // namespace rocegw::memory

@@ -118,6 +118,7 @@ size_t ForeignMemory::Execute(std::span<MemoryOp> ops, MemoryCounts& counts) {
     MemoryOp& op = ops[i];
     if (revoked_.load(std::memory_order_acquire)) return i;
     if (op.direct != nullptr) {
+      if (i + 1 < ops.size()) PrefetchDirect(ops[i + 1]);
       if (!ExecuteDirect(op, locks_)) return i;
       ++counts.direct_operations;
       counts.direct_bytes += op.length;

@@ -66,6 +66,8 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
 }
 
 size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
+  // Early, so that the few buffers in use are used again while they are in the cache.
+  Reclaim();
   for (Borrowed& borrowed : borrowed_) {
     const bool fits = borrowed.lane->back.Push(static_cast<Slot*>(borrowed.slot));
     (void)ROCEGW_INVARIANT(fits, "port-pair-return");

@@ -7,7 +7,7 @@
 
 namespace rocegw::transport {
 
-uint8_t* BuildPacket(const QpContext& qp, wire::Headers headers, uint32_t payload,
+uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet) {
   const uint32_t pad = -payload & 3;
   headers.bth.dest_qpn = qp.attributes.dest_qpn;

@@ -9,9 +9,10 @@
 
 namespace rocegw::transport {
 
-// Writes headers (destination and P_Key are filled in here), pad and length for `payload` bytes;
-// returns where the payload goes. The packet is complete once those bytes are written.
-uint8_t* BuildPacket(const QpContext& qp, wire::Headers headers, uint32_t payload,
+// Writes headers (destination, P_Key and pad count are filled in here, in `headers` itself), pad
+// and length for `payload` bytes; returns where the payload goes. The packet is complete once those
+// bytes are written.
+uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet);
 
 }  // namespace rocegw::transport

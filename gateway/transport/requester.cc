@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "gateway/transport/completion.h"
 #include "gateway/transport/native_packet.h"
@@ -88,7 +89,7 @@ bool Requester::FetchOne(QpContext& qp, Outbox& outbox) {
   const uint8_t* slot = qp.sq.Slot();
   tail_ = qp.sq.Fetch() + 1;
   Outstanding& o = At(tail_ - 1);
-  o = Outstanding{};
+  std::construct_at(&o);
   o.failed = verbs::ParseSend(qp.config, slot, tail_ - 1, o.request, SgesOf(tail_ - 1));
   qp.counters->wqe_send_requests.Add();
   if (o.failed != verbs::WcStatus::kSuccess) qp.counters->wqe_bad_requests.Add();

@@ -76,11 +76,11 @@ bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const r
                uint32_t access);
 
 // One contiguous piece of a list.
-struct Piece {
-  uint64_t address = 0;       // in the client
-  uint8_t* direct = nullptr;  // in our mapping, or nullptr
-  uint32_t length = 0;
-  uint32_t offset = 0;  // from the begin of the range walked
+struct Piece {       // not initialised: lists of them are made for every packet
+  uint64_t address;  // in the client
+  uint8_t* direct;   // in our mapping, or nullptr
+  uint32_t length;
+  uint32_t offset;  // from the begin of the range walked
 };
 
 // Calls on_piece(const Piece&) for bytes [offset, offset + length) of the message that the list

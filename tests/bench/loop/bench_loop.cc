@@ -7,7 +7,6 @@
 // Floors are measured in the same run, in turn with the measurement: CRC-32 plus copy of 4096-byte
 // pieces, over memory of the same size as the messages use.
 #include <infiniband/verbs.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,20 +17,40 @@
 
 #include "gateway/client/rings/map_rings.h"
 #include "gateway/wire/icrc.h"
+#include "tests/bench/measurement.h"
 #include "tests/support/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {
 
-double CpuSeconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 struct Result {
   double seconds[3] = {};  // program, sender, receiver
   uint64_t operations = 0;
+};
+
+// Adds the CPU time between its two ends to a sum, less what the clock itself costs: reading it is
+// a system call and takes as long as two small operations.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), begin_(bench::ThreadCpuSeconds()) {}
+  ~Stopwatch() { sum_ += bench::ThreadCpuSeconds() - begin_ - ClockCost(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  static double ClockCost() {
+    static const double cost = [] {
+      std::vector<double> costs;
+      for (int i = 0; i < 1001; ++i) {
+        const double begin = bench::ThreadCpuSeconds();
+        costs.push_back(bench::ThreadCpuSeconds() - begin);
+      }
+      return bench::Median(costs);
+    }();
+    return cost;
+  }
+  double& sum_;
+  double begin_;
 };
 
 // The rings of one queue pair, as the library holds them.
@@ -89,6 +108,14 @@ struct Setting {
   uint64_t operations;
   bool read;
 };
+constexpr Setting kSettings[] = {
+    {"write 8 B, remapped", Reach::kDirect, 8, 128, 400000, false},
+    {"write 8 B, cross-process", Reach::kCrossProcess, 8, 128, 200000, false},
+    {"write 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 400, false},
+    {"write 1 MiB, cross-process", Reach::kCrossProcess, 1 << 20, 8, 200, false},
+    {"read 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 200, true},
+};
+constexpr size_t kSettingCount = std::size(kSettings);
 
 Result Run(const Setting& setting) {
   GatewayPairOptions options;
@@ -111,45 +138,42 @@ Result Run(const Setting& setting) {
   std::vector<ibv_send_wr> wrs(setting.depth);
   std::vector<ibv_wc> wcs(64);
   const uint64_t slots = std::max<uint64_t>(1, (16 << 20) / std::max<uint32_t>(setting.size, 64));
+  // What is touched for the first time (buffers of the port, the program's memory) is not what the
+  // figures are about: an eighth of the operations goes ahead and is not counted.
+  const uint64_t ahead = setting.operations / 8;
   Result result;
   uint64_t posted = 0;
   uint64_t done = 0;
   TimePoint now = gateways.now();
-  while (done < setting.operations) {
-    const double t0 = CpuSeconds();
-    // A hundred rounds between two looks at the clock: the clock costs more than a round.
-    double spent[3] = {};
-    (void)t0;
-    double begin = CpuSeconds();
-    uint32_t count = 0;
-    while (posted - done < setting.depth && posted < setting.operations && count < setting.depth) {
-      const uint64_t slot = posted % slots;
-      sges[count] = {gateways.Base(0) + slot * setting.size, setting.size, GatewayPair::kKey[0]};
-      ibv_send_wr& wr = wrs[count];
-      wr = {};
-      wr.sg_list = &sges[count];
-      wr.num_sge = 1;
-      wr.opcode = setting.read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      wr.wr.rdma.remote_addr = gateways.Base(1) + slot * setting.size;
-      wr.wr.rdma.rkey = GatewayPair::kKey[1];
-      if (count != 0) wrs[count - 1].next = &wr;
-      ++count;
-      ++posted;
+  while (done < ahead + setting.operations) {
+    if (done < ahead) result = {};
+    result.operations -= done;
+    {
+      const Stopwatch watch(result.seconds[0]);
+      uint32_t count = 0;
+      while (posted - done < setting.depth && posted < ahead + setting.operations) {
+        const uint64_t slot = posted % slots;
+        sges[count] = {gateways.Base(0) + slot * setting.size, setting.size, GatewayPair::kKey[0]};
+        ibv_send_wr& wr = wrs[count];
+        wr = {};
+        wr.sg_list = &sges[count];
+        wr.num_sge = 1;
+        wr.opcode = setting.read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = gateways.Base(1) + slot * setting.size;
+        wr.wr.rdma.rkey = GatewayPair::kKey[1];
+        if (count != 0) wrs[count - 1].next = &wr;
+        ++count;
+        ++posted;
+      }
+      if (count != 0 && program.Post(wrs.data()) != 0) std::abort();
     }
-    if (count != 0 && program.Post(wrs.data()) != 0) std::abort();
-    spent[0] = CpuSeconds() - begin;
     now = now + Microseconds(2);
-    begin = CpuSeconds();
-    gateways.RunWorker(0, 0, now);
-    spent[1] = CpuSeconds() - begin;
-    begin = CpuSeconds();
-    gateways.RunWorker(1, 0, now);
-    spent[2] = CpuSeconds() - begin;
-    begin = CpuSeconds();
-    gateways.RunWorker(0, 0, now);
-    spent[1] += CpuSeconds() - begin;
-    begin = CpuSeconds();
+    for (const int side : {0, 1, 0}) {
+      const Stopwatch watch(result.seconds[side == 0 ? 1 : 2]);
+      gateways.RunWorker(side, 0, now);
+    }
+    const Stopwatch watch(result.seconds[0]);
     int n;
     while ((n = program.Poll(64, wcs.data())) > 0) {
       for (int i = 0; i < n; ++i) {
@@ -157,10 +181,8 @@ Result Run(const Setting& setting) {
       }
       done += static_cast<uint64_t>(n);
     }
-    spent[0] += CpuSeconds() - begin;
-    for (int i = 0; i < 3; ++i) result.seconds[i] += spent[i];
+    result.operations += done;
   }
-  result.operations = done;
   if (gateways.Count(0, &metrics::WorkerCounters::retransmit_packets) != 0) {
     std::printf("note: %s had retransmissions\n", setting.name);
   }
@@ -179,66 +201,60 @@ Floor MeasureFloor() {
   std::memset(to.data(), 1, to.size());
   volatile uint32_t sink = 0;
   Floor floor{};
-  double begin = CpuSeconds();
+  double begin = bench::ThreadCpuSeconds();
   for (int round = 0; round < 8; ++round) {
     for (size_t at = 0; at < from.size(); at += 4096) {
       sink = wire::CrcCopy(0, to.data() + at, from.data() + at, 4096);
     }
   }
-  floor.fused = 8.0 * 8 * static_cast<double>(from.size()) / (CpuSeconds() - begin) / 1e9;
-  begin = CpuSeconds();
+  floor.fused =
+      8.0 * 8 * static_cast<double>(from.size()) / (bench::ThreadCpuSeconds() - begin) / 1e9;
+  begin = bench::ThreadCpuSeconds();
   for (int round = 0; round < 8; ++round) {
     for (size_t at = 0; at < from.size(); at += 4096) {
       sink = wire::CrcUpdate(0, {from.data() + at, 4096});
       std::memcpy(to.data() + at, from.data() + at, 4096);
     }
   }
-  floor.crc_then_copy = 8.0 * 8 * static_cast<double>(from.size()) / (CpuSeconds() - begin) / 1e9;
+  floor.crc_then_copy =
+      8.0 * 8 * static_cast<double>(from.size()) / (bench::ThreadCpuSeconds() - begin) / 1e9;
   (void)sink;
   return floor;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+using bench::Median;
 
 int Main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
-  const Setting settings[] = {
-      {"write 8 B, remapped", Reach::kDirect, 8, 128, 400000, false},
-      {"write 8 B, cross-process", Reach::kCrossProcess, 8, 128, 200000, false},
-      {"write 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 400, false},
-      {"write 1 MiB, cross-process", Reach::kCrossProcess, 1 << 20, 8, 200, false},
-      {"read 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 200, true},
-  };
-  std::printf("one thread, path MTU 4096, window 512 KiB, CRC %s, median of %d rounds\n",
-              wire::CrcImplementation(), rounds);
+  const bench::Arguments arguments = bench::ParseArguments(argc, argv, 9);
+  const int rounds = arguments.rounds;
+  std::printf("%s\none thread, path MTU 4096, window 512 KiB, CRC %s, median of %d rounds\n",
+              bench::Machine().c_str(), wire::CrcImplementation(), rounds);
   std::printf("%-28s %10s %10s %10s %12s\n", "", "sender+app", "receiver", "both", "of its floor");
-  std::vector<std::vector<double>> sender(5), receiver(5), both(5), share_s(5), share_r(5);
+  std::vector<std::vector<double>> sender(kSettingCount), receiver(kSettingCount),
+      both(kSettingCount), share_s(kSettingCount), share_r(kSettingCount);
   std::vector<double> fused, separate;
   for (int round = 0; round < rounds; ++round) {
-    for (size_t s = 0; s < 5; ++s) {
+    for (size_t s = 0; s < kSettingCount; ++s) {
       const Floor floor = MeasureFloor();
-      const Result r = Run(settings[s]);
+      const Result r = Run(kSettings[s]);
       const double n = static_cast<double>(r.operations);
-      const bool bulk = settings[s].size > 4096;
-      const double unit = bulk ? 8.0 * settings[s].size / 1e9 : 1e-6;
+      const bool bulk = kSettings[s].size > 4096;
+      const double unit = bulk ? 8.0 * kSettings[s].size / 1e9 : 1e-6;
       sender[s].push_back(n * unit / (r.seconds[0] + r.seconds[1]));
       receiver[s].push_back(n * unit / r.seconds[2]);
       both[s].push_back(n * unit / (r.seconds[0] + r.seconds[1] + r.seconds[2]));
       share_s[s].push_back(sender[s].back() /
-                           (settings[s].read ? floor.crc_then_copy : floor.fused));
+                           (kSettings[s].read ? floor.crc_then_copy : floor.fused));
       share_r[s].push_back(receiver[s].back() /
-                           (settings[s].read ? floor.fused : floor.crc_then_copy));
+                           (kSettings[s].read ? floor.fused : floor.crc_then_copy));
       fused.push_back(floor.fused);
       separate.push_back(floor.crc_then_copy);
     }
   }
   std::string json = "[";
-  for (size_t s = 0; s < 5; ++s) {
-    const bool bulk = settings[s].size > 4096;
-    std::printf("%-28s %8.2f %s %8.2f %s %8.2f %s", settings[s].name, Median(sender[s]),
+  for (size_t s = 0; s < kSettingCount; ++s) {
+    const bool bulk = kSettings[s].size > 4096;
+    std::printf("%-28s %8.2f %s %8.2f %s %8.2f %s", kSettings[s].name, Median(sender[s]),
                 bulk ? "G" : "M", Median(receiver[s]), bulk ? "G" : "M", Median(both[s]),
                 bulk ? "G" : "M");
     if (bulk) std::printf("  %4.2f / %4.2f", Median(share_s[s]), Median(share_r[s]));
@@ -247,19 +263,14 @@ int Main(int argc, char** argv) {
     std::snprintf(
         row, sizeof row,
         "%s{\"name\":\"%s\",\"unit\":\"%s\",\"sender\":%.3f,\"receiver\":%.3f,\"both\":%.3f}",
-        s == 0 ? "" : ",", settings[s].name, bulk ? "Gbit/s" : "M/s", Median(sender[s]),
+        s == 0 ? "" : ",", kSettings[s].name, bulk ? "Gbit/s" : "M/s", Median(sender[s]),
         Median(receiver[s]), Median(both[s]));
     json += row;
   }
   std::printf(
       "floors, Gbit/s: copy with CRC in one pass %.0f (sender), CRC then copy %.0f (receiver)\n",
       Median(fused), Median(separate));
-  if (argc > 2) {
-    if (FILE* out = std::fopen(argv[2], "w")) {
-      std::fprintf(out, "%s]\n", json.c_str());
-      std::fclose(out);
-    }
-  }
+  bench::WriteJson(arguments, json + "]");
   return 0;
 }
 
