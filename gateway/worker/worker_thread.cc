@@ -20,6 +20,12 @@ constexpr uint64_t kPortEvent = uint64_t{1} << 41;
 // While there is work, sleeping sessions are asked so often.
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kMaxSleepMs = 1000;
+constexpr Duration kMaxSpin{INT64_MAX};
+// A yield that took so long gave the core to somebody who does not yield: a program that spins on
+// its memory, or a busy machine. For some time the worker then sleeps where it would yield: who is
+// woken by a packet or a bell gets the core at once, who has yielded waits for a slice to end.
+constexpr Duration kLateYield = Microseconds(100);
+constexpr Duration kCrowded = Milliseconds(20);
 
 bool Add(int epoll_fd, int fd, uint64_t data) {
   epoll_event event{};
@@ -51,7 +57,7 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   for (const port::PacketPort* port : options.ports) {
     if (port->wake_fd() >= 0) added = added && Add(epoll_fd, port->wake_fd(), kPortEvent);
     // Such a port has to be asked again and again.
-    if (port->wake_fd() < 0) idle.spin = Duration{INT64_MAX};
+    if (port->wake_fd() < 0) idle.spin = kMaxSpin;
   }
   if (!added) {
     const int error = errno;
@@ -134,6 +140,9 @@ void WorkerThread::Sleep(TimePoint now) {
 void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
   TimePoint last_work = MonotonicNow();
+  TimePoint crowded_until;
+  // A port without a descriptor to wait on has to be asked again and again.
+  const bool may_sleep = idle_.spin < kMaxSpin;
   uint32_t idle_spins = 0;
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     const TimePoint now = MonotonicNow();
@@ -144,13 +153,16 @@ void WorkerThread::Run() {
       idle_spins = 0;
       continue;
     }
-    if (now - last_work > idle_.spin) {
+    const bool yields = idle_.spins_before_yield != 0 && ++idle_spins >= idle_.spins_before_yield;
+    if (now - last_work > idle_.spin || (yields && now < crowded_until)) {
       Sleep(now);
       last_work = MonotonicNow();
       idle_spins = 0;
-    } else if (idle_.spins_before_yield != 0 && ++idle_spins >= idle_.spins_before_yield) {
+    } else if (yields) {
       idle_spins = 0;
       sched_yield();
+      const TimePoint back = MonotonicNow();
+      if (may_sleep && back - now > kLateYield) crowded_until = back + kCrowded;
     }
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread around a worker: clock, busy polling, yielding and sleep. Where spinners may outnumber
-// cores it yields after 64 iterations without work; after 50 us without work it sleeps on one epoll
-// set of ports, sessions' eventfds and its own wake descriptor.
+// cores it yields after 64 iterations without work (or sleeps then, when yielding has turned out to
+// cost a scheduler slice); after 50 us without work it sleeps on one epoll set of ports, sessions'
+// eventfds and its own wake descriptor.
 #pragma once
 
 #include <atomic>
