@@ -22,6 +22,7 @@ uint64_t CrossProcessMemory::Move(bool write, Pieces& pieces) {
   do {
     moved = call(pid_, pieces.local, pieces.locals, pieces.remote, pieces.remotes, 0);
   } while (moved < 0 && errno == EINTR);
+  if (moved < 0 && errno == ESRCH) MarkGone();
   return moved < 0 ? 0 : static_cast<uint64_t>(moved);
 }
 

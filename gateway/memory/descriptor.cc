@@ -69,6 +69,7 @@ uint64_t DescriptorMemory::Move(bool write, Pieces& pieces) {
       moved = call(memory_.get(), pieces.local + local, pieces.remote_locals[i],
                    static_cast<off_t>(address));
     } while (moved < 0 && errno == EINTR);
+    if (moved == 0) MarkGone();  // what is not mapped is EIO
     if (moved <= 0) return total;
     total += static_cast<uint64_t>(moved);
     if (static_cast<uint64_t>(moved) < pieces.remote[i].iov_len) return total;

@@ -24,6 +24,8 @@ class ForeignMemory : public MemorySpace {
   // one.
   void Revoke() { revoked_.store(true, std::memory_order_release); }
 
+  bool Gone() const final { return gone_.load(std::memory_order_acquire); }
+
  protected:
   // Lists of equal total length. Each remote piece is covered by whole local ones, remote_locals of
   // them.
@@ -42,6 +44,8 @@ class ForeignMemory : public MemorySpace {
   // Moves bytes in order, until the first that cannot be: how many were moved. 0 although there are
   // some: the first byte is not accessible.
   virtual uint64_t Move(bool write, Pieces& pieces) = 0;
+  // Move found no process behind the memory.
+  void MarkGone() { gone_.store(true, std::memory_order_release); }
 
  private:
   // A position inside a run, in bytes.
@@ -58,6 +62,7 @@ class ForeignMemory : public MemorySpace {
 
   AtomicLocks& locks_;
   std::atomic<bool> revoked_{false};
+  std::atomic<bool> gone_{false};
 };
 
 }  // namespace rocegw::memory

@@ -51,6 +51,10 @@ class MemorySpace {
   // index, or ops.size(). That operation may have been done in part; later ones were not begun.
   // Adds to `counts`.
   virtual size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) = 0;
+
+  // After an operation that failed: there is no such process any more, so nobody may be told that
+  // its memory refused something. Any thread.
+  virtual bool Gone() const { return false; }
 };
 
 }  // namespace rocegw::memory

@@ -50,8 +50,8 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
     if (ClientSession* const session = attach_.Find(event.session)) session->OnAsyncEvent(event);
   };
-  services_.workers.on_client_fault = [this](const worker::ClientFault& fault) {
-    attach_.End(fault.session, fault.reason);
+  services_.workers.on_session_stopped = [this](const worker::SessionStopped& stopped) {
+    attach_.End(stopped.session, stopped.reason);
   };
   std::set<int> wake_fds;
   for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);

@@ -62,8 +62,8 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
     if (on_mad) on_mad(worker, *mad);
   } else if (const auto* event = std::get_if<worker::AsyncEventRaised>(&message.body)) {
     if (on_async_event) on_async_event(*event);
-  } else if (const auto* fault = std::get_if<worker::ClientFault>(&message.body)) {
-    if (on_client_fault) on_client_fault(*fault);
+  } else if (const auto* stopped = std::get_if<worker::SessionStopped>(&message.body)) {
+    if (on_session_stopped) on_session_stopped(*stopped);
   }
 }
 

@@ -44,7 +44,7 @@ class WorkerRequests {
 
   std::function<void(WorkerIndex, const worker::MadReceived&)> on_mad;
   std::function<void(const worker::AsyncEventRaised&)> on_async_event;
-  std::function<void(const worker::ClientFault&)> on_client_fault;
+  std::function<void(const worker::SessionStopped&)> on_session_stopped;
 
  private:
   struct Lane {

@@ -134,15 +134,15 @@ struct AsyncEventRaised {
   uint64_t cookie = 0;
   Qpn qpn;
 };
-// The client broke the rules of the shared memory: the session must end.
-struct ClientFault {
+// The client broke the rules of the shared memory, or its process is gone: the session must end.
+struct SessionStopped {
   SessionId session;
   const char* reason = "";  // static text, one line
 };
 
 struct WorkerMessage {
   uint64_t cookie = 0;  // of the message that this answers; 0: unasked
-  std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, ClientFault> body;
+  std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped> body;
 };
 
 }  // namespace rocegw::worker

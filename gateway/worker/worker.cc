@@ -313,10 +313,14 @@ void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
 
 void Worker::Fault(transport::QpContext& qp, const char* reason) {
   WorkerSession& session = OwnerOf(qp);
+  if (!session.failed) counters_.client_fault_events.Add();
+  Stop(session, reason);
+}
+
+void Worker::Stop(WorkerSession& session, const char* reason) {
   if (session.failed) return;
   session.failed = true;
-  counters_.client_fault_events.Add();
-  Notify({0, ClientFault{qp.config.session, reason}});
+  Notify({0, SessionStopped{session.link.session, reason}});
 }
 
 }  // namespace rocegw::worker

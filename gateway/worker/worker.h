@@ -134,6 +134,8 @@ class Worker final : private transport::Outbox {
               port::TxPacket* fills) override;
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
   void Fault(transport::QpContext& qp, const char* reason) override;
+  // Nothing of that session is looked at any more; the control thread ends it.
+  void Stop(WorkerSession& session, const char* reason);
   TimePoint now() const override { return now_; }
 
   WorkerOptions options_;

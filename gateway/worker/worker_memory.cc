@@ -123,6 +123,9 @@ void Worker::ReportFault(AccessNote& note) {
   if (note.fills != nullptr) note.fills->length = 0;
   QpSlot* slot = Slot(note.tag.qp);
   if (slot == nullptr) return;
+  // The queue pairs of a program that was killed fall silent, as hardware's do: its memory goes
+  // before its socket does, and a NAK would tell the peer that a request was wrong.
+  if (slot->session->link.space->Gone()) return Stop(*slot->session, "its process is gone");
   slot->qp->OnMemoryFault(*this, note.tag);
   slot->qp->OnMemoryDone(*this, note.tag.ticket);
   AfterEvent(*slot, note.tag.qp);

@@ -48,7 +48,7 @@ struct WorkerSession {
   LinkSession link;
   std::vector<DoorbellPage> pages;
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
-  bool failed = false;  // broke the rules: nothing of it is looked at any more
+  bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more
   // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
   bool active = true;
   TimePoint last_active;

@@ -19,6 +19,7 @@ class BufferSpace final : public memory::MemorySpace {
   BufferSpace(std::vector<uint8_t>& bytes, uint64_t base) : bytes_(bytes), base_(base) {}
 
   size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) override {
+    if (gone_) return 0;
     for (size_t i = 0; i < ops.size(); ++i) {
       memory::MemoryOp& op = ops[i];
       if (op.address < base_ || op.address - base_ + op.length > bytes_.size()) return i;
@@ -49,10 +50,13 @@ class BufferSpace final : public memory::MemorySpace {
     }
     return ops.size();
   }
+  bool Gone() const override { return gone_; }
+  void EndProcess() { gone_ = true; }
 
  private:
   std::vector<uint8_t>& bytes_;
   uint64_t base_;
+  bool gone_ = false;
 };
 
 constexpr SessionId kSession{1};
@@ -224,6 +228,11 @@ void GatewayPair::Remove(int side, RingEnd& end) {
   const WorkerIndex index = WorkerOf(side, end);
   EXPECT_EQ(Call(side, index, {0, worker::UnlinkQp{kSession, Qpn{end.options().qpn}}}).error, 0);
   EXPECT_EQ(Call(side, index, {0, worker::UnlinkCq{kSession, end.options().handle}}).error, 0);
+}
+
+void GatewayPair::EndProcess(int side) {
+  ASSERT_EQ(reach_, Reach::kBuffer);
+  static_cast<BufferSpace&>(*sides_[side].space).EndProcess();
 }
 
 void GatewayPair::Ring(int side_index, RingEnd& end) {

@@ -45,6 +45,8 @@ class GatewayPair {
   // Takes two RC queue pairs to RTS.
   void Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu = 5);
   void Remove(int side, RingEnd& end);
+  // Reach::kBuffer: the side's program is gone, its memory with it; its session is still there.
+  void EndProcess(int side);
   void Ring(int side, RingEnd& end);
   // Sets the leaf bit of the doorbell and not its summary bit.
   void SetLeafOnly(int side, RingEnd& end);

@@ -132,6 +132,7 @@ TEST_P(Foreign, Fault_IndexIsExact) {
       for (size_t i = 0; i < 5; ++i)
         ops.push_back(Op(kind, i == bad ? 2 * kPage + 5 : i * 16, 16, buffer));
       EXPECT_EQ(Execute(ops), bad);
+      EXPECT_FALSE(space->Gone());
     }
   }
 }
@@ -262,6 +263,7 @@ TEST_P(Foreign, ProcessGone_EverythingFaults) {
   uint8_t buffer[8] = {};
   std::vector<MemoryOp> ops{Op(OpKind::kRead, 0, 8, buffer)};
   EXPECT_EQ(Execute(ops), 0u);
+  EXPECT_TRUE(space->Gone());
   ops[0].kind = OpKind::kWrite;
   EXPECT_EQ(Execute(ops), 0u);
 }

@@ -147,8 +147,8 @@ TEST_F(HostileClient, FaultSeenByAWorker) {
   const uint32_t context = client.OpenContext();
   client.CreateQp(client.AllocPd(context), client.CreateCq(context).handle);
   const SessionId id{host.workers[0]->sessions.rbegin()->first};
-  host.workers[0]->Raise({0, worker::ClientFault{id, "SQ index out of range"}});
-  host.workers[1]->Raise({0, worker::ClientFault{id, "again"}});
+  host.workers[0]->Raise({0, worker::SessionStopped{id, "SQ index out of range"}});
+  host.workers[1]->Raise({0, worker::SessionStopped{id, "again"}});
   ExpectGone(client, "SQ index out of range");
   EXPECT_FALSE(host.Logged("again"));
 }

@@ -36,6 +36,36 @@ TEST(Worker, UnlinkQp_WithTrafficInFlight_PeerIsAnsweredNothingAndRetries) {
   EXPECT_LE(gateways.now(), TimePoint{1000000000} + Milliseconds(8 * 67 + 20));
 }
 
+TEST(Worker, ProcessGone_BeforeItsSession_PeerIsAnsweredNothing) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.qpn = 77;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  gateways.EndProcess(1);
+  rocegw_send_wqe wqe{};
+  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  wqe.flags = ROCEGW_WQE_SIGNALED;
+  wqe.u.rdma.remote_address = GatewayPair::kBase;
+  wqe.u.rdma.rkey = GatewayPair::kKey[1];
+  ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, a);
+  std::vector<rocegw_cqe> done;
+  for (int i = 0; i < 20000 && done.empty(); ++i) {
+    gateways.Step(Microseconds(100));
+    done = a.Poll();
+  }
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kRetryExceeded));
+  ASSERT_EQ(gateways.notices.size(), 1u);
+  const auto* stopped = std::get_if<worker::SessionStopped>(&gateways.notices[0].body);
+  ASSERT_NE(stopped, nullptr);
+  EXPECT_STREQ(stopped->reason, "its process is gone");
+  EXPECT_EQ(gateways.Count(1, &metrics::WorkerCounters::client_fault_events), 0u);
+}
+
 TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
   GatewayPair gateways({});
   RingOptions ring;
@@ -48,7 +78,7 @@ TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
   gateways.Ring(0, a);
   for (int i = 0; i < 5; ++i) gateways.Step();
   ASSERT_EQ(gateways.notices.size(), 1u);
-  const auto* fault = std::get_if<worker::ClientFault>(&gateways.notices[0].body);
+  const auto* fault = std::get_if<worker::SessionStopped>(&gateways.notices[0].body);
   ASSERT_NE(fault, nullptr);
   EXPECT_STREQ(fault->reason, "send queue producer index out of range");
 }
