@@ -45,6 +45,7 @@ bool Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire:
   const bool marked = (packet.meta.traffic_class & 3) == 3;
   if (!flow_.OnAcked(upto, qp.mtu(), marked, now)) return false;
   rnr_left_ = qp.attributes.rnr_retry;
+  asked_again_ = false;
   SyncWithFlow();
   Retire(qp, outbox);
   return true;
@@ -79,10 +80,7 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   if (aeth.is_ack()) {
     qp.counters->ack_rx_packets.Add();
     Acknowledge(qp, outbox, upto, packet, now);
-    if (answer_lost && qp.state() != verbs::QpState::kError && !awaited_.empty()) {
-      qp.counters->implied_nak_events.Add();
-      OnLoss(qp, now);
-    }
+    if (answer_lost && !awaited_.empty()) OnAnswerLost(qp, now);
     return DropReason::kNone;
   }
   const bool progress = Acknowledge(qp, outbox, upto, packet, now);
@@ -143,6 +141,15 @@ void Requester::OnLoss(QpContext& qp, TimePoint now) {
   SyncWithFlow();
 }
 
+// Once until there is progress: what is on its way was sent before the repeated request arrived, and
+// shows the same gap. When the repetition is lost, too, the timers tell.
+void Requester::OnAnswerLost(QpContext& qp, TimePoint now) {
+  if (asked_again_ || qp.state() == verbs::QpState::kError) return;
+  asked_again_ = true;
+  qp.counters->implied_nak_events.Add();
+  OnLoss(qp, now);
+}
+
 Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox,
                                                 const wire::RxPacket& packet, TimePoint now,
                                                 DropReason& reason) {
@@ -154,9 +161,8 @@ Requester::Outstanding* Requester::MatchAwaited(QpContext& qp, Outbox& outbox,
   if (psn != awaited_.front().next) {
     // Something in between was lost; what came before it counts.
     reason = DropReason::k_response_gap;
-    qp.counters->implied_nak_events.Add();
     Acknowledge(qp, outbox, awaited_.front().next, packet, now);
-    if (qp.state() != verbs::QpState::kError) OnLoss(qp, now);
+    OnAnswerLost(qp, now);
     return nullptr;
   }
   const uint32_t index = awaited_.front().request;

@@ -69,6 +69,7 @@ bool Requester::Reset(QpContext& qp) {
   awaited_.clear();
   reading_ = 0;
   since_ack_request_ = 0;
+  asked_again_ = false;
   rnr_waiting_ = false;
   flushing_ = false;
   flow_ = flow::Flow();

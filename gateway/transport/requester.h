@@ -122,6 +122,8 @@ class Requester {
                                   TimePoint now);
   void OnRnr(QpContext& qp, uint8_t timer, TimePoint now);
   void OnLoss(QpContext& qp, TimePoint now);
+  // A later answer has come without the one that is awaited.
+  void OnAnswerLost(QpContext& qp, TimePoint now);
   // The request that the first awaited response belongs to, when `psn` is that response; else
   // counts and recovers.
   Outstanding* MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
@@ -147,6 +149,7 @@ class Requester {
   GrowingRing<Awaited> awaited_;
   uint32_t reading_ = 0;  // READs and atomics begun and not retired
   uint32_t since_ack_request_ = 0;
+  bool asked_again_ = false;  // a lost answer was asked for again, and nothing has come since
   bool rnr_waiting_ = false;
   TimePoint rnr_until_;
   uint32_t rnr_left_ = 0;

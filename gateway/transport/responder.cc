@@ -291,10 +291,14 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   return DropReason::kNone;
 }
 
-uint32_t Responder::UnansweredReads() const {
-  uint32_t count = 0;
-  for (size_t i = 0; i < replies_.size(); ++i) count += replies_[i].kind != ReplyKind::kAck;
-  return count;
+// Repetitions are counted apart: the answers that a requester had waited too long for may still be
+// on their way when it repeats its requests, and with these answers it may ask for something new.
+bool Responder::TooManyReads(const QpContext& qp, bool repeated) const {
+  size_t count = 0;
+  for (size_t i = 0; i < replies_.size(); ++i) {
+    count += replies_[i].kind != ReplyKind::kAck && replies_[i].repeated == repeated;
+  }
+  return count >= qp.attributes.max_dest_rd_atomic;
 }
 
 Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_t psns) {
@@ -311,7 +315,7 @@ DropReason Responder::ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxP
   const wire::Reth& reth = packet.headers.reth;
   const Psn psn = packet.headers.bth.psn;
   if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 || reth.length > verbs::kMaxMessage ||
-      UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
+      TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
   if (reth.length != 0 &&
@@ -334,7 +338,7 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
   const wire::AtomicEth& atomic = packet.headers.atomic;
   const Psn psn = packet.headers.bth.psn;
   if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0 || (atomic.address & 7) != 0 ||
-      UnansweredReads() >= qp.attributes.max_dest_rd_atomic) {
+      TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
   const verbs::RegionConfig* region =
@@ -375,19 +379,23 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
       if (reth.address != memory->address + skipped || reth.length > memory->length - skipped) {
         return DropReason::k_duplicate_invalid;
       }
-      qp.counters->read_replay_events.Add();
       DropRepliesFrom(psn);
+      if (TooManyReads(qp, true)) return DropReason::k_duplicate_invalid;
+      qp.counters->read_replay_events.Add();
       QueueRead(qp, *memory, psn, reth.address, reth.length,
                 std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu()));
+      replies_.back().repeated = true;
       return DropReason::k_duplicate_request;
     }
     case wire::Operation::kCompareSwap:
     case wire::Operation::kFetchAdd: {
       const Remembered* memory = FindRemembered(psn);
       if (memory == nullptr || !memory->atomic) return DropReason::k_duplicate_invalid;
-      qp.counters->atomic_replay_events.Add();
       DropRepliesFrom(psn);
+      if (TooManyReads(qp, true)) return DropReason::k_duplicate_invalid;
+      qp.counters->atomic_replay_events.Add();
       QueueAtomic(qp, *memory);
+      replies_.back().repeated = true;
       return DropReason::k_duplicate_request;
     }
     default:

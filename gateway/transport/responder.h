@@ -54,6 +54,7 @@ class Responder {
     Psn psn;                                // kAck: the PSN answered; otherwise the first
     uint32_t msn = 0;
     uint32_t ticket = 0;  // leaves when it is done
+    bool repeated = false;  // of a request that was answered or queued before
     // kRead
     uint32_t psns = 0;
     uint32_t sent = 0;
@@ -101,7 +102,7 @@ class Responder {
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code,
                              uint32_t ticket);
   Remembered& Remember(const wire::RxPacket& packet, uint32_t psns);
-  uint32_t UnansweredReads() const;
+  bool TooManyReads(const QpContext& qp, bool repeated) const;
 
   // responder_reply.cc
   // The ticket of everything placed so far.

@@ -274,6 +274,33 @@ TEST(ResponderDepth, AnsweredReads_FreeTheirResources) {
   }
 }
 
+TEST(ResponderDepth, LateAnswersThenRepetitionsQueued_NewReadsAreAccepted) {
+  ScriptedPeer::Options options;
+  options.limits.max_dest_rd_atomic = 2;
+  ScriptedPeer peer(options);
+  peer.Deliver(peer.Read(kPsn, 0x1000, 8));
+  peer.Deliver(peer.Read(kPsn + 1, 0x1000, 8));
+  EXPECT_EQ(peer.Out().size(), 2u);
+  // The answers were slow: the peer has repeated both, then got them, and goes on.
+  EXPECT_EQ(peer.Deliver(peer.Read(kPsn, 0x1000, 8)), DropReason::k_duplicate_request);
+  EXPECT_EQ(peer.Deliver(peer.Read(kPsn + 1, 0x1000, 8)), DropReason::k_duplicate_request);
+  EXPECT_EQ(peer.Deliver(peer.Read(kPsn + 2, 0x1000, 8)), DropReason::kNone);
+  EXPECT_EQ(peer.Deliver(peer.Read(kPsn + 3, 0x1000, 8)), DropReason::kNone);
+  EXPECT_EQ(peer.Out().size(), 4u);
+}
+
+TEST(ResponderDepth, RepetitionsWithoutEnd_AreQueuedUpToTheDepth) {
+  ScriptedPeer::Options options;
+  options.limits.max_dest_rd_atomic = 2;
+  ScriptedPeer peer(options);
+  peer.Deliver(peer.Read(kPsn, 0x1000, 256 * 8));
+  EXPECT_EQ(peer.Out().size(), 8u);
+  for (uint32_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(peer.Deliver(peer.Read(kPsn + i, 0x1000 + 256 * i, 256 * (8 - i))),
+              i < 2 ? DropReason::k_duplicate_request : DropReason::k_duplicate_invalid);
+  }
+}
+
 TEST(ResponderDepth, NoResources_AnyReadOrAtomicIsNak61) {
   for (bool atomic : {false, true}) {
     ScriptedPeer::Options options;
