@@ -81,7 +81,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
   connection->path =
-      MadPath(id.source_gid, id.destination_gid, id.flow_label, id.traffic_class, id.hop_limit);
+      MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
   connection->transaction_id = core.random.Next();
   connection->local_qpn = param.qpn;
   connection->path_mtu = id.path_mtu;

@@ -61,7 +61,7 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   ++listener.waiting_requests;
 
   connection->path =
-      MadPath(in.meta.destination, in.meta.source, flow_label, traffic_class, id->hop_limit);
+      MadPath(in.meta.destination, in.meta.source, traffic_class, id->hop_limit);
   connection->peer_gsi = in.source_qpn;
   connection->transaction_id = in.mad.transaction_id;
   connection->path_mtu = id->path_mtu;

@@ -43,12 +43,11 @@ uint32_t FlowLabel(const Endpoint& source, const Endpoint& destination) {
   return (source.port * 31u + destination.port) & wire::kFlowLabelMask;
 }
 
-wire::Path MadPath(const wire::Gid& source, const wire::Gid& destination, uint32_t flow_label,
-                   uint8_t traffic_class, uint8_t hop_limit) {
+wire::Path MadPath(const wire::Gid& source, const wire::Gid& destination, uint8_t traffic_class,
+                   uint8_t hop_limit) {
   wire::Path path;
   path.source = source;
   path.destination = destination;
-  if (flow_label != 0) path.source_port = wire::UdpSourcePort(flow_label, kGsiQpn, kGsiQpn);
   path.traffic_class = traffic_class;
   path.hop_limit = hop_limit;
   return path;

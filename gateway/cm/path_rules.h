@@ -19,9 +19,10 @@ uint8_t PathMtuCode(uint32_t mtu);
 // 20 bits: that of the source address when it has one, else from the two ports.
 uint32_t FlowLabel(const Endpoint& source, const Endpoint& destination);
 
-// Path of the connection's own MADs.
-wire::Path MadPath(const wire::Gid& source, const wire::Gid& destination, uint32_t flow_label,
-                   uint8_t traffic_class, uint8_t hop_limit);
+// Path of the connection's own MADs. Their source port is the sender's choice: one for all of a
+// pair of hosts, so that they stay in order.
+wire::Path MadPath(const wire::Gid& source, const wire::Gid& destination, uint8_t traffic_class,
+                   uint8_t hop_limit);
 
 wire::IpCmHeader MakeIpCmHeader(const Endpoint& source, const Endpoint& destination);
 

@@ -178,6 +178,8 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
       "segmentation",
       {{"auto", Segmentation::kAuto}, {"on", Segmentation::kOn}, {"off", Segmentation::kOff}},
       port.segmentation);
+  section.Choice<Steering>("steering", {{"qpn", Steering::kQpn}, {"hash", Steering::kHash}},
+                           port.steering);
   section.Bytes("receive_buffer_bytes", 64u << 10, 1u << 30, port.receive_buffer_bytes);
   ReadVdevKeys(section, port);
 
@@ -199,7 +201,7 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
     }
   }
   if (port.mode != PortMode::kUdp) {
-    for (const char* key : {"segmentation", "receive_buffer_bytes"}) {
+    for (const char* key : {"segmentation", "steering", "receive_buffer_bytes"}) {
       if (section.Has(key)) section.ProblemAt(key, "only for mode udp");
     }
   }

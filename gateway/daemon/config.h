@@ -19,6 +19,7 @@ namespace rocegw::daemon {
 
 enum class PortMode : uint8_t { kUdp, kAfPacket, kVdev };
 enum class Segmentation : uint8_t { kAuto, kOn, kOff };
+enum class Steering : uint8_t { kQpn, kHash };
 enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
 
 using MacAddress = std::array<uint8_t, 6>;
@@ -40,6 +41,7 @@ struct PortConfig {
   PortMode mode = PortMode::kUdp;
   std::string interface = "auto";  // netdev; "auto": the one that the default route names
   Segmentation segmentation = Segmentation::kAuto;
+  Steering steering = Steering::kQpn;
   uint64_t receive_buffer_bytes = 8ull << 20;  // asked of the kernel for each receiving socket
   // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
   std::string vdev;  // "net_memif0,role=server"

@@ -31,6 +31,9 @@ ports:
     interface: auto
     # Mode udp: segmentation offload. auto: where the kernel does it in software, so that packet headers stay exact.
     segmentation: auto
+    # Mode udp, several workers: qpn: a program in the kernel gives each packet to the worker of its queue pair. hash: where
+    # the kernel may not run one, it spreads packets by address and port, and workers hand over what is not theirs.
+    steering: qpn
     # Mode udp: asked of the kernel for each receiving socket; more than net.core.rmem_max needs CAP_NET_ADMIN.
     receive_buffer_bytes: 8MiB
   # A port of mode vdev has no interface to ask, so it is told what the kernel would know:

@@ -38,6 +38,7 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   port::UdpPortConfig udp;
   udp.interfaces = {config.interface};
   udp.segmentation = Translate(config.segmentation);
+  udp.steer_by_qpn = config.steering == Steering::kQpn;
   udp.socket_receive_buffer = config.receive_buffer_bytes;
   auto group = port::UdpPortGroup::Create(udp, steering);
   if (!group.ok()) return group.status();

@@ -29,6 +29,9 @@ struct UdpPortConfig {
   uint16_t udp_port = wire::kRocePort;
   size_t max_datagram = 0;  // 0: from the smallest MTU of the interfaces
   Segmentation segmentation = Segmentation::kAuto;
+  // The kernel runs the steering table's program. Otherwise it hashes the addresses, and whoever
+  // receives hands over.
+  bool steer_by_qpn = true;
   size_t packets_per_queue = 1024;          // transmit buffers
   size_t receive_buffers = 16;              // of 64 KiB, per queue: what one recvmmsg may yield
   size_t socket_receive_buffer = 8U << 20;  // asked for; what the kernel grants is reported

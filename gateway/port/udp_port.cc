@@ -119,7 +119,7 @@ Status UdpPortGroup::Open(const SteeringTable& steering) {
   for (auto& port : ports_) {
     ReceiveSocketOptions options{.port = config_.udp_port,
                                  .buffer_bytes = config_.socket_receive_buffer};
-    if (port == ports_.front()) options.steering = program;
+    if (config_.steer_by_qpn && port == ports_.front()) options.steering = program;
     auto socket = OpenReceiveSocket(options);
     if (!socket.ok()) return socket.status();
     port->socket_ = std::move(socket->fd);

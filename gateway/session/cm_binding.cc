@@ -8,6 +8,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm_records.h"
+#include "gateway/session/qp_attributes.h"
 #include "gateway/session/services.h"
 
 namespace rocegw::session {
@@ -153,6 +154,10 @@ void CmBinding::SendMad(const cm::SendMad& mad) {
   if (device < 0) return;
   worker::SendMad message;
   message.path = mad.path;
+  // One for all that goes from here to that host: a receiver with several queues sees the end of
+  // one connection before the beginning of the next.
+  message.path.source_port =
+      SourcePortFor(mad.path.source, mad.path.destination, mad.destination, 0);
   message.destination = mad.destination;
   message.device = static_cast<uint32_t>(device);
   std::copy(mad.bytes.begin(), mad.bytes.end(), message.mad.begin());

@@ -51,7 +51,7 @@ const char* OutOfRange(const rocegw_qp_attr& a, uint32_t mask, const Device& dev
 
 uint16_t SourcePortFor(const wire::Gid& source, const wire::Gid& destination, Qpn peer,
                        uint32_t flow_label) {
-  if ((flow_label & wire::kFlowLabelMask) != 0) return wire::UdpSourcePort(flow_label, {}, {});
+  if ((flow_label & wire::kFlowLabelMask) != 0) return wire::SourcePortOfFlowLabel(flow_label);
   return port::SourcePort(port::PathHash(source, destination, 0), peer);
 }
 

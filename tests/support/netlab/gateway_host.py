@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network namespace with a gateway daemon, where unmodified programs run under rocegw-run."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -74,6 +75,26 @@ class GatewayHost(Host):
     def stop_gateway(self):
         """Ends the daemon as systemd would; returns its exit status."""
         return self.daemon.stop(timeout=20)
+
+    @contextlib.contextmanager
+    def changed_config(self, old, new):
+        """The daemon runs with `old` replaced by `new` in its configuration meanwhile; as it is where there is no `old`."""
+        with open(self.config, encoding="utf-8") as file:
+            original = file.read()
+        if old not in original:
+            yield
+            return
+        try:
+            self._restart_with(original.replace(old, new))
+            yield
+        finally:
+            self._restart_with(original)
+
+    def _restart_with(self, text):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.stop_gateway()
+        self.start_gateway()
 
     def revive(self):
         if self.daemon is None or self.daemon.running:

@@ -11,7 +11,6 @@
 #include "gateway/cm/path_rules.h"
 #include "gateway/cm/state_table.h"
 #include "gateway/cm/token_bucket.h"
-#include "gateway/wire/source_port.h"
 #include "tests/unit/cm/cm_host.h"
 
 namespace rocegw::cm {
@@ -71,13 +70,6 @@ TEST(PathRules, FlowLabel_ComesFromThePortsOrTheAddress) {
   EXPECT_EQ(FlowLabel(source, destination), (50000u * 31 + 7471) & 0xFFFFF);
   source.address = {};
   EXPECT_EQ(FlowLabel(source, destination), 0x12345u);
-}
-
-TEST(SourcePort, FollowsTheFlowLabelOrTheQpns) {
-  EXPECT_EQ(wire::UdpSourcePort(0x12345, Qpn{1}, Qpn{1}), 0xE341);
-  EXPECT_EQ(wire::UdpSourcePort(0, Qpn{0x11}, Qpn{0x12}), 0xC132);
-  EXPECT_EQ(wire::UdpSourcePort(0, Qpn{0x12}, Qpn{0x11}), 0xC132);
-  EXPECT_GE(wire::UdpSourcePort(0xFFFFF, {}, {}), 0xC000);
 }
 
 TEST(PathRules, ServiceIds_OfIpPortSpacesOnly) {

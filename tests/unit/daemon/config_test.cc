@@ -56,7 +56,7 @@ workers: 3
 pin_workers: true
 ports:
   - {name: fast, mode: af_packet, interface: eth1}
-  - {mode: udp, interface: eth0, segmentation: off, receive_buffer_bytes: 1MiB}
+  - {mode: udp, interface: eth0, segmentation: off, steering: hash, receive_buffer_bytes: 1MiB}
   - mode: vdev
     vdev: net_ring0
     mtu: 9000
@@ -84,6 +84,7 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(config.ports[0].mode, PortMode::kAfPacket);
   EXPECT_EQ(config.ports[1].name, "port1");
   EXPECT_EQ(config.ports[1].segmentation, Segmentation::kOff);
+  EXPECT_EQ(config.ports[1].steering, Steering::kHash);
   EXPECT_EQ(config.ports[1].receive_buffer_bytes, 1u << 20);
   const PortConfig& vdev = config.ports[2];
   EXPECT_EQ(vdev.interface, "");

@@ -34,7 +34,7 @@ TEST(FromClient, FlowLabelGiven_DecidesTheSourcePort) {
   const auto to =
       FromClient(Connected(0x12345), verbs::kAttrAv | verbs::kAttrDestQpn, TwoAddresses(), {}, {});
   ASSERT_TRUE(to.ok());
-  EXPECT_EQ(to.value().path.source_port, wire::UdpSourcePort(0x12345, {}, {}));
+  EXPECT_EQ(to.value().path.source_port, wire::SourcePortOfFlowLabel(0x12345));
   EXPECT_EQ(to.value().flow_label, 0x12345u);
   EXPECT_EQ(to.value().path.traffic_class, 0x6A);
   EXPECT_EQ(to.value().path.hop_limit, 100);

@@ -6,23 +6,16 @@
 namespace rocegw::wire {
 namespace {
 
-TEST(UdpSourcePort, FlowLabel_IsFoldedIntoTheUpperQuarter) {
-  EXPECT_EQ(UdpSourcePort(0x12345, Qpn{1}, Qpn{2}), 0xE341);
-  EXPECT_EQ(UdpSourcePort(0x12345, Qpn{3}, Qpn{4}), 0xE341);
-  // Bits above the flow label do not count.
-  EXPECT_EQ(UdpSourcePort(0xFFF12345, Qpn{1}, Qpn{2}), 0xE341);
+TEST(SourcePortOfFlowLabel, AllBits_AreFoldedIntoTheUpperQuarter) {
+  EXPECT_EQ(SourcePortOfFlowLabel(1), 0xC001);
+  EXPECT_EQ(SourcePortOfFlowLabel(0x3FFF), 0xFFFF);
+  EXPECT_EQ(SourcePortOfFlowLabel(0x4000), 0xC001);
+  EXPECT_EQ(SourcePortOfFlowLabel(0x12345), 0xE341);
+  EXPECT_EQ(SourcePortOfFlowLabel(0xFFFFF), 0xC000 | (0x3FFF ^ 0x3F));
 }
 
-TEST(UdpSourcePort, NoFlowLabel_IsMadeOfTheQpns) {
-  EXPECT_EQ(UdpSourcePort(0, Qpn{0x11}, Qpn{0x12}), 0xC132);
-  EXPECT_EQ(UdpSourcePort(0, Qpn{0x12}, Qpn{0x11}), 0xC132);
-}
-
-TEST(UdpSourcePort, AnyInput_StaysInTheRange) {
-  for (uint32_t i = 1; i < 0x1000000; i += 4099) {
-    EXPECT_GE(UdpSourcePort(i, Qpn{i}, Qpn{~i & 0xFFFFFF}), 0xC000);
-    EXPECT_GE(UdpSourcePort(0, Qpn{i}, Qpn{~i & 0xFFFFFF}), 0xC000);
-  }
+TEST(SourcePortOfFlowLabel, BitsBeyondTwenty_AreIgnored) {
+  EXPECT_EQ(SourcePortOfFlowLabel(0xFFF12345), 0xE341);
 }
 
 }  // namespace
