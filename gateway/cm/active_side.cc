@@ -80,8 +80,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   if (param.private_data.length > kMaxConnectData || !UsableQpn(param.qpn)) return EINVAL;
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
-  connection->path =
-      MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
+  connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
   connection->transaction_id = core.random.Next();
   connection->local_qpn = param.qpn;
   connection->path_mtu = id.path_mtu;

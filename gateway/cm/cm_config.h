@@ -36,6 +36,10 @@ struct CmConfig {
   Duration longest_timewait = Seconds(60);
   Duration longest_mra = Seconds(300);  // what a peer may ask for with an MRA
 
+  // How long a request may be early: nobody listens yet where it goes (early_requests.h).
+  Duration listener_grace = Milliseconds(100);
+  size_t max_early_requests = 256;
+
   uint16_t first_ephemeral_port = 32768;
   uint16_t last_ephemeral_port = 60999;
 

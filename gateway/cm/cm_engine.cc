@@ -26,7 +26,11 @@ struct Executor {
   int operator()(const ResolveAddress& c) const { return StartResolve(core, id, c, step); }
   int operator()(const AddressResolved& c) const { return FinishResolve(core, id, c, step); }
   int operator()(const ResolveRoute&) const { return ResolveIdRoute(core, id, step); }
-  int operator()(const Listen& c) const { return ListenOn(core, id, c); }
+  int operator()(const Listen& c) const {
+    const int error = ListenOn(core, id, c);
+    if (error == 0) OnListening(core, id, step);
+    return error;
+  }
   int operator()(const Connect& c) const { return StartConnect(core, id, c.param, step); }
   int operator()(const Accept& c) const { return AcceptRequest(core, id, c.param, step); }
   int operator()(const Reject& c) const { return RejectRequest(core, id, c, step); }
@@ -95,6 +99,7 @@ void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
 
 void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
   Step step{now, actions};
+  OnEarlyDeadline(*core_, step);
   while (core_->deadlines.Earliest() <= now) {
     const DeadlineKey key = core_->deadlines.Front();
     if (key.kind == DeadlineKey::Kind::kId) {
@@ -106,7 +111,9 @@ void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
   }
 }
 
-TimePoint CmEngine::deadline() const { return core_->deadlines.Earliest(); }
+TimePoint CmEngine::deadline() const {
+  return Earlier(core_->deadlines.Earliest(), core_->early.deadline());
+}
 
 int CmEngine::QueryId(SessionId owner, CmHandle handle, IdInfo& out) const {
   const Id* id = Owned(*core_, owner, handle);

@@ -10,6 +10,7 @@ namespace rocegw::cm {
 Core::Core(const CmConfig& settings, RandomSource& source)
     : config(settings),
       random(source),
+      early(settings.max_early_requests),
       strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
   while (config.ca_guid == 0) config.ca_guid = random.Next();
 }

@@ -20,6 +20,7 @@
 #include "gateway/cm/connection.h"
 #include "gateway/cm/connection_table.h"
 #include "gateway/cm/deadline_set.h"
+#include "gateway/cm/early_requests.h"
 #include "gateway/cm/port_table.h"
 #include "gateway/cm/token_bucket.h"
 #include "gateway/metrics/drop_reason.h"
@@ -53,6 +54,7 @@ struct Core {
   ConnectionTable connections;
   PortTable ports;
   DeadlineSet deadlines;
+  EarlyRequests early;
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
   uint64_t last_engine_handle = kEngineHandleBit;

@@ -23,6 +23,10 @@ DropReason OnDelayOfRequest(Core& core, Connection& connection, const Inbound& i
 
 // passive_side.cc
 DropReason OnNewRequest(Core& core, const Inbound& in, Step& step);
+// Requests that waited for this listener.
+void OnListening(Core& core, const Id& listener, Step& step);
+// Requests that waited in vain.
+void OnEarlyDeadline(Core& core, Step& step);
 DropReason OnRequestAgain(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnRequestAnswered(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnRequestStale(Core& core, Connection& connection, const Inbound& in, Step& step);

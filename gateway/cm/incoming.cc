@@ -60,8 +60,7 @@ Connection* NewPassive(Core& core, const Incoming& incoming, const Inbound& in, 
   id->traffic_class = traffic_class;
   ++listener.waiting_requests;
 
-  connection->path =
-      MadPath(in.meta.destination, in.meta.source, traffic_class, id->hop_limit);
+  connection->path = MadPath(in.meta.destination, in.meta.source, traffic_class, id->hop_limit);
   connection->peer_gsi = in.source_qpn;
   connection->transaction_id = in.mad.transaction_id;
   connection->path_mtu = id->path_mtu;

@@ -51,6 +51,17 @@ std::optional<wire::RejectReason> FaultOf(const Core& core, const Inbound& in,
   return std::nullopt;
 }
 
+DropReason HoldOrRefuse(Core& core, const Inbound& in, const wire::CmReq& req, Step& step) {
+  PortSpace space{};
+  uint16_t port = 0;
+  if (ParseServiceId(req.service_id, space, port)) {
+    const TimePoint until = step.now + core.config.listener_grace;
+    const EarlyRequests::Verdict verdict = core.early.Hold({in.mad, in.meta, in.source_qpn, until});
+    if (verdict != EarlyRequests::Verdict::kFull) return DropReason::kNone;
+  }
+  return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
+}
+
 // The peer has forgotten the connection that its QP had: so must we.
 void EndStale(Core& core, Connection& old, Step& step) {
   switch (old.state) {
@@ -152,7 +163,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   const auto header = std::span(req.private_data).first<wire::kIpCmHeaderLength>();
   switch (Match(core, in, req.service_id, type, header, incoming)) {
     case IncomingVerdict::kNoService:
-      return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
+      return HoldOrRefuse(core, in, req, step);
     case IncomingVerdict::kRefused:
       return Refuse(core, in, wire::RejectReason::kConsumer, step);
     case IncomingVerdict::kFull:
@@ -180,6 +191,21 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   core.Emit(id, EventType::kConnectRequest, 0, EventParameters(*connection, req), step);
   step.actions.events.back().listener = id.listener;
   return DropReason::kNone;
+}
+
+void OnListening(Core& core, const Id& listener, Step& step) {
+  const uint64_t service =
+      wire::IpServiceId(static_cast<uint16_t>(listener.port_space), listener.local.port);
+  for (const EarlyRequests::Held& held : core.early.TakeFor(service)) {
+    OnNewRequest(core, {held.mad, held.meta, held.source_qpn}, step);
+  }
+}
+
+void OnEarlyDeadline(Core& core, Step& step) {
+  for (const EarlyRequests::Held& held : core.early.TakeDue(step.now)) {
+    Refuse(core, {held.mad, held.meta, held.source_qpn}, wire::RejectReason::kInvalidServiceId,
+           step);
+  }
 }
 
 // The program has not decided yet: the peer shall be patient.

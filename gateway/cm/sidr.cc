@@ -41,8 +41,7 @@ int StartSidr(Core& core, Id& id, const ConnectParams& param, Step& step) {
   if (param.private_data.length > kMaxUdConnectData) return EINVAL;
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
-  connection->path =
-      MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
+  connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
   connection->transaction_id = core.random.Next();
   connection->state = ConnectionState::kSidrReqSent;
   wire::CmSidrReq req;

@@ -29,16 +29,18 @@ def _finish(job):
 
 def _client(host, server, command):
     """Runs a client to its end, again as long as it comes before the server listens."""
+    refused = ""
     for _ in range(_CONNECT_TRIES):
         job = host.start(command)
         try:
             status = job.wait(TIMEOUT)
         except LabError as error:
             job.signal(9)
-            raise CaseFailure(f"{error}\nserver:\n{server.output}") from error
+            raise CaseFailure(f"{error}\nserver:\n{server.output}{refused}") from error
         if status == 0 or not server.running or not _TOO_EARLY.search(job.output):
             break
-    expect(status == 0, f"{job.title} ended with {status}:\n{job.output}\nserver:\n{server.output}")
+        refused = f"\nthe client's first try:\n{job.output}"
+    expect(status == 0, f"{job.title} ended with {status}:\n{job.output}\nserver:\n{server.output}{refused}")
     return job.output
 
 

@@ -253,6 +253,8 @@ TEST_F(ConnectTest, NobodyListens_RejectsWithInvalidServiceId) {
   active = client.Routed(server.address, kPort);
   ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
   Exchange(client, server);
+  server.Advance(Milliseconds(100));
+  Exchange(client, server);
   const auto event = client.NextEvent();
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->type, EventType::kRejected);

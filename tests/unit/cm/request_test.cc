@@ -133,10 +133,6 @@ TEST_F(RequestTest, FaultyRequests_AreRejected_WithTheirReason) {
        RejectReason::kInvalidGid},
       {"another destination GID", [](CmMad& m) { Body(m).primary.remote_gid = V4(3); },
        RejectReason::kInvalidGid},
-      {"service nobody has", [](CmMad& m) { Body(m).service_id = wire::IpServiceId(0x0106, 1); },
-       RejectReason::kInvalidServiceId},
-      {"other port space", [](CmMad& m) { Body(m).service_id = wire::IpServiceId(0x013F, kPort); },
-       RejectReason::kInvalidServiceId},
       {"no IP service", [](CmMad& m) { Body(m).service_id |= 1ull << 60; },
        RejectReason::kInvalidServiceId},
       {"MTU above the netdev's", [](CmMad& m) { Body(m).path_mtu = 4; }, RejectReason::kInvalidMtu},
@@ -184,6 +180,56 @@ TEST_F(RequestTest, FaultyRequests_AreRejected_WithTheirReason) {
     EXPECT_FALSE(server.NextEvent().has_value()) << fault.name;
     EXPECT_EQ(server.engine.connection_count(), 0u) << fault.name;
   }
+}
+
+TEST_F(RequestTest, NobodyListens_RejectedAfterTheGrace) {
+  server.Listening(kPort);
+  for (const uint64_t service :
+       {wire::IpServiceId(0x0106, kPort + 1), wire::IpServiceId(0x013F, kPort)}) {
+    CmMad mad = PeerRequest();
+    Body(mad).service_id = service;
+    EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
+    // The same once more, as a peer does that hears nothing: one answer.
+    EXPECT_EQ(server.Take(mad, kPeer), DropReason::kNone);
+    EXPECT_EQ(server.engine.deadline(), server.now + Milliseconds(100));
+    server.Advance(Milliseconds(99));
+    EXPECT_FALSE(server.NextMad().has_value());
+    server.Advance(Milliseconds(1));
+    const auto rej = server.Next<wire::CmRej>();
+    ASSERT_TRUE(rej.has_value());
+    EXPECT_EQ(rej->reason, RejectReason::kInvalidServiceId);
+    EXPECT_EQ(rej->remote_comm_id, 0x5000u);
+    EXPECT_FALSE(server.NextMad().has_value());
+    EXPECT_FALSE(server.NextEvent().has_value());
+    EXPECT_EQ(server.engine.deadline(), kNever);
+  }
+}
+
+TEST_F(RequestTest, ListenerComesWithinTheGrace_GetsTheRequest) {
+  server.Take(PeerRequest(0x5000, 0x500), kPeer);
+  server.Take(PeerRequest(0x5001, 0x501), kPeer);
+  CmMad elsewhere = PeerRequest(0x5002, 0x502);
+  Body(elsewhere).service_id = wire::IpServiceId(0x0106, kPort + 1);
+  server.Take(elsewhere, kPeer);
+  server.Advance(Milliseconds(50));
+  server.Listening(kPort);
+  for (const uint32_t qpn : {0x500u, 0x501u}) {
+    const auto event = server.NextEvent();
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->type, EventType::kConnectRequest);
+    EXPECT_EQ(event->param.qpn.value, qpn);
+  }
+  EXPECT_FALSE(server.NextEvent().has_value());
+  EXPECT_FALSE(server.NextMad().has_value());
+  server.Advance(Milliseconds(50));
+  EXPECT_EQ(server.Next<wire::CmRej>()->remote_comm_id, 0x5002u);
+}
+
+TEST_F(RequestTest, TooManyEarlyRequests_RejectedAtOnce) {
+  for (uint32_t i = 0; i < 256; ++i) server.Take(PeerRequest(0x5000 + i, 0x500 + i), kPeer);
+  EXPECT_FALSE(server.NextMad().has_value());
+  server.Take(PeerRequest(0x6000, 0x600), kPeer);
+  EXPECT_EQ(server.Next<wire::CmRej>()->remote_comm_id, 0x6000u);
 }
 
 TEST_F(RequestTest, InvalidGidReject_NamesAUsableOne) {
