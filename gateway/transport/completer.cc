@@ -141,8 +141,8 @@ void Requester::OnLoss(QpContext& qp, TimePoint now) {
   SyncWithFlow();
 }
 
-// Once until there is progress: what is on its way was sent before the repeated request arrived, and
-// shows the same gap. When the repetition is lost, too, the timers tell.
+// Once until there is progress: what is on its way was sent before the repeated request arrived,
+// and shows the same gap. When the repetition is lost, too, the timers tell.
 void Requester::OnAnswerLost(QpContext& qp, TimePoint now) {
   if (asked_again_ || qp.state() == verbs::QpState::kError) return;
   asked_again_ = true;

@@ -272,13 +272,12 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
                          verbs::kAccessRemoteWrite, write_address_, length);
     if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
     const uint64_t in_region = write_address_ - region->iova;
-    const memory::MemoryOp op{
-        .kind = memory::OpKind::kWrite,
-        .publish = last,
-        .length = length,
-        .address = region->address + in_region,
-        .direct = region->DirectAt(in_region, length),
-        .buffer = const_cast<uint8_t*>(packet.payload.data())};
+    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                              .publish = last,
+                              .length = length,
+                              .address = region->address + in_region,
+                              .direct = region->DirectAt(in_region, length),
+                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, psn, 0}, nullptr);
     placement_ticket_ = qp.tickets_issued;
     write_address_ += length;
@@ -347,13 +346,12 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
   if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   const uint64_t in_region = atomic.address - region->iova;
   const bool swap = packet.traits->operation == wire::Operation::kCompareSwap;
-  const memory::MemoryOp op{
-      .kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
-      .length = 8,
-      .address = region->address + in_region,
-      .direct = region->DirectAt(in_region, 8),
-      .compare = atomic.compare,
-      .swap_or_add = atomic.swap_or_add};
+  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
+                            .length = 8,
+                            .address = region->address + in_region,
+                            .direct = region->DirectAt(in_region, 8),
+                            .compare = atomic.compare,
+                            .swap_or_add = atomic.swap_or_add};
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);
   placement_ticket_ = qp.tickets_issued;
   Remembered& memory = Remember(packet, 1);

@@ -53,7 +53,7 @@ class Responder {
     uint8_t syndrome = wire::kSyndromeAck;  // kAck: also NAKs
     Psn psn;                                // kAck: the PSN answered; otherwise the first
     uint32_t msn = 0;
-    uint32_t ticket = 0;  // leaves when it is done
+    uint32_t ticket = 0;    // leaves when it is done
     bool repeated = false;  // of a request that was answered or queued before
     // kRead
     uint32_t psns = 0;
