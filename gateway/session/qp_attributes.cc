@@ -35,8 +35,6 @@ const char* OutOfRange(const rocegw_qp_attr& a, uint32_t mask, const Device& dev
   if (Has(mask, kAttrRetryCnt) && a.retry_cnt > 7) return "retry count";
   if (Has(mask, kAttrRnrRetry) && a.rnr_retry > 7) return "RNR retry count";
   if (Has(mask, kAttrMinRnrTimer) && a.min_rnr_timer > 31) return "RNR timer";
-  if (Has(mask, kAttrMaxQpRdAtomic) && a.max_rd_atomic > bounds.max_rd_atomic)
-    return "initiator depth";
   if (Has(mask, kAttrMaxDestRdAtomic) && a.max_dest_rd_atomic > bounds.max_rd_atomic) {
     return "responder resources";
   }
@@ -66,7 +64,9 @@ StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t ma
   to.current_state = static_cast<verbs::QpState>(attr.cur_qp_state);
   to.path_mtu = static_cast<uint8_t>(attr.path_mtu);
   to.port = attr.port_num;
-  to.max_rd_atomic = attr.max_rd_atomic;
+  // Programs ask for as many as the peer takes (perftest); fewer is always right.
+  to.max_rd_atomic =
+      static_cast<uint8_t>(std::min<uint32_t>(attr.max_rd_atomic, bounds.max_rd_atomic));
   to.max_dest_rd_atomic = attr.max_dest_rd_atomic;
   to.min_rnr_timer = attr.min_rnr_timer;
   to.timeout = attr.timeout;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "gateway/port/steering.h"
 #include "gateway/wire/source_port.h"
@@ -28,6 +29,16 @@ rocegw_qp_attr Connected(uint32_t flow_label) {
   attr.av.traffic_class = 0x6A;
   attr.av.hop_limit = 100;
   return attr;
+}
+
+TEST(FromClient, InitiatorDepthOfAStrongerPeer_IsCut) {
+  rocegw_qp_attr attr{};
+  for (const auto& [asked, taken] : {std::pair{128, 16}, {17, 16}, {16, 16}, {1, 1}, {0, 0}}) {
+    attr.max_rd_atomic = static_cast<uint8_t>(asked);
+    const auto to = FromClient(attr, verbs::kAttrMaxQpRdAtomic, TwoAddresses(), {}, {});
+    ASSERT_TRUE(to.ok());
+    EXPECT_EQ(to.value().max_rd_atomic, taken);
+  }
 }
 
 TEST(FromClient, FlowLabelGiven_DecidesTheSourcePort) {
@@ -66,7 +77,6 @@ TEST(FromClient, OutOfRange_IsRefusedOnlyWhenTheMaskNamesIt) {
       {verbs::kAttrRetryCnt, [](rocegw_qp_attr& a) { a.retry_cnt = 8; }},
       {verbs::kAttrRnrRetry, [](rocegw_qp_attr& a) { a.rnr_retry = 8; }},
       {verbs::kAttrMinRnrTimer, [](rocegw_qp_attr& a) { a.min_rnr_timer = 32; }},
-      {verbs::kAttrMaxQpRdAtomic, [](rocegw_qp_attr& a) { a.max_rd_atomic = 17; }},
       {verbs::kAttrMaxDestRdAtomic, [](rocegw_qp_attr& a) { a.max_dest_rd_atomic = 17; }},
       {verbs::kAttrDestQpn, [](rocegw_qp_attr& a) { a.dest_qpn = 0x1000000; }},
       {verbs::kAttrDestQpn, [](rocegw_qp_attr& a) { a.dest_qpn = 0; }},
