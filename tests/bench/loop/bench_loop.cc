@@ -102,18 +102,18 @@ class Program {
 
 struct Setting {
   const char* name;
-  Reach reach;
+  uint64_t operations;
   uint32_t size;
   uint32_t depth;
-  uint64_t operations;
+  Reach reach;
   bool read;
 };
 constexpr Setting kSettings[] = {
-    {"write 8 B, remapped", Reach::kDirect, 8, 128, 400000, false},
-    {"write 8 B, cross-process", Reach::kCrossProcess, 8, 128, 200000, false},
-    {"write 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 400, false},
-    {"write 1 MiB, cross-process", Reach::kCrossProcess, 1 << 20, 8, 200, false},
-    {"read 1 MiB, remapped", Reach::kDirect, 1 << 20, 8, 200, true},
+    {"write 8 B, remapped", 400000, 8, 128, Reach::kDirect, false},
+    {"write 8 B, cross-process", 200000, 8, 128, Reach::kCrossProcess, false},
+    {"write 1 MiB, remapped", 400, 1 << 20, 8, Reach::kDirect, false},
+    {"write 1 MiB, cross-process", 200, 1 << 20, 8, Reach::kCrossProcess, false},
+    {"read 1 MiB, remapped", 200, 1 << 20, 8, Reach::kDirect, true},
 };
 constexpr size_t kSettingCount = std::size(kSettings);
 
