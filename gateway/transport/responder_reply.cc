@@ -153,13 +153,12 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
   if (region != nullptr) {
     const uint64_t in_region = reply.address + offset - region->iova;
-    const memory::MemoryOp op{
-        .kind = memory::OpKind::kRead,
-        .want_crc = true,
-        .length = bytes,
-        .address = region->address + in_region,
-        .direct = region->DirectAt(in_region, bytes),
-        .buffer = body};
+    const memory::MemoryOp op{.kind = memory::OpKind::kRead,
+                              .want_crc = true,
+                              .length = bytes,
+                              .address = region->address + in_region,
+                              .direct = region->DirectAt(in_region, bytes),
+                              .buffer = body};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
                   packet);
   }
