@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,9 @@ struct Copier::Shared {
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<uint32_t> bell{0};  // counts submissions; the thread waits on it
   std::atomic<bool> stop{false};
+  // Held while a batch goes back to its worker, never while client memory is touched: when Stop has
+  // returned, no ring and no descriptor of a worker is used any more.
+  std::mutex giving_back;
 };
 
 void Copier::Run(const std::shared_ptr<Shared>& shared) {
@@ -72,6 +76,7 @@ void Copier::Run(const std::shared_ptr<Shared>& shared) {
       if (!shared->lanes[w]->submitted.Pop(batch)) continue;
       worked = true;
       ExecuteBatch(*shared->memory, *batch);
+      const std::lock_guard<std::mutex> lock(shared->giving_back);
       if (shared->stop.load(std::memory_order_acquire)) return;
       shared->lanes[w]->done.Push(std::move(batch));
       if (w < shared->options.wake_fds.size()) {
@@ -140,7 +145,10 @@ std::unique_ptr<Batch> Copier::Collect(WorkerIndex worker) {
 }
 
 void Copier::Stop() {
-  shared_->stop.store(true, std::memory_order_release);
+  {
+    const std::lock_guard<std::mutex> lock(shared_->giving_back);
+    shared_->stop.store(true, std::memory_order_release);
+  }
   shared_->bell.fetch_add(1, std::memory_order_release);
   shared_->bell.notify_one();
 }
