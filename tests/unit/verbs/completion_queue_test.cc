@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completions and when an event is due for them.
+#include "gateway/verbs/completion_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace rocegw::verbs::completion_queue {
+namespace {
+
+constexpr uint32_t kEntries = 4;
+
+class CompletionQueueTest : public ::testing::Test {
+ protected:
+  explicit CompletionQueueTest(int event_fd = 0)
+      : ring(kEntries), control_memory(3 * 8), queue(Config(event_fd)) {
+    queue.fresh_list = &fresh;
+  }
+  CqConfig Config(int event_fd) {
+    CqConfig config;
+    config.cq_handle = 1;
+    config.entries = kEntries;
+    config.worker_slot = 1;
+    config.ring = ring.data();
+    config.control = control();
+    config.event_fd = event_fd;  // only looked at, never used
+    return config;
+  }
+  rocegw_cq_control* control() {
+    return reinterpret_cast<rocegw_cq_control*>(control_memory.data());
+  }
+  bool Push(uint16_t flags = 0, uint8_t status = 0) {
+    rocegw_cqe cqe{};
+    cqe.flags = flags;
+    cqe.status = status;
+    return queue.Push(cqe);
+  }
+
+  std::vector<rocegw_cqe> ring;
+  std::vector<uint64_t> control_memory;
+  CompletionQueue queue;
+  std::vector<CompletionQueue*> fresh;
+};
+
+class WithoutChannel : public CompletionQueueTest {
+ protected:
+  WithoutChannel() : CompletionQueueTest(-1) {}
+};
+
+TEST_F(CompletionQueueTest, Pushed_ListedOnceUntilTaken) {
+  EXPECT_TRUE(Push());
+  EXPECT_TRUE(Push());
+  EXPECT_EQ(fresh.size(), 1u);
+  EXPECT_TRUE(queue.listed);
+}
+
+TEST_F(CompletionQueueTest, Room_IsThatOfItsOwnWorker) {
+  for (uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(Push());
+  control()->worker[0].consumer = 2;
+  EXPECT_FALSE(Push()) << "another worker's ring";
+}
+
+TEST_F(CompletionQueueTest, Overrun_StaysBroken) {
+  for (uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(Push());
+  EXPECT_FALSE(queue.overrun());
+  EXPECT_FALSE(Push());
+  EXPECT_TRUE(queue.overrun());
+  control()->worker[1].consumer = kEntries;
+  EXPECT_FALSE(Push());
+}
+
+TEST_F(CompletionQueueTest, Unarmed_NoEvent) {
+  Push();
+  EXPECT_FALSE(queue.TakeEvent());
+}
+
+TEST_F(CompletionQueueTest, ArmedForAny_OneEvent) {
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_TRUE(queue.TakeEvent());
+  EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_UNARMED});
+  Push();
+  EXPECT_FALSE(queue.TakeEvent());
+}
+
+TEST_F(CompletionQueueTest, ArmedForSolicited_OnlySolicitedOrFailed) {
+  control()->arm = ROCEGW_CQ_ARM_SOLICITED;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_ARM_SOLICITED}) << "still armed";
+  Push(ROCEGW_CQE_SOLICITED);
+  Push();
+  EXPECT_TRUE(queue.TakeEvent()) << "one of the burst is enough";
+  control()->arm = ROCEGW_CQ_ARM_SOLICITED;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent()) << "the burst before does not count";
+  control()->worker[1].consumer = 4;
+  Push(0, 5);
+  EXPECT_TRUE(queue.TakeEvent()) << "a failure is always told";
+}
+
+TEST_F(CompletionQueueTest, ArmWordOfNonsense_CountsAsAny) {
+  control()->arm = 0xDEADBEEF;
+  Push();
+  EXPECT_TRUE(queue.TakeEvent());
+  EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_UNARMED});
+}
+
+TEST_F(WithoutChannel, Armed_NoEventAndStillArmed) {
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_ARM_ANY});
+}
+
+}  // namespace
+}  // namespace rocegw::verbs::completion_queue
