@@ -13,14 +13,18 @@ namespace rocegw::shm {
 class WorkQueue {
  public:
   WorkQueue() = default;
-  // producer and slots are client memory; released is ours and read by the client.
+  // producer and slots are client memory; released is ours and read by the client. All indices
+  // begin at `first`.
   WorkQueue(const uint32_t* producer, uint32_t* released, const uint8_t* slots, uint32_t entries,
-            uint32_t stride)
+            uint32_t stride, uint32_t first = 0)
       : producer_(producer),
         released_out_(released),
         slots_(slots),
         entries_(entries),
-        stride_(stride) {}
+        stride_(stride),
+        known_producer_(first),
+        fetched_(first),
+        released_(first) {}
 
   enum class Look : uint8_t { kEmpty, kReady, kFault };
 

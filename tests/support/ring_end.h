@@ -3,6 +3,7 @@
 // the few lines that a program's library would run. Not thread safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -84,10 +85,11 @@ class RingEnd {
     uint8_t* slot = SqSlot(index);
     wqe.num_sge = static_cast<uint8_t>(sges.size());
     std::memcpy(slot, &wqe, sizeof wqe);
-    std::memcpy(slot + sizeof wqe, sges.data(), sges.size() * sizeof(rocegw_sge));
+    CopySges(slot + sizeof wqe, sges);
     if (inline_payload != nullptr) {
       const size_t at = size_t{index & (options_.sq_entries - 1)} * options_.payload_stride;
-      std::memcpy(sq_payload_.data() + at, inline_payload->data(), inline_payload->size());
+      std::copy(inline_payload->begin(), inline_payload->end(),
+                sq_payload_.begin() + static_cast<ptrdiff_t>(at));
     }
     __atomic_store_n(&control_.sq_producer, index + 1, __ATOMIC_RELEASE);
     return true;
@@ -102,7 +104,7 @@ class RingEnd {
         rq_.data() + size_t{index & (options_.rq_entries - 1)} * rocegw_rq_stride(options_.max_sge);
     const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(sges.size()), 0};
     std::memcpy(slot, &wqe, sizeof wqe);
-    std::memcpy(slot + sizeof wqe, sges.data(), sges.size() * sizeof(rocegw_sge));
+    CopySges(slot + sizeof wqe, sges);
     __atomic_store_n(&control_.rq_producer, index + 1, __ATOMIC_RELEASE);
     return true;
   }
@@ -143,6 +145,13 @@ class RingEnd {
   const RingOptions& options() const { return options_; }
 
  private:
+  static void CopySges(uint8_t* to, const Sges& sges) {
+    for (const rocegw_sge& sge : sges) {
+      std::memcpy(to, &sge, sizeof sge);
+      to += sizeof sge;
+    }
+  }
+
   RingOptions options_;
   rocegw_qp_control control_{};
   rocegw_qp_status status_{};

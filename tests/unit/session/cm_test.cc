@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -122,7 +123,7 @@ struct Program {
     connect.param.retry_count = 7;
     connect.param.rnr_retry_count = 7;
     connect.param.private_length = static_cast<uint8_t>(text.size());
-    std::memcpy(connect.param.private_data, text.data(), text.size());
+    std::ranges::copy(text, connect.param.private_data);
     client.Call<rocegw_object_reply>(connect);
     return client.error();
   }

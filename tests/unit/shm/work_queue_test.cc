@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace rocegw::shm {
+namespace rocegw::shm::work_queue {
 namespace {
 
 using Look = WorkQueue::Look;
@@ -18,15 +18,6 @@ class WorkQueueTest : public ::testing::Test {
  protected:
   WorkQueueTest()
       : slots(kEntries * kStride), queue(&producer, &released, slots.data(), kEntries, kStride) {}
-
-  // Both indices go to `index` as by many resets.
-  void JumpTo(uint32_t index) {
-    while (queue.released() != index) {
-      const uint32_t left = index - queue.released();
-      producer = queue.released() + (left < kEntries ? left : kEntries);
-      ASSERT_TRUE(queue.Discard());
-    }
-  }
 
   uint32_t producer = 0;
   uint32_t released = 0;
@@ -112,7 +103,8 @@ TEST_F(WorkQueueTest, TurnedBackOverWhatIsKnownButNotFetched_KnownStays) {
 }
 
 TEST_F(WorkQueueTest, AcrossTheWrapOfTheIndex) {
-  JumpTo(0xFFFFFFFD);
+  producer = released = 0xFFFFFFFD;
+  queue = WorkQueue(&producer, &released, slots.data(), kEntries, kStride, 0xFFFFFFFD);
   EXPECT_EQ(queue.Check(), Look::kEmpty);
   producer = 0xFFFFFFFD + kEntries;
   for (uint32_t i = 0; i < kEntries; ++i) {
@@ -157,4 +149,4 @@ TEST(WorkQueueWithoutEntries, NeverReads) {
 }
 
 }  // namespace
-}  // namespace rocegw::shm
+}  // namespace rocegw::shm::work_queue

@@ -10,7 +10,7 @@
 #include "tests/support/qp_host.h"
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::datagram {
 namespace {
 
 using metrics::DropReason;
@@ -515,4 +515,4 @@ TEST_F(DatagramSmallCq, Overrun_ErrorStateAndCqEventOnce) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::datagram

@@ -5,7 +5,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::requester_response {
 namespace {
 
 using metrics::DropReason;
@@ -653,4 +653,4 @@ TEST(RequesterAtomic, NakInItsAnswer_BadResponse) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::requester_response

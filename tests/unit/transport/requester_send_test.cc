@@ -3,9 +3,11 @@
 // it wait.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::requester_send {
 namespace {
 
 using wire::Opcode;
@@ -15,7 +17,7 @@ constexpr uint64_t kSource = 0x1000;
 
 std::vector<uint8_t> Fill(ScriptedPeer& peer, uint64_t offset, uint32_t length) {
   const auto data = ScriptedPeer::Bytes(length, 23);
-  std::memcpy(&peer.host().memory()[offset], data.data(), length);
+  std::ranges::copy(data, peer.host().memory().begin() + static_cast<ptrdiff_t>(offset));
   return data;
 }
 
@@ -521,4 +523,4 @@ TEST(RequesterLimits, MessageOfMorePsnsThanHalfTheSpace_LengthError) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::requester_send

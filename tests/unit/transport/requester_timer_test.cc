@@ -4,7 +4,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::requester_timer {
 namespace {
 
 using verbs::QpState;
@@ -212,4 +212,4 @@ TEST(RequesterTimer, LimitsChangedWhileDrained_HoldForWhatRuns) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::requester_timer

@@ -5,7 +5,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::responder_access {
 namespace {
 
 using metrics::DropReason;
@@ -313,4 +313,4 @@ TEST(ResponderDepth, NoResources_AnyReadOrAtomicIsNak61) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::responder_access

@@ -5,7 +5,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::responder_memory {
 namespace {
 
 using transport::AccessPurpose;
@@ -262,4 +262,4 @@ TEST_F(ResponderMemory, PartlyRemappedRegion_OnlyWhatLiesWhollyInside) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::responder_memory

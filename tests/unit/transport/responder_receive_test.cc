@@ -5,7 +5,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::responder_receive {
 namespace {
 
 using metrics::DropReason;
@@ -283,4 +283,4 @@ TEST(ResponderCq, Overrun_QpToErrorAndCqEventOnce) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::responder_receive

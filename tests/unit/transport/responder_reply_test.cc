@@ -5,7 +5,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::responder_reply {
 namespace {
 
 using metrics::DropReason;
@@ -412,4 +412,4 @@ TEST(ResponderAck, TicketsFarApart_StillAcknowledged) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::responder_reply

@@ -4,7 +4,7 @@
 
 #include "tests/support/scripted_peer.h"
 
-namespace rocegw::testing {
+namespace rocegw::testing::responder_sequence {
 namespace {
 
 using metrics::DropReason;
@@ -380,4 +380,4 @@ TEST(ResponderState, FirstRequestInRtr_RaisesCommEstablishedOnce) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing
+}  // namespace rocegw::testing::responder_sequence
