@@ -1,7 +1,7 @@
 # rocegw_library(NAME n LAYER k SRCS ... DEPS ... [LIBS ...]): a library of the gateway. DEPS are other rocegw libraries and
 # must sit on a lower layer; a violation stops the configure step. LIBS are outside libraries (link items).
-# rocegw_test(NAME n KIND unit|property|sim|... SRCS ... DEPS ... [LIBS ...]): a GoogleTest program, registered with ctest
-# under its kind as label.
+# rocegw_test(NAME n KIND unit|property|sim|... SRCS ... DEPS ... [LIBS ...] [THREADS]): a GoogleTest program, registered
+# with ctest under its kind as label. THREADS: threads of our own meet in it; ThreadSanitizer builds only such tests.
 # rocegw_fuzz(NAME n SRCS ... DEPS ... CORPUS dir): a fuzz target; with ROCEGW_FUZZ a libFuzzer program, otherwise a
 # program that replays the corpus. Both are run over the corpus by ctest.
 include_guard(GLOBAL)
@@ -47,6 +47,14 @@ if(ROCEGW_FUZZ)
   target_compile_options(rocegw_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Compiling a test takes longer than running it, except where it runs many random steps (property, sim).
+function(rocegw_compile_as_test target kind)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROCEGW_UNITY} UNITY_BUILD_BATCH_SIZE 5)
+  if(ROCEGW_FAST_TESTS AND NOT kind MATCHES "property|sim")
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # Layers up to `worker` may end up inside an application (LibOS mode): no exceptions, no RTTI.
 set(ROCEGW_CORE_LAYER_MAX 6)
 
@@ -56,6 +64,7 @@ function(rocegw_library)
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS})
     set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROCEGW_UNITY} UNITY_BUILD_BATCH_SIZE 9)
     if(A_LAYER LESS_EQUAL ROCEGW_CORE_LAYER_MAX)
       target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti>)
     endif()
@@ -79,12 +88,14 @@ function(rocegw_library)
 endfunction()
 
 function(rocegw_test)
-  cmake_parse_arguments(A "" "NAME;KIND;TIMEOUT" "SRCS;DEPS;LIBS" ${ARGN})
-  if(NOT ROCEGW_WITH_TESTS)
+  cmake_parse_arguments(A "THREADS" "NAME;KIND;TIMEOUT" "SRCS;DEPS;LIBS" ${ARGN})
+  if(NOT ROCEGW_WITH_TESTS OR (ROCEGW_SANITIZE MATCHES thread AND NOT A_THREADS))
     return()
   endif()
   set(target ${A_KIND}_${A_NAME})
   add_executable(${target} ${A_SRCS})
+  rocegw_compile_as_test(${target} ${A_KIND})
+  add_dependencies(tests ${target})
   target_link_libraries(${target} PRIVATE rocegw_flags GTest::gtest GTest::gtest_main Threads::Threads ${A_LIBS})
   foreach(dep ${A_DEPS})
     target_link_libraries(${target} PRIVATE rocegw_${dep})
@@ -98,11 +109,13 @@ endfunction()
 
 function(rocegw_fuzz)
   cmake_parse_arguments(A "" "NAME;CORPUS" "SRCS;DEPS;LIBS" ${ARGN})
-  if(NOT ROCEGW_WITH_TESTS)
+  if(NOT ROCEGW_WITH_TESTS OR ROCEGW_SANITIZE MATCHES thread)
     return()
   endif()
   set(target fuzz_${A_NAME})
   add_executable(${target} ${A_SRCS})
+  rocegw_compile_as_test(${target} fuzz)
+  add_dependencies(tests ${target})
   target_link_libraries(${target} PRIVATE rocegw_flags Threads::Threads ${A_LIBS})
   if(ROCEGW_FUZZ)
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)

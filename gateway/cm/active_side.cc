@@ -10,12 +10,9 @@
 namespace rocegw::cm {
 namespace {
 
-constexpr uint8_t kMaxRetryCount = 7;  // three bits on the wire
 // RTUs at 0, 1, 3 and 7 times the first interval.
 constexpr int kReadyToUseRepeat = 8;
 constexpr uint16_t kPermissiveLid = 0xFFFF;  // what RoCE senders put where InfiniBand has LIDs
-
-bool UsableQpn(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value; }
 
 wire::CmPath PrimaryPath(const Id& id, uint8_t ack_timeout) {
   wire::CmPath path;

@@ -40,6 +40,12 @@ inline constexpr size_t kConnectionStates = static_cast<size_t>(ConnectionState:
 
 const char* StateName(ConnectionState state);
 
+inline constexpr uint8_t kMaxRetryCount = 7;  // three bits on the wire
+// QPNs 0 and 1 are for management, the last one is for multicast.
+constexpr bool UsableQpn(Qpn qpn) {
+  return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value;
+}
+
 struct Connection {
   uint32_t local_comm_id = 0;   // SIDR, active: the request ID
   uint32_t remote_comm_id = 0;  // 0: not known yet. SIDR, passive: the request ID

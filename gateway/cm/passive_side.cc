@@ -13,10 +13,7 @@
 namespace rocegw::cm {
 namespace {
 
-constexpr uint8_t kMaxRetryCount = 7;
 constexpr uint8_t kDefaultHopLimit = 64;
-
-bool UsableQpn(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMulticastQpn.value; }
 
 // Refuses a REQ for which there is no connection, and shall not be one.
 DropReason Refuse(Core& core, const Inbound& in, wire::RejectReason reason, Step& step) {

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "gateway/wire/byte_order.h"
+
 namespace rocegw::port {
 namespace {
 
@@ -11,12 +13,7 @@ constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint16_t kMoreFragmentsOrOffset = 0x3FFF;
 constexpr size_t kGidV4Offset = 12;
 
-void Put16(uint8_t* out, size_t value) {
-  out[0] = static_cast<uint8_t>(value >> 8);
-  out[1] = static_cast<uint8_t>(value);
-}
-
-uint16_t Get16(const uint8_t* in) { return static_cast<uint16_t>(in[0] << 8 | in[1]); }
+void Put16(uint8_t* out, size_t value) { wire::StoreBe16(out, static_cast<uint16_t>(value)); }
 
 void WriteIpv4(const wire::Path& path, uint16_t ip_id, size_t udp_length, uint8_t* out) {
   out[0] = 0x45;
@@ -48,7 +45,7 @@ FrameVerdict ParseIpv4(std::span<const uint8_t> packet, ParsedFrame& out,
                        std::span<const uint8_t>& udp) {
   if (packet.size() < kIpv4HeaderLength || packet[0] >> 4 != 4) return FrameVerdict::kMalformed;
   const size_t header = size_t{packet[0]} % 16 * 4;
-  const size_t total = Get16(&packet[2]);
+  const size_t total = wire::LoadBe16(&packet[2]);
   if (header < kIpv4HeaderLength || total < header || total > packet.size()) {
     return FrameVerdict::kMalformed;
   }
@@ -58,11 +55,11 @@ FrameVerdict ParseIpv4(std::span<const uint8_t> packet, ParsedFrame& out,
   }
   // Options change what the ICRC covers and no RoCEv2 sender uses them; fragments cannot be
   // checked.
-  if (header != kIpv4HeaderLength || (Get16(&packet[6]) & kMoreFragmentsOrOffset) != 0) {
+  if (header != kIpv4HeaderLength || (wire::LoadBe16(&packet[6]) & kMoreFragmentsOrOffset) != 0) {
     return FrameVerdict::kMalformed;
   }
   out.meta.traffic_class = packet[1];
-  out.meta.ip_id = Get16(&packet[4]);
+  out.meta.ip_id = wire::LoadBe16(&packet[4]);
   out.meta.ip_id_known = true;
   out.meta.hop_limit = packet[8];
   out.meta.source = wire::Gid::FromV4(0);
@@ -76,10 +73,10 @@ FrameVerdict ParseIpv4(std::span<const uint8_t> packet, ParsedFrame& out,
 FrameVerdict ParseIpv6(std::span<const uint8_t> packet, ParsedFrame& out,
                        std::span<const uint8_t>& udp) {
   if (packet.size() < kIpv6HeaderLength || packet[0] >> 4 != 6) return FrameVerdict::kMalformed;
-  const size_t length = Get16(&packet[4]);
+  const size_t length = wire::LoadBe16(&packet[4]);
   if (length > packet.size() - kIpv6HeaderLength) return FrameVerdict::kMalformed;
   if (packet[6] != kProtocolUdp) return FrameVerdict::kOther;
-  out.meta.traffic_class = static_cast<uint8_t>(Get16(&packet[0]) >> 4);
+  out.meta.traffic_class = static_cast<uint8_t>(wire::LoadBe16(&packet[0]) >> 4);
   out.meta.ip_id = 0;
   out.meta.ip_id_known = false;
   out.meta.hop_limit = packet[7];
@@ -94,7 +91,7 @@ FrameVerdict ParseIpv6(std::span<const uint8_t> packet, ParsedFrame& out,
 uint32_t ChecksumAdd(uint32_t sum, std::span<const uint8_t> bytes) {
   uint64_t wide = sum;
   size_t i = 0;
-  for (; i + 1 < bytes.size(); i += 2) wide += Get16(&bytes[i]);
+  for (; i + 1 < bytes.size(); i += 2) wide += wire::LoadBe16(&bytes[i]);
   if (i < bytes.size()) wide += static_cast<uint64_t>(bytes[i]) << 8;
   while (wide >> 32 != 0) wide = (wide & 0xFFFFFFFF) + (wide >> 32);
   return static_cast<uint32_t>(wide);
@@ -150,11 +147,11 @@ FrameVerdict ParseIpUdp(uint16_t ether_type, std::span<const uint8_t> packet, Pa
   }
   if (verdict != FrameVerdict::kRoce) return verdict;
   if (udp.size() < kUdpHeaderLength) return FrameVerdict::kMalformed;
-  if (Get16(&udp[2]) != wire::kRocePort) return FrameVerdict::kOther;
+  if (wire::LoadBe16(&udp[2]) != wire::kRocePort) return FrameVerdict::kOther;
   // What counts is UDP's length: senders exist that leave bytes behind it.
-  const size_t length = Get16(&udp[4]);
+  const size_t length = wire::LoadBe16(&udp[4]);
   if (length < kUdpHeaderLength || length > udp.size()) return FrameVerdict::kMalformed;
-  out.meta.source_port = Get16(&udp[0]);
+  out.meta.source_port = wire::LoadBe16(&udp[0]);
   out.payload = udp.first(length).subspan(kUdpHeaderLength);
   return FrameVerdict::kRoce;
 }
@@ -162,11 +159,11 @@ FrameVerdict ParseIpUdp(uint16_t ether_type, std::span<const uint8_t> packet, Pa
 bool ParseEthernet(std::span<const uint8_t> frame, uint16_t& ether_type,
                    std::span<const uint8_t>& network) {
   if (frame.size() < kEthernetHeaderLength) return false;
-  ether_type = Get16(&frame[12]);
+  ether_type = wire::LoadBe16(&frame[12]);
   network = frame.subspan(kEthernetHeaderLength);
   if (ether_type == kEtherTypeVlan) {
     if (network.size() < kVlanTagLength) return false;
-    ether_type = Get16(&network[2]);
+    ether_type = wire::LoadBe16(&network[2]);
     network = network.subspan(kVlanTagLength);
   }
   return true;

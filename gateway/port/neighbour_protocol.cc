@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gateway/port/link_layer.h"
+#include "gateway/wire/byte_order.h"
 
 namespace rocegw::port {
 namespace {
@@ -28,16 +29,7 @@ constexpr size_t kDiscoveryLength = 24;  // type to target, without options
 constexpr size_t kLinkOptionLength = 8;
 constexpr size_t kTargetOffset = 8;
 
-uint16_t Get16(const uint8_t* in) { return static_cast<uint16_t>(in[0] << 8 | in[1]); }
-
-void Put16(uint8_t* out, size_t value) {
-  out[0] = static_cast<uint8_t>(value >> 8);
-  out[1] = static_cast<uint8_t>(value);
-}
-
-wire::Gid GidOfV4(const uint8_t* bytes) {
-  return wire::Gid::FromV4(static_cast<uint32_t>(Get16(bytes)) << 16 | Get16(bytes + 2));
-}
+wire::Gid GidOfV4(const uint8_t* bytes) { return wire::Gid::FromV4(wire::LoadBe32(bytes)); }
 
 // An IPv4 address "0.0.0.0" says "none" like "::" does.
 wire::Gid NoneIfUnspecified(const wire::Gid& gid) {
@@ -54,7 +46,7 @@ std::optional<NeighbourMessage> ParseArp(std::span<const uint8_t> arp) {
   if (arp.size() < kArpLength || std::memcmp(arp.data(), kArpEthernetIpv4, 6) != 0) {
     return std::nullopt;
   }
-  const uint16_t operation = Get16(&arp[6]);
+  const uint16_t operation = wire::LoadBe16(&arp[6]);
   if (operation != kArpRequest && operation != kArpReply) return std::nullopt;
   NeighbourMessage message;
   message.is_request = operation == kArpRequest;
@@ -88,7 +80,7 @@ std::optional<NeighbourMessage> ParseDiscovery(const MacAddress& frame_source,
       packet[7] != kHopLimit) {
     return std::nullopt;
   }
-  const size_t length = Get16(&packet[4]);
+  const size_t length = wire::LoadBe16(&packet[4]);
   if (length < kDiscoveryLength || length > packet.size() - kIpv6HeaderLength) return std::nullopt;
   const auto icmp = packet.subspan(kIpv6HeaderLength, length);
   if ((icmp[0] != kSolicitation && icmp[0] != kAdvertisement) || icmp[1] != 0 ||
@@ -117,7 +109,7 @@ size_t WriteArp(const MacAddress& to, const ArpFields& fields, uint8_t* out) {
   WriteEthernet(to, fields.sender_mac, kEtherTypeArp, out);
   uint8_t* arp = out + kEthernetHeaderLength;
   std::memcpy(arp, kArpEthernetIpv4, sizeof kArpEthernetIpv4);
-  Put16(arp + 6, fields.operation);
+  wire::StoreBe16(arp + 6, fields.operation);
   std::copy(fields.sender_mac.begin(), fields.sender_mac.end(), arp + 8);
   std::memcpy(arp + 14, fields.sender.bytes.data() + kV4Offset, 4);
   std::copy(fields.target_mac.begin(), fields.target_mac.end(), arp + 18);
@@ -140,7 +132,7 @@ size_t WriteDiscovery(const MacAddress& to, const DiscoveryFields& fields, uint8
   uint8_t* ip = out + kEthernetHeaderLength;
   std::memset(ip, 0, kIpv6HeaderLength + kLength);
   ip[0] = 0x60;
-  Put16(ip + 4, kLength);
+  wire::StoreBe16(ip + 4, kLength);
   ip[6] = kNextHeaderIcmpv6;
   ip[7] = kHopLimit;
   std::memcpy(ip + 8, fields.source.bytes.data(), 16);
@@ -152,7 +144,7 @@ size_t WriteDiscovery(const MacAddress& to, const DiscoveryFields& fields, uint8
   icmp[kDiscoveryLength] = fields.type == kSolicitation ? kSourceLinkAddress : kTargetLinkAddress;
   icmp[kDiscoveryLength + 1] = 1;
   std::copy(fields.own_mac.begin(), fields.own_mac.end(), icmp + kDiscoveryLength + 2);
-  Put16(icmp + 2, Icmpv6Checksum({ip + 8, 32}, {icmp, kLength}));
+  wire::StoreBe16(icmp + 2, Icmpv6Checksum({ip + 8, 32}, {icmp, kLength}));
   return kEthernetHeaderLength + kIpv6HeaderLength + kLength;
 }
 

@@ -10,7 +10,7 @@
 namespace rocegw::port {
 namespace {
 
-constexpr size_t kBurst = 64;
+constexpr size_t kPairBurst = 64;
 
 }  // namespace
 
@@ -20,10 +20,10 @@ PairPort::PairPort(const PairConfig& config, const SteeringTable& remote_steerin
       remote_steering_(remote_steering),
       next_ip_id_(config.first_ip_id),
       pool_(config.packets_per_queue, max_datagram_) {
-  borrowed_.reserve(kBurst);
+  borrowed_.reserve(kPairBurst);
 }
 
-PortLimits PairPort::limits() const { return {.max_datagram = max_datagram_, .burst = kBurst}; }
+PortLimits PairPort::limits() const { return {.max_datagram = max_datagram_, .burst = kPairBurst}; }
 
 void PairPort::Reclaim() {
   for (Lane* lane : out_) {
@@ -73,7 +73,7 @@ size_t PairPort::Receive(std::span<wire::RxDatagram> into) {
     (void)ROCEGW_INVARIANT(fits, "port-pair-return");
   }
   borrowed_.clear();
-  const size_t wanted = std::min(into.size(), kBurst);
+  const size_t wanted = std::min(into.size(), kPairBurst);
   size_t count = 0;
   for (size_t visited = 0; visited < in_.size() && count < wanted; ++visited) {
     Lane* lane = in_[next_in_];

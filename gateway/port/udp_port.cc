@@ -18,7 +18,7 @@
 namespace rocegw::port {
 namespace {
 
-constexpr size_t kBurst = 64;
+constexpr size_t kUdpBurst = 64;
 // Payload 4096 with the longest headers, and room for jumbo channel frames.
 constexpr size_t kLargestDatagram = 9216;
 constexpr size_t kSmallestDatagram = 256 + 44;
@@ -81,7 +81,7 @@ UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
       transmitter_(transmit, counters_),
       receiver_(receive_buffers, counters_) {}
 
-PortLimits UdpPort::limits() const { return {.max_datagram = max_datagram_, .burst = kBurst}; }
+PortLimits UdpPort::limits() const { return {.max_datagram = max_datagram_, .burst = kUdpBurst}; }
 
 StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig& config,
                                                              const SteeringTable& steering) {

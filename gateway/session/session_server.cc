@@ -13,9 +13,9 @@ namespace rocegw::session {
 namespace {
 
 // enum ibv_event_type
-constexpr uint32_t kPortActive = 9;
-constexpr uint32_t kPortError = 10;
-constexpr uint32_t kGidChange = 18;
+constexpr uint32_t kPortActiveEvent = 9;
+constexpr uint32_t kPortErrorEvent = 10;
+constexpr uint32_t kGidChangeEvent = 18;
 
 // How soon a full ring to a worker is tried again.
 constexpr Duration kRetry = Milliseconds(1);
@@ -90,9 +90,9 @@ void SessionServer::UpdateDevice(size_t index, Device device) {
   const bool is_up = services_.devices[index].up;
   attach_.ForEach([&](ClientSession& session) {
     if (was_up != is_up) {
-      session.OnPortEvent(static_cast<uint32_t>(index), is_up ? kPortActive : kPortError);
+      session.OnPortEvent(static_cast<uint32_t>(index), is_up ? kPortActiveEvent : kPortErrorEvent);
     }
-    if (!same_gids) session.OnPortEvent(static_cast<uint32_t>(index), kGidChange);
+    if (!same_gids) session.OnPortEvent(static_cast<uint32_t>(index), kGidChangeEvent);
   });
 }
 

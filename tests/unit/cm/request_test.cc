@@ -8,7 +8,7 @@
 
 #include "tests/unit/cm/cm_host.h"
 
-namespace rocegw::cm {
+namespace rocegw::cm::request {
 namespace {
 
 using metrics::DropReason;
@@ -464,4 +464,4 @@ TEST_F(RequestTest, RejectDuringTheReply_EndsIt) {
 }
 
 }  // namespace
-}  // namespace rocegw::cm
+}  // namespace rocegw::cm::request

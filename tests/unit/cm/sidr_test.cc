@@ -6,7 +6,7 @@
 
 #include "tests/unit/cm/cm_host.h"
 
-namespace rocegw::cm {
+namespace rocegw::cm::sidr {
 namespace {
 
 using metrics::DropReason;
@@ -174,4 +174,4 @@ TEST_F(SidrTest, Attributes_OfUdIds_AreInitWithQkey) {
 }
 
 }  // namespace
-}  // namespace rocegw::cm
+}  // namespace rocegw::cm::sidr

@@ -10,7 +10,7 @@
 #include "gateway/port/neighbour_protocol.h"
 #include "gateway/port/own_neighbours.h"
 
-namespace rocegw::port {
+namespace rocegw::port::neighbour {
 namespace {
 
 constexpr MacAddress kOurMac{0x02, 0, 0, 0, 0, 0x01};
@@ -307,4 +307,4 @@ TEST(NeighbourCache_Resolve, AnswersFromMemoryUntilTheVersionMoves) {
 }
 
 }  // namespace
-}  // namespace rocegw::port
+}  // namespace rocegw::port::neighbour

@@ -11,7 +11,7 @@
 #include "gateway/wire/icrc.h"
 #include "tests/support/port_fixture.h"
 
-namespace rocegw::port {
+namespace rocegw::port::pair_port {
 namespace {
 
 using rocegw::testing::IsTestPacket;
@@ -205,4 +205,4 @@ TEST(PairPort_Threads, StreamsArriveWholeAndInOrder) {
 }
 
 }  // namespace
-}  // namespace rocegw::port
+}  // namespace rocegw::port::pair_port

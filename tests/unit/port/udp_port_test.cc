@@ -20,7 +20,7 @@
 #include "gateway/wire/icrc.h"
 #include "tests/support/port_fixture.h"
 
-namespace rocegw::port {
+namespace rocegw::port::udp_port {
 namespace {
 
 using rocegw::testing::IsTestPacket;
@@ -475,4 +475,4 @@ TEST(UdpSegmentRun, StaysWithinTheKernelsBounds) {
 }
 
 }  // namespace
-}  // namespace rocegw::port
+}  // namespace rocegw::port::udp_port
