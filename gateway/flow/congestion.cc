@@ -2,6 +2,7 @@
 #include "gateway/flow/congestion.h"
 
 #include <cstddef>
+#include <iterator>
 
 namespace rocegw::flow {
 namespace {
@@ -24,7 +25,7 @@ constexpr CcAlgorithm kStaticAlgorithm = {
 };
 
 constexpr const CcAlgorithm* kAlgorithms[] = {&kStaticAlgorithm};
-static_assert(sizeof kAlgorithms / sizeof *kAlgorithms == static_cast<size_t>(CcKind::kCount));
+static_assert(std::size(kAlgorithms) == static_cast<size_t>(CcKind::kCount));
 
 }  // namespace
 

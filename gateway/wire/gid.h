@@ -13,7 +13,7 @@ namespace rocegw::wire {
 struct Gid {
   std::array<uint8_t, 16> bytes{};  // network order
 
-  auto operator<=>(const Gid&) const = default;
+  auto operator<=>(const Gid&) const = default;  // NOLINT(modernize-use-nullptr)
 
   static Gid FromV4(uint32_t address_host_order) {
     Gid gid;

@@ -44,7 +44,8 @@ bool Worker::ApplyControl(TimePoint now) {
 
 void Worker::Notify(WorkerMessage message) {
   if (!unsent_messages_.empty() || !options_.link->to_control.Push(std::move(message))) {
-    unsent_messages_.push_back(std::move(message));
+    // A ring that is full has not touched it.
+    unsent_messages_.push_back(std::move(message));  // NOLINT(bugprone-use-after-move)
   }
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);

@@ -74,7 +74,7 @@ std::string FindLibrary() {
   const std::string folder = path.substr(0, path.rfind('/'));
   for (const char* place : {"/../lib/librocegw-verbs.so", "/librocegw-verbs.so",
                             "/../lib/x86_64-linux-gnu/librocegw-verbs.so"}) {
-    const std::string candidate = folder + place;
+    std::string candidate = folder + place;
     char real[PATH_MAX];
     if (IsFile(candidate) && realpath(candidate.c_str(), real) != nullptr) return real;
   }
