@@ -226,6 +226,8 @@ class Lists : public WorkRequest {
     region.key = MemoryKey{2};
     region.access = 0;
     region.direct = direct.data();
+    region.direct_from = 0x400;
+    region.direct_length = 0xC00;
     EXPECT_TRUE(regions.Link(region));
   }
   bool Walk(const std::vector<rocegw_sge>& of, uint64_t offset, uint32_t length) {
@@ -258,9 +260,16 @@ TEST_F(Lists, Walk_PlacesInTheClientAndInOurMapping) {
   EXPECT_EQ(pieces[0].length, 8u);
   EXPECT_EQ(pieces[0].offset, 0u);
   EXPECT_EQ(pieces[1].address, 0x7800u);
-  EXPECT_EQ(pieces[1].direct, direct.data() + 0x800);
+  EXPECT_EQ(pieces[1].direct, direct.data() + 0x400);
   EXPECT_EQ(pieces[1].length, 8u);
   EXPECT_EQ(pieces[1].offset, 8u);
+}
+
+TEST_F(Lists, Walk_PieceNotWhollyInOurMapping_IsNotDirect) {
+  ASSERT_TRUE(Walk({{0x13FF, 2, 2}, {0x1400, 0xC00, 2}}, 0, 0xC02));
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[0].direct, nullptr);
+  EXPECT_EQ(pieces[1].direct, direct.data());
 }
 
 TEST_F(Lists, Walk_NothingAsked_NothingGiven) {
