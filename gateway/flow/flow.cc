@@ -16,6 +16,7 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
   in_flight_ = 0;
   rtt_ = RttEstimator();
   retries_left_ = config.retry_count;
+  allowed_ = config.max_packets;
   probes_ = 0;
   probing_ = false;
   timer_start_ = last_probe_ = now;
@@ -26,10 +27,11 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
 void Flow::Configure(const FlowConfig& config) {
   config_ = config;
   retries_left_ = config.retry_count;
+  allowed_ = config.max_packets;
 }
 
 bool Flow::HasRoom(uint64_t bytes, TimePoint now) const {
-  if (ledger_.size() >= config_.max_packets) return false;
+  if (ledger_.size() >= allowed_) return false;
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   return gate.earliest <= now && bytes <= gate.bytes;
 }
@@ -79,12 +81,15 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
       record.again = true;
       in_flight_ -= bytes;
       feedback.acked_bytes += bytes;
+      ++allowed_;
       break;
     }
+    ++allowed_;
     in_flight_ -= record.bytes;
     feedback.acked_bytes += record.bytes;
     ledger_.pop_front();
   }
+  allowed_ = std::min(allowed_, config_.max_packets);
   una_ = upto;
   // An acknowledgement may run ahead of a rewound flow.
   if (PsnBefore(next_, una_)) next_ = una_;
@@ -117,6 +122,7 @@ bool Flow::OnLoss(TimePoint now) {
   }
   if (retries_left_ == 0) return false;
   --retries_left_;
+  SlowDown();
   AlgorithmOf(cc_.kind).on_loss(cc_, now);
   Rewind();
   RestartTimer(now);
@@ -156,8 +162,11 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
     probing_ = true;
     return LossVerdict::kProbe;
   }
+  SlowDown();
   Rewind();
   return LossVerdict::kRewind;
 }
+
+void Flow::SlowDown() { allowed_ = std::min(kAfterLoss, config_.max_packets); }
 
 }  // namespace rocegw::flow

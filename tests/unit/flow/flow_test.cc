@@ -166,6 +166,27 @@ TEST_F(FlowTest, Loss_GoesBackAndSpendsARetry) {
   EXPECT_EQ(flow.retries_left(), 3u) << "progress";
 }
 
+TEST_F(FlowTest, AfterALoss_StartsSmallAndDoubles) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 1000 * kMtu;
+  flow.Start(config, Psn(100), now);
+  SendPackets(200);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+  ASSERT_TRUE(flow.OnLoss(now));
+  uint32_t una = 100;
+  for (int allowed = 16; allowed < 1024; allowed *= 2) {
+    SendPackets(allowed - 1);
+    EXPECT_TRUE(flow.MaySend(1, now)) << allowed;
+    SendPackets(1);
+    EXPECT_FALSE(flow.MaySend(1, now)) << allowed;
+    una += static_cast<uint32_t>(allowed);
+    ASSERT_TRUE(Ack(una));
+  }
+  // Never above the limit.
+  SendPackets(1000);
+  EXPECT_FALSE(flow.HasRoom(1, now)) << "the window";
+}
+
 TEST_F(FlowTest, AckBeyondWhatWasSentAgain_NextFollows) {
   SendPackets(5);
   flow.Rewind();
