@@ -31,7 +31,7 @@ void Flow::Configure(const FlowConfig& config) {
 }
 
 bool Flow::HasRoom(uint64_t bytes, TimePoint now) const {
-  if (ledger_.size() >= allowed_) return false;
+  if (packets_in_flight() >= allowed_) return false;
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   return gate.earliest <= now && bytes <= gate.bytes;
 }
@@ -81,15 +81,14 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
       record.again = true;
       in_flight_ -= bytes;
       feedback.acked_bytes += bytes;
-      ++allowed_;
       break;
     }
-    ++allowed_;
     in_flight_ -= record.bytes;
     feedback.acked_bytes += record.bytes;
     ledger_.pop_front();
   }
-  allowed_ = std::min(allowed_, config_.max_packets);
+  const auto progress = static_cast<uint32_t>(PsnDistance(upto, una_));
+  allowed_ = std::min(allowed_ + progress, config_.max_packets);
   una_ = upto;
   // An acknowledgement may run ahead of a rewound flow.
   if (PsnBefore(next_, una_)) next_ = una_;

@@ -98,8 +98,10 @@ class Flow {
   // What follows a loss starts small and doubles with every round trip: a receiver that could not
   // take a burst of a whole window cannot take it again, and when it drops the oldest packet of
   // every burst there is never any progress.
+  // A READ's packets are those of its answer.
   static constexpr uint32_t kAfterLoss = 16;
   void SlowDown();
+  uint32_t packets_in_flight() const { return static_cast<uint32_t>(PsnDistance(next_, una_)); }
 
   TimePoint ProbeDeadline() const;
   TimePoint TimeoutDeadline() const;
@@ -114,7 +116,7 @@ class Flow {
   CcState cc_;
   uint32_t retries_left_ = 0;
   uint32_t rewinds_ = 0;
-  uint32_t allowed_ = 0;   // ledger entries at once, at most max_packets
+  uint32_t allowed_ = 0;   // packets in flight at once, at most max_packets
   uint32_t probes_ = 0;    // since the last progress
   bool probing_ = false;   // a single packet was sent again and not yet answered
   TimePoint timer_start_;  // last progress, or first packet after idle

@@ -14,7 +14,7 @@ from .check_cases import rdma_check
 TIMEOUT = 90
 # A client that comes before its server listens is refused. perftest -R listens and connects a second time over its first
 # connection without waiting for one another: the same, and its server waits for ever then.
-_TOO_EARLY = re.compile(r"REJECTED|rejected|Couldn't connect|refused|reject|event: RDMA_CM_EVENT_UNREACHABLE")
+_TOO_EARLY = re.compile(r"REJECTED|rejected|Unexpected CM event|Couldn't connect|refused|reject|event: RDMA_CM_EVENT_UNREACHABLE")
 _CONNECT_TRIES = 10
 
 

@@ -187,6 +187,20 @@ TEST_F(FlowTest, AfterALoss_StartsSmallAndDoubles) {
   EXPECT_FALSE(flow.HasRoom(1, now)) << "the window";
 }
 
+TEST_F(FlowTest, AfterALoss_OneRangeAtATime) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 4096 * kMtu;
+  flow.Start(config, Psn(100), now);
+  flow.OnSent(500, 500 * kMtu, now);
+  EXPECT_TRUE(flow.MaySend(500 * kMtu, now));
+  flow.OnSent(500, 500 * kMtu, now);
+  ASSERT_TRUE(flow.OnLoss(now));
+  flow.OnSent(500, 500 * kMtu, now);
+  EXPECT_FALSE(flow.MaySend(500 * kMtu, now));
+  ASSERT_TRUE(Ack(350));
+  EXPECT_TRUE(flow.MaySend(500 * kMtu, now)) << "as many again as have come";
+}
+
 TEST_F(FlowTest, AckBeyondWhatWasSentAgain_NextFollows) {
   SendPackets(5);
   flow.Rewind();

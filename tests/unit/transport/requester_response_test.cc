@@ -509,7 +509,17 @@ TEST(RequesterRead, PartOfALongOne_AskedAgainWithinItsPiece) {
   const auto data = ScriptedPeer::Bytes(4096);
   peer.Deliver(peer.ReadResponse(Opcode::kRcReadResponseFirst, kPsn), data);
   peer.Deliver(peer.ReadResponse(Opcode::kRcReadResponseMiddle, kPsn + 2), data);
-  const auto again = peer.Out();
+  // After a loss one piece at a time.
+  std::vector<SentPacket> again = peer.Out();
+  ASSERT_EQ(again.size(), 1u);
+  for (uint32_t i = 1; i < 32; ++i) {
+    peer.Deliver(peer.ReadResponse(i == 1    ? Opcode::kRcReadResponseFirst
+                                   : i == 31 ? Opcode::kRcReadResponseLast
+                                             : Opcode::kRcReadResponseMiddle,
+                                   kPsn + i),
+                 data);
+    for (SentPacket& packet : peer.Out()) again.push_back(std::move(packet));
+  }
   ASSERT_EQ(again.size(), 3u);
   // A responder answers a repetition only inside of what it was asked before: the first piece ends
   // where it ended.
