@@ -2,8 +2,6 @@
 #include "gateway/cm/early_requests.h"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace rocegw::cm {
 namespace {
@@ -31,7 +29,7 @@ std::vector<EarlyRequests::Held> EarlyRequests::TakeFor(uint64_t service_id) {
   const auto first = std::stable_partition(held_.begin(), held_.end(), [&](const Held& held) {
     return Request(held).service_id != service_id;
   });
-  std::vector<Held> taken(std::make_move_iterator(first), std::make_move_iterator(held_.end()));
+  std::vector<Held> taken(first, held_.end());
   held_.erase(first, held_.end());
   return taken;
 }
@@ -39,7 +37,7 @@ std::vector<EarlyRequests::Held> EarlyRequests::TakeFor(uint64_t service_id) {
 std::vector<EarlyRequests::Held> EarlyRequests::TakeDue(TimePoint now) {
   std::vector<Held> taken;
   while (deadline() <= now) {
-    taken.push_back(std::move(held_.front()));
+    taken.push_back(held_.front());
     held_.pop_front();
   }
   return taken;
