@@ -24,7 +24,9 @@ class ForeignMemory : public MemorySpace {
   // one.
   void Revoke() { revoked_.store(true, std::memory_order_release); }
 
-  bool Gone() const final { return gone_.load(std::memory_order_acquire); }
+  bool Gone() const final {
+    return gone_.load(std::memory_order_acquire) || revoked_.load(std::memory_order_acquire);
+  }
 
  protected:
   // Lists of equal total length. Each remote piece is covered by whole local ones, remote_locals of

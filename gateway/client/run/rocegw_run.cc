@@ -89,7 +89,7 @@ std::string FindProgram(const char* name) {
   for (size_t begin = 0; begin <= folders.size();) {
     const size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string folder = end == begin ? "." : folders.substr(begin, end - begin);
-    const std::string candidate = folder + "/" + name;
+    std::string candidate = folder + "/" + name;
     if (IsFile(candidate) && access(candidate.c_str(), X_OK) == 0) return candidate;
     begin = end + 1;
   }

@@ -273,8 +273,10 @@ TEST_P(Foreign, Revoke_StopsEverything) {
   uint8_t mapped[8] = {};
   std::vector<MemoryOp> ops{Op(OpKind::kRead, 0, 8, buffer)};
   ASSERT_EQ(Execute(ops), 1u);
+  EXPECT_FALSE(space->Gone());
   space->Revoke();
   EXPECT_EQ(Execute(ops), 0u);
+  EXPECT_TRUE(space->Gone()) << "its session ends: nobody is told that an access was wrong";
   ops[0].direct = mapped;
   EXPECT_EQ(Execute(ops), 0u);
 }
