@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a device: the context with its table of operations, through which programs call what is
 // inline in verbs.h.
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 
@@ -20,12 +19,6 @@
 namespace rocegw::client {
 
 namespace {
-
-// An event descriptor belongs to the program, which expects a blocking one and may change that.
-void MakeBlocking(int fd) {
-  const long flags = RawFcntl(fd, F_GETFL, 0);
-  if (flags >= 0) RawFcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-}
 
 void FillOperations(verbs_context* verbs) {
   // Of the header that this was compiled with: the structure grows at its front, so older and newer
@@ -65,19 +58,16 @@ ibv_context* Open(Session* session, Device* device) {
   }
   rocegw_open_context request = {};
   request.device = device->index;
-  rocegw_object_reply reply;
   int events = -1;
-  int error = session->Call(ROCEGW_MSG_OPEN_CONTEXT, &request, &reply, &events);
-  if (error == 0 && events < 0) error = EPROTO;
+  const int error =
+      session->CallForEvents(ROCEGW_MSG_OPEN_CONTEXT, &request, &context->handle, &events);
   if (error != 0) {
     free(context);
     errno = error;
     return nullptr;
   }
-  MakeBlocking(events);
   context->session = session;
   context->device = device;
-  context->handle = reply.handle;
   context->max_message = limits.max_message;
   FillOperations(&context->verbs);
   ibv_context& ibv = context->verbs.context;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion queues and their event channels.
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -120,7 +119,6 @@ using rocegw::client::FromIbv;
 using rocegw::client::IsOurs;
 using rocegw::client::MakeObject;
 using rocegw::client::RawClose;
-using rocegw::client::RawFcntl;
 using rocegw::client::SessionOf;
 
 ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
@@ -129,20 +127,14 @@ ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   if (channel == nullptr) return nullptr;
   rocegw_object_request request = {};
   request.handle = FromIbv(context)->handle;
-  rocegw_object_reply reply;
-  int events = -1;
-  int error = SessionOf(context)->Call(ROCEGW_MSG_CREATE_CHANNEL, &request, &reply, &events);
-  if (error == 0 && events < 0) error = EPROTO;
+  const int error = SessionOf(context)->CallForEvents(ROCEGW_MSG_CREATE_CHANNEL, &request,
+                                                      &channel->handle, &channel->ibv.fd);
   if (error != 0) {
     free(channel);
     errno = error;
     return nullptr;
   }
-  const long flags = RawFcntl(events, F_GETFL, 0);
-  if (flags >= 0) RawFcntl(events, F_SETFL, flags & ~O_NONBLOCK);
   channel->ibv.context = context;
-  channel->ibv.fd = events;
-  channel->handle = reply.handle;
   return &channel->ibv;
 }
 

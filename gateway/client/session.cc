@@ -385,6 +385,20 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
   return welcome_.major == 0 ? error : EIO;
 }
 
+int Session::CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
+                           int* events) {
+  rocegw_object_reply reply;
+  *events = -1;
+  const int error =
+      Call(type, request, size, reinterpret_cast<rocegw_reply*>(&reply), sizeof(reply), events, -1);
+  if (error != 0) return error;
+  if (*events < 0) return EPROTO;
+  const long flags = RawFcntl(*events, F_GETFL, 0);
+  if (flags >= 0) RawFcntl(*events, F_SETFL, flags & ~O_NONBLOCK);
+  *handle = reply.handle;
+  return 0;
+}
+
 int Session::CallObject(uint32_t type, uint32_t handle) {
   rocegw_object_request request = {};
   request.handle = handle;

@@ -42,6 +42,15 @@ class Session {
     return Call(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request),
                 reinterpret_cast<rocegw_reply*>(reply), sizeof(Reply), descriptor, send_descriptor);
   }
+  // For objects that come with a descriptor of events, which is the program's then: blocking, as
+  // programs expect, until they change it. EPROTO when the answer brings none.
+  template <typename Request>
+  int CallForEvents(uint32_t type, Request* request, uint32_t* handle, int* events) {
+    return CallForEvents(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request), handle,
+                         events);
+  }
+  int CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
+                    int* events);
   // Requests that name one object and bring back nothing but success.
   int CallObject(uint32_t type, uint32_t handle);
   // As CallObject, for taking objects away: a dead session has none any more, which is success.

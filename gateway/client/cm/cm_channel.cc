@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event channels of the connection manager. Programs poll, read (through us) and close nothing but
 // the channel's descriptor, which is a socket that the daemon writes one record per event to.
-#include <fcntl.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -59,19 +57,13 @@ CmChannel* MakeChannel(Session* session) {
   struct {
     rocegw_request header;
   } request = {};
-  rocegw_object_reply reply;
-  int events = -1;
-  int error = session->Call(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, &reply, &events);
-  if (error == 0 && events < 0) error = EPROTO;
+  const int error = session->CallForEvents(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, &channel->handle,
+                                           &channel->channel.fd);
   if (error != 0) {
     free(channel);
     errno = error;
     return nullptr;
   }
-  const long flags = RawFcntl(events, F_GETFL, 0);
-  if (flags >= 0) RawFcntl(events, F_SETFL, flags & ~O_NONBLOCK);
-  channel->channel.fd = events;
-  channel->handle = reply.handle;
   channel->session = session;
   session->AddReference();
   if (!Register(&channel->channel)) {
