@@ -13,7 +13,7 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   bool port_open = false;
   const CmHandle handle =
       core.ports.FindListener(space, out.port, out.header.destination, &port_open);
-  if (!port_open) return IncomingVerdict::kNoService;
+  if (!port_open) return IncomingVerdict::kNoListener;
   const bool from_self = core.FindAddress(in.meta.source) != nullptr;
   if (!readable || !AcceptableAddresses(out.header, from_self)) return IncomingVerdict::kRefused;
   // The request must have come to the address that it names; loopback is inside of the gateway and

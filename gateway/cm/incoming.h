@@ -19,10 +19,11 @@ struct Incoming {
 };
 
 enum class IncomingVerdict : uint8_t {
-  kListener,   // found, and it has room
-  kNoService,  // nobody listens on the service
-  kRefused,    // somebody does, but not for these addresses or this kind of connection
-  kFull,       // backlog or a limit: say nothing, the peer will try again
+  kListener,    // found, and it has room
+  kNoService,   // not a service that anybody could listen on
+  kNoListener,  // nobody does
+  kRefused,     // somebody does, but not for these addresses or this kind of connection
+  kFull,        // backlog or a limit: say nothing, the peer will try again
 };
 
 IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType type,

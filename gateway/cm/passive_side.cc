@@ -48,14 +48,10 @@ std::optional<wire::RejectReason> FaultOf(const Core& core, const Inbound& in,
   return std::nullopt;
 }
 
-DropReason HoldOrRefuse(Core& core, const Inbound& in, const wire::CmReq& req, Step& step) {
-  PortSpace space{};
-  uint16_t port = 0;
-  if (ParseServiceId(req.service_id, space, port)) {
-    const TimePoint until = step.now + core.config.listener_grace;
-    const EarlyRequests::Verdict verdict = core.early.Hold({in.mad, in.meta, in.source_qpn, until});
-    if (verdict != EarlyRequests::Verdict::kFull) return DropReason::kNone;
-  }
+DropReason HoldOrRefuse(Core& core, const Inbound& in, Step& step) {
+  const TimePoint until = step.now + core.config.listener_grace;
+  const EarlyRequests::Verdict verdict = core.early.Hold({in.mad, in.meta, in.source_qpn, until});
+  if (verdict != EarlyRequests::Verdict::kFull) return DropReason::kNone;
   return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
 }
 
@@ -160,7 +156,9 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   const auto header = std::span(req.private_data).first<wire::kIpCmHeaderLength>();
   switch (Match(core, in, req.service_id, type, header, incoming)) {
     case IncomingVerdict::kNoService:
-      return HoldOrRefuse(core, in, req, step);
+      return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
+    case IncomingVerdict::kNoListener:
+      return HoldOrRefuse(core, in, step);
     case IncomingVerdict::kRefused:
       return Refuse(core, in, wire::RejectReason::kConsumer, step);
     case IncomingVerdict::kFull:

@@ -66,6 +66,7 @@ DropReason OnNewSidrRequest(Core& core, const Inbound& in, Step& step) {
   const auto header = std::span(req.private_data).first<wire::kIpCmHeaderLength>();
   switch (Match(core, in, req.service_id, QpType::kUd, header, incoming)) {
     case IncomingVerdict::kNoService:
+    case IncomingVerdict::kNoListener:
       return Refuse(core, in, wire::SidrStatus::kUnsupportedService, step);
     case IncomingVerdict::kRefused:
       return Refuse(core, in, wire::SidrStatus::kRejected, step);
