@@ -97,8 +97,7 @@ class Flow {
 
   // What follows a loss starts small and doubles with every round trip: a receiver that could not
   // take a burst of a whole window cannot take it again, and when it drops the oldest packet of
-  // every burst there is never any progress.
-  // A READ's packets are those of its answer.
+  // every burst there is never any progress. A READ's packets are those of its answer.
   static constexpr uint32_t kAfterLoss = 16;
   void SlowDown();
   uint32_t packets_in_flight() const { return static_cast<uint32_t>(PsnDistance(next_, una_)); }
