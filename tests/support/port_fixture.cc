@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/port_fixture.h"
 
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <chrono>
 #include <cstring>
+
+#include "gateway/base/unique_fd.h"
 
 namespace rocegw::testing {
 namespace {
@@ -88,7 +94,30 @@ std::vector<Received> ReceiveCount(port::PacketPort& port, size_t count) {
   return all;
 }
 
-wire::Gid TestAddress(uint8_t host) { return wire::Gid::FromV4(0x0A090000U | host); }
+wire::Gid TestAddress(uint8_t host, bool ipv4) {
+  if (ipv4) return wire::Gid::FromV4(0x0A090000U | host);
+  wire::Gid gid;
+  gid.bytes = {0xFD, 0x09};
+  gid.bytes[15] = host;
+  return gid;
+}
+
+wire::Gid Loopback(bool ipv4) {
+  if (ipv4) return wire::Gid::FromV4(INADDR_LOOPBACK);
+  wire::Gid gid;
+  gid.bytes[15] = 1;
+  return gid;
+}
+
+uint16_t FreeUdpPort() {
+  const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM, 0));
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  socklen_t length = sizeof address;
+  EXPECT_EQ(bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  return ntohs(address.sin6_port);
+}
 
 wire::Path TestPath() {
   return {.source = TestAddress(1),

@@ -38,8 +38,12 @@ std::vector<Received> ReceiveAll(port::PacketPort& port);
 // Polls until `count` datagrams came or nothing came for a while (ports with a kernel behind them).
 std::vector<Received> ReceiveCount(port::PacketPort& port, size_t count);
 
-// IPv4 10.9.0.`host`.
-wire::Gid TestAddress(uint8_t host);
+// 10.9.0.`host` or fd09::`host`.
+wire::Gid TestAddress(uint8_t host, bool ipv4 = true);
+// 127.0.0.1 or ::1.
+wire::Gid Loopback(bool ipv4);
+// A UDP port that nobody uses now: tests of other processes run at the same time.
+uint16_t FreeUdpPort();
 wire::Path TestPath();
 
 }  // namespace rocegw::testing

@@ -185,56 +185,40 @@ std::vector<SentPacket> ScriptedPeer::Advance(Duration by) {
   return out;
 }
 
-void ScriptedPeer::PostSend(uint64_t offset, uint32_t length, uint16_t flags) {
+void ScriptedPeer::Post(uint8_t opcode, uint64_t offset, uint32_t length, uint64_t remote,
+                        uint16_t flags, uint64_t compare_add, uint64_t swap) {
   rocegw_send_wqe wqe{};
   wqe.wr_id = next_wr_id++;
-  wqe.opcode = ROCEGW_WR_SEND;
+  wqe.opcode = opcode;
   wqe.flags = flags;
+  if (opcode != ROCEGW_WR_SEND) {
+    wqe.u.rdma.remote_address = remote;
+    wqe.u.rdma.rkey = kRemoteKey;
+    wqe.u.rdma.compare_add = compare_add;
+    wqe.u.rdma.swap = swap;
+  }
   host_.PostSend(wqe, {{offset, length}});
+}
+
+void ScriptedPeer::PostSend(uint64_t offset, uint32_t length, uint16_t flags) {
+  Post(ROCEGW_WR_SEND, offset, length, 0, flags);
 }
 
 void ScriptedPeer::PostWrite(uint64_t offset, uint32_t length, uint64_t remote, uint16_t flags) {
-  rocegw_send_wqe wqe{};
-  wqe.wr_id = next_wr_id++;
-  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
-  wqe.flags = flags;
-  wqe.u.rdma.remote_address = remote;
-  wqe.u.rdma.rkey = kRemoteKey;
-  host_.PostSend(wqe, {{offset, length}});
+  Post(ROCEGW_WR_RDMA_WRITE, offset, length, remote, flags);
 }
 
 void ScriptedPeer::PostRead(uint64_t offset, uint32_t length, uint64_t remote, uint16_t flags) {
-  rocegw_send_wqe wqe{};
-  wqe.wr_id = next_wr_id++;
-  wqe.opcode = ROCEGW_WR_RDMA_READ;
-  wqe.flags = flags;
-  wqe.u.rdma.remote_address = remote;
-  wqe.u.rdma.rkey = kRemoteKey;
-  host_.PostSend(wqe, {{offset, length}});
+  Post(ROCEGW_WR_RDMA_READ, offset, length, remote, flags);
 }
 
 void ScriptedPeer::PostFetchAdd(uint64_t offset, uint64_t add, uint64_t remote, uint16_t flags) {
-  rocegw_send_wqe wqe{};
-  wqe.wr_id = next_wr_id++;
-  wqe.opcode = ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
-  wqe.flags = flags;
-  wqe.u.rdma.remote_address = remote;
-  wqe.u.rdma.rkey = kRemoteKey;
-  wqe.u.rdma.compare_add = add;
-  host_.PostSend(wqe, {{offset, 8}});
+  Post(ROCEGW_WR_ATOMIC_FETCH_AND_ADD, offset, 8, remote, flags, add);
 }
 
 void ScriptedPeer::PostCompareSwap(uint64_t offset, uint64_t compare, uint64_t swap,
                                    uint64_t remote, uint16_t flags) {
-  rocegw_send_wqe wqe{};
-  wqe.wr_id = next_wr_id++;
-  wqe.opcode = ROCEGW_WR_ATOMIC_CMP_AND_SWP;
-  wqe.flags = flags;
-  wqe.u.rdma.remote_address = remote;
-  wqe.u.rdma.rkey = kRemoteKey;
-  wqe.u.rdma.compare_add = compare;
-  wqe.u.rdma.swap = swap;
-  host_.PostSend(wqe, {{offset, 8}});
+  Post(ROCEGW_WR_ATOMIC_CMP_AND_SWP, offset, 8, remote, flags, compare, swap);
 }
 
 void ScriptedPeer::PostReceive(uint64_t offset, uint32_t length) {

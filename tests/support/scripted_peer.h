@@ -95,6 +95,8 @@ class ScriptedPeer {
   rocegw_cqe PollOne();
 
  private:
+  void Post(uint8_t opcode, uint64_t offset, uint32_t length, uint64_t remote, uint16_t flags,
+            uint64_t compare_add = 0, uint64_t swap = 0);
   std::vector<SentPacket> TakeSent();
 
   Options options_;

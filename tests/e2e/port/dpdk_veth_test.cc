@@ -33,24 +33,16 @@ using rocegw::testing::NetworkNamespace;
 using rocegw::testing::PsnOf;
 using rocegw::testing::ReceiveAll;
 using rocegw::testing::Received;
+using rocegw::testing::TestAddress;
 using rocegw::testing::WriteTestPacket;
 
 constexpr Qpn kQpn{0x12};
 constexpr size_t kMtu = 4200;
 constexpr auto kPatience = std::chrono::seconds(5);
 
-wire::Gid Host(bool ipv4, uint8_t host) {
-  if (ipv4) return wire::Gid::FromV4(0x0A090000U | host);
-  wire::Gid gid;
-  gid.bytes[0] = 0xFD;
-  gid.bytes[1] = 0x09;
-  gid.bytes[15] = host;
-  return gid;
-}
-
 wire::Path PathBetween(uint8_t from, uint8_t to, bool ipv4) {
-  return {.source = Host(ipv4, from),
-          .destination = Host(ipv4, to),
+  return {.source = TestAddress(from, ipv4),
+          .destination = TestAddress(to, ipv4),
           .source_port = 0xC111,
           .traffic_class = 0x6A,
           .hop_limit = 64};
@@ -200,7 +192,7 @@ TEST_P(DpdkVethTest, Unreachable_IsLostAtOnceAndNewRoutesAreSeen) {
   ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
   PacketPort& port = dpdk->queue(0);
   wire::Path far = PathBetween(1, 2, GetParam());
-  far.destination = GetParam() ? wire::Gid::FromV4(0xC0000207) : Host(false, 7);
+  far.destination = GetParam() ? wire::Gid::FromV4(0xC0000207) : TestAddress(7, false);
   if (!GetParam()) far.destination.bytes[1] = 0x77;
   Send(0, port, far, 3, 64);
   EXPECT_EQ(port.counters().tx_lost.Read(), 3U);

@@ -32,19 +32,11 @@ using rocegw::testing::PsnOf;
 using rocegw::testing::ReceiveCount;
 using rocegw::testing::Received;
 using rocegw::testing::SendTestPacket;
+using rocegw::testing::TestAddress;
 using rocegw::testing::WriteTestPacket;
 
 constexpr Qpn kQpn{0x12};
 constexpr char kInterface[] = "veth0";
-
-wire::Gid Host(bool ipv4, uint8_t host) {
-  if (ipv4) return wire::Gid::FromV4(0x0A090000U | host);
-  wire::Gid gid;
-  gid.bytes[0] = 0xFD;
-  gid.bytes[1] = 0x09;
-  gid.bytes[15] = host;
-  return gid;
-}
 
 // Sees every frame that arrives at an interface.
 class FrameTap {
@@ -121,8 +113,8 @@ class UdpVethTest : public ::testing::TestWithParam<bool> {
   }
 
   static wire::Path PathTo(uint16_t source_port = 0xC140) {
-    return {.source = Host(GetParam(), 1),
-            .destination = Host(GetParam(), 2),
+    return {.source = TestAddress(1, GetParam()),
+            .destination = TestAddress(2, GetParam()),
             .source_port = source_port,
             .traffic_class = 0x6A,
             .hop_limit = 64};
@@ -163,8 +155,8 @@ TEST_P(UdpVethTest, Run_CrossesUnsegmentedAndArrivesWhole) {
   for (uint32_t i = 0; i < 15; ++i) {
     EXPECT_EQ(PsnOf(got[i].bytes), i);
     EXPECT_TRUE(IsTestPacket(got[i].bytes));
-    EXPECT_EQ(got[i].meta.source, Host(GetParam(), 1));
-    EXPECT_EQ(got[i].meta.destination, Host(GetParam(), 2));
+    EXPECT_EQ(got[i].meta.source, TestAddress(1, GetParam()));
+    EXPECT_EQ(got[i].meta.destination, TestAddress(2, GetParam()));
     EXPECT_EQ(got[i].meta.traffic_class, 0x6A);
     uint16_t id = 0;
     EXPECT_TRUE(wire::VerifyIcrc(got[i].meta, got[i].bytes, &id));
@@ -317,8 +309,8 @@ TEST_P(LocalAddressVethTest, ReadInterface_SeesAddressesMtuMacAndLink) {
   EXPECT_NE(info->mac, MacAddress{});
   EXPECT_TRUE(info->link);
   ASSERT_GE(info->addresses.size(), 2U);
-  EXPECT_EQ(info->addresses[0].gid, Host(true, 1));
-  EXPECT_EQ(info->addresses[1].gid, Host(false, 1));
+  EXPECT_EQ(info->addresses[0].gid, TestAddress(1, true));
+  EXPECT_EQ(info->addresses[1].gid, TestAddress(1, false));
   EXPECT_FALSE(info->addresses[1].link_local);
   Run(1, std::string("ip link set ") + kInterface + " down");
   info = ReadInterface(kInterface);
@@ -334,16 +326,16 @@ TEST_P(LocalAddressVethTest, ReadInterface_LeavesOutTentativeAddresses) {
   auto info = ReadInterface(kInterface);
   ASSERT_TRUE(info.ok()) << info.status().text();
   for (const InterfaceAddress& address : info->addresses) {
-    EXPECT_NE(address.gid, Host(false, 0x77));
+    EXPECT_NE(address.gid, TestAddress(0x77, false));
   }
 }
 
 TEST_P(LocalAddressVethTest, SourceFor_FollowsTheRoutes) {
   const NetworkNamespace::Inside inside(*spaces_[0]);
   for (const bool ipv4 : {true, false}) {
-    auto source = SourceFor(Host(ipv4, 2));
+    auto source = SourceFor(TestAddress(2, ipv4));
     ASSERT_TRUE(source.ok()) << source.status().text();
-    EXPECT_EQ(*source, Host(ipv4, 1));
+    EXPECT_EQ(*source, TestAddress(1, ipv4));
   }
   EXPECT_FALSE(SourceFor(wire::Gid::FromV4(0xC0000201)).ok()) << "no route";
 }

@@ -20,7 +20,9 @@
 namespace rocegw::port {
 namespace {
 
+using rocegw::testing::FreeUdpPort;
 using rocegw::testing::IsTestPacket;
+using rocegw::testing::Loopback;
 using rocegw::testing::PsnOf;
 using rocegw::testing::ReceiveCount;
 using rocegw::testing::Received;
@@ -66,23 +68,6 @@ TEST_P(SegmentRunModel, IsTheLongestThatTheKernelTakes) {
     }
     start += run;
   }
-}
-
-uint16_t FreeUdpPort() {
-  const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM, 0));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-  return ntohs(address.sin6_port);
-}
-
-wire::Gid Loopback(bool ipv4) {
-  if (ipv4) return wire::Gid::FromV4(INADDR_LOOPBACK);
-  wire::Gid gid;
-  gid.bytes[15] = 1;
-  return gid;
 }
 
 class UdpModel : public ::testing::TestWithParam<uint64_t> {};

@@ -26,23 +26,16 @@ using rocegw::testing::PsnOf;
 using rocegw::testing::ReceiveAll;
 using rocegw::testing::Received;
 using rocegw::testing::SendTestPacket;
+using rocegw::testing::TestAddress;
 using rocegw::testing::WriteTestPacket;
 
 constexpr Qpn kQpn{0x12};
 constexpr size_t kMtu = 4200;
 
-wire::Gid V4(uint8_t host) { return wire::Gid::FromV4(0x0A090000U | host); }
-
-wire::Gid V6(uint8_t host) {
-  wire::Gid gid;
-  gid.bytes = {0xFD, 0x09};
-  gid.bytes[15] = host;
-  return gid;
-}
-
 DpdkPortConfig Config(const std::string& device, uint8_t host) {
   return {.device = device,
-          .network = {.addresses = {{V4(host), 24, false}, {V6(host), 64, false}}},
+          .network = {.addresses = {{TestAddress(host), 24, false},
+                                    {TestAddress(host, false), 64, false}}},
           .mac = {0x02, 0x09, 0, 0, 0, host},
           .mtu = kMtu,
           .packets_per_queue = 512,
@@ -51,8 +44,8 @@ DpdkPortConfig Config(const std::string& device, uint8_t host) {
 }
 
 wire::Path PathBetween(uint8_t from, uint8_t to, bool ipv4) {
-  return {.source = ipv4 ? V4(from) : V6(from),
-          .destination = ipv4 ? V4(to) : V6(to),
+  return {.source = TestAddress(from, ipv4),
+          .destination = TestAddress(to, ipv4),
           .source_port = 0xC111,
           .traffic_class = 0x6A,
           .hop_limit = 64};
@@ -190,7 +183,7 @@ TEST_F(DpdkPortTest, Unresolved_IsLostAfterItsTime) {
 
 TEST_F(DpdkPortTest, Ring_LoopsFramesForOthersBack) {
   DpdkPortConfig config = Config("net_ring0", 1);
-  config.network.neighbours = {{V4(2), {0x02, 0x09, 0, 0, 0, 2}}};
+  config.network.neighbours = {{TestAddress(2), {0x02, 0x09, 0, 0, 0, 2}}};
   const auto group = Open(config);
   ASSERT_NE(group, nullptr);
   // Takes its own announcements off the ring.
@@ -216,8 +209,8 @@ TEST_F(DpdkPortTest, Pcap_WritesFramesThatAnotherPortReads) {
     ASSERT_EQ(std::fwrite(header.data(), sizeof header, 1, out), 1U);
     std::fclose(out);
     config.device = "net_pcap0,rx_pcap=" + empty + ",tx_pcap=" + file;
-    config.network.neighbours = {{V4(2), {0x02, 0x09, 0, 0, 0, 2}},
-                                 {V6(2), {0x02, 0x09, 0, 0, 0, 2}}};
+    config.network.neighbours = {{TestAddress(2), {0x02, 0x09, 0, 0, 0, 2}},
+                                 {TestAddress(2, false), {0x02, 0x09, 0, 0, 0, 2}}};
     config.udp_checksum = true;
     const auto writer = Open(config, 2);
     ASSERT_NE(writer, nullptr);

@@ -23,7 +23,9 @@
 namespace rocegw::port::udp_port {
 namespace {
 
+using rocegw::testing::FreeUdpPort;
 using rocegw::testing::IsTestPacket;
+using rocegw::testing::Loopback;
 using rocegw::testing::PsnOf;
 using rocegw::testing::ReceiveAll;
 using rocegw::testing::ReceiveCount;
@@ -33,30 +35,12 @@ using rocegw::testing::WriteTestPacket;
 
 constexpr Qpn kQpn{0x12};
 
-wire::Gid Loopback(bool ipv4) {
-  if (ipv4) return wire::Gid::FromV4(INADDR_LOOPBACK);
-  wire::Gid gid;
-  gid.bytes[15] = 1;
-  return gid;
-}
-
 wire::Path LoopbackPath(bool ipv4, uint16_t source_port = 0xC100) {
   return {.source = Loopback(ipv4),
           .destination = Loopback(ipv4),
           .source_port = source_port,
           .traffic_class = 0x6A,
           .hop_limit = 33};
-}
-
-// A UDP port that nobody uses now: tests of other processes run at the same time.
-uint16_t FreeUdpPort() {
-  const UniqueFd probe(socket(AF_INET6, SOCK_DGRAM, 0));
-  sockaddr_in6 address{};
-  address.sin6_family = AF_INET6;
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(probe.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-  return ntohs(address.sin6_port);
 }
 
 UdpPortConfig LoopbackConfig() {

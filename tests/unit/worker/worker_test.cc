@@ -8,57 +8,55 @@
 namespace rocegw::testing {
 namespace {
 
-TEST(Worker, UnlinkQp_WithTrafficInFlight_PeerIsAnsweredNothingAndRetries) {
-  GatewayPair gateways({});
+struct Ends {
+  RingEnd& local;
+  RingEnd& remote;
+};
+
+Ends Connected(GatewayPair& gateways) {
   RingOptions ring;
   ring.qpn = 77;
-  RingEnd& a = gateways.AddQp(0, ring);
+  RingEnd& local = gateways.AddQp(0, ring);
   ring.qpn = 78;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b);
-  gateways.Remove(1, b);
+  RingEnd& remote = gateways.AddQp(1, ring);
+  gateways.Connect(local, remote);
+  return {local, remote};
+}
+
+// Posts one WRITE to gateway 1 and expects that nobody there answers: all retries, then the error.
+void ExpectWriteUnanswered(GatewayPair& gateways, RingEnd& from) {
   rocegw_send_wqe wqe{};
   wqe.opcode = ROCEGW_WR_RDMA_WRITE;
   wqe.flags = ROCEGW_WQE_SIGNALED;
   wqe.u.rdma.remote_address = GatewayPair::kBase;
   wqe.u.rdma.rkey = GatewayPair::kKey[1];
-  ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
-  gateways.Ring(0, a);
+  ASSERT_TRUE(from.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  const TimePoint began = gateways.now();
+  gateways.Ring(0, from);
   std::vector<rocegw_cqe> done;
   for (int i = 0; i < 20000 && done.empty(); ++i) {
     gateways.Step(Microseconds(100));
-    done = a.Poll();
+    done = from.Poll();
   }
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kRetryExceeded));
   // Seven retries of 67 ms and the first try: not sooner, not much later.
-  EXPECT_GE(gateways.now(), TimePoint{1000000000} + Milliseconds(8 * 67 - 1));
-  EXPECT_LE(gateways.now(), TimePoint{1000000000} + Milliseconds(8 * 67 + 20));
+  EXPECT_GE(gateways.now(), began + Milliseconds(8 * 67 - 1));
+  EXPECT_LE(gateways.now(), began + Milliseconds(8 * 67 + 20));
+}
+
+TEST(Worker, UnlinkQp_WithTrafficInFlight_PeerIsAnsweredNothingAndRetries) {
+  GatewayPair gateways({});
+  const Ends ends = Connected(gateways);
+  gateways.Remove(1, ends.remote);
+  ExpectWriteUnanswered(gateways, ends.local);
 }
 
 TEST(Worker, ProcessGone_BeforeItsSession_PeerIsAnsweredNothing) {
   GatewayPair gateways({});
-  RingOptions ring;
-  ring.qpn = 77;
-  RingEnd& a = gateways.AddQp(0, ring);
-  ring.qpn = 78;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b);
+  const Ends ends = Connected(gateways);
   gateways.EndProcess(1);
-  rocegw_send_wqe wqe{};
-  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
-  wqe.flags = ROCEGW_WQE_SIGNALED;
-  wqe.u.rdma.remote_address = GatewayPair::kBase;
-  wqe.u.rdma.rkey = GatewayPair::kKey[1];
-  ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
-  gateways.Ring(0, a);
-  std::vector<rocegw_cqe> done;
-  for (int i = 0; i < 20000 && done.empty(); ++i) {
-    gateways.Step(Microseconds(100));
-    done = a.Poll();
-  }
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kRetryExceeded));
+  ExpectWriteUnanswered(gateways, ends.local);
   ASSERT_EQ(gateways.notices.size(), 1u);
   const auto* stopped = std::get_if<worker::SessionStopped>(&gateways.notices[0].body);
   ASSERT_NE(stopped, nullptr);
@@ -68,12 +66,7 @@ TEST(Worker, ProcessGone_BeforeItsSession_PeerIsAnsweredNothing) {
 
 TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
   GatewayPair gateways({});
-  RingOptions ring;
-  ring.qpn = 77;
-  RingEnd& a = gateways.AddQp(0, ring);
-  ring.qpn = 78;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b);
+  RingEnd& a = Connected(gateways).local;
   a.control().sq_producer = 1000000;
   gateways.Ring(0, a);
   for (int i = 0; i < 5; ++i) gateways.Step();
@@ -85,15 +78,10 @@ TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
 
 TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
   GatewayPair gateways({});
-  RingOptions ring;
-  ring.qpn = 77;
-  ring.signal_all = true;
-  RingEnd& a = gateways.AddQp(0, ring);
-  ring.qpn = 78;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b);
+  RingEnd& a = Connected(gateways).local;
   rocegw_send_wqe wqe{};
   wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  wqe.flags = ROCEGW_WQE_SIGNALED;
   ASSERT_TRUE(a.PostSend(wqe, {}));
   // A producer that died between its two stores.
   gateways.SetLeafOnly(0, a);
