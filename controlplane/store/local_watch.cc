@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/store/local_watch.h"
+
+#include <deque>
+#include <utility>
+
+namespace rocegw::store {
+namespace {
+
+class LocalWatch : public Watch {
+ public:
+  LocalWatch(History& history, KeyRange range, Revision from,
+             std::shared_ptr<WatchHub::Waiter> waiter)
+      : history_(history), range_(std::move(range)), next_(from), waiter_(std::move(waiter)) {}
+
+  ~LocalWatch() override {
+    const std::lock_guard lock(waiter_->calling);
+    waiter_->closed = true;
+  }
+
+  StatusOr<std::optional<Changes>> TryNext() override {
+    if (!ended_.ok()) return ended_;
+    while (pending_.empty()) {
+      // Armed before looking: a change after the look wakes us, one before it is seen.
+      waiter_->armed = true;
+      auto page = history_.ReadHistory(range_, next_);
+      if (!page.ok()) return ended_ = page.status();
+      if (page->next == next_) return std::optional<Changes>();
+      next_ = page->next;
+      for (Changes& changes : page->transactions) pending_.push_back(std::move(changes));
+    }
+    waiter_->armed = false;
+    std::optional<Changes> first = std::move(pending_.front());
+    pending_.pop_front();
+    return first;
+  }
+
+ private:
+  History& history_;
+  KeyRange range_;
+  Revision next_;
+  std::shared_ptr<WatchHub::Waiter> waiter_;
+  std::deque<Changes> pending_;
+  Status ended_;
+};
+
+}  // namespace
+
+std::unique_ptr<Watch> WatchHub::Add(KeyRange range, Revision from, std::function<void()> ready) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->ready = std::move(ready);
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(waiters_, [](const auto& other) { return other.expired(); });
+    waiters_.push_back(waiter);
+  }
+  return std::make_unique<LocalWatch>(history_, std::move(range), from, std::move(waiter));
+}
+
+void WatchHub::Wake() {
+  // One round for all that has happened until it begins.
+  if (!wake_posted_.exchange(true)) delivery_.Post([this] { WakeAll(); });
+}
+
+void WatchHub::WakeAll() {
+  wake_posted_ = false;
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : waiters_) {
+      if (auto waiter = weak.lock()) waiters.push_back(std::move(waiter));
+    }
+  }
+  for (const auto& waiter : waiters) {
+    const std::lock_guard lock(waiter->calling);
+    if (!waiter->closed && waiter->ready && waiter->armed.exchange(false)) waiter->ready();
+  }
+}
+
+}  // namespace rocegw::store

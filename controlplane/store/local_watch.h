@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches of the backends that live in this process. A watch holds a revision and reads on from the
+// backend's history when it is asked; the hub wakes those that wait. The hub belongs to the backend
+// and is thread safe; watches must be gone before it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "controlplane/store/delivery_thread.h"
+#include "controlplane/store/store.h"
+
+namespace rocegw::store {
+
+// Some of what follows a revision.
+struct HistoryPage {
+  std::vector<Changes> transactions;  // only those that touched the range
+  Revision next = 0;                  // read on from here; unchanged: nothing has happened since
+};
+
+class History {
+ public:
+  virtual ~History() = default;
+  // From `from` on, a bounded piece. kCompacted when `from` is not above the compaction point.
+  virtual StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) = 0;
+};
+
+class WatchHub {
+ public:
+  WatchHub(History& history, DeliveryThread& delivery) : history_(history), delivery_(delivery) {}
+
+  std::unique_ptr<Watch> Add(KeyRange range, Revision from, std::function<void()> ready);
+  // History has grown, or a part of it is gone: watches that wait are woken, on the delivery
+  // thread.
+  void Wake();
+
+  // What hub and watch share of one watch.
+  struct Waiter {
+    std::mutex calling;  // held while ready runs
+    std::function<void()> ready;
+    std::atomic<bool> armed = false;
+    bool closed = false;
+  };
+
+ private:
+  void WakeAll();
+
+  History& history_;
+  DeliveryThread& delivery_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Waiter>> waiters_;
+  std::atomic<bool> wake_posted_ = false;
+};
+
+}  // namespace rocegw::store

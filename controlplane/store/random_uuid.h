@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// A random identity (UUID version 4), from the kernel's generator. Any thread.
+#pragma once
+
+#include <string>
+
+namespace rocegw::store {
+
+std::string RandomUuid();
+
+}  // namespace rocegw::store
