@@ -258,12 +258,14 @@ Status DpdkPortGroup::State::Open(const DpdkPortConfig& config, size_t workers) 
   return OkStatus();
 }
 
+// Through the queueing discipline, as everything else that leaves a shared interface: bypassing it
+// hides our packets from tcpdump and from shaping, and loses them when the device is busy.
 std::string AfPacketDevice(const std::string& interface, size_t queues, size_t mtu) {
   const size_t frame = FrameBytes(mtu);
   return "net_af_packet_" + interface + ",iface=" + interface +
          ",qpairs=" + std::to_string(queues) + ",framesz=" + std::to_string(frame) +
          ",blocksz=" + std::to_string(std::max(frame, kBlockBytes)) +
-         ",framecnt=" + std::to_string(kFrameCount);
+         ",framecnt=" + std::to_string(kFrameCount) + ",qdisc_bypass=0";
 }
 
 DpdkPortGroup::DpdkPortGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}

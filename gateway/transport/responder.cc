@@ -55,7 +55,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     gap_answered_ = true;
     rnr_ = false;
     qp.counters->nak_sequence_tx_packets.Add();
-    QueueAck(qp, expected_, static_cast<uint8_t>(NakCode::kPsnSequence), Placed(qp));
+    QueueAck(qp, expected_, msn_, static_cast<uint8_t>(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
@@ -107,7 +107,7 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
                              uint32_t ticket) {
   qp.counters->nak_error_tx_packets.Add();
   qp.counters->qp_error_events.Add();
-  QueueAck(qp, psn, static_cast<uint8_t>(code), ticket);
+  QueueAck(qp, psn, msn_, static_cast<uint8_t>(code), ticket);
   qp.attributes.state = verbs::QpState::kError;
   outbox.Event(qp, code == NakCode::kRemoteAccess     ? verbs::AsyncEvent::kQpAccessError
                    : code == NakCode::kInvalidRequest ? verbs::AsyncEvent::kQpRequestError
@@ -125,7 +125,7 @@ void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t ps
   const bool answers_itself = packet.traits->operation != wire::Operation::kSend &&
                               packet.traits->operation != wire::Operation::kWrite;
   if (!answers_itself && packet.headers.bth.ack_request)
-    QueueAck(qp, last, wire::kSyndromeAck, Placed(qp));
+    QueueAck(qp, last, msn_, wire::kSyndromeAck, Placed(qp));
 }
 
 bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
@@ -139,7 +139,7 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     case shm::WorkQueue::Look::kEmpty:
       gap_answered_ = rnr_ = true;
       qp.counters->rnr_tx_packets.Add();
-      QueueAck(qp, psn, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31), Placed(qp));
+      QueueAck(qp, psn, msn_, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31), Placed(qp));
       reason = DropReason::k_rnr_wait;
       return false;
     case shm::WorkQueue::Look::kReady:
@@ -397,8 +397,7 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
       return DropReason::k_duplicate_request;
     }
     default:
-      // Everything that was received in order is acknowledged once more.
-      QueueAck(qp, expected_ - 1, wire::kSyndromeAck, Placed(qp));
+      AcknowledgeAgain(qp, psn);
       return DropReason::k_duplicate_request;
   }
 }

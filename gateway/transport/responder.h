@@ -107,7 +107,8 @@ class Responder {
   // responder_reply.cc
   // The ticket of everything placed so far.
   uint32_t Placed(const QpContext& qp) const;
-  void QueueAck(const QpContext& qp, Psn psn, uint8_t syndrome, uint32_t ticket);
+  void QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome, uint32_t ticket);
+  void AcknowledgeAgain(const QpContext& qp, Psn psn);
   void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
                  uint32_t length, uint32_t psns);
   void QueueAtomic(QpContext& qp, const Remembered& memory);

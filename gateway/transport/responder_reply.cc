@@ -15,23 +15,42 @@ uint32_t Responder::Placed(const QpContext& qp) const {
 
 // Keeps the queue short whatever arrives, and never makes an acknowledgement wait for more memory
 // than it needs: what covers what is settled when they leave.
-void Responder::QueueAck(const QpContext& qp, Psn psn, uint8_t syndrome, uint32_t ticket) {
+void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome,
+                         uint32_t ticket) {
   const Reply reply{
-      .kind = ReplyKind::kAck, .syndrome = syndrome, .psn = psn, .msn = msn_, .ticket = ticket};
+      .kind = ReplyKind::kAck, .syndrome = syndrome, .psn = psn, .msn = msn, .ticket = ticket};
   if (!replies_.empty() && replies_.back().kind == ReplyKind::kAck) {
     Reply& back = replies_.back();
+    const bool both = syndrome == wire::kSyndromeAck && back.syndrome == wire::kSyndromeAck;
+    if (both && PsnBefore(psn, back.psn)) return;
     if (back.syndrome == wire::kSyndromeAck && (back.ticket == ticket || qp.IsDone(ticket))) {
       back = reply;
       return;
     }
     // A NAK acknowledges what precedes its PSN; once is enough.
-    const bool covered = syndrome == wire::kSyndromeAck ? back.psn == psn + 1 : back.psn == psn;
+    const bool covered =
+        syndrome == wire::kSyndromeAck ? PsnBefore(psn, back.psn) : back.psn == psn;
     if (back.syndrome != wire::kSyndromeAck && covered &&
         (syndrome == wire::kSyndromeAck || syndrome == back.syndrome)) {
       return;
     }
   }
   replies_.push_back(reply);
+}
+
+// Answers a repeated SEND or WRITE: everything that was received in order is acknowledged once
+// more, but not the PSN of a READ or atomic that followed it. A requester that repeats itself may
+// miss their answers, too, and Linux's rxe takes a plain acknowledgement with such a PSN for the
+// answer.
+void Responder::AcknowledgeAgain(const QpContext& qp, Psn psn) {
+  Psn upto = expected_ - 1;
+  uint32_t msn = msn_;
+  for (const Remembered& memory : remembered_) {
+    if (!memory.valid || !PsnBefore(psn, memory.first) || PsnBefore(upto, memory.first)) continue;
+    upto = memory.first - 1;
+    msn = (memory.msn - 1) & kPsnMask;
+  }
+  QueueAck(qp, upto, msn, wire::kSyndromeAck, Placed(qp));
 }
 
 void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,

@@ -37,7 +37,8 @@ def rdma_check(pair, left_is_active, connect, cases="*", mtu=1024, wait="poll", 
         server.signal(9)
     results = _LINE.findall(client.output)
     failed = [f"{name}:{why}" for name, verdict, why in results if verdict != "ok"]
-    expect(not failed, f"{len(failed)} of {len(results)} rdma_check cases failed:\n      " + "\n      ".join(failed))
+    how = f"{'active' if left_is_active else 'passive'}, {connect}, seed {seed}"
+    expect(not failed, f"{len(failed)} of {len(results)} rdma_check cases failed ({how}):\n      " + "\n      ".join(failed))
     expect(status == 0 and results, f"rdma_check ended with {status}:\n{client.output}\nserver:\n{server.output}")
     return [name for name, _, _ in results]
 

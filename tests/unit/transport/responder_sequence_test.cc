@@ -88,6 +88,47 @@ TEST(ResponderOrder, DuplicateSend_AcknowledgesTheNewest) {
   EXPECT_TRUE(peer.Poll().empty()) << "no second receive";
 }
 
+// Some requesters (Linux rxe) take a plain acknowledgement with a READ's PSN for its answer and
+// complete it without data.
+TEST(ResponderOrder, DuplicateBeforeARead_AcknowledgesUpToTheReadOnly) {
+  ScriptedPeer peer;
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 1, kTarget, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Read(kPsn + 2, kTarget, 100));
+  peer.Deliver(peer.Read(kPsn + 3, kTarget, 100));
+  EXPECT_EQ(peer.Out().size(), 2u) << "which were lost, let us say";
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  const SentPacket ack = peer.OutOne();
+  EXPECT_EQ(ack.opcode(), Opcode::kRcAck);
+  EXPECT_EQ(ack.syndrome(), 0x1F);
+  EXPECT_EQ(ack.psn(), kPsn + 1);
+  EXPECT_EQ(ack.headers.aeth.msn, 2u);
+}
+
+TEST(ResponderOrder, DuplicateBeforeAnAtomic_AcknowledgesUpToTheAtomicOnly) {
+  ScriptedPeer peer;
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.FetchAdd(kPsn + 1, kTarget + 64, 1));
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 2, kTarget, 4), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.Out().size(), 1u);
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.OutOne().psn(), kPsn);
+  // Behind the atomic it is the newest again.
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 2, kTarget, 4), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.OutOne().psn(), kPsn + 2);
+}
+
+TEST(ResponderOrder, DuplicateBeforeARead_TakesNothingBackFromALaterAcknowledgement) {
+  ScriptedPeer peer;
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Read(kPsn + 1, kTarget, 100));
+  EXPECT_EQ(peer.Out().size(), 1u);
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 2, kTarget, 4, true),
+               ScriptedPeer::Bytes(4));
+  peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.OutOne().psn(), kPsn + 2);
+}
+
 TEST(ResponderOrder, EveryPsnAroundTheWrap_InOrder) {
   ScriptedPeer::Options options;
   options.peer_psn = 0xFFFFFE;
