@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/model/resource_name.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace rocegw::model {
+namespace {
+
+struct CollectionRow {
+  Collection collection;
+  std::string_view id;
+  size_t longest;
+};
+
+constexpr std::array kCollections = {
+    CollectionRow{Collection::kTenants, "tenants", 30},
+    CollectionRow{Collection::kPools, "pools", 30},
+    CollectionRow{Collection::kCcPolicies, "ccPolicies", 63},
+    CollectionRow{Collection::kGateways, "gateways", 63},
+    CollectionRow{Collection::kRoleBindings, "roleBindings", 63},
+    CollectionRow{Collection::kOperations, "operations", 63},
+};
+
+const CollectionRow* FindCollection(std::string_view id) {
+  const auto* const row = std::ranges::find(kCollections, id, &CollectionRow::id);
+  return row == kCollections.end() ? nullptr : row;
+}
+
+std::vector<std::string_view> Split(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t slash = text.find('/');
+    parts.push_back(text.substr(0, slash));
+    if (slash == std::string_view::npos) return parts;
+    text.remove_prefix(slash + 1);
+  }
+}
+
+bool IsId(std::string_view id, size_t longest, bool wildcard) {
+  return (wildcard && id == kAny) || IsDnsLabel(id, longest);
+}
+
+}  // namespace
+
+std::string_view CollectionId(Collection collection) {
+  return std::ranges::find(kCollections, collection, &CollectionRow::collection)->id;
+}
+
+bool IsDnsLabel(std::string_view text, size_t longest) {
+  if (text.empty() || text.size() > longest) return false;
+  const auto inner = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return text.front() != '-' && text.back() != '-' && std::ranges::all_of(text, inner);
+}
+
+std::string ResourceName::Text() const {
+  std::string text;
+  if (collection == Collection::kPools) text = "tenants/" + parent + "/";
+  text += CollectionId(collection);
+  return text + "/" + id;
+}
+
+std::string ResourceName::Tenant() const {
+  if (collection == Collection::kTenants) return Text();
+  if (collection == Collection::kPools) return "tenants/" + parent;
+  return {};
+}
+
+std::optional<ResourceName> ParseResourceName(std::string_view text, bool wildcard) {
+  const std::vector<std::string_view> parts = Split(text);
+  if (parts.size() != 2 && parts.size() != 4) return std::nullopt;
+  ResourceName name;
+  if (parts.size() == 4) {
+    if (parts[0] != "tenants" || parts[2] != "pools" || !IsId(parts[1], 30, wildcard))
+      return std::nullopt;
+    name.parent = parts[1];
+  }
+  const CollectionRow* const row = FindCollection(parts[parts.size() - 2]);
+  if (row == nullptr || (row->collection == Collection::kPools) != (parts.size() == 4))
+    return std::nullopt;
+  if (!IsId(parts.back(), row->longest, wildcard)) return std::nullopt;
+  name.collection = row->collection;
+  name.id = parts.back();
+  return name;
+}
+
+std::string MismatchWithPattern(std::string_view text, std::string_view pattern, bool wildcard) {
+  const std::vector<std::string_view> want = Split(pattern);
+  const std::vector<std::string_view> have = Split(text);
+  const std::string wanted = "must have the form " + std::string(pattern);
+  if (want.size() != have.size()) return wanted;
+  size_t longest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (want[i] != "*") {
+      if (want[i] != have[i]) return wanted;
+      const CollectionRow* const row = FindCollection(want[i]);
+      longest = row == nullptr ? 63 : row->longest;
+    } else if (!IsId(have[i], longest, wildcard)) {
+      return "'" + std::string(have[i]) + "' is not an id: 1 to " + std::to_string(longest) +
+             " of a-z, 0-9 and '-', not at the ends";
+    }
+  }
+  return {};
+}
+
+}  // namespace rocegw::model
