@@ -107,6 +107,11 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
 }
 
 void Flow::Rewind() {
+  SlowDown();
+  GoBack();
+}
+
+void Flow::GoBack() {
   probing_ = false;
   ++rewinds_;
   ledger_.clear();
@@ -121,7 +126,6 @@ bool Flow::OnLoss(TimePoint now) {
   }
   if (retries_left_ == 0) return false;
   --retries_left_;
-  SlowDown();
   AlgorithmOf(cc_.kind).on_loss(cc_, now);
   Rewind();
   RestartTimer(now);
@@ -161,7 +165,6 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
     probing_ = true;
     return LossVerdict::kProbe;
   }
-  SlowDown();
   Rewind();
   return LossVerdict::kRewind;
 }

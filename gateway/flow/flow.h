@@ -72,11 +72,12 @@ class Flow {
   // With nothing in flight the flow has gone back already: such a NAK is a late copy and costs
   // nothing.
   bool OnLoss(TimePoint now);
-  // Goes back to una without counting it as a loss.
+  // Goes back to una and starts small as after a loss, but spends no retry and tells congestion
+  // control nothing: nobody has said that something was lost, only nothing has come.
   void Rewind();
   // The receiver is there but not ready: goes back to una, and the retry budget is whole again.
   void OnReceiverNotReady() {
-    Rewind();
+    GoBack();
     retries_left_ = config_.retry_count;
   }
   // Starts the transport timer anew, e.g. after a receiver-not-ready wait.
@@ -100,6 +101,7 @@ class Flow {
   // every burst there is never any progress. A READ's packets are those of its answer.
   static constexpr uint32_t kAfterLoss = 16;
   void SlowDown();
+  void GoBack();
   uint32_t packets_in_flight() const { return static_cast<uint32_t>(PsnDistance(next_, una_)); }
 
   TimePoint ProbeDeadline() const;

@@ -201,6 +201,31 @@ TEST_F(FlowTest, AfterALoss_OneRangeAtATime) {
   EXPECT_TRUE(flow.MaySend(500 * kMtu, now)) << "as many again as have come";
 }
 
+TEST_F(FlowTest, ReceiverNotReady_KeepsTheWindow) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 1000 * kMtu;
+  flow.Start(config, Psn(100), now);
+  SendPackets(200);
+  flow.OnReceiverNotReady();
+  EXPECT_EQ(flow.next(), Psn(100));
+  SendPackets(199);
+  EXPECT_TRUE(flow.MaySend(kMtu, now)) << "nothing was lost";
+}
+
+TEST_F(FlowTest, ProbeAnsweredInPart_RestStartsSmall) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 1000 * kMtu;
+  flow.Start(config, Psn(100), now);
+  SendPackets(200);
+  now = flow.deadline();
+  ASSERT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
+  EXPECT_TRUE(Ack(101));
+  SendPackets(15);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+  SendPackets(1);
+  EXPECT_FALSE(flow.MaySend(kMtu, now));
+}
+
 TEST_F(FlowTest, AckBeyondWhatWasSentAgain_NextFollows) {
   SendPackets(5);
   flow.Rewind();
@@ -213,11 +238,18 @@ TEST_F(FlowTest, AckBeyondWhatWasSentAgain_NextFollows) {
   EXPECT_EQ(flow.next(), flow.max());
 }
 
-TEST_F(FlowTest, Rewind_SpendsNothing) {
-  SendPackets(5);
+TEST_F(FlowTest, Rewind_SpendsNothingAndStartsSmall) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 1000 * kMtu;
+  flow.Start(config, Psn(100), now);
+  SendPackets(50);
   flow.Rewind();
   EXPECT_EQ(flow.retries_left(), 3u);
   EXPECT_EQ(flow.next(), flow.una());
+  SendPackets(15);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+  SendPackets(1);
+  EXPECT_FALSE(flow.MaySend(kMtu, now));
 }
 
 TEST_F(FlowTest, Idle_NoDeadline) {

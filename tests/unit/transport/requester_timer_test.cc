@@ -87,6 +87,27 @@ TEST(RequesterTimer, OutstandingRead_AskedAgainInstead) {
   EXPECT_EQ(out[1].psn(), kPsn + 4);
 }
 
+TEST(RequesterTimer, OutstandingReads_AskedAgainOneWindowAfterTheOther) {
+  ScriptedPeer::Options options;
+  options.limits.max_rd_atomic = 16;
+  ScriptedPeer peer(options);
+  for (int i = 0; i < 8; ++i) peer.PostRead(0x8000 + 2560u * static_cast<unsigned>(i), 2560);
+  EXPECT_EQ(peer.Out().size(), 8u);
+  // What followed starts small: 16 packets of answers, and the READ that reaches beyond.
+  const auto again = peer.Advance(Milliseconds(50));
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(again[0].psn(), kPsn);
+  EXPECT_EQ(again[1].psn(), kPsn + 10);
+  EXPECT_TRUE(peer.Out().empty());
+  for (uint32_t i = 0; i < 20; ++i) {
+    const Opcode opcode = i % 10 == 0   ? Opcode::kRcReadResponseFirst
+                          : i % 10 == 9 ? Opcode::kRcReadResponseLast
+                                        : Opcode::kRcReadResponseMiddle;
+    peer.Deliver(peer.ReadResponse(opcode, kPsn + i), ScriptedPeer::Bytes(256));
+  }
+  EXPECT_EQ(peer.Out().size(), 4u) << "36 packets now, of which 40 are asked for";
+}
+
 TEST(RequesterTimer, SilenceForEver_RetryExceededAfterAllTimers) {
   for (auto [code, retries] : {std::pair<uint8_t, uint8_t>{15, 0}, {15, 2}, {15, 7}, {20, 1}}) {
     SCOPED_TRACE(int{code} * 100 + int{retries});
