@@ -132,13 +132,14 @@ void ControlLoop::RunOnce(Duration wait) {
   const int count =
       ::epoll_wait(epoll_.get(), events.data(), events.size(), WaitMilliseconds(wait));
   for (int i = 0; i < count; ++i) {
-    if (events[i].data.u64 == kWakeId) {
+    const uint64_t id = events[i].data.u64;  // a copy: the record is packed
+    if (id == kWakeId) {
       uint64_t value = 0;
       (void)!::read(wake_.get(), &value, sizeof value);
       continue;
     }
     // An earlier handler of this round may have removed it; its number is never used again.
-    const auto it = watches_.find(events[i].data.u64);
+    const auto it = watches_.find(id);
     if (it == watches_.end()) continue;
     const std::shared_ptr<Watched> watched = it->second;
     watched->handler(events[i].events);
