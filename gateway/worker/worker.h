@@ -24,6 +24,7 @@
 #include "gateway/port/steering.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/handoff.h"
+#include "gateway/worker/ip_id_watch.h"
 #include "gateway/worker/worker_link.h"
 #include "gateway/worker/worker_session.h"
 
@@ -157,6 +158,7 @@ class Worker final : private transport::Outbox {
   std::deque<SlotHandle> runnable_;
   std::vector<Outgoing> outgoing_;
   std::vector<wire::RxDatagram> received_;
+  IpIdWatch ip_ids_;
   std::vector<port::TxPacket*> burst_;
 
   std::vector<verbs::CompletionQueue*> fresh_;   // written in this burst

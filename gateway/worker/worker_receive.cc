@@ -71,6 +71,10 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
     counters_.Drop(reason);
     return;
   }
+  if (!packet.meta.ip_id_known && packet.meta.source.IsV4()) {
+    counters_.icrc_id_jump_packets.Add(
+        ip_ids_.Observe(packet.meta.source.V4(), packet.meta.ip_id, now));
+  }
   if ((packet.meta.traffic_class & 3) == 3) counters_.rx_ce_marked_packets.Add();
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) {
