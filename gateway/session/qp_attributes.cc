@@ -73,6 +73,7 @@ StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t ma
   to.retry_count = attr.retry_cnt;
   to.rnr_retry = attr.rnr_retry;
   to.service_level = attr.service_level;
+  to.sqd_notify = attr.en_sqd_async_notify != 0;
   to.qkey = attr.qkey;
   to.access = attr.access_flags & (verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
                                    verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic);
@@ -125,6 +126,8 @@ rocegw_qp_attr ToClient(const verbs::QpAttributes& from) {
   attr.retry_cnt = from.retry_count;
   attr.rnr_retry = from.rnr_retry;
   attr.service_level = from.service_level;
+  attr.sq_draining = from.sq_draining ? 1 : 0;
+  attr.en_sqd_async_notify = from.sqd_notify ? 1 : 0;
   return attr;
 }
 

@@ -62,6 +62,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
   qp_.attributes.state = next;
   const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
   tell_drained_ = next == QpState::kSqd && (tell_drained_ || notify);
+  qp_.attributes.sqd_notify = next == QpState::kSqd && (qp_.attributes.sqd_notify || notify);
   if (next == QpState::kReset) {
     qp_.attributes = verbs::QpAttributes();
     qp_.first_ticket = qp_.tickets_issued + 1;

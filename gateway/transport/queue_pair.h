@@ -45,6 +45,8 @@ class QueuePair {
   };
   virtual Psns psns() const { return {}; }
   virtual uint32_t outstanding() const { return 0; }
+  // In SQD, and not all that was begun is complete.
+  bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
  protected:
   explicit QueuePair(const verbs::QpConfig& config);

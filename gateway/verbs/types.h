@@ -113,7 +113,8 @@ struct QpAttributes {
   uint8_t retry_count = 0;
   uint8_t rnr_retry = 0;  // 7 = without end
   uint8_t service_level = 0;
-  bool sqd_notify = false;  // RTS to SQD: tell when the send queue has drained
+  bool sqd_notify = false;   // RTS to SQD: tell when the send queue has drained
+  bool sq_draining = false;  // in answers only: SQD, and not all that was begun is complete
   uint32_t qkey = 0;
   uint32_t access = 0;  // Access bits that peers may use
   Psn rq_psn;

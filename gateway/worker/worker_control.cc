@@ -205,20 +205,22 @@ ControlReply Worker::Do(const UnlinkQp& body) {
 QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
   const transport::QpContext& context = slot.qp->context();
   const transport::QueuePair::Psns psns = slot.qp->psns();
-  return {.session = context.config.session,
-          .qp_handle = context.config.qp_handle,
-          .qpn = context.config.qpn,
-          .type = context.config.type,
-          .attributes = context.attributes,
-          .next_send_psn = psns.next,
-          .oldest_unacked_psn = psns.una,
-          .expected_psn = psns.expected,
-          .send_outstanding = slot.qp->outstanding(),
-          .sends_completed = context.sends_completed,
-          .receives_completed = context.receives_completed,
-          .bytes_sent = context.bytes_sent,
-          .bytes_received = context.bytes_received,
-          .retransmits = context.retransmits};
+  QpSnapshot snapshot{.session = context.config.session,
+                      .qp_handle = context.config.qp_handle,
+                      .qpn = context.config.qpn,
+                      .type = context.config.type,
+                      .attributes = context.attributes,
+                      .next_send_psn = psns.next,
+                      .oldest_unacked_psn = psns.una,
+                      .expected_psn = psns.expected,
+                      .send_outstanding = slot.qp->outstanding(),
+                      .sends_completed = context.sends_completed,
+                      .receives_completed = context.receives_completed,
+                      .bytes_sent = context.bytes_sent,
+                      .bytes_received = context.bytes_received,
+                      .retransmits = context.retransmits};
+  snapshot.attributes.sq_draining = slot.qp->draining();
+  return snapshot;
 }
 
 ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {

@@ -709,6 +709,9 @@ TEST_F(QpTest, AsyncEvents_NameTheirObjects) {
   event.type = IBV_EVENT_QP_FATAL;
   event.cookie = 0x1234567800000000;  // nobody's
   daemon_->SendAsyncEvent(event);
+  event.type = IBV_EVENT_SQ_DRAINED;
+  event.cookie = Fake().cookie;
+  daemon_->SendAsyncEvent(event);
   event.type = IBV_EVENT_CQ_ERR;
   event.kind = ROCEGW_OBJECT_CQ;
   event.cookie = daemon_->Cq(cq_->handle).cookie;
@@ -720,6 +723,10 @@ TEST_F(QpTest, AsyncEvents_NameTheirObjects) {
   ibv_async_event got;
   ASSERT_EQ(0, ibv_get_async_event(context_, &got));
   EXPECT_EQ(IBV_EVENT_QP_FATAL, got.event_type);
+  EXPECT_EQ(qp_, got.element.qp);
+  ibv_ack_async_event(&got);
+  ASSERT_EQ(0, ibv_get_async_event(context_, &got));
+  EXPECT_EQ(IBV_EVENT_SQ_DRAINED, got.event_type);
   EXPECT_EQ(qp_, got.element.qp);
   ibv_ack_async_event(&got);
   ASSERT_EQ(0, ibv_get_async_event(context_, &got));

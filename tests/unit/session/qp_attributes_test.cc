@@ -116,10 +116,18 @@ TEST(ToClient, RoundTrip_KeepsWhatWasSet) {
   attr.retry_cnt = 7;
   attr.rnr_retry = 6;
   attr.service_level = 2;
+  attr.en_sqd_async_notify = 1;
   const auto to = FromClient(attr, verbs::kAttrAv | verbs::kAttrDestQpn, TwoAddresses(), {}, {});
   ASSERT_TRUE(to.ok());
   const rocegw_qp_attr back = ToClient(to.value());
   EXPECT_EQ(std::memcmp(&back, &attr, sizeof attr), 0);
+}
+
+TEST(ToClient, Draining_IsTold) {
+  verbs::QpAttributes attributes;
+  EXPECT_EQ(ToClient(attributes).sq_draining, 0);
+  attributes.sq_draining = true;
+  EXPECT_EQ(ToClient(attributes).sq_draining, 1);
 }
 
 }  // namespace

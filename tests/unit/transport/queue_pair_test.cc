@@ -244,6 +244,8 @@ TEST(QueuePairSqd, FinishesWhatItBegan_TakesNothingNew) {
   want.sqd_notify = true;
   ASSERT_EQ(peer.host().Modify(verbs::kAttrState | verbs::kAttrEnSqdAsyncNotify, want), 0);
   EXPECT_TRUE(peer.host().events.empty());
+  EXPECT_TRUE(peer.host().qp().draining());
+  EXPECT_TRUE(peer.host().context().attributes.sqd_notify);
   peer.Deliver(peer.Ack(kPsn + 1));
   EXPECT_EQ(peer.Out().size(), 2u);
   EXPECT_TRUE(peer.host().events.empty());
@@ -254,9 +256,11 @@ TEST(QueuePairSqd, FinishesWhatItBegan_TakesNothingNew) {
   EXPECT_EQ(peer.host().events[0], verbs::AsyncEvent::kSqDrained);
   EXPECT_TRUE(peer.Out().empty());
   EXPECT_EQ(peer.host().events.size(), 1u) << "told once";
+  EXPECT_FALSE(peer.host().qp().draining());
   // Back to work.
   want.state = QpState::kRts;
   ASSERT_EQ(peer.host().Modify(verbs::kAttrState, want), 0);
+  EXPECT_FALSE(peer.host().context().attributes.sqd_notify);
   EXPECT_EQ(peer.OutOne().psn(), kPsn + 4);
 }
 

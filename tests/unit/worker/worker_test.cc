@@ -76,6 +76,42 @@ TEST(Worker, ProducerIndex_OutOfRange_EndsTheSessionWithAReason) {
   EXPECT_STREQ(fault->reason, "send queue producer index out of range");
 }
 
+TEST(Worker, SendQueueDrained_IsToldWhenItIsAndTheQueryShowsTheWay) {
+  GatewayPair gateways({});
+  RingEnd& a = Connected(gateways).local;
+  rocegw_send_wqe wqe{};
+  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  wqe.flags = ROCEGW_WQE_SIGNALED;
+  wqe.u.rdma.remote_address = GatewayPair::kBase;
+  wqe.u.rdma.rkey = GatewayPair::kKey[1];
+  ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase, 50000, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, a);
+  gateways.RunWorker(0, 0, gateways.now());
+  const SessionId session{1};
+  const Qpn qpn{a.options().qpn};
+  verbs::QpAttributes want;
+  want.state = verbs::QpState::kSqd;
+  want.sqd_notify = true;
+  const uint32_t mask = verbs::kAttrState | verbs::kAttrEnSqdAsyncNotify;
+  ASSERT_EQ(gateways.Call(0, 0, {0, worker::ModifyQp{session, qpn, mask, want}}).error, 0);
+  EXPECT_TRUE(gateways.notices.empty());
+  const auto query = [&] {
+    const worker::ControlReply reply = gateways.Call(0, 0, {0, worker::QueryQp{session, qpn}});
+    EXPECT_EQ(reply.qps.size(), 1u);
+    return reply.qps.at(0).attributes;
+  };
+  EXPECT_TRUE(query().sq_draining);
+  for (int i = 0; i < 20; ++i) gateways.Step();
+  EXPECT_EQ(a.Poll().size(), 1u);
+  ASSERT_EQ(gateways.notices.size(), 1u);
+  const auto* event = std::get_if<worker::AsyncEventRaised>(&gateways.notices[0].body);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->event, verbs::AsyncEvent::kSqDrained);
+  EXPECT_EQ(event->qpn, qpn);
+  EXPECT_FALSE(query().sq_draining);
+  EXPECT_TRUE(query().sqd_notify);
+}
+
 TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
   GatewayPair gateways({});
   RingEnd& a = Connected(gateways).local;
