@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
 
@@ -40,5 +42,14 @@ const char* DropReasonHelp(DropReason reason) {
 }
 
 std::span<const CounterInfo> AllCounters() { return kCounters; }
+
+std::string CounterName(const CounterInfo& info) {
+  std::string name = info.name;
+  const std::string_view unit = info.unit;
+  const std::string_view single = unit.substr(0, unit.size() - 1);
+  if (name.ends_with(unit)) return name;
+  if (name.ends_with(single)) return name + "s";
+  return name.append("_").append(unit);
+}
 
 }  // namespace rocegw::metrics

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "gateway/metrics/drop_reason.h"
 
@@ -47,5 +48,9 @@ struct CounterInfo {
 
 // The list of counters.def, in its order.
 std::span<const CounterInfo> AllCounters();
+
+// What a counter is called outside: its name and its unit, which is not repeated when the name ends
+// with it already.
+std::string CounterName(const CounterInfo& info);
 
 }  // namespace rocegw::metrics

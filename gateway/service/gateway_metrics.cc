@@ -52,9 +52,8 @@ double At(const std::vector<uint64_t>& values, size_t i) {
 void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
   size_t index = 0;
   for (const metrics::CounterInfo& info : metrics::AllCounters()) {
-    MetricFamily& family =
-        AddFamily(families, std::string("rocegw_") + info.name + "_" + info.unit + "_total",
-                  info.help, MetricType::Counter);
+    MetricFamily& family = AddFamily(families, "rocegw_" + metrics::CounterName(info) + "_total",
+                                     info.help, MetricType::Counter);
     for (const auto& row : snapshot.workers) {
       AddValue(family, {{"worker", std::to_string(row.index)}}, At(row.counters, index));
     }

@@ -184,7 +184,7 @@ void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCounte
   size_t index = 0;
   for (const metrics::CounterInfo& info : metrics::AllCounters()) {
     types::v1::Counter& counter = *out.add_counters();
-    counter.set_name(std::string(info.name) + "_" + info.unit);
+    counter.set_name(metrics::CounterName(info));
     counter.set_help(info.help);
     for (const auto& row : snapshot.workers) counter.add_values(value(row.counters, index));
     ++index;

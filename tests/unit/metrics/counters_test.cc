@@ -21,7 +21,8 @@ bool IsLabel(const std::string& text) {
 TEST(AllCounters, Names_AreUniqueLabelsWithHelp) {
   std::set<std::string> names;
   for (const CounterInfo& info : AllCounters()) {
-    EXPECT_TRUE(names.insert(std::string(info.name) + "_" + info.unit).second) << info.name;
+    EXPECT_TRUE(names.insert(CounterName(info)).second) << info.name;
+    EXPECT_TRUE(std::string(info.unit).ends_with("s")) << info.unit;
     EXPECT_TRUE(IsLabel(info.name)) << info.name;
     EXPECT_TRUE(IsLabel(info.unit)) << info.unit;
     EXPECT_FALSE(std::string(info.help).empty()) << info.name;
@@ -38,10 +39,20 @@ TEST(AllCounters, EachGetter_ReadsItsOwnField) {
   counters->rx_packets.Add(3);
   counters->rx_bytes.Add(500);
   for (const CounterInfo& info : AllCounters()) {
-    const std::string name = std::string(info.name) + "_" + info.unit;
+    const std::string name = CounterName(info);
     const uint64_t expected = name == "rx_packets" ? 3 : name == "rx_bytes" ? 500 : 0;
     EXPECT_EQ(info.get(*counters).Read(), expected) << name;
   }
+}
+
+TEST(CounterName, UnitInTheName_IsNotRepeated) {
+  const auto name = [](const char* counter, const char* unit) {
+    return CounterName({counter, unit, "", nullptr});
+  };
+  EXPECT_EQ(name("rx", "bytes"), "rx_bytes");
+  EXPECT_EQ(name("control_messages", "messages"), "control_messages");
+  EXPECT_EQ(name("cq_event", "events"), "cq_events");
+  EXPECT_EQ(name("sleeps", "events"), "sleeps_events");
 }
 
 TEST(DropReason, Names_AreUniqueLabelsWithHelp) {

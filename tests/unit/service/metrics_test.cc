@@ -75,8 +75,8 @@ TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
   size_t index = 0;
   for (const metrics::CounterInfo& info : metrics::AllCounters()) {
     for (const size_t worker : {size_t{0}, size_t{1}}) {
-      const std::string name = std::string("rocegw_") + info.name + "_" + info.unit +
-                               "_total{worker=\"" + std::to_string(worker) + "\"}";
+      const std::string name = "rocegw_" + metrics::CounterName(info) + "_total{worker=\"" +
+                               std::to_string(worker) + "\"}";
       ASSERT_TRUE(samples.contains(name)) << name;
       const size_t expected = index < 4 ? 100 * worker + index : 0;
       EXPECT_EQ(samples.at(name), std::to_string(expected)) << name;
