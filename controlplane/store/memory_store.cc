@@ -10,11 +10,12 @@
 #include "controlplane/store/delivery_thread.h"
 #include "controlplane/store/local_watch.h"
 #include "controlplane/store/random_uuid.h"
+#include "controlplane/store/recent_changes.h"
 
 namespace rocegw::store {
 namespace {
 
-constexpr size_t kPageTransactions = 256;
+constexpr size_t kMemoryPage = 256;
 
 // What a key held from a revision on.
 struct Version {
@@ -174,11 +175,8 @@ StatusOr<HistoryPage> MemoryStoreImpl::ReadHistory(const KeyRange& range, Revisi
   page.next = from;
   // The log has every revision above the compaction point.
   for (size_t i = static_cast<size_t>(from - compacted_ - 1);
-       i < log_.size() && page.transactions.size() < kPageTransactions; ++i) {
-    Changes visible{log_[i]->revision, {}};
-    for (const Change& change : log_[i]->changes) {
-      if (range.Contains(change.entry.key)) visible.changes.push_back(change);
-    }
+       i < log_.size() && page.transactions.size() < kMemoryPage; ++i) {
+    Changes visible = Visible(*log_[i], range);
     if (!visible.changes.empty()) page.transactions.push_back(std::move(visible));
     page.next = log_[i]->revision + 1;
   }

@@ -211,6 +211,7 @@ TEST_P(StoreConformance, Txn_FromManyThreads_EachCountsOnce) {
   constexpr int kRounds = 20;
   Put("counter", "0");
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   std::mutex mutex;
   std::set<Revision> revisions;
   for (int t = 0; t < kThreads; ++t) {

@@ -85,6 +85,7 @@ TEST_P(StoreConformance, Watch_OfASlowConsumer_LosesNothingAndHoldsUpNobody) {
   auto none = slow.Next(milliseconds(0));
   ASSERT_TRUE(none.ok());
   std::vector<Revision> revisions;
+  revisions.reserve(kWrites);
   for (int i = 0; i < kWrites; ++i) {
     revisions.push_back(
         Must({{}, {Operation::Put("k", std::to_string(i)), Operation::Put("k2", "x")}, {}})
@@ -123,6 +124,7 @@ TEST_P(StoreConformance, Watch_WhileOthersWrite_MissesNothing) {
   const Revision before = Put("start", "");
   BlockingWatch watch(store(), KeyRange::Prefix("w/"), before + 1);
   std::vector<std::thread> writers;
+  writers.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     writers.emplace_back([this, t] {
       for (int i = 0; i < kWrites; ++i) Put("w/" + std::to_string(t), std::to_string(i));

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/store/sqlite_history.h"
+
+#include <utility>
+
+namespace rocegw::store {
+namespace {
+
+// Rows that one sweep looks at: some milliseconds of the writer.
+constexpr int64_t kSweepRows = 512;
+
+}  // namespace
+
+StatusOr<std::optional<Entry>> SqliteHistory::Find(const std::string& key) {
+  if (Status status = find_.Start(key); !status.ok()) return status;
+  const SqliteReset reset(find_);
+  const auto row = find_.Step();
+  if (!row.ok()) return row.status();
+  if (!row.value() || find_.Number(2) != 0) return std::optional<Entry>();
+  return std::optional<Entry>(
+      Entry{key, std::string(find_.Blob(4)), find_.Number(1), find_.Number(0), find_.Number(3)});
+}
+
+StatusOr<RangeResult> SqliteHistory::Read(const RangeRequest& request, Revision revision) {
+  const KeyRange& range = request.range;
+  SqliteStatement& read = range.end.empty() ? read_open_ : read_bounded_;
+  Status started = range.end.empty() ? read.Start(range.begin, revision)
+                                     : read.Start(range.begin, range.end, revision);
+  if (!started.ok()) return started;
+  const SqliteReset reset(read);
+  RangeResult result;
+  result.revision = revision;
+  while (true) {
+    const auto row = read.Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return result;
+    if (request.limit != 0 && result.entries.size() == request.limit) {
+      result.more = true;
+      return result;
+    }
+    Entry& entry = result.entries.emplace_back();
+    entry.key = read.Blob(0);
+    if (!request.keys_only) entry.value = read.Blob(1);
+    entry.create_revision = read.Number(2);
+    entry.mod_revision = read.Number(3);
+    entry.lease = read.Number(4);
+  }
+}
+
+StatusOr<std::vector<Changes>> SqliteHistory::ReadChanges(Revision from, Revision to, size_t rows) {
+  if (Status status = changes_.Start(from, to); !status.ok()) return status;
+  const SqliteReset reset(changes_);
+  std::vector<Changes> transactions;
+  for (size_t passed = 0;; ++passed) {
+    const auto row = changes_.Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return transactions;
+    const Revision revision = changes_.Number(0);
+    if (transactions.empty() || transactions.back().revision != revision) {
+      if (passed >= rows) return transactions;
+      transactions.push_back({revision, {}});
+    }
+    Change& change = transactions.back().changes.emplace_back();
+    change.deleted = changes_.Number(3) != 0;
+    change.entry.key = changes_.Blob(1);
+    change.entry.mod_revision = revision;
+    if (change.deleted) continue;
+    change.entry.create_revision = changes_.Number(2);
+    change.entry.lease = changes_.Number(4);
+    change.entry.value = changes_.Blob(5);
+  }
+}
+
+Status SqliteHistory::Append(Revision revision, int64_t sub, const Change& change) {
+  const Entry& entry = change.entry;
+  return append_.Run(revision, sub, entry.key, entry.create_revision,
+                     int64_t{change.deleted ? 1 : 0}, entry.lease, entry.value);
+}
+
+StatusOr<std::vector<std::string>> SqliteHistory::Keys(SqliteStatement& statement) {
+  const SqliteReset reset(statement);
+  std::vector<std::string> keys;
+  while (true) {
+    const auto row = statement.Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return keys;
+    keys.emplace_back(statement.Blob(0));
+  }
+}
+
+StatusOr<std::vector<std::string>> SqliteHistory::KeysOfLeases() {
+  if (Status status = leased_.Start(); !status.ok()) return status;
+  return Keys(leased_);
+}
+
+StatusOr<std::vector<std::string>> SqliteHistory::KeysOfLease(LeaseId lease) {
+  if (Status status = of_lease_.Start(lease); !status.ok()) return status;
+  return Keys(of_lease_);
+}
+
+Status SqliteHistory::MarkCompacted(Revision revision) { return mark_.Run(revision); }
+
+StatusOr<Revision> SqliteHistory::Sweep(Revision swept, Revision compacted) {
+  Revision end = compacted;
+  {
+    if (Status status = piece_.Start(swept, compacted, kSweepRows); !status.ok()) return status;
+    const SqliteReset reset(piece_);
+    const auto row = piece_.Step();
+    if (!row.ok()) return row.status();
+    if (row.value()) end = piece_.Number(0);
+  }
+  Status status = sweep_old_.Run(swept, end);
+  // After what they superseded: a key must not come back.
+  if (status.ok()) status = sweep_deletions_.Run(swept, end);
+  if (status.ok()) status = swept_.Run(end);
+  if (!status.ok()) return status;
+  return end;
+}
+
+}  // namespace rocegw::store

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/store/sqlite_store.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "controlplane/store/group_commit.h"
+#include "controlplane/store/local_watch.h"
+#include "controlplane/store/recent_changes.h"
+
+namespace rocegw::store {
+namespace {
+
+constexpr size_t kMaxReaders = 4;
+constexpr size_t kHistoryRows = 512;
+
+struct Reader {
+  explicit Reader(std::unique_ptr<SqliteDatabase> opened)
+      : database(std::move(opened)), history(*database) {}
+  std::unique_ptr<SqliteDatabase> database;
+  SqliteHistory history;
+};
+
+// Connections that read. Taken for one answer; who finds all taken waits for one.
+class Readers {
+ public:
+  explicit Readers(SqliteFileOptions options) : options_(std::move(options)) {}
+
+  StatusOr<std::unique_ptr<Reader>> Take() {
+    std::unique_lock lock(mutex_);
+    returned_.wait(lock, [this] { return !idle_.empty() || open_ < kMaxReaders; });
+    if (!idle_.empty()) {
+      auto reader = std::move(idle_.back());
+      idle_.pop_back();
+      return reader;
+    }
+    ++open_;
+    lock.unlock();
+    auto database = OpenSqliteReader(options_);
+    if (database.ok()) return std::make_unique<Reader>(std::move(*database));
+    lock.lock();
+    --open_;
+    returned_.notify_one();
+    return database.status();
+  }
+  void Return(std::unique_ptr<Reader> reader) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(reader));
+    returned_.notify_one();
+  }
+
+ private:
+  const SqliteFileOptions options_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<std::unique_ptr<Reader>> idle_;
+  size_t open_ = 0;
+};
+
+class SqliteStore : public Store, private History, private GroupCommit::Observer {
+ public:
+  SqliteStore(SqliteFile file, const SqliteFileOptions& options)
+      : file_(std::move(file)),
+        revision_(file_.revision),
+        compacted_(file_.compacted),
+        readers_(options),
+        writer_(*file_.database, {file_.revision, file_.compacted, file_.swept}, *this) {}
+
+  const std::string& uuid() const override { return file_.uuid; }
+  std::string_view backend() const override { return "sqlite"; }
+
+  void TxnAsync(Transaction transaction, TxnDone done) override {
+    if (Status status = transaction.Validate(); !status.ok()) return done(std::move(status));
+    writer_.Post(std::move(transaction), std::move(done));
+  }
+  void RangeAsync(RangeRequest request, RangeDone done) override { done(Read(request)); }
+  StatusOr<std::unique_ptr<Watch>> NewWatch(KeyRange range, Revision from,
+                                            std::function<void()> ready) override;
+  Status Compact(Revision revision) override;
+  StatusOr<std::unique_ptr<Lease>> NewLease(std::chrono::seconds time_to_live,
+                                            std::function<void()> lost) override;
+  // Waits. Lease 0: all that an earlier process left.
+  Status EndLease(LeaseId lease);
+
+ private:
+  StatusOr<RangeResult> Read(const RangeRequest& request);
+  StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
+  void Committed(std::vector<Changes> transactions) override;
+  void Compacted(Revision revision) override;
+  Status CompactedStatus() const {
+    return {kCompacted, "revisions before " + std::to_string(compacted_ + 1) + " are gone"};
+  }
+
+  SqliteFile file_;
+  std::atomic<Revision> revision_;
+  // Raised before anything that it makes superfluous is removed: a read that finds it unchanged
+  // afterwards has seen everything.
+  std::atomic<Revision> compacted_;
+  Readers readers_;
+  RecentChanges recent_;
+  WatchHub hub_{*this, watches_};
+  DeliveryThread watches_;  // ends before the hub that its work uses
+  GroupCommit writer_;      // ends first
+};
+
+class SqliteLease : public Lease {
+ public:
+  SqliteLease(SqliteStore& store, LeaseId id) : store_(store), id_(id) {}
+  ~SqliteLease() override {
+    // If this fails, its keys go when the file is opened anew.
+    static_cast<void>(store_.EndLease(id_));
+  }
+  LeaseId id() const override { return id_; }
+  // Its holder lives in the store's process.
+  bool alive() const override { return true; }
+
+ private:
+  SqliteStore& store_;
+  const LeaseId id_;
+};
+
+void SqliteStore::Committed(std::vector<Changes> transactions) {
+  const Revision newest = transactions.back().revision;
+  for (Changes& changes : transactions) recent_.Append(std::move(changes));
+  revision_ = newest;
+  hub_.Wake();
+}
+
+void SqliteStore::Compacted(Revision revision) {
+  compacted_ = revision;
+  hub_.Wake();
+}
+
+StatusOr<RangeResult> SqliteStore::Read(const RangeRequest& request) {
+  while (true) {
+    const Revision newest = revision_;
+    const Revision at = request.revision == 0 ? newest : request.revision;
+    if (at < 0 || at > newest) {
+      return Status(kFutureRevision, "revision " + std::to_string(at) +
+                                         " has not been yet; the newest is " +
+                                         std::to_string(newest));
+    }
+    auto reader = readers_.Take();
+    if (!reader.ok()) return reader.status();
+    auto result = (*reader)->history.Read(request, at);
+    readers_.Return(std::move(*reader));
+    if (at >= compacted_) return result;
+    if (request.revision != 0) return CompactedStatus();
+  }
+}
+
+StatusOr<HistoryPage> SqliteStore::ReadHistory(const KeyRange& range, Revision from) {
+  if (from <= compacted_) return CompactedStatus();
+  const Revision newest = revision_;
+  if (from > newest) return HistoryPage{{}, from};
+  if (auto page = recent_.Read(range, from)) return std::move(*page);
+  auto reader = readers_.Take();
+  if (!reader.ok()) return reader.status();
+  auto transactions = (*reader)->history.ReadChanges(from, newest, kHistoryRows);
+  readers_.Return(std::move(*reader));
+  if (!transactions.ok()) return transactions.status();
+  if (from <= compacted_) return CompactedStatus();
+  HistoryPage page{{}, from};
+  for (const Changes& changes : transactions.value()) {
+    Changes visible = Visible(changes, range);
+    if (!visible.changes.empty()) page.transactions.push_back(std::move(visible));
+    page.next = changes.revision + 1;
+  }
+  return page;
+}
+
+StatusOr<std::unique_ptr<Watch>> SqliteStore::NewWatch(KeyRange range, Revision from,
+                                                       std::function<void()> ready) {
+  if (from < 1) return Status(kInvalid, "a watch begins at revision 1 or later");
+  if (from <= compacted_) return CompactedStatus();
+  return hub_.Add(std::move(range), from, std::move(ready));
+}
+
+Status SqliteStore::Compact(Revision revision) {
+  auto answer = std::make_shared<std::promise<Status>>();
+  auto future = answer->get_future();
+  writer_.PostCompaction(revision,
+                         [answer](Status status) { answer->set_value(std::move(status)); });
+  return future.get();
+}
+
+StatusOr<std::unique_ptr<Lease>> SqliteStore::NewLease(std::chrono::seconds,
+                                                       std::function<void()>) {
+  return std::unique_ptr<Lease>(std::make_unique<SqliteLease>(*this, writer_.NewLease()));
+}
+
+Status SqliteStore::EndLease(LeaseId lease) {
+  auto answer = std::make_shared<std::promise<Status>>();
+  auto future = answer->get_future();
+  writer_.PostLeaseEnd(lease, [answer](Status status) { answer->set_value(std::move(status)); });
+  return future.get();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteFileOptions& options) {
+  auto file = OpenSqliteFile(options);
+  if (!file.ok()) return file.status();
+  auto store = std::make_unique<SqliteStore>(std::move(*file), options);
+  if (Status status = store->EndLease(0); !status.ok()) return status;
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace rocegw::store
