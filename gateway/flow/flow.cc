@@ -9,6 +9,13 @@ Duration TransportTimeout(uint8_t code) {
   return code == 0 ? Duration{} : Duration{int64_t{4096} << std::min<int>(code, 31)};
 }
 
+void Flow::Open(const CcConfig& cc, TimePoint now) {
+  cc_.kind = cc.kind;
+  AlgorithmOf(cc_.kind).init(cc_, cc, now);
+  answered_ = 0;
+  answer_round_end_ = now;
+}
+
 void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
   config_ = config;
   una_ = next_ = max_ = first;
@@ -20,8 +27,7 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
   probes_ = 0;
   probing_ = false;
   timer_start_ = last_probe_ = now;
-  cc_.kind = config.cc.kind;
-  AlgorithmOf(cc_.kind).init(cc_, config.cc, now);
+  Open(config.cc, now);
 }
 
 void Flow::Configure(const FlowConfig& config) {
@@ -44,6 +50,27 @@ bool Flow::MaySend(uint64_t bytes, TimePoint now) const {
 TimePoint Flow::earliest() const {
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   return gate.earliest.ns > 0 ? gate.earliest : kNever;
+}
+
+bool Flow::MayAnswer(uint64_t bytes, TimePoint now) const {
+  const uint64_t answered = now < answer_round_end_ ? answered_ : 0;
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, answered);
+  return gate.earliest <= now && (answered == 0 || bytes <= gate.bytes);
+}
+
+void Flow::OnAnswered(uint64_t bytes, TimePoint now) {
+  if (now >= answer_round_end_) {
+    answered_ = 0;
+    answer_round_end_ =
+        now + (rtt_.has_sample() ? std::min(rtt_.minimum(), kAnswerRound) : kAnswerRound);
+  }
+  answered_ += bytes;
+  AlgorithmOf(cc_.kind).on_sent(cc_, bytes, now);
+}
+
+TimePoint Flow::NextAnswer(TimePoint now) const {
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, answered_);
+  return gate.earliest > now ? gate.earliest : answer_round_end_;
 }
 
 bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {

@@ -37,6 +37,8 @@ enum class LossVerdict : uint8_t {
 
 class Flow {
  public:
+  // Congestion control begins: answers may leave from now on. Start does it anew.
+  void Open(const CcConfig& cc, TimePoint now);
   void Start(const FlowConfig& config, Psn first, TimePoint now);
   // New limits for a flow that runs (modify in SQD, RTR to RTS).
   void Configure(const FlowConfig& config);
@@ -83,6 +85,15 @@ class Flow {
   // Starts the transport timer anew, e.g. after a receiver-not-ready wait.
   void RestartTimer(TimePoint now);
 
+  // READ responses are data towards the same receiver: they pass the same gate, but take no PSN of
+  // this flow and no place in its ledger. Nothing acknowledges them, so the gate is asked with what
+  // has left in the current round, which is a round trip where a short one is known. The first
+  // packet of a round is always allowed.
+  bool MayAnswer(uint64_t bytes, TimePoint now) const;
+  void OnAnswered(uint64_t bytes, TimePoint now);
+  // When to ask again after a no.
+  TimePoint NextAnswer(TimePoint now) const;
+
   void OnCnp(TimePoint now);
   LossVerdict OnDeadline(TimePoint now);
   TimePoint deadline() const;
@@ -100,6 +111,9 @@ class Flow {
   // take a burst of a whole window cannot take it again, and when it drops the oldest packet of
   // every burst there is never any progress. A READ's packets are those of its answer.
   static constexpr uint32_t kAfterLoss = 16;
+  // The longest round of answers: a late peer, which is what a long round trip mostly is, must not
+  // slow down what nothing would speed up again.
+  static constexpr Duration kAnswerRound = Microseconds(50);
   void SlowDown();
   void GoBack();
   uint32_t packets_in_flight() const { return static_cast<uint32_t>(PsnDistance(next_, una_)); }
@@ -115,6 +129,8 @@ class Flow {
   uint64_t in_flight_ = 0;
   RttEstimator rtt_;
   CcState cc_;
+  uint64_t answered_ = 0;  // bytes in the current round
+  TimePoint answer_round_end_;
   uint32_t retries_left_ = 0;
   uint32_t rewinds_ = 0;
   uint32_t allowed_ = 0;   // packets in flight at once, at most max_packets

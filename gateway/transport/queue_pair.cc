@@ -69,7 +69,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
     flushed_ = false;
     if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
   } else if (next == QpState::kRtr && current == QpState::kInit) {
-    DoReadyToReceive();
+    DoReadyToReceive(now);
   } else if (next == QpState::kRts && current == QpState::kRtr) {
     DoReadyToSend(now);
   } else {

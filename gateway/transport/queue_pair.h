@@ -53,7 +53,7 @@ class QueuePair {
 
   // Per type.
   virtual bool DoReset() = 0;
-  virtual void DoReadyToReceive() {}
+  virtual void DoReadyToReceive(TimePoint) {}
   virtual void DoReadyToSend(TimePoint) {}
   // Attributes of `mask` changed in a state other than the two above.
   virtual void DoAttributes(uint32_t) {}

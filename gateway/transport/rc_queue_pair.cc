@@ -18,7 +18,9 @@ class RcQueuePair final : public QueuePair {
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
     responder_.OnAtomicResult(tag, original);
   }
-  TimePoint deadline() const override { return qp_.sends() ? requester_.deadline() : kNever; }
+  TimePoint deadline() const override {
+    return Earlier(responder_.deadline(), qp_.sends() ? requester_.deadline() : kNever);
+  }
   Psns psns() const override {
     return {requester_.flow().next(), requester_.flow().una(), responder_.expected()};
   }
@@ -30,7 +32,10 @@ class RcQueuePair final : public QueuePair {
     const bool receives = responder_.Reset(qp_);
     return sends && receives;
   }
-  void DoReadyToReceive() override { responder_.Start(qp_); }
+  void DoReadyToReceive(TimePoint now) override {
+    responder_.Start(qp_);
+    requester_.Open(cc_, now);
+  }
   void DoReadyToSend(TimePoint now) override { requester_.Start(qp_, cc_, now); }
   void DoAttributes(uint32_t mask) override {
     if ((mask & kRequesterLimits) != 0) requester_.Configure(qp_, cc_);
@@ -44,7 +49,7 @@ class RcQueuePair final : public QueuePair {
   }
 
   PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) override {
-    const PumpResult replies = responder_.Pump(qp_, outbox, packets);
+    const PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, packets);
     const PumpResult requests = requester_.Pump(qp_, outbox, now, packets);
     if (replies == PumpResult::kMore || requests == PumpResult::kMore) return PumpResult::kMore;
     return replies == PumpResult::kBlocked ? replies : requests;
@@ -63,7 +68,7 @@ class RcQueuePair final : public QueuePair {
     }
     if (cnp) {
       qp_.counters->cnp_rx_packets.Add();
-      if (qp_.sends()) requester_.OnCnp(now);
+      requester_.OnCnp(now);
       return metrics::DropReason::kNone;
     }
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
@@ -88,6 +93,7 @@ class RcQueuePair final : public QueuePair {
   }
 
   void DoDeadline(Outbox& outbox, TimePoint now) override {
+    responder_.OnDeadline(now);
     requester_.OnDeadline(qp_, outbox, now);
   }
 

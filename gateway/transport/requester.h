@@ -35,6 +35,8 @@ class Requester {
  public:
   explicit Requester(const verbs::QpConfig& config);
 
+  // INIT to RTR: the flow's gate is there for the responder.
+  void Open(const flow::CcConfig& cc, TimePoint now) { flow_.Open(cc, now); }
   // RTR to RTS, with the flow's limits from the attributes.
   void Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now);
   // Takes the limits over anew while it runs.
@@ -57,6 +59,7 @@ class Requester {
 
   TimePoint deadline() const;
   const flow::Flow& flow() const { return flow_; }
+  flow::Flow& flow() { return flow_; }
   uint32_t outstanding() const { return tail_ - head_; }
   // Nothing that was begun is still open.
   bool drained() const { return head_ == tail_ || !ring_[head_ & mask_].started; }

@@ -37,6 +37,7 @@ void Responder::SetDepth(QpContext& qp) {
 bool Responder::Reset(QpContext& qp) {
   const bool possible = qp.rq.Discard();
   replies_.clear();
+  held_until_ = kNever;
   pending_.clear();
   has_receive_ = false;
   message_ = Message::kNone;

@@ -5,8 +5,8 @@
 //
 // Nothing is acknowledged and no receive completes before the memory operations of it and of
 // everything before it are done: replies and completions wait behind a ticket. That holds for READ
-// responses and atomic results as well, since they acknowledge what came before them. Belongs to
-// one worker.
+// responses and atomic results as well, since they acknowledge what came before them. READ
+// responses pass the gate of the queue pair's flow. Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
+#include "gateway/flow/flow.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/transport/requester.h"
 #include "gateway/verbs/work_request.h"
@@ -32,7 +33,12 @@ class Responder {
 
   metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   // Sends replies that are due, at most `packets`.
-  PumpResult Pump(QpContext& qp, Outbox& outbox, uint32_t packets);
+  PumpResult Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now, uint32_t packets);
+  // When the flow's gate, which has held a READ response back, is to be asked again.
+  TimePoint deadline() const { return held_until_; }
+  void OnDeadline(TimePoint now) {
+    if (held_until_ <= now) held_until_ = kNever;
+  }
   // More tickets are done: receives may complete, replies may leave (with the next Pump).
   void OnMemoryDone(QpContext& qp, Outbox& outbox);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
@@ -113,9 +119,10 @@ class Responder {
                  uint32_t length, uint32_t psns);
   void QueueAtomic(QpContext& qp, const Remembered& memory);
   void DropRepliesFrom(Psn psn);
-  enum class Replied : uint8_t { kDone, kMore, kPortFull, kRefused };
+  enum class Replied : uint8_t { kDone, kMore, kPortFull, kGateClosed, kRefused };
   Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
-  Replied SendReadPacket(QpContext& qp, Outbox& outbox, Reply& reply);
+  Replied SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
+                         Reply& reply);
   Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);
   bool CoveredByNext(const QpContext& qp) const;
@@ -143,6 +150,7 @@ class Responder {
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
   GrowingRing<Reply> replies_;
+  TimePoint held_until_ = kNever;
   GrowingRing<PendingReceive> pending_;
 };
 

@@ -99,7 +99,9 @@ bool Responder::CoveredByNext(const QpContext& qp) const {
          qp.IsDone(replies_[1].ticket);
 }
 
-PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, uint32_t packets) {
+PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
+                           uint32_t packets) {
+  held_until_ = kNever;
   // What was promised before an error still leaves; a QP that was reset has forgotten it.
   for (uint32_t sent = 0; sent < packets && !replies_.empty();) {
     Reply& reply = replies_.front();
@@ -114,13 +116,17 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, uint32_t packets) {
         result = SendAck(qp, outbox, reply);
         break;
       case ReplyKind::kRead:
-        result = SendReadPacket(qp, outbox, reply);
+        result = SendReadPacket(qp, outbox, flow, now, reply);
         break;
       case ReplyKind::kAtomic:
         result = SendAtomicAck(qp, outbox, reply);
         break;
     }
     if (result == Replied::kPortFull) return PumpResult::kMore;
+    if (result == Replied::kGateClosed) {
+      held_until_ = flow.NextAnswer(now);
+      return PumpResult::kBlocked;
+    }
     // The reply has been replaced by a refusal.
     if (result == Replied::kRefused) continue;
     ++sent;
@@ -142,11 +148,13 @@ Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply
   return Replied::kDone;
 }
 
-Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Reply& reply) {
+Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow,
+                                             TimePoint now, Reply& reply) {
   if (qp.state() == verbs::QpState::kError) return Replied::kDone;
   const uint32_t offset = reply.sent * qp.mtu();
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
+  if (!flow.MayAnswer(bytes, now)) return Replied::kGateClosed;
   const verbs::RegionConfig* region = nullptr;
   if (bytes != 0) {
     region = qp.regions->Find(MemoryKey{reply.rkey}, qp.config.session, qp.config.pd,
@@ -184,6 +192,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, Repl
   outbox.Send(qp, packet);
   qp.counters->read_response_tx_packets.Add();
   qp.bytes_sent += bytes;
+  flow.OnAnswered(bytes, now);
   ++reply.sent;
   return reply.sent == reply.psns ? Replied::kDone : Replied::kMore;
 }

@@ -20,6 +20,8 @@ constexpr uint64_t kPortEvent = uint64_t{1} << 41;
 // While there is work, sleeping sessions are asked so often.
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kMaxSleepMs = 1000;
+// Sleep is counted in milliseconds: what is due sooner than this is awaited awake.
+constexpr Duration kAwaitAwake = Microseconds(200);
 constexpr Duration kMaxSpin{INT64_MAX};
 // A yield that took so long gave the core to somebody who does not yield: a program that spins on
 // its memory, or a busy machine. For some time the worker then sleeps where it would yield: who is
@@ -126,6 +128,10 @@ void WorkerThread::TakeWakes(int timeout_ms, TimePoint now) {
 }
 
 void WorkerThread::Sleep(TimePoint now) {
+  if (worker_->NextDeadline() - now < kAwaitAwake) {
+    sched_yield();
+    return;
+  }
   if (!worker_->PrepareSleep(now)) return;
   int timeout = kMaxSleepMs;
   if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever) {

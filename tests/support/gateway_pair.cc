@@ -68,7 +68,7 @@ uint64_t GatewayPair::Base(int side) const {
 }
 
 GatewayPair::GatewayPair(const GatewayPairOptions& options)
-    : threads_(options.threads), reach_(options.reach) {
+    : reach_(options.reach), threads_(options.threads) {
   port::PairConfig config;
   config.packets_per_queue = 2048;
   for (int side = 0; side < 2; ++side) {

@@ -91,13 +91,13 @@ class GatewayPair {
   }
   void BuildSide(int side, const GatewayPairOptions& options);
 
-  bool threads_;
-  Reach reach_;
   memory::AtomicLocks locks_;
   TimePoint now_{1000000000};
   uint64_t cookie_ = 0;
   std::unique_ptr<port::PairLink> link_;
   Side sides_[2];
+  Reach reach_;
+  bool threads_;
 };
 
 }  // namespace rocegw::testing

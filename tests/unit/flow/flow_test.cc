@@ -252,6 +252,54 @@ TEST_F(FlowTest, Rewind_SpendsNothingAndStartsSmall) {
   EXPECT_FALSE(flow.MaySend(kMtu, now));
 }
 
+TEST_F(FlowTest, Answers_AWindowPerRound) {
+  EXPECT_TRUE(flow.MayAnswer(20 * kMtu, now)) << "the first packet of a round";
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(flow.MayAnswer(kMtu, now)) << i;
+    flow.OnAnswered(kMtu, now);
+  }
+  EXPECT_FALSE(flow.MayAnswer(1, now));
+  EXPECT_EQ(flow.NextAnswer(now), kStart + Microseconds(50));
+  Wait(Microseconds(49));
+  EXPECT_FALSE(flow.MayAnswer(1, now));
+  EXPECT_EQ(flow.NextAnswer(now), kStart + Microseconds(50));
+  Wait(Microseconds(1));
+  EXPECT_TRUE(flow.MayAnswer(kMtu, now));
+  // The next round begins with its first packet.
+  Wait(Microseconds(30));
+  flow.OnAnswered(10 * kMtu, now);
+  EXPECT_FALSE(flow.MayAnswer(1, now + Microseconds(49)));
+  EXPECT_TRUE(flow.MayAnswer(1, now + Microseconds(50)));
+}
+
+TEST_F(FlowTest, Answers_LeaveTheLedgerAloneAndRequestsTheirRound) {
+  flow.OnAnswered(10 * kMtu, now);
+  EXPECT_TRUE(flow.idle());
+  EXPECT_EQ(flow.next(), Psn(100));
+  EXPECT_EQ(flow.deadline(), kNever);
+  SendPackets(10);
+  EXPECT_FALSE(flow.MaySend(1, now));
+  Wait(Microseconds(50));
+  EXPECT_TRUE(flow.MayAnswer(10 * kMtu, now)) << "what waits for acknowledgements blocks no answer";
+}
+
+TEST_F(FlowTest, Answers_ShortRoundTripShortensTheRound) {
+  SendPackets(1);
+  Wait(Microseconds(20));
+  Ack(101);
+  flow.OnAnswered(10 * kMtu, now);
+  EXPECT_FALSE(flow.MayAnswer(1, now + Microseconds(19)));
+  EXPECT_TRUE(flow.MayAnswer(1, now + Microseconds(20)));
+}
+
+TEST_F(FlowTest, Answers_BeforeTheFirstRequest) {
+  Flow fresh;
+  fresh.Open(Config().cc, now);
+  fresh.OnAnswered(9 * kMtu, now);
+  EXPECT_TRUE(fresh.MayAnswer(kMtu, now));
+  EXPECT_FALSE(fresh.MayAnswer(kMtu + 1, now));
+}
+
 TEST_F(FlowTest, Idle_NoDeadline) {
   EXPECT_EQ(flow.deadline(), kNever);
   EXPECT_EQ(flow.OnDeadline(now + Seconds(100)), LossVerdict::kNothing);

@@ -74,6 +74,60 @@ TEST(ResponderRead, AcrossThePsnWrap) {
   EXPECT_EQ(peer.host().qp().psns().expected.value, 2u);
 }
 
+// The gate of N bytes: never more of them in a round of 50 us, all of them in the end.
+TEST(ResponderRead, GateOfFourPackets_HoldsTheRestBackAndLosesNothing) {
+  for (const verbs::QpState state : {verbs::QpState::kRtr, verbs::QpState::kRts}) {
+    SCOPED_TRACE(static_cast<int>(state));
+    ScriptedPeer::Options options;
+    options.host.cc.window_bytes = 1024;
+    options.state = state;
+    ScriptedPeer peer(options);
+    const auto data = Fill(peer, kTarget, 5000);
+    peer.Deliver(peer.Read(kPsn, kTarget, 5000));
+    auto out = peer.Out();
+    EXPECT_EQ(out.size(), 4u);
+    EXPECT_EQ(peer.host().qp().deadline(), peer.now() + Microseconds(50));
+    EXPECT_TRUE(peer.Out().empty()) << "as often as it is asked";
+    EXPECT_TRUE(peer.Advance(Microseconds(49)).empty());
+    while (out.size() < 20) {
+      const auto more = peer.Advance(Microseconds(50));
+      ASSERT_EQ(more.size(), 4u);
+      out.insert(out.end(), more.begin(), more.end());
+    }
+    EXPECT_EQ(JoinResponse(out, kPsn), data);
+    EXPECT_EQ(peer.host().qp().deadline(), kNever);
+  }
+}
+
+TEST(ResponderRead, GateClosed_LaterAnswersWaitTheirTurn) {
+  ScriptedPeer::Options options;
+  options.host.cc.window_bytes = 512;
+  ScriptedPeer peer(options);
+  Fill(peer, kTarget, 1024);
+  peer.PostReceive(0x8000, 64);
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 4, true), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.Out().size(), 2u);
+  // Requests of its own pass meanwhile.
+  peer.PostSend(0x9000, 4);
+  EXPECT_EQ(peer.OutOne().opcode(), Opcode::kRcSendOnly);
+  const auto out = peer.Advance(Microseconds(50));
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_EQ(out[2].opcode(), Opcode::kRcAck);
+  EXPECT_EQ(out[2].psn(), kPsn + 4);
+}
+
+TEST(ResponderRead, GateClosed_ResetForgetsTheWait) {
+  ScriptedPeer::Options options;
+  options.host.cc.window_bytes = 256;
+  ScriptedPeer peer(options);
+  Fill(peer, kTarget, 1024);
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  EXPECT_EQ(peer.Out().size(), 1u);
+  ASSERT_EQ(peer.host().ToState(verbs::QpState::kReset), 0);
+  EXPECT_EQ(peer.host().qp().deadline(), kNever);
+}
+
 TEST(ResponderRead, AckOfALaterSend_NeverBeforeTheData) {
   ScriptedPeer peer;
   Fill(peer, kTarget, 2000);
