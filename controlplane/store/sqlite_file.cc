@@ -157,7 +157,10 @@ StatusOr<SqliteFile> OpenSqliteFile(const SqliteFileOptions& options) {
   }
   Status status = file.database->Execute(options.synchronous_full ? "PRAGMA synchronous = FULL"
                                                                   : "PRAGMA synchronous = NORMAL");
-  if (status.ok()) status = file.database->Execute("PRAGMA wal_autocheckpoint = 2000");
+  if (status.ok()) {
+    const std::string pages = std::to_string(options.checkpoint_pages);
+    status = file.database->Execute(("PRAGMA wal_autocheckpoint = " + pages).c_str());
+  }
   if (status.ok() && empty.value()) status = MakeTables(*file.database);
   if (status.ok() && empty.value()) status = SyncFolder(options.path);
   if (status.ok()) status = ReadMeta(file, options.path);

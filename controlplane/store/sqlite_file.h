@@ -21,6 +21,8 @@ struct SqliteFileOptions {
   std::string vfs;  // of SQLite; empty: the usual one
   // False loses acknowledged transactions in a power cut: for the test that shows it.
   bool synchronous_full = true;
+  // Of the log, after which the writer copies it into the file. A few MiB: rare, and quick enough.
+  int checkpoint_pages = 2000;
 };
 
 struct SqliteFile {
