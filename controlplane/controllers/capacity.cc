@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/controllers/capacity.h"
+
+#include <string>
+
+namespace rocegw::controllers {
+namespace {
+
+using model::Violation;
+using types::v1::Gateway;
+using types::v1::Pool;
+using types::v1::Tenant;
+
+// What the operator says, else what the gateway's own configuration says.
+Amounts CapacityOf(const Gateway& gateway) {
+  return Amounts(gateway.spec().capacity()).Or(Amounts(gateway.status().capacity()));
+}
+
+Amounts PeakOf(const FleetView& view, const std::string& tenant) {
+  const auto found = view.tenants.find(tenant);
+  return found == view.tenants.end() ? Amounts()
+                                     : Amounts(found->second.object.spec().quota().peak());
+}
+
+// Adds a violation for each kind of which there is more than the bound. `whose` names the bound.
+void Compare(const Amounts& sum, const Amounts& bound, const std::string& field,
+             const std::string& whose, std::vector<Violation>& violations) {
+  for (size_t kind = 0; kind < kAmountKinds; ++kind) {
+    if (!bound.has(kind) || sum[kind] <= bound[kind]) continue;
+    violations.push_back({field, "brings the committed " + std::string(Amounts::Name(kind)) +
+                                     " to " + std::to_string(sum[kind]) + "; " + whose + " is " +
+                                     std::to_string(bound[kind])});
+  }
+}
+
+void CheckQuota(const types::v1::Quota& quota, const std::string& field,
+                std::vector<Violation>& violations) {
+  const Amounts committed(quota.committed());
+  const Amounts peak(quota.peak());
+  for (size_t kind = 0; kind < kAmountKinds; ++kind) {
+    if (!peak.has(kind) || committed[kind] <= peak[kind]) continue;
+    violations.push_back({field + ".committed." + std::string(Amounts::Name(kind)),
+                          "is more than the peak, which is " + std::to_string(peak[kind])});
+  }
+}
+
+// The kinds of which one would get more than before, so that lowering what does not fit is always
+// allowed.
+Amounts Grown(const Amounts& sum, const Amounts& now, const Amounts& before) {
+  Amounts grown;
+  for (size_t kind = 0; kind < kAmountKinds; ++kind) {
+    if (now[kind] <= before[kind]) continue;
+    grown.Set(kind, sum[kind]);
+  }
+  return grown;
+}
+
+}  // namespace
+
+std::vector<Violation> CheckPool(const FleetView& view, const Placement& placement,
+                                 const Pool& pool) {
+  constexpr char kField[] = "pool.spec.quota.committed";
+  std::vector<Violation> violations;
+  CheckQuota(pool.spec().quota(), "pool.spec.quota", violations);
+  const std::string tenant =
+      model::ParseResourceName(pool.name()).value_or(model::ResourceName()).Tenant();
+  const Amounts now(pool.spec().quota().committed());
+  const auto old = view.pools.find(pool.name());
+  const Amounts before =
+      old == view.pools.end() ? Amounts() : Amounts(old->second.object.spec().quota().committed());
+  const Names& were = placement.GatewaysOf(pool.name());
+  const Names gateways = placement.Select(view, pool.spec().gateways());
+  for (const std::string& name : gateways) {
+    const bool was = were.contains(name);
+    const auto with_change = [&](Amounts sum) {
+      if (was) sum.Subtract(before);
+      sum.Add(now);
+      return Grown(sum, now, was ? before : Amounts());
+    };
+    Compare(with_change(placement.CommittedOn(name)), CapacityOf(view.gateways.at(name).object),
+            kField, "the capacity of " + name, violations);
+    Compare(with_change(placement.CommittedOn(name, tenant)), PeakOf(view, tenant), kField,
+            "on " + name + " the peak of " + tenant, violations);
+  }
+  const auto owner = view.tenants.find(tenant);
+  if (owner != view.tenants.end() && owner->second.object.spec().has_fleet_cap()) {
+    Amounts own;
+    own.Add(now, gateways.size());
+    Amounts own_before;
+    own_before.Add(before, were.size());
+    Amounts sum = placement.CommittedBy(tenant);
+    sum.Subtract(own_before);
+    sum.Add(own);
+    Compare(Grown(sum, own, own_before), Amounts(owner->second.object.spec().fleet_cap()), kField,
+            "the fleet cap of " + tenant, violations);
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckTenant(const Placement& placement, const Tenant& tenant) {
+  std::vector<Violation> violations;
+  CheckQuota(tenant.spec().quota(), "tenant.spec.quota", violations);
+  const auto check = [&](const Amounts& committed, const Amounts& bound, const std::string& field,
+                         const std::string& where) {
+    for (size_t kind = 0; kind < kAmountKinds; ++kind) {
+      if (!bound.has(kind) || committed[kind] <= bound[kind]) continue;
+      violations.push_back({field + "." + std::string(Amounts::Name(kind)),
+                            "is less than its pools have committed " + where + ", which is " +
+                                std::to_string(committed[kind])});
+    }
+  };
+  const Amounts peak(tenant.spec().quota().peak());
+  for (const auto& [gateway, committed] : placement.CommittedByHost(tenant.name())) {
+    check(committed, peak, "tenant.spec.quota.peak", "on " + gateway);
+  }
+  check(placement.CommittedBy(tenant.name()), Amounts(tenant.spec().fleet_cap()),
+        "tenant.spec.fleet_cap", "in the fleet");
+  return violations;
+}
+
+std::vector<Violation> CheckGateway(const FleetView& view, const Placement& placement,
+                                    const Gateway& gateway) {
+  std::vector<Violation> violations;
+  Amounts all;
+  std::map<std::string, Amounts> by_tenant;
+  for (const std::string& name : placement.SelectedBy(view, gateway)) {
+    const Amounts committed(view.pools.at(name).object.spec().quota().committed());
+    all.Add(committed);
+    by_tenant[model::ParseResourceName(name).value_or(model::ResourceName()).Tenant()].Add(
+        committed);
+  }
+  Compare(all, CapacityOf(gateway), "gateway", "the capacity of " + gateway.name(), violations);
+  for (const auto& [tenant, committed] : by_tenant) {
+    Compare(committed, PeakOf(view, tenant), "gateway",
+            "on " + gateway.name() + " the peak of " + tenant, violations);
+  }
+  return violations;
+}
+
+}  // namespace rocegw::controllers

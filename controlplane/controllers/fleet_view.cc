@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/controllers/fleet_view.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "controlplane/model/stored.h"
+
+namespace rocegw::controllers {
+namespace {
+
+template <typename Object>
+constexpr bool kHasStatus = !std::is_same_v<Object, types::v1::RoleBinding>;
+
+template <typename Object>
+void ApplyIntent(const store::Change& change, const std::string& name, Objects<Object>& objects) {
+  Object intent;
+  if (change.deleted || !intent.ParseFromString(change.entry.value)) {
+    objects.erase(name);
+    return;
+  }
+  Known<Object>& known = objects[name];
+  if constexpr (kHasStatus<Object>) {
+    intent.clear_status();
+    if (known.object.has_status()) intent.mutable_status()->Swap(known.object.mutable_status());
+  }
+  intent.set_name(name);
+  intent.mutable_meta()->set_etag(model::EtagOf(change.entry.mod_revision));
+  known.object.Swap(&intent);
+  known.intent_revision = change.entry.mod_revision;
+}
+
+template <typename Object>
+void ApplyStatus(const store::Change& change, const std::string& name, Objects<Object>& objects) {
+  if constexpr (kHasStatus<Object>) {
+    const auto known = objects.find(name);
+    if (known == objects.end()) return;
+    Object stored;
+    known->second.object.clear_status();
+    known->second.status_revision = change.entry.mod_revision;
+    if (!change.deleted && stored.ParseFromString(change.entry.value) && stored.has_status()) {
+      known->second.object.mutable_status()->Swap(stored.mutable_status());
+    }
+  }
+}
+
+template <typename Object>
+void ApplyTo(const store::Change& change, model::Part part, const std::string& name,
+             Objects<Object>& objects) {
+  if (part == model::Part::kIntent) {
+    ApplyIntent(change, name, objects);
+  } else {
+    ApplyStatus(change, name, objects);
+  }
+}
+
+types::v1::GatewayState StatusOf(const FleetView& view, const std::string& gateway) {
+  const auto known = view.gateways.find(gateway);
+  return known == view.gateways.end() ? types::v1::GatewayState() : known->second.object.status();
+}
+
+std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
+  std::optional<model::StoredName> stored = model::ParseKey(change.entry.key);
+  if (!stored.has_value()) return std::nullopt;
+  Changed changed{.name = std::move(stored->name), .intent = stored->part == model::Part::kIntent};
+  const std::string name = changed.name.Text();
+  switch (changed.name.collection) {
+    case model::Collection::kTenants:
+      ApplyTo(change, stored->part, name, view.tenants);
+      break;
+    case model::Collection::kPools:
+      ApplyTo(change, stored->part, name, view.pools);
+      break;
+    case model::Collection::kCcPolicies:
+      ApplyTo(change, stored->part, name, view.cc_policies);
+      break;
+    case model::Collection::kGateways: {
+      const types::v1::GatewayState before = StatusOf(view, name);
+      ApplyTo(change, stored->part, name, view.gateways);
+      changed.addresses = !std::ranges::equal(before.addresses(), StatusOf(view, name).addresses());
+      break;
+    }
+    case model::Collection::kRoleBindings:
+      ApplyTo(change, stored->part, name, view.role_bindings);
+      break;
+    case model::Collection::kOperations:
+      return std::nullopt;
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::vector<Changed> Apply(const store::Changes& changes, FleetView& view) {
+  std::vector<Changed> all;
+  for (const store::Change& change : changes.changes) {
+    std::optional<Changed> changed = ApplyOne(change, view);
+    if (!changed.has_value()) continue;
+    const auto same = std::ranges::find(all, changed->name, &Changed::name);
+    if (same == all.end()) {
+      all.push_back(std::move(*changed));
+    } else {
+      same->intent |= changed->intent;
+      same->addresses |= changed->addresses;
+    }
+  }
+  view.revision = changes.revision;
+  return all;
+}
+
+void Load(const std::vector<store::Entry>& entries, store::Revision revision, FleetView& view) {
+  view = FleetView();
+  for (const store::Entry& entry : entries) ApplyOne({.deleted = false, .entry = entry}, view);
+  view.revision = revision;
+}
+
+}  // namespace rocegw::controllers

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// All objects of the fleet at one revision of the store, as the controllers see them. A plain
+// value: whoever follows the store owns one and applies each transaction to it; controllers read
+// it. One thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controlplane/model/resource_name.h"
+#include "controlplane/store/transaction.h"
+#include "rocegw/types/v1/cc_policy.pb.h"
+#include "rocegw/types/v1/gateway.pb.h"
+#include "rocegw/types/v1/pool.pb.h"
+#include "rocegw/types/v1/role_binding.pb.h"
+#include "rocegw/types/v1/tenant.pb.h"
+
+namespace rocegw::controllers {
+
+// Intent and status together, with the etag of the intent. A status without an intent is nothing.
+template <typename Object>
+struct Known {
+  Object object;
+  store::Revision intent_revision = 0;
+  store::Revision status_revision = 0;  // 0: there is none
+};
+
+// By resource name.
+template <typename Object>
+using Objects = std::map<std::string, Known<Object>>;
+
+struct FleetView {
+  store::Revision revision = 0;
+  Objects<types::v1::Tenant> tenants;
+  Objects<types::v1::Pool> pools;
+  Objects<types::v1::CcPolicy> cc_policies;
+  Objects<types::v1::Gateway> gateways;
+  Objects<types::v1::RoleBinding> role_bindings;
+};
+
+struct Changed {
+  model::ResourceName name;
+  bool intent = false;
+  bool addresses = false;  // of a gateway: what its peers see
+};
+
+// Applies one transaction. Returns what changed, each object once; keys that are no objects, and
+// values that are not messages, are passed over (the store's other users have keys of their own).
+std::vector<Changed> Apply(const store::Changes& changes, FleetView& view);
+
+// The first state: everything of the store at one revision.
+void Load(const std::vector<store::Entry>& entries, store::Revision revision, FleetView& view);
+
+}  // namespace rocegw::controllers

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/model/stored.h"
+
+#include <charconv>
+
+namespace rocegw::model {
+namespace {
+
+constexpr std::string_view kIntentRoot = "intent/";
+constexpr std::string_view kStatusRoot = "status/";
+
+}  // namespace
+
+std::string KeyPrefix(Part part, Collection collection, std::string_view parent) {
+  std::string key(part == Part::kIntent ? kIntentRoot : kStatusRoot);
+  key += CollectionId(collection);
+  key += '/';
+  if (!parent.empty()) {
+    key += parent;
+    key += '/';
+  }
+  return key;
+}
+
+std::string KeyOf(Part part, const ResourceName& name) {
+  return KeyPrefix(part, name.collection, name.parent) + name.id;
+}
+
+std::optional<StoredName> ParseKey(std::string_view key) {
+  StoredName stored;
+  if (key.starts_with(kIntentRoot)) {
+    key.remove_prefix(kIntentRoot.size());
+  } else if (key.starts_with(kStatusRoot)) {
+    key.remove_prefix(kStatusRoot.size());
+    stored.part = Part::kStatus;
+  } else {
+    return std::nullopt;
+  }
+  std::string text(key);
+  constexpr std::string_view kPools = "pools/";
+  if (key.starts_with(kPools)) {
+    const std::string_view rest = key.substr(kPools.size());
+    const size_t slash = rest.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    text = "tenants/" + std::string(rest.substr(0, slash)) + "/pools/" +
+           std::string(rest.substr(slash + 1));
+  }
+  std::optional<ResourceName> name = ParseResourceName(text);
+  if (!name.has_value()) return std::nullopt;
+  stored.name = std::move(*name);
+  return stored;
+}
+
+std::string EtagOf(int64_t revision) { return "r" + std::to_string(revision); }
+
+std::optional<int64_t> RevisionOfEtag(std::string_view etag) {
+  if (!etag.starts_with('r')) return std::nullopt;
+  int64_t revision = 0;
+  const char* const end = etag.data() + etag.size();
+  const auto [stop, error] = std::from_chars(etag.data() + 1, end, revision);
+  if (error != std::errc() || stop != end || revision <= 0) return std::nullopt;
+  return revision;
+}
+
+}  // namespace rocegw::model

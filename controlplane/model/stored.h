@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where objects live in the store. An object has two keys: its intent (name, meta, spec), which
+// clients write, and its status, which the controller writes; so a status that changes never makes
+// a client's etag stale, and the intent's revision tells what gateways need. Both are serialized
+// messages of the object's type. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "controlplane/model/resource_name.h"
+
+namespace rocegw::model {
+
+enum class Part { kIntent, kStatus };
+
+// "intent/pools/T/P": the prefix of a collection, of a tenant's pools, and the key of one object.
+std::string KeyPrefix(Part part, Collection collection, std::string_view parent = {});
+std::string KeyOf(Part part, const ResourceName& name);
+
+struct StoredName {
+  Part part = Part::kIntent;
+  ResourceName name;
+};
+// nullopt: some other key of the store.
+std::optional<StoredName> ParseKey(std::string_view key);
+
+// The version of an object as clients see it: opaque for them, the revision of its intent for us.
+std::string EtagOf(int64_t revision);
+std::optional<int64_t> RevisionOfEtag(std::string_view etag);
+
+}  // namespace rocegw::model
