@@ -6,11 +6,10 @@
 namespace rocegw::verbs {
 namespace {
 
-// Sums lengths; false when the list is longer than a message may be.
-bool SumLengths(std::span<const rocegw_sge> sges, uint64_t& total) {
-  total = 0;
+uint64_t SumLengths(std::span<const rocegw_sge> sges) {
+  uint64_t total = 0;
   for (const rocegw_sge& sge : sges) total += sge.length;
-  return total <= kMaxMessage;
+  return total;
 }
 
 bool OpcodeAllowed(QpType type, uint8_t opcode) {
@@ -57,8 +56,8 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
     out.swap = wqe.u.rdma.swap;
   }
   shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
-  uint64_t total = 0;
-  if (!SumLengths(sges.first(wqe.num_sge), total)) return WcStatus::kLocalLength;
+  const uint64_t total = SumLengths(sges.first(wqe.num_sge));
+  if (total > kMaxMessage) return WcStatus::kLocalLength;
   out.length = static_cast<uint32_t>(total);
   if (out.is_atomic() && total != 8) return WcStatus::kLocalLength;
   if ((wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0) {

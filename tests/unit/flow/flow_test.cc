@@ -418,6 +418,30 @@ TEST_F(FlowTest, Configure_TakesTheNewLimits) {
   EXPECT_EQ(flow.deadline(), now + Milliseconds(7));
 }
 
+TEST_F(FlowTest, Configure_AfterALoss_TheWindowIsWholeAgain) {
+  FlowConfig config = Config();
+  config.cc.window_bytes = 1000 * kMtu;
+  flow.Start(config, Psn(100), now);
+  SendPackets(50);
+  ASSERT_TRUE(flow.OnLoss(now));
+  flow.Configure(config);
+  SendPackets(50);
+  EXPECT_TRUE(flow.MaySend(kMtu, now));
+}
+
+TEST_F(FlowTest, Start_WhileInFlight_NothingIsLeftOfIt) {
+  SendPackets(5);
+  flow.OnAnswered(5 * kMtu, now);
+  Wait(Microseconds(10));
+  flow.Start(Config(), Psn(7), now);
+  EXPECT_TRUE(flow.idle());
+  EXPECT_EQ(flow.in_flight(), 0u);
+  flow.OnAnswered(10 * kMtu, now);
+  EXPECT_EQ(flow.NextAnswer(now), now + Microseconds(50)) << "a round of its own";
+  SendPackets(1);
+  EXPECT_TRUE(Ack(8));
+}
+
 TEST_F(FlowTest, Start_ForgetsEverything) {
   SendPackets(5);
   flow.OnLoss(now);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -115,6 +116,21 @@ TEST(Chunk, Seals_NobodyCanResizeOrUnseal) {
     EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     EXPECT_NE(::fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
   }
+}
+
+// Memory that is missing shows when a block is handed out, not when it is written.
+TEST(Chunk, Populate_TakesThePagesAtOnce) {
+  auto chunk = Chunk::Create(2 * kMiB, Writer::kDaemon);
+  ASSERT_TRUE(chunk.ok());
+  const auto taken = [&] {
+    struct stat now {};
+    EXPECT_EQ(::fstat((*chunk)->fd(), &now), 0);
+    return now.st_blocks * 512;
+  };
+  EXPECT_EQ(taken(), 0);
+  ASSERT_TRUE((*chunk)->Populate(kMiB, 64 * 1024).ok());
+  EXPECT_EQ(taken(), 64 * 1024);
+  EXPECT_EQ((*chunk)->base()[kMiB], 0);
 }
 
 TEST(Chunk, DaemonWrites_ClientCannotMapOrWriteOrPunch) {

@@ -301,6 +301,52 @@ TEST(QueuePairModify, Refused_NothingChanges) {
   EXPECT_EQ(peer.host().context().attributes.access, peer.attributes().access);
 }
 
+TEST(QueuePairModify, AttributesThatTheMaskDoesNotName_StayAsTheyAre) {
+  ScriptedPeer peer;
+  ASSERT_EQ(peer.host().ToState(QpState::kSqd), 0);
+  const verbs::QpAttributes before = peer.host().context().attributes;
+  verbs::QpAttributes want = before;
+  want.access = before.access ^ verbs::kAccessRemoteWrite;
+  want.pkey_index = before.pkey_index + 1;
+  want.port = before.port + 1;
+  want.qkey = before.qkey + 1;
+  want.path.source_port = before.path.source_port ^ 1;
+  want.sgid_index = before.sgid_index + 1;
+  want.flow_label = before.flow_label + 1;
+  want.service_level = before.service_level + 1;
+  want.path_mtu = before.path_mtu + 1;
+  want.timeout = before.timeout + 1;
+  want.retry_count = before.retry_count - 1;
+  want.rnr_retry = before.rnr_retry ^ 1;
+  want.rq_psn = before.rq_psn + 1;
+  want.sq_psn = before.sq_psn + 1;
+  want.max_rd_atomic = before.max_rd_atomic + 1;
+  want.max_dest_rd_atomic = before.max_dest_rd_atomic + 1;
+  want.dest_qpn = Qpn{before.dest_qpn.value + 1};
+  want.min_rnr_timer = before.min_rnr_timer + 1;
+  ASSERT_EQ(peer.host().Modify(verbs::kAttrMinRnrTimer, want), 0);
+  const verbs::QpAttributes& now = peer.host().context().attributes;
+  EXPECT_EQ(now.min_rnr_timer, want.min_rnr_timer);
+  EXPECT_EQ(now.state, QpState::kSqd);
+  EXPECT_EQ(now.access, before.access);
+  EXPECT_EQ(now.pkey_index, before.pkey_index);
+  EXPECT_EQ(now.port, before.port);
+  EXPECT_EQ(now.qkey, before.qkey);
+  EXPECT_EQ(now.path.source_port, before.path.source_port);
+  EXPECT_EQ(now.sgid_index, before.sgid_index);
+  EXPECT_EQ(now.flow_label, before.flow_label);
+  EXPECT_EQ(now.service_level, before.service_level);
+  EXPECT_EQ(now.path_mtu, before.path_mtu);
+  EXPECT_EQ(now.timeout, before.timeout);
+  EXPECT_EQ(now.retry_count, before.retry_count);
+  EXPECT_EQ(now.rnr_retry, before.rnr_retry);
+  EXPECT_EQ(now.rq_psn, before.rq_psn);
+  EXPECT_EQ(now.sq_psn, before.sq_psn);
+  EXPECT_EQ(now.max_rd_atomic, before.max_rd_atomic);
+  EXPECT_EQ(now.max_dest_rd_atomic, before.max_dest_rd_atomic);
+  EXPECT_EQ(now.dest_qpn, before.dest_qpn);
+}
+
 TEST(QueuePairModify, AccessTakenAwayInRts_NextRequestIsRefused) {
   ScriptedPeer peer;
   verbs::QpAttributes want = peer.attributes();

@@ -315,6 +315,28 @@ TEST(ResponderDuplicateAtomic, BeforeItWasExecuted_OneExecutionOneAnswer) {
   EXPECT_EQ(Load(peer, kTarget), 3u);
 }
 
+// Its first answer was on its way when it was repeated, and let the requester go on.
+TEST(ResponderDuplicateAtomic, Repeated_LeavesRoomForANewOne) {
+  for (const bool atomic : {true, false}) {
+    SCOPED_TRACE(atomic);
+    ScriptedPeer::Options options;
+    options.limits.max_dest_rd_atomic = 1;
+    ScriptedPeer peer(options);
+    const auto request = [&](uint32_t psn) {
+      return atomic ? peer.FetchAdd(psn, kTarget, 1) : peer.Read(psn, kTarget, 8);
+    };
+    peer.Deliver(request(kPsn));
+    EXPECT_EQ(peer.Out().size(), 1u);
+    EXPECT_EQ(peer.Deliver(request(kPsn)), DropReason::k_duplicate_request);
+    EXPECT_EQ(peer.Deliver(request(kPsn + 1)), DropReason::kNone);
+    const auto out = peer.Out();
+    ASSERT_FALSE(out.empty());
+    EXPECT_EQ(out.back().psn(), kPsn + 1);
+    EXPECT_EQ(out.back().syndrome(), 0x1F);
+    EXPECT_EQ(peer.host().context().state(), verbs::QpState::kRts);
+  }
+}
+
 TEST(ResponderDuplicateAtomic, NotRemembered_Silent) {
   ScriptedPeer peer;
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 8), ScriptedPeer::Bytes(8));

@@ -62,6 +62,9 @@ TEST_F(WorkRequest, Send_LengthIsTheSumOfItsList) {
   EXPECT_EQ(sges[2].address, 0x3000u);
   EXPECT_EQ(request.ring_payload, nullptr);
   EXPECT_TRUE(request.is_send());
+  EXPECT_EQ(SendOf({{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {0, 4, 1}}), WcStatus::kSuccess);
+  EXPECT_EQ(request.length, 10u);
+  EXPECT_EQ(request.sge_count, kMostSges);
 }
 
 TEST_F(WorkRequest, EmptyList_IsAnEmptyMessage) {
@@ -205,7 +208,12 @@ TEST_F(WorkRequest, Receive_CapacityAndBounds) {
   EXPECT_EQ(out.ring_slot, 9u);
   EXPECT_EQ(parse(0, {}, out), WcStatus::kSuccess);
   EXPECT_EQ(out.capacity, 0u);
+  EXPECT_EQ(parse(kMostSges, {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {0, 4, 1}}, out),
+            WcStatus::kSuccess);
+  EXPECT_EQ(out.capacity, 10u);
   EXPECT_EQ(parse(kMostSges + 1, {}, out), WcStatus::kLocalQpOperation);
+  config.max_recv_sge = kMostSges + 1;
+  EXPECT_EQ(parse(kMostSges + 1, {}, out), WcStatus::kLocalQpOperation) << "no room for the list";
   EXPECT_EQ(parse(0x80000000, {}, out), WcStatus::kLocalQpOperation);
   EXPECT_EQ(out.wr_id, 5u);
   EXPECT_EQ(out.sge_count, 0u);
