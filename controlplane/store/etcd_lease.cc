@@ -85,7 +85,7 @@ EtcdLease::Renewal EtcdLease::Renew() {
 
 void EtcdLease::Revoke() {
   // One that is gone already has nothing to revoke; one that cannot be reached ends by itself.
-  for (size_t tries = 0; alive() && tries < 2; ++tries) {
+  for (size_t tries = 0; EtcdLease::alive() && tries < 2; ++tries) {
     const size_t index = endpoints_.current();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kRevokeTry);

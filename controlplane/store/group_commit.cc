@@ -126,7 +126,7 @@ void GroupCommit::RunGroup(std::deque<Job> jobs) {
 Status GroupCommit::ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answers) {
   Status status = broken_;
   if (status.ok()) {
-    status = database_.Execute("BEGIN IMMEDIATE");
+    status = begin_.Run();
     if (status.error() == kInUse) status = Status(kUnavailable, status.text());
   }
   for (Job& job : jobs) {
@@ -165,7 +165,7 @@ Status GroupCommit::ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answer
 }
 
 Status GroupCommit::Commit() {
-  const Status status = database_.Execute("COMMIT");
+  Status status = commit_.Run();
   if (status.ok()) return status;
   static_cast<void>(database_.Execute("ROLLBACK"));
   // Without room the record that ends the transaction was not written; after any other error it may
@@ -187,7 +187,7 @@ Status GroupCommit::CheckLeases(const std::vector<Operation>& operations) {
 
 Status GroupCommit::Append(Changes* changes, Change change) {
   change.entry.mod_revision = changes->revision;
-  const Status status =
+  Status status =
       history_.Append(changes->revision, static_cast<int64_t>(changes->changes.size()), change);
   if (status.ok()) changes->changes.push_back(std::move(change));
   return status;
@@ -245,7 +245,7 @@ Status GroupCommit::ApplyCompaction(Revision revision) {
     return {kFutureRevision, "the newest revision is " + std::to_string(next_.revision)};
   }
   if (revision <= next_.compacted) return OkStatus();
-  const Status status = history_.MarkCompacted(revision);
+  Status status = history_.MarkCompacted(revision);
   if (status.ok()) next_.compacted = revision;
   return status;
 }

@@ -90,6 +90,8 @@ class GroupCommit {
 
   SqliteDatabase& database_;
   SqliteHistory history_;
+  SqliteStatement begin_{database_, "BEGIN IMMEDIATE"};
+  SqliteStatement commit_{database_, "COMMIT"};
   Observer& observer_;
   Position position_;  // of what is durable
   // Of the group at work.

@@ -9,33 +9,39 @@ namespace {
 
 class LocalWatch : public Watch {
  public:
-  LocalWatch(History& history, KeyRange range, Revision from,
+  LocalWatch(WatchHub& hub, History& history, KeyRange range, Revision from,
              std::shared_ptr<WatchHub::Waiter> waiter)
-      : history_(history), range_(std::move(range)), next_(from), waiter_(std::move(waiter)) {}
+      : hub_(hub),
+        history_(history),
+        range_(std::move(range)),
+        next_(from),
+        waiter_(std::move(waiter)) {}
 
   ~LocalWatch() override {
     const std::lock_guard lock(waiter_->calling);
     waiter_->closed = true;
+    hub_.Disarm(*waiter_);
   }
 
   StatusOr<std::optional<Changes>> TryNext() override {
     if (!ended_.ok()) return ended_;
     while (pending_.empty()) {
       // Armed before looking: a change after the look wakes us, one before it is seen.
-      waiter_->armed = true;
+      hub_.Arm(*waiter_);
       auto page = history_.ReadHistory(range_, next_);
       if (!page.ok()) return ended_ = page.status();
       if (page->next == next_) return std::optional<Changes>();
       next_ = page->next;
       for (Changes& changes : page->transactions) pending_.push_back(std::move(changes));
     }
-    waiter_->armed = false;
+    hub_.Disarm(*waiter_);
     std::optional<Changes> first = std::move(pending_.front());
     pending_.pop_front();
     return first;
   }
 
  private:
+  WatchHub& hub_;
   History& history_;
   KeyRange range_;
   Revision next_;
@@ -54,12 +60,12 @@ std::unique_ptr<Watch> WatchHub::Add(KeyRange range, Revision from, std::functio
     std::erase_if(waiters_, [](const auto& other) { return other.expired(); });
     waiters_.push_back(waiter);
   }
-  return std::make_unique<LocalWatch>(history_, std::move(range), from, std::move(waiter));
+  return std::make_unique<LocalWatch>(*this, history_, std::move(range), from, std::move(waiter));
 }
 
 void WatchHub::Wake() {
   // One round for all that has happened until it begins.
-  if (!wake_posted_.exchange(true)) delivery_.Post([this] { WakeAll(); });
+  if (armed_ > 0 && !wake_posted_.exchange(true)) delivery_.Post([this] { WakeAll(); });
 }
 
 void WatchHub::WakeAll() {
@@ -73,7 +79,7 @@ void WatchHub::WakeAll() {
   }
   for (const auto& waiter : waiters) {
     const std::lock_guard lock(waiter->calling);
-    if (!waiter->closed && waiter->ready && waiter->armed.exchange(false)) waiter->ready();
+    if (!waiter->closed && Disarm(*waiter) && waiter->ready) waiter->ready();
   }
 }
 

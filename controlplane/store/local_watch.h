@@ -44,6 +44,15 @@ class WatchHub {
     std::atomic<bool> armed = false;
     bool closed = false;
   };
+  void Arm(Waiter& waiter) {
+    if (!waiter.armed.exchange(true)) ++armed_;
+  }
+  // Whether it was.
+  bool Disarm(Waiter& waiter) {
+    if (!waiter.armed.exchange(false)) return false;
+    --armed_;
+    return true;
+  }
 
  private:
   void WakeAll();
@@ -53,6 +62,7 @@ class WatchHub {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Waiter>> waiters_;
   std::atomic<bool> wake_posted_ = false;
+  std::atomic<int> armed_ = 0;  // waiters; without any a writer wakes nobody
 };
 
 }  // namespace rocegw::store

@@ -3,8 +3,8 @@
 // before the store has threads.
 //
 // Tables: `meta` (name, value): uuid, compacted, swept. `changes`: one row per key that a
-// transaction changed, primary key (revision, sub); a key holds what its row with the highest
-// revision says.
+// transaction changed; its primary key is (revision, number within the transaction), packed into
+// one integer. A key holds what its row with the highest one says.
 #pragma once
 
 #include <memory>

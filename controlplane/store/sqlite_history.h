@@ -40,41 +40,37 @@ class SqliteHistory {
 
   SqliteDatabase& database_;
   SqliteStatement find_{database_,
-                        "SELECT revision, create_revision, deleted, lease, value FROM changes "
-                        "WHERE key = ?1 ORDER BY revision DESC LIMIT 1"};
+                        "SELECT id, create_revision, deleted, lease, value FROM changes "
+                        "WHERE key = ?1 ORDER BY id DESC LIMIT 1"};
   // The inner query walks the index and finds the row that holds each key; no sorting is needed.
-  SqliteStatement read_bounded_{
-      database_,
-      "SELECT c.key, c.value, c.create_revision, c.revision, c.lease FROM "
-      "(SELECT key, max(revision) AS r, sub AS s FROM changes INDEXED BY changes_by_key "
-      " WHERE key >= ?1 AND key < ?2 AND revision <= ?3 GROUP BY key) AS newest "
-      "CROSS JOIN changes AS c ON c.revision = newest.r AND c.sub = newest.s WHERE c.deleted = 0"};
-  SqliteStatement read_open_{
-      database_,
-      "SELECT c.key, c.value, c.create_revision, c.revision, c.lease FROM "
-      "(SELECT key, max(revision) AS r, sub AS s FROM changes INDEXED BY changes_by_key "
-      " WHERE key >= ?1 AND revision <= ?2 GROUP BY key) AS newest "
-      "CROSS JOIN changes AS c ON c.revision = newest.r AND c.sub = newest.s WHERE c.deleted = 0"};
-  SqliteStatement changes_{
-      database_,
-      "SELECT revision, key, create_revision, deleted, lease, value FROM changes "
-      "WHERE revision >= ?1 AND revision <= ?2 ORDER BY revision, sub"};
-  SqliteStatement append_{database_, "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"};
+  SqliteStatement read_bounded_{database_,
+                                "SELECT c.key, c.value, c.create_revision, c.id, c.lease FROM "
+                                "(SELECT max(id) AS id FROM changes INDEXED BY changes_by_key "
+                                " WHERE key >= ?1 AND key < ?2 AND id < ?3 GROUP BY key) AS newest "
+                                "CROSS JOIN changes AS c ON c.id = newest.id WHERE c.deleted = 0"};
+  SqliteStatement read_open_{database_,
+                             "SELECT c.key, c.value, c.create_revision, c.id, c.lease FROM "
+                             "(SELECT max(id) AS id FROM changes INDEXED BY changes_by_key "
+                             " WHERE key >= ?1 AND id < ?2 GROUP BY key) AS newest "
+                             "CROSS JOIN changes AS c ON c.id = newest.id WHERE c.deleted = 0"};
+  SqliteStatement changes_{database_,
+                           "SELECT id, key, create_revision, deleted, lease, value FROM changes "
+                           "WHERE id >= ?1 AND id < ?2 ORDER BY id"};
+  SqliteStatement append_{database_, "INSERT INTO changes VALUES (?1, ?2, ?3, ?4, ?5, ?6)"};
   SqliteStatement leased_{database_, "SELECT DISTINCT key FROM changes WHERE lease <> 0"};
   SqliteStatement of_lease_{database_,
                             "SELECT DISTINCT key FROM changes WHERE lease = ?1 AND lease <> 0"};
   SqliteStatement mark_{database_, "UPDATE meta SET value = ?1 WHERE name = 'compacted'"};
   SqliteStatement piece_{database_,
-                         "SELECT revision FROM changes WHERE revision > ?1 AND revision <= ?2 "
-                         "ORDER BY revision, sub LIMIT 1 OFFSET ?3"};
+                         "SELECT id FROM changes WHERE id >= ?1 AND id < ?2 "
+                         "ORDER BY id LIMIT 1 OFFSET ?3"};
   SqliteStatement sweep_old_{
       database_,
-      "DELETE FROM changes WHERE (revision, sub) IN (SELECT o.revision, o.sub FROM changes AS n "
-      "CROSS JOIN changes AS o INDEXED BY changes_by_key ON o.key = n.key AND o.revision < "
-      "n.revision "
-      "WHERE n.revision > ?1 AND n.revision <= ?2)"};
+      "DELETE FROM changes WHERE id IN (SELECT o.id FROM changes AS n "
+      "CROSS JOIN changes AS o INDEXED BY changes_by_key ON o.key = n.key AND o.id < n.id "
+      "WHERE n.id >= ?1 AND n.id < ?2)"};
   SqliteStatement sweep_deletions_{
-      database_, "DELETE FROM changes WHERE revision > ?1 AND revision <= ?2 AND deleted <> 0"};
+      database_, "DELETE FROM changes WHERE id >= ?1 AND id < ?2 AND deleted <> 0"};
   SqliteStatement swept_{database_, "UPDATE meta SET value = ?1 WHERE name = 'swept'"};
 };
 

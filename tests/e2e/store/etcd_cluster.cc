@@ -37,6 +37,8 @@ sockaddr_in Loopback(uint16_t port) {
 std::vector<uint16_t> FreePorts(size_t count) {
   std::vector<UniqueFd> held;
   std::vector<uint16_t> ports;
+  ports.reserve(count);
+  held.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = Loopback(0);
@@ -131,6 +133,7 @@ void EtcdCluster::Start(size_t index, const std::string& cluster) {
                                           "--log-level",
                                           "error"};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();

@@ -78,18 +78,20 @@ TEST_F(SqliteFileTest, Reopened_HasEverything) {
   EXPECT_EQ(watch.Next(std::chrono::seconds(5))->value().revision, last);
 }
 
-TEST_F(SqliteFileTest, Reopened_LeasesOfTheOldProcessHaveEnded) {
-  std::unique_ptr<store::Lease> lease;
-  {
-    auto store = Open();
-    // As a process that dies does: the lease is never given back.
-    lease = std::move(*store->NewLease(std::chrono::seconds(10), {}));
-    Write(*store, {Operation::Put("leader", "x", lease->id()), Operation::Put("stays", "x")});
-    static_cast<void>(lease.release());
-  }
+TEST_F(SqliteFileTest, Reopened_LeasesOfADeadProcessHaveEnded) {
   auto store = Open();
-  EXPECT_FALSE(store->Get("leader")->has_value());
-  EXPECT_TRUE(store->Get("stays")->has_value());
+  const auto lease = std::move(*store->NewLease(std::chrono::seconds(10), {}));
+  const auto last =
+      Write(*store, {Operation::Put("leader", "x", lease->id()), Operation::Put("stays", "x")});
+  // What is on the disk now is what would be left if the process died.
+  const std::string live = std::exchange(options_.path, directory_.File("left.db"));
+  std::filesystem::copy_file(live, options_.path);
+  std::filesystem::copy_file(live + "-wal", options_.path + "-wal");
+  auto left = Open();
+  EXPECT_FALSE(left->Get("leader")->has_value());
+  EXPECT_TRUE(left->Get("stays")->has_value());
+  store::BlockingWatch watch(*left, store::KeyRange::All(), last + 1);
+  EXPECT_TRUE(watch.Next(std::chrono::seconds(5))->value().changes[0].deleted);
 }
 
 TEST_F(SqliteFileTest, Reopened_AfterCompactionOfAll_RevisionsGoOn) {
