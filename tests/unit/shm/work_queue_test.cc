@@ -30,6 +30,24 @@ TEST_F(WorkQueueTest, Empty_NothingToFetch) {
   EXPECT_EQ(queue.entries(), kEntries);
 }
 
+TEST_F(WorkQueueTest, NoEntries_EmptyWhateverTheClientWrites) {
+  producer = 1;
+  WorkQueue none(&producer, &released, nullptr, 0, kStride);
+  EXPECT_EQ(none.Check(), Look::kEmpty);
+  EXPECT_TRUE(none.Discard());
+  EXPECT_EQ(released, 0u);
+  std::vector<uint8_t> slot(kStride);
+  WorkQueue one(&producer, &released, slot.data(), 1, kStride);
+  ASSERT_EQ(one.Check(), Look::kReady);
+  EXPECT_EQ(one.Fetch(), 0u);
+  EXPECT_EQ(one.Check(), Look::kEmpty);
+  producer = 2;
+  EXPECT_FALSE(one.Discard()) << "the first is not released yet";
+  one.Release(1);
+  EXPECT_TRUE(one.Discard());
+  EXPECT_EQ(one.fetched(), 2u);
+}
+
 TEST_F(WorkQueueTest, Posted_FetchedInOrderAndReleased) {
   producer = 3;
   for (uint32_t i = 0; i < 3; ++i) {

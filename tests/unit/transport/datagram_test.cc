@@ -134,6 +134,7 @@ class Datagram : public ::testing::Test {
   }
 
   verbs::GidTable gids_;
+  wire::Gid behind_gids_ = kOwn4;  // what a look beyond the table would find
   QpHost host;
   TimePoint now{1000};
   std::deque<WirePacket> kept_;

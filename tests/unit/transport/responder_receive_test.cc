@@ -159,6 +159,18 @@ TEST(ResponderSend, ReceiveWithABadKey_ProtectionErrorAndNak63) {
   EXPECT_EQ(peer.host().events[0], verbs::AsyncEvent::kQpFatal);
 }
 
+// The whole list is looked at, also where the message would not reach.
+TEST(ResponderSend, ReceiveWhoseLastKeyIsBad_ProtectionErrorForAShortMessage) {
+  ScriptedPeer peer;
+  ASSERT_TRUE(peer.host().rings().PostReceive(
+      1, {{QpHost::kBase + kBuffer, 64, peer.host().key()},
+          {QpHost::kBase + kBuffer + 64, 64, peer.host().key() + 1}}));
+  EXPECT_EQ(peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn), ScriptedPeer::Bytes(8)),
+            DropReason::k_operation_error);
+  EXPECT_EQ(peer.OutOne().syndrome(), 0x63);
+  EXPECT_EQ(peer.PollOne().status, kLocalProtection);
+}
+
 TEST(ResponderSend, ReceiveInReadOnlyMemory_ProtectionError) {
   ScriptedPeer peer;
   verbs::RegionConfig region;

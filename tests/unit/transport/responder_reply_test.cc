@@ -243,6 +243,21 @@ TEST(ResponderDuplicateRead, WhileItIsAnswered_StartsOverOnce) {
   EXPECT_EQ(out[2].psn(), kPsn + 3);
 }
 
+TEST(ResponderDuplicateRead, FromWhereTheAnswerStands_NothingTwice) {
+  ScriptedPeer peer;
+  Fill(peer, kTarget, 1024);
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  peer.host().port_budget = 2;
+  EXPECT_EQ(peer.Out().size(), 2u);
+  peer.host().port_budget = 100;
+  peer.Deliver(peer.Read(kPsn + 2, kTarget + 512, 512));
+  const auto out = peer.Out();
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].psn(), kPsn + 2);
+  EXPECT_EQ(out[0].opcode(), Opcode::kRcReadResponseFirst);
+  EXPECT_EQ(out[1].psn(), kPsn + 3);
+}
+
 TEST(ResponderDuplicateRead, BeyondTheRememberedDepth_Silent) {
   ScriptedPeer::Options options;
   options.limits.max_dest_rd_atomic = 2;
