@@ -199,6 +199,18 @@ TEST(Segment, Allocate_LimitIsEnomemAndTakesNothing) {
   EXPECT_EQ(segment.Allocate(Writer::kClient, uint64_t{1} << 32).status().error(), ENOMEM);
 }
 
+TEST(Segment, Free_GivesBackAllThatARoundedBlockTook) {
+  Segment segment(2 * kMiB);
+  for (const uint64_t bytes : {1u, 63u, 64u, 65u, 4097u}) {
+    auto block = segment.Allocate(Writer::kClient, bytes);
+    ASSERT_TRUE(block.ok()) << bytes;
+    segment.Free(*block);
+    auto whole = segment.Allocate(Writer::kClient, 2 * kMiB);
+    ASSERT_TRUE(whole.ok()) << bytes;
+    segment.Free(*whole);
+  }
+}
+
 TEST(Segment, Allocate_ReusedMemoryIsZeroAgain) {
   for (const Writer writer : {Writer::kClient, Writer::kDaemon}) {
     Segment segment(64 * kMiB);
