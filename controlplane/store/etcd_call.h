@@ -10,17 +10,19 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include "controlplane/store/etcd_endpoints.h"
 
 namespace rocegw::store {
 
-// What is under way.
+// What is under way. A call counts until it is destroyed, with the channel that its context holds:
+// the last channel of a process must not go on one of gRPC's threads, which it would then wait for.
 class EtcdCalls {
  public:
   class Call {
@@ -28,30 +30,53 @@ class EtcdCalls {
     virtual ~Call() = default;
     virtual void Cancel() = 0;
   };
+  // The first member of a call, so that it goes last.
+  class Place {
+   public:
+    explicit Place(EtcdCalls& calls) : calls_(calls) {
+      const std::lock_guard lock(calls_.mutex_);
+      ++calls_.count_;
+    }
+    ~Place() {
+      const std::lock_guard lock(calls_.mutex_);
+      --calls_.count_;
+      calls_.changed_.notify_all();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
 
-  void Add(std::shared_ptr<Call> call) {
+   private:
+    EtcdCalls& calls_;
+  };
+
+  void Add(const std::shared_ptr<Call>& call) {
     const std::lock_guard lock(mutex_);
-    calls_.insert(std::move(call));
+    calls_[call.get()] = call;
   }
-  void Remove(const std::shared_ptr<Call>& call) {
+  void Remove(Call* call) {
     const std::lock_guard lock(mutex_);
     calls_.erase(call);
-    changed_.notify_all();
   }
-  // Ends all, and returns when the last has called back.
+  // Ends all, and returns when the last has called back and is gone.
   void CancelAll() {
-    std::unique_lock lock(mutex_);
-    const auto calls = calls_;
-    lock.unlock();
+    std::vector<std::shared_ptr<Call>> calls;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [address, weak] : calls_) {
+        if (auto call = weak.lock()) calls.push_back(std::move(call));
+      }
+    }
     for (const auto& call : calls) call->Cancel();
-    lock.lock();
-    changed_.wait(lock, [this] { return calls_.empty(); });
+    calls.clear();
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return count_ == 0; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::shared_ptr<Call>> calls_;
+  std::map<Call*, std::weak_ptr<Call>> calls_;  // not answered yet
+  size_t count_ = 0;
 };
 
 template <typename Request, typename Response>
@@ -74,7 +99,8 @@ class EtcdCall : public EtcdCalls::Call,
 
   EtcdCall(EtcdCalls& calls, EtcdEndpoints& endpoints, const EtcdOptions& options, bool repeatable,
            Request request, Method method, Done done)
-      : calls_(calls),
+      : place_(calls),
+        calls_(calls),
         endpoints_(endpoints),
         try_timeout_(options.try_timeout),
         deadline_(Clock::now() + options.timeout),
@@ -94,6 +120,7 @@ class EtcdCall : public EtcdCalls::Call,
   void Try() {
     {
       const std::lock_guard lock(mutex_);
+      alarm_.reset();  // it refers to us
       context_.emplace();
       context_->set_deadline(std::min(deadline_, Clock::now() + try_timeout_));
       RequireLeader(*context_);
@@ -120,11 +147,12 @@ class EtcdCall : public EtcdCalls::Call,
       }
     }
     done_(status, response_);
-    calls_.Remove(this->shared_from_this());
+    calls_.Remove(this);
   }
 
   static constexpr std::chrono::milliseconds kPause{50};
 
+  const EtcdCalls::Place place_;
   EtcdCalls& calls_;
   EtcdEndpoints& endpoints_;
   const std::chrono::milliseconds try_timeout_;

@@ -34,6 +34,8 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
 
   // From the stream.
   void OnMessage(const etcdserverpb::WatchResponse& response);
+  void OnDone();
+  // It is destroyed.
   void OnEnd(size_t member);
 
  private:
@@ -50,6 +52,7 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   std::mutex mutex_;
   std::condition_variable ended_;
   std::shared_ptr<Stream> stream_;
+  bool stream_alive_ = false;
   bool want_read_ = false;  // the stream is there and no message is being read
   std::unique_ptr<grpc::Alarm> alarm_;
   bool alarm_set_ = false;
@@ -65,14 +68,13 @@ class Stream
     : public grpc::ClientBidiReactor<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>,
       public std::enable_shared_from_this<Stream> {
  public:
-  Stream(std::shared_ptr<WatchState> state, size_t member)
-      : state_(std::move(state)), member_(member) {}
+  Stream(std::shared_ptr<WatchState> state, size_t member) : end_{std::move(state), member} {}
 
   void Start(EtcdEndpoints& endpoints, etcdserverpb::WatchRequest request) {
     self_ = shared_from_this();
     request_ = std::move(request);
     RequireLeader(context_);
-    endpoints.member(member_).watch->async()->Watch(&context_, this);
+    endpoints.member(end_.member).watch->async()->Watch(&context_, this);
     // Reads begin outside of reactions: the hold keeps the end of the stream until the last one.
     AddHold();
     StartWrite(&request_);
@@ -86,19 +88,26 @@ class Stream
 
   void OnReadDone(bool ok) override {
     if (ok) {
-      state_->OnMessage(response_);
+      end_.state->OnMessage(response_);
     } else {
       LetGo();
     }
   }
   void OnDone(const grpc::Status&) override {
     const auto self = std::move(self_);
-    state_->OnEnd(member_);
+    end_.state->OnDone();
   }
 
  private:
-  const std::shared_ptr<WatchState> state_;
-  const size_t member_;
+  // The first member, so that it goes last: a watch has ended when its stream has let go of the
+  // channel, because the last channel of a process must not go on one of gRPC's threads.
+  struct End {
+    std::shared_ptr<WatchState> state;
+    size_t member;
+    ~End() { state->OnEnd(member); }
+  };
+
+  const End end_;
   std::shared_ptr<Stream> self_;  // while gRPC has it
   grpc::ClientContext context_;
   etcdserverpb::WatchRequest request_;
@@ -111,6 +120,7 @@ void WatchState::Open() {
   {
     const std::lock_guard lock(mutex_);
     alarm_set_ = false;
+    alarm_.reset();  // it refers to us
     if (closed_) return ended_.notify_all();
     auto& create = *request.mutable_create_request();
     messages_.SetRange(range_, &create);
@@ -123,6 +133,7 @@ void WatchState::Open() {
     gathering_ = {};
     stream_ = std::make_shared<Stream>(shared_from_this(), endpoints_.current());
     stream = stream_;
+    stream_alive_ = true;
     want_read_ = false;
   }
   stream->Start(endpoints_, std::move(request));
@@ -187,10 +198,16 @@ void WatchState::Notify() {
   if (ready_callback_) ready_callback_();
 }
 
-void WatchState::OnEnd(size_t member) {
+void WatchState::OnDone() {
   const std::lock_guard lock(mutex_);
+  // Not the last reference: gRPC's is still held.
   stream_.reset();
   want_read_ = false;
+}
+
+void WatchState::OnEnd(size_t member) {
+  const std::lock_guard lock(mutex_);
+  stream_alive_ = false;
   if (closed_ || !failed_.ok()) return ended_.notify_all();
   endpoints_.Failed(member);
   alarm_set_ = true;
@@ -228,8 +245,9 @@ void WatchState::Close() {
     if (alarm_ != nullptr) alarm_->Cancel();
   }
   if (idle != nullptr) idle->LetGo();
+  idle.reset();
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return stream_ == nullptr && !alarm_set_; });
+  ended_.wait(lock, [this] { return !stream_alive_ && !alarm_set_; });
 }
 
 class EtcdWatch : public Watch {

@@ -179,6 +179,10 @@ size_t EtcdCluster::Leader() const {
   return leader;
 }
 
-void EtcdCluster::Signal(size_t member, int signal) { ::kill(members_[member].pid, signal); }
+void EtcdCluster::Signal(size_t member, int signal) {
+  ::kill(members_[member].pid, signal);
+  // Its other threads may run on for a moment, and answer.
+  if (signal == SIGSTOP) ::waitpid(members_[member].pid, nullptr, WUNTRACED);
+}
 
 }  // namespace rocegw::testing

@@ -25,7 +25,7 @@ class EtcdCluster {
   store::EtcdOptions Options(const std::string& root) const;
   // Which member leads; waits until one does.
   size_t Leader() const;
-  // SIGKILL ends it for good; SIGSTOP and SIGCONT.
+  // SIGKILL ends it for good; SIGSTOP has stopped it when this returns; SIGCONT.
   void Signal(size_t member, int signal);
 
  private:

@@ -154,6 +154,65 @@ INSTANTIATE_TEST_SUITE_P(Etcd, LeaderFault, ::testing::Values(SIGKILL, SIGSTOP),
                            return std::string(fault.param == SIGKILL ? "Killed" : "Stopped");
                          });
 
+TEST(EtcdFaults, MemberStoppedForGood_WatchMovesOn) {
+  EtcdCluster cluster(3);
+  const size_t leader = cluster.Leader();
+  auto options = cluster.Options("/moves/");
+  std::swap(options.endpoints[0], options.endpoints[leader]);
+  options.try_timeout = std::chrono::milliseconds(1000);
+  auto opened = store::OpenEtcdStore(options);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  const auto begun = (*opened)->Txn({{}, {Operation::Put("a", "0")}, {}});
+  ASSERT_TRUE(begun.ok());
+  store::BlockingWatch watch(**opened, KeyRange::All(), begun.value().revision);
+  ASSERT_TRUE(watch.Next(std::chrono::seconds(10))->has_value()) << "the watch is there";
+  // Its connection stays, and says nothing any more.
+  cluster.Signal(leader, SIGSTOP);
+  StatusOr<store::TransactionResult> written = Status(EAGAIN, "");
+  for (int tries = 0; tries < 20 && !written.ok(); ++tries) {
+    written = (*opened)->Txn({{}, {Operation::Put("a", "1")}, {}});
+  }
+  ASSERT_TRUE(written.ok()) << written.status().text();
+  const auto next = watch.Next(std::chrono::seconds(30));
+  ASSERT_TRUE(next.ok()) << next.status().text();
+  ASSERT_TRUE(next.value().has_value());
+  EXPECT_EQ(next.value()->changes[0].entry.value, "1");
+}
+
+TEST(EtcdFaults, StoreClosedWhileNobodyAnswers_EndsAtOnceAndSaysSo) {
+  EtcdCluster cluster(1);
+  auto opened = store::OpenEtcdStore(cluster.Options("/closed/"));
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  auto watch = (*opened)->NewWatch(KeyRange::All(), 1, [] {});
+  ASSERT_TRUE(watch.ok());
+  cluster.Signal(0, SIGSTOP);
+  std::atomic<int> txn_error = 0;
+  std::atomic<int> range_error = 0;
+  (*opened)->TxnAsync({{}, {Operation::Put("a", "1")}, {}},
+                      [&](auto result) { txn_error = result.status().error(); });
+  (*opened)->RangeAsync({}, [&](auto result) { range_error = result.status().error(); });
+  const auto begin = std::chrono::steady_clock::now();
+  watch->reset();
+  opened->reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  EXPECT_EQ(txn_error, store::kOutcomeUnknown);
+  EXPECT_EQ(range_error, store::kUnavailable);
+}
+
+TEST(EtcdFaults, AllMembersGone_NothingWasDone) {
+  EtcdCluster cluster(1);
+  auto options = cluster.Options("/gone/");
+  options.timeout = std::chrono::milliseconds(1500);
+  auto opened = store::OpenEtcdStore(options);
+  ASSERT_TRUE(opened.ok()) << opened.status().text();
+  cluster.Signal(0, SIGKILL);
+  // The first may meet the connection that breaks; then there is none to send anything over.
+  static_cast<void>((*opened)->Txn({{}, {Operation::Put("a", "1")}, {}}));
+  EXPECT_EQ((*opened)->Txn({{}, {Operation::Put("a", "1")}, {}}).status().error(),
+            store::kUnavailable);
+  EXPECT_EQ((*opened)->Get("a").status().error(), store::kUnavailable);
+}
+
 TEST(EtcdElection, LeaseRunsOut_TermEndsHereAndItsFenceHolds) {
   EtcdCluster cluster(1);
   auto options = cluster.Options("/election/");
