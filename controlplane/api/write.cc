@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/write.h"
+
+#include "controlplane/model/stored.h"
+
+namespace rocegw::api {
+namespace {
+
+using model::Part;
+using store::Compare;
+using store::Operation;
+
+std::string IntentKey(const std::string& name) {
+  return model::KeyOf(Part::kIntent,
+                      model::ParseResourceName(name).value_or(model::ResourceName()));
+}
+
+}  // namespace
+
+std::string RequestKey(const std::string& request_id) { return "request/" + request_id; }
+
+store::Transaction ToTransaction(const Plan& plan, const Records& records) {
+  store::Transaction transaction;
+  const std::string key = model::KeyOf(Part::kIntent, plan.name);
+  transaction.compares.push_back(Compare::ModifiedAt(key, plan.replaces));
+  for (const std::string& name : plan.needs)
+    transaction.compares.push_back(Compare::Exists(IntentKey(name)));
+  for (const Guard& guard : plan.guards) {
+    transaction.compares.push_back(Compare::ModifiedAt(guard.key, guard.revision));
+    transaction.then.push_back(Operation::Put(guard.key, ""));
+  }
+  if (plan.intent.has_value()) {
+    transaction.then.push_back(Operation::Put(key, *plan.intent));
+  } else {
+    transaction.then.push_back(Operation::Delete(key));
+    transaction.then.push_back(Operation::Delete(model::KeyOf(Part::kStatus, plan.name)));
+  }
+  transaction.then.push_back(Operation::Put(records.audit_key, records.audit.SerializeAsString()));
+  if (!records.request_key.empty()) {
+    transaction.compares.push_back(Compare::Absent(records.request_key));
+    transaction.then.push_back(
+        Operation::Put(records.request_key, records.request.SerializeAsString()));
+  }
+  transaction.otherwise.push_back(Operation::Get(key));
+  for (const std::string& name : plan.needs)
+    transaction.otherwise.push_back(Operation::Get(IntentKey(name)));
+  if (!records.request_key.empty())
+    transaction.otherwise.push_back(Operation::Get(records.request_key));
+  return transaction;
+}
+
+Refused WhyRefused(const Plan& plan, const Records& records,
+                   const store::TransactionResult& result) {
+  Refused refused;
+  size_t at = 0;
+  const auto next = [&] {
+    return at < result.results.size() ? result.results[at++].entry : std::nullopt;
+  };
+  if (const auto entry = next(); entry.has_value()) refused.is = entry->mod_revision;
+  for (const std::string& name : plan.needs) {
+    if (!next().has_value()) refused.missing.push_back(name);
+  }
+  if (!records.request_key.empty()) {
+    if (const auto entry = next(); entry.has_value()) {
+      refused.answered_at = entry->mod_revision;
+      refused.answered.emplace();
+      if (!refused.answered->ParseFromString(entry->value)) refused.answered.reset();
+    }
+  }
+  return refused;
+}
+
+}  // namespace rocegw::api

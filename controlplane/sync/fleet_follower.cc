@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/sync/fleet_follower.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "controlplane/model/stored.h"
+
+namespace rocegw::sync {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr auto kRetry = std::chrono::milliseconds(200);
+
+}  // namespace
+
+StatusOr<std::unique_ptr<FleetFollower>> FleetFollower::Start(store::Store& store) {
+  std::unique_ptr<FleetFollower> follower(new FleetFollower(store));
+  if (Status status = follower->Load(); !status.ok()) return status;
+  follower->thread_ = std::thread([raw = follower.get()] { raw->Run(); });
+  return follower;
+}
+
+FleetFollower::~FleetFollower() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (watch_ != nullptr) watch_->Interrupt();
+    stop_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+// The whole at one revision, and a watch from there.
+Status FleetFollower::Load() {
+  std::vector<store::Entry> entries;
+  store::RangeRequest request{.range = store::KeyRange::All(), .limit = kPage};
+  for (;;) {
+    StatusOr<store::RangeResult> page = store_.Range(request);
+    if (!page.ok()) return page.status();
+    request.revision = page->revision;
+    std::ranges::move(page->entries, std::back_inserter(entries));
+    if (!page->more) break;
+    request.range = request.range.After(entries.back().key);
+  }
+  auto watch =
+      std::make_unique<store::BlockingWatch>(store_, store::KeyRange::All(), request.revision + 1);
+  const std::lock_guard lock(mutex_);
+  controllers::Load(entries, request.revision, fleet_.view);
+  fleet_.placement.Rebuild(fleet_.view);
+  fleet_.guards.clear();
+  for (const store::Entry& entry : entries) {
+    if (entry.key.starts_with(model::kGuardPrefix)) fleet_.guards[entry.key] = entry.mod_revision;
+  }
+  watch_ = std::move(watch);
+  status_ = OkStatus();
+  return OkStatus();
+}
+
+void FleetFollower::Run() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    StatusOr<std::optional<store::Changes>> next = watch_->Next(std::chrono::hours(1));
+    std::unique_lock lock(mutex_);
+    if (next.ok()) {
+      if (next->has_value()) ApplyOne(**next);
+    } else {
+      status_ = next.status();
+      lock.unlock();
+      // Overtaken by the compaction, or the store is out of reach: from the beginning.
+      while (!Load().ok()) {
+        std::unique_lock pause(mutex_);
+        if (stop_.wait_for(pause, kRetry, [&] { return stopping_; })) return;
+      }
+      lock.lock();
+      Tell({.everything = true, .changed = {}, .moves = {}});
+    }
+    const auto reached = TakeReached();
+    lock.unlock();
+    for (const auto& call : reached) call();
+  }
+}
+
+void FleetFollower::Tell(const FleetChange& change) {
+  for (const Listener& listener : listeners_) listener(fleet_, change);
+}
+
+std::vector<std::function<void()>> FleetFollower::TakeReached() {
+  std::vector<std::function<void()>> calls;
+  const auto end = waiting_.upper_bound(fleet_.view.revision);
+  for (auto at = waiting_.begin(); at != end; ++at) calls.push_back(std::move(at->second));
+  waiting_.erase(waiting_.begin(), end);
+  return calls;
+}
+
+void FleetFollower::ApplyOne(const store::Changes& changes) {
+  FleetChange change;
+  change.changed = controllers::Apply(changes, fleet_.view);
+  change.moves = fleet_.placement.Update(fleet_.view, change.changed);
+  for (const store::Change& one : changes.changes) {
+    if (one.entry.key.starts_with(model::kGuardPrefix))
+      fleet_.guards[one.entry.key] = changes.revision;
+  }
+  Tell(change);
+}
+
+void FleetFollower::WhenReached(store::Revision revision, std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (fleet_.view.revision < revision) {
+      waiting_.emplace(revision, std::move(call));
+      return;
+    }
+  }
+  call();
+}
+
+void FleetFollower::Listen(Listener listener) {
+  const std::lock_guard lock(mutex_);
+  listeners_.push_back(std::move(listener));
+}
+
+Status FleetFollower::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+}  // namespace rocegw::sync

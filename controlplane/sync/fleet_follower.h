@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows the store: keeps the fleet's view and placement up to date, transaction by transaction,
+// and tells listeners what each one changed. Owns a thread. Any thread may call Read and
+// WhenReached, but not within Read or a listener; listeners run on the follower's thread, under its
+// lock, and must be quick.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controlplane/controllers/fleet_view.h"
+#include "controlplane/controllers/placement.h"
+#include "controlplane/store/store.h"
+
+namespace rocegw::sync {
+
+struct Fleet {
+  controllers::FleetView view;
+  controllers::Placement placement;
+  // Keys that writers of several objects agree on (see api/write.h), with the revision of their
+  // last change.
+  std::map<std::string, store::Revision> guards;
+};
+
+struct FleetChange {
+  // Anything may be different: it was read anew after the store could not tell what happened in
+  // between.
+  bool everything = false;
+  std::vector<controllers::Changed> changed;
+  std::vector<controllers::Move> moves;
+};
+
+class FleetFollower {
+ public:
+  using Listener = std::function<void(const Fleet&, const FleetChange&)>;
+
+  // Reads everything before it returns. The store must outlive it.
+  static StatusOr<std::unique_ptr<FleetFollower>> Start(store::Store& store);
+  ~FleetFollower();
+  FleetFollower(const FleetFollower&) = delete;
+  FleetFollower& operator=(const FleetFollower&) = delete;
+
+  // Calls reader(const Fleet&) while nothing changes.
+  template <typename Reader>
+  auto Read(const Reader& reader) const {
+    const std::lock_guard lock(mutex_);
+    return reader(static_cast<const Fleet&>(fleet_));
+  }
+  // Calls once the view is of this revision or a later one: at once, or later on the follower's
+  // thread, without its lock. Not called any more when the follower goes.
+  void WhenReached(store::Revision revision, std::function<void()> call);
+  // From now on.
+  void Listen(Listener listener);
+  // OkStatus while it follows; else why it could not go on: what it shows is of the past.
+  Status status() const;
+
+ private:
+  explicit FleetFollower(store::Store& store) : store_(store) {}
+  Status Load();
+  void Run();
+  void ApplyOne(const store::Changes& changes);
+  void Tell(const FleetChange& change);
+  // What waited for the view to come this far.
+  std::vector<std::function<void()>> TakeReached();
+
+  store::Store& store_;
+  mutable std::mutex mutex_;
+  std::condition_variable stop_;
+  std::multimap<store::Revision, std::function<void()>> waiting_;
+  Fleet fleet_;
+  Status status_;
+  std::vector<Listener> listeners_;
+  std::unique_ptr<store::BlockingWatch> watch_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rocegw::sync

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every method of the fleet's services, as every role.
+#include "controlplane/model/access.h"
+
+#include <google/protobuf/dynamic_message.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "rocegw/admin/v1/cc_policies.pb.h"
+#include "rocegw/admin/v1/gateways.pb.h"
+#include "rocegw/admin/v1/operations.pb.h"
+#include "rocegw/admin/v1/pools.pb.h"
+#include "rocegw/admin/v1/role_bindings.pb.h"
+#include "rocegw/admin/v1/tenants.pb.h"
+#include "rocegw/fleet/v1/node.pb.h"
+
+namespace rocegw::model {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+using types::v1::Role;
+
+std::vector<const MethodDescriptor*> Methods() {
+  std::vector<const MethodDescriptor*> methods;
+  for (const auto* message :
+       {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
+        admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
+        admin::v1::GetRoleBindingRequest::descriptor(),
+        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor()}) {
+    for (int s = 0; s < message->file()->service_count(); ++s) {
+      const auto& service = *message->file()->service(s);
+      for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));
+    }
+  }
+  return methods;
+}
+
+// A request with the name at the place where the rule looks for it.
+std::unique_ptr<Message> RequestFor(const MethodDescriptor& method, const std::string& name) {
+  auto* factory = google::protobuf::MessageFactory::generated_factory();
+  std::unique_ptr<Message> request(factory->GetPrototype(method.input_type())->New());
+  std::string path = RuleOf(method)->resource_field();
+  Message* message = request.get();
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.')) {
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path.substr(0, dot));
+    message = message->GetReflection()->MutableMessage(message, field);
+    path = path.substr(dot + 1);
+  }
+  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path);
+  if (field != nullptr) message->GetReflection()->SetString(message, field, name);
+  return request;
+}
+
+Caller WithRole(Role role, const std::string& tenant = {}) {
+  return {.principal = "spiffe://rocegw/user/a", .node = {}, .grants = {{role, tenant}}};
+}
+
+constexpr Role kBindable[] = {types::v1::VIEWER, types::v1::OPERATOR, types::v1::TENANT_ADMIN,
+                              types::v1::MIGRATION_APPROVER, types::v1::ADMIN};
+
+TEST(Access, EveryMethod_HasARuleThatCanBeMet) {
+  const auto methods = Methods();
+  ASSERT_GT(methods.size(), 45u);
+  for (const MethodDescriptor* method : methods) {
+    SCOPED_TRACE(method->full_name());
+    const types::v1::AccessRule* rule = RuleOf(*method);
+    ASSERT_NE(rule, nullptr);
+    EXPECT_NE(rule->permission(), "");
+    EXPECT_NE(rule->scope(), types::v1::SCOPE_UNSPECIFIED);
+    const bool tied = rule->scope() == types::v1::TENANT || rule->scope() == types::v1::GATEWAY;
+    if (tied) {
+      EXPECT_NE(rule->resource_field(), "");
+    }
+    const Role role = rule->scope() == types::v1::GATEWAY ? types::v1::NODE : types::v1::ADMIN;
+    if (rule->scope() != types::v1::OPEN) {
+      EXPECT_TRUE(RoleHas(role, rule->permission()));
+    }
+  }
+}
+
+TEST(Access, NobodyAndNodes_AreDeniedEverythingThatIsNotOpenToThem) {
+  const Caller node = {.principal = "spiffe://rocegw/node/g", .node = "gateways/g", .grants = {}};
+  for (const MethodDescriptor* method : Methods()) {
+    SCOPED_TRACE(method->full_name());
+    const types::v1::Scope scope = RuleOf(*method)->scope();
+    const auto own = RequestFor(*method, "gateways/g");
+    EXPECT_EQ(Decide({}, *method, *own).allowed, scope == types::v1::OPEN);
+    EXPECT_EQ(Decide(node, *method, *own).allowed,
+              scope == types::v1::OPEN || scope == types::v1::GATEWAY);
+    if (scope != types::v1::GATEWAY) continue;
+    EXPECT_FALSE(Decide(node, *method, *RequestFor(*method, "gateways/h")).allowed);
+    EXPECT_FALSE(Decide(node, *method, *RequestFor(*method, "")).allowed);
+  }
+}
+
+TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
+  for (const MethodDescriptor* method : Methods()) {
+    const types::v1::AccessRule& rule = *RuleOf(*method);
+    const auto request = RequestFor(*method, "tenants/a/pools/p");
+    for (const Role role : kBindable) {
+      SCOPED_TRACE(method->full_name() + " as " + types::v1::Role_Name(role));
+      bool expected = rule.scope() == types::v1::OPEN;
+      const bool reachable = rule.scope() == types::v1::FLEET || rule.scope() == types::v1::TENANT;
+      // A tenant's administrator is bound to a tenant.
+      if (reachable && role != types::v1::TENANT_ADMIN) expected = RoleHas(role, rule.permission());
+      const Decision decision = Decide(WithRole(role), *method, *request);
+      EXPECT_EQ(decision.allowed, expected);
+      EXPECT_EQ(decision.why_not.empty(), expected);
+    }
+  }
+}
+
+TEST(Access, ViewersReadAndNothingElse) {
+  for (const MethodDescriptor* method : Methods()) {
+    const std::string& name = method->name();
+    const bool reads = name.starts_with("Get") || name.starts_with("List") ||
+                       name.starts_with("Watch") || name.starts_with("Wait");
+    const types::v1::AccessRule& rule = *RuleOf(*method);
+    if (!reads) {
+      EXPECT_FALSE(RoleHas(types::v1::VIEWER, rule.permission())) << method->full_name();
+    }
+  }
+}
+
+TEST(Access, TenantsAdministrator_ReachesOwnResourcesOnly) {
+  for (const Role role : {types::v1::TENANT_ADMIN, types::v1::VIEWER}) {
+    const Caller caller = WithRole(role, "tenants/a");
+    for (const MethodDescriptor* method : Methods()) {
+      SCOPED_TRACE(method->full_name() + " as " + types::v1::Role_Name(role));
+      const types::v1::AccessRule& rule = *RuleOf(*method);
+      if (rule.scope() == types::v1::OPEN) continue;
+      const bool has = rule.scope() == types::v1::TENANT && RoleHas(role, rule.permission());
+      for (const char* own : {"tenants/a", "tenants/a/pools/p"}) {
+        EXPECT_EQ(Decide(caller, *method, *RequestFor(*method, own)).allowed, has) << own;
+      }
+      for (const char* foreign : {"tenants/b", "tenants/b/pools/p", "tenants/ab", "tenants/a/b", "",
+                                  "tenants/", "tenants/A", "gateways/a"}) {
+        EXPECT_FALSE(Decide(caller, *method, *RequestFor(*method, foreign)).allowed) << foreign;
+      }
+    }
+  }
+}
+
+TEST(Access, ListOfAllTenants_IsCutToThoseOfTheCaller) {
+  const MethodDescriptor* list = nullptr;
+  for (const MethodDescriptor* method : Methods()) {
+    if (method->name() == "ListPools") list = method;
+  }
+  ASSERT_NE(list, nullptr);
+  Caller caller = WithRole(types::v1::TENANT_ADMIN, "tenants/a");
+  caller.grants.push_back({types::v1::VIEWER, "tenants/b"});
+  const Decision decision = Decide(caller, *list, *RequestFor(*list, "tenants/-"));
+  EXPECT_TRUE(decision.allowed);
+  EXPECT_EQ(decision.tenants, (std::vector<std::string>{"tenants/a", "tenants/b"}));
+  const Decision all =
+      Decide(WithRole(types::v1::OPERATOR), *list, *RequestFor(*list, "tenants/-"));
+  EXPECT_TRUE(all.allowed);
+  EXPECT_TRUE(all.tenants.empty());
+}
+
+}  // namespace
+}  // namespace rocegw::model
