@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/write.h"
 
+#include <algorithm>
+
 #include "controlplane/model/stored.h"
 
 namespace rocegw::api {
@@ -42,6 +44,7 @@ store::Transaction ToTransaction(const Plan& plan, const Records& records) {
         Operation::Put(records.request_key, records.request.SerializeAsString()));
   }
   transaction.otherwise.push_back(Operation::Get(key));
+  for (const Guard& guard : plan.guards) transaction.otherwise.push_back(Operation::Get(guard.key));
   for (const std::string& name : plan.needs)
     transaction.otherwise.push_back(Operation::Get(IntentKey(name)));
   if (!records.request_key.empty())
@@ -57,6 +60,12 @@ Refused WhyRefused(const Plan& plan, const Records& records,
     return at < result.results.size() ? result.results[at++].entry : std::nullopt;
   };
   if (const auto entry = next(); entry.has_value()) refused.is = entry->mod_revision;
+  if (refused.is != plan.replaces) refused.newest = refused.is;
+  for (const Guard& guard : plan.guards) {
+    const auto entry = next();
+    if (!entry.has_value() || entry->mod_revision == guard.revision) continue;
+    refused.newest = std::max(refused.newest, entry->mod_revision);
+  }
   for (const std::string& name : plan.needs) {
     if (!next().has_value()) refused.missing.push_back(name);
   }

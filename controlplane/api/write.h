@@ -55,6 +55,7 @@ struct Refused {
   std::optional<controlplane::v1::RequestRecord> answered;
   store::Revision answered_at = 0;
   store::Revision is = 0;            // revision of the object's intent now; 0: there is none
+  store::Revision newest = 0;        // of the object and the guards: what the plan did not know of
   std::vector<std::string> missing;  // of Plan::needs
 };
 Refused WhyRefused(const Plan& plan, const Records& records,

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// admin.v1.Pools: hands each call over to the standard methods. gRPC's threads.
+#pragma once
+
+#include "controlplane/api/standard_service.h"
+#include "rocegw/admin/v1/pools.grpc.pb.h"
+
+namespace rocegw::api {
+
+class PoolsService final : public admin::v1::Pools::CallbackService {
+ public:
+  explicit PoolsService(const Backend& backend) : standard_(backend) {}
+
+  grpc::ServerUnaryReactor* GetPool(grpc::CallbackServerContext* context,
+                                    const admin::v1::GetPoolRequest* request,
+                                    types::v1::Pool* response) override {
+    return standard_.Get(context, *request, response);
+  }
+  grpc::ServerUnaryReactor* ListPools(grpc::CallbackServerContext* context,
+                                      const admin::v1::ListPoolsRequest* request,
+                                      admin::v1::ListPoolsResponse* response) override {
+    const auto tenant =
+        model::ParseResourceName(request->parent(), true).value_or(model::ResourceName());
+    return standard_.List(context, *request, model::Collection::kPools, tenant.id, response,
+                          [response] { return response->add_pools(); });
+  }
+  grpc::ServerUnaryReactor* CreatePool(grpc::CallbackServerContext* context,
+                                       const admin::v1::CreatePoolRequest* request,
+                                       types::v1::Pool* response) override {
+    return standard_.Create(context, *request, request->pool(), response);
+  }
+  grpc::ServerUnaryReactor* UpdatePool(grpc::CallbackServerContext* context,
+                                       const admin::v1::UpdatePoolRequest* request,
+                                       types::v1::Pool* response) override {
+    return standard_.Update(context, *request, request->pool(), response);
+  }
+  grpc::ServerUnaryReactor* DeletePool(grpc::CallbackServerContext* context,
+                                       const admin::v1::DeletePoolRequest* request,
+                                       admin::v1::DeletePoolResponse*) override {
+    return standard_.Delete(context, *request);
+  }
+
+ private:
+  StandardService<types::v1::Pool> standard_;
+};
+
+}  // namespace rocegw::api

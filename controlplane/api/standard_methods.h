@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Create, Update and Delete of any kind of object have in common, from a checked request to a
+// plan: etags, update masks, allow_missing, what only the controller writes, relations to other
+// objects. Pure; any thread.
+#pragma once
+
+#include <google/protobuf/field_mask.pb.h>
+
+#include <string>
+#include <utility>
+
+#include "controlplane/api/object_kind.h"
+#include "controlplane/api/writer.h"
+#include "controlplane/model/check.h"
+#include "controlplane/model/field_mask.h"
+#include "controlplane/model/stored.h"
+
+namespace rocegw::api {
+
+// What a new object is given.
+struct Birth {
+  std::string uid;
+  google::protobuf::Timestamp time;
+};
+
+// "pool" for fields of violations.
+std::string FieldOf(const google::protobuf::Message& object);
+
+// Puts the prefix before the fields of violations that were found below it.
+std::vector<model::Violation> Below(const std::string& prefix,
+                                    std::vector<model::Violation> violations);
+
+// Serialized as it is stored: without what is derived.
+std::string Serialized(const google::protobuf::Message& object);
+
+// SHA-256 of the message.
+std::string DigestOf(const google::protobuf::Message& message);
+
+// Guards with the revision at which the fleet knows them.
+std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys);
+
+template <typename Object>
+PlanOrError PlanPut(const sync::Fleet& fleet, Object object, store::Revision replaces) {
+  Plan plan;
+  plan.name = model::ParseResourceName(object.name()).value_or(model::ResourceName());
+  const Relations relations = RelationsOf(fleet, object);
+  if (!relations.violations.empty())
+    return FailedPrecondition("DOES_NOT_FIT", {}, relations.violations);
+  plan.needs = relations.needs;
+  plan.guards = WithRevisions(fleet, relations.guards);
+  plan.replaces = replaces;
+  plan.intent = Serialized(object);
+  return plan;
+}
+
+template <typename Object>
+PlanOrError PlanCreate(const sync::Fleet& fleet, Object object, const Birth& birth) {
+  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  if (objects.contains(object.name())) return AlreadyExists(object.name());
+  model::ClearOutputOnly(object);
+  object.mutable_meta()->set_uid(birth.uid);
+  object.mutable_meta()->set_generation(1);
+  *object.mutable_meta()->mutable_create_time() = birth.time;
+  *object.mutable_meta()->mutable_update_time() = birth.time;
+  return PlanPut(fleet, std::move(object), 0);
+}
+
+template <typename Object>
+PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
+                       const google::protobuf::FieldMask& mask, bool allow_missing,
+                       const Birth& birth) {
+  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  const auto known = objects.find(wanted.name());
+  if (known == objects.end()) {
+    if (!allow_missing || !wanted.meta().etag().empty()) return NotFound(wanted.name());
+    return PlanCreate(fleet, wanted, birth);
+  }
+  const std::string& etag = wanted.meta().etag();
+  const Object& before = known->second.object;
+  if (!etag.empty() && etag != before.meta().etag())
+    return EtagMismatch(wanted.name(), etag, before.meta().etag());
+  Object after = before;
+  if (auto violations = model::Merge(wanted, mask, after); !violations.empty()) {
+    return InvalidArgument(std::move(violations));
+  }
+  // The merged object must keep the rules that each of its parts kept.
+  if (auto violations = model::Check(after); !violations.empty()) {
+    return InvalidArgument(Below(FieldOf(after), std::move(violations)));
+  }
+  if (after.spec().SerializeAsString() != before.spec().SerializeAsString()) {
+    after.mutable_meta()->set_generation(before.meta().generation() + 1);
+  }
+  *after.mutable_meta()->mutable_update_time() = birth.time;
+  return PlanPut(fleet, std::move(after), known->second.intent_revision);
+}
+
+template <typename Object>
+PlanOrError PlanDelete(const sync::Fleet& fleet, const std::string& name, const std::string& etag) {
+  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  const auto known = objects.find(name);
+  if (known == objects.end()) return NotFound(name);
+  const std::string& is = known->second.object.meta().etag();
+  if (!etag.empty() && etag != is) return EtagMismatch(name, etag, is);
+  Plan plan;
+  plan.name = model::ParseResourceName(name).value_or(model::ResourceName());
+  const Holders holders = HoldersOf(fleet, plan.name);
+  if (!holders.names.empty()) {
+    std::string text = name + " is still used by ";
+    for (size_t i = 0; i < holders.names.size(); ++i)
+      text += (i == 0 ? "" : ", ") + holders.names[i];
+    return FailedPrecondition("STILL_IN_USE", std::move(text));
+  }
+  plan.guards = WithRevisions(fleet, holders.guards);
+  plan.replaces = known->second.intent_revision;
+  return plan;
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/writer.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <utility>
+
+namespace rocegw::api {
+namespace {
+
+// Somebody else changed what this write relies on, again and again.
+constexpr int kMostAttempts = 32;
+
+// In the order of time; the rest tells apart what is written at the same one.
+std::string AuditKey(const google::protobuf::Timestamp& time) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  char text[64];
+  std::snprintf(text, sizeof text, "audit/%016llx-%016llx",
+                static_cast<unsigned long long>(
+                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)),
+                static_cast<unsigned long long>(random()));
+  return text;
+}
+
+}  // namespace
+
+struct Writer::Attempt {
+  Call call;
+  Planner plan;
+  Done done;
+  Plan planned;
+  Records records;
+  int count = 0;
+};
+
+void Writer::Write(Call call, store::Revision at_least, Planner plan, Done done) {
+  auto attempt = std::make_shared<Attempt>();
+  attempt->call = std::move(call);
+  attempt->plan = std::move(plan);
+  attempt->done = std::move(done);
+  WhenFresh(at_least, [this, attempt] { Try(attempt); });
+}
+
+void Writer::WhenFresh(store::Revision at_least, std::function<void()> call) {
+  const store::Revision seen =
+      follower_.Read([](const sync::Fleet& fleet) { return fleet.view.revision; });
+  const store::Revision acknowledged = acknowledged_.load();
+  if (at_least <= std::max(seen, acknowledged))
+    return follower_.WhenReached(acknowledged, std::move(call));
+  store_.RangeAsync(
+      {.range = store::KeyRange::Key("none"), .limit = 1},
+      [this, acknowledged, call = std::move(call)](const StatusOr<store::RangeResult>& newest) {
+        follower_.WhenReached(newest.ok() ? newest.value().revision : acknowledged, call);
+      });
+}
+
+void Writer::Validate(store::Revision at_least, Planner plan, Done done) {
+  WhenFresh(at_least, [this, plan = std::move(plan), done = std::move(done)] {
+    PlanOrError planned = follower_.Read([&](const sync::Fleet& fleet) { return plan(fleet); });
+    if (auto* const error = std::get_if<ApiError>(&planned)) return done(std::move(*error));
+    done(Written{0, std::get<Plan>(planned).intent.value_or("")});
+  });
+}
+
+void Writer::Try(const std::shared_ptr<Attempt>& attempt) {
+  PlanOrError planned =
+      follower_.Read([&](const sync::Fleet& fleet) { return attempt->plan(fleet); });
+  if (auto* const error = std::get_if<ApiError>(&planned)) {
+    return RefuseOrAnswer(attempt, std::move(*error));
+  }
+  attempt->planned = std::move(std::get<Plan>(planned));
+  const Call& call = attempt->call;
+  Records& records = attempt->records;
+  records = Records();
+  const auto now = google::protobuf::util::TimeUtil::GetCurrentTime();
+  if (!call.request_id.empty()) {
+    records.request_key = RequestKey(call.request_id);
+    records.request.set_method(call.method);
+    records.request.set_request_digest(call.request_digest);
+    records.request.set_intent(attempt->planned.intent.value_or(""));
+    *records.request.mutable_time() = now;
+  }
+  records.audit_key = AuditKey(now);
+  *records.audit.mutable_time() = now;
+  records.audit.set_principal(call.principal);
+  records.audit.set_peer(call.peer);
+  records.audit.set_method(call.method);
+  records.audit.set_resource(attempt->planned.name.Text());
+  records.audit.set_request_id(call.request_id);
+  records.audit.set_etag_before(call.etag_before);
+  records.audit.set_request(call.request_json);
+  store_.TxnAsync(ToTransaction(attempt->planned, records),
+                  [this, attempt](const StatusOr<store::TransactionResult>& result) {
+                    OnResult(attempt, result);
+                  });
+}
+
+void Writer::RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error) {
+  if (attempt->call.request_id.empty()) return attempt->done(std::move(error));
+  store_.RangeAsync({.range = store::KeyRange::Key(RequestKey(attempt->call.request_id))},
+                    [attempt, error = std::move(error)](const StatusOr<store::RangeResult>& found) {
+                      controlplane::v1::RequestRecord record;
+                      const bool there =
+                          found.ok() && !found.value().entries.empty() &&
+                          record.ParseFromString(found.value().entries.front().value);
+                      if (!there) return attempt->done(error);
+                      AnswerAgain(*attempt, record, found.value().entries.front().mod_revision);
+                    });
+}
+
+void Writer::AnswerAgain(const Attempt& attempt, const controlplane::v1::RequestRecord& record,
+                         store::Revision revision) {
+  const bool same = record.method() == attempt.call.method &&
+                    record.request_digest() == attempt.call.request_digest;
+  if (same) return attempt.done(Written{revision, record.intent()});
+  attempt.done(ApiError{grpc::StatusCode::INVALID_ARGUMENT,
+                        "REQUEST_ID_REUSED",
+                        "this request_id belongs to another request",
+                        {{"request_id", attempt.call.request_id}},
+                        {}});
+}
+
+void Writer::OnResult(const std::shared_ptr<Attempt>& attempt,
+                      const StatusOr<store::TransactionResult>& result) {
+  if (!result.ok()) return attempt->done(FromStore(result.status()));
+  if (result.value().succeeded) {
+    store::Revision last = acknowledged_.load();
+    while (last < result.value().revision &&
+           !acknowledged_.compare_exchange_weak(last, result.value().revision)) {
+    }
+    return attempt->done(Written{result.value().revision, attempt->planned.intent.value_or("")});
+  }
+  const Refused refused = WhyRefused(attempt->planned, attempt->records, result.value());
+  if (refused.answered.has_value()) {
+    return AnswerAgain(*attempt, *refused.answered, refused.answered_at);
+  }
+  if (!refused.missing.empty()) {
+    const std::string& name = refused.missing.front();
+    return attempt->done(FailedPrecondition("MISSING_REFERENCE", name + " does not exist"));
+  }
+  if (++attempt->count == kMostAttempts) {
+    return attempt->done(ApiError{grpc::StatusCode::ABORTED,
+                                  "TOO_MANY_CONFLICTS",
+                                  "others change the same objects all the time; try again",
+                                  {},
+                                  {}});
+  }
+  // What it was refused for is known then. A deletion leaves nothing that would tell its revision.
+  const store::Revision known = refused.newest != 0 ? refused.newest : result.value().revision;
+  follower_.WhenReached(known, [this, attempt] { Try(attempt); });
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The admin services over a real gRPC connection (a unix socket, whose callers are administrators)
+// and a memory store.
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "controlplane/api/cc_policies_service.h"
+#include "controlplane/api/pools_service.h"
+#include "controlplane/api/role_bindings_service.h"
+#include "controlplane/api/tenants_service.h"
+#include "controlplane/store/memory_store.h"
+#include "google/rpc/error_details.pb.h"
+#include "tests/support/fleet_fixture.h"
+
+namespace rocegw::testing::services {
+namespace {
+
+using admin::v1::Pools;
+using admin::v1::Tenants;
+
+constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+
+class ServicesTest : public ::testing::Test {
+ protected:
+  ServicesTest() {
+    socket_ = "unix:" + ::testing::TempDir() + "rocegw-api-" + std::to_string(getpid()) + ".sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(socket_, grpc::experimental::LocalServerCredentials(UDS));
+    for (grpc::Service* service : std::initializer_list<grpc::Service*>{
+             &tenants_service_, &pools_service_, &policies_service_, &bindings_service_}) {
+      builder.RegisterService(service);
+    }
+    server_ = builder.BuildAndStart();
+    channel_ = grpc::CreateChannel(socket_, grpc::experimental::LocalCredentials(UDS));
+    tenants_ = Tenants::NewStub(channel_);
+    pools_ = Pools::NewStub(channel_);
+    bindings_ = admin::v1::RoleBindings::NewStub(channel_);
+  }
+  ~ServicesTest() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  static std::unique_ptr<grpc::ClientContext> Context() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    return context;
+  }
+  static std::string ReasonOf(const grpc::Status& status) {
+    google::rpc::Status details;
+    google::rpc::ErrorInfo info;
+    if (!details.ParseFromString(status.error_details()) || details.details_size() == 0) return {};
+    return details.details(0).UnpackTo(&info) ? info.reason() : std::string();
+  }
+
+  grpc::Status CreateTenant(const std::string& id, types::v1::Tenant* out = nullptr,
+                            const std::string& request_id = {}) {
+    admin::v1::CreateTenantRequest request;
+    *request.mutable_tenant() = TenantWith(id);
+    request.set_request_id(request_id);
+    types::v1::Tenant response;
+    const grpc::Status status =
+        tenants_->CreateTenant(Context().get(), request, out == nullptr ? &response : out);
+    return status;
+  }
+  grpc::Status CreatePool(const types::v1::Pool& pool, bool validate_only = false) {
+    admin::v1::CreatePoolRequest request;
+    *request.mutable_pool() = pool;
+    request.set_validate_only(validate_only);
+    types::v1::Pool response;
+    return pools_->CreatePool(Context().get(), request, &response);
+  }
+  grpc::Status UpdateTenant(const types::v1::Tenant& tenant, const std::string& path,
+                            types::v1::Tenant* out) {
+    admin::v1::UpdateTenantRequest request;
+    *request.mutable_tenant() = tenant;
+    if (!path.empty()) request.mutable_update_mask()->add_paths(path);
+    return tenants_->UpdateTenant(Context().get(), request, out);
+  }
+  grpc::Status GetTenant(const std::string& name, types::v1::Tenant* out) {
+    admin::v1::GetTenantRequest request;
+    request.set_name(name);
+    return tenants_->GetTenant(Context().get(), request, out);
+  }
+  grpc::Status DeleteTenant(const std::string& name, const std::string& etag = {}) {
+    admin::v1::DeleteTenantRequest request;
+    request.set_name(name);
+    request.set_etag(etag);
+    admin::v1::DeleteTenantResponse response;
+    return tenants_->DeleteTenant(Context().get(), request, &response);
+  }
+  // Gateways come from agents.
+  void PutGateway(const types::v1::Gateway& gateway) {
+    const auto name = model::ParseResourceName(gateway.name()).value();
+    ASSERT_TRUE(store_
+                    ->Txn({.compares = {},
+                           .then = {store::Operation::Put(model::KeyOf(model::Part::kIntent, name),
+                                                          gateway.SerializeAsString())},
+                           .otherwise = {}})
+                    .ok());
+  }
+  size_t Count(const std::string& prefix) {
+    return store_->Range({.range = store::KeyRange::Prefix(prefix)}).value().entries.size();
+  }
+
+  std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
+  std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(*store_));
+  api::Writer writer_{*store_, *follower_};
+  api::Backend backend_{*store_, *follower_, writer_};
+  api::TenantsService tenants_service_{backend_};
+  api::PoolsService pools_service_{backend_};
+  api::CcPoliciesService policies_service_{backend_};
+  api::RoleBindingsService bindings_service_{backend_};
+  std::string socket_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<Tenants::Stub> tenants_;
+  std::unique_ptr<Pools::Stub> pools_;
+  std::unique_ptr<admin::v1::RoleBindings::Stub> bindings_;
+};
+
+TEST_F(ServicesTest, Create_ReturnsWhatIsThenRead) {
+  types::v1::Tenant created;
+  ASSERT_TRUE(CreateTenant("acme", &created).ok());
+  EXPECT_EQ(created.meta().uid().size(), 36u);
+  EXPECT_EQ(created.meta().generation(), 1);
+  EXPECT_NE(created.meta().etag(), "");
+  types::v1::Tenant read;
+  ASSERT_TRUE(GetTenant("tenants/acme", &read).ok());
+  EXPECT_EQ(read.SerializeAsString(), created.SerializeAsString());
+  EXPECT_EQ(Count("audit/"), 1u);
+}
+
+TEST_F(ServicesTest, CreateTwice_IsRefused_WithOneRequestIdAnsweredAgain) {
+  types::v1::Tenant first;
+  types::v1::Tenant again;
+  ASSERT_TRUE(CreateTenant("acme", &first, kUuid).ok());
+  ASSERT_TRUE(CreateTenant("acme", &again, kUuid).ok());
+  EXPECT_EQ(again.SerializeAsString(), first.SerializeAsString());
+  const grpc::Status other = CreateTenant("other", nullptr, kUuid);
+  EXPECT_EQ(ReasonOf(other), "REQUEST_ID_REUSED");
+  EXPECT_EQ(CreateTenant("acme").error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(Count("audit/"), 1u) << "one write was made";
+}
+
+TEST_F(ServicesTest, Update_TakesWhatTheMaskNamesAndChecksTheEtag) {
+  types::v1::Tenant tenant;
+  ASSERT_TRUE(CreateTenant("acme", &tenant).ok());
+  const std::string first_etag = tenant.meta().etag();
+  tenant.mutable_spec()->set_weight(7);
+  tenant.mutable_spec()->set_display_name("Acme");
+  types::v1::Tenant updated;
+  ASSERT_TRUE(UpdateTenant(tenant, "spec.weight", &updated).ok());
+  EXPECT_EQ(updated.spec().weight(), 7u);
+  EXPECT_EQ(updated.spec().display_name(), "");
+  EXPECT_EQ(updated.meta().generation(), 2);
+  EXPECT_NE(updated.meta().etag(), first_etag);
+  const grpc::Status stale = UpdateTenant(tenant, "spec.weight", &updated);
+  EXPECT_EQ(stale.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(ReasonOf(stale), "ETAG_MISMATCH");
+  tenant.mutable_meta()->set_etag("r999999999");
+  EXPECT_EQ(ReasonOf(UpdateTenant(tenant, "spec.weight", &updated)), "ETAG_MISMATCH")
+      << "and nobody waits for it";
+  tenant.mutable_meta()->clear_etag();
+  EXPECT_TRUE(UpdateTenant(tenant, "spec.weight", &updated).ok());
+  EXPECT_EQ(UpdateTenant(TenantWith("nobody"), {}, &updated).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, BadRequests_NameTheFieldAndChangeNothing) {
+  types::v1::Pool pool = PoolWith("acme", "gold", "z");
+  pool.mutable_spec()->set_slots(5000);
+  EXPECT_EQ(CreatePool(pool).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const grpc::Status orphan = CreatePool(PoolWith("acme", "gold", "z"));
+  EXPECT_EQ(ReasonOf(orphan), "MISSING_REFERENCE");
+  EXPECT_NE(orphan.error_message().find("tenants/acme"), std::string::npos);
+  grpc::ClientContext no_deadline;
+  types::v1::Tenant tenant;
+  admin::v1::GetTenantRequest request;
+  request.set_name("tenants/acme");
+  EXPECT_EQ(ReasonOf(tenants_->GetTenant(&no_deadline, request, &tenant)), "DEADLINE_REQUIRED");
+  EXPECT_EQ(Count("intent/") + Count("audit/"), 0u);
+}
+
+TEST_F(ServicesTest, ValidateOnly_SaysWhatWouldHappenAndDoesNothing) {
+  ASSERT_TRUE(CreateTenant("acme").ok());
+  EXPECT_TRUE(CreatePool(PoolWith("acme", "gold", "z"), true).ok());
+  EXPECT_EQ(Count("intent/pools/"), 0u);
+  types::v1::Gateway gateway = GatewayWith("g", "z");
+  gateway.mutable_spec()->mutable_capacity()->set_qps(10);
+  PutGateway(gateway);
+  ASSERT_TRUE(CreateTenant("other").ok()) << "from here on the gateway is known";
+  EXPECT_EQ(ReasonOf(CreatePool(PoolWith("acme", "gold", "z", 11), true)), "DOES_NOT_FIT");
+}
+
+TEST_F(ServicesTest, Delete_WaitsForWhatUsesIt) {
+  types::v1::Tenant tenant;
+  ASSERT_TRUE(CreateTenant("acme", &tenant).ok());
+  ASSERT_TRUE(CreatePool(PoolWith("acme", "gold", "z")).ok());
+  const grpc::Status held = DeleteTenant("tenants/acme");
+  EXPECT_EQ(ReasonOf(held), "STILL_IN_USE");
+  EXPECT_NE(held.error_message().find("tenants/acme/pools/gold"), std::string::npos);
+  admin::v1::DeletePoolRequest request;
+  request.set_name("tenants/acme/pools/gold");
+  admin::v1::DeletePoolResponse response;
+  ASSERT_TRUE(pools_->DeletePool(Context().get(), request, &response).ok());
+  EXPECT_EQ(ReasonOf(DeleteTenant("tenants/acme", "r1000000")), "ETAG_MISMATCH");
+  EXPECT_TRUE(DeleteTenant("tenants/acme", tenant.meta().etag()).ok());
+  EXPECT_EQ(DeleteTenant("tenants/acme").error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, List_PagesAreOfOneRevision) {
+  for (int i = 0; i < 7; ++i) ASSERT_TRUE(CreateTenant("t" + std::to_string(i)).ok());
+  admin::v1::ListTenantsRequest request;
+  request.set_page_size(3);
+  std::vector<std::string> names;
+  int64_t revision = 0;
+  do {
+    admin::v1::ListTenantsResponse response;
+    ASSERT_TRUE(tenants_->ListTenants(Context().get(), request, &response).ok());
+    EXPECT_LE(response.tenants_size(), 3);
+    for (const auto& tenant : response.tenants()) names.push_back(tenant.name());
+    if (revision == 0) revision = response.revision();
+    EXPECT_EQ(response.revision(), revision);
+    request.set_page_token(response.next_page_token());
+    ASSERT_TRUE(CreateTenant("x" + std::to_string(names.size())).ok())
+        << "does not show up any more";
+  } while (!request.page_token().empty());
+  EXPECT_EQ(names.size(), 7u);
+  request.set_page_token("bogus");
+  admin::v1::ListTenantsResponse response;
+  EXPECT_EQ(tenants_->ListTenants(Context().get(), request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServicesTest, List_SelectsByParentAndLabels) {
+  ASSERT_TRUE(CreateTenant("a").ok());
+  ASSERT_TRUE(CreateTenant("ab").ok());
+  types::v1::Pool gold = PoolWith("a", "p", "z");
+  (*gold.mutable_meta()->mutable_labels())["tier"] = "gold";
+  ASSERT_TRUE(CreatePool(gold).ok());
+  ASSERT_TRUE(CreatePool(PoolWith("ab", "p", "z")).ok());
+  const auto list = [&](const std::string& parent, const std::string& selector) {
+    admin::v1::ListPoolsRequest request;
+    request.set_parent(parent);
+    request.set_label_selector(selector);
+    admin::v1::ListPoolsResponse response;
+    EXPECT_TRUE(pools_->ListPools(Context().get(), request, &response).ok());
+    return response.pools_size();
+  };
+  EXPECT_EQ(list("tenants/-", ""), 2);
+  EXPECT_EQ(list("tenants/a", ""), 1);
+  EXPECT_EQ(list("tenants/-", "tier=gold"), 1);
+  EXPECT_EQ(list("tenants/ab", "tier=gold"), 0);
+}
+
+// Each fits by itself; the guard lets only as many pass as fit together.
+TEST_F(ServicesTest, CommitmentsAtTheSameTime_NeverExceedTheCapacity) {
+  types::v1::Gateway gateway = GatewayWith("g", "z");
+  gateway.mutable_spec()->mutable_capacity()->set_qps(50);
+  PutGateway(gateway);
+  ASSERT_TRUE(CreateTenant("acme").ok());
+  std::atomic<int> created{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&, i] {
+      for (int n = 0; n < 2; ++n) {
+        const std::string id = "p" + std::to_string(i) + "-" + std::to_string(n);
+        const grpc::Status status = CreatePool(PoolWith("acme", id, "z", 10));
+        if (status.ok()) ++created;
+        if (ReasonOf(status) == "DOES_NOT_FIT") ++refused;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(created, 5);
+  EXPECT_EQ(refused, 11);
+  EXPECT_EQ(Count("intent/pools/"), 5u);
+}
+
+TEST_F(ServicesTest, RolesThatCannotBeBound_AreRefused) {
+  admin::v1::CreateRoleBindingRequest request;
+  request.mutable_role_binding()->set_name("roleBindings/r");
+  request.mutable_role_binding()->mutable_spec()->set_subject("spiffe://rocegw/user/a");
+  request.mutable_role_binding()->mutable_spec()->set_role(types::v1::NODE);
+  types::v1::RoleBinding response;
+  EXPECT_EQ(bindings_->CreateRoleBinding(Context().get(), request, &response).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  request.mutable_role_binding()->mutable_spec()->set_role(types::v1::ADMIN);
+  EXPECT_TRUE(bindings_->CreateRoleBinding(Context().get(), request, &response).ok());
+}
+
+}  // namespace
+}  // namespace rocegw::testing::services
