@@ -22,6 +22,13 @@ class CcPoliciesService final : public admin::v1::CcPolicies::CallbackService {
     return standard_.List(context, *request, model::Collection::kCcPolicies, {}, response,
                           [response] { return response->add_cc_policies(); });
   }
+  grpc::ServerWriteReactor<admin::v1::WatchCcPoliciesResponse>* WatchCcPolicies(
+      grpc::CallbackServerContext* context,
+      const admin::v1::WatchCcPoliciesRequest* request) override {
+    return standard_.Watch<admin::v1::WatchCcPoliciesResponse>(
+        context, *request, model::Collection::kCcPolicies, {},
+        [](admin::v1::WatchCcPoliciesResponse& response) { return response.add_changed(); });
+  }
   grpc::ServerUnaryReactor* CreateCcPolicy(grpc::CallbackServerContext* context,
                                            const admin::v1::CreateCcPolicyRequest* request,
                                            types::v1::CcPolicy* response) override {

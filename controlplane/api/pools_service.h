@@ -24,6 +24,14 @@ class PoolsService final : public admin::v1::Pools::CallbackService {
     return standard_.List(context, *request, model::Collection::kPools, tenant.id, response,
                           [response] { return response->add_pools(); });
   }
+  grpc::ServerWriteReactor<admin::v1::WatchPoolsResponse>* WatchPools(
+      grpc::CallbackServerContext* context, const admin::v1::WatchPoolsRequest* request) override {
+    const auto tenant =
+        model::ParseResourceName(request->parent(), true).value_or(model::ResourceName());
+    return standard_.Watch<admin::v1::WatchPoolsResponse>(
+        context, *request, model::Collection::kPools, tenant.id,
+        [](admin::v1::WatchPoolsResponse& response) { return response.add_changed(); });
+  }
   grpc::ServerUnaryReactor* CreatePool(grpc::CallbackServerContext* context,
                                        const admin::v1::CreatePoolRequest* request,
                                        types::v1::Pool* response) override {

@@ -22,6 +22,13 @@ class RoleBindingsService final : public admin::v1::RoleBindings::CallbackServic
     return standard_.List(context, *request, model::Collection::kRoleBindings, {}, response,
                           [response] { return response->add_role_bindings(); });
   }
+  grpc::ServerWriteReactor<admin::v1::WatchRoleBindingsResponse>* WatchRoleBindings(
+      grpc::CallbackServerContext* context,
+      const admin::v1::WatchRoleBindingsRequest* request) override {
+    return standard_.Watch<admin::v1::WatchRoleBindingsResponse>(
+        context, *request, model::Collection::kRoleBindings, {},
+        [](admin::v1::WatchRoleBindingsResponse& response) { return response.add_changed(); });
+  }
   grpc::ServerUnaryReactor* CreateRoleBinding(grpc::CallbackServerContext* context,
                                               const admin::v1::CreateRoleBindingRequest* request,
                                               types::v1::RoleBinding* response) override {

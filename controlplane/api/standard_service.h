@@ -18,6 +18,7 @@
 #include "controlplane/api/admission.h"
 #include "controlplane/api/page_token.h"
 #include "controlplane/api/standard_methods.h"
+#include "controlplane/api/watch_reactor.h"
 #include "controlplane/api/writer.h"
 #include "controlplane/model/label_selector.h"
 #include "controlplane/store/random_uuid.h"
@@ -87,9 +88,7 @@ class StandardService {
     }
     const auto selector = model::LabelSelector::Parse(request.label_selector());
     if (!selector.has_value()) {
-      return Refuse(reactor,
-                    InvalidArgument({{"label_selector",
-                                      "is not understood: key=value, key!=value, key, !key"}}));
+      return Refuse(reactor, BadSelector());
     }
     page->selector = *selector;
     page->filter = parent + "\n" + request.label_selector();
@@ -117,6 +116,28 @@ class StandardService {
           if (page->intents.empty()) return reactor->Finish(grpc::Status::OK);
           AddStatuses(reactor, page, response->revision(), add);
         });
+    return reactor;
+  }
+
+  // As List. Responses have revision, deleted and synced.
+  template <typename Response, typename Request>
+  grpc::ServerWriteReactor<Response>* Watch(grpc::CallbackServerContext* context,
+                                            const Request& request, model::Collection collection,
+                                            const std::string& parent,
+                                            typename WatchReactor<Object, Response>::Add add) {
+    Admitted admitted;
+    if (auto error = Admit(*context, CallKind::kStream, request, backend_.follower, admitted)) {
+      return new RefusedWatch<Response>(*error);
+    }
+    const auto selector = model::LabelSelector::Parse(request.label_selector());
+    if (!selector.has_value()) return new RefusedWatch<Response>(BadSelector());
+    WatchSubject subject{.collection = collection,
+                         .parent = parent == model::kAny ? std::string() : parent,
+                         .selector = *selector,
+                         .tenants = admitted.tenants};
+    auto* const reactor =
+        new WatchReactor<Object, Response>(backend_.follower, std::move(subject), std::move(add));
+    reactor->Start(request.start_revision());
     return reactor;
   }
 
@@ -148,6 +169,11 @@ class StandardService {
   }
 
  private:
+  static ApiError BadSelector() {
+    return InvalidArgument(
+        {{"label_selector", "is not understood: key=value, key!=value, key, !key"}});
+  }
+
   struct Page {
     Admitted admitted;
     model::LabelSelector selector;

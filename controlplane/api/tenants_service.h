@@ -22,6 +22,13 @@ class TenantsService final : public admin::v1::Tenants::CallbackService {
     return standard_.List(context, *request, model::Collection::kTenants, {}, response,
                           [response] { return response->add_tenants(); });
   }
+  grpc::ServerWriteReactor<admin::v1::WatchTenantsResponse>* WatchTenants(
+      grpc::CallbackServerContext* context,
+      const admin::v1::WatchTenantsRequest* request) override {
+    return standard_.Watch<admin::v1::WatchTenantsResponse>(
+        context, *request, model::Collection::kTenants, {},
+        [](admin::v1::WatchTenantsResponse& response) { return response.add_changed(); });
+  }
   grpc::ServerUnaryReactor* CreateTenant(grpc::CallbackServerContext* context,
                                          const admin::v1::CreateTenantRequest* request,
                                          types::v1::Tenant* response) override {

@@ -54,6 +54,8 @@ Status FleetFollower::Load() {
     if (entry.key.starts_with(model::kGuardPrefix)) fleet_.guards[entry.key] = entry.mod_revision;
   }
   watch_ = std::move(watch);
+  past_.clear();
+  remembers_after_ = request.revision;
   status_ = OkStatus();
   return OkStatus();
 }
@@ -86,7 +88,7 @@ void FleetFollower::Run() {
 }
 
 void FleetFollower::Tell(const FleetChange& change) {
-  for (const Listener& listener : listeners_) listener(fleet_, change);
+  for (const auto& [id, listener] : listeners_) listener(fleet_, change);
 }
 
 std::vector<std::function<void()>> FleetFollower::TakeReached() {
@@ -105,6 +107,7 @@ void FleetFollower::ApplyOne(const store::Changes& changes) {
     if (one.entry.key.starts_with(model::kGuardPrefix))
       fleet_.guards[one.entry.key] = changes.revision;
   }
+  Remember(changes.revision, change);
   Tell(change);
 }
 
@@ -119,9 +122,31 @@ void FleetFollower::WhenReached(store::Revision revision, std::function<void()> 
   call();
 }
 
-void FleetFollower::Listen(Listener listener) {
+FleetFollower::ListenerId FleetFollower::Listen(Listener listener) {
   const std::lock_guard lock(mutex_);
-  listeners_.push_back(std::move(listener));
+  listeners_[next_listener_] = std::move(listener);
+  return next_listener_++;
+}
+
+void FleetFollower::Unlisten(ListenerId id) {
+  const std::lock_guard lock(mutex_);
+  listeners_.erase(id);
+}
+
+void FleetFollower::Remember(store::Revision revision, const FleetChange& change) {
+  PastChange past{.revision = revision, .names = {}};
+  for (const controllers::Changed& changed : change.changed) past.names.push_back(changed.name);
+  if (past.names.empty()) return;
+  past_.push_back(std::move(past));
+  if (past_.size() <= kRemembered) return;
+  remembers_after_ = past_.front().revision;
+  past_.pop_front();
+}
+
+std::optional<PastChange> FleetFollower::NextAfter(store::Revision revision) const {
+  if (revision < remembers_after_) return std::nullopt;
+  const auto next = std::ranges::upper_bound(past_, revision, {}, &PastChange::revision);
+  return next == past_.end() ? PastChange() : *next;
 }
 
 Status FleetFollower::status() const {

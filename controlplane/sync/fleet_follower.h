@@ -6,10 +6,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,9 +38,18 @@ struct FleetChange {
   std::vector<controllers::Move> moves;
 };
 
+// What one transaction changed.
+struct PastChange {
+  store::Revision revision = 0;
+  std::vector<model::ResourceName> names;
+};
+
 class FleetFollower {
  public:
   using Listener = std::function<void(const Fleet&, const FleetChange&)>;
+  using ListenerId = uint64_t;
+  // Transactions that are remembered for those who ask what has changed since.
+  static constexpr size_t kRemembered = 16384;
 
   // Reads everything before it returns. The store must outlive it.
   static StatusOr<std::unique_ptr<FleetFollower>> Start(store::Store& store);
@@ -55,8 +66,13 @@ class FleetFollower {
   // Calls once the view is of this revision or a later one: at once, or later on the follower's
   // thread, without its lock. Not called any more when the follower goes.
   void WhenReached(store::Revision revision, std::function<void()> call);
-  // From now on.
-  void Listen(Listener listener);
+  // From now on, until Unlisten has returned.
+  ListenerId Listen(Listener listener);
+  void Unlisten(ListenerId id);
+  // Within Read or a listener: the first transaction after `revision` that changed any object. A
+  // revision of 0 comes back when there is none yet; nullopt: what came next is not remembered any
+  // more.
+  std::optional<PastChange> NextAfter(store::Revision revision) const;
   // OkStatus while it follows; else why it could not go on: what it shows is of the past.
   Status status() const;
 
@@ -65,6 +81,7 @@ class FleetFollower {
   Status Load();
   void Run();
   void ApplyOne(const store::Changes& changes);
+  void Remember(store::Revision revision, const FleetChange& change);
   void Tell(const FleetChange& change);
   // What waited for the view to come this far.
   std::vector<std::function<void()>> TakeReached();
@@ -75,7 +92,10 @@ class FleetFollower {
   std::multimap<store::Revision, std::function<void()>> waiting_;
   Fleet fleet_;
   Status status_;
-  std::vector<Listener> listeners_;
+  std::map<ListenerId, Listener> listeners_;
+  ListenerId next_listener_ = 1;
+  std::deque<PastChange> past_;
+  store::Revision remembers_after_ = 0;  // everything later than this is in past_
   std::unique_ptr<store::BlockingWatch> watch_;
   bool stopping_ = false;
   std::thread thread_;

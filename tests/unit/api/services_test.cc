@@ -280,6 +280,120 @@ TEST_F(ServicesTest, CommitmentsAtTheSameTime_NeverExceedTheCapacity) {
   EXPECT_EQ(Count("intent/pools/"), 5u);
 }
 
+// One call of WatchPools.
+class PoolWatch {
+ public:
+  PoolWatch(Pools::Stub& pools, int64_t start, const std::string& parent,
+            const std::string& selector = {}) {
+    admin::v1::WatchPoolsRequest request;
+    request.set_start_revision(start);
+    request.set_parent(parent);
+    request.set_label_selector(selector);
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    reader_ = pools.WatchPools(&context_, request);
+  }
+  ~PoolWatch() {
+    if (reader_ == nullptr) return;
+    context_.TryCancel();
+    (void)reader_->Finish();
+  }
+  // The next message as text: what changed and "-" what is gone.
+  std::vector<std::string> Next() {
+    admin::v1::WatchPoolsResponse response;
+    std::vector<std::string> names;
+    if (!reader_->Read(&response)) return {"end"};
+    for (const auto& pool : response.changed()) names.push_back(pool.name());
+    for (const auto& name : response.deleted()) names.push_back("-" + name);
+    revision_ = response.revision();
+    synced_ = response.synced();
+    return names;
+  }
+  grpc::Status End() {
+    admin::v1::WatchPoolsResponse response;
+    while (reader_->Read(&response)) {
+    }
+    const auto reader = std::move(reader_);
+    return reader->Finish();
+  }
+  int64_t revision() const { return revision_; }
+  bool synced() const { return synced_; }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<admin::v1::WatchPoolsResponse>> reader_;
+  int64_t revision_ = 0;
+  bool synced_ = false;
+};
+
+using Texts = std::vector<std::string>;
+
+TEST_F(ServicesTest, Watch_ShowsWhatIsThereThenEachChange) {
+  ASSERT_TRUE(CreateTenant("a").ok());
+  ASSERT_TRUE(CreateTenant("b").ok());
+  ASSERT_TRUE(CreatePool(PoolWith("a", "p", "z")).ok());
+  ASSERT_TRUE(CreatePool(PoolWith("b", "q", "z")).ok());
+  PoolWatch all(*pools_, 0, "tenants/-");
+  PoolWatch own(*pools_, 0, "tenants/a");
+  EXPECT_EQ(all.Next().size(), 2u);
+  EXPECT_TRUE(all.synced());
+  EXPECT_EQ(own.Next(), Texts{"tenants/a/pools/p"});
+  const int64_t seen = all.revision();
+  ASSERT_TRUE(CreatePool(PoolWith("b", "r", "z")).ok());
+  ASSERT_TRUE(CreatePool(PoolWith("a", "s", "z")).ok());
+  EXPECT_EQ(all.Next(), Texts{"tenants/b/pools/r"});
+  EXPECT_EQ(all.Next(), Texts{"tenants/a/pools/s"});
+  EXPECT_EQ(own.Next(), Texts{"tenants/a/pools/s"});
+  admin::v1::DeletePoolRequest request;
+  request.set_name("tenants/b/pools/r");
+  admin::v1::DeletePoolResponse response;
+  ASSERT_TRUE(pools_->DeletePool(Context().get(), request, &response).ok());
+  EXPECT_EQ(all.Next(), Texts{"-tenants/b/pools/r"});
+  // Who comes back with the revision after the last one seen misses nothing.
+  PoolWatch again(*pools_, seen + 1, "tenants/-");
+  EXPECT_EQ(again.Next(), Texts{"-tenants/b/pools/r"}) << "as it is when it is sent";
+  EXPECT_EQ(again.Next(), Texts{"tenants/a/pools/s"});
+}
+
+TEST_F(ServicesTest, Watch_ObjectThatMatchesNoMore_IsGone) {
+  ASSERT_TRUE(CreateTenant("a").ok());
+  types::v1::Pool gold = PoolWith("a", "p", "z");
+  (*gold.mutable_meta()->mutable_labels())["tier"] = "gold";
+  ASSERT_TRUE(CreatePool(gold).ok());
+  PoolWatch watch(*pools_, 0, "tenants/-", "tier=gold");
+  EXPECT_EQ(watch.Next(), Texts{"tenants/a/pools/p"});
+  gold.mutable_meta()->clear_labels();
+  admin::v1::UpdatePoolRequest request;
+  *request.mutable_pool() = gold;
+  types::v1::Pool response;
+  ASSERT_TRUE(pools_->UpdatePool(Context().get(), request, &response).ok());
+  EXPECT_EQ(watch.Next(), Texts{"-tenants/a/pools/p"});
+}
+
+TEST_F(ServicesTest, Watch_OfAPastThatIsNotRemembered_IsToldToListAgain) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(CreateTenant("t" + std::to_string(i)).ok());
+  const auto late = std::move(*sync::FleetFollower::Start(*store_));
+  late->Read([&](const sync::Fleet& fleet) {
+    EXPECT_FALSE(late->NextAfter(1).has_value());
+    EXPECT_EQ(late->NextAfter(fleet.view.revision)->revision, 0);
+  });
+  PoolWatch watch(*pools_, 0, "tenants/a b");
+  EXPECT_EQ(watch.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServicesTest, Watch_NobodyReads_OthersGoOn) {
+  ASSERT_TRUE(CreateTenant("a").ok());
+  PoolWatch idle(*pools_, 0, "tenants/-");
+  PoolWatch busy(*pools_, 0, "tenants/-");
+  EXPECT_EQ(busy.Next(), Texts());
+  for (int i = 0; i < 300; ++i) {
+    const std::string id = "p" + std::to_string(i);
+    ASSERT_TRUE(CreatePool(PoolWith("a", id, "z")).ok());
+    EXPECT_EQ(busy.Next(), Texts{"tenants/a/pools/" + id});
+  }
+  EXPECT_EQ(idle.Next(), Texts());
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(idle.Next().size(), 1u);
+}
+
 TEST_F(ServicesTest, RolesThatCannotBeBound_AreRefused) {
   admin::v1::CreateRoleBindingRequest request;
   request.mutable_role_binding()->set_name("roleBindings/r");
