@@ -36,8 +36,10 @@ struct CmConfig {
   Duration longest_timewait = Seconds(60);
   Duration longest_mra = Seconds(300);  // what a peer may ask for with an MRA
 
-  // How long a request may be early: nobody listens yet where it goes (early_requests.h).
+  // How long a request may be early: nobody listens yet where it goes (early_requests.h). One of
+  // ours that a peer refuses for that is sent again at the shorter interval.
   Duration listener_grace = Milliseconds(100);
+  Duration early_retry = Milliseconds(5);
   size_t max_early_requests = 256;
 
   uint16_t first_ephemeral_port = 32768;

@@ -34,6 +34,16 @@ void EmitRejected(Core& core, Connection& connection, const wire::CmRej& rej, St
   core.Emit(*id, EventType::kRejected, static_cast<int>(rej.reason), param, step);
 }
 
+// Nobody listens there yet, says the peer, and the REQ is young: it goes out again soon. The same
+// grace that early_requests.h gives to the REQs of others; a peer that refuses keeps no memory of
+// the REQ, so the same one will do.
+bool MayBeEarly(const Core& core, const Connection& connection, const wire::CmRej& rej,
+                const Step& step) {
+  return connection.state == ConnectionState::kReqSent &&
+         rej.reason == RejectReason::kInvalidServiceId &&
+         step.now + core.config.early_retry < connection.created + core.config.listener_grace;
+}
+
 // How long a peer may take to repeat its REQ.
 Duration AnswerMemory(const Core& core, const Connection& connection) {
   if (!connection.asked_for_time) return core.config.answer_memory;
@@ -198,6 +208,10 @@ DropReason OnDisconnected(Core& core, Connection& connection, const Inbound&, St
 DropReason OnRejectWhileConnecting(Core& core, Connection& connection, const Inbound& in,
                                    Step& step) {
   const wire::CmRej& rej = RejectOf(in);
+  if (MayBeEarly(core, connection, rej, step)) {
+    core.SetDeadline(connection, step.now + core.config.early_retry);
+    return DropReason::kNone;
+  }
   EmitRejected(core, connection, rej, step);
   if (!connection.active) {
     RememberWithdrawal(core, connection, step);

@@ -12,8 +12,9 @@ from .case import Case, CaseFailure, expect
 from .check_cases import rdma_check
 
 TIMEOUT = 90
-# A client that comes before its server listens is refused. perftest -R listens and connects a second time over its first
-# connection without waiting for one another: the same, and its server waits for ever then.
+# A client that comes before its server listens is refused. perftest -R says that it waits before it listens, and listens
+# and connects a second time without waiting for one another. The daemon waits and asks again for 100 ms in either role
+# (listener_grace); a starved guest may take longer, and perftest's server waits for ever then.
 _TOO_EARLY = re.compile(r"REJECTED|rejected|Unexpected CM event|Couldn't connect|refused|reject|event: RDMA_CM_EVENT_UNREACHABLE")
 _CONNECT_TRIES = 10
 

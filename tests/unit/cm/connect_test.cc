@@ -253,13 +253,66 @@ TEST_F(ConnectTest, NobodyListens_RejectsWithInvalidServiceId) {
   active = client.Routed(server.address, kPort);
   ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
   Exchange(client, server);
-  server.Advance(Milliseconds(100));
+  Together(Milliseconds(100));
   Exchange(client, server);
   const auto event = client.NextEvent();
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(event->type, EventType::kRejected);
   EXPECT_EQ(event->status, 8);
   EXPECT_EQ(server.engine.connection_count(), 0u);
+}
+
+TEST_F(ConnectTest, RefusedAtOnceByWhoDoesNotListenYet_AsksAgainUntilTheGraceIsOver) {
+  active = client.Routed(server.address, kPort);
+  ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  wire::CmRej rej;
+  rej.reason = wire::RejectReason::kInvalidServiceId;
+  uint32_t first_id = 0;
+  int requests = 0;
+  // As Linux does: no memory of what it refuses.
+  for (Duration waited{}; waited < Milliseconds(100); waited = waited + Milliseconds(5)) {
+    const auto req = client.Next<wire::CmReq>();
+    ASSERT_TRUE(req.has_value()) << requests;
+    if (++requests == 1) first_id = req->local_comm_id;
+    EXPECT_EQ(req->local_comm_id, first_id);
+    EXPECT_FALSE(client.NextEvent().has_value());
+    rej.remote_comm_id = req->local_comm_id;
+    client.Take({.body = rej}, server.address);
+    client.Advance(Milliseconds(5));
+  }
+  EXPECT_EQ(requests, 20);
+  const auto event = client.NextEvent();
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, EventType::kRejected);
+  EXPECT_EQ(event->status, 8);
+  EXPECT_EQ(client.engine.counters().refused, 1u);
+  EXPECT_EQ(client.engine.connection_count(), 0u);
+  EXPECT_FALSE(client.NextMad().has_value());
+}
+
+TEST_F(ConnectTest, RefusedOnceByWhoListensAMomentLater_Connects) {
+  active = client.Routed(server.address, kPort);
+  ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  wire::CmRej rej;
+  rej.reason = wire::RejectReason::kInvalidServiceId;
+  rej.remote_comm_id = client.Next<wire::CmReq>()->local_comm_id;
+  client.Take({.body = rej}, server.address);
+  server.Listening(kPort);
+  Together(Milliseconds(5));
+  Exchange(client, server);
+  const auto event = server.NextEvent();
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, EventType::kConnectRequest);
+}
+
+TEST_F(ConnectTest, RefusedForAnotherReason_IsFinalAtOnce) {
+  active = client.Routed(server.address, kPort);
+  ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  wire::CmRej rej;
+  rej.reason = wire::RejectReason::kConsumer;
+  rej.remote_comm_id = client.Next<wire::CmReq>()->local_comm_id;
+  client.Take({.body = rej}, server.address);
+  EXPECT_EQ(client.NextEvent()->type, EventType::kRejected);
 }
 
 TEST_F(ConnectTest, ListenerOnAnotherKindOfQp_Rejects) {
