@@ -41,8 +41,7 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant)
 
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool) {
   Relations relations;
-  const std::string tenant =
-      model::ParseResourceName(pool.name()).value_or(ResourceName()).Tenant();
+  const std::string tenant = model::NameOf(pool.name()).Tenant();
   relations.needs.push_back(tenant);
   const auto old = fleet.view.pools.find(pool.name());
   const bool is_new = old == fleet.view.pools.end();

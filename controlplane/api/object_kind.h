@@ -38,20 +38,4 @@ struct Holders {
 };
 Holders HoldersOf(const sync::Fleet& fleet, const model::ResourceName& name);
 
-inline const auto& ObjectsOf(const controllers::FleetView& view, const types::v1::Tenant*) {
-  return view.tenants;
-}
-inline const auto& ObjectsOf(const controllers::FleetView& view, const types::v1::Pool*) {
-  return view.pools;
-}
-inline const auto& ObjectsOf(const controllers::FleetView& view, const types::v1::CcPolicy*) {
-  return view.cc_policies;
-}
-inline const auto& ObjectsOf(const controllers::FleetView& view, const types::v1::Gateway*) {
-  return view.gateways;
-}
-inline const auto& ObjectsOf(const controllers::FleetView& view, const types::v1::RoleBinding*) {
-  return view.role_bindings;
-}
-
 }  // namespace rocegw::api

@@ -19,15 +19,13 @@ class PoolsService final : public admin::v1::Pools::CallbackService {
   grpc::ServerUnaryReactor* ListPools(grpc::CallbackServerContext* context,
                                       const admin::v1::ListPoolsRequest* request,
                                       admin::v1::ListPoolsResponse* response) override {
-    const auto tenant =
-        model::ParseResourceName(request->parent(), true).value_or(model::ResourceName());
+    const auto tenant = model::NameOf(request->parent(), true);
     return standard_.List(context, *request, model::Collection::kPools, tenant.id, response,
                           [response] { return response->add_pools(); });
   }
   grpc::ServerWriteReactor<admin::v1::WatchPoolsResponse>* WatchPools(
       grpc::CallbackServerContext* context, const admin::v1::WatchPoolsRequest* request) override {
-    const auto tenant =
-        model::ParseResourceName(request->parent(), true).value_or(model::ResourceName());
+    const auto tenant = model::NameOf(request->parent(), true);
     return standard_.Watch<admin::v1::WatchPoolsResponse>(
         context, *request, model::Collection::kPools, tenant.id,
         [](admin::v1::WatchPoolsResponse& response) { return response.add_changed(); });

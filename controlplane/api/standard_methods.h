@@ -42,7 +42,7 @@ std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std
 template <typename Object>
 PlanOrError PlanPut(const sync::Fleet& fleet, Object object, store::Revision replaces) {
   Plan plan;
-  plan.name = model::ParseResourceName(object.name()).value_or(model::ResourceName());
+  plan.name = model::NameOf(object.name());
   const Relations relations = RelationsOf(fleet, object);
   if (!relations.violations.empty())
     return FailedPrecondition("DOES_NOT_FIT", {}, relations.violations);
@@ -55,7 +55,7 @@ PlanOrError PlanPut(const sync::Fleet& fleet, Object object, store::Revision rep
 
 template <typename Object>
 PlanOrError PlanCreate(const sync::Fleet& fleet, Object object, const Birth& birth) {
-  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  const auto& objects = controllers::ObjectsOf<Object>(fleet.view);
   if (objects.contains(object.name())) return AlreadyExists(object.name());
   model::ClearOutputOnly(object);
   object.mutable_meta()->set_uid(birth.uid);
@@ -69,7 +69,7 @@ template <typename Object>
 PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
                        const google::protobuf::FieldMask& mask, bool allow_missing,
                        const Birth& birth) {
-  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  const auto& objects = controllers::ObjectsOf<Object>(fleet.view);
   const auto known = objects.find(wanted.name());
   if (known == objects.end()) {
     if (!allow_missing || !wanted.meta().etag().empty()) return NotFound(wanted.name());
@@ -96,13 +96,13 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
 
 template <typename Object>
 PlanOrError PlanDelete(const sync::Fleet& fleet, const std::string& name, const std::string& etag) {
-  const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+  const auto& objects = controllers::ObjectsOf<Object>(fleet.view);
   const auto known = objects.find(name);
   if (known == objects.end()) return NotFound(name);
   const std::string& is = known->second.object.meta().etag();
   if (!etag.empty() && etag != is) return EtagMismatch(name, etag, is);
   Plan plan;
-  plan.name = model::ParseResourceName(name).value_or(model::ResourceName());
+  plan.name = model::NameOf(name);
   const Holders holders = HoldersOf(fleet, plan.name);
   if (!holders.names.empty()) {
     std::string text = name + " is still used by ";

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "controlplane/api/admission.h"
@@ -20,6 +19,7 @@
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/api/watch_reactor.h"
 #include "controlplane/api/writer.h"
+#include "controlplane/model/joined.h"
 #include "controlplane/model/label_selector.h"
 #include "controlplane/store/random_uuid.h"
 
@@ -35,16 +35,9 @@ struct Backend {
 // The object of two entries of the store; no status: nullptr.
 template <typename Object>
 void Join(const store::Entry& intent, const store::Entry* status, Object& out) {
-  if (!out.ParseFromString(intent.value)) out.Clear();
-  out.set_name(model::ParseKey(intent.key).value_or(model::StoredName()).name.Text());
-  out.mutable_meta()->set_etag(model::EtagOf(intent.mod_revision));
-  if constexpr (!std::is_same_v<Object, types::v1::RoleBinding>) {
-    Object stored;
-    out.clear_status();
-    if (status != nullptr && stored.ParseFromString(status->value) && stored.has_status()) {
-      out.mutable_status()->Swap(stored.mutable_status());
-    }
-  }
+  (void)model::ReadIntent(intent.value, model::NameOfKey(intent.key).Text(), intent.mod_revision,
+                          out);
+  if (status != nullptr) model::ReadStatus(status->value, out);
 }
 
 template <typename Object>
@@ -60,7 +53,7 @@ class StandardService {
     if (auto error = Admit(*context, CallKind::kUnary, request, backend_.follower, admitted)) {
       return Refuse(reactor, *error);
     }
-    const auto name = model::ParseResourceName(request.name()).value_or(model::ResourceName());
+    const auto name = model::NameOf(request.name());
     store::Transaction read;
     read.then = {store::Operation::Get(model::KeyOf(model::Part::kIntent, name)),
                  store::Operation::Get(model::KeyOf(model::Part::kStatus, name))};
@@ -195,8 +188,7 @@ class StandardService {
   void AddStatuses(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<Page>& page,
                    store::Revision revision, std::function<Object*()> add) {
     const auto status_key = [](const store::Entry& intent) {
-      return model::KeyOf(model::Part::kStatus,
-                          model::ParseKey(intent.key).value_or(model::StoredName()).name);
+      return model::KeyOf(model::Part::kStatus, model::NameOfKey(intent.key));
     };
     store::RangeRequest read{.revision = revision};
     read.range.begin = status_key(page->intents.front());
@@ -220,8 +212,7 @@ class StandardService {
 
   static bool IsVisible(const Admitted& admitted, const Object& object) {
     if (admitted.tenants.empty()) return true;
-    const std::string tenant =
-        model::ParseResourceName(object.name()).value_or(model::ResourceName()).Tenant();
+    const std::string tenant = model::NameOf(object.name()).Tenant();
     return std::ranges::count(admitted.tenants, tenant) != 0;
   }
 

@@ -94,8 +94,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   }
 
   void TakeSnapshot(const sync::Fleet& fleet) {
-    for (const auto& [name, known] : ObjectsOf(fleet.view, static_cast<const Object*>(nullptr))) {
-      const auto parsed = model::ParseResourceName(name).value_or(model::ResourceName());
+    for (const auto& [name, known] : controllers::ObjectsOf<Object>(fleet.view)) {
+      const auto parsed = model::NameOf(name);
       if (IsWanted(parsed) && IsSelected(known.object)) snapshot_.push_back(known.object);
     }
     snapshot_left_ = true;
@@ -140,7 +140,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   bool Fill(const sync::Fleet& fleet, const sync::PastChange& change) {
     response_.set_revision(change.revision);
     response_.set_synced(true);
-    const auto& objects = ObjectsOf(fleet.view, static_cast<const Object*>(nullptr));
+    const auto& objects = controllers::ObjectsOf<Object>(fleet.view);
     bool any = false;
     for (const model::ResourceName& name : change.names) {
       if (!IsWanted(name)) continue;

@@ -13,8 +13,7 @@ using store::Compare;
 using store::Operation;
 
 std::string IntentKey(const std::string& name) {
-  return model::KeyOf(Part::kIntent,
-                      model::ParseResourceName(name).value_or(model::ResourceName()));
+  return model::KeyOf(Part::kIntent, model::NameOf(name));
 }
 
 }  // namespace

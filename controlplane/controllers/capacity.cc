@@ -62,8 +62,7 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
   constexpr char kField[] = "pool.spec.quota.committed";
   std::vector<Violation> violations;
   CheckQuota(pool.spec().quota(), "pool.spec.quota", violations);
-  const std::string tenant =
-      model::ParseResourceName(pool.name()).value_or(model::ResourceName()).Tenant();
+  const std::string tenant = model::NameOf(pool.name()).Tenant();
   const Amounts now(pool.spec().quota().committed());
   const auto old = view.pools.find(pool.name());
   const Amounts before =
@@ -126,8 +125,7 @@ std::vector<Violation> CheckGateway(const FleetView& view, const Placement& plac
   for (const std::string& name : placement.SelectedBy(view, gateway)) {
     const Amounts committed(view.pools.at(name).object.spec().quota().committed());
     all.Add(committed);
-    by_tenant[model::ParseResourceName(name).value_or(model::ResourceName()).Tenant()].Add(
-        committed);
+    by_tenant[model::NameOf(name).Tenant()].Add(committed);
   }
   Compare(all, CapacityOf(gateway), "gateway", "the capacity of " + gateway.name(), violations);
   for (const auto& [tenant, committed] : by_tenant) {

@@ -2,46 +2,35 @@
 #include "controlplane/controllers/fleet_view.h"
 
 #include <algorithm>
-#include <type_traits>
 
-#include "controlplane/model/stored.h"
+#include "controlplane/model/joined.h"
 
 namespace rocegw::controllers {
 namespace {
 
 template <typename Object>
-constexpr bool kHasStatus = !std::is_same_v<Object, types::v1::RoleBinding>;
-
-template <typename Object>
 void ApplyIntent(const store::Change& change, const std::string& name, Objects<Object>& objects) {
   Object intent;
-  if (change.deleted || !intent.ParseFromString(change.entry.value)) {
+  const store::Revision revision = change.entry.mod_revision;
+  if (change.deleted || !model::ReadIntent(change.entry.value, name, revision, intent)) {
     objects.erase(name);
     return;
   }
   Known<Object>& known = objects[name];
-  if constexpr (kHasStatus<Object>) {
-    intent.clear_status();
+  if constexpr (model::kHasStatus<Object>) {
     if (known.object.has_status()) intent.mutable_status()->Swap(known.object.mutable_status());
   }
-  intent.set_name(name);
-  intent.mutable_meta()->set_etag(model::EtagOf(change.entry.mod_revision));
   known.object.Swap(&intent);
-  known.intent_revision = change.entry.mod_revision;
+  known.intent_revision = revision;
 }
 
 template <typename Object>
 void ApplyStatus(const store::Change& change, const std::string& name, Objects<Object>& objects) {
-  if constexpr (kHasStatus<Object>) {
-    const auto known = objects.find(name);
-    if (known == objects.end()) return;
-    Object stored;
-    known->second.object.clear_status();
-    known->second.status_revision = change.entry.mod_revision;
-    if (!change.deleted && stored.ParseFromString(change.entry.value) && stored.has_status()) {
-      known->second.object.mutable_status()->Swap(stored.mutable_status());
-    }
-  }
+  const auto known = objects.find(name);
+  if (known == objects.end()) return;
+  known->second.status_revision = change.entry.mod_revision;
+  // What was deleted has no value.
+  model::ReadStatus(change.entry.value, known->second.object);
 }
 
 template <typename Object>

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "controlplane/model/resource_name.h"
@@ -38,6 +39,22 @@ struct FleetView {
   Objects<types::v1::Gateway> gateways;
   Objects<types::v1::RoleBinding> role_bindings;
 };
+
+template <typename Object>
+const Objects<Object>& ObjectsOf(const FleetView& view) {
+  if constexpr (std::is_same_v<Object, types::v1::Tenant>) {
+    return view.tenants;
+  } else if constexpr (std::is_same_v<Object, types::v1::Pool>) {
+    return view.pools;
+  } else if constexpr (std::is_same_v<Object, types::v1::CcPolicy>) {
+    return view.cc_policies;
+  } else if constexpr (std::is_same_v<Object, types::v1::Gateway>) {
+    return view.gateways;
+  } else {
+    static_assert(std::is_same_v<Object, types::v1::RoleBinding>);
+    return view.role_bindings;
+  }
+}
 
 struct Changed {
   model::ResourceName name;

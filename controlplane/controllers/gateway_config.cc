@@ -7,12 +7,9 @@ namespace rocegw::controllers {
 namespace {
 
 using model::Collection;
+using model::NameOf;
 using model::ResourceName;
 using types::v1::ConfigObject;
-
-ResourceName NameOf(const std::string& text) {
-  return model::ParseResourceName(text).value_or(ResourceName());
-}
 
 void FillGateway(const types::v1::Gateway& gateway, types::v1::GatewayConfig& config) {
   config.set_name(gateway.name());

@@ -100,7 +100,7 @@ void Placement::SetPool(const FleetView& view, const std::string& name, std::vec
     Placed& placed = pools_[name];
     placed.keys = KeysOf(spec.gateways());
     placed.committed = Amounts(spec.quota().committed());
-    placed.tenant = model::ParseResourceName(name).value_or(model::ResourceName()).Tenant();
+    placed.tenant = model::NameOf(name).Tenant();
     for (const std::string& key : placed.keys) pools_by_key_[key].insert(name);
     for (const std::string& gateway : Select(view, spec.gateways())) Place(name, gateway);
   }

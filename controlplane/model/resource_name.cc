@@ -87,6 +87,10 @@ std::optional<ResourceName> ParseResourceName(std::string_view text, bool wildca
   return name;
 }
 
+ResourceName NameOf(std::string_view text, bool wildcard) {
+  return ParseResourceName(text, wildcard).value_or(ResourceName());
+}
+
 std::string MismatchWithPattern(std::string_view text, std::string_view pattern, bool wildcard) {
   const std::vector<std::string_view> want = Split(pattern);
   const std::vector<std::string_view> have = Split(text);

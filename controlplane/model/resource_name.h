@@ -28,6 +28,9 @@ struct ResourceName {
 // nullopt: no such collection, or an id is not one. wildcard: "-" may stand for an id.
 std::optional<ResourceName> ParseResourceName(std::string_view text, bool wildcard = false);
 
+// Of a text that was checked before. Of another one: a name without an id.
+ResourceName NameOf(std::string_view text, bool wildcard = false);
+
 // Does it have the form "tenants/*/pools/*"? An empty answer: yes; else a sentence that says what
 // is wrong.
 std::string MismatchWithPattern(std::string_view text, std::string_view pattern, bool wildcard);

@@ -51,6 +51,8 @@ std::optional<StoredName> ParseKey(std::string_view key) {
   return stored;
 }
 
+ResourceName NameOfKey(std::string_view key) { return ParseKey(key).value_or(StoredName()).name; }
+
 std::string EtagOf(int64_t revision) { return "r" + std::to_string(revision); }
 
 std::optional<int64_t> RevisionOfEtag(std::string_view etag) {

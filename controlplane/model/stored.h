@@ -31,6 +31,9 @@ struct StoredName {
 // nullopt: some other key of the store.
 std::optional<StoredName> ParseKey(std::string_view key);
 
+// Of a key that KeyOf made.
+ResourceName NameOfKey(std::string_view key);
+
 // The version of an object as clients see it: opaque for them, the revision of its intent for us.
 std::string EtagOf(int64_t revision);
 std::optional<int64_t> RevisionOfEtag(std::string_view etag);
