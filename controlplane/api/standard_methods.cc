@@ -27,7 +27,7 @@ std::vector<model::Violation> Below(const std::string& prefix,
   return violations;
 }
 
-std::string Serialized(const google::protobuf::Message& object) {
+std::string StoredBytes(const google::protobuf::Message& object) {
   std::unique_ptr<google::protobuf::Message> copy(object.New());
   copy->CopyFrom(object);
   const auto& descriptor = *copy->GetDescriptor();
@@ -38,11 +38,11 @@ std::string Serialized(const google::protobuf::Message& object) {
   google::protobuf::Message& stored_meta = *reflection.MutableMessage(copy.get(), meta);
   stored_meta.GetReflection()->ClearField(&stored_meta,
                                           stored_meta.GetDescriptor()->FindFieldByName("etag"));
-  return copy->SerializeAsString();
+  return model::Serialized(*copy);
 }
 
 std::string DigestOf(const google::protobuf::Message& message) {
-  const std::string bytes = message.SerializeAsString();
+  const std::string bytes = model::Serialized(message);
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
          reinterpret_cast<unsigned char*>(digest.data()));

@@ -13,6 +13,7 @@
 #include "controlplane/api/writer.h"
 #include "controlplane/model/check.h"
 #include "controlplane/model/field_mask.h"
+#include "controlplane/model/serialized.h"
 #include "controlplane/model/stored.h"
 
 namespace rocegw::api {
@@ -30,8 +31,8 @@ std::string FieldOf(const google::protobuf::Message& object);
 std::vector<model::Violation> Below(const std::string& prefix,
                                     std::vector<model::Violation> violations);
 
-// Serialized as it is stored: without what is derived.
-std::string Serialized(const google::protobuf::Message& object);
+// As it is stored: without what is derived.
+std::string StoredBytes(const google::protobuf::Message& object);
 
 // SHA-256 of the message.
 std::string DigestOf(const google::protobuf::Message& message);
@@ -49,7 +50,7 @@ PlanOrError PlanPut(const sync::Fleet& fleet, Object object, store::Revision rep
   plan.needs = relations.needs;
   plan.guards = WithRevisions(fleet, relations.guards);
   plan.replaces = replaces;
-  plan.intent = Serialized(object);
+  plan.intent = StoredBytes(object);
   return plan;
 }
 
@@ -87,7 +88,7 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
   if (auto violations = model::Check(after); !violations.empty()) {
     return InvalidArgument(Below(FieldOf(after), std::move(violations)));
   }
-  if (after.spec().SerializeAsString() != before.spec().SerializeAsString()) {
+  if (model::Serialized(after.spec()) != model::Serialized(before.spec())) {
     after.mutable_meta()->set_generation(before.meta().generation() + 1);
   }
   *after.mutable_meta()->mutable_update_time() = birth.time;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controlplane/api/api_error.h"
@@ -42,6 +43,8 @@ struct Records {
   std::string audit_key;
   admin::v1::AuditRecord audit;
 };
+
+inline constexpr std::string_view kAuditPrefix = "audit/";
 
 std::string RequestKey(const std::string& request_id);
 

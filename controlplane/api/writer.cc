@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <random>
 #include <utility>
+
+#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 namespace {
@@ -17,13 +18,11 @@ constexpr int kMostAttempts = 32;
 
 // In the order of time; the rest tells apart what is written at the same one.
 std::string AuditKey(const google::protobuf::Timestamp& time) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  char text[64];
-  std::snprintf(text, sizeof text, "audit/%016llx-%016llx",
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx-",
                 static_cast<unsigned long long>(
-                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)),
-                static_cast<unsigned long long>(random()));
-  return text;
+                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)));
+  return std::string(kAuditPrefix) + text + store::RandomUuid();
 }
 
 }  // namespace

@@ -4,15 +4,9 @@
 #include <charconv>
 
 namespace rocegw::model {
-namespace {
-
-constexpr std::string_view kIntentRoot = "intent/";
-constexpr std::string_view kStatusRoot = "status/";
-
-}  // namespace
 
 std::string KeyPrefix(Part part, Collection collection, std::string_view parent) {
-  std::string key(part == Part::kIntent ? kIntentRoot : kStatusRoot);
+  std::string key(part == Part::kIntent ? kIntentPrefix : kStatusPrefix);
   key += CollectionId(collection);
   key += '/';
   if (!parent.empty()) {
@@ -28,10 +22,10 @@ std::string KeyOf(Part part, const ResourceName& name) {
 
 std::optional<StoredName> ParseKey(std::string_view key) {
   StoredName stored;
-  if (key.starts_with(kIntentRoot)) {
-    key.remove_prefix(kIntentRoot.size());
-  } else if (key.starts_with(kStatusRoot)) {
-    key.remove_prefix(kStatusRoot.size());
+  if (key.starts_with(kIntentPrefix)) {
+    key.remove_prefix(kIntentPrefix.size());
+  } else if (key.starts_with(kStatusPrefix)) {
+    key.remove_prefix(kStatusPrefix.size());
     stored.part = Part::kStatus;
   } else {
     return std::nullopt;

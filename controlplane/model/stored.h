@@ -19,6 +19,8 @@ enum class Part { kIntent, kStatus };
 // Keys that stand for a rule over several objects ("guard/capacity"): who relies on the rule
 // compares the key, who could break it writes the key, so two such writes never pass each other.
 inline constexpr std::string_view kGuardPrefix = "guard/";
+inline constexpr std::string_view kIntentPrefix = "intent/";
+inline constexpr std::string_view kStatusPrefix = "status/";
 
 // "intent/pools/T/P": the prefix of a collection, of a tenant's pools, and the key of one object.
 std::string KeyPrefix(Part part, Collection collection, std::string_view parent = {});

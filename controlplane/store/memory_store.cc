@@ -51,9 +51,8 @@ class MemoryStoreImpl : public MemoryStore, private History {
   // What the key holds at a revision, nullptr when it is absent.
   const Entry* At(const std::string& key, Revision revision) const;
   void Write(const Operation& operation, Changes* changes);
-  Status CompactedStatus() const {
-    return {kCompacted, "revisions before " + std::to_string(compacted_ + 1) + " are gone"};
-  }
+  // What Write has gathered is the newest revision, if it is anything.
+  void Commit(Changes changes);
 
   const std::string uuid_ = RandomUuid();
   std::mutex mutex_;
@@ -111,6 +110,13 @@ void MemoryStoreImpl::Write(const Operation& operation, Changes* changes) {
   keys_[operation.key].push_back(std::move(version));
 }
 
+void MemoryStoreImpl::Commit(Changes changes) {
+  if (changes.changes.empty()) return;
+  revision_ = changes.revision;
+  log_.push_back(std::make_shared<const Changes>(std::move(changes)));
+  hub_.Wake();
+}
+
 StatusOr<TransactionResult> MemoryStoreImpl::Apply(const Transaction& transaction) {
   if (Status status = transaction.Validate(); !status.ok()) return status;
   const std::lock_guard lock(mutex_);
@@ -135,11 +141,7 @@ StatusOr<TransactionResult> MemoryStoreImpl::Apply(const Transaction& transactio
       Write(operation, &changes);
     }
   }
-  if (!changes.changes.empty()) {
-    revision_ = changes.revision;
-    log_.push_back(std::make_shared<const Changes>(std::move(changes)));
-    hub_.Wake();
-  }
+  Commit(std::move(changes));
   result.revision = revision_;
   return result;
 }
@@ -148,11 +150,9 @@ StatusOr<RangeResult> MemoryStoreImpl::Read(const RangeRequest& request) {
   const std::lock_guard lock(mutex_);
   RangeResult result;
   result.revision = request.revision == 0 ? revision_ : request.revision;
-  if (result.revision < compacted_) return CompactedStatus();
+  if (result.revision < compacted_) return IsCompacted(compacted_);
   if (result.revision < 0 || result.revision > revision_) {
-    return Status(kFutureRevision, "revision " + std::to_string(request.revision) +
-                                       " has not been yet; the newest is " +
-                                       std::to_string(revision_));
+    return NotYet(request.revision, revision_);
   }
   for (auto it = keys_.lower_bound(request.range.begin);
        it != keys_.end() && request.range.Contains(it->first); ++it) {
@@ -170,7 +170,7 @@ StatusOr<RangeResult> MemoryStoreImpl::Read(const RangeRequest& request) {
 
 StatusOr<HistoryPage> MemoryStoreImpl::ReadHistory(const KeyRange& range, Revision from) {
   const std::lock_guard lock(mutex_);
-  if (from <= compacted_) return CompactedStatus();
+  if (from <= compacted_) return IsCompacted(compacted_);
   HistoryPage page;
   page.next = from;
   // The log has every revision above the compaction point.
@@ -188,7 +188,7 @@ StatusOr<std::unique_ptr<Watch>> MemoryStoreImpl::NewWatch(KeyRange range, Revis
   if (from < 1) return Status(kInvalid, "a watch begins at revision 1 or later");
   {
     const std::lock_guard lock(mutex_);
-    if (from <= compacted_) return CompactedStatus();
+    if (from <= compacted_) return IsCompacted(compacted_);
   }
   return hub_.Add(std::move(range), from, std::move(ready));
 }
@@ -235,11 +235,7 @@ bool MemoryStoreImpl::EndLease(LeaseId id, std::function<void()>* lost) {
     if (!versions.back().deleted && versions.back().entry.lease == id) keys.push_back(key);
   }
   for (const std::string& key : keys) Write(Operation::Delete(key), &changes);
-  if (!changes.changes.empty()) {
-    revision_ = changes.revision;
-    log_.push_back(std::make_shared<const Changes>(std::move(changes)));
-    hub_.Wake();
-  }
+  Commit(std::move(changes));
   return true;
 }
 

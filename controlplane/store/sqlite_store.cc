@@ -91,9 +91,6 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
   StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
   void Committed(std::vector<Changes> transactions) override;
   void Compacted(Revision revision) override;
-  Status CompactedStatus() const {
-    return {kCompacted, "revisions before " + std::to_string(compacted_ + 1) + " are gone"};
-  }
 
   SqliteFile file_;
   std::atomic<Revision> revision_;
@@ -140,21 +137,19 @@ StatusOr<RangeResult> SqliteStore::Read(const RangeRequest& request) {
     const Revision newest = revision_;
     const Revision at = request.revision == 0 ? newest : request.revision;
     if (at < 0 || at > newest) {
-      return Status(kFutureRevision, "revision " + std::to_string(at) +
-                                         " has not been yet; the newest is " +
-                                         std::to_string(newest));
+      return NotYet(at, newest);
     }
     auto reader = readers_.Take();
     if (!reader.ok()) return reader.status();
     auto result = (*reader)->history.Read(request, at);
     readers_.Return(std::move(*reader));
     if (at >= compacted_) return result;
-    if (request.revision != 0) return CompactedStatus();
+    if (request.revision != 0) return IsCompacted(compacted_);
   }
 }
 
 StatusOr<HistoryPage> SqliteStore::ReadHistory(const KeyRange& range, Revision from) {
-  if (from <= compacted_) return CompactedStatus();
+  if (from <= compacted_) return IsCompacted(compacted_);
   const Revision newest = revision_;
   if (from > newest) return HistoryPage{{}, from};
   if (auto page = recent_.Read(range, from)) return std::move(*page);
@@ -163,7 +158,7 @@ StatusOr<HistoryPage> SqliteStore::ReadHistory(const KeyRange& range, Revision f
   auto transactions = (*reader)->history.ReadChanges(from, newest, kHistoryRows);
   readers_.Return(std::move(*reader));
   if (!transactions.ok()) return transactions.status();
-  if (from <= compacted_) return CompactedStatus();
+  if (from <= compacted_) return IsCompacted(compacted_);
   HistoryPage page{{}, from};
   for (const Changes& changes : transactions.value()) {
     Changes visible = Visible(changes, range);
@@ -176,7 +171,7 @@ StatusOr<HistoryPage> SqliteStore::ReadHistory(const KeyRange& range, Revision f
 StatusOr<std::unique_ptr<Watch>> SqliteStore::NewWatch(KeyRange range, Revision from,
                                                        std::function<void()> ready) {
   if (from < 1) return Status(kInvalid, "a watch begins at revision 1 or later");
-  if (from <= compacted_) return CompactedStatus();
+  if (from <= compacted_) return IsCompacted(compacted_);
   return hub_.Add(std::move(range), from, std::move(ready));
 }
 

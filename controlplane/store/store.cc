@@ -21,6 +21,15 @@ StatusOr<Result> Wait(Start&& start) {
 
 }  // namespace
 
+Status IsCompacted(Revision compacted) {
+  return {kCompacted, "revisions before " + std::to_string(compacted + 1) + " are gone"};
+}
+
+Status NotYet(Revision revision, Revision newest) {
+  return {kFutureRevision, "revision " + std::to_string(revision) +
+                               " has not been yet; the newest is " + std::to_string(newest)};
+}
+
 StatusOr<TransactionResult> Store::Txn(Transaction transaction) {
   return Wait<TransactionResult>(
       [&](TxnDone done) { TxnAsync(std::move(transaction), std::move(done)); });

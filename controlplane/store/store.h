@@ -37,6 +37,10 @@ inline constexpr int kDamaged = EUCLEAN;   // what is on the disk is not, or no 
 inline constexpr int kInUse = EBUSY;       // another process has it
 inline constexpr int kClosed = ECANCELED;  // the store is being closed; nothing was done
 
+// The same words from every backend that has to find them itself.
+Status IsCompacted(Revision compacted);
+Status NotYet(Revision revision, Revision newest);
+
 // Delivers every change in its range from a revision on: whole transactions, in order, none twice,
 // none left out. It pulls: what nobody takes stays in the store's history (etcd: one message waits
 // in memory), so a slow watcher costs neither writers nor other watchers anything. One that is

@@ -35,14 +35,20 @@ FleetFollower::~FleetFollower() {
 // The whole at one revision, and a watch from there.
 Status FleetFollower::Load() {
   std::vector<store::Entry> entries;
-  store::RangeRequest request{.range = store::KeyRange::All(), .limit = kPage};
-  for (;;) {
-    StatusOr<store::RangeResult> page = store_.Range(request);
-    if (!page.ok()) return page.status();
-    request.revision = page->revision;
-    std::ranges::move(page->entries, std::back_inserter(entries));
-    if (!page->more) break;
-    request.range = request.range.After(entries.back().key);
+  store::RangeRequest request{.limit = kPage};
+  for (const std::string_view prefix :
+       {model::kIntentPrefix, model::kStatusPrefix, model::kGuardPrefix}) {
+    request.range = store::KeyRange::Prefix(prefix);
+    for (;;) {
+      StatusOr<store::RangeResult> page = store_.Range(request);
+      if (!page.ok()) return page.status();
+      request.revision = page->revision;
+      std::ranges::move(page->entries, std::back_inserter(entries));
+      if (!page->more) break;
+      request.range = request.range.After(entries.back().key);
+    }
+    // Of an empty store; 0 would mean the newest one, and all that comes is the watch's.
+    if (request.revision == 0) break;
   }
   auto watch =
       std::make_unique<store::BlockingWatch>(store_, store::KeyRange::All(), request.revision + 1);

@@ -6,6 +6,7 @@
 #include "controlplane/model/formats.h"
 #include "controlplane/model/label_selector.h"
 #include "controlplane/model/resource_name.h"
+#include "controlplane/model/serialized.h"
 #include "rocegw/admin/v1/pools.pb.h"
 
 namespace rocegw::model {
@@ -211,6 +212,19 @@ TEST(GatewaySelector, WithoutLabelsNamesOrAll_SelectsNone) {
   EXPECT_FALSE(Selects(selector, gateway));
   selector.set_all(true);
   EXPECT_TRUE(Selects(selector, gateway));
+}
+
+TEST(Serialized, MapsFilledInAnotherOrder_AreTheSameBytes) {
+  Pool forth;
+  Pool back;
+  for (int i = 0; i < 30; ++i) {
+    (*forth.mutable_meta()->mutable_labels())["label" + std::to_string(i)] = "value";
+    (*back.mutable_meta()->mutable_labels())["label" + std::to_string(29 - i)] = "value";
+  }
+  EXPECT_EQ(Serialized(forth), Serialized(back));
+  Pool read;
+  ASSERT_TRUE(read.ParseFromString(Serialized(forth)));
+  EXPECT_EQ(read.meta().labels_size(), 30);
 }
 
 }  // namespace
