@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/tenant/quota_node.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace rocegw::tenant {
+namespace {
+
+constexpr Resource kQps = Resource::kQps;
+
+Quota QuotaOf(uint64_t committed, uint64_t peak) {
+  Quota quota;
+  quota.committed[kQps] = committed;
+  quota.peak[kQps] = peak;
+  return quota;
+}
+
+// Two tenants with two pools each on a gateway for 100 queue pairs.
+class QuotaNodeTest : public ::testing::Test {
+ protected:
+  QuotaNodeTest() { gateway.SetQuota(QuotaOf(0, 100)); }
+  ~QuotaNodeTest() override {
+    for (QuotaNode* pool : {&red1, &red2, &blue1}) {
+      for (size_t i = 0; i < kResources; ++i) {
+        const auto resource = static_cast<Resource>(i);
+        pool->Give(resource, pool->used(resource));
+      }
+    }
+  }
+
+  QuotaNode gateway{"gateway", Level::kGateway, nullptr};
+  QuotaNode red{"tenants/red", Level::kTenant, &gateway};
+  QuotaNode blue{"tenants/blue", Level::kTenant, &gateway};
+  QuotaNode red1{"tenants/red/pools/1", Level::kPool, &red};
+  QuotaNode red2{"tenants/red/pools/2", Level::kPool, &red};
+  QuotaNode blue1{"tenants/blue/pools/1", Level::kPool, &blue};
+};
+
+TEST_F(QuotaNodeTest, Take_UpToThePoolsPeak_PoolRefuses) {
+  red1.SetQuota(QuotaOf(0, 3));
+  EXPECT_EQ(red1.Take(kQps, 3), nullptr);
+  EXPECT_EQ(red1.Take(kQps), &red1);
+  EXPECT_EQ(red1.used(kQps), 3u);
+  red1.Give(kQps);
+  EXPECT_EQ(red1.Take(kQps), nullptr);
+}
+
+TEST_F(QuotaNodeTest, Take_TenantsPeakReachedByAnotherPool_TenantRefuses) {
+  red.SetQuota(QuotaOf(0, 10));
+  EXPECT_EQ(red2.Take(kQps, 8), nullptr);
+  EXPECT_EQ(red1.Take(kQps, 3), &red);
+  EXPECT_EQ(red1.used(kQps), 0u);
+  EXPECT_EQ(red1.Take(kQps, 2), nullptr);
+  EXPECT_EQ(blue1.Take(kQps, 90), nullptr);
+}
+
+TEST_F(QuotaNodeTest, Take_GatewayFull_GatewayRefuses) {
+  EXPECT_EQ(red1.Take(kQps, 60), nullptr);
+  EXPECT_EQ(blue1.Take(kQps, 41), &gateway);
+  EXPECT_EQ(blue1.Take(kQps, 40), nullptr);
+  EXPECT_EQ(gateway.used(kQps), 100u);
+}
+
+TEST_F(QuotaNodeTest, Committed_OthersTookAllTheyCould_StillGranted) {
+  blue1.SetQuota(QuotaOf(30, 50));
+  EXPECT_EQ(red1.Left(kQps), 70u);
+  EXPECT_EQ(red1.Take(kQps, 71), &gateway);
+  EXPECT_EQ(red1.Take(kQps, 70), nullptr);
+  EXPECT_EQ(blue1.Left(kQps), 30u);
+  EXPECT_EQ(blue1.Take(kQps, 31), &gateway);
+  EXPECT_EQ(blue1.Take(kQps, 30), nullptr);
+}
+
+TEST_F(QuotaNodeTest, CommittedOfATenant_IsForAnyOfItsPools) {
+  red.SetQuota(QuotaOf(40, 80));
+  red1.SetQuota(QuotaOf(10, 100));
+  EXPECT_EQ(blue1.Take(kQps, 60), nullptr);
+  EXPECT_EQ(blue1.Take(kQps), &gateway);
+  EXPECT_EQ(red2.Left(kQps), 30u) << "ten are the other pool's";
+  EXPECT_EQ(red2.Take(kQps, 30), nullptr);
+  EXPECT_EQ(red2.Take(kQps), &gateway);
+  EXPECT_EQ(red1.Take(kQps, 10), nullptr);
+}
+
+TEST_F(QuotaNodeTest, LoweredBelowWhatIsHeld_NothingIsRevokedNothingIsGranted) {
+  EXPECT_EQ(red1.Take(kQps, 50), nullptr);
+  red1.SetQuota(QuotaOf(0, 20));
+  EXPECT_EQ(red1.used(kQps), 50u);
+  EXPECT_EQ(red1.Left(kQps), 0u);
+  red1.Give(kQps, 30);
+  EXPECT_EQ(red1.Take(kQps), &red1);
+  red1.Give(kQps);
+  EXPECT_EQ(red1.Take(kQps), nullptr);
+}
+
+TEST_F(QuotaNodeTest, TenantLoweredBelowWhatIsHeld_CommittedOfThePoolsIsStillGranted) {
+  red1.SetQuota(QuotaOf(10, 100));
+  EXPECT_EQ(red2.Take(kQps, 50), nullptr);
+  red.SetQuota(QuotaOf(0, 20));
+  EXPECT_EQ(red2.Take(kQps), &red);
+  EXPECT_EQ(red1.Take(kQps, 10), nullptr);
+  EXPECT_EQ(red1.Take(kQps), &red);
+}
+
+TEST_F(QuotaNodeTest, PeakBelowCommitted_CountsAsCommitted) {
+  red1.SetQuota(QuotaOf(5, 2));
+  EXPECT_EQ(red1.Left(kQps), 5u);
+  EXPECT_EQ(red1.Take(kQps, 5), nullptr);
+  EXPECT_EQ(red1.Take(kQps), &red1);
+}
+
+TEST_F(QuotaNodeTest, PoolGone_WhatItHadCommittedIsFree) {
+  auto pool = std::make_unique<QuotaNode>("tenants/blue/pools/2", Level::kPool, &blue);
+  pool->SetQuota(QuotaOf(90, 90));
+  EXPECT_EQ(red1.Left(kQps), 10u);
+  pool.reset();
+  EXPECT_EQ(red1.Left(kQps), 100u);
+}
+
+TEST_F(QuotaNodeTest, Resources_AreCountedApart) {
+  gateway.SetQuota({});
+  EXPECT_EQ(red1.Take(Resource::kRegisteredBytes, uint64_t{1} << 50), nullptr);
+  EXPECT_EQ(red1.used(kQps), 0u);
+  EXPECT_EQ(red1.Left(kQps), kUnlimited);
+  EXPECT_FALSE(red1.unused());
+  red1.Give(Resource::kRegisteredBytes, uint64_t{1} << 50);
+  EXPECT_TRUE(red1.unused());
+}
+
+TEST_F(QuotaNodeTest, AmountsNearTheEndOfTheRange_DoNotWrapAround) {
+  gateway.SetQuota({});
+  blue1.SetQuota(QuotaOf(7, kUnlimited));
+  EXPECT_EQ(red1.Take(kQps, kUnlimited - 10), nullptr);
+  EXPECT_EQ(red1.Take(kQps, 4), &gateway);
+  EXPECT_EQ(red1.Take(kQps, kUnlimited), &red1);
+  EXPECT_EQ(red1.Left(kQps), 3u);
+  EXPECT_EQ(blue1.Left(kQps), 10u);
+}
+
+}  // namespace
+}  // namespace rocegw::tenant
