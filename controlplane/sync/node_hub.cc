@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/sync/node_hub.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <utility>
+#include <vector>
+
+#include "controlplane/controllers/gateway_config.h"
+#include "controlplane/model/serialized.h"
+
+namespace rocegw::sync {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+std::string SerializedState(const types::v1::GatewayState& state) {
+  types::v1::Gateway gateway;
+  *gateway.mutable_status() = state;
+  return model::Serialized(gateway);
+}
+
+// A condition that does not hold.
+void AddProblem(const char* type, const char* reason, const char* message,
+                types::v1::GatewayState& state) {
+  types::v1::Condition& condition = *state.add_conditions();
+  condition.set_type(type);
+  condition.set_reason(reason);
+  condition.set_message(message);
+}
+
+}  // namespace
+
+NodeHub::NodeHub(FleetFollower& follower, StatusWriter& statuses, std::string store_uuid)
+    : follower_(follower), statuses_(statuses), store_uuid_(std::move(store_uuid)) {
+  listener_ = follower_.Listen(
+      [this](const Fleet& fleet, const FleetChange& change) { OnChange(fleet, change); });
+  std::vector<std::pair<std::string, types::v1::GatewayState>> stale;
+  follower_.Read([&](const Fleet& fleet) {
+    const std::lock_guard lock(mutex_);
+    sent_ = std::max(sent_, fleet.view.revision);
+    gateways_ = static_cast<uint32_t>(fleet.view.gateways.size());
+    for (const auto& [name, known] : fleet.view.gateways) {
+      if (known.object.status().connected()) stale.emplace_back(name, known.object.status());
+    }
+  });
+  // Their streams ended with the process that had them.
+  for (auto& [name, state] : stale) {
+    state.set_connected(false);
+    statuses_.Set(model::NameOf(name), SerializedState(state));
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+NodeHub::~NodeHub() {
+  follower_.Unlisten(listener_);
+  CloseAll(StreamEnd::kClosing);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+NodeHub::StreamId NodeHub::Attach(const fleet::v1::Hello& hello, std::shared_ptr<NodeStream> stream,
+                                  int64_t certificate_expires) {
+  const std::string& gateway = hello.gateway();
+  return follower_.Read([&](const Fleet& fleet) {
+    const std::lock_guard lock(mutex_);
+    types::v1::GatewayState state;
+    if (const auto known = fleet.view.gateways.find(gateway); known != fleet.view.gateways.end())
+      state = known->second.object.status();
+    if (const auto old = nodes_.find(gateway); old != nodes_.end()) {
+      old->second.stream->Close(StreamEnd::kSuperseded);
+      state = old->second.state;
+      nodes_.erase(old);
+    }
+    const StreamId id = ++last_id_;
+    Node& node = nodes_
+                     .emplace(std::piecewise_construct, std::forward_as_tuple(gateway),
+                              std::forward_as_tuple(
+                                  id, std::move(stream),
+                                  NodeSession(gateway, store_uuid_, hello, fleet.view.revision)))
+                     .first->second;
+    node.state = std::move(state);
+    node.state.set_connected(true);
+    node.state.set_agent_version(hello.agent_version());
+    if (certificate_expires != 0) {
+      *node.state.mutable_certificate_expire_time() =
+          TimeUtil::SecondsToTimestamp(certificate_expires);
+    }
+    *node.state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+    WriteState(gateway, node);
+    WantPush(gateway);
+    return id;
+  });
+}
+
+NodeHub::Node* NodeHub::Find(const std::string& gateway, StreamId id) {
+  const auto at = nodes_.find(gateway);
+  return at == nodes_.end() || at->second.id != id ? nullptr : &at->second;
+}
+
+void NodeHub::OnReport(const std::string& gateway, StreamId id,
+                       const types::v1::PushReport& report) {
+  const std::lock_guard lock(mutex_);
+  Node* const node = Find(gateway, id);
+  if (node == nullptr) return;
+  if (!node->session.OnReport(report)) return node->stream->Close(StreamEnd::kProtocol);
+  *node->state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+  WriteState(gateway, *node);
+  WantPush(gateway);
+}
+
+void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
+                          const fleet::v1::Heartbeat& heartbeat) {
+  const std::lock_guard lock(mutex_);
+  Node* const node = Find(gateway, id);
+  if (node == nullptr) return;
+  types::v1::GatewayState& state = node->state;
+  *state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+  state.set_gateway_version(heartbeat.gateway_version());
+  if (heartbeat.gateway_connected()) {
+    *state.mutable_addresses() = heartbeat.addresses();
+    if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
+    state.clear_drain();
+    if (heartbeat.has_drain()) *state.mutable_drain() = heartbeat.drain();
+  }
+  node->gateway_reachable = heartbeat.gateway_connected();
+  WriteState(gateway, *node);
+}
+
+void NodeHub::Detach(const std::string& gateway, StreamId id) {
+  const std::lock_guard lock(mutex_);
+  Node* const node = Find(gateway, id);
+  if (node == nullptr) return;
+  node->state.set_connected(false);
+  WriteState(gateway, *node);
+  nodes_.erase(gateway);
+  ready_.erase(gateway);
+}
+
+void NodeHub::CloseAll(StreamEnd why) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [name, node] : nodes_) node.stream->Close(why);
+}
+
+void NodeHub::Close(const std::string& gateway, StreamEnd why) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = nodes_.find(gateway); at != nodes_.end()) at->second.stream->Close(why);
+}
+
+uint32_t NodeHub::Adopt(const std::string& gateway) {
+  const std::lock_guard lock(mutex_);
+  uint32_t adopted = 0;
+  for (auto& [name, node] : nodes_) {
+    const bool meant = gateway == name || gateway == "gateways/-";
+    if (!meant || !node.session.unadopted()) continue;
+    node.session.Adopt(sent_);
+    WantPush(name);
+    ++adopted;
+  }
+  return adopted;
+}
+
+// The time at which it was seen alone is no news to the store.
+void NodeHub::WriteState(const std::string& gateway, Node& node) {
+  types::v1::GatewayState& state = node.state;
+  state.set_desired_revision(node.session.desired_revision());
+  state.set_applied_revision(node.session.applied_revision());
+  state.clear_rejections();
+  for (const types::v1::Rejection& rejection : node.session.rejections())
+    *state.add_rejections() = rejection;
+  state.clear_conditions();
+  if (!node.gateway_reachable) {
+    AddProblem("GatewayReachable", "AgentCannotReachIt",
+               "the agent is connected, but its gateway daemon does not answer it", state);
+  }
+  if (node.session.unadopted()) {
+    AddProblem("Adopted", "AnotherStore",
+               "it follows another store and keeps what it has; if this one is the fleet's now: "
+               "rocegwctl fleet adopt",
+               state);
+  }
+  types::v1::GatewayState comparable = state;
+  comparable.clear_last_seen_time();
+  std::string bytes = SerializedState(comparable);
+  if (bytes == node.written) return;
+  node.written = std::move(bytes);
+  statuses_.Set(model::NameOf(gateway), SerializedState(state));
+}
+
+void NodeHub::WantPush(const std::string& gateway) {
+  ready_.insert(gateway);
+  wake_.notify_all();
+}
+
+void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
+  const store::Revision revision = fleet.view.revision;
+  const controllers::Touches touches =
+      change.everything
+          ? controllers::Touches()
+          : controllers::Touched(fleet.view, fleet.placement, change.changed, change.moves);
+  const std::lock_guard lock(mutex_);
+  gateways_ = static_cast<uint32_t>(fleet.view.gateways.size());
+  if (change.everything) {
+    for (auto& [name, node] : nodes_) {
+      node.session.TouchAll(revision);
+      WantPush(name);
+    }
+  }
+  for (const auto& [gateway, names] : touches) {
+    const auto at = nodes_.find(gateway);
+    if (at == nodes_.end()) continue;
+    at->second.session.Touch(names, revision);
+    WantPush(gateway);
+  }
+  sent_ = revision;
+  wake_.notify_all();
+}
+
+void NodeHub::Run() {
+  for (;;) {
+    std::vector<std::string> gateways;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] {
+        return stopping_ || !ready_.empty() ||
+               (!waiting_.empty() && waiting_.begin()->first <= sent_);
+      });
+      if (stopping_) return;
+      gateways.assign(ready_.begin(), ready_.end());
+      ready_.clear();
+    }
+    for (const std::string& gateway : gateways) {
+      follower_.Read([&](const Fleet& fleet) {
+        const std::lock_guard lock(mutex_);
+        const auto at = nodes_.find(gateway);
+        if (at == nodes_.end()) return;
+        for (types::v1::Push& part : at->second.session.NextPush(fleet)) {
+          fleet::v1::SyncResponse message;
+          message.mutable_push()->Swap(&part);
+          at->second.stream->Send(message);
+        }
+      });
+    }
+    std::vector<std::function<void(FleetProgress)>> calls;
+    FleetProgress progress;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!ready_.empty()) continue;
+      const auto end = waiting_.upper_bound(sent_);
+      for (auto at = waiting_.begin(); at != end; ++at) calls.push_back(std::move(at->second));
+      waiting_.erase(waiting_.begin(), end);
+      if (!calls.empty()) progress = Progress();
+    }
+    for (const auto& call : calls) call(progress);
+  }
+}
+
+FleetProgress NodeHub::Progress() const {
+  FleetProgress progress;
+  progress.revision = sent_;
+  progress.gateways = gateways_;
+  for (const auto& [name, node] : nodes_) {
+    ++progress.connected;
+    progress.in_sync += node.session.in_sync() ? 1 : 0;
+    progress.unadopted += node.session.unadopted() ? 1 : 0;
+    progress.rejecting += node.session.rejections().empty() ? 0 : 1;
+  }
+  return progress;
+}
+
+void NodeHub::WhenSent(store::Revision revision, std::function<void(FleetProgress)> call) {
+  const std::lock_guard lock(mutex_);
+  waiting_.emplace(revision, std::move(call));
+  wake_.notify_all();
+}
+
+std::optional<types::v1::GatewayState> NodeHub::StateOf(const std::string& gateway) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = nodes_.find(gateway);
+  if (at == nodes_.end()) return std::nullopt;
+  return at->second.state;
+}
+
+}  // namespace rocegw::sync

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/sync/node_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controlplane/controllers/gateway_config.h"
+
+namespace rocegw::sync {
+
+NodeSession::NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
+                         store::Revision now)
+    : gateway_(std::move(gateway)),
+      store_uuid_(std::move(store_uuid)),
+      desired_(now),
+      applied_(hello.store_uuid() == store_uuid_ ? hello.applied_revision() : 0),
+      rejections_(hello.rejections().begin(), hello.rejections().end()) {}
+
+void NodeSession::Touch(const std::set<std::string>& names, store::Revision revision) {
+  dirty_.insert(names.begin(), names.end());
+  desired_ = std::max(desired_, revision);
+}
+
+void NodeSession::TouchAll(store::Revision revision) {
+  full_ = true;
+  desired_ = std::max(desired_, revision);
+}
+
+void NodeSession::Adopt(store::Revision revision) {
+  if (!unadopted_) return;
+  adopt_ = true;
+  TouchAll(revision);
+}
+
+std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
+  if (!MaySend() || (!full_ && dirty_.empty())) return {};
+  std::vector<types::v1::ConfigObject> objects;
+  if (full_) {
+    objects = controllers::FullConfig(fleet.view, fleet.placement, gateway_);
+  } else {
+    // What did not fit may fit now.
+    for (const types::v1::Rejection& rejection : rejections_) dirty_.insert(rejection.object());
+    for (const std::string& name : dirty_) {
+      objects.push_back(
+          controllers::ConfigOf(fleet.view, fleet.placement, gateway_, model::NameOf(name)));
+    }
+    controllers::SortForApply(objects);
+  }
+  dirty_.clear();
+  desired_ = std::max(desired_, fleet.view.revision);
+  return Split(std::move(objects), fleet.view.revision);
+}
+
+std::vector<types::v1::Push> NodeSession::Split(std::vector<types::v1::ConfigObject> objects,
+                                                store::Revision revision) {
+  nonce_ = std::to_string(++pushes_);
+  std::vector<types::v1::Push> parts;
+  size_t bytes = 0;
+  const auto begin_part = [&] {
+    bytes = 0;
+    types::v1::Push& part = parts.emplace_back();
+    part.set_nonce(nonce_);
+    part.set_store_uuid(store_uuid_);
+    part.set_revision(revision);
+    part.set_full(full_);
+    part.set_more(true);
+    part.set_adopt(adopt_);
+    part.set_base_revision(full_ ? 0 : applied_);
+  };
+  begin_part();
+  for (types::v1::ConfigObject& object : objects) {
+    const size_t size = object.ByteSizeLong();
+    if (bytes != 0 && bytes + size > kPartBytes) begin_part();
+    bytes += size;
+    parts.back().add_objects()->Swap(&object);
+  }
+  parts.back().set_more(false);
+  full_ = false;
+  adopt_ = false;
+  return parts;
+}
+
+bool NodeSession::OnReport(const types::v1::PushReport& report) {
+  if (nonce_.empty() || report.nonce() != nonce_) return false;
+  nonce_.clear();
+  unadopted_ = report.status() == types::v1::UNADOPTED;
+  switch (report.status()) {
+    case types::v1::APPLIED:
+      applied_ = report.applied_revision();
+      rejections_.assign(report.rejections().begin(), report.rejections().end());
+      break;
+    case types::v1::UNADOPTED:
+      applied_ = report.store_uuid() == store_uuid_ ? report.applied_revision() : 0;
+      break;
+    default:
+      full_ = true;
+      break;
+  }
+  return true;
+}
+
+}  // namespace rocegw::sync

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the controller knows of one gateway while its agent's stream is open: what runs there, what
+// has changed since, and what may be sent now. At most one push is unanswered; what changes
+// meanwhile gathers by name, so a gateway that answers slowly gets the newest state and not each
+// one in between. Pure; one thread (the hub's lock).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controlplane/sync/fleet_follower.h"
+#include "rocegw/fleet/v1/node.pb.h"
+#include "rocegw/types/v1/push.pb.h"
+
+namespace rocegw::sync {
+
+class NodeSession {
+ public:
+  // Bytes of objects in one part of a push; messages of gRPC end at 4 MiB.
+  static constexpr size_t kPartBytes = size_t{512} << 10;
+
+  // Nothing is known about what runs there but what the agent's first message says: the first push
+  // is the whole state.
+  NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
+              store::Revision now);
+
+  // These objects are not what was sent, as of this revision.
+  void Touch(const std::set<std::string>& names, store::Revision revision);
+  void TouchAll(store::Revision revision);
+  // This store is the fleet's, whatever ran there before.
+  void Adopt(store::Revision revision);
+
+  // The parts of the next push, to be sent together; none: nothing to say, or an answer is awaited.
+  std::vector<types::v1::Push> NextPush(const Fleet& fleet);
+  // False: it answers no push that was sent. What is to be done next is NextPush's to say.
+  bool OnReport(const types::v1::PushReport& report);
+
+  bool in_sync() const { return nonce_.empty() && !full_ && dirty_.empty() && !unadopted_; }
+  // The gateway follows another store and keeps what it has until this one is adopted.
+  bool unadopted() const { return unadopted_; }
+  store::Revision desired_revision() const { return desired_; }
+  store::Revision applied_revision() const { return applied_; }
+  const std::vector<types::v1::Rejection>& rejections() const { return rejections_; }
+
+ private:
+  bool MaySend() const { return nonce_.empty() && (adopt_ || !unadopted_); }
+  std::vector<types::v1::Push> Split(std::vector<types::v1::ConfigObject> objects,
+                                     store::Revision revision);
+
+  const std::string gateway_;
+  const std::string store_uuid_;
+  bool full_ = true;
+  bool adopt_ = false;
+  bool unadopted_ = false;
+  std::set<std::string> dirty_;
+  std::string nonce_;  // of the push that is not answered; empty: none
+  uint64_t pushes_ = 0;
+  store::Revision desired_ = 0;
+  store::Revision applied_ = 0;
+  std::vector<types::v1::Rejection> rejections_;
+};
+
+}  // namespace rocegw::sync
