@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners for OpenSSL's objects, and its errors in words. OpenSSL keeps errors per thread; objects
+// are used by one thread at a time, except EVP_PKEY and X509 that are only read.
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "gateway/base/status.h"
+
+namespace rocegw::identity {
+
+template <auto Free>
+struct OpensslDelete {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+
+using Key = std::unique_ptr<EVP_PKEY, OpensslDelete<EVP_PKEY_free>>;
+using X509Certificate = std::unique_ptr<X509, OpensslDelete<X509_free>>;
+using X509Request = std::unique_ptr<X509_REQ, OpensslDelete<X509_REQ_free>>;
+using Bio = std::unique_ptr<BIO, OpensslDelete<BIO_free_all>>;
+using BigNumber = std::unique_ptr<BIGNUM, OpensslDelete<BN_free>>;
+using AlternativeNames = std::unique_ptr<GENERAL_NAMES, OpensslDelete<GENERAL_NAMES_free>>;
+using Extension = std::unique_ptr<X509_EXTENSION, OpensslDelete<X509_EXTENSION_free>>;
+
+// "cannot sign: ..." with what OpenSSL has to say, which is then forgotten.
+Status OpensslError(const std::string& what);
+
+// EC P-256.
+StatusOr<Key> NewKey();
+// PKCS #8, not encrypted.
+StatusOr<std::string> KeyToPem(const EVP_PKEY& key);
+StatusOr<Key> KeyFromPem(std::string_view pem);
+
+StatusOr<std::string> CertificateToPem(X509& certificate);
+// The first certificate of a text.
+StatusOr<X509Certificate> CertificateFromPem(std::string_view pem);
+
+// A certificate request for a key, without names: the issuer decides about those.
+StatusOr<std::string> NewCertificateRequest(EVP_PKEY& key);
+
+std::string Sha256(std::string_view bytes);
+std::string Hex(std::string_view bytes);
+// `size` bytes that nobody can guess.
+std::string RandomBytes(size_t size);
+
+}  // namespace rocegw::identity
