@@ -2,9 +2,12 @@
 #include "controlplane/api/standard_methods.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/util/time_util.h>
 #include <openssl/sha.h>
 
 #include <cctype>
+
+#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 
@@ -25,6 +28,10 @@ std::vector<model::Violation> Below(const std::string& prefix,
     violation.field = violation.field.empty() ? prefix : prefix + "." + violation.field;
   }
   return violations;
+}
+
+Birth NewBirth() {
+  return {.uid = store::RandomUuid(), .time = google::protobuf::util::TimeUtil::GetCurrentTime()};
 }
 
 std::string StoredBytes(const google::protobuf::Message& object) {

@@ -24,6 +24,9 @@ struct Birth {
   google::protobuf::Timestamp time;
 };
 
+// A uid, and now.
+Birth NewBirth();
+
 // "pool" for fields of violations.
 std::string FieldOf(const google::protobuf::Message& object);
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <google/protobuf/util/json_util.h>
-#include <google/protobuf/util/time_util.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -21,7 +20,6 @@
 #include "controlplane/api/writer.h"
 #include "controlplane/model/joined.h"
 #include "controlplane/model/label_selector.h"
-#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 
@@ -178,10 +176,6 @@ class StandardService {
                                           const ApiError& error) {
     reactor->Finish(ToStatus(error));
     return reactor;
-  }
-
-  static Birth NewBirth() {
-    return {.uid = store::RandomUuid(), .time = google::protobuf::util::TimeUtil::GetCurrentTime()};
   }
 
   // The statuses of a page's objects, as of the same revision.

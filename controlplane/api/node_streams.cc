@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/node_streams.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "controlplane/api/outbox.h"
+#include "controlplane/identity/certificate.h"
+
+namespace rocegw::api {
+
+grpc::Status StatusOf(sync::StreamEnd why) {
+  switch (why) {
+    case sync::StreamEnd::kSuperseded:
+      return ToStatus({grpc::StatusCode::ABORTED,
+                       "SUPERSEDED",
+                       "another stream of this node has begun",
+                       {},
+                       {}});
+    case sync::StreamEnd::kRevoked:
+      return ToStatus({grpc::StatusCode::UNAUTHENTICATED,
+                       "REVOKED",
+                       "this node's certificate was revoked; it must join anew",
+                       {},
+                       {}});
+    case sync::StreamEnd::kProtocol:
+      return ToStatus({grpc::StatusCode::INVALID_ARGUMENT,
+                       "UNEXPECTED_MESSAGE",
+                       "a report must answer the newest push, and a hello comes once",
+                       {},
+                       {}});
+    case sync::StreamEnd::kClosing:
+      break;
+  }
+  return ToStatus(
+      {grpc::StatusCode::UNAVAILABLE, "CONTROLLER_CLOSING", "the controller ends", {}, {}});
+}
+
+namespace {
+
+using SyncOutbox = Outbox<fleet::v1::SyncRequest, fleet::v1::SyncResponse>;
+using TunnelOutbox = Outbox<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>;
+
+// Of the certificate that the call is made with.
+identity::CertificateFacts FactsOf(const grpc::CallbackServerContext& context) {
+  const auto auth = context.auth_context();
+  if (auth == nullptr) return {};
+  const auto pem = auth->FindPropertyValues("x509_pem_cert");
+  if (pem.empty()) return {};
+  auto facts = identity::FactsOfPem({pem.front().data(), pem.front().size()});
+  return facts.ok() ? *facts : identity::CertificateFacts();
+}
+
+// Ends the stream when the certificate of its node is not good any more.
+std::unique_ptr<identity::Revocations::Listening> EndWhenRevoked(
+    identity::Revocations& revocations, const std::string& gateway, const std::string& serial,
+    std::function<void(const grpc::Status&)> finish) {
+  const std::string path = "node/" + model::NameOf(gateway).id;
+  return revocations.Listen({.path = path, .serial = serial}, [finish = std::move(finish)] {
+    finish(StatusOf(sync::StreamEnd::kRevoked));
+  });
+}
+
+class SyncLink final : public sync::NodeStream {
+ public:
+  explicit SyncLink(std::shared_ptr<SyncOutbox> outbox) : outbox_(std::move(outbox)) {}
+  void Send(const fleet::v1::SyncResponse& message) override { outbox_->Send(message); }
+  void Close(sync::StreamEnd why) override { outbox_->Finish(StatusOf(why)); }
+
+ private:
+  const std::shared_ptr<SyncOutbox> outbox_;
+};
+
+class TunnelLink final : public sync::TunnelStream {
+ public:
+  explicit TunnelLink(std::shared_ptr<TunnelOutbox> outbox) : outbox_(std::move(outbox)) {}
+  void Send(const fleet::v1::TunnelQuestion& question) override { outbox_->Send(question); }
+  void Close(sync::StreamEnd why) override { outbox_->Finish(StatusOf(why)); }
+
+ private:
+  const std::shared_ptr<TunnelOutbox> outbox_;
+};
+
+class SyncStream final
+    : public grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
+ public:
+  SyncStream(grpc::CallbackServerContext* context, const NodeStreams& streams)
+      : context_(context), streams_(streams) {
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return outbox_->Finish(grpc::Status::OK);
+    if (gateway_.empty()) return Begin();
+    if (request_.has_report()) {
+      streams_.hub.OnReport(gateway_, id_, request_.report());
+    } else if (request_.has_heartbeat()) {
+      streams_.hub.OnHeartbeat(gateway_, id_, request_.heartbeat());
+    } else {
+      return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
+    }
+    StartRead(&request_);
+  }
+  void OnWriteDone(bool ok) override { outbox_->OnWriteDone(ok); }
+  void OnCancel() override { outbox_->Finish(grpc::Status::CANCELLED); }
+  void OnDone() override {
+    if (id_ != 0) streams_.hub.Detach(gateway_, id_);
+    delete this;
+  }
+
+ private:
+  void Begin() {
+    Admitted admitted;
+    if (auto error =
+            Admit(*context_, CallKind::kStream, request_, streams_.backend.follower, admitted)) {
+      return outbox_->Finish(ToStatus(*error));
+    }
+    if (!request_.has_hello()) return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
+    gateway_ = request_.hello().gateway();
+    // A node whose gateway nobody has made before makes it by coming.
+    Call call{.principal = admitted.principal,
+              .peer = admitted.peer,
+              .method = admitted.method,
+              .request_id = {},
+              .request_digest = {},
+              .request_json = {},
+              .etag_before = {}};
+    const auto plan = [name = gateway_,
+                       birth = NewBirth()](const sync::Fleet& fleet) -> PlanOrError {
+      types::v1::Gateway gateway;
+      gateway.set_name(name);
+      return PlanCreate(fleet, gateway, birth);
+    };
+    const bool known = streams_.backend.follower.Read(
+        [&](const sync::Fleet& fleet) { return fleet.view.gateways.contains(gateway_); });
+    if (known) return Attach();
+    streams_.backend.writer.Write(std::move(call), 0, plan, [this](const WrittenOrError& written) {
+      const auto* const error = std::get_if<ApiError>(&written);
+      if (error != nullptr && error->code != grpc::StatusCode::ALREADY_EXISTS)
+        return outbox_->Finish(ToStatus(*error));
+      Attach();
+    });
+  }
+
+  void Attach() {
+    const identity::CertificateFacts facts = FactsOf(*context_);
+    const auto expires =
+        std::chrono::duration_cast<std::chrono::seconds>(facts.not_after.time_since_epoch());
+    id_ =
+        streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), expires.count());
+    revocation_ =
+        EndWhenRevoked(streams_.revocations, gateway_, facts.serial,
+                       [outbox = outbox_](const auto& status) { outbox->Finish(status); });
+    StartRead(&request_);
+  }
+
+  grpc::CallbackServerContext* const context_;
+  const NodeStreams& streams_;
+  const std::shared_ptr<SyncOutbox> outbox_ = std::make_shared<SyncOutbox>(*this);
+  fleet::v1::SyncRequest request_;
+  std::string gateway_;  // empty: before the first message
+  sync::NodeHub::StreamId id_ = 0;
+  std::unique_ptr<identity::Revocations::Listening> revocation_;
+};
+
+class TunnelStream final
+    : public grpc::ServerBidiReactor<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion> {
+ public:
+  TunnelStream(grpc::CallbackServerContext* context, const NodeStreams& streams)
+      : context_(context), streams_(streams) {
+    StartRead(&answer_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return outbox_->Finish(grpc::Status::OK);
+    if (gateway_.empty()) {
+      Admitted admitted;
+      if (auto error =
+              Admit(*context_, CallKind::kStream, answer_, streams_.backend.follower, admitted)) {
+        return outbox_->Finish(ToStatus(*error));
+      }
+      gateway_ = answer_.gateway();
+      id_ = streams_.tunnels.Attach(gateway_, std::make_shared<TunnelLink>(outbox_));
+      revocation_ =
+          EndWhenRevoked(streams_.revocations, gateway_, FactsOf(*context_).serial,
+                         [outbox = outbox_](const auto& status) { outbox->Finish(status); });
+    } else {
+      streams_.tunnels.OnAnswer(gateway_, id_, answer_);
+    }
+    StartRead(&answer_);
+  }
+  void OnWriteDone(bool ok) override { outbox_->OnWriteDone(ok); }
+  void OnCancel() override { outbox_->Finish(grpc::Status::CANCELLED); }
+  void OnDone() override {
+    if (id_ != 0) streams_.tunnels.Detach(gateway_, id_);
+    delete this;
+  }
+
+ private:
+  grpc::CallbackServerContext* const context_;
+  const NodeStreams& streams_;
+  const std::shared_ptr<TunnelOutbox> outbox_ = std::make_shared<TunnelOutbox>(*this);
+  fleet::v1::TunnelAnswer answer_;
+  std::string gateway_;  // empty: before the first message
+  sync::TunnelHub::StreamId id_ = 0;
+  std::unique_ptr<identity::Revocations::Listening> revocation_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>* NewSyncStream(
+    grpc::CallbackServerContext* context, const NodeStreams& streams) {
+  return new SyncStream(context, streams);
+}
+
+grpc::ServerBidiReactor<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>* NewTunnelStream(
+    grpc::CallbackServerContext* context, const NodeStreams& streams) {
+  return new TunnelStream(context, streams);
+}
+
+}  // namespace rocegw::api

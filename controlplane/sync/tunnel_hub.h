@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions for gateways on their way down the agents' tunnels, and answers on their way back.
+// Knows who waits for what and until when; does not look into either. Owns a thread for the
+// deadlines. Any thread may call.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controlplane/sync/node_hub.h"
+#include "rocegw/fleet/v1/node.pb.h"
+
+namespace rocegw::sync {
+
+// One agent's tunnel, towards the agent. Calls come under the hub's lock: they must not block and
+// must not call the hub.
+class TunnelStream {
+ public:
+  virtual ~TunnelStream() = default;
+  virtual void Send(const fleet::v1::TunnelQuestion& question) = 0;
+  virtual void Close(StreamEnd why) = 0;
+};
+
+// Code of gRPC. OK: the parts of the answer in order.
+struct TunnelResult {
+  int code = 0;
+  std::string message;
+  std::vector<fleet::v1::TunnelAnswer> parts;
+};
+
+class TunnelHub {
+ public:
+  using Clock = std::chrono::system_clock;
+  using StreamId = uint64_t;
+  using Done = std::function<void(TunnelResult)>;
+  // What an agent may put into one answer; more is a fault of its own.
+  static constexpr size_t kMostParts = 256;
+
+  TunnelHub();
+  ~TunnelHub();
+  TunnelHub(const TunnelHub&) = delete;
+  TunnelHub& operator=(const TunnelHub&) = delete;
+
+  // An older tunnel of the gateway is closed, its questions fail.
+  StreamId Attach(const std::string& gateway, std::shared_ptr<TunnelStream> stream);
+  void OnAnswer(const std::string& gateway, StreamId id, const fleet::v1::TunnelAnswer& answer);
+  void Detach(const std::string& gateway, StreamId id);
+  void Close(const std::string& gateway, StreamEnd why);
+
+  // Calls done once, on any thread, maybe before it returns; without a lock.
+  void Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
+           Clock::time_point deadline, Done done);
+
+ private:
+  struct Waiting {
+    std::string gateway;
+    Clock::time_point deadline;
+    Done done;
+    std::vector<fleet::v1::TunnelAnswer> parts;
+  };
+  struct Tunnel {
+    StreamId id = 0;
+    std::shared_ptr<TunnelStream> stream;
+  };
+
+  void Run();
+  // Takes out the questions of a gateway whose tunnel is gone.
+  std::vector<Done> TakeOf(const std::string& gateway);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, Tunnel> tunnels_;
+  std::map<uint64_t, Waiting> waiting_;  // by question
+  StreamId last_stream_ = 0;
+  uint64_t last_question_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rocegw::sync
