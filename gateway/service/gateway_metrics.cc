@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -111,6 +112,51 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
   }
 }
 
+// "tenants/T/pools/P" as two labels.
+std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const std::string& limit) {
+  const size_t tenant = name.find('/') + 1;
+  const size_t end = name.find('/', tenant);
+  const size_t pool = name.rfind('/') + 1;
+  return {
+      {"limit", limit}, {"pool", name.substr(pool)}, {"tenant", name.substr(tenant, end - tenant)}};
+}
+
+// A pool that leaves and a new one of its name are one series: what both hold, what both refused.
+void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+  std::map<std::string, session::PoolRow> pools;
+  for (const session::PoolRow& row : snapshot.pools) {
+    const auto [known, is_new] = pools.try_emplace(row.name, row);
+    for (size_t i = 0; !is_new && i < row.limits.size(); ++i) {
+      known->second.limits[i].used += row.limits[i].used;
+      known->second.limits[i].refused += row.limits[i].refused;
+    }
+  }
+  const auto add = [&](const char* name, const char* help, MetricType type, auto value) {
+    MetricFamily& family = AddFamily(families, name, help, type);
+    for (const auto& [pool, row] : pools) {
+      for (const session::LimitRow& limit : row.limits) {
+        if (const auto number = value(limit))
+          AddValue(family, PoolLabels(pool, limit.limit), static_cast<double>(*number));
+      }
+    }
+  };
+  using Number = std::optional<uint64_t>;
+  add("rocegw_pool_used", "what a pool holds", MetricType::Gauge,
+      [](const session::LimitRow& limit) {
+        return limit.limit.ends_with("_per_second") ? Number() : Number(limit.used);
+      });
+  add("rocegw_pool_committed", "what a pool is always granted, if any", MetricType::Gauge,
+      [](const session::LimitRow& limit) {
+        return limit.committed == 0 ? Number() : Number(limit.committed);
+      });
+  add("rocegw_pool_peak", "the most that a pool is granted; limits of its own only",
+      MetricType::Gauge, [](const session::LimitRow& limit) {
+        return limit.peak == tenant::kUnlimited ? Number() : Number(limit.peak);
+      });
+  add("rocegw_pool_refused_total", "requests of a pool's programs refused for a limit",
+      MetricType::Counter, [](const session::LimitRow& limit) { return Number(limit.refused); });
+}
+
 // The conventional process_* families, which prometheus-cpp does not bring.
 void AddProcess(std::vector<MetricFamily>& families, int64_t start_ns) {
   rusage usage{};
@@ -152,8 +198,9 @@ std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
   // Shared, because an answer may come after we stopped waiting.
   auto promise = std::make_shared<std::promise<session::StateSnapshot>>();
   std::future<session::StateSnapshot> answer = promise->get_future();
-  source_.Snapshot(
-      {}, [promise](session::StateSnapshot snapshot) { promise->set_value(std::move(snapshot)); });
+  source_.Snapshot({.pools = true}, [promise](session::StateSnapshot snapshot) {
+    promise->set_value(std::move(snapshot));
+  });
   if (answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
   return answer.get();
 }
@@ -171,6 +218,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
   AddSingle(families, "rocegw_ready", "1: running with a configuration", MetricType::Gauge,
             readiness_.reason().empty() ? 1 : 0);
   AddGauges(families, *snapshot);
+  AddPools(families, *snapshot);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);
   AddProcess(families, identity_.start_ns);

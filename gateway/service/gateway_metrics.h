@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's state as Prometheus metric families, made from counters.def, drop_reasons.def and
-// gauges.def at each scrape. Labels are worker, reason and side only, never a QPN or an address.
-// Any thread; Collect waits for the state source, at most a second.
+// gauges.def at each scrape. Labels are worker, reason, side, port, tenant, pool and limit, never a
+// QPN or an address. Any thread; Collect waits for the state source, at most a second.
 #pragma once
 
 #include <prometheus/collectable.h>

@@ -20,6 +20,9 @@ class OneOfEach : public StateSource {
     state.workers.emplace_back();
     state.ports.emplace_back();
     state.port_queues.emplace_back();
+    session::PoolRow& pool = state.pools.emplace_back();
+    pool.name = "tenants/t/pools/p";
+    pool.limits = {{"qps", 1, 1, 1, 1}};
     done(std::move(state));
   }
 };

@@ -136,6 +136,30 @@ void FillMr(const std::string& parent, const session::MrRow& row, types::v1::Mem
   out.set_reason(row.reason);
 }
 
+void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out) {
+  out.set_pool(row.name);
+  out.set_uid(row.uid);
+  out.set_leaving(row.leaving);
+  for (const session::LimitRow& limit : row.limits) {
+    types::v1::LimitUsage& usage = *out.add_limits();
+    usage.set_limit(limit.limit);
+    usage.set_used(limit.used);
+    usage.set_committed(limit.committed);
+    if (limit.peak != tenant::kUnlimited) usage.set_peak(limit.peak);
+    usage.set_refused(limit.refused);
+  }
+  for (const std::string& socket : row.sockets) out.add_sockets(socket);
+}
+
+void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out) {
+  FillTime(row.first_ns, *out.mutable_first_time());
+  FillTime(row.last_ns, *out.mutable_last_time());
+  out.set_count(row.count);
+  out.set_reason(row.reason);
+  out.set_object(row.object);
+  out.set_message(row.text);
+}
+
 void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out) {
   out.set_name("gateways/" + identity.name);

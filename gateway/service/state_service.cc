@@ -109,6 +109,28 @@ grpc::ServerUnaryReactor* StateService::ListMrs(grpc::CallbackServerContext* con
       });
 }
 
+grpc::ServerUnaryReactor* StateService::ListPools(grpc::CallbackServerContext* context,
+                                                  const gateway::v1::ListPoolsRequest* request,
+                                                  gateway::v1::ListPoolsResponse* response) {
+  return List(
+      context, *request, response, 'p', {.pools = true}, &session::StateSnapshot::pools,
+      [](const session::PoolRow& row) { return row.id; },
+      [](const std::string&, const session::PoolRow& row, gateway::v1::ListPoolsResponse& out) {
+        FillPool(row, *out.add_pools());
+      });
+}
+
+grpc::ServerUnaryReactor* StateService::ListEvents(grpc::CallbackServerContext* context,
+                                                   const gateway::v1::ListEventsRequest* request,
+                                                   gateway::v1::ListEventsResponse* response) {
+  return List(
+      context, *request, response, 'e', {.events = true}, &session::StateSnapshot::events,
+      [](const session::EventRow& row) { return row.id; },
+      [](const std::string&, const session::EventRow& row, gateway::v1::ListEventsResponse& out) {
+        FillEvent(row, *out.add_events());
+      });
+}
+
 grpc::ServerUnaryReactor* StateService::GetCounters(grpc::CallbackServerContext* context,
                                                     const gateway::v1::GetCountersRequest*,
                                                     gateway::v1::GetCountersResponse* response) {

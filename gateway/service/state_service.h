@@ -34,6 +34,12 @@ class StateService final : public gateway::v1::StateService::CallbackService {
   grpc::ServerUnaryReactor* GetCounters(grpc::CallbackServerContext* context,
                                         const gateway::v1::GetCountersRequest* request,
                                         gateway::v1::GetCountersResponse* response) override;
+  grpc::ServerUnaryReactor* ListPools(grpc::CallbackServerContext* context,
+                                      const gateway::v1::ListPoolsRequest* request,
+                                      gateway::v1::ListPoolsResponse* response) override;
+  grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
+                                       const gateway::v1::ListEventsRequest* request,
+                                       gateway::v1::ListEventsResponse* response) override;
 
  private:
   // Asks the source, then `fill`, then ends the call.

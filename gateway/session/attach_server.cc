@@ -92,7 +92,7 @@ void AttachServer::AcceptSome() {
   for (int i = 0; i < kAcceptsPerRound; ++i) {
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
-      Attach(std::move(socket));
+      Attach(std::move(socket), *services_.pools.FindPool(kDefaultPool));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -116,7 +116,7 @@ void AttachServer::Refuse(UniqueFd socket, int error) {
   (void)::send(socket.get(), &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void AttachServer::Attach(UniqueFd socket) {
+void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool) {
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
@@ -124,13 +124,15 @@ void AttachServer::Attach(UniqueFd socket) {
   }
   // Threads that a former client's memory still blocks count as sessions: they are what such a
   // client costs.
-  const bool crowded = memory::Copier::LiveThreads() >= services_.options.limits.sessions;
-  if (crowded || !services_.usage.Take(Resource::kSessions)) {
+  if (memory::Copier::LiveThreads() >= services_.options.limits.sessions) {
     services_.Say(Severity::kWarning, "attach of " + peer->comm + " (pid " +
                                           std::to_string(peer->pid) +
-                                          ") refused: limit of sessions reached");
+                                          ") refused: memory of former programs still blocks the "
+                                          "threads that reached it");
     return Refuse(std::move(socket), ENOMEM);
   }
+  if (const int error = services_.Take(pool, Resource::kSessions))
+    return Refuse(std::move(socket), error);
   const uint32_t id = next_id_++;
   const int fd = socket.get();
   const int process = peer->process.get();
@@ -138,8 +140,8 @@ void AttachServer::Attach(UniqueFd socket) {
   Connection* const connection = owned.get();
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
-  connection->session = std::make_unique<ClientSession>(SessionId{id}, services_, std::move(*peer),
-                                                        connection->socket);
+  connection->session = std::make_unique<ClientSession>(SessionId{id}, services_, pool,
+                                                        std::move(*peer), connection->socket);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connections_.emplace(id, std::move(owned));
@@ -250,8 +252,10 @@ void AttachServer::Reap() {
     ended_.pop_back();
     const auto it = connections_.find(id);
     Close(*it->second);
+    tenant::Pool& pool = it->second->session->pool();
     connections_.erase(it);
-    services_.usage.Give(Resource::kSessions);
+    pool.Give(Resource::kSessions);
+    if (pool.leaving()) services_.pools.Reap();
   }
 }
 

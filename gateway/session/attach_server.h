@@ -41,8 +41,8 @@ class AttachServer {
   Status Listen(const SocketPlace& place);
   void StopListening();
 
-  // A connected SEQPACKET socket becomes a session, or is refused.
-  void Attach(UniqueFd socket);
+  // A connected SEQPACKET socket becomes a session of the pool, or is refused.
+  void Attach(UniqueFd socket, tenant::Pool& pool);
 
   void End(SessionId id, const std::string& reason);
   void EndAll(const std::string& reason);

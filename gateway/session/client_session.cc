@@ -2,10 +2,11 @@
 #include "gateway/session/client_session.h"
 
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "gateway/base/invariant.h"
 #include "gateway/memory/cross_process.h"
@@ -16,21 +17,18 @@
 namespace rocegw::session {
 namespace {
 
-int64_t WallClockNs() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
-}
-
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
 }
 
 }  // namespace
 
-ClientSession::ClientSession(SessionId id, Services& services, Peer peer, MessageSink& sink)
+ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer,
+                             MessageSink& sink)
     : id_(id),
       services_(services),
+      pool_(pool),
+      trusted_(pool.settings().trusted),
       peer_(std::move(peer)),
       sink_(sink),
       attached_ns_(WallClockNs()),
@@ -114,8 +112,15 @@ void ClientSession::AnnounceWorkers() {
 }
 
 StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes) {
-  segment_.SetMaxBytes(segment_.bytes() + services_.usage.Left(Resource::kSegmentBytes));
+  const uint64_t left = pool_.Left(Resource::kSegmentBytes);
+  segment_.SetMaxBytes(left > UINT64_MAX - segment_.bytes() ? UINT64_MAX : segment_.bytes() + left);
   auto block = segment_.Allocate(writer, bytes);
+  if (!block.ok()) {
+    // A chunk is at least so large; the system may have refused as well.
+    const auto refusal =
+        pool_.Check(Resource::kSegmentBytes, std::max(bytes, shm::Segment::kFirstChunk));
+    if (refusal) services_.TellRefused(pool_, *refusal);
+  }
   ChargeSegment();
   return block;
 }
@@ -124,7 +129,7 @@ void ClientSession::ChargeSegment() {
   const uint64_t grown = segment_.bytes() - segment_charged_;
   segment_charged_ += grown;
   // Fits: the segment was bounded by what the pool had left.
-  (void)ROCEGW_INVARIANT(services_.usage.Take(Resource::kSegmentBytes, grown),
+  (void)ROCEGW_INVARIANT(grown == 0 || Take(Resource::kSegmentBytes, grown) == 0,
                          "segment-within-pool");
 }
 
@@ -132,8 +137,7 @@ Status ClientSession::SetUpMemory(UniqueFd memory) {
   if (memory.valid()) {
     if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
   }
-  memory::AtomicLocks& locks =
-      services_.options.trusted ? services_.trusted_locks : memory_parts_->locks;
+  memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
   const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
                          peer_.uid == ::geteuid() &&
                          memory::CrossProcessMemory::Permitted(peer_.pid);
@@ -170,7 +174,7 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
       return done(errno);
     }
   }
-  if (!services_.options.trusted) {
+  if (!trusted_) {
     auto copier = memory::Copier::Start(memory_, memory_parts_, {workers, 64, services_.wake_fds});
     if (!copier.ok()) {
       segment_.Free(*lines);
@@ -256,7 +260,7 @@ SessionRow ClientSession::Row() const {
   row.pid = peer_.pid;
   row.uid = peer_.uid;
   row.comm = peer_.comm;
-  row.pool = services_.options.pool;
+  row.pool = pool_.name();
   row.attached_ns = attached_ns_;
   row.contexts = static_cast<uint32_t>(objects_.contexts.size());
   row.pds = static_cast<uint32_t>(objects_.pds.size());
@@ -267,7 +271,7 @@ SessionRow ClientSession::Row() const {
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) { row.registered_bytes += mr.length; });
   row.segment_bytes = segment_.bytes();
   row.memory_way = memory_way_;
-  row.trusted = services_.options.trusted;
+  row.trusted = trusted_;
   return row;
 }
 

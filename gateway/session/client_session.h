@@ -35,13 +35,15 @@ namespace rocegw::session {
 
 class ClientSession {
  public:
-  ClientSession(SessionId id, Services& services, Peer peer, MessageSink& sink);
+  // Counts as one session of the pool until Reap of its owner, so the pool outlives it.
+  ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer, MessageSink& sink);
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
   SessionId id() const { return id_; }
   const Peer& peer() const { return peer_; }
+  tenant::Pool& pool() const { return pool_; }
 
   // A message from the client; not while busy.
   void OnMessage(std::span<const uint8_t> bytes, UniqueFd fd);
@@ -84,6 +86,11 @@ class ClientSession {
   void ReplyError(int error);
   void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
 
+  // Of the pool's quota: 0, or the errno to answer with.
+  [[nodiscard]] int Take(Resource resource, uint64_t amount = 1) {
+    return services_.Take(pool_, resource, amount);
+  }
+  void Give(Resource resource, uint64_t amount = 1) { pool_.Give(resource, amount); }
   // A block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
 
@@ -142,6 +149,8 @@ class ClientSession {
 
   const SessionId id_;
   Services& services_;
+  tenant::Pool& pool_;
+  const bool trusted_;
   Peer peer_;
   MessageSink& sink_;
   int64_t attached_ns_;

@@ -16,10 +16,12 @@ namespace rocegw::session {
 cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   cm::CmConfig config;
   config.max_depth = static_cast<uint8_t>(services.options.device.max_rd_atomic);
-  // The pool's limit is kept here, with an answer to the peer; the engine's own only bounds it.
-  config.max_ids = services.options.limits.cm_ids + 1024;
+  // The pools' limits are kept here, with an answer to the peer; the engine's own only bound them,
+  // also when a configuration allows more than we started with.
+  constexpr size_t kMost = size_t{1} << 20;
+  config.max_ids = std::max<size_t>(services.options.limits.cm_ids, kMost) + 1024;
   config.max_ids_per_owner = config.max_ids;
-  config.max_connections = std::max<size_t>(services.options.limits.cm_ids, config.max_connections);
+  config.max_connections = config.max_ids;
   config.max_connections_per_owner = config.max_connections;
   return config;
 }
@@ -182,9 +184,10 @@ void CmBinding::Deliver(const cm::CmEvent& event) {
 void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
                                const cm::CmEvent& event) {
   const CmId& listener = *session.objects().cm_ids.Find(listener_handle);
-  if (!services_.usage.Take(Resource::kCmIds)) {
-    services_.Say(Severity::kWarning,
-                  "connection request refused: limit of connection ids reached");
+  tenant::Pool& pool = session.pool();
+  const bool granted =
+      services_.TakeConnect(pool) == 0 && services_.Take(pool, Resource::kCmIds) == 0;
+  if (!granted) {
     later_.push_back({session.id(), event.id, cm::Reject{wire::RejectReason::kNoResources, {}}});
     later_.push_back({session.id(), event.id, cm::DestroyId{}});
     return;

@@ -71,7 +71,8 @@ void DestroyOne(ClientSession& session, uint32_t handle) {
   const auto known = by_qpn.find(id->qpn.value);
   if (known != by_qpn.end() && known->second == handle) by_qpn.erase(known);
   --session.objects().cm_channels.Find(id->channel)->users;
-  session.services().usage.Give(Resource::kCmIds);
+  session.Give(Resource::kCmIds);
+  if (id->listens) session.Give(Resource::kListeners);
 }
 
 void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
@@ -121,11 +122,11 @@ void CmCreateId(ClientSession& session, Request& request) {
   CmChannel* const channel = session.objects().cm_channels.Find(asked.channel);
   const auto kind = KindOf(asked.port_space);
   if (channel == nullptr || !kind) return session.ReplyError(EINVAL);
-  if (!session.services().usage.Take(Resource::kCmIds)) return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kCmIds)) return session.ReplyError(error);
   const cm::CmHandle engine = session.cm().NextHandle();
   if (const int error =
           session.cm().Run(session, engine, cm::CreateId{kind->first, kind->second})) {
-    session.services().usage.Give(Resource::kCmIds);
+    session.Give(Resource::kCmIds);
     return session.ReplyError(error);
   }
   auto id = std::make_unique<CmId>();
@@ -196,9 +197,18 @@ void CmResolveRoute(ClientSession& session, Request& request) {
 
 void CmListen(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_listen>();
-  const CmId* const id = FindId(session, asked.id);
+  CmId* const id = FindId(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
-  AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::Listen{asked.backlog}));
+  if (!id->listens) {
+    if (const int error = session.Take(Resource::kListeners)) return session.ReplyError(error);
+  }
+  const int error = session.cm().Run(session, id->engine, cm::Listen{asked.backlog});
+  if (error == 0) {
+    id->listens = true;
+  } else if (!id->listens) {
+    session.Give(Resource::kListeners);
+  }
+  AnswerWithId(session, *id, error);
 }
 
 void CmConnect(ClientSession& session, Request& request) {
@@ -207,7 +217,8 @@ void CmConnect(ClientSession& session, Request& request) {
   CmId* const id = FindId(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (param.qpn != kInvalidQpn && !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
-  const int error = session.cm().Run(session, id->engine, cm::Connect{param});
+  int error = session.services().TakeConnect(session.pool());
+  if (error == 0) error = session.cm().Run(session, id->engine, cm::Connect{param});
   if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
   Answer(session, error);
 }

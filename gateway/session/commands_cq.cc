@@ -37,7 +37,7 @@ void CreateCq(ClientSession& session, Request& request) {
     return session.ReplyError(EINVAL);
   }
   if (channel != nullptr && channel->context != asked.context) return session.ReplyError(EINVAL);
-  if (!services.usage.Take(Resource::kCqs)) return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kCqs)) return session.ReplyError(error);
 
   const size_t workers = services.workers.worker_count();
   auto cq = std::make_unique<Cq>();
@@ -52,7 +52,7 @@ void CreateCq(ClientSession& session, Request& request) {
   if (!control.ok() || !rings.ok()) {
     if (control.ok()) session.segment().Free(*control);
     if (rings.ok()) session.segment().Free(*rings);
-    services.usage.Give(Resource::kCqs);
+    session.Give(Resource::kCqs);
     return session.ReplyError(ENOMEM);
   }
   cq->control = *control;

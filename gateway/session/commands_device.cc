@@ -63,7 +63,7 @@ void Hello(ClientSession& session, Request& request) {
   // A client may not make a full userfaultfd itself; one made through this descriptor is
   // (userfaultfd(2)).
   UniqueFd userfaultfd;
-  if (options.remap_allowed) {
+  if (session.pool().settings().remap_allowed) {
     reply.flags |= ROCEGW_WELCOME_REMAP;
     userfaultfd.Reset(::open("/dev/userfaultfd", O_RDWR | O_CLOEXEC));
   }
@@ -80,6 +80,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   const Device* const device = FindDevice(session, request.As<rocegw_query_device>().device);
   if (device == nullptr) return session.ReplyError(ENODEV);
   const Options& options = session.services().options;
+  const tenant::Pool& pool = session.pool();
   rocegw_device_reply reply{};
   CopyText(reply.name, device->name);
   CopyText(reply.interface, device->interface);
@@ -90,16 +91,15 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.vendor_id = kVendorId;
   reply.vendor_part_id = kVendorPartId;
   reply.hardware_version = 1;
-  reply.max_qp = Narrow(options.limits.qps);
+  reply.max_qp = Narrow(pool.Peak(Resource::kQps));
   reply.max_qp_wr = options.device.max_qp_wr;
   reply.max_sge = options.device.max_sge;
   reply.max_inline = options.device.max_inline;
-  reply.max_cq = Narrow(options.limits.cqs);
+  reply.max_cq = Narrow(pool.Peak(Resource::kCqs));
   reply.max_cqe = options.device.max_cqe;
-  reply.max_mr = Narrow(options.limits.mrs);
-  reply.max_pd = Narrow(options.limits.pds);
-  // Address handles live in the library.
-  reply.max_ah = std::numeric_limits<int32_t>::max();
+  reply.max_mr = Narrow(pool.Peak(Resource::kMrs));
+  reply.max_pd = Narrow(pool.Peak(Resource::kPds));
+  reply.max_ah = Narrow(pool.Peak(Resource::kAhs));
   reply.max_rd_atomic = options.device.max_rd_atomic;
   reply.max_message = options.device.max_message;
   reply.port_state = device->up ? kPortActive : kPortDown;

@@ -69,7 +69,7 @@ void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done)
 void AllocPd(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_alloc_pd>().context;
   if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
-  if (!session.services().usage.Take(Resource::kPds)) return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
   auto pd = std::make_unique<Pd>();
   pd->context = context;
   session.ReplyObject(session.objects().pds.Add(std::move(pd)), 0);
@@ -108,10 +108,10 @@ void RegMr(ClientSession& session, Request& request) {
     return session.ReplyError(EPERM);
   }
   const uint64_t charged = asked.length - direct.length;
-  if (!services.usage.Take(Resource::kMrs)) return session.ReplyError(ENOMEM);
-  if (!services.usage.Take(Resource::kRegisteredBytes, charged)) {
-    services.usage.Give(Resource::kMrs);
-    return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
+  if (const int error = session.Take(Resource::kRegisteredBytes, charged)) {
+    session.Give(Resource::kMrs);
+    return session.ReplyError(error);
   }
   auto mr = std::make_unique<Mr>();
   mr->context = pd->context;
@@ -161,15 +161,15 @@ void DeregMr(ClientSession& session, Request& request) {
 void CreateRegion(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_region>();
   Services& services = session.services();
-  if (!services.options.remap_allowed) return session.ReplyError(EPERM);
+  if (!session.pool().settings().remap_allowed) return session.ReplyError(EPERM);
   if (session.objects().regions.size() >= services.options.session.event_channels) {
     return session.ReplyError(ENOMEM);
   }
-  if (!services.usage.Take(Resource::kRegisteredBytes, asked.length))
-    return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kRegisteredBytes, asked.length))
+    return session.ReplyError(error);
   auto memory = memory::Region::Create(asked.address, asked.length);
   if (!memory.ok()) {
-    services.usage.Give(Resource::kRegisteredBytes, asked.length);
+    session.Give(Resource::kRegisteredBytes, asked.length);
     return session.ReplyError(memory.status().error());
   }
   auto region = std::make_unique<RemappedRegion>();

@@ -160,7 +160,7 @@ void CreateQp(ClientSession& session, Request& request) {
       !Valid(asked, services.options.device)) {
     return session.ReplyError(EINVAL);
   }
-  if (!services.usage.Take(Resource::kQps)) return session.ReplyError(ENOMEM);
+  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
 
   auto qp = std::make_unique<Qp>();
   qp->context = pd->context;
@@ -195,7 +195,7 @@ void CreateQp(ClientSession& session, Request& request) {
       }
     }
     if (qpn) services.qpns.Give(*qpn, ControlLoop::Now());
-    services.usage.Give(Resource::kQps);
+    session.Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
   }
   qp->qpn = *qpn;

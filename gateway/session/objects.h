@@ -101,6 +101,7 @@ struct CmId {
   uint64_t cookie = 0;
   cm::PortSpace port_space = cm::PortSpace::kTcp;
   uint32_t listener = 0;  // of an id that came with a request and was not named by the client yet
+  bool listens = false;
   uint32_t events_moved = 0;  // reported on channels that it was on before
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells the session layer at its start: limits, policy of the one pool, and the
+// What the daemon tells the session layer at its start: limits, policy of the default pool, and the
 // devices that clients see. Plain values; devices may change while running, the rest does not.
 #pragma once
 
@@ -8,11 +8,18 @@
 #include <vector>
 
 #include "gateway/base/time.h"
+#include "gateway/tenant/amounts.h"
+#include "gateway/tenant/settings.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::session {
 
-// At most so many at a time over all sessions; beyond: ENOMEM.
+using tenant::Resource;
+
+// The pool of the main attach socket; exists without any configuration.
+inline constexpr char kDefaultPool[] = "tenants/default/pools/default";
+
+// What the gateway has for all pools together; beyond: ENOMEM.
 struct Limits {
   uint64_t sessions = 256;
   uint64_t qps = 65536;
@@ -67,15 +74,20 @@ enum class MemoryWay : uint8_t {
 };
 
 struct Options {
-  std::string pool = "tenants/default/pools/default";
   std::string version;     // of the daemon
   std::string sysfs_root;  // tree with the shape of /sys, empty: none
-  bool trusted = true;     // workers may touch client memory themselves
+  // Of the default pool.
+  bool trusted = true;  // workers may touch client memory themselves
   bool remap_allowed = true;
   MemoryWay memory_way = MemoryWay::kAuto;
   Limits limits;
   SessionBounds session;
   DeviceBounds device;
 };
+
+// As the quota tree has it; what limits do not name is unlimited.
+tenant::Amounts CapacityOf(const Limits& limits);
+// The default pool when no configuration says anything about it.
+tenant::PoolSettings DefaultPool(const Options& options);
 
 }  // namespace rocegw::session

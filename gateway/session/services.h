@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all sessions share: the loop, the workers, generators of keys and numbers, limits, devices.
+// What all sessions share: the loop, the workers, generators of keys and numbers, pools, devices.
 // Owned by the session server, which outlives its sessions; control thread.
 #pragma once
 
@@ -12,41 +12,45 @@
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/control_loop.h"
+#include "gateway/session/event_log.h"
 #include "gateway/session/key_generator.h"
 #include "gateway/session/log_limiter.h"
 #include "gateway/session/options.h"
 #include "gateway/session/qpn_allocator.h"
 #include "gateway/session/random.h"
-#include "gateway/session/usage.h"
 #include "gateway/session/worker_requests.h"
+#include "gateway/tenant/registry.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::session {
 
 class CmBinding;
 
+// CLOCK_REALTIME, since 1970.
+int64_t WallClockNs();
+
 struct Services {
   Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
-           const port::SteeringTable& the_steering, Options the_options, Log the_log)
-      : loop(control_loop),
-        steering(the_steering),
-        options(std::move(the_options)),
-        usage(options.limits),
-        wake_fds(WakeFds(links)),
-        workers(links),
-        keys(random),
-        qpns(steering, workers.worker_count(), random),
-        log(std::move(the_log)) {}
+           const port::SteeringTable& the_steering, Options the_options, Log the_log);
 
   void Say(Severity severity, const std::string& line) {
     log.Say(severity, line, ControlLoop::Now());
   }
+  // An event, and now and then a line in the log.
+  void Tell(const std::string& reason, const std::string& object, const std::string& subject,
+            const std::string& text);
+  void TellRefused(const tenant::Pool& pool, const tenant::Refusal& refusal);
+
+  // 0, or the errno to answer with; the refusal is counted and told.
+  [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount = 1);
+  [[nodiscard]] int TakeConnect(tenant::Pool& pool);
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
   const port::SteeringTable steering;
   const Options options;
-  Usage usage;
+  tenant::Registry pools;
+  EventLog events;
   std::vector<int> wake_fds;  // of the workers
   WorkerRequests workers;
   Random random;
@@ -72,22 +76,10 @@ struct Services {
   LogLimiter log;
 
  private:
-  const verbs::GidTable* Publish(const Device& device) {
-    auto table = std::make_unique<verbs::GidTable>();
-    std::copy_n(device.gids.begin(), std::min(device.gids.size(), verbs::GidTable::kSize),
-                table->entries.begin());
-    all_gid_tables_.push_back(std::move(table));
-    return all_gid_tables_.back().get();
-  }
+  const verbs::GidTable* Publish(const Device& device);
+  static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links);
 
   std::vector<std::unique_ptr<const verbs::GidTable>> all_gid_tables_;
-
-  static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links) {
-    std::vector<int> fds;
-    fds.reserve(links.size());
-    for (const worker::WorkerLink* link : links) fds.push_back(link->worker_wake_fd);
-    return fds;
-  }
 };
 
 }  // namespace rocegw::session

@@ -27,7 +27,7 @@ void ClientSession::FreeQp(uint32_t handle) {
   }
   doorbells_.Give(qp->worker, {qp->doorbell_page, qp->doorbell_bit});
   services_.qpns.Give(qp->qpn, ControlLoop::Now());
-  services_.usage.Give(Resource::kQps);
+  Give(Resource::kQps);
   --objects_.pds.Find(qp->pd)->users;
   --objects_.cqs.Find(qp->send_cq)->users;
   --objects_.cqs.Find(qp->recv_cq)->users;
@@ -37,22 +37,22 @@ void ClientSession::FreeCq(uint32_t handle) {
   const auto cq = objects_.cqs.Remove(handle);
   segment_.Free(cq->control);
   segment_.Free(cq->rings);
-  services_.usage.Give(Resource::kCqs);
+  Give(Resource::kCqs);
   if (CompletionChannel* const channel = objects_.channels.Find(cq->channel)) --channel->users;
 }
 
 void ClientSession::FreeMr(uint32_t handle) {
   const auto mr = objects_.mrs.Remove(handle);
   services_.keys.Give(mr->key);
-  services_.usage.Give(Resource::kMrs);
-  services_.usage.Give(Resource::kRegisteredBytes, mr->charged);
+  Give(Resource::kMrs);
+  Give(Resource::kRegisteredBytes, mr->charged);
   --objects_.pds.Find(mr->pd)->users;
   if (RemappedRegion* const region = objects_.regions.Find(mr->region)) --region->users;
 }
 
 void ClientSession::FreePd(uint32_t handle) {
   objects_.pds.Remove(handle);
-  services_.usage.Give(Resource::kPds);
+  Give(Resource::kPds);
 }
 
 void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region) {
@@ -61,7 +61,7 @@ void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> r
 
 void ClientSession::FreeRegion(uint32_t handle) {
   const auto region = objects_.regions.Remove(handle);
-  services_.usage.Give(Resource::kRegisteredBytes, region->memory->length());
+  Give(Resource::kRegisteredBytes, region->memory->length());
   std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
 }
 
@@ -134,8 +134,8 @@ void ClientSession::End(const std::string& reason) {
 void ClientSession::DropCmIds() {
   const auto any = [](const auto&) { return true; };
   for (const uint32_t id : objects_.cm_ids.Select(any)) {
-    objects_.cm_ids.Remove(id);
-    services_.usage.Give(Resource::kCmIds);
+    if (objects_.cm_ids.Remove(id)->listens) Give(Resource::kListeners);
+    Give(Resource::kCmIds);
   }
   objects_.cm_id_by_qpn.clear();
   for (const uint32_t channel : objects_.cm_channels.Select(any)) {
@@ -169,7 +169,7 @@ void ClientSession::FreeAll() {
   for (const uint32_t region :
        objects_.regions.Select([](const RemappedRegion&) { return true; })) {
     const uint64_t length = objects_.regions.Find(region)->memory->length();
-    services_.usage.Give(Resource::kRegisteredBytes, length);
+    Give(Resource::kRegisteredBytes, length);
     objects_.regions.Remove(region);
   }
   copier_.reset();
@@ -177,7 +177,7 @@ void ClientSession::FreeAll() {
   memory_.reset();
   descriptor_memory_ = nullptr;
   wake_fds_.clear();
-  services_.usage.Give(Resource::kSegmentBytes, segment_charged_);
+  Give(Resource::kSegmentBytes, segment_charged_);
   segment_charged_ = 0;
   ended_ = true;
   if (on_ended) on_ended();

@@ -31,8 +31,10 @@ class SessionServer {
   SessionServer& operator=(const SessionServer&) = delete;
 
   Status Listen(const SocketPlace& place) { return attach_.Listen(place); }
-  // A connected socket, as if it had come through the attach socket.
-  void Attach(UniqueFd socket) { attach_.Attach(std::move(socket)); }
+  // A connected socket, as if it had come through an attach socket of the pool.
+  void Attach(UniqueFd socket, const std::string& pool = kDefaultPool) {
+    attach_.Attach(std::move(socket), *services_.pools.FindPool(pool));
+  }
 
   // Addresses, MTU or state of a device changed. Its index stays; GIDs keep theirs.
   void UpdateDevice(size_t index, Device device);

@@ -9,7 +9,7 @@
 namespace rocegw::session {
 namespace {
 
-Totals TotalsOf(const Usage& usage) {
+Totals TotalsOf(const tenant::QuotaNode& usage) {
   Totals totals;
   totals.sessions = usage.used(Resource::kSessions);
   totals.qps = usage.used(Resource::kQps);
@@ -62,11 +62,35 @@ QpRow RowOf(const worker::QpSnapshot& qp) {
   return row;
 }
 
+PoolRow RowOf(const tenant::Pool& pool) {
+  PoolRow row;
+  row.id = pool.id();
+  row.name = pool.name();
+  row.uid = pool.settings().uid;
+  row.leaving = pool.leaving();
+  const tenant::Quota& quota = pool.settings().quota;
+  for (size_t i = 0; i < tenant::kLimits; ++i) {
+    LimitRow limit;
+    limit.limit = tenant::LimitName(i);
+    limit.refused = pool.refused()[i];
+    if (i < tenant::kResources) {
+      limit.used = pool.used(static_cast<Resource>(i));
+      limit.committed = quota.committed.held[i];
+      limit.peak = quota.peak.held[i];
+    } else {
+      limit.committed = quota.committed.rates[i - tenant::kResources];
+      limit.peak = quota.peak.rates[i - tenant::kResources];
+    }
+    row.limits.push_back(std::move(limit));
+  }
+  return row;
+}
+
 }  // namespace
 
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
   auto snapshot = std::make_shared<StateSnapshot>();
-  snapshot->totals = TotalsOf(services_.usage);
+  snapshot->totals = TotalsOf(services_.pools.gateway());
   snapshot->qps_by_worker.resize(services_.workers.worker_count());
   for (size_t i = 0; i < metrics::kDropReasonCount; ++i) {
     snapshot->control_drops.push_back(cm_->drops(static_cast<metrics::DropReason>(i)));
@@ -80,6 +104,11 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
       snapshot->mrs.push_back(RowOf(session, handle, mr));
     });
   });
+  if (query.pools) {
+    services_.pools.ForEachPool(
+        [&](const tenant::Pool& pool) { snapshot->pools.push_back(RowOf(pool)); });
+  }
+  if (query.events) snapshot->events = services_.events.Rows();
   if (!query.qps) return done(std::move(*snapshot));
   services_.workers.Broadcast(
       [](WorkerIndex) { return worker::SnapshotQps{}; },

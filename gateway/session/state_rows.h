@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/tenant/amounts.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::session {
@@ -96,6 +97,35 @@ struct WorkerRow {
   std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first
 };
 
+// What one limit of a pool is and how far it is used; rates are not held.
+struct LimitRow {
+  std::string limit;  // "qps"
+  uint64_t used = 0;
+  uint64_t committed = 0;
+  uint64_t peak = tenant::kUnlimited;
+  uint64_t refused = 0;
+};
+
+struct PoolRow {
+  uint64_t id = 0;
+  std::string name;  // "tenants/T/pools/P"
+  std::string uid;
+  bool leaving = false;  // removed, waits for its last session
+  std::vector<LimitRow> limits;
+  std::vector<std::string> sockets;
+};
+
+// Something that a person may want to know.
+struct EventRow {
+  uint64_t id = 0;  // counts up
+  int64_t first_ns = 0;
+  int64_t last_ns = 0;
+  uint64_t count = 0;
+  std::string reason;  // "QUOTA_EXCEEDED"
+  std::string object;  // "tenants/T/pools/P"
+  std::string text;    // of the last time, one line
+};
+
 struct Totals {
   uint64_t sessions = 0;
   uint64_t qps = 0;
@@ -112,6 +142,8 @@ struct StateQuery {
   bool sessions = false;
   bool qps = false;
   bool mrs = false;
+  bool pools = false;
+  bool events = false;
 };
 
 struct StateSnapshot {
@@ -125,6 +157,8 @@ struct StateSnapshot {
   std::vector<SessionRow> sessions;  // any order
   std::vector<QpRow> qps;
   std::vector<MrRow> mrs;
+  std::vector<PoolRow> pools;
+  std::vector<EventRow> events;
 };
 
 }  // namespace rocegw::session

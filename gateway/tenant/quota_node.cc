@@ -41,7 +41,7 @@ void QuotaNode::SetClaimed(size_t i, uint64_t claimed) {
     parent_->SetClaimed(i, parent_->slots_[i].claimed + after - before);
 }
 
-const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
+const QuotaNode* QuotaNode::Refusing(Resource resource, uint64_t amount) const {
   const auto i = static_cast<size_t>(resource);
   uint64_t more = amount;
   for (const QuotaNode* node = this; node != nullptr && more != 0; node = node->parent_) {
@@ -49,6 +49,12 @@ const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
     if (slot.claimed > slot.limit || more > slot.limit - slot.claimed) return node;
     more = std::max(slot.claimed + more, slot.committed) - slot.Claim();
   }
+  return nullptr;
+}
+
+const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
+  if (const QuotaNode* const by = Refusing(resource, amount)) return by;
+  const auto i = static_cast<size_t>(resource);
   SetClaimed(i, slots_[i].claimed + amount);
   for (QuotaNode* node = this; node != nullptr; node = node->parent_)
     node->slots_[i].used += amount;

@@ -31,6 +31,8 @@ class QuotaNode {
 
   // nullptr: granted. Else the node whose limit is reached, and nothing has changed. Of pools only.
   [[nodiscard]] const QuotaNode* Take(Resource resource, uint64_t amount = 1);
+  // What Take would answer.
+  const QuotaNode* Refusing(Resource resource, uint64_t amount) const;
   void Give(Resource resource, uint64_t amount = 1);
   // The most that Take would grant now.
   uint64_t Left(Resource resource) const;

@@ -83,11 +83,11 @@ bool SessionHost::Logged(const std::string& part) const {
                      [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
-TestClient::TestClient(SessionHost& host) : host_(host) {
+TestClient::TestClient(SessionHost& host, const std::string& pool) : host_(host) {
   int ends[2] = {-1, -1};
   (void)!::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
   socket_.Reset(ends[0]);
-  host.server->Attach(UniqueFd(ends[1]));
+  host.server->Attach(UniqueFd(ends[1]), pool);
 }
 
 TestClient::~TestClient() {

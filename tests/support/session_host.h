@@ -60,7 +60,7 @@ struct ClientMessage {
 class TestClient {
  public:
   // Attached to the host through a socket pair; not greeted yet.
-  explicit TestClient(SessionHost& host);
+  explicit TestClient(SessionHost& host, const std::string& pool = session::kDefaultPool);
   TestClient(SessionHost& host, UniqueFd connected) : host_(host), socket_(std::move(connected)) {}
 
   // The host's loop and workers run in threads of their own: answers are waited for.

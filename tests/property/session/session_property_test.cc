@@ -309,7 +309,8 @@ TEST_F(SessionProperty, RandomCommands_AnswersAndWorkersAreTheModels) {
   CompareWithWorkers();
   EXPECT_EQ(host.LinkedObjects(), 0u);
   for (size_t i = 0; i < static_cast<size_t>(session::Resource::kCount); ++i) {
-    EXPECT_EQ(host.server->services().usage.used(static_cast<session::Resource>(i)), 0u) << i;
+    EXPECT_EQ(host.server->services().pools.gateway().used(static_cast<session::Resource>(i)), 0u)
+        << i;
   }
 }
 

@@ -44,6 +44,8 @@ class FakeSource : public StateSource {
     if (!query.sessions) copy.sessions.clear();
     if (!query.qps) copy.qps.clear();
     if (!query.mrs) copy.mrs.clear();
+    if (!query.pools) copy.pools.clear();
+    if (!query.events) copy.events.clear();
     done(std::move(copy));
   }
   void AnswerAll() {
@@ -58,6 +60,18 @@ class FakeSource : public StateSource {
 // for the first four.
 inline session::StateSnapshot TestState() {
   session::StateSnapshot state;
+  for (uint64_t id = 1; id <= 2; ++id) {
+    session::PoolRow pool;
+    pool.id = id;
+    pool.name = "tenants/red/pools/p" + std::to_string(id);
+    pool.uid = "uid-" + std::to_string(id);
+    pool.limits = {{"qps", 10 + id, 5, 20, 3},
+                   {"connects_per_second", 0, 0, tenant::kUnlimited, 4}};
+    pool.sockets = {"/run/rocegw/a/uid/0/attach.sock"};
+    state.pools.push_back(pool);
+  }
+  state.events.push_back({7, kTestStart, kTestStart + 1000000000, 5, "QUOTA_EXCEEDED",
+                          "tenants/red/pools/p1", "limit of qps reached"});
   state.totals = {1, 2, 3, 2, 1, 4, 12ull << 20, 2ull << 20};
   session::PortRow port;
   port.device = "rocegw0";

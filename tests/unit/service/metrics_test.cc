@@ -14,6 +14,7 @@
 #include <string>
 
 #include "gateway/service/metrics_server.h"
+#include "gateway/tenant/registry.h"
 #include "tests/unit/service/fake_source.h"
 
 namespace rocegw::service {
@@ -109,13 +110,53 @@ TEST_F(MetricsTest, Page_HasDropsGaugesAndBuild) {
   EXPECT_GT(std::stod(value("process_resident_memory_bytes")), 0);
 }
 
+TEST_F(MetricsTest, Page_HasLimitsByPool) {
+  const auto samples = Samples();
+  const auto value = [&](const std::string& name) {
+    return samples.contains(name) ? samples.at(name) : "missing";
+  };
+  EXPECT_EQ(value(R"(rocegw_pool_used{limit="qps",pool="p1",tenant="red"})"), "11");
+  EXPECT_EQ(value(R"(rocegw_pool_used{limit="qps",pool="p2",tenant="red"})"), "12");
+  EXPECT_EQ(value(R"(rocegw_pool_committed{limit="qps",pool="p1",tenant="red"})"), "5");
+  EXPECT_EQ(value(R"(rocegw_pool_peak{limit="qps",pool="p1",tenant="red"})"), "20");
+  EXPECT_EQ(value(R"(rocegw_pool_refused_total{limit="qps",pool="p1",tenant="red"})"), "3");
+  EXPECT_EQ(
+      value(R"(rocegw_pool_refused_total{limit="connects_per_second",pool="p1",tenant="red"})"),
+      "4");
+  EXPECT_EQ(value(R"(rocegw_pool_used{limit="connects_per_second",pool="p1",tenant="red"})"),
+            "missing");
+}
+
+// An old pool that still has sessions and its successor have one name: one series, not two.
+TEST_F(MetricsTest, Page_PoolsOfOneNameAreOneSeries) {
+  session::PoolRow leaving = source_.state.pools[0];
+  leaving.leaving = true;
+  source_.state.pools.push_back(leaving);
+  EXPECT_EQ(Samples().at(R"(rocegw_pool_used{limit="qps",pool="p1",tenant="red"})"), "22");
+}
+
+// Fifty pools with all limits: at most 150 series each, beside those of the gateway itself.
+TEST_F(MetricsTest, Page_ManyPoolsStayWithinTheBudget) {
+  const size_t base = Samples().size();
+  source_.state.pools.clear();
+  for (int i = 0; i < 50; ++i) {
+    session::PoolRow& pool = source_.state.pools.emplace_back();
+    pool.name = "tenants/t" + std::to_string(i) + "/pools/p";
+    for (size_t limit = 0; limit < tenant::kLimits; ++limit)
+      pool.limits.push_back({std::string(tenant::LimitName(limit)), 1, 1, 1, 1});
+  }
+  EXPECT_LE(Samples().size(), base + 50 * 150);
+  EXPECT_LT(base, 3000u);
+}
+
 TEST_F(MetricsTest, Page_LabelsAreBounded) {
   // One daemon with two workers stays far below the budget of 2,000 series, and names nobody's QP
   // or address.
   const auto samples = Samples();
   EXPECT_LT(samples.size(), 500u);
-  const std::set<std::string> allowed = {"worker", "reason",   "side",    "device",  "mode",
-                                         "port",   "compiler", "version", "revision"};
+  const std::set<std::string> allowed = {"worker",   "reason", "side",     "device",
+                                         "mode",     "port",   "compiler", "version",
+                                         "revision", "tenant", "pool",     "limit"};
   for (const auto& [name, unused] : samples) {
     const size_t open = name.find('{');
     if (open == std::string::npos) continue;

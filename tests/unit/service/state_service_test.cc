@@ -104,6 +104,40 @@ TEST_F(StateServiceTest, Lists_CarryEveryField) {
   EXPECT_EQ(mrs.DebugString().find(std::to_string(0x12345678)), std::string::npos);
 }
 
+TEST_F(StateServiceTest, ListPools_HasLimitsAndPages) {
+  gateway::v1::ListPoolsRequest request;
+  request.set_page_size(1);
+  gateway::v1::ListPoolsResponse page;
+  ASSERT_TRUE(stub_->ListPools(Soon().get(), request, &page).ok());
+  ASSERT_EQ(page.pools_size(), 1);
+  EXPECT_EQ(page.pools(0).pool(), "tenants/red/pools/p1");
+  EXPECT_EQ(page.pools(0).uid(), "uid-1");
+  ASSERT_EQ(page.pools(0).limits_size(), 2);
+  EXPECT_EQ(page.pools(0).limits(0).limit(), "qps");
+  EXPECT_EQ(page.pools(0).limits(0).used(), 11u);
+  EXPECT_EQ(page.pools(0).limits(0).committed(), 5u);
+  EXPECT_EQ(page.pools(0).limits(0).peak(), 20u);
+  EXPECT_EQ(page.pools(0).limits(0).refused(), 3u);
+  EXPECT_FALSE(page.pools(0).limits(1).has_peak());
+  EXPECT_EQ(page.pools(0).sockets(0), "/run/rocegw/a/uid/0/attach.sock");
+  request.set_page_token(page.next_page_token());
+  ASSERT_TRUE(stub_->ListPools(Soon().get(), request, &page).ok());
+  ASSERT_EQ(page.pools_size(), 1);
+  EXPECT_EQ(page.pools(0).pool(), "tenants/red/pools/p2");
+  EXPECT_EQ(page.next_page_token(), "");
+}
+
+TEST_F(StateServiceTest, ListEvents_TellsWhatAndHowOften) {
+  gateway::v1::ListEventsResponse events;
+  ASSERT_TRUE(stub_->ListEvents(Soon().get(), {}, &events).ok());
+  ASSERT_EQ(events.events_size(), 1);
+  EXPECT_EQ(events.events(0).reason(), "QUOTA_EXCEEDED");
+  EXPECT_EQ(events.events(0).object(), "tenants/red/pools/p1");
+  EXPECT_EQ(events.events(0).message(), "limit of qps reached");
+  EXPECT_EQ(events.events(0).count(), 5u);
+  EXPECT_EQ(events.events(0).last_time().seconds() - events.events(0).first_time().seconds(), 1);
+}
+
 TEST_F(StateServiceTest, ListQps_Paged_ReturnsEachRowOnceInOrder) {
   source_.state.qps.clear();
   for (uint32_t i = 0; i < 2503; ++i) {

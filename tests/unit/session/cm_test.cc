@@ -294,7 +294,7 @@ TEST_F(Cm, Disconnect_BothSeeItAndEventsAreCounted) {
   // ESTABLISHED, DISCONNECTED; the request counts for the listener.
   EXPECT_EQ(server.client.Object(ROCEGW_MSG_CM_DESTROY_ID, server_id).events_reported, 2u);
   EXPECT_EQ(server.client.Object(ROCEGW_MSG_CM_DESTROY_ID, 1).events_reported, 1u);
-  EXPECT_EQ(b.server->services().usage.used(session::Resource::kCmIds), 0u);
+  EXPECT_EQ(b.server->services().pools.gateway().used(session::Resource::kCmIds), 0u);
 }
 
 TEST_F(Cm, ProcessDies_PeerIsToldAndNothingRemains) {
@@ -306,7 +306,7 @@ TEST_F(Cm, ProcessDies_PeerIsToldAndNothingRemains) {
   EXPECT_EQ(server.NextEvent().type, kDisconnected);
   EXPECT_EQ(a.server->session_count(), 0u);
   EXPECT_EQ(a.server->cm().engine().id_count(), 0u);
-  EXPECT_EQ(a.server->services().usage.used(session::Resource::kCmIds), 0u);
+  EXPECT_EQ(a.server->services().pools.gateway().used(session::Resource::kCmIds), 0u);
 }
 
 TEST_F(Cm, Reject_ReasonAndData) {
@@ -448,7 +448,7 @@ TEST_F(Cm, ListenerDestroyed_RequestsNobodyTookEndWithIt) {
   EXPECT_EQ(server.ConnectOrAccept(ROCEGW_MSG_CM_ACCEPT, taken.id, server.CreateQp().qpn), 0);
   Carry();
   EXPECT_EQ(client.NextEvent().type, kConnectResponse);
-  EXPECT_EQ(b.server->services().usage.used(session::Resource::kCmIds), 1u);
+  EXPECT_EQ(b.server->services().pools.gateway().used(session::Resource::kCmIds), 1u);
 }
 
 TEST_F(Cm, Migrate_EventsFollowTheId) {
@@ -537,7 +537,7 @@ TEST_F(Cm, LimitOfIds_RequestsAreRefusedWithAReason) {
   }
   EXPECT_EQ(server.NextEvent().type, 1000u);
   EXPECT_EQ(client.NextEvent().type, kRejected);
-  EXPECT_EQ(small.server->services().usage.used(session::Resource::kCmIds), 1u);
+  EXPECT_EQ(small.server->services().pools.gateway().used(session::Resource::kCmIds), 1u);
 }
 
 TEST_F(Cm, GarbageMads_AreCountedByReason) {

@@ -223,7 +223,7 @@ TEST_F(HostileClient, Garbage_NeverHurtsAnybodyElse) {
 TEST_F(HostileClient, DeathAtAnyPoint_LeavesNothing) {
   Random random(TestSeed(12));
   const size_t descriptors = OpenDescriptors();
-  auto& usage = host.server->services().usage;
+  const auto& usage = host.server->services().pools.gateway();
   const uint64_t segment = usage.used(session::Resource::kSegmentBytes);
   for (int life = 0; life < 200; ++life) {
     {

@@ -129,8 +129,8 @@ TEST_F(Objects, RegMr_RefusesWhatMakesNoSense) {
     EXPECT_EQ(client.error(), EINVAL) << c.what;
   }
   EXPECT_TRUE(On(0).mrs.empty());
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kMrs), 0u);
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kMrs), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes), 0u);
 }
 
 TEST_F(Objects, RegMr_WorkerRefuses_NothingRemains) {
@@ -138,7 +138,7 @@ TEST_F(Objects, RegMr_WorkerRefuses_NothingRemains) {
   client.RegMr(pd, 4096, 64);
   EXPECT_EQ(client.error(), ENOSPC);
   for (size_t w = 0; w < 2; ++w) EXPECT_TRUE(On(w).mrs.empty());
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kMrs), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kMrs), 0u);
   EXPECT_EQ(host.server->services().keys.in_use(), 0u);
 }
 
@@ -347,7 +347,7 @@ TEST_F(Objects, CreateQp_WorkerRefuses_NothingRemains) {
   for (auto& worker : host.workers) worker->fail_next = EIO;
   client.CreateQp(pd, cq);
   EXPECT_EQ(client.error(), EIO);
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kQps), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kQps), 0u);
   EXPECT_EQ(host.server->services().qpns.in_use(), 0u);
   client.Object(ROCEGW_MSG_DESTROY_CQ, cq);
   EXPECT_EQ(client.error(), 0);
@@ -543,7 +543,7 @@ TEST_F(Objects, Region_RegistersAsRemappedAndBothSeeIt) {
   client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
   client.Object(ROCEGW_MSG_DESTROY_REGION, region.handle);
   EXPECT_EQ(client.error(), 0);
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes), 0u);
 }
 
 // Whole pages are shared, the rest of the registration is not; only the rest counts again.
@@ -571,10 +571,11 @@ TEST_F(Objects, Region_HoldsPartOfARegistration) {
   ASSERT_NE(config.DirectAt(100, 5), nullptr);
   EXPECT_EQ(std::memcmp(config.DirectAt(100, 5), "hello", 5), 0);
   EXPECT_EQ(config.DirectAt(99, 5), nullptr);
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 8192u + 300u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes),
+            8192u + 300u);
   client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
   client.Object(ROCEGW_MSG_DESTROY_REGION, region.handle);
-  EXPECT_EQ(host.server->services().usage.used(session::Resource::kRegisteredBytes), 0u);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes), 0u);
 }
 
 TEST_F(Objects, Limits_BeyondIsEnomem) {
@@ -620,7 +621,8 @@ TEST_F(Objects, SegmentLimit_IsEnomemAndTheSessionLives) {
   one.CreateCq(c, 1 << 20);
   EXPECT_EQ(one.error(), ENOMEM);
   EXPECT_NE(one.CreateCq(c, 1024).handle, 0u);
-  EXPECT_LE(small.server->services().usage.used(session::Resource::kSegmentBytes), 6u << 20);
+  EXPECT_LE(small.server->services().pools.gateway().used(session::Resource::kSegmentBytes),
+            6u << 20);
 }
 
 TEST_F(Objects, SmallRings_ManyMessagesStillArriveInOrder) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/services.h"
+
+#include <time.h>
+
+#include <cerrno>
+
+namespace rocegw::session {
+namespace {
+
+constexpr char kDefaultTenant[] = "tenants/default";
+
+}  // namespace
+
+int64_t WallClockNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+tenant::Amounts CapacityOf(const Limits& limits) {
+  tenant::Amounts capacity = tenant::Amounts::Of(tenant::kUnlimited);
+  capacity[Resource::kSessions] = limits.sessions;
+  capacity[Resource::kPds] = limits.pds;
+  capacity[Resource::kCqs] = limits.cqs;
+  capacity[Resource::kQps] = limits.qps;
+  capacity[Resource::kMrs] = limits.mrs;
+  capacity[Resource::kCmIds] = limits.cm_ids;
+  capacity[Resource::kListeners] = limits.cm_ids;
+  capacity[Resource::kRegisteredBytes] = limits.registered_bytes;
+  capacity[Resource::kSegmentBytes] = limits.segment_bytes;
+  return capacity;
+}
+
+tenant::PoolSettings DefaultPool(const Options& options) {
+  tenant::PoolSettings pool;
+  pool.name = kDefaultPool;
+  pool.trusted = options.trusted;
+  pool.remap_allowed = options.remap_allowed;
+  return pool;
+}
+
+Services::Services(ControlLoop& control_loop, const std::vector<worker::WorkerLink*>& links,
+                   const port::SteeringTable& the_steering, Options the_options, Log the_log)
+    : loop(control_loop),
+      steering(the_steering),
+      options(std::move(the_options)),
+      pools(CapacityOf(options.limits), ControlLoop::Now()),
+      wake_fds(WakeFds(links)),
+      workers(links),
+      keys(random),
+      qpns(steering, workers.worker_count(), random),
+      log(std::move(the_log)) {
+  tenant::TenantSettings tenant;
+  tenant.name = kDefaultTenant;
+  pools.SetTenant(tenant, ControlLoop::Now());
+  pools.SetPool(DefaultPool(options), ControlLoop::Now());
+}
+
+void Services::Tell(const std::string& reason, const std::string& object,
+                    const std::string& subject, const std::string& text) {
+  if (events.Add(reason, object, subject, text, WallClockNs(), ControlLoop::Now()))
+    Say(Severity::kWarning, text);
+}
+
+void Services::TellRefused(const tenant::Pool& pool, const tenant::Refusal& refusal) {
+  Tell("QUOTA_EXCEEDED", pool.name(), std::string(refusal.limit), refusal.text);
+}
+
+int Services::Take(tenant::Pool& pool, Resource resource, uint64_t amount) {
+  const auto refusal = pool.Take(resource, amount);
+  if (!refusal) return 0;
+  TellRefused(pool, *refusal);
+  return ENOMEM;
+}
+
+int Services::TakeConnect(tenant::Pool& pool) {
+  const auto refusal = pool.TakeConnect(ControlLoop::Now());
+  if (!refusal) return 0;
+  TellRefused(pool, *refusal);
+  return EAGAIN;
+}
+
+const verbs::GidTable* Services::Publish(const Device& device) {
+  auto table = std::make_unique<verbs::GidTable>();
+  std::copy_n(device.gids.begin(), std::min(device.gids.size(), verbs::GidTable::kSize),
+              table->entries.begin());
+  all_gid_tables_.push_back(std::move(table));
+  return all_gid_tables_.back().get();
+}
+
+std::vector<int> Services::WakeFds(const std::vector<worker::WorkerLink*>& links) {
+  std::vector<int> fds;
+  fds.reserve(links.size());
+  for (const worker::WorkerLink* link : links) fds.push_back(link->worker_wake_fd);
+  return fds;
+}
+
+}  // namespace rocegw::session

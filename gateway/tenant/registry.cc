@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/tenant/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocegw::tenant {
+namespace {
+
+constexpr size_t IndexOf(Resource resource) { return static_cast<size_t>(resource); }
+constexpr size_t IndexOf(Rate rate) { return kResources + static_cast<size_t>(rate); }
+
+const char* LevelName(Level level) {
+  switch (level) {
+    case Level::kGateway:
+      return "the gateway";
+    case Level::kTenant:
+      return "its tenant";
+    case Level::kPool:
+      return "the pool";
+  }
+  return "";
+}
+
+}  // namespace
+
+void Tenant::Set(TenantSettings settings, TimePoint now) {
+  quota_.SetQuota(settings.quota);
+  connects_.SetRates(settings.quota.committed[Rate::kConnects],
+                     settings.quota.peak[Rate::kConnects], now);
+  settings_ = std::move(settings);
+}
+
+Pool::Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant, TimePoint now)
+    : id_(id),
+      tenant_(std::move(tenant)),
+      quota_(settings.name, Level::kPool, &tenant_->quota_),
+      connects_(&tenant_->connects_) {
+  Set(std::move(settings), now);
+}
+
+void Pool::Set(PoolSettings settings, TimePoint now) {
+  quota_.SetQuota(settings.quota);
+  connects_.SetRates(settings.quota.committed[Rate::kConnects],
+                     settings.quota.peak[Rate::kConnects], now);
+  settings_ = std::move(settings);
+}
+
+void Pool::Leave(TimePoint now) {
+  leaving_ = true;
+  Quota none;
+  none.peak = {};
+  quota_.SetQuota(none);
+  connects_.SetRates(0, 0, now);
+}
+
+Refusal Pool::Refuse(size_t limit, Level level, const std::string& whose, uint64_t most) {
+  ++refused_[limit];
+  Refusal refusal{LimitName(limit), level, name() + ": limit of " + std::string(LimitName(limit))};
+  if (leaving_) {
+    refusal.text = name() + ": no more " + std::string(LimitName(limit)) +
+                   ", the pool is not in the configuration any more";
+    return refusal;
+  }
+  refusal.text += " reached, which is " + std::to_string(most) + " for " + LevelName(level);
+  if (level == Level::kTenant) refusal.text += " " + whose;
+  if (level != Level::kPool) refusal.text += ", less what is committed to others";
+  return refusal;
+}
+
+std::optional<Refusal> Pool::Take(Resource resource, uint64_t amount) {
+  const QuotaNode* const by = quota_.Take(resource, amount);
+  if (by == nullptr) return std::nullopt;
+  return Refuse(IndexOf(resource), by->level(), by->name(), by->limit(resource));
+}
+
+std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {
+  const QuotaNode* const by = quota_.Refusing(resource, amount);
+  if (by == nullptr) return std::nullopt;
+  return Refuse(IndexOf(resource), by->level(), by->name(), by->limit(resource));
+}
+
+std::optional<Refusal> Pool::TakeConnect(TimePoint now) {
+  const RateNode* const by = connects_.Take(now);
+  if (by == nullptr) return std::nullopt;
+  const Level level = by == &connects_            ? Level::kPool
+                      : by == &tenant_->connects_ ? Level::kTenant
+                                                  : Level::kGateway;
+  return Refuse(IndexOf(Rate::kConnects), level, tenant_->settings_.name, by->limit());
+}
+
+uint64_t Pool::Peak(Resource resource) const {
+  uint64_t least = kUnlimited;
+  for (const QuotaNode* node = &quota_; node != nullptr; node = node->parent())
+    least = std::min(least, node->limit(resource));
+  return least;
+}
+
+Registry::Registry(const Amounts& capacity, TimePoint now)
+    : gateway_("gateway", Level::kGateway, nullptr), connects_(nullptr) {
+  SetCapacity(capacity, now);
+}
+
+void Registry::SetCapacity(const Amounts& capacity, TimePoint now) {
+  capacity_ = capacity;
+  Quota quota;
+  quota.peak = capacity;
+  gateway_.SetQuota(quota);
+  connects_.SetRates(0, capacity[Rate::kConnects], now);
+}
+
+void Registry::SetTenant(TenantSettings settings, TimePoint now) {
+  auto& known = tenants_[settings.name];
+  if (known == nullptr) known = std::make_shared<Tenant>(settings.name, gateway_, connects_);
+  known->Set(std::move(settings), now);
+}
+
+void Registry::RemoveTenant(const std::string& name, TimePoint now) {
+  const auto known = tenants_.find(name);
+  if (known == tenants_.end()) return;
+  TenantSettings settings = known->second->settings();
+  settings.quota = {};
+  known->second->Set(std::move(settings), now);
+  tenants_.erase(known);
+}
+
+const Tenant* Registry::FindTenant(const std::string& name) const {
+  const auto found = tenants_.find(name);
+  return found == tenants_.end() ? nullptr : found->second.get();
+}
+
+Pool& Registry::SetPool(PoolSettings settings, TimePoint now) {
+  const auto known = pools_.find(settings.name);
+  if (known != pools_.end() && known->second->settings().uid == settings.uid) {
+    known->second->Set(std::move(settings), now);
+    return *known->second;
+  }
+  RemovePool(settings.name, now);
+  const std::string name = settings.name;
+  auto& added = pools_[name];
+  added = std::make_unique<Pool>(next_id_++, std::move(settings), tenants_.at(TenantOf(name)), now);
+  return *added;
+}
+
+void Registry::RemovePool(const std::string& name, TimePoint now) {
+  const auto known = pools_.find(name);
+  if (known == pools_.end()) return;
+  known->second->Leave(now);
+  leaving_.push_back(std::move(known->second));
+  pools_.erase(known);
+  Reap();
+}
+
+Pool* Registry::FindPool(const std::string& name) const {
+  const auto found = pools_.find(name);
+  return found == pools_.end() ? nullptr : found->second.get();
+}
+
+void Registry::Reap() {
+  std::erase_if(leaving_, [](const auto& pool) { return pool->quota_.unused(); });
+}
+
+}  // namespace rocegw::tenant

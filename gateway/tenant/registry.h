@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tenants and pools that this gateway serves, and what they hold. A pool that is removed while
+// programs are attached to it stays, without name and without limits to grow into, until the last
+// of them has gone; its tenant stays as long. Owner: the session layer, control thread. Addresses
+// of pools are stable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/base/time.h"
+#include "gateway/tenant/amounts.h"
+#include "gateway/tenant/quota_node.h"
+#include "gateway/tenant/rate_node.h"
+#include "gateway/tenant/settings.h"
+
+namespace rocegw::tenant {
+
+// Resources, then rates.
+inline constexpr size_t kLimits = kResources + kRates;
+constexpr std::string_view LimitName(size_t limit) {
+  return limit < kResources ? kResourceNames[limit] : kRateNames[limit - kResources];
+}
+
+class Tenant {
+ public:
+  Tenant(const std::string& name, QuotaNode& gateway, RateNode& gateway_connects)
+      : quota_(name, Level::kTenant, &gateway), connects_(&gateway_connects) {}
+
+  const TenantSettings& settings() const { return settings_; }
+  const QuotaNode& quota() const { return quota_; }
+
+ private:
+  friend class Pool;
+  friend class Registry;
+  void Set(TenantSettings settings, TimePoint now);
+
+  TenantSettings settings_;
+  QuotaNode quota_;
+  RateNode connects_;
+};
+
+// Why something was not granted.
+struct Refusal {
+  std::string_view limit;
+  Level level = Level::kPool;  // whose limit it is
+  std::string text;            // one line for a person, names pool and limit
+};
+
+class Pool {
+ public:
+  Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant, TimePoint now);
+
+  // Counts up; of no other pool ever.
+  uint64_t id() const { return id_; }
+  const PoolSettings& settings() const { return settings_; }
+  const std::string& name() const { return settings_.name; }
+  const Tenant& tenant() const { return *tenant_; }
+  // Not in the configuration any more.
+  bool leaving() const { return leaving_; }
+
+  // Nothing: granted. What is refused is counted.
+  std::optional<Refusal> Take(Resource resource, uint64_t amount = 1);
+  void Give(Resource resource, uint64_t amount = 1) { quota_.Give(resource, amount); }
+  // What Take would answer; counted as well.
+  std::optional<Refusal> Check(Resource resource, uint64_t amount);
+  uint64_t Left(Resource resource) const { return quota_.Left(resource); }
+  std::optional<Refusal> TakeConnect(TimePoint now);
+
+  uint64_t used(Resource resource) const { return quota_.used(resource); }
+  // The most that this pool can ever get as things are: the smallest of the peaks above it.
+  uint64_t Peak(Resource resource) const;
+  // By limit.
+  const std::array<uint64_t, kLimits>& refused() const { return refused_; }
+
+ private:
+  friend class Registry;
+  void Set(PoolSettings settings, TimePoint now);
+  void Leave(TimePoint now);
+  Refusal Refuse(size_t limit, Level level, const std::string& whose, uint64_t most);
+
+  const uint64_t id_;
+  PoolSettings settings_;
+  std::shared_ptr<Tenant> tenant_;
+  QuotaNode quota_;
+  RateNode connects_;
+  bool leaving_ = false;
+  std::array<uint64_t, kLimits> refused_{};
+};
+
+class Registry {
+ public:
+  Registry(const Amounts& capacity, TimePoint now);
+
+  void SetCapacity(const Amounts& capacity, TimePoint now);
+  const Amounts& capacity() const { return capacity_; }
+  const QuotaNode& gateway() const { return gateway_; }
+
+  void SetTenant(TenantSettings settings, TimePoint now);
+  // Its pools are gone or leaving.
+  void RemoveTenant(const std::string& name, TimePoint now);
+  const Tenant* FindTenant(const std::string& name) const;
+
+  // Its tenant is there. A pool of the same name with another uid is another pool: the old one
+  // leaves.
+  Pool& SetPool(PoolSettings settings, TimePoint now);
+  void RemovePool(const std::string& name, TimePoint now);
+  Pool* FindPool(const std::string& name) const;
+  // Frees pools that have left: nothing refers to them any more. When a session has ended.
+  void Reap();
+
+  // f(pool): those in force, then those leaving.
+  template <typename F>
+  void ForEachPool(F&& f) const {
+    for (const auto& [name, pool] : pools_) f(*pool);
+    for (const auto& pool : leaving_) f(*pool);
+  }
+  template <typename F>
+  void ForEachTenant(F&& f) const {
+    for (const auto& [name, known] : tenants_) f(*known);
+  }
+
+ private:
+  Amounts capacity_;
+  QuotaNode gateway_;
+  RateNode connects_;
+  std::map<std::string, std::shared_ptr<Tenant>> tenants_;
+  std::map<std::string, std::unique_ptr<Pool>> pools_;
+  std::vector<std::unique_ptr<Pool>> leaving_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace rocegw::tenant

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two pools on one gateway: what one is refused, and that the other does not notice.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+using session::Resource;
+
+constexpr char kRed[] = "tenants/red/pools/a";
+constexpr char kBlue[] = "tenants/blue/pools/a";
+
+class Pools : public ::testing::Test {
+ protected:
+  Pools() {
+    for (const char* name : {"tenants/red", "tenants/blue"}) {
+      tenant::TenantSettings settings;
+      settings.name = name;
+      registry().SetTenant(settings, session::ControlLoop::Now());
+    }
+    SetPool(kBlue, {});
+  }
+  tenant::Registry& registry() { return host.server->services().pools; }
+  void SetPool(const std::string& name, const tenant::Quota& quota, bool trusted = true) {
+    tenant::PoolSettings settings;
+    settings.name = name;
+    settings.quota = quota;
+    settings.trusted = trusted;
+    registry().SetPool(settings, session::ControlLoop::Now());
+  }
+  std::unique_ptr<TestClient> Join(const std::string& pool) {
+    auto client = std::make_unique<TestClient>(host, pool);
+    client->Hello();
+    return client;
+  }
+  // Text of the latest event; how often it happened.
+  std::pair<std::string, uint64_t> LastEvent() {
+    const auto rows = host.server->services().events.Rows();
+    return rows.empty() ? std::pair<std::string, uint64_t>()
+                        : std::pair{rows[0].text, rows[0].count};
+  }
+  uint64_t Refused(const std::string& pool, Resource resource) {
+    return registry().FindPool(pool)->refused()[static_cast<size_t>(resource)];
+  }
+
+  SessionHost host;
+};
+
+// One of everything; the first error that is met.
+int UseAll(TestClient& client) {
+  const uint32_t context = client.OpenContext();
+  if (client.error() != 0) return client.error();
+  const uint32_t pd = client.AllocPd(context);
+  if (client.error() != 0) return client.error();
+  client.RegMr(pd, 0x10000, 4096);
+  if (client.error() != 0) return client.error();
+  const uint32_t cq = client.CreateCq(context).handle;
+  if (client.error() != 0) return client.error();
+  client.CreateQp(pd, cq);
+  if (client.error() != 0) return client.error();
+  const uint32_t channel =
+      client
+          .Call<rocegw_object_reply>(
+              TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CM_CREATE_CHANNEL))
+          .handle;
+  auto create = TestClient::Request<rocegw_cm_create_id>(ROCEGW_MSG_CM_CREATE_ID);
+  create.channel = channel;
+  create.port_space = 0x0106;
+  const uint32_t id = client.Call<rocegw_object_reply>(create).handle;
+  if (client.error() != 0) return client.error();
+  auto listen = TestClient::Request<rocegw_cm_listen>(ROCEGW_MSG_CM_LISTEN);
+  listen.id = id;
+  client.Call<rocegw_cm_id_reply>(listen);
+  return client.error();
+}
+
+class EachLimit : public Pools, public ::testing::WithParamInterface<Resource> {};
+
+TEST_P(EachLimit, NothingLeft_EnomemEventAndCounterAndTheOtherPoolWorks) {
+  const Resource resource = GetParam();
+  tenant::Quota quota;
+  quota.peak[resource] = 0;
+  SetPool(kRed, quota);
+  if (resource == Resource::kSessions) {
+    TestClient red(host, kRed);
+    const auto answer = red.Receive();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->header().error, ENOMEM);
+  } else {
+    EXPECT_EQ(UseAll(*Join(kRed)), ENOMEM);
+  }
+  const std::string limit(tenant::NameOf(resource));
+  EXPECT_EQ(LastEvent().first,
+            std::string(kRed) + ": limit of " + limit + " reached, which is 0 for the pool");
+  EXPECT_TRUE(host.Logged(limit));
+  EXPECT_GE(Refused(kRed, resource), 1u);
+  auto blue = Join(kBlue);
+  EXPECT_EQ(UseAll(*blue), 0);
+  EXPECT_EQ(Refused(kBlue, resource), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, EachLimit,
+                         ::testing::Values(Resource::kSessions, Resource::kPds, Resource::kCqs,
+                                           Resource::kQps, Resource::kMrs, Resource::kCmIds,
+                                           Resource::kListeners, Resource::kRegisteredBytes,
+                                           Resource::kSegmentBytes),
+                         [](const auto& each) { return std::string(tenant::NameOf(each.param)); });
+
+TEST_F(Pools, SessionGone_AllOfItIsGivenBack) {
+  SetPool(kRed, {});
+  auto red = Join(kRed);
+  ASSERT_EQ(UseAll(*red), 0);
+  const tenant::Pool& pool = *registry().FindPool(kRed);
+  for (const Resource resource :
+       {Resource::kSessions, Resource::kPds, Resource::kCqs, Resource::kQps, Resource::kMrs,
+        Resource::kCmIds, Resource::kListeners, Resource::kRegisteredBytes,
+        Resource::kSegmentBytes}) {
+    EXPECT_GT(pool.used(resource), 0u) << tenant::NameOf(resource);
+  }
+  red.reset();
+  host.Settle();
+  for (size_t i = 0; i < tenant::kResources; ++i)
+    EXPECT_EQ(pool.used(static_cast<Resource>(i)), 0u) << i;
+}
+
+TEST_F(Pools, QueryDevice_TellsThePoolsPeak) {
+  tenant::Quota quota;
+  quota.peak[Resource::kQps] = 7;
+  quota.peak[Resource::kMrs] = 8;
+  quota.peak[Resource::kAhs] = 9;
+  SetPool(kRed, quota);
+  auto red = Join(kRed);
+  const auto query = TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE);
+  const auto reply = red->Call<rocegw_device_reply>(query);
+  EXPECT_EQ(reply.max_qp, 7u);
+  EXPECT_EQ(reply.max_mr, 8u);
+  EXPECT_EQ(reply.max_ah, 9u);
+  EXPECT_EQ(reply.max_cq, session::Limits().cqs);
+}
+
+TEST_F(Pools, PoolRemoved_SessionGoesOnGetsNothingNewAndIsTheLast) {
+  SetPool(kRed, {});
+  auto red = Join(kRed);
+  const uint32_t context = red->OpenContext();
+  ASSERT_NE(red->AllocPd(context), 0u);
+  registry().RemovePool(kRed, session::ControlLoop::Now());
+  EXPECT_EQ(red->AllocPd(context), 0u);
+  EXPECT_EQ(red->error(), ENOMEM);
+  EXPECT_EQ(LastEvent().first,
+            std::string(kRed) + ": no more pds, the pool is not in the configuration any more");
+  red->OpenContext();
+  EXPECT_EQ(red->error(), 0);
+  red.reset();
+  host.Settle();
+  registry().ForEachPool([](const tenant::Pool& pool) { EXPECT_FALSE(pool.leaving()); });
+}
+
+TEST_F(Pools, Snapshot_ShowsPoolsLimitsAndEvents) {
+  tenant::Quota quota;
+  quota.peak[Resource::kPds] = 1;
+  quota.committed[Resource::kPds] = 1;
+  SetPool(kRed, quota);
+  auto red = Join(kRed);
+  const uint32_t context = red->OpenContext();
+  red->AllocPd(context);
+  red->AllocPd(context);
+  session::StateSnapshot seen;
+  host.server->Snapshot({.sessions = true, .pools = true, .events = true},
+                        [&](session::StateSnapshot snapshot) { seen = std::move(snapshot); });
+  host.Settle();
+  ASSERT_EQ(seen.sessions.size(), 1u);
+  EXPECT_EQ(seen.sessions[0].pool, kRed);
+  ASSERT_EQ(seen.pools.size(), 3u);
+  EXPECT_EQ(seen.pools[1].name, "tenants/default/pools/default");
+  const session::PoolRow& row = seen.pools[2];
+  EXPECT_EQ(row.name, kRed);
+  ASSERT_EQ(row.limits.size(), tenant::kLimits);
+  const session::LimitRow& pds = row.limits[static_cast<size_t>(Resource::kPds)];
+  EXPECT_EQ(pds.limit, "pds");
+  EXPECT_EQ(pds.used, 1u);
+  EXPECT_EQ(pds.committed, 1u);
+  EXPECT_EQ(pds.peak, 1u);
+  EXPECT_EQ(pds.refused, 1u);
+  ASSERT_EQ(seen.events.size(), 1u);
+  EXPECT_EQ(seen.events[0].reason, "QUOTA_EXCEEDED");
+  EXPECT_EQ(seen.events[0].object, kRed);
+}
+
+}  // namespace
+}  // namespace rocegw::testing
