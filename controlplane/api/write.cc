@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/write.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
+#include <cstdio>
 
 #include "controlplane/model/stored.h"
+#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 namespace {
@@ -17,6 +21,15 @@ std::string IntentKey(const std::string& name) {
 }
 
 }  // namespace
+
+// The rest tells apart what is written at the same time.
+std::string AuditKey(const google::protobuf::Timestamp& time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx-",
+                static_cast<unsigned long long>(
+                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)));
+  return std::string(kAuditPrefix) + text + store::RandomUuid();
+}
 
 std::string RequestKey(const std::string& request_id) { return "request/" + request_id; }
 

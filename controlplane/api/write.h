@@ -46,6 +46,9 @@ struct Records {
 
 inline constexpr std::string_view kAuditPrefix = "audit/";
 
+// A new one, in the order of time.
+std::string AuditKey(const google::protobuf::Timestamp& time);
+
 std::string RequestKey(const std::string& request_id);
 
 // Compares all that the plan relies on; puts or deletes the object, and puts the records. Otherwise

@@ -4,26 +4,14 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <utility>
-
-#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 namespace {
 
 // Somebody else changed what this write relies on, again and again.
 constexpr int kMostAttempts = 32;
-
-// In the order of time; the rest tells apart what is written at the same one.
-std::string AuditKey(const google::protobuf::Timestamp& time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%016llx-",
-                static_cast<unsigned long long>(
-                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)));
-  return std::string(kAuditPrefix) + text + store::RandomUuid();
-}
 
 }  // namespace
 

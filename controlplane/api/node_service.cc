@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/node_service.h"
+
+#include <utility>
+
+#include "controlplane/api/admission.h"
+#include "controlplane/api/peer_certificate.h"
+
+namespace rocegw::api {
+namespace {
+
+// Finishes the call with the answer, or with why there is none.
+template <typename Response>
+auto Answer(grpc::ServerUnaryReactor* reactor, Response* response) {
+  return [reactor, response](std::variant<Response, ApiError> outcome) {
+    if (const auto* error = std::get_if<ApiError>(&outcome)) {
+      return reactor->Finish(ToStatus(*error));
+    }
+    *response = std::move(std::get<Response>(outcome));
+    reactor->Finish(grpc::Status::OK);
+  };
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* NodeService::Join(grpc::CallbackServerContext* context,
+                                            const fleet::v1::JoinRequest* request,
+                                            fleet::v1::JoinResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  Admitted admitted;
+  if (auto error = Admit(*context, CallKind::kUnary, *request, follower_, admitted)) {
+    reactor->Finish(ToStatus(*error));
+  } else {
+    enrollment_.Join(admitted, *request, Answer(reactor, response));
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeService::Renew(grpc::CallbackServerContext* context,
+                                             const fleet::v1::RenewRequest* request,
+                                             fleet::v1::RenewResponse* response) {
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  Admitted admitted;
+  if (auto error = Admit(*context, CallKind::kUnary, *request, follower_, admitted)) {
+    reactor->Finish(ToStatus(*error));
+    return reactor;
+  }
+  const auto certificate = CertificateOf(*context->auth_context());
+  const std::string serial = certificate.has_value() ? certificate->serial : std::string();
+  enrollment_.Renew(admitted, *request, serial, Answer(reactor, response));
+  return reactor;
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining, renewing and revoking on a store in memory: what is written together, and what happens
+// to those who come at the same time. NodeService over a unix socket.
+#include "controlplane/api/enrollment.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "controlplane/api/node_service.h"
+#include "controlplane/identity/join_token.h"
+#include "controlplane/model/stored.h"
+#include "controlplane/store/memory_store.h"
+#include "google/rpc/error_details.pb.h"
+#include "tests/support/fleet_fixture.h"
+#include "tests/support/store/scratch_directory.h"
+
+namespace rocegw::testing::enrollment {
+namespace {
+
+using fleet::v1::JoinRequest;
+using fleet::v1::JoinResponse;
+
+class EnrollmentTest : public ::testing::Test {
+ protected:
+  std::string MakeToken(const std::string& gateway = {}) {
+    std::promise<std::string> text;
+    enrollment_.CreateToken(caller_, gateway, {},
+                            [&](std::variant<std::string, api::ApiError> outcome) {
+                              text.set_value(std::get<std::string>(outcome));
+                            });
+    const auto file = identity::ReadJoinFile(text.get_future().get());
+    EXPECT_TRUE(file.ok()) << file.status().text();
+    EXPECT_EQ(file.value().controllers, std::vector<std::string>{"192.0.2.1:7471"});
+    EXPECT_EQ(file.value().server_name, "controller.example");
+    EXPECT_EQ(file.value().gateway, gateway);
+    return file.value().token;
+  }
+  JoinRequest RequestFor(const std::string& id, const std::string& token) {
+    JoinRequest request;
+    request.set_gateway("gateways/" + id);
+    request.set_token(token);
+    request.set_certificate_request(identity::NewCertificateRequest(*key_).value());
+    return request;
+  }
+  // The reason of a refusal; empty: it joined.
+  std::string Join(const JoinRequest& request, JoinResponse* response = nullptr) {
+    std::promise<std::string> reason;
+    enrollment_.Join(caller_, request, [&](std::variant<JoinResponse, api::ApiError> outcome) {
+      if (const auto* error = std::get_if<api::ApiError>(&outcome))
+        return reason.set_value(error->reason);
+      if (response != nullptr) *response = std::get<JoinResponse>(outcome);
+      reason.set_value({});
+    });
+    return reason.get_future().get();
+  }
+  std::string Renew(const std::string& id, const std::string& serial) {
+    fleet::v1::RenewRequest request;
+    request.set_gateway("gateways/" + id);
+    request.set_certificate_request(identity::NewCertificateRequest(*key_).value());
+    std::promise<std::string> answer;
+    enrollment_.Renew(caller_, request, serial,
+                      [&](std::variant<fleet::v1::RenewResponse, api::ApiError> outcome) {
+                        if (const auto* error = std::get_if<api::ApiError>(&outcome))
+                          return answer.set_value(error->reason);
+                        auto facts = identity::FactsOfPem(
+                            std::get<fleet::v1::RenewResponse>(outcome).certificate_chain());
+                        answer.set_value(facts->serial);
+                      });
+    return answer.get_future().get();
+  }
+  size_t Count(const std::string& prefix) {
+    return store_->Range({.range = store::KeyRange::Prefix(prefix)}).value().entries.size();
+  }
+
+  const api::Admitted caller_{
+      .principal = "local:admin", .peer = "unix:", .method = "/m", .tenants = {}};
+  ScratchDirectory directory_;
+  identity::Key key_ = std::move(*identity::NewKey());
+  std::unique_ptr<identity::CertificateAuthority> authority_ =
+      std::move(*identity::CertificateAuthority::Open(directory_.File(""), "example"));
+  std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
+  std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(*store_));
+  api::Enrollment enrollment_{
+      *store_,
+      *follower_,
+      *authority_,
+      {.node_lifetime = std::chrono::hours(24), .controllers = {"192.0.2.1:7471"}}};
+};
+
+TEST_F(EnrollmentTest, Join_MakesTheGatewayAndItsAuditRecordTogether) {
+  const std::string token = MakeToken();
+  JoinResponse response;
+  ASSERT_EQ(Join(RequestFor("a", token), &response), "");
+  EXPECT_EQ(response.trust_bundle(), authority_->bundle());
+  EXPECT_EQ(identity::FactsOfPem(response.certificate_chain()).value().uri,
+            "spiffe://example/node/a");
+  const auto intent = store_->Get("intent/gateways/a");
+  const auto audit = store_->Range({.range = store::KeyRange::Prefix("audit/")});
+  ASSERT_TRUE(intent.value().has_value());
+  ASSERT_EQ(audit.value().entries.size(), 2u) << "the token and the join";
+  EXPECT_EQ(audit.value().entries.back().mod_revision, intent.value()->mod_revision);
+  admin::v1::AuditRecord record;
+  ASSERT_TRUE(record.ParseFromString(audit.value().entries.back().value));
+  EXPECT_EQ(record.principal(), "spiffe://example/node/a");
+  EXPECT_EQ(record.resource(), "gateways/a");
+  for (const auto& entry : audit.value().entries) {
+    EXPECT_EQ(entry.value.find(token), std::string::npos) << "a secret in the audit";
+  }
+}
+
+TEST_F(EnrollmentTest, Join_OfAGatewayThatWasMadeBefore_KeepsWhatWasSaidAboutIt) {
+  types::v1::Gateway gateway = GatewayWith("a", "z");
+  gateway.mutable_spec()->mutable_capacity()->set_qps(10);
+  ASSERT_TRUE(
+      store_
+          ->Txn({.compares = {},
+                 .then = {store::Operation::Put("intent/gateways/a", gateway.SerializeAsString())},
+                 .otherwise = {}})
+          .ok());
+  EXPECT_EQ(Join(RequestFor("a", MakeToken())), "");
+  types::v1::Gateway is;
+  ASSERT_TRUE(is.ParseFromString((*store_->Get("intent/gateways/a"))->value));
+  EXPECT_EQ(is.spec().capacity().qps(), 10u);
+}
+
+TEST_F(EnrollmentTest, JoinsAtTheSameTime_AllGetIn_AndATokenServesOnce) {
+  constexpr int kHosts = 8;
+  std::vector<std::string> tokens;
+  for (int i = 0; i < kHosts; ++i) tokens.push_back(MakeToken());
+  std::atomic<int> joined{0};
+  std::atomic<int> refused{0};
+  std::vector<std::thread> hosts;
+  for (int i = 0; i < kHosts; ++i) {
+    hosts.emplace_back([&, i] {
+      const std::string id = "h" + std::to_string(i);
+      joined += Join(RequestFor(id, tokens[i])).empty() ? 1 : 0;
+    });
+    hosts.emplace_back([&, i] {
+      const std::string id = "h" + std::to_string(i + kHosts);
+      refused += Join(RequestFor(id, tokens[i])).empty() ? 0 : 1;
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  // Of the two with one token either one may have been the first.
+  EXPECT_EQ(joined + (kHosts - refused), kHosts);
+  EXPECT_EQ(Count("intent/gateways/"), size_t{kHosts});
+  EXPECT_EQ(Count("certificates/node/"), size_t{kHosts});
+}
+
+TEST_F(EnrollmentTest, Revoked_CannotRenewAndJoinsAnewWithATokenForItsName) {
+  JoinResponse response;
+  ASSERT_EQ(Join(RequestFor("a", MakeToken()), &response), "");
+  const std::string serial = identity::FactsOfPem(response.certificate_chain()).value().serial;
+  EXPECT_EQ(Renew("a", serial).size(), serial.size());
+  std::promise<bool> revoked;
+  enrollment_.Revoke(caller_, "gateways/a", [&](const std::optional<api::ApiError>& error) {
+    revoked.set_value(!error.has_value());
+  });
+  EXPECT_TRUE(revoked.get_future().get());
+  EXPECT_EQ(Renew("a", serial), "CERTIFICATE_REVOKED");
+  EXPECT_EQ(Join(RequestFor("a", MakeToken())), "NAME_TAKEN");
+  EXPECT_EQ(Join(RequestFor("a", MakeToken("gateways/a"))), "");
+  EXPECT_EQ(Count("intent/gateways/"), 1u);
+}
+
+TEST_F(EnrollmentTest, TokenForLongerThanADay_IsRefused) {
+  for (const std::chrono::seconds lifetime :
+       {std::chrono::seconds(-1), std::chrono::seconds(86401)}) {
+    std::promise<std::string> reason;
+    enrollment_.CreateToken(caller_, {}, lifetime, [&](const auto& outcome) {
+      reason.set_value(std::get<api::ApiError>(outcome).violations.front().field);
+    });
+    EXPECT_EQ(reason.get_future().get(), "lifetime");
+  }
+  EXPECT_EQ(Count("join/"), 0u);
+}
+
+TEST_F(EnrollmentTest, Service_ChecksRequestsAndSaysWhatIsWrong) {
+  api::NodeService service(*follower_, enrollment_);
+  const std::string socket =
+      "unix:" + ::testing::TempDir() + "rocegw-node-" + std::to_string(getpid()) + ".sock";
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  const auto channel = grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS));
+  const auto stub = fleet::v1::NodeService::NewStub(channel);
+  const auto call = [&](const JoinRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    JoinResponse response;
+    return stub->Join(&context, request, &response);
+  };
+  const auto reason = [](const grpc::Status& status) {
+    google::rpc::Status details;
+    google::rpc::ErrorInfo info;
+    if (!details.ParseFromString(status.error_details()) || details.details_size() == 0 ||
+        !details.details(0).UnpackTo(&info)) {
+      return std::string();
+    }
+    return info.reason();
+  };
+  JoinRequest request = RequestFor("a", "rocegw-join-wrong");
+  EXPECT_EQ(call(request).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(reason(call(request)), "TOKEN_UNKNOWN");
+  request.set_gateway("gateways/A");
+  EXPECT_EQ(reason(call(request)), "INVALID_FIELDS");
+  request = RequestFor("a", MakeToken());
+  request.set_certificate_request("nonsense");
+  EXPECT_EQ(call(request).error_message().substr(0, 19), "certificate_request");
+  EXPECT_TRUE(call(RequestFor("a", request.token())).ok());
+  // The administrator is no node.
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  fleet::v1::RenewRequest renew;
+  renew.set_gateway("gateways/a");
+  renew.set_certificate_request("x");
+  fleet::v1::RenewResponse renewed;
+  EXPECT_EQ(stub->Renew(&context, renew, &renewed).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  server->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace
+}  // namespace rocegw::testing::enrollment
