@@ -10,7 +10,6 @@
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
-#include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
 namespace {
@@ -113,9 +112,7 @@ std::variant<store::Transaction, ApiError> Enrollment::GatewayTransaction(
         }
         types::v1::Gateway object;
         object.set_name(gateway);
-        PlanOrError planned =
-            PlanCreate(fleet, std::move(object),
-                       {.uid = store::RandomUuid(), .time = TimeUtil::GetCurrentTime()});
+        PlanOrError planned = PlanCreate(fleet, std::move(object), NewBirth());
         if (auto* const error = std::get_if<ApiError>(&planned)) return std::move(*error);
         const Plan& plan = std::get<Plan>(planned);
         transaction.compares.push_back(

@@ -9,7 +9,7 @@
 #include "controlplane/cli/exit_code.h"
 #include "controlplane/cli/state_client.h"
 #include "controlplane/cli/state_views.h"
-#include "gateway/daemon/build_info.h"
+#include "gateway/process/build_info.h"
 
 namespace rocegw::cli {
 namespace {
@@ -134,7 +134,7 @@ int Main(int argc, char** argv) {
       "7 no answer in time, 10 `status`: the gateway is not ready.");
   app.require_subcommand(1);
   app.fallthrough();
-  app.set_version_flag("--version", "rocegwctl " + daemon::VersionText());
+  app.set_version_flag("--version", "rocegwctl " + process::VersionText());
   app.add_option("--socket", options.socket, "the gateway's unix socket")
       ->envname("ROCEGW_GRPC_SOCKET")
       ->capture_default_str();

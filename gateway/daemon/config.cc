@@ -13,16 +13,14 @@
 #include <set>
 #include <sstream>
 
-#include "gateway/daemon/yaml_section.h"
+#include "gateway/process/yaml_section.h"
 
 namespace rocegw::daemon {
 namespace {
 
-constexpr std::pair<const char*, LogLevel> kLogLevels[] = {{"trace", LogLevel::kTrace},
-                                                           {"debug", LogLevel::kDebug},
-                                                           {"info", LogLevel::kInfo},
-                                                           {"warn", LogLevel::kWarn},
-                                                           {"error", LogLevel::kError}};
+using process::Problems;
+using process::Section;
+
 constexpr std::pair<const char*, PortMode> kPortModes[] = {
     {"udp", PortMode::kUdp}, {"af_packet", PortMode::kAfPacket}, {"vdev", PortMode::kVdev}};
 
@@ -294,7 +292,7 @@ void ReadTop(Section& top, Config& config) {
   if (config.attach_socket.path == config.grpc_socket.path) {
     top.ProblemAt("grpc_socket", "attach_socket and grpc_socket have the same path");
   }
-  top.Choice("log_level", Choices(kLogLevels), config.log_level);
+  top.Choice("log_level", process::LogLevels(), config.log_level);
   top.Unsigned("workers", 0u, kMaxWorkers, config.workers);
   top.Bool("pin_workers", config.pin_workers);
   ReadPorts(top, config);
@@ -361,15 +359,6 @@ uint32_t EffectiveWorkers(const Config& config, uint32_t processors) {
   if (config.workers != 0) return config.workers;
   return std::clamp(processors / 4, 1u, kMaxWorkers);
 }
-
-std::optional<LogLevel> LogLevelFromName(std::string_view name) {
-  for (const auto& [text, level] : kLogLevels) {
-    if (name == text) return level;
-  }
-  return std::nullopt;
-}
-
-const char* LogLevelName(LogLevel level) { return kLogLevels[static_cast<size_t>(level)].first; }
 
 const char* PortModeName(PortMode mode) { return kPortModes[static_cast<size_t>(mode)].first; }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/process/logging.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::daemon {
@@ -20,7 +21,7 @@ namespace rocegw::daemon {
 enum class PortMode : uint8_t { kUdp, kAfPacket, kVdev };
 enum class Segmentation : uint8_t { kAuto, kOn, kOff };
 enum class Steering : uint8_t { kQpn, kHash };
-enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
+using process::LogLevel;
 
 using MacAddress = std::array<uint8_t, 6>;
 
@@ -120,8 +121,6 @@ std::string_view DefaultConfigText();
 // Workers to start on a machine with so many processors.
 uint32_t EffectiveWorkers(const Config& config, uint32_t processors);
 
-std::optional<LogLevel> LogLevelFromName(std::string_view name);
-const char* LogLevelName(LogLevel level);
 const char* PortModeName(PortMode mode);
 
 // "192.0.2.1" or "2001:db8::1".

@@ -14,10 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/daemon/build_info.h"
+#include "gateway/process/build_info.h"
 
 namespace rocegw::daemon {
 namespace {
+
+using process::Compiler;
+using process::FindOwner;
+using process::Revision;
+using process::Version;
 
 constexpr Duration kLoopRound = Seconds(60);
 // Sessions end when the workers have let go of their objects, which takes microseconds.

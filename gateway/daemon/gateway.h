@@ -10,15 +10,15 @@
 
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
-#include "gateway/daemon/lifecycle.h"
 #include "gateway/daemon/ports.h"
-#include "gateway/daemon/runtime_dir.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/workers.h"
+#include "gateway/process/lifecycle.h"
+#include "gateway/process/metrics_server.h"
+#include "gateway/process/runtime_dir.h"
 #include "gateway/service/gateway_metrics.h"
 #include "gateway/service/grpc_server.h"
 #include "gateway/service/identity.h"
-#include "gateway/service/metrics_server.h"
 #include "gateway/service/state_source.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/session_server.h"
@@ -68,16 +68,16 @@ class Gateway final : private service::StateSource {
   bool stop_requested_ = false;
   bool sessions_ended_ = true;
 
-  RuntimeDir runtime_dir_;
+  process::RuntimeDir runtime_dir_{"runtime_dir", "rocegwd"};
   std::unique_ptr<Ports> ports_;
   Workers workers_;
   SysfsView sysfs_;
   std::unique_ptr<session::SessionServer> sessions_;
   session::ControlLoop::WatchId monitor_watch_ = 0;
   service::GatewayMetrics metrics_;
-  service::MetricsServer metrics_server_;
+  process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;
-  Lifecycle lifecycle_;
+  process::Lifecycle lifecycle_;
 };
 
 }  // namespace rocegw::daemon

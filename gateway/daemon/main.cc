@@ -17,15 +17,22 @@
 #include <string>
 
 #include "gateway/base/unique_fd.h"
-#include "gateway/daemon/build_info.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/exit_code.h"
 #include "gateway/daemon/gateway.h"
-#include "gateway/daemon/logging.h"
-#include "gateway/daemon/sd_notify.h"
+#include "gateway/process/build_info.h"
+#include "gateway/process/logging.h"
+#include "gateway/process/sd_notify.h"
 
 namespace rocegw::daemon {
 namespace {
+
+using process::LogLevelFromName;
+using process::LogLevelName;
+using process::ServiceManager;
+using process::SetLogLevel;
+using process::StartLogging;
+using process::VersionText;
 
 constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegwd.yaml";
 
@@ -160,7 +167,7 @@ int Main(int argc, char** argv) {
               << ": good\n";
     return kOk;
   }
-  StartLogging(arguments.log_level.value_or(loaded.config.log_level));
+  StartLogging("rocegwd", arguments.log_level.value_or(loaded.config.log_level));
   return Serve(arguments, std::move(loaded.config));
 }
 

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/service/gateway_metrics.h"
 
-#include <dirent.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
 #include <future>
 #include <map>
 #include <memory>
@@ -16,35 +11,19 @@
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/port_counters.h"
+#include "gateway/process/metric_families.h"
 
 namespace rocegw::service {
 namespace {
 
+using process::AddFamily;
+using process::AddSingle;
+using process::AddValue;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 constexpr std::chrono::seconds kPatience(1);
-
-MetricFamily& AddFamily(std::vector<MetricFamily>& families, std::string name, std::string help,
-                        MetricType type) {
-  MetricFamily& family = families.emplace_back();
-  family.name = std::move(name);
-  family.help = std::move(help);
-  family.type = type;
-  return family;
-}
-
-void AddValue(MetricFamily& family, std::vector<ClientMetric::Label> labels, double value) {
-  ClientMetric& metric = family.metric.emplace_back();
-  metric.label = std::move(labels);
-  (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
-}
-
-void AddSingle(std::vector<MetricFamily>& families, const char* name, const char* help,
-               MetricType type, double value) {
-  AddValue(AddFamily(families, name, help, type), {}, value);
-}
 
 double At(const std::vector<uint64_t>& values, size_t i) {
   return i < values.size() ? static_cast<double>(values[i]) : 0;
@@ -159,37 +138,7 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
 
 // The conventional process_* families, which prometheus-cpp does not bring.
 void AddProcess(std::vector<MetricFamily>& families, int64_t start_ns) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  AddSingle(families, "process_cpu_seconds_total", "user and system time used", MetricType::Counter,
-            seconds(usage.ru_utime) + seconds(usage.ru_stime));
-  AddSingle(families, "process_start_time_seconds", "start of the process since 1970",
-            MetricType::Gauge, static_cast<double>(start_ns) / 1e9);
-  unsigned long size = 0;
-  unsigned long resident = 0;
-  if (FILE* statm = std::fopen("/proc/self/statm", "re"); statm != nullptr) {
-    if (std::fscanf(statm, "%lu %lu", &size, &resident) == 2) {
-      const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-      AddSingle(families, "process_virtual_memory_bytes", "virtual memory size", MetricType::Gauge,
-                static_cast<double>(size) * page);
-      AddSingle(families, "process_resident_memory_bytes", "resident memory size",
-                MetricType::Gauge, static_cast<double>(resident) * page);
-    }
-    std::fclose(statm);
-  }
-  if (DIR* fds = opendir("/proc/self/fd"); fds != nullptr) {
-    int open = -1;  // the directory itself
-    while (const dirent* entry = readdir(fds)) open += entry->d_name[0] != '.' ? 1 : 0;
-    closedir(fds);
-    AddSingle(families, "process_open_fds", "open file descriptors", MetricType::Gauge, open);
-  }
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  AddSingle(families, "process_max_fds", "limit of open file descriptors", MetricType::Gauge,
-            static_cast<double>(limit.rlim_cur));
+  process::AddProcessFamilies(families, start_ns);
 }
 
 }  // namespace

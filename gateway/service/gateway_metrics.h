@@ -4,18 +4,18 @@
 // QPN or an address. Any thread; Collect waits for the state source, at most a second.
 #pragma once
 
-#include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
 #include <optional>
 #include <vector>
 
+#include "gateway/process/metrics_server.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 
 namespace rocegw::service {
 
-class GatewayMetrics final : public prometheus::Collectable {
+class GatewayMetrics final : public process::MetricsSource {
  public:
   // All three live longer than this.
   GatewayMetrics(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source)
@@ -24,7 +24,7 @@ class GatewayMetrics final : public prometheus::Collectable {
   // Empty when the daemon did not answer in time.
   std::vector<prometheus::MetricFamily> Collect() const override;
   // Whether the daemon's control thread answers.
-  bool Alive() const { return Ask().has_value(); }
+  bool Alive() const override { return Ask().has_value(); }
 
  private:
   std::optional<session::StateSnapshot> Ask() const;

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <utility>
+
+#include "gateway/process/readiness.h"
 
 namespace rocegw::service {
 
@@ -20,26 +20,6 @@ struct GatewayIdentity {
   std::function<int64_t()> now_ns;  // since 1970
 };
 
-// Ready means: running with a configuration, never "controller reachable". Any thread.
-class Readiness {
- public:
-  void SetReady() { Set(""); }
-  // reason is for a person and not empty.
-  void SetNotReady(std::string reason) { Set(std::move(reason)); }
-  // Empty: ready.
-  std::string reason() const {
-    const std::lock_guard lock(mutex_);
-    return reason_;
-  }
-
- private:
-  void Set(std::string reason) {
-    const std::lock_guard lock(mutex_);
-    reason_ = std::move(reason);
-  }
-
-  mutable std::mutex mutex_;
-  std::string reason_ = "starting";
-};
+using process::Readiness;
 
 }  // namespace rocegw::service

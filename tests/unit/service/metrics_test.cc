@@ -13,7 +13,8 @@
 #include <sstream>
 #include <string>
 
-#include "gateway/service/metrics_server.h"
+#include "gateway/process/metrics_server.h"
+#include "gateway/service/gateway_metrics.h"
 #include "gateway/tenant/registry.h"
 #include "tests/unit/service/fake_source.h"
 
@@ -68,7 +69,7 @@ class MetricsTest : public testing::Test {
   Readiness readiness_;
   FakeSource source_;
   GatewayMetrics metrics_{identity_, readiness_, source_};
-  MetricsServer server_{metrics_, readiness_};
+  process::MetricsServer server_{metrics_, readiness_};
 };
 
 TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
@@ -198,7 +199,7 @@ TEST_F(MetricsTest, Probes_FollowReadinessAndControlThread) {
 }
 
 TEST_F(MetricsTest, SecondServer_OnTheSamePort_SaysRemedy) {
-  MetricsServer second(metrics_, readiness_);
+  process::MetricsServer second(metrics_, readiness_);
   const std::string address = "127.0.0.1:" + std::to_string(server_.port());
   EXPECT_EQ(second.Start(address).text(),
             "metrics: cannot listen on " + address +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/service/metrics_server.h"
+#include "gateway/process/metrics_server.h"
 
 #include <CivetServer.h>
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace rocegw::service {
+namespace rocegw::process {
 namespace {
 
 struct Page {
@@ -85,16 +85,16 @@ constexpr std::chrono::milliseconds kKnockInterval(5);
 }  // namespace
 
 struct MetricsServer::Parts {
-  Parts(const GatewayMetrics& metrics, const Readiness& readiness)
+  Parts(const MetricsSource& metrics, const Readiness& readiness)
       : metrics_page([&metrics]() -> Page {
           const auto families = metrics.Collect();
-          if (families.empty()) return {503, "the gateway's control thread does not answer\n"};
+          if (families.empty()) return {503, "the daemon does not answer\n"};
           return {200, prometheus::TextSerializer().Serialize(families),
                   "text/plain; version=0.0.4; charset=utf-8"};
         }),
         live_page([&metrics]() -> Page {
           if (metrics.Alive()) return {200, "ok\n"};
-          return {503, "the gateway's control thread does not answer\n"};
+          return {503, "the daemon does not answer\n"};
         }),
         ready_page([&readiness]() -> Page {
           const std::string reason = readiness.reason();
@@ -111,7 +111,7 @@ struct MetricsServer::Parts {
   std::unique_ptr<CivetServer> server;
 };
 
-MetricsServer::MetricsServer(const GatewayMetrics& metrics, const Readiness& readiness)
+MetricsServer::MetricsServer(const MetricsSource& metrics, const Readiness& readiness)
     : parts_(std::make_unique<Parts>(metrics, readiness)) {}
 
 MetricsServer::~MetricsServer() { Stop(); }
@@ -158,4 +158,4 @@ int MetricsServer::port() const {
   return ports.empty() ? 0 : ports.front();
 }
 
-}  // namespace rocegw::service
+}  // namespace rocegw::process

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/yaml_section.h"
+#include "gateway/process/yaml_section.h"
 
 #include <algorithm>
 #include <charconv>
 #include <set>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 namespace {
 
 // Edits that turn one word into the other, to guess what a misspelt key was meant to be.
@@ -256,4 +256,4 @@ void Section::Finish() {
   }
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

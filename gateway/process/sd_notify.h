@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 class ServiceManager {
  public:
@@ -29,4 +29,4 @@ class ServiceManager {
   std::string socket_;
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/sd_notify.h"
+#include "gateway/process/sd_notify.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 ServiceManager ServiceManager::FromEnvironment() {
   const char* socket = std::getenv("NOTIFY_SOCKET");
@@ -52,4 +52,4 @@ void ServiceManager::Send(const std::string& message) const {
   close(fd);
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/runtime_dir.h"
+#include "gateway/process/runtime_dir.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 namespace {
 
 bool ParseId(const std::string& text, uint32_t& id) {
@@ -33,24 +33,26 @@ std::string Holder(int fd) {
 }  // namespace
 
 Status RuntimeDir::Claim(const std::string& path) {
-  const auto explain = [&path](const char* what, int error) {
-    std::string text = "runtime_dir " + path + ": " + what + ": " + std::strerror(error);
+  const auto explain = [&](const char* what, int error) {
+    std::string text = key_ + " " + path + ": " + what + ": " + std::strerror(error);
     if (error == EACCES || error == EPERM || error == EROFS) {
-      text += "; run as root, or set runtime_dir to a directory that this user may write";
+      text += "; run as root, or set " + key_ + " to a directory that this user may write";
     }
     return Status(error, text);
   };
   std::error_code error;
+  const bool is_new = !std::filesystem::exists(path, error);
   std::filesystem::create_directories(path, error);
   if (error) return explain("cannot be made", error.value());
+  if (is_new && chmod(path.c_str(), mode_) != 0) return explain("mode cannot be set", errno);
   const std::string lock = path + "/lock";
   fd_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0) return explain("cannot be used", errno);
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int why = errno;
     Status status = why == EWOULDBLOCK
-                        ? Status(EADDRINUSE, "runtime_dir " + path + " belongs to " + Holder(fd_) +
-                                                 "; stop that rocegwd, or set runtime_dir")
+                        ? Status(EADDRINUSE, key_ + " " + path + " belongs to " + Holder(fd_) +
+                                                 "; stop that " + program_ + ", or set " + key_)
                         : explain("cannot be locked", why);
     close(fd_);
     fd_ = -1;
@@ -91,4 +93,4 @@ StatusOr<Owner> FindOwner(const std::string& owner) {
   return found;
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/lifecycle.h"
+#include "gateway/process/lifecycle.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,9 +12,9 @@
 #include <cstring>
 #include <string>
 
-#include "gateway/daemon/sd_notify.h"
+#include "gateway/process/sd_notify.h"
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 namespace {
 
 // Adds a part that writes its steps into `log`.
@@ -106,4 +106,4 @@ TEST(ServiceManager, NobodyListening_IsHarmless) {
 }
 
 }  // namespace
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

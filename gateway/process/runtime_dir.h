@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory of sockets and run-time files: made when missing, held by one daemon at a time
+// A directory that one process has to itself: made when missing, held by one daemon at a time
 // (flock(2) on its file "lock", which names the holder). Main thread, start-up only.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 
 #include "gateway/base/status.h"
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 class RuntimeDir {
  public:
-  RuntimeDir() = default;
+  // key: what the configuration calls it; program: who holds it, for people.
+  RuntimeDir(std::string key, std::string program, mode_t mode = 0755)
+      : key_(std::move(key)), program_(std::move(program)), mode_(mode) {}
   RuntimeDir(const RuntimeDir&) = delete;
   RuntimeDir& operator=(const RuntimeDir&) = delete;
   ~RuntimeDir() { Release(); }
@@ -22,6 +25,9 @@ class RuntimeDir {
   void Release();
 
  private:
+  const std::string key_;
+  const std::string program_;
+  const mode_t mode_;  // of a directory that is made
   int fd_ = -1;
 };
 
@@ -33,4 +39,4 @@ struct Owner {
 };
 StatusOr<Owner> FindOwner(const std::string& owner);
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 // "FILE:LINE: text", one line each, in the order found.
 class Problems {
@@ -80,4 +80,4 @@ class Section {
   std::vector<std::string> known_;
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

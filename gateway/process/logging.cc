@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/logging.h"
+#include "gateway/process/logging.h"
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -9,11 +9,18 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <utility>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 namespace {
+
+constexpr std::pair<const char*, LogLevel> kLogLevels[] = {{"trace", LogLevel::kTrace},
+                                                           {"debug", LogLevel::kDebug},
+                                                           {"info", LogLevel::kInfo},
+                                                           {"warn", LogLevel::kWarn},
+                                                           {"error", LogLevel::kError}};
 
 spdlog::level::level_enum Level(LogLevel level) {
   switch (level) {
@@ -59,9 +66,22 @@ bool StderrIsJournal() {
 
 }  // namespace
 
-void StartLogging(LogLevel level) {
-  auto logger = std::make_shared<spdlog::logger>("rocegwd",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+std::vector<std::pair<const char*, LogLevel>> LogLevels() {
+  return {std::begin(kLogLevels), std::end(kLogLevels)};
+}
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name) {
+  for (const auto& [text, level] : kLogLevels) {
+    if (name == text) return level;
+  }
+  return std::nullopt;
+}
+
+const char* LogLevelName(LogLevel level) { return kLogLevels[static_cast<size_t>(level)].first; }
+
+void StartLogging(const std::string& program, LogLevel level) {
+  auto logger =
+      std::make_shared<spdlog::logger>(program, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   if (StderrIsJournal()) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<PriorityPrefix>('*').set_pattern("%*%v");
@@ -75,4 +95,4 @@ void StartLogging(LogLevel level) {
 
 void SetLogLevel(LogLevel level) { spdlog::set_level(Level(level)); }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

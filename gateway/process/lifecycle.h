@@ -10,7 +10,7 @@
 
 #include "gateway/base/status.h"
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 class Lifecycle {
  public:
@@ -40,4 +40,4 @@ class Lifecycle {
   size_t started_ = 0;
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

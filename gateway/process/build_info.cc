@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/build_info.h"
+#include "gateway/process/build_info.h"
 
 #include "rocegw_revision.h"
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 const char* Version() { return ROCEGW_VERSION; }
 
@@ -22,4 +22,4 @@ std::string VersionText() {
   return revision.empty() ? Version() : std::string(Version()) + " (" + revision + ")";
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 const char* Version();   // "0.1.0"
 const char* Revision();  // of the source, "" when built outside a repository
@@ -13,4 +13,4 @@ const char* Compiler();  // "gcc 12.2.0"
 // "0.1.0 (1a2b3c4d5e6f)"
 std::string VersionText();
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

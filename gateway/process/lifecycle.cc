@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/lifecycle.h"
+#include "gateway/process/lifecycle.h"
 
 #include <utility>
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 void Lifecycle::Add(std::string part, std::function<Status()> start, std::function<void()> stop) {
   parts_.push_back({std::move(part), std::move(start), std::move(stop)});
@@ -30,4 +30,4 @@ void Lifecycle::Stop() {
   }
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

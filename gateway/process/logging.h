@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log set-up of a daemon: lines go to stderr. Under the journal they carry the priority prefix of
+// sd-daemon(3) and no time, since the journal adds its own; elsewhere time and level. Never called
+// on the packet path.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rocegw::process {
+
+enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError };
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name);
+const char* LogLevelName(LogLevel level);
+// All of them, for a configuration's reader.
+std::vector<std::pair<const char*, LogLevel>> LogLevels();
+
+void StartLogging(const std::string& program, LogLevel level);
+void SetLogLevel(LogLevel level);
+
+}  // namespace rocegw::process
