@@ -136,11 +136,6 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
       MetricType::Counter, [](const session::LimitRow& limit) { return Number(limit.refused); });
 }
 
-// The conventional process_* families, which prometheus-cpp does not bring.
-void AddProcess(std::vector<MetricFamily>& families, int64_t start_ns) {
-  process::AddProcessFamilies(families, start_ns);
-}
-
 }  // namespace
 
 std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
@@ -170,7 +165,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
   AddPools(families, *snapshot);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);
-  AddProcess(families, identity_.start_ns);
+  process::AddProcessFamilies(families, identity_.start_ns);
   return families;
 }
 
