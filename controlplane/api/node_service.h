@@ -3,16 +3,17 @@
 #pragma once
 
 #include "controlplane/api/enrollment.h"
+#include "controlplane/api/node_streams.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
 namespace rocegw::api {
 
-class NodeService : public fleet::v1::NodeService::CallbackService {
+class NodeService final : public fleet::v1::NodeService::CallbackService {
  public:
-  // Both outlive it.
-  NodeService(sync::FleetFollower& follower, Enrollment& enrollment)
-      : follower_(follower), enrollment_(enrollment) {}
+  // All outlive it.
+  NodeService(Enrollment& enrollment, const NodeStreams& streams)
+      : follower_(streams.backend.follower), enrollment_(enrollment), streams_(streams) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const fleet::v1::JoinRequest* request,
@@ -20,10 +21,19 @@ class NodeService : public fleet::v1::NodeService::CallbackService {
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
                                   const fleet::v1::RenewRequest* request,
                                   fleet::v1::RenewResponse* response) override;
+  grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>* Sync(
+      grpc::CallbackServerContext* context) override {
+    return NewSyncStream(context, streams_);
+  }
+  grpc::ServerBidiReactor<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>* Tunnel(
+      grpc::CallbackServerContext* context) override {
+    return NewTunnelStream(context, streams_);
+  }
 
  private:
   sync::FleetFollower& follower_;
   Enrollment& enrollment_;
+  const NodeStreams streams_;
 };
 
 }  // namespace rocegw::api

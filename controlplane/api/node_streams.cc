@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/node_streams.h"
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "controlplane/api/outbox.h"
+#include "controlplane/api/peer_certificate.h"
 #include "controlplane/identity/certificate.h"
 
 namespace rocegw::api {
@@ -43,24 +43,26 @@ namespace {
 using SyncOutbox = Outbox<fleet::v1::SyncRequest, fleet::v1::SyncResponse>;
 using TunnelOutbox = Outbox<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>;
 
-// Of the certificate that the call is made with.
-identity::CertificateFacts FactsOf(const grpc::CallbackServerContext& context) {
-  const auto auth = context.auth_context();
-  if (auth == nullptr) return {};
-  const auto pem = auth->FindPropertyValues("x509_pem_cert");
-  if (pem.empty()) return {};
-  auto facts = identity::FactsOfPem({pem.front().data(), pem.front().size()});
-  return facts.ok() ? *facts : identity::CertificateFacts();
+using identity::Revocations;
+
+// When the certificate ends that the call is made with, in seconds of the epoch; 0: not known.
+int64_t ExpiryOf(const grpc::AuthContext& auth) {
+  const auto facts = identity::FactsOfPem(Property(auth, "x509_pem_cert"));
+  if (!facts.ok()) return 0;
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             facts.value().not_after.time_since_epoch())
+      .count();
 }
 
 // Ends the stream when the certificate of its node is not good any more.
-std::unique_ptr<identity::Revocations::Listening> EndWhenRevoked(
-    identity::Revocations& revocations, const std::string& gateway, const std::string& serial,
-    std::function<void(const grpc::Status&)> finish) {
-  const std::string path = "node/" + model::NameOf(gateway).id;
-  return revocations.Listen({.path = path, .serial = serial}, [finish = std::move(finish)] {
-    finish(StatusOf(sync::StreamEnd::kRevoked));
-  });
+template <typename Outbox>
+std::unique_ptr<Revocations::Listening> EndWhenRevoked(const grpc::AuthContext& auth,
+                                                       Revocations& revocations,
+                                                       const std::shared_ptr<Outbox>& outbox) {
+  auto certificate = CertificateOf(auth);
+  if (!certificate.has_value()) return nullptr;
+  return revocations.Listen(std::move(*certificate),
+                            [outbox] { outbox->Finish(StatusOf(sync::StreamEnd::kRevoked)); });
 }
 
 class SyncLink final : public sync::NodeStream {
@@ -145,14 +147,10 @@ class SyncStream final
   }
 
   void Attach() {
-    const identity::CertificateFacts facts = FactsOf(*context_);
-    const auto expires =
-        std::chrono::duration_cast<std::chrono::seconds>(facts.not_after.time_since_epoch());
+    const auto auth = context_->auth_context();
     id_ =
-        streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), expires.count());
-    revocation_ =
-        EndWhenRevoked(streams_.revocations, gateway_, facts.serial,
-                       [outbox = outbox_](const auto& status) { outbox->Finish(status); });
+        streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), ExpiryOf(*auth));
+    revocation_ = EndWhenRevoked(*auth, streams_.revocations, outbox_);
     StartRead(&request_);
   }
 
@@ -162,7 +160,7 @@ class SyncStream final
   fleet::v1::SyncRequest request_;
   std::string gateway_;  // empty: before the first message
   sync::NodeHub::StreamId id_ = 0;
-  std::unique_ptr<identity::Revocations::Listening> revocation_;
+  std::unique_ptr<Revocations::Listening> revocation_;
 };
 
 class TunnelStream final
@@ -183,9 +181,7 @@ class TunnelStream final
       }
       gateway_ = answer_.gateway();
       id_ = streams_.tunnels.Attach(gateway_, std::make_shared<TunnelLink>(outbox_));
-      revocation_ =
-          EndWhenRevoked(streams_.revocations, gateway_, FactsOf(*context_).serial,
-                         [outbox = outbox_](const auto& status) { outbox->Finish(status); });
+      revocation_ = EndWhenRevoked(*context_->auth_context(), streams_.revocations, outbox_);
     } else {
       streams_.tunnels.OnAnswer(gateway_, id_, answer_);
     }
@@ -205,7 +201,7 @@ class TunnelStream final
   fleet::v1::TunnelAnswer answer_;
   std::string gateway_;  // empty: before the first message
   sync::TunnelHub::StreamId id_ = 0;
-  std::unique_ptr<identity::Revocations::Listening> revocation_;
+  std::unique_ptr<Revocations::Listening> revocation_;
 };
 
 }  // namespace

@@ -159,6 +159,35 @@ class StandardService {
                  });
   }
 
+  // A write of another kind. response == nullptr: a deletion, whose response is empty.
+  template <typename Request>
+  grpc::ServerUnaryReactor* Write(grpc::CallbackServerContext* context, const Request& request,
+                                  const std::string& etag, Object* response, Writer::Planner plan) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    Admitted admitted;
+    if (auto error = Admit(*context, CallKind::kUnary, request, backend_.follower, admitted)) {
+      return Refuse(reactor, *error);
+    }
+    bool validated = false;
+    if constexpr (requires { request.validate_only(); }) validated = request.validate_only();
+    const auto answer = [reactor, response, validated](const WrittenOrError& outcome) {
+      if (const auto* error = std::get_if<ApiError>(&outcome)) return (void)Refuse(reactor, *error);
+      const auto& written = std::get<Written>(outcome);
+      if (response != nullptr) {
+        response->ParseFromString(written.intent);
+        if (!validated) response->mutable_meta()->set_etag(model::EtagOf(written.revision));
+      }
+      reactor->Finish(grpc::Status::OK);
+    };
+    const store::Revision at_least = model::RevisionOfEtag(etag).value_or(0);
+    if (validated) {
+      backend_.writer.Validate(at_least, std::move(plan), answer);
+    } else {
+      backend_.writer.Write(CallOf(admitted, request, etag), at_least, std::move(plan), answer);
+    }
+    return reactor;
+  }
+
  private:
   static ApiError BadSelector() {
     return InvalidArgument(
@@ -224,34 +253,6 @@ class StandardService {
     call.request_digest = DigestOf(without_id);
     (void)google::protobuf::util::MessageToJsonString(without_id, &call.request_json);
     return call;
-  }
-
-  // response == nullptr: a deletion, whose response is empty.
-  template <typename Request>
-  grpc::ServerUnaryReactor* Write(grpc::CallbackServerContext* context, const Request& request,
-                                  const std::string& etag, Object* response, Writer::Planner plan) {
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    Admitted admitted;
-    if (auto error = Admit(*context, CallKind::kUnary, request, backend_.follower, admitted)) {
-      return Refuse(reactor, *error);
-    }
-    const auto answer = [reactor, response,
-                         validated = request.validate_only()](const WrittenOrError& outcome) {
-      if (const auto* error = std::get_if<ApiError>(&outcome)) return (void)Refuse(reactor, *error);
-      const auto& written = std::get<Written>(outcome);
-      if (response != nullptr) {
-        response->ParseFromString(written.intent);
-        if (!validated) response->mutable_meta()->set_etag(model::EtagOf(written.revision));
-      }
-      reactor->Finish(grpc::Status::OK);
-    };
-    const store::Revision at_least = model::RevisionOfEtag(etag).value_or(0);
-    if (request.validate_only()) {
-      backend_.writer.Validate(at_least, std::move(plan), answer);
-    } else {
-      backend_.writer.Write(CallOf(admitted, request, etag), at_least, std::move(plan), answer);
-    }
-    return reactor;
   }
 
   const Backend& backend_;

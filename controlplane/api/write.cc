@@ -43,6 +43,11 @@ store::Transaction ToTransaction(const Plan& plan, const Records& records) {
     transaction.compares.push_back(Compare::ModifiedAt(guard.key, guard.revision));
     transaction.then.push_back(Operation::Put(guard.key, ""));
   }
+  for (const Plan::Also& other : plan.also) {
+    const std::string other_key = model::KeyOf(Part::kIntent, other.name);
+    transaction.compares.push_back(Compare::ModifiedAt(other_key, other.replaces));
+    transaction.then.push_back(Operation::Put(other_key, other.intent));
+  }
   if (plan.intent.has_value()) {
     transaction.then.push_back(Operation::Put(key, *plan.intent));
   } else {
@@ -56,6 +61,8 @@ store::Transaction ToTransaction(const Plan& plan, const Records& records) {
         Operation::Put(records.request_key, records.request.SerializeAsString()));
   }
   transaction.otherwise.push_back(Operation::Get(key));
+  for (const Plan::Also& other : plan.also)
+    transaction.otherwise.push_back(Operation::Get(model::KeyOf(Part::kIntent, other.name)));
   for (const Guard& guard : plan.guards) transaction.otherwise.push_back(Operation::Get(guard.key));
   for (const std::string& name : plan.needs)
     transaction.otherwise.push_back(Operation::Get(IntentKey(name)));
@@ -73,6 +80,11 @@ Refused WhyRefused(const Plan& plan, const Records& records,
   };
   if (const auto entry = next(); entry.has_value()) refused.is = entry->mod_revision;
   if (refused.is != plan.replaces) refused.newest = refused.is;
+  for (const Plan::Also& other : plan.also) {
+    const auto entry = next();
+    if (entry.has_value() && entry->mod_revision != other.replaces)
+      refused.newest = std::max(refused.newest, entry->mod_revision);
+  }
   for (const Guard& guard : plan.guards) {
     const auto entry = next();
     if (!entry.has_value() || entry->mod_revision == guard.revision) continue;

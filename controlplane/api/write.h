@@ -35,6 +35,13 @@ struct Plan {
   // Names of objects that must exist: parents, and what it refers to.
   std::vector<std::string> needs;
   std::vector<Guard> guards;
+  // Other objects that are written with it.
+  struct Also {
+    model::ResourceName name;
+    std::string intent;
+    store::Revision replaces = 0;
+  };
+  std::vector<Also> also;
 };
 
 struct Records {

@@ -38,10 +38,10 @@ void Writer::WhenFresh(store::Revision at_least, std::function<void()> call) {
   const store::Revision acknowledged = acknowledged_.load();
   if (at_least <= std::max(seen, acknowledged))
     return follower_.WhenReached(acknowledged, std::move(call));
-  store_.RangeAsync(
-      {.range = store::KeyRange::Key("none"), .limit = 1},
-      [this, acknowledged, call = std::move(call)](const StatusOr<store::RangeResult>& newest) {
-        follower_.WhenReached(newest.ok() ? newest.value().revision : acknowledged, call);
+  follower_.WhenNewest(
+      [this, acknowledged, call = std::move(call)](const StatusOr<store::Revision>& newest) {
+        if (newest.ok()) return call();
+        follower_.WhenReached(acknowledged, call);
       });
 }
 

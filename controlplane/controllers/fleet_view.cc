@@ -73,7 +73,8 @@ std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
       ApplyTo(change, stored->part, name, view.role_bindings);
       break;
     case model::Collection::kOperations:
-      return std::nullopt;
+      ApplyTo(change, stored->part, name, view.operations);
+      break;
   }
   return changed;
 }

@@ -13,6 +13,7 @@
 #include "controlplane/store/transaction.h"
 #include "rocegw/types/v1/cc_policy.pb.h"
 #include "rocegw/types/v1/gateway.pb.h"
+#include "rocegw/types/v1/operation.pb.h"
 #include "rocegw/types/v1/pool.pb.h"
 #include "rocegw/types/v1/role_binding.pb.h"
 #include "rocegw/types/v1/tenant.pb.h"
@@ -38,6 +39,7 @@ struct FleetView {
   Objects<types::v1::CcPolicy> cc_policies;
   Objects<types::v1::Gateway> gateways;
   Objects<types::v1::RoleBinding> role_bindings;
+  Objects<types::v1::Operation> operations;
 };
 
 template <typename Object>
@@ -50,9 +52,11 @@ const Objects<Object>& ObjectsOf(const FleetView& view) {
     return view.cc_policies;
   } else if constexpr (std::is_same_v<Object, types::v1::Gateway>) {
     return view.gateways;
-  } else {
-    static_assert(std::is_same_v<Object, types::v1::RoleBinding>);
+  } else if constexpr (std::is_same_v<Object, types::v1::RoleBinding>) {
     return view.role_bindings;
+  } else {
+    static_assert(std::is_same_v<Object, types::v1::Operation>);
+    return view.operations;
   }
 }
 

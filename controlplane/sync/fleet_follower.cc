@@ -128,6 +128,15 @@ void FleetFollower::WhenReached(store::Revision revision, std::function<void()> 
   call();
 }
 
+void FleetFollower::WhenNewest(std::function<void(const StatusOr<store::Revision>&)> call) {
+  store_.RangeAsync({.range = store::KeyRange::Key("none"), .limit = 1},
+                    [this, call = std::move(call)](const StatusOr<store::RangeResult>& newest) {
+                      if (!newest.ok()) return call(newest.status());
+                      const store::Revision revision = newest.value().revision;
+                      WhenReached(revision, [call, revision] { call(revision); });
+                    });
+}
+
 FleetFollower::ListenerId FleetFollower::Listen(Listener listener) {
   const std::lock_guard lock(mutex_);
   listeners_[next_listener_] = std::move(listener);

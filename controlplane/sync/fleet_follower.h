@@ -66,6 +66,9 @@ class FleetFollower {
   // Calls once the view is of this revision or a later one: at once, or later on the follower's
   // thread, without its lock. Not called any more when the follower goes.
   void WhenReached(store::Revision revision, std::function<void()> call);
+  // Calls once the view has everything that was acknowledged until now, by whichever controller; or
+  // with why the store did not tell. On any thread, without a lock.
+  void WhenNewest(std::function<void(const StatusOr<store::Revision>&)> call);
   // From now on, until Unlisten has returned.
   ListenerId Listen(Listener listener);
   void Unlisten(ListenerId id);

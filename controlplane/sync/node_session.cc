@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controlplane/controllers/gateway_config.h"
+#include "controlplane/model/push_parts.h"
 
 namespace rocegw::sync {
 
@@ -48,36 +49,18 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   }
   dirty_.clear();
   desired_ = std::max(desired_, fleet.view.revision);
-  return Split(std::move(objects), fleet.view.revision);
-}
-
-std::vector<types::v1::Push> NodeSession::Split(std::vector<types::v1::ConfigObject> objects,
-                                                store::Revision revision) {
   nonce_ = std::to_string(++pushes_);
-  std::vector<types::v1::Push> parts;
-  size_t bytes = 0;
-  const auto begin_part = [&] {
-    bytes = 0;
-    types::v1::Push& part = parts.emplace_back();
-    part.set_nonce(nonce_);
-    part.set_store_uuid(store_uuid_);
-    part.set_revision(revision);
-    part.set_full(full_);
-    part.set_more(true);
-    part.set_adopt(adopt_);
-    part.set_base_revision(full_ ? 0 : applied_);
-  };
-  begin_part();
-  for (types::v1::ConfigObject& object : objects) {
-    const size_t size = object.ByteSizeLong();
-    if (bytes != 0 && bytes + size > kPartBytes) begin_part();
-    bytes += size;
-    parts.back().add_objects()->Swap(&object);
-  }
-  parts.back().set_more(false);
+  types::v1::Push push;
+  push.set_nonce(nonce_);
+  push.set_store_uuid(store_uuid_);
+  push.set_revision(fleet.view.revision);
+  push.set_full(full_);
+  push.set_adopt(adopt_);
+  push.set_base_revision(full_ ? 0 : applied_);
+  for (types::v1::ConfigObject& object : objects) push.add_objects()->Swap(&object);
   full_ = false;
   adopt_ = false;
-  return parts;
+  return model::InParts(std::move(push));
 }
 
 bool NodeSession::OnReport(const types::v1::PushReport& report) {

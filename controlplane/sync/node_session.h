@@ -17,9 +17,6 @@ namespace rocegw::sync {
 
 class NodeSession {
  public:
-  // Bytes of objects in one part of a push; messages of gRPC end at 4 MiB.
-  static constexpr size_t kPartBytes = size_t{512} << 10;
-
   // Nothing is known about what runs there but what the agent's first message says: the first push
   // is the whole state.
   NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
@@ -45,8 +42,6 @@ class NodeSession {
 
  private:
   bool MaySend() const { return nonce_.empty() && (adopt_ || !unadopted_); }
-  std::vector<types::v1::Push> Split(std::vector<types::v1::ConfigObject> objects,
-                                     store::Revision revision);
 
   const std::string gateway_;
   const std::string store_uuid_;

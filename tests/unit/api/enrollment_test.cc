@@ -180,7 +180,13 @@ TEST_F(EnrollmentTest, TokenForLongerThanADay_IsRefused) {
 }
 
 TEST_F(EnrollmentTest, Service_ChecksRequestsAndSaysWhatIsWrong) {
-  api::NodeService service(*follower_, enrollment_);
+  api::Writer writer(*store_, *follower_);
+  const api::Backend backend{*store_, *follower_, writer};
+  sync::StatusWriter statuses(*store_);
+  sync::NodeHub hub(*follower_, statuses, store_->uuid());
+  sync::TunnelHub tunnels;
+  const auto revocations = std::move(*identity::Revocations::Start(*store_));
+  api::NodeService service(enrollment_, {backend, hub, tunnels, *revocations});
   const std::string socket =
       "unix:" + ::testing::TempDir() + "rocegw-node-" + std::to_string(getpid()) + ".sock";
   grpc::ServerBuilder builder;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "controlplane/model/push_parts.h"
 #include "tests/support/fleet_fixture.h"
 
 namespace rocegw::sync {
@@ -161,7 +162,7 @@ TEST_F(NodeSessionTest, LargeState_GoesInPartsOfOnePush) {
   for (size_t i = 0; i < parts.size(); ++i) {
     EXPECT_EQ(parts[i].nonce(), parts[0].nonce());
     EXPECT_EQ(parts[i].more(), i + 1 < parts.size());
-    EXPECT_LT(parts[i].ByteSizeLong(), 2 * NodeSession::kPartBytes);
+    EXPECT_LT(parts[i].ByteSizeLong(), 2 * model::kPushPartBytes);
   }
   EXPECT_EQ(Names(parts).size(), 3003u);
   EXPECT_TRUE(session.NextPush(Known()).empty());

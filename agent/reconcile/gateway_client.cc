@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/reconcile/gateway_client.h"
+
+#include <google/protobuf/util/time_util.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "controlplane/model/push_parts.h"
+
+namespace rocegw::agent {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+
+constexpr std::chrono::seconds kProbeDeadline(5);
+// A gateway that makes thousands of sockets and reserves takes its time.
+constexpr std::chrono::seconds kApplyDeadline(55);
+
+template <typename Request, typename Response>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Response response;
+};
+
+Status ErrorOf(const grpc::Status& status) {
+  return {EIO, "the gateway does not answer: " + status.error_message()};
+}
+
+}  // namespace
+
+struct GatewayClient::Stubs {
+  explicit Stubs(std::shared_ptr<grpc::Channel> c)
+      : channel(std::move(c)),
+        config(gateway::v1::ConfigService::NewStub(channel)),
+        state(gateway::v1::StateService::NewStub(channel)) {}
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<gateway::v1::ConfigService::Stub> config;
+  std::unique_ptr<gateway::v1::StateService::Stub> state;
+  bool closed = false;  // the loop's thread
+};
+
+GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& socket) : loop_(loop) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  // A gateway that comes back is to be seen soon.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  stubs_ = std::make_shared<Stubs>(
+      grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+}
+
+GatewayClient::~GatewayClient() { stubs_->closed = true; }
+
+namespace {
+
+// Starts a call, and hands its outcome to `done` on the loop.
+template <typename Response, typename Request, typename Stubs, typename Start, typename Done>
+void Run(session::ControlLoop& loop, const std::shared_ptr<Stubs>& stubs, Request request,
+         std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
+  auto call = std::make_shared<Call<Request, Response>>();
+  call->request = std::move(request);
+  call->context.set_deadline(deadline);
+  start(&call->context, &call->request, &call->response,
+        [&loop, stubs, call, done = std::move(done)](const grpc::Status& status) {
+          // The loop, and not a thread of gRPC, is the last to hold the channel.
+          (void)loop.Post([stubs, call, status, done] {
+            if (!stubs->closed) done(status, call->response);
+          });
+        });
+}
+
+fleet::v1::Heartbeat HeartbeatOf(const types::v1::GatewayStatus& status) {
+  fleet::v1::Heartbeat heartbeat;
+  heartbeat.set_gateway_version(status.version());
+  for (const types::v1::Port& port : status.ports()) {
+    for (const std::string& address : port.addresses()) {
+      if (!address.empty()) heartbeat.add_addresses(address);
+    }
+  }
+  *heartbeat.mutable_totals() = status.totals();
+  *heartbeat.mutable_capacity() = status.capacity();
+  if (status.has_drain()) *heartbeat.mutable_drain() = status.drain();
+  return heartbeat;
+}
+
+std::chrono::system_clock::time_point In(std::chrono::seconds time) {
+  return std::chrono::system_clock::now() + time;
+}
+
+}  // namespace
+
+void GatewayClient::Probe(std::function<void(StatusOr<GatewayProbe>)> done) {
+  Run<types::v1::GatewayStatus>(
+      loop_, stubs_, gateway::v1::GetStatusRequest(), In(kProbeDeadline),
+      [this](auto... call) { stubs_->state->async()->GetStatus(call...); },
+      [done = std::move(done)](const grpc::Status& status,
+                               const types::v1::GatewayStatus& response) {
+        if (!status.ok()) return done(ErrorOf(status));
+        done(GatewayProbe{TimeUtil::TimestampToNanoseconds(response.start_time()),
+                          HeartbeatOf(response)});
+      });
+}
+
+void GatewayClient::GetConfig(std::function<void(StatusOr<gateway::v1::GetConfigResponse>)> done) {
+  Run<gateway::v1::GetConfigResponse>(
+      loop_, stubs_, gateway::v1::GetConfigRequest(), In(kProbeDeadline),
+      [this](auto... call) { stubs_->config->async()->GetConfig(call...); },
+      [done = std::move(done)](const grpc::Status& status,
+                               const gateway::v1::GetConfigResponse& response) {
+        if (!status.ok()) return done(ErrorOf(status));
+        done(response);
+      });
+}
+
+void GatewayClient::Apply(const types::v1::Push& push,
+                          std::function<void(StatusOr<types::v1::PushReport>)> done) {
+  auto parts = std::make_shared<std::vector<types::v1::Push>>(model::InParts(push));
+  ApplyPart(parts, 0, std::move(done));
+}
+
+// One after the other: only the last one's answer counts.
+void GatewayClient::ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
+                              std::function<void(StatusOr<types::v1::PushReport>)> done) {
+  gateway::v1::ApplyRequest request;
+  request.mutable_push()->Swap(&(*parts)[at]);
+  Run<gateway::v1::ApplyResponse>(
+      loop_, stubs_, std::move(request), In(kApplyDeadline),
+      [this](auto... call) { stubs_->config->async()->Apply(call...); },
+      [this, parts, at, done = std::move(done)](const grpc::Status& status,
+                                                const gateway::v1::ApplyResponse& response) {
+        if (!status.ok()) return done(ErrorOf(status));
+        if (at + 1 == parts->size()) return done(response.report());
+        ApplyPart(parts, at + 1, done);
+      });
+}
+
+void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
+                        std::function<void(fleet::v1::TunnelAnswer)> done) {
+  const auto deadline = std::chrono::system_clock::time_point(
+      std::chrono::nanoseconds(TimeUtil::TimestampToNanoseconds(question.deadline())));
+  // `put` moves the response to its place in the answer.
+  const auto answer = [done = std::move(done)](auto put) {
+    return [done, put](const grpc::Status& status, auto& response) {
+      fleet::v1::TunnelAnswer result;
+      result.set_code(status.error_code());
+      result.set_message(status.error_message());
+      if (status.ok()) put(result, response);
+      done(std::move(result));
+    };
+  };
+  using fleet::v1::TunnelAnswer;
+  using fleet::v1::TunnelQuestion;
+  auto& state = *stubs_->state->async();
+  switch (question.question_case()) {
+    case TunnelQuestion::kGetStatus:
+      return Run<types::v1::GatewayStatus>(
+          loop_, stubs_, question.get_status(), deadline,
+          [&](auto... call) { state.GetStatus(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_status()->Swap(&r); }));
+    case TunnelQuestion::kListSessions:
+      return Run<gateway::v1::ListSessionsResponse>(
+          loop_, stubs_, question.list_sessions(), deadline,
+          [&](auto... call) { state.ListSessions(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_sessions()->Swap(&r); }));
+    case TunnelQuestion::kListQps:
+      return Run<gateway::v1::ListQpsResponse>(
+          loop_, stubs_, question.list_qps(), deadline,
+          [&](auto... call) { state.ListQps(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_qps()->Swap(&r); }));
+    case TunnelQuestion::kListMrs:
+      return Run<gateway::v1::ListMrsResponse>(
+          loop_, stubs_, question.list_mrs(), deadline,
+          [&](auto... call) { state.ListMrs(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_mrs()->Swap(&r); }));
+    case TunnelQuestion::kGetCounters:
+      return Run<gateway::v1::GetCountersResponse>(
+          loop_, stubs_, question.get_counters(), deadline,
+          [&](auto... call) { state.GetCounters(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_counters()->Swap(&r); }));
+    default:
+      break;
+  }
+  TunnelAnswer unknown;
+  answer([](auto&, auto&) {})(
+      grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "this agent is older than the question"),
+      unknown);
+}
+
+}  // namespace rocegw::agent

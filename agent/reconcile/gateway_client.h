@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gateway daemon at its unix socket. Made and destroyed on the agent's loop, which outlives it.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/reconcile/gateway_port.h"
+#include "gateway/session/control_loop.h"
+#include "rocegw/gateway/v1/config.grpc.pb.h"
+#include "rocegw/gateway/v1/state.grpc.pb.h"
+
+namespace rocegw::agent {
+
+class GatewayClient final : public GatewayPort {
+ public:
+  // socket: path of the gateway's gRPC socket.
+  GatewayClient(session::ControlLoop& loop, const std::string& socket);
+  ~GatewayClient() override;
+
+  void Probe(std::function<void(StatusOr<GatewayProbe>)> done) override;
+  void GetConfig(std::function<void(StatusOr<gateway::v1::GetConfigResponse>)> done) override;
+  void Apply(const types::v1::Push& push,
+             std::function<void(StatusOr<types::v1::PushReport>)> done) override;
+  void Ask(const fleet::v1::TunnelQuestion& question,
+           std::function<void(fleet::v1::TunnelAnswer)> done) override;
+
+ private:
+  struct Stubs;
+  void ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
+                 std::function<void(StatusOr<types::v1::PushReport>)> done);
+  session::ControlLoop& loop_;
+  // Calls that are under way keep it until they are done; what they bring afterwards is dropped.
+  std::shared_ptr<Stubs> stubs_;
+};
+
+}  // namespace rocegw::agent

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gateway as its agent sees it. gateway_client.h speaks to a real one; load tests put something
+// else in its place. Called on the agent's loop; calls back there.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "gateway/base/status.h"
+#include "rocegw/fleet/v1/node.pb.h"
+#include "rocegw/gateway/v1/config.pb.h"
+
+namespace rocegw::agent {
+
+struct GatewayProbe {
+  // Another value than before: it was started anew.
+  int64_t started_ns = 0;
+  fleet::v1::Heartbeat status;
+};
+
+class GatewayPort {
+ public:
+  virtual ~GatewayPort() = default;
+  // Each calls back once, later; not any more when the port goes. The error's text is for people.
+  virtual void Probe(std::function<void(StatusOr<GatewayProbe>)> done) = 0;
+  virtual void GetConfig(std::function<void(StatusOr<gateway::v1::GetConfigResponse>)> done) = 0;
+  virtual void Apply(const types::v1::Push& push,
+                     std::function<void(StatusOr<types::v1::PushReport>)> done) = 0;
+  // A question of the controller; the answer is complete but for its id.
+  virtual void Ask(const fleet::v1::TunnelQuestion& question,
+                   std::function<void(fleet::v1::TunnelAnswer)> done) = 0;
+};
+
+}  // namespace rocegw::agent

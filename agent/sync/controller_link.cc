@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/sync/controller_link.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "agent/sync/stream_call.h"
+
+namespace rocegw::agent {
+
+Duration Backoff::Next(uint64_t random) {
+  const Duration pause = pause_;
+  pause_ = std::min(pause_ * 8 / 5, kLongest);
+  // 50 to 150 percent.
+  return pause / 2 + Nanoseconds(static_cast<int64_t>(random % static_cast<uint64_t>(pause.ns)));
+}
+
+class ControllerLink::SyncCall final
+    : public StreamCall<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
+  using StreamCall::StreamCall;
+};
+class ControllerLink::TunnelCall final
+    : public StreamCall<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion> {
+  using StreamCall::StreamCall;
+};
+
+ControllerLink::ControllerLink(session::ControlLoop& loop, std::shared_ptr<grpc::Channel> channel,
+                               std::string gateway, ControllerEvents events)
+    : loop_(loop),
+      channel_(std::move(channel)),
+      stub_(fleet::v1::NodeService::NewStub(channel_)),
+      gateway_(std::move(gateway)),
+      events_(std::move(events)) {
+  OpenSync();
+  OpenTunnel();
+}
+
+ControllerLink::~ControllerLink() {
+  loop_.Cancel(sync_timer_);
+  loop_.Cancel(tunnel_timer_);
+  if (sync_ != nullptr) sync_->Abandon();
+  if (tunnel_ != nullptr) tunnel_->Abandon();
+}
+
+void ControllerLink::OpenSync() {
+  sync_timer_ = 0;
+  const auto read = [this](const fleet::v1::SyncResponse& message) {
+    sync_backoff_.Reset();
+    if (message.has_push()) events_.push(message.push());
+  };
+  const auto done = [this](const grpc::Status& status) {
+    sync_.reset();
+    events_.closed(status);
+    sync_timer_ = loop_.At(session::ControlLoop::Now() + sync_backoff_.Next(random_()),
+                           [this] { OpenSync(); });
+  };
+  sync_ = std::make_shared<SyncCall>(loop_, SyncCall::Events{read, done});
+  sync_->Begin([this](grpc::ClientContext* context, auto* reactor) {
+    stub_->async()->Sync(context, reactor);
+  });
+  events_.opened();
+}
+
+void ControllerLink::OpenTunnel() {
+  tunnel_timer_ = 0;
+  const auto read = [this](const fleet::v1::TunnelQuestion& question) {
+    tunnel_backoff_.Reset();
+    events_.question(question);
+  };
+  const auto done = [this](const grpc::Status&) {
+    tunnel_.reset();
+    tunnel_timer_ = loop_.At(session::ControlLoop::Now() + tunnel_backoff_.Next(random_()),
+                             [this] { OpenTunnel(); });
+  };
+  tunnel_ = std::make_shared<TunnelCall>(loop_, TunnelCall::Events{read, done});
+  tunnel_->Begin([this](grpc::ClientContext* context, auto* reactor) {
+    stub_->async()->Tunnel(context, reactor);
+  });
+  fleet::v1::TunnelAnswer first;
+  first.set_gateway(gateway_);
+  tunnel_->Send(first);
+}
+
+void ControllerLink::Send(const fleet::v1::SyncRequest& message) {
+  if (sync_ != nullptr) sync_->Send(message);
+}
+
+void ControllerLink::Answer(const fleet::v1::TunnelAnswer& answer) {
+  if (tunnel_ != nullptr) tunnel_->Send(answer);
+}
+
+}  // namespace rocegw::agent

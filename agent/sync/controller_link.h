@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's two streams to a controller, begun anew after a growing pause whenever they end.
+// Lives on the agent's loop: made, called and destroyed there, and calls back there. The loop and
+// the channel outlive it.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "gateway/base/time.h"
+#include "gateway/session/control_loop.h"
+#include "rocegw/fleet/v1/node.grpc.pb.h"
+
+namespace rocegw::agent {
+
+struct ControllerEvents {
+  // The stream has begun: a hello is due. Whether anybody is there is known with the first push.
+  std::function<void()> opened;
+  std::function<void(const types::v1::Push&)> push;
+  std::function<void(const grpc::Status&)> closed;
+  std::function<void(const fleet::v1::TunnelQuestion&)> question;
+};
+
+// Pauses between attempts: growing, and different for each agent, so that a controller that comes
+// back is not run down by all of them at once.
+class Backoff {
+ public:
+  static constexpr Duration kFirst = Milliseconds(100);
+  static constexpr Duration kLongest = Seconds(5);
+  // random: any number, another one each time.
+  Duration Next(uint64_t random);
+  void Reset() { pause_ = kFirst; }
+
+ private:
+  Duration pause_ = kFirst;
+};
+
+class ControllerLink {
+ public:
+  // gateway: "gateways/G".
+  ControllerLink(session::ControlLoop& loop, std::shared_ptr<grpc::Channel> channel,
+                 std::string gateway, ControllerEvents events);
+  ~ControllerLink();
+  ControllerLink(const ControllerLink&) = delete;
+  ControllerLink& operator=(const ControllerLink&) = delete;
+
+  // Between opened and closed; else it is dropped.
+  void Send(const fleet::v1::SyncRequest& message);
+  void Answer(const fleet::v1::TunnelAnswer& answer);
+
+ private:
+  class SyncCall;
+  class TunnelCall;
+  void OpenSync();
+  void OpenTunnel();
+
+  session::ControlLoop& loop_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<fleet::v1::NodeService::Stub> stub_;
+  const std::string gateway_;
+  const ControllerEvents events_;
+  std::minstd_rand random_{std::random_device{}()};
+  Backoff sync_backoff_;
+  Backoff tunnel_backoff_;
+  session::ControlLoop::TimerId sync_timer_ = 0;
+  session::ControlLoop::TimerId tunnel_timer_ = 0;
+  std::shared_ptr<SyncCall> sync_;
+  std::shared_ptr<TunnelCall> tunnel_;
+};
+
+}  // namespace rocegw::agent

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/gateways_service.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <utility>
+
+#include "controlplane/api/drain.h"
+#include "controlplane/api/unary_call.h"
+#include "controlplane/store/random_uuid.h"
+
+namespace rocegw::api {
+namespace {
+
+using fleet::v1::TunnelAnswer;
+using fleet::v1::TunnelQuestion;
+
+// The answer is the only part, or its parts are merged: lists append.
+template <typename Response>
+void AskGateway(sync::TunnelHub& tunnels, grpc::ServerUnaryReactor* reactor,
+                const std::string& gateway, TunnelQuestion question,
+                std::chrono::system_clock::time_point deadline, Response* response,
+                const Response& (TunnelAnswer::*part)() const) {
+  tunnels.Ask(gateway, std::move(question), deadline,
+              [reactor, response, part](const sync::TunnelResult& result) {
+                if (result.code != 0) {
+                  return reactor->Finish(ToStatus({static_cast<grpc::StatusCode>(result.code),
+                                                   "GATEWAY_DID_NOT_ANSWER",
+                                                   result.message,
+                                                   {},
+                                                   {}}));
+                }
+                for (const TunnelAnswer& answer : result.parts)
+                  response->MergeFrom((answer.*part)());
+                reactor->Finish(grpc::Status::OK);
+              });
+}
+
+// Operations are named by what they do and where, with something that tells them apart.
+std::string OperationId(const std::string& verb, const std::string& gateway) {
+  constexpr size_t kLongestName = 40;
+  std::string id = verb + "-" + model::NameOf(gateway).id.substr(0, kLongestName);
+  while (id.back() == '-') id.pop_back();
+  return id + "-" + store::RandomUuid().substr(0, 8);
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* GatewaysService::GetGateway(grpc::CallbackServerContext* context,
+                                                      const admin::v1::GetGatewayRequest* request,
+                                                      types::v1::Gateway* response) {
+  return standard_.Get(context, *request, response);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGateways(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewaysRequest* request,
+    admin::v1::ListGatewaysResponse* response) {
+  return standard_.List(context, *request, model::Collection::kGateways, {}, response,
+                        [response] { return response->add_gateways(); });
+}
+
+grpc::ServerWriteReactor<admin::v1::WatchGatewaysResponse>* GatewaysService::WatchGateways(
+    grpc::CallbackServerContext* context, const admin::v1::WatchGatewaysRequest* request) {
+  return standard_.Watch<admin::v1::WatchGatewaysResponse>(
+      context, *request, model::Collection::kGateways, {},
+      [](admin::v1::WatchGatewaysResponse& response) { return response.add_changed(); });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::CreateGateway(
+    grpc::CallbackServerContext* context, const admin::v1::CreateGatewayRequest* request,
+    types::v1::Gateway* response) {
+  return standard_.Create(context, *request, request->gateway(), response);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::UpdateGateway(
+    grpc::CallbackServerContext* context, const admin::v1::UpdateGatewayRequest* request,
+    types::v1::Gateway* response) {
+  return standard_.Update(context, *request, request->gateway(), response);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::DeleteGateway(
+    grpc::CallbackServerContext* context, const admin::v1::DeleteGatewayRequest* request,
+    admin::v1::DeleteGatewayResponse*) {
+  return standard_.Delete(context, *request);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::DrainGateway(
+    grpc::CallbackServerContext* context, const admin::v1::DrainGatewayRequest* request,
+    types::v1::Operation* response) {
+  const std::string principal = backend_.follower.Read(
+      [&](const sync::Fleet& fleet) { return CallerOf(*context, fleet.view).principal; });
+  return operations_.Write(context, *request, {}, response,
+                           [request = *request, principal, birth = NewBirth(),
+                            id = OperationId("drain", request->name())](const sync::Fleet& fleet) {
+                             return PlanDrain(fleet, request, id, principal, birth);
+                           });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::UndrainGateway(
+    grpc::CallbackServerContext* context, const admin::v1::UndrainGatewayRequest* request,
+    types::v1::Gateway* response) {
+  return standard_.Write(context, *request, {}, response,
+                         [name = request->name(), birth = NewBirth()](const sync::Fleet& fleet) {
+                           return PlanUndrain(fleet, name, birth);
+                         });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::RevokeGateway(
+    grpc::CallbackServerContext* context, const admin::v1::RevokeGatewayRequest* request,
+    admin::v1::RevokeGatewayResponse*) {
+  return WhenAdmitted(
+      *context, *request, backend_.follower,
+      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+        enrollment_.Revoke(
+            admitted, request->name(), [reactor](const std::optional<ApiError>& error) {
+              reactor->Finish(error.has_value() ? ToStatus(*error) : grpc::Status::OK);
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::AdoptFleet(grpc::CallbackServerContext* context,
+                                                      const admin::v1::AdoptFleetRequest* request,
+                                                      admin::v1::AdoptFleetResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        response->set_gateways(hub_.Adopt(request->name()));
+                        reactor->Finish(grpc::Status::OK);
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::CreateJoinToken(
+    grpc::CallbackServerContext* context, const admin::v1::CreateJoinTokenRequest* request,
+    admin::v1::CreateJoinTokenResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+                        const std::chrono::seconds lifetime(request->lifetime().seconds());
+                        enrollment_.CreateToken(
+                            admitted, request->name(), lifetime,
+                            [reactor, response](std::variant<std::string, ApiError> outcome) {
+                              if (const auto* error = std::get_if<ApiError>(&outcome))
+                                return reactor->Finish(ToStatus(*error));
+                              response->set_token_file(std::move(std::get<std::string>(outcome)));
+                              reactor->Finish(grpc::Status::OK);
+                            });
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::GetFleetProgress(
+    grpc::CallbackServerContext* context, const admin::v1::GetFleetProgressRequest* request,
+    admin::v1::GetFleetProgressResponse* response) {
+  const auto answer = [response](grpc::ServerUnaryReactor* reactor,
+                                 const sync::FleetProgress& progress) {
+    response->set_revision(progress.revision);
+    response->set_gateways(progress.gateways);
+    response->set_connected(progress.connected);
+    response->set_in_sync(progress.in_sync);
+    response->set_unadopted(progress.unadopted);
+    response->set_rejecting(progress.rejecting);
+    reactor->Finish(grpc::Status::OK);
+  };
+  const auto serve = [this, answer, asked = request->revision()](grpc::ServerUnaryReactor* reactor,
+                                                                 const Admitted&) {
+    backend_.follower.WhenNewest(
+        [this, answer, asked, reactor](const StatusOr<store::Revision>& newest) {
+          if (!newest.ok()) return reactor->Finish(ToStatus(FromStore(newest.status())));
+          // It would be waited for without end.
+          if (asked > newest.value()) {
+            return reactor->Finish(
+                ToStatus(InvalidArgument({{"revision", "is one that the store has not reached"}})));
+          }
+          hub_.WhenSent(asked, [answer, reactor](const sync::FleetProgress& progress) {
+            answer(reactor, progress);
+          });
+        });
+  };
+  return WhenAdmitted(*context, *request, backend_.follower, serve);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::GetGatewayStatus(
+    grpc::CallbackServerContext* context, const admin::v1::GetGatewayStatusRequest* request,
+    types::v1::GatewayStatus* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        TunnelQuestion question;
+                        question.mutable_get_status();
+                        AskGateway(tunnels_, reactor, request->name(), std::move(question),
+                                   context->deadline(), response, &TunnelAnswer::status);
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewaySessions(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListSessionsResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        TunnelQuestion question;
+                        question.mutable_list_sessions()->set_page_size(request->page_size());
+                        question.mutable_list_sessions()->set_page_token(request->page_token());
+                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
+                                   context->deadline(), response, &TunnelAnswer::sessions);
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListQpsResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        TunnelQuestion question;
+                        question.mutable_list_qps()->set_page_size(request->page_size());
+                        question.mutable_list_qps()->set_page_token(request->page_token());
+                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
+                                   context->deadline(), response, &TunnelAnswer::qps);
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListMrsResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        TunnelQuestion question;
+                        question.mutable_list_mrs()->set_page_size(request->page_size());
+                        question.mutable_list_mrs()->set_page_token(request->page_token());
+                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
+                                   context->deadline(), response, &TunnelAnswer::mrs);
+                      });
+}
+
+grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
+    grpc::CallbackServerContext* context, const admin::v1::GetGatewayCountersRequest* request,
+    gateway::v1::GetCountersResponse* response) {
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+                        TunnelQuestion question;
+                        question.mutable_get_counters();
+                        AskGateway(tunnels_, reactor, request->name(), std::move(question),
+                                   context->deadline(), response, &TunnelAnswer::counters);
+                      });
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call that answers when something is so, or shortly before its deadline with how it is then.
+// Looks again after each transaction. gRPC's and the follower's threads; deletes itself when the
+// call is done.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "controlplane/sync/fleet_follower.h"
+
+namespace rocegw::api {
+
+class WaitReactor final : public grpc::ServerUnaryReactor {
+ public:
+  // Fills the response; true: this is what is waited for, or will never be. An error ends the call.
+  struct Look {
+    bool done = false;
+    grpc::Status status;
+  };
+  using Looker = std::function<Look(const sync::Fleet&)>;
+
+  WaitReactor(sync::FleetFollower& follower, Looker look)
+      : follower_(follower), look_(std::move(look)) {}
+
+  void Start(std::chrono::system_clock::time_point deadline) {
+    using std::chrono::system_clock;
+    listener_ = follower_.Listen(
+        [this](const sync::Fleet& fleet, const sync::FleetChange&) { LookAgain(fleet, false); });
+    follower_.Read([this](const sync::Fleet& fleet) { LookAgain(fleet, false); });
+    const auto until = std::max(system_clock::now(), deadline - kBeforeDeadline);
+    alarm_.Set(until, [this](bool) {
+      follower_.Read([this](const sync::Fleet& fleet) { LookAgain(fleet, true); });
+      Release();
+    });
+  }
+  void OnCancel() override {
+    {
+      const std::lock_guard lock(mutex_);
+      End(grpc::Status::CANCELLED);
+    }
+  }
+  void OnDone() override {
+    alarm_.Cancel();
+    Release();
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kBeforeDeadline{200};
+
+  void LookAgain(const sync::Fleet& fleet, bool last) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    const Look seen = look_(fleet);
+    if (!seen.status.ok() || seen.done || last) End(seen.status);
+  }
+  void End(const grpc::Status& status) {
+    if (ended_) return;
+    ended_ = true;
+    Finish(status);
+  }
+  // The alarm has run, and the call is done: whichever is second.
+  void Release() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (--holders_ != 0) return;
+    }
+    follower_.Unlisten(listener_);
+    delete this;
+  }
+
+  sync::FleetFollower& follower_;
+  const Looker look_;
+  sync::FleetFollower::ListenerId listener_ = 0;
+  grpc::Alarm alarm_;
+  std::mutex mutex_;
+  bool ended_ = false;
+  int holders_ = 2;
+};
+
+}  // namespace rocegw::api

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gateways and operations over gRPC on a unix socket, with agents that are objects of the test.
+#include "controlplane/api/gateways_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "controlplane/api/operations_service.h"
+#include "controlplane/store/memory_store.h"
+#include "controlplane/sync/operation_keeper.h"
+#include "tests/support/store/scratch_directory.h"
+
+namespace rocegw::testing::gateways {
+namespace {
+
+using admin::v1::Gateways;
+using admin::v1::Operations;
+
+class Agent : public sync::NodeStream, public sync::TunnelStream {
+ public:
+  explicit Agent(sync::TunnelHub& tunnels) : tunnels_(tunnels) {}
+  void Send(const fleet::v1::SyncResponse& message) override {
+    const std::lock_guard lock(mutex_);
+    last_ = message.push();
+    changed_.notify_all();
+  }
+  // Answers at once, on a thread of its own as a stream would.
+  void Send(const fleet::v1::TunnelQuestion& question) override {
+    if (silent_) return;
+    answers_.emplace_back([this, question] {
+      fleet::v1::TunnelAnswer answer;
+      answer.set_id(question.id());
+      if (question.has_get_status()) {
+        answer.mutable_status()->set_version("7");
+      } else if (question.has_list_qps()) {
+        answer.set_more(true);
+        answer.mutable_qps()->add_qps()->set_qpn(17);
+        tunnels_.OnAnswer("gateways/g", tunnel_, answer);
+        answer.clear_more();
+        answer.mutable_qps()->mutable_qps(0)->set_qpn(18);
+      } else {
+        answer.set_code(grpc::StatusCode::UNIMPLEMENTED);
+        answer.set_message("never heard of it");
+      }
+      tunnels_.OnAnswer("gateways/g", tunnel_, answer);
+    });
+  }
+  void Close(sync::StreamEnd) override {}
+  void Join() {
+    for (std::thread& answer : answers_) answer.join();
+    answers_.clear();
+  }
+  types::v1::Push AwaitPush(store::Revision at_least) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return last_.revision() >= at_least; });
+    return last_;
+  }
+
+  sync::TunnelHub::StreamId tunnel_ = 0;
+  bool silent_ = false;
+
+ private:
+  sync::TunnelHub& tunnels_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  types::v1::Push last_;
+  std::vector<std::thread> answers_;
+};
+
+class GatewaysServiceTest : public ::testing::Test {
+ protected:
+  GatewaysServiceTest() {
+    const std::string socket =
+        "unix:" + ::testing::TempDir() + "rocegw-gw-" + std::to_string(getpid()) + ".sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
+    builder.RegisterService(&gateways_service_);
+    builder.RegisterService(&operations_service_);
+    server_ = builder.BuildAndStart();
+    channel_ = grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS));
+    gateways_ = Gateways::NewStub(channel_);
+    operations_ = Operations::NewStub(channel_);
+    admin::v1::CreateGatewayRequest request;
+    request.mutable_gateway()->set_name("gateways/g");
+    types::v1::Gateway created;
+    EXPECT_TRUE(gateways_->CreateGateway(Context().get(), request, &created).ok());
+  }
+  ~GatewaysServiceTest() override {
+    agent_->Join();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  static std::unique_ptr<grpc::ClientContext> Context(
+      std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + deadline);
+    return context;
+  }
+  // An agent's stream whose gateway runs everything.
+  void Connect() {
+    fleet::v1::Hello hello;
+    hello.set_gateway("gateways/g");
+    stream_ = hub_.Attach(hello, agent_, 0);
+    agent_->tunnel_ = tunnels_.Attach("gateways/g", agent_);
+    Apply(1);
+  }
+  void Apply(store::Revision at_least) {
+    const types::v1::Push push = agent_->AwaitPush(at_least);
+    types::v1::PushReport report;
+    report.set_nonce(push.nonce());
+    report.set_status(types::v1::APPLIED);
+    report.set_store_uuid(push.store_uuid());
+    report.set_applied_revision(push.revision());
+    hub_.OnReport("gateways/g", stream_, report);
+  }
+  void Draining(bool empty, uint64_t qps) {
+    fleet::v1::Heartbeat heartbeat;
+    heartbeat.set_gateway_connected(true);
+    heartbeat.mutable_drain()->mutable_start_time()->set_seconds(1);
+    heartbeat.mutable_drain()->set_empty(empty);
+    heartbeat.mutable_drain()->set_qps(qps);
+    hub_.OnHeartbeat("gateways/g", stream_, heartbeat);
+  }
+  types::v1::Operation Drain(const std::string& request_id = {}) {
+    admin::v1::DrainGatewayRequest request;
+    request.set_name("gateways/g");
+    request.set_request_id(request_id);
+    types::v1::Operation operation;
+    const grpc::Status status = gateways_->DrainGateway(Context().get(), request, &operation);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return operation;
+  }
+  types::v1::Operation Wait(const std::string& name, std::chrono::milliseconds deadline) {
+    admin::v1::WaitOperationRequest request;
+    request.set_name(name);
+    types::v1::Operation operation;
+    const grpc::Status status =
+        operations_->WaitOperation(Context(deadline).get(), request, &operation);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return operation;
+  }
+
+  ScratchDirectory directory_;
+  std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
+  std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(*store_));
+  api::Writer writer_{*store_, *follower_};
+  api::Backend backend_{*store_, *follower_, writer_};
+  std::unique_ptr<identity::CertificateAuthority> authority_ =
+      std::move(*identity::CertificateAuthority::Open(directory_.File(""), "example"));
+  api::Enrollment enrollment_{*store_, *follower_, *authority_, {}};
+  sync::StatusWriter statuses_{*store_, std::chrono::milliseconds(1)};
+  sync::NodeHub hub_{*follower_, statuses_, store_->uuid()};
+  sync::TunnelHub tunnels_;
+  sync::OperationKeeper keeper_{*follower_, statuses_};
+  api::GatewaysService gateways_service_{backend_, hub_, tunnels_, enrollment_};
+  api::OperationsService operations_service_{backend_};
+  std::shared_ptr<Agent> agent_ = std::make_shared<Agent>(tunnels_);
+  sync::NodeHub::StreamId stream_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<Gateways::Stub> gateways_;
+  std::unique_ptr<Operations::Stub> operations_;
+};
+
+TEST_F(GatewaysServiceTest, Drain_IsDoneWhenTheGatewayIsEmpty) {
+  Connect();
+  const types::v1::Operation begun = Drain();
+  EXPECT_EQ(begun.spec().target(), "gateways/g");
+  EXPECT_EQ(begun.spec().principal(), "local:admin");
+  types::v1::Operation seen = Wait(begun.name(), std::chrono::milliseconds(300));
+  EXPECT_FALSE(seen.status().done()) << "the deadline was near";
+  const types::v1::Push push =
+      agent_->AwaitPush(model::RevisionOfEtag(begun.meta().etag()).value());
+  ASSERT_EQ(push.objects_size(), 1);
+  EXPECT_EQ(push.objects(0).gateway().admin_state(), types::v1::DRAINING);
+  Apply(push.revision());
+  Draining(false, 3);
+  auto waiting =
+      std::async(std::launch::async, [&] { return Wait(begun.name(), std::chrono::seconds(20)); });
+  Draining(true, 0);
+  seen = waiting.get();
+  EXPECT_TRUE(seen.status().done());
+  EXPECT_EQ(seen.status().error_reason(), "");
+  statuses_.Flush();
+  admin::v1::GetOperationRequest get;
+  get.set_name(begun.name());
+  types::v1::Operation stored;
+  ASSERT_TRUE(operations_->GetOperation(Context().get(), get, &stored).ok());
+  EXPECT_TRUE(stored.status().done());
+  EXPECT_TRUE(stored.status().has_done_time());
+}
+
+TEST_F(GatewaysServiceTest, DrainTwiceWithOneRequestId_IsOneOperation) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  EXPECT_EQ(Drain(kUuid).name(), Drain(kUuid).name());
+  EXPECT_NE(Drain().name(), Drain().name());
+}
+
+TEST_F(GatewaysServiceTest, Undrain_EndsTheOperation) {
+  const types::v1::Operation begun = Drain();
+  admin::v1::UndrainGatewayRequest request;
+  request.set_name("gateways/g");
+  types::v1::Gateway gateway;
+  ASSERT_TRUE(gateways_->UndrainGateway(Context().get(), request, &gateway).ok());
+  EXPECT_EQ(gateway.spec().admin_state(), types::v1::ACTIVE);
+  EXPECT_EQ(gateway.meta().generation(), 3);
+  const types::v1::Operation seen = Wait(begun.name(), std::chrono::seconds(20));
+  EXPECT_TRUE(seen.status().done());
+  EXPECT_EQ(seen.status().error_reason(), "CANCELLED");
+}
+
+TEST_F(GatewaysServiceTest, Cancel_TakesTheGatewayBackIntoService) {
+  const types::v1::Operation begun = Drain();
+  admin::v1::CancelOperationRequest request;
+  request.set_name(begun.name());
+  types::v1::Operation answer;
+  ASSERT_TRUE(operations_->CancelOperation(Context().get(), request, &answer).ok());
+  EXPECT_EQ(Wait(begun.name(), std::chrono::seconds(20)).status().error_reason(), "CANCELLED");
+  EXPECT_EQ(operations_->CancelOperation(Context().get(), request, &answer).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(GatewaysServiceTest, QuestionsGoThroughTheTunnel) {
+  admin::v1::GetGatewayStatusRequest get;
+  get.set_name("gateways/g");
+  types::v1::GatewayStatus status;
+  EXPECT_EQ(gateways_->GetGatewayStatus(Context().get(), get, &status).error_code(),
+            grpc::StatusCode::UNAVAILABLE)
+      << "no agent is there";
+  Connect();
+  ASSERT_TRUE(gateways_->GetGatewayStatus(Context().get(), get, &status).ok());
+  EXPECT_EQ(status.version(), "7");
+  admin::v1::ListGatewayObjectsRequest list;
+  list.set_parent("gateways/g");
+  gateway::v1::ListQpsResponse qps;
+  ASSERT_TRUE(gateways_->ListGatewayQps(Context().get(), list, &qps).ok());
+  ASSERT_EQ(qps.qps_size(), 2) << "two parts";
+  EXPECT_EQ(qps.qps(1).qpn(), 18u);
+  gateway::v1::ListMrsResponse mrs;
+  EXPECT_EQ(gateways_->ListGatewayMrs(Context().get(), list, &mrs).error_message(),
+            "never heard of it");
+  agent_->Join();
+  agent_->silent_ = true;
+  EXPECT_EQ(gateways_->GetGatewayStatus(Context(std::chrono::milliseconds(50)).get(), get, &status)
+                .error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(GatewaysServiceTest, Progress_CountsWhoRunsARevision) {
+  Connect();
+  admin::v1::UpdateGatewayRequest update;
+  update.mutable_gateway()->set_name("gateways/g");
+  update.mutable_gateway()->mutable_spec()->mutable_capacity()->set_qps(5);
+  types::v1::Gateway updated;
+  ASSERT_TRUE(gateways_->UpdateGateway(Context().get(), update, &updated).ok());
+  admin::v1::GetFleetProgressRequest request;
+  request.set_revision(model::RevisionOfEtag(updated.meta().etag()).value());
+  admin::v1::GetFleetProgressResponse progress;
+  ASSERT_TRUE(gateways_->GetFleetProgress(Context().get(), request, &progress).ok());
+  EXPECT_EQ(progress.connected(), 1u);
+  EXPECT_EQ(progress.in_sync(), 0u);
+  Apply(request.revision());
+  ASSERT_TRUE(gateways_->GetFleetProgress(Context().get(), request, &progress).ok());
+  EXPECT_EQ(progress.in_sync(), 1u);
+  request.set_revision(1000000);
+  EXPECT_EQ(gateways_->GetFleetProgress(Context().get(), request, &progress).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace rocegw::testing::gateways
