@@ -18,15 +18,19 @@
 
 #include "gateway/base/unique_fd.h"
 #include "gateway/daemon/config.h"
-#include "gateway/daemon/exit_code.h"
 #include "gateway/daemon/gateway.h"
 #include "gateway/process/build_info.h"
+#include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
 #include "gateway/process/sd_notify.h"
 
 namespace rocegw::daemon {
 namespace {
 
+using process::kEnvironment;
+using process::kInternal;
+using process::kOk;
+using process::kUsage;
 using process::LogLevelFromName;
 using process::LogLevelName;
 using process::ServiceManager;
@@ -179,6 +183,6 @@ int main(int argc, char** argv) {
     return rocegw::daemon::Main(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << "rocegwd: internal error: " << error.what() << "\n";
-    return rocegw::daemon::kInternal;
+    return rocegw::process::kInternal;
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rocegwd's exit status says. Service managers and scripts rely on the numbers.
+// What the exit status of a daemon says. Service managers and scripts rely on the numbers.
 #pragma once
 
-namespace rocegw::daemon {
+namespace rocegw::process {
 
 enum ExitCode : int {
   kOk = 0,           // stopped as asked
@@ -11,4 +11,4 @@ enum ExitCode : int {
   kInternal = 70,    // a bug
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::process

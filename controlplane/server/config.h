@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration of rocegw-controller as a checked value, and its reader. Everything has a default:
+// no file is needed. Default values of the structs are the defaults of the file (default_config.cc
+// shows them to people). Start-up only, one thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/process/logging.h"
+
+namespace rocegw::server {
+
+enum class Backend : uint8_t { kSqlite, kEtcd };
+
+struct EtcdConfig {
+  std::vector<std::string> endpoints;  // "host:port"
+  std::string root = "/rocegw/";
+  std::string ca_file;
+  std::string certificate_file;
+  std::string key_file;
+  bool operator==(const EtcdConfig&) const = default;
+};
+
+struct Config {
+  std::string state_dir = "/var/lib/rocegw-controller";
+  std::string trust_domain = "rocegw";
+  std::string address = "[::]:7471";     // agents and clients, TLS
+  std::vector<std::string> names;        // further ones for the controller's certificate
+  std::vector<std::string> controllers;  // "host:port" for joining hosts; empty: this host's
+  std::string admin_socket;              // empty: admin.sock in state_dir
+  std::string metrics_address = "127.0.0.1:7472";  // empty: no metrics
+  process::LogLevel log_level = process::LogLevel::kInfo;
+  Backend backend = Backend::kSqlite;
+  EtcdConfig etcd;
+  std::chrono::seconds node_lifetime = std::chrono::hours(24);
+  std::chrono::seconds server_lifetime = std::chrono::hours(24 * 90);
+  std::chrono::seconds keep_history = std::chrono::hours(1);
+  bool operator==(const Config&) const = default;
+
+  std::string AdminSocket() const {
+    return admin_socket.empty() ? state_dir + "/admin.sock" : admin_socket;
+  }
+};
+
+struct ConfigResult {
+  Config config;
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is good
+};
+
+// file names the source in problems.
+ConfigResult ParseConfig(const std::string& yaml, const std::string& file);
+ConfigResult ReadConfig(const std::string& file);
+
+// Every key with its default value and an explanation. Valid YAML.
+std::string_view DefaultConfigText();
+
+// The port of an "ADDRESS:PORT" that was checked.
+std::string PortOf(const std::string& address);
+
+// "90s", "15m", "24h", "30d"; empty: not one.
+bool ReadDuration(const std::string& text, std::chrono::seconds& value);
+
+}  // namespace rocegw::server

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/controller.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <netinet/in.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "controlplane/api/cc_policies_service.h"
+#include "controlplane/api/enrollment.h"
+#include "controlplane/api/node_service.h"
+#include "controlplane/api/pools_service.h"
+#include "controlplane/api/role_bindings_service.h"
+#include "controlplane/api/tenants_service.h"
+#include "controlplane/identity/certificate_authority.h"
+#include "controlplane/identity/durable_file.h"
+#include "controlplane/identity/join_token.h"
+#include "controlplane/identity/revocations.h"
+#include "controlplane/identity/server_certificate.h"
+#include "controlplane/server/connection_guard.h"
+#include "controlplane/server/controller_metrics.h"
+#include "controlplane/server/housekeeper.h"
+#include "controlplane/server/measured_store.h"
+#include "controlplane/store/etcd_store.h"
+#include "controlplane/store/sqlite_store.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/process/lifecycle.h"
+#include "gateway/process/metrics_server.h"
+#include "gateway/process/readiness.h"
+#include "gateway/process/runtime_dir.h"
+#include "gateway/process/unix_socket.h"
+#include "rocegw/controlplane/v1/records.pb.h"
+
+namespace rocegw::server {
+namespace {
+
+constexpr std::chrono::milliseconds kStopGrace(1000);
+constexpr std::chrono::milliseconds kTick(5000);
+constexpr std::chrono::seconds kRenewRetry(30);
+constexpr unsigned kFileWatchSeconds = 1;
+constexpr int kKeepaliveMs = 30000;
+constexpr int kKeepaliveTimeoutMs = 10000;
+constexpr int kLeastPingMs = 10000;
+constexpr std::chrono::hours kFirstTokenLifetime(24);
+constexpr process::SocketWords kAdminSocket = {"admin socket", "state_dir or admin_socket"};
+constexpr char kAuthorityKey[] = "authority";
+
+// gRPC tells nothing about why it could not listen.
+Status TryListen(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  const auto port = htons(static_cast<uint16_t>(std::stoul(address.substr(colon + 1))));
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(sockaddr_in);
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
+  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.size() - 2);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = port;
+    length = sizeof *v6;
+    inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr);
+  } else {
+    v4->sin_family = AF_INET;
+    v4->sin_port = port;
+    inet_pton(AF_INET, host.c_str(), &v4->sin_addr);
+  }
+  const UniqueFd fd(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // Without IPv6 the any-address still means that of IPv4.
+  if (!fd.valid() && errno == EAFNOSUPPORT && host == "::") return OkStatus();
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 &&
+      listen(fd.get(), 1) == 0) {
+    return OkStatus();
+  }
+  const int error = errno;
+  return {error,
+          "address " + address + ": cannot listen there: " + std::strerror(error) +
+              (error == EADDRINUSE ? "; another process has the port: stop it, or set address"
+                                   : "; set address to one of this host")};
+}
+
+// As joining hosts reach this host.
+std::vector<std::string> ReachableAt(const Config& config, int port) {
+  if (!config.controllers.empty()) return config.controllers;
+  const auto with_port = [port](const std::string& host) {
+    const bool v6 = host.find(':') != std::string::npos;
+    return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  };
+  const std::string host = config.address.substr(0, config.address.rfind(':'));
+  if (host != "[::]" && host != "0.0.0.0") return {host + ":" + std::to_string(port)};
+  std::vector<std::string> found;
+  const std::vector<std::string> names = identity::NamesOfHost();
+  for (const std::string& name : names) {
+    in6_addr ignored;
+    if (inet_pton(AF_INET, name.c_str(), &ignored) == 1 ||
+        inet_pton(AF_INET6, name.c_str(), &ignored) == 1) {
+      found.push_back(with_port(name));
+    }
+  }
+  if (found.empty()) found.push_back(with_port(names.empty() ? "localhost" : names.front()));
+  return found;
+}
+
+std::string Candidate() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return std::string(host) + " process " + std::to_string(getpid());
+}
+
+// All that is there once the store is open. Members go in reverse order.
+struct Fleet {
+  Fleet(store::Store& store, std::unique_ptr<sync::FleetFollower> f,
+        std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
+        api::EnrollmentOptions options)
+      : follower(std::move(f)),
+        revocations(std::move(r)),
+        writer(store, *follower),
+        backend{store, *follower, writer},
+        statuses(store),
+        hub(*follower, statuses, store.uuid()),
+        enrollment(store, *follower, authority, std::move(options)),
+        tenants(backend),
+        pools(backend),
+        cc_policies(backend),
+        role_bindings(backend),
+        nodes({.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
+              enrollment) {}
+
+  std::vector<grpc::Service*> services() {
+    return {&tenants, &pools, &cc_policies, &role_bindings, &nodes};
+  }
+
+  std::unique_ptr<sync::FleetFollower> follower;
+  std::unique_ptr<identity::Revocations> revocations;
+  api::Writer writer;
+  api::Backend backend;
+  sync::StatusWriter statuses;
+  sync::NodeHub hub;
+  sync::TunnelHub tunnels;
+  api::Enrollment enrollment;
+  api::TenantsService tenants;
+  api::PoolsService pools;
+  api::CcPoliciesService cc_policies;
+  api::RoleBindingsService role_bindings;
+  api::NodeService nodes;
+};
+
+// The names under which the health service knows our services.
+constexpr const char* kServiceNames[] = {
+    "rocegw.admin.v1.Tenants", "rocegw.admin.v1.Pools", "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.fleet.v1.NodeService"};
+
+}  // namespace
+
+struct Controller::Parts {
+  explicit Parts(Config c) : config(std::move(c)) {}
+
+  Status OpenAuthority();
+  Status OpenStore();
+  Status CheckAuthority();
+  Status StartFleet();
+  Status StartServer();
+  void StopServer();
+  Status StartMetrics();
+  Status WriteFirstJoinFile();
+  std::string Unready() const;
+
+  Config config;
+  process::RuntimeDir directory{"state_dir", "rocegw-controller", 0700};
+  process::Readiness readiness;
+  std::unique_ptr<identity::CertificateAuthority> authority;
+  std::unique_ptr<identity::ServerCertificate> certificate;
+  identity::TimePoint next_renewal;
+  std::unique_ptr<MeasuredStore> store;
+  bool is_new = false;  // the store did not know an authority
+  std::unique_ptr<Fleet> fleet;
+  std::unique_ptr<ControllerMetrics> metrics;
+  std::unique_ptr<process::MetricsServer> metrics_server;
+  std::unique_ptr<Housekeeper> housekeeper;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+  bool serving = false;
+  process::Lifecycle lifecycle;
+};
+
+Status Controller::Parts::OpenAuthority() {
+  auto opened = identity::CertificateAuthority::Open(config.state_dir, config.trust_domain);
+  if (!opened.ok()) return opened.status();
+  authority = std::move(*opened);
+  std::vector<std::string> names = identity::NamesOfHost();
+  names.insert(names.end(), config.names.begin(), config.names.end());
+  certificate = std::make_unique<identity::ServerCertificate>(
+      *authority, config.state_dir, std::move(names), config.server_lifetime);
+  auto renewed = certificate->Renew();
+  if (!renewed.ok()) return renewed.status();
+  next_renewal = certificate->renew_at();
+  return OkStatus();
+}
+
+Status Controller::Parts::OpenStore() {
+  StatusOr<std::unique_ptr<store::Store>> opened = Status(EINVAL, "");
+  if (config.backend == Backend::kEtcd) {
+    opened = store::OpenEtcdStore({.endpoints = config.etcd.endpoints,
+                                   .root = config.etcd.root,
+                                   .ca_file = config.etcd.ca_file,
+                                   .certificate_file = config.etcd.certificate_file,
+                                   .key_file = config.etcd.key_file});
+  } else {
+    store::SqliteFileOptions options;
+    options.path = config.state_dir + "/fleet.db";
+    // The file is made with the process's mask; it holds hashes of tokens and who may do what.
+    const mode_t old_mask = umask(0077);
+    opened = store::OpenSqliteStore(options);
+    umask(old_mask);
+  }
+  if (!opened.ok()) return opened.status();
+  store = std::make_unique<MeasuredStore>(std::move(*opened));
+  return CheckAuthority();
+}
+
+// All controllers of a store must be of one authority, or agents of one are strangers to another.
+Status Controller::Parts::CheckAuthority() {
+  auto found = store->Get(kAuthorityKey);
+  if (!found.ok()) return found.status();
+  controlplane::v1::AuthorityRecord record;
+  if (found->has_value() && record.ParseFromString((*found)->value)) {
+    if (record.fingerprint() == authority->fingerprint()) return OkStatus();
+    if (!authority->Trusts(record.fingerprint())) {
+      return {EINVAL, "state_dir " + config.state_dir +
+                          ": the store belongs to a fleet with another certificate authority; copy "
+                          "ca.key and ca.crt from a controller of that fleet, or append its ca.crt "
+                          "to this one to let this authority take over"};
+    }
+  }
+  is_new = !found->has_value();
+  record.set_fingerprint(authority->fingerprint());
+  store::Transaction transaction;
+  transaction.compares = {
+      store::Compare::ModifiedAt(kAuthorityKey, is_new ? 0 : (*found)->mod_revision)};
+  transaction.then = {store::Operation::Put(kAuthorityKey, record.SerializeAsString())};
+  auto written = store->Txn(std::move(transaction));
+  if (!written.ok()) return written.status();
+  // Another controller was faster: what it wrote is to be looked at.
+  return written->succeeded ? OkStatus() : CheckAuthority();
+}
+
+Status Controller::Parts::StartFleet() {
+  auto follower = sync::FleetFollower::Start(*store);
+  if (!follower.ok()) return follower.status();
+  auto revocations = identity::Revocations::Start(*store);
+  if (!revocations.ok()) return revocations.status();
+  // A port of 0 is found out when the server has started: only tests have that, and name it.
+  const int named = std::stoi(PortOf(config.address));
+  fleet =
+      std::make_unique<Fleet>(*store, std::move(*follower), std::move(*revocations), *authority,
+                              api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
+                                                     .controllers = ReachableAt(config, named)});
+  metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, readiness);
+  metrics->SetAuthorityExpiry(authority->not_after());
+  metrics->SetServerExpiry(certificate->not_after());
+  return OkStatus();
+}
+
+Status Controller::Parts::StartServer() {
+  if (Status status = TryListen(config.address); !status.ok()) return status;
+  const std::string socket = config.AdminSocket();
+  if (Status status = process::ClaimSocket(kAdminSocket, socket); !status.ok()) return status;
+
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsServerCredentialsOptions options(
+      std::make_shared<FileWatcherCertificateProvider>(
+          certificate->key_file(), certificate->certificate_file(), certificate->authority_file(),
+          kFileWatchSeconds));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  // Asked for; checked when it is given. What may be done without stands in the guard.
+  options.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  const auto credentials = grpc::experimental::TlsServerCredentials(options);
+  credentials->SetAuthMetadataProcessor(
+      std::make_shared<ConnectionGuard>(*fleet->revocations, authority->domain()));
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(config.address, credentials, &port);
+  builder.AddListeningPort("unix:" + socket, grpc::experimental::LocalServerCredentials(UDS));
+  for (grpc::Service* const service : fleet->services()) builder.RegisterService(service);
+  // Two controllers on one port would share its connections without a word.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Agents that vanished are noticed, and those that ask whether we are there are welcome.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kLeastPingMs);
+  // Nobody but us may open the socket from its first moment on.
+  const mode_t old_mask = umask(0177);
+  server = builder.BuildAndStart();
+  umask(old_mask);
+  if (server == nullptr || port == 0) {
+    server.reset();
+    return {EIO, "address " + config.address + " or admin socket " + socket +
+                     ": gRPC could not start there"};
+  }
+  return OkStatus();
+}
+
+void Controller::Parts::StopServer() {
+  server->GetHealthCheckService()->Shutdown();
+  fleet->hub.CloseAll(sync::StreamEnd::kClosing);
+  server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  server->Wait();
+  server.reset();
+  unlink(config.AdminSocket().c_str());
+}
+
+Status Controller::Parts::StartMetrics() {
+  if (config.metrics_address.empty()) return OkStatus();
+  metrics_server = std::make_unique<process::MetricsServer>(*metrics, readiness);
+  return metrics_server->Start(config.metrics_address);
+}
+
+// A fleet that has just come into being: the first host needs nothing but one command.
+Status Controller::Parts::WriteFirstJoinFile() {
+  const std::string path = config.state_dir + "/join.yaml";
+  if (!is_new) return OkStatus();
+  std::promise<std::variant<std::string, api::ApiError>> answer;
+  fleet->enrollment.CreateToken(
+      {.principal = api::kLocalAdministrator, .peer = "", .method = "first start", .tenants = {}},
+      {}, kFirstTokenLifetime, [&](auto outcome) { answer.set_value(std::move(outcome)); });
+  const auto outcome = answer.get_future().get();
+  if (const auto* error = std::get_if<api::ApiError>(&outcome)) return {EIO, error->message};
+  return identity::WriteDurably(path, std::get<std::string>(outcome), 0600);
+}
+
+std::string Controller::Parts::Unready() const {
+  if (const Status status = fleet->follower->status(); !status.ok()) {
+    return "the store cannot be followed: " + status.text();
+  }
+  if (const Status status = fleet->revocations->status(); !status.ok()) {
+    return "revocations cannot be followed: " + status.text();
+  }
+  return {};
+}
+
+Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move(config))) {
+  Parts* const parts = parts_.get();
+  process::Lifecycle& lifecycle = parts->lifecycle;
+  const auto nothing = [] {};
+  lifecycle.Add(
+      "state directory", [parts] { return parts->directory.Claim(parts->config.state_dir); },
+      [parts] { parts->directory.Release(); });
+  lifecycle.Add(
+      "authority", [parts] { return parts->OpenAuthority(); }, nothing);
+  lifecycle.Add(
+      "store", [parts] { return parts->OpenStore(); }, [parts] { parts->store.reset(); });
+  lifecycle.Add(
+      "fleet", [parts] { return parts->StartFleet(); },
+      [parts] {
+        parts->metrics.reset();
+        parts->fleet.reset();
+      });
+  lifecycle.Add(
+      "server", [parts] { return parts->StartServer(); }, [parts] { parts->StopServer(); });
+  lifecycle.Add(
+      "metrics", [parts] { return parts->StartMetrics(); },
+      [parts] { parts->metrics_server.reset(); });
+  lifecycle.Add(
+      "housekeeper",
+      [parts] {
+        parts->housekeeper = std::make_unique<Housekeeper>(
+            *parts->store, Housekeeper::Options{.candidate = Candidate(),
+                                                .keep_history = parts->config.keep_history});
+        return OkStatus();
+      },
+      [parts] { parts->housekeeper.reset(); });
+  lifecycle.Add(
+      "first token", [parts] { return parts->WriteFirstJoinFile(); }, nothing);
+}
+
+Controller::~Controller() { Stop(); }
+
+Status Controller::Start() {
+  if (Status status = parts_->lifecycle.Start(); !status.ok()) return status;
+  Tick();
+  return OkStatus();
+}
+
+void Controller::Stop() {
+  parts_->readiness.SetNotReady("stopping");
+  parts_->lifecycle.Stop();
+}
+
+std::chrono::milliseconds Controller::Tick() {
+  Parts& parts = *parts_;
+  if (identity::Now() >= parts.next_renewal) {
+    auto renewed = parts.certificate->Renew();
+    if (renewed.ok()) {
+      spdlog::info("the controller's certificate is renewed, until {}",
+                   identity::TimeText(parts.certificate->not_after()));
+      parts.metrics->SetServerExpiry(parts.certificate->not_after());
+      parts.next_renewal = parts.certificate->renew_at();
+    } else {
+      spdlog::error("the controller's certificate cannot be renewed: {}", renewed.status().text());
+    }
+    // Not at every tick, also when the lifetime is shorter than what it is backdated by.
+    parts.next_renewal =
+        std::max(parts.next_renewal,
+                 identity::Now() + (renewed.ok() ? std::chrono::seconds(1) : kRenewRetry));
+  }
+  const std::string unready = parts.Unready();
+  const bool serving = unready.empty();
+  if (serving) {
+    parts.readiness.SetReady();
+  } else {
+    if (parts.serving) spdlog::error("{}", unready);
+    parts.readiness.SetNotReady(unready);
+  }
+  if (serving != parts.serving) {
+    parts.serving = serving;
+    auto* const health = parts.server->GetHealthCheckService();
+    health->SetServingStatus(serving);
+    for (const char* const name : kServiceNames) health->SetServingStatus(name, serving);
+  }
+  parts.metrics->SetLeads(parts.housekeeper->leads());
+  const auto until =
+      std::chrono::duration_cast<std::chrono::milliseconds>(parts.next_renewal - identity::Now());
+  return std::clamp(until, std::chrono::milliseconds(0), kTick);
+}
+
+std::string Controller::Summary() const {
+  const Config& config = parts_->config;
+  return "agents and clients on " + config.address.substr(0, config.address.rfind(':')) + ":" +
+         std::to_string(parts_->port) + ", administrators on " + config.AdminSocket() + ", store " +
+         std::string(parts_->store->backend());
+}
+
+std::string Controller::HowToJoin() const {
+  const Config& config = parts_->config;
+  std::string text;
+  if (parts_->is_new) {
+    text += "This host joins with:\n  rocegw-agent --join " + config.state_dir + "/join.yaml\n";
+  }
+  return text + "Any other host, each with a file of its own:\n  rocegw-controller --state-dir " +
+         config.state_dir + " join-token | ssh root@HOST rocegw-agent --join -\n";
+}
+
+int Controller::port() const { return parts_->port; }
+
+}  // namespace rocegw::server

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/controller_metrics.h"
+
+#include <iterator>
+#include <utility>
+
+#include "gateway/process/build_info.h"
+#include "gateway/process/metric_families.h"
+
+namespace rocegw::server {
+
+using process::AddFamily;
+using process::AddSingle;
+using process::AddValue;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+std::vector<MetricFamily> ControllerMetrics::Collect() const {
+  std::vector<MetricFamily> families;
+  AddValue(AddFamily(families, "rocegw_build_info", "version of the running controller; always 1",
+                     MetricType::Gauge),
+           {{"compiler", process::Compiler()},
+            {"revision", process::Revision()},
+            {"version", process::Version()}},
+           1);
+  AddSingle(families, "rocegw_ready", "1: running and following its store", MetricType::Gauge,
+            readiness_.reason().empty() ? 1 : 0);
+  MetricFamily& expiry =
+      AddFamily(families, "rocegw_certificate_expiry_timestamp_seconds",
+                "when a certificate of the controller ends, since 1970", MetricType::Gauge);
+  AddValue(expiry, {{"certificate", "authority"}}, static_cast<double>(authority_expires_.load()));
+  AddValue(expiry, {{"certificate", "server"}}, static_cast<double>(server_expires_.load()));
+  AddSingle(families, "rocegw_housekeeper_leads", "1: this controller keeps the store from growing",
+            MetricType::Gauge, leads_.load() ? 1 : 0);
+  struct Sizes {
+    store::Revision revision;
+    size_t tenants, pools, policies, gateways, bindings;
+  };
+  const Sizes sizes = follower_.Read([](const sync::Fleet& fleet) -> Sizes {
+    const auto& view = fleet.view;
+    return {view.revision,           view.tenants.size(),  view.pools.size(),
+            view.cc_policies.size(), view.gateways.size(), view.role_bindings.size()};
+  });
+  AddSingle(families, "rocegw_followed_revision", "newest revision of the store that is known",
+            MetricType::Gauge, static_cast<double>(sizes.revision));
+  MetricFamily& objects =
+      AddFamily(families, "rocegw_objects", "objects of the fleet", MetricType::Gauge);
+  AddValue(objects, {{"kind", "tenants"}}, static_cast<double>(sizes.tenants));
+  AddValue(objects, {{"kind", "pools"}}, static_cast<double>(sizes.pools));
+  AddValue(objects, {{"kind", "ccPolicies"}}, static_cast<double>(sizes.policies));
+  AddValue(objects, {{"kind", "gateways"}}, static_cast<double>(sizes.gateways));
+  AddValue(objects, {{"kind", "roleBindings"}}, static_cast<double>(sizes.bindings));
+  auto of_store = store_.Collect();
+  std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
+  process::AddProcessFamilies(families, start_ns_);
+  return families;
+}
+
+}  // namespace rocegw::server

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller's state as Prometheus metric families: build, readiness, expiry of certificates,
+// what the store does and how far it is followed. Labels are few words of our own. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "controlplane/identity/certificate.h"
+#include "controlplane/server/measured_store.h"
+#include "controlplane/sync/fleet_follower.h"
+#include "gateway/process/metrics_server.h"
+#include "gateway/process/readiness.h"
+
+namespace rocegw::server {
+
+class ControllerMetrics final : public process::MetricsSource {
+ public:
+  // All of them live longer than this.
+  ControllerMetrics(const MeasuredStore& store, const sync::FleetFollower& follower,
+                    const process::Readiness& readiness)
+      : store_(store), follower_(follower), readiness_(readiness) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+  bool Alive() const override { return true; }
+
+  void SetAuthorityExpiry(identity::TimePoint time) { authority_expires_.store(Seconds(time)); }
+  void SetServerExpiry(identity::TimePoint time) { server_expires_.store(Seconds(time)); }
+  void SetLeads(bool leads) { leads_.store(leads); }
+
+ private:
+  static int64_t Seconds(identity::TimePoint time) {
+    return time.time_since_epoch() / std::chrono::seconds(1);
+  }
+
+  const MeasuredStore& store_;
+  const sync::FleetFollower& follower_;
+  const process::Readiness& readiness_;
+  const int64_t start_ns_ = identity::Now().time_since_epoch() / std::chrono::nanoseconds(1);
+  std::atomic<int64_t> authority_expires_{0};
+  std::atomic<int64_t> server_expires_{0};
+  std::atomic<bool> leads_{false};
+};
+
+}  // namespace rocegw::server

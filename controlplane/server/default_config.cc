@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/config.h"
+
+namespace rocegw::server {
+
+std::string_view DefaultConfigText() {
+  return R"(# Configuration of rocegw-controller. Every key is optional; shown are the defaults.
+# Check a file with: rocegw-controller --check-config --config FILE
+
+# Certificate authority, certificates, store (SQLite), admin socket. Readable by nobody else. --state-dir goes before this.
+state_dir: /var/lib/rocegw-controller
+
+# Names in certificates are spiffe://TRUST_DOMAIN/... Fixed once the authority is made.
+trust_domain: rocegw
+
+# Where agents and clients call, with TLS.
+address: "[::]:7471"
+
+# DNS names and addresses for the controller's certificate, besides host name and addresses of this host: of a load
+# balancer, of an address translation.
+names: []
+
+# "HOST:PORT" of all controllers, as joining hosts reach them. Default: the addresses of this host.
+controllers: []
+
+# Whoever may open it is administrator (mode 0600). Default: admin.sock in state_dir.
+# admin_socket: /var/lib/rocegw-controller/admin.sock
+
+# trace, debug, info, warn, error. SIGHUP reads this key again.
+log_level: info
+
+# /metrics, /livez and /readyz; "": none.
+metrics:
+  address: 127.0.0.1:7472
+
+store:
+  # sqlite: one file in state_dir, one controller. etcd: several controllers.
+  backend: sqlite
+  # etcd:
+  #   endpoints: ["192.0.2.1:2379", "192.0.2.2:2379", "192.0.2.3:2379"]
+  #   root: /rocegw/
+  #   ca_file: /etc/rocegw/etcd-ca.crt          # without: no TLS
+  #   certificate_file: /etc/rocegw/etcd.crt
+  #   key_file: /etc/rocegw/etcd.key
+
+# Certificates are renewed when half of their time has passed.
+certificates:
+  node_lifetime: 24h
+  server_lifetime: 90d
+
+# How long the past of the store is kept for watches that fell behind.
+keep_history: 1h
+)";
+}
+
+}  // namespace rocegw::server

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/user_certificate.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "controlplane/identity/certificate_authority.h"
+#include "controlplane/identity/durable_file.h"
+#include "controlplane/identity/join_token.h"
+
+namespace rocegw::server {
+
+StatusOr<UserCertificate> MakeUserCertificate(const Config& config, const std::string& name,
+                                              std::chrono::seconds lifetime,
+                                              const std::string& directory) {
+  // An authority is made by the controller's first start only.
+  const std::string authority_key = config.state_dir + "/ca.key";
+  if (access(authority_key.c_str(), R_OK) != 0) {
+    return Status(errno,
+                  authority_key + ": cannot be read: run this on a controller's host, as its user");
+  }
+  auto authority = identity::CertificateAuthority::Open(config.state_dir, config.trust_domain);
+  if (!authority.ok()) return authority.status();
+  auto key = identity::NewKey();
+  if (!key.ok()) return key.status();
+  auto issued =
+      (*authority)->IssueUser(**key, name, lifetime, identity::NewSerial(identity::Now()));
+  if (!issued.ok()) return issued.status();
+  auto key_text = identity::KeyToPem(**key);
+  if (!key_text.ok()) return key_text.status();
+  const std::string file = directory + "/" + name;
+  for (const Status& status :
+       {identity::WriteDurably(file + ".key", *key_text, 0600),
+        identity::WriteDurably(file + ".crt", issued->pem, 0644),
+        identity::WriteDurably(directory + "/ca.crt", (*authority)->bundle(), 0644)}) {
+    if (!status.ok()) return status;
+  }
+  return UserCertificate{.uri = identity::UserUri((*authority)->domain(), name),
+                         .expires = identity::TimeText(issued->not_after)};
+}
+
+}  // namespace rocegw::server
