@@ -22,7 +22,9 @@
 
 #include "controlplane/api/cc_policies_service.h"
 #include "controlplane/api/enrollment.h"
+#include "controlplane/api/gateways_service.h"
 #include "controlplane/api/node_service.h"
+#include "controlplane/api/operations_service.h"
 #include "controlplane/api/pools_service.h"
 #include "controlplane/api/role_bindings_service.h"
 #include "controlplane/api/tenants_service.h"
@@ -37,6 +39,7 @@
 #include "controlplane/server/measured_store.h"
 #include "controlplane/store/etcd_store.h"
 #include "controlplane/store/sqlite_store.h"
+#include "controlplane/sync/operation_keeper.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/metrics_server.h"
@@ -133,17 +136,20 @@ struct Fleet {
         writer(store, *follower),
         backend{store, *follower, writer},
         statuses(store),
+        operation_keeper(*follower, statuses),
         hub(*follower, statuses, store.uuid()),
         enrollment(store, *follower, authority, std::move(options)),
         tenants(backend),
         pools(backend),
         cc_policies(backend),
         role_bindings(backend),
-        nodes({.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations},
-              enrollment) {}
+        gateways(backend, hub, tunnels, enrollment),
+        operations(backend),
+        nodes(enrollment,
+              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}) {}
 
   std::vector<grpc::Service*> services() {
-    return {&tenants, &pools, &cc_policies, &role_bindings, &nodes};
+    return {&tenants, &pools, &cc_policies, &role_bindings, &gateways, &operations, &nodes};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -151,6 +157,7 @@ struct Fleet {
   api::Writer writer;
   api::Backend backend;
   sync::StatusWriter statuses;
+  sync::OperationKeeper operation_keeper;
   sync::NodeHub hub;
   sync::TunnelHub tunnels;
   api::Enrollment enrollment;
@@ -158,13 +165,16 @@ struct Fleet {
   api::PoolsService pools;
   api::CcPoliciesService cc_policies;
   api::RoleBindingsService role_bindings;
+  api::GatewaysService gateways;
+  api::OperationsService operations;
   api::NodeService nodes;
 };
 
 // The names under which the health service knows our services.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants", "rocegw.admin.v1.Pools", "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings", "rocegw.fleet.v1.NodeService"};
+    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",    "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways", "rocegw.admin.v1.Operations",
+    "rocegw.fleet.v1.NodeService"};
 
 }  // namespace
 
