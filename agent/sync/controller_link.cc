@@ -16,22 +16,32 @@ Duration Backoff::Next(uint64_t random) {
   return pause / 2 + Nanoseconds(static_cast<int64_t>(random % static_cast<uint64_t>(pause.ns)));
 }
 
+// The stub and its channel go with the call.
 class ControllerLink::SyncCall final
     : public StreamCall<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
-  using StreamCall::StreamCall;
+ public:
+  SyncCall(session::ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel, Events events)
+      : StreamCall(loop, std::move(events)), stub(fleet::v1::NodeService::NewStub(channel)) {}
+  const std::unique_ptr<fleet::v1::NodeService::Stub> stub;
 };
 class ControllerLink::TunnelCall final
     : public StreamCall<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion> {
-  using StreamCall::StreamCall;
+ public:
+  TunnelCall(session::ControlLoop& loop, const std::shared_ptr<grpc::Channel>& channel,
+             Events events)
+      : StreamCall(loop, std::move(events)), stub(fleet::v1::NodeService::NewStub(channel)) {}
+  const std::unique_ptr<fleet::v1::NodeService::Stub> stub;
 };
 
-ControllerLink::ControllerLink(session::ControlLoop& loop, std::shared_ptr<grpc::Channel> channel,
+ControllerLink::ControllerLink(session::ControlLoop& loop,
+                               std::function<std::shared_ptr<grpc::Channel>()> channel,
                                std::string gateway, ControllerEvents events)
     : loop_(loop),
       channel_(std::move(channel)),
-      stub_(fleet::v1::NodeService::NewStub(channel_)),
       gateway_(std::move(gateway)),
-      events_(std::move(events)) {
+      events_(std::move(events)) {}
+
+void ControllerLink::Start() {
   OpenSync();
   OpenTunnel();
 }
@@ -55,9 +65,9 @@ void ControllerLink::OpenSync() {
     sync_timer_ = loop_.At(session::ControlLoop::Now() + sync_backoff_.Next(random_()),
                            [this] { OpenSync(); });
   };
-  sync_ = std::make_shared<SyncCall>(loop_, SyncCall::Events{read, done});
+  sync_ = std::make_shared<SyncCall>(loop_, channel_(), SyncCall::Events{read, done});
   sync_->Begin([this](grpc::ClientContext* context, auto* reactor) {
-    stub_->async()->Sync(context, reactor);
+    sync_->stub->async()->Sync(context, reactor);
   });
   events_.opened();
 }
@@ -73,9 +83,9 @@ void ControllerLink::OpenTunnel() {
     tunnel_timer_ = loop_.At(session::ControlLoop::Now() + tunnel_backoff_.Next(random_()),
                              [this] { OpenTunnel(); });
   };
-  tunnel_ = std::make_shared<TunnelCall>(loop_, TunnelCall::Events{read, done});
+  tunnel_ = std::make_shared<TunnelCall>(loop_, channel_(), TunnelCall::Events{read, done});
   tunnel_->Begin([this](grpc::ClientContext* context, auto* reactor) {
-    stub_->async()->Tunnel(context, reactor);
+    tunnel_->stub->async()->Tunnel(context, reactor);
   });
   fleet::v1::TunnelAnswer first;
   first.set_gateway(gateway_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's two streams to a controller, begun anew after a growing pause whenever they end.
-// Lives on the agent's loop: made, called and destroyed there, and calls back there. The loop and
-// the channel outlive it.
+// Lives on the agent's loop: made, called and destroyed there, and calls back there. The loop
+// outlives it.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -42,13 +42,15 @@ class Backoff {
 
 class ControllerLink {
  public:
-  // gateway: "gateways/G".
-  ControllerLink(session::ControlLoop& loop, std::shared_ptr<grpc::Channel> channel,
-                 std::string gateway, ControllerEvents events);
+  // gateway: "gateways/G". channel: asked for each attempt.
+  ControllerLink(session::ControlLoop& loop,
+                 std::function<std::shared_ptr<grpc::Channel>()> channel, std::string gateway,
+                 ControllerEvents events);
   ~ControllerLink();
   ControllerLink(const ControllerLink&) = delete;
   ControllerLink& operator=(const ControllerLink&) = delete;
 
+  void Start();
   // Between opened and closed; else it is dropped.
   void Send(const fleet::v1::SyncRequest& message);
   void Answer(const fleet::v1::TunnelAnswer& answer);
@@ -60,8 +62,7 @@ class ControllerLink {
   void OpenTunnel();
 
   session::ControlLoop& loop_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<fleet::v1::NodeService::Stub> stub_;
+  const std::function<std::shared_ptr<grpc::Channel>()> channel_;
   const std::string gateway_;
   const ControllerEvents events_;
   std::minstd_rand random_{std::random_device{}()};

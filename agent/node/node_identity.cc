@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/node/node_identity.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "controlplane/identity/durable_file.h"
+#include "controlplane/identity/openssl.h"
+#include "rocegw/fleet/v1/node.grpc.pb.h"
+
+namespace rocegw::agent {
+namespace {
+
+constexpr char kKey[] = "node.key";
+constexpr char kCertificate[] = "node.crt";
+constexpr char kAuthority[] = "ca.crt";
+constexpr char kFleet[] = "fleet.yaml";
+constexpr std::chrono::seconds kJoinDeadline(20);
+constexpr unsigned kWatchSeconds = 1;
+
+grpc::ChannelArguments Arguments(const std::string& server_name) {
+  grpc::ChannelArguments arguments;
+  arguments.SetSslTargetNameOverride(server_name);
+  arguments.SetMaxReceiveMessageSize(16 << 20);
+  // Links to one controller are their own connections, and a peer that is gone is noticed.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  return arguments;
+}
+
+// Only the controller shows a certificate.
+std::shared_ptr<grpc::Channel> JoinChannel(const identity::JoinFile& file,
+                                           const std::string& controller) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = file.trust_bundle;
+  return grpc::CreateCustomChannel(controller, grpc::SslCredentials(options),
+                                   Arguments(file.server_name));
+}
+
+std::string FleetText(const identity::JoinFile& file, const std::string& gateway) {
+  YAML::Emitter out;
+  out << YAML::Comment("What this host joined; written by rocegw-agent --join.") << YAML::Newline;
+  out << YAML::BeginMap << YAML::Key << "gateway" << YAML::Value << gateway;
+  out << YAML::Key << "server_name" << YAML::Value << file.server_name;
+  out << YAML::Key << "controllers" << YAML::Value << file.controllers << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace
+
+StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
+  NodeIdentity identity(directory);
+  auto text = identity::ReadSmallFile(identity.File(kFleet));
+  if (!text.ok()) return text.status();
+  try {
+    const YAML::Node root = YAML::Load(*text);
+    identity.gateway_ = root["gateway"].as<std::string>();
+    identity.server_name_ = root["server_name"].as<std::string>();
+    identity.controllers_ = root["controllers"].as<std::vector<std::string>>();
+  } catch (const YAML::Exception& error) {
+    return Status(EINVAL, identity.File(kFleet) + ": " + error.msg);
+  }
+  if (identity.controllers_.empty())
+    return Status(EINVAL, identity.File(kFleet) + ": names no controller");
+  auto pem = identity::ReadSmallFile(identity.File(kCertificate));
+  if (!pem.ok()) return pem.status();
+  auto facts = identity::FactsOfPem(*pem);
+  if (!facts.ok())
+    return Status(facts.status().error(),
+                  identity.File(kCertificate) + ": " + facts.status().text());
+  identity.facts_ = std::move(*facts);
+  return identity;
+}
+
+StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
+                                          const identity::JoinFile& file,
+                                          const std::string& gateway) {
+  if (auto known = Load(directory); known.ok()) {
+    return Status(EEXIST, "this host has joined already, as " + known->gateway_ +
+                              "; to join anew, remove " + directory + "/" + kFleet);
+  }
+  auto key = identity::NewKey();
+  if (!key.ok()) return key.status();
+  auto request_pem = identity::NewCertificateRequest(**key);
+  if (!request_pem.ok()) return request_pem.status();
+  fleet::v1::JoinRequest request;
+  request.set_gateway(gateway);
+  request.set_token(file.token);
+  request.set_certificate_request(*request_pem);
+  fleet::v1::JoinResponse response;
+  std::string problems;
+  bool joined = false;
+  for (const std::string& controller : file.controllers) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kJoinDeadline);
+    const auto stub = fleet::v1::NodeService::NewStub(JoinChannel(file, controller));
+    const grpc::Status status = stub->Join(&context, request, &response);
+    joined = status.ok();
+    if (joined) break;
+    problems += "\n  " + controller + ": " + status.error_message();
+    // Another controller of the same fleet would say the same.
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+        status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+      break;
+    }
+  }
+  if (!joined) return Status(ECONNREFUSED, "cannot join:" + problems);
+  auto key_pem = identity::KeyToPem(**key);
+  if (!key_pem.ok()) return key_pem.status();
+  NodeIdentity identity(directory);
+  if (Status status = identity::WriteDurably(identity.File(kKey), *key_pem, 0600); !status.ok())
+    return status;
+  if (Status status =
+          identity.WriteCertificates(response.certificate_chain(), response.trust_bundle());
+      !status.ok()) {
+    return status;
+  }
+  // The last one: without it the host has not joined.
+  if (Status status = identity::WriteDurably(identity.File(kFleet), FleetText(file, gateway), 0644);
+      !status.ok()) {
+    return status;
+  }
+  return Load(directory);
+}
+
+Status NodeIdentity::WriteCertificates(const std::string& chain, const std::string& bundle) {
+  if (Status status = identity::WriteDurably(File(kAuthority), bundle, 0644); !status.ok())
+    return status;
+  return identity::WriteDurably(File(kCertificate), chain, 0644);
+}
+
+identity::TimePoint NodeIdentity::renew_at() const {
+  return facts_.not_before + (facts_.not_after - facts_.not_before) / 2;
+}
+
+std::shared_ptr<grpc::Channel> NodeIdentity::ChannelTo(const std::string& controller) const {
+  namespace tls = grpc::experimental;
+  tls::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<tls::FileWatcherCertificateProvider>(
+      File(kKey), File(kCertificate), File(kAuthority), kWatchSeconds));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  return grpc::CreateCustomChannel(controller, tls::TlsCredentials(options),
+                                   Arguments(server_name_));
+}
+
+StatusOr<std::string> NodeIdentity::CertificateRequest() const {
+  auto pem = identity::ReadSmallFile(File(kKey));
+  if (!pem.ok()) return pem.status();
+  auto key = identity::KeyFromPem(*pem);
+  if (!key.ok()) return Status(key.status().error(), File(kKey) + ": " + key.status().text());
+  return identity::NewCertificateRequest(**key);
+}
+
+Status NodeIdentity::TakeRenewed(const std::string& certificate_chain,
+                                 const std::string& trust_bundle) {
+  auto facts = identity::FactsOfPem(certificate_chain);
+  if (!facts.ok()) return facts.status();
+  if (Status status = WriteCertificates(certificate_chain, trust_bundle); !status.ok())
+    return status;
+  facts_ = std::move(*facts);
+  return OkStatus();
+}
+
+}  // namespace rocegw::agent

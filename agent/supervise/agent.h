@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// One agent: its core between a controller and a gateway, with their connections, the questions of
+// the controller, the renewal of the certificate and the last good configuration on disk. Lives on
+// its loop: made, called and destroyed there. Loop, identity and gateway outlive it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/node/node_identity.h"
+#include "agent/reconcile/agent_core.h"
+#include "agent/reconcile/gateway_port.h"
+#include "agent/sync/controller_link.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+// What other threads may read of an agent.
+struct AgentCounters {
+  std::atomic<bool> controller_connected{false};
+  std::atomic<bool> gateway_connected{false};
+  std::atomic<bool> in_sync{false};
+  std::atomic<bool> unadopted{false};
+  std::atomic<int64_t> desired_revision{0};
+  std::atomic<int64_t> applied_revision{0};
+  std::atomic<int64_t> certificate_expires{0};  // seconds of the epoch
+  std::atomic<uint64_t> rejections{0};
+  std::atomic<uint64_t> pushes{0};
+  std::atomic<uint64_t> applies{0};
+  std::atomic<uint64_t> failed_applies{0};
+  std::atomic<uint64_t> reconnects{0};
+  std::atomic<uint64_t> renewals{0};
+  std::atomic<uint64_t> questions{0};
+};
+
+struct AgentOptions {
+  std::string version;
+  // File of the last good configuration; empty: none is kept.
+  std::string state_file;
+  Duration probe_every = Seconds(2);
+};
+
+class Agent final : private AgentActions {
+ public:
+  Agent(session::ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway,
+        AgentOptions options);
+  ~Agent() override;
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  const AgentCounters& counters() const { return counters_; }
+  // The certificate has ended or was revoked, and nothing but joining anew helps: why.
+  std::function<void(const std::string& why)> on_outcast;
+
+ private:
+  void Send(const fleet::v1::SyncRequest& message) override;
+  void Apply(const types::v1::Push& push) override;
+  void Save(const types::v1::AppliedConfig& config) override;
+
+  void Restore();
+  // To the controller that is called now.
+  std::shared_ptr<grpc::Channel> Channel();
+  void Connect();
+  void OnClosed(const grpc::Status& status);
+  void Probe();
+  void OnProbe(const StatusOr<GatewayProbe>& probe);
+  void LookAtConfig();
+  void GatewayGone(const std::string& why);
+  void Tick();
+  void Renew();
+  void Note();
+
+  session::ControlLoop& loop_;
+  NodeIdentity& identity_;
+  GatewayPort& gateway_;
+  const AgentOptions options_;
+  AgentCounters counters_;
+  AgentCore core_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<ControllerLink> link_;
+  size_t controller_ = 0;  // index of the one that is called
+  int64_t gateway_started_ns_ = 0;
+  std::string last_problem_;  // with the controller; said once
+  bool renewing_ = false;
+  identity::TimePoint renew_again_;  // not before
+  session::ControlLoop::TimerId probe_timer_ = 0;
+  session::ControlLoop::TimerId tick_timer_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rocegw::agent

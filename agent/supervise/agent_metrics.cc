@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/supervise/agent_metrics.h"
+
+#include "gateway/process/build_info.h"
+#include "gateway/process/metric_families.h"
+
+namespace rocegw::agent {
+
+using process::AddFamily;
+using process::AddSingle;
+using process::AddValue;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+std::vector<MetricFamily> AgentMetrics::Collect() const {
+  std::vector<MetricFamily> families;
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    AddSingle(families, name, help, MetricType::Gauge, value);
+  };
+  const auto counter = [&](const char* name, const char* help, const std::atomic<uint64_t>& value) {
+    AddSingle(families, name, help, MetricType::Counter, static_cast<double>(value.load()));
+  };
+  AddValue(AddFamily(families, "rocegw_build_info", "version of the running agent; always 1",
+                     MetricType::Gauge),
+           {{"compiler", process::Compiler()},
+            {"revision", process::Revision()},
+            {"version", process::Version()}},
+           1);
+  gauge("rocegw_agent_controller_connected", "1: the controller has sent something on this stream",
+        counters_.controller_connected ? 1 : 0);
+  gauge("rocegw_agent_gateway_connected", "1: the gateway answers",
+        counters_.gateway_connected ? 1 : 0);
+  gauge("rocegw_agent_in_sync", "1: the gateway runs what the controller sent last",
+        counters_.in_sync ? 1 : 0);
+  gauge("rocegw_agent_unadopted", "1: the gateway keeps another store's configuration",
+        counters_.unadopted ? 1 : 0);
+  gauge("rocegw_agent_desired_revision", "revision of the newest configuration received",
+        static_cast<double>(counters_.desired_revision));
+  gauge("rocegw_agent_applied_revision", "revision of the configuration that the gateway runs",
+        static_cast<double>(counters_.applied_revision));
+  gauge("rocegw_agent_rejected_objects", "objects that the gateway could not apply",
+        static_cast<double>(counters_.rejections));
+  gauge("rocegw_certificate_expiry_timestamp_seconds",
+        "when the certificate of this node ends, since 1970",
+        static_cast<double>(counters_.certificate_expires));
+  counter("rocegw_agent_pushes_total", "pushes received, parts counted singly", counters_.pushes);
+  counter("rocegw_agent_applies_total", "configurations handed to the gateway", counters_.applies);
+  counter("rocegw_agent_failed_applies_total", "of these, not answered by the gateway",
+          counters_.failed_applies);
+  counter("rocegw_agent_stream_ends_total", "streams to controllers that ended",
+          counters_.reconnects);
+  counter("rocegw_agent_renewals_total", "certificates renewed", counters_.renewals);
+  counter("rocegw_agent_questions_total", "questions of controllers", counters_.questions);
+  process::AddProcessFamilies(families, start_ns_);
+  return families;
+}
+
+}  // namespace rocegw::agent

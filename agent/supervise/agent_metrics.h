@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent tells Prometheus: its connections, what is wanted and what runs, its certificate.
+// Any thread; the agent's counters outlive it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/supervise/agent.h"
+#include "gateway/process/metrics_server.h"
+
+namespace rocegw::agent {
+
+class AgentMetrics final : public process::MetricsSource {
+ public:
+  // start_ns: of the process, since 1970.
+  AgentMetrics(const AgentCounters& counters, int64_t start_ns)
+      : counters_(counters), start_ns_(start_ns) {}
+  std::vector<prometheus::MetricFamily> Collect() const override;
+  bool Alive() const override { return true; }
+
+ private:
+  const AgentCounters& counters_;
+  const int64_t start_ns_;
+};
+
+}  // namespace rocegw::agent

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration of rocegw-agent as a checked value, and its reader. Default values of the struct
+// are the defaults of the file. Start-up only, one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/process/logging.h"
+
+namespace rocegw::agent {
+
+struct Config {
+  std::string state_dir = "/var/lib/rocegw-agent";
+  std::string gateway_socket = "/run/rocegw/grpc.sock";
+  std::string metrics_address = "127.0.0.1:7473";  // empty: no metrics
+  process::LogLevel log_level = process::LogLevel::kInfo;
+  std::string name;       // of the gateway when joining; empty: the join file's, else the host name
+  std::string join_file;  // taken when the host has not joined yet; empty: none
+  bool operator==(const Config&) const = default;
+};
+
+struct ConfigResult {
+  Config config;
+  std::vector<std::string> problems;  // "FILE:LINE: text"; empty: the configuration is good
+};
+
+// file names the source in problems.
+ConfigResult ParseConfig(const std::string& yaml, const std::string& file);
+ConfigResult ReadConfig(const std::string& file);
+// Every key with its default value and an explanation. Valid YAML.
+std::string_view DefaultConfigText();
+
+}  // namespace rocegw::agent

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// rocegw-agent: keeps the gateway of its host as the fleet's controller wants it. This file reads
+// the command line, handles signals, and turns errors into one line and an exit status; agent.cc is
+// the agent itself.
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "agent/node/node_identity.h"
+#include "agent/reconcile/gateway_client.h"
+#include "agent/supervise/agent.h"
+#include "agent/supervise/agent_metrics.h"
+#include "agent/supervise/config.h"
+#include "controlplane/identity/durable_file.h"
+#include "controlplane/model/resource_name.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/process/build_info.h"
+#include "gateway/process/exit_code.h"
+#include "gateway/process/logging.h"
+#include "gateway/process/metrics_server.h"
+#include "gateway/process/sd_notify.h"
+
+namespace rocegw::agent {
+namespace {
+
+using process::kEnvironment;
+using process::kInternal;
+using process::kOk;
+using process::kUsage;
+using process::LogLevel;
+using session::ControlLoop;
+
+constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegw-agent.yaml";
+constexpr int kGoOn = -1;
+
+struct Arguments {
+  std::string config_file;  // empty: none
+  std::string state_dir;    // empty: the configuration's
+  std::string join;         // file, or "-"; empty: no joining
+  std::string name;         // over the configuration's
+  std::optional<LogLevel> log_level;
+  bool check_config = false;
+  bool print_default_config = false;
+};
+
+// kGoOn, or the status to leave with.
+int ParseArguments(int argc, char** argv, Arguments& arguments) {
+  CLI::App app(
+      "Keeps the RDMA gateway of this host as the fleet's controller wants it. A host joins once,\n"
+      "with the file that 'rocegw-controller join-token' prints, and then runs without options.\n"
+      "Exit status: 0 joined or stopped as asked, 2 wrong usage or configuration, 3 the machine\n"
+      "lacks something or the controller refused, 70 a bug.");
+  std::string log_level;
+  app.add_option("--config", arguments.config_file,
+                 std::string("configuration (YAML); default: ") + kDefaultConfigFile +
+                     " where that exists, else built-in values")
+      ->type_name("FILE");
+  app.add_option("--join", arguments.join,
+                 "join the fleet with this file (-: standard input) and leave")
+      ->type_name("FILE");
+  app.add_option("--name", arguments.name,
+                 "name in the fleet, when joining; default: the file's, else the host name")
+      ->type_name("NAME");
+  app.add_option("--state-dir", arguments.state_dir, "over the file's state_dir")->type_name("DIR");
+  app.add_option("--log-level", log_level, "trace, debug, info, warn or error; over the file's")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}).description(""));
+  app.add_flag("--check-config", arguments.check_config, "check the configuration and leave");
+  app.add_flag("--print-default-config", arguments.print_default_config,
+               "print every key with its default and meaning, and leave");
+  app.set_version_flag("--version", "rocegw-agent " + process::VersionText());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  arguments.log_level = process::LogLevelFromName(log_level);
+  if (arguments.config_file.empty() && std::filesystem::exists(kDefaultConfigFile))
+    arguments.config_file = kDefaultConfigFile;
+  return kGoOn;
+}
+
+ConfigResult Load(const Arguments& arguments) {
+  ConfigResult result;
+  if (!arguments.config_file.empty()) result = ReadConfig(arguments.config_file);
+  if (!arguments.state_dir.empty())
+    result.config.state_dir = std::filesystem::absolute(arguments.state_dir).lexically_normal();
+  if (!arguments.name.empty()) result.config.name = arguments.name;
+  return result;
+}
+
+int Fail(const Status& status) {
+  std::cerr << "rocegw-agent: " << status.text() << "\n";
+  return status.error() == EINVAL ? kUsage : kEnvironment;
+}
+
+// The first label of the host name, as a DNS label.
+std::string HostLabel() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return {};
+  std::string label;
+  for (const char c : std::string(name)) {
+    if (c == '.') break;
+    label += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return label;
+}
+
+StatusOr<std::string> ReadJoinText(const std::string& file) {
+  if (file != "-") return identity::ReadSmallFile(file);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) {
+  auto text = ReadJoinText(file_name);
+  if (!text.ok()) return text.status();
+  auto file = identity::ReadJoinFile(*text);
+  if (!file.ok()) return Status(EINVAL, file_name + ": " + file.status().text());
+  std::string gateway = file->gateway;
+  if (!config.name.empty()) {
+    if (!gateway.empty() && gateway != "gateways/" + config.name) {
+      return Status(EINVAL, file_name + " is for " + gateway + ", not for gateways/" + config.name);
+    }
+    gateway = "gateways/" + config.name;
+  }
+  if (gateway.empty()) gateway = "gateways/" + HostLabel();
+  if (!model::ParseResourceName(gateway).has_value()) {
+    return Status(EINVAL, "'" + gateway + "' is no name for a gateway; give one with --name");
+  }
+  std::error_code error;
+  std::filesystem::create_directories(config.state_dir, error);
+  if (error) return Status(error.value(), config.state_dir + ": " + error.message());
+  std::filesystem::permissions(config.state_dir, std::filesystem::perms::owner_all, error);
+  return NodeIdentity::Join(config.state_dir, *file, gateway);
+}
+
+StatusOr<UniqueFd> BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return Status(errno, "signals: no descriptor");
+  return fd;
+}
+
+void Reload(const Arguments& arguments) {
+  const ConfigResult fresh = Load(arguments);
+  for (const std::string& problem : fresh.problems) spdlog::error("reload: {}", problem);
+  if (!fresh.problems.empty()) return;
+  const LogLevel level = arguments.log_level.value_or(fresh.config.log_level);
+  process::SetLogLevel(level);
+  spdlog::info("reload: log level {}; other keys take effect at the next start",
+               process::LogLevelName(level));
+}
+
+void OnSignal(int fd, const Arguments& arguments, ControlLoop& loop) {
+  signalfd_siginfo info;
+  while (read(fd, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGHUP) {
+      Reload(arguments);
+    } else {
+      spdlog::info("stopping: {}", strsignal(static_cast<int>(info.ssi_signo)));
+      loop.Stop();
+    }
+  }
+}
+
+int Serve(const Arguments& arguments, const Config& config) {
+  auto signals = BlockSignals();
+  if (!signals.ok()) return Fail(signals.status());
+  auto identity = NodeIdentity::Load(config.state_dir);
+  if (!identity.ok() && identity.status().error() == ENOENT && !config.join_file.empty())
+    identity = Join(config, config.join_file);
+  if (!identity.ok() && identity.status().error() == ENOENT) {
+    return Fail(Status(ENOENT, "this host has not joined a fleet (" + config.state_dir +
+                                   " holds no identity): rocegw-controller join-token prints a "
+                                   "file for rocegw-agent --join FILE"));
+  }
+  if (!identity.ok()) return Fail(identity.status());
+  ControlLoop loop;
+  if (Status status = loop.Open(); !status.ok()) return Fail(status);
+  const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
+  GatewayClient gateway(loop, config.gateway_socket);
+  Agent agent(
+      loop, *identity, gateway,
+      {.version = process::VersionText(), .state_file = config.state_dir + "/last-good.pb"});
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const AgentMetrics metrics(agent.counters(),
+                             std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  process::Readiness readiness;
+  process::MetricsServer server(metrics, readiness);
+  if (!config.metrics_address.empty()) {
+    if (Status status = server.Start(config.metrics_address); !status.ok()) return Fail(status);
+  }
+  const auto watch = loop.Watch(signals->get(), EPOLLIN,
+                                [&](uint32_t) { OnSignal(signals->get(), arguments, loop); });
+  if (watch == 0) return Fail(Status(errno, "cannot watch signals"));
+  // Ready to do what can be done: it never waits for the controller.
+  readiness.SetReady();
+  manager.Ready("agent of " + identity->gateway());
+  spdlog::info("rocegw-agent {} is ready: {}, gateway at {}", process::VersionText(),
+               identity->gateway(), config.gateway_socket);
+  loop.Run();
+  manager.Stopping("stopping");
+  server.Stop();
+  return kOk;
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  if (const int code = ParseArguments(argc, argv, arguments); code != kGoOn) return code;
+  if (arguments.print_default_config) {
+    std::cout << DefaultConfigText();
+    return kOk;
+  }
+  const ConfigResult loaded = Load(arguments);
+  for (const std::string& problem : loaded.problems)
+    std::cerr << "rocegw-agent: " << problem << "\n";
+  if (!loaded.problems.empty()) return kUsage;
+  if (arguments.check_config) {
+    std::cout << (arguments.config_file.empty() ? "built-in configuration" : arguments.config_file)
+              << ": good\n";
+    return kOk;
+  }
+  if (!arguments.join.empty()) {
+    const auto joined = Join(loaded.config, arguments.join);
+    if (!joined.ok()) return Fail(joined.status());
+    std::cout << "joined as " << joined.value().gateway() << "; now start rocegw-agent\n";
+    return kOk;
+  }
+  process::StartLogging("rocegw-agent", arguments.log_level.value_or(loaded.config.log_level));
+  return Serve(arguments, loaded.config);
+}
+
+}  // namespace
+}  // namespace rocegw::agent
+
+int main(int argc, char** argv) {
+  try {
+    return rocegw::agent::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "rocegw-agent: internal error: " << error.what() << "\n";
+    return rocegw::process::kInternal;
+  }
+}
