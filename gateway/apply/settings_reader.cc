@@ -22,6 +22,7 @@ using types::v1::ConfigObject;
 using types::v1::Limits;
 
 constexpr uint32_t kDefaultSocketMode = 0660;
+constexpr uint64_t kLeastWindow = 4096;
 
 // Path of the first thing in the message that this version does not know; empty: none.
 std::string FindUnknown(const Message& message, const std::string& path) {
@@ -95,6 +96,9 @@ std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
   if (spec.attach().identity() == types::v1::REQUIRED)
     return unsupported("spec.attach.identity REQUIRED");
   if (spec.ready_qps() != 0) return unsupported("spec.ready_qps");
+  if (spec.weight() > 1) return unsupported("spec.weight");
+  if (!spec.addresses().empty()) return unsupported("spec.addresses");
+  if (!spec.allowed_peers().empty()) return unsupported("spec.allowed_peers");
   return std::nullopt;
 }
 
@@ -110,6 +114,11 @@ std::optional<Wrong> CheckLists(const ConfigObject& object) {
   };
   if (object.has_tenant())
     return check(object.tenant().allowed_peers(), types::v1::IP_PREFIX, "allowed_peers");
+  const uint64_t window = object.cc_policy().window_bytes();
+  if (window != 0 && window < kLeastWindow) {
+    return Wrong{kInvalid, "window_bytes is " + std::to_string(window) +
+                               ": a window below 4096 cannot hold one packet"};
+  }
   if (object.has_peer())
     return check(object.peer().addresses(), types::v1::IP_ADDRESS, "addresses");
   return std::nullopt;
