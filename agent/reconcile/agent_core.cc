@@ -18,6 +18,7 @@ void AgentCore::OnStreamOpened(TimePoint now) {
   hello.set_store_uuid(running_.store_uuid());
   hello.set_applied_revision(running_.applied_revision());
   *hello.mutable_rejections() = running_.rejections();
+  if (in_sync()) hello.set_objects_digest(desired_.Digest());
   actions_.Send(message);
   SendHeartbeat(now);
 }

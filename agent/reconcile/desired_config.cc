@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "controlplane/model/objects_digest.h"
+
 namespace rocegw::agent {
 
 using types::v1::ConfigObject;
@@ -87,6 +89,12 @@ bool DesiredConfig::Restore(const types::v1::AppliedConfig& saved) {
   objects_.clear();
   for (const ConfigObject& object : saved.objects()) objects_[object.name()] = object;
   return true;
+}
+
+uint64_t DesiredConfig::Digest() const {
+  uint64_t sum = 0;
+  for (const auto& [name, object] : objects_) sum += model::ObjectDigest(name, object.revision());
+  return sum;
 }
 
 const ConfigObject* DesiredConfig::Find(const std::string& name) const {

@@ -38,6 +38,8 @@ class DesiredConfig {
   types::v1::AppliedConfig Saved() const;
   bool Restore(const types::v1::AppliedConfig& saved);
 
+  // See Hello.objects_digest.
+  uint64_t Digest() const;
   const std::string& store_uuid() const { return store_uuid_; }
   int64_t revision() const { return revision_; }
   const types::v1::ConfigObject* Find(const std::string& name) const;

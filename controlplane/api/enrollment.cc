@@ -2,7 +2,6 @@
 #include "controlplane/api/enrollment.h"
 
 #include <google/protobuf/util/json_util.h>
-#include <google/protobuf/util/time_util.h>
 
 #include <iterator>
 #include <utility>
@@ -10,11 +9,11 @@
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::api {
 namespace {
 
-using google::protobuf::util::TimeUtil;
 using identity::Enrolled;
 using identity::Found;
 using identity::Refusal;
@@ -39,7 +38,7 @@ ApiError FromRefusal(const Refusal& refusal) {
 store::Operation AuditOf(const Admitted& caller, const std::string& gateway,
                          const google::protobuf::Message& request) {
   admin::v1::AuditRecord record;
-  const auto now = TimeUtil::GetCurrentTime();
+  const auto now = model::Now();
   *record.mutable_time() = now;
   record.set_principal(caller.principal);
   record.set_peer(caller.peer);

@@ -2,11 +2,11 @@
 #include "controlplane/api/standard_methods.h"
 
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/util/time_util.h>
 #include <openssl/sha.h>
 
 #include <cctype>
 
+#include "controlplane/model/timestamp.h"
 #include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
@@ -30,9 +30,7 @@ std::vector<model::Violation> Below(const std::string& prefix,
   return violations;
 }
 
-Birth NewBirth() {
-  return {.uid = store::RandomUuid(), .time = google::protobuf::util::TimeUtil::GetCurrentTime()};
-}
+Birth NewBirth() { return {.uid = store::RandomUuid(), .time = model::Now()}; }
 
 std::string StoredBytes(const google::protobuf::Message& object) {
   std::unique_ptr<google::protobuf::Message> copy(object.New());

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/write.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
-#include <cstdio>
 
 #include "controlplane/model/stored.h"
 #include "controlplane/store/random_uuid.h"
@@ -24,11 +21,7 @@ std::string IntentKey(const std::string& name) {
 
 // The rest tells apart what is written at the same time.
 std::string AuditKey(const google::protobuf::Timestamp& time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%016llx-",
-                static_cast<unsigned long long>(
-                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)));
-  return std::string(kAuditPrefix) + text + store::RandomUuid();
+  return model::AuditKeyFrom(time) + store::RandomUuid();
 }
 
 std::string RequestKey(const std::string& request_id) { return "request/" + request_id; }

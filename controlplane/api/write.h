@@ -51,8 +51,6 @@ struct Records {
   admin::v1::AuditRecord audit;
 };
 
-inline constexpr std::string_view kAuditPrefix = "audit/";
-
 // A new one, in the order of time.
 std::string AuditKey(const google::protobuf::Timestamp& time);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/writer.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::api {
 namespace {
@@ -63,7 +63,7 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt) {
   const Call& call = attempt->call;
   Records& records = attempt->records;
   records = Records();
-  const auto now = google::protobuf::util::TimeUtil::GetCurrentTime();
+  const auto now = model::Now();
   if (!call.request_id.empty()) {
     records.request_key = RequestKey(call.request_id);
     records.request.set_method(call.method);

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/model/stored.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <charconv>
+#include <cstdio>
 
 namespace rocegw::model {
+
+std::string AuditKeyFrom(const google::protobuf::Timestamp& time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%016llx-",
+                static_cast<unsigned long long>(
+                    google::protobuf::util::TimeUtil::TimestampToNanoseconds(time)));
+  return std::string(kAuditPrefix) + text;
+}
 
 std::string KeyPrefix(Part part, Collection collection, std::string_view parent) {
   std::string key(part == Part::kIntent ? kIntentPrefix : kStatusPrefix);

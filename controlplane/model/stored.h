@@ -5,6 +5,8 @@
 // messages of the object's type. Any thread.
 #pragma once
 
+#include <google/protobuf/timestamp.pb.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +23,11 @@ enum class Part { kIntent, kStatus };
 inline constexpr std::string_view kGuardPrefix = "guard/";
 inline constexpr std::string_view kIntentPrefix = "intent/";
 inline constexpr std::string_view kStatusPrefix = "status/";
+
+// Audit records, in the order of their writers' clocks: "audit/TIME-UUID".
+inline constexpr std::string_view kAuditPrefix = "audit/";
+// Not behind any record of that time.
+std::string AuditKeyFrom(const google::protobuf::Timestamp& time);
 
 // "intent/pools/T/P": the prefix of a collection, of a tenant's pools, and the key of one object.
 std::string KeyPrefix(Part part, Collection collection, std::string_view parent = {});

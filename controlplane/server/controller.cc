@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "controlplane/api/audit_service.h"
 #include "controlplane/api/cc_policies_service.h"
 #include "controlplane/api/enrollment.h"
 #include "controlplane/api/gateways_service.h"
@@ -145,11 +146,12 @@ struct Fleet {
         role_bindings(backend),
         gateways(backend, hub, tunnels, enrollment),
         operations(backend),
+        audit(backend),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}) {}
 
   std::vector<grpc::Service*> services() {
-    return {&tenants, &pools, &cc_policies, &role_bindings, &gateways, &operations, &nodes};
+    return {&tenants, &pools, &cc_policies, &role_bindings, &gateways, &operations, &audit, &nodes};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -167,14 +169,15 @@ struct Fleet {
   api::RoleBindingsService role_bindings;
   api::GatewaysService gateways;
   api::OperationsService operations;
+  api::AuditService audit;
   api::NodeService nodes;
 };
 
 // The names under which the health service knows our services.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",    "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways", "rocegw.admin.v1.Operations",
-    "rocegw.fleet.v1.NodeService"};
+    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",      "rocegw.admin.v1.CcPolicies",
+    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",   "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",        "rocegw.fleet.v1.NodeService"};
 
 }  // namespace
 

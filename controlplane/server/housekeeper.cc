@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "controlplane/audit/sealer.h"
 #include "controlplane/identity/join_token.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
@@ -88,6 +89,10 @@ Status Housekeeper::Round(store::Store& store, const store::Compare& fence, Past
   for (const std::string_view prefix : {kRequestPrefix, identity::kJoinPrefix}) {
     if (Status status = RemoveServed(store, fence, prefix, now); !status.ok()) return status;
   }
+  auto sealed = audit::SealNew(store, fence);
+  if (!sealed.ok()) return sealed.status();
+  // Kept in the log: a store whose end is cut off does not know it.
+  if (sealed->has_value()) spdlog::info("audit records are sealed, head {}", **sealed);
   auto newest = store.Range({.range = store::KeyRange::Key(fence.key), .limit = 1});
   if (!newest.ok()) return newest.status();
   past.Note(now, newest->revision);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the store from growing: gives up its past, and removes what has served: answers under a
-// request_id after a day, join tokens after their time. One controller of a store does it, by
-// election; its deletions carry the fence of its term. Owns a thread; goes before its store.
+// request_id after a day, join tokens after their time. Seals the audit records. One controller of
+// a store does it, by election; what it writes carries the fence of its term. Owns a thread; goes
+// before its store.
 #pragma once
 
 #include <chrono>

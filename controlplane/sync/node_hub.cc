@@ -8,6 +8,7 @@
 
 #include "controlplane/controllers/gateway_config.h"
 #include "controlplane/model/serialized.h"
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::sync {
 namespace {
@@ -90,7 +91,7 @@ NodeHub::StreamId NodeHub::Attach(const fleet::v1::Hello& hello, std::shared_ptr
       *node.state.mutable_certificate_expire_time() =
           TimeUtil::SecondsToTimestamp(certificate_expires);
     }
-    *node.state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+    *node.state.mutable_last_seen_time() = model::Now();
     WriteState(gateway, node);
     WantPush(gateway);
     return id;
@@ -108,7 +109,7 @@ void NodeHub::OnReport(const std::string& gateway, StreamId id,
   Node* const node = Find(gateway, id);
   if (node == nullptr) return;
   if (!node->session.OnReport(report)) return node->stream->Close(StreamEnd::kProtocol);
-  *node->state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+  *node->state.mutable_last_seen_time() = model::Now();
   WriteState(gateway, *node);
   WantPush(gateway);
 }
@@ -119,7 +120,7 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
   Node* const node = Find(gateway, id);
   if (node == nullptr) return;
   types::v1::GatewayState& state = node->state;
-  *state.mutable_last_seen_time() = TimeUtil::GetCurrentTime();
+  *state.mutable_last_seen_time() = model::Now();
   state.set_gateway_version(heartbeat.gateway_version());
   if (heartbeat.gateway_connected()) {
     *state.mutable_addresses() = heartbeat.addresses();
@@ -238,11 +239,14 @@ void NodeHub::Run() {
         const std::lock_guard lock(mutex_);
         const auto at = nodes_.find(gateway);
         if (at == nodes_.end()) return;
+        const store::Revision applied = at->second.session.applied_revision();
         for (types::v1::Push& part : at->second.session.NextPush(fleet)) {
           fleet::v1::SyncResponse message;
           message.mutable_push()->Swap(&part);
           at->second.stream->Send(message);
         }
+        // It ran everything when it came.
+        if (at->second.session.applied_revision() != applied) WriteState(gateway, at->second);
       });
     }
     std::vector<std::function<void(FleetProgress)>> calls;

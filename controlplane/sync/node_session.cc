@@ -5,9 +5,21 @@
 #include <utility>
 
 #include "controlplane/controllers/gateway_config.h"
+#include "controlplane/model/objects_digest.h"
 #include "controlplane/model/push_parts.h"
 
 namespace rocegw::sync {
+namespace {
+
+// Never 0, which says that nothing is known.
+uint64_t DigestOf(const std::vector<types::v1::ConfigObject>& objects) {
+  uint64_t sum = 0;
+  for (const types::v1::ConfigObject& object : objects)
+    sum += model::ObjectDigest(object.name(), object.revision());
+  return sum == 0 ? 1 : sum;
+}
+
+}  // namespace
 
 NodeSession::NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
                          store::Revision now)
@@ -15,6 +27,8 @@ NodeSession::NodeSession(std::string gateway, std::string store_uuid, const flee
       store_uuid_(std::move(store_uuid)),
       desired_(now),
       applied_(hello.store_uuid() == store_uuid_ ? hello.applied_revision() : 0),
+      base_(applied_),
+      hello_digest_(applied_ == 0 ? 0 : hello.objects_digest()),
       rejections_(hello.rejections().begin(), hello.rejections().end()) {}
 
 void NodeSession::Touch(const std::set<std::string>& names, store::Revision revision) {
@@ -38,6 +52,12 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   std::vector<types::v1::ConfigObject> objects;
   if (full_) {
     objects = controllers::FullConfig(fleet.view, fleet.placement, gateway_);
+    if (rejections_.empty() && std::exchange(hello_digest_, 0) == DigestOf(objects)) {
+      full_ = false;
+      dirty_.clear();
+      applied_ = desired_ = fleet.view.revision;
+      return {};
+    }
   } else {
     // What did not fit may fit now.
     for (const types::v1::Rejection& rejection : rejections_) dirty_.insert(rejection.object());
@@ -56,7 +76,7 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   push.set_revision(fleet.view.revision);
   push.set_full(full_);
   push.set_adopt(adopt_);
-  push.set_base_revision(full_ ? 0 : applied_);
+  push.set_base_revision(full_ ? 0 : base_);
   for (types::v1::ConfigObject& object : objects) push.add_objects()->Swap(&object);
   full_ = false;
   adopt_ = false;
@@ -69,7 +89,7 @@ bool NodeSession::OnReport(const types::v1::PushReport& report) {
   unadopted_ = report.status() == types::v1::UNADOPTED;
   switch (report.status()) {
     case types::v1::APPLIED:
-      applied_ = report.applied_revision();
+      applied_ = base_ = report.applied_revision();
       rejections_.assign(report.rejections().begin(), report.rejections().end());
       break;
     case types::v1::UNADOPTED:

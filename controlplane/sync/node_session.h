@@ -18,7 +18,7 @@ namespace rocegw::sync {
 class NodeSession {
  public:
   // Nothing is known about what runs there but what the agent's first message says: the first push
-  // is the whole state.
+  // is the whole state, unless the message says that this is what runs.
   NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
               store::Revision now);
 
@@ -53,6 +53,8 @@ class NodeSession {
   uint64_t pushes_ = 0;
   store::Revision desired_ = 0;
   store::Revision applied_ = 0;
+  store::Revision base_ = 0;   // of what the agent has: what a delta builds on
+  uint64_t hello_digest_ = 0;  // 0: nothing to compare with
   std::vector<types::v1::Rejection> rejections_;
 };
 

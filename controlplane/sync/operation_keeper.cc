@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/sync/operation_keeper.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 
 #include "controlplane/controllers/operations.h"
 #include "controlplane/model/serialized.h"
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::sync {
 
@@ -31,7 +30,7 @@ void OperationKeeper::Look(const Fleet& fleet, const FleetChange& change) {
     types::v1::OperationStatus stand = controllers::StandOf(fleet.view, known.object);
     if (model::Serialized(stand) == model::Serialized(known.object.status())) continue;
     if (stand.done()) {
-      *stand.mutable_done_time() = google::protobuf::util::TimeUtil::GetCurrentTime();
+      *stand.mutable_done_time() = model::Now();
     }
     types::v1::Operation status;
     *status.mutable_status() = std::move(stand);

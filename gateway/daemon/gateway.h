@@ -6,13 +6,10 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "gateway/apply/engine.h"
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
-#include "gateway/daemon/config_target.h"
 #include "gateway/daemon/ports.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/workers.h"
@@ -28,7 +25,7 @@
 
 namespace rocegw::daemon {
 
-class Gateway final : private service::StateSource, private service::ConfigSource {
+class Gateway final : private service::StateSource {
  public:
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
@@ -43,8 +40,6 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
   bool Stop();
 
   session::ControlLoop& loop() { return loop_; }
-  // Problems of the configuration's static objects, "FILE:LINE: text".
-  static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
   // One line for people: ports, addresses, workers.
   std::string Summary() const;
 
@@ -53,7 +48,6 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
   Status StartPorts();
   Status StartSysfs();
   Status StartSessions();
-  Status StartConfiguration();
   void StopSessions();
   Status StartMetrics();
   Status StartGrpc();
@@ -65,10 +59,6 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
   // service::StateSource
   void Snapshot(const session::StateQuery& query,
                 std::function<void(session::StateSnapshot)> done) override;
-  // service::ConfigSource
-  void Apply(const types::v1::Push& push,
-             std::function<void(bool, types::v1::PushReport)> done) override;
-  void Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) override;
 
   const Config config_;
   const port::SteeringTable steering_;
@@ -83,8 +73,6 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
   Workers workers_;
   SysfsView sysfs_;
   std::unique_ptr<session::SessionServer> sessions_;
-  std::optional<ConfigTarget> target_;
-  std::optional<apply::Engine> engine_;
   session::ControlLoop::WatchId monitor_watch_ = 0;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;

@@ -81,10 +81,7 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
 
 ConfigResult Load(const Arguments& arguments) {
   if (arguments.config_file.empty()) return {};
-  ConfigResult result = ReadConfig(arguments.config_file);
-  if (result.problems.empty())
-    result.problems = Gateway::CheckStatic(result.config, arguments.config_file);
-  return result;
+  return ReadConfig(arguments.config_file);
 }
 
 void Reload(const Arguments& arguments) {

@@ -170,10 +170,9 @@ ControlReply Worker::Do(const LinkQp& body) {
     return Error(EEXIST);
   }
   QpSlot& slot = slots_[index];
-  flow::CcConfig congestion = options_.congestion;
-  if (config.window_bytes != 0) congestion.window_bytes = config.window_bytes;
-  slot.qp = config.type == verbs::QpType::kUd ? transport::MakeUdQueuePair(config)
-                                              : transport::MakeRcQueuePair(config, congestion);
+  slot.qp = config.type == verbs::QpType::kUd
+                ? transport::MakeUdQueuePair(config)
+                : transport::MakeRcQueuePair(config, options_.congestion);
   slot.session = session;
   slot.runnable = false;
   slot.armed = kNever;

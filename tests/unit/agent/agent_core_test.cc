@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "controlplane/model/objects_digest.h"
 #include "tests/support/push_fixture.h"
 
 namespace rocegw::agent {
@@ -196,6 +197,7 @@ TEST_F(AgentCoreTest, StreamThatEndsWhileApplying_OwesNothing) {
   EXPECT_FALSE(LastReport().has_value());
   core_.OnStreamOpened(now_);
   EXPECT_EQ(sent_.at(0).hello().applied_revision(), 6);
+  EXPECT_EQ(sent_.at(0).hello().objects_digest(), model::ObjectDigest("tenants/t", 6));
 }
 
 TEST_F(AgentCoreTest, PushDuringAnApply_IsAppliedNextAndAnsweredOnce) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "controlplane/model/objects_digest.h"
 #include "controlplane/model/push_parts.h"
 #include "tests/support/fleet_fixture.h"
 
@@ -66,6 +67,32 @@ TEST_F(NodeSessionTest, FirstPush_IsTheWholeState) {
   EXPECT_TRUE(session.in_sync());
   EXPECT_EQ(session.applied_revision(), fleet_.view.revision);
   EXPECT_TRUE(session.NextPush(Known()).empty());
+}
+
+TEST_F(NodeSessionTest, AgentThatHasEverything_IsSentNothing) {
+  NodeSession first("gateways/g", kStore, hello_, fleet_.view.revision);
+  uint64_t digest = 0;
+  for (const auto& object : first.NextPush(Known())[0].objects())
+    digest += model::ObjectDigest(object.name(), object.revision());
+  hello_.set_store_uuid(kStore);
+  hello_.set_applied_revision(fleet_.view.revision);
+  hello_.set_objects_digest(digest);
+  // Something that has nothing to do with the gateway.
+  fleet_.Put(TenantWith("other"));
+  NodeSession session("gateways/g", kStore, hello_, fleet_.view.revision);
+  EXPECT_TRUE(session.NextPush(Known()).empty());
+  EXPECT_TRUE(session.in_sync());
+  EXPECT_EQ(session.applied_revision(), fleet_.view.revision);
+  fleet_.Delete("tenants/acme/pools/gold");
+  session.Touch({"tenants/acme/pools/gold"}, fleet_.view.revision);
+  const auto delta = session.NextPush(Known());
+  ASSERT_EQ(delta.size(), 1u);
+  EXPECT_EQ(delta[0].base_revision(), hello_.applied_revision()) << "what the agent has";
+  NodeSession changed("gateways/g", kStore, hello_, fleet_.view.revision);
+  EXPECT_EQ(changed.NextPush(Known()).size(), 1u) << "a pool is gone meanwhile";
+  hello_.set_store_uuid("another");
+  NodeSession stranger("gateways/g", kStore, hello_, fleet_.view.revision);
+  EXPECT_EQ(stranger.NextPush(Known()).size(), 1u);
 }
 
 TEST_F(NodeSessionTest, ChangesWhileAnAnswerIsAwaited_GatherByName) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proto/rules/formats.h"
+#include "controlplane/model/formats.h"
 
 #include <arpa/inet.h>
 
@@ -7,9 +7,9 @@
 #include <array>
 #include <charconv>
 
-#include "proto/rules/resource_name.h"
+#include "controlplane/model/resource_name.h"
 
-namespace rocegw::rules {
+namespace rocegw::model {
 namespace {
 
 bool IsAlphanumeric(char c) {
@@ -100,4 +100,4 @@ std::string MismatchWithFormat(std::string_view text, types::v1::Format format) 
   }
 }
 
-}  // namespace rocegw::rules
+}  // namespace rocegw::model
