@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks messages from outside against the rules that their descriptors carry
-// (types/v1/annotations.proto): ranges, lengths, formats, what must be given, and that nothing is
-// said that this version does not know. The one boundary at which requests are validated; behind it
-// they are used. Any thread.
+// The checker of messages from outside, which gateways use as well (proto/rules/check.h), under
+// this module's name.
 #pragma once
 
-#include <google/protobuf/message.h>
-
-#include <string>
-#include <vector>
+#include "proto/rules/check.h"
 
 namespace rocegw::model {
 
-struct Violation {
-  std::string field;  // "pool.spec.slots", "pool.spec.addresses[2]"
-  std::string text;   // "must be at most 1024, is 5000"
-  bool operator==(const Violation&) const = default;
-};
-
-// All that is wrong, in the order of the message's fields.
-std::vector<Violation> Check(const google::protobuf::Message& message);
-
-// Empties what only the controller writes, at any depth.
-void ClearOutputOnly(google::protobuf::Message& message);
-
-// Fields that may not change and differ between the two. Both are of one type.
-std::vector<Violation> CheckImmutable(const google::protobuf::Message& before,
-                                      const google::protobuf::Message& after);
+using rules::Check;
+using rules::CheckImmutable;
+using rules::ClearOutputOnly;
+using rules::Violation;
 
 }  // namespace rocegw::model

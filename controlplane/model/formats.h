@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms that texts of the API have (enum Format of types/v1/annotations.proto). Any thread.
+// Forms that texts of the API have (proto/rules/formats.h), under this module's name.
 #pragma once
 
-#include <string>
-#include <string_view>
-
-#include "rocegw/types/v1/annotations.pb.h"
+#include "proto/rules/formats.h"
 
 namespace rocegw::model {
 
-// Empty: the text has the form; else a sentence that says what is wrong.
-std::string MismatchWithFormat(std::string_view text, types::v1::Format format);
-
-// As Kubernetes has them: "app", "example.com/app"; "", "v1.2".
-bool IsLabelKey(std::string_view text);
-bool IsLabelValue(std::string_view text);
+using rules::IsLabelKey;
+using rules::IsLabelValue;
+using rules::MismatchWithFormat;
 
 }  // namespace rocegw::model

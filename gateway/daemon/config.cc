@@ -320,6 +320,13 @@ void ReadTop(Section& top, Config& config) {
                          config.default_pool.remap_allowed);
     ReadLimits(section, config.default_pool.limits);
   });
+  top.Nested("static", [&](Section& section) {
+    for (const char* kind : {"gateway", "cc_policies", "tenants", "pools"}) {
+      section.Json(kind, [&](const std::string& json, int line) {
+        config.static_objects.push_back({kind, json, line});
+      });
+    }
+  });
 }
 
 }  // namespace

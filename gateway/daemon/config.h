@@ -89,6 +89,14 @@ struct DpdkConfig {
   bool operator==(const DpdkConfig&) const = default;
 };
 
+// An object of the section `static`: desired configuration that holds until an agent brings some.
+struct StaticObject {
+  std::string kind;  // "tenants"
+  std::string json;
+  int line = 0;
+  bool operator==(const StaticObject&) const = default;
+};
+
 struct Config {
   std::string name;  // of this gateway; empty: the host name
   std::string runtime_dir = "/run/rocegw";
@@ -102,6 +110,7 @@ struct Config {
   DpdkConfig dpdk;
   uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
   PoolConfig default_pool;
+  std::vector<StaticObject> static_objects;  // not looked into yet
   bool operator==(const Config&) const = default;
 };
 

@@ -94,6 +94,21 @@ default_pool:
     cm_ids: 65536
     registered_bytes: 1024GiB
     segment_bytes: 8GiB
+
+# Tenants and pools without a controller: what a push says, with the same field names. Holds until an agent has applied
+# something for the first time; then that is kept in runtime_dir and holds, also after a restart.
+# static:
+#   tenants:
+#     - name: tenants/red
+#       quota: {committed: {qps: 100}, peak: {qps: 1000, registered_bytes: 17179869184}}
+#   pools:
+#     # Its programs attach to RUNTIME_DIR/a/<8 hex>/<slot>/attach.sock; `rocegwctl get pools` shows the paths.
+#     - name: tenants/red/pools/web
+#       spec:
+#         slots: 1
+#         quota: {peak: {sessions: 4, connects_per_second: 50}}
+#         attach: {socket_mode: 0660, socket_owner: ":users"}
+#         memory: {trusted: false, remap: DENY}
 )";
 }
 

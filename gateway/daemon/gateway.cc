@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/apply/static_config.h"
 #include "gateway/process/build_info.h"
 
 namespace rocegw::daemon {
@@ -57,10 +58,22 @@ service::GatewayIdentity MakeIdentity(const Config& config) {
           WallClockNs};
 }
 
+// Sockets of slots, below the runtime directory.
+std::string SlotsDir(const Config& config) { return config.runtime_dir + "/a"; }
+
+apply::StaticResult StaticObjects(const Config& config) {
+  std::vector<apply::StaticEntry> entries;
+  for (const StaticObject& object : config.static_objects)
+    entries.push_back({object.kind, object.json, object.line});
+  const std::string name = config.name.empty() ? HostLabel() : config.name;
+  return apply::ReadStatic(entries, "gateways/" + name);
+}
+
 session::Options SessionOptions(const Config& config, const std::string& sysfs_root) {
   session::Options options;
   options.version = Version();
   options.sysfs_root = sysfs_root;
+  options.slots_dir = SlotsDir(config);
   options.trusted = config.default_pool.trusted;
   options.remap_allowed = config.default_pool.remap_allowed;
   const LimitsConfig& limits = config.default_pool.limits;
@@ -100,7 +113,7 @@ Gateway::Gateway(Config config)
       sysfs_(config_.runtime_dir + "/sysfs"),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_),
-      grpc_server_(identity_, readiness_, *this) {
+      grpc_server_(identity_, readiness_, *this, this) {
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
@@ -117,6 +130,12 @@ Gateway::Gateway(Config config)
       "sysfs view", [this] { return StartSysfs(); }, [this] { sysfs_.Remove(); });
   lifecycle_.Add(
       "sessions", [this] { return StartSessions(); }, [this] { StopSessions(); });
+  lifecycle_.Add(
+      "configuration", [this] { return StartConfiguration(); },
+      [this] {
+        engine_.reset();
+        target_.reset();
+      });
   lifecycle_.Add(
       "metrics", [this] { return StartMetrics(); },
       [this] { WhileLooping([this] { metrics_server_.Stop(); }); });
@@ -187,6 +206,29 @@ void Gateway::StopSessions() {
   if (sessions_ended_) sessions_.reset();
 }
 
+std::vector<std::string> Gateway::CheckStatic(const Config& config, const std::string& file) {
+  std::vector<std::string> problems = StaticObjects(config).problems;
+  for (std::string& problem : problems) problem.insert(0, file + ":");
+  return problems;
+}
+
+Status Gateway::StartConfiguration() {
+  target_.emplace(*sessions_, SlotsDir(config_));
+  engine_.emplace(apply::Facts{"gateways/" + identity_.name, sessions_->services().pools.capacity(),
+                               config_.runtime_dir + "/config.state"},
+                  *target_, WallClockNs);
+  const Status started = engine_->Start(StaticObjects(config_).objects);
+  if (!started.ok()) spdlog::warn("{}; the static configuration is used", started.text());
+  sessions_->RemoveLeftoverSlots();
+  rocegw::gateway::v1::GetConfigResponse config;
+  engine_->Describe(config);
+  for (const types::v1::Rejection& rejection : config.rejections()) {
+    spdlog::warn("configuration: {} is not applied: {}: {}", rejection.object(), rejection.reason(),
+                 rejection.message());
+  }
+  return OkStatus();
+}
+
 Status Gateway::StartMetrics() {
   return config_.metrics_address.empty() ? OkStatus()
                                          : metrics_server_.Start(config_.metrics_address);
@@ -240,8 +282,40 @@ void Gateway::Snapshot(const session::StateQuery& query,
   sessions_->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
     ports_->AddRows(snapshot);
     workers_.AddRows(snapshot);
+    if (engine_) {
+      snapshot.config_source = engine_->source();
+      snapshot.applied_revision = engine_->revision();
+      snapshot.capacity = sessions_->services().pools.capacity();
+    }
     done(std::move(snapshot));
   });
+}
+
+void Gateway::Apply(const types::v1::Push& push,
+                    std::function<void(bool, types::v1::PushReport)> done) {
+  // Shared, so that it can be called here when the loop does not take the task.
+  auto shared = std::make_shared<std::function<void(bool, types::v1::PushReport)>>(std::move(done));
+  const bool posted = loop_.Post([this, push, shared] {
+    if (!engine_) return (*shared)(false, {});
+    types::v1::PushReport report = engine_->Apply(push);
+    spdlog::info("configuration: push {} of store {}: {}, now at revision {}, {} rejected",
+                 push.revision(), push.store_uuid(), types::v1::PushStatus_Name(report.status()),
+                 report.applied_revision(), report.rejections_size());
+    if (!engine_->write_problem().empty()) spdlog::warn(engine_->write_problem());
+    (*shared)(true, std::move(report));
+  });
+  if (!posted) (*shared)(false, {});
+}
+
+void Gateway::Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) {
+  auto shared = std::make_shared<std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)>>(
+      std::move(done));
+  const bool posted = loop_.Post([this, shared] {
+    rocegw::gateway::v1::GetConfigResponse config;
+    if (engine_) engine_->Describe(config);
+    (*shared)(engine_.has_value(), std::move(config));
+  });
+  if (!posted) (*shared)(false, {});
 }
 
 std::string Gateway::Summary() const {

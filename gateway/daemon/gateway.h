@@ -6,10 +6,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "gateway/apply/engine.h"
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
+#include "gateway/daemon/config_target.h"
 #include "gateway/daemon/ports.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/workers.h"
@@ -25,7 +28,7 @@
 
 namespace rocegw::daemon {
 
-class Gateway final : private service::StateSource {
+class Gateway final : private service::StateSource, private service::ConfigSource {
  public:
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
@@ -40,6 +43,8 @@ class Gateway final : private service::StateSource {
   bool Stop();
 
   session::ControlLoop& loop() { return loop_; }
+  // Problems of the configuration's static objects, "FILE:LINE: text".
+  static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
   // One line for people: ports, addresses, workers.
   std::string Summary() const;
 
@@ -48,6 +53,7 @@ class Gateway final : private service::StateSource {
   Status StartPorts();
   Status StartSysfs();
   Status StartSessions();
+  Status StartConfiguration();
   void StopSessions();
   Status StartMetrics();
   Status StartGrpc();
@@ -59,6 +65,10 @@ class Gateway final : private service::StateSource {
   // service::StateSource
   void Snapshot(const session::StateQuery& query,
                 std::function<void(session::StateSnapshot)> done) override;
+  // service::ConfigSource
+  void Apply(const types::v1::Push& push,
+             std::function<void(bool, types::v1::PushReport)> done) override;
+  void Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) override;
 
   const Config config_;
   const port::SteeringTable steering_;
@@ -73,6 +83,8 @@ class Gateway final : private service::StateSource {
   Workers workers_;
   SysfsView sysfs_;
   std::unique_ptr<session::SessionServer> sessions_;
+  std::optional<ConfigTarget> target_;
+  std::optional<apply::Engine> engine_;
   session::ControlLoop::WatchId monitor_watch_ = 0;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;

@@ -81,7 +81,10 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
 
 ConfigResult Load(const Arguments& arguments) {
   if (arguments.config_file.empty()) return {};
-  return ReadConfig(arguments.config_file);
+  ConfigResult result = ReadConfig(arguments.config_file);
+  if (result.problems.empty())
+    result.problems = Gateway::CheckStatic(result.config, arguments.config_file);
+  return result;
 }
 
 void Reload(const Arguments& arguments) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <set>
 
 namespace rocegw::process {
@@ -36,6 +37,60 @@ std::string BytesText(uint64_t bytes) {
     if (bytes >= size && bytes % size == 0) return std::to_string(bytes / size) + unit;
   }
   return std::to_string(bytes);
+}
+
+void AppendJsonText(const std::string& text, std::string& out) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+void AppendJson(const YAML::Node& node, std::string& out) {
+  if (node.IsMap()) {
+    out += '{';
+    for (const auto& entry : node) {
+      if (out.back() != '{') out += ',';
+      AppendJsonText(entry.first.IsScalar() ? entry.first.Scalar() : "", out);
+      out += ':';
+      AppendJson(entry.second, out);
+    }
+    out += '}';
+  } else if (node.IsSequence()) {
+    out += '[';
+    for (const auto& element : node) {
+      if (out.back() != '[') out += ',';
+      AppendJson(element, out);
+    }
+    out += ']';
+  } else if (node.IsScalar()) {
+    // "!": the text was in quotes.
+    const std::string& text = node.Scalar();
+    const bool plain = node.Tag() != "!";
+    uint32_t octal = 0;
+    if (plain && (text == "true" || text == "false")) {
+      out += text;
+    } else if (plain && text.size() > 1 && text[0] == '0' &&
+               std::from_chars(text.data(), text.data() + text.size(), octal, 8).ptr ==
+                   text.data() + text.size()) {
+      // Modes are written as 0660, as everywhere in this file.
+      out += std::to_string(octal);
+    } else {
+      AppendJsonText(text, out);
+    }
+  } else {
+    out += "null";
+  }
 }
 
 }  // namespace
@@ -236,6 +291,18 @@ void Section::TextList(std::string_view key,
     problem += wrong;
     problems_.Add(LineOf(element), problem);
   }
+}
+
+void Section::Json(std::string_view key, const std::function<void(const std::string&, int)>& f) {
+  const YAML::Node value = Find(key);
+  if (!value.IsDefined()) return;
+  const auto one = [&](const YAML::Node& node) {
+    std::string json;
+    AppendJson(node, json);
+    f(json, LineOf(node));
+  };
+  if (!value.IsSequence()) return one(value);
+  for (const auto& element : value) one(element);
 }
 
 void Section::Finish() {

@@ -58,6 +58,10 @@ class Section {
   // `read` returns what is wrong with the element, or "".
   void TextList(std::string_view key, const std::function<std::string(const std::string&)>& read);
 
+  // The value as JSON, scalars other than true, false and octal numbers (0660) as texts; each
+  // element of a list by itself. f(json, line)
+  void Json(std::string_view key, const std::function<void(const std::string&, int)>& f);
+
   bool Has(std::string_view key) const;
   // A problem with this mapping, or with the value of one of its keys.
   void Problem(const std::string& text);

@@ -9,8 +9,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "gateway/process/unix_socket.h"
+#include "gateway/service/config_service.h"
 #include "gateway/service/state_service.h"
 
 namespace rocegw::service {
@@ -22,16 +24,20 @@ constexpr process::SocketWords kPlace = {"gRPC socket", "runtime_dir or grpc_soc
 }  // namespace
 
 struct GrpcServer::Parts {
-  Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source)
-      : state(identity, readiness, source) {}
+  Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
+        ConfigSource* config_source)
+      : state(identity, readiness, source) {
+    if (config_source != nullptr) config.emplace(*config_source);
+  }
   StateService state;
+  std::optional<ConfigService> config;
   std::string path;
   std::unique_ptr<grpc::Server> server;
 };
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
-                       StateSource& source)
-    : parts_(std::make_unique<Parts>(identity, readiness, source)) {}
+                       StateSource& source, ConfigSource* config)
+    : parts_(std::make_unique<Parts>(identity, readiness, source, config)) {}
 
 GrpcServer::~GrpcServer() { Stop(); }
 
@@ -42,6 +48,7 @@ Status GrpcServer::Start(const SocketPlace& place) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + place.path, grpc::InsecureServerCredentials());
   builder.RegisterService(&parts_->state);
+  if (parts_->config) builder.RegisterService(&*parts_->config);
   // Nobody but us may connect before mode and owner are set.
   const mode_t old_mask = umask(0177);
   parts_->server = builder.BuildAndStart();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's gRPC services on a unix socket: state, health (grpc.health.v1) and reflection.
-// Access is decided by the socket's mode and owner. Main thread; gRPC runs its own threads behind
-// it.
+// The daemon's gRPC services on a unix socket: state, configuration, health (grpc.health.v1) and
+// reflection. Access is decided by the socket's mode and owner. Main thread; gRPC runs its own
+// threads behind it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gateway/base/status.h"
+#include "gateway/service/config_source.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 
@@ -25,8 +26,9 @@ struct SocketPlace {
 
 class GrpcServer {
  public:
-  // All three live longer than the server.
-  GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source);
+  // All live longer than the server. Without `config` the configuration cannot be changed.
+  GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
+             ConfigSource* config = nullptr);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

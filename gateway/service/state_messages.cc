@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "gateway/apply/settings_reader.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/port_counters.h"
@@ -198,6 +199,9 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
   totals.set_cm_ids(snapshot.totals.cm_ids);
   totals.set_registered_bytes(snapshot.totals.registered_bytes);
   totals.set_segment_bytes(snapshot.totals.segment_bytes);
+  out.set_config_source(snapshot.config_source);
+  out.set_applied_revision(snapshot.applied_revision);
+  apply::FillLimits(snapshot.capacity, *out.mutable_capacity());
 }
 
 void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out) {

@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/service/state_service.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
+#include "gateway/service/call_rules.h"
 #include "gateway/service/paging.h"
 #include "gateway/service/state_messages.h"
 
 namespace rocegw::service {
-namespace {
-
-constexpr std::chrono::seconds kLongestDeadline(60);
-// A caller that asks for 60 s by another clock is not turned away.
-constexpr std::chrono::seconds kDeadlineSlack(1);
-
-grpc::Status CheckDeadline(const grpc::CallbackServerContext& context) {
-  const auto left = context.deadline() - std::chrono::system_clock::now();
-  if (left <= kLongestDeadline + kDeadlineSlack) return grpc::Status::OK;
-  return {grpc::StatusCode::INVALID_ARGUMENT, "set a deadline of at most 60 s for this call"};
-}
-
-grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const grpc::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
-}
-
-}  // namespace
-
 grpc::ServerUnaryReactor* StateService::Answer(grpc::CallbackServerContext* context,
                                                const session::StateQuery& query,
                                                std::function<void(session::StateSnapshot&)> fill) {

@@ -40,7 +40,7 @@ AttachServer::~AttachServer() {
   for (auto& [id, connection] : connections_) Close(*connection);
 }
 
-Status AttachServer::Listen(const SocketPlace& place) {
+Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (place.path.empty() || place.path.size() >= sizeof address.sun_path) {
@@ -73,26 +73,39 @@ Status AttachServer::Listen(const SocketPlace& place) {
     ::unlink(place.path.c_str());
     return failed;
   }
-  listener_ = std::move(socket);
-  path_ = place.path;
-  listen_watch_ =
-      services_.loop.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { AcceptSome(); });
+  auto& listener = listeners_[place.path];
+  listener = std::make_unique<Listener>();
+  listener->socket = std::move(socket);
+  listener->pool = pool;
+  listener->watch = services_.loop.Watch(
+      listener->socket.get(), EPOLLIN, [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
   return OkStatus();
 }
 
-void AttachServer::StopListening() {
-  if (!listener_.valid()) return;
-  services_.loop.Cancel(listen_timer_);
-  services_.loop.Unwatch(listen_watch_);
-  listener_.Reset();
-  ::unlink(path_.c_str());
+void AttachServer::Close(const std::string& path, Listener& listener) {
+  services_.loop.Cancel(listener.timer);
+  services_.loop.Unwatch(listener.watch);
+  ::unlink(path.c_str());
 }
 
-void AttachServer::AcceptSome() {
+void AttachServer::StopListening(const std::string& path) {
+  const auto known = listeners_.find(path);
+  if (known == listeners_.end()) return;
+  Close(path, *known->second);
+  listeners_.erase(known);
+}
+
+void AttachServer::StopListening() {
+  for (auto& [path, listener] : listeners_) Close(path, *listener);
+  listeners_.clear();
+}
+
+void AttachServer::AcceptSome(Listener& listener) {
   for (int i = 0; i < kAcceptsPerRound; ++i) {
-    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
-      Attach(std::move(socket), *services_.pools.FindPool(kDefaultPool));
+      Attach(std::move(socket), *services_.pools.FindPool(listener.pool));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -100,9 +113,10 @@ void AttachServer::AcceptSome() {
       // The connection stays pending and would wake us all the time.
       services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
                                             "; raise the daemon's limit of open files");
-      services_.loop.Rearm(listen_watch_, 0);
-      listen_timer_ = services_.loop.At(ControlLoop::Now() + kDescriptorsGone,
-                                        [this] { services_.loop.Rearm(listen_watch_, EPOLLIN); });
+      services_.loop.Rearm(listener.watch, 0);
+      listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
+        services_.loop.Rearm(listener.watch, EPOLLIN);
+      });
     }
     return;
   }

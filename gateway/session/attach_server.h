@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attach socket: takes connections, finds out who they are, and moves messages between each and
-// its session. A client that asks faster than it may is read more slowly; one that breaks the rules
-// of the connection loses its session. Nothing here blocks. Owner: the session server, control
-// thread.
+// The attach sockets: they take connections, find out who they are, and move messages between each
+// and its session. A client that asks faster than it may is read more slowly; one that breaks the
+// rules of the connection loses its session. Nothing here blocks. Owner: the session server,
+// control thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -37,8 +38,10 @@ class AttachServer {
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
 
+  // Who comes through it belongs to the pool of that name, which is there until StopListening.
   // EADDRINUSE when another daemon listens there; a socket file that nobody listens on is replaced.
-  Status Listen(const SocketPlace& place);
+  Status Listen(const SocketPlace& place, const std::string& pool);
+  void StopListening(const std::string& path);
   void StopListening();
 
   // A connected SEQPACKET socket becomes a session of the pool, or is refused.
@@ -71,7 +74,15 @@ class AttachServer {
     bool closed = false;
   };
 
-  void AcceptSome();
+  struct Listener {
+    UniqueFd socket;
+    std::string pool;
+    ControlLoop::WatchId watch = 0;
+    ControlLoop::TimerId timer = 0;
+  };
+
+  void AcceptSome(Listener& listener);
+  void Close(const std::string& path, Listener& listener);
   void Refuse(UniqueFd socket, int error);
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
@@ -82,10 +93,7 @@ class AttachServer {
   void Close(Connection& connection);
 
   Services& services_;
-  UniqueFd listener_;
-  std::string path_;
-  ControlLoop::WatchId listen_watch_ = 0;
-  ControlLoop::TimerId listen_timer_ = 0;
+  std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;

@@ -109,6 +109,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.device = device;
   config.gids = session.services().gid_tables[device];
   config.port_mtu = session.services().devices[device].active_mtu;
+  config.window_bytes = static_cast<uint32_t>(session.pool().settings().window_bytes);
   config.doorbell_page = qp.doorbell_page;
   config.doorbell_bit = qp.doorbell_bit;
   return config;

@@ -76,6 +76,7 @@ enum class MemoryWay : uint8_t {
 struct Options {
   std::string version;     // of the daemon
   std::string sysfs_root;  // tree with the shape of /sys, empty: none
+  std::string slots_dir;   // of the attach sockets of slots; empty: none
   // Of the default pool.
   bool trusted = true;  // workers may touch client memory themselves
   bool remap_allowed = true;

@@ -39,7 +39,8 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
                              const port::SteeringTable& steering, std::vector<Device> devices,
                              Options options, Log log, SourceLookup lookup)
     : services_(loop, links, steering, WithinDescriptors(std::move(options)), std::move(log)),
-      attach_(services_) {
+      attach_(services_),
+      slots_(services_, attach_, services_.options.slots_dir) {
   for (Device& device : devices) services_.AddDevice(std::move(device));
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
@@ -80,6 +81,36 @@ void SessionServer::AfterRound() {
     retry_timer_ = services_.loop.At(ControlLoop::Now() + kRetry, [this] { retry_timer_ = 0; });
   }
   if (shutdown_done_ && attach_.session_count() == 0) std::exchange(shutdown_done_, {})();
+}
+
+void SessionServer::SetCapacity(const tenant::Amounts& capacity) {
+  services_.pools.SetCapacity(capacity, ControlLoop::Now());
+}
+
+void SessionServer::SetTenant(const tenant::TenantSettings& tenant) {
+  services_.pools.SetTenant(tenant, ControlLoop::Now());
+}
+
+void SessionServer::RemoveTenant(const std::string& name) {
+  if (name != tenant::TenantOf(kDefaultPool))
+    return services_.pools.RemoveTenant(name, ControlLoop::Now());
+  tenant::TenantSettings unset;
+  unset.name = name;
+  SetTenant(unset);
+}
+
+void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
+  services_.pools.SetPool(pool, ControlLoop::Now());
+  slots_.Set(pool, rights);
+}
+
+void SessionServer::RemovePool(const std::string& name) {
+  slots_.Remove(name);
+  if (name == kDefaultPool) {
+    services_.pools.SetPool(DefaultPool(services_.options), ControlLoop::Now());
+  } else {
+    services_.pools.RemovePool(name, ControlLoop::Now());
+  }
 }
 
 void SessionServer::UpdateDevice(size_t index, Device device) {

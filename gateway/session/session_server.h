@@ -16,6 +16,7 @@
 #include "gateway/session/control_loop.h"
 #include "gateway/session/options.h"
 #include "gateway/session/services.h"
+#include "gateway/session/slot_sockets.h"
 #include "gateway/session/state_rows.h"
 
 namespace rocegw::session {
@@ -30,11 +31,23 @@ class SessionServer {
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
 
-  Status Listen(const SocketPlace& place) { return attach_.Listen(place); }
+  // The main attach socket, of the default pool.
+  Status Listen(const SocketPlace& place) { return attach_.Listen(place, kDefaultPool); }
   // A connected socket, as if it had come through an attach socket of the pool.
   void Attach(UniqueFd socket, const std::string& pool = kDefaultPool) {
     attach_.Attach(std::move(socket), *services_.pools.FindPool(pool));
   }
+
+  // What the configuration says. The default pool and its tenant do not go: they get what they had
+  // without any configuration.
+  void SetCapacity(const tenant::Amounts& capacity);
+  void SetTenant(const tenant::TenantSettings& tenant);
+  void RemoveTenant(const std::string& name);
+  void SetPool(const tenant::PoolSettings& pool, const SlotRights& rights);
+  void RemovePool(const std::string& name);
+  const SlotSockets& slots() const { return slots_; }
+  // When all pools are there for the first time.
+  void RemoveLeftoverSlots() const { slots_.RemoveLeftovers(); }
 
   // Addresses, MTU or state of a device changed. Its index stays; GIDs keep theirs.
   void UpdateDevice(size_t index, Device device);
@@ -58,6 +71,7 @@ class SessionServer {
   Services services_;
   std::unique_ptr<CmBinding> cm_;
   AttachServer attach_;
+  SlotSockets slots_;
   std::vector<ControlLoop::WatchId> watches_;
   ControlLoop::TimerId retry_timer_ = 0;
   std::function<void()> shutdown_done_;

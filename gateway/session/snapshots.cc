@@ -105,8 +105,10 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     });
   });
   if (query.pools) {
-    services_.pools.ForEachPool(
-        [&](const tenant::Pool& pool) { snapshot->pools.push_back(RowOf(pool)); });
+    services_.pools.ForEachPool([&](const tenant::Pool& pool) {
+      snapshot->pools.push_back(RowOf(pool));
+      if (!pool.leaving()) snapshot->pools.back().sockets = slots_.Paths(pool.name());
+    });
   }
   if (query.events) snapshot->events = services_.events.Rows();
   if (!query.qps) return done(std::move(*snapshot));

@@ -154,6 +154,10 @@ struct StateSnapshot {
   std::vector<uint32_t> qps_by_worker;
   // Management datagrams that the connection manager did not use, by metrics::DropReason.
   std::vector<uint64_t> control_drops;
+  // Of the configuration that runs.
+  std::string config_source;
+  int64_t applied_revision = 0;
+  tenant::Amounts capacity = tenant::Amounts::Of(tenant::kUnlimited);
   std::vector<SessionRow> sessions;  // any order
   std::vector<QpRow> qps;
   std::vector<MrRow> mrs;

@@ -52,6 +52,8 @@ struct QpConfig {
   const GidTable* gids = nullptr;  // of the device; UD picks sources from it
   uint8_t port_mtu = 3;            // enum ibv_mtu: the device's active MTU, the limit of a datagram
 
+  uint32_t window_bytes = 0;  // in flight; 0: as the worker has it
+
   uint32_t doorbell_page = 0;  // index in the session's pages on this worker
   uint32_t doorbell_bit = 0;
 };

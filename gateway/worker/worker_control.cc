@@ -170,9 +170,10 @@ ControlReply Worker::Do(const LinkQp& body) {
     return Error(EEXIST);
   }
   QpSlot& slot = slots_[index];
-  slot.qp = config.type == verbs::QpType::kUd
-                ? transport::MakeUdQueuePair(config)
-                : transport::MakeRcQueuePair(config, options_.congestion);
+  flow::CcConfig congestion = options_.congestion;
+  if (config.window_bytes != 0) congestion.window_bytes = config.window_bytes;
+  slot.qp = config.type == verbs::QpType::kUd ? transport::MakeUdQueuePair(config)
+                                              : transport::MakeRcQueuePair(config, congestion);
   slot.session = session;
   slot.runnable = false;
   slot.armed = kNever;

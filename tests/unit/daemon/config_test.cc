@@ -236,5 +236,36 @@ TEST(Config_Workers, Zero_IsAQuarterOfTheProcessors) {
   EXPECT_EQ(EffectiveWorkers(config, 1), 5u);
 }
 
+TEST(StaticSection, BecomesJsonWithLines) {
+  const ConfigResult result = ParseConfig(R"(static:
+  tenants:
+    - name: tenants/red
+      quota: {peak: {qps: 100}}
+    - name: 'tenants/"blue"'
+  pools:
+    - {name: tenants/red/pools/a, spec: {attach: {socket_mode: 0660}, memory: {trusted: true, x: "true"}}}
+)",
+                                          "f.yaml");
+  EXPECT_EQ(result.problems, std::vector<std::string>());
+  const std::vector<StaticObject> expected = {
+      {"tenants", R"({"name":"tenants/red","quota":{"peak":{"qps":"100"}}})", 3},
+      {"tenants", R"({"name":"tenants/\"blue\""})", 5},
+      {"pools",
+       R"({"name":"tenants/red/pools/a","spec":{"attach":{"socket_mode":432},"memory":{"trusted":true,"x":"true"}}})",
+       7}};
+  ASSERT_EQ(result.config.static_objects.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(result.config.static_objects[i].kind, expected[i].kind);
+    EXPECT_EQ(result.config.static_objects[i].json, expected[i].json);
+    EXPECT_EQ(result.config.static_objects[i].line, expected[i].line);
+  }
+}
+
+TEST(StaticSection, OtherKinds_AreUnknownKeys) {
+  const ConfigResult result = ParseConfig("static:\n  things: []\n", "f.yaml");
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_NE(result.problems[0].find("f.yaml:2:"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rocegw::daemon

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <set>
 
 #include "tests/support/session_host.h"
 
@@ -140,6 +141,24 @@ TEST_F(Pools, QueryDevice_TellsThePoolsPeak) {
   EXPECT_EQ(reply.max_mr, 8u);
   EXPECT_EQ(reply.max_ah, 9u);
   EXPECT_EQ(reply.max_cq, session::Limits().cqs);
+}
+
+TEST_F(Pools, Window_ReachesTheQueuePair) {
+  tenant::PoolSettings settings;
+  settings.name = kRed;
+  settings.window_bytes = 65536;
+  registry().SetPool(settings, session::ControlLoop::Now());
+  auto red = Join(kRed);
+  ASSERT_EQ(UseAll(*red), 0);
+  auto blue = Join(kBlue);
+  ASSERT_EQ(UseAll(*blue), 0);
+  std::multiset<uint32_t> windows;
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, linked] : worker->sessions) {
+      for (const auto& [qpn, qp] : linked.qps) windows.insert(qp.config.window_bytes);
+    }
+  }
+  EXPECT_EQ(windows, (std::multiset<uint32_t>{0, 65536}));
 }
 
 TEST_F(Pools, PoolRemoved_SessionGoesOnGetsNothingNewAndIsTheLast) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/model/check.h"
+#include "proto/rules/check.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/unknown_field_set.h>
@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "controlplane/model/formats.h"
-#include "controlplane/model/resource_name.h"
+#include "proto/rules/formats.h"
+#include "proto/rules/resource_name.h"
 #include "rocegw/types/v1/annotations.pb.h"
 
-namespace rocegw::model {
+namespace rocegw::rules {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -225,4 +225,4 @@ std::vector<Violation> CheckImmutable(const Message& before, const Message& afte
   return violations;
 }
 
-}  // namespace rocegw::model
+}  // namespace rocegw::rules

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/model/formats.h"
+#include "proto/rules/formats.h"
 
 #include <arpa/inet.h>
 
@@ -7,9 +7,9 @@
 #include <array>
 #include <charconv>
 
-#include "controlplane/model/resource_name.h"
+#include "proto/rules/resource_name.h"
 
-namespace rocegw::model {
+namespace rocegw::rules {
 namespace {
 
 bool IsAlphanumeric(char c) {
@@ -100,4 +100,4 @@ std::string MismatchWithFormat(std::string_view text, types::v1::Format format) 
   }
 }
 
-}  // namespace rocegw::model
+}  // namespace rocegw::rules

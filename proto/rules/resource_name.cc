@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/model/resource_name.h"
+#include "proto/rules/resource_name.h"
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
-namespace rocegw::model {
+namespace rocegw::rules {
 namespace {
 
 struct CollectionRow {
@@ -110,4 +110,4 @@ std::string MismatchWithPattern(std::string_view text, std::string_view pattern,
   return {};
 }
 
-}  // namespace rocegw::model
+}  // namespace rocegw::rules

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/apply/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gateway/apply/state_file.h"
+
+namespace rocegw::apply {
+
+using types::v1::ConfigObject;
+using types::v1::Push;
+using types::v1::PushReport;
+using types::v1::PushStatus;
+using types::v1::Rejection;
+
+namespace {
+
+constexpr char kStatic[] = "static";
+
+bool IsRemoval(const ConfigObject& object) { return object.value_case() == ConfigObject::kRemoved; }
+
+// Where an object stands in the order in which things are built; removals go the other way.
+int RankOf(const ConfigObject& object) { return object.value_case(); }
+
+}  // namespace
+
+// What would be in force, and which changes are not accepted.
+struct Engine::Plan {
+  std::vector<ConfigObject> changes;  // those that are accepted, in the order of the push
+  Objects before;
+  Objects after;
+  Rejections rejections;
+
+  void Reject(size_t change, const Wrong& wrong) {
+    const std::string name = changes[change].name();
+    Rejection& rejection = rejections[name];
+    rejection.set_object(name);
+    rejection.set_reason(wrong.reason);
+    rejection.set_message(wrong.text);
+    const auto old = before.find(name);
+    if (old == before.end()) {
+      after.erase(name);
+    } else {
+      after[name] = old->second;
+    }
+    changes.erase(changes.begin() + static_cast<ptrdiff_t>(change));
+  }
+};
+
+Engine::Engine(Facts facts, Target& target, std::function<int64_t()> wall_ns)
+    : facts_(std::move(facts)), target_(target), wall_ns_(std::move(wall_ns)) {}
+
+Status Engine::Start(const std::vector<ConfigObject>& objects) {
+  gateway::v1::GetConfigResponse state;
+  auto known = ReadStateFile(facts_.state_file, state);
+  if (known.ok() && *known) {
+    source_ = state.source();
+    revision_ = state.applied_revision();
+    Carry({state.objects().begin(), state.objects().end()}, true);
+    // What was rejected then is no part of the state, but still true.
+    for (const Rejection& rejection : state.rejections())
+      rejections_.try_emplace(rejection.object(), rejection);
+    return OkStatus();
+  }
+  Carry(objects, true);
+  return known.status();
+}
+
+PushReport Engine::Report(const Push& push, PushStatus status) const {
+  PushReport report;
+  report.set_nonce(push.nonce());
+  report.set_status(status);
+  if (source_ != kStatic) report.set_store_uuid(source_);
+  report.set_applied_revision(revision_);
+  for (const auto& [name, rejection] : rejections_) *report.add_rejections() = rejection;
+  const int64_t now = wall_ns_();
+  report.mutable_apply_time()->set_seconds(now / 1000000000);
+  report.mutable_apply_time()->set_nanos(static_cast<int32_t>(now % 1000000000));
+  return report;
+}
+
+PushReport Engine::Apply(const Push& push) {
+  const bool followed = source_ != kStatic;
+  const bool other = followed && push.store_uuid() != source_;
+  const bool older = followed && !other && push.revision() < revision_;
+  if ((other || older) && !push.adopt()) {
+    staged_.reset();
+    return Report(push, types::v1::UNADOPTED);
+  }
+  if (!push.full()) {
+    staged_.reset();
+    if (push.store_uuid() != source_ || push.base_revision() != revision_)
+      return Report(push, types::v1::NEED_FULL);
+    Carry({push.objects().begin(), push.objects().end()}, false);
+  } else {
+    // What came before a restart of ours is lost; without this the last part alone would pass for
+    // the whole state. The gateway's own object is always the first.
+    const bool begins = push.objects_size() > 0 && push.objects(0).has_gateway();
+    if (!begins && !staged_) return Report(push, types::v1::NEED_FULL);
+    if (begins) staged_.reset();
+    if (staged_ &&
+        (staged_->store_uuid() != push.store_uuid() || staged_->revision() != push.revision())) {
+      staged_.reset();
+      return Report(push, types::v1::NEED_FULL);
+    }
+    if (!Stage(push)) return Report(push, types::v1::APPLIED);
+    Push whole = *std::exchange(staged_, std::nullopt);
+    Carry({whole.objects().begin(), whole.objects().end()}, true);
+  }
+  source_ = push.store_uuid();
+  revision_ = push.revision();
+  Write();
+  return Report(push, types::v1::APPLIED);
+}
+
+bool Engine::Stage(const Push& push) {
+  if (!staged_) {
+    staged_ = push;
+  } else {
+    staged_->mutable_objects()->MergeFrom(push.objects());
+  }
+  return !push.more();
+}
+
+void Engine::Carry(std::vector<ConfigObject> changes, bool full) {
+  Plan plan;
+  plan.before = objects_;
+  plan.after = objects_;
+  if (full) {
+    std::map<std::string, const ConfigObject*> named;
+    for (const ConfigObject& object : changes) named[object.name()] = &object;
+    for (const auto& [name, object] : objects_) {
+      if (named.contains(name)) continue;
+      ConfigObject removal;
+      removal.set_name(name);
+      removal.set_removed(true);
+      changes.push_back(removal);
+    }
+    rejections_.clear();
+  }
+  for (const ConfigObject& object : changes) rejections_.erase(object.name());
+  plan.changes = std::move(changes);
+  for (size_t i = 0; i < plan.changes.size();) {
+    const ConfigObject object = plan.changes[i];
+    auto wrong = CheckObject(object);
+    if (!wrong && object.has_gateway() && object.name() != facts_.gateway)
+      wrong = Wrong{kInvalid, "this is " + facts_.gateway};
+    if (wrong) {
+      plan.Reject(i, *wrong);
+      continue;
+    }
+    if (IsRemoval(object)) {
+      plan.after.erase(object.name());
+    } else {
+      plan.after[object.name()] = object;
+    }
+    ++i;
+  }
+  CheckReferences(plan);
+  CheckCommitments(plan);
+  CarryOut(plan);
+}
+
+void Engine::CheckReferences(Plan& plan) const {
+  // A rejection can be what another object misses: until nothing changes any more.
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t i = 0; i < plan.changes.size(); ++i) {
+      const ConfigObject& object = plan.changes[i];
+      std::optional<Wrong> wrong;
+      if (object.has_pool()) {
+        const types::v1::PoolSpec& spec = object.pool().spec();
+        const std::string tenant = tenant::TenantOf(object.name());
+        if (!plan.after.contains(tenant)) {
+          wrong = Wrong{kMissingTenant, tenant + " is not there"};
+        } else if (!spec.cc_policy().empty() && !plan.after.contains(spec.cc_policy())) {
+          wrong = Wrong{kMissingCcPolicy, spec.cc_policy() + " is not there"};
+        } else {
+          wrong = target_.CheckPool(PoolOf(object.pool(), plan.after));
+        }
+      } else if (IsRemoval(object)) {
+        for (const auto& [name, other] : plan.after) {
+          if (!other.has_pool()) continue;
+          if (tenant::TenantOf(name) == object.name() ||
+              other.pool().spec().cc_policy() == object.name()) {
+            wrong = Wrong{kInUse, name + " needs it"};
+          }
+        }
+      }
+      if (!wrong) continue;
+      plan.Reject(i, *wrong);
+      again = true;
+      break;
+    }
+  }
+}
+
+void Engine::CheckCommitments(Plan& plan) const {
+  const auto committed = [](const Objects& objects, const std::string& name) {
+    const auto found = objects.find(name);
+    if (found == objects.end()) return tenant::Amounts();
+    if (found->second.has_pool()) return ReadPool(found->second.pool()).quota.committed;
+    if (found->second.has_tenant()) return ReadTenant(found->second.tenant()).quota.committed;
+    return tenant::Amounts();
+  };
+  while (true) {
+    tenant::Commitments sums;
+    sums.SetCapacity(facts_.capacity);
+    for (const auto& [name, object] : plan.after) {
+      if (object.has_gateway())
+        sums.SetCapacity(ReadLimits(object.gateway().capacity(), facts_.capacity));
+      if (object.has_tenant()) sums.SetTenant(name, ReadTenant(object.tenant()).quota);
+      if (object.has_pool()) sums.SetPool(name, ReadPool(object.pool()).quota.committed);
+    }
+    const auto over = sums.Check();
+    if (!over) return;
+    // The last change that made it more, else one that made the bound less; else it was so before,
+    // and nothing here is to blame.
+    std::optional<size_t> culprit;
+    for (size_t i = 0; i < plan.changes.size(); ++i) {
+      const std::string& name = plan.changes[i].name();
+      const bool concerned =
+          over->tenant.empty() || name == over->tenant || tenant::TenantOf(name) == over->tenant;
+      if (!concerned) continue;
+      const bool more = LimitOf(committed(plan.after, name), over->limit) >
+                        LimitOf(committed(plan.before, name), over->limit);
+      const bool bound =
+          over->tenant.empty() ? plan.changes[i].has_gateway() : name == over->tenant;
+      if (more || (bound && !culprit)) culprit = i;
+    }
+    if (!culprit) return;
+    const std::string whose =
+        over->tenant.empty() ? "the capacity of " + facts_.gateway : "the peak of " + over->tenant;
+    plan.Reject(*culprit, {kNoCapacity, "brings the committed " +
+                                            std::string(tenant::LimitName(over->limit)) + " to " +
+                                            std::to_string(over->sum) + "; " + whose + " is " +
+                                            std::to_string(over->bound)});
+    CheckReferences(plan);
+  }
+}
+
+tenant::PoolSettings Engine::PoolOf(const types::v1::PoolConfig& config,
+                                    const Objects& objects) const {
+  tenant::PoolSettings settings = ReadPool(config);
+  const auto policy = objects.find(config.spec().cc_policy());
+  if (policy != objects.end()) settings.window_bytes = policy->second.cc_policy().window_bytes();
+  return settings;
+}
+
+void Engine::CarryOut(const Plan& plan) {
+  objects_ = plan.after;
+  for (const auto& [name, rejection] : plan.rejections) rejections_[name] = rejection;
+  const auto changed = [&](const ConfigObject& object) {
+    const auto old = plan.before.find(object.name());
+    return old == plan.before.end() || RankOf(old->second) != RankOf(object) ||
+           old->second.SerializeAsString() != object.SerializeAsString();
+  };
+  std::vector<const ConfigObject*> order;
+  for (const ConfigObject& object : plan.changes) {
+    if (IsRemoval(object) || changed(object)) order.push_back(&object);
+  }
+  std::ranges::stable_sort(order, {}, [](const ConfigObject* object) { return RankOf(*object); });
+  for (const ConfigObject* object : order) {
+    if (object->has_gateway()) {
+      target_.SetGateway(ReadGateway(object->gateway()),
+                         ReadLimits(object->gateway().capacity(), facts_.capacity));
+    } else if (object->has_cc_policy()) {
+      // Pools that did not change themselves work with it.
+      for (const auto& [name, other] : objects_) {
+        if (!other.has_pool() || other.pool().spec().cc_policy() != object->name()) continue;
+        if (plan.before.contains(name) && !changed(other))
+          target_.SetPool(PoolOf(other.pool(), objects_));
+      }
+    } else if (object->has_tenant()) {
+      target_.SetTenant(ReadTenant(object->tenant()));
+    } else if (object->has_pool()) {
+      target_.SetPool(PoolOf(object->pool(), objects_));
+    }
+  }
+  // Pools before their tenants.
+  for (const bool tenants : {false, true}) {
+    for (const ConfigObject* object : order) {
+      const auto old = plan.before.find(object->name());
+      if (!IsRemoval(*object) || old == plan.before.end()) continue;
+      if (!tenants && old->second.has_pool()) target_.RemovePool(object->name());
+      if (tenants && old->second.has_tenant()) target_.RemoveTenant(object->name());
+      if (tenants && old->second.has_gateway()) target_.SetGateway({}, facts_.capacity);
+    }
+  }
+}
+
+void Engine::Describe(gateway::v1::GetConfigResponse& out) const {
+  out.set_source(source_);
+  out.set_applied_revision(revision_);
+  for (const auto& [name, object] : objects_) *out.add_objects() = object;
+  for (const auto& [name, rejection] : rejections_) *out.add_rejections() = rejection;
+}
+
+void Engine::Write() {
+  if (facts_.state_file.empty()) return;
+  gateway::v1::GetConfigResponse state;
+  Describe(state);
+  const Status written = WriteStateFile(facts_.state_file, state);
+  write_problem_ = written.text();
+}
+
+}  // namespace rocegw::apply

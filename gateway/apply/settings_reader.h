@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration objects as settings that the gateway works with, or why not. Everything that a
+// message says is checked here once; what this version does not know is refused, never ignored.
+// Pure functions, any thread.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <optional>
+#include <string>
+
+#include "gateway/base/time.h"
+#include "gateway/tenant/settings.h"
+#include "rocegw/types/v1/push.pb.h"
+
+namespace rocegw::apply {
+
+// Machine-readable reasons of rejections.
+inline constexpr char kInvalid[] = "INVALID";
+inline constexpr char kUnsupported[] = "UNSUPPORTED";
+inline constexpr char kNoCapacity[] = "NO_CAPACITY";
+inline constexpr char kMissingTenant[] = "MISSING_TENANT";
+inline constexpr char kMissingCcPolicy[] = "MISSING_CC_POLICY";
+inline constexpr char kInUse[] = "IN_USE";
+
+struct Wrong {
+  std::string reason;
+  std::string text;
+};
+
+// What the gateway's own object says.
+struct GatewaySettings {
+  types::v1::AdminState admin_state = types::v1::ACTIVE;
+  Duration drain_deadline;  // 0: none
+  types::v1::OnDeadline on_deadline = types::v1::KEEP;
+  // What is not set is as the gateway's own configuration says.
+  types::v1::Limits capacity;
+};
+
+// Name, fields and ranges of an object; nothing: good.
+std::optional<Wrong> CheckObject(const types::v1::ConfigObject& object);
+
+// Of objects that CheckObject had no objection to.
+GatewaySettings ReadGateway(const types::v1::GatewayConfig& config);
+tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config);
+// The window comes from the policy that the pool names.
+tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config);
+
+// `otherwise` where nothing is set.
+tenant::Amounts ReadLimits(const types::v1::Limits& limits, const tenant::Amounts& otherwise);
+// What is unlimited is left out.
+void FillLimits(const tenant::Amounts& amounts, types::v1::Limits& limits);
+
+}  // namespace rocegw::apply

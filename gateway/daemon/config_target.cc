@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/config_target.h"
+
+#include <sys/un.h>
+
+#include "gateway/process/runtime_dir.h"
+
+namespace rocegw::daemon {
+
+void ConfigTarget::SetGateway(const apply::GatewaySettings&, const tenant::Amounts& capacity) {
+  sessions_.SetCapacity(capacity);
+}
+
+void ConfigTarget::SetTenant(const tenant::TenantSettings& settings) {
+  sessions_.SetTenant(settings);
+}
+
+void ConfigTarget::RemoveTenant(const std::string& name) { sessions_.RemoveTenant(name); }
+
+std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& settings) {
+  if (auto owner = process::FindOwner(settings.socket_owner); !owner.ok())
+    return apply::Wrong{apply::kInvalid, "spec.attach.socket_" + owner.status().text()};
+  const std::string clash = sessions_.slots().Clash(settings);
+  if (!clash.empty()) {
+    return apply::Wrong{apply::kInvalid,
+                        "its uid begins as that of " + clash + ": they would share a folder"};
+  }
+  const size_t longest = (slots_dir_ + "/01234567/1024/attach.sock").size();
+  if (settings.slots > 0 && longest >= sizeof(sockaddr_un{}.sun_path)) {
+    return apply::Wrong{apply::kUnsupported,
+                        "paths of sockets below " + slots_dir_ +
+                            " would be too long; set a shorter runtime_dir at the gateway"};
+  }
+  return std::nullopt;
+}
+
+void ConfigTarget::SetPool(const tenant::PoolSettings& settings) {
+  session::SlotRights rights;
+  rights.mode = settings.socket_mode;
+  if (auto owner = process::FindOwner(settings.socket_owner); owner.ok()) {
+    rights.uid = owner->uid;
+    rights.gid = owner->gid;
+  }
+  sessions_.SetPool(settings, rights);
+}
+
+void ConfigTarget::RemovePool(const std::string& name) { sessions_.RemovePool(name); }
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every call of the daemon's services must keep to. gRPC threads.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+namespace rocegw::service {
+
+inline grpc::Status CheckDeadline(const grpc::CallbackServerContext& context) {
+  constexpr std::chrono::seconds kLongestDeadline(60);
+  // A caller that asks for 60 s by another clock is not turned away.
+  constexpr std::chrono::seconds kDeadlineSlack(1);
+  const auto left = context.deadline() - std::chrono::system_clock::now();
+  if (left <= kLongestDeadline + kDeadlineSlack) return grpc::Status::OK;
+  return {grpc::StatusCode::INVALID_ARGUMENT, "set a deadline of at most 60 s for this call"};
+}
+
+inline grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context,
+                                        const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+}  // namespace rocegw::service

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the service changes and asks the running daemon's configuration. Implemented by the daemon on
+// its control thread; called from gRPC threads. Lives longer than the service.
+#pragma once
+
+#include <functional>
+
+#include "rocegw/gateway/v1/config.pb.h"
+
+namespace rocegw::service {
+
+class ConfigSource {
+ public:
+  virtual ~ConfigSource() = default;
+
+  // Each calls `done` exactly once, on any thread; `running` is false when the daemon is stopping
+  // and nothing was done.
+  virtual void Apply(const types::v1::Push& push,
+                     std::function<void(bool running, types::v1::PushReport)> done) = 0;
+  virtual void Describe(std::function<void(bool running, gateway::v1::GetConfigResponse)> done) = 0;
+};
+
+}  // namespace rocegw::service

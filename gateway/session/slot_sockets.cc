@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/slot_sockets.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+namespace rocegw::session {
+namespace {
+
+constexpr size_t kFolderDigits = 8;
+constexpr mode_t kDirectoryMode = 0750;
+// Above the pools' folders: whoever may use a pool must get there, but need not see the others.
+constexpr mode_t kTopMode = 0711;
+
+// FNV-1a.
+uint32_t Hash(const std::string& text) {
+  uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+Status Failed(const std::string& path) {
+  const int error = errno;
+  return {error, path + ": " + std::strerror(error)};
+}
+
+}  // namespace
+
+std::string SlotFolder(const tenant::PoolSettings& pool) {
+  std::string digits = pool.uid.substr(0, kFolderDigits);
+  const bool good = digits.size() == kFolderDigits &&
+                    std::ranges::all_of(digits, [](unsigned char c) { return std::isxdigit(c); });
+  if (good) {
+    std::ranges::transform(digits, digits.begin(), [](unsigned char c) { return std::tolower(c); });
+    return digits;
+  }
+  char text[kFolderDigits + 1];
+  std::snprintf(text, sizeof text, "%08x", Hash(pool.uid.empty() ? pool.name : pool.uid));
+  return text;
+}
+
+std::string SlotSockets::Clash(const tenant::PoolSettings& pool) const {
+  const std::string folder = SlotFolder(pool);
+  for (const auto& [name, entry] : pools_) {
+    if (name != pool.name && entry.folder == folder) return name;
+  }
+  return "";
+}
+
+void SlotSockets::Set(const tenant::PoolSettings& pool, const SlotRights& rights) {
+  if (directory_.empty()) return;
+  const std::string folder = SlotFolder(pool);
+  const auto known = pools_.find(pool.name);
+  if (known != pools_.end() && (known->second.folder != folder || known->second.rights != rights)) {
+    // Other rights: the folders get them, the sockets are made anew.
+    Remove(pool.name);
+  }
+  Entry& entry = pools_[pool.name];
+  entry.folder = folder;
+  entry.rights = rights;
+  while (!entry.sockets.empty() && entry.sockets.rbegin()->first >= pool.slots)
+    Close(entry, entry.sockets.rbegin()->first);
+  for (uint32_t slot = 0; slot < pool.slots; ++slot) {
+    if (entry.sockets.contains(slot)) continue;
+    if (Status opened = Open(pool.name, entry, slot); !opened.ok()) {
+      services_.Tell("SOCKET_FAILED", pool.name, "socket",
+                     pool.name + ": slot " + std::to_string(slot) + ": " + opened.text());
+    }
+  }
+}
+
+Status SlotSockets::MakeDirectory(const std::string& path, const SlotRights& rights) const {
+  if (::mkdir(path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) return Failed(path);
+  if (::chmod(path.c_str(), kDirectoryMode) != 0 ||
+      ::lchown(path.c_str(), rights.uid, rights.gid) != 0)
+    return Failed(path);
+  return OkStatus();
+}
+
+Status SlotSockets::Open(const std::string& pool, Entry& entry, uint32_t slot) {
+  if (::mkdir(directory_.c_str(), kTopMode) != 0 && errno != EEXIST) return Failed(directory_);
+  if (::chmod(directory_.c_str(), kTopMode) != 0) return Failed(directory_);
+  const std::string folder = directory_ + "/" + entry.folder;
+  const std::string place = folder + "/" + std::to_string(slot);
+  for (const std::string& path : {folder, place}) {
+    if (Status made = MakeDirectory(path, entry.rights); !made.ok()) return made;
+  }
+  const std::string path = place + "/attach.sock";
+  Status status =
+      attach_.Listen({path, entry.rights.mode, entry.rights.uid, entry.rights.gid}, pool);
+  if (status.ok()) entry.sockets[slot] = path;
+  return status;
+}
+
+void SlotSockets::Close(Entry& entry, uint32_t slot) {
+  attach_.StopListening(entry.sockets.at(slot));
+  entry.sockets.erase(slot);
+  ::rmdir((directory_ + "/" + entry.folder + "/" + std::to_string(slot)).c_str());
+}
+
+void SlotSockets::Remove(const std::string& pool) {
+  const auto known = pools_.find(pool);
+  if (known == pools_.end()) return;
+  while (!known->second.sockets.empty()) Close(known->second, known->second.sockets.begin()->first);
+  ::rmdir((directory_ + "/" + known->second.folder).c_str());
+  pools_.erase(known);
+}
+
+void SlotSockets::RemoveLeftovers() const {
+  if (directory_.empty()) return;
+  std::set<std::string> kept;
+  for (const auto& [name, entry] : pools_) {
+    kept.insert(directory_ + "/" + entry.folder);
+    for (const auto& [slot, path] : entry.sockets) kept.insert(path.substr(0, path.rfind('/')));
+  }
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const auto& folder : fs::directory_iterator(directory_, error)) {
+    if (!kept.contains(folder.path())) {
+      fs::remove_all(folder.path(), error);
+      continue;
+    }
+    for (const auto& slot : fs::directory_iterator(folder.path(), error)) {
+      if (!kept.contains(slot.path())) fs::remove_all(slot.path(), error);
+    }
+  }
+}
+
+std::vector<std::string> SlotSockets::Paths(const std::string& pool) const {
+  std::vector<std::string> paths;
+  const auto known = pools_.find(pool);
+  if (known == pools_.end()) return paths;
+  for (const auto& [slot, path] : known->second.sockets) paths.push_back(path);
+  return paths;
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forms that texts of the API have (enum Format of types/v1/annotations.proto). Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rocegw/types/v1/annotations.pb.h"
+
+namespace rocegw::rules {
+
+// Empty: the text has the form; else a sentence that says what is wrong.
+std::string MismatchWithFormat(std::string_view text, types::v1::Format format);
+
+// As Kubernetes has them: "app", "example.com/app"; "", "v1.2".
+bool IsLabelKey(std::string_view text);
+bool IsLabelValue(std::string_view text);
+
+}  // namespace rocegw::rules

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real daemon with two pools, and ordinary programs that use up each quota of one: errno, event,
+// counter, and that the other pool does not notice. Needs root.
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rocegw/gateway/v1/config.grpc.pb.h"
+#include "rocegw/gateway/v1/state.grpc.pb.h"
+#include "tests/e2e/daemon/daemon_process.h"
+#include "tests/support/network_namespace.h"
+
+namespace rocegw::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kConfig[] = R"(name: host-a
+ports: [{interface: veth0}]
+metrics: {address: ''}
+static:
+  tenants:
+    - name: tenants/red
+    - name: tenants/blue
+  pools:
+    - name: tenants/red/pools/small
+      uid: aaaaaaaa-0000-4000-8000-000000000000
+      spec:
+        slots: 1
+        quota:
+          peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, mrs: 6, cm_ids: 7, listeners: 2,
+                 registered_bytes: 32768, segment_bytes: 16777216, connects_per_second: 3}
+        memory: {trusted: true}
+    - name: tenants/blue/pools/big
+      uid: bbbbbbbb-0000-4000-8000-000000000000
+      spec:
+        slots: 1
+        quota:
+          peak: {pds: 50, cqs: 50, qps: 50, mrs: 50, cm_ids: 50, listeners: 50, sessions: 50,
+                 registered_bytes: 409600, segment_bytes: 268435456, connects_per_second: 50}
+        memory: {trusted: true}
+)";
+
+class PoolsE2e : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto space = NetworkNamespace::Create();
+    ASSERT_TRUE(space.ok()) << space.status().text();
+    space_.emplace(std::move(*space));
+    const Status made = space_->Run(
+        "ip link add veth0 type veth peer name veth1 && ip link set veth0 up && "
+        "ip link set veth1 up && ip address add 10.9.0.1/24 dev veth0 && "
+        "ip neighbour add 10.9.0.9 lladdr 02:00:00:00:00:09 dev veth0 nud permanent");
+    ASSERT_TRUE(made.ok()) << made.text();
+    char pattern[] = "/tmp/rocegw-pools-XXXXXX";
+    directory_ = mkdtemp(pattern);
+    std::ofstream(File("config.yaml")) << "runtime_dir: " << File("run") << "\n" << kConfig;
+    Start();
+  }
+  void TearDown() override {
+    daemon_.reset();
+    fs::remove_all(directory_);
+  }
+  void Start() {
+    daemon_.reset();
+    daemon_.emplace(*space_, ROCEGWD, directory_,
+                    std::vector<std::string>{"--config", File("config.yaml")});
+    ASSERT_TRUE(daemon_->WaitReady()) << daemon_->Log();
+    const auto channel =
+        grpc::CreateChannel("unix:" + File("run/grpc.sock"), grpc::InsecureChannelCredentials());
+    state_ = gateway::v1::StateService::NewStub(channel);
+    config_ = gateway::v1::ConfigService::NewStub(channel);
+  }
+  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+  std::string Socket(const std::string& pool) const {
+    return File(pool == "red" ? "run/a/aaaaaaaa/0/attach.sock" : "run/a/bbbbbbbb/0/attach.sock");
+  }
+  std::string Command(const std::string& pool, const std::string& arguments) const {
+    return std::string(ROCEGW_RUN) + " --socket " + Socket(pool) + " -- " QUOTA_PROBE " " +
+           arguments + " 2>&1";
+  }
+  // What the probe prints when it runs in the pool.
+  std::string Probe(const std::string& pool, const std::string& arguments) const {
+    const NetworkNamespace::Inside inside(*space_);
+    FILE* const program = popen(Command(pool, arguments).c_str(), "re");
+    char text[512] = "";
+    std::string all;
+    while (std::fgets(text, sizeof text, program) != nullptr) all += text;
+    pclose(program);
+    if (all.ends_with('\n')) all.pop_back();
+    return all;
+  }
+  static std::unique_ptr<grpc::ClientContext> Soon() {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    return context;
+  }
+  // The message of the latest event about a pool; "" when there is none.
+  std::string EventOf(const std::string& pool, const std::string& limit) const {
+    gateway::v1::ListEventsResponse events;
+    EXPECT_TRUE(state_->ListEvents(Soon().get(), {}, &events).ok());
+    for (const auto& event : events.events()) {
+      if (event.object() == pool && event.reason() == "QUOTA_EXCEEDED" &&
+          event.message().find(" " + limit + " ") != std::string::npos)
+        return event.message();
+    }
+    return "";
+  }
+  uint64_t Refused(const std::string& pool, const std::string& limit) const {
+    gateway::v1::ListPoolsResponse pools;
+    EXPECT_TRUE(state_->ListPools(Soon().get(), {}, &pools).ok());
+    for (const auto& known : pools.pools()) {
+      for (const auto& usage : known.limits()) {
+        if (known.pool() == pool && usage.limit() == limit) return usage.refused();
+      }
+    }
+    ADD_FAILURE() << "no limit " << limit << " of " << pool;
+    return 0;
+  }
+
+  std::optional<NetworkNamespace> space_;
+  std::string directory_;
+  std::optional<DaemonProcess> daemon_;
+  std::unique_ptr<gateway::v1::StateService::Stub> state_;
+  std::unique_ptr<gateway::v1::ConfigService::Stub> config_;
+};
+
+TEST_F(PoolsE2e, EveryLimit_ErrnoEventCounterAndTheOtherPoolGoesOn) {
+  struct Case {
+    const char* limit;
+    const char* arguments;
+    const char* printed;
+    const char* peak;
+  };
+  // How many rings fit shared memory is not our matter here, only that it ends.
+  const Case cases[] = {
+      {"pds", "pds", "3 Cannot allocate memory", "3"},
+      {"cqs", "cqs", "4 Cannot allocate memory", "4"},
+      {"qps", "qps", "5 Cannot allocate memory", "5"},
+      {"mrs", "mrs", "6 Cannot allocate memory", "6"},
+      {"registered_bytes", "registered_bytes", "4 Cannot allocate memory", "32768"},
+      {"segment_bytes", "segment_bytes", "", "16777216"},
+      {"cm_ids", "cm_ids", "7 Cannot allocate memory", "7"},
+      {"listeners", "listeners", "2 Cannot allocate memory", "2"},
+      {"connects_per_second", "connects 10.9.0.9", "3 Resource temporarily unavailable", "3"},
+  };
+  for (const Case& each : cases) {
+    const std::string limit = each.limit;
+    const std::string printed = Probe("red", each.arguments);
+    if (each.printed[0] != '\0') {
+      EXPECT_EQ(printed, each.printed) << limit;
+    } else {
+      EXPECT_TRUE(printed.ends_with("Cannot allocate memory")) << limit << ": " << printed;
+    }
+    EXPECT_EQ(EventOf("tenants/red/pools/small", limit), "tenants/red/pools/small: limit of " +
+                                                             limit + " reached, which is " +
+                                                             each.peak + " for the pool");
+    EXPECT_GE(Refused("tenants/red/pools/small", limit), 1u) << limit;
+    EXPECT_EQ(Refused("tenants/blue/pools/big", limit), 0u) << limit;
+    EXPECT_NE(daemon_->Log().find("limit of " + limit), std::string::npos);
+  }
+  // The other pool has its own numbers, and got none of the refusals.
+  EXPECT_EQ(Probe("blue", "qps"), "50 Cannot allocate memory");
+  EXPECT_EQ(Probe("blue", "pds"), "50 Cannot allocate memory");
+}
+
+TEST_F(PoolsE2e, Sessions_TheThirdProgramIsRefused) {
+  const NetworkNamespace::Inside inside(*space_);
+  // A program stays until its input ends.
+  ASSERT_EQ(mkfifo(File("input").c_str(), 0600), 0);
+  UniqueFd input(open(File("input").c_str(), O_RDWR | O_CLOEXEC));
+  std::vector<FILE*> programs;
+  std::vector<std::string> answers;
+  for (int i = 0; i < 3; ++i) {
+    programs.push_back(popen((Command("red", "attach hold") + " <" + File("input")).c_str(), "re"));
+    char line[256] = "";
+    ASSERT_NE(std::fgets(line, sizeof line, programs.back()), nullptr);
+    answers.emplace_back(line);
+  }
+  EXPECT_EQ(answers[0], "attached\n");
+  EXPECT_EQ(answers[1], "attached\n");
+  EXPECT_NE(answers[2], "attached\n");
+  EXPECT_EQ(Probe("blue", "attach"), "attached");
+  EXPECT_NE(EventOf("tenants/red/pools/small", "sessions"), "");
+  input.Reset();
+  for (FILE* const program : programs) pclose(program);
+}
+
+TEST_F(PoolsE2e, QueryDevice_ReportsThePoolsPeak) {
+  EXPECT_EQ(Probe("red", "device"), "5 6 4 3");
+  EXPECT_EQ(Probe("blue", "device"), "50 50 50 50");
+}
+
+// A push replaces the static configuration, object by object, and survives kill -9.
+TEST_F(PoolsE2e, Push_TakesEffectAndIsWhatRunsAfterAKill) {
+  gateway::v1::ApplyRequest request;
+  types::v1::Push& push = *request.mutable_push();
+  push.set_store_uuid("11111111-1111-4111-8111-111111111111");
+  push.set_revision(5);
+  push.set_full(true);
+  auto* object = push.add_objects();
+  object->set_name("gateways/host-a");
+  object->mutable_gateway()->set_name("gateways/host-a");
+  object = push.add_objects();
+  object->set_name("tenants/red");
+  object->mutable_tenant()->set_name("tenants/red");
+  object = push.add_objects();
+  object->set_name("tenants/red/pools/small");
+  object->mutable_pool()->set_name(object->name());
+  object->mutable_pool()->set_uid("aaaaaaaa-0000-4000-8000-000000000000");
+  object->mutable_pool()->mutable_spec()->set_slots(1);
+  object->mutable_pool()->mutable_spec()->mutable_quota()->mutable_peak()->set_pds(9);
+  gateway::v1::ApplyResponse response;
+  grpc::Status status = config_->Apply(Soon().get(), request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.report().status(), types::v1::APPLIED);
+  EXPECT_EQ(response.report().rejections_size(), 0) << response.report().ShortDebugString();
+  EXPECT_EQ(Probe("red", "pds"), "9 Cannot allocate memory");
+  EXPECT_FALSE(fs::exists(Socket("blue")));
+
+  daemon_->Signal(SIGKILL);
+  daemon_->WaitExit();
+  Start();
+  EXPECT_EQ(Probe("red", "pds"), "9 Cannot allocate memory");
+  gateway::v1::GetConfigResponse config;
+  ASSERT_TRUE(config_->GetConfig(Soon().get(), {}, &config).ok());
+  EXPECT_EQ(config.source(), push.store_uuid());
+  EXPECT_EQ(config.applied_revision(), 5);
+  types::v1::GatewayStatus gateway;
+  ASSERT_TRUE(state_->GetStatus(Soon().get(), {}, &gateway).ok());
+  EXPECT_EQ(gateway.applied_revision(), 5);
+  EXPECT_EQ(gateway.capacity().qps(), 65536u);
+}
+
+}  // namespace
+}  // namespace rocegw::testing

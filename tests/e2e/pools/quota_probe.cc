@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordinary verbs program that makes objects of one kind until it is refused, and prints how many
+// it got and the errno: "3 Cannot allocate memory".
+// Usage: quota_probe pds|cqs|qps|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
+//        quota_probe attach   prints the errno of opening the device, 0 when it could
+//        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kEnough = 100000;
+
+// Until `make` fails; prints how often it did not.
+int CountUntilRefused(const std::function<bool()>& make) {
+  for (int count = 0; count < kEnough; ++count) {
+    errno = 0;
+    if (make()) continue;
+    std::printf("%d %s\n", count, std::strerror(errno));
+    return 0;
+  }
+  std::printf("no limit\n");
+  return 1;
+}
+
+struct Verbs {
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  ibv_cq* cq = nullptr;
+};
+
+ibv_context* Open() {
+  int count = 0;
+  ibv_device** const devices = ibv_get_device_list(&count);
+  if (devices == nullptr || count == 0) {
+    if (errno == 0) errno = ENODEV;
+    return nullptr;
+  }
+  return ibv_open_device(devices[0]);
+}
+
+bool MakeQp(const Verbs& verbs) {
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = verbs.cq;
+  attr.qp_type = IBV_QPT_RC;
+  attr.cap = {1, 1, 1, 1, 0};
+  return ibv_create_qp(verbs.pd, &attr) != nullptr;
+}
+
+int ProbeCm(const std::string& kind) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  if (channel == nullptr) return CountUntilRefused([] { return false; });
+  const auto make_id = [&]() -> rdma_cm_id* {
+    rdma_cm_id* id = nullptr;
+    return rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0 ? id : nullptr;
+  };
+  if (kind == "cm_ids") return CountUntilRefused([&] { return make_id() != nullptr; });
+  uint16_t port = 7000;
+  return CountUntilRefused([&] {
+    rdma_cm_id* const id = make_id();
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_port = htons(port++);
+    return id != nullptr && rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any)) == 0 &&
+           rdma_listen(id, 1) == 0;
+  });
+}
+
+bool NextEvent(rdma_event_channel* channel, rdma_cm_event_type wanted) {
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(channel, &event) != 0) return false;
+  const bool good = event->event == wanted;
+  rdma_ack_cm_event(event);
+  return good;
+}
+
+// Begins connections to an address where nobody needs to answer.
+int ProbeConnects(const Verbs& verbs, const char* address) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(7999);
+  inet_pton(AF_INET, address, &to.sin_addr);
+  return CountUntilRefused([&] {
+    rdma_cm_id* id = nullptr;
+    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0 ||
+        rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000) != 0 ||
+        !NextEvent(channel, RDMA_CM_EVENT_ADDR_RESOLVED) || rdma_resolve_route(id, 2000) != 0 ||
+        !NextEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED)) {
+      return false;
+    }
+    ibv_qp_init_attr attr{};
+    attr.send_cq = attr.recv_cq = verbs.cq;
+    attr.qp_type = IBV_QPT_RC;
+    attr.cap = {1, 1, 1, 1, 0};
+    ibv_qp* const qp = ibv_create_qp(verbs.pd, &attr);
+    if (qp == nullptr) return false;
+    rdma_conn_param param{};
+    param.qp_num = qp->qp_num;
+    return rdma_connect(id, &param) == 0;
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  const std::string kind = argv[1];
+  Verbs verbs;
+  errno = 0;
+  verbs.context = Open();
+  if (kind == "attach") {
+    std::printf("%s\n", verbs.context == nullptr ? std::strerror(errno) : "attached");
+    std::fflush(stdout);
+    // Stays until nobody reads any more.
+    if (verbs.context != nullptr && argc > 2) (void)std::getchar();
+    return 0;
+  }
+  if (verbs.context == nullptr) {
+    std::perror("open");
+    return 1;
+  }
+  if (kind == "device") {
+    ibv_device_attr attr{};
+    if (ibv_query_device(verbs.context, &attr) != 0) return 1;
+    std::printf("%d %d %d %d\n", attr.max_qp, attr.max_mr, attr.max_cq, attr.max_pd);
+    return 0;
+  }
+  if (kind == "cm_ids" || kind == "listeners") return ProbeCm(kind);
+  if (kind == "pds") {
+    return CountUntilRefused([&] { return ibv_alloc_pd(verbs.context) != nullptr; });
+  }
+  verbs.pd = ibv_alloc_pd(verbs.context);
+  const auto make_cq = [&] { return ibv_create_cq(verbs.context, 16, nullptr, nullptr, 0); };
+  if (kind == "cqs") return CountUntilRefused([&] { return make_cq() != nullptr; });
+  if (kind == "segment_bytes") {
+    // Entries are what costs shared memory.
+    return CountUntilRefused(
+        [&] { return ibv_create_cq(verbs.context, 1 << 17, nullptr, nullptr, 0) != nullptr; });
+  }
+  std::vector<char> memory(kind == "mrs" ? 512 : 8192);
+  if (kind == "mrs" || kind == "registered_bytes") {
+    return CountUntilRefused([&] {
+      return ibv_reg_mr(verbs.pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE) != nullptr;
+    });
+  }
+  verbs.cq = make_cq();
+  if (kind == "qps") return CountUntilRefused([&] { return MakeQp(verbs); });
+  if (kind == "connects" && argc > 2) return ProbeConnects(verbs, argv[2]);
+  return 2;
+}
