@@ -30,6 +30,18 @@ DaemonProcess::DaemonProcess(const NetworkNamespace& where, std::string program,
                              std::string directory, const std::vector<std::string>& arguments,
                              uid_t uid)
     : directory_(std::move(directory)) {
+  const NetworkNamespace::Inside inside(where);
+  Start(std::move(program), arguments, uid);
+}
+
+DaemonProcess::DaemonProcess(std::string program, std::string directory,
+                             const std::vector<std::string>& arguments)
+    : directory_(std::move(directory)) {
+  Start(std::move(program), arguments, 0);
+}
+
+void DaemonProcess::Start(std::string program, const std::vector<std::string>& arguments,
+                          uid_t uid) {
   // A socket file: abstract names would belong to the other network namespace.
   notify_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -46,11 +58,12 @@ DaemonProcess::DaemonProcess(const NetworkNamespace& where, std::string program,
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const std::string log = directory_ + "/log";
-  const NetworkNamespace::Inside inside(where);
+  const std::string output = directory_ + "/output";
   pid_ = fork();
   if (pid_ == 0) {
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     dup2(fd, STDERR_FILENO);
+    dup2(open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
     setenv("NOTIFY_SOCKET", notify_path.c_str(), 1);
     if (uid != 0 && (setgroups(0, nullptr) != 0 || setgid(uid) != 0 || setuid(uid) != 0)) _exit(99);
     execv(argv[0], argv.data());
@@ -90,8 +103,12 @@ int DaemonProcess::WaitExit() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-std::string DaemonProcess::Log() const {
-  std::ifstream stream(directory_ + "/log");
+std::string DaemonProcess::Log() const { return Read("log"); }
+
+std::string DaemonProcess::Output() const { return Read("output"); }
+
+std::string DaemonProcess::Read(const char* name) const {
+  std::ifstream stream(directory_ + "/" + name);
   std::stringstream text;
   text << stream.rdbuf();
   return text.str();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rocegwd process for tests: started inside a network namespace as a service manager would start
-// it, with its notifications and its log caught. Killed with the object. One thread.
+// A daemon's process for tests: started as a service manager would start it, where asked for inside
+// of a network namespace, with its notifications, its log and its output caught. Killed with the
+// object. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +19,9 @@ class DaemonProcess {
   // directory: for its files, made by the caller. uid: as whom it runs.
   DaemonProcess(const NetworkNamespace& where, std::string program, std::string directory,
                 const std::vector<std::string>& arguments, uid_t uid = 0);
+  // In the test's own network namespace.
+  DaemonProcess(std::string program, std::string directory,
+                const std::vector<std::string>& arguments);
   ~DaemonProcess();
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
@@ -30,9 +34,14 @@ class DaemonProcess {
   // Exit status; -1 when a signal killed it or it did not end in time.
   int WaitExit();
   std::string Log() const;
+  // What it wrote to its standard output.
+  std::string Output() const;
   pid_t pid() const { return pid_; }
 
  private:
+  void Start(std::string program, const std::vector<std::string>& arguments, uid_t uid);
+  std::string Read(const char* name) const;
+
   std::string directory_;
   UniqueFd notify_;
   UniqueFd process_;

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every method of the services' descriptors, called over the wire as every role, with names of its
+// own and of others. What is allowed gets past the gate (whatever it answers then), all else is
+// refused there.
+#include <google/protobuf/dynamic_message.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "controlplane/model/access.h"
+#include "rocegw/admin/v1/cc_policies.pb.h"
+#include "rocegw/admin/v1/gateways.pb.h"
+#include "rocegw/admin/v1/operations.pb.h"
+#include "rocegw/admin/v1/pools.pb.h"
+#include "rocegw/admin/v1/role_bindings.pb.h"
+#include "rocegw/admin/v1/tenants.pb.h"
+#include "rocegw/fleet/v1/node.pb.h"
+#include "tests/e2e/controller/controller_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::MethodDescriptor;
+using grpc::StatusCode;
+
+std::vector<const MethodDescriptor*> Methods() {
+  std::vector<const MethodDescriptor*> methods;
+  for (const auto* message :
+       {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
+        admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
+        admin::v1::GetRoleBindingRequest::descriptor(),
+        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor()}) {
+    for (int s = 0; s < message->file()->service_count(); ++s) {
+      const auto& service = *message->file()->service(s);
+      for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));
+    }
+  }
+  return methods;
+}
+
+// With the name where the method's rule looks for it, and nothing done where that can be asked for.
+std::unique_ptr<Message> RequestFor(const MethodDescriptor& method, const std::string& name) {
+  auto* factory = google::protobuf::MessageFactory::generated_factory();
+  std::unique_ptr<Message> request(factory->GetPrototype(method.input_type())->New());
+  const auto set = [&](std::string path, const auto& write) {
+    Message* message = request.get();
+    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.')) {
+      const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path.substr(0, dot));
+      if (field == nullptr) return;
+      message = message->GetReflection()->MutableMessage(message, field);
+      path = path.substr(dot + 1);
+    }
+    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path);
+    if (field != nullptr) write(*message, *field);
+  };
+  set(model::RuleOf(method)->resource_field(), [&](Message& message, const FieldDescriptor& field) {
+    message.GetReflection()->SetString(&message, &field, name);
+  });
+  set("validate_only", [](Message& message, const FieldDescriptor& field) {
+    message.GetReflection()->SetBool(&message, &field, true);
+  });
+  return request;
+}
+
+// The first thing that comes back: OK for a message, else the status.
+grpc::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel, const MethodDescriptor& method,
+                      const Message& request) {
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  // Calls that are admitted may take as long as they like.
+  const auto context = ContextFor(std::chrono::seconds(3));
+  auto call = stub.PrepareCall(context.get(),
+                               "/" + method.service()->full_name() + "/" + method.name(), &queue);
+  call->StartCall(nullptr);
+  grpc::Status status;
+  grpc::ByteBuffer answer;
+  bool answered = false;
+  if (next()) {
+    const std::string bytes = request.SerializeAsString();
+    const grpc::Slice slice(bytes);
+    grpc::WriteOptions options;
+    if (!method.client_streaming()) options.set_last_message();
+    call->Write(grpc::ByteBuffer(&slice, 1), options, nullptr);
+    (void)next();
+    call->Read(&answer, nullptr);
+    answered = next();
+    if (answered) context->TryCancel();
+  }
+  call->Finish(&status, nullptr);
+  (void)next();
+  queue.Shutdown();
+  while (next()) {
+  }
+  return answered ? grpc::Status::OK : status;
+}
+
+struct Somebody {
+  std::string who;
+  std::shared_ptr<grpc::Channel> channel;
+  model::Caller caller;
+};
+
+class RolesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    host_.Start();
+    host_.CreateTenant("a");
+    host_.CreateTenant("b");
+    const std::pair<const char*, types::v1::Role> roles[] = {
+        {"viewer", types::v1::VIEWER},
+        {"operator", types::v1::OPERATOR},
+        {"approver", types::v1::MIGRATION_APPROVER},
+        {"admin", types::v1::ADMIN}};
+    for (const auto& [name, role] : roles) Add(name, role, {});
+    Add("tenant-admin", types::v1::TENANT_ADMIN, "tenants/a");
+    Add("tenant-viewer", types::v1::VIEWER, "tenants/a");
+    everybody_.push_back({"a user without a role",
+                          host_.TlsChannel(host_.MakeUser("nobody")),
+                          {.principal = "spiffe://rocegw/user/nobody", .node = {}, .grants = {}}});
+    everybody_.push_back(
+        {"a node",
+         host_.TlsChannel(host_.JoinNode("a")),
+         {.principal = "spiffe://rocegw/node/a", .node = "gateways/a", .grants = {}}});
+    everybody_.push_back({"nobody", host_.TlsChannel(host_.Nobody()), {}});
+    everybody_.push_back(
+        {"the socket",
+         host_.AdminChannel(),
+         {.principal = "local:admin", .node = {}, .grants = {{types::v1::ADMIN, {}}}}});
+  }
+  void Add(const std::string& name, types::v1::Role role, const std::string& tenant) {
+    host_.Bind(name, role, tenant);
+    everybody_.push_back(
+        {name,
+         host_.TlsChannel(host_.MakeUser(name)),
+         {.principal = "spiffe://rocegw/user/" + name, .node = {}, .grants = {{role, tenant}}}});
+  }
+
+  ControllerHost host_;
+  std::vector<Somebody> everybody_;
+};
+
+// Not served yet.
+bool IsServed(const MethodDescriptor& method) {
+  return method.service()->full_name() != "rocegw.admin.v1.Audit";
+}
+
+TEST_F(RolesTest, EveryMethod_AsEverybody_IsAllowedOrDeniedByItsRule) {
+  std::map<std::string, int> allowed;
+  std::map<std::string, int> denied;
+  for (const MethodDescriptor* method : Methods()) {
+    if (!IsServed(*method)) continue;
+    const types::v1::AccessRule& rule = *model::RuleOf(*method);
+    for (const Somebody& one : everybody_) {
+      for (const char* name : {"tenants/a", "tenants/a/pools/p", "tenants/b", "tenants/b/pools/p",
+                               "tenants/ab", "gateways/a", "gateways/b"}) {
+        // Other names than those of its kind say nothing new.
+        const bool of_gateway = std::string(name).starts_with("gateways/");
+        if ((rule.scope() == types::v1::TENANT) == of_gateway) continue;
+        const auto request = RequestFor(*method, name);
+        SCOPED_TRACE(method->full_name() + " as " + one.who + " of " + name);
+        const model::Decision decision = model::Decide(one.caller, *method, *request);
+        const grpc::Status status = CallOnce(one.channel, *method, *request);
+        EXPECT_NE(status.error_code(), StatusCode::UNIMPLEMENTED);
+        const bool refused =
+            status.error_code() == StatusCode::PERMISSION_DENIED ||
+            (status.error_code() == StatusCode::UNAUTHENTICATED && rule.scope() != types::v1::OPEN);
+        EXPECT_EQ(refused, !decision.allowed) << status.error_code() << status.error_message();
+        if (!decision.allowed) {
+          EXPECT_EQ(status.error_code(), one.caller.principal.empty()
+                                             ? StatusCode::UNAUTHENTICATED
+                                             : StatusCode::PERMISSION_DENIED);
+        }
+        ++(decision.allowed ? allowed : denied)[one.who];
+      }
+    }
+  }
+  // The test has seen both, as far as there are both.
+  for (const Somebody& one : everybody_) {
+    EXPECT_GT(allowed[one.who], 0) << one.who << ": joining is open to all";
+    EXPECT_GT(denied[one.who], 0) << one.who;
+  }
+}
+
+// A list of all tenants shows a tenant's administrator nothing of others, and what is not his is
+// not even told to be missing.
+TEST_F(RolesTest, ForeignNames_AreNotToldFromMissingOnes) {
+  const auto& method = *admin::v1::GetPoolRequest::descriptor()->file()->service(0)->method(0);
+  ASSERT_EQ(method.name(), "GetPool");
+  for (const Somebody& one : everybody_) {
+    if (one.who != "tenant-admin") continue;
+    const auto there = CallOnce(one.channel, method, *RequestFor(method, "tenants/b/pools/p"));
+    const auto missing = CallOnce(one.channel, method, *RequestFor(method, "tenants/none/pools/p"));
+    EXPECT_EQ(there.error_code(), StatusCode::PERMISSION_DENIED);
+    EXPECT_EQ(missing.error_code(), StatusCode::PERMISSION_DENIED);
+    const auto own = CallOnce(one.channel, method, *RequestFor(method, "tenants/a/pools/p"));
+    EXPECT_EQ(own.error_code(), StatusCode::NOT_FOUND);
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::testing
