@@ -73,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check(host->LinkedObjects() == 0);
   Check(host->BrokenRules().empty());
   for (size_t i = 0; i < static_cast<size_t>(rocegw::session::Resource::kCount); ++i) {
-    Check(host->server->services().usage.used(static_cast<rocegw::session::Resource>(i)) == 0);
+    Check(host->server->services().pools.gateway().used(
+              static_cast<rocegw::session::Resource>(i)) == 0);
   }
   return 0;
 }
