@@ -126,8 +126,12 @@ class StandardService {
                          .parent = parent == model::kAny ? std::string() : parent,
                          .selector = *selector,
                          .tenants = admitted.tenants};
-    auto* const reactor =
-        new WatchReactor<Object, Response>(backend_.follower, std::move(subject), std::move(add));
+    auto still_may = [context, request, tenants = admitted.tenants](const auto& view) {
+      const auto decision = model::Decide(CallerOf(*context, view), MethodOf(request), request);
+      return decision.allowed && decision.tenants == tenants;
+    };
+    auto* const reactor = new WatchReactor<Object, Response>(backend_.follower, std::move(subject),
+                                                             std::move(add), std::move(still_may));
     reactor->Start(request.start_revision());
     return reactor;
   }

@@ -3,7 +3,8 @@
 // client: one message is on its way at a time, and what comes meanwhile is read from the follower's
 // memory of past transactions. One that falls behind that memory is told to list again. An object
 // is sent as it is when it is sent, so after two changes in quick succession the newer state may
-// come twice. Deletes itself when the call is done. gRPC's and the follower's threads.
+// come twice. It ends when its caller's rights are not those any more that it began with. Deletes
+// itself when the call is done. gRPC's and the follower's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -37,14 +38,24 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   // Makes room for one more changed object in a message.
   using Add = std::function<Object*(Response&)>;
 
-  WatchReactor(sync::FleetFollower& follower, WatchSubject subject, Add add)
-      : follower_(follower), subject_(std::move(subject)), add_(std::move(add)) {}
+  // Whether the caller may still see what it was admitted to. Called under the follower's lock.
+  using StillMay = std::function<bool(const controllers::FleetView&)>;
+
+  WatchReactor(sync::FleetFollower& follower, WatchSubject subject, Add add, StillMay still_may)
+      : follower_(follower),
+        subject_(std::move(subject)),
+        add_(std::move(add)),
+        still_may_(std::move(still_may)) {}
 
   // start: the first revision that is wanted; 0: what is there now comes first.
   void Start(store::Revision start) {
-    listener_ = follower_.Listen(
-        [this](const sync::Fleet& fleet, const sync::FleetChange&) { Advance(fleet); });
+    listener_ = follower_.Listen([this](const sync::Fleet& fleet, const sync::FleetChange& change) {
+      if (TouchesRights(change)) CheckRights(fleet);
+      Advance(fleet);
+    });
     follower_.Read([&](const sync::Fleet& fleet) {
+      // They may have changed since it was admitted.
+      CheckRights(fleet);
       {
         const std::lock_guard lock(mutex_);
         if (start == 0) TakeSnapshot(fleet);
@@ -85,6 +96,22 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   }
   bool IsSelected(const Object& object) const {
     return subject_.selector.Matches(object.meta().labels());
+  }
+
+  static bool TouchesRights(const sync::FleetChange& change) {
+    return change.everything ||
+           std::ranges::any_of(change.changed, [](const controllers::Changed& changed) {
+             return changed.name.collection == model::Collection::kRoleBindings;
+           });
+  }
+  void CheckRights(const sync::Fleet& fleet) {
+    if (still_may_(fleet.view)) return;
+    const std::lock_guard lock(mutex_);
+    End(ToStatus({grpc::StatusCode::PERMISSION_DENIED,
+                  "RIGHTS_CHANGED",
+                  "what you may see has changed; watch again",
+                  {},
+                  {}}));
   }
 
   void End(const grpc::Status& status) {
@@ -159,6 +186,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   sync::FleetFollower& follower_;
   const WatchSubject subject_;
   const Add add_;
+  const StillMay still_may_;
   sync::FleetFollower::ListenerId listener_ = 0;
   std::mutex mutex_;
   store::Revision position_ = 0;

@@ -148,6 +148,29 @@ TEST(Controller, KilledAndStartedAgain_HasWhatWasAcknowledged) {
   EXPECT_EQ(host.process().Output().find("join.yaml"), std::string::npos) << "not the first start";
 }
 
+TEST(Controller, AskedToStop_EndsOpenStreamsAndLeaves) {
+  ControllerHost host;
+  host.Start();
+  const auto admin = Tenants::NewStub(host.AdminChannel());
+  const auto context = ContextFor(std::chrono::seconds(60));
+  const auto watch = admin->WatchTenants(context.get(), {});
+  admin::v1::WatchTenantsResponse seen;
+  ASSERT_TRUE(watch->Read(&seen));
+  const auto nodes = fleet::v1::NodeService::NewStub(host.TlsChannel(host.JoinNode("a")));
+  const auto sync_context = ContextFor(std::chrono::seconds(60));
+  const auto stream = nodes->Sync(sync_context.get());
+  fleet::v1::SyncRequest hello;
+  fleet::v1::SyncResponse push;
+  hello.mutable_hello()->set_gateway("gateways/a");
+  ASSERT_TRUE(stream->Write(hello) && stream->Read(&push));
+  EXPECT_EQ(host.Stop(), 0) << host.process().Log();
+  EXPECT_FALSE(watch->Read(&seen));
+  EXPECT_FALSE(watch->Finish().ok());
+  while (stream->Read(&push)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST(Controller, SecondInstance_IsRefusedWithTheReason) {
   ControllerHost host;
   host.Start();

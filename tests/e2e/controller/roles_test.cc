@@ -14,8 +14,8 @@
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
 #include "rocegw/admin/v1/pools.pb.h"
-#include "rocegw/admin/v1/role_bindings.pb.h"
-#include "rocegw/admin/v1/tenants.pb.h"
+#include "rocegw/admin/v1/role_bindings.grpc.pb.h"
+#include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "rocegw/fleet/v1/node.pb.h"
 #include "tests/e2e/controller/controller_host.h"
 
@@ -204,6 +204,33 @@ TEST_F(RolesTest, ForeignNames_AreNotToldFromMissingOnes) {
     const auto own = CallOnce(one.channel, method, *RequestFor(method, "tenants/a/pools/p"));
     EXPECT_EQ(own.error_code(), StatusCode::NOT_FOUND);
   }
+}
+
+TEST_F(RolesTest, WatchOfAUser_EndsWithItsRole) {
+  const auto channel = host_.TlsChannel(host_.MakeUser("viewer"));
+  const auto stub = admin::v1::Tenants::NewStub(channel);
+  const auto context = ContextFor(std::chrono::seconds(60));
+  const auto watch = stub->WatchTenants(context.get(), {});
+  admin::v1::WatchTenantsResponse seen;
+  ASSERT_TRUE(watch->Read(&seen)) << watch->Finish().error_message();
+  // Of others: no reason to end.
+  host_.Bind("somebody", types::v1::VIEWER);
+  host_.CreateTenant("c");
+  ASSERT_TRUE(watch->Read(&seen));
+  ASSERT_EQ(seen.changed_size(), 1);
+  EXPECT_EQ(seen.changed(0).name(), "tenants/c");
+  admin::v1::DeleteRoleBindingRequest request;
+  request.set_name("roleBindings/viewer");
+  admin::v1::DeleteRoleBindingResponse response;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(admin::v1::RoleBindings::NewStub(host_.AdminChannel())
+                  ->DeleteRoleBinding(ContextFor().get(), request, &response)
+                  .ok());
+  EXPECT_FALSE(watch->Read(&seen));
+  const grpc::Status status = watch->Finish();
+  EXPECT_EQ(status.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(ReasonOf(status), "RIGHTS_CHANGED");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 }  // namespace
