@@ -57,7 +57,9 @@ Status Engine::Start(const std::vector<ConfigObject>& objects) {
   if (known.ok() && *known) {
     source_ = state.source();
     revision_ = state.applied_revision();
+    restoring_ = true;
     Carry({state.objects().begin(), state.objects().end()}, true);
+    restoring_ = false;
     // What was rejected then is no part of the state, but still true.
     for (const Rejection& rejection : state.rejections())
       rejections_.try_emplace(rejection.object(), rejection);
@@ -177,7 +179,10 @@ void Engine::CheckReferences(Plan& plan) const {
         } else if (!spec.cc_policy().empty() && !plan.after.contains(spec.cc_policy())) {
           wrong = Wrong{kMissingCcPolicy, spec.cc_policy() + " is not there"};
         } else {
-          wrong = target_.CheckPool(PoolOf(object.pool(), plan.after));
+          wrong = CheckAddresses(plan, i);
+          if (!wrong) wrong = target_.CheckPool(PoolOf(object.pool(), plan.after));
+          // It was here when the pool was accepted, and may come back.
+          if (wrong && restoring_ && wrong->reason == kAddressNotHere) wrong.reset();
         }
       } else if (IsRemoval(object)) {
         for (const auto& [name, other] : plan.after) {
@@ -194,6 +199,22 @@ void Engine::CheckReferences(Plan& plan) const {
       break;
     }
   }
+}
+
+std::optional<Wrong> Engine::CheckAddresses(const Plan& plan, size_t change) const {
+  const ConfigObject& object = plan.changes[change];
+  for (const std::string& address : object.pool().spec().addresses()) {
+    for (const auto& [name, other] : plan.after) {
+      if (name == object.name() || !other.has_pool()) continue;
+      if (!std::ranges::count(other.pool().spec().addresses(), address)) continue;
+      // Of two in one push the first has it.
+      const auto later = std::ranges::find(plan.changes.begin() + static_cast<ptrdiff_t>(change),
+                                           plan.changes.end(), name, &ConfigObject::name);
+      if (later == plan.changes.end())
+        return Wrong{kAddressTaken, "spec.addresses: " + address + " belongs to " + name};
+    }
+  }
+  return std::nullopt;
 }
 
 void Engine::CheckCommitments(Plan& plan) const {

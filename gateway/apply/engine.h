@@ -73,6 +73,7 @@ class Engine {
   // Works out what is accepted, then carries it out.
   void Carry(std::vector<types::v1::ConfigObject> changes, bool full);
   void CheckReferences(Plan& plan) const;
+  std::optional<Wrong> CheckAddresses(const Plan& plan, size_t change) const;
   void CheckCommitments(Plan& plan) const;
   void CarryOut(const Plan& plan);
   tenant::PoolSettings PoolOf(const types::v1::PoolConfig& config, const Objects& objects) const;
@@ -87,6 +88,7 @@ class Engine {
   Rejections rejections_;
   std::optional<types::v1::Push> staged_;
   std::string write_problem_;
+  bool restoring_ = false;
 };
 
 }  // namespace rocegw::apply

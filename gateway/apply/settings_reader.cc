@@ -97,8 +97,24 @@ std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
     return unsupported("spec.attach.identity REQUIRED");
   if (spec.ready_qps() != 0) return unsupported("spec.ready_qps");
   if (spec.weight() > 1) return unsupported("spec.weight");
-  if (!spec.addresses().empty()) return unsupported("spec.addresses");
-  if (!spec.allowed_peers().empty()) return unsupported("spec.allowed_peers");
+  const types::v1::Quota& quota = spec.quota();
+  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
+    if (limits->has_bytes_per_second()) return unsupported("spec.quota: bytes_per_second");
+    if (limits->has_packets_per_second()) return unsupported("spec.quota: packets_per_second");
+  }
+  return std::nullopt;
+}
+
+std::optional<Wrong> CheckTenantFeatures(const types::v1::TenantConfig& tenant) {
+  const auto unsupported = [](const std::string& what) {
+    return Wrong{kUnsupported, what + " is not supported by this gateway's version"};
+  };
+  if (tenant.weight() > 1) return unsupported("weight");
+  const types::v1::Quota& quota = tenant.quota();
+  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
+    if (limits->has_bytes_per_second()) return unsupported("quota: bytes_per_second");
+    if (limits->has_packets_per_second()) return unsupported("quota: packets_per_second");
+  }
   return std::nullopt;
 }
 
@@ -176,6 +192,7 @@ std::optional<Wrong> CheckObject(const ConfigObject& object) {
   if (auto bad = CheckLists(object)) return bad;
   if (object.has_tenant()) {
     if (auto bad = CheckQuota(object.tenant().quota())) return bad;
+    return CheckTenantFeatures(object.tenant());
   }
   if (object.has_pool()) {
     if (auto bad = CheckQuota(object.pool().spec().quota())) return bad;

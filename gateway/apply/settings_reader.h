@@ -21,6 +21,8 @@ inline constexpr char kUnsupported[] = "UNSUPPORTED";
 inline constexpr char kNoCapacity[] = "NO_CAPACITY";
 inline constexpr char kMissingTenant[] = "MISSING_TENANT";
 inline constexpr char kMissingCcPolicy[] = "MISSING_CC_POLICY";
+inline constexpr char kAddressTaken[] = "ADDRESS_TAKEN";
+inline constexpr char kAddressNotHere[] = "ADDRESS_NOT_HERE";
 inline constexpr char kInUse[] = "IN_USE";
 
 struct Wrong {

@@ -3,7 +3,10 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
+
 #include "gateway/process/runtime_dir.h"
+#include "gateway/service/state_messages.h"
 
 namespace rocegw::daemon {
 
@@ -24,6 +27,14 @@ std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& 
   if (!clash.empty()) {
     return apply::Wrong{apply::kInvalid,
                         "its uid begins as that of " + clash + ": they would share a folder"};
+  }
+  for (const wire::Gid& address : settings.addresses) {
+    bool here = false;
+    for (const session::Device& device : sessions_.services().devices)
+      here |= std::find(device.gids.begin(), device.gids.end(), address) != device.gids.end();
+    if (here) continue;
+    return apply::Wrong{apply::kAddressNotHere, "spec.addresses: " + service::AddressText(address) +
+                                                    " is no address of this gateway"};
   }
   const size_t longest = (slots_dir_ + "/01234567/1024/attach.sock").size();
   if (settings.slots > 0 && longest >= sizeof(sockaddr_un{}.sun_path)) {

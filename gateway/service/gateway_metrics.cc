@@ -122,7 +122,9 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
   using Number = std::optional<uint64_t>;
   add("rocegw_pool_used", "what a pool holds", MetricType::Gauge,
       [](const session::LimitRow& limit) {
-        return limit.limit.ends_with("_per_second") ? Number() : Number(limit.used);
+        return limit.limit.ends_with("_per_second") || limit.limit == "allowed_peers"
+                   ? Number()
+                   : Number(limit.used);
       });
   add("rocegw_pool_committed", "what a pool is always granted, if any", MetricType::Gauge,
       [](const session::LimitRow& limit) {

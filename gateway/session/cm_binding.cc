@@ -63,7 +63,21 @@ void CmBinding::Add(cm::CmHandle engine, const ClientSession& session, uint32_t 
 void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                                const cm::Endpoint& destination) {
   cm::AddressResolved resolved;
-  auto route = ResolveRoute(source, destination, services_.devices, lookup_);
+  const std::vector<Device>& devices = services_.DevicesOf(session.pool());
+  const auto lookup = [&](const wire::Gid& to, uint32_t interface_index) -> StatusOr<wire::Gid> {
+    auto found = lookup_(to, interface_index);
+    if (!found.ok() || services_.MaySee(session.pool(), *found)) return found;
+    // The kernel prefers an address of another pool: one of ours on the same device does as well.
+    for (size_t d = 0; d < devices.size(); ++d) {
+      const auto& all = services_.devices[d].gids;
+      if (std::find(all.begin(), all.end(), *found) == all.end()) continue;
+      for (const wire::Gid& gid : devices[d].gids) {
+        if (!gid.IsZero() && gid.IsV4() == to.IsV4()) return gid;
+      }
+    }
+    return Status(EADDRNOTAVAIL, "the pool has no address that leads there");
+  };
+  auto route = ResolveRoute(source, destination, devices, lookup);
   if (route.ok()) {
     resolved.source = route->source;
     resolved.destination = route->destination;
@@ -71,6 +85,20 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
     resolved.error = route.status().error();
   }
   Run(session, id, resolved);
+}
+
+int CmBinding::LocalAddress(ClientSession& session, const cm::Endpoint& address) const {
+  if (address.IsWildcard()) return 0;
+  if (!address.IsLoopback())
+    return services_.MaySee(session.pool(), address.address) ? 0 : EADDRNOTAVAIL;
+  // The engine takes the first address there is.
+  for (const Device& device : services_.devices) {
+    for (const wire::Gid& gid : device.gids) {
+      if (!gid.IsZero() && services_.MaySee(session.pool(), gid)) return 0;
+      if (!gid.IsZero()) return EADDRNOTAVAIL;
+    }
+  }
+  return 0;
 }
 
 bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {
@@ -185,13 +213,18 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
                                const cm::CmEvent& event) {
   const CmId& listener = *session.objects().cm_ids.Find(listener_handle);
   tenant::Pool& pool = session.pool();
+  const auto refuse = [&](wire::RejectReason reason) {
+    later_.push_back({session.id(), event.id, cm::Reject{reason, {}}});
+    later_.push_back({session.id(), event.id, cm::DestroyId{}});
+  };
+  // It listens on all addresses, but this one is somebody else's.
+  if (!event.info.source_gid.IsZero() && !services_.MaySee(pool, event.info.source_gid))
+    return refuse(wire::RejectReason::kInvalidServiceId);
+  if (services_.CheckPeer(pool, event.info.destination_gid) != 0)
+    return refuse(wire::RejectReason::kInvalidGid);
   const bool granted =
       services_.TakeConnect(pool) == 0 && services_.Take(pool, Resource::kCmIds) == 0;
-  if (!granted) {
-    later_.push_back({session.id(), event.id, cm::Reject{wire::RejectReason::kNoResources, {}}});
-    later_.push_back({session.id(), event.id, cm::DestroyId{}});
-    return;
-  }
+  if (!granted) return refuse(wire::RejectReason::kNoResources);
   CmChannel& channel = *session.objects().cm_channels.Find(listener.channel);
   auto id = std::make_unique<CmId>();
   id->engine = event.id;

@@ -49,6 +49,9 @@ class CmBinding {
   void ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                       const cm::Endpoint& destination);
 
+  // 0, or EADDRNOTAVAIL when the address that a program names as its own is another pool's.
+  int LocalAddress(ClientSession& session, const cm::Endpoint& address) const;
+
   bool Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const;
   int InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
                        cm::QpAttributes& out) const;

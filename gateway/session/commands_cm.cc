@@ -163,7 +163,14 @@ void CmBind(ClientSession& session, Request& request) {
   const auto address = EndpointOf(asked.address);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!address || asked.address.family == 0) return session.ReplyError(EAFNOSUPPORT);
-  AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::Bind{*address}));
+  int error = session.cm().LocalAddress(session, *address);
+  if (error == 0) error = session.cm().Run(session, id->engine, cm::Bind{*address});
+  if (error == EADDRINUSE) {
+    session.services().Tell("ADDRESS_IN_USE", session.pool().name(), std::to_string(address->port),
+                            session.pool().name() + ": port " + std::to_string(address->port) +
+                                " is taken by another listener on that address");
+  }
+  AnswerWithId(session, *id, error);
 }
 
 void CmResolveAddr(ClientSession& session, Request& request) {
@@ -174,6 +181,10 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!source || !destination || asked.destination.family == 0)
     return session.ReplyError(EAFNOSUPPORT);
+  if (asked.source.family != 0) {
+    if (const int error = session.cm().LocalAddress(session, *source))
+      return session.ReplyError(error);
+  }
   cm::ResolveAddress resolve;
   resolve.has_source = asked.source.family != 0;
   resolve.source = *source;
@@ -217,7 +228,11 @@ void CmConnect(ClientSession& session, Request& request) {
   CmId* const id = FindId(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (param.qpn != kInvalidQpn && !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
-  int error = session.services().TakeConnect(session.pool());
+  cm::IdInfo info;
+  int error = 0;
+  if (session.cm().Query(session.id(), id->engine, info) && !info.destination_gid.IsZero())
+    error = session.services().CheckPeer(session.pool(), info.destination_gid);
+  if (error == 0) error = session.services().TakeConnect(session.pool());
   if (error == 0) error = session.cm().Run(session, id->engine, cm::Connect{param});
   if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
   Answer(session, error);

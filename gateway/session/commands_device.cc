@@ -33,7 +33,7 @@ uint32_t Narrow(uint64_t value) {
 }
 
 const Device* FindDevice(ClientSession& session, uint32_t index) {
-  const auto& devices = session.services().devices;
+  const auto& devices = session.services().DevicesOf(session.pool());
   return index < devices.size() ? &devices[index] : nullptr;
 }
 

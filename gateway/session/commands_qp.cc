@@ -107,7 +107,8 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.rq_payload = qp.rq_payload.address;
   const uint32_t device = session.objects().contexts.Find(qp.context)->device;
   config.device = device;
-  config.gids = session.services().gid_tables[device];
+  config.gids = session.services().GidTableOf(session.pool(), device);
+  config.peers = session.services().PeerRulesOf(session.pool());
   config.port_mtu = session.services().devices[device].active_mtu;
   config.window_bytes = static_cast<uint32_t>(session.pool().settings().window_bytes);
   config.doorbell_page = qp.doorbell_page;
@@ -225,10 +226,15 @@ void ModifyQp(ClientSession& session, Request& request) {
   Qp* const qp = session.objects().qps.Find(asked.qp);
   if (qp == nullptr) return session.ReplyError(EINVAL);
   const Context* const context = session.objects().contexts.Find(qp->context);
-  const Device& device = services.devices[context->device];
+  const Device& device = services.DevicesOf(session.pool())[context->device];
   auto attributes =
       FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
   if (!attributes.ok()) return session.ReplyError(attributes.status().error());
+  if ((asked.attr_mask & verbs::kAttrAv) != 0) {
+    const wire::Gid& peer = attributes->path.destination;
+    if (const int error = services.CheckPeer(session.pool(), peer))
+      return session.ReplyError(error);
+  }
   if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
   services.workers.Send(qp->worker,
                         worker::ModifyQp{session.id(), qp->qpn, asked.attr_mask, *attributes},

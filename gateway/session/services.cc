@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/services.h"
 
+#include <arpa/inet.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace rocegw::session {
 namespace {
 
 constexpr char kDefaultTenant[] = "tenants/default";
+
+std::string AddressText(const wire::Gid& gid) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* const bytes = gid.IsV4() ? gid.bytes.data() + 12 : gid.bytes.data();
+  ::inet_ntop(gid.IsV4() ? AF_INET : AF_INET6, bytes, text, sizeof text);
+  return text;
+}
 
 }  // namespace
 
@@ -85,8 +94,66 @@ const verbs::GidTable* Services::Publish(const Device& device) {
   auto table = std::make_unique<verbs::GidTable>();
   std::copy_n(device.gids.begin(), std::min(device.gids.size(), verbs::GidTable::kSize),
               table->entries.begin());
+  // The same again, so that a configuration that changes to and fro costs nothing.
+  for (const auto& known : all_gid_tables_) {
+    if (*known == *table) return known.get();
+  }
   all_gid_tables_.push_back(std::move(table));
   return all_gid_tables_.back().get();
+}
+
+bool Services::MaySee(const tenant::Pool& pool, const wire::Gid& address) const {
+  if (!addresses_are_owned_) return true;
+  const auto owns = [&](const tenant::Pool& owner) {
+    return std::ranges::find(owner.settings().addresses, address) !=
+           owner.settings().addresses.end();
+  };
+  if (!pool.settings().addresses.empty()) return owns(pool);
+  bool taken = false;
+  pools.ForEachPool([&](const tenant::Pool& other) { taken |= owns(other); });
+  return !taken;
+}
+
+void Services::ForgetViews() {
+  views_.clear();
+  addresses_are_owned_ = false;
+  pools.ForEachPool([&](const tenant::Pool& pool) {
+    addresses_are_owned_ |= !pool.settings().addresses.empty();
+  });
+}
+
+const Services::View& Services::ViewOf(const tenant::Pool& pool) {
+  const auto [known, is_new] = views_.try_emplace(pool.id());
+  View& view = known->second;
+  if (!is_new) return view;
+  view.devices = devices;
+  for (Device& device : view.devices) {
+    for (wire::Gid& gid : device.gids) {
+      if (!gid.IsZero() && !MaySee(pool, gid)) gid = {};
+    }
+    view.gid_tables.push_back(Publish(device));
+  }
+  return view;
+}
+
+int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
+  if (pool.MayTalkTo(peer)) return 0;
+  pool.CountPeerRefused();
+  Tell("PEER_NOT_ALLOWED", pool.name(), "",
+       pool.name() + ": its programs may not talk to " + AddressText(peer) + " (allowed_peers)");
+  return EACCES;
+}
+
+const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
+  auto rules = std::make_unique<verbs::PeerRules>();
+  rules->tenant = pool.tenant().settings().allowed_peers;
+  rules->pool = pool.settings().allowed_peers;
+  if (rules->tenant.empty() && rules->pool.empty()) return nullptr;
+  for (const auto& known : all_peer_rules_) {
+    if (*known == *rules) return known.get();
+  }
+  all_peer_rules_.push_back(std::move(rules));
+  return all_peer_rules_.back().get();
 }
 
 std::vector<int> Services::WakeFds(const std::vector<worker::WorkerLink*>& links) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "gateway/memory/atomic_locks.h"
@@ -69,7 +70,31 @@ struct Services {
     const bool same_gids = devices[index].gids == device.gids;
     devices[index] = std::move(device);
     if (!same_gids) gid_tables[index] = Publish(devices[index]);
+    ForgetViews();
   }
+
+  // Devices with the addresses that programs of the pool see; others are zero, indices stay. Valid
+  // until ForgetViews.
+  struct View {
+    std::vector<Device> devices;
+    std::vector<const verbs::GidTable*> gid_tables;
+  };
+  const std::vector<Device>& DevicesOf(const tenant::Pool& pool) {
+    return addresses_are_owned_ ? ViewOf(pool).devices : devices;
+  }
+  const verbs::GidTable* GidTableOf(const tenant::Pool& pool, size_t device) {
+    return addresses_are_owned_ ? ViewOf(pool).gid_tables[device] : gid_tables[device];
+  }
+  // The address belongs to the pool, or to no pool and the pool has none of its own.
+  bool MaySee(const tenant::Pool& pool, const wire::Gid& address) const;
+  bool addresses_are_owned() const { return addresses_are_owned_; }
+  // Pools or devices changed.
+  void ForgetViews();
+
+  // 0, or EACCES: counted and told.
+  [[nodiscard]] int CheckPeer(tenant::Pool& pool, const wire::Gid& peer);
+  // nullptr: any peer.
+  const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
   CmBinding* cm = nullptr;  // the server's
   size_t next_worker = 0;   // of the next QP
@@ -79,7 +104,12 @@ struct Services {
   const verbs::GidTable* Publish(const Device& device);
   static std::vector<int> WakeFds(const std::vector<worker::WorkerLink*>& links);
 
+  const View& ViewOf(const tenant::Pool& pool);
+
   std::vector<std::unique_ptr<const verbs::GidTable>> all_gid_tables_;
+  std::vector<std::unique_ptr<const verbs::PeerRules>> all_peer_rules_;
+  bool addresses_are_owned_ = false;
+  std::unordered_map<uint64_t, View> views_;  // by pool
 };
 
 }  // namespace rocegw::session

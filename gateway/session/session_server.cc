@@ -102,6 +102,17 @@ void SessionServer::RemoveTenant(const std::string& name) {
 void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
   services_.pools.SetPool(pool, ControlLoop::Now());
   slots_.Set(pool, rights);
+  AddressesMoved();
+}
+
+void SessionServer::AddressesMoved() {
+  const bool had = services_.addresses_are_owned();
+  services_.ForgetViews();
+  if (!had && !services_.addresses_are_owned()) return;
+  attach_.ForEach([&](ClientSession& session) {
+    for (size_t d = 0; d < services_.devices.size(); ++d)
+      session.OnPortEvent(static_cast<uint32_t>(d), kGidChangeEvent);
+  });
 }
 
 void SessionServer::RemovePool(const std::string& name) {
@@ -111,6 +122,7 @@ void SessionServer::RemovePool(const std::string& name) {
   } else {
     services_.pools.RemovePool(name, ControlLoop::Now());
   }
+  AddressesMoved();
 }
 
 void SessionServer::UpdateDevice(size_t index, Device device) {

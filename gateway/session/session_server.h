@@ -66,6 +66,8 @@ class SessionServer {
 
  private:
   void AfterRound();
+  // Pools changed: programs may see other addresses now.
+  void AddressesMoved();
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
   Services services_;

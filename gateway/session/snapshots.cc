@@ -83,6 +83,11 @@ PoolRow RowOf(const tenant::Pool& pool) {
     }
     row.limits.push_back(std::move(limit));
   }
+  // No number, but something that requests are refused for.
+  LimitRow peers;
+  peers.limit = "allowed_peers";
+  peers.refused = pool.peers_refused();
+  row.limits.push_back(std::move(peers));
   return row;
 }
 

@@ -79,6 +79,13 @@ class Pool {
   // By limit.
   const std::array<uint64_t, kLimits>& refused() const { return refused_; }
 
+  bool MayTalkTo(const wire::Gid& peer) const {
+    return wire::Contain(tenant_->settings().allowed_peers, peer) &&
+           wire::Contain(settings_.allowed_peers, peer);
+  }
+  void CountPeerRefused() { ++peers_refused_; }
+  uint64_t peers_refused() const { return peers_refused_; }
+
  private:
   friend class Registry;
   void Set(PoolSettings settings, TimePoint now);
@@ -92,6 +99,7 @@ class Pool {
   RateNode connects_;
   bool leaving_ = false;
   std::array<uint64_t, kLimits> refused_{};
+  uint64_t peers_refused_ = 0;
 };
 
 class Registry {

@@ -4,39 +4,17 @@
 // meaning filled in. Plain values, any thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "gateway/tenant/amounts.h"
 #include "gateway/wire/gid.h"
+#include "gateway/wire/prefix.h"
 
 namespace rocegw::tenant {
 
-// Addresses that begin alike.
-struct Prefix {
-  wire::Gid address;
-  uint8_t bits = 0;  // of the 16 bytes: 96 more than what is written for IPv4
-
-  bool Contains(const wire::Gid& gid) const {
-    const size_t whole = bits / 8;
-    if (std::memcmp(address.bytes.data(), gid.bytes.data(), whole) != 0) return false;
-    const uint8_t rest = bits % 8;
-    return rest == 0 || ((address.bytes[whole] ^ gid.bytes[whole]) >> (8 - rest)) == 0;
-  }
-  bool operator==(const Prefix&) const = default;
-};
-
-// Empty: all.
-inline bool Contain(const std::vector<Prefix>& prefixes, const wire::Gid& gid) {
-  if (prefixes.empty()) return true;
-  for (const Prefix& prefix : prefixes) {
-    if (prefix.Contains(gid)) return true;
-  }
-  return false;
-}
+using wire::Prefix;
 
 struct TenantSettings {
   std::string name;

@@ -117,6 +117,8 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
   std::memcpy(destination.bytes.data(), request.av.dgid, destination.bytes.size());
   if (destination.IsV4() != qp_.config.gids->entries[request.av.sgid_index].IsV4())
     return WcStatus::kLocalQpOperation;
+  if (qp_.config.peers != nullptr && !qp_.config.peers->Allow(destination))
+    return WcStatus::kLocalQpOperation;
   if (request.length > verbs::MtuBytes(qp_.config.port_mtu)) return WcStatus::kLocalLength;
   const bool keyed = request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0;
   if (keyed &&
@@ -230,6 +232,8 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
   if (!qp_.receives()) return DropReason::k_qp_state;
   if (packet.headers.deth.qkey != qp_.attributes.qkey) return DropReason::k_wrong_qkey;
+  if (qp_.config.peers != nullptr && !qp_.config.peers->Allow(packet.meta.source))
+    return DropReason::k_peer_not_allowed;
   switch (qp_.rq.Check()) {
     case shm::WorkQueue::Look::kFault:
       outbox.Fault(qp_, "receive queue producer index out of range");

@@ -5,11 +5,13 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/gid.h"
+#include "gateway/wire/prefix.h"
 
 namespace rocegw::verbs {
 
@@ -18,6 +20,19 @@ namespace rocegw::verbs {
 struct GidTable {
   static constexpr size_t kSize = 64;
   std::array<wire::Gid, kSize> entries{};
+  bool operator==(const GidTable&) const = default;
+};
+
+// Addresses that a queue pair may talk to: one of each list. Made when it is configured, outlives
+// the queue pairs that were born with it.
+struct PeerRules {
+  std::vector<wire::Prefix> tenant;
+  std::vector<wire::Prefix> pool;
+
+  bool Allow(const wire::Gid& peer) const {
+    return wire::Contain(tenant, peer) && wire::Contain(pool, peer);
+  }
+  bool operator==(const PeerRules&) const = default;
 };
 
 struct QpConfig {
@@ -49,8 +64,9 @@ struct QpConfig {
   const uint8_t* rq = nullptr;           // client memory: untrusted
   uint8_t* rq_payload = nullptr;         // ours, client reads
 
-  const GidTable* gids = nullptr;  // of the device; UD picks sources from it
-  uint8_t port_mtu = 3;            // enum ibv_mtu: the device's active MTU, the limit of a datagram
+  const PeerRules* peers = nullptr;  // nullptr: any
+  const GidTable* gids = nullptr;    // of the device; UD picks sources from it
+  uint8_t port_mtu = 3;  // enum ibv_mtu: the device's active MTU, the limit of a datagram
 
   uint32_t window_bytes = 0;  // in flight; 0: as the worker has it
 

@@ -31,6 +31,7 @@ QpHost::QpHost(const Options& options)
   cq_ = std::make_unique<verbs::CompletionQueue>(rings_.Cq());
   verbs::QpConfig config = rings_.Qp();
   config.gids = options.gids;
+  config.peers = options.peers;
   config.port_mtu = options.port_mtu;
   qp_ = options.type == verbs::QpType::kRc ? transport::MakeRcQueuePair(config, options.cc)
                                            : transport::MakeUdQueuePair(config);

@@ -26,7 +26,8 @@ class QpHost : public transport::Outbox {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
-    const verbs::GidTable* gids = nullptr;  // UD
+    const verbs::GidTable* gids = nullptr;    // UD
+    const verbs::PeerRules* peers = nullptr;  // UD
     uint8_t port_mtu = 5;
   };
   explicit QpHost(const Options& options);

@@ -34,6 +34,7 @@ class EngineTest : public ::testing::Test {
 
   void Make(const std::vector<ConfigObject>& objects = {}) {
     target = {};
+    target.refused = away;
     tenant::Amounts capacity = tenant::Amounts::Of(tenant::kUnlimited);
     capacity[tenant::Resource::kQps] = 100;
     engine.emplace(Facts{"gateways/g", capacity, folder + "/config.state"}, target,
@@ -81,6 +82,7 @@ class EngineTest : public ::testing::Test {
   std::string folder;
   FakeTarget target;
   std::optional<Engine> engine;
+  std::set<std::string> away;  // pools that a new target refuses
   Status started;
 };
 
@@ -339,6 +341,30 @@ TEST_F(EngineTest, Capacity_IsTheOperatorsElseTheGatewaysOwn) {
   EXPECT_EQ(target.capacity[tenant::Resource::kQps], 50u);
   EXPECT_EQ(Rejections(Delta(3, {GatewayObject()})), Texts());
   EXPECT_EQ(target.capacity[tenant::Resource::kQps], 100u);
+}
+
+TEST_F(EngineTest, AddressOfTwoPools_TheFirstHasItAndItCanMove) {
+  const auto pool = [](const char* id, const char* address) {
+    ConfigObject object = PoolObject("red", id);
+    if (address != nullptr) object.mutable_pool()->mutable_spec()->add_addresses(address);
+    return object;
+  };
+  EXPECT_EQ(
+      Rejections(Full(1, {TenantObject("red"), pool("b", "192.0.2.1"), pool("a", "192.0.2.1")})),
+      Texts{"tenants/red/pools/a: ADDRESS_TAKEN"});
+  EXPECT_EQ(Rejections(Delta(2, {pool("a", "192.0.2.1")})),
+            Texts{"tenants/red/pools/a: ADDRESS_TAKEN"});
+  EXPECT_EQ(Rejections(Delta(3, {pool("a", "192.0.2.1"), pool("b", nullptr)})), Texts());
+}
+
+// An address that is gone for the moment must not cost the pool its programs' sockets.
+TEST_F(EngineTest, RestartWithAnAddressGone_ThePoolStays) {
+  Full(1, {TenantObject("red"), PoolObject("red", "a")});
+  away.insert("tenants/red/pools/a");
+  Make();
+  EXPECT_TRUE(target.pools.contains("tenants/red/pools/a"));
+  EXPECT_EQ(Rejections(Delta(2, {PoolObject("red", "a", 3)})),
+            Texts{"tenants/red/pools/a: ADDRESS_NOT_HERE"});
 }
 
 TEST_F(EngineTest, TargetObjects_PoolIsRejectedWithItsReason) {

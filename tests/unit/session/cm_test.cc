@@ -53,7 +53,8 @@ session::Options SmallIds(uint64_t cm_ids) {
 
 // A process with one of everything that a connection needs.
 struct Program {
-  explicit Program(SessionHost& host) : client(host) {
+  explicit Program(SessionHost& host, const std::string& pool = session::kDefaultPool)
+      : client(host, pool) {
     EXPECT_TRUE(client.Hello());
     context = client.OpenContext();
     pd = client.AllocPd(context);
@@ -538,6 +539,102 @@ TEST_F(Cm, LimitOfIds_RequestsAreRefusedWithAReason) {
   EXPECT_EQ(server.NextEvent().type, 1000u);
   EXPECT_EQ(client.NextEvent().type, kRejected);
   EXPECT_EQ(small.server->services().pools.gateway().used(session::Resource::kCmIds), 1u);
+}
+
+void AllowPeers(SessionHost& host, uint32_t prefix, uint8_t bits) {
+  tenant::PoolSettings pool = session::DefaultPool({});
+  pool.allowed_peers = {{wire::Gid::FromV4(prefix), static_cast<uint8_t>(96 + bits)}};
+  host.server->SetPool(pool, {});
+}
+
+TEST_F(Cm, PeerNotAllowed_ConnectIsEaccesAndNothingIsSent) {
+  AllowPeers(a, 0xC6336400, 24);
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  const auto qp = client.CreateQp();
+  EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn), EACCES);
+  a.Settle();
+  EXPECT_TRUE(a.workers[0]->mads.empty());
+  const auto events = a.server->services().events.Rows();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].reason, "PEER_NOT_ALLOWED");
+  EXPECT_EQ(events[0].text,
+            "tenants/default/pools/default: its programs may not talk to 192.0.2.2 "
+            "(allowed_peers)");
+  AllowPeers(a, 0xC0000200, 24);
+  EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, qp.qpn), 0);
+}
+
+TEST_F(Cm, RequestFromAPeerNotAllowed_IsRejectedAndTheProgramSeesNothing) {
+  AllowPeers(b, 0xC6336400, 24);
+  Program server(b);
+  server.Listen(kSecond, 7000);
+  Program client(a);
+  const uint32_t id = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, id, client.CreateQp().qpn), 0);
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, 1000u);
+  const rocegw_cm_event rejected = client.NextEvent();
+  EXPECT_EQ(rejected.type, kRejected);
+  EXPECT_EQ(rejected.status, static_cast<int>(wire::RejectReason::kInvalidGid));
+  EXPECT_EQ(b.server->services().pools.FindPool(session::kDefaultPool)->peers_refused(), 1u);
+}
+
+TEST_F(Cm, ConnectsPerSecond_BeyondIsEagainAndARequestIsRejected) {
+  tenant::PoolSettings pool = session::DefaultPool({});
+  pool.quota.peak[tenant::Rate::kConnects] = 1;
+  a.server->SetPool(pool, {});
+  b.server->SetPool(pool, {});
+  Program client(a);
+  Program server(b);
+  server.Listen(kSecond, 7000);
+  const uint32_t first = client.Resolved(kSecond, 7000);
+  const uint32_t second = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, first, client.CreateQp().qpn), 0);
+  EXPECT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, second, client.CreateQp().qpn), EAGAIN);
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, kConnectRequest);
+  a.server->SetPool(session::DefaultPool({}), {});
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, second, client.CreateQp().qpn), 0);
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, 1000u);
+  EXPECT_EQ(client.NextEvent().type, kRejected);
+}
+
+// A second tenant owns the address: who listens on all does not get its requests.
+TEST_F(Cm, AddressOfAnotherPool_CannotBeBoundAndItsRequestsGoToNobodyElse) {
+  tenant::TenantSettings tenant;
+  tenant.name = "tenants/red";
+  b.server->SetTenant(tenant);
+  tenant::PoolSettings red;
+  red.name = "tenants/red/pools/a";
+  red.slots = 0;
+  red.addresses = {wire::Gid::FromV4(kSecond)};
+  b.server->SetPool(red, {});
+  Program server(b);
+  const uint32_t id = server.CreateId();
+  server.Bind(id, Address(kSecond, 7000));
+  EXPECT_EQ(server.client.error(), EADDRNOTAVAIL);
+  server.Listen(0, 7000);
+  Program client(a);
+  const uint32_t from = client.Resolved(kSecond, 7000);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, from, client.CreateQp().qpn), 0);
+  Carry();
+  EXPECT_EQ(server.NextEvent().type, 1000u);
+  EXPECT_EQ(client.NextEvent().type, 1000u) << "as if nobody listened yet: it is asked again";
+  // Its own pool may, on another port: the one above is taken on every address.
+  Program owner(b, red.name);
+  owner.Listen(kSecond, 7001);
+}
+
+TEST_F(Cm, PortTaken_IsAnEvent) {
+  Program server(b);
+  server.Listen(kSecond, 7000);
+  Program other(b);
+  const uint32_t id = other.CreateId();
+  other.Bind(id, Address(kSecond, 7000));
+  EXPECT_EQ(other.client.error(), EADDRINUSE);
+  EXPECT_EQ(b.server->services().events.Rows().at(0).reason, "ADDRESS_IN_USE");
 }
 
 TEST_F(Cm, GarbageMads_AreCountedByReason) {

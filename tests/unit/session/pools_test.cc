@@ -143,6 +143,86 @@ TEST_F(Pools, QueryDevice_TellsThePoolsPeak) {
   EXPECT_EQ(reply.max_cq, session::Limits().cqs);
 }
 
+// 192.0.2.1 is at index 0, fd00::1 at index 2.
+TEST_F(Pools, Addresses_EachPoolSeesItsOwn) {
+  tenant::PoolSettings settings;
+  settings.name = kRed;
+  settings.slots = 0;
+  settings.addresses = {wire::Gid::FromV4(0xC0000201)};
+  host.server->SetPool(settings, {});
+  const auto indices = [](TestClient& client) {
+    auto query = TestClient::Request<rocegw_query_gids>(ROCEGW_MSG_QUERY_GIDS);
+    const auto reply = client.Call<rocegw_gids_reply>(query);
+    std::vector<uint32_t> all;
+    for (uint32_t i = 0; i < reply.count; ++i) all.push_back(reply.entry[i].index);
+    return all;
+  };
+  auto red = Join(kRed);
+  auto blue = Join(kBlue);
+  EXPECT_EQ(indices(*red), std::vector<uint32_t>{0});
+  EXPECT_EQ(indices(*blue), std::vector<uint32_t>{2});
+  ASSERT_EQ(UseAll(*red), 0);
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, linked] : worker->sessions) {
+      for (const auto& [qpn, qp] : linked.qps) {
+        EXPECT_FALSE(qp.config.gids->entries[0].IsZero());
+        EXPECT_TRUE(qp.config.gids->entries[2].IsZero());
+      }
+    }
+  }
+  host.server->RemovePool(kRed);
+  red.reset();
+  host.Settle();
+  EXPECT_EQ(indices(*blue), (std::vector<uint32_t>{0, 2}));
+}
+
+TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
+  tenant::TenantSettings tenant;
+  tenant.name = "tenants/red";
+  tenant.allowed_peers = {{wire::Gid::FromV4(0xC0000200), 96 + 24}};
+  host.server->SetTenant(tenant);
+  tenant::PoolSettings settings;
+  settings.name = kRed;
+  settings.slots = 0;
+  settings.allowed_peers = {{wire::Gid::FromV4(0xC0000208), 96 + 29}};
+  host.server->SetPool(settings, {});
+  auto red = Join(kRed);
+  const uint32_t context = red->OpenContext();
+  const uint32_t pd = red->AllocPd(context);
+  const uint32_t cq = red->CreateCq(context).handle;
+  const auto qp = red->CreateQp(pd, cq);
+  rocegw_qp_attr attr{};
+  attr.qp_state = static_cast<uint32_t>(verbs::QpState::kInit);
+  attr.port_num = 1;
+  red->Modify(qp.handle,
+              verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags,
+              attr);
+  attr.qp_state = static_cast<uint32_t>(verbs::QpState::kRtr);
+  attr.path_mtu = 3;
+  attr.dest_qpn = 5;
+  attr.av.dgid[10] = attr.av.dgid[11] = 0xFF;
+  attr.av.dgid[12] = 192;
+  attr.av.dgid[14] = 2;
+  constexpr uint32_t kMask = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu |
+                             verbs::kAttrDestQpn | verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic |
+                             verbs::kAttrMinRnrTimer;
+  attr.av.dgid[15] = 2;
+  EXPECT_EQ(red->Modify(qp.handle, kMask, attr), EACCES) << "the tenant may, the pool may not";
+  EXPECT_EQ(LastEvent().first,
+            std::string(kRed) + ": its programs may not talk to 192.0.2.2 (allowed_peers)");
+  EXPECT_EQ(registry().FindPool(kRed)->peers_refused(), 1u);
+  attr.av.dgid[15] = 9;
+  EXPECT_EQ(red->Modify(qp.handle, kMask, attr), 0);
+  bool has_rules = false;
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, linked] : worker->sessions) {
+      for (const auto& [qpn, known] : linked.qps)
+        has_rules |= known.config.peers != nullptr && known.config.peers->pool.size() == 1;
+    }
+  }
+  EXPECT_TRUE(has_rules);
+}
+
 TEST_F(Pools, Window_ReachesTheQueuePair) {
   tenant::PoolSettings settings;
   settings.name = kRed;
@@ -197,7 +277,7 @@ TEST_F(Pools, Snapshot_ShowsPoolsLimitsAndEvents) {
   EXPECT_EQ(seen.pools[1].name, "tenants/default/pools/default");
   const session::PoolRow& row = seen.pools[2];
   EXPECT_EQ(row.name, kRed);
-  ASSERT_EQ(row.limits.size(), tenant::kLimits);
+  ASSERT_EQ(row.limits.size(), tenant::kLimits + 1);
   const session::LimitRow& pds = row.limits[static_cast<size_t>(Resource::kPds)];
   EXPECT_EQ(pds.limit, "pds");
   EXPECT_EQ(pds.used, 1u);

@@ -140,8 +140,8 @@ TEST(Prefix, Contains_LooksAtTheFirstBitsOnly) {
   prefix.bits = 128;
   EXPECT_TRUE(prefix.Contains(wire::Gid::FromV4(0xC0000200)));
   EXPECT_FALSE(prefix.Contains(wire::Gid::FromV4(0xC0000201)));
-  EXPECT_TRUE(Contain({}, wire::Gid::FromV4(1)));
-  EXPECT_FALSE(Contain({prefix}, wire::Gid::FromV4(1)));
+  EXPECT_TRUE(wire::Contain({}, wire::Gid::FromV4(1)));
+  EXPECT_FALSE(wire::Contain({prefix}, wire::Gid::FromV4(1)));
 }
 
 }  // namespace

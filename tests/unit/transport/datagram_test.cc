@@ -39,8 +39,8 @@ verbs::GidTable MakeGids() {
 
 class Datagram : public ::testing::Test {
  protected:
-  explicit Datagram(uint32_t rq_stride = 0, uint32_t cq_entries = 1024)
-      : gids_(MakeGids()), host(Make(rq_stride, cq_entries)) {
+  explicit Datagram(uint32_t rq_stride = 0, uint32_t cq_entries = 1024, bool picky = false)
+      : gids_(MakeGids()), host(Make(rq_stride, cq_entries, picky)) {
     verbs::QpAttributes want;
     want.qkey = kQkey;
     want.sq_psn = Psn(0xFFFFFF);
@@ -55,11 +55,12 @@ class Datagram : public ::testing::Test {
     EXPECT_EQ(host.Modify(verbs::kAttrState | verbs::kAttrSqPsn, want), 0);
   }
 
-  QpHost::Options Make(uint32_t rq_stride, uint32_t cq_entries) {
+  QpHost::Options Make(uint32_t rq_stride, uint32_t cq_entries, bool picky) {
     QpHost::Options options;
     options.cq_entries = cq_entries;
     options.type = verbs::QpType::kUd;
     options.gids = &gids_;
+    if (picky) options.peers = &rules_;
     options.port_mtu = 3;
     options.payload_stride = 64;
     options.rq_payload_stride = rq_stride;
@@ -133,6 +134,8 @@ class Datagram : public ::testing::Test {
     return cqes.empty() ? rocegw_cqe{} : cqes[0];
   }
 
+  // Nobody but 192.0.2.128 to .255.
+  verbs::PeerRules rules_{{}, {{wire::Gid::FromV4(0xC0000280), 96 + 25}}};
   verbs::GidTable gids_;
   wire::Gid behind_gids_ = kOwn4;  // what a look beyond the table would find
   QpHost host;
@@ -143,6 +146,11 @@ class Datagram : public ::testing::Test {
 class DatagramInRing : public Datagram {
  protected:
   DatagramInRing() : Datagram(128) {}
+};
+
+class PickyDatagram : public Datagram {
+ protected:
+  PickyDatagram() : Datagram(0, 1024, true) {}
 };
 
 TEST_F(Datagram, Send_HeadersAndPath) {
@@ -406,6 +414,20 @@ TEST_F(Datagram, WrongQkey_Dropped) {
   EXPECT_EQ(Receive(4, kQkey + 1), DropReason::k_wrong_qkey);
   EXPECT_TRUE(host.Poll().empty());
   EXPECT_EQ(host.context().rq.fetched(), 0u);
+}
+
+TEST_F(PickyDatagram, PeerNotAllowed_NothingGoesThereAndNothingComesFromThere) {
+  host.PostReceive(5, {{kBuffer, 200}});
+  EXPECT_EQ(Receive(4), DropReason::k_peer_not_allowed);
+  EXPECT_EQ(host.context().rq.fetched(), 0u);
+  rules_.pool.clear();
+  EXPECT_EQ(Receive(4), DropReason::kNone);
+  host.Settle();
+  PollOne();
+  rules_.tenant = {{wire::Gid::FromV4(0xC0000300), 96 + 24}};
+  host.PostSend(Wqe(), {{kBuffer, 8}});
+  EXPECT_TRUE(Out().empty());
+  EXPECT_EQ(PollOne().status, static_cast<uint8_t>(verbs::WcStatus::kLocalQpOperation));
 }
 
 TEST_F(Datagram, NoReceive_Dropped) {
