@@ -10,8 +10,17 @@
 
 namespace rocegw::daemon {
 
-void ConfigTarget::SetGateway(const apply::GatewaySettings&, const tenant::Amounts& capacity) {
+void ConfigTarget::SetGateway(const apply::GatewaySettings& settings,
+                              const tenant::Amounts& capacity) {
   sessions_.SetCapacity(capacity);
+  session::DrainOrder order;
+  order.drain = settings.admin_state == types::v1::DRAINING;
+  order.deadline = settings.drain_deadline;
+  order.on_deadline = settings.on_deadline == types::v1::ABORT ? session::OnDeadline::kAbort
+                      : settings.on_deadline == types::v1::DISCONNECT
+                          ? session::OnDeadline::kDisconnect
+                          : session::OnDeadline::kKeep;
+  sessions_.OrderDrain(order);
 }
 
 void ConfigTarget::SetTenant(const tenant::TenantSettings& settings) {

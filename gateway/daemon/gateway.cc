@@ -307,6 +307,18 @@ void Gateway::Apply(const types::v1::Push& push,
   if (!posted) (*shared)(false, {});
 }
 
+void Gateway::Drain(bool drain, std::function<void(bool, session::DrainRow)> done) {
+  auto shared = std::make_shared<std::function<void(bool, session::DrainRow)>>(std::move(done));
+  const bool posted = loop_.Post([this, drain, shared] {
+    if (!engine_) return (*shared)(false, {});
+    spdlog::info("drain: {}", drain ? "asked for here" : "taken back here");
+    sessions_->OrderDrainLocally(drain);
+    sessions_->Snapshot(
+        {}, [shared](const session::StateSnapshot& snapshot) { (*shared)(true, snapshot.drain); });
+  });
+  if (!posted) (*shared)(false, {});
+}
+
 void Gateway::Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) {
   auto shared = std::make_shared<std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)>>(
       std::move(done));

@@ -68,6 +68,7 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
   // service::ConfigSource
   void Apply(const types::v1::Push& push,
              std::function<void(bool, types::v1::PushReport)> done) override;
+  void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override;
   void Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) override;
 
   const Config config_;

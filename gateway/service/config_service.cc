@@ -2,6 +2,7 @@
 #include "gateway/service/config_service.h"
 
 #include "gateway/service/call_rules.h"
+#include "gateway/service/state_messages.h"
 
 namespace rocegw::service {
 namespace {
@@ -41,6 +42,19 @@ grpc::ServerUnaryReactor* ConfigService::GetConfig(grpc::CallbackServerContext* 
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   source_.Describe([reactor, response](bool running, gateway::v1::GetConfigResponse config) {
     *response = std::move(config);
+    reactor->Finish(running ? grpc::Status::OK : Stopping());
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ConfigService::Drain(grpc::CallbackServerContext* context,
+                                               const gateway::v1::DrainRequest* request,
+                                               gateway::v1::DrainResponse* response) {
+  if (grpc::Status wrong = CheckDeadline(*context); !wrong.ok()) return Refuse(context, wrong);
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  source_.Drain(request->drain(), [reactor, response](bool running, const session::DrainRow& row) {
+    response->set_admin_state(row.active ? types::v1::DRAINING : types::v1::ACTIVE);
+    if (row.active) FillDrain(row, *response->mutable_progress());
     reactor->Finish(running ? grpc::Status::OK : Stopping());
   });
   return reactor;

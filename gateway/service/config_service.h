@@ -20,6 +20,9 @@ class ConfigService final : public gateway::v1::ConfigService::CallbackService {
   grpc::ServerUnaryReactor* GetConfig(grpc::CallbackServerContext* context,
                                       const gateway::v1::GetConfigRequest* request,
                                       gateway::v1::GetConfigResponse* response) override;
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
+                                  const gateway::v1::DrainRequest* request,
+                                  gateway::v1::DrainResponse* response) override;
 
  private:
   ConfigSource& source_;

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "gateway/session/state_rows.h"
 #include "rocegw/gateway/v1/config.pb.h"
 
 namespace rocegw::service {
@@ -17,6 +18,8 @@ class ConfigSource {
   // and nothing was done.
   virtual void Apply(const types::v1::Push& push,
                      std::function<void(bool running, types::v1::PushReport)> done) = 0;
+  // For the life of the process only. The row tells how it stands afterwards.
+  virtual void Drain(bool drain, std::function<void(bool running, session::DrainRow)> done) = 0;
   virtual void Describe(std::function<void(bool running, gateway::v1::GetConfigResponse)> done) = 0;
 };
 

@@ -161,6 +161,15 @@ void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out) {
   out.set_message(row.text);
 }
 
+void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out) {
+  FillTime(row.start_ns, *out.mutable_start_time());
+  out.set_empty(row.empty);
+  out.set_sessions(row.sessions);
+  out.set_qps(row.qps);
+  out.set_outstanding_requests(row.outstanding);
+  for (const std::string& holder : row.holders) out.add_holders(holder);
+}
+
 void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out) {
   out.set_name("gateways/" + identity.name);
@@ -199,6 +208,8 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
   totals.set_cm_ids(snapshot.totals.cm_ids);
   totals.set_registered_bytes(snapshot.totals.registered_bytes);
   totals.set_segment_bytes(snapshot.totals.segment_bytes);
+  out.set_admin_state(snapshot.drain.active ? types::v1::DRAINING : types::v1::ACTIVE);
+  if (snapshot.drain.active) FillDrain(snapshot.drain, *out.mutable_drain());
   out.set_config_source(snapshot.config_source);
   out.set_applied_revision(snapshot.applied_revision);
   apply::FillLimits(snapshot.capacity, *out.mutable_capacity());

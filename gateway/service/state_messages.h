@@ -17,6 +17,7 @@ void FillQp(const std::string& parent, const session::QpRow& row, types::v1::Que
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out);
 void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out);
 void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out);
+void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out);
 void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out);
 void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out);

@@ -145,6 +145,8 @@ void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool) {
                                           "threads that reached it");
     return Refuse(std::move(socket), ENOMEM);
   }
+  if (const int error = services_.CheckDrain(pool, "attach"))
+    return Refuse(std::move(socket), error);
   if (const int error = services_.Take(pool, Resource::kSessions))
     return Refuse(std::move(socket), error);
   const uint32_t id = next_id_++;

@@ -55,6 +55,9 @@ class ClientSession {
   bool ending() const { return ending_; }
   bool ended() const { return ended_; }
 
+  // Connections are taken down as their programs would, then all queue pairs fail and flush.
+  void DisconnectAll();
+
   void OnAsyncEvent(const worker::AsyncEventRaised& event);
   // Something about a device's only port: to all contexts of it. type: enum ibv_event_type.
   void OnPortEvent(uint32_t device, uint32_t type);

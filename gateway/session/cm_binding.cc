@@ -222,6 +222,8 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
     return refuse(wire::RejectReason::kInvalidServiceId);
   if (services_.CheckPeer(pool, event.info.destination_gid) != 0)
     return refuse(wire::RejectReason::kInvalidGid);
+  if (services_.CheckDrain(pool, "connection request") != 0)
+    return refuse(wire::RejectReason::kNoResources);
   const bool granted =
       services_.TakeConnect(pool) == 0 && services_.Take(pool, Resource::kCmIds) == 0;
   if (!granted) return refuse(wire::RejectReason::kNoResources);

@@ -211,6 +211,8 @@ void CmListen(ClientSession& session, Request& request) {
   CmId* const id = FindId(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!id->listens) {
+    if (const int error = session.services().CheckDrain(session.pool(), "listener"))
+      return session.ReplyError(error);
     if (const int error = session.Take(Resource::kListeners)) return session.ReplyError(error);
   }
   const int error = session.cm().Run(session, id->engine, cm::Listen{asked.backlog});

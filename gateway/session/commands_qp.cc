@@ -162,6 +162,8 @@ void CreateQp(ClientSession& session, Request& request) {
       !Valid(asked, services.options.device)) {
     return session.ReplyError(EINVAL);
   }
+  if (const int error = services.CheckDrain(session.pool(), "queue pair"))
+    return session.ReplyError(error);
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
 
   auto qp = std::make_unique<Qp>();

@@ -136,6 +136,13 @@ const Services::View& Services::ViewOf(const tenant::Pool& pool) {
   return view;
 }
 
+int Services::CheckDrain(const tenant::Pool& pool, const char* what) {
+  if (drain == nullptr || !drain->active()) return 0;
+  Tell("DRAINING", pool.name(), what,
+       pool.name() + ": " + what + " refused, the gateway is being drained");
+  return ESHUTDOWN;
+}
+
 int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
   if (pool.MayTalkTo(peer)) return 0;
   pool.CountPeerRefused();

@@ -13,6 +13,7 @@
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/control_loop.h"
+#include "gateway/session/drain.h"
 #include "gateway/session/event_log.h"
 #include "gateway/session/key_generator.h"
 #include "gateway/session/log_limiter.h"
@@ -91,13 +92,16 @@ struct Services {
   // Pools or devices changed.
   void ForgetViews();
 
+  // 0, or ESHUTDOWN while the gateway drains: `what` must not begin.
+  [[nodiscard]] int CheckDrain(const tenant::Pool& pool, const char* what);
   // 0, or EACCES: counted and told.
   [[nodiscard]] int CheckPeer(tenant::Pool& pool, const wire::Gid& peer);
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
-  CmBinding* cm = nullptr;  // the server's
-  size_t next_worker = 0;   // of the next QP
+  const Drain* drain = nullptr;  // the server's
+  CmBinding* cm = nullptr;       // the server's
+  size_t next_worker = 0;        // of the next QP
   LogLimiter log;
 
  private:

@@ -131,6 +131,18 @@ void ClientSession::End(const std::string& reason) {
   ContinueEnd();
 }
 
+void ClientSession::DisconnectAll() {
+  std::vector<cm::CmHandle> ids;
+  objects_.cm_ids.ForEach([&](uint32_t, const CmId& id) { ids.push_back(id.engine); });
+  // Those that are not connected say so, which is no news.
+  for (const cm::CmHandle id : ids) (void)services_.cm->Run(*this, id, cm::Disconnect{});
+  verbs::QpAttributes failed;
+  failed.state = verbs::QpState::kError;
+  objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
+    services_.workers.Tell(qp.worker, worker::ModifyQp{id_, qp.qpn, verbs::kAttrState, failed});
+  });
+}
+
 void ClientSession::DropCmIds() {
   const auto any = [](const auto&) { return true; };
   for (const uint32_t id : objects_.cm_ids.Select(any)) {

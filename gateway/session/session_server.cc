@@ -40,7 +40,9 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
                              Options options, Log log, SourceLookup lookup)
     : services_(loop, links, steering, WithinDescriptors(std::move(options)), std::move(log)),
       attach_(services_),
-      slots_(services_, attach_, services_.options.slots_dir) {
+      slots_(services_, attach_, services_.options.slots_dir),
+      drain_(loop, [this](OnDeadline action) { AtDrainDeadline(action); }) {
+  services_.drain = &drain_;
   for (Device& device : devices) services_.AddDevice(std::move(device));
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
@@ -81,6 +83,19 @@ void SessionServer::AfterRound() {
     retry_timer_ = services_.loop.At(ControlLoop::Now() + kRetry, [this] { retry_timer_ = 0; });
   }
   if (shutdown_done_ && attach_.session_count() == 0) std::exchange(shutdown_done_, {})();
+}
+
+void SessionServer::AtDrainDeadline(OnDeadline action) {
+  switch (action) {
+    case OnDeadline::kKeep:
+      return;
+    case OnDeadline::kDisconnect:
+      services_.Say(Severity::kWarning, "drain: its time is over, connections are taken down");
+      return attach_.ForEach([](ClientSession& session) { session.DisconnectAll(); });
+    case OnDeadline::kAbort:
+      services_.Say(Severity::kWarning, "drain: its time is over, sessions are ended");
+      return attach_.EndAll("the time to drain the gateway is over");
+  }
 }
 
 void SessionServer::SetCapacity(const tenant::Amounts& capacity) {

@@ -14,6 +14,7 @@
 #include "gateway/session/attach_server.h"
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/control_loop.h"
+#include "gateway/session/drain.h"
 #include "gateway/session/options.h"
 #include "gateway/session/services.h"
 #include "gateway/session/slot_sockets.h"
@@ -45,6 +46,10 @@ class SessionServer {
   void RemoveTenant(const std::string& name);
   void SetPool(const tenant::PoolSettings& pool, const SlotRights& rights);
   void RemovePool(const std::string& name);
+  // What the configuration says about draining, and what was asked for here.
+  void OrderDrain(const DrainOrder& order) { drain_.Order(order, WallClockNs()); }
+  void OrderDrainLocally(bool drain) { drain_.OrderLocally(drain, WallClockNs()); }
+
   const SlotSockets& slots() const { return slots_; }
   // When all pools are there for the first time.
   void RemoveLeftoverSlots() const { slots_.RemoveLeftovers(); }
@@ -68,12 +73,14 @@ class SessionServer {
   void AfterRound();
   // Pools changed: programs may see other addresses now.
   void AddressesMoved();
+  void AtDrainDeadline(OnDeadline action);
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
   Services services_;
   std::unique_ptr<CmBinding> cm_;
   AttachServer attach_;
   SlotSockets slots_;
+  Drain drain_;
   std::vector<ControlLoop::WatchId> watches_;
   ControlLoop::TimerId retry_timer_ = 0;
   std::function<void()> shutdown_done_;

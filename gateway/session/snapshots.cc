@@ -91,6 +91,20 @@ PoolRow RowOf(const tenant::Pool& pool) {
   return row;
 }
 
+void FillHolders(const AttachServer& attach, DrainRow& drain) {
+  constexpr size_t kMost = 5;
+  attach.ForEach([&](const ClientSession& session) {
+    ++drain.sessions;
+    const size_t qps = session.objects().qps.size();
+    drain.qps += qps;
+    if (qps == 0 || drain.holders.size() == kMost) return;
+    drain.holders.push_back("session " + std::to_string(session.id().value) + " (" +
+                            session.peer().comm + ", pid " + std::to_string(session.peer().pid) +
+                            "): " + std::to_string(qps) + " queue pairs");
+  });
+  drain.empty = drain.qps == 0;
+}
+
 }  // namespace
 
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
@@ -116,17 +130,24 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     });
   }
   if (query.events) snapshot->events = services_.events.Rows();
-  if (!query.qps) return done(std::move(*snapshot));
-  services_.workers.Broadcast(
-      [](WorkerIndex) { return worker::SnapshotQps{}; },
-      [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
-        for (const worker::QpSnapshot& qp : reply.qps) {
-          QpRow row = RowOf(qp);
-          row.worker = services_.steering.WorkerOf(qp.qpn);
-          snapshot->qps.push_back(std::move(row));
-        }
-        done(std::move(*snapshot));
-      });
+  const bool draining = drain_.active();
+  snapshot->drain.active = draining;
+  snapshot->drain.start_ns = drain_.start_ns();
+  if (draining) FillHolders(attach_, snapshot->drain);
+  if (!query.qps && !draining) return done(std::move(*snapshot));
+  services_.workers.Broadcast([](WorkerIndex) { return worker::SnapshotQps{}; },
+                              [this, snapshot, wanted = query.qps,
+                               done = std::move(done)](const worker::ControlReply& reply) {
+                                for (const worker::QpSnapshot& qp : reply.qps)
+                                  snapshot->drain.outstanding += qp.send_outstanding;
+                                if (!wanted) return done(std::move(*snapshot));
+                                for (const worker::QpSnapshot& qp : reply.qps) {
+                                  QpRow row = RowOf(qp);
+                                  row.worker = services_.steering.WorkerOf(qp.qpn);
+                                  snapshot->qps.push_back(std::move(row));
+                                }
+                                done(std::move(*snapshot));
+                              });
 }
 
 }  // namespace rocegw::session

@@ -126,6 +126,17 @@ struct EventRow {
   std::string text;    // of the last time, one line
 };
 
+// How far a drain is.
+struct DrainRow {
+  bool active = false;
+  int64_t start_ns = 0;
+  bool empty = false;
+  uint64_t sessions = 0;
+  uint64_t qps = 0;
+  uint64_t outstanding = 0;          // send requests
+  std::vector<std::string> holders;  // the first few sessions with queue pairs, for people
+};
+
 struct Totals {
   uint64_t sessions = 0;
   uint64_t qps = 0;
@@ -154,6 +165,7 @@ struct StateSnapshot {
   std::vector<uint32_t> qps_by_worker;
   // Management datagrams that the connection manager did not use, by metrics::DropReason.
   std::vector<uint64_t> control_drops;
+  DrainRow drain;
   // Of the configuration that runs.
   std::string config_source;
   int64_t applied_revision = 0;

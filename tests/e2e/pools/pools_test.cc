@@ -42,6 +42,12 @@ static:
           peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, mrs: 6, cm_ids: 7, listeners: 2,
                  registered_bytes: 32768, segment_bytes: 16777216, connects_per_second: 3}
         memory: {trusted: true}
+    - name: tenants/red/pools/picky
+      uid: cccccccc-0000-4000-8000-000000000000
+      spec:
+        slots: 1
+        addresses: [10.9.0.2]
+        allowed_peers: [10.9.0.0/29]
     - name: tenants/blue/pools/big
       uid: bbbbbbbb-0000-4000-8000-000000000000
       spec:
@@ -61,6 +67,7 @@ class PoolsE2e : public ::testing::Test {
     const Status made = space_->Run(
         "ip link add veth0 type veth peer name veth1 && ip link set veth0 up && "
         "ip link set veth1 up && ip address add 10.9.0.1/24 dev veth0 && "
+        "ip address add 10.9.0.2/24 dev veth0 && "
         "ip neighbour add 10.9.0.9 lladdr 02:00:00:00:00:09 dev veth0 nud permanent");
     ASSERT_TRUE(made.ok()) << made.text();
     char pattern[] = "/tmp/rocegw-pools-XXXXXX";
@@ -84,7 +91,10 @@ class PoolsE2e : public ::testing::Test {
   }
   std::string File(const std::string& name) const { return directory_ + "/" + name; }
   std::string Socket(const std::string& pool) const {
-    return File(pool == "red" ? "run/a/aaaaaaaa/0/attach.sock" : "run/a/bbbbbbbb/0/attach.sock");
+    const char* const folder = pool == "red"    ? "aaaaaaaa"
+                               : pool == "blue" ? "bbbbbbbb"
+                                                : "cccccccc";
+    return File(std::string("run/a/") + folder + "/0/attach.sock");
   }
   std::string Command(const std::string& pool, const std::string& arguments) const {
     return std::string(ROCEGW_RUN) + " --socket " + Socket(pool) + " -- " QUOTA_PROBE " " +
@@ -195,6 +205,33 @@ TEST_F(PoolsE2e, Sessions_TheThirdProgramIsRefused) {
   EXPECT_NE(EventOf("tenants/red/pools/small", "sessions"), "");
   input.Reset();
   for (FILE* const program : programs) pclose(program);
+}
+
+// 10.9.0.2 is the picky pool's and nobody else's; its programs talk to 10.9.0.0 to .7 only.
+TEST_F(PoolsE2e, AddressesAndPeers_KeepToThePool) {
+  EXPECT_EQ(Probe("picky", "bind 10.9.0.2"), "0 Success");
+  EXPECT_EQ(Probe("picky", "bind 10.9.0.1"), "-1 Cannot assign requested address");
+  EXPECT_EQ(Probe("blue", "bind 10.9.0.1"), "0 Success");
+  EXPECT_EQ(Probe("blue", "bind 10.9.0.2"), "-1 Cannot assign requested address");
+  EXPECT_EQ(Probe("picky", "connects 10.9.0.9"), "0 Permission denied");
+  EXPECT_EQ(Refused("tenants/red/pools/picky", "allowed_peers"), 1u);
+  EXPECT_EQ(Refused("tenants/blue/pools/big", "allowed_peers"), 0u);
+}
+
+TEST_F(PoolsE2e, Drain_RefusesTheNewAndIsTakenBack) {
+  gateway::v1::DrainRequest request;
+  gateway::v1::DrainResponse response;
+  request.set_drain(true);
+  ASSERT_TRUE(config_->Drain(Soon().get(), request, &response).ok());
+  EXPECT_EQ(response.admin_state(), types::v1::DRAINING);
+  EXPECT_TRUE(response.progress().empty());
+  EXPECT_NE(Probe("red", "attach"), "attached");
+  types::v1::GatewayStatus status;
+  ASSERT_TRUE(state_->GetStatus(Soon().get(), {}, &status).ok());
+  EXPECT_EQ(status.admin_state(), types::v1::DRAINING);
+  request.set_drain(false);
+  ASSERT_TRUE(config_->Drain(Soon().get(), request, &response).ok());
+  EXPECT_EQ(Probe("red", "attach"), "attached");
 }
 
 TEST_F(PoolsE2e, QueryDevice_ReportsThePoolsPeak) {

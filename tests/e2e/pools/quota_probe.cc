@@ -2,6 +2,7 @@
 // An ordinary verbs program that makes objects of one kind until it is refused, and prints how many
 // it got and the errno: "3 Cannot allocate memory".
 // Usage: quota_probe pds|cqs|qps|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
+//        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
 //        quota_probe attach   prints the errno of opening the device, 0 when it could
 //        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
 #include <arpa/inet.h>
@@ -76,6 +77,19 @@ int ProbeCm(const std::string& kind) {
   });
 }
 
+int ProbeBind(const char* address) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  if (channel == nullptr || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return 1;
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  inet_pton(AF_INET, address, &own.sin_addr);
+  errno = 0;
+  const int result = rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own));
+  std::printf("%d %s\n", result, std::strerror(errno));
+  return 0;
+}
+
 bool NextEvent(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(channel, &event) != 0) return false;
@@ -136,6 +150,7 @@ int main(int argc, char** argv) {
     std::printf("%d %d %d %d\n", attr.max_qp, attr.max_mr, attr.max_cq, attr.max_pd);
     return 0;
   }
+  if (kind == "bind" && argc > 2) return ProbeBind(argv[2]);
   if (kind == "cm_ids" || kind == "listeners") return ProbeCm(kind);
   if (kind == "pds") {
     return CountUntilRefused([&] { return ibv_alloc_pd(verbs.context) != nullptr; });

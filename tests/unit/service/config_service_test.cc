@@ -28,6 +28,14 @@ class FakeConfig : public ConfigSource {
     config.add_objects()->set_name("tenants/red");
     done(running, config);
   }
+  void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override {
+    session::DrainRow row;
+    row.active = drain;
+    row.qps = 3;
+    row.outstanding = 9;
+    row.holders = {"session 1"};
+    done(running, row);
+  }
   bool running = true;
   int applied = 0;
 };
@@ -85,6 +93,21 @@ TEST_F(ConfigServiceTest, GetConfig_TellsWhatRuns) {
   ASSERT_TRUE(stub_->GetConfig(Soon().get(), {}, &response).ok());
   EXPECT_EQ(response.source(), "static");
   EXPECT_EQ(response.objects(0).name(), "tenants/red");
+}
+
+TEST_F(ConfigServiceTest, Drain_TellsHowItStands) {
+  gateway::v1::DrainRequest request;
+  request.set_drain(true);
+  gateway::v1::DrainResponse response;
+  ASSERT_TRUE(stub_->Drain(Soon().get(), request, &response).ok());
+  EXPECT_EQ(response.admin_state(), types::v1::DRAINING);
+  EXPECT_EQ(response.progress().qps(), 3u);
+  EXPECT_EQ(response.progress().outstanding_requests(), 9u);
+  EXPECT_EQ(response.progress().holders(0), "session 1");
+  request.set_drain(false);
+  ASSERT_TRUE(stub_->Drain(Soon().get(), request, &response).ok());
+  EXPECT_EQ(response.admin_state(), types::v1::ACTIVE);
+  EXPECT_FALSE(response.has_progress());
 }
 
 TEST_F(ConfigServiceTest, Stopping_IsUnavailable) {

@@ -194,9 +194,9 @@ TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
   rocegw_qp_attr attr{};
   attr.qp_state = static_cast<uint32_t>(verbs::QpState::kInit);
   attr.port_num = 1;
-  red->Modify(qp.handle,
-              verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags,
-              attr);
+  red->Modify(
+      qp.handle,
+      verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags, attr);
   attr.qp_state = static_cast<uint32_t>(verbs::QpState::kRtr);
   attr.path_mtu = 3;
   attr.dest_qpn = 5;
