@@ -90,26 +90,24 @@ PushReport Engine::Apply(const Push& push) {
     staged_.reset();
     return Report(push, types::v1::UNADOPTED);
   }
-  if (!push.full()) {
+  // Parts belong together when they are of one push.
+  if (staged_ && (staged_->store_uuid() != push.store_uuid() || staged_->full() != push.full() ||
+                  staged_->revision() != push.revision() || staged_->nonce() != push.nonce())) {
     staged_.reset();
-    if (push.store_uuid() != source_ || push.base_revision() != revision_)
-      return Report(push, types::v1::NEED_FULL);
-    Carry({push.objects().begin(), push.objects().end()}, false);
-  } else {
+  }
+  if (push.full()) {
     // What came before a restart of ours is lost; without this the last part alone would pass for
     // the whole state. The gateway's own object is always the first.
     const bool begins = push.objects_size() > 0 && push.objects(0).has_gateway();
     if (!begins && !staged_) return Report(push, types::v1::NEED_FULL);
     if (begins) staged_.reset();
-    if (staged_ &&
-        (staged_->store_uuid() != push.store_uuid() || staged_->revision() != push.revision())) {
-      staged_.reset();
-      return Report(push, types::v1::NEED_FULL);
-    }
-    if (!Stage(push)) return Report(push, types::v1::APPLIED);
-    Push whole = *std::exchange(staged_, std::nullopt);
-    Carry({whole.objects().begin(), whole.objects().end()}, true);
+  } else if (push.store_uuid() != source_ || push.base_revision() != revision_) {
+    staged_.reset();
+    return Report(push, types::v1::NEED_FULL);
   }
+  if (!Stage(push)) return Report(push, types::v1::APPLIED);
+  const Push whole = *std::exchange(staged_, std::nullopt);
+  Carry({whole.objects().begin(), whole.objects().end()}, push.full());
   source_ = push.store_uuid();
   revision_ = push.revision();
   Write();

@@ -68,7 +68,7 @@ class Engine {
   struct Plan;
 
   types::v1::PushReport Report(const types::v1::Push& push, types::v1::PushStatus status) const;
-  // Takes up a part of a full push; true: it was the last.
+  // Takes up a part of a push; true: it was the last.
   bool Stage(const types::v1::Push& push);
   // Works out what is accepted, then carries it out.
   void Carry(std::vector<types::v1::ConfigObject> changes, bool full);

@@ -173,6 +173,45 @@ TEST_F(EngineTest, PushInParts_TakesEffectWithTheLast) {
   EXPECT_FALSE(target.tenants.contains("tenants/old"));
 }
 
+TEST_F(EngineTest, DeltaInParts_TakesEffectWithTheLast) {
+  Full(1, {TenantObject("red")});
+  Push part;
+  part.set_nonce("d");
+  part.set_store_uuid(kStore);
+  part.set_base_revision(1);
+  part.set_revision(2);
+  part.set_more(true);
+  *part.add_objects() = PoolObject("red", "a");
+  PushReport report = engine->Apply(part);
+  EXPECT_EQ(report.status(), APPLIED);
+  EXPECT_EQ(report.applied_revision(), 1);
+  EXPECT_TRUE(target.pools.empty());
+  part.set_more(false);
+  *part.mutable_objects(0) = PoolObject("red", "b");
+  report = engine->Apply(part);
+  EXPECT_EQ(report.applied_revision(), 2);
+  EXPECT_EQ(target.pools.size(), 2u);
+  EXPECT_TRUE(target.tenants.contains("tenants/red"));
+}
+
+TEST_F(EngineTest, PartOfAnotherPush_DropsWhatWasBegun) {
+  Full(1, {TenantObject("red")});
+  Push part;
+  part.set_nonce("d");
+  part.set_store_uuid(kStore);
+  part.set_base_revision(1);
+  part.set_revision(2);
+  part.set_more(true);
+  *part.add_objects() = PoolObject("red", "a");
+  engine->Apply(part);
+  part.set_nonce("e");
+  part.set_more(false);
+  *part.mutable_objects(0) = PoolObject("red", "b");
+  EXPECT_EQ(engine->Apply(part).status(), APPLIED);
+  EXPECT_FALSE(target.pools.contains("tenants/red/pools/a"));
+  EXPECT_TRUE(target.pools.contains("tenants/red/pools/b"));
+}
+
 // The first part went to a gateway that was restarted meanwhile.
 TEST_F(EngineTest, FirstPartMissing_NeedsFull) {
   Full(1, {TenantObject("red")});
