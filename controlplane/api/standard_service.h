@@ -166,7 +166,8 @@ class StandardService {
   // A write of another kind. response == nullptr: a deletion, whose response is empty.
   template <typename Request>
   grpc::ServerUnaryReactor* Write(grpc::CallbackServerContext* context, const Request& request,
-                                  const std::string& etag, Object* response, Writer::Planner plan) {
+                                  const std::string& etag, Object* response,
+                                  Writer::Planner&& plan) {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     Admitted admitted;
     if (auto error = Admit(*context, CallKind::kUnary, request, backend_.follower, admitted)) {

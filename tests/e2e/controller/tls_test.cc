@@ -35,7 +35,7 @@ grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
   const auto context = ContextFor();
   Empty request;
   Empty response;
-  const grpc::Status status =
+  grpc::Status status =
       grpc::internal::BlockingUnaryCall<Empty, Empty, MessageLite, MessageLite>(
           channel.get(), method, context.get(), request, &response);
   if (server != nullptr && status.ok()) {

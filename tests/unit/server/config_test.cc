@@ -67,8 +67,7 @@ TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {
   const char* const mistakes[] = {
       "state_dir: relative",
       "trust_domain: UPPER",
-      "trust_domain: "
-      "a123456789012345678901234567890123456789012345678901.example",
+      "trust_domain: a123456789012345678901234567890123456789012345678901.example",
       "address: 7471",
       "address: host:7471",
       "address: '[::]:70000'",
