@@ -18,7 +18,7 @@ using identity::Enrolled;
 using identity::Found;
 using identity::Refusal;
 
-constexpr int kMostAttempts = 32;
+constexpr int kMostPlans = 32;
 
 ApiError FromRefusal(const Refusal& refusal) {
   switch (refusal.kind) {
@@ -212,7 +212,7 @@ void Enrollment::Commit(const std::shared_ptr<Attempt>& attempt,
       [this, attempt](const StatusOr<store::TransactionResult>& result) {
         if (!result.ok()) return attempt->done(FromStore(result.status()));
         if (result.value().succeeded) return attempt->done(std::nullopt);
-        if (++attempt->count == kMostAttempts) {
+        if (++attempt->count == kMostPlans) {
           return attempt->done(ApiError{grpc::StatusCode::ABORTED,
                                         "TOO_MANY_CONFLICTS",
                                         "others change the same objects all the time; try again",
