@@ -208,8 +208,10 @@ std::optional<Wrong> Engine::CheckAddresses(const Plan& plan, size_t change) con
       // Of two in one push the first has it.
       const auto later = std::ranges::find(plan.changes.begin() + static_cast<ptrdiff_t>(change),
                                            plan.changes.end(), name, &ConfigObject::name);
-      if (later == plan.changes.end())
-        return Wrong{kAddressTaken, "spec.addresses: " + address + " belongs to " + name};
+      if (later != plan.changes.end()) continue;
+      Wrong wrong{kAddressTaken, "spec.addresses: "};
+      wrong.text.append(address).append(" belongs to ").append(name);
+      return wrong;
     }
   }
   return std::nullopt;

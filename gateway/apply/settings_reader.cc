@@ -123,8 +123,11 @@ std::optional<Wrong> CheckLists(const ConfigObject& object) {
   const auto check = [](const auto& texts, types::v1::Format format,
                         const char* field) -> std::optional<Wrong> {
     for (const std::string& text : texts) {
-      if (std::string bad = rules::MismatchWithFormat(text, format); !bad.empty())
-        return Wrong{kInvalid, std::string(field) + " '" + text + "' " + bad};
+      const std::string bad = rules::MismatchWithFormat(text, format);
+      if (bad.empty()) continue;
+      Wrong wrong{kInvalid, field};
+      wrong.text.append(" '").append(text).append("' ").append(bad);
+      return wrong;
     }
     return std::nullopt;
   };
