@@ -24,7 +24,6 @@ constexpr char kCertificate[] = "node.crt";
 constexpr char kAuthority[] = "ca.crt";
 constexpr char kFleet[] = "fleet.yaml";
 constexpr std::chrono::seconds kJoinDeadline(20);
-constexpr unsigned kWatchSeconds = 1;
 
 grpc::ChannelArguments Arguments(const std::string& server_name) {
   grpc::ChannelArguments arguments;
@@ -72,12 +71,18 @@ StatusOr<NodeIdentity> NodeIdentity::Load(const std::string& directory) {
   }
   if (identity.controllers_.empty())
     return Status(EINVAL, identity.File(kFleet) + ": names no controller");
-  auto pem = identity::ReadSmallFile(identity.File(kCertificate));
-  if (!pem.ok()) return pem.status();
-  auto facts = identity::FactsOfPem(*pem);
-  if (!facts.ok())
+  const std::pair<const char*, std::string*> files[] = {
+      {kKey, &identity.key_}, {kCertificate, &identity.chain_}, {kAuthority, &identity.bundle_}};
+  for (const auto& [name, content] : files) {
+    auto pem = identity::ReadSmallFile(identity.File(name));
+    if (!pem.ok()) return pem.status();
+    *content = std::move(*pem);
+  }
+  auto facts = identity::FactsOfPem(identity.chain_);
+  if (!facts.ok()) {
     return Status(facts.status().error(),
                   identity.File(kCertificate) + ": " + facts.status().text());
+  }
   identity.facts_ = std::move(*facts);
   return identity;
 }
@@ -146,8 +151,8 @@ identity::TimePoint NodeIdentity::renew_at() const {
 std::shared_ptr<grpc::Channel> NodeIdentity::ChannelTo(const std::string& controller) const {
   namespace tls = grpc::experimental;
   tls::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(std::make_shared<tls::FileWatcherCertificateProvider>(
-      File(kKey), File(kCertificate), File(kAuthority), kWatchSeconds));
+  options.set_certificate_provider(std::make_shared<tls::StaticDataCertificateProvider>(
+      bundle_, std::vector<tls::IdentityKeyCertPair>{{key_, chain_}}));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   return grpc::CreateCustomChannel(controller, tls::TlsCredentials(options),
@@ -155,9 +160,7 @@ std::shared_ptr<grpc::Channel> NodeIdentity::ChannelTo(const std::string& contro
 }
 
 StatusOr<std::string> NodeIdentity::CertificateRequest() const {
-  auto pem = identity::ReadSmallFile(File(kKey));
-  if (!pem.ok()) return pem.status();
-  auto key = identity::KeyFromPem(*pem);
+  auto key = identity::KeyFromPem(key_);
   if (!key.ok()) return Status(key.status().error(), File(kKey) + ": " + key.status().text());
   return identity::NewCertificateRequest(**key);
 }
@@ -169,6 +172,8 @@ Status NodeIdentity::TakeRenewed(const std::string& certificate_chain,
   if (Status status = WriteCertificates(certificate_chain, trust_bundle); !status.ok())
     return status;
   facts_ = std::move(*facts);
+  chain_ = certificate_chain;
+  bundle_ = trust_bundle;
   return OkStatus();
 }
 

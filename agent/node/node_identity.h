@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who this host is in its fleet, as files in the agent's state directory: node.key (0600),
-// node.crt, ca.crt and fleet.yaml (controllers, expected server name, gateway). gRPC watches the
-// first three, so a renewed certificate is taken up without a restart. Blocking; one thread.
+// node.crt, ca.crt and fleet.yaml (controllers, expected server name, gateway). A renewed
+// certificate holds for channels that are made afterwards. Blocking; one thread.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -48,6 +48,9 @@ class NodeIdentity {
   std::string gateway_;
   std::vector<std::string> controllers_;
   std::string server_name_;
+  std::string key_;
+  std::string chain_;
+  std::string bundle_;
   identity::CertificateFacts facts_;
 };
 

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 
+from .daemon import start_daemon
 from .host import Host
 from .job import LabError, LocalJob, run
 
@@ -52,25 +53,9 @@ class GatewayHost(Host):
 
     def start_gateway(self, timeout=60):
         """Starts the daemon and returns when it says that it is ready (sd_notify)."""
-        path = os.path.join(self.directory, "notify.sock")
-        if os.path.exists(path):
-            os.unlink(path)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-            notify.bind(path)
-            notify.settimeout(0.2)
-            self.daemon = self.lab.start([os.path.join(self.binaries, "rocegwd"), "--config", self.config],
-                                         title=f"rocegwd of {self.name}", namespace=self.namespace,
-                                         environment={"NOTIFY_SOCKET": path})
-            for _ in range(int(timeout / 0.2)):
-                try:
-                    if b"READY=1" in notify.recv(4096):
-                        return self
-                except TimeoutError:
-                    pass
-                if not self.daemon.running:
-                    break
-        raise LabError(f"rocegwd of {self.name} is not ready "
-                       f"(status {self.daemon.returncode}):\n{self.daemon.output}")
+        self.daemon = start_daemon(self.lab, [os.path.join(self.binaries, "rocegwd"), "--config", self.config],
+                                   self.directory, f"rocegwd of {self.name}", self.namespace, timeout)
+        return self
 
     def stop_gateway(self):
         """Ends the daemon as systemd would; returns its exit status."""
