@@ -92,9 +92,9 @@ bool DesiredConfig::Restore(const types::v1::AppliedConfig& saved) {
 }
 
 uint64_t DesiredConfig::Digest() const {
-  uint64_t sum = 0;
-  for (const auto& [name, object] : objects_) sum += model::ObjectDigest(name, object.revision());
-  return sum;
+  model::ObjectsDigest digest;
+  for (const auto& [name, object] : objects_) digest.Add(name, object.revision());
+  return digest.value();
 }
 
 const ConfigObject* DesiredConfig::Find(const std::string& name) const {

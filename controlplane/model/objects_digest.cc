@@ -5,7 +5,7 @@
 
 namespace rocegw::model {
 
-uint64_t ObjectDigest(std::string_view name, int64_t revision) {
+void ObjectsDigest::Add(std::string_view name, int64_t revision) {
   // FNV-1a.
   uint64_t hash = 0xCBF29CE484222325;
   const auto add = [&hash](std::string_view text) {
@@ -17,7 +17,7 @@ uint64_t ObjectDigest(std::string_view name, int64_t revision) {
   add(name);
   add("@");
   add(std::to_string(revision));
-  return hash;
+  sum_ += hash;
 }
 
 }  // namespace rocegw::model

@@ -11,12 +11,11 @@
 namespace rocegw::sync {
 namespace {
 
-// Never 0, which says that nothing is known.
 uint64_t DigestOf(const std::vector<types::v1::ConfigObject>& objects) {
-  uint64_t sum = 0;
+  model::ObjectsDigest digest;
   for (const types::v1::ConfigObject& object : objects)
-    sum += model::ObjectDigest(object.name(), object.revision());
-  return sum == 0 ? 1 : sum;
+    digest.Add(object.name(), object.revision());
+  return digest.value();
 }
 
 }  // namespace

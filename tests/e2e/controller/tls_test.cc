@@ -35,9 +35,8 @@ grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
   const auto context = ContextFor();
   Empty request;
   Empty response;
-  grpc::Status status =
-      grpc::internal::BlockingUnaryCall<Empty, Empty, MessageLite, MessageLite>(
-          channel.get(), method, context.get(), request, &response);
+  grpc::Status status = grpc::internal::BlockingUnaryCall<Empty, Empty, MessageLite, MessageLite>(
+      channel.get(), method, context.get(), request, &response);
   if (server != nullptr && status.ok()) {
     const auto pem = context->auth_context()->FindPropertyValues("x509_pem_cert");
     if (!pem.empty()) *server = std::string(pem[0].data(), pem[0].size());

@@ -197,7 +197,9 @@ TEST_F(AgentCoreTest, StreamThatEndsWhileApplying_OwesNothing) {
   EXPECT_FALSE(LastReport().has_value());
   core_.OnStreamOpened(now_);
   EXPECT_EQ(sent_.at(0).hello().applied_revision(), 6);
-  EXPECT_EQ(sent_.at(0).hello().objects_digest(), model::ObjectDigest("tenants/t", 6));
+  model::ObjectsDigest digest;
+  digest.Add("tenants/t", 6);
+  EXPECT_EQ(sent_.at(0).hello().objects_digest(), digest.value());
 }
 
 TEST_F(AgentCoreTest, PushDuringAnApply_IsAppliedNextAndAnsweredOnce) {

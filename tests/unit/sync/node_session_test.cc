@@ -71,12 +71,12 @@ TEST_F(NodeSessionTest, FirstPush_IsTheWholeState) {
 
 TEST_F(NodeSessionTest, AgentThatHasEverything_IsSentNothing) {
   NodeSession first("gateways/g", kStore, hello_, fleet_.view.revision);
-  uint64_t digest = 0;
+  model::ObjectsDigest digest;
   for (const auto& object : first.NextPush(Known())[0].objects())
-    digest += model::ObjectDigest(object.name(), object.revision());
+    digest.Add(object.name(), object.revision());
   hello_.set_store_uuid(kStore);
   hello_.set_applied_revision(fleet_.view.revision);
-  hello_.set_objects_digest(digest);
+  hello_.set_objects_digest(digest.value());
   // Something that has nothing to do with the gateway.
   fleet_.Put(TenantWith("other"));
   NodeSession session("gateways/g", kStore, hello_, fleet_.view.revision);
