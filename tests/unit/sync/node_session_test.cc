@@ -72,8 +72,8 @@ TEST_F(NodeSessionTest, FirstPush_IsTheWholeState) {
 TEST_F(NodeSessionTest, AgentThatHasEverything_IsSentNothing) {
   NodeSession first("gateways/g", kStore, hello_, fleet_.view.revision);
   model::ObjectsDigest digest;
-  for (const auto& object : first.NextPush(Known())[0].objects())
-    digest.Add(object.name(), object.revision());
+  const auto whole = first.NextPush(Known());
+  for (const auto& object : whole.at(0).objects()) digest.Add(object.name(), object.revision());
   hello_.set_store_uuid(kStore);
   hello_.set_applied_revision(fleet_.view.revision);
   hello_.set_objects_digest(digest.value());
