@@ -4,16 +4,19 @@
 #include <google/protobuf/util/json_util.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace rocegw::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Tree(const google::protobuf::Message& message) {
+Json Tree(const google::protobuf::Message& message, bool defaults = true) {
   google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
+  options.always_print_primitive_fields = defaults;
   std::string text;
   // Fails only for Any and malformed well-known types, which these messages do not have.
   if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return {};
@@ -24,6 +27,24 @@ Json Tree(const NamedMessages& messages) {
   Json tree = Json::object();
   for (const auto& [key, message] : messages) tree[key] = Tree(*message);
   return tree;
+}
+
+// Would YAML read it as something else than this text?
+bool NeedsQuotes(const std::string& text) {
+  static constexpr std::string_view kWords[] = {"true", "false", "null", "yes", "no",
+                                                "on",   "off",   "y",    "n"};
+  if (text.empty() || (std::isalpha(static_cast<unsigned char>(text[0])) == 0 && text[0] != '/')) {
+    return true;
+  }
+  std::string lower;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) == 0 && std::string_view("_./@-").find(c) == std::string_view::npos) {
+      return true;
+    }
+    lower += static_cast<char>(std::tolower(byte));
+  }
+  return std::ranges::count(kWords, lower) != 0;
 }
 
 void Emit(const Json& tree, YAML::Emitter& out) {
@@ -40,7 +61,9 @@ void Emit(const Json& tree, YAML::Emitter& out) {
     for (const auto& value : tree) Emit(value, out);
     out << YAML::EndSeq;
   } else if (tree.is_string()) {
-    out << YAML::DoubleQuoted << tree.get<std::string>();
+    const auto text = tree.get<std::string>();
+    if (NeedsQuotes(text)) out << YAML::DoubleQuoted;
+    out << text;
   } else {
     out << tree.dump();
   }
@@ -62,5 +85,27 @@ std::string JsonText(const google::protobuf::Message& message) {
 std::string JsonText(const NamedMessages& messages) { return Tree(messages).dump(kIndent) + "\n"; }
 std::string YamlText(const google::protobuf::Message& message) { return Yaml(Tree(message)); }
 std::string YamlText(const NamedMessages& messages) { return Yaml(Tree(messages)); }
+
+std::string ObjectJson(const google::protobuf::Message& object) {
+  return Tree(object, false).dump(kIndent) + "\n";
+}
+
+std::string ObjectsJson(const std::string& key, const Messages& objects) {
+  Json list = Json::array();
+  for (const google::protobuf::Message* object : objects) list.push_back(Tree(*object, false));
+  return Json{{key, std::move(list)}}.dump(kIndent) + "\n";
+}
+
+std::string ObjectsYaml(const Messages& objects) {
+  std::string text;
+  for (const google::protobuf::Message* object : objects) {
+    text += (text.empty() ? "" : "---\n") + Yaml(Tree(*object, false));
+  }
+  return text;
+}
+
+std::string ChangeJson(const std::string& change, const google::protobuf::Message& object) {
+  return Json{{"change", change}, {"object", Tree(object, false)}}.dump() + "\n";
+}
 
 }  // namespace rocegw::cli

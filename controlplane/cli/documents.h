@@ -18,4 +18,13 @@ using NamedMessages = std::vector<std::pair<std::string, const google::protobuf:
 std::string JsonText(const NamedMessages& messages);
 std::string YamlText(const NamedMessages& messages);
 
+// Objects without fields at their defaults, as `apply` reads them. JSON: a list under `key`; YAML:
+// a document each.
+using Messages = std::vector<const google::protobuf::Message*>;
+std::string ObjectsJson(const std::string& key, const Messages& objects);
+std::string ObjectsYaml(const Messages& objects);
+std::string ObjectJson(const google::protobuf::Message& object);
+// On one line: {"change": "changed", "object": {...}}.
+std::string ChangeJson(const std::string& change, const google::protobuf::Message& object);
+
 }  // namespace rocegw::cli

@@ -6,14 +6,15 @@ namespace rocegw::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kFailed = 1,
+  kFailed = 1,  // refused by the server for a reason that it tells, or failed here
   kUsage = 2,
   kNotFound = 3,
-  kConflict = 4,
+  kConflict = 4,  // exists already, or was changed by another meanwhile
   kDenied = 5,
-  kUnavailable = 6,
-  kDeadline = 7,
-  kConditionFalse = 10,  // asked about a condition (ready?), and it does not hold
+  kUnavailable = 6,      // nobody answers
+  kDeadline = 7,         // no answer, or what was waited for did not come, in time
+  kPartlyFailed = 8,     // some of several things were done
+  kConditionFalse = 10,  // asked about a condition (ready? in sync? intact?), and it does not hold
 };
 
 }  // namespace rocegw::cli

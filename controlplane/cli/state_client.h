@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of gateway.v1.StateService over the daemon's unix socket. Lists are read to their last
-// page. One thread; every call blocks at most until the timeout given at construction, counted anew
-// for each call.
+// The live state of one gateway: from gateway.v1.StateService on its unix socket, or through its
+// agent's tunnel from admin.v1.Gateways of the controller; the answers are the same. Lists are read
+// to their last page. One thread; every call blocks at most until the timeout of `rpc`, counted
+// anew for each call.
 #pragma once
 
-#include <chrono>
-#include <memory>
 #include <string>
 
-#include "controlplane/cli/exit_code.h"
+#include "controlplane/cli/rpc.h"
 #include "rocegw/gateway/v1/state.pb.h"
 
 namespace rocegw::cli {
 
-// code kOk, or the exit code and one line for a person.
-struct CallResult {
-  ExitCode code = kOk;
-  std::string text;
-  bool ok() const { return code == kOk; }
-};
-
 class StateClient {
  public:
-  StateClient(std::string socket, std::chrono::milliseconds timeout);
-  ~StateClient();
-
-  // Finds out why nobody answers before gRPC says only "unavailable".
-  CallResult Connect();
+  // gateway: "gateways/G" asked through the controller; empty: `rpc` is the gateway itself.
+  StateClient(Rpc& rpc, std::string gateway) : rpc_(rpc), gateway_(std::move(gateway)) {}
 
   CallResult GetStatus(types::v1::GatewayStatus& out);
   CallResult ListSessions(gateway::v1::ListSessionsResponse& out);
@@ -35,10 +24,11 @@ class StateClient {
   CallResult GetCounters(gateway::v1::GetCountersResponse& out);
 
  private:
-  struct Channel;
-  std::string socket_;
-  std::chrono::milliseconds timeout_;
-  std::unique_ptr<Channel> channel_;
+  template <typename Response, typename MoveRows>
+  CallResult ReadPages(const char* list, Response& all, MoveRows move_rows);
+
+  Rpc& rpc_;
+  std::string gateway_;
 };
 
 }  // namespace rocegw::cli

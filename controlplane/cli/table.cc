@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+#include <utility>
 
 namespace rocegw::cli {
 namespace {
@@ -11,22 +13,38 @@ constexpr size_t kGap = 2;
 // A cut column keeps so many characters, dots included.
 constexpr size_t kLeastCut = 6;
 
-void AppendCell(std::string& line, const std::string& cell, size_t width, bool right) {
+// Words in cells that are not as they should be.
+constexpr std::pair<std::string_view, std::string_view> kColours[] = {
+    {"DOWN", "31"},      {"ERR", "31"},       {"failed", "31"}, {"disconnected", "31"},
+    {"unadopted", "31"}, {"rejecting", "31"}, {"behind", "33"}, {"draining", "33"},
+    {"drained", "33"},   {"ok", "32"},        {"done", "32"},   {"RTS", "32"},
+    {"deleted", "31"},   {"no-daemon", "31"}};
+
+std::string Painted(const std::string& cell) {
+  for (const auto& [word, colour] : kColours) {
+    if (cell == word) return "\x1b[" + std::string(colour) + "m" + cell + "\x1b[0m";
+  }
+  return cell;
+}
+
+void AppendCell(std::string& line, const std::string& cell, size_t width, bool right, bool paint) {
   if (cell.size() > width) {
     line += cell.substr(0, width - 2) + "..";
-  } else if (right) {
-    line += std::string(width - cell.size(), ' ') + cell;
-  } else {
-    line += cell + std::string(width - cell.size(), ' ');
+    return;
   }
+  const std::string space(width - cell.size(), ' ');
+  if (right) line += space;
+  line += paint ? Painted(cell) : cell;
+  if (!right) line += space;
 }
 
 }  // namespace
 
-std::string Table::Text(size_t limit) const {
+std::vector<size_t> Table::Widths(size_t limit) const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
     size_t width = columns_[c].title.size();
+    if (c < last_widths_.size()) width = std::max(width, last_widths_[c]);
     for (const auto& row : rows_) width = std::max(width, row[c].size());
     widths.push_back(width);
   }
@@ -40,19 +58,34 @@ std::string Table::Text(size_t limit) const {
     total -= widths[c] - std::min(widths[c], width);
     widths[c] = std::min(widths[c], width);
   }
+  return widths;
+}
 
+std::string Table::Lines(const std::vector<size_t>& widths, bool titles, bool paint) const {
   std::string text;
-  const auto append_line = [&](const auto& cell_of) {
+  const auto append_line = [&](const auto& cell_of, bool painted) {
     std::string line;
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (c != 0) line.append(kGap, ' ');
-      AppendCell(line, cell_of(c), widths[c], columns_[c].kind == Column::kRight);
+      AppendCell(line, cell_of(c), widths[c], columns_[c].kind == Column::kRight, painted);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   };
-  append_line([&](size_t c) { return columns_[c].title; });
-  for (const auto& row : rows_) append_line([&](size_t c) { return row[c]; });
+  if (titles) append_line([&](size_t c) { return columns_[c].title; }, false);
+  for (const auto& row : rows_) append_line([&](size_t c) { return row[c]; }, paint);
+  return text;
+}
+
+std::string Table::Text(size_t limit, bool paint) const {
+  return Lines(Widths(limit), true, paint);
+}
+
+std::string Table::NextText(size_t limit, bool paint) {
+  const bool first = last_widths_.empty();
+  last_widths_ = Widths(limit);
+  std::string text = Lines(last_widths_, first, paint);
+  rows_.clear();
   return text;
 }
 

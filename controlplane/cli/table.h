@@ -18,16 +18,24 @@ class Table {
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   size_t rows() const { return rows_.size(); }
 
-  // limit: characters in a line, 0: none.
-  std::string Text(size_t limit) const;
+  // limit: characters in a line, 0: none. paint: words that call for attention in colour.
+  std::string Text(size_t limit, bool paint = false) const;
+
+  // For output that goes on: the rows since the last call, in columns at least as wide as before;
+  // the titles come with the first.
+  std::string NextText(size_t limit, bool paint = false);
 
  private:
   struct Head {
     std::string title;
     Column kind;
   };
+  std::vector<size_t> Widths(size_t limit) const;
+  std::string Lines(const std::vector<size_t>& widths, bool titles, bool paint) const;
+
   std::vector<Head> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> last_widths_;
 };
 
 // "17", "4.0KiB", "1.5GiB".

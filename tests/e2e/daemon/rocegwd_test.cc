@@ -85,8 +85,9 @@ TEST_F(RocegwdTest, Start_ReadyThenStop_LeavesNothing) {
   ASSERT_TRUE(ready.starts_with("READY=1\nSTATUS=2 workers; rocegw0: udp on veth0, path MTU 1024"))
       << ready << daemon.Log();
 
-  cli::StateClient client(File("run/grpc.sock"), std::chrono::seconds(10));
-  ASSERT_TRUE(client.Connect().ok());
+  cli::Rpc rpc({.what = "gateway", .socket = File("run/grpc.sock")}, std::chrono::seconds(10));
+  ASSERT_TRUE(rpc.Connect().ok());
+  cli::StateClient client(rpc, "");
   types::v1::GatewayStatus status;
   ASSERT_TRUE(client.GetStatus(status).ok());
   EXPECT_TRUE(status.ready());
@@ -163,8 +164,9 @@ TEST_F(RocegwdTest, DpdkModes_ServeBothKindsOfDevice) {
              "ports: [{name: shared, mode: af_packet, interface: veth0}, {name: own, mode: "
              "vdev, vdev: net_null0, addresses: ['192.0.2.1/24'], mac: '02:00:00:00:00:01'}]"));
   ASSERT_TRUE(daemon.WaitReady()) << daemon.Log();
-  cli::StateClient client(File("run/grpc.sock"), std::chrono::seconds(10));
-  ASSERT_TRUE(client.Connect().ok());
+  cli::Rpc rpc({.what = "gateway", .socket = File("run/grpc.sock")}, std::chrono::seconds(10));
+  ASSERT_TRUE(rpc.Connect().ok());
+  cli::StateClient client(rpc, "");
   types::v1::GatewayStatus status;
   ASSERT_TRUE(client.GetStatus(status).ok());
   ASSERT_EQ(status.ports_size(), 2);
@@ -194,8 +196,9 @@ TEST_F(RocegwdTest, DpdkModes_WrongDeviceOrNoRight_OneLineWithRemedy) {
 TEST_F(RocegwdTest, AddressChange_ReachesStateAndSysfs) {
   DaemonProcess daemon = Start(Config(kPort));
   ASSERT_TRUE(daemon.WaitReady()) << daemon.Log();
-  cli::StateClient client(File("run/grpc.sock"), std::chrono::seconds(10));
-  ASSERT_TRUE(client.Connect().ok());
+  cli::Rpc rpc({.what = "gateway", .socket = File("run/grpc.sock")}, std::chrono::seconds(10));
+  ASSERT_TRUE(rpc.Connect().ok());
+  cli::StateClient client(rpc, "");
   Must("ip address add 10.9.0.77/24 dev veth0");
   // The kernel's message and our question race; the answer must be there after at most a few of
   // them.

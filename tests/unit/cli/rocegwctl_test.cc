@@ -207,7 +207,8 @@ TEST_F(RocegwctlTest, GatewaySilent_EndsInTime) {
 
 TEST_F(RocegwctlTest, WrongUsage_Exits2) {
   for (const char* arguments :
-       {"", "get", "frobnicate", "get qp", "status -o xml", "status --timeout 0", "status extra"}) {
+       {"", "get", "frobnicate", "get sheep", "status -o xml", "status --timeout 0", "drain",
+        "completion fish", "create tenant", "apply"}) {
     const Outcome run = Ctl(arguments);
     EXPECT_EQ(run.code, kUsage) << arguments;
     EXPECT_NE(run.err, "") << arguments;

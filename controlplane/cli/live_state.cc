@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/cli/live_state.h"
+
+#include <array>
+#include <iostream>
+
+#include "controlplane/cli/documents.h"
+#include "controlplane/cli/kinds.h"
+#include "controlplane/cli/state_client.h"
+#include "controlplane/cli/state_views.h"
+
+namespace rocegw::cli {
+namespace {
+
+// How many rows of each table `status` shows.
+constexpr size_t kStatusRows = 20;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNouns = {
+    {{"sessions", "sessions"},
+     {"session", "sessions"},
+     {"qps", "qps"},
+     {"qp", "qps"},
+     {"mrs", "mrs"},
+     {"mr", "mrs"},
+     {"counters", "counters"}}};
+
+std::string_view LiveNoun(const std::string& noun) {
+  for (const auto& [word, plural] : kNouns) {
+    if (noun == word) return plural;
+  }
+  return {};
+}
+
+// Opens what the query needs; `name`: "gateways/G", empty: the connection is the gateway's.
+CallResult OpenFor(Program& program, const LiveQuery& query, std::string& name) {
+  if (!query.gateway.empty()) {
+    if (auto result = program.OpenController(); !result.ok()) return result;
+    return FullName(*FindKind("gateways"), query.gateway, {}, name);
+  }
+  if (auto result = program.Open(); !result.ok()) return result;
+  if (program.is_gateway()) return {};
+  return {kUsage, "of which gateway? --gateway NAME, or --local for the one on this host", {}};
+}
+
+template <typename Messages>
+bool PrintDocument(const Program& program, const Messages& messages) {
+  const std::string& format = program.options.format;
+  if (format == "json") std::cout << JsonText(messages);
+  if (format == "yaml") std::cout << YamlText(messages);
+  return format == "json" || format == "yaml";
+}
+
+template <typename List, typename Rows, typename View>
+int PrintList(const Program& program, const List& list, const Rows& rows, View view) {
+  if (program.options.format == "name") {
+    for (const auto& row : rows) std::cout << row.name() << "\n";
+  } else if (!PrintDocument(program, list)) {
+    std::cout << view(list, {program.wide(), 0, ""});
+  }
+  return kOk;
+}
+
+}  // namespace
+
+bool IsLiveNoun(const std::string& noun) { return !LiveNoun(noun).empty(); }
+
+int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
+  std::string name;
+  if (auto result = OpenFor(program, query, name); !result.ok()) return Fail(result);
+  StateClient client(program.rpc(), name);
+  const std::string_view kind = LiveNoun(noun);
+  if (kind == "sessions") {
+    gateway::v1::ListSessionsResponse list;
+    if (auto result = client.ListSessions(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.sessions(), SessionsView);
+  }
+  if (kind == "qps") {
+    gateway::v1::ListQpsResponse list;
+    if (auto result = client.ListQps(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.qps(), QpsView);
+  }
+  if (kind == "mrs") {
+    gateway::v1::ListMrsResponse list;
+    if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.mrs(), MrsView);
+  }
+  gateway::v1::GetCountersResponse counters;
+  if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
+  return PrintList(program, counters, counters.counters(),
+                   [&](const auto& list, const ViewOptions& options) {
+                     return CountersView(list, options.wide, query.all_counters);
+                   });
+}
+
+int ShowGatewayStatus(Program& program, const LiveQuery& query) {
+  std::string name;
+  if (auto result = OpenFor(program, query, name); !result.ok()) return Fail(result);
+  StateClient client(program.rpc(), name);
+  types::v1::GatewayStatus status;
+  gateway::v1::ListSessionsResponse sessions;
+  gateway::v1::ListQpsResponse qps;
+  gateway::v1::ListMrsResponse mrs;
+  gateway::v1::GetCountersResponse counters;
+  if (auto result = client.GetStatus(status); !result.ok()) return Fail(result);
+  const int code = status.ready() ? kOk : kConditionFalse;
+  if (program.options.format == "name") {
+    std::cout << status.name() << "\n";
+    return code;
+  }
+  if (auto result = client.ListSessions(sessions); !result.ok()) return Fail(result);
+  if (auto result = client.ListQps(qps); !result.ok()) return Fail(result);
+  if (auto result = client.ListMrs(mrs); !result.ok()) return Fail(result);
+  if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
+  const NamedMessages all = {{"gateway", &status},
+                             {"sessions", &sessions},
+                             {"qps", &qps},
+                             {"mrs", &mrs},
+                             {"counters", &counters}};
+  if (PrintDocument(program, all)) return code;
+  const bool wide = program.wide();
+  const std::string of = query.gateway.empty() ? "" : " --gateway " + ShortName(name);
+  std::cout << StatusView(status, wide);
+  if (sessions.sessions_size() > 0) {
+    std::cout << "\n" << SessionsView(sessions, {wide, kStatusRows, "rocegwctl get sessions" + of});
+  }
+  if (qps.qps_size() > 0) {
+    std::cout << "\n" << QpsView(qps, {wide, kStatusRows, "rocegwctl get qps" + of});
+  }
+  if (mrs.mrs_size() > 0) {
+    std::cout << "\n" << MrsView(mrs, {wide, kStatusRows, "rocegwctl get mrs" + of});
+  }
+  std::cout << "\n" << CountersView(counters, wide, false);
+  return code;
+}
+
+}  // namespace rocegw::cli

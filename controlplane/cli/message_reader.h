@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills a message from a YAML tree, by its descriptor: the part of object_input that knows field
+// types. Pure.
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <yaml-cpp/yaml.h>
+
+#include <string>
+#include <vector>
+
+namespace rocegw::cli {
+
+class MessageReader {
+ public:
+  // skip_output_only: fields that only the controller writes are passed over, as they stand in what
+  // it printed; otherwise they are mistakes.
+  explicit MessageReader(bool skip_output_only) : skip_output_only_(skip_output_only) {}
+
+  // path: of `node` in the object, "" at its root. What is wrong is in problems().
+  void Fill(const YAML::Node& node, google::protobuf::Message& message, const std::string& path);
+
+  // Paths of the fields that were read, messages by their innermost fields.
+  const std::vector<std::string>& mask() const { return mask_; }
+  // "line 3: spec.weight: 'x' is not ..."
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  using Field = google::protobuf::FieldDescriptor;
+
+  void FillField(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
+                 const std::string& path);
+  void FillMap(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
+               const std::string& path);
+  void FillList(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
+                const std::string& path);
+  // add: to a repeated field.
+  void FillScalar(const YAML::Node& node, google::protobuf::Message& message, const Field& field,
+                  const std::string& path, bool add);
+  // Duration and Timestamp; false: another message.
+  bool FillWellKnown(const YAML::Node& node, google::protobuf::Message& message,
+                     const std::string& path);
+  void FillEnum(const std::string& text, const YAML::Node& node, google::protobuf::Message& message,
+                const Field& field, const std::string& path);
+  void FillNumber(const std::string& text, const YAML::Node& node,
+                  google::protobuf::Message& message, const Field& field, const std::string& path);
+  void Complain(const YAML::Node& node, const std::string& path, const std::string& what);
+
+  bool skip_output_only_;
+  bool in_list_ = false;
+  std::vector<std::string> mask_;
+  std::vector<std::string> problems_;
+};
+
+// Of the message, by its name in JSON or in the proto; nullptr: none.
+const google::protobuf::FieldDescriptor* FieldByAnyName(const google::protobuf::Descriptor& message,
+                                                        const std::string& name);
+
+}  // namespace rocegw::cli

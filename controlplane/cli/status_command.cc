@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// status: of the fleet, of one gateway through its agent, or of the gateway on this host.
+#include <iostream>
+
+#include "controlplane/cli/documents.h"
+#include "controlplane/cli/fleet_progress.h"
+#include "controlplane/cli/live_state.h"
+#include "controlplane/cli/object_views.h"
+#include "controlplane/cli/printing.h"
+#include "controlplane/cli/program.h"
+
+namespace rocegw::cli {
+namespace {
+
+// Gateways that are not as they should be are listed, so many.
+constexpr size_t kMostListed = 20;
+
+struct StatusOptions {
+  LiveQuery live;
+  bool wait = false;
+};
+
+std::string Reason(const types::v1::Gateway& gateway) {
+  const auto& status = gateway.status();
+  if (!status.connected()) {
+    const int64_t seen = status.last_seen_time().seconds();
+    return seen == 0 ? "has never been here"
+                     : "last seen " + AgeText(Program::Now() - seen) + " ago";
+  }
+  if (status.rejections_size() != 0) {
+    const auto& first = status.rejections(0);
+    return first.object() + ": " + first.reason() + ": " + first.message();
+  }
+  for (const auto& condition : status.conditions()) {
+    if (!condition.holds()) return condition.message();
+  }
+  if (gateway.spec().admin_state() == types::v1::DRAINING) {
+    const auto& drain = status.drain();
+    if (drain.empty()) return "empty";
+    return std::to_string(drain.sessions()) + " sessions, " + std::to_string(drain.qps()) + " QPs";
+  }
+  return "runs " + std::to_string(status.applied_revision()) + ", should run " +
+         std::to_string(status.desired_revision());
+}
+
+CallResult PrintTroubled(Program& program) {
+  const Kind& kind = *FindKind("gateways");
+  ObjectList list;
+  if (auto result = program.objects().List(kind, {}, {}, list); !result.ok()) return result;
+  Table table;
+  table.AddColumn("GATEWAY", Column::kLeft);
+  table.AddColumn("STATE", Column::kLeft);
+  table.AddColumn("WHY", Column::kCut);
+  size_t left_out = 0;
+  for (const MessagePtr& object : list.objects) {
+    const auto& gateway = static_cast<const types::v1::Gateway&>(*object);
+    const std::string word = GatewayWord(gateway);
+    if (word == "ok") continue;
+    if (table.rows() == kMostListed) {
+      ++left_out;
+    } else {
+      table.AddRow({ShortName(gateway.name()), word, Reason(gateway)});
+    }
+  }
+  if (table.rows() == 0) return {};
+  std::cout << "\n" << table.Text(program.line_limit(), Program::colour());
+  if (left_out != 0) {
+    std::cout << "... and " << left_out << " more: rocegwctl get gateways\n";
+  }
+  return {};
+}
+
+int ShowFleetStatus(Program& program, bool wait) {
+  FleetProgress progress;
+  CallResult waited;
+  if (wait) {
+    waited = WaitForFleet(program, 0, true, progress);
+    if (!waited.ok() && waited.code != kDeadline) return Fail(waited);
+  } else if (auto result = GetProgress(program.rpc(), 0, progress); !result.ok()) {
+    return Fail(result);
+  }
+  const std::string& format = program.options.format;
+  if (format == "json" || format == "yaml") {
+    std::cout << (format == "json" ? JsonText(progress) : YamlText(progress));
+  } else {
+    std::cout << "controller " << program.rpc().endpoint().Text() << ", revision "
+              << progress.revision() << "\n"
+              << ProgressText(progress) << "\n";
+    if (auto result = PrintTroubled(program); !result.ok()) return Fail(result);
+  }
+  if (!waited.ok()) return Fail(waited);
+  return AllIsWell(progress) ? kOk : kConditionFalse;
+}
+
+int Status(Program& program, const StatusOptions& options) {
+  if (!options.live.gateway.empty()) return ShowGatewayStatus(program, options.live);
+  if (auto result = program.Open(); !result.ok()) return Fail(result);
+  if (program.is_gateway()) return ShowGatewayStatus(program, options.live);
+  return ShowFleetStatus(program, options.wait);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Program& program) {
+  const auto options = std::make_shared<StatusOptions>();
+  CLI::App* const status = program.Add(
+      app, "status", "the fleet and what is wrong in it, or one gateway with what is attached",
+      "  rocegwctl status                           the fleet; exit status 10: not all is well\n"
+      "  rocegwctl status --wait --timeout 2m       until all gateways run what they should\n"
+      "  rocegwctl status host-a                    one gateway, through its agent\n"
+      "  rocegwctl --local status                   the gateway on this host",
+      [&program, options] { return Status(program, *options); });
+  status->add_option("GATEWAY", options->live.gateway, "this one instead of the fleet");
+  status->add_flag("--wait", options->wait, "wait until all is well, at most --timeout");
+}
+
+}  // namespace rocegw::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/cli/quantity.h"
+
+#include <gtest/gtest.h>
+
+namespace rocegw::cli {
+namespace {
+
+TEST(Quantity_Parse, WhatPeopleWrite_IsTheNumber) {
+  const struct {
+    const char* text;
+    Unit unit;
+    uint64_t value;
+  } kCases[] = {
+      {"0", Unit::kCount, 0},
+      {"5k", Unit::kCount, 5000},
+      {"1.5k", Unit::kCount, 1500},
+      {"2M", Unit::kCount, 2'000'000},
+      {"4096", Unit::kBytes, 4096},
+      {"16MiB", Unit::kBytes, 16u << 20},
+      {"16Mi", Unit::kBytes, 16u << 20},
+      {"1 GB", Unit::kBytes, 1'000'000'000},
+      {"1PiB", Unit::kBytes, 1ULL << 50},
+      {"10Gbps", Unit::kBytesPerSecond, 1'250'000'000},
+      {"8bps", Unit::kBytesPerSecond, 1},
+      {"500MB/s", Unit::kBytesPerSecond, 500'000'000},
+      {"1000", Unit::kBytesPerSecond, 1000},
+      {"5k/s", Unit::kPerSecond, 5000},
+      {"0660", Unit::kMode, 0660},
+      {"18446744073709551615", Unit::kCount, 0},  // more digits than are read
+  };
+  for (const auto& expected : kCases) {
+    const auto value = ParseQuantity(expected.text, expected.unit);
+    if (std::string_view(expected.text).size() > 19) {
+      EXPECT_FALSE(value.has_value());
+      continue;
+    }
+    ASSERT_TRUE(value.has_value()) << expected.text;
+    EXPECT_EQ(*value, expected.value) << expected.text;
+  }
+}
+
+TEST(Quantity_Parse, Nonsense_IsRefused) {
+  for (const char* text : {"", "x", "5x", "-5", "5.", ".5", "1.2.3", "5 k k", "1.0001k", "16MiB"}) {
+    EXPECT_FALSE(ParseQuantity(text, Unit::kCount).has_value()) << text;
+  }
+  EXPECT_FALSE(ParseQuantity("7bps", Unit::kBytesPerSecond).has_value());
+  EXPECT_FALSE(ParseQuantity("0689", Unit::kMode).has_value());
+  EXPECT_FALSE(ParseQuantity("9999999999999PiB", Unit::kBytes).has_value());
+}
+
+TEST(Quantity_Text, IsReadBackAsTheSame) {
+  for (const Unit unit : {Unit::kCount, Unit::kBytes, Unit::kBytesPerSecond, Unit::kPerSecond}) {
+    for (const uint64_t value :
+         {0ULL, 1ULL, 7ULL, 1000ULL, 1024ULL, 1500ULL, 5000ULL, 1ULL << 20, 1ULL << 50,
+          1'000'000'000ULL, 1'250'000'000ULL, 1'000'000'000'000ULL}) {
+      const std::string text = QuantityText(value, unit);
+      EXPECT_EQ(ParseQuantity(text, unit), value) << text;
+    }
+  }
+  EXPECT_EQ(QuantityText(1'250'000'000, Unit::kBytesPerSecond), "10Gbps");
+  EXPECT_EQ(QuantityText(16u << 20, Unit::kBytes), "16MiB");
+  EXPECT_EQ(QuantityText(0660, Unit::kMode), "0660");
+}
+
+TEST(Duration_Parse, UnitsAddUp) {
+  EXPECT_EQ(ParseDuration("5"), 5000);
+  EXPECT_EQ(ParseDuration("250ms"), 250);
+  EXPECT_EQ(ParseDuration("1h30m"), 5400000);
+  EXPECT_EQ(ParseDuration("2d"), 172800000);
+  for (const char* text : {"", "x", "5x", "h", "1h30", "-1s", "99999999999d"}) {
+    EXPECT_EQ(ParseDuration(text).has_value(), std::string_view(text) == "1h30") << text;
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::cli
