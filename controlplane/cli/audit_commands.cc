@@ -109,13 +109,11 @@ void AddAuditCommands(CLI::App& app, Program& program) {
                                      [&program, query] { return List(program, *query); });
   list->add_option("--resource", query->resource, "only of this: tenants/blue")->type_name("NAME");
   list->add_option("--limit", query->limit, "at most so many")->type_name("N");
-  CLI::App* const verify = program.Add(
-      *audit, "verify", "recompute the records' chain: edits, gaps, a cut end; 10: not intact", "",
-      [&program, query] { return Verify(program, *query); });
+  CLI::App* const verify = program.Add(*audit, "verify", "is the records' chain intact? 10: no", "",
+                                       [&program, query] { return Verify(program, *query); });
   verify
       ->add_option("--known-head", query->known_head,
-                   "a head that was printed before (also in the controller's log): finds an end\n"
-                   "that was cut off")
+                   "a head printed before: finds an end that was cut")
       ->type_name("HEAD");
 }
 

@@ -215,14 +215,14 @@ std::vector<std::string> Completions(const CLI::App& app, Program& program, cons
 
 void AddCompletionCommand(CLI::App& app, Program& program) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* const completion = program.Add(
-      app, "completion", "print a script that completes commands, kinds, names and fields",
-      "  source <(rocegwctl completion bash)\n"
-      "  rocegwctl completion zsh > ~/.zfunc/_rocegwctl",
-      [shell] {
-        std::cout << (*shell == "bash" ? kBash : kZsh);
-        return static_cast<int>(kOk);
-      });
+  CLI::App* const completion =
+      program.Add(app, "completion", "print a script for the shell's completion",
+                  "  source <(rocegwctl completion bash)\n"
+                  "  rocegwctl completion zsh > ~/.zfunc/_rocegwctl",
+                  [shell] {
+                    std::cout << (*shell == "bash" ? kBash : kZsh);
+                    return static_cast<int>(kOk);
+                  });
   completion->add_option("SHELL", *shell, "bash or zsh")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh"}).description(""));

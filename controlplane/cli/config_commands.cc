@@ -105,15 +105,15 @@ int DeleteContext(const ContextQuery& query) {
 
 void AddConfigCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<ContextQuery>();
-  CLI::App* const config = program.Add(
-      app, "config",
-      "controllers by name: contexts in ROCEGW_CONFIG (~/.config/rocegw/config.yaml)",
-      "  rocegw-controller user-certificate alice --out /etc/rocegw   (on the controller's host)\n"
-      "  rocegwctl config set-context prod --address ctl.example.org:7471 --ca ca.crt\n"
-      "      --certificate alice.crt --key alice.key\n"
-      "  rocegwctl config use-context prod\n"
-      "  rocegwctl --context prod get gateways",
-      nullptr);
+  CLI::App* const config =
+      program.Add(app, "config", "controllers by name, kept in a file of yours",
+                  "  rocegw-controller user-certificate alice      (on the controller's host)\n"
+                  "  rocegwctl config set-context prod --address ctl.example.org:7471 --ca ca.crt\n"
+                  "      --certificate alice.crt --key alice.key\n"
+                  "  rocegwctl config use-context prod\n"
+                  "  rocegwctl --context prod get gateways\n"
+                  "The file: ROCEGW_CONFIG, else ~/.config/rocegw/config.yaml.",
+                  nullptr);
   program.Add(*config, "get-contexts", "all contexts; * marks the one in use", "",
               [&program] { return GetContexts(program); });
   const auto add_name = [&](CLI::App* command) {
@@ -130,7 +130,7 @@ void AddConfigCommands(CLI::App& app, Program& program) {
   set->add_option("--certificate", query->place.certificate_file, "who you are")->type_name("FILE");
   set->add_option("--key", query->place.key_file, "the certificate's key")->type_name("FILE");
   set->add_option("--server-name", query->place.server_name,
-                  "name in the controller's certificate, where it is not the address's host")
+                  "name in the certificate, if not the address's")
       ->type_name("NAME");
   add_name(program.Add(*config, "delete-context", "forget a context", "",
                        [query] { return DeleteContext(*query); }));

@@ -201,21 +201,20 @@ int CancelOperation(Program& program, const DrainQuery& query) {
 
 void AddDrainCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<DrainQuery>();
-  CLI::App* const drain = program.Add(
-      app, "drain", "take a gateway out of service: nothing new, and wait until it is empty",
-      "  rocegwctl drain host-a --wait\n"
-      "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect --wait --timeout 20m\n"
-      "What is there goes on until it ends by itself or the deadline comes: then it stays (keep),\n"
-      "connections are ended in order (disconnect), or sessions are ended (abort).",
-      [&program, query] { return Drain(program, *query); });
+  CLI::App* const drain =
+      program.Add(app, "drain", "take a gateway out of service",
+                  "  rocegwctl drain host-a --wait\n"
+                  "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect\n"
+                  "What is there goes on until it ends by itself or the deadline comes: then it\n"
+                  "stays (keep), connections end in order (disconnect), or sessions end (abort).",
+                  [&program, query] { return Drain(program, *query); });
   drain->add_option("GATEWAY", query->gateway, "its name")->required();
   drain->add_option("--deadline", query->deadline, "when it is not empty by then: --on-deadline")
       ->type_name("TIME");
   drain->add_option("--on-deadline", query->on_deadline, "keep, disconnect or abort")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"keep", "disconnect", "abort"}).description(""));
-  drain->add_flag("--wait", query->wait,
-                  "until it is empty, at most --timeout; shows what holds it");
+  drain->add_flag("--wait", query->wait, "until it is empty, at most --timeout");
 
   CLI::App* const undrain =
       program.Add(app, "undrain", "take a gateway back into service", "  rocegwctl undrain host-a",
@@ -229,9 +228,8 @@ void AddDrainCommands(CLI::App& app, Program& program) {
                   nullptr);
   program.Add(*operations, "list", "all that run, and those that ended lately", "",
               [&program] { return ListOperations(program); });
-  CLI::App* const wait =
-      program.Add(*operations, "wait", "until it is done, at most --timeout; 1: it failed", "",
-                  [&program, query] { return WaitOperation(program, *query); });
+  CLI::App* const wait = program.Add(*operations, "wait", "until it is done, at most --timeout", "",
+                                     [&program, query] { return WaitOperation(program, *query); });
   wait->add_option("OPERATION", query->operation, "its name")->required();
   CLI::App* const cancel =
       program.Add(*operations, "cancel", "end it: a drained gateway is in service again", "",

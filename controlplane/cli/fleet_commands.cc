@@ -82,31 +82,31 @@ void AddFleetCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<FleetQuery>();
   CLI::App* const fleet =
       program.Add(app, "fleet", "the fleet as a whole: adopt", "  rocegwctl fleet adopt", nullptr);
-  CLI::App* const adopt = program.Add(
-      *fleet, "adopt", "make gateways that followed another store follow this one",
-      "  rocegwctl fleet adopt              all that report it (rocegwctl status)\n"
-      "  rocegwctl fleet adopt host-a\n"
-      "After a controller's store was lost or replaced, gateways keep what they run. From now on\n"
-      "they run what this store says, and what it does not have is removed from them.",
-      [&program, query] { return Adopt(program, *query); });
+  CLI::App* const adopt =
+      program.Add(*fleet, "adopt", "make gateways of another store follow this one",
+                  "  rocegwctl fleet adopt              all that report it (rocegwctl status)\n"
+                  "  rocegwctl fleet adopt host-a\n"
+                  "After a controller's store was lost or replaced, gateways keep what they run.\n"
+                  "From now on they run what this store says; what it has not is removed.",
+                  [&program, query] { return Adopt(program, *query); });
   adopt->add_option("GATEWAY", query->gateway, "only this one");
 
   CLI::App* const token =
-      program.Add(app, "join-token", "print a file with which one host joins the fleet, once",
+      program.Add(app, "join-token", "print a file with which one host joins, once",
                   "  rocegwctl join-token --gateway host-a > join.yaml\n"
                   "  scp join.yaml host-a: && ssh host-a rocegw-agent --join join.yaml",
                   [&program, query] { return JoinToken(program, *query); });
   token
       ->add_option("-g,--gateway", query->gateway,
-                   "only for a host of this name; needed for a name that has joined before")
+                   "only for this name; needed when it joined before")
       ->type_name("NAME");
   token->add_option("--lifetime", query->lifetime, "until when it is good; 1h, at most 1d")
       ->type_name("TIME");
 
-  CLI::App* const revoke = program.Add(
-      app, "revoke", "end a gateway's streams and refuse its certificates; it must join anew",
-      "  rocegwctl revoke host-a && rocegwctl join-token --gateway host-a",
-      [&program, query] { return Revoke(program, *query); });
+  CLI::App* const revoke =
+      program.Add(app, "revoke", "refuse a gateway's certificates; it must join anew",
+                  "  rocegwctl revoke host-a && rocegwctl join-token --gateway host-a",
+                  [&program, query] { return Revoke(program, *query); });
   revoke->add_option("GATEWAY", query->gateway, "its name")->required();
 }
 

@@ -15,17 +15,22 @@
 namespace rocegw::cli {
 namespace {
 
+// Where the texts of options begin: the rest of 80 columns is theirs.
+constexpr size_t kTextColumn = 24;
+
 constexpr char kAbout[] = "Operates a fleet of RDMA gateways, or looks into the one on this host.";
 
 constexpr char kFooter[] =
-    "Where it goes: --local or --socket: the gateway on this host; else --controller, --context,\n"
-    "the current context (rocegwctl config), the controller on this host, the gateway on this "
-    "host.\n"
-    "Environment: ROCEGW_CONTROLLER, ROCEGW_CONTEXT, ROCEGW_CONFIG, ROCEGW_GRPC_SOCKET, NO_COLOR.\n"
+    "Where it goes: --local, --socket: the gateway on this host. Else --controller,\n"
+    "--context, the current context (rocegwctl config), the controller on this host,\n"
+    "the gateway on this host.\n"
+    "Environment: ROCEGW_CONTROLLER, ROCEGW_CONTEXT, ROCEGW_CONFIG,\n"
+    "ROCEGW_GRPC_SOCKET, NO_COLOR.\n"
     "\n"
-    "Exit status: 0 done, 1 refused for a reason that is told, 2 wrong usage, 3 not found,\n"
-    "4 conflict (exists, or was changed meanwhile), 5 no right, 6 nobody answers, 7 not in time,\n"
-    "8 partly done, 10 what was asked about does not hold (status: not ready, not in sync).\n"
+    "Exit status: 0 done, 1 refused for a reason that is told, 2 wrong usage,\n"
+    "3 not found, 4 conflict (exists, or was changed meanwhile), 5 no right,\n"
+    "6 nobody answers, 7 not in time, 8 partly done, 10 what was asked about does\n"
+    "not hold (status: not ready, not in sync).\n"
     "\n"
     "Examples:\n"
     "  rocegwctl status\n"
@@ -50,7 +55,7 @@ void AddGlobalOptions(CLI::App& app, Program& program) {
            }
            options.timeout = std::chrono::milliseconds(*parsed);
          },
-         "for each answer (default 10s), with --wait for all of it (default 5m)")
+         "for each answer (10s); with --wait for all of it (5m)")
       ->type_name("TIME");
   app.add_option("--context", options.choice.context, "the controller of this name")
       ->type_name("NAME");
@@ -59,7 +64,7 @@ void AddGlobalOptions(CLI::App& app, Program& program) {
       ->type_name("WHERE");
   app.add_flag("--local", options.choice.local, "the gateway on this host");
   app.add_option("--socket,--gateway-socket", options.choice.gateway_socket,
-                 std::string("the gateway at this unix socket; default: ") + kGatewaySocket)
+                 std::string("the gateway at this socket (") + kGatewaySocket + ")")
       ->type_name("PATH");
 }
 
@@ -69,6 +74,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(kFooter);
+  app.get_formatter()->column_width(kTextColumn);
   app.set_version_flag("--version", "rocegwctl " + process::VersionText());
   AddGlobalOptions(app, program);
   AddStatusCommand(app, program);

@@ -63,7 +63,7 @@ std::string Joined(const Texts& texts) {
 std::string Weight(uint32_t weight) { return std::to_string(std::max(weight, 1U)); }
 
 Heads HeadsOf(const types::v1::Tenant&, bool wide) {
-  Heads heads = {{"NAME", Column::kLeft},        {"POOLS", Column::kRight},
+  Heads heads = {{"NAME", Column::kCut},         {"POOLS", Column::kRight},
                  {"WEIGHT", Column::kRight},     {"QPS", Column::kRight},
                  {"REGISTERED", Column::kRight}, {"BANDWIDTH", Column::kRight}};
   if (wide) heads.insert(heads.end(), {{"PEERS", Column::kLeft}, {"DISPLAY-NAME", Column::kLeft}});
@@ -82,7 +82,7 @@ Cells CellsOf(const types::v1::Tenant& tenant, bool wide, int64_t) {
 }
 
 Heads HeadsOf(const types::v1::Pool&, bool wide) {
-  Heads heads = {{"NAME", Column::kLeft},      {"GATEWAYS", Column::kRight},
+  Heads heads = {{"NAME", Column::kCut},       {"GATEWAYS", Column::kRight},
                  {"SLOTS", Column::kRight},    {"READY", Column::kRight},
                  {"QPS", Column::kRight},      {"REGISTERED", Column::kRight},
                  {"BANDWIDTH", Column::kRight}};

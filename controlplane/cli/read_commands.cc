@@ -11,6 +11,10 @@
 namespace rocegw::cli {
 namespace {
 
+constexpr char kKinds[] =
+    "\nKinds: tenants (t), pools (po), ccPolicies (cc), gateways (gw),\n"
+    "roleBindings (rb), operations (op)";
+
 struct Query {
   std::string noun;
   std::vector<std::string> names;
@@ -146,8 +150,8 @@ int Describe(Program& program, Query query) {
 }
 
 void AddQuery(CLI::App& command, Query& query) {
-  command.add_option("KIND", query.noun, KnownKinds());
-  command.add_option("NAME", query.names, "all when none is given; of a pool: TENANT/POOL");
+  command.add_option("KIND", query.noun, "plural, singular or short: see below");
+  command.add_option("NAME", query.names, "all when none is given; pools: TENANT/POOL");
   command.add_option("-t,--tenant", query.tenant, "only what belongs to this tenant")
       ->type_name("TENANT");
   command.add_option("-l,--selector", query.selector, "by labels: key=value,key!=value,key,!key")
@@ -159,31 +163,33 @@ void AddQuery(CLI::App& command, Query& query) {
 void AddReadCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<Query>();
   CLI::App* const get =
-      program.Add(app, "get", "objects as a table; sessions, qps, mrs, counters of one gateway",
+      program.Add(app, "get", "objects as a table; what one gateway holds",
                   "  rocegwctl get tenants\n"
                   "  rocegwctl get pools --tenant blue -o wide\n"
                   "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
                   "  rocegwctl get gateways --selector zone=a --watch\n"
                   "  rocegwctl get qps --gateway host-a\n"
-                  "  rocegwctl --local get counters --all",
+                  "  rocegwctl --local get counters --all" +
+                      std::string(kKinds) + ";\nof one gateway: sessions, qps, mrs, counters.",
                   [&program, query] { return Get(program, *query); });
   AddQuery(*get, *query);
   get->add_flag("-w,--watch", query->watch, "go on with every change");
-  get->add_option("-g,--gateway", query->live.gateway,
-                  "sessions, qps, mrs, counters: of this gateway, through its agent")
+  get->add_option("-g,--gateway", query->live.gateway, "sessions, qps, mrs, counters: of this one")
       ->type_name("NAME");
-  get->add_flag("--all", query->live.all_counters, "counters: those that are zero as well");
+  get->add_flag("--all", query->live.all_counters, "counters: also those that are zero");
 
   CLI::App* const describe = program.Add(app, "describe", "everything about objects, for reading",
                                          "  rocegwctl describe pool blue/web\n"
-                                         "  rocegwctl describe gateway host-a host-b",
+                                         "  rocegwctl describe gateway host-a host-b" +
+                                             std::string(kKinds) + ".",
                                          [&program, query] { return Describe(program, *query); });
   AddQuery(*describe, *query);
 
   CLI::App* const watch =
       program.Add(app, "watch", "objects, then every change of them",
                   "  rocegwctl watch gateways\n"
-                  "  rocegwctl watch pools --tenant blue -o json | jq .object.status",
+                  "  rocegwctl watch pools --tenant blue -o json | jq .object.status\n"
+                  "Kinds: those of get, but for operations.",
                   [&program, query] { return Watch(program, *query); });
   AddQuery(*watch, *query);
 }

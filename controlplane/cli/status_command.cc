@@ -103,13 +103,13 @@ int Status(Program& program, const StatusOptions& options) {
 
 void AddStatusCommand(CLI::App& app, Program& program) {
   const auto options = std::make_shared<StatusOptions>();
-  CLI::App* const status = program.Add(
-      app, "status", "the fleet and what is wrong in it, or one gateway with what is attached",
-      "  rocegwctl status                           the fleet; exit status 10: not all is well\n"
-      "  rocegwctl status --wait --timeout 2m       until all gateways run what they should\n"
-      "  rocegwctl status host-a                    one gateway, through its agent\n"
-      "  rocegwctl --local status                   the gateway on this host",
-      [&program, options] { return Status(program, *options); });
+  CLI::App* const status =
+      program.Add(app, "status", "the fleet and what is wrong in it, or one gateway",
+                  "  rocegwctl status                        the fleet; 10: not all is well\n"
+                  "  rocegwctl status --wait --timeout 2m    until all is well\n"
+                  "  rocegwctl status host-a                 one gateway, through its agent\n"
+                  "  rocegwctl --local status                the gateway on this host",
+                  [&program, options] { return Status(program, *options); });
   status->add_option("GATEWAY", options->live.gateway, "this one instead of the fleet");
   status->add_flag("--wait", options->wait, "wait until all is well, at most --timeout");
 }

@@ -184,7 +184,7 @@ int Sysdump(Program& program, const DumpQuery& query) {
 void AddSysdumpCommand(CLI::App& app, Program& program) {
   const auto query = std::make_shared<DumpQuery>();
   CLI::App* const dump =
-      program.Add(app, "sysdump", "everything that may be read, in one archive for a bug report",
+      program.Add(app, "sysdump", "everything readable in one archive, for a bug report",
                   "  rocegwctl sysdump\n"
                   "  rocegwctl sysdump --gateway host-a --gateway host-b -f dump.tar.gz\n"
                   "  rocegwctl --local sysdump -f - | tar tz\n"
@@ -192,8 +192,7 @@ void AddSysdumpCommand(CLI::App& app, Program& program) {
                   "itself. No keys, no\n"
                   "tokens. What could not be read is listed in failed.txt: exit status 8.",
                   [&program, query] { return Sysdump(program, *query); });
-  dump->add_option("-f,--file", query->file,
-                   "default: rocegw-sysdump-TIME.tar.gz here; -: standard output")
+  dump->add_option("-f,--file", query->file, "default: rocegw-sysdump-TIME.tar.gz; -: stdout")
       ->type_name("FILE");
   dump->add_option("-g,--gateway", query->gateways, "ask this one; default: all that are connected")
       ->type_name("NAME");

@@ -247,12 +247,12 @@ void AddCommon(CLI::App& command, Program& program, WriteQuery& query) {
   command.add_option("-f,--file", query.file, "YAML or JSON documents; -: standard input")
       ->type_name("FILE");
   command.add_flag("--dry-run", program.options.write.validate_only,
-                   "let the controller check it, and change nothing");
+                   "have it checked, and change nothing");
   command
       .add_option("--request-id", program.options.write.request_id,
-                  "a UUID; the same one again gives the first answer and changes nothing")
+                  "the same again gives the first answer")
       ->type_name("UUID");
-  command.add_flag("--wait", query.wait, "until the connected gateways run it, at most --timeout");
+  command.add_flag("--wait", query.wait, "until connected gateways run it; --timeout");
 }
 
 void AddWords(CLI::App& command, WriteQuery& query, const char* rest) {
@@ -268,44 +268,44 @@ void AddWriteCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<WriteQuery>();
   CLI::App* const create = program.Add(
       app, "create", "make an object that is not there yet",
-      "  rocegwctl create tenant blue weight=3 quota.peak.qps=5k "
-      "quota.peak.bytes_per_second=10Gbps\n"
-      "  rocegwctl create pool blue/web gateways.all=true slots=4 quota.committed.qps=100\n"
+      "  rocegwctl create tenant blue weight=3 quota.peak.qps=5k\n"
+      "  rocegwctl create pool blue/web gateways.all=true quota.committed.qps=100\n"
       "  rocegwctl create pool blue/db 'gateways.names=[gateways/host-a]' labels.app=db\n"
-      "  rocegwctl create rolebinding alice role=viewer subject=spiffe://rocegw/user/alice\n"
+      "  rocegwctl create rb alice role=viewer subject=spiffe://rocegw/user/alice\n"
       "  rocegwctl create -f tenant.yaml",
       [&program, query] { return Write(program, *query, Way::kCreate); });
   AddCommon(*create, program, *query);
-  AddWords(*create, *query, "then FIELD=VALUE ..., fields below spec; labels.KEY=VALUE");
+  AddWords(*create, *query, "then FIELD=VALUE ... (below spec), labels.KEY=VALUE");
 
-  CLI::App* const apply = program.Add(
-      app, "apply", "make objects be as the documents say; what they do not say stays as it is",
-      "  rocegwctl apply -f fleet.yaml --dry-run\n"
-      "  rocegwctl apply -f fleet.yaml --wait\n"
-      "  rocegwctl get pool blue/web -o yaml | sed 's/slots: 4/slots: 8/' | rocegwctl apply -f -\n"
-      "A document:\n"
-      "  name: tenants/blue/pools/web\n"
-      "  meta: {labels: {app: web}}\n"
-      "  spec:\n"
-      "    gateways: {labels: {zone: a}}\n"
-      "    quota: {committed: {qps: 100}, peak: {qps: 5k, registered_bytes: 16GiB}}\n"
-      "A field without value (weight: null) is taken away. An etag in a document (meta.etag, as "
-      "get\n"
-      "prints it) must be the object's, so that nobody's change is lost: exit status 4.",
-      [&program, query] {
-        if (query->file.empty()) return FailUsage("apply needs -f FILE");
-        return Write(program, *query, Way::kApply);
-      });
+  CLI::App* const apply =
+      program.Add(app, "apply", "make objects be as documents say",
+                  "  rocegwctl apply -f fleet.yaml --dry-run\n"
+                  "  rocegwctl apply -f fleet.yaml --wait\n"
+                  "  rocegwctl get pools -o yaml | sed 's/slots: 4/slots: 8/' |\n"
+                  "      rocegwctl apply -f -\n"
+                  "A document:\n"
+                  "  name: tenants/blue/pools/web\n"
+                  "  meta: {labels: {app: web}}\n"
+                  "  spec:\n"
+                  "    gateways: {labels: {zone: a}}\n"
+                  "    quota: {committed: {qps: 100}, peak: {qps: 5k, registered_bytes: 16GiB}}\n"
+                  "What a document does not say stays as it is. A field without value\n"
+                  "(weight: null) is taken away. An etag in a document (meta.etag, as get prints\n"
+                  "it) must be the object's, so that nobody's change is lost: exit status 4.",
+                  [&program, query] {
+                    if (query->file.empty()) return FailUsage("apply needs -f FILE");
+                    return Write(program, *query, Way::kApply);
+                  });
   AddCommon(*apply, program, *query);
 
-  CLI::App* const update = program.Add(
-      app, "update", "change fields of an object",
-      "  rocegwctl update pool blue/web quota.peak.qps=10k weight=2\n"
-      "  rocegwctl update tenant blue quota.peak.qps=          (no limit of its own any more)\n"
-      "  rocegwctl update gateway host-a labels.zone=a",
-      [&program, query] { return Write(program, *query, Way::kUpdate); });
+  CLI::App* const update =
+      program.Add(app, "update", "change fields of an object",
+                  "  rocegwctl update pool blue/web quota.peak.qps=10k weight=2\n"
+                  "  rocegwctl update tenant blue quota.peak.qps=     (no limit of its own)\n"
+                  "  rocegwctl update gateway host-a labels.zone=a",
+                  [&program, query] { return Write(program, *query, Way::kUpdate); });
   AddCommon(*update, program, *query);
-  AddWords(*update, *query, "then FIELD=VALUE ..., fields below spec; labels.KEY=VALUE");
+  AddWords(*update, *query, "then FIELD=VALUE ... (below spec), labels.KEY=VALUE");
   update->add_option("--etag", query->etag, "only if the object is still this version")
       ->type_name("ETAG");
 

@@ -123,10 +123,10 @@ void ControllerTest::Write(const std::string& name, const std::string& text) {
 void ControllerTest::ExpectGolden(const std::string& name, const std::string& output) {
   std::string text = output;
   const std::pair<const char*, const char*> kVarying[] = {
-      {"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"},
+      {"\"?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\"?", "UUID"},
       {"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\\.[0-9]+)?Z", "TIME"},
       {"\\(([0-9]+s|[0-9]+m[0-9]+s) ago\\)", "(AGO)"},
-      {" +[0-9]+s\n", " AGE\n"},
+      {" +[0-9]+s(?=\n|  )", " AGE"},
       {"\\br[0-9]+\\b", "ETAG"},
       {"/tmp/rocegwctl-test-[^/]*", "DIRECTORY"},
       {"revision [0-9]+", "revision N"}};
