@@ -2,7 +2,8 @@
 // Connection requests that came before their listener. Programs that agree on a second connection
 // over a first one begin to listen and to connect at the same moment (perftest -R does); with
 // Linux's rdma_cm the client needs longer. A request that finds nobody waits a moment before it is
-// refused (ours at a peer: MayBeEarly in teardown.cc). Bounded; all wait equally long, so the oldest is due first. Control thread.
+// refused (ours at a peer: MayBeEarly in teardown.cc). Bounded; all wait equally long, so the
+// oldest is due first. Control thread.
 #pragma once
 
 #include <cstddef>
