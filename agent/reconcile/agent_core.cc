@@ -62,6 +62,11 @@ bool AgentCore::IsBehind() const {
 
 void AgentCore::Reconcile() {
   if (!gateway_up_ || applying_ || unadopted_ || desired_.store_uuid().empty()) return;
+  // What was applied last may not have reached the disk before the agent's end: the controller
+  // knows better than we do.
+  const bool newer = running_.store_uuid() == desired_.store_uuid() &&
+                     running_.applied_revision() > desired_.revision();
+  if (newer && owed_nonce_.empty()) return;
   if (in_sync() && owed_nonce_.empty()) return;
   applying_ = true;
   Push push = delta_.has_value() ? std::move(*delta_) : desired_.Full();
@@ -111,7 +116,7 @@ void AgentCore::OnApplied(const PushReport& report) {
   unadopted_ = report.status() == types::v1::UNADOPTED;
   if (report.status() == types::v1::APPLIED && in_sync()) {
     desired_.Confirm();
-    actions_.Save(desired_.Saved());
+    unsaved_ = true;
   }
   // More has come while it was busy: the answer comes with that.
   if (!unadopted_ && IsBehind()) return Reconcile();
@@ -140,6 +145,7 @@ void AgentCore::OnGatewayStatus(const fleet::v1::Heartbeat& status, TimePoint no
 }
 
 void AgentCore::Tick(TimePoint now) {
+  if (std::exchange(unsaved_, false)) actions_.Save(desired_.Saved());
   if (stream_open_ && now >= next_heartbeat_) SendHeartbeat(now);
 }
 

@@ -24,7 +24,7 @@ class AgentActions {
   virtual void Send(const fleet::v1::SyncRequest& message) = 0;
   // To the gateway; one at a time, answered by OnApplied or ended by OnGatewayDown.
   virtual void Apply(const types::v1::Push& push) = 0;
-  // To the disk, in place of what was there. May be late; must not be torn.
+  // To the disk, in place of what was there; within Tick, however often it changed since.
   virtual void Save(const types::v1::AppliedConfig& config) = 0;
 };
 
@@ -53,6 +53,7 @@ class AgentCore {
   // What it says of itself.
   void OnGatewayStatus(const fleet::v1::Heartbeat& status, TimePoint now);
 
+  // Now and then: what was applied is saved here, and heartbeats go out.
   void Tick(TimePoint now);
 
   bool stream_open() const { return stream_open_; }
@@ -85,6 +86,7 @@ class AgentCore {
   bool sent_full_ = false;  // of what is being applied
   std::string sent_store_;
   int64_t sent_revision_ = 0;
+  bool unsaved_ = false;
   bool unadopted_ = false;         // the gateway refused the desired store
   types::v1::PushReport running_;  // what the gateway runs
   fleet::v1::Heartbeat status_;

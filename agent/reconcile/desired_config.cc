@@ -93,7 +93,7 @@ bool DesiredConfig::Restore(const types::v1::AppliedConfig& saved) {
 
 uint64_t DesiredConfig::Digest() const {
   model::ObjectsDigest digest;
-  for (const auto& [name, object] : objects_) digest.Add(name, object.revision());
+  for (const auto& [name, object] : objects_) digest.Add(object);
   return digest.value();
 }
 

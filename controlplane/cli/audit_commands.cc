@@ -12,7 +12,7 @@
 namespace rocegw::cli {
 namespace {
 
-constexpr char kService[] = "/rocegw.admin.v1.Audit/";
+constexpr char kAuditService[] = "/rocegw.admin.v1.Audit/";
 constexpr int32_t kMostInPage = 1000;
 
 struct AuditQuery {
@@ -30,7 +30,8 @@ CallResult ReadRecords(Program& program, const AuditQuery& query,
     const int left = limit == 0 ? kMostInPage : limit - all.records_size();
     request.set_page_size(std::min(left, kMostInPage));
     admin::v1::ListRecordsResponse page;
-    CallResult result = program.rpc().Call(kService + std::string("ListRecords"), request, page);
+    CallResult result =
+        program.rpc().Call(kAuditService + std::string("ListRecords"), request, page);
     if (!result.ok()) return result;
     all.mutable_records()->MergeFrom(page.records());
     request.set_page_token(page.next_page_token());
@@ -78,7 +79,7 @@ int Verify(Program& program, const AuditQuery& query) {
   admin::v1::VerifyRequest request;
   request.set_known_head(query.known_head);
   admin::v1::VerifyResponse response;
-  if (auto result = program.rpc().Call(kService + std::string("Verify"), request, response);
+  if (auto result = program.rpc().Call(kAuditService + std::string("Verify"), request, response);
       !result.ok()) {
     return Fail(result);
   }

@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::util::TimeUtil;
 
-constexpr char kService[] = "/rocegw.admin.v1.Gateways/";
+constexpr char kGatewaysService[] = "/rocegw.admin.v1.Gateways/";
 
 struct FleetQuery {
   std::string gateway;
@@ -31,7 +31,7 @@ int Adopt(Program& program, const FleetQuery& query) {
   admin::v1::AdoptFleetRequest request;
   request.set_name(query.gateway.empty() ? "gateways/-" : GatewayName(query.gateway));
   admin::v1::AdoptFleetResponse response;
-  if (auto result = program.objects().Write(kService + std::string("AdoptFleet"), request,
+  if (auto result = program.objects().Write(kGatewaysService + std::string("AdoptFleet"), request,
                                             program.options.write, response);
       !result.ok()) {
     return Fail(result);
@@ -54,7 +54,7 @@ int JoinToken(Program& program, const FleetQuery& query) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::CreateJoinTokenResponse response;
   if (auto result =
-          program.rpc().Call(kService + std::string("CreateJoinToken"), request, response);
+          program.rpc().Call(kGatewaysService + std::string("CreateJoinToken"), request, response);
       !result.ok()) {
     return Fail(result);
   }
@@ -67,8 +67,8 @@ int Revoke(Program& program, const FleetQuery& query) {
   admin::v1::RevokeGatewayRequest request;
   request.set_name(GatewayName(query.gateway));
   admin::v1::RevokeGatewayResponse response;
-  if (auto result = program.objects().Write(kService + std::string("RevokeGateway"), request,
-                                            program.options.write, response);
+  if (auto result = program.objects().Write(kGatewaysService + std::string("RevokeGateway"),
+                                            request, program.options.write, response);
       !result.ok()) {
     return Fail(result);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "controlplane/model/objects_digest.h"
+
 namespace rocegw::controllers {
 namespace {
 
@@ -114,6 +116,30 @@ std::vector<ConfigObject> FullConfig(const FleetView& view, const Placement& pla
   }
   SortForApply(objects);
   return objects;
+}
+
+uint64_t ConfigDigest(const FleetView& view, const Placement& placement,
+                      const std::string& gateway) {
+  model::ObjectsDigest digest;
+  for (const auto& [name, known] : view.gateways) {
+    const auto& addresses = known.object.status().addresses();
+    if (name == gateway) {
+      digest.Add(name, known.intent_revision);
+    } else if (!addresses.empty()) {
+      digest.AddPeer(name, addresses);
+    }
+  }
+  for (const auto& [name, known] : view.cc_policies) digest.Add(name, known.intent_revision);
+  std::set<std::string> tenants;
+  for (const std::string& pool : placement.PoolsOn(gateway)) {
+    digest.Add(pool, view.pools.at(pool).intent_revision);
+    tenants.insert(NameOf(pool).Tenant());
+  }
+  for (const std::string& tenant : tenants) {
+    const auto known = view.tenants.find(tenant);
+    if (known != view.tenants.end()) digest.Add(tenant, known->second.intent_revision);
+  }
+  return digest.value();
 }
 
 Touches Touched(const FleetView& view, const Placement& placement,

@@ -4,6 +4,7 @@
 // Objects carry the store's revision of the intent that they were made from. Any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -18,6 +19,11 @@ namespace rocegw::controllers {
 // Everything, in the order in which a gateway applies it: gateway, policies, tenants, pools, peers.
 std::vector<types::v1::ConfigObject> FullConfig(const FleetView& view, const Placement& placement,
                                                 const std::string& gateway);
+
+// Digest of FullConfig's objects, without making them: a fleet that comes back asks for as many of
+// these as it has gateways, each of which knows all others.
+uint64_t ConfigDigest(const FleetView& view, const Placement& placement,
+                      const std::string& gateway);
 
 // One object as the gateway should have it; "removed" when it should not have it.
 types::v1::ConfigObject ConfigOf(const FleetView& view, const Placement& placement,

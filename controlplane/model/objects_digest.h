@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number that tells whether two ends know the same objects at the same revisions, whatever their
-// order: see Hello.objects_digest. Against mistakes, not against people. Value; any thread.
+// A number that tells whether two ends know the same objects, whatever their order: the sum, modulo
+// 2^63, of FNV-1a (64 bits) of "NAME@REVISION" for each object; for a peer of
+// "NAME@ADDRESS@ADDRESS", since a peer's revision also moves with what its gateway reports. Against
+// mistakes, not against people. Value; any thread.
 #pragma once
 
+#include <google/protobuf/repeated_ptr_field.h>
+
 #include <cstdint>
+#include <string>
 #include <string_view>
+
+#include "rocegw/types/v1/push.pb.h"
 
 namespace rocegw::model {
 
 class ObjectsDigest {
  public:
+  void Add(const types::v1::ConfigObject& object);
   void Add(std::string_view name, int64_t revision);
+  void AddPeer(std::string_view name,
+               const google::protobuf::RepeatedPtrField<std::string>& addresses);
   // Never 0, which says that nothing is known.
   uint64_t value() const { return (sum_ & kMask) == 0 ? 1 : sum_ & kMask; }
 

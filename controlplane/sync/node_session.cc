@@ -5,20 +5,9 @@
 #include <utility>
 
 #include "controlplane/controllers/gateway_config.h"
-#include "controlplane/model/objects_digest.h"
 #include "controlplane/model/push_parts.h"
 
 namespace rocegw::sync {
-namespace {
-
-uint64_t DigestOf(const std::vector<types::v1::ConfigObject>& objects) {
-  model::ObjectsDigest digest;
-  for (const types::v1::ConfigObject& object : objects)
-    digest.Add(object.name(), object.revision());
-  return digest.value();
-}
-
-}  // namespace
 
 NodeSession::NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
                          store::Revision now)
@@ -50,13 +39,15 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   if (!MaySend() || (!full_ && dirty_.empty())) return {};
   std::vector<types::v1::ConfigObject> objects;
   if (full_) {
-    objects = controllers::FullConfig(fleet.view, fleet.placement, gateway_);
-    if (rejections_.empty() && std::exchange(hello_digest_, 0) == DigestOf(objects)) {
+    const uint64_t has = std::exchange(hello_digest_, 0);
+    if (has != 0 && rejections_.empty() &&
+        has == controllers::ConfigDigest(fleet.view, fleet.placement, gateway_)) {
       full_ = false;
       dirty_.clear();
       applied_ = desired_ = fleet.view.revision;
       return {};
     }
+    objects = controllers::FullConfig(fleet.view, fleet.placement, gateway_);
   } else {
     // What did not fit may fit now.
     for (const types::v1::Rejection& rejection : rejections_) dirty_.insert(rejection.object());

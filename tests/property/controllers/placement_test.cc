@@ -7,6 +7,7 @@
 
 #include "controlplane/controllers/gateway_config.h"
 #include "controlplane/model/label_selector.h"
+#include "controlplane/model/objects_digest.h"
 #include "tests/support/fleet_fixture.h"
 
 namespace rocegw::testing::placement {
@@ -102,9 +103,12 @@ TEST_P(PlacementModel, KeptUpToDate_IsAsWorkedOutAnew) {
                   [&](const auto& entry) { return !fleet.view.gateways.contains(entry.first); });
     for (const auto& [name, gateway] : fleet.view.gateways) {
       std::map<std::string, std::string> full;
+      model::ObjectsDigest digest;
       for (const auto& object : controllers::FullConfig(fleet.view, fleet.placement, name)) {
         full[object.name()] = Text(object);
+        digest.Add(object);
       }
+      EXPECT_EQ(controllers::ConfigDigest(fleet.view, fleet.placement, name), digest.value());
       // A gateway that has just appeared is sent everything.
       if (appeared.contains(name)) held[name] = full;
       EXPECT_EQ(held[name].size(), full.size()) << name << " at step " << step;

@@ -53,6 +53,7 @@ class AgentCoreTest : public ::testing::Test, public AgentActions {
     core_.OnPush(FullPush("a", 5, {TenantObject("t", 5)}));
     Applied();
     ASSERT_TRUE(core_.in_sync());
+    core_.Tick(now_);
     sent_.clear();
     applies_.clear();
   }
@@ -79,6 +80,8 @@ TEST_F(AgentCoreTest, Push_IsAppliedSavedAndAnswered) {
   ASSERT_TRUE(LastReport().has_value());
   EXPECT_EQ(LastReport()->nonce(), "n5");
   EXPECT_EQ(LastReport()->status(), types::v1::APPLIED);
+  EXPECT_FALSE(saved_.has_value()) << "not with every push";
+  core_.Tick(now_);
   ASSERT_TRUE(saved_.has_value());
   EXPECT_EQ(saved_->revision(), 5);
 }
@@ -225,6 +228,21 @@ TEST_F(AgentCoreTest, Restored_ServesTheGatewayBeforeTheControllerIsThere) {
   next.OnGatewayUp(config);
   ASSERT_EQ(applies_.size(), 1u);
   EXPECT_EQ(applies_[0].revision(), 5);
+}
+
+TEST_F(AgentCoreTest, RestoredButOlderThanTheGateway_TakesNothingBack) {
+  Settle();
+  AgentCore next("gateways/g", "1.0", *this);
+  next.Restore(*saved_);
+  gateway::v1::GetConfigResponse config;
+  config.set_source("a");
+  config.set_applied_revision(6);
+  next.OnGatewayUp(config);
+  EXPECT_TRUE(applies_.empty());
+  next.OnStreamOpened(now_);
+  next.OnPush(FullPush("a", 7, {TenantObject("t", 7)}));
+  ASSERT_EQ(applies_.size(), 1u);
+  EXPECT_EQ(applies_[0].revision(), 7);
 }
 
 TEST_F(AgentCoreTest, Heartbeats_TellNewsAtOnceAndOtherwiseNowAndThen) {

@@ -73,7 +73,7 @@ TEST_F(NodeSessionTest, AgentThatHasEverything_IsSentNothing) {
   NodeSession first("gateways/g", kStore, hello_, fleet_.view.revision);
   model::ObjectsDigest digest;
   const auto whole = first.NextPush(Known());
-  for (const auto& object : whole.at(0).objects()) digest.Add(object.name(), object.revision());
+  for (const auto& object : whole.at(0).objects()) digest.Add(object);
   hello_.set_store_uuid(kStore);
   hello_.set_applied_revision(fleet_.view.revision);
   hello_.set_objects_digest(digest.value());
