@@ -27,13 +27,18 @@ void AgentCore::OnStreamClosed() {
   stream_open_ = false;
   owed_nonce_.clear();
   desired_.DropParts();
+  in_parts_ = false;
 }
 
 void AgentCore::OnPush(const Push& push) {
   const int64_t before = desired_.revision();
   const std::string store_before = desired_.store_uuid();
   const DesiredConfig::Verdict verdict = desired_.Take(push);
-  if (verdict == DesiredConfig::Verdict::kIncomplete) return;
+  if (verdict == DesiredConfig::Verdict::kIncomplete) {
+    in_parts_ = true;
+    return;
+  }
+  const bool in_parts = std::exchange(in_parts_, false);
   owed_nonce_ = push.nonce();
   if (verdict != DesiredConfig::Verdict::kTaken) {
     PushReport report = running_;
@@ -42,12 +47,14 @@ void AgentCore::OnPush(const Push& push) {
     return Answer(std::move(report));
   }
   unadopted_ = false;
-  // A delta of one part can be passed on to a gateway that runs what it builds on.
+  // A delta of one part can be passed on to a gateway that runs what it builds on. One of several
+  // is not taken apart again: the gateway could start anew between two of them.
   delta_.reset();
   const bool builds_on_running = running_.store_uuid() == store_before &&
                                  running_.applied_revision() == before &&
                                  running_.store_uuid() == push.store_uuid();
-  if (!push.full() && builds_on_running && push.base_revision() == before) delta_ = push;
+  if (!push.full() && !in_parts && builds_on_running && push.base_revision() == before)
+    delta_ = push;
   Reconcile();
 }
 

@@ -80,7 +80,8 @@ class AgentCore {
   bool stream_open_ = false;
   std::string owed_nonce_;  // of the push that must be answered; empty: none
   std::optional<types::v1::Push>
-      delta_;  // that brings the gateway from its state to the desired one
+      delta_;              // that brings the gateway from its state to the desired one
+  bool in_parts_ = false;  // parts of a push have come, more follow
   bool gateway_up_ = false;
   bool applying_ = false;
   bool sent_full_ = false;  // of what is being applied

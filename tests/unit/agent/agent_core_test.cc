@@ -109,6 +109,21 @@ TEST_F(AgentCoreTest, Delta_GoesToAGatewayThatRunsItsBase) {
   EXPECT_EQ(applies_.size(), 1u);
 }
 
+TEST_F(AgentCoreTest, DeltaInParts_ReachesTheGatewayWhole) {
+  Settle();
+  Push first = Delta("a", 5, 6, {TenantObject("u", 6)});
+  first.set_more(true);
+  core_.OnPush(first);
+  EXPECT_TRUE(applies_.empty());
+  core_.OnPush(Delta("a", 5, 6, {TenantObject("v", 6)}));
+  ASSERT_EQ(applies_.size(), 1u);
+  EXPECT_TRUE(applies_[0].full());
+  EXPECT_EQ(applies_[0].objects_size(), 3);
+  Applied();
+  core_.OnPush(Delta("a", 6, 7, {TenantObject("v", 7)}));
+  EXPECT_FALSE(applies_.at(1).full());
+}
+
 TEST_F(AgentCoreTest, GatewayThatRestarts_GetsTheWholeAgain_WithoutTheController) {
   Settle();
   core_.OnStreamClosed();
