@@ -115,7 +115,6 @@ void Agent::OnClosed(const grpc::Status& status) {
   const std::string problem = status.error_message();
   if (problem != last_problem_) spdlog::warn("the controller's stream ended: {}", problem);
   last_problem_ = problem;
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && on_outcast) on_outcast(problem);
   // The next attempt goes to the next one.
   if (identity_.controllers().size() > 1 && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     controller_ = (controller_ + 1) % identity_.controllers().size();

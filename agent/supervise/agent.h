@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -52,8 +51,6 @@ class Agent final : private AgentActions {
   Agent& operator=(const Agent&) = delete;
 
   const AgentCounters& counters() const { return counters_; }
-  // The certificate has ended or was revoked, and nothing but joining anew helps: why.
-  std::function<void(const std::string& why)> on_outcast;
 
  private:
   void Send(const fleet::v1::SyncRequest& message) override;

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/supervise/config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "controlplane/model/resource_name.h"
-#include "gateway/process/yaml_section.h"
+#include "gateway/process/config_document.h"
 
 namespace rocegw::agent {
 namespace {
 
-using process::Problems;
+using process::CheckAbsolutePath;
 using process::Section;
-
-std::string CheckAbsolutePath(const std::string& text) {
-  return text.starts_with('/') ? "" : "'" + text + "' is not an absolute path";
-}
 
 std::string CheckOptionalPath(const std::string& text) {
   return text.empty() ? "" : CheckAbsolutePath(text);
@@ -30,41 +21,31 @@ std::string CheckName(const std::string& text) {
 
 std::string CheckAnything(const std::string&) { return ""; }
 
+void ReadTop(Section& top, Config& config) {
+  top.Text("state_dir", CheckAbsolutePath, config.state_dir);
+  top.Text("gateway_socket", CheckAbsolutePath, config.gateway_socket);
+  top.Choice("log_level", process::LogLevels(), config.log_level);
+  top.Text("name", CheckName, config.name);
+  top.Text("join_file", CheckOptionalPath, config.join_file);
+  top.Nested("metrics", [&](Section& metrics) {
+    metrics.Text("address", CheckAnything, config.metrics_address);
+  });
+}
+
 }  // namespace
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
   ConfigResult result;
-  Problems problems(file);
-  try {
-    const YAML::Node root = YAML::Load(yaml);
-    Section top(problems, root, "");
-    Config& config = result.config;
-    top.Text("state_dir", CheckAbsolutePath, config.state_dir);
-    top.Text("gateway_socket", CheckAbsolutePath, config.gateway_socket);
-    top.Choice("log_level", process::LogLevels(), config.log_level);
-    top.Text("name", CheckName, config.name);
-    top.Text("join_file", CheckOptionalPath, config.join_file);
-    top.Nested("metrics", [&](Section& metrics) {
-      metrics.Text("address", CheckAnything, config.metrics_address);
-    });
-    top.Finish();
-  } catch (const YAML::Exception& error) {
-    problems.Add(error.mark.is_null() ? 0 : error.mark.line + 1, error.msg);
-  }
-  result.problems = problems.Take();
+  result.problems =
+      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
   return result;
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) {
-    ConfigResult result;
-    result.problems.push_back(file + ": " + std::strerror(errno));
-    return result;
-  }
-  return ParseConfig(text.str(), file);
+  ConfigResult result;
+  result.problems =
+      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
+  return result;
 }
 
 std::string_view DefaultConfigText() {

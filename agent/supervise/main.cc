@@ -24,12 +24,12 @@
 #include "agent/supervise/config.h"
 #include "controlplane/identity/durable_file.h"
 #include "controlplane/model/resource_name.h"
-#include "gateway/base/unique_fd.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
 #include "gateway/process/metrics_server.h"
 #include "gateway/process/sd_notify.h"
+#include "gateway/process/startup.h"
 
 namespace rocegw::agent {
 namespace {
@@ -145,25 +145,9 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) 
   return NodeIdentity::Join(config.state_dir, *file, gateway);
 }
 
-StatusOr<UniqueFd> BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return Status(errno, "signals: no descriptor");
-  return fd;
-}
-
 void Reload(const Arguments& arguments) {
   const ConfigResult fresh = Load(arguments);
-  for (const std::string& problem : fresh.problems) spdlog::error("reload: {}", problem);
-  if (!fresh.problems.empty()) return;
-  const LogLevel level = arguments.log_level.value_or(fresh.config.log_level);
-  process::SetLogLevel(level);
-  spdlog::info("reload: log level {}; other keys take effect at the next start",
-               process::LogLevelName(level));
+  process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
 }
 
 void OnSignal(int fd, const Arguments& arguments, ControlLoop& loop) {
@@ -179,7 +163,7 @@ void OnSignal(int fd, const Arguments& arguments, ControlLoop& loop) {
 }
 
 int Serve(const Arguments& arguments, const Config& config) {
-  auto signals = BlockSignals();
+  auto signals = process::BlockSignals();
   if (!signals.ok()) return Fail(signals.status());
   auto identity = NodeIdentity::Load(config.state_dir);
   if (!identity.ok() && identity.status().error() == ENOENT && !config.join_file.empty())

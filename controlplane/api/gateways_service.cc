@@ -15,25 +15,36 @@ namespace {
 using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
 
-// The answer is the only part, or its parts are merged: lists append.
-template <typename Response>
-void AskGateway(sync::TunnelHub& tunnels, grpc::ServerUnaryReactor* reactor,
-                const std::string& gateway, TunnelQuestion question,
-                std::chrono::system_clock::time_point deadline, Response* response,
-                const Response& (TunnelAnswer::*part)() const) {
-  tunnels.Ask(gateway, std::move(question), deadline,
-              [reactor, response, part](const sync::TunnelResult& result) {
-                if (result.code != 0) {
-                  return reactor->Finish(ToStatus({static_cast<grpc::StatusCode>(result.code),
-                                                   "GATEWAY_DID_NOT_ANSWER",
-                                                   result.message,
-                                                   {},
-                                                   {}}));
-                }
-                for (const TunnelAnswer& answer : result.parts)
-                  response->MergeFrom((answer.*part)());
-                reactor->Finish(grpc::Status::OK);
-              });
+// Asks the gateway itself. The answer is the only part, or its parts are merged: lists append.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* AskGateway(grpc::CallbackServerContext& context, const Request& request,
+                                     const sync::FleetFollower& follower, sync::TunnelHub& tunnels,
+                                     const std::string& gateway, const TunnelQuestion& question,
+                                     Response* response,
+                                     const Response& (TunnelAnswer::*part)() const) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+    tunnels.Ask(gateway, question, context.deadline(),
+                [reactor, response, part](const sync::TunnelResult& result) {
+                  if (result.code != 0) {
+                    return reactor->Finish(ToStatus({static_cast<grpc::StatusCode>(result.code),
+                                                     "GATEWAY_DID_NOT_ANSWER",
+                                                     result.message,
+                                                     {},
+                                                     {}}));
+                  }
+                  for (const TunnelAnswer& answer : result.parts)
+                    response->MergeFrom((answer.*part)());
+                  reactor->Finish(grpc::Status::OK);
+                });
+  };
+  return WhenAdmitted(context, request, follower, serve);
+}
+
+// The page that is asked for.
+template <typename List>
+void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
+  list.set_page_size(request.page_size());
+  list.set_page_token(request.page_token());
 }
 
 // Operations are named by what they do and where, with something that tells them apart.
@@ -179,64 +190,46 @@ grpc::ServerUnaryReactor* GatewaysService::GetFleetProgress(
 grpc::ServerUnaryReactor* GatewaysService::GetGatewayStatus(
     grpc::CallbackServerContext* context, const admin::v1::GetGatewayStatusRequest* request,
     types::v1::GatewayStatus* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        TunnelQuestion question;
-                        question.mutable_get_status();
-                        AskGateway(tunnels_, reactor, request->name(), std::move(question),
-                                   context->deadline(), response, &TunnelAnswer::status);
-                      });
+  TunnelQuestion question;
+  question.mutable_get_status();
+  return AskGateway(*context, *request, backend_.follower, tunnels_, request->name(), question,
+                    response, &TunnelAnswer::status);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewaySessions(
     grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
     gateway::v1::ListSessionsResponse* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        TunnelQuestion question;
-                        question.mutable_list_sessions()->set_page_size(request->page_size());
-                        question.mutable_list_sessions()->set_page_token(request->page_token());
-                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
-                                   context->deadline(), response, &TunnelAnswer::sessions);
-                      });
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_sessions());
+  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
+                    response, &TunnelAnswer::sessions);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
     grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
     gateway::v1::ListQpsResponse* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        TunnelQuestion question;
-                        question.mutable_list_qps()->set_page_size(request->page_size());
-                        question.mutable_list_qps()->set_page_token(request->page_token());
-                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
-                                   context->deadline(), response, &TunnelAnswer::qps);
-                      });
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_qps());
+  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
+                    response, &TunnelAnswer::qps);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
     grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
     gateway::v1::ListMrsResponse* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        TunnelQuestion question;
-                        question.mutable_list_mrs()->set_page_size(request->page_size());
-                        question.mutable_list_mrs()->set_page_token(request->page_token());
-                        AskGateway(tunnels_, reactor, request->parent(), std::move(question),
-                                   context->deadline(), response, &TunnelAnswer::mrs);
-                      });
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_mrs());
+  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
+                    response, &TunnelAnswer::mrs);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
     grpc::CallbackServerContext* context, const admin::v1::GetGatewayCountersRequest* request,
     gateway::v1::GetCountersResponse* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        TunnelQuestion question;
-                        question.mutable_get_counters();
-                        AskGateway(tunnels_, reactor, request->name(), std::move(question),
-                                   context->deadline(), response, &TunnelAnswer::counters);
-                      });
+  TunnelQuestion question;
+  question.mutable_get_counters();
+  return AskGateway(*context, *request, backend_.follower, tunnels_, request->name(), question,
+                    response, &TunnelAnswer::counters);
 }
 
 }  // namespace rocegw::api

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "controlplane/api/admission.h"
 #include "controlplane/api/peer_certificate.h"
+#include "controlplane/api/unary_call.h"
 
 namespace rocegw::api {
 namespace {
@@ -26,29 +26,21 @@ auto Answer(grpc::ServerUnaryReactor* reactor, Response* response) {
 grpc::ServerUnaryReactor* NodeService::Join(grpc::CallbackServerContext* context,
                                             const fleet::v1::JoinRequest* request,
                                             fleet::v1::JoinResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  Admitted admitted;
-  if (auto error = Admit(*context, CallKind::kUnary, *request, follower_, admitted)) {
-    reactor->Finish(ToStatus(*error));
-  } else {
-    enrollment_.Join(admitted, *request, Answer(reactor, response));
-  }
-  return reactor;
+  return WhenAdmitted(*context, *request, follower_,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+                        enrollment_.Join(admitted, *request, Answer(reactor, response));
+                      });
 }
 
 grpc::ServerUnaryReactor* NodeService::Renew(grpc::CallbackServerContext* context,
                                              const fleet::v1::RenewRequest* request,
                                              fleet::v1::RenewResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  Admitted admitted;
-  if (auto error = Admit(*context, CallKind::kUnary, *request, follower_, admitted)) {
-    reactor->Finish(ToStatus(*error));
-    return reactor;
-  }
-  const auto certificate = CertificateOf(*context->auth_context());
-  const std::string serial = certificate.has_value() ? certificate->serial : std::string();
-  enrollment_.Renew(admitted, *request, serial, Answer(reactor, response));
-  return reactor;
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    const auto certificate = CertificateOf(*context->auth_context());
+    const std::string serial = certificate.has_value() ? certificate->serial : std::string();
+    enrollment_.Renew(admitted, *request, serial, Answer(reactor, response));
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
 }
 
 }  // namespace rocegw::api

@@ -2,42 +2,24 @@
 #include "controlplane/server/config.h"
 
 #include <arpa/inet.h>
-#include <sys/un.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "controlplane/model/resource_name.h"
-#include "gateway/process/yaml_section.h"
+#include "gateway/process/config_document.h"
 
 namespace rocegw::server {
 namespace {
 
-using process::Problems;
+using process::CheckAbsolutePath;
+using process::CheckSocketPath;
 using process::Section;
 using std::chrono::hours;
 using std::chrono::seconds;
 
 // The authority's and the controllers' names are made of it, which X.509 limits to 64 characters.
 constexpr size_t kLongestDomain = 50;
-
-std::string CheckAbsolutePath(const std::string& text) {
-  return text.starts_with('/') ? "" : "'" + text + "' is not an absolute path";
-}
-
-std::string CheckSocketPath(const std::string& text) {
-  constexpr size_t kMost = sizeof(sockaddr_un{}.sun_path) - 1;
-  if (text.size() > kMost) {
-    return "a socket path may have " + std::to_string(kMost) + " bytes, '" + text + "' has " +
-           std::to_string(text.size());
-  }
-  return CheckAbsolutePath(text);
-}
 
 bool IsDnsName(const std::string& text) {
   if (text.empty() || text.size() > 253) return false;
@@ -168,7 +150,7 @@ void ReadTop(Section& top, Config& config) {
   });
   top.Text("admin_socket", CheckSocketPath, config.admin_socket);
   if (const std::string wrong = CheckSocketPath(config.AdminSocket()); !wrong.empty()) {
-    top.ProblemAt("state_dir", wrong);
+    top.ProblemAt("state_dir", "'" + config.AdminSocket() + "': " + wrong);
   }
   top.Choice("log_level", process::LogLevels(), config.log_level);
   top.Nested("metrics", [&](Section& section) {
@@ -212,33 +194,16 @@ std::string PortOf(const std::string& address) { return SplitPort(address).secon
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
   ConfigResult result;
-  Problems problems(file);
-  try {
-    const YAML::Node root = YAML::Load(yaml);
-    if (root.IsMap()) {
-      Section top(problems, root, "");
-      ReadTop(top, result.config);
-      top.Finish();
-    } else if (!root.IsNull()) {
-      problems.Add(1, "a mapping (key: value) is expected");
-    }
-  } catch (const YAML::Exception& error) {
-    problems.Add(error.mark.is_null() ? 0 : error.mark.line + 1, "not valid YAML: " + error.msg);
-  }
-  result.problems = problems.Take();
+  result.problems =
+      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
   return result;
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  // Opened as a stream but explained by errno, which the standard library keeps from open(2).
-  errno = 0;
-  std::ifstream stream(file);
-  std::stringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream || (text.fail() && errno != 0)) {
-    return {{}, {file + ": cannot be read: " + std::strerror(errno != 0 ? errno : EIO)}};
-  }
-  return ParseConfig(text.str(), file);
+  ConfigResult result;
+  result.problems =
+      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
+  return result;
 }
 
 }  // namespace rocegw::server

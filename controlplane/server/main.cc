@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,11 +23,11 @@
 #include "controlplane/server/config.h"
 #include "controlplane/server/controller.h"
 #include "controlplane/server/user_certificate.h"
-#include "gateway/base/unique_fd.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
 #include "gateway/process/sd_notify.h"
+#include "gateway/process/startup.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 
 namespace rocegw::server {
@@ -137,33 +136,7 @@ ConfigResult Load(const Arguments& arguments) {
 
 void Reload(const Arguments& arguments) {
   const ConfigResult fresh = Load(arguments);
-  for (const std::string& problem : fresh.problems) spdlog::error("reload: {}", problem);
-  if (!fresh.problems.empty()) return;
-  const LogLevel level = arguments.log_level.value_or(fresh.config.log_level);
-  process::SetLogLevel(level);
-  spdlog::info("reload: log level {}; other keys take effect at the next start",
-               process::LogLevelName(level));
-}
-
-// SIGTERM, SIGINT and SIGHUP are read from a descriptor. Blocked before any thread exists, so that
-// all inherit it.
-StatusOr<UniqueFd> BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC));
-  if (!fd.valid()) return Status(errno, "signals: no descriptor");
-  return fd;
-}
-
-// Every agent has a connection. The soft limit is low for programs that use select(2).
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
 }
 
 // Stops the controller; a call that never ends must not keep the process.
@@ -188,9 +161,9 @@ void StopInTime(Controller& controller) {
 }
 
 int Serve(const Arguments& arguments, Config config) {
-  RaiseDescriptorLimit();
+  process::RaiseDescriptorLimit();
   const auto manager = process::ServiceManager::FromEnvironment();
-  auto signals = BlockSignals();
+  auto signals = process::BlockSignals();
   if (!signals.ok()) {
     spdlog::error(signals.status().text());
     return kEnvironment;

@@ -147,11 +147,6 @@ void NodeHub::CloseAll(StreamEnd why) {
   for (auto& [name, node] : nodes_) node.stream->Close(why);
 }
 
-void NodeHub::Close(const std::string& gateway, StreamEnd why) {
-  const std::lock_guard lock(mutex_);
-  if (const auto at = nodes_.find(gateway); at != nodes_.end()) at->second.stream->Close(why);
-}
-
 uint32_t NodeHub::Adopt(const std::string& gateway) {
   const std::lock_guard lock(mutex_);
   uint32_t adopted = 0;
@@ -280,13 +275,6 @@ void NodeHub::WhenSent(store::Revision revision, std::function<void(FleetProgres
   const std::lock_guard lock(mutex_);
   waiting_.emplace(revision, std::move(call));
   wake_.notify_all();
-}
-
-std::optional<types::v1::GatewayState> NodeHub::StateOf(const std::string& gateway) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = nodes_.find(gateway);
-  if (at == nodes_.end()) return std::nullopt;
-  return at->second.state;
 }
 
 }  // namespace rocegw::sync

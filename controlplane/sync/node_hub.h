@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -68,14 +67,11 @@ class NodeHub {
   void Detach(const std::string& gateway, StreamId id);
 
   void CloseAll(StreamEnd why);
-  void Close(const std::string& gateway, StreamEnd why);
   // All that are unadopted ("gateways/-") or one. Returns how many.
   uint32_t Adopt(const std::string& gateway);
 
   // Once all changes up to `revision` have been handed to those they touch.
   void WhenSent(store::Revision revision, std::function<void(FleetProgress)> call);
-  // Nullopt: no stream of it ends here.
-  std::optional<types::v1::GatewayState> StateOf(const std::string& gateway) const;
 
  private:
   struct Node {

@@ -102,11 +102,6 @@ void TunnelHub::Detach(const std::string& gateway, StreamId id) {
   for (const Done& done : orphans) done(NoTunnel(gateway));
 }
 
-void TunnelHub::Close(const std::string& gateway, StreamEnd why) {
-  const std::lock_guard lock(mutex_);
-  if (const auto at = tunnels_.find(gateway); at != tunnels_.end()) at->second.stream->Close(why);
-}
-
 void TunnelHub::Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
                     Clock::time_point deadline, Done done) {
   {

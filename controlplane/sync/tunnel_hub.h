@@ -53,7 +53,6 @@ class TunnelHub {
   StreamId Attach(const std::string& gateway, std::shared_ptr<TunnelStream> stream);
   void OnAnswer(const std::string& gateway, StreamId id, const fleet::v1::TunnelAnswer& answer);
   void Detach(const std::string& gateway, StreamId id);
-  void Close(const std::string& gateway, StreamEnd why);
 
   // Calls done once, on any thread, maybe before it returns; without a lock.
   void Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,

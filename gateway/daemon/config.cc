@@ -2,23 +2,18 @@
 #include "gateway/daemon/config.h"
 
 #include <arpa/inet.h>
-#include <sys/un.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
 
-#include "gateway/process/yaml_section.h"
+#include "gateway/process/config_document.h"
 
 namespace rocegw::daemon {
 namespace {
 
-using process::Problems;
+using process::CheckAbsolutePath;
+using process::CheckSocketPath;
 using process::Section;
 
 constexpr std::pair<const char*, PortMode> kPortModes[] = {
@@ -47,19 +42,6 @@ bool IsLabel(const std::string& text) {
 std::string CheckLabel(const std::string& text) {
   if (IsLabel(text)) return "";
   return "'" + text + "' must be 1 to 63 of a-z, 0-9 and '-', with no '-' at either end";
-}
-
-std::string CheckAbsolutePath(const std::string& text) {
-  return text.starts_with('/') ? "" : "'" + text + "' is not an absolute path";
-}
-
-std::string CheckSocketPath(const std::string& text) {
-  constexpr size_t kMost = sizeof(sockaddr_un{}.sun_path) - 1;
-  if (text.size() > kMost) {
-    return "a socket path may have " + std::to_string(kMost) + " bytes, this one has " +
-           std::to_string(text.size());
-  }
-  return CheckAbsolutePath(text);
 }
 
 std::string CheckInterface(const std::string& text) {
@@ -333,33 +315,16 @@ void ReadTop(Section& top, Config& config) {
 
 ConfigResult ParseConfig(const std::string& yaml, const std::string& file) {
   ConfigResult result;
-  Problems problems(file);
-  try {
-    const YAML::Node root = YAML::Load(yaml);
-    if (root.IsMap()) {
-      Section top(problems, root, "");
-      ReadTop(top, result.config);
-      top.Finish();
-    } else if (!root.IsNull()) {
-      problems.Add(1, "a mapping (key: value) is expected");
-    }
-  } catch (const YAML::Exception& error) {
-    problems.Add(error.mark.is_null() ? 0 : error.mark.line + 1, "not valid YAML: " + error.msg);
-  }
-  result.problems = problems.Take();
+  result.problems =
+      process::ParseDocument(yaml, file, [&result](Section& top) { ReadTop(top, result.config); });
   return result;
 }
 
 ConfigResult ReadConfig(const std::string& file) {
-  // Opened as a stream but explained by errno, which the standard library keeps from open(2).
-  errno = 0;
-  std::ifstream stream(file);
-  std::stringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream || (text.fail() && errno != 0)) {
-    return {{}, {file + ": cannot be read: " + std::strerror(errno != 0 ? errno : EIO)}};
-  }
-  return ParseConfig(text.str(), file);
+  ConfigResult result;
+  result.problems =
+      process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
+  return result;
 }
 
 uint32_t EffectiveWorkers(const Config& config, uint32_t processors) {

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,13 +15,13 @@
 #include <optional>
 #include <string>
 
-#include "gateway/base/unique_fd.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/gateway.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
 #include "gateway/process/sd_notify.h"
+#include "gateway/process/startup.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -32,9 +31,7 @@ using process::kInternal;
 using process::kOk;
 using process::kUsage;
 using process::LogLevelFromName;
-using process::LogLevelName;
 using process::ServiceManager;
-using process::SetLogLevel;
 using process::StartLogging;
 using process::VersionText;
 
@@ -89,40 +86,13 @@ ConfigResult Load(const Arguments& arguments) {
 
 void Reload(const Arguments& arguments) {
   const ConfigResult fresh = Load(arguments);
-  for (const std::string& problem : fresh.problems) spdlog::error("reload: {}", problem);
-  if (!fresh.problems.empty()) return;
-  const LogLevel level = arguments.log_level.value_or(fresh.config.log_level);
-  SetLogLevel(level);
-  spdlog::info("reload: log level {}; other keys take effect at the next start",
-               LogLevelName(level));
-}
-
-// SIGTERM, SIGINT and SIGHUP are read from a descriptor. Blocked before any thread exists, so that
-// all inherit it.
-StatusOr<UniqueFd> BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd.valid()) return Status(errno, "signals: no descriptor");
-  return fd;
-}
-
-// Every client costs descriptors: its connection, segments, event channels, one per worker. The
-// soft limit is low for the sake of programs that use select(2), which this is not.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
 }
 
 int Serve(const Arguments& arguments, Config config) {
-  RaiseDescriptorLimit();
+  process::RaiseDescriptorLimit();
   const ServiceManager manager = ServiceManager::FromEnvironment();
-  auto signals = BlockSignals();
+  auto signals = process::BlockSignals();
   if (!signals.ok()) {
     spdlog::error(signals.status().text());
     return kEnvironment;

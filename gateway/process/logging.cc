@@ -95,4 +95,12 @@ void StartLogging(const std::string& program, LogLevel level) {
 
 void SetLogLevel(LogLevel level) { spdlog::set_level(Level(level)); }
 
+void ReloadLogLevel(const std::vector<std::string>& problems, LogLevel level) {
+  for (const std::string& problem : problems) spdlog::error("reload: {}", problem);
+  if (!problems.empty()) return;
+  SetLogLevel(level);
+  spdlog::info("reload: log level {}; other keys take effect at the next start",
+               LogLevelName(level));
+}
+
 }  // namespace rocegw::process

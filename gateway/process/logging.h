@@ -22,5 +22,8 @@ std::vector<std::pair<const char*, LogLevel>> LogLevels();
 
 void StartLogging(const std::string& program, LogLevel level);
 void SetLogLevel(LogLevel level);
+// What SIGHUP does: takes the level over, unless the configuration that was read anew has problems,
+// which are logged.
+void ReloadLogLevel(const std::vector<std::string>& problems, LogLevel level);
 
 }  // namespace rocegw::process

@@ -2,7 +2,6 @@
 // Every method of the services' descriptors, called over the wire as every role, with names of its
 // own and of others. What is allowed gets past the gate (whatever it answers then), all else is
 // refused there.
-#include <google/protobuf/dynamic_message.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -10,57 +9,23 @@
 #include <map>
 
 #include "controlplane/model/access.h"
-#include "rocegw/admin/v1/cc_policies.pb.h"
-#include "rocegw/admin/v1/gateways.pb.h"
-#include "rocegw/admin/v1/operations.pb.h"
-#include "rocegw/admin/v1/pools.pb.h"
 #include "rocegw/admin/v1/role_bindings.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
-#include "rocegw/fleet/v1/node.pb.h"
 #include "tests/e2e/controller/controller_host.h"
+#include "tests/support/api_methods.h"
 
 namespace rocegw::testing {
 namespace {
 
-using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using grpc::StatusCode;
 
-std::vector<const MethodDescriptor*> Methods() {
-  std::vector<const MethodDescriptor*> methods;
-  for (const auto* message :
-       {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
-        admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
-        admin::v1::GetRoleBindingRequest::descriptor(),
-        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor()}) {
-    for (int s = 0; s < message->file()->service_count(); ++s) {
-      const auto& service = *message->file()->service(s);
-      for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));
-    }
-  }
-  return methods;
-}
-
-// With the name where the method's rule looks for it, and nothing done where that can be asked for.
-std::unique_ptr<Message> RequestFor(const MethodDescriptor& method, const std::string& name) {
-  auto* factory = google::protobuf::MessageFactory::generated_factory();
-  std::unique_ptr<Message> request(factory->GetPrototype(method.input_type())->New());
-  const auto set = [&](std::string path, const auto& write) {
-    Message* message = request.get();
-    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.')) {
-      const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path.substr(0, dot));
-      if (field == nullptr) return;
-      message = message->GetReflection()->MutableMessage(message, field);
-      path = path.substr(dot + 1);
-    }
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path);
-    if (field != nullptr) write(*message, *field);
-  };
-  set(model::RuleOf(method)->resource_field(), [&](Message& message, const FieldDescriptor& field) {
-    message.GetReflection()->SetString(&message, &field, name);
-  });
-  set("validate_only", [](Message& message, const FieldDescriptor& field) {
+// Nothing is done where that can be asked for.
+std::unique_ptr<Message> HarmlessRequestFor(const MethodDescriptor& method,
+                                            const std::string& name) {
+  auto request = RequestFor(method, name);
+  SetAt(*request, "validate_only", [](auto& message, const auto& field) {
     message.GetReflection()->SetBool(&message, &field, true);
   });
   return request;
@@ -151,7 +116,7 @@ class RolesTest : public ::testing::Test {
 TEST_F(RolesTest, EveryMethod_AsEverybody_IsAllowedOrDeniedByItsRule) {
   std::map<std::string, int> allowed;
   std::map<std::string, int> denied;
-  for (const MethodDescriptor* method : Methods()) {
+  for (const MethodDescriptor* method : ApiMethods()) {
     const types::v1::AccessRule& rule = *model::RuleOf(*method);
     for (const Somebody& one : everybody_) {
       for (const char* name : {"tenants/a", "tenants/a/pools/p", "tenants/b", "tenants/b/pools/p",
@@ -159,7 +124,7 @@ TEST_F(RolesTest, EveryMethod_AsEverybody_IsAllowedOrDeniedByItsRule) {
         // Other names than those of its kind say nothing new.
         const bool of_gateway = std::string(name).starts_with("gateways/");
         if ((rule.scope() == types::v1::TENANT) == of_gateway) continue;
-        const auto request = RequestFor(*method, name);
+        const auto request = HarmlessRequestFor(*method, name);
         SCOPED_TRACE(method->full_name() + " as " + one.who + " of " + name);
         const model::Decision decision = model::Decide(one.caller, *method, *request);
         const grpc::Status status = CallOnce(one.channel, *method, *request);
@@ -191,11 +156,14 @@ TEST_F(RolesTest, ForeignNames_AreNotToldFromMissingOnes) {
   ASSERT_EQ(method.name(), "GetPool");
   for (const Somebody& one : everybody_) {
     if (one.who != "tenant-admin") continue;
-    const auto there = CallOnce(one.channel, method, *RequestFor(method, "tenants/b/pools/p"));
-    const auto missing = CallOnce(one.channel, method, *RequestFor(method, "tenants/none/pools/p"));
+    const auto there =
+        CallOnce(one.channel, method, *HarmlessRequestFor(method, "tenants/b/pools/p"));
+    const auto missing =
+        CallOnce(one.channel, method, *HarmlessRequestFor(method, "tenants/none/pools/p"));
     EXPECT_EQ(there.error_code(), StatusCode::PERMISSION_DENIED);
     EXPECT_EQ(missing.error_code(), StatusCode::PERMISSION_DENIED);
-    const auto own = CallOnce(one.channel, method, *RequestFor(method, "tenants/a/pools/p"));
+    const auto own =
+        CallOnce(one.channel, method, *HarmlessRequestFor(method, "tenants/a/pools/p"));
     EXPECT_EQ(own.error_code(), StatusCode::NOT_FOUND);
   }
 }

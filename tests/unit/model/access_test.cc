@@ -2,18 +2,11 @@
 // Every method of the fleet's services, as every role.
 #include "controlplane/model/access.h"
 
-#include <google/protobuf/dynamic_message.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "rocegw/admin/v1/cc_policies.pb.h"
-#include "rocegw/admin/v1/gateways.pb.h"
-#include "rocegw/admin/v1/operations.pb.h"
-#include "rocegw/admin/v1/pools.pb.h"
-#include "rocegw/admin/v1/role_bindings.pb.h"
-#include "rocegw/admin/v1/tenants.pb.h"
-#include "rocegw/fleet/v1/node.pb.h"
+#include "tests/support/api_methods.h"
 
 namespace rocegw::model {
 namespace {
@@ -21,38 +14,9 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
+using rocegw::testing::ApiMethods;
+using rocegw::testing::RequestFor;
 using types::v1::Role;
-
-std::vector<const MethodDescriptor*> Methods() {
-  std::vector<const MethodDescriptor*> methods;
-  for (const auto* message :
-       {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
-        admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
-        admin::v1::GetRoleBindingRequest::descriptor(),
-        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor()}) {
-    for (int s = 0; s < message->file()->service_count(); ++s) {
-      const auto& service = *message->file()->service(s);
-      for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));
-    }
-  }
-  return methods;
-}
-
-// A request with the name at the place where the rule looks for it.
-std::unique_ptr<Message> RequestFor(const MethodDescriptor& method, const std::string& name) {
-  auto* factory = google::protobuf::MessageFactory::generated_factory();
-  std::unique_ptr<Message> request(factory->GetPrototype(method.input_type())->New());
-  std::string path = RuleOf(method)->resource_field();
-  Message* message = request.get();
-  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.')) {
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path.substr(0, dot));
-    message = message->GetReflection()->MutableMessage(message, field);
-    path = path.substr(dot + 1);
-  }
-  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(path);
-  if (field != nullptr) message->GetReflection()->SetString(message, field, name);
-  return request;
-}
 
 Caller WithRole(Role role, const std::string& tenant = {}) {
   return {.principal = "spiffe://rocegw/user/a", .node = {}, .grants = {{role, tenant}}};
@@ -62,7 +26,7 @@ constexpr Role kBindable[] = {types::v1::VIEWER, types::v1::OPERATOR, types::v1:
                               types::v1::MIGRATION_APPROVER, types::v1::ADMIN};
 
 TEST(Access, EveryMethod_HasARuleThatCanBeMet) {
-  const auto methods = Methods();
+  const auto methods = ApiMethods();
   ASSERT_GT(methods.size(), 45u);
   for (const MethodDescriptor* method : methods) {
     SCOPED_TRACE(method->full_name());
@@ -83,7 +47,7 @@ TEST(Access, EveryMethod_HasARuleThatCanBeMet) {
 
 TEST(Access, NobodyAndNodes_AreDeniedEverythingThatIsNotOpenToThem) {
   const Caller node = {.principal = "spiffe://rocegw/node/g", .node = "gateways/g", .grants = {}};
-  for (const MethodDescriptor* method : Methods()) {
+  for (const MethodDescriptor* method : ApiMethods()) {
     SCOPED_TRACE(method->full_name());
     const types::v1::Scope scope = RuleOf(*method)->scope();
     const auto own = RequestFor(*method, "gateways/g");
@@ -97,7 +61,7 @@ TEST(Access, NobodyAndNodes_AreDeniedEverythingThatIsNotOpenToThem) {
 }
 
 TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
-  for (const MethodDescriptor* method : Methods()) {
+  for (const MethodDescriptor* method : ApiMethods()) {
     const types::v1::AccessRule& rule = *RuleOf(*method);
     const auto request = RequestFor(*method, "tenants/a/pools/p");
     for (const Role role : kBindable) {
@@ -114,7 +78,7 @@ TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
 }
 
 TEST(Access, ViewersReadAndNothingElse) {
-  for (const MethodDescriptor* method : Methods()) {
+  for (const MethodDescriptor* method : ApiMethods()) {
     const std::string& name = method->name();
     const bool reads = name.starts_with("Get") || name.starts_with("List") ||
                        name.starts_with("Watch") || name.starts_with("Wait");
@@ -128,7 +92,7 @@ TEST(Access, ViewersReadAndNothingElse) {
 TEST(Access, TenantsAdministrator_ReachesOwnResourcesOnly) {
   for (const Role role : {types::v1::TENANT_ADMIN, types::v1::VIEWER}) {
     const Caller caller = WithRole(role, "tenants/a");
-    for (const MethodDescriptor* method : Methods()) {
+    for (const MethodDescriptor* method : ApiMethods()) {
       SCOPED_TRACE(method->full_name() + " as " + types::v1::Role_Name(role));
       const types::v1::AccessRule& rule = *RuleOf(*method);
       if (rule.scope() == types::v1::OPEN) continue;
@@ -146,7 +110,7 @@ TEST(Access, TenantsAdministrator_ReachesOwnResourcesOnly) {
 
 TEST(Access, ListOfAllTenants_IsCutToThoseOfTheCaller) {
   const MethodDescriptor* list = nullptr;
-  for (const MethodDescriptor* method : Methods()) {
+  for (const MethodDescriptor* method : ApiMethods()) {
     if (method->name() == "ListPools") list = method;
   }
   ASSERT_NE(list, nullptr);
