@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "controlplane/api/drain.h"
-#include "controlplane/api/unary_call.h"
 #include "controlplane/store/random_uuid.h"
 
 namespace rocegw::api {
@@ -14,31 +13,6 @@ namespace {
 
 using fleet::v1::TunnelAnswer;
 using fleet::v1::TunnelQuestion;
-
-// Asks the gateway itself. The answer is the only part, or its parts are merged: lists append.
-template <typename Request, typename Response>
-grpc::ServerUnaryReactor* AskGateway(grpc::CallbackServerContext& context, const Request& request,
-                                     const sync::FleetFollower& follower, sync::TunnelHub& tunnels,
-                                     const std::string& gateway, const TunnelQuestion& question,
-                                     Response* response,
-                                     const Response& (TunnelAnswer::*part)() const) {
-  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-    tunnels.Ask(gateway, question, context.deadline(),
-                [reactor, response, part](const sync::TunnelResult& result) {
-                  if (result.code != 0) {
-                    return reactor->Finish(ToStatus({static_cast<grpc::StatusCode>(result.code),
-                                                     "GATEWAY_DID_NOT_ANSWER",
-                                                     result.message,
-                                                     {},
-                                                     {}}));
-                  }
-                  for (const TunnelAnswer& answer : result.parts)
-                    response->MergeFrom((answer.*part)());
-                  reactor->Finish(grpc::Status::OK);
-                });
-  };
-  return WhenAdmitted(context, request, follower, serve);
-}
 
 // The page that is asked for.
 template <typename List>
@@ -192,8 +166,8 @@ grpc::ServerUnaryReactor* GatewaysService::GetGatewayStatus(
     types::v1::GatewayStatus* response) {
   TunnelQuestion question;
   question.mutable_get_status();
-  return AskGateway(*context, *request, backend_.follower, tunnels_, request->name(), question,
-                    response, &TunnelAnswer::status);
+  return AskGateway(*context, *request, questions_, request->name(), question, response,
+                    &TunnelAnswer::status);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewaySessions(
@@ -201,8 +175,8 @@ grpc::ServerUnaryReactor* GatewaysService::ListGatewaySessions(
     gateway::v1::ListSessionsResponse* response) {
   TunnelQuestion question;
   SetPage(*request, *question.mutable_list_sessions());
-  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
-                    response, &TunnelAnswer::sessions);
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::sessions);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
@@ -210,8 +184,8 @@ grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
     gateway::v1::ListQpsResponse* response) {
   TunnelQuestion question;
   SetPage(*request, *question.mutable_list_qps());
-  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
-                    response, &TunnelAnswer::qps);
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::qps);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
@@ -219,8 +193,8 @@ grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
     gateway::v1::ListMrsResponse* response) {
   TunnelQuestion question;
   SetPage(*request, *question.mutable_list_mrs());
-  return AskGateway(*context, *request, backend_.follower, tunnels_, request->parent(), question,
-                    response, &TunnelAnswer::mrs);
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::mrs);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
@@ -228,8 +202,43 @@ grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
     gateway::v1::GetCountersResponse* response) {
   TunnelQuestion question;
   question.mutable_get_counters();
-  return AskGateway(*context, *request, backend_.follower, tunnels_, request->name(), question,
-                    response, &TunnelAnswer::counters);
+  return AskGateway(*context, *request, questions_, request->name(), question, response,
+                    &TunnelAnswer::counters);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayPools(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListPoolsResponse* response) {
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_pools());
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::pools);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayEvents(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListEventsResponse* response) {
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_events());
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::events);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ExplainGateway(
+    grpc::CallbackServerContext* context, const admin::v1::ExplainGatewayRequest* request,
+    gateway::v1::ExplainResponse* response) {
+  TunnelQuestion question;
+  *question.mutable_explain() = request->explain();
+  return AskGateway(*context, *request, questions_, request->name(), question, response,
+                    &TunnelAnswer::explanation);
+}
+
+grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* GatewaysService::CaptureGateway(
+    grpc::CallbackServerContext* context, const admin::v1::CaptureGatewayRequest* request) {
+  Admitted admitted;
+  if (auto error = Admit(*context, CallKind::kStream, *request, backend_.follower, admitted))
+    return RefusedCapture(*error);
+  return NewCapture(*context, questions_, request->name(), request->capture());
 }
 
 }  // namespace rocegw::api

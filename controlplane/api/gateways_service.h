@@ -4,6 +4,7 @@
 #pragma once
 
 #include "controlplane/api/enrollment.h"
+#include "controlplane/api/gateway_questions.h"
 #include "controlplane/api/standard_service.h"
 #include "controlplane/sync/node_hub.h"
 #include "controlplane/sync/tunnel_hub.h"
@@ -18,7 +19,7 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
                   Enrollment& enrollment)
       : backend_(backend),
         hub_(hub),
-        tunnels_(tunnels),
+        questions_{backend, tunnels},
         enrollment_(enrollment),
         standard_(backend),
         operations_(backend) {}
@@ -76,11 +77,23 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* GetGatewayCounters(grpc::CallbackServerContext* context,
                                                const admin::v1::GetGatewayCountersRequest* request,
                                                gateway::v1::GetCountersResponse* response) override;
+  grpc::ServerUnaryReactor* ListGatewayPools(grpc::CallbackServerContext* context,
+                                             const admin::v1::ListGatewayObjectsRequest* request,
+                                             gateway::v1::ListPoolsResponse* response) override;
+  grpc::ServerUnaryReactor* ListGatewayEvents(grpc::CallbackServerContext* context,
+                                              const admin::v1::ListGatewayObjectsRequest* request,
+                                              gateway::v1::ListEventsResponse* response) override;
+  grpc::ServerUnaryReactor* ExplainGateway(grpc::CallbackServerContext* context,
+                                           const admin::v1::ExplainGatewayRequest* request,
+                                           gateway::v1::ExplainResponse* response) override;
+  grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* CaptureGateway(
+      grpc::CallbackServerContext* context,
+      const admin::v1::CaptureGatewayRequest* request) override;
 
  private:
   const Backend& backend_;
   sync::NodeHub& hub_;
-  sync::TunnelHub& tunnels_;
+  const GatewayQuestions questions_;
   Enrollment& enrollment_;
   StandardService<types::v1::Gateway> standard_;
   StandardService<types::v1::Operation> operations_;

@@ -21,6 +21,13 @@ grpc::ServerUnaryReactor* OperationsService::ListOperations(
                         [response] { return response->add_operations(); });
 }
 
+grpc::ServerWriteReactor<admin::v1::WatchOperationsResponse>* OperationsService::WatchOperations(
+    grpc::CallbackServerContext* context, const admin::v1::WatchOperationsRequest* request) {
+  return standard_.Watch<admin::v1::WatchOperationsResponse>(
+      context, *request, model::Collection::kOperations, {},
+      [](admin::v1::WatchOperationsResponse& response) { return response.add_changed(); });
+}
+
 grpc::ServerUnaryReactor* OperationsService::WaitOperation(
     grpc::CallbackServerContext* context, const admin::v1::WaitOperationRequest* request,
     types::v1::Operation* response) {

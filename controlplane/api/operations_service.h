@@ -17,6 +17,9 @@ class OperationsService final : public admin::v1::Operations::CallbackService {
   grpc::ServerUnaryReactor* ListOperations(grpc::CallbackServerContext* context,
                                            const admin::v1::ListOperationsRequest* request,
                                            admin::v1::ListOperationsResponse* response) override;
+  grpc::ServerWriteReactor<admin::v1::WatchOperationsResponse>* WatchOperations(
+      grpc::CallbackServerContext* context,
+      const admin::v1::WatchOperationsRequest* request) override;
   grpc::ServerUnaryReactor* WaitOperation(grpc::CallbackServerContext* context,
                                           const admin::v1::WaitOperationRequest* request,
                                           types::v1::Operation* response) override;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// admin.v1.Pools: hands each call over to the standard methods. gRPC's threads.
+// admin.v1.Pools: hands each call over to the standard methods, or to a gateway of the pool. gRPC's
+// threads.
 #pragma once
 
+#include "controlplane/api/gateway_questions.h"
 #include "controlplane/api/standard_service.h"
 #include "rocegw/admin/v1/pools.grpc.pb.h"
 
@@ -9,7 +11,9 @@ namespace rocegw::api {
 
 class PoolsService final : public admin::v1::Pools::CallbackService {
  public:
-  explicit PoolsService(const Backend& backend) : standard_(backend) {}
+  // Both outlive it.
+  PoolsService(const Backend& backend, sync::TunnelHub& tunnels)
+      : standard_(backend), questions_{backend, tunnels} {}
 
   grpc::ServerUnaryReactor* GetPool(grpc::CallbackServerContext* context,
                                     const admin::v1::GetPoolRequest* request,
@@ -45,9 +49,15 @@ class PoolsService final : public admin::v1::Pools::CallbackService {
                                        admin::v1::DeletePoolResponse*) override {
     return standard_.Delete(context, *request);
   }
+  grpc::ServerUnaryReactor* ExplainPool(grpc::CallbackServerContext* context,
+                                        const admin::v1::ExplainPoolRequest* request,
+                                        gateway::v1::ExplainResponse* response) override;
+  grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* CapturePool(
+      grpc::CallbackServerContext* context, const admin::v1::CapturePoolRequest* request) override;
 
  private:
   StandardService<types::v1::Pool> standard_;
+  const GatewayQuestions questions_;
 };
 
 }  // namespace rocegw::api

@@ -23,12 +23,14 @@ struct RoleRow {
 
 constexpr std::array kRoles = {
     RoleRow{types::v1::VIEWER,
-            "tenants.get tenants.list pools.get pools.list ccPolicies.get ccPolicies.list "
+            "tenants.get tenants.list pools.get pools.list pools.explain ccPolicies.get "
+            "ccPolicies.list "
             "gateways.get gateways.list gateways.inspect operations.get operations.list"},
     RoleRow{types::v1::OPERATOR,
             "tenants.get tenants.list pools.* ccPolicies.* gateways.get gateways.list "
             "gateways.create gateways.update "
-            "gateways.delete gateways.inspect gateways.drain gateways.join operations.* audit.list "
+            "gateways.delete gateways.inspect gateways.capture gateways.drain gateways.join "
+            "operations.* audit.list "
             "audit.verify"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},
     RoleRow{types::v1::MIGRATION_APPROVER,

@@ -141,7 +141,7 @@ struct Fleet {
         hub(*follower, statuses, store.uuid()),
         enrollment(store, *follower, authority, std::move(options)),
         tenants(backend),
-        pools(backend),
+        pools(backend, tunnels),
         cc_policies(backend),
         role_bindings(backend),
         gateways(backend, hub, tunnels, enrollment),

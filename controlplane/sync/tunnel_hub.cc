@@ -10,6 +10,7 @@ namespace rocegw::sync {
 namespace {
 
 // As grpc::StatusCode, which this layer does not know.
+constexpr int kCancelled = 1;
 constexpr int kDeadlineExceeded = 4;
 constexpr int kInternal = 13;
 constexpr int kUnavailable = 14;
@@ -69,6 +70,7 @@ TunnelHub::StreamId TunnelHub::Attach(const std::string& gateway,
 void TunnelHub::OnAnswer(const std::string& gateway, StreamId id,
                          const fleet::v1::TunnelAnswer& answer) {
   Done done;
+  std::shared_ptr<Part> part;
   TunnelResult result;
   {
     const std::lock_guard lock(mutex_);
@@ -78,16 +80,22 @@ void TunnelHub::OnAnswer(const std::string& gateway, StreamId id,
     const auto at = waiting_.find(answer.id());
     if (at == waiting_.end() || at->second.gateway != gateway) return;
     Waiting& waiting = at->second;
-    if (answer.code() == 0) waiting.parts.push_back(answer);
+    if (answer.code() == 0 && waiting.part != nullptr) {
+      part = waiting.part;
+    } else if (answer.code() == 0) {
+      waiting.parts.push_back(answer);
+    }
     const bool endless = waiting.parts.size() > kMostParts;
-    if (answer.code() == 0 && answer.more() && !endless) return;
-    result.code = endless ? kInternal : answer.code();
-    result.message = endless ? "the answer has too many parts" : answer.message();
-    if (result.code == 0) result.parts = std::move(waiting.parts);
-    done = std::move(waiting.done);
-    waiting_.erase(at);
+    if (answer.code() != 0 || !answer.more() || endless) {
+      result.code = endless ? kInternal : answer.code();
+      result.message = endless ? "the answer has too many parts" : answer.message();
+      if (result.code == 0) result.parts = std::move(waiting.parts);
+      done = std::move(waiting.done);
+      waiting_.erase(at);
+    }
   }
-  done(std::move(result));
+  if (part != nullptr) (*part)(answer);
+  if (done) done(std::move(result));
 }
 
 void TunnelHub::Detach(const std::string& gateway, StreamId id) {
@@ -104,21 +112,78 @@ void TunnelHub::Detach(const std::string& gateway, StreamId id) {
 
 void TunnelHub::Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
                     Clock::time_point deadline, Done done) {
+  Waiting waiting{gateway, deadline, std::move(done), {}, nullptr};
   {
     const std::lock_guard lock(mutex_);
-    const auto tunnel = tunnels_.find(gateway);
-    if (tunnel != tunnels_.end() && !stopping_) {
-      question.set_id(++last_question_);
-      *question.mutable_deadline() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch())
-              .count());
-      waiting_[question.id()] = {gateway, deadline, std::move(done), {}};
-      tunnel->second.stream->Send(question);
-      wake_.notify_all();
-      return;
+    if (Send(question, waiting) != 0) return;
+  }
+  waiting.done(NoTunnel(gateway));
+}
+
+TunnelHub::QuestionId TunnelHub::AskInParts(const std::string& gateway,
+                                            fleet::v1::TunnelQuestion question,
+                                            Clock::time_point deadline, uint32_t window, Part part,
+                                            Done done) {
+  Waiting waiting{gateway, deadline, std::move(done), {}, std::make_shared<Part>(std::move(part))};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const QuestionId id = Send(question, waiting); id != 0) {
+      fleet::v1::TunnelQuestion grant;
+      grant.set_id(id);
+      grant.set_grant(window);
+      tunnels_[gateway].stream->Send(grant);
+      return id;
     }
   }
-  done(NoTunnel(gateway));
+  waiting.done(NoTunnel(gateway));
+  return 0;
+}
+
+TunnelHub::QuestionId TunnelHub::Send(fleet::v1::TunnelQuestion& question, Waiting& waiting) {
+  const auto tunnel = tunnels_.find(waiting.gateway);
+  if (tunnel == tunnels_.end() || stopping_) return 0;
+  question.set_id(++last_question_);
+  *question.mutable_deadline() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(waiting.deadline.time_since_epoch())
+          .count());
+  waiting_[question.id()] = std::move(waiting);
+  tunnel->second.stream->Send(question);
+  wake_.notify_all();
+  return question.id();
+}
+
+void TunnelHub::Grant(QuestionId question, uint32_t parts) {
+  const std::lock_guard lock(mutex_);
+  const auto at = waiting_.find(question);
+  if (at == waiting_.end()) return;
+  const auto tunnel = tunnels_.find(at->second.gateway);
+  if (tunnel == tunnels_.end()) return;
+  fleet::v1::TunnelQuestion grant;
+  grant.set_id(question);
+  grant.set_grant(parts);
+  tunnel->second.stream->Send(grant);
+}
+
+void TunnelHub::SendCancel(QuestionId question, const std::string& gateway) {
+  const auto tunnel = tunnels_.find(gateway);
+  if (tunnel == tunnels_.end()) return;
+  fleet::v1::TunnelQuestion cancel;
+  cancel.set_id(question);
+  cancel.set_cancel(true);
+  tunnel->second.stream->Send(cancel);
+}
+
+void TunnelHub::Cancel(QuestionId question) {
+  Done done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = waiting_.find(question);
+    if (at == waiting_.end()) return;
+    SendCancel(question, at->second.gateway);
+    done = std::move(at->second.done);
+    waiting_.erase(at);
+  }
+  done({kCancelled, "nobody waits for the answer any more", {}});
 }
 
 void TunnelHub::Run() {
@@ -133,11 +198,7 @@ void TunnelHub::Run() {
         ++at;
         continue;
       }
-      const auto tunnel = tunnels_.find(at->second.gateway);
-      fleet::v1::TunnelQuestion cancel;
-      cancel.set_id(at->first);
-      cancel.set_cancel(true);
-      if (tunnel != tunnels_.end()) tunnel->second.stream->Send(cancel);
+      SendCancel(at->first, at->second.gateway);
       late.push_back(std::move(at->second.done));
       at = waiting_.erase(at);
     }

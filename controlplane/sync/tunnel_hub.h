@@ -40,7 +40,9 @@ class TunnelHub {
  public:
   using Clock = std::chrono::system_clock;
   using StreamId = uint64_t;
+  using QuestionId = uint64_t;
   using Done = std::function<void(TunnelResult)>;
+  using Part = std::function<void(const fleet::v1::TunnelAnswer&)>;
   // What an agent may put into one answer; more is a fault of its own.
   static constexpr size_t kMostParts = 256;
 
@@ -58,12 +60,23 @@ class TunnelHub {
   void Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
            Clock::time_point deadline, Done done);
 
+  // An answer of any length, part by part, the last one too; then done, with a result without
+  // parts. The gateway may send `window` parts and as many more as are granted. Parts come one
+  // after the other, on any thread, without a lock; one may still be under way when done is called.
+  // The question's id is in every part, and returned; 0: there is no tunnel, and done was called.
+  QuestionId AskInParts(const std::string& gateway, fleet::v1::TunnelQuestion question,
+                        Clock::time_point deadline, uint32_t window, Part part, Done done);
+  void Grant(QuestionId question, uint32_t parts);
+  // Nobody waits any more: done is called with CANCELLED, unless it was called before.
+  void Cancel(QuestionId question);
+
  private:
   struct Waiting {
     std::string gateway;
     Clock::time_point deadline;
     Done done;
     std::vector<fleet::v1::TunnelAnswer> parts;
+    std::shared_ptr<Part> part;  // set: parts are handed on and not kept
   };
   struct Tunnel {
     StreamId id = 0;
@@ -71,6 +84,10 @@ class TunnelHub {
   };
 
   void Run();
+  // The question's number; 0: there is no tunnel, and `waiting` is as it was.
+  QuestionId Send(fleet::v1::TunnelQuestion& question, Waiting& waiting);
+  // Tells the agent that nobody waits; the question is taken out by the caller.
+  void SendCancel(QuestionId question, const std::string& gateway);
   // Takes out the questions of a gateway whose tunnel is gone.
   std::vector<Done> TakeOf(const std::string& gateway);
 

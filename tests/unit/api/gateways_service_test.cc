@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "controlplane/api/operations_service.h"
+#include "controlplane/api/pools_service.h"
 #include "controlplane/store/memory_store.h"
 #include "controlplane/sync/operation_keeper.h"
 #include "tests/support/store/scratch_directory.h"
@@ -31,11 +33,24 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
   // Answers at once, on a thread of its own as a stream would.
   void Send(const fleet::v1::TunnelQuestion& question) override {
     if (silent_) return;
+    if (question.has_capture() || question.has_grant() || question.has_cancel()) {
+      const std::lock_guard lock(mutex_);
+      if (question.has_capture()) capture_ = question;
+      if (question.has_grant()) granted_ += question.grant();
+      if (question.has_cancel()) cancelled_ = question.id();
+      return changed_.notify_all();
+    }
     answers_.emplace_back([this, question] {
       fleet::v1::TunnelAnswer answer;
       answer.set_id(question.id());
       if (question.has_get_status()) {
         answer.mutable_status()->set_version("7");
+      } else if (question.has_explain()) {
+        answer.mutable_explanation()->add_findings()->set_object(question.explain().pool());
+      } else if (question.has_list_events()) {
+        answer.mutable_events()->add_events()->set_reason("QUOTA_EXCEEDED");
+      } else if (question.has_list_pools()) {
+        answer.mutable_pools()->add_pools()->set_pool("tenants/a/pools/p");
       } else if (question.has_list_qps()) {
         answer.set_more(true);
         answer.mutable_qps()->add_qps()->set_qpn(17);
@@ -60,6 +75,36 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
     return last_;
   }
 
+  gateway::v1::CaptureRequest AwaitCapture() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return capture_.has_value(); });
+    return capture_->capture();
+  }
+  // As a gateway: no more pieces than it was granted.
+  void SendPieces(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return granted_ > 0; });
+        --granted_;
+      }
+      fleet::v1::TunnelAnswer answer;
+      answer.set_id(capture_->id());
+      answer.set_more(i + 1 < count);
+      answer.mutable_chunk()->set_data(std::to_string(i) + ";");
+      if (i + 1 == count) answer.mutable_chunk()->mutable_summary()->set_packets(count);
+      tunnels_.OnAnswer("gateways/g", tunnel_, answer);
+    }
+  }
+  void AwaitCancel() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return cancelled_ == capture_->id(); });
+  }
+  uint32_t granted() {
+    const std::lock_guard lock(mutex_);
+    return granted_;
+  }
+
   sync::TunnelHub::StreamId tunnel_ = 0;
   bool silent_ = false;
 
@@ -69,6 +114,9 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
   std::condition_variable changed_;
   types::v1::Push last_;
   std::vector<std::thread> answers_;
+  std::optional<fleet::v1::TunnelQuestion> capture_;
+  uint32_t granted_ = 0;
+  uint64_t cancelled_ = 0;
 };
 
 class GatewaysServiceTest : public ::testing::Test {
@@ -80,10 +128,12 @@ class GatewaysServiceTest : public ::testing::Test {
     builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
     builder.RegisterService(&gateways_service_);
     builder.RegisterService(&operations_service_);
+    builder.RegisterService(&pools_service_);
     server_ = builder.BuildAndStart();
     channel_ = grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS));
     gateways_ = Gateways::NewStub(channel_);
     operations_ = Operations::NewStub(channel_);
+    pools_ = admin::v1::Pools::NewStub(channel_);
     admin::v1::CreateGatewayRequest request;
     request.mutable_gateway()->set_name("gateways/g");
     types::v1::Gateway created;
@@ -102,6 +152,10 @@ class GatewaysServiceTest : public ::testing::Test {
   }
   // An agent's stream whose gateway runs everything.
   void Connect() {
+    // Else the first push would be of an empty fleet, and its answer awaited.
+    std::promise<void> seen;
+    follower_->WhenNewest([&](const auto&) { seen.set_value(); });
+    seen.get_future().wait();
     fleet::v1::Hello hello;
     hello.set_gateway("gateways/g");
     stream_ = hub_.Attach(hello, agent_, 0);
@@ -158,12 +212,14 @@ class GatewaysServiceTest : public ::testing::Test {
   sync::OperationKeeper keeper_{*follower_, statuses_};
   api::GatewaysService gateways_service_{backend_, hub_, tunnels_, enrollment_};
   api::OperationsService operations_service_{backend_};
+  api::PoolsService pools_service_{backend_, tunnels_};
   std::shared_ptr<Agent> agent_ = std::make_shared<Agent>(tunnels_);
   sync::NodeHub::StreamId stream_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Gateways::Stub> gateways_;
   std::unique_ptr<Operations::Stub> operations_;
+  std::unique_ptr<admin::v1::Pools::Stub> pools_;
 };
 
 TEST_F(GatewaysServiceTest, Drain_IsDoneWhenTheGatewayIsEmpty) {
@@ -248,6 +304,125 @@ TEST_F(GatewaysServiceTest, QuestionsGoThroughTheTunnel) {
   EXPECT_EQ(gateways_->GetGatewayStatus(Context(std::chrono::milliseconds(50)).get(), get, &status)
                 .error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(GatewaysServiceTest, GatewayThatNobodyKnows_IsNotFound) {
+  Connect();
+  admin::v1::GetGatewayStatusRequest get;
+  get.set_name("gateways/none");
+  types::v1::GatewayStatus status;
+  EXPECT_EQ(gateways_->GetGatewayStatus(Context().get(), get, &status).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  admin::v1::CaptureGatewayRequest capture;
+  capture.set_name("gateways/none");
+  const auto context = Context();
+  EXPECT_EQ(gateways_->CaptureGateway(context.get(), capture)->Finish().error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(GatewaysServiceTest, EventsPoolsAndExplanations_ComeThroughTheTunnel) {
+  Connect();
+  admin::v1::ListGatewayObjectsRequest list;
+  list.set_parent("gateways/g");
+  gateway::v1::ListEventsResponse events;
+  ASSERT_TRUE(gateways_->ListGatewayEvents(Context().get(), list, &events).ok());
+  ASSERT_EQ(events.events_size(), 1);
+  gateway::v1::ListPoolsResponse pools;
+  ASSERT_TRUE(gateways_->ListGatewayPools(Context().get(), list, &pools).ok());
+  ASSERT_EQ(pools.pools_size(), 1);
+  admin::v1::ExplainPoolRequest explain;
+  explain.set_name("tenants/a/pools/p");
+  explain.set_gateway("gateways/g");
+  explain.mutable_explain()->set_pool("tenants/b/pools/p");
+  gateway::v1::ExplainResponse explanation;
+  ASSERT_TRUE(pools_->ExplainPool(Context().get(), explain, &explanation).ok());
+  ASSERT_EQ(explanation.findings_size(), 1);
+  EXPECT_EQ(explanation.findings(0).object(), "tenants/a/pools/p") << "and not that of another";
+  explain.set_name("tenants/-/pools/-");
+  EXPECT_EQ(pools_->ExplainPool(Context().get(), explain, &explanation).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(GatewaysServiceTest, Capture_ComesInPiecesAtThePaceOfTheCaller) {
+  Connect();
+  admin::v1::CapturePoolRequest request;
+  request.set_name("tenants/a/pools/-");
+  request.set_gateway("gateways/g");
+  request.mutable_capture()->set_pool("tenants/b/pools/-");
+  const auto context = Context();
+  const auto stream = pools_->CapturePool(context.get(), request);
+  EXPECT_EQ(agent_->AwaitCapture().pool(), "tenants/a/pools/-");
+  std::thread gateway([&] { agent_->SendPieces(100); });
+  std::string all;
+  std::string expected;
+  gateway::v1::CaptureChunk chunk;
+  uint64_t packets = 0;
+  while (stream->Read(&chunk)) {
+    all += chunk.data();
+    packets = chunk.summary().packets();
+  }
+  gateway.join();
+  for (int i = 0; i < 100; ++i) expected += std::to_string(i) + ";";
+  EXPECT_EQ(all, expected);
+  EXPECT_EQ(packets, 100u);
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_LE(agent_->granted(), 8u);
+}
+
+TEST_F(GatewaysServiceTest, CaptureWhoseCallerGoes_IsCancelledAtTheGateway) {
+  Connect();
+  admin::v1::CaptureGatewayRequest request;
+  request.set_name("gateways/g");
+  const auto context = Context();
+  const auto stream = gateways_->CaptureGateway(context.get(), request);
+  (void)agent_->AwaitCapture();
+  context->TryCancel();
+  agent_->AwaitCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(GatewaysServiceTest, CaptureWhoseAgentGoes_EndsUnavailable) {
+  Connect();
+  admin::v1::CaptureGatewayRequest request;
+  request.set_name("gateways/g");
+  const auto context = Context();
+  const auto stream = gateways_->CaptureGateway(context.get(), request);
+  (void)agent_->AwaitCapture();
+  tunnels_.Detach("gateways/g", agent_->tunnel_);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GatewaysServiceTest, CaptureWithoutBounds_IsRefused) {
+  Connect();
+  admin::v1::CaptureGatewayRequest request;
+  request.set_name("gateways/g");
+  request.mutable_capture()->mutable_duration()->set_seconds(601);
+  const auto context = Context();
+  EXPECT_EQ(gateways_->CaptureGateway(context.get(), request)->Finish().error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(GatewaysServiceTest, WatchedOperation_TellsItsSteps) {
+  Connect();
+  const auto context = Context();
+  const auto watch = operations_->WatchOperations(context.get(), {});
+  admin::v1::WatchOperationsResponse seen;
+  ASSERT_TRUE(watch->Read(&seen));
+  const types::v1::Operation begun = Drain();
+  const auto await = [&](const auto& what) {
+    while (seen.changed_size() != 1 || !what(seen.changed(0).status())) {
+      if (!watch->Read(&seen)) return false;
+    }
+    return seen.changed(0).name() == begun.name();
+  };
+  Apply(model::RevisionOfEtag(begun.meta().etag()).value());
+  Draining(false, 3);
+  EXPECT_TRUE(await([](const auto& status) {
+    return status.step().find("3 QPs") != std::string::npos;
+  })) << seen.ShortDebugString();
+  Draining(true, 0);
+  EXPECT_TRUE(await([](const auto& status) { return status.done(); }));
+  context->TryCancel();
 }
 
 TEST_F(GatewaysServiceTest, Progress_CountsWhoRunsARevision) {

@@ -109,7 +109,8 @@ class ServicesTest : public ::testing::Test {
   api::Writer writer_{*store_, *follower_};
   api::Backend backend_{*store_, *follower_, writer_};
   api::TenantsService tenants_service_{backend_};
-  api::PoolsService pools_service_{backend_};
+  sync::TunnelHub tunnels_;
+  api::PoolsService pools_service_{backend_, tunnels_};
   api::CcPoliciesService policies_service_{backend_};
   api::RoleBindingsService bindings_service_{backend_};
   std::string socket_;
