@@ -152,7 +152,7 @@ void AgentCore::OnGatewayStatus(const fleet::v1::Heartbeat& status, TimePoint no
 }
 
 void AgentCore::Tick(TimePoint now) {
-  if (std::exchange(unsaved_, false)) actions_.Save(desired_.Saved());
+  if (std::exchange(unsaved_, false)) actions_.Save(desired_);
   if (stream_open_ && now >= next_heartbeat_) SendHeartbeat(now);
 }
 

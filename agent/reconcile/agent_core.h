@@ -24,8 +24,9 @@ class AgentActions {
   virtual void Send(const fleet::v1::SyncRequest& message) = 0;
   // To the gateway; one at a time, answered by OnApplied or ended by OnGatewayDown.
   virtual void Apply(const types::v1::Push& push) = 0;
-  // To the disk, in place of what was there; within Tick, however often it changed since.
-  virtual void Save(const types::v1::AppliedConfig& config) = 0;
+  // To the disk, in place of what was there; within Tick, however often it changed since. What is
+  // to be written is not put together for who keeps nothing.
+  virtual void Save(const DesiredConfig& config) = 0;
 };
 
 class AgentCore {

@@ -66,10 +66,10 @@ void Agent::Restore() {
   core_.Restore(saved);
 }
 
-void Agent::Save(const types::v1::AppliedConfig& config) {
+void Agent::Save(const DesiredConfig& config) {
   if (options_.state_file.empty()) return;
   const Status status =
-      identity::WriteDurably(options_.state_file, config.SerializeAsString(), 0600);
+      identity::WriteDurably(options_.state_file, config.Saved().SerializeAsString(), 0600);
   if (!status.ok()) spdlog::error("{}", status.text());
 }
 

@@ -55,7 +55,7 @@ class Agent final : private AgentActions {
  private:
   void Send(const fleet::v1::SyncRequest& message) override;
   void Apply(const types::v1::Push& push) override;
-  void Save(const types::v1::AppliedConfig& config) override;
+  void Save(const DesiredConfig& config) override;
 
   void Restore();
   // To the controller that is called now.

@@ -22,7 +22,7 @@ class AgentCoreTest : public ::testing::Test, public AgentActions {
  protected:
   void Send(const fleet::v1::SyncRequest& message) override { sent_.push_back(message); }
   void Apply(const Push& push) override { applies_.push_back(push); }
-  void Save(const types::v1::AppliedConfig& config) override { saved_ = config; }
+  void Save(const DesiredConfig& config) override { saved_ = config.Saved(); }
 
   std::optional<PushReport> LastReport() const {
     for (auto at = sent_.rbegin(); at != sent_.rend(); ++at) {
