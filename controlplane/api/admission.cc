@@ -70,9 +70,11 @@ model::Caller CallerOf(const grpc::ServerContextBase& context, const controllers
   caller.principal = FirstProperty(*auth, "peer_spiffe_id");
   caller.node = NodeOf(caller.principal);
   if (caller.principal.empty() || !caller.node.empty()) return caller;
-  for (const auto& [name, binding] : view.role_bindings) {
-    const types::v1::RoleBindingSpec& spec = binding.object.spec();
-    if (spec.subject() == caller.principal) caller.grants.push_back({spec.role(), spec.tenant()});
+  const auto bindings = view.bindings_of.find(caller.principal);
+  if (bindings == view.bindings_of.end()) return caller;
+  for (const std::string& name : bindings->second) {
+    const types::v1::RoleBindingSpec& spec = view.role_bindings.at(name).object.spec();
+    caller.grants.push_back({spec.role(), spec.tenant()});
   }
   return caller;
 }

@@ -48,6 +48,22 @@ types::v1::GatewayState StatusOf(const FleetView& view, const std::string& gatew
   return known == view.gateways.end() ? types::v1::GatewayState() : known->second.object.status();
 }
 
+void Index(const FleetView& view, const std::string& name,
+           std::map<std::string, std::set<std::string>>& bindings_of) {
+  const auto known = view.role_bindings.find(name);
+  if (known != view.role_bindings.end())
+    bindings_of[known->second.object.spec().subject()].insert(name);
+}
+
+void Unindex(const FleetView& view, const std::string& name,
+             std::map<std::string, std::set<std::string>>& bindings_of) {
+  const auto known = view.role_bindings.find(name);
+  if (known == view.role_bindings.end()) return;
+  const auto subject = bindings_of.find(known->second.object.spec().subject());
+  subject->second.erase(name);
+  if (subject->second.empty()) bindings_of.erase(subject);
+}
+
 std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
   std::optional<model::StoredName> stored = model::ParseKey(change.entry.key);
   if (!stored.has_value()) return std::nullopt;
@@ -70,7 +86,9 @@ std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
       break;
     }
     case model::Collection::kRoleBindings:
+      Unindex(view, name, view.bindings_of);
       ApplyTo(change, stored->part, name, view.role_bindings);
+      Index(view, name, view.bindings_of);
       break;
     case model::Collection::kOperations:
       ApplyTo(change, stored->part, name, view.operations);

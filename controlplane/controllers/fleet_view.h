@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -40,6 +41,8 @@ struct FleetView {
   Objects<types::v1::Gateway> gateways;
   Objects<types::v1::RoleBinding> role_bindings;
   Objects<types::v1::Operation> operations;
+  // Names of the role bindings of each subject: calls ask for them.
+  std::map<std::string, std::set<std::string>> bindings_of;
 };
 
 template <typename Object>

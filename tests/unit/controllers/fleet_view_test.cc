@@ -70,5 +70,31 @@ TEST(FleetView, GatewayAddresses_AreToldApartFromOtherStatus) {
   EXPECT_TRUE(fleet.changed.at(0).addresses);
 }
 
+TEST(FleetView, BindingsOfASubject_FollowEveryChange) {
+  Fleet fleet;
+  using Names = std::set<std::string>;
+  const auto put = [&](const std::string& name, const std::string& subject) {
+    types::v1::RoleBinding binding;
+    binding.set_name(name);
+    binding.mutable_spec()->set_subject(subject);
+    fleet.Put(binding);
+  };
+  put("roleBindings/a", "spiffe://x/user/ann");
+  put("roleBindings/b", "spiffe://x/user/ann");
+  put("roleBindings/c", "spiffe://x/user/bob");
+  EXPECT_EQ(fleet.view.bindings_of.at("spiffe://x/user/ann"),
+            (Names{"roleBindings/a", "roleBindings/b"}));
+  put("roleBindings/a", "spiffe://x/user/bob");
+  EXPECT_EQ(fleet.view.bindings_of.at("spiffe://x/user/ann"), Names{"roleBindings/b"});
+  EXPECT_EQ(fleet.view.bindings_of.at("spiffe://x/user/bob"),
+            (Names{"roleBindings/a", "roleBindings/c"}));
+  fleet.Delete("roleBindings/b");
+  fleet.Delete("roleBindings/b");
+  EXPECT_FALSE(fleet.view.bindings_of.contains("spiffe://x/user/ann"));
+  fleet.Delete("roleBindings/a");
+  fleet.Delete("roleBindings/c");
+  EXPECT_TRUE(fleet.view.bindings_of.empty());
+}
+
 }  // namespace
 }  // namespace rocegw::testing::fleet_view
