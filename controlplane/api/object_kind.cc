@@ -5,6 +5,7 @@
 
 #include "controlplane/controllers/amounts.h"
 #include "controlplane/controllers/capacity.h"
+#include "controlplane/model/serialized.h"
 #include "controlplane/model/stored.h"
 
 namespace rocegw::api {
@@ -32,10 +33,13 @@ void Append(std::vector<model::Violation> more, std::vector<model::Violation>& v
 
 Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant) {
   Relations relations;
-  const bool bounds =
-      SaysAnything(tenant.spec().quota().peak()) || SaysAnything(tenant.spec().fleet_cap());
-  if (bounds) relations.guards.push_back(CapacityGuard());
-  Append(controllers::CheckTenant(fleet.placement, tenant), relations.violations);
+  const types::v1::Quota& quota = tenant.spec().quota();
+  const bool commits = SaysAnything(quota.committed());
+  const bool bounds = SaysAnything(quota.peak()) || SaysAnything(tenant.spec().fleet_cap());
+  if (commits || bounds) relations.guards.push_back(CapacityGuard());
+  // A pool that commits nothing brings this to more gateways.
+  if (commits) relations.guards.push_back(ReferenceGuard(tenant.name()));
+  Append(controllers::CheckTenant(fleet.view, fleet.placement, tenant), relations.violations);
   return relations;
 }
 
@@ -45,7 +49,9 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool) {
   relations.needs.push_back(tenant);
   const auto old = fleet.view.pools.find(pool.name());
   const bool is_new = old == fleet.view.pools.end();
-  if (is_new) relations.guards.push_back(ReferenceGuard(tenant));
+  const bool moves = is_new || model::Serialized(pool.spec().gateways()) !=
+                                   model::Serialized(old->second.object.spec().gateways());
+  if (moves) relations.guards.push_back(ReferenceGuard(tenant));
   const std::string& policy = pool.spec().cc_policy();
   if (!policy.empty()) relations.needs.push_back(policy);
   const std::string before = is_new ? std::string() : old->second.object.spec().cc_policy();
@@ -54,7 +60,11 @@ Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool) {
       if (!name.empty()) relations.guards.push_back(ReferenceGuard(name));
     }
   }
-  if (SaysAnything(pool.spec().quota().committed())) relations.guards.push_back(CapacityGuard());
+  const auto owner = fleet.view.tenants.find(tenant);
+  const bool brings = moves && owner != fleet.view.tenants.end() &&
+                      SaysAnything(owner->second.object.spec().quota().committed());
+  if (brings || SaysAnything(pool.spec().quota().committed()))
+    relations.guards.push_back(CapacityGuard());
   Append(controllers::CheckPool(fleet.view, fleet.placement, pool), relations.violations);
   return relations;
 }

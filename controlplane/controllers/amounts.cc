@@ -3,6 +3,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace rocegw::controllers {
@@ -58,6 +59,14 @@ Amounts Amounts::Or(const Amounts& other) const {
   for (size_t kind = 0; kind < kAmountKinds; ++kind) {
     if (!has(kind)) result.values_[kind] = other.values_[kind];
   }
+  result.set_ |= other.set_;
+  return result;
+}
+
+Amounts Amounts::Max(const Amounts& other) const {
+  Amounts result = *this;
+  for (size_t kind = 0; kind < kAmountKinds; ++kind)
+    result.values_[kind] = std::max(values_[kind], other.values_[kind]);
   result.set_ |= other.set_;
   return result;
 }

@@ -30,6 +30,8 @@ class Amounts {
   void Subtract(const Amounts& less);
   // This, and where it says nothing what `other` says.
   Amounts Or(const Amounts& other) const;
+  // The larger of each.
+  Amounts Max(const Amounts& other) const;
 
   // "qps", "registered_bytes", ...
   static std::string_view Name(size_t kind);

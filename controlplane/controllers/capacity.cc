@@ -16,6 +16,12 @@ Amounts CapacityOf(const Gateway& gateway) {
   return Amounts(gateway.spec().capacity()).Or(Amounts(gateway.status().capacity()));
 }
 
+Amounts OwnOf(const FleetView& view, const std::string& tenant) {
+  const auto found = view.tenants.find(tenant);
+  return found == view.tenants.end() ? Amounts()
+                                     : Amounts(found->second.object.spec().quota().committed());
+}
+
 Amounts PeakOf(const FleetView& view, const std::string& tenant) {
   const auto found = view.tenants.find(tenant);
   return found == view.tenants.end() ? Amounts()
@@ -67,18 +73,22 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
   const auto old = view.pools.find(pool.name());
   const Amounts before =
       old == view.pools.end() ? Amounts() : Amounts(old->second.object.spec().quota().committed());
+  const Amounts own_quota = OwnOf(view, tenant);
   const Names& were = placement.GatewaysOf(pool.name());
   const Names gateways = placement.Select(view, pool.spec().gateways());
   for (const std::string& name : gateways) {
     const bool was = were.contains(name);
-    const auto with_change = [&](Amounts sum) {
-      if (was) sum.Subtract(before);
-      sum.Add(now);
-      return Grown(sum, now, was ? before : Amounts());
-    };
-    Compare(with_change(placement.CommittedOn(name)), CapacityOf(view.gateways.at(name).object),
-            kField, "the capacity of " + name, violations);
-    Compare(with_change(placement.CommittedOn(name, tenant)), PeakOf(view, tenant), kField,
+    Amounts pools = placement.CommittedOn(name, tenant);
+    if (was) pools.Subtract(before);
+    pools.Add(now);
+    const Amounts claimed = placement.ClaimOn(name, tenant);
+    const Amounts claim = own_quota.Max(pools);
+    Amounts all = placement.CommittedOn(name);
+    all.Subtract(claimed);
+    all.Add(claim);
+    Compare(Grown(all, claim, claimed), CapacityOf(view.gateways.at(name).object), kField,
+            "the capacity of " + name, violations);
+    Compare(Grown(pools, now, was ? before : Amounts()), PeakOf(view, tenant), kField,
             "on " + name + " the peak of " + tenant, violations);
   }
   const auto owner = view.tenants.find(tenant);
@@ -96,7 +106,8 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
   return violations;
 }
 
-std::vector<Violation> CheckTenant(const Placement& placement, const Tenant& tenant) {
+std::vector<Violation> CheckTenant(const FleetView& view, const Placement& placement,
+                                   const Tenant& tenant) {
   std::vector<Violation> violations;
   CheckQuota(tenant.spec().quota(), "tenant.spec.quota", violations);
   const auto check = [&](const Amounts& committed, const Amounts& bound, const std::string& field,
@@ -109,8 +120,16 @@ std::vector<Violation> CheckTenant(const Placement& placement, const Tenant& ten
     }
   };
   const Amounts peak(tenant.spec().quota().peak());
+  const Amounts own(tenant.spec().quota().committed());
   for (const auto& [gateway, committed] : placement.CommittedByHost(tenant.name())) {
     check(committed, peak, "tenant.spec.quota.peak", "on " + gateway);
+    const Amounts claimed = placement.ClaimOn(gateway, tenant.name());
+    const Amounts claim = own.Max(committed);
+    Amounts all = placement.CommittedOn(gateway);
+    all.Subtract(claimed);
+    all.Add(claim);
+    Compare(Grown(all, claim, claimed), CapacityOf(view.gateways.at(gateway).object),
+            "tenant.spec.quota.committed", "the capacity of " + gateway, violations);
   }
   check(placement.CommittedBy(tenant.name()), Amounts(tenant.spec().fleet_cap()),
         "tenant.spec.fleet_cap", "in the fleet");
@@ -120,13 +139,13 @@ std::vector<Violation> CheckTenant(const Placement& placement, const Tenant& ten
 std::vector<Violation> CheckGateway(const FleetView& view, const Placement& placement,
                                     const Gateway& gateway) {
   std::vector<Violation> violations;
-  Amounts all;
   std::map<std::string, Amounts> by_tenant;
   for (const std::string& name : placement.SelectedBy(view, gateway)) {
-    const Amounts committed(view.pools.at(name).object.spec().quota().committed());
-    all.Add(committed);
-    by_tenant[model::NameOf(name).Tenant()].Add(committed);
+    by_tenant[model::NameOf(name).Tenant()].Add(
+        Amounts(view.pools.at(name).object.spec().quota().committed()));
   }
+  Amounts all;
+  for (const auto& [tenant, committed] : by_tenant) all.Add(OwnOf(view, tenant).Max(committed));
   Compare(all, CapacityOf(gateway), "gateway", "the capacity of " + gateway.name(), violations);
   for (const auto& [tenant, committed] : by_tenant) {
     Compare(committed, PeakOf(view, tenant), "gateway",

@@ -41,6 +41,13 @@ void Unlink(std::map<std::string, Names>& by_key, const Names& keys, const std::
   }
 }
 
+// What is committed to the tenant itself.
+Amounts OwnOf(const FleetView& view, const std::string& tenant) {
+  const auto known = view.tenants.find(tenant);
+  return known == view.tenants.end() ? Amounts()
+                                     : Amounts(known->second.object.spec().quota().committed());
+}
+
 const Names& At(const std::map<std::string, Names>& by_key, const std::string& key) {
   const auto found = by_key.find(key);
   return found == by_key.end() ? kNone : found->second;
@@ -60,6 +67,7 @@ std::vector<Move> Placement::Update(const FleetView& view, const std::vector<Cha
   for (const Changed& object : changed) {
     if (!object.intent) continue;
     const model::Collection collection = object.name.collection;
+    if (collection == model::Collection::kTenants) SetTenant(view, object.name.Text());
     if (collection == model::Collection::kPools) SetPool(view, object.name.Text(), moves);
     if (collection == model::Collection::kGateways) SetGateway(view, object.name.Text(), moves);
   }
@@ -86,6 +94,19 @@ Names Placement::SelectedBy(const FleetView& view, const Gateway& gateway) const
   return pools;
 }
 
+void Placement::SetTenant(const FleetView& view, const std::string& name) {
+  const auto known = tenants_.find(name);
+  if (known == tenants_.end()) return;
+  Tenant& tenant = known->second;
+  const Amounts own = OwnOf(view, name);
+  for (const auto& [gateway, share] : tenant.by_gateway) {
+    Amounts& all = gateways_.at(gateway).committed;
+    all.Subtract(tenant.own.Max(share.committed));
+    all.Add(own.Max(share.committed));
+  }
+  tenant.own = own;
+}
+
 void Placement::SetPool(const FleetView& view, const std::string& name, std::vector<Move>& moves) {
   Names were;
   if (const auto old = pools_.find(name); old != pools_.end()) {
@@ -102,7 +123,7 @@ void Placement::SetPool(const FleetView& view, const std::string& name, std::vec
     placed.committed = Amounts(spec.quota().committed());
     placed.tenant = model::NameOf(name).Tenant();
     for (const std::string& key : placed.keys) pools_by_key_[key].insert(name);
-    for (const std::string& gateway : Select(view, spec.gateways())) Place(name, gateway);
+    for (const std::string& gateway : Select(view, spec.gateways())) Place(view, name, gateway);
   }
   Names moved;
   std::ranges::set_symmetric_difference(were, GatewaysOf(name), std::inserter(moved, moved.end()));
@@ -124,24 +145,28 @@ void Placement::SetGateway(const FleetView& view, const std::string& name,
     Names& keys = gateways_[name].keys;
     keys = KeysOf(gateway->second.object);
     for (const std::string& key : keys) gateways_by_key_[key].insert(name);
-    for (const std::string& pool : SelectedBy(view, gateway->second.object)) Place(pool, name);
+    for (const std::string& pool : SelectedBy(view, gateway->second.object))
+      Place(view, pool, name);
   }
   Names moved;
   std::ranges::set_symmetric_difference(were, PoolsOn(name), std::inserter(moved, moved.end()));
   for (const std::string& pool : moved) moves.push_back({pool, name});
 }
 
-void Placement::Place(const std::string& pool, const std::string& gateway) {
+void Placement::Place(const FleetView& view, const std::string& pool, const std::string& gateway) {
   Placed& placed = pools_.at(pool);
   Host& host = gateways_.at(gateway);
   if (!placed.gateways.insert(gateway).second) return;
   host.pools.insert(pool);
-  host.committed.Add(placed.committed);
-  Tenant& tenant = tenants_[placed.tenant];
+  const auto [at, first] = tenants_.try_emplace(placed.tenant);
+  Tenant& tenant = at->second;
+  if (first) tenant.own = OwnOf(view, placed.tenant);
   tenant.committed.Add(placed.committed);
   Share& share = tenant.by_gateway[gateway];
+  if (share.pools != 0) host.committed.Subtract(tenant.own.Max(share.committed));
   share.committed.Add(placed.committed);
   ++share.pools;
+  host.committed.Add(tenant.own.Max(share.committed));
 }
 
 void Placement::Displace(const std::string& pool, const std::string& gateway) {
@@ -149,12 +174,16 @@ void Placement::Displace(const std::string& pool, const std::string& gateway) {
   Host& host = gateways_.at(gateway);
   placed.gateways.erase(gateway);
   host.pools.erase(pool);
-  host.committed.Subtract(placed.committed);
   Tenant& tenant = tenants_.at(placed.tenant);
   tenant.committed.Subtract(placed.committed);
   Share& share = tenant.by_gateway.at(gateway);
+  host.committed.Subtract(tenant.own.Max(share.committed));
   share.committed.Subtract(placed.committed);
-  if (--share.pools == 0) tenant.by_gateway.erase(gateway);
+  if (--share.pools == 0) {
+    tenant.by_gateway.erase(gateway);
+  } else {
+    host.committed.Add(tenant.own.Max(share.committed));
+  }
   if (tenant.by_gateway.empty()) tenants_.erase(placed.tenant);
 }
 
@@ -176,6 +205,14 @@ bool Placement::HasTenant(const std::string& gateway, const std::string& tenant)
 Amounts Placement::CommittedOn(const std::string& gateway) const {
   const auto found = gateways_.find(gateway);
   return found == gateways_.end() ? Amounts() : found->second.committed;
+}
+
+Amounts Placement::ClaimOn(const std::string& gateway, const std::string& tenant) const {
+  const auto owner = tenants_.find(tenant);
+  if (owner == tenants_.end()) return {};
+  const auto share = owner->second.by_gateway.find(gateway);
+  if (share == owner->second.by_gateway.end()) return {};
+  return owner->second.own.Max(share->second.committed);
 }
 
 Amounts Placement::CommittedOn(const std::string& gateway, const std::string& tenant) const {

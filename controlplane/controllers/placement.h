@@ -38,10 +38,14 @@ class Placement {
   Names Select(const FleetView& view, const types::v1::GatewaySelector& selector) const;
   // Pools that would be on the gateway if it were like this.
   Names SelectedBy(const FleetView& view, const types::v1::Gateway& gateway) const;
-  // Of all pools, and of one tenant's ("tenants/T").
+  // What the gateway must always grant: each tenant that has a pool there counts with what is
+  // committed to it, or to its pools together if that is more, as in the gateway itself.
   Amounts CommittedOn(const std::string& gateway) const;
+  // The part of it that is one tenant's ("tenants/T").
+  Amounts ClaimOn(const std::string& gateway, const std::string& tenant) const;
+  // What the tenant's pools have committed there.
   Amounts CommittedOn(const std::string& gateway, const std::string& tenant) const;
-  // Of a tenant on all gateways together, and on each that it has a pool on.
+  // Of a tenant's pools on all gateways together, and on each that it has a pool on.
   Amounts CommittedBy(const std::string& tenant) const;
   std::map<std::string, Amounts> CommittedByHost(const std::string& tenant) const;
 
@@ -62,13 +66,15 @@ class Placement {
     size_t pools = 0;
   };
   struct Tenant {
+    Amounts own;  // committed to the tenant itself, wherever it has a pool
     Amounts committed;
     std::map<std::string, Share> by_gateway;
   };
 
+  void SetTenant(const FleetView& view, const std::string& name);
   void SetPool(const FleetView& view, const std::string& name, std::vector<Move>& moves);
   void SetGateway(const FleetView& view, const std::string& name, std::vector<Move>& moves);
-  void Place(const std::string& pool, const std::string& gateway);
+  void Place(const FleetView& view, const std::string& pool, const std::string& gateway);
   void Displace(const std::string& pool, const std::string& gateway);
 
   // A pool and a gateway can only belong together if they have a key in common: "*", the gateway's
@@ -77,7 +83,7 @@ class Placement {
   std::map<std::string, Names> gateways_by_key_;
   std::map<std::string, Placed> pools_;
   std::map<std::string, Host> gateways_;
-  std::map<std::string, Tenant> tenants_;
+  std::map<std::string, Tenant> tenants_;  // those that have a pool somewhere
 };
 
 }  // namespace rocegw::controllers

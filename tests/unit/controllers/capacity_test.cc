@@ -95,7 +95,7 @@ TEST_F(CapacityTest, TenantBelowWhatItsPoolsHave_IsRefused) {
   types::v1::Tenant tenant = TenantWith("a");
   tenant.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(59);
   tenant.mutable_spec()->mutable_fleet_cap()->set_qps(119);
-  const auto violations = CheckTenant(fleet_.placement, tenant);
+  const auto violations = CheckTenant(fleet_.view, fleet_.placement, tenant);
   ASSERT_EQ(violations.size(), 3u);
   EXPECT_EQ(violations[0],
             (Violation{"tenant.spec.quota.peak.qps",
@@ -105,7 +105,7 @@ TEST_F(CapacityTest, TenantBelowWhatItsPoolsHave_IsRefused) {
                        "is less than its pools have committed in the fleet, which is 120"}));
   tenant.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(60);
   tenant.mutable_spec()->mutable_fleet_cap()->set_qps(120);
-  EXPECT_TRUE(CheckTenant(fleet_.placement, tenant).empty());
+  EXPECT_TRUE(CheckTenant(fleet_.view, fleet_.placement, tenant).empty());
 }
 
 TEST_F(CapacityTest, GatewayThatComesIntoAPool_MustHaveRoom) {

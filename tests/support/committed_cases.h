@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what is committed fits a gateway is decided twice: by the controller before it is
+// written, and by the gateway before it comes into force. These are the cases that both must agree
+// on. Each counts one resource (queue pairs); all pools are on the gateway. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rocegw::testing {
+
+struct CommittedCase {
+  struct Tenant {
+    std::string id;
+    uint64_t committed = 0;
+    uint64_t peak = 0;  // 0: none is set
+  };
+  struct Pool {
+    std::string tenant;
+    uint64_t committed = 0;
+  };
+  std::string name;  // of the test
+  uint64_t capacity = 0;
+  std::vector<Tenant> tenants;
+  std::vector<Pool> pools;
+  bool fits = false;
+};
+
+inline std::vector<CommittedCase> CommittedCases() {
+  return {
+      {"NothingCommitted", 0, {{"a"}}, {{"a", 0}}, true},
+      {"PoolsFillIt", 100, {{"a"}, {"b"}}, {{"a", 60}, {"b", 40}}, true},
+      {"PoolsOfTwoTenantsAreOneTooMany", 100, {{"a"}, {"b"}}, {{"a", 60}, {"b", 41}}, false},
+      {"PoolsOfOneTenantAreOneTooMany", 100, {{"a"}}, {{"a", 60}, {"a", 41}}, false},
+      {"TenantFillsIt", 100, {{"a", 100}}, {{"a", 0}}, true},
+      {"TenantIsOneTooMany", 100, {{"a", 101}}, {{"a", 0}}, false},
+      {"TenantCoversItsPools", 100, {{"a", 100}}, {{"a", 60}, {"a", 40}}, true},
+      {"TenantCoversItsPoolsAndLeavesRoom", 100, {{"a", 70}, {"b"}}, {{"a", 60}, {"b", 30}}, true},
+      {"TenantCoversItsPoolsAndLeavesNoRoom",
+       100,
+       {{"a", 70}, {"b"}},
+       {{"a", 60}, {"b", 31}},
+       false},
+      {"PoolsBeyondTheirTenantCount", 100, {{"a", 50}, {"b"}}, {{"a", 70}, {"b", 30}}, true},
+      {"PoolsBeyondTheirTenantAreOneTooMany",
+       100,
+       {{"a", 50}, {"b"}},
+       {{"a", 71}, {"b", 30}},
+       false},
+      {"TenantsFillIt", 100, {{"a", 50}, {"b", 50}}, {{"a", 1}, {"b", 50}}, true},
+      {"TenantsAreOneTooMany", 100, {{"a", 50}, {"b", 51}}, {{"a", 1}, {"b", 1}}, false},
+      {"PoolsUpToTheirTenantsPeak", 100, {{"a", 10, 60}}, {{"a", 30}, {"a", 30}}, true},
+      {"PoolsBeyondTheirTenantsPeak", 100, {{"a", 10, 60}}, {{"a", 30}, {"a", 31}}, false},
+  };
+}
+
+}  // namespace rocegw::testing
