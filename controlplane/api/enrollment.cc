@@ -57,6 +57,23 @@ std::string PathOf(const std::string& gateway) { return "node/" + model::NameOf(
 
 }  // namespace
 
+PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
+                              const std::string& etag, identity::TimePoint now) {
+  PlanOrError planned = PlanDelete<types::v1::Gateway>(fleet, name, etag);
+  if (auto* const plan = std::get_if<Plan>(&planned)) {
+    const std::string path = PathOf(name);
+    const auto known = fleet.certificates.find(identity::CertificateKey(path));
+    const identity::Step step = identity::PlanRevoke(
+        path, known == fleet.certificates.end() ? Found() : Found(known->second), now);
+    for (size_t i = 0; i < step.operations.size(); ++i) {
+      plan->records.push_back({.key = step.operations[i].key,
+                               .value = step.operations[i].value,
+                               .replaces = step.compares[i].revision});
+    }
+  }
+  return planned;
+}
+
 void Enrollment::CreateToken(const Admitted& caller, const std::string& gateway,
                              std::chrono::seconds lifetime, TokenDone done) {
   if (lifetime == std::chrono::seconds(0)) lifetime = identity::kUsualTokenLifetime;

@@ -13,7 +13,7 @@
 
 #include "controlplane/api/admission.h"
 #include "controlplane/api/api_error.h"
-#include "controlplane/api/write.h"
+#include "controlplane/api/writer.h"
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/enrollment.h"
 #include "controlplane/store/store.h"
@@ -21,6 +21,11 @@
 #include "rocegw/fleet/v1/node.pb.h"
 
 namespace rocegw::api {
+
+// A gateway's object goes, and with it every certificate that was issued for it: its streams end
+// everywhere within moments, and it comes back only with a new join token for its name.
+PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
+                              const std::string& etag, identity::TimePoint now);
 
 struct EnrollmentOptions {
   std::chrono::seconds node_lifetime = std::chrono::hours(24);

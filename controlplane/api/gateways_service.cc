@@ -66,7 +66,11 @@ grpc::ServerUnaryReactor* GatewaysService::UpdateGateway(
 grpc::ServerUnaryReactor* GatewaysService::DeleteGateway(
     grpc::CallbackServerContext* context, const admin::v1::DeleteGatewayRequest* request,
     admin::v1::DeleteGatewayResponse*) {
-  return standard_.Delete(context, *request);
+  return standard_.Write(
+      context, *request, request->etag(), nullptr,
+      [name = request->name(), etag = request->etag()](const sync::Fleet& fleet) {
+        return PlanDeleteGateway(fleet, name, etag, identity::Now());
+      });
 }
 
 grpc::ServerUnaryReactor* GatewaysService::DrainGateway(

@@ -41,6 +41,10 @@ store::Transaction ToTransaction(const Plan& plan, const Records& records) {
     transaction.compares.push_back(Compare::ModifiedAt(other_key, other.replaces));
     transaction.then.push_back(Operation::Put(other_key, other.intent));
   }
+  for (const Plan::Record& record : plan.records) {
+    transaction.compares.push_back(Compare::ModifiedAt(record.key, record.replaces));
+    transaction.then.push_back(Operation::Put(record.key, record.value));
+  }
   if (plan.intent.has_value()) {
     transaction.then.push_back(Operation::Put(key, *plan.intent));
   } else {
@@ -56,6 +60,8 @@ store::Transaction ToTransaction(const Plan& plan, const Records& records) {
   transaction.otherwise.push_back(Operation::Get(key));
   for (const Plan::Also& other : plan.also)
     transaction.otherwise.push_back(Operation::Get(model::KeyOf(Part::kIntent, other.name)));
+  for (const Plan::Record& record : plan.records)
+    transaction.otherwise.push_back(Operation::Get(record.key));
   for (const Guard& guard : plan.guards) transaction.otherwise.push_back(Operation::Get(guard.key));
   for (const std::string& name : plan.needs)
     transaction.otherwise.push_back(Operation::Get(IntentKey(name)));
@@ -76,6 +82,11 @@ Refused WhyRefused(const Plan& plan, const Records& records,
   for (const Plan::Also& other : plan.also) {
     const auto entry = next();
     if (entry.has_value() && entry->mod_revision != other.replaces)
+      refused.newest = std::max(refused.newest, entry->mod_revision);
+  }
+  for (const Plan::Record& record : plan.records) {
+    const auto entry = next();
+    if (entry.has_value() && entry->mod_revision != record.replaces)
       refused.newest = std::max(refused.newest, entry->mod_revision);
   }
   for (const Guard& guard : plan.guards) {

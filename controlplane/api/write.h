@@ -42,6 +42,13 @@ struct Plan {
     store::Revision replaces = 0;
   };
   std::vector<Also> also;
+  // Keys that are no objects and change with it.
+  struct Record {
+    std::string key;
+    std::string value;
+    store::Revision replaces = 0;  // 0: there must be none
+  };
+  std::vector<Record> records;
 };
 
 struct Records {

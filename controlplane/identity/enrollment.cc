@@ -8,6 +8,7 @@
 
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/resource_name.h"
+#include "controlplane/model/stored.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
 namespace rocegw::identity {
@@ -74,7 +75,7 @@ Refusal BadRequest(const Status& status) {
 }  // namespace
 
 std::string CertificateKey(const std::string& path) {
-  return std::string(kCertificatePrefix) + path;
+  return std::string(model::kCertificatePrefix) + path;
 }
 
 EnrolledOrRefusal PlanJoin(const CertificateAuthority& authority, const JoinRequest& request,

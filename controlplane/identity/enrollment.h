@@ -44,7 +44,6 @@ using EnrolledOrRefusal = std::variant<Enrolled, Refusal>;
 using Found = std::optional<store::Entry>;
 
 // "certificates/node/G" for path "node/G".
-inline constexpr std::string_view kCertificatePrefix = "certificates/";
 std::string CertificateKey(const std::string& path);
 
 struct JoinRequest {

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "controlplane/identity/enrollment.h"
+#include "controlplane/model/stored.h"
 
 namespace rocegw::identity {
 namespace {
+
+using model::kCertificatePrefix;
 
 constexpr std::chrono::milliseconds kRetry(200);
 constexpr std::chrono::hours kForever(24);

@@ -24,6 +24,9 @@ inline constexpr std::string_view kGuardPrefix = "guard/";
 inline constexpr std::string_view kIntentPrefix = "intent/";
 inline constexpr std::string_view kStatusPrefix = "status/";
 
+// What is known of the certificates of a name: "certificates/node/G".
+inline constexpr std::string_view kCertificatePrefix = "certificates/";
+
 // Audit records, in the order of their writers' clocks: "audit/TIME-UUID".
 inline constexpr std::string_view kAuditPrefix = "audit/";
 // Not behind any record of that time.

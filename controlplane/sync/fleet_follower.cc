@@ -36,8 +36,8 @@ FleetFollower::~FleetFollower() {
 Status FleetFollower::Load() {
   std::vector<store::Entry> entries;
   store::RangeRequest request{.limit = kPage};
-  for (const std::string_view prefix :
-       {model::kIntentPrefix, model::kStatusPrefix, model::kGuardPrefix}) {
+  for (const std::string_view prefix : {model::kIntentPrefix, model::kStatusPrefix,
+                                        model::kGuardPrefix, model::kCertificatePrefix}) {
     request.range = store::KeyRange::Prefix(prefix);
     for (;;) {
       StatusOr<store::RangeResult> page = store_.Range(request);
@@ -56,9 +56,8 @@ Status FleetFollower::Load() {
   controllers::Load(entries, request.revision, fleet_.view);
   fleet_.placement.Rebuild(fleet_.view);
   fleet_.guards.clear();
-  for (const store::Entry& entry : entries) {
-    if (entry.key.starts_with(model::kGuardPrefix)) fleet_.guards[entry.key] = entry.mod_revision;
-  }
+  fleet_.certificates.clear();
+  for (const store::Entry& entry : entries) Note({.deleted = false, .entry = entry});
   watch_ = std::move(watch);
   past_.clear();
   remembers_after_ = request.revision;
@@ -105,14 +104,25 @@ std::vector<std::function<void()>> FleetFollower::TakeReached() {
   return calls;
 }
 
+// What is kept beside the objects.
+void FleetFollower::Note(const store::Change& change) {
+  const store::Entry& entry = change.entry;
+  if (entry.key.starts_with(model::kGuardPrefix)) {
+    fleet_.guards[entry.key] = entry.mod_revision;
+  } else if (entry.key.starts_with(model::kCertificatePrefix)) {
+    if (change.deleted) {
+      fleet_.certificates.erase(entry.key);
+    } else {
+      fleet_.certificates[entry.key] = entry;
+    }
+  }
+}
+
 void FleetFollower::ApplyOne(const store::Changes& changes) {
   FleetChange change;
   change.changed = controllers::Apply(changes, fleet_.view);
   change.moves = fleet_.placement.Update(fleet_.view, change.changed);
-  for (const store::Change& one : changes.changes) {
-    if (one.entry.key.starts_with(model::kGuardPrefix))
-      fleet_.guards[one.entry.key] = changes.revision;
-  }
+  for (const store::Change& one : changes.changes) Note(one);
   Remember(changes.revision, change);
   Tell(change);
 }

@@ -28,6 +28,8 @@ struct Fleet {
   // Keys that writers of several objects agree on (see api/write.h), with the revision of their
   // last change.
   std::map<std::string, store::Revision> guards;
+  // Records of certificates, by key (identity/enrollment.h).
+  std::map<std::string, store::Entry> certificates;
 };
 
 struct FleetChange {
@@ -84,6 +86,7 @@ class FleetFollower {
   Status Load();
   void Run();
   void ApplyOne(const store::Changes& changes);
+  void Note(const store::Change& change);
   void Remember(store::Revision revision, const FleetChange& change);
   void Tell(const FleetChange& change);
   // What waited for the view to come this far.

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -145,9 +146,9 @@ TEST(Tls, RenewedNode_ShutsItsOldCertificateOut) {
   EXPECT_TRUE(Renew(renewed, "a").ok());
 }
 
-TEST(Tls, RevokedNode_LosesItsStreamWithinFiveSeconds) {
-  ControllerHost host;
-  host.Start();
+// `put_out`: what an administrator does to gateways/a, which ends its stream and nobody else's.
+void ExpectToLoseItsStream(ControllerHost& host,
+                           const std::function<grpc::Status(admin::v1::Gateways::Stub&)>& put_out) {
   const auto channel = host.TlsChannel(host.JoinNode("a"));
   const auto other_channel = host.TlsChannel(host.JoinNode("b"));
   const auto stub = fleet::v1::NodeService::NewStub(channel);
@@ -163,13 +164,9 @@ TEST(Tls, RevokedNode_LosesItsStreamWithinFiveSeconds) {
   hello.mutable_hello()->set_gateway("gateways/b");
   ASSERT_TRUE(other->Write(hello) && other->Read(&push));
 
-  admin::v1::RevokeGatewayRequest request;
-  request.set_name("gateways/a");
-  admin::v1::RevokeGatewayResponse response;
   const auto begin = std::chrono::steady_clock::now();
-  ASSERT_TRUE(admin::v1::Gateways::NewStub(host.AdminChannel())
-                  ->RevokeGateway(ContextFor().get(), request, &response)
-                  .ok());
+  const grpc::Status done = put_out(*admin::v1::Gateways::NewStub(host.AdminChannel()));
+  ASSERT_TRUE(done.ok()) << done.error_message();
   while (stream->Read(&push)) {
   }
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::UNAUTHENTICATED);
@@ -179,6 +176,36 @@ TEST(Tls, RevokedNode_LosesItsStreamWithinFiveSeconds) {
   EXPECT_TRUE(Renew(other_channel, "b").ok()) << "others are not concerned";
   other_context->TryCancel();
   EXPECT_EQ(other->Finish().error_code(), StatusCode::CANCELLED);
+}
+
+TEST(Tls, RevokedNode_LosesItsStreamWithinFiveSeconds) {
+  ControllerHost host;
+  host.Start();
+  ExpectToLoseItsStream(host, [](admin::v1::Gateways::Stub& gateways) {
+    admin::v1::RevokeGatewayRequest request;
+    request.set_name("gateways/a");
+    admin::v1::RevokeGatewayResponse response;
+    return gateways.RevokeGateway(ContextFor().get(), request, &response);
+  });
+}
+
+TEST(Tls, NodeOfADeletedGateway_LosesItsStreamAndComesBackOnlyByJoining) {
+  ControllerHost host;
+  host.Start();
+  const auto gateways = admin::v1::Gateways::NewStub(host.AdminChannel());
+  admin::v1::GetGatewayRequest get;
+  get.set_name("gateways/a");
+  types::v1::Gateway gateway;
+  ExpectToLoseItsStream(host, [](admin::v1::Gateways::Stub& stub) {
+    admin::v1::DeleteGatewayRequest request;
+    request.set_name("gateways/a");
+    admin::v1::DeleteGatewayResponse response;
+    return stub.DeleteGateway(ContextFor().get(), request, &response);
+  });
+  EXPECT_EQ(gateways->GetGateway(ContextFor().get(), get, &gateway).error_code(),
+            StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Renew(host.TlsChannel(host.JoinNode("a")), "a").ok()) << "with a token for its name";
+  EXPECT_TRUE(gateways->GetGateway(ContextFor().get(), get, &gateway).ok());
 }
 
 // Certificates are backdated by five minutes, so half of 302 s is over one second from now.

@@ -167,6 +167,34 @@ TEST_F(EnrollmentTest, Revoked_CannotRenewAndJoinsAnewWithATokenForItsName) {
   EXPECT_EQ(Count("intent/gateways/"), 1u);
 }
 
+TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {
+  JoinResponse response;
+  ASSERT_EQ(Join(RequestFor("a", MakeToken()), &response), "");
+  const std::string serial = identity::FactsOfPem(response.certificate_chain()).value().serial;
+  api::Writer writer(*store_, *follower_);
+  std::promise<bool> deleted;
+  int planned = 0;
+  writer.Write(
+      {.method = "/m"}, 0,
+      [&](const sync::Fleet& fleet) {
+        auto plan = api::PlanDeleteGateway(fleet, "gateways/a", {}, identity::Now());
+        // It renews between the plan and the transaction: what was planned is of the past.
+        if (++planned == 1) {
+          EXPECT_EQ(Renew("a", serial).size(), serial.size());
+        }
+        return plan;
+      },
+      [&](const api::WrittenOrError& written) {
+        deleted.set_value(std::holds_alternative<api::Written>(written));
+      });
+  EXPECT_TRUE(deleted.get_future().get());
+  EXPECT_EQ(planned, 2);
+  EXPECT_EQ(Renew("a", serial), "CERTIFICATE_REVOKED");
+  EXPECT_EQ(Count("intent/gateways/"), 0u);
+  EXPECT_EQ(Join(RequestFor("a", MakeToken())), "NAME_TAKEN");
+  EXPECT_EQ(Join(RequestFor("a", MakeToken("gateways/a"))), "");
+}
+
 TEST_F(EnrollmentTest, TokenForLongerThanADay_IsRefused) {
   for (const std::chrono::seconds lifetime :
        {std::chrono::seconds(-1), std::chrono::seconds(86401)}) {
