@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <utility>
-#include <vector>
 
-#include "controlplane/audit/chain.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
 
@@ -17,6 +16,8 @@ namespace {
 constexpr size_t kPage = 1000;
 // Keys of records are in the order of the clocks of those who wrote them, which may differ.
 constexpr int64_t kSkewSeconds = 24 * 3600;
+// For a store that brings changes over the network.
+constexpr std::chrono::milliseconds kPatience(200);
 
 std::string SealKey(uint64_t number) {
   char text[32];
@@ -24,70 +25,114 @@ std::string SealKey(uint64_t number) {
   return std::string(kSealPrefix) + text;
 }
 
-struct Newest {
-  uint64_t number = 0;  // 0: there is none
-  controlplane::v1::AuditSeal seal;
-  store::Revision mod_revision = 0;
-};
-
-StatusOr<Newest> FindNewest(store::Store& store) {
-  Newest newest;
-  store::RangeRequest request{.range = store::KeyRange::Prefix(kSealPrefix), .limit = kPage};
-  for (;;) {
-    auto page = store.Range(request);
-    if (!page.ok()) return page.status();
-    newest.number += page->entries.size();
-    if (!page->entries.empty()) {
-      const store::Entry& last = page->entries.back();
-      newest.mod_revision = last.mod_revision;
-      if (!newest.seal.ParseFromString(last.value))
-        return Status(EUCLEAN, last.key + " is not a seal");
-    }
-    if (!page->more) return newest;
-    request.range = request.range.After(page->entries.back().key);
-    request.revision = page->revision;
-  }
-}
-
 }  // namespace
 
-StatusOr<std::optional<std::string>> SealNew(store::Store& store, const store::Compare& fence) {
-  auto newest = FindNewest(store);
+StatusOr<std::optional<store::Entry>> Sealer::Find(uint64_t number) {
+  return store_.Get(SealKey(number));
+}
+
+// Seals are numbered without gaps, so halving finds the last one.
+StatusOr<Sealer::Newest> Sealer::FindNewest() {
+  uint64_t absent = 0;  // the lowest number that has none; 0: not known
+  Newest newest;
+  const auto look = [&](uint64_t number) -> Status {
+    auto found = Find(number);
+    if (!found.ok()) return found.status();
+    if (!found->has_value()) {
+      absent = number;
+      return OkStatus();
+    }
+    newest.number = number;
+    newest.mod_revision = (*found)->mod_revision;
+    if (!newest.seal.ParseFromString((*found)->value))
+      return {EUCLEAN, SealKey(number) + " is not a seal"};
+    return OkStatus();
+  };
+  for (uint64_t number = 1; absent == 0; number *= 2) {
+    if (Status status = look(number); !status.ok()) return status;
+  }
+  while (newest.number + 1 < absent) {
+    const uint64_t middle = newest.number + (absent - newest.number) / 2;
+    if (Status status = look(middle); !status.ok()) return status;
+  }
+  return newest;
+}
+
+Status Sealer::Begin() {
+  auto newest = FindNewest();
   if (!newest.ok()) return newest.status();
+  newest_ = std::move(*newest);
+  unsealed_.clear();
   store::RangeRequest request{.range = store::KeyRange::Prefix(model::kAuditPrefix),
                               .limit = kPage};
-  if (newest->number != 0) {
-    google::protobuf::Timestamp from = newest->seal.time();
+  if (newest_.number != 0) {
+    google::protobuf::Timestamp from = newest_.seal.time();
     from.set_seconds(std::max<int64_t>(0, from.seconds() - kSkewSeconds));
     request.range.begin = model::AuditKeyFrom(from);
   }
-  std::vector<Digested> records;
   for (;;) {
-    auto page = store.Range(request);
+    auto page = store_.Range(request);
     if (!page.ok()) return page.status();
     request.revision = page->revision;
     for (const store::Entry& entry : page->entries) {
-      if (entry.mod_revision > newest->seal.revision()) records.push_back(DigestOf(entry));
+      if (entry.mod_revision > newest_.seal.revision()) unsealed_.push_back(DigestOf(entry));
     }
     if (!page->more) break;
     request.range = request.range.After(page->entries.back().key);
   }
-  auto seal =
-      NextSeal(newest->number == 0 ? nullptr : &newest->seal, std::move(records), request.revision);
+  seen_ = request.revision;
+  watch_ = std::make_unique<store::BlockingWatch>(
+      store_, store::KeyRange::Prefix(model::kAuditPrefix), seen_ + 1);
+  return OkStatus();
+}
+
+Status Sealer::Follow() {
+  auto newest = store_.Range({.range = store::KeyRange::Key("none"), .limit = 1});
+  if (!newest.ok()) return newest.status();
+  while (seen_ < newest->revision) {
+    auto next = watch_->Next(kPatience);
+    if (!next.ok()) return next.status();
+    // What is new concerns others, or is on its way: it is sealed the next time.
+    if (!next->has_value()) return OkStatus();
+    for (const store::Change& change : (*next)->changes) {
+      if (!change.deleted) unsealed_.push_back(DigestOf(change.entry));
+    }
+    seen_ = (*next)->revision;
+  }
+  return OkStatus();
+}
+
+StatusOr<std::optional<std::string>> Sealer::SealNew(const store::Compare& fence) {
+  Status status = watch_ == nullptr ? Begin() : Follow();
+  // Overtaken by the compaction: what came meanwhile is read.
+  if (!status.ok() && watch_ != nullptr) status = Begin();
+  if (!status.ok()) {
+    watch_.reset();
+    return status;
+  }
+  auto sealed = Seal(fence);
+  if (!sealed.ok()) watch_.reset();
+  return sealed;
+}
+
+StatusOr<std::optional<std::string>> Sealer::Seal(const store::Compare& fence) {
+  auto seal = NextSeal(newest_.number == 0 ? nullptr : &newest_.seal, unsealed_, seen_);
   if (!seal.has_value()) return std::optional<std::string>();
   *seal->mutable_time() = model::Now();
   store::Transaction transaction;
-  transaction.compares = {fence, store::Compare::Absent(SealKey(newest->number + 1))};
-  if (newest->number != 0) {
+  transaction.compares = {fence, store::Compare::Absent(SealKey(newest_.number + 1))};
+  if (newest_.number != 0) {
     transaction.compares.push_back(
-        store::Compare::ModifiedAt(SealKey(newest->number), newest->mod_revision));
+        store::Compare::ModifiedAt(SealKey(newest_.number), newest_.mod_revision));
   }
   transaction.then = {
-      store::Operation::Put(SealKey(newest->number + 1), seal->SerializeAsString())};
-  auto result = store.Txn(std::move(transaction));
+      store::Operation::Put(SealKey(newest_.number + 1), seal->SerializeAsString())};
+  auto result = store_.Txn(std::move(transaction));
   if (!result.ok()) return result.status();
   if (!result->succeeded) return Status(ECANCELED, "another controller does it now");
-  return std::optional<std::string>(HeadOf(*seal));
+  newest_ = {newest_.number + 1, std::move(*seal), result->revision};
+  unsealed_.clear();
+  return std::optional<std::string>(HeadOf(newest_.seal));
 }
 
 }  // namespace rocegw::audit

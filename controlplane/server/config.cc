@@ -162,6 +162,7 @@ void ReadTop(Section& top, Config& config) {
     Duration(section, "server_lifetime", seconds(1), hours(24 * 3650), config.server_lifetime);
   });
   Duration(top, "keep_history", seconds(60), hours(24 * 365), config.keep_history);
+  Duration(top, "seal_interval", seconds(1), hours(24), config.seal_interval);
 }
 
 }  // namespace

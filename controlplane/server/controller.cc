@@ -398,6 +398,7 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       [parts] {
         parts->housekeeper = std::make_unique<Housekeeper>(
             *parts->store, Housekeeper::Options{.candidate = Candidate(),
+                                                .interval = parts->config.seal_interval,
                                                 .keep_history = parts->config.keep_history});
         return OkStatus();
       },

@@ -50,6 +50,9 @@ certificates:
 
 # How long the past of the store is kept for watches that fell behind.
 keep_history: 1h
+
+# New audit records are sealed this often, by one of the controllers: until then, an edit of one is not found.
+seal_interval: 60s
 )";
 }
 

@@ -6,7 +6,6 @@
 
 #include <utility>
 
-#include "controlplane/audit/sealer.h"
 #include "controlplane/identity/join_token.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
@@ -84,20 +83,22 @@ store::Revision Past::TakeBefore(TimePoint time) {
   return revision;
 }
 
-Status Housekeeper::Round(store::Store& store, const store::Compare& fence, Past& past,
-                          std::chrono::seconds keep_history, TimePoint now) {
-  for (const std::string_view prefix : {kRequestPrefix, identity::kJoinPrefix}) {
-    if (Status status = RemoveServed(store, fence, prefix, now); !status.ok()) return status;
+Status Housekeeping::Round(const store::Compare& fence, TimePoint now) {
+  if (!removed_.has_value() || now >= *removed_ + kRemoveEvery) {
+    for (const std::string_view prefix : {kRequestPrefix, identity::kJoinPrefix}) {
+      if (Status status = RemoveServed(store_, fence, prefix, now); !status.ok()) return status;
+    }
+    removed_ = now;
   }
-  auto sealed = audit::SealNew(store, fence);
+  auto sealed = sealer_.SealNew(fence);
   if (!sealed.ok()) return sealed.status();
   // Kept in the log: a store whose end is cut off does not know it.
   if (sealed->has_value()) spdlog::info("audit records are sealed, head {}", **sealed);
-  auto newest = store.Range({.range = store::KeyRange::Key(fence.key), .limit = 1});
+  auto newest = store_.Range({.range = store::KeyRange::Key(fence.key), .limit = 1});
   if (!newest.ok()) return newest.status();
-  past.Note(now, newest->revision);
-  const store::Revision old = past.TakeBefore(now - keep_history);
-  return old == 0 ? OkStatus() : store.Compact(old);
+  past_.Note(now, newest->revision);
+  const store::Revision old = past_.TakeBefore(now - keep_history_);
+  return old == 0 ? OkStatus() : store_.Compact(old);
 }
 
 Housekeeper::Housekeeper(store::Store& store, Options options)
@@ -116,13 +117,12 @@ Housekeeper::~Housekeeper() {
 }
 
 void Housekeeper::Run() {
-  Past past;
+  Housekeeping housekeeping(store_, options_.keep_history);
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, options_.interval, [this] { return stopping_; })) {
     lock.unlock();
     if (const auto term = election_.term(); term.has_value()) {
-      const Status status =
-          Round(store_, term->fence, past, options_.keep_history, identity::Now());
+      const Status status = housekeeping.Round(term->fence, identity::Now());
       if (!status.ok()) spdlog::warn("housekeeping of the store: {}", status.text());
     }
     lock.lock();

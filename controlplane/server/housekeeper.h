@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "controlplane/audit/sealer.h"
 #include "controlplane/identity/certificate.h"
 #include "controlplane/store/election.h"
 #include "controlplane/store/store.h"
@@ -37,6 +38,27 @@ class Past {
   std::deque<std::pair<identity::TimePoint, store::Revision>> noted_;
 };
 
+// The work itself, and what it remembers from round to round. One thread.
+class Housekeeping {
+ public:
+  // What has served is looked for this often: it means reading all answers of a day.
+  static constexpr std::chrono::minutes kRemoveEvery{10};
+
+  // The store outlives it.
+  Housekeeping(store::Store& store, std::chrono::seconds keep_history)
+      : store_(store), keep_history_(keep_history), sealer_(store) {}
+
+  // One round as of `now`, in the term of the fence.
+  Status Round(const store::Compare& fence, identity::TimePoint now);
+
+ private:
+  store::Store& store_;
+  const std::chrono::seconds keep_history_;
+  audit::Sealer sealer_;
+  Past past_;
+  std::optional<identity::TimePoint> removed_;
+};
+
 class Housekeeper {
  public:
   struct Options {
@@ -48,10 +70,6 @@ class Housekeeper {
   ~Housekeeper();
   Housekeeper(const Housekeeper&) = delete;
   Housekeeper& operator=(const Housekeeper&) = delete;
-
-  // One round as of `now`, in the term of the fence: what the thread does once per interval.
-  static Status Round(store::Store& store, const store::Compare& fence, Past& past,
-                      std::chrono::seconds keep_history, identity::TimePoint now);
 
   bool leads() const { return election_.term().has_value(); }
 

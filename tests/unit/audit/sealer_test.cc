@@ -17,6 +17,37 @@ namespace {
 using google::protobuf::util::TimeUtil;
 using store::Operation;
 
+// Counts what is read by ranges; what a watch brings is new.
+class CountingStore final : public store::Store {
+ public:
+  explicit CountingStore(store::Store& store) : store_(store) {}
+  const std::string& uuid() const override { return store_.uuid(); }
+  std::string_view backend() const override { return store_.backend(); }
+  void TxnAsync(store::Transaction transaction, TxnDone done) override {
+    store_.TxnAsync(std::move(transaction), std::move(done));
+  }
+  void RangeAsync(store::RangeRequest request, RangeDone done) override {
+    store_.RangeAsync(std::move(request), [&](StatusOr<store::RangeResult> result) {
+      if (result.ok()) entries += result->entries.size();
+      done(std::move(result));
+    });
+  }
+  StatusOr<std::unique_ptr<store::Watch>> NewWatch(store::KeyRange range, store::Revision from,
+                                                   std::function<void()> ready) override {
+    return store_.NewWatch(std::move(range), from, std::move(ready));
+  }
+  Status Compact(store::Revision revision) override { return store_.Compact(revision); }
+  StatusOr<std::unique_ptr<store::Lease>> NewLease(std::chrono::seconds time_to_live,
+                                                   std::function<void()> lost) override {
+    return store_.NewLease(time_to_live, std::move(lost));
+  }
+
+  size_t entries = 0;
+
+ private:
+  store::Store& store_;
+};
+
 class SealerTest : public ::testing::Test {
  protected:
   SealerTest() { Put("election/x", "me"); }
@@ -30,7 +61,7 @@ class SealerTest : public ::testing::Test {
     Put(model::AuditKeyFrom(time) + name, "record " + name);
   }
   StatusOr<std::optional<std::string>> Seal() {
-    return SealNew(*store_, store::Compare::HasValue("election/x", "me"));
+    return sealer_.SealNew(store::Compare::HasValue("election/x", "me"));
   }
   Verdict Check(const std::string& head = {}) {
     std::vector<controlplane::v1::AuditSeal> seals;
@@ -47,6 +78,7 @@ class SealerTest : public ::testing::Test {
   }
 
   std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
+  Sealer sealer_{*store_};
 };
 
 TEST_F(SealerTest, EachRound_SealsWhatIsNew) {
@@ -79,6 +111,48 @@ TEST_F(SealerTest, WhoIsNotTheLeaderAnyMore_SealsNothing) {
   Put("election/x", "another");
   EXPECT_EQ(Seal().status().error(), ECANCELED);
   EXPECT_EQ(Check().unsealed, 1u);
+}
+
+TEST_F(SealerTest, AnotherSealer_ContinuesTheChainWhereverItEnds) {
+  for (int seals = 1; seals <= 20; ++seals) {
+    Record("r" + std::to_string(seals));
+    // One that has followed, one that comes anew.
+    Sealer fresh(*store_);
+    Sealer& sealer = seals % 3 == 0 ? sealer_ : fresh;
+    auto sealed = sealer.SealNew(store::Compare::HasValue("election/x", "me"));
+    // Who had followed finds a seal that it did not make, and begins anew.
+    if (!sealed.ok()) sealed = sealer.SealNew(store::Compare::HasValue("election/x", "me"));
+    ASSERT_TRUE(sealed.ok() && sealed->has_value()) << seals;
+    EXPECT_EQ(Check().problem, "");
+    EXPECT_EQ(Check().records, static_cast<uint64_t>(seals));
+    EXPECT_EQ(Check().unsealed, 0u);
+  }
+}
+
+TEST_F(SealerTest, FollowerThatTheCompactionOvertook_SealsWhatItMissed) {
+  Record("a");
+  ASSERT_TRUE(Seal().value().has_value());
+  Record("b");
+  Record("c");
+  ASSERT_TRUE(store_->Compact(store_->Range({}).value().revision).ok());
+  ASSERT_TRUE(Seal().value().has_value());
+  EXPECT_EQ(Check().problem, "");
+  EXPECT_EQ(Check().records, 3u);
+}
+
+TEST_F(SealerTest, EachRound_ReadsOnlyWhatIsNew) {
+  for (int i = 0; i < 3000; ++i) Record(std::to_string(i));
+  CountingStore counting(*store_);
+  Sealer sealer(counting);
+  const auto leads = store::Compare::HasValue("election/x", "me");
+  ASSERT_TRUE(sealer.SealNew(leads).value().has_value());
+  EXPECT_GE(counting.entries, 3000u);
+  counting.entries = 0;
+  Record("new");
+  ASSERT_TRUE(sealer.SealNew(leads).value().has_value());
+  EXPECT_FALSE(sealer.SealNew(leads).value().has_value());
+  EXPECT_EQ(counting.entries, 0u);
+  EXPECT_EQ(Check().records, 3001u);
 }
 
 TEST_F(SealerTest, EditInTheStore_IsFound) {

@@ -40,6 +40,7 @@ store:
   etcd: {endpoints: ["e1:2379"], root: /x/, ca_file: /ca, certificate_file: /c, key_file: /k}
 certificates: {node_lifetime: 90s, server_lifetime: 30d}
 keep_history: 15m
+seal_interval: 5s
 )",
                                           "f");
   EXPECT_EQ(result.problems, Lines());
@@ -61,6 +62,7 @@ keep_history: 15m
   EXPECT_EQ(config.node_lifetime, seconds(90));
   EXPECT_EQ(config.server_lifetime, hours(24 * 30));
   EXPECT_EQ(config.keep_history, seconds(900));
+  EXPECT_EQ(config.seal_interval, seconds(5));
 }
 
 TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {

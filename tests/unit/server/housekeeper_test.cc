@@ -36,14 +36,13 @@ class HousekeeperTest : public ::testing::Test {
     Put("request/" + id, record.SerializeAsString());
   }
   Status Round(TimePoint now) {
-    return Housekeeper::Round(*store_, Compare::CreatedAt("election/x", epoch_), past_, hours(1),
-                              now);
+    return housekeeping_.Round(Compare::CreatedAt("election/x", epoch_), now);
   }
   bool Has(const std::string& key) { return store_->Get(key).value().has_value(); }
 
   const TimePoint now_ = identity::Now();
   std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
-  Past past_;
+  Housekeeping housekeeping_{*store_, hours(1)};
   const store::Revision epoch_ = Put("election/x", "me");
 };
 
@@ -62,6 +61,8 @@ TEST_F(HousekeeperTest, Round_RemovesAnswersAfterADayAndTokensAfterTheirTime) {
   EXPECT_TRUE(Has("intent/tenants/t"));
   EXPECT_TRUE(Has(token.put.key));
   ASSERT_TRUE(Round(now_ + seconds(60)).ok());
+  EXPECT_TRUE(Has(token.put.key)) << "it is not looked at in every round";
+  ASSERT_TRUE(Round(now_ + Housekeeping::kRemoveEvery).ok());
   EXPECT_FALSE(Has(token.put.key));
   EXPECT_FALSE(Has("request/new"));
 }
