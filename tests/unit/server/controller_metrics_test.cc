@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/controller_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "controlplane/store/memory_store.h"
+#include "tests/support/fleet_fixture.h"
+#include "tests/support/series_count.h"
+
+namespace rocegw::testing::controller_metrics {
+namespace {
+
+size_t SeriesWith(int gateways) {
+  server::MeasuredStore store(store::NewMemoryStore());
+  for (int i = 0; i < gateways; ++i) {
+    const std::string id = std::to_string(i);
+    const auto put = [&](const auto& object) {
+      const auto name = *model::ParseResourceName(object.name());
+      return store::Operation::Put(model::KeyOf(model::Part::kIntent, name),
+                                   object.SerializeAsString());
+    };
+    const auto written = store.Txn({.compares = {},
+                                    .then = {put(GatewayWith("g" + id)), put(TenantWith("t" + id)),
+                                             put(PoolWith("t" + id, "p", ""))},
+                                    .otherwise = {}});
+    EXPECT_TRUE(written.ok());
+  }
+  const auto follower = std::move(*sync::FleetFollower::Start(store));
+  process::Readiness readiness;
+  const server::ControllerMetrics metrics(store, *follower, readiness);
+  return SeriesOf(metrics.Collect());
+}
+
+// What single gateways and pools do is told by the gateways.
+TEST(ControllerMetrics, Series_DoNotGrowWithTheFleet) {
+  const size_t empty = SeriesWith(0);
+  EXPECT_GT(empty, 10u);
+  EXPECT_LE(empty, 200u);
+  EXPECT_EQ(SeriesWith(100), empty);
+}
+
+}  // namespace
+}  // namespace rocegw::testing::controller_metrics
