@@ -7,35 +7,30 @@
 //   reconnect  SIGKILL of the controller: from its new start until all agents are in sync again
 //   memory     of the controller
 // Smaller: --agents N --pools N.
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/security/credentials.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "agent/supervise/agent.h"
-#include "gateway/base/unique_fd.h"
 #include "rocegw/admin/v1/cc_policies.grpc.pb.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "rocegw/admin/v1/pools.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
-#include "tests/bench/fleet/fake_gateway.h"
 #include "tests/bench/measurement.h"
+#include "tests/support/fleet/agent_fleet.h"
+#include "tests/support/fleet/controller_program.h"
 
 namespace rocegw::bench {
 namespace {
@@ -43,143 +38,29 @@ namespace {
 constexpr int kGatewaysPerPool = 20;
 constexpr int kPoolsPerTenant = 1;
 
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "bench_fleet: %s\n", why.c_str());
-  std::exit(1);
-}
+[[noreturn]] void Die(const std::string& why) { testing::GiveUp("bench_fleet: " + why); }
 
 void Check(const grpc::Status& status, const std::string& what) {
   if (!status.ok()) Die(what + ": " + status.error_message());
 }
 
-// One that nobody listened on a moment ago.
-int FreePort() {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    Die("no free port");
-  }
-  return ntohs(address.sin_port);
-}
+std::unique_ptr<grpc::ClientContext> Context() { return testing::PatientContext(); }
 
-// The program beside this one.
-class Controller {
- public:
-  explicit Controller(std::string directory) : directory_(std::move(directory)) {
-    std::ofstream config(directory_ + "/controller.yaml");
-    config << "state_dir: " << directory_ << "/state\n"
-           << "address: 127.0.0.1:" << port_ << "\n"
-           << "names: [\"127.0.0.1\"]\n"
-           << "controllers: [\"127.0.0.1:" << port_ << "\"]\n"
-           << "metrics: {address: \"\"}\n";
-  }
-  ~Controller() {
-    if (pid_ > 0) Kill();
-  }
-  void Start() {
-    const std::string program =
-        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rocegw-controller";
-    const std::string config = directory_ + "/controller.yaml";
-    const std::string log = directory_ + "/controller.log";
-    std::fflush(nullptr);
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      (void)!freopen(log.c_str(), "a", stderr);
-      (void)!freopen(log.c_str(), "a", stdout);
-      execl(program.c_str(), program.c_str(), "--config", config.c_str(), nullptr);
-      _exit(127);
-    }
-  }
-  void Kill() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  std::shared_ptr<grpc::Channel> Admin() const {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
-    return grpc::CreateCustomChannel("unix:" + directory_ + "/state/admin.sock",
-                                     grpc::experimental::LocalCredentials(UDS), arguments);
-  }
-  // MiB that it has had in memory at most.
-  double PeakMemory() const {
-    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("VmHWM:")) return std::atof(line.c_str() + 6) / 1024;
-    }
-    return 0;
-  }
-
- private:
-  const int port_ = FreePort();
-  const std::string directory_;
-  pid_t pid_ = -1;
-};
-
-std::unique_ptr<grpc::ClientContext> Context() {
-  auto context = std::make_unique<grpc::ClientContext>();
-  context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(50));
-  context->set_wait_for_ready(true);
-  return context;
-}
-
-struct Node {
-  std::unique_ptr<agent::NodeIdentity> identity;
-  std::unique_ptr<FakeGateway> gateway;
-  std::unique_ptr<agent::Agent> agent;
-};
-
+// A controller on SQLite, with its agents.
 class Fleet {
  public:
-  Fleet(std::string directory, int agents)
-      : directory_(std::move(directory)), controller_(directory_), nodes_(agents) {
+  Fleet(const std::string& directory, int agents)
+      : controller_({.program = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
+                                "rocegw-controller",
+                     .directory = directory,
+                     .port = testing::FreePorts(1).front()}),
+        agents_({.directory = directory, .agents = static_cast<size_t>(agents)}) {
     controller_.Start();
     channel_ = controller_.Admin();
     gateways_ = admin::v1::Gateways::NewStub(channel_);
-    if (Status status = loop_.Open(); !status.ok()) Die(status.text());
   }
-  ~Fleet() {
-    if (!thread_.joinable()) return;
-    (void)loop_.Post([this] {
-      for (Node& node : nodes_) node.agent.reset();
-      loop_.Stop();
-    });
-    thread_.join();
-  }
-
-  // Every agent has an identity of its own, as a host has.
-  void Join() {
-    std::vector<std::thread> workers;
-    std::atomic<size_t> next{0};
-    for (int i = 0; i < 4; ++i) {
-      workers.emplace_back([&] {
-        for (size_t at = next++; at < nodes_.size(); at = next++) JoinOne(at);
-      });
-    }
-    for (std::thread& worker : workers) worker.join();
-  }
-  void StartAgents() {
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      nodes_[i].gateway = std::make_unique<FakeGateway>(
-          loop_, "10." + std::to_string(i / 65536) + "." + std::to_string(i / 256 % 256) + "." +
-                     std::to_string(i % 256));
-    }
-    (void)loop_.Post([this] {
-      for (Node& node : nodes_) {
-        // Probing 2,000 gateways is not the agents' work of a real host.
-        node.agent = std::make_unique<agent::Agent>(
-            loop_, *node.identity, *node.gateway,
-            agent::AgentOptions{
-                .version = "bench", .state_file = {}, .probe_every = rocegw::Seconds(20)});
-      }
-    });
-    thread_ = std::thread([this] { loop_.Run(); });
-  }
+  void Join() { agents_.Join(channel_); }
+  void StartAgents() { agents_.Start(); }
 
   admin::v1::GetFleetProgressResponse Progress(int64_t revision) {
     admin::v1::GetFleetProgressRequest request;
@@ -198,7 +79,7 @@ class Fleet {
     const double began = Seconds();
     for (;;) {
       const auto progress = Progress(revision);
-      if (progress.in_sync() == nodes_.size()) return Seconds() - began;
+      if (progress.in_sync() == agents_.size()) return Seconds() - began;
       if (Seconds() - began > give_up_s) {
         Die("after " + std::to_string(give_up_s) + " s only " + std::to_string(progress.in_sync()) +
             " of " + std::to_string(progress.connected()) + " connected agents are in sync");
@@ -207,33 +88,15 @@ class Fleet {
     }
   }
 
-  Controller& controller() { return controller_; }
+  testing::ControllerProgram& controller() { return controller_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
-  std::vector<Node>& nodes() { return nodes_; }
+  testing::AgentFleet& agents() { return agents_; }
 
  private:
-  void JoinOne(size_t at) {
-    const std::string name = "gateways/g" + std::to_string(at);
-    admin::v1::CreateJoinTokenRequest request;
-    request.set_name(name);
-    admin::v1::CreateJoinTokenResponse response;
-    Check(gateways_->CreateJoinToken(Context().get(), request, &response), "join token");
-    const auto file = identity::ReadJoinFile(response.token_file());
-    if (!file.ok()) Die(file.status().text());
-    const std::string directory = directory_ + "/" + std::to_string(at);
-    std::filesystem::create_directory(directory);
-    auto joined = agent::NodeIdentity::Join(directory, file.value(), name);
-    if (!joined.ok()) Die(joined.status().text());
-    nodes_[at].identity = std::make_unique<agent::NodeIdentity>(std::move(*joined));
-  }
-
-  const std::string directory_;
-  Controller controller_;
-  std::vector<Node> nodes_;
+  testing::ControllerProgram controller_;
+  testing::AgentFleet agents_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<admin::v1::Gateways::Stub> gateways_;
-  session::ControlLoop loop_;
-  std::thread thread_;
 };
 
 int64_t RevisionOf(const std::string& etag) { return std::atoll(etag.c_str() + 1); }
@@ -284,7 +147,7 @@ struct QuotaResult {
 
 QuotaResult MeasureQuotas(Fleet& fleet, int pools) {
   QuotaResult result;
-  const int agents = static_cast<int>(fleet.nodes().size());
+  const int agents = static_cast<int>(fleet.agents().size());
   const auto tenants = admin::v1::Tenants::NewStub(fleet.channel());
   const auto stub = admin::v1::Pools::NewStub(fleet.channel());
   double began = Seconds();
@@ -300,13 +163,14 @@ QuotaResult MeasureQuotas(Fleet& fleet, int pools) {
   });
   result.create_s = Seconds() - began;
   result.settle_s = fleet.AwaitInSync(0, 300);
-  for (Node& node : fleet.nodes()) {
-    node.gateway->pools_with_it = 0;
-    node.gateway->wanted_qps = 2;
+  for (size_t i = 0; i < fleet.agents().size(); ++i) {
+    fleet.agents().gateway(i).pools_with_it = 0;
+    fleet.agents().gateway(i).wanted_qps = 2;
   }
   const auto delivered = [&] {
     uint64_t sum = 0;
-    for (const Node& node : fleet.nodes()) sum += node.gateway->pools_with_it;
+    for (size_t i = 0; i < fleet.agents().size(); ++i)
+      sum += fleet.agents().gateway(i).pools_with_it;
     return sum;
   };
   const uint64_t all = static_cast<uint64_t>(pools) * kGatewaysPerPool;
@@ -370,7 +234,8 @@ int Main(int argc, char** argv) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   signal(SIGPIPE, SIG_IGN);
-  spdlog::set_level(spdlog::level::warn);
+  // Every agent says that its controller was killed.
+  spdlog::set_level(spdlog::level::err);
   std::string pattern = (std::filesystem::temp_directory_path() / "rocegw-fleet-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) Die("no temporary directory");
   std::printf("%s\n", Machine().c_str());
@@ -387,7 +252,9 @@ int Main(int argc, char** argv) {
     for (int round = 0; round < arguments.rounds; ++round)
       changes.push_back(MeasureChange(fleet, 65536 + static_cast<uint64_t>(round) * 4096));
     const double change = Median(changes);
-    std::printf("change     one policy on %d agents        %7.3f s (aim 1)\n", agents, change);
+    const auto [best, worst] = std::minmax_element(changes.begin(), changes.end());
+    std::printf("change     one policy on %d agents        %7.3f s (aim 1), %.3f to %.3f\n", agents,
+                change, *best, *worst);
     const double reconnect = MeasureReconnect(fleet);
     std::printf("reconnect  after SIGKILL                    %7.2f s (aim 30)\n", reconnect);
     const QuotaResult quotas = MeasureQuotas(fleet, pools);

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gateway that takes every configuration at once and notes what it got. Lives on its agent's
-// loop; the notes may be read by any thread.
+// loop; what it notes may be read by any thread.
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <set>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"
 
-namespace rocegw::bench {
+namespace rocegw::testing {
 
 class FakeGateway final : public agent::GatewayPort {
  public:
-  FakeGateway(session::ControlLoop& loop, std::string address)
-      : loop_(loop), address_(std::move(address)) {}
+  // remember: it keeps the objects and refuses a change that builds on another state than it runs,
+  // as a real one does. Otherwise it only counts.
+  FakeGateway(session::ControlLoop& loop, std::string address, bool remember)
+      : loop_(loop), address_(std::move(address)), remember_(remember) {}
 
   void Probe(std::function<void(StatusOr<agent::GatewayProbe>)> done) override;
   void GetConfig(std::function<void(StatusOr<gateway::v1::GetConfigResponse>)> done) override;
@@ -32,10 +35,19 @@ class FakeGateway final : public agent::GatewayPort {
   std::atomic<uint64_t> wanted_qps{0};
   std::atomic<uint64_t> pools_with_it{0};
 
+  // Names and revisions of what it runs.
+  std::map<std::string, int64_t> Objects() const;
+
  private:
+  // False: it builds on something else.
+  bool Take(const types::v1::Push& push);
+
   session::ControlLoop& loop_;
   const std::string address_;
+  const bool remember_;
   std::string store_;
+  mutable std::mutex mutex_;  // guards the next one
+  std::map<std::string, int64_t> objects_;
 };
 
-}  // namespace rocegw::bench
+}  // namespace rocegw::testing
