@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ using google::protobuf::util::TimeUtil;
 constexpr std::chrono::seconds kProbeDeadline(5);
 // A gateway that makes thousands of sockets and reserves takes its time.
 constexpr std::chrono::seconds kApplyDeadline(55);
+// How long the gateway waits for somebody who attaches, and the call's deadline above it.
+constexpr int kHeldWaitSeconds = 20;
+constexpr std::chrono::seconds kHeldDeadline(25);
 
 template <typename Request, typename Response>
 struct Call {
@@ -35,15 +39,26 @@ Status ErrorOf(const grpc::Status& status) {
 
 }  // namespace
 
+// Under way most of the time, so the client must be able to end it: whoever ends waits for `ended`.
+struct GatewayClient::HeldCall {
+  grpc::ClientContext context;
+  gateway::v1::ListHeldAttachesRequest request;
+  gateway::v1::ListHeldAttachesResponse response;
+  std::promise<void> ended;
+};
+
 struct GatewayClient::Stubs {
   explicit Stubs(std::shared_ptr<grpc::Channel> c)
       : channel(std::move(c)),
         config(gateway::v1::ConfigService::NewStub(channel)),
-        state(gateway::v1::StateService::NewStub(channel)) {}
+        state(gateway::v1::StateService::NewStub(channel)),
+        identity(gateway::v1::IdentityService::NewStub(channel)) {}
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<gateway::v1::ConfigService::Stub> config;
   std::unique_ptr<gateway::v1::StateService::Stub> state;
-  bool closed = false;  // the loop's thread
+  std::unique_ptr<gateway::v1::IdentityService::Stub> identity;
+  bool closed = false;             // the loop's thread
+  std::shared_ptr<HeldCall> held;  // under way; the loop's thread
 };
 
 GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& socket) : loop_(loop) {
@@ -55,7 +70,12 @@ GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& sock
       grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
-GatewayClient::~GatewayClient() { stubs_->closed = true; }
+GatewayClient::~GatewayClient() {
+  stubs_->closed = true;
+  if (stubs_->held == nullptr) return;
+  stubs_->held->context.TryCancel();
+  stubs_->held->ended.get_future().wait();
+}
 
 namespace {
 
@@ -190,6 +210,40 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
   answer([](auto&, auto&) {})(
       grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "this agent is older than the question"),
       unknown);
+}
+
+void GatewayClient::ListHeldAttaches(
+    uint64_t after, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) {
+  auto call = std::make_shared<HeldCall>();
+  call->request.set_after(after);
+  call->request.mutable_wait()->set_seconds(kHeldWaitSeconds);
+  call->context.set_deadline(In(kHeldDeadline));
+  stubs_->held = call;
+  // No thread of gRPC may be the last to hold the channel, so its callback does not hold it at all.
+  stubs_->identity->async()->ListHeldAttaches(
+      &call->context, &call->request, &call->response,
+      [&loop = loop_, stubs = std::weak_ptr<Stubs>(stubs_), call,
+       done = std::move(done)](const grpc::Status& status) {
+        (void)loop.Post([stubs, call, status, done] {
+          const auto known = stubs.lock();
+          if (known == nullptr || known->closed) return;
+          known->held.reset();
+          if (!status.ok()) return done(ErrorOf(status));
+          done(call->response);
+        });
+        call->ended.set_value();
+      });
+}
+
+void GatewayClient::AnswerAttach(uint64_t id, bool allowed, const std::string& reason) {
+  gateway::v1::AnswerAttachRequest request;
+  request.set_id(id);
+  request.set_allowed(allowed);
+  request.set_reason(reason);
+  Run<gateway::v1::AnswerAttachResponse>(
+      loop_, stubs_, std::move(request), In(kProbeDeadline),
+      [this](auto... call) { stubs_->identity->async()->AnswerAttach(call...); },
+      [](const grpc::Status&, const gateway::v1::AnswerAttachResponse&) {});
 }
 
 }  // namespace rocegw::agent

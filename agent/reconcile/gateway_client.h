@@ -11,6 +11,7 @@
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"
 #include "rocegw/gateway/v1/config.grpc.pb.h"
+#include "rocegw/gateway/v1/identity.grpc.pb.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
 
 namespace rocegw::agent {
@@ -27,8 +28,13 @@ class GatewayClient final : public GatewayPort {
              std::function<void(StatusOr<types::v1::PushReport>)> done) override;
   void Ask(const fleet::v1::TunnelQuestion& question,
            std::function<void(fleet::v1::TunnelAnswer)> done) override;
+  void ListHeldAttaches(
+      uint64_t after,
+      std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) override;
+  void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) override;
 
  private:
+  struct HeldCall;
   struct Stubs;
   void ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
                  std::function<void(StatusOr<types::v1::PushReport>)> done);

@@ -9,6 +9,7 @@
 #include "gateway/base/status.h"
 #include "rocegw/fleet/v1/node.pb.h"
 #include "rocegw/gateway/v1/config.pb.h"
+#include "rocegw/gateway/v1/identity.pb.h"
 
 namespace rocegw::agent {
 
@@ -29,6 +30,13 @@ class GatewayPort {
   // A question of the controller; the answer is complete but for its id.
   virtual void Ask(const fleet::v1::TunnelQuestion& question,
                    std::function<void(fleet::v1::TunnelAnswer)> done) = 0;
+  // Attaches that wait for a verdict, as soon as there is one with an id above `after`; now and
+  // then without any.
+  virtual void ListHeldAttaches(
+      uint64_t after,
+      std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) = 0;
+  // Nobody is told whether it came in time.
+  virtual void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) = 0;
 };
 
 }  // namespace rocegw::agent

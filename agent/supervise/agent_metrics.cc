@@ -51,6 +51,11 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
           counters_.reconnects);
   counter("rocegw_agent_renewals_total", "certificates renewed", counters_.renewals);
   counter("rocegw_agent_questions_total", "questions of controllers", counters_.questions);
+  MetricFamily& verdicts = AddFamily(families, "rocegw_agent_attach_verdicts_total",
+                                     "answers to processes that wanted to attach to pools that ask",
+                                     MetricType::Counter);
+  AddValue(verdicts, {{"verdict", "allowed"}}, static_cast<double>(verdicts_.allowed));
+  AddValue(verdicts, {{"verdict", "denied"}}, static_cast<double>(verdicts_.denied));
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

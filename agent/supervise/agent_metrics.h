@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent/expose/attach_verdicts.h"
 #include "agent/supervise/agent.h"
 #include "gateway/process/metrics_server.h"
 
@@ -14,13 +15,14 @@ namespace rocegw::agent {
 class AgentMetrics final : public process::MetricsSource {
  public:
   // start_ns: of the process, since 1970.
-  AgentMetrics(const AgentCounters& counters, int64_t start_ns)
-      : counters_(counters), start_ns_(start_ns) {}
+  AgentMetrics(const AgentCounters& counters, const VerdictCounters& verdicts, int64_t start_ns)
+      : counters_(counters), verdicts_(verdicts), start_ns_(start_ns) {}
   std::vector<prometheus::MetricFamily> Collect() const override;
   bool Alive() const override { return true; }
 
  private:
   const AgentCounters& counters_;
+  const VerdictCounters& verdicts_;
   const int64_t start_ns_;
 };
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/supervise/config.h"
 
+#include <charconv>
+#include <utility>
+
 #include "controlplane/model/resource_name.h"
 #include "gateway/process/config_document.h"
+#include "proto/rules/resource_name.h"
 
 namespace rocegw::agent {
 namespace {
@@ -21,12 +25,45 @@ std::string CheckName(const std::string& text) {
 
 std::string CheckAnything(const std::string&) { return ""; }
 
+std::string CheckPool(const std::string& text) {
+  if (rules::MismatchWithPattern(text, "tenants/*/pools/*", false).empty()) return "";
+  return "'" + text + "' is not a pool (tenants/T/pools/P)";
+}
+
+std::string CheckCgroup(const std::string& text) {
+  const bool good = text == "/" || (text.starts_with('/') && !text.ends_with('/'));
+  return good ? "" : "'" + text + "' is not a path in the cgroup tree (/system.slice/app.service)";
+}
+
+void ReadAttachRule(Section& section, std::vector<AttachRule>& rules) {
+  AttachRule rule;
+  section.Text("pool", CheckPool, rule.pool);
+  section.TextList("uids", [&](const std::string& text) -> std::string {
+    uint32_t uid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
+    if (error != std::errc() || end != text.data() + text.size())
+      return "'" + text + "' is not the number of a user";
+    rule.uids.push_back(uid);
+    return "";
+  });
+  section.TextList("cgroups", [&](const std::string& text) {
+    std::string wrong = CheckCgroup(text);
+    if (wrong.empty()) rule.cgroups.push_back(text);
+    return wrong;
+  });
+  if (!section.Has("pool")) section.Problem("pool is needed");
+  if (!section.Has("uids") && !section.Has("cgroups"))
+    section.Problem("uids or cgroups are needed; cgroups: [/] lets everybody in");
+  rules.push_back(std::move(rule));
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text("gateway_socket", CheckAbsolutePath, config.gateway_socket);
   top.Choice("log_level", process::LogLevels(), config.log_level);
   top.Text("name", CheckName, config.name);
   top.Text("join_file", CheckOptionalPath, config.join_file);
+  top.NestedList("attach_rules", [&](Section& rule) { ReadAttachRule(rule, config.attach_rules); });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
   });
@@ -66,6 +103,11 @@ name: ""
 
 # A join file that is taken at the start when this host has not joined yet; empty: it joins with rocegw-agent --join FILE.
 join_file: ""
+
+# Who may attach to pools of this host that ask for it (identity: REQUIRED): processes of one of the users and in or below
+# one of the cgroups; what is not named does not matter. A process that no rule of its pool allows is refused. For example
+#   - {pool: tenants/red/pools/train, uids: [1000], cgroups: [/system.slice/train.service]}
+attach_rules: []
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

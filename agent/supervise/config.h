@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/expose/attach_rules.h"
 #include "gateway/process/logging.h"
 
 namespace rocegw::agent {
@@ -16,8 +17,9 @@ struct Config {
   std::string gateway_socket = "/run/rocegw/grpc.sock";
   std::string metrics_address = "127.0.0.1:7473";  // empty: no metrics
   process::LogLevel log_level = process::LogLevel::kInfo;
-  std::string name;       // of the gateway when joining; empty: the join file's, else the host name
-  std::string join_file;  // taken when the host has not joined yet; empty: none
+  std::string name;  // of the gateway when joining; empty: the join file's, else the host name
+  std::vector<AttachRule> attach_rules;  // for pools with identity: REQUIRED
+  std::string join_file;                 // taken when the host has not joined yet; empty: none
   bool operator==(const Config&) const = default;
 };
 

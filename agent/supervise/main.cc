@@ -17,6 +17,8 @@
 #include <optional>
 #include <string>
 
+#include "agent/expose/attach_rules.h"
+#include "agent/expose/attach_verdicts.h"
 #include "agent/node/node_identity.h"
 #include "agent/reconcile/gateway_client.h"
 #include "agent/supervise/agent.h"
@@ -182,7 +184,9 @@ int Serve(const Arguments& arguments, const Config& config) {
       loop, *identity, gateway,
       {.version = process::VersionText(), .state_file = config.state_dir + "/last-good.pb"});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const AgentMetrics metrics(agent.counters(),
+  const RuleVerdicts rules(config.attach_rules);
+  const AttachVerdicts verdicts(loop, gateway, rules);
+  const AgentMetrics metrics(agent.counters(), verdicts.counters(),
                              std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
   process::Readiness readiness;
   process::MetricsServer server(metrics, readiness);

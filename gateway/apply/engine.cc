@@ -253,10 +253,12 @@ void Engine::CheckCommitments(Plan& plan) const {
     if (!culprit) return;
     const std::string whose =
         over->tenant.empty() ? "the capacity of " + facts_.gateway : "the peak of " + over->tenant;
-    plan.Reject(*culprit, {kNoCapacity, "brings the committed " +
-                                            std::string(tenant::LimitName(over->limit)) + " to " +
-                                            std::to_string(over->sum) + "; " + whose + " is " +
-                                            std::to_string(over->bound)});
+    std::string why = "brings the committed " + std::string(tenant::LimitName(over->limit)) +
+                      " to " + std::to_string(over->sum) + "; " + whose + " is " +
+                      std::to_string(over->bound);
+    if (plan.changes[*culprit].pool().spec().ready_qps() != 0)
+      why += " (what spec.ready_qps keeps ready counts as committed)";
+    plan.Reject(*culprit, {kNoCapacity, why});
     CheckReferences(plan);
   }
 }

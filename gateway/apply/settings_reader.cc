@@ -93,9 +93,9 @@ std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
   const auto unsupported = [](const std::string& what) {
     return Wrong{kUnsupported, what + " is not supported by this gateway's version"};
   };
-  if (spec.attach().identity() == types::v1::REQUIRED)
-    return unsupported("spec.attach.identity REQUIRED");
-  if (spec.ready_qps() != 0) return unsupported("spec.ready_qps");
+  // By this way nobody comes who could be asked for a service account.
+  if (spec.attach().service_accounts_size() != 0)
+    return unsupported("spec.attach.service_accounts");
   if (spec.weight() > 1) return unsupported("spec.weight");
   const types::v1::Quota& quota = spec.quota();
   for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
@@ -114,6 +114,40 @@ std::optional<Wrong> CheckTenantFeatures(const types::v1::TenantConfig& tenant) 
   for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
     if (limits->has_bytes_per_second()) return unsupported("quota: bytes_per_second");
     if (limits->has_packets_per_second()) return unsupported("quota: packets_per_second");
+  }
+  return std::nullopt;
+}
+
+// Address handles are made by the library alone; shared receive queues and channels do not exist.
+std::optional<Wrong> CheckLimits(const types::v1::Quota& quota, const std::string& path) {
+  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
+    const char* const name = limits->has_ahs()        ? "ahs"
+                             : limits->has_srqs()     ? "srqs"
+                             : limits->has_channels() ? "channels"
+                                                      : nullptr;
+    if (name == nullptr) continue;
+    Wrong wrong{kUnsupported, path};
+    wrong.text.append(": ").append(name).append(" are not limited by this gateway's version");
+    return wrong;
+  }
+  return std::nullopt;
+}
+
+// What is kept ready is part of what the pool may have.
+std::optional<Wrong> CheckReserve(const types::v1::PoolSpec& spec) {
+  const tenant::Amounts peak =
+      ReadLimits(spec.quota().peak(), tenant::Amounts::Of(tenant::kUnlimited));
+  const uint64_t qps = spec.ready_qps();
+  const uint64_t bytes = tenant::ReserveBytes(spec.ready_qps());
+  if (bytes > peak[tenant::Resource::kSegmentBytes]) {
+    return Wrong{kNoCapacity, "spec.ready_qps: " + std::to_string(qps) +
+                                  " ready queue pairs take " + std::to_string(bytes) +
+                                  " bytes of shared memory; quota.peak.segment_bytes is " +
+                                  std::to_string(peak[tenant::Resource::kSegmentBytes])};
+  }
+  if (qps > peak[tenant::Resource::kQps]) {
+    return Wrong{kNoCapacity, "spec.ready_qps is " + std::to_string(qps) + "; quota.peak.qps is " +
+                                  std::to_string(peak[tenant::Resource::kQps])};
   }
   return std::nullopt;
 }
@@ -195,10 +229,13 @@ std::optional<Wrong> CheckObject(const ConfigObject& object) {
   if (auto bad = CheckLists(object)) return bad;
   if (object.has_tenant()) {
     if (auto bad = CheckQuota(object.tenant().quota())) return bad;
+    if (auto bad = CheckLimits(object.tenant().quota(), "quota")) return bad;
     return CheckTenantFeatures(object.tenant());
   }
   if (object.has_pool()) {
     if (auto bad = CheckQuota(object.pool().spec().quota())) return bad;
+    if (auto bad = CheckLimits(object.pool().spec().quota(), "spec.quota")) return bad;
+    if (auto bad = CheckReserve(object.pool().spec())) return bad;
     return CheckPoolFeatures(object.pool().spec());
   }
   return std::nullopt;
@@ -234,6 +271,15 @@ tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
   settings.quota = QuotaOf(spec.quota());
   settings.weight = std::max(spec.weight(), 1u);
   settings.slots = spec.slots();
+  settings.ready_qps = spec.ready_qps();
+  // What is kept ready is promised.
+  if (settings.ready_qps != 0) {
+    uint64_t& qps = settings.quota.committed[tenant::Resource::kQps];
+    uint64_t& bytes = settings.quota.committed[tenant::Resource::kSegmentBytes];
+    qps = std::max<uint64_t>(qps, settings.ready_qps);
+    bytes = std::max(bytes, tenant::ReserveBytes(settings.ready_qps));
+  }
+  settings.identity_required = spec.attach().identity() == types::v1::REQUIRED;
   settings.socket_mode =
       spec.attach().socket_mode() == 0 ? kDefaultSocketMode : spec.attach().socket_mode();
   settings.socket_owner = spec.attach().socket_owner();

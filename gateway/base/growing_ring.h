@@ -29,6 +29,10 @@ class GrowingRing {
     if (tail_ - head_ == slots_.size()) Grow();
     return slots_[tail_++ & Mask()];
   }
+  // So many fit without another allocation.
+  void Reserve(size_t count) {
+    while (slots_.size() < count) Grow();
+  }
   void pop_front() { Leave(head_++); }
   void pop_back() { Leave(--tail_); }
   void clear() {

@@ -4,6 +4,7 @@
 // key. Pointers to values are good until the next Insert or Erase. Not thread safe.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -53,6 +54,10 @@ class KeyMap {
   }
 
   size_t size() const { return size_; }
+  // So many fit without another allocation.
+  void Reserve(size_t count) {
+    if (count * 2 > slots_.size()) Rehash(std::bit_ceil(count * 2));
+  }
 
  private:
   struct Slot {

@@ -348,10 +348,19 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
   request->length = size;
   request->request_id = ++last_request_;
   int error = Send(request, size, send_descriptor);
+  // Who is refused at once finds the connection closed, and why in it; the error of the connection
+  // comes once, before that.
+  bool refused = type == ROCEGW_MSG_HELLO;
+  if (refused && (error == EPIPE || error == ECONNRESET)) error = 0;
   while (error == 0) {
     uint32_t length = 0;
     int fd = -1;
     error = Receive(message, &length, &fd);
+    if (refused && error == ECONNRESET) {
+      refused = false;
+      error = 0;
+      continue;
+    }
     if (error != 0) {
       CloseIfOpen(&fd);
       break;
@@ -361,7 +370,10 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
       error = TakeAnnouncement(message, length, &fd);
       continue;
     }
-    if (answer->type != type || answer->request_id != request->request_id) {
+    // A refusal may come before the greeting was looked at.
+    const bool mine = answer->request_id == request->request_id ||
+                      (type == ROCEGW_MSG_HELLO && answer->request_id == 0 && answer->error != 0);
+    if (answer->type != type || !mine) {
       CloseIfOpen(&fd);
       error = EPROTO;
       break;

@@ -4,11 +4,27 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 
 #include "gateway/process/runtime_dir.h"
 #include "gateway/service/state_messages.h"
 
 namespace rocegw::daemon {
+namespace {
+
+// As the kernel estimates it (proc(5), MemAvailable); when it does not tell, there is enough.
+uint64_t AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    unsigned long long kilobytes = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kilobytes) == 1)
+      return uint64_t{kilobytes} * 1024;
+  }
+  return UINT64_MAX;
+}
+
+}  // namespace
 
 void ConfigTarget::SetGateway(const apply::GatewaySettings& settings,
                               const tenant::Amounts& capacity) {
@@ -29,6 +45,23 @@ void ConfigTarget::SetTenant(const tenant::TenantSettings& settings) {
 
 void ConfigTarget::RemoveTenant(const std::string& name) { sessions_.RemoveTenant(name); }
 
+// Shared memory cannot be swapped away from under a worker: what there is not is not promised.
+std::optional<apply::Wrong> ConfigTarget::CheckReserve(const tenant::PoolSettings& settings) {
+  const uint64_t wanted = tenant::ReserveBytes(settings.ready_qps);
+  uint64_t has = 0;
+  session::Services& services = sessions_.services();
+  if (const tenant::Pool* const pool = services.pools.FindPool(settings.name)) {
+    if (const auto reserve = services.reserves.Of(*pool)) has = reserve->bytes();
+  }
+  const uint64_t available = AvailableMemory();
+  if (wanted <= has || wanted - has <= available / 2) return std::nullopt;
+  return apply::Wrong{apply::kNoCapacity, "spec.ready_qps: " + std::to_string(settings.ready_qps) +
+                                              " ready queue pairs take " + std::to_string(wanted) +
+                                              " bytes of memory; this host has " +
+                                              std::to_string(available) +
+                                              " left, half of which a reserve may take"};
+}
+
 std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& settings) {
   if (auto owner = process::FindOwner(settings.socket_owner); !owner.ok())
     return apply::Wrong{apply::kInvalid, "spec.attach.socket_" + owner.status().text()};
@@ -45,6 +78,7 @@ std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& 
     return apply::Wrong{apply::kAddressNotHere, "spec.addresses: " + service::AddressText(address) +
                                                     " is no address of this gateway"};
   }
+  if (auto wrong = CheckReserve(settings)) return wrong;
   const size_t longest = (slots_dir_ + "/01234567/1024/attach.sock").size();
   if (settings.slots > 0 && longest >= sizeof(sockaddr_un{}.sun_path)) {
     return apply::Wrong{apply::kUnsupported,

@@ -24,6 +24,8 @@ class ConfigTarget final : public apply::Target {
   void RemovePool(const std::string& name) override;
 
  private:
+  std::optional<apply::Wrong> CheckReserve(const tenant::PoolSettings& settings);
+
   session::SessionServer& sessions_;
   const std::string slots_dir_;
 };

@@ -113,7 +113,7 @@ Gateway::Gateway(Config config)
       sysfs_(config_.runtime_dir + "/sysfs"),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_),
-      grpc_server_(identity_, readiness_, *this, this) {
+      grpc_server_(identity_, readiness_, *this, this, this) {
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
@@ -142,7 +142,11 @@ Gateway::Gateway(Config config)
   // Last: whoever gets an answer here finds everything running.
   lifecycle_.Add(
       "gRPC", [this] { return StartGrpc(); },
-      [this] { WhileLooping([this] { grpc_server_.Stop(); }); });
+      [this] {
+        // Calls that wait for somebody to attach end now.
+        sessions_->gate().StopTelling();
+        WhileLooping([this] { grpc_server_.Stop(); });
+      });
 }
 
 Status Gateway::Start() {
@@ -328,6 +332,26 @@ void Gateway::Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigRe
     (*shared)(engine_.has_value(), std::move(config));
   });
   if (!posted) (*shared)(false, {});
+}
+
+void Gateway::ListHeld(uint64_t after, Duration wait,
+                       std::function<void(std::vector<session::HeldRow>)> done) {
+  auto shared =
+      std::make_shared<std::function<void(std::vector<session::HeldRow>)>>(std::move(done));
+  const bool posted = loop_.Post([this, after, wait, shared] {
+    if (sessions_ == nullptr) return (*shared)({});
+    sessions_->gate().List(after, wait, *shared);
+  });
+  if (!posted) (*shared)({});
+}
+
+void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
+                         std::function<void(bool)> done) {
+  auto shared = std::make_shared<std::function<void(bool)>>(std::move(done));
+  const bool posted = loop_.Post([this, id, allowed, reason, shared] {
+    (*shared)(sessions_ != nullptr && sessions_->gate().Answer(id, allowed, reason));
+  });
+  if (!posted) (*shared)(false);
 }
 
 std::string Gateway::Summary() const {

@@ -28,7 +28,9 @@
 
 namespace rocegw::daemon {
 
-class Gateway final : private service::StateSource, private service::ConfigSource {
+class Gateway final : private service::StateSource,
+                      private service::ConfigSource,
+                      private service::AttachSource {
  public:
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
@@ -70,6 +72,12 @@ class Gateway final : private service::StateSource, private service::ConfigSourc
              std::function<void(bool, types::v1::PushReport)> done) override;
   void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override;
   void Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) override;
+
+  // service::AttachSource
+  void ListHeld(uint64_t after, Duration wait,
+                std::function<void(std::vector<session::HeldRow>)> done) override;
+  void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
+                  std::function<void(bool)> done) override;
 
   const Config config_;
   const port::SteeringTable steering_;

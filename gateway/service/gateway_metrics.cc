@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -96,8 +97,55 @@ std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const std::
   const size_t tenant = name.find('/') + 1;
   const size_t end = name.find('/', tenant);
   const size_t pool = name.rfind('/') + 1;
-  return {
-      {"limit", limit}, {"pool", name.substr(pool)}, {"tenant", name.substr(tenant, end - tenant)}};
+  std::vector<ClientMetric::Label> labels = {{"pool", name.substr(pool)},
+                                             {"tenant", name.substr(tenant, end - tenant)}};
+  if (!limit.empty()) labels.insert(labels.begin(), {"limit", limit});
+  return labels;
+}
+
+void AddHistogram(MetricFamily& family, std::vector<ClientMetric::Label> labels,
+                  const metrics::DurationHistogram& histogram) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  uint64_t below = 0;
+  for (size_t i = 0; i < metrics::DurationHistogram::kBounds.size(); ++i) {
+    below += histogram.counts()[i];
+    metric.histogram.bucket.push_back(
+        {below, static_cast<double>(metrics::DurationHistogram::kBounds[i]) * 1e-9});
+  }
+  metric.histogram.bucket.push_back({histogram.count(), std::numeric_limits<double>::infinity()});
+  metric.histogram.sample_count = histogram.count();
+  metric.histogram.sample_sum = static_cast<double>(histogram.sum_ns()) * 1e-9;
+  family.metric.push_back(std::move(metric));
+}
+
+// Of pools that keep queue pairs ready; how long it takes, of those that have connected any.
+void AddSetUp(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+  const auto add = [&](const char* name, const char* help, MetricType type,
+                       uint64_t (*value)(const session::ReadyRow&)) {
+    MetricFamily& family = AddFamily(families, name, help, type);
+    for (const session::PoolRow& row : snapshot.pools) {
+      if (!row.leaving && row.ready.wanted != 0)
+        AddValue(family, PoolLabels(row.name, ""), static_cast<double>(value(row.ready)));
+    }
+  };
+  add("rocegw_pool_ready_qps", "queue pairs that a pool keeps ready now", MetricType::Gauge,
+      [](const session::ReadyRow& row) { return uint64_t{row.ready}; });
+  add("rocegw_pool_ready_bytes", "shared memory that a pool keeps ready", MetricType::Gauge,
+      [](const session::ReadyRow& row) { return row.bytes; });
+  add("rocegw_pool_ready_hits_total", "queue pairs that came out of what was ready",
+      MetricType::Counter, [](const session::ReadyRow& row) { return row.hits; });
+  add("rocegw_pool_ready_misses_total",
+      "queue pairs that had to be made although their pool keeps some ready", MetricType::Counter,
+      [](const session::ReadyRow& row) { return row.misses; });
+  MetricFamily& times =
+      AddFamily(families, "rocegw_pool_set_up_seconds",
+                "what the gateway spent on a queue pair from its creation until it could send",
+                MetricType::Histogram);
+  for (const session::PoolRow& row : snapshot.pools) {
+    if (!row.leaving && row.set_up.count() != 0)
+      AddHistogram(times, PoolLabels(row.name, ""), row.set_up);
+  }
 }
 
 // A pool that leaves and a new one of its name are one series: what both hold, what both refused.
@@ -122,7 +170,8 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
   using Number = std::optional<uint64_t>;
   add("rocegw_pool_used", "what a pool holds", MetricType::Gauge,
       [](const session::LimitRow& limit) {
-        return limit.limit.ends_with("_per_second") || limit.limit == "allowed_peers"
+        return limit.limit.ends_with("_per_second") || limit.limit == "allowed_peers" ||
+                       limit.limit == "identity"
                    ? Number()
                    : Number(limit.used);
       });
@@ -165,6 +214,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
             readiness_.reason().empty() ? 1 : 0);
   AddGauges(families, *snapshot);
   AddPools(families, *snapshot);
+  AddSetUp(families, *snapshot);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);
   process::AddProcessFamilies(families, identity_.start_ns);

@@ -13,6 +13,7 @@
 
 #include "gateway/process/unix_socket.h"
 #include "gateway/service/config_service.h"
+#include "gateway/service/identity_service.h"
 #include "gateway/service/state_service.h"
 
 namespace rocegw::service {
@@ -25,19 +26,21 @@ constexpr process::SocketWords kPlace = {"gRPC socket", "runtime_dir or grpc_soc
 
 struct GrpcServer::Parts {
   Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
-        ConfigSource* config_source)
+        ConfigSource* config_source, AttachSource* attach_source)
       : state(identity, readiness, source) {
+    if (attach_source != nullptr) attaches.emplace(*attach_source);
     if (config_source != nullptr) config.emplace(*config_source);
   }
   StateService state;
   std::optional<ConfigService> config;
+  std::optional<IdentityService> attaches;
   std::string path;
   std::unique_ptr<grpc::Server> server;
 };
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
-                       StateSource& source, ConfigSource* config)
-    : parts_(std::make_unique<Parts>(identity, readiness, source, config)) {}
+                       StateSource& source, ConfigSource* config, AttachSource* attaches)
+    : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches)) {}
 
 GrpcServer::~GrpcServer() { Stop(); }
 
@@ -49,6 +52,7 @@ Status GrpcServer::Start(const SocketPlace& place) {
   builder.AddListeningPort("unix:" + place.path, grpc::InsecureServerCredentials());
   builder.RegisterService(&parts_->state);
   if (parts_->config) builder.RegisterService(&*parts_->config);
+  if (parts_->attaches) builder.RegisterService(&*parts_->attaches);
   // Nobody but us may connect before mode and owner are set.
   const mode_t old_mask = umask(0177);
   parts_->server = builder.BuildAndStart();

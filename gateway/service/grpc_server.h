@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gateway/base/status.h"
+#include "gateway/service/attach_source.h"
 #include "gateway/service/config_source.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
@@ -26,9 +27,10 @@ struct SocketPlace {
 
 class GrpcServer {
  public:
-  // All live longer than the server. Without `config` the configuration cannot be changed.
+  // All live longer than the server. Without `config` the configuration cannot be changed, without
+  // `attaches` nobody can be vouched for.
   GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
-             ConfigSource* config = nullptr);
+             ConfigSource* config = nullptr, AttachSource* attaches = nullptr);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

@@ -23,6 +23,8 @@ class OneOfEach : public StateSource {
     session::PoolRow& pool = state.pools.emplace_back();
     pool.name = "tenants/t/pools/p";
     pool.limits = {{"qps", 1, 1, 1, 1}};
+    pool.ready.wanted = 1;
+    pool.set_up.Add(Microseconds(1));
     done(std::move(state));
   }
 };
@@ -46,7 +48,9 @@ void Print() {
       }
     }
     std::printf("| `%s` | %s | %s | %s |\n", family.name.c_str(),
-                family.type == prometheus::MetricType::Counter ? "counter" : "gauge",
+                family.type == prometheus::MetricType::Counter     ? "counter"
+                : family.type == prometheus::MetricType::Histogram ? "histogram"
+                                                                   : "gauge",
                 labels.c_str(), family.help.c_str());
   }
   std::printf(

@@ -150,6 +150,13 @@ void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out) {
     usage.set_refused(limit.refused);
   }
   for (const std::string& socket : row.sockets) out.add_sockets(socket);
+  if (row.ready.wanted == 0) return;
+  types::v1::ReadyReserve& ready = *out.mutable_ready();
+  ready.set_wanted(row.ready.wanted);
+  ready.set_ready(row.ready.ready);
+  ready.set_bytes(row.ready.bytes);
+  ready.set_hits(row.ready.hits);
+  ready.set_misses(row.ready.misses);
 }
 
 void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out) {

@@ -35,6 +35,15 @@ bool Answers(const sockaddr_un& address) {
 
 }  // namespace
 
+AttachServer::AttachServer(Services& services)
+    : services_(services),
+      gate_(
+          services,
+          [this](UniqueFd socket, tenant::Pool& pool, Peer peer) {
+            Begin(std::move(socket), pool, std::move(peer));
+          },
+          Refuse) {}
+
 AttachServer::~AttachServer() {
   StopListening();
   for (auto& [id, connection] : connections_) Close(*connection);
@@ -76,6 +85,7 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
   auto& listener = listeners_[place.path];
   listener = std::make_unique<Listener>();
   listener->socket = std::move(socket);
+  listener->path = place.path;
   listener->pool = pool;
   listener->watch = services_.loop.Watch(
       listener->socket.get(), EPOLLIN, [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
@@ -105,7 +115,7 @@ void AttachServer::AcceptSome(Listener& listener) {
     UniqueFd socket(
         ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
-      Attach(std::move(socket), *services_.pools.FindPool(listener.pool));
+      Attach(std::move(socket), *services_.pools.FindPool(listener.pool), listener.path);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -127,20 +137,32 @@ void AttachServer::Refuse(UniqueFd socket, int error) {
   reply.type = ROCEGW_MSG_HELLO;
   reply.length = sizeof reply;
   reply.error = error;
+  // What nobody has read when the connection is closed would be an error of its own to the client.
+  // Descriptors that come with it are dropped by the system.
+  rocegw_request greeting{};
+  if (::recv(socket.get(), &greeting, sizeof greeting, MSG_DONTWAIT) ==
+      static_cast<ssize_t>(sizeof greeting))
+    reply.request_id = greeting.request_id;
   (void)::send(socket.get(), &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool) {
+void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path) {
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
     return Refuse(std::move(socket), EACCES);
   }
+  if (pool.settings().identity_required)
+    return gate_.Hold(std::move(socket), pool, path, std::move(*peer));
+  Begin(std::move(socket), pool, std::move(*peer));
+}
+
+void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, Peer peer) {
   // Threads that a former client's memory still blocks count as sessions: they are what such a
   // client costs.
   if (memory::Copier::LiveThreads() >= services_.options.limits.sessions) {
-    services_.Say(Severity::kWarning, "attach of " + peer->comm + " (pid " +
-                                          std::to_string(peer->pid) +
+    services_.Say(Severity::kWarning, "attach of " + peer.comm + " (pid " +
+                                          std::to_string(peer.pid) +
                                           ") refused: memory of former programs still blocks the "
                                           "threads that reached it");
     return Refuse(std::move(socket), ENOMEM);
@@ -151,13 +173,13 @@ void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool) {
     return Refuse(std::move(socket), error);
   const uint32_t id = next_id_++;
   const int fd = socket.get();
-  const int process = peer->process.get();
+  const int process = peer.process.get();
   auto owned = std::make_unique<Connection>(std::move(socket));
   Connection* const connection = owned.get();
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session = std::make_unique<ClientSession>(SessionId{id}, services_, pool,
-                                                        std::move(*peer), connection->socket);
+                                                        std::move(peer), connection->socket);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connections_.emplace(id, std::move(owned));

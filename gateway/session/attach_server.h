@@ -17,6 +17,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/session/attach_gate.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/message_socket.h"
@@ -33,7 +34,7 @@ struct SocketPlace {
 
 class AttachServer {
  public:
-  explicit AttachServer(Services& services) : services_(services) {}
+  explicit AttachServer(Services& services);
   ~AttachServer();
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
@@ -44,8 +45,10 @@ class AttachServer {
   void StopListening(const std::string& path);
   void StopListening();
 
-  // A connected SEQPACKET socket becomes a session of the pool, or is refused.
-  void Attach(UniqueFd socket, tenant::Pool& pool);
+  // A connected SEQPACKET socket becomes a session of the pool, now or when the agent has vouched
+  // for it, or is refused. path: of the attach socket; empty: it did not come by one.
+  void Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path = "");
+  AttachGate& gate() { return gate_; }
 
   void End(SessionId id, const std::string& reason);
   void EndAll(const std::string& reason);
@@ -76,6 +79,7 @@ class AttachServer {
 
   struct Listener {
     UniqueFd socket;
+    std::string path;
     std::string pool;
     ControlLoop::WatchId watch = 0;
     ControlLoop::TimerId timer = 0;
@@ -83,7 +87,8 @@ class AttachServer {
 
   void AcceptSome(Listener& listener);
   void Close(const std::string& path, Listener& listener);
-  void Refuse(UniqueFd socket, int error);
+  void Begin(UniqueFd socket, tenant::Pool& pool, Peer peer);
+  static void Refuse(UniqueFd socket, int error);
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);
@@ -93,6 +98,7 @@ class AttachServer {
   void Close(Connection& connection);
 
   Services& services_;
+  AttachGate gate_;
   std::map<std::string, std::unique_ptr<Listener>> listeners_;  // by path
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;

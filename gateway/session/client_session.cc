@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "gateway/base/invariant.h"
 #include "gateway/memory/cross_process.h"
@@ -16,6 +17,9 @@
 
 namespace rocegw::session {
 namespace {
+
+// Queue pairs that a session has room for from its start; beyond, its tables grow now and then.
+constexpr uint32_t kReadyAhead = 4096;
 
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
@@ -32,7 +36,8 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       peer_(std::move(peer)),
       sink_(sink),
       attached_ns_(WallClockNs()),
-      segment_(0),
+      reserve_(services.reserves.Of(pool)),
+      segment_(0, reserve_.get()),
       doorbells_(services.workers.worker_count()),
       memory_parts_(std::make_shared<MemoryParts>()) {}
 
@@ -49,6 +54,7 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, UniqueFd fd) {
   }
   if (greeted_ && request.header.type == ROCEGW_MSG_HELLO) return End("second greeting");
   pending_ = Pending{request.header.type, request.header.request_id};
+  request_began_ = ControlLoop::Now();
   if (const Command command = FindCommand(request.header.type)) {
     command(*this, request);
   } else {
@@ -66,7 +72,17 @@ void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
   if (ending_) return end_waits_for_pending_.reset();
   AnnounceChunks();
   sink_.Send(reply, fd);
+  AddSetUpTime();
   if (on_ready) on_ready();
+}
+
+void ClientSession::AddSetUpTime() {
+  Qp* const qp = objects_.qps.Find(std::exchange(counted_.qp, 0));
+  if (qp == nullptr) return;
+  qp->set_up = qp->set_up + (ControlLoop::Now() - request_began_);
+  if (!counted_.finished) return;
+  qp->was_set_up = true;
+  pool_.set_up().Add(qp->set_up);
 }
 
 void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
@@ -126,11 +142,25 @@ StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes)
 }
 
 void ClientSession::ChargeSegment() {
+  const uint64_t taken_over = segment_.bytes_of_source() - segment_taken_over_;
+  segment_taken_over_ += taken_over;
+  segment_charged_ += taken_over;
   const uint64_t grown = segment_.bytes() - segment_charged_;
   segment_charged_ += grown;
   // Fits: the segment was bounded by what the pool had left.
   (void)ROCEGW_INVARIANT(grown == 0 || Take(Resource::kSegmentBytes, grown) == 0,
                          "segment-within-pool");
+}
+
+Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
+  auto memory = Allocate(shm::Writer::kClient, sizeof(rocegw_doorbell_page));
+  if (!memory.ok()) return memory.status();
+  worker::AddDoorbellPage page;
+  page.session = id_;
+  page.page = doorbells_.AddPage(worker, *memory);
+  page.memory = memory->As<rocegw_doorbell_page>();
+  services_.workers.Tell(worker, page);
+  return OkStatus();
 }
 
 Status ClientSession::SetUpMemory(UniqueFd memory) {
@@ -203,6 +233,17 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
         if (!ending_) AnnounceWorkers();
         done(0);
       });
+  MakeRoomForReady();
+}
+
+// What a queue pair needs in the session itself is there before it comes out of the reserve.
+void ClientSession::MakeRoomForReady() {
+  if (reserve_ == nullptr) return;
+  const size_t count = std::min(reserve_->wanted(), kReadyAhead);
+  objects_.qps.Reserve(count);
+  objects_.qp_by_number.Reserve(count);
+  for (size_t w = 0; w < services_.workers.worker_count(); ++w)
+    (void)AddDoorbellPage(static_cast<WorkerIndex>(w));
 }
 
 EventChannel* ClientSession::AsyncEventsOf(uint32_t context) {

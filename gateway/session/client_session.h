@@ -76,6 +76,8 @@ class ClientSession {
   const Objects& objects() const { return objects_; }
   shm::Segment& segment() { return segment_; }
   Doorbells& doorbells() { return doorbells_; }
+  // Of its pool, when that kept something ready as the session began; else nullptr.
+  ReadyReserve* reserve() { return reserve_.get(); }
 
   // Answers the request under way. T begins with rocegw_reply; fd stays the caller's.
   template <typename T>
@@ -96,6 +98,12 @@ class ClientSession {
   void Give(Resource resource, uint64_t amount = 1) { pool_.Give(resource, amount); }
   // A block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
+
+  // One more page of doorbells on a worker; ENOMEM.
+  Status AddDoorbellPage(WorkerIndex worker);
+  // The answer that comes next belongs to setting up that queue pair, and is the end of it or not:
+  // how long it took since the request came is counted.
+  void CountSetUp(uint32_t qp, bool finished) { counted_ = {qp, finished}; }
 
   // Makes the session known to all workers, once; `done` gets an errno.
   void LinkToWorkers(std::function<void(int error)> done);
@@ -149,6 +157,8 @@ class ClientSession {
   void FreeObjectsOf(uint32_t context);
   void FreeAll();
   void ChargeSegment();
+  void AddSetUpTime();
+  void MakeRoomForReady();
 
   const SessionId id_;
   Services& services_;
@@ -161,10 +171,17 @@ class ClientSession {
   bool ending_ = false;
   bool ended_ = false;
   std::optional<Pending> pending_;
+  TimePoint request_began_;
+  struct {
+    uint32_t qp = 0;
+    bool finished = false;
+  } counted_;
   Join end_waits_for_pending_;
 
+  const std::shared_ptr<ReadyReserve> reserve_;
   shm::Segment segment_;
   uint64_t segment_charged_ = 0;
+  uint64_t segment_taken_over_ = 0;  // of that: the reserve had paid for it
   size_t chunks_announced_ = 0;
   Objects objects_;
   Doorbells doorbells_;

@@ -83,7 +83,7 @@ void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
 
 // A program may only offer queue pairs of its own.
 bool OwnsQp(ClientSession& session, Qpn qpn) {
-  return session.objects().qp_by_number.contains(qpn.value);
+  return session.objects().qp_by_number.Find(qpn.value) != nullptr;
 }
 
 std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {

@@ -5,11 +5,12 @@
 #include <bit>
 #include <cerrno>
 #include <functional>
-#include <optional>
+#include <memory>
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/qp_attributes.h"
+#include "gateway/verbs/qp_state.h"
 
 namespace rocegw::session {
 namespace {
@@ -63,15 +64,7 @@ bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
 // A doorbell bit on the QP's worker; a new page is told to the worker before the QP is.
 bool TakeDoorbell(ClientSession& session, Qp& qp) {
   Doorbells& doorbells = session.doorbells();
-  if (doorbells.NeedsPage(qp.worker)) {
-    auto memory = session.Allocate(shm::Writer::kClient, sizeof(rocegw_doorbell_page));
-    if (!memory.ok()) return false;
-    worker::AddDoorbellPage page;
-    page.session = session.id();
-    page.page = doorbells.AddPage(qp.worker, *memory);
-    page.memory = memory->As<rocegw_doorbell_page>();
-    session.services().workers.Tell(qp.worker, page);
-  }
+  if (doorbells.NeedsPage(qp.worker) && !session.AddDoorbellPage(qp.worker).ok()) return false;
   const Doorbells::Bit bit = doorbells.Take(qp.worker);
   qp.doorbell_page = bit.page;
   qp.doorbell_bit = bit.bit;
@@ -136,6 +129,28 @@ rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
   return reply;
 }
 
+// Out of the session's reserve; nullptr: it has none, or none that can become this.
+std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& asked) {
+  constexpr verbs::QpShape kMost = ReadyReserve::kShape;
+  if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC ||
+      asked.max_send_wr > kMost.sq_entries || asked.max_send_sge > kMost.max_send_sge)
+    return nullptr;
+  return session.reserve()->TakeQp();
+}
+
+// The worker could only refuse what is known here: it need not be asked. A queue pair that has
+// failed meanwhile says so in memory that only the worker writes.
+bool NeedNotAsk(const Qp& qp, const rocegw_modify_qp& asked, const verbs::QpAttributes& wanted) {
+  if (!qp.setting_up || (asked.attr_mask & verbs::kAttrCurState) != 0) return false;
+  const uint32_t published =
+      __atomic_load_n(&qp.status.As<rocegw_qp_status>()->state, __ATOMIC_ACQUIRE);
+  if (published == static_cast<uint32_t>(verbs::QpState::kError)) return false;
+  const verbs::QpState next = (asked.attr_mask & verbs::kAttrState) != 0 ? wanted.state : qp.state;
+  return (next == verbs::QpState::kInit || next == verbs::QpState::kRtr ||
+          next == verbs::QpState::kRts) &&
+         verbs::CheckTransition(qp.type, qp.state, next, asked.attr_mask) == 0;
+}
+
 void DropQp(ClientSession& session, uint32_t handle, std::function<void(uint32_t events)> done) {
   const Qp& qp = *session.objects().qps.Find(handle);
   session.services().workers.Send(qp.worker, worker::UnlinkQp{session.id(), qp.qpn},
@@ -166,7 +181,9 @@ void CreateQp(ClientSession& session, Request& request) {
     return session.ReplyError(error);
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
 
-  auto qp = std::make_unique<Qp>();
+  auto qp = TakeReady(session, asked);
+  const bool ready = qp != nullptr;
+  if (!ready) qp = std::make_unique<Qp>();
   qp->context = pd->context;
   qp->pd = asked.pd;
   qp->send_cq = asked.send_cq;
@@ -182,14 +199,15 @@ void CreateQp(ClientSession& session, Request& request) {
   const uint32_t sq_payload_stride = std::max(PayloadStride(qp->sq_entries), inline_stride);
   const uint32_t rq_payload_stride = PayloadStride(qp->rq_entries);
 
-  // Round the workers; one that has no number left is passed over.
-  std::optional<Qpn> qpn;
-  const size_t workers = services.workers.worker_count();
-  for (size_t i = 0; i < workers && !qpn; ++i) {
-    qp->worker = static_cast<WorkerIndex>(services.next_worker++ % workers);
-    qpn = services.qpns.Take(qp->worker, ControlLoop::Now());
+  if (!ready) {
+    if (const auto taken = services.TakeQpn()) {
+      qp->qpn = taken->qpn;
+      qp->worker = taken->worker;
+    }
   }
-  const bool made = qpn && AllocateQueues(session, *qp, sq_payload_stride, rq_payload_stride);
+  const bool numbered = qp->qpn != kInvalidQpn;
+  const uint64_t own_memory = session.segment().bytes() - session.segment().bytes_of_source();
+  const bool made = numbered && AllocateQueues(session, *qp, sq_payload_stride, rq_payload_stride);
   const bool rings = made && TakeDoorbell(session, *qp);
   if (!rings) {
     if (made) {
@@ -198,11 +216,18 @@ void CreateQp(ClientSession& session, Request& request) {
         session.segment().Free(*block);
       }
     }
-    if (qpn) services.qpns.Give(*qpn, ControlLoop::Now());
+    if (ready) {
+      session.reserve()->PutBack(std::move(qp));
+    } else if (numbered) {
+      services.qpns.Give(qp->qpn, ControlLoop::Now());
+    }
     session.Give(Resource::kQps);
     return session.ReplyError(ENOMEM);
   }
-  qp->qpn = *qpn;
+  const bool from_reserve =
+      ready && session.segment().bytes() - session.segment().bytes_of_source() == own_memory;
+  if (session.reserve() != nullptr && asked.type == ROCEGW_QPT_RC)
+    from_reserve ? session.reserve()->CountHit() : session.reserve()->CountMiss();
   ++pd->users;
   ++send_cq->users;
   ++recv_cq->users;
@@ -212,14 +237,19 @@ void CreateQp(ClientSession& session, Request& request) {
   reply.rq_payload_stride = rq_payload_stride;
   const Qp& kept = *qp;
   reply.handle = objects.qps.Add(std::move(qp));
-  objects.qp_by_number.emplace(kept.qpn.value, reply.handle);
-  services.workers.Send(
-      kept.worker, worker::LinkQp{ConfigOf(session, kept, reply, asked.signal_all != 0)},
-      [&session, reply](const worker::ControlReply& linked) {
-        if (linked.error == 0) return session.Reply(reply);
-        DropQp(session, reply.handle,
-               [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
-      });
+  objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
+  session.CountSetUp(reply.handle, false);
+  const worker::LinkQp link{ConfigOf(session, kept, reply, asked.signal_all != 0)};
+  if (ready && services.workers.TryTell(kept.worker, link)) {
+    objects.qps.Find(reply.handle)->setting_up = true;
+    return session.Reply(reply);
+  }
+  services.workers.Send(kept.worker, link, [&session, reply](const worker::ControlReply& linked) {
+    if (linked.error == 0) return session.Reply(reply);
+    session.CountSetUp(0, false);
+    DropQp(session, reply.handle,
+           [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
+  });
 }
 
 void ModifyQp(ClientSession& session, Request& request) {
@@ -238,11 +268,21 @@ void ModifyQp(ClientSession& session, Request& request) {
       return session.ReplyError(error);
   }
   if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
-  services.workers.Send(qp->worker,
-                        worker::ModifyQp{session.id(), qp->qpn, asked.attr_mask, *attributes},
-                        [&session](const worker::ControlReply& reply) {
-                          reply.error == 0 ? session.ReplyDone() : session.ReplyError(reply.error);
-                        });
+  const bool to_rts =
+      (asked.attr_mask & verbs::kAttrState) != 0 && attributes->state == verbs::QpState::kRts;
+  if (!qp->was_set_up) session.CountSetUp(asked.qp, to_rts);
+  const worker::ModifyQp modify{session.id(), qp->qpn, asked.attr_mask, *attributes};
+  if (NeedNotAsk(*qp, asked, *attributes) && services.workers.TryTell(qp->worker, modify)) {
+    if ((asked.attr_mask & verbs::kAttrState) != 0) qp->state = attributes->state;
+    qp->setting_up = !to_rts;
+    return session.ReplyDone();
+  }
+  qp->setting_up = false;
+  services.workers.Send(qp->worker, modify, [&session](const worker::ControlReply& reply) {
+    if (reply.error == 0) return session.ReplyDone();
+    session.CountSetUp(0, false);
+    session.ReplyError(reply.error);
+  });
 }
 
 void QueryQp(ClientSession& session, Request& request) {

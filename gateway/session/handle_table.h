@@ -30,6 +30,9 @@ class HandleTable {
     return static_cast<uint32_t>(slots_.size());
   }
 
+  // So many objects fit without another allocation.
+  void Reserve(size_t count) { slots_.reserve(count); }
+
   // nullptr for a handle that names nothing.
   T* Find(uint32_t handle) const {
     return handle == 0 || handle > slots_.size() ? nullptr : slots_[handle - 1].get();

@@ -10,6 +10,8 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
+#include "gateway/base/key_map.h"
+#include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/cm/cm_types.h"
 #include "gateway/memory/region.h"
@@ -69,6 +71,12 @@ struct Qp {
   shm::Block rq_payload;
   uint32_t doorbell_page = 0;
   uint32_t doorbell_bit = 0;
+  // It came out of a reserve and is on its way to RTS: nothing that the worker could refuse, so
+  // programs need not wait for it. `state` is as told to the worker last.
+  bool setting_up = false;
+  verbs::QpState state = verbs::QpState::kReset;
+  Duration set_up;          // what its commands took until now
+  bool was_set_up = false;  // it has been in RTS
 };
 
 struct Mr {
@@ -115,7 +123,7 @@ struct Objects {
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;
-  std::unordered_map<uint32_t, uint32_t> qp_by_number;  // QPN to handle
+  KeyMap<uint32_t> qp_by_number;  // QPN to handle
   std::unordered_map<uint32_t, uint32_t>
       cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected
 };

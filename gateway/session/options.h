@@ -84,6 +84,11 @@ struct Options {
   Limits limits;
   SessionBounds session;
   DeviceBounds device;
+  // How long an attach to a pool with `identity: REQUIRED` waits for a verdict.
+  Duration verdict_within = Seconds(5);
+  // How long after something was taken from a reserve it is filled up again: longer than it takes
+  // to connect a queue pair, so that this does not fall into it.
+  Duration refill_after = Milliseconds(2);
 };
 
 // As the quota tree has it; what limits do not name is unlimited.

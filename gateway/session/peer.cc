@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -18,7 +19,7 @@ std::string ReadProcFile(pid_t pid, const char* name) {
   const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return {};
-  char text[1024];
+  char text[4096];
   const ssize_t length = ::read(fd.get(), text, sizeof text);
   return length <= 0 ? std::string() : std::string(text, static_cast<size_t>(length));
 }
@@ -50,6 +51,19 @@ std::optional<uint64_t> ProcessStartTime(pid_t pid) {
   }
 }
 
+std::string ProcessCgroup(pid_t pid) {
+  // One line for each hierarchy; that of version 2 has the number 0 and no controllers.
+  const std::string text = ReadProcFile(pid, "cgroup");
+  constexpr std::string_view kUnified = "0::";
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.starts_with(kUnified)) return std::string(line.substr(kUnified.size()));
+    begin = end + 1;
+  }
+  return {};
+}
+
 StatusOr<Peer> IdentifyPeer(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
@@ -63,6 +77,7 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   if (peer.pid == 0) return peer;
   const auto before = ProcessStartTime(peer.pid);
   peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  peer.cgroup = ProcessCgroup(peer.pid);
   const auto after = ProcessStartTime(peer.pid);
   // The same process on both sides of the open: so the descriptor is that process's.
   if (!before || !peer.process.valid() || before != after) {

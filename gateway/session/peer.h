@@ -22,11 +22,15 @@ struct Peer {
   gid_t gid = 0;
   uint64_t start_time = 0;  // clock ticks after boot
   std::string comm;
-  UniqueFd process;  // readable when the process has ended; invalid when it is not visible
+  std::string cgroup;  // in the cgroup2 tree; empty: it is in none
+  UniqueFd process;    // readable when the process has ended; invalid when it is not visible
 };
 
 // ESRCH when the process is gone already, or its number belongs to another by now.
 StatusOr<Peer> IdentifyPeer(int socket);
+
+// Path of a process in the cgroup2 tree (cgroups(7), /proc/PID/cgroup); empty when there is none.
+std::string ProcessCgroup(pid_t pid);
 
 // Start time of a process; nothing when there is none of that number.
 std::optional<uint64_t> ProcessStartTime(pid_t pid);

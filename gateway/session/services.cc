@@ -152,15 +152,26 @@ int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
 }
 
 const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
-  auto rules = std::make_unique<verbs::PeerRules>();
-  rules->tenant = pool.tenant().settings().allowed_peers;
-  rules->pool = pool.settings().allowed_peers;
-  if (rules->tenant.empty() && rules->pool.empty()) return nullptr;
+  const auto& of_tenant = pool.tenant().settings().allowed_peers;
+  const auto& of_pool = pool.settings().allowed_peers;
+  if (of_tenant.empty() && of_pool.empty()) return nullptr;
   for (const auto& known : all_peer_rules_) {
-    if (*known == *rules) return known.get();
+    if (known->tenant == of_tenant && known->pool == of_pool) return known.get();
   }
+  auto rules = std::make_unique<verbs::PeerRules>();
+  rules->tenant = of_tenant;
+  rules->pool = of_pool;
   all_peer_rules_.push_back(std::move(rules));
   return all_peer_rules_.back().get();
+}
+
+std::optional<Services::TakenQpn> Services::TakeQpn() {
+  const size_t count = workers.worker_count();
+  for (size_t i = 0; i < count; ++i) {
+    const auto worker = static_cast<WorkerIndex>(next_worker++ % count);
+    if (const auto qpn = qpns.Take(worker, ControlLoop::Now())) return TakenQpn{*qpn, worker};
+  }
+  return std::nullopt;
 }
 
 std::vector<int> Services::WakeFds(const std::vector<worker::WorkerLink*>& links) {

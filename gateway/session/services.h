@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "gateway/session/options.h"
 #include "gateway/session/qpn_allocator.h"
 #include "gateway/session/random.h"
+#include "gateway/session/ready_reserve.h"
 #include "gateway/session/worker_requests.h"
 #include "gateway/tenant/registry.h"
 #include "gateway/verbs/qp_config.h"
@@ -99,10 +101,19 @@ struct Services {
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
+  // A number for a new queue pair and the worker that it leads to; the workers take turns, one that
+  // has no number left is passed over. Nothing: none has.
+  struct TakenQpn {
+    Qpn qpn;
+    WorkerIndex worker = 0;
+  };
+  std::optional<TakenQpn> TakeQpn();
+
   const Drain* drain = nullptr;  // the server's
   CmBinding* cm = nullptr;       // the server's
   size_t next_worker = 0;        // of the next QP
   LogLimiter log;
+  ReadyReserves reserves{*this};
 
  private:
   const verbs::GidTable* Publish(const Device& device);

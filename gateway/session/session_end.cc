@@ -20,7 +20,7 @@ std::shared_ptr<void> JoinThen(std::function<void()> done) {
 
 void ClientSession::FreeQp(uint32_t handle) {
   const auto qp = objects_.qps.Remove(handle);
-  objects_.qp_by_number.erase(qp->qpn.value);
+  objects_.qp_by_number.Erase(qp->qpn.value);
   for (shm::Block* block :
        {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
     segment_.Free(*block);
@@ -138,7 +138,8 @@ void ClientSession::DisconnectAll() {
   for (const cm::CmHandle id : ids) (void)services_.cm->Run(*this, id, cm::Disconnect{});
   verbs::QpAttributes failed;
   failed.state = verbs::QpState::kError;
-  objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
+  objects_.qps.ForEach([&](uint32_t, Qp& qp) {
+    qp.setting_up = false;
     services_.workers.Tell(qp.worker, worker::ModifyQp{id_, qp.qpn, verbs::kAttrState, failed});
   });
 }
@@ -162,6 +163,7 @@ void ClientSession::Violation(const std::string& reason) {
 
 void ClientSession::ContinueEnd() {
   const Join join = JoinThen([this] {
+    segment_.Abandon();
     FreeObjectsOf(0);
     FreeAll();
   });

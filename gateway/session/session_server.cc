@@ -115,7 +115,8 @@ void SessionServer::RemoveTenant(const std::string& name) {
 }
 
 void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
-  services_.pools.SetPool(pool, ControlLoop::Now());
+  CloseReserveOf(pool.name, pool.uid);
+  services_.reserves.Set(services_.pools.SetPool(pool, ControlLoop::Now()));
   slots_.Set(pool, rights);
   AddressesMoved();
 }
@@ -130,11 +131,20 @@ void SessionServer::AddressesMoved() {
   });
 }
 
+void SessionServer::CloseReserveOf(const std::string& name, const std::string& new_uid) {
+  const tenant::Pool* const old = services_.pools.FindPool(name);
+  if (old != nullptr && old->settings().uid != new_uid) services_.reserves.Close(*old);
+}
+
 void SessionServer::RemovePool(const std::string& name) {
   slots_.Remove(name);
   if (name == kDefaultPool) {
-    services_.pools.SetPool(DefaultPool(services_.options), ControlLoop::Now());
+    const tenant::PoolSettings settings = DefaultPool(services_.options);
+    CloseReserveOf(name, settings.uid);
+    services_.reserves.Set(services_.pools.SetPool(settings, ControlLoop::Now()));
   } else {
+    if (const tenant::Pool* const old = services_.pools.FindPool(name))
+      services_.reserves.Close(*old);
     services_.pools.RemovePool(name, ControlLoop::Now());
   }
   AddressesMoved();
@@ -156,6 +166,7 @@ void SessionServer::UpdateDevice(size_t index, Device device) {
 
 void SessionServer::Shutdown(std::function<void()> done) {
   attach_.StopListening();
+  attach_.gate().DropAll();
   attach_.EndAll("the gateway stops");
   shutdown_done_ = std::move(done);
 }

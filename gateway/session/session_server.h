@@ -65,12 +65,16 @@ class SessionServer {
   // running.
   void Shutdown(std::function<void()> done);
 
+  // Attaches that wait for a verdict.
+  AttachGate& gate() { return attach_.gate(); }
   Services& services() { return services_; }
   const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
 
  private:
   void AfterRound();
+  // The pool of that name, if it is another than the new one.
+  void CloseReserveOf(const std::string& name, const std::string& new_uid);
   // Pools changed: programs may see other addresses now.
   void AddressesMoved();
   void AtDrainDeadline(OnDeadline action);

@@ -88,6 +88,11 @@ PoolRow RowOf(const tenant::Pool& pool) {
   peers.limit = "allowed_peers";
   peers.refused = pool.peers_refused();
   row.limits.push_back(std::move(peers));
+  LimitRow identity;
+  identity.limit = "identity";
+  identity.refused = pool.identities_refused();
+  row.limits.push_back(std::move(identity));
+  row.set_up = pool.set_up();
   return row;
 }
 
@@ -126,6 +131,10 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   if (query.pools) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
       snapshot->pools.push_back(RowOf(pool));
+      if (const auto reserve = services_.reserves.Of(pool)) {
+        snapshot->pools.back().ready = {reserve->wanted(), reserve->ready(), reserve->bytes(),
+                                        reserve->hits(), reserve->misses()};
+      }
       if (!pool.leaving()) snapshot->pools.back().sockets = slots_.Paths(pool.name());
     });
   }

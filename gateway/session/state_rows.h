@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/wire/gid.h"
 
@@ -106,13 +107,37 @@ struct LimitRow {
   uint64_t refused = 0;
 };
 
+// Queue pairs that a pool keeps ready; nothing wanted: it keeps none.
+struct ReadyRow {
+  uint32_t wanted = 0;
+  uint32_t ready = 0;
+  uint64_t bytes = 0;
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+};
+
 struct PoolRow {
   uint64_t id = 0;
   std::string name;  // "tenants/T/pools/P"
   std::string uid;
   bool leaving = false;  // removed, waits for its last session
   std::vector<LimitRow> limits;
+  ReadyRow ready;
+  metrics::DurationHistogram set_up;  // queue pairs, from creation until they could send
   std::vector<std::string> sockets;
+};
+
+// An attach that waits for the agent's verdict.
+struct HeldRow {
+  uint64_t id = 0;
+  std::string pool;
+  std::string socket;  // path; empty: none
+  int32_t pid = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t start_time = 0;  // clock ticks after boot
+  std::string cgroup;
+  std::string comm;
 };
 
 // Something that a person may want to know.

@@ -32,6 +32,12 @@ void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation don
   Queue(worker, {cookie, body});
 }
 
+bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body) {
+  Lane& lane = lanes_[worker];
+  if (!lane.waiting.empty() || !Push(lane, {0, body})) return false;
+  return lane.wake = true;
+}
+
 void WorkerRequests::Tell(WorkerIndex worker, const Body& body) { Queue(worker, {0, body}); }
 
 void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {

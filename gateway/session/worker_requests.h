@@ -27,6 +27,9 @@ class WorkerRequests {
   size_t worker_count() const { return lanes_.size(); }
 
   void Send(WorkerIndex worker, const Body& body, Continuation done);
+  // The same without an answer, allocating nothing. False, and nothing is sent: it would have to
+  // wait here.
+  [[nodiscard]] bool TryTell(WorkerIndex worker, const Body& body);
   // No answer wanted.
   void Tell(WorkerIndex worker, const Body& body);
   // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of

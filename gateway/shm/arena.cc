@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
 
@@ -18,6 +19,24 @@ void Arena::Erase(Place place, uint64_t length) {
   by_size_.erase({length, place.first, place.second});
 }
 
+Arena::Spare::Spare() {
+  std::map<Place, uint64_t> places;
+  places.emplace();
+  place_ = places.extract(places.begin());
+  std::set<Size> sizes;
+  sizes.emplace();
+  size_ = sizes.extract(sizes.begin());
+}
+
+void Arena::AddChunk(uint32_t chunk, uint64_t size, Spare spare) {
+  spare.place_.key() = {chunk, 0};
+  spare.place_.mapped() = size;
+  spare.size_.value() = {size, chunk, 0};
+  by_place_.insert(std::move(spare.place_));
+  by_size_.insert(std::move(spare.size_));
+  free_bytes_ += size;
+}
+
 void Arena::AddChunk(uint32_t chunk, uint64_t size) {
   Insert({chunk, 0}, size);
   free_bytes_ += size;
@@ -30,8 +49,15 @@ std::optional<ArenaBlock> Arena::Take(uint64_t bytes) {
   const auto fit = by_size_.lower_bound({need, 0, 0});
   if (fit == by_size_.end()) return std::nullopt;
   const auto [length, chunk, offset] = *fit;
-  Erase({chunk, offset}, length);
-  if (length > need) Insert({chunk, offset + need}, length - need);
+  auto by_size = by_size_.extract(fit);
+  auto by_place = by_place_.extract(Place{chunk, offset});
+  if (length > need) {
+    by_size.value() = {length - need, chunk, offset + need};
+    by_place.key() = {chunk, offset + need};
+    by_place.mapped() = length - need;
+    by_size_.insert(std::move(by_size));
+    by_place_.insert(std::move(by_place));
+  }
   free_bytes_ -= need;
   return ArenaBlock{chunk, offset, need};
 }

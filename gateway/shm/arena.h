@@ -20,10 +20,15 @@ struct ArenaBlock {
 
 class Arena {
  public:
+  // Memory for the bookkeeping of one more chunk, made ahead.
+  class Spare;
+
   // The whole of a new chunk becomes free.
   void AddChunk(uint32_t chunk, uint64_t size);
+  // The same, allocating nothing.
+  void AddChunk(uint32_t chunk, uint64_t size, Spare spare);
   // The smallest free place that fits, of `bytes` rounded up to lines; nothing when no chunk has
-  // room or bytes is 0.
+  // room or bytes is 0. Allocates nothing.
   std::optional<ArenaBlock> Take(uint64_t bytes);
   // False, and nothing changes, when part of the block is free already: a bug of the caller.
   [[nodiscard]] bool Give(const ArenaBlock& block);
@@ -32,14 +37,25 @@ class Arena {
   size_t fragments() const { return by_size_.size(); }
 
  private:
-  using Place = std::pair<uint32_t, uint64_t>;  // chunk, offset
+  using Place = std::pair<uint32_t, uint64_t>;            // chunk, offset
+  using Size = std::tuple<uint64_t, uint32_t, uint64_t>;  // length, chunk, offset
 
   void Insert(Place place, uint64_t length);
   void Erase(Place place, uint64_t length);
 
   std::map<Place, uint64_t> by_place_;
-  std::set<std::tuple<uint64_t, uint32_t, uint64_t>> by_size_;
+  std::set<Size> by_size_;
   uint64_t free_bytes_ = 0;
+};
+
+class Arena::Spare {
+ public:
+  Spare();
+
+ private:
+  friend class Arena;
+  std::map<Place, uint64_t>::node_type place_;
+  std::set<Size>::node_type size_;
 };
 
 }  // namespace rocegw::shm

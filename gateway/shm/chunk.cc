@@ -35,7 +35,16 @@ StatusOr<std::unique_ptr<Chunk>> Chunk::Create(uint64_t size, Writer writer) {
 
 Chunk::~Chunk() { ::munmap(base_, size_); }
 
+Status Chunk::Prefault() {
+  if (Status there = Populate(0, size_); !there.ok()) return there;
+  populated_ = true;
+  // Older kernels than 5.14 do not know it: the pages are there all the same.
+  (void)::madvise(base_, size_, MADV_POPULATE_WRITE);
+  return OkStatus();
+}
+
 Status Chunk::Populate(uint64_t offset, uint64_t length) {
+  if (populated_) return OkStatus();
   int result = 0;
   do {
     result = ::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(length));

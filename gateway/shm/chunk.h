@@ -32,6 +32,9 @@ class Chunk {
   // Makes sure that pages are there, so that a worker that writes them never meets a page fault,
   // least of all one that the system cannot serve. ENOMEM when there is not enough.
   Status Populate(uint64_t offset, uint64_t length);
+  // The same for all of it, and our mapping knows them: whoever touches it first is not slowed
+  // down.
+  Status Prefault();
 
  private:
   Chunk(UniqueFd fd, uint8_t* base, uint64_t size, Writer writer)
@@ -41,6 +44,7 @@ class Chunk {
   uint8_t* base_;
   uint64_t size_;
   Writer writer_;
+  bool populated_ = false;
 };
 
 }  // namespace rocegw::shm

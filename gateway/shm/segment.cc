@@ -18,7 +18,22 @@ constexpr uint64_t InLines(uint64_t bytes) { return (bytes + kLine - 1) & ~(kLin
 
 }  // namespace
 
+Segment::Segment(uint64_t max_bytes, ChunkSource* source) : max_bytes_(max_bytes), source_(source) {
+  if (source_ != nullptr) chunks_.reserve(kChunksAhead);
+}
+
 Status Segment::Grow(Writer writer, uint64_t bytes) {
+  if (source_ != nullptr) {
+    if (auto ready = source_->TakeChunk(writer, bytes)) {
+      const uint64_t size = ready->memory->size();
+      ArenaOf(writer).AddChunk(static_cast<uint32_t>(chunks_.size()), size,
+                               std::move(ready->bookkeeping));
+      chunks_.push_back({std::move(ready->memory), 0});
+      bytes_ += size;
+      bytes_of_source_ += size;
+      return OkStatus();
+    }
+  }
   uint64_t& next = next_size_[static_cast<size_t>(writer)];
   const uint64_t size = std::max(next, std::bit_ceil(bytes));
   if (size > max_bytes_ - std::min(bytes_, max_bytes_)) {
@@ -55,7 +70,7 @@ StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
     }
   }
   const uint64_t end = place->offset + place->length;
-  if (place->offset < entry.fresh_from) {
+  if (source_ == nullptr && place->offset < entry.fresh_from) {
     std::memset(block.address, 0, std::min(end, entry.fresh_from) - place->offset);
   }
   entry.fresh_from = std::max(entry.fresh_from, end);
@@ -65,6 +80,7 @@ StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
 void Segment::Free(Block& block) {
   if (!block.valid()) return;
   const Writer writer = chunks_[block.chunk].memory->writer();
+  if (source_ != nullptr && !abandoned_) std::memset(block.address, 0, block.length);
   const bool was_taken = ArenaOf(writer).Give({block.chunk, block.offset, InLines(block.length)});
   (void)ROCEGW_INVARIANT(was_taken, "segment-block-freed-once");
   block = Block{};

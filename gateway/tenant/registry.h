@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gateway/base/time.h"
+#include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/quota_node.h"
 #include "gateway/tenant/rate_node.h"
@@ -85,6 +86,13 @@ class Pool {
   }
   void CountPeerRefused() { ++peers_refused_; }
   uint64_t peers_refused() const { return peers_refused_; }
+  void CountIdentityRefused() { ++identities_refused_; }
+  uint64_t identities_refused() const { return identities_refused_; }
+
+  // What the gateway spent on each connected queue pair of the pool, from its creation until it
+  // could send.
+  metrics::DurationHistogram& set_up() { return set_up_; }
+  const metrics::DurationHistogram& set_up() const { return set_up_; }
 
  private:
   friend class Registry;
@@ -100,6 +108,8 @@ class Pool {
   bool leaving_ = false;
   std::array<uint64_t, kLimits> refused_{};
   uint64_t peers_refused_ = 0;
+  uint64_t identities_refused_ = 0;
+  metrics::DurationHistogram set_up_;
 };
 
 class Registry {

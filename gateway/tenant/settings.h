@@ -31,6 +31,8 @@ struct PoolSettings {
   Quota quota;
   uint32_t weight = 1;
   uint32_t slots = 1;
+  uint32_t ready_qps = 0;
+  bool identity_required = false;  // the agent must vouch for a process before it may attach
   uint32_t socket_mode = 0660;
   std::string socket_owner;
   bool trusted = false;
@@ -40,6 +42,14 @@ struct PoolSettings {
   std::vector<Prefix> allowed_peers;
   bool operator==(const PoolSettings&) const = default;
 };
+
+// Shared memory that ready queue pairs take: so many of usual sizes, with what else a program
+// needs, share a pair of chunks, one for each writer.
+inline constexpr uint32_t kReadyQpsPerPair = 16;
+inline constexpr uint64_t kReadyChunkBytes = uint64_t{2} << 20;
+constexpr uint64_t ReserveBytes(uint32_t ready_qps) {
+  return (uint64_t{ready_qps} + kReadyQpsPerPair - 1) / kReadyQpsPerPair * 2 * kReadyChunkBytes;
+}
 
 // "tenants/T" of "tenants/T/pools/P".
 inline std::string TenantOf(const std::string& pool) {

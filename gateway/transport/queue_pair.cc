@@ -9,7 +9,7 @@ namespace rocegw::transport {
 
 using verbs::QpState;
 
-QueuePair::QueuePair(const verbs::QpConfig& config) {
+void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.config = config;
   qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
                           config.sq_entries, config.sq_stride);

@@ -19,6 +19,9 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
+  // One that was made ready becomes a program's; its type and sizes fit the shape.
+  virtual void Adopt(const verbs::QpConfig&, const flow::CcConfig&) {}
+
   QpContext& context() { return qp_; }
   const QpContext& context() const { return qp_; }
 
@@ -49,7 +52,9 @@ class QueuePair {
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
  protected:
-  explicit QueuePair(const verbs::QpConfig& config);
+  QueuePair() = default;
+  explicit QueuePair(const verbs::QpConfig& config) { Bind(config); }
+  void Bind(const verbs::QpConfig& config);
 
   // Per type.
   virtual bool DoReset() = 0;
@@ -81,6 +86,8 @@ class QueuePair {
 
 // RC: requester and responder over one flow.
 std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc);
+// RC, nobody's: Adopt and what follows until the first request allocate nothing.
+std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
 // UD.
 std::unique_ptr<QueuePair> MakeUdQueuePair(const verbs::QpConfig& config);
 

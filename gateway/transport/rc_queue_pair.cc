@@ -13,7 +13,19 @@ constexpr uint32_t kRequesterLimits =
 class RcQueuePair final : public QueuePair {
  public:
   RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc)
-      : QueuePair(config), requester_(config), cc_(cc) {}
+      : QueuePair(config), cc_(cc) {
+    requester_.SetSize(config.sq_entries, config.max_send_sge);
+  }
+  explicit RcQueuePair(const verbs::QpShape& shape) {
+    requester_.Reserve(shape.sq_entries, shape.max_send_sge);
+    responder_.Reserve(shape.rd_atomic);
+  }
+
+  void Adopt(const verbs::QpConfig& config, const flow::CcConfig& cc) override {
+    Bind(config);
+    requester_.SetSize(config.sq_entries, config.max_send_sge);
+    cc_ = cc;
+  }
 
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
     responder_.OnAtomicResult(tag, original);
@@ -108,6 +120,10 @@ class RcQueuePair final : public QueuePair {
 std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config,
                                            const flow::CcConfig& cc) {
   return std::make_unique<RcQueuePair>(config, cc);
+}
+
+std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape) {
+  return std::make_unique<RcQueuePair>(shape);
 }
 
 }  // namespace rocegw::transport

@@ -46,11 +46,17 @@ flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
 
 }  // namespace
 
-Requester::Requester(const verbs::QpConfig& config)
-    : ring_(config.sq_entries),
-      sges_(static_cast<size_t>(config.sq_entries) * config.max_send_sge),
-      mask_(config.sq_entries - 1),
-      max_sge_(config.max_send_sge) {}
+void Requester::SetSize(uint32_t entries, uint32_t max_sge) {
+  ring_.resize(entries);
+  sges_.resize(static_cast<size_t>(entries) * max_sge);
+  mask_ = entries - 1;
+  max_sge_ = max_sge;
+}
+
+void Requester::Reserve(uint32_t entries, uint32_t max_sge) {
+  ring_.reserve(entries);
+  sges_.reserve(static_cast<size_t>(entries) * max_sge);
+}
 
 void Requester::Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
   flow_.Start(FlowConfigOf(qp, cc), qp.attributes.sq_psn, now);

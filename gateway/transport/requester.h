@@ -33,7 +33,10 @@ Duration RnrDelay(uint8_t code);
 
 class Requester {
  public:
-  explicit Requester(const verbs::QpConfig& config);
+  // Once, before anything else: how many requests it holds at once, each of how many pieces.
+  void SetSize(uint32_t entries, uint32_t max_sge);
+  // Room for such a size, ahead of it.
+  void Reserve(uint32_t entries, uint32_t max_sge);
 
   // INIT to RTR: the flow's gate is there for the responder.
   void Open(const flow::CcConfig& cc, TimePoint now) { flow_.Open(cc, now); }

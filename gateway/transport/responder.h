@@ -26,6 +26,8 @@ class Responder {
  public:
   // INIT to RTR.
   void Start(QpContext& qp);
+  // Room to remember so many READs and atomics.
+  void Reserve(uint32_t depth) { remembered_.reserve(depth); }
   // How many READs and atomics are remembered has changed.
   void SetDepth(QpContext& qp);
   // Forgets everything, without completions.

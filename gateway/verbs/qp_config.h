@@ -74,6 +74,13 @@ struct QpConfig {
   uint32_t doorbell_bit = 0;
 };
 
+// The most that a queue pair which was made ahead can become.
+struct QpShape {
+  uint32_t sq_entries = 0;  // power of two
+  uint32_t max_send_sge = 0;
+  uint32_t rd_atomic = 0;  // READs and atomics of the peer
+};
+
 // A completion queue's ring on one worker.
 struct CqConfig {
   SessionId session;

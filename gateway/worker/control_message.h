@@ -49,6 +49,12 @@ struct UnlinkCq {
   SessionId session;
   uint32_t cq_handle = 0;
 };
+// An RC queue pair that is nobody's yet, with the memory that it will need. LinkQp of its number
+// makes it somebody's, UnlinkQp with session 0 removes it.
+struct PrepareQp {
+  Qpn qpn;
+  verbs::QpShape shape;
+};
 struct LinkQp {
   verbs::QpConfig config;
 };
@@ -89,7 +95,8 @@ struct SnapshotQps {
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
-               LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkRegion, UnlinkRegion, SendMad, SnapshotQps>
+               PrepareQp, LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkRegion, UnlinkRegion, SendMad,
+               SnapshotQps>
       body;
 };
 
@@ -113,7 +120,7 @@ struct QpSnapshot {
 // Answer to a message with a cookie.
 struct ControlReply {
   int error = 0;                // errno
-  std::vector<QpSnapshot> qps;  // QueryQp (one), ModifyQp (one), SnapshotQps
+  std::vector<QpSnapshot> qps;  // QueryQp (one), SnapshotQps
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.
   uint64_t events_reported = 0;

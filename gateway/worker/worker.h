@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "gateway/base/growing_ring.h"
 #include "gateway/base/key_map.h"
 #include "gateway/base/timer_wheel.h"
 #include "gateway/flow/congestion.h"
@@ -70,7 +71,7 @@ class Worker final : private transport::Outbox {
   struct QpSlot {
     std::unique_ptr<transport::QueuePair> qp;
     uint32_t generation = 0;
-    WorkerSession* session = nullptr;
+    WorkerSession* session = nullptr;  // nullptr: the queue pair is ready, and nobody's
     bool runnable = false;
     TimePoint armed = kNever;
   };
@@ -98,6 +99,7 @@ class Worker final : private transport::Outbox {
   bool ReceiveAll(TimePoint now);
   bool ReceiveHandedOver(TimePoint now);
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet);
 
   // worker_memory.cc
@@ -117,6 +119,8 @@ class Worker final : private transport::Outbox {
   ControlReply Do(const AddDoorbellPage& body);
   ControlReply Do(const LinkCq& body);
   ControlReply Do(const UnlinkCq& body);
+  SlotHandle TakeSlot();
+  ControlReply Do(const PrepareQp& body);
   ControlReply Do(const LinkQp& body);
   ControlReply Do(const UnlinkQp& body);
   ControlReply Do(const ModifyQp& body, TimePoint now);
@@ -155,7 +159,7 @@ class Worker final : private transport::Outbox {
 
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;
-  std::deque<SlotHandle> runnable_;
+  GrowingRing<SlotHandle> runnable_;
   std::vector<Outgoing> outgoing_;
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;

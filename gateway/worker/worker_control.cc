@@ -145,6 +145,30 @@ ControlReply Worker::Do(const UnlinkCq& body) {
   return reply;
 }
 
+SlotHandle Worker::TakeSlot() {
+  uint32_t index;
+  if (free_slots_.empty()) {
+    index = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  } else {
+    index = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  return {index, slots_[index].generation};
+}
+
+ControlReply Worker::Do(const PrepareQp& body) {
+  const SlotHandle handle = TakeSlot();
+  if (!qps_.Insert(body.qpn.value, handle)) {
+    free_slots_.push_back(handle.index);
+    return Error(EEXIST);
+  }
+  slots_[handle.index].qp = transport::MakeReadyQueuePair(body.shape);
+  // Its first events find room as well.
+  runnable_.Reserve(slots_.size());
+  return {};
+}
+
 ControlReply Worker::Do(const LinkQp& body) {
   const verbs::QpConfig& config = body.config;
   WorkerSession* session = SessionOf(config.session);
@@ -156,24 +180,21 @@ ControlReply Worker::Do(const LinkQp& body) {
       config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
     return Error(EINVAL);
   }
-  uint32_t index;
-  if (free_slots_.empty()) {
-    index = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
-  } else {
-    index = free_slots_.back();
-    free_slots_.pop_back();
-  }
-  const SlotHandle handle{index, slots_[index].generation};
-  if (!qps_.Insert(config.qpn.value, handle)) {
-    free_slots_.push_back(index);
-    return Error(EEXIST);
-  }
-  QpSlot& slot = slots_[index];
   flow::CcConfig congestion = options_.congestion;
   if (config.window_bytes != 0) congestion.window_bytes = config.window_bytes;
-  slot.qp = config.type == verbs::QpType::kUd ? transport::MakeUdQueuePair(config)
-                                              : transport::MakeRcQueuePair(config, congestion);
+  SlotHandle handle;
+  if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
+    handle = *ready;
+    if (slots_[handle.index].session != nullptr) return Error(EEXIST);
+    slots_[handle.index].qp->Adopt(config, congestion);
+  } else {
+    handle = TakeSlot();
+    qps_.Insert(config.qpn.value, handle);
+    slots_[handle.index].qp = config.type == verbs::QpType::kUd
+                                  ? transport::MakeUdQueuePair(config)
+                                  : transport::MakeRcQueuePair(config, congestion);
+  }
+  QpSlot& slot = slots_[handle.index];
   slot.session = session;
   slot.runnable = false;
   slot.armed = kNever;
@@ -192,8 +213,10 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
   const transport::QpContext& context = slot->qp->context();
-  slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
-      SlotHandle{};
+  if (slot->session != nullptr) {
+    slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
+        SlotHandle{};
+  }
   const uint32_t index = context.handle.index;
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
@@ -227,10 +250,9 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
 ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
-  ControlReply reply = Error(slot->qp->Modify(*this, body.mask, body.attributes, now));
-  reply.qps.push_back(SnapshotOf(*slot));
+  const int error = slot->qp->Modify(*this, body.mask, body.attributes, now);
   AfterEvent(*slot, slot->qp->context().handle);
-  return reply;
+  return Error(error);
 }
 
 ControlReply Worker::Do(const QueryQp& body) {
@@ -267,7 +289,7 @@ ControlReply Worker::Do(const SendMad& body) {
 ControlReply Worker::Do(const SnapshotQps& body) {
   ControlReply reply;
   for (const QpSlot& slot : slots_) {
-    if (slot.qp == nullptr) continue;
+    if (slot.session == nullptr) continue;
     if (body.session.value != 0 && slot.qp->context().config.session != body.session) continue;
     reply.qps.push_back(SnapshotOf(slot));
   }

@@ -79,23 +79,32 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) {
     reason = OnMad(device, packet);
-  } else if (const SlotHandle* found = qps_.Find(qpn.value); found != nullptr) {
-    const SlotHandle handle = *found;
-    QpSlot* slot = Slot(handle);
-    if (slot == nullptr || slot->qp->context().config.device != device) {
-      reason = DropReason::k_unknown_qpn;
-    } else if (slot->session->failed) {
-      reason = DropReason::k_qp_state;
-    } else if (slot->session->backlogged) {
-      reason = DropReason::k_write_pending;
-    } else {
-      reason = slot->qp->OnPacket(*this, packet, now);
-      AfterEvent(*slot, handle);
-    }
   } else {
-    reason = DropReason::k_unknown_qpn;
+    reason = ToQueuePair(device, packet, now);
+    const bool too_early = reason == DropReason::k_qp_state || reason == DropReason::k_unknown_qpn;
+    if (too_early && !options_.link->to_worker.empty()) {
+      // What a program was told may still wait here, and its peer have acted on it. What was
+      // received before comes first: it may concern what is about to be unlinked.
+      FlushMemory();
+      ApplyControl(now);
+      reason = ToQueuePair(device, packet, now);
+    }
   }
   if (reason != DropReason::kNone) counters_.Drop(reason);
+}
+
+DropReason Worker::ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  const SlotHandle* const found = qps_.Find(packet.headers.bth.dest_qpn.value);
+  if (found == nullptr) return DropReason::k_unknown_qpn;
+  const SlotHandle handle = *found;
+  QpSlot* const slot = Slot(handle);
+  if (slot == nullptr || slot->session == nullptr || slot->qp->context().config.device != device)
+    return DropReason::k_unknown_qpn;
+  if (slot->session->failed) return DropReason::k_qp_state;
+  if (slot->session->backlogged) return DropReason::k_write_pending;
+  const DropReason reason = slot->qp->OnPacket(*this, packet, now);
+  AfterEvent(*slot, handle);
+  return reason;
 }
 
 DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet) {

@@ -105,6 +105,13 @@ int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::PrepareQp& m) {
+  for (const auto& [id, session] : sessions) {
+    if (session.qps.contains(m.qpn.value)) return Broken("linked QPN made ready");
+  }
+  return ready.insert(m.qpn.value).second ? 0 : Broken("QPN made ready twice");
+}
+
 int FakeWorker::Apply(const worker::LinkQp& m) {
   Session* const session = Find(m.config.session, "QP");
   if (session == nullptr) return EINVAL;
@@ -123,12 +130,14 @@ int FakeWorker::Apply(const worker::LinkQp& m) {
     }
   }
   if (const int error = TakeFailure()) return error;
+  ready.erase(m.config.qpn.value);
   m.config.status->state = 0;
   session->qps[m.config.qpn.value] = {m.config, {}};
   return 0;
 }
 
 int FakeWorker::Apply(const worker::UnlinkQp& m) {
+  if (m.session == SessionId{}) return ready.erase(m.qpn.value) == 0 ? ENOENT : 0;
   Session* const session = FindOrNull(m.session);
   if (session == nullptr) return ENOENT;
   return session->qps.erase(m.qpn.value) == 0 ? ENOENT : 0;

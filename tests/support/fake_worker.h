@@ -40,6 +40,7 @@ class FakeWorker {
 
   worker::WorkerLink link;
   std::map<uint32_t, Session> sessions;
+  std::set<uint32_t> ready;  // QPNs that are nobody's yet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
@@ -51,6 +52,7 @@ class FakeWorker {
   int Apply(const worker::AddDoorbellPage& m);
   int Apply(const worker::LinkCq& m);
   int Apply(const worker::UnlinkCq& m, worker::ControlReply& reply);
+  int Apply(const worker::PrepareQp& m);
   int Apply(const worker::LinkQp& m);
   int Apply(const worker::UnlinkQp& m);
   int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);

@@ -83,7 +83,8 @@ bool SessionHost::Logged(const std::string& part) const {
                      [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
-TestClient::TestClient(SessionHost& host, const std::string& pool) : host_(host) {
+TestClient::TestClient(SessionHost& host, const std::string& pool)
+    : settle_([&host] { host.Settle(); }) {
   int ends[2] = {-1, -1};
   (void)!::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends);
   socket_.Reset(ends[0]);
@@ -160,7 +161,7 @@ std::optional<ClientMessage> TestClient::Receive() {
 
 std::optional<ClientMessage> TestClient::Answer() {
   if (!host_has_threads_) {
-    host_.Settle();
+    settle_();
     return Receive();
   }
   while (true) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,7 +62,11 @@ class TestClient {
  public:
   // Attached to the host through a socket pair; not greeted yet.
   explicit TestClient(SessionHost& host, const std::string& pool = session::kDefaultPool);
-  TestClient(SessionHost& host, UniqueFd connected) : host_(host), socket_(std::move(connected)) {}
+  TestClient(SessionHost& host, UniqueFd connected)
+      : TestClient([&host] { host.Settle(); }, std::move(connected)) {}
+  // settle: runs whoever answers, until nothing happens any more.
+  TestClient(std::function<void()> settle, UniqueFd connected)
+      : settle_(std::move(settle)), socket_(std::move(connected)) {}
 
   // The host's loop and workers run in threads of their own: answers are waited for.
   void HostHasThreads() { host_has_threads_ = true; }
@@ -130,6 +135,8 @@ class TestClient {
   UniqueFd received_fd;  // of the last answer
 
   void Disconnect() { socket_.Reset(); }
+  // The connection goes on elsewhere.
+  UniqueFd Release() { return std::move(socket_); }
   ~TestClient();
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
@@ -138,7 +145,7 @@ class TestClient {
   void Announced(ClientMessage message);
   std::optional<ClientMessage> Answer();
 
-  SessionHost& host_;
+  std::function<void()> settle_;
   UniqueFd socket_;
   bool host_has_threads_ = false;
   uint64_t next_request_ = 1;

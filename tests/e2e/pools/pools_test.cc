@@ -7,16 +7,19 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rocegw/gateway/v1/config.grpc.pb.h"
+#include "rocegw/gateway/v1/identity.grpc.pb.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
 #include "tests/e2e/daemon/daemon_process.h"
 #include "tests/support/network_namespace.h"
@@ -48,6 +51,18 @@ static:
         slots: 1
         addresses: [10.9.0.2]
         allowed_peers: [10.9.0.0/29]
+    - name: tenants/blue/pools/asked
+      uid: dddddddd-0000-4000-8000-000000000000
+      spec:
+        slots: 1
+        attach: {identity: REQUIRED}
+        memory: {trusted: true}
+    - name: tenants/blue/pools/fast
+      uid: eeeeeeee-0000-4000-8000-000000000000
+      spec:
+        slots: 1
+        ready_qps: 8
+        memory: {trusted: true}
     - name: tenants/blue/pools/big
       uid: bbbbbbbb-0000-4000-8000-000000000000
       spec:
@@ -88,12 +103,15 @@ class PoolsE2e : public ::testing::Test {
         grpc::CreateChannel("unix:" + File("run/grpc.sock"), grpc::InsecureChannelCredentials());
     state_ = gateway::v1::StateService::NewStub(channel);
     config_ = gateway::v1::ConfigService::NewStub(channel);
+    identity_ = gateway::v1::IdentityService::NewStub(channel);
   }
   std::string File(const std::string& name) const { return directory_ + "/" + name; }
   std::string Socket(const std::string& pool) const {
-    const char* const folder = pool == "red"    ? "aaaaaaaa"
-                               : pool == "blue" ? "bbbbbbbb"
-                                                : "cccccccc";
+    const char* const folder = pool == "red"     ? "aaaaaaaa"
+                               : pool == "blue"  ? "bbbbbbbb"
+                               : pool == "asked" ? "dddddddd"
+                               : pool == "fast"  ? "eeeeeeee"
+                                                 : "cccccccc";
     return File(std::string("run/a/") + folder + "/0/attach.sock");
   }
   std::string Command(const std::string& pool, const std::string& arguments) const {
@@ -127,16 +145,25 @@ class PoolsE2e : public ::testing::Test {
     }
     return "";
   }
-  uint64_t Refused(const std::string& pool, const std::string& limit) const {
+  types::v1::PoolUsage UsageOf(const std::string& pool) const {
     gateway::v1::ListPoolsResponse pools;
     EXPECT_TRUE(state_->ListPools(Soon().get(), {}, &pools).ok());
     for (const auto& known : pools.pools()) {
-      for (const auto& usage : known.limits()) {
-        if (known.pool() == pool && usage.limit() == limit) return usage.refused();
-      }
+      if (known.pool() == pool) return known;
+    }
+    ADD_FAILURE() << "no pool " << pool;
+    return {};
+  }
+  types::v1::LimitUsage LimitOf(const std::string& pool, const std::string& limit) const {
+    const types::v1::PoolUsage known = UsageOf(pool);
+    for (const auto& usage : known.limits()) {
+      if (usage.limit() == limit) return usage;
     }
     ADD_FAILURE() << "no limit " << limit << " of " << pool;
-    return 0;
+    return {};
+  }
+  uint64_t Refused(const std::string& pool, const std::string& limit) const {
+    return LimitOf(pool, limit).refused();
   }
 
   std::optional<NetworkNamespace> space_;
@@ -144,6 +171,7 @@ class PoolsE2e : public ::testing::Test {
   std::optional<DaemonProcess> daemon_;
   std::unique_ptr<gateway::v1::StateService::Stub> state_;
   std::unique_ptr<gateway::v1::ConfigService::Stub> config_;
+  std::unique_ptr<gateway::v1::IdentityService::Stub> identity_;
 };
 
 TEST_F(PoolsE2e, EveryLimit_ErrnoEventCounterAndTheOtherPoolGoesOn) {
@@ -200,9 +228,12 @@ TEST_F(PoolsE2e, Sessions_TheThirdProgramIsRefused) {
   }
   EXPECT_EQ(answers[0], "attached\n");
   EXPECT_EQ(answers[1], "attached\n");
-  EXPECT_NE(answers[2], "attached\n");
+  EXPECT_EQ(answers[2], "Cannot allocate memory\n");
   EXPECT_EQ(Probe("blue", "attach"), "attached");
-  EXPECT_NE(EventOf("tenants/red/pools/small", "sessions"), "");
+  EXPECT_EQ(EventOf("tenants/red/pools/small", "sessions"),
+            "tenants/red/pools/small: limit of sessions reached, which is 2 for the pool");
+  EXPECT_EQ(Refused("tenants/red/pools/small", "sessions"), 1u);
+  EXPECT_EQ(Refused("tenants/blue/pools/big", "sessions"), 0u);
   input.Reset();
   for (FILE* const program : programs) pclose(program);
 }
@@ -218,6 +249,107 @@ TEST_F(PoolsE2e, AddressesAndPeers_KeepToThePool) {
   EXPECT_EQ(Refused("tenants/blue/pools/big", "allowed_peers"), 0u);
 }
 
+// The test answers as the agent does.
+TEST_F(PoolsE2e, Identity_HeldUntilTheVerdict) {
+  const char* const pool = "tenants/blue/pools/asked";
+  uint64_t after = 0;
+  const auto attach = [&](bool allowed) {
+    auto printed = std::async(std::launch::async, [&] { return Probe("asked", "attach"); });
+    gateway::v1::ListHeldAttachesRequest list;
+    list.set_after(after);
+    list.mutable_wait()->set_seconds(15);
+    gateway::v1::ListHeldAttachesResponse held;
+    EXPECT_TRUE(identity_->ListHeldAttaches(Soon().get(), list, &held).ok());
+    EXPECT_EQ(held.attaches_size(), 1);
+    if (held.attaches_size() == 1) {
+      const gateway::v1::HeldAttach& who = held.attaches(0);
+      after = who.id();
+      EXPECT_EQ(who.pool(), pool);
+      EXPECT_EQ(who.socket(), Socket("asked"));
+      EXPECT_EQ(who.comm(), "quota_probe");
+      EXPECT_EQ(who.uid(), geteuid());
+      EXPECT_GT(who.pid(), 0);
+      EXPECT_NE(who.start_time(), 0u);
+      gateway::v1::AnswerAttachRequest answer;
+      gateway::v1::AnswerAttachResponse nothing;
+      answer.set_id(who.id());
+      answer.set_allowed(allowed);
+      answer.set_reason("not on the list");
+      EXPECT_TRUE(identity_->AnswerAttach(Soon().get(), answer, &nothing).ok());
+    }
+    return printed.get();
+  };
+  EXPECT_EQ(attach(true), "attached");
+  EXPECT_EQ(Refused(pool, "identity"), 0u);
+  EXPECT_EQ(attach(false), "Permission denied");
+  EXPECT_EQ(Refused(pool, "identity"), 1u);
+  gateway::v1::ListEventsResponse events;
+  ASSERT_TRUE(state_->ListEvents(Soon().get(), {}, &events).ok());
+  ASSERT_GT(events.events_size(), 0);
+  EXPECT_EQ(events.events(0).reason(), "IDENTITY_DENIED");
+  EXPECT_EQ(events.events(0).object(), pool);
+  EXPECT_NE(events.events(0).message().find("refused: not on the list"), std::string::npos);
+  // Nobody answers.
+  EXPECT_EQ(Probe("asked", "attach"), "Permission denied");
+  EXPECT_EQ(Refused(pool, "identity"), 2u);
+  EXPECT_EQ(Probe("blue", "attach"), "attached");
+  EXPECT_EQ(Refused("tenants/blue/pools/big", "identity"), 0u);
+}
+
+// A call that waits for somebody to attach does not keep the daemon from stopping.
+TEST_F(PoolsE2e, Identity_WhoWaitsDoesNotHoldTheDaemon) {
+  gateway::v1::ListHeldAttachesRequest list;
+  list.mutable_wait()->set_seconds(15);
+  gateway::v1::ListHeldAttachesResponse held;
+  auto context = Soon();
+  std::promise<grpc::Status> answered;
+  identity_->async()->ListHeldAttaches(
+      context.get(), &list, &held, [&](const grpc::Status& status) { answered.set_value(status); });
+  gateway::v1::GetConfigResponse config;
+  ASSERT_TRUE(config_->GetConfig(Soon().get(), {}, &config).ok());
+  const auto begin = std::chrono::steady_clock::now();
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->WaitExit(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  (void)answered.get_future().get();
+}
+
+// Programs are killed in the middle of it: what is ready is ready again, and nothing is left over.
+TEST_F(PoolsE2e, ReadyQps_KilledProgramsLeaveNothing) {
+  const char* const pool = "tenants/blue/pools/fast";
+  const auto whole = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < deadline) {
+      const types::v1::PoolUsage usage = UsageOf(pool);
+      if (usage.ready().ready() == 8 && LimitOf(pool, "qps").used() == 0 &&
+          LimitOf(pool, "segment_bytes").used() == usage.ready().bytes() &&
+          usage.ready().bytes() == 4194304)
+        return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(whole()) << UsageOf(pool).ShortDebugString();
+  const NetworkNamespace::Inside inside(*space_);
+  ASSERT_EQ(mkfifo(File("input").c_str(), 0600), 0);
+  UniqueFd input(open(File("input").c_str(), O_RDWR | O_CLOEXEC));
+  for (int life = 0; life < 3; ++life) {
+    FILE* const program =
+        popen((Command("fast", "hold_qps 6") + " <" + File("input")).c_str(), "re");
+    char line[256] = "";
+    ASSERT_NE(std::fgets(line, sizeof line, program), nullptr);
+    int made = 0;
+    int pid = 0;
+    ASSERT_EQ(std::sscanf(line, "%d of process %d", &made, &pid), 2) << line;
+    EXPECT_EQ(made, 6);
+    EXPECT_EQ(LimitOf(pool, "qps").used(), 6u);
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    pclose(program);
+    EXPECT_TRUE(whole()) << UsageOf(pool).ShortDebugString();
+  }
+  EXPECT_EQ(UsageOf(pool).ready().hits(), 18u);
+  EXPECT_EQ(UsageOf(pool).ready().misses(), 0u);
+}
+
 TEST_F(PoolsE2e, Drain_RefusesTheNewAndIsTakenBack) {
   gateway::v1::DrainRequest request;
   gateway::v1::DrainResponse response;
@@ -225,7 +357,7 @@ TEST_F(PoolsE2e, Drain_RefusesTheNewAndIsTakenBack) {
   ASSERT_TRUE(config_->Drain(Soon().get(), request, &response).ok());
   EXPECT_EQ(response.admin_state(), types::v1::DRAINING);
   EXPECT_TRUE(response.progress().empty());
-  EXPECT_NE(Probe("red", "attach"), "attached");
+  EXPECT_EQ(Probe("red", "attach"), "Cannot send after transport endpoint shutdown");
   types::v1::GatewayStatus status;
   ASSERT_TRUE(state_->GetStatus(Soon().get(), {}, &status).ok());
   EXPECT_EQ(status.admin_state(), types::v1::DRAINING);

@@ -4,10 +4,12 @@
 // Usage: quota_probe pds|cqs|qps|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
 //        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
 //        quota_probe attach   prints the errno of opening the device, 0 when it could
+//        quota_probe hold_qps COUNT   makes so many, prints "COUNT of process PID" and stays
 //        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -170,6 +172,14 @@ int main(int argc, char** argv) {
     });
   }
   verbs.cq = make_cq();
+  if (kind == "hold_qps" && argc > 2) {
+    int made = 0;
+    while (made < std::atoi(argv[2]) && MakeQp(verbs)) ++made;
+    std::printf("%d of process %d\n", made, getpid());
+    std::fflush(stdout);
+    (void)std::getchar();
+    return 0;
+  }
   if (kind == "qps") return CountUntilRefused([&] { return MakeQp(verbs); });
   if (kind == "connects" && argc > 2) return ProbeConnects(verbs, argv[2]);
   return 2;

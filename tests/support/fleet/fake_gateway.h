@@ -27,6 +27,10 @@ class FakeGateway final : public agent::GatewayPort {
              std::function<void(StatusOr<types::v1::PushReport>)> done) override;
   void Ask(const fleet::v1::TunnelQuestion& question,
            std::function<void(fleet::v1::TunnelAnswer)> done) override;
+  // Nobody attaches here.
+  void ListHeldAttaches(
+      uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
+  void AnswerAttach(uint64_t, bool, const std::string&) override {}
 
   // Revision of what it runs, and objects that it has been handed since the start.
   std::atomic<int64_t> revision{0};

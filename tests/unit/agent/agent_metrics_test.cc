@@ -12,7 +12,8 @@ namespace {
 
 TEST(AgentMetrics, Series_AreFewWhateverTheAgentDoes) {
   AgentCounters counters;
-  const AgentMetrics metrics(counters, 1);
+  VerdictCounters verdicts;
+  const AgentMetrics metrics(counters, verdicts, 1);
   const size_t series = rocegw::testing::SeriesOf(metrics.Collect());
   EXPECT_LE(series, 60u);
   counters.rejections = 100000;
@@ -22,9 +23,10 @@ TEST(AgentMetrics, Series_AreFewWhateverTheAgentDoes) {
 
 TEST(AgentMetrics, Counters_AreTold) {
   AgentCounters counters;
+  VerdictCounters verdicts;
   counters.applied_revision = 77;
   counters.questions = 5;
-  const AgentMetrics metrics(counters, 1);
+  const AgentMetrics metrics(counters, verdicts, 1);
   const auto families = metrics.Collect();
   const auto value = [&](const std::string& name) {
     const auto family = std::ranges::find(families, name, &prometheus::MetricFamily::name);

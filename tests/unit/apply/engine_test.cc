@@ -312,9 +312,25 @@ INSTANTIATE_TEST_SUITE_P(
             "INVALID", "quota.committed.mrs is 5, more than the peak, which is 4"},
         Bad{"policy", [](ConfigObject& o) { Spec(o).set_cc_policy("ccPolicies/none"); },
             "MISSING_CC_POLICY", "ccPolicies/none"},
-        Bad{"identity",
-            [](ConfigObject& o) { Spec(o).mutable_attach()->set_identity(types::v1::REQUIRED); },
-            "UNSUPPORTED", "identity"},
+        Bad{"service_accounts",
+            [](ConfigObject& o) {
+              Spec(o).mutable_attach()->add_service_accounts()->set_namespace_("default");
+            },
+            "UNSUPPORTED", "service_accounts"},
+        Bad{"reserve_above_memory",
+            [](ConfigObject& o) {
+              Spec(o).set_ready_qps(17);
+              Spec(o).mutable_quota()->mutable_peak()->set_segment_bytes(8388607);
+            },
+            "NO_CAPACITY", "17 ready queue pairs take 8388608 bytes of shared memory"},
+        Bad{"reserve_above_qps",
+            [](ConfigObject& o) {
+              Spec(o).set_ready_qps(3);
+              Spec(o).mutable_quota()->mutable_peak()->set_qps(2);
+            },
+            "NO_CAPACITY", "spec.ready_qps is 3; quota.peak.qps is 2"},
+        Bad{"reserve_above_gateway", [](ConfigObject& o) { Spec(o).set_ready_qps(101); },
+            "NO_CAPACITY", "counts as committed"},
         Bad{"other_gateway", [](ConfigObject& o) { o = GatewayObject(0, "h"); }, "INVALID",
             "this is gateways/g"},
         Bad{"tenants_peers",

@@ -68,6 +68,12 @@ inline session::StateSnapshot TestState() {
     pool.limits = {{"qps", 10 + id, 5, 20, 3},
                    {"connects_per_second", 0, 0, tenant::kUnlimited, 4}};
     pool.sockets = {"/run/rocegw/a/uid/0/attach.sock"};
+    if (id == 1) {
+      pool.ready = {16, 15, 4194304, 30, 2};
+      pool.set_up.Add(Microseconds(7));
+      pool.set_up.Add(Microseconds(8));
+      pool.set_up.Add(Seconds(2));
+    }
     state.pools.push_back(pool);
   }
   state.events.push_back({7, kTestStart, kTestStart + 1000000000, 5, "QUOTA_EXCEEDED",

@@ -72,6 +72,24 @@ class MetricsTest : public testing::Test {
   process::MetricsServer server_{metrics_, readiness_};
 };
 
+TEST_F(MetricsTest, SetUp_OfPoolsThatHaveAny) {
+  const auto samples = Samples();
+  const std::string pool = "pool=\"p1\",tenant=\"red\"";
+  EXPECT_EQ(samples.at("rocegw_pool_ready_qps{" + pool + "}"), "15");
+  EXPECT_EQ(samples.at("rocegw_pool_ready_bytes{" + pool + "}"), "4194304");
+  EXPECT_EQ(samples.at("rocegw_pool_ready_hits_total{" + pool + "}"), "30");
+  EXPECT_EQ(samples.at("rocegw_pool_ready_misses_total{" + pool + "}"), "2");
+  const auto bucket = [&](const std::string& bound) {
+    return samples.at("rocegw_pool_set_up_seconds_bucket{" + pool + ",le=\"" + bound + "\"}");
+  };
+  EXPECT_EQ(bucket("5e-06"), "0");
+  EXPECT_EQ(bucket("1e-05"), "2");
+  EXPECT_EQ(bucket("0.5"), "2");
+  EXPECT_EQ(bucket("+Inf"), "3");
+  EXPECT_EQ(samples.at("rocegw_pool_set_up_seconds_count{" + pool + "}"), "3");
+  EXPECT_FALSE(samples.contains("rocegw_pool_ready_qps{pool=\"p2\",tenant=\"red\"}"));
+}
+
 TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
   const auto samples = Samples();
   size_t index = 0;
@@ -155,9 +173,9 @@ TEST_F(MetricsTest, Page_LabelsAreBounded) {
   // or address.
   const auto samples = Samples();
   EXPECT_LT(samples.size(), 500u);
-  const std::set<std::string> allowed = {"worker",   "reason", "side",     "device",
-                                         "mode",     "port",   "compiler", "version",
-                                         "revision", "tenant", "pool",     "limit"};
+  const std::set<std::string> allowed = {"worker", "reason",   "side",    "device",   "mode",
+                                         "port",   "compiler", "version", "revision", "tenant",
+                                         "pool",   "limit",    "le"};
   for (const auto& [name, unused] : samples) {
     const size_t open = name.find('{');
     if (open == std::string::npos) continue;

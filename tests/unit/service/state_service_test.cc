@@ -120,10 +120,13 @@ TEST_F(StateServiceTest, ListPools_HasLimitsAndPages) {
   EXPECT_EQ(page.pools(0).limits(0).refused(), 3u);
   EXPECT_FALSE(page.pools(0).limits(1).has_peak());
   EXPECT_EQ(page.pools(0).sockets(0), "/run/rocegw/a/uid/0/attach.sock");
+  EXPECT_EQ(page.pools(0).ready().ShortDebugString(),
+            "wanted: 16 ready: 15 bytes: 4194304 hits: 30 misses: 2");
   request.set_page_token(page.next_page_token());
   ASSERT_TRUE(stub_->ListPools(Soon().get(), request, &page).ok());
   ASSERT_EQ(page.pools_size(), 1);
   EXPECT_EQ(page.pools(0).pool(), "tenants/red/pools/p2");
+  EXPECT_FALSE(page.pools(0).has_ready());
   EXPECT_EQ(page.next_page_token(), "");
 }
 

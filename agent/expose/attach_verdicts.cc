@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/expose/attach_verdicts.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace rocegw::agent {
+
+using session::ControlLoop;
+
+AttachVerdicts::AttachVerdicts(ControlLoop& loop, GatewayPort& gateway, const VerdictSource& source,
+                               Duration retry)
+    : loop_(loop), gateway_(gateway), source_(source), retry_(retry) {
+  Ask();
+}
+
+AttachVerdicts::~AttachVerdicts() {
+  *alive_ = false;
+  loop_.Cancel(timer_);
+}
+
+void AttachVerdicts::Ask() {
+  timer_ = 0;
+  using Held = StatusOr<gateway::v1::ListHeldAttachesResponse>;
+  gateway_.ListHeldAttaches(after_, [this, alive = alive_](const Held& held) {
+    if (!*alive) return;
+    if (!held.ok()) {
+      // The gateway is away, or is older than this question.
+      timer_ = loop_.At(ControlLoop::Now() + retry_, [this] { Ask(); });
+      return;
+    }
+    for (const gateway::v1::HeldAttach& attach : held.value().attaches()) {
+      if (attach.id() <= after_) continue;
+      Decide(attach);
+    }
+    for (const gateway::v1::HeldAttach& attach : held.value().attaches())
+      after_ = std::max(after_, attach.id());
+    Ask();
+  });
+}
+
+void AttachVerdicts::Decide(const gateway::v1::HeldAttach& attach) {
+  const Verdict verdict = source_.Decide(attach);
+  ++(verdict.allowed ? counters_.allowed : counters_.denied);
+  if (!verdict.allowed) {
+    spdlog::warn("{} (pid {}, uid {}) may not attach to {}: {}", attach.comm(), attach.pid(),
+                 attach.uid(), attach.pool(), verdict.reason);
+  }
+  gateway_.AnswerAttach(attach.id(), verdict.allowed, verdict.reason);
+}
+
+}  // namespace rocegw::agent

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the gateway for attaches that wait, and answers each. A call is always under way: the
+// gateway answers it when somebody comes. Made, used and destroyed on the agent's loop, which
+// outlives it, as do gateway and source.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "agent/expose/attach_rules.h"
+#include "agent/reconcile/gateway_port.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+// What other threads may read.
+struct VerdictCounters {
+  std::atomic<uint64_t> allowed{0};
+  std::atomic<uint64_t> denied{0};
+};
+
+class AttachVerdicts {
+ public:
+  AttachVerdicts(session::ControlLoop& loop, GatewayPort& gateway, const VerdictSource& source,
+                 Duration retry = Seconds(1));
+  ~AttachVerdicts();
+  AttachVerdicts(const AttachVerdicts&) = delete;
+  AttachVerdicts& operator=(const AttachVerdicts&) = delete;
+
+  const VerdictCounters& counters() const { return counters_; }
+
+ private:
+  void Ask();
+  void Decide(const gateway::v1::HeldAttach& attach);
+
+  session::ControlLoop& loop_;
+  GatewayPort& gateway_;
+  const VerdictSource& source_;
+  const Duration retry_;
+  VerdictCounters counters_;
+  uint64_t after_ = 0;  // decided up to here; a gateway that starts anew counts on from above
+  session::ControlLoop::TimerId timer_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rocegw::agent

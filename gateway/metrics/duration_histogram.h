@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Durations counted by size, in the steps 1, 2, 5 from a microsecond to half a second; what a
+// Prometheus histogram needs. A plain value of one thread; copies are snapshots.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gateway/base/time.h"
+
+namespace rocegw::metrics {
+
+class DurationHistogram {
+ public:
+  // Upper bounds in nanoseconds; what is above the last one is in none.
+  static constexpr std::array<int64_t, 18> kBounds = {
+      1'000,      2'000,      5'000,      10'000,      20'000,      50'000,
+      100'000,    200'000,    500'000,    1'000'000,   2'000'000,   5'000'000,
+      10'000'000, 20'000'000, 50'000'000, 100'000'000, 200'000'000, 500'000'000};
+
+  void Add(Duration duration) {
+    const auto* const bound = std::ranges::lower_bound(kBounds, duration.ns);
+    if (bound != kBounds.end()) ++counts_[static_cast<size_t>(bound - kBounds.begin())];
+    ++count_;
+    sum_ns_ += duration.ns;
+  }
+
+  // By bound, each without those of smaller bounds.
+  const std::array<uint64_t, kBounds.size()>& counts() const { return counts_; }
+  uint64_t count() const { return count_; }
+  int64_t sum_ns() const { return sum_ns_; }
+
+ private:
+  std::array<uint64_t, kBounds.size()> counts_{};
+  uint64_t count_ = 0;
+  int64_t sum_ns_ = 0;
+};
+
+}  // namespace rocegw::metrics

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// gateway.v1.IdentityService on the callback API: who may open the daemon's socket decides whom
+// pools let in. Handlers ask the source and return. Included by grpc_server.cc only: gRPC headers
+// are heavy.
+#pragma once
+
+#include "gateway/service/attach_source.h"
+#include "rocegw/gateway/v1/identity.grpc.pb.h"
+
+namespace rocegw::service {
+
+class IdentityService final : public gateway::v1::IdentityService::CallbackService {
+ public:
+  // Lives longer than the service.
+  explicit IdentityService(AttachSource& source) : source_(source) {}
+
+  grpc::ServerUnaryReactor* ListHeldAttaches(
+      grpc::CallbackServerContext* context, const gateway::v1::ListHeldAttachesRequest* request,
+      gateway::v1::ListHeldAttachesResponse* response) override;
+  grpc::ServerUnaryReactor* AnswerAttach(grpc::CallbackServerContext* context,
+                                         const gateway::v1::AnswerAttachRequest* request,
+                                         gateway::v1::AnswerAttachResponse* response) override;
+
+ private:
+  AttachSource& source_;
+};
+
+}  // namespace rocegw::service

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach_gate.h"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+namespace rocegw::session {
+namespace {
+
+std::string Describe(const Peer& peer) {
+  return peer.comm + " (pid " + std::to_string(peer.pid) + ", uid " + std::to_string(peer.uid) +
+         ")";
+}
+
+// Whether the process is still the one that was asked about.
+bool IsTheSame(const Peer& peer) {
+  return peer.pid == 0 ||
+         (ProcessStartTime(peer.pid) == peer.start_time && ProcessCgroup(peer.pid) == peer.cgroup);
+}
+
+}  // namespace
+
+AttachGate::AttachGate(Services& services, Admit admit, Refuse refuse)
+    : services_(services),
+      admit_(std::move(admit)),
+      refuse_(std::move(refuse)),
+      held_(static_cast<uint64_t>(WallClockNs()), services.options.verdict_within) {}
+
+AttachGate::~AttachGate() {
+  services_.loop.Cancel(timer_);
+  for (const auto& [id, watches] : watches_) {
+    services_.loop.Unwatch(watches.socket);
+    services_.loop.Unwatch(watches.process);
+  }
+}
+
+void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+  const int fd = socket.get();
+  const int process = peer.process.get();
+  const std::string who = Describe(peer);
+  HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer)};
+  const uint64_t id = held_.Add(attach, ControlLoop::Now());
+  if (id == 0) {
+    pool.CountIdentityRefused();
+    services_.Tell(
+        "IDENTITY_DENIED", pool.name(), "many",
+        pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
+    return refuse_(std::move(attach.socket), EACCES);
+  }
+  Watches& watches = watches_[id];
+  watches.socket = services_.loop.Watch(fd, EPOLLRDHUP, [this, id](uint32_t) { Gone(id); });
+  if (process >= 0)
+    watches.process = services_.loop.Watch(process, EPOLLIN, [this, id](uint32_t) { Gone(id); });
+  Rearm();
+}
+
+void AttachGate::List(uint64_t after, Duration wait, HeldAttaches::Told told) {
+  const TimePoint now = ControlLoop::Now();
+  held_.Tell(after, now + wait, std::move(told), now);
+  Rearm();
+}
+
+bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason) {
+  auto attach = held_.Take(id);
+  if (!attach) return false;
+  Forget(id);
+  tenant::Pool* const pool = services_.pools.FindPool(attach->pool);
+  if (!allowed) {
+    Deny(std::move(*attach), reason.empty() ? "the agent denies it" : reason);
+  } else if (pool == nullptr || pool->id() != attach->pool_id) {
+    Deny(std::move(*attach), "the pool is not in the configuration any more");
+  } else if (!IsTheSame(attach->peer)) {
+    Deny(std::move(*attach), "the process is not what the agent was asked about any more");
+  } else {
+    admit_(std::move(attach->socket), *pool, std::move(attach->peer));
+  }
+  return true;
+}
+
+void AttachGate::Deny(HeldAttach attach, const std::string& reason) {
+  tenant::Pool* const pool = services_.pools.FindPool(attach.pool);
+  if (pool != nullptr && pool->id() == attach.pool_id) pool->CountIdentityRefused();
+  services_.Tell("IDENTITY_DENIED", attach.pool, attach.peer.comm,
+                 attach.pool + ": attach of " + Describe(attach.peer) + " refused: " + reason);
+  refuse_(std::move(attach.socket), EACCES);
+}
+
+void AttachGate::Forget(uint64_t id) {
+  const auto known = watches_.find(id);
+  if (known == watches_.end()) return;
+  services_.loop.Unwatch(known->second.socket);
+  services_.loop.Unwatch(known->second.process);
+  watches_.erase(known);
+}
+
+void AttachGate::Gone(uint64_t id) {
+  Forget(id);
+  (void)held_.Take(id);
+}
+
+void AttachGate::DropAll() {
+  while (!watches_.empty()) Gone(watches_.begin()->first);
+}
+
+void AttachGate::OnDeadline() {
+  timer_ = 0;
+  const TimePoint now = ControlLoop::Now();
+  held_.TellExpired(now);
+  std::vector<HeldAttach> expired = held_.TakeExpired(now);
+  // Their watches go before their descriptors.
+  std::vector<uint64_t> gone;
+  for (const auto& [id, watches] : watches_) {
+    if (held_.Find(id) == nullptr) gone.push_back(id);
+  }
+  for (const uint64_t id : gone) Forget(id);
+  for (HeldAttach& attach : expired) Deny(std::move(attach), "no verdict of the agent in time");
+  Rearm();
+}
+
+void AttachGate::Rearm() {
+  services_.loop.Cancel(std::exchange(timer_, 0));
+  const TimePoint deadline = held_.deadline();
+  if (deadline != kNever) timer_ = services_.loop.At(deadline, [this] { OnDeadline(); });
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attaches that wait for the agent's verdict: the list by virtual time, then the gate with real
+// connections.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "gateway/session/held_attaches.h"
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+using session::HeldAttach;
+using session::HeldAttaches;
+using session::HeldRow;
+using Rows = std::vector<HeldRow>;
+
+constexpr char kPool[] = "tenants/t/pools/p";
+constexpr TimePoint kStart{Seconds(100).ns};
+
+class HeldList : public ::testing::Test {
+ protected:
+  uint64_t Add(TimePoint now, uint64_t pool_id = 1) {
+    HeldAttach attach;
+    attach.pool = kPool;
+    attach.pool_id = pool_id;
+    attach.peer.comm = "program";
+    return held.Add(attach, now);
+  }
+  void Ask(uint64_t after, Duration wait, TimePoint now = kStart) {
+    told.reset();
+    held.Tell(
+        after, now + wait, [this](const Rows& rows) { told = rows; }, now);
+  }
+
+  HeldAttaches held{1000, Seconds(5)};
+  std::optional<Rows> told;
+};
+
+TEST_F(HeldList, TimeOver_ExactlyThoseWhoseItIs) {
+  EXPECT_EQ(held.deadline(), kNever);
+  const uint64_t first = Add(kStart);
+  const uint64_t second = Add(kStart + Seconds(1));
+  EXPECT_EQ(first, 1000u);
+  EXPECT_EQ(second, 1001u);
+  EXPECT_EQ(held.deadline(), kStart + Seconds(5));
+  EXPECT_TRUE(held.TakeExpired(kStart + Seconds(5) - Nanoseconds(1)).empty());
+  EXPECT_EQ(held.TakeExpired(kStart + Seconds(5)).size(), 1u);
+  EXPECT_FALSE(held.Take(first).has_value()) << "too late";
+  EXPECT_TRUE(held.Take(second).has_value());
+  EXPECT_FALSE(held.Take(second).has_value()) << "once";
+  EXPECT_EQ(held.deadline(), kNever);
+}
+
+TEST_F(HeldList, WhoAsks_IsToldAtOnceOfWhatIsNewToIt) {
+  Add(kStart);
+  Ask(0, Seconds(10));
+  ASSERT_TRUE(told.has_value());
+  ASSERT_EQ(told->size(), 1u);
+  EXPECT_EQ(told->at(0).id, 1000u);
+  EXPECT_EQ(told->at(0).pool, kPool);
+  Ask(1000, Seconds(10));
+  EXPECT_FALSE(told.has_value()) << "knows it already";
+  Add(kStart + Seconds(1));
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->size(), 2u) << "all that are held";
+}
+
+TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
+  Ask(0, Seconds(3));
+  held.TellExpired(kStart + Seconds(2));
+  EXPECT_FALSE(told.has_value());
+  EXPECT_EQ(held.deadline(), kStart + Seconds(3));
+  held.TellExpired(kStart + Seconds(3));
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->empty());
+  Ask(0, Seconds(3));
+  held.StopTelling();
+  ASSERT_TRUE(told.has_value());
+  Ask(0, Seconds(3));
+  EXPECT_TRUE(told.has_value()) << "and from now on";
+}
+
+TEST_F(HeldList, TooMany_AreRefusedByPoolAndAtAll) {
+  for (size_t i = 0; i < HeldAttaches::kMostOfPool; ++i) EXPECT_NE(Add(kStart), 0u);
+  EXPECT_EQ(Add(kStart), 0u);
+  for (size_t i = held.size(); i < HeldAttaches::kMost; ++i)
+    EXPECT_NE(Add(kStart, 2 + i / HeldAttaches::kMostOfPool), 0u);
+  EXPECT_EQ(Add(kStart, 99), 0u);
+  std::vector<int> answered(HeldAttaches::kMostWaiters + 1);
+  for (int& count : answered) {
+    held.Tell(
+        UINT64_MAX, kStart + Seconds(9), [&count](const Rows&) { ++count; }, kStart);
+  }
+  EXPECT_EQ(answered.front(), 1) << "the one who has waited longest makes room";
+  EXPECT_EQ(answered.back(), 0);
+}
+
+class Gate : public ::testing::Test {
+ protected:
+  Gate() { Make({}); }
+  void Make(session::Options options) {
+    host = std::make_unique<SessionHost>(1, std::move(options));
+    tenant::TenantSettings tenant;
+    tenant.name = "tenants/t";
+    host->server->SetTenant(tenant);
+    for (const char* name : {kPool, "tenants/t/pools/open"}) {
+      tenant::PoolSettings settings;
+      settings.name = name;
+      settings.trusted = true;
+      settings.identity_required = name == std::string(kPool);
+      host->server->SetPool(settings, {});
+    }
+  }
+  std::unique_ptr<TestClient> Knock(const std::string& pool = kPool) {
+    auto client = std::make_unique<TestClient>(*host, pool);
+    auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+    hello.magic = ROCEGW_ABI_MAGIC;
+    hello.major = ROCEGW_ABI_MAJOR;
+    client->Send(hello);
+    host->Settle();
+    return client;
+  }
+  Rows Held() {
+    Rows held;
+    host->server->gate().List(0, {}, [&](const Rows& rows) { held = rows; });
+    return held;
+  }
+  bool Answer(uint64_t id, bool allowed, const std::string& reason = "") {
+    const bool known = host->server->gate().Answer(id, allowed, reason);
+    host->Settle();
+    return known;
+  }
+  // The errno of the greeting's answer; -1: there is none.
+  int Greeting(TestClient& client) {
+    host->Settle();
+    const auto answer = client.Receive();
+    return answer ? answer->header().error : -1;
+  }
+  uint64_t Refused(const std::string& pool = kPool) {
+    return host->server->services().pools.FindPool(pool)->identities_refused();
+  }
+  std::string LastEvent() {
+    const auto rows = host->server->services().events.Rows();
+    return rows.empty() || rows[0].reason != "IDENTITY_DENIED" ? "" : rows[0].text;
+  }
+
+  std::unique_ptr<SessionHost> host;
+};
+
+TEST_F(Gate, Allowed_GoesOnWhereItStood) {
+  auto client = Knock();
+  EXPECT_EQ(Greeting(*client), -1);
+  EXPECT_EQ(host->server->session_count(), 0u);
+  const Rows held = Held();
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].pool, kPool);
+  EXPECT_EQ(held[0].pid, ::getpid());
+  EXPECT_EQ(held[0].uid, ::geteuid());
+  EXPECT_NE(held[0].start_time, 0u);
+  EXPECT_EQ(held[0].cgroup, session::ProcessCgroup(::getpid()));
+  EXPECT_TRUE(Answer(held[0].id, true));
+  EXPECT_EQ(Greeting(*client), 0);
+  EXPECT_EQ(host->server->session_count(), 1u);
+  EXPECT_FALSE(Answer(held[0].id, true)) << "once";
+  EXPECT_EQ(Refused(), 0u);
+}
+
+TEST_F(Gate, Denied_ErrnoCounterAndEventNameThePool) {
+  auto client = Knock();
+  EXPECT_TRUE(Answer(Held().at(0).id, false, "uid 7 may not"));
+  EXPECT_EQ(Greeting(*client), EACCES);
+  EXPECT_TRUE(client->closed());
+  EXPECT_EQ(Refused(), 1u);
+  EXPECT_NE(LastEvent().find(std::string(kPool) + ": attach of "), std::string::npos);
+  EXPECT_NE(LastEvent().find("refused: uid 7 may not"), std::string::npos);
+  auto other = Knock("tenants/t/pools/open");
+  EXPECT_EQ(Greeting(*other), 0) << "another pool asks nobody";
+}
+
+TEST_F(Gate, NobodyAnswers_DeniedWhenItsTimeIsOver) {
+  session::Options options;
+  options.verdict_within = Milliseconds(3);
+  Make(options);
+  auto client = Knock();
+  while (Refused() == 0) host->RunControl();
+  EXPECT_EQ(Greeting(*client), EACCES);
+  EXPECT_NE(LastEvent().find("no verdict"), std::string::npos);
+  EXPECT_TRUE(Held().empty());
+}
+
+TEST_F(Gate, ClientGoesMeanwhile_IsForgotten) {
+  auto client = Knock();
+  const uint64_t id = Held().at(0).id;
+  client->Disconnect();
+  host->Settle();
+  EXPECT_TRUE(Held().empty());
+  EXPECT_FALSE(Answer(id, true));
+  EXPECT_EQ(Refused(), 0u);
+  EXPECT_EQ(host->server->session_count(), 0u);
+}
+
+TEST_F(Gate, Several_EachHasItsOwnAnswer) {
+  auto a = Knock();
+  auto b = Knock();
+  auto c = Knock();
+  const Rows held = Held();
+  ASSERT_EQ(held.size(), 3u);
+  EXPECT_TRUE(Answer(held[1].id, false));
+  EXPECT_TRUE(Answer(held[2].id, true));
+  EXPECT_EQ(Greeting(*a), -1);
+  EXPECT_EQ(Greeting(*b), EACCES);
+  EXPECT_EQ(Greeting(*c), 0);
+  EXPECT_TRUE(Answer(held[0].id, true));
+  EXPECT_EQ(Greeting(*a), 0);
+}
+
+TEST_F(Gate, PoolGoesMeanwhile_Denied) {
+  auto client = Knock();
+  const uint64_t id = Held().at(0).id;
+  host->server->RemovePool(kPool);
+  EXPECT_TRUE(Answer(id, true));
+  EXPECT_EQ(Greeting(*client), EACCES);
+}
+
+TEST_F(Gate, Allowed_TheOtherLimitsHold) {
+  tenant::PoolSettings settings;
+  settings.name = kPool;
+  settings.identity_required = true;
+  settings.quota.peak[session::Resource::kSessions] = 0;
+  host->server->SetPool(settings, {});
+  auto client = Knock();
+  EXPECT_TRUE(Answer(Held().at(0).id, true));
+  EXPECT_EQ(Greeting(*client), ENOMEM);
+}
+
+TEST_F(Gate, Shutdown_LetsGoOfAll) {
+  auto client = Knock();
+  host.reset();
+  EXPECT_TRUE(client->closed());
+}
+
+}  // namespace
+}  // namespace rocegw::testing
