@@ -154,6 +154,13 @@ ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   errno = ENOSYS;
   ibv_device** real = real_list != nullptr ? real_list(&real_count) : nullptr;
   if (real == nullptr) real_count = 0;
+  const int refusal = our_count < 0 ? rocegw::client::Session::Refusal() : 0;
+  if (refusal != 0 && real_count == 0) {
+    // The program's devices are there, and not for it.
+    if (real != nullptr) ROCEGW_REAL(ibv_free_device_list)(real);
+    real = nullptr;
+    errno = refusal;
+  }
   if (our_count < 0 && real == nullptr) {
     if (num_devices != nullptr) *num_devices = 0;
     return nullptr;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,15 +30,32 @@ Session* g_current = nullptr;
 Session* g_newest = nullptr;
 uint32_t g_session_count = 0;
 bool g_reported_unreachable = false;
+int g_refusal = 0;  // errno of the last attempt, when a gateway gave it
+int64_t g_ask_again_at = 0;
+
+// One call of a program looks for the gateway several times. A refusal that took so long (a gateway
+// may ask others first) is not asked for again so soon.
+constexpr int64_t kLongRefusal = 100000000;
+constexpr int64_t kRefusalHolds = 1000000000;
+
+int64_t MonotonicNs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
 
 void CloseIfOpen(int* descriptor) {
   if (*descriptor >= 0) RawClose(*descriptor);
   *descriptor = -1;
 }
 
-void ReportUnreachable(int error) {
+void ReportUnreachable(int error, bool refused) {
   if (g_reported_unreachable) return;
   g_reported_unreachable = true;
+  if (refused && error != EPROTONOSUPPORT) {
+    Warn("the gateway at %s refuses this program: %s", AttachPath(), strerror(error));
+    return;
+  }
   if (error == EPROTONOSUPPORT) {
     Warn(
         "the gateway at %s speaks another major version of the attach protocol than this library "
@@ -125,7 +143,20 @@ void Session::Release() {
   pthread_mutex_unlock(&g_lock);
 }
 
+int Session::Refusal() {
+  pthread_mutex_lock(&g_lock);
+  const int error = g_refusal;
+  pthread_mutex_unlock(&g_lock);
+  return error;
+}
+
 Session* Session::Create() {
+  const int64_t begin = MonotonicNs();
+  if (g_refusal != 0 && begin < g_ask_again_at) {
+    errno = g_refusal;
+    return nullptr;
+  }
+  g_refusal = 0;
   auto* session = static_cast<Session*>(calloc(1, sizeof(Session)));
   if (session == nullptr) {
     errno = ENOMEM;
@@ -140,7 +171,12 @@ Session* Session::Create() {
   int error = session->Connect();
   if (error == 0) error = session->Greet();
   if (error != 0) {
-    ReportUnreachable(error);
+    ReportUnreachable(error, session->refused_);
+    if (session->refused_) {
+      g_refusal = error;
+      const int64_t now = MonotonicNs();
+      g_ask_again_at = now - begin < kLongRefusal ? now : now + kRefusalHolds;
+    }
     session->Destroy();
     errno = error;
     return nullptr;
@@ -350,14 +386,14 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
   int error = Send(request, size, send_descriptor);
   // Who is refused at once finds the connection closed, and why in it; the error of the connection
   // comes once, before that.
-  bool refused = type == ROCEGW_MSG_HELLO;
-  if (refused && (error == EPIPE || error == ECONNRESET)) error = 0;
+  bool look_again = type == ROCEGW_MSG_HELLO;
+  if (look_again && (error == EPIPE || error == ECONNRESET)) error = 0;
   while (error == 0) {
     uint32_t length = 0;
     int fd = -1;
     error = Receive(message, &length, &fd);
-    if (refused && error == ECONNRESET) {
-      refused = false;
+    if (look_again && error == ECONNRESET) {
+      look_again = false;
       error = 0;
       continue;
     }
@@ -388,6 +424,7 @@ int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_
     }
     pthread_mutex_unlock(&lock_);
     if (result == 0) return 0;
+    refused_ = type == ROCEGW_MSG_HELLO;
     return result > 0 && result <= kMaxErrno ? result : EIO;
   }
   Break(strerror(error));

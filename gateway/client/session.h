@@ -24,6 +24,8 @@ class Session {
   // The current session, attaching when there is none; nullptr and errno when no gateway can be
   // reached. The caller gets a reference.
   static Session* Acquire();
+  // The errno with which a gateway refused this program when it was looked for last; 0: it did not.
+  static int Refusal();
   // The current session only if it exists.
   static Session* Current();
   void AddReference();
@@ -101,6 +103,7 @@ class Session {
   uint32_t references_;
   uint32_t number_;
   bool broken_;
+  bool refused_;  // the greeting was answered with an error
   bool inherited_;
   pid_t process_;
   Session* older_;  // list of all sessions that still have references

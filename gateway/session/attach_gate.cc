@@ -2,6 +2,7 @@
 #include "gateway/session/attach_gate.h"
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -38,6 +39,9 @@ AttachGate::~AttachGate() {
 }
 
 void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+  // Who only looked whether somebody listens is gone already.
+  char byte = 0;
+  if (::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) return;
   const int fd = socket.get();
   const int process = peer.process.get();
   const std::string who = Describe(peer);

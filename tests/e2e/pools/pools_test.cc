@@ -232,7 +232,7 @@ TEST_F(PoolsE2e, Sessions_TheThirdProgramIsRefused) {
   EXPECT_EQ(Probe("blue", "attach"), "attached");
   EXPECT_EQ(EventOf("tenants/red/pools/small", "sessions"),
             "tenants/red/pools/small: limit of sessions reached, which is 2 for the pool");
-  EXPECT_EQ(Refused("tenants/red/pools/small", "sessions"), 1u);
+  EXPECT_GE(Refused("tenants/red/pools/small", "sessions"), 1u);
   EXPECT_EQ(Refused("tenants/blue/pools/big", "sessions"), 0u);
   input.Reset();
   for (FILE* const program : programs) pclose(program);
@@ -252,37 +252,37 @@ TEST_F(PoolsE2e, AddressesAndPeers_KeepToThePool) {
 // The test answers as the agent does.
 TEST_F(PoolsE2e, Identity_HeldUntilTheVerdict) {
   const char* const pool = "tenants/blue/pools/asked";
-  uint64_t after = 0;
+  uint64_t denied = 0;
+  // A program that is refused at once looks for its gateway again, as often as it likes.
   const auto attach = [&](bool allowed) {
     auto printed = std::async(std::launch::async, [&] { return Probe("asked", "attach"); });
-    gateway::v1::ListHeldAttachesRequest list;
-    list.set_after(after);
-    list.mutable_wait()->set_seconds(15);
-    gateway::v1::ListHeldAttachesResponse held;
-    EXPECT_TRUE(identity_->ListHeldAttaches(Soon().get(), list, &held).ok());
-    EXPECT_EQ(held.attaches_size(), 1);
-    if (held.attaches_size() == 1) {
-      const gateway::v1::HeldAttach& who = held.attaches(0);
-      after = who.id();
-      EXPECT_EQ(who.pool(), pool);
-      EXPECT_EQ(who.socket(), Socket("asked"));
-      EXPECT_EQ(who.comm(), "quota_probe");
-      EXPECT_EQ(who.uid(), geteuid());
-      EXPECT_GT(who.pid(), 0);
-      EXPECT_NE(who.start_time(), 0u);
-      gateway::v1::AnswerAttachRequest answer;
-      gateway::v1::AnswerAttachResponse nothing;
-      answer.set_id(who.id());
-      answer.set_allowed(allowed);
-      answer.set_reason("not on the list");
-      EXPECT_TRUE(identity_->AnswerAttach(Soon().get(), answer, &nothing).ok());
+    while (printed.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      gateway::v1::ListHeldAttachesRequest list;
+      list.mutable_wait()->set_seconds(1);
+      gateway::v1::ListHeldAttachesResponse held;
+      EXPECT_TRUE(identity_->ListHeldAttaches(Soon().get(), list, &held).ok());
+      for (const gateway::v1::HeldAttach& who : held.attaches()) {
+        EXPECT_EQ(who.pool(), pool);
+        EXPECT_EQ(who.socket(), Socket("asked"));
+        EXPECT_EQ(who.comm(), "quota_probe");
+        EXPECT_EQ(who.uid(), geteuid());
+        EXPECT_GT(who.pid(), 0);
+        EXPECT_NE(who.start_time(), 0u);
+        gateway::v1::AnswerAttachRequest answer;
+        gateway::v1::AnswerAttachResponse nothing;
+        answer.set_id(who.id());
+        answer.set_allowed(allowed);
+        answer.set_reason("not on the list");
+        if (identity_->AnswerAttach(Soon().get(), answer, &nothing).ok()) denied += allowed ? 0 : 1;
+      }
     }
     return printed.get();
   };
   EXPECT_EQ(attach(true), "attached");
   EXPECT_EQ(Refused(pool, "identity"), 0u);
   EXPECT_EQ(attach(false), "Permission denied");
-  EXPECT_EQ(Refused(pool, "identity"), 1u);
+  EXPECT_GE(denied, 1u);
+  EXPECT_EQ(Refused(pool, "identity"), denied);
   gateway::v1::ListEventsResponse events;
   ASSERT_TRUE(state_->ListEvents(Soon().get(), {}, &events).ok());
   ASSERT_GT(events.events_size(), 0);
@@ -291,7 +291,7 @@ TEST_F(PoolsE2e, Identity_HeldUntilTheVerdict) {
   EXPECT_NE(events.events(0).message().find("refused: not on the list"), std::string::npos);
   // Nobody answers.
   EXPECT_EQ(Probe("asked", "attach"), "Permission denied");
-  EXPECT_EQ(Refused(pool, "identity"), 2u);
+  EXPECT_EQ(Refused(pool, "identity"), denied + 1);
   EXPECT_EQ(Probe("blue", "attach"), "attached");
   EXPECT_EQ(Refused("tenants/blue/pools/big", "identity"), 0u);
 }
