@@ -2,7 +2,6 @@
 #include "gateway/session/attach_gate.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -39,13 +38,8 @@ AttachGate::~AttachGate() {
 }
 
 void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
-  // Who only looked whether somebody listens is gone already.
-  char byte = 0;
-  if (::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) return;
-  const int fd = socket.get();
-  const int process = peer.process.get();
   const std::string who = Describe(peer);
-  HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer)};
+  HeldAttach attach{pool.name(), pool.id(), path, std::move(socket), std::move(peer), false};
   const uint64_t id = held_.Add(attach, ControlLoop::Now());
   if (id == 0) {
     pool.CountIdentityRefused();
@@ -54,10 +48,28 @@ void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& pa
         pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
     return refuse_(std::move(attach.socket), EACCES);
   }
+  Watch(id, EPOLLIN | EPOLLRDHUP);
+  Rearm();
+}
+
+void AttachGate::Watch(uint64_t id, uint32_t events) {
+  const HeldAttach& attach = *held_.Find(id);
   Watches& watches = watches_[id];
-  watches.socket = services_.loop.Watch(fd, EPOLLRDHUP, [this, id](uint32_t) { Gone(id); });
-  if (process >= 0)
-    watches.process = services_.loop.Watch(process, EPOLLIN, [this, id](uint32_t) { Gone(id); });
+  watches.socket = services_.loop.Watch(attach.socket.get(), events,
+                                        [this, id](uint32_t happened) { OnSocket(id, happened); });
+  if (attach.peer.process.valid()) {
+    watches.process = services_.loop.Watch(attach.peer.process.get(), EPOLLIN,
+                                           [this, id](uint32_t) { Gone(id); });
+  }
+}
+
+void AttachGate::OnSocket(uint64_t id, uint32_t events) {
+  if ((events & ~uint32_t{EPOLLIN}) != 0) return Gone(id);
+  // What has come is not read; only its end is of interest from now on.
+  Forget(id);
+  const uint64_t greeted = held_.Greeted(id);
+  // Whoever was told may have answered already.
+  if (held_.Find(greeted) != nullptr) Watch(greeted, EPOLLRDHUP);
   Rearm();
 }
 
@@ -120,7 +132,13 @@ void AttachGate::OnDeadline() {
     if (held_.Find(id) == nullptr) gone.push_back(id);
   }
   for (const uint64_t id : gone) Forget(id);
-  for (HeldAttach& attach : expired) Deny(std::move(attach), "no verdict of the agent in time");
+  for (HeldAttach& attach : expired) {
+    if (attach.greeted) {
+      Deny(std::move(attach), "no verdict of the agent in time");
+    } else {
+      refuse_(std::move(attach.socket), EACCES);
+    }
+  }
   Rearm();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools with `identity: REQUIRED`: an attach is held until the agent of this host has said whether
-// the process may have the pool, at most for a while; then it is refused. Nothing that the client
-// sent is read meanwhile. A process is checked again when the verdict comes: it was about that
-// process, in that cgroup. Owner: the attach server, control thread.
+// the process may have the pool, at most for a while; then it is refused. The agent is asked once
+// the client has sent something; nothing of that is read meanwhile. A process is checked again when
+// the verdict comes: it was about that process, in that cgroup. Owner: the attach server, control
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,8 @@ class AttachGate {
   };
 
   void Deny(HeldAttach attach, const std::string& reason);
+  void Watch(uint64_t id, uint32_t events);
+  void OnSocket(uint64_t id, uint32_t events);
   void Forget(uint64_t id);
   void Gone(uint64_t id);
   void OnDeadline();

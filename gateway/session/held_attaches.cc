@@ -11,9 +11,21 @@ uint64_t HeldAttaches::Add(HeldAttach& attach, TimePoint now) {
       held_, [&](const auto& entry) { return entry.second.attach.pool_id == attach.pool_id; });
   if (held_.size() >= kMost || static_cast<size_t>(of_pool) >= kMostOfPool) return 0;
   const uint64_t id = next_id_++;
+  const bool greeted = attach.greeted;
   held_.emplace(id, Entry{std::move(attach), now + within_});
-  TellAll(std::exchange(waiters_, {}));
+  if (greeted) TellWaiters();
   return id;
+}
+
+uint64_t HeldAttaches::Greeted(uint64_t id) {
+  auto node = held_.extract(id);
+  if (node.empty()) return 0;
+  node.key() = next_id_++;
+  node.mapped().attach.greeted = true;
+  const uint64_t now_known_as = node.key();
+  held_.insert(std::move(node));
+  TellWaiters();
+  return now_known_as;
 }
 
 std::optional<HeldAttach> HeldAttaches::Take(uint64_t id) {
@@ -24,9 +36,13 @@ std::optional<HeldAttach> HeldAttaches::Take(uint64_t id) {
 
 std::vector<HeldAttach> HeldAttaches::TakeExpired(TimePoint now) {
   std::vector<HeldAttach> expired;
-  while (!held_.empty() && held_.begin()->second.until <= now) {
-    expired.push_back(std::move(held_.begin()->second.attach));
-    held_.erase(held_.begin());
+  for (auto it = held_.begin(); it != held_.end();) {
+    if (it->second.until > now) {
+      ++it;
+      continue;
+    }
+    expired.push_back(std::move(it->second.attach));
+    it = held_.erase(it);
   }
   return expired;
 }
@@ -47,6 +63,7 @@ std::vector<HeldRow> HeldAttaches::Rows() const {
   std::vector<HeldRow> rows;
   for (const auto& [id, entry] : held_) {
     const HeldAttach& attach = entry.attach;
+    if (!attach.greeted) continue;
     rows.push_back({id, attach.pool, attach.path, attach.peer.pid, attach.peer.uid, attach.peer.gid,
                     attach.peer.start_time, attach.peer.cgroup, attach.peer.comm});
   }
@@ -54,8 +71,8 @@ std::vector<HeldRow> HeldAttaches::Rows() const {
 }
 
 void HeldAttaches::Tell(uint64_t after, TimePoint until, Told told, TimePoint now) {
-  const bool has_news = !held_.empty() && held_.rbegin()->first > after;
-  if (has_news) return told(Rows());
+  std::vector<HeldRow> rows = Rows();
+  if (!rows.empty() && rows.back().id > after) return told(std::move(rows));
   if (stopped_ || until <= now) return told({});
   if (waiters_.size() >= kMostWaiters) {
     const Told first = std::move(waiters_.front().told);
@@ -65,8 +82,8 @@ void HeldAttaches::Tell(uint64_t after, TimePoint until, Told told, TimePoint no
   waiters_.push_back({after, until, std::move(told)});
 }
 
-void HeldAttaches::TellAll(std::vector<Waiter> waiters) {
-  for (const Waiter& waiter : waiters) waiter.told(Rows());
+void HeldAttaches::TellWaiters() {
+  for (const Waiter& waiter : std::exchange(waiters_, {})) waiter.told(Rows());
 }
 
 void HeldAttaches::TellExpired(TimePoint now) {
@@ -85,7 +102,8 @@ void HeldAttaches::StopTelling() {
 }
 
 TimePoint HeldAttaches::deadline() const {
-  TimePoint earliest = held_.empty() ? kNever : held_.begin()->second.until;
+  TimePoint earliest = kNever;
+  for (const auto& [id, entry] : held_) earliest = std::min(earliest, entry.until);
   for (const Waiter& waiter : waiters_) earliest = std::min(earliest, waiter.until);
   return earliest;
 }

@@ -25,6 +25,8 @@ struct HeldAttach {
   std::string path;  // of the attach socket; empty: none
   UniqueFd socket;
   Peer peer;
+  // It has greeted: whoever only looks whether somebody listens does not.
+  bool greeted = false;
 };
 
 class HeldAttaches {
@@ -38,8 +40,10 @@ class HeldAttaches {
   HeldAttaches(uint64_t first_id, Duration within) : next_id_(first_id), within_(within) {}
 
   // Takes it and yields its id; 0, and it is left: too many are held already, of the pool or at
-  // all. Whoever waits is told.
+  // all. Whoever waits is told when it has greeted.
   uint64_t Add(HeldAttach& attach, TimePoint now);
+  // It has greeted now. Yields its new id: ids are in the order in which others are told.
+  uint64_t Greeted(uint64_t id);
   // It is held no more; nothing when it was not.
   std::optional<HeldAttach> Take(uint64_t id);
   // Those whose time is over.
@@ -71,11 +75,11 @@ class HeldAttaches {
   };
 
   std::vector<HeldRow> Rows() const;
-  void TellAll(std::vector<Waiter> waiters);
+  void TellWaiters();
 
   uint64_t next_id_;
   const Duration within_;
-  std::map<uint64_t, Entry> held_;  // by id, which is also by time
+  std::map<uint64_t, Entry> held_;  // by id
   std::vector<Waiter> waiters_;
   bool stopped_ = false;
 };

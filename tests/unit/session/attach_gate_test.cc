@@ -23,11 +23,12 @@ constexpr TimePoint kStart{Seconds(100).ns};
 
 class HeldList : public ::testing::Test {
  protected:
-  uint64_t Add(TimePoint now, uint64_t pool_id = 1) {
+  uint64_t Add(TimePoint now, uint64_t pool_id = 1, bool greeted = true) {
     HeldAttach attach;
     attach.pool = kPool;
     attach.pool_id = pool_id;
     attach.peer.comm = "program";
+    attach.greeted = greeted;
     return held.Add(attach, now);
   }
   void Ask(uint64_t after, Duration wait, TimePoint now = kStart) {
@@ -67,6 +68,26 @@ TEST_F(HeldList, WhoAsks_IsToldAtOnceOfWhatIsNewToIt) {
   Add(kStart + Seconds(1));
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->size(), 2u) << "all that are held";
+}
+
+TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
+  Ask(0, Seconds(10));
+  const uint64_t silent = Add(kStart, 1, false);
+  EXPECT_FALSE(told.has_value());
+  const uint64_t second = Add(kStart + Seconds(1));
+  ASSERT_TRUE(told.has_value());
+  ASSERT_EQ(told->size(), 1u);
+  EXPECT_EQ(told->at(0).id, second);
+  // It greets after others were told of a later one, and is not overlooked.
+  Ask(second, Seconds(10));
+  EXPECT_FALSE(told.has_value());
+  const uint64_t now_known_as = held.Greeted(silent);
+  EXPECT_GT(now_known_as, second);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->back().id, now_known_as);
+  EXPECT_EQ(held.Find(silent), nullptr);
+  EXPECT_EQ(held.deadline(), kStart + Seconds(5)) << "as before";
+  EXPECT_EQ(held.TakeExpired(kStart + Seconds(5)).size(), 1u);
 }
 
 TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
@@ -201,6 +222,19 @@ TEST_F(Gate, ClientGoesMeanwhile_IsForgotten) {
   EXPECT_FALSE(Answer(id, true));
   EXPECT_EQ(Refused(), 0u);
   EXPECT_EQ(host->server->session_count(), 0u);
+}
+
+TEST_F(Gate, NobodyGreets_NobodyIsAskedAbout) {
+  session::Options options;
+  options.verdict_within = Milliseconds(3);
+  Make(options);
+  TestClient silent(*host, kPool);
+  { const TestClient looks(*host, kPool); }
+  host->Settle();
+  EXPECT_TRUE(Held().empty());
+  while (host->server->gate().size() != 0) host->RunControl();
+  EXPECT_EQ(Greeting(silent), EACCES);
+  EXPECT_EQ(Refused(), 0u) << "it was not about identity";
 }
 
 TEST_F(Gate, Several_EachHasItsOwnAnswer) {
