@@ -184,6 +184,11 @@ worker::ControlReply GatewayPair::Call(int side_index, WorkerIndex index,
   }
 }
 
+void GatewayPair::Post(int side, WorkerIndex index, worker::ControlMessage message) {
+  message.cookie = 0;
+  EXPECT_TRUE(sides_[side].links[index]->to_worker.Push(std::move(message)));
+}
+
 RingEnd& GatewayPair::AddQp(int side_index, RingOptions options) {
   Side& side = sides_[side_index];
   options.session = kSession.value;

@@ -66,6 +66,8 @@ class GatewayPair {
   TimePoint now() const { return now_; }
 
   worker::ControlReply Call(int side, WorkerIndex worker, worker::ControlMessage message);
+  // Leaves a message for the worker, without an answer; it runs with the worker's next iteration.
+  void Post(int side, WorkerIndex worker, worker::ControlMessage message);
   uint64_t Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const;
   std::vector<worker::WorkerMessage> notices;
 

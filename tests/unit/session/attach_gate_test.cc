@@ -18,20 +18,20 @@ using session::HeldAttaches;
 using session::HeldRow;
 using Rows = std::vector<HeldRow>;
 
-constexpr char kPool[] = "tenants/t/pools/p";
-constexpr TimePoint kStart{Seconds(100).ns};
+constexpr char kAskedPool[] = "tenants/t/pools/p";
+constexpr TimePoint kBegin{Seconds(100).ns};
 
 class HeldList : public ::testing::Test {
  protected:
   uint64_t Add(TimePoint now, uint64_t pool_id = 1, bool greeted = true) {
     HeldAttach attach;
-    attach.pool = kPool;
+    attach.pool = kAskedPool;
     attach.pool_id = pool_id;
     attach.peer.comm = "program";
     attach.greeted = greeted;
     return held.Add(attach, now);
   }
-  void Ask(uint64_t after, Duration wait, TimePoint now = kStart) {
+  void Ask(uint64_t after, Duration wait, TimePoint now = kBegin) {
     told.reset();
     held.Tell(
         after, now + wait, [this](const Rows& rows) { told = rows; }, now);
@@ -43,13 +43,13 @@ class HeldList : public ::testing::Test {
 
 TEST_F(HeldList, TimeOver_ExactlyThoseWhoseItIs) {
   EXPECT_EQ(held.deadline(), kNever);
-  const uint64_t first = Add(kStart);
-  const uint64_t second = Add(kStart + Seconds(1));
+  const uint64_t first = Add(kBegin);
+  const uint64_t second = Add(kBegin + Seconds(1));
   EXPECT_EQ(first, 1000u);
   EXPECT_EQ(second, 1001u);
-  EXPECT_EQ(held.deadline(), kStart + Seconds(5));
-  EXPECT_TRUE(held.TakeExpired(kStart + Seconds(5) - Nanoseconds(1)).empty());
-  EXPECT_EQ(held.TakeExpired(kStart + Seconds(5)).size(), 1u);
+  EXPECT_EQ(held.deadline(), kBegin + Seconds(5));
+  EXPECT_TRUE(held.TakeExpired(kBegin + Seconds(5) - Nanoseconds(1)).empty());
+  EXPECT_EQ(held.TakeExpired(kBegin + Seconds(5)).size(), 1u);
   EXPECT_FALSE(held.Take(first).has_value()) << "too late";
   EXPECT_TRUE(held.Take(second).has_value());
   EXPECT_FALSE(held.Take(second).has_value()) << "once";
@@ -57,24 +57,24 @@ TEST_F(HeldList, TimeOver_ExactlyThoseWhoseItIs) {
 }
 
 TEST_F(HeldList, WhoAsks_IsToldAtOnceOfWhatIsNewToIt) {
-  Add(kStart);
+  Add(kBegin);
   Ask(0, Seconds(10));
   ASSERT_TRUE(told.has_value());
   ASSERT_EQ(told->size(), 1u);
   EXPECT_EQ(told->at(0).id, 1000u);
-  EXPECT_EQ(told->at(0).pool, kPool);
+  EXPECT_EQ(told->at(0).pool, kAskedPool);
   Ask(1000, Seconds(10));
   EXPECT_FALSE(told.has_value()) << "knows it already";
-  Add(kStart + Seconds(1));
+  Add(kBegin + Seconds(1));
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->size(), 2u) << "all that are held";
 }
 
 TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
   Ask(0, Seconds(10));
-  const uint64_t silent = Add(kStart, 1, false);
+  const uint64_t silent = Add(kBegin, 1, false);
   EXPECT_FALSE(told.has_value());
-  const uint64_t second = Add(kStart + Seconds(1));
+  const uint64_t second = Add(kBegin + Seconds(1));
   ASSERT_TRUE(told.has_value());
   ASSERT_EQ(told->size(), 1u);
   EXPECT_EQ(told->at(0).id, second);
@@ -86,16 +86,16 @@ TEST_F(HeldList, WhoDoesNotGreet_IsNotToldOf) {
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->back().id, now_known_as);
   EXPECT_EQ(held.Find(silent), nullptr);
-  EXPECT_EQ(held.deadline(), kStart + Seconds(5)) << "as before";
-  EXPECT_EQ(held.TakeExpired(kStart + Seconds(5)).size(), 1u);
+  EXPECT_EQ(held.deadline(), kBegin + Seconds(5)) << "as before";
+  EXPECT_EQ(held.TakeExpired(kBegin + Seconds(5)).size(), 1u);
 }
 
 TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
   Ask(0, Seconds(3));
-  held.TellExpired(kStart + Seconds(2));
+  held.TellExpired(kBegin + Seconds(2));
   EXPECT_FALSE(told.has_value());
-  EXPECT_EQ(held.deadline(), kStart + Seconds(3));
-  held.TellExpired(kStart + Seconds(3));
+  EXPECT_EQ(held.deadline(), kBegin + Seconds(3));
+  held.TellExpired(kBegin + Seconds(3));
   ASSERT_TRUE(told.has_value());
   EXPECT_TRUE(told->empty());
   Ask(0, Seconds(3));
@@ -106,15 +106,15 @@ TEST_F(HeldList, WhoWaitsInVain_IsToldOfNothing) {
 }
 
 TEST_F(HeldList, TooMany_AreRefusedByPoolAndAtAll) {
-  for (size_t i = 0; i < HeldAttaches::kMostOfPool; ++i) EXPECT_NE(Add(kStart), 0u);
-  EXPECT_EQ(Add(kStart), 0u);
+  for (size_t i = 0; i < HeldAttaches::kMostOfPool; ++i) EXPECT_NE(Add(kBegin), 0u);
+  EXPECT_EQ(Add(kBegin), 0u);
   for (size_t i = held.size(); i < HeldAttaches::kMost; ++i)
-    EXPECT_NE(Add(kStart, 2 + i / HeldAttaches::kMostOfPool), 0u);
-  EXPECT_EQ(Add(kStart, 99), 0u);
+    EXPECT_NE(Add(kBegin, 2 + i / HeldAttaches::kMostOfPool), 0u);
+  EXPECT_EQ(Add(kBegin, 99), 0u);
   std::vector<int> answered(HeldAttaches::kMostWaiters + 1);
   for (int& count : answered) {
     held.Tell(
-        UINT64_MAX, kStart + Seconds(9), [&count](const Rows&) { ++count; }, kStart);
+        UINT64_MAX, kBegin + Seconds(9), [&count](const Rows&) { ++count; }, kBegin);
   }
   EXPECT_EQ(answered.front(), 1) << "the one who has waited longest makes room";
   EXPECT_EQ(answered.back(), 0);
@@ -128,15 +128,15 @@ class Gate : public ::testing::Test {
     tenant::TenantSettings tenant;
     tenant.name = "tenants/t";
     host->server->SetTenant(tenant);
-    for (const char* name : {kPool, "tenants/t/pools/open"}) {
+    for (const char* name : {kAskedPool, "tenants/t/pools/open"}) {
       tenant::PoolSettings settings;
       settings.name = name;
       settings.trusted = true;
-      settings.identity_required = name == std::string(kPool);
+      settings.identity_required = name == std::string(kAskedPool);
       host->server->SetPool(settings, {});
     }
   }
-  std::unique_ptr<TestClient> Knock(const std::string& pool = kPool) {
+  std::unique_ptr<TestClient> Knock(const std::string& pool = kAskedPool) {
     auto client = std::make_unique<TestClient>(*host, pool);
     auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
     hello.magic = ROCEGW_ABI_MAGIC;
@@ -161,7 +161,7 @@ class Gate : public ::testing::Test {
     const auto answer = client.Receive();
     return answer ? answer->header().error : -1;
   }
-  uint64_t Refused(const std::string& pool = kPool) {
+  uint64_t Refused(const std::string& pool = kAskedPool) {
     return host->server->services().pools.FindPool(pool)->identities_refused();
   }
   std::string LastEvent() {
@@ -178,7 +178,7 @@ TEST_F(Gate, Allowed_GoesOnWhereItStood) {
   EXPECT_EQ(host->server->session_count(), 0u);
   const Rows held = Held();
   ASSERT_EQ(held.size(), 1u);
-  EXPECT_EQ(held[0].pool, kPool);
+  EXPECT_EQ(held[0].pool, kAskedPool);
   EXPECT_EQ(held[0].pid, ::getpid());
   EXPECT_EQ(held[0].uid, ::geteuid());
   EXPECT_NE(held[0].start_time, 0u);
@@ -196,7 +196,7 @@ TEST_F(Gate, Denied_ErrnoCounterAndEventNameThePool) {
   EXPECT_EQ(Greeting(*client), EACCES);
   EXPECT_TRUE(client->closed());
   EXPECT_EQ(Refused(), 1u);
-  EXPECT_NE(LastEvent().find(std::string(kPool) + ": attach of "), std::string::npos);
+  EXPECT_NE(LastEvent().find(std::string(kAskedPool) + ": attach of "), std::string::npos);
   EXPECT_NE(LastEvent().find("refused: uid 7 may not"), std::string::npos);
   auto other = Knock("tenants/t/pools/open");
   EXPECT_EQ(Greeting(*other), 0) << "another pool asks nobody";
@@ -228,8 +228,8 @@ TEST_F(Gate, NobodyGreets_NobodyIsAskedAbout) {
   session::Options options;
   options.verdict_within = Milliseconds(3);
   Make(options);
-  TestClient silent(*host, kPool);
-  { const TestClient looks(*host, kPool); }
+  TestClient silent(*host, kAskedPool);
+  { const TestClient looks(*host, kAskedPool); }
   host->Settle();
   EXPECT_TRUE(Held().empty());
   while (host->server->gate().size() != 0) host->RunControl();
@@ -255,14 +255,14 @@ TEST_F(Gate, Several_EachHasItsOwnAnswer) {
 TEST_F(Gate, PoolGoesMeanwhile_Denied) {
   auto client = Knock();
   const uint64_t id = Held().at(0).id;
-  host->server->RemovePool(kPool);
+  host->server->RemovePool(kAskedPool);
   EXPECT_TRUE(Answer(id, true));
   EXPECT_EQ(Greeting(*client), EACCES);
 }
 
 TEST_F(Gate, Allowed_TheOtherLimitsHold) {
   tenant::PoolSettings settings;
-  settings.name = kPool;
+  settings.name = kAskedPool;
   settings.identity_required = true;
   settings.quota.peak[session::Resource::kSessions] = 0;
   host->server->SetPool(settings, {});

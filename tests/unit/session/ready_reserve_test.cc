@@ -14,17 +14,17 @@ namespace {
 
 using session::Resource;
 
-constexpr char kPool[] = "tenants/t/pools/p";
+constexpr char kReadyPool[] = "tenants/t/pools/p";
 
 class ReadyReserveTest : public ::testing::Test {
  protected:
   ReadyReserveTest() {
-    settings.name = kPool;
+    settings.name = kReadyPool;
     settings.uid = "one";
     settings.trusted = true;
   }
   tenant::Registry& pools() { return host.server->services().pools; }
-  tenant::Pool& Pool() { return *pools().FindPool(kPool); }
+  tenant::Pool& Pool() { return *pools().FindPool(kReadyPool); }
   std::shared_ptr<session::ReadyReserve> Reserve() {
     return host.server->services().reserves.Of(Pool());
   }
@@ -67,7 +67,7 @@ TEST_F(ReadyReserveTest, RemovedAndReplacedPools_LeaveNothing) {
   Keep(5);
   EXPECT_EQ(Numbers(), 5u);
   EXPECT_EQ(pools().gateway().used(Resource::kSegmentBytes), tenant::ReserveBytes(5));
-  host.server->RemovePool(kPool);
+  host.server->RemovePool(kReadyPool);
   host.Settle();
   EXPECT_EQ(Numbers(), 0u);
   EXPECT_EQ(pools().gateway().used(Resource::kSegmentBytes), 0u);
@@ -81,7 +81,7 @@ TEST_F(ReadyReserveTest, PoolGoesWhileSomeAreBeingMade_LeavesNothing) {
   host.SetPool(settings);
   // Asked of the workers, which have not answered.
   while (host.server->services().workers.unanswered() == 0) host.loop.RunOnce(Milliseconds(1));
-  host.server->RemovePool(kPool);
+  host.server->RemovePool(kReadyPool);
   host.Settle();
   EXPECT_EQ(Numbers(), 0u);
   EXPECT_EQ(pools().gateway().used(Resource::kSegmentBytes), 0u);
@@ -90,7 +90,7 @@ TEST_F(ReadyReserveTest, PoolGoesWhileSomeAreBeingMade_LeavesNothing) {
 TEST_F(ReadyReserveTest, Program_PaysForWhatItTookAndItsEndGivesAllBack) {
   Keep(20);
   {
-    auto program = host.Begin(kPool);
+    auto program = host.Begin(kReadyPool);
     for (int i = 0; i < 10; ++i) {
       const auto qp = program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 128);
       ASSERT_EQ(program.client->error(), 0);
@@ -117,10 +117,10 @@ TEST_F(ReadyReserveTest, Program_PaysForWhatItTookAndItsEndGivesAllBack) {
 TEST_F(ReadyReserveTest, PoolGoesUnderAProgram_WhichGoesOnAndLeavesNothing) {
   Keep(4);
   {
-    auto program = host.Begin(kPool);
+    auto program = host.Begin(kReadyPool);
     const auto qp = program.client->CreateQp(program.pd, program.cq);
     ASSERT_EQ(program.client->error(), 0);
-    host.server->RemovePool(kPool);
+    host.server->RemovePool(kReadyPool);
     EXPECT_EQ(WorkerHost::Connect(*program.client, qp.handle), 0);
     program.client->CreateQp(program.pd, program.cq);
     EXPECT_EQ(program.client->error(), ENOMEM) << "a pool that leaves grants nothing";
@@ -139,7 +139,7 @@ TEST_F(ReadyReserveTest, Chunk_NeverServesTwoPrograms) {
   std::vector<std::unique_ptr<TestClient>> former;  // keep their files' numbers taken
   for (int life = 0; life < 4; ++life) {
     TurnUntil([&] { return IsFull(4); });
-    auto program = host.Begin(kPool);
+    auto program = host.Begin(kReadyPool);
     const auto qp = program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 128);
     ASSERT_EQ(program.client->error(), 0);
     const auto* const ring = program.client->At(qp.sq_payload);
@@ -160,7 +160,7 @@ TEST_F(ReadyReserveTest, Chunk_NeverServesTwoPrograms) {
 // Blocks of a queue pair that was destroyed are zero when the next one gets them.
 TEST_F(ReadyReserveTest, BlocksThatComeBack_AreZeroAgain) {
   Keep(4);
-  auto program = host.Begin(kPool);
+  auto program = host.Begin(kReadyPool);
   TestClient& client = *program.client;
   for (int i = 0; i < 3; ++i) {
     const auto qp = client.CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 64);
@@ -184,14 +184,14 @@ TEST_F(ReadyReserveTest, NoMemoryForIt_IsToldAndTriedAgain) {
   const auto events = host.server->services().events.Rows();
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events[0].reason, "RESERVE_SHORT");
-  EXPECT_EQ(events[0].object, kPool);
+  EXPECT_EQ(events[0].object, kReadyPool);
   settings.quota.peak[Resource::kSegmentBytes] = tenant::kUnlimited;
   Keep(4);
 }
 
 TEST_F(ReadyReserveTest, WhatItCannotBecome_IsAMiss) {
   Keep(4);
-  auto program = host.Begin(kPool);
+  auto program = host.Begin(kReadyPool);
   program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 4096);
   ASSERT_EQ(program.client->error(), 0);
   EXPECT_EQ(Reserve()->misses(), 1u);
@@ -205,7 +205,7 @@ TEST_F(ReadyReserveTest, WhatItCannotBecome_IsAMiss) {
 TEST_F(ReadyReserveTest, NoMemoryForTheProgram_LeavesTheReserveWhole) {
   settings.quota.peak[Resource::kSegmentBytes] = tenant::ReserveBytes(1);
   Keep(1);
-  auto program = host.Begin(kPool);
+  auto program = host.Begin(kReadyPool);
   std::vector<rocegw_qp_reply> made;
   while (program.client->error() == 0)
     made.push_back(program.client->CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 256));
@@ -222,7 +222,7 @@ TEST_F(ReadyReserveTest, NoMemoryForTheProgram_LeavesTheReserveWhole) {
 // Answers come ahead of the worker only as long as the worker could not say no.
 TEST_F(ReadyReserveTest, StatesOutOfOrder_AreRefusedAsEver) {
   Keep(4);
-  auto program = host.Begin(kPool);
+  auto program = host.Begin(kReadyPool);
   TestClient& client = *program.client;
   const auto qp = client.CreateQp(program.pd, program.cq);
   ASSERT_EQ(client.error(), 0);
@@ -241,7 +241,7 @@ TEST_F(ReadyReserveTest, StatesOutOfOrder_AreRefusedAsEver) {
 
 TEST_F(ReadyReserveTest, FailedOnItsWay_IsNotToldOtherwise) {
   Keep(4);
-  auto program = host.Begin(kPool);
+  auto program = host.Begin(kReadyPool);
   TestClient& client = *program.client;
   const auto qp = client.CreateQp(program.pd, program.cq);
   rocegw_qp_attr attr{};

@@ -52,6 +52,88 @@ TEST(Worker, UnlinkQp_WithTrafficInFlight_PeerIsAnsweredNothingAndRetries) {
   ExpectWriteUnanswered(gateways, ends.local);
 }
 
+rocegw_send_wqe WriteTo(int side) {
+  rocegw_send_wqe wqe{};
+  wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+  wqe.flags = ROCEGW_WQE_SIGNALED;
+  wqe.u.rdma.remote_address = GatewayPair::kBase;
+  wqe.u.rdma.rkey = GatewayPair::kKey[side];
+  return wqe;
+}
+
+// A program was told that its queue pair receives before the worker came to hear of it, and its
+// peer is quick.
+TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
+  GatewayPair gateways({});
+  const Ends ends = Connected(gateways);
+  const SessionId session{1};
+  const Qpn qpn{ends.remote.options().qpn};
+  verbs::QpAttributes want;
+  want.state = verbs::QpState::kReset;
+  ASSERT_EQ(gateways.Call(1, 0, {0, worker::ModifyQp{session, qpn, verbs::kAttrState, want}}).error,
+            0);
+  want.state = verbs::QpState::kInit;
+  want.access = verbs::kAccessRemoteWrite;
+  const uint32_t to_init =
+      verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags;
+  ASSERT_EQ(gateways.Call(1, 0, {0, worker::ModifyQp{session, qpn, to_init, want}}).error, 0);
+  ASSERT_TRUE(ends.local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, ends.local);
+  gateways.RunWorker(0, 0, gateways.now());
+  // More of other messages than the worker takes at once.
+  for (int i = 0; i < 64; ++i) gateways.Post(1, 0, {0, worker::QueryQp{session, qpn}});
+  want.state = verbs::QpState::kRtr;
+  want.path_mtu = 5;
+  want.path.source = GatewayPair::GidOf(1);
+  want.path.destination = GatewayPair::GidOf(0);
+  want.dest_qpn = Qpn{ends.local.options().qpn};
+  const uint32_t to_rtr = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu |
+                          verbs::kAttrDestQpn | verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic |
+                          verbs::kAttrMinRnrTimer;
+  gateways.Post(1, 0, {0, worker::ModifyQp{session, qpn, to_rtr, want}});
+  gateways.RunWorker(1, 0, gateways.now());
+  gateways.RunWorker(0, 0, gateways.now());
+  const auto done = ends.local.Poll();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kSuccess));
+  EXPECT_EQ(gateways.Count(0, &metrics::WorkerCounters::retransmit_packets), 0u);
+}
+
+TEST(Worker, ReadyQueuePair_IsNobodysUntilItIsLinked) {
+  GatewayPair gateways({});
+  const Qpn qpn{78};
+  const verbs::QpShape shape{256, 4, 16};
+  ASSERT_EQ(gateways.Call(1, 0, {0, worker::PrepareQp{qpn, shape}}).error, 0);
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::PrepareQp{qpn, shape}}).error, EEXIST);
+  EXPECT_TRUE(gateways.Call(1, 0, {0, worker::SnapshotQps{}}).qps.empty());
+  const SessionId session{1};
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::QueryQp{session, qpn}}).error, ENOENT);
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::UnlinkQp{session, qpn}}).error, ENOENT);
+  // Linking takes it over.
+  const Ends ends = Connected(gateways);
+  ASSERT_EQ(ends.remote.options().qpn, qpn.value);
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::SnapshotQps{}}).qps.size(), 1u);
+  ASSERT_TRUE(ends.local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, ends.local);
+  for (int i = 0; i < 10; ++i) gateways.Step();
+  EXPECT_EQ(ends.local.Poll().size(), 1u);
+  ASSERT_TRUE(ends.remote.PostSend(WriteTo(0), {{GatewayPair::kBase, 100, GatewayPair::kKey[1]}}));
+  gateways.Ring(1, ends.remote);
+  for (int i = 0; i < 10; ++i) gateways.Step();
+  EXPECT_EQ(ends.remote.Poll().size(), 1u);
+}
+
+TEST(Worker, ReadyQueuePair_PacketsToItAreForNobodyAndItGoes) {
+  GatewayPair gateways({});
+  const Ends ends = Connected(gateways);
+  gateways.Remove(1, ends.remote);
+  const Qpn qpn{ends.remote.options().qpn};
+  ASSERT_EQ(gateways.Call(1, 0, {0, worker::PrepareQp{qpn, {16, 1, 16}}}).error, 0);
+  ExpectWriteUnanswered(gateways, ends.local);
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::UnlinkQp{SessionId{}, qpn}}).error, 0);
+  EXPECT_EQ(gateways.Call(1, 0, {0, worker::UnlinkQp{SessionId{}, qpn}}).error, ENOENT);
+}
+
 TEST(Worker, ProcessGone_BeforeItsSession_PeerIsAnsweredNothing) {
   GatewayPair gateways({});
   const Ends ends = Connected(gateways);
