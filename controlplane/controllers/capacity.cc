@@ -16,7 +16,7 @@ Amounts CapacityOf(const Gateway& gateway) {
   return Amounts(gateway.spec().capacity()).Or(Amounts(gateway.status().capacity()));
 }
 
-Amounts OwnOf(const FleetView& view, const std::string& tenant) {
+Amounts CommittedTo(const FleetView& view, const std::string& tenant) {
   const auto found = view.tenants.find(tenant);
   return found == view.tenants.end() ? Amounts()
                                      : Amounts(found->second.object.spec().quota().committed());
@@ -73,8 +73,8 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
   const auto old = view.pools.find(pool.name());
   const Amounts before =
       old == view.pools.end() ? Amounts() : Amounts(old->second.object.spec().quota().committed());
-  const Amounts own_quota = OwnOf(view, tenant);
-  const Names& were = placement.GatewaysOf(pool.name());
+  const Amounts own_quota = CommittedTo(view, tenant);
+  const NameRange were = placement.GatewaysOf(pool.name());
   const Names gateways = placement.Select(view, pool.spec().gateways());
   for (const std::string& name : gateways) {
     const bool was = were.contains(name);
@@ -145,7 +145,8 @@ std::vector<Violation> CheckGateway(const FleetView& view, const Placement& plac
         Amounts(view.pools.at(name).object.spec().quota().committed()));
   }
   Amounts all;
-  for (const auto& [tenant, committed] : by_tenant) all.Add(OwnOf(view, tenant).Max(committed));
+  for (const auto& [tenant, committed] : by_tenant)
+    all.Add(CommittedTo(view, tenant).Max(committed));
   Compare(all, CapacityOf(gateway), "gateway", "the capacity of " + gateway.name(), violations);
   for (const auto& [tenant, committed] : by_tenant) {
     Compare(committed, PeakOf(view, tenant), "gateway",

@@ -12,45 +12,59 @@ namespace {
 using types::v1::Gateway;
 using types::v1::GatewaySelector;
 
-const Names kNone;
+const Amounts kNothing;
+const Ids kNobody;
 
 std::string LabelKey(const std::string& key, const std::string& value) { return key + "=" + value; }
 
-Names KeysOf(const GatewaySelector& selector) {
+std::vector<std::string> KeysOf(const GatewaySelector& selector) {
   if (selector.all()) return {"*"};
-  Names keys(selector.names().begin(), selector.names().end());
+  std::vector<std::string> keys(selector.names().begin(), selector.names().end());
   // All labels must be there, so one of them finds every candidate.
   if (!selector.labels().empty()) {
     const auto& label = *selector.labels().begin();
-    keys.insert(LabelKey(label.first, label.second));
+    keys.push_back(LabelKey(label.first, label.second));
   }
   return keys;
 }
 
-Names KeysOf(const Gateway& gateway) {
-  Names keys = {"*", gateway.name()};
-  for (const auto& [key, value] : gateway.meta().labels()) keys.insert(LabelKey(key, value));
+std::vector<std::string> KeysOf(const Gateway& gateway) {
+  std::vector<std::string> keys = {"*", gateway.name()};
+  for (const auto& [key, value] : gateway.meta().labels()) keys.push_back(LabelKey(key, value));
   return keys;
-}
-
-void Unlink(std::map<std::string, Names>& by_key, const Names& keys, const std::string& name) {
-  for (const std::string& key : keys) {
-    const auto found = by_key.find(key);
-    found->second.erase(name);
-    if (found->second.empty()) by_key.erase(found);
-  }
 }
 
 // What is committed to the tenant itself.
-Amounts OwnOf(const FleetView& view, const std::string& tenant) {
+Amounts OwnCommitment(const FleetView& view, const std::string& tenant) {
   const auto known = view.tenants.find(tenant);
   return known == view.tenants.end() ? Amounts()
                                      : Amounts(known->second.object.spec().quota().committed());
 }
 
-const Names& At(const std::map<std::string, Names>& by_key, const std::string& key) {
-  const auto found = by_key.find(key);
-  return found == by_key.end() ? kNone : found->second;
+bool IsNothing(const Amounts& amounts) {
+  for (size_t kind = 0; kind < kAmountKinds; ++kind) {
+    if (amounts[kind] != 0) return false;
+  }
+  return true;
+}
+
+// In one of the two: those who come and those who go.
+template <typename F>
+void ForEachIn(const Ids& these, const Ids& and_not_these, const F& f) {
+  Ids difference;
+  std::ranges::set_difference(these, and_not_these, std::back_inserter(difference));
+  for (const uint32_t id : difference) f(id);
+}
+
+void SortOnce(Ids& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+template <typename Row>
+Row& At(uint32_t id, std::vector<Row>& rows) {
+  if (rows.size() <= id) rows.resize(id + 1);
+  return rows[id];
 }
 
 }  // namespace
@@ -59,7 +73,10 @@ void Placement::Rebuild(const FleetView& view) {
   *this = Placement();
   std::vector<Move> moves;
   for (const auto& [name, gateway] : view.gateways) SetGateway(view, name, moves);
-  for (const auto& [name, pool] : view.pools) SetPool(view, name, moves);
+  for (const auto& [name, pool] : view.pools) {
+    moves.clear();
+    SetPool(view, name, moves);
+  }
 }
 
 std::vector<Move> Placement::Update(const FleetView& view, const std::vector<Changed>& changed) {
@@ -74,164 +91,275 @@ std::vector<Move> Placement::Update(const FleetView& view, const std::vector<Cha
   return moves;
 }
 
-Names Placement::Select(const FleetView& view, const GatewaySelector& selector) const {
-  Names gateways;
-  for (const std::string& key : KeysOf(selector)) {
-    for (const std::string& name : At(gateways_by_key_, key)) {
-      if (model::Selects(selector, view.gateways.at(name).object)) gateways.insert(name);
+// Who belongs together ------------------------------------------------------------------------
+
+const Placement::Key* Placement::FindKey(const std::string& name) const {
+  const auto id = key_names_.Find(name);
+  return id.has_value() ? &keys_[*id] : nullptr;
+}
+
+void Placement::SetKeys(uint32_t id, const std::vector<std::string>& names, Ids Key::*members,
+                        Ids& keys) {
+  Ids now;
+  for (const std::string& name : names) now.push_back(key_names_.Add(name));
+  SortOnce(now);
+  if (keys_.size() < key_names_.bound()) keys_.resize(key_names_.bound());
+  ForEachIn(now, keys, [&](uint32_t key) { Insert(id, keys_[key].*members); });
+  ForEachIn(keys, now, [&](uint32_t key) {
+    Key& left = keys_[key];
+    Erase(id, left.*members);
+    if (!left.pools.empty() || !left.gateways.empty()) return;
+    left = Key();
+    key_names_.Remove(key);
+  });
+  keys = std::move(now);
+}
+
+Ids Placement::SelectIds(const FleetView& view, const GatewaySelector& selector) const {
+  Ids gateways;
+  if (selector.all()) {
+    const Key* const all = FindKey("*");
+    return all == nullptr ? gateways : all->gateways;
+  }
+  for (const std::string& name : selector.names()) {
+    if (const auto id = gateway_names_.Find(name)) gateways.push_back(*id);
+  }
+  if (!selector.labels().empty()) {
+    const auto& label = *selector.labels().begin();
+    const Key* const candidates = FindKey(LabelKey(label.first, label.second));
+    for (const uint32_t id : candidates == nullptr ? kNobody : candidates->gateways) {
+      // One that went in the same transaction follows.
+      const auto gateway = view.gateways.find(gateway_names_.NameOf(id));
+      if (gateway != view.gateways.end() && model::Selects(selector, gateway->second.object))
+        gateways.push_back(id);
     }
   }
+  SortOnce(gateways);
   return gateways;
 }
 
-Names Placement::SelectedBy(const FleetView& view, const Gateway& gateway) const {
-  Names pools;
-  for (const std::string& key : KeysOf(gateway)) {
-    for (const std::string& name : At(pools_by_key_, key)) {
-      if (model::Selects(view.pools.at(name).object.spec().gateways(), gateway)) pools.insert(name);
+Ids Placement::SelectedIds(const FleetView& view, const Gateway& gateway) const {
+  Ids pools;
+  for (const std::string& name : KeysOf(gateway)) {
+    const Key* const key = FindKey(name);
+    for (const uint32_t id : key == nullptr ? kNobody : key->pools) {
+      const auto pool = view.pools.find(pool_names_.NameOf(id));
+      if (pool != view.pools.end() &&
+          model::Selects(pool->second.object.spec().gateways(), gateway))
+        pools.push_back(id);
     }
   }
+  SortOnce(pools);
   return pools;
 }
 
+Names Placement::Select(const FleetView& view, const GatewaySelector& selector) const {
+  const Ids gateways = SelectIds(view, selector);
+  return NameRange(gateway_names_, gateways).Sorted();
+}
+
+Names Placement::SelectedBy(const FleetView& view, const Gateway& gateway) const {
+  const Ids pools = SelectedIds(view, gateway);
+  return NameRange(pool_names_, pools).Sorted();
+}
+
+// Changes -------------------------------------------------------------------------------------
+
 void Placement::SetTenant(const FleetView& view, const std::string& name) {
-  const auto known = tenants_.find(name);
-  if (known == tenants_.end()) return;
-  Tenant& tenant = known->second;
-  const Amounts own = OwnOf(view, name);
-  for (const auto& [gateway, share] : tenant.by_gateway) {
-    Amounts& all = gateways_.at(gateway).committed;
-    all.Subtract(tenant.own.Max(share.committed));
-    all.Add(own.Max(share.committed));
+  const auto id = tenant_names_.Find(name);
+  if (!id.has_value()) return;
+  Tenant& tenant = tenants_[*id];
+  const Amounts own = OwnCommitment(view, name);
+  for (const uint32_t gateway : tenant.gateways) {
+    const Amounts& pools = CommittedIn(gateway, *id);
+    Amounts& all = gateways_[gateway].committed;
+    all.Subtract(tenant.own.Max(pools));
+    all.Add(own.Max(pools));
   }
   tenant.own = own;
 }
 
+uint32_t Placement::AddTenant(const FleetView& view, const std::string& name) {
+  const bool is_new = !tenant_names_.Find(name).has_value();
+  const uint32_t id = tenant_names_.Add(name);
+  Tenant& tenant = At(id, tenants_);
+  if (is_new) tenant.own = OwnCommitment(view, name);
+  return id;
+}
+
+void Placement::RemovePool(uint32_t pool) {
+  Placed& placed = pools_[pool];
+  SetKeys(pool, {}, &Key::pools, placed.keys);
+  Tenant& tenant = tenants_[placed.tenant];
+  if (--tenant.pools == 0) {
+    tenant = Tenant();
+    tenant_names_.Remove(placed.tenant);
+  }
+  placed = Placed();
+  pool_names_.Remove(pool);
+}
+
 void Placement::SetPool(const FleetView& view, const std::string& name, std::vector<Move>& moves) {
-  Names were;
-  if (const auto old = pools_.find(name); old != pools_.end()) {
-    were = old->second.gateways;
-    for (const std::string& gateway : were) Displace(name, gateway);
-    Unlink(pools_by_key_, old->second.keys, name);
-    pools_.erase(old);
+  const auto known = view.pools.find(name);
+  const bool there = known != view.pools.end();
+  auto id = pool_names_.Find(name);
+  if (!there && !id.has_value()) return;
+  const types::v1::PoolSpec& spec =
+      there ? known->second.object.spec() : types::v1::PoolSpec::default_instance();
+  if (!id.has_value()) {
+    id = pool_names_.Add(name);
+    Placed& fresh = At(*id, pools_);
+    fresh.tenant = AddTenant(view, model::NameOf(name).Tenant());
+    ++tenants_[fresh.tenant].pools;
   }
-  const auto pool = view.pools.find(name);
-  if (pool != view.pools.end()) {
-    const types::v1::PoolSpec& spec = pool->second.object.spec();
-    Placed& placed = pools_[name];
-    placed.keys = KeysOf(spec.gateways());
-    placed.committed = Amounts(spec.quota().committed());
-    placed.tenant = model::NameOf(name).Tenant();
-    for (const std::string& key : placed.keys) pools_by_key_[key].insert(name);
-    for (const std::string& gateway : Select(view, spec.gateways())) Place(view, name, gateway);
-  }
-  Names moved;
-  std::ranges::set_symmetric_difference(were, GatewaysOf(name), std::inserter(moved, moved.end()));
-  for (const std::string& gateway : moved) moves.push_back({name, gateway});
+  Placed& placed = pools_[*id];
+  const Ids were = placed.gateways;
+  const Ids are = there ? SelectIds(view, spec.gateways()) : Ids();
+  const auto note = [&](uint32_t gateway) {
+    moves.push_back({name, gateway_names_.NameOf(gateway)});
+  };
+  ForEachIn(were, are, [&](uint32_t gateway) {
+    Displace(*id, gateway);
+    note(gateway);
+  });
+  const Amounts before = placed.committed;
+  placed.committed = Amounts(spec.quota().committed());
+  // Those where it stays; those where it comes to follow.
+  for (const uint32_t gateway : placed.gateways)
+    Change(placed.tenant, gateway, 0, before, placed.committed);
+  ForEachIn(are, were, [&](uint32_t gateway) {
+    Place(*id, gateway);
+    note(gateway);
+  });
+  if (!there) return RemovePool(*id);
+  SetKeys(*id, KeysOf(spec.gateways()), &Key::pools, placed.keys);
 }
 
 void Placement::SetGateway(const FleetView& view, const std::string& name,
                            std::vector<Move>& moves) {
-  const auto gateway = view.gateways.find(name);
-  const bool there = gateway != view.gateways.end();
-  Names were;
-  if (const auto old = gateways_.find(name); old != gateways_.end()) {
-    were = old->second.pools;
-    for (const std::string& pool : were) Displace(pool, name);
-    Unlink(gateways_by_key_, old->second.keys, name);
-    gateways_.erase(old);
+  const auto known = view.gateways.find(name);
+  const bool there = known != view.gateways.end();
+  if (!there && !gateway_names_.Find(name).has_value()) return;
+  const uint32_t id = gateway_names_.Add(name);
+  Host& host = At(id, gateways_);
+  const Ids were = host.pools;
+  const Ids are = there ? SelectedIds(view, known->second.object) : Ids();
+  const auto note = [&](uint32_t pool) { moves.push_back({pool_names_.NameOf(pool), name}); };
+  ForEachIn(were, are, [&](uint32_t pool) {
+    Displace(pool, id);
+    note(pool);
+  });
+  ForEachIn(are, were, [&](uint32_t pool) {
+    Place(pool, id);
+    note(pool);
+  });
+  SetKeys(id, there ? KeysOf(known->second.object) : std::vector<std::string>(), &Key::gateways,
+          host.keys);
+  if (there) return;
+  host = Host();
+  gateway_names_.Remove(id);
+}
+
+void Placement::Place(uint32_t pool, uint32_t gateway) {
+  Placed& placed = pools_[pool];
+  if (!Insert(gateway, placed.gateways)) return;
+  Insert(pool, gateways_[gateway].pools);
+  Change(placed.tenant, gateway, 1, kNothing, placed.committed);
+}
+
+void Placement::Displace(uint32_t pool, uint32_t gateway) {
+  Placed& placed = pools_[pool];
+  Erase(gateway, placed.gateways);
+  Erase(pool, gateways_[gateway].pools);
+  Change(placed.tenant, gateway, -1, placed.committed, kNothing);
+}
+
+void Placement::Change(uint32_t tenant_id, uint32_t gateway, int pools, const Amounts& before,
+                       const Amounts& now) {
+  Tenant& tenant = tenants_[tenant_id];
+  Host& host = gateways_[gateway];
+  auto share = std::ranges::lower_bound(host.shares, tenant_id, {}, &Share::tenant);
+  const bool was = share != host.shares.end() && share->tenant == tenant_id;
+  if (was) host.committed.Subtract(tenant.own.Max(CommittedIn(gateway, tenant_id)));
+  if (!IsNothing(before) || !IsNothing(now)) {
+    tenant.committed.Subtract(before);
+    tenant.committed.Add(now);
+    Amounts& sum = committed_[{gateway, tenant_id}];
+    sum.Subtract(before);
+    sum.Add(now);
+    if (IsNothing(sum)) committed_.erase({gateway, tenant_id});
   }
-  if (there) {
-    Names& keys = gateways_[name].keys;
-    keys = KeysOf(gateway->second.object);
-    for (const std::string& key : keys) gateways_by_key_[key].insert(name);
-    for (const std::string& pool : SelectedBy(view, gateway->second.object))
-      Place(view, pool, name);
+  if (!was) {
+    share = host.shares.insert(share, {.tenant = tenant_id, .pools = 0});
+    Insert(gateway, tenant.gateways);
   }
-  Names moved;
-  std::ranges::set_symmetric_difference(were, PoolsOn(name), std::inserter(moved, moved.end()));
-  for (const std::string& pool : moved) moves.push_back({pool, name});
-}
-
-void Placement::Place(const FleetView& view, const std::string& pool, const std::string& gateway) {
-  Placed& placed = pools_.at(pool);
-  Host& host = gateways_.at(gateway);
-  if (!placed.gateways.insert(gateway).second) return;
-  host.pools.insert(pool);
-  const auto [at, first] = tenants_.try_emplace(placed.tenant);
-  Tenant& tenant = at->second;
-  if (first) tenant.own = OwnOf(view, placed.tenant);
-  tenant.committed.Add(placed.committed);
-  Share& share = tenant.by_gateway[gateway];
-  if (share.pools != 0) host.committed.Subtract(tenant.own.Max(share.committed));
-  share.committed.Add(placed.committed);
-  ++share.pools;
-  host.committed.Add(tenant.own.Max(share.committed));
-}
-
-void Placement::Displace(const std::string& pool, const std::string& gateway) {
-  Placed& placed = pools_.at(pool);
-  Host& host = gateways_.at(gateway);
-  placed.gateways.erase(gateway);
-  host.pools.erase(pool);
-  Tenant& tenant = tenants_.at(placed.tenant);
-  tenant.committed.Subtract(placed.committed);
-  Share& share = tenant.by_gateway.at(gateway);
-  host.committed.Subtract(tenant.own.Max(share.committed));
-  share.committed.Subtract(placed.committed);
-  if (--share.pools == 0) {
-    tenant.by_gateway.erase(gateway);
-  } else {
-    host.committed.Add(tenant.own.Max(share.committed));
+  share->pools += static_cast<uint32_t>(pools);
+  if (share->pools == 0) {
+    host.shares.erase(share);
+    Erase(gateway, tenant.gateways);
+    return;
   }
-  if (tenant.by_gateway.empty()) tenants_.erase(placed.tenant);
+  host.committed.Add(tenant.own.Max(CommittedIn(gateway, tenant_id)));
 }
 
-const Names& Placement::GatewaysOf(const std::string& pool) const {
-  const auto found = pools_.find(pool);
-  return found == pools_.end() ? kNone : found->second.gateways;
+// Questions -----------------------------------------------------------------------------------
+
+const Placement::Share* Placement::FindShare(uint32_t gateway, uint32_t tenant) const {
+  const auto& shares = gateways_[gateway].shares;
+  const auto share = std::ranges::lower_bound(shares, tenant, {}, &Share::tenant);
+  return share != shares.end() && share->tenant == tenant ? &*share : nullptr;
 }
 
-const Names& Placement::PoolsOn(const std::string& gateway) const {
-  const auto found = gateways_.find(gateway);
-  return found == gateways_.end() ? kNone : found->second.pools;
+const Amounts& Placement::CommittedIn(uint32_t gateway, uint32_t tenant) const {
+  const auto found = committed_.find({gateway, tenant});
+  return found == committed_.end() ? kNothing : found->second;
+}
+
+NameRange Placement::GatewaysOf(const std::string& pool) const {
+  const auto id = pool_names_.Find(pool);
+  return {gateway_names_, id.has_value() ? pools_[*id].gateways : kNobody};
+}
+
+NameRange Placement::PoolsOn(const std::string& gateway) const {
+  const auto id = gateway_names_.Find(gateway);
+  return {pool_names_, id.has_value() ? gateways_[*id].pools : kNobody};
 }
 
 bool Placement::HasTenant(const std::string& gateway, const std::string& tenant) const {
-  const auto owner = tenants_.find(tenant);
-  return owner != tenants_.end() && owner->second.by_gateway.contains(gateway);
+  const auto host = gateway_names_.Find(gateway);
+  const auto owner = tenant_names_.Find(tenant);
+  return host.has_value() && owner.has_value() && FindShare(*host, *owner) != nullptr;
 }
 
 Amounts Placement::CommittedOn(const std::string& gateway) const {
-  const auto found = gateways_.find(gateway);
-  return found == gateways_.end() ? Amounts() : found->second.committed;
+  const auto id = gateway_names_.Find(gateway);
+  return id.has_value() ? gateways_[*id].committed : Amounts();
 }
 
 Amounts Placement::ClaimOn(const std::string& gateway, const std::string& tenant) const {
-  const auto owner = tenants_.find(tenant);
-  if (owner == tenants_.end()) return {};
-  const auto share = owner->second.by_gateway.find(gateway);
-  if (share == owner->second.by_gateway.end()) return {};
-  return owner->second.own.Max(share->second.committed);
+  const auto host = gateway_names_.Find(gateway);
+  const auto owner = tenant_names_.Find(tenant);
+  if (!host.has_value() || !owner.has_value() || FindShare(*host, *owner) == nullptr) return {};
+  return tenants_[*owner].own.Max(CommittedIn(*host, *owner));
 }
 
 Amounts Placement::CommittedOn(const std::string& gateway, const std::string& tenant) const {
-  const auto owner = tenants_.find(tenant);
-  if (owner == tenants_.end()) return {};
-  const auto share = owner->second.by_gateway.find(gateway);
-  return share == owner->second.by_gateway.end() ? Amounts() : share->second.committed;
+  const auto host = gateway_names_.Find(gateway);
+  const auto owner = tenant_names_.Find(tenant);
+  return host.has_value() && owner.has_value() ? CommittedIn(*host, *owner) : Amounts();
 }
 
 Amounts Placement::CommittedBy(const std::string& tenant) const {
-  const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? Amounts() : found->second.committed;
+  const auto id = tenant_names_.Find(tenant);
+  return id.has_value() ? tenants_[*id].committed : Amounts();
 }
 
 std::map<std::string, Amounts> Placement::CommittedByHost(const std::string& tenant) const {
   std::map<std::string, Amounts> hosts;
-  const auto found = tenants_.find(tenant);
-  if (found == tenants_.end()) return hosts;
-  for (const auto& [gateway, share] : found->second.by_gateway) hosts[gateway] = share.committed;
+  const auto id = tenant_names_.Find(tenant);
+  if (!id.has_value()) return hosts;
+  for (const uint32_t gateway : tenants_[*id].gateways)
+    hosts[gateway_names_.NameOf(gateway)] = CommittedIn(gateway, *id);
   return hosts;
 }
 

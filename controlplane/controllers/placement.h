@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pools are on which gateways, and what they have committed there. Kept up to date with each
-// change of the view it belongs to, in a time that depends on what changed and not on the size of
-// the fleet. One thread.
+// Which pools are on which gateways, and what is committed there. Kept up to date with each change
+// of the view it belongs to, in a time that depends on what changed and not on the size of the
+// fleet, and in a few bytes for each pool on a gateway: there may be millions. One thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controlplane/controllers/amounts.h"
 #include "controlplane/controllers/fleet_view.h"
+#include "controlplane/controllers/name_table.h"
 
 namespace rocegw::controllers {
 
@@ -30,8 +33,9 @@ class Placement {
   // move.
   std::vector<Move> Update(const FleetView& view, const std::vector<Changed>& changed);
 
-  const Names& GatewaysOf(const std::string& pool) const;
-  const Names& PoolsOn(const std::string& gateway) const;
+  // Both until the placement changes.
+  NameRange GatewaysOf(const std::string& pool) const;
+  NameRange PoolsOn(const std::string& gateway) const;
   // The tenant has a pool there.
   bool HasTenant(const std::string& gateway, const std::string& tenant) const;
   // Gateways that the pool would be on if it were like this.
@@ -51,39 +55,65 @@ class Placement {
 
  private:
   struct Placed {
-    Names keys;
-    Names gateways;
+    Ids keys;
+    Ids gateways;
     Amounts committed;
-    std::string tenant;
+    uint32_t tenant = 0;
+  };
+  // A tenant's part of a gateway.
+  struct Share {
+    uint32_t tenant = 0;
+    uint32_t pools = 0;
   };
   struct Host {
-    Names keys;
-    Names pools;
+    Ids keys;
+    Ids pools;
     Amounts committed;
-  };
-  struct Share {
-    Amounts committed;
-    size_t pools = 0;
+    std::vector<Share> shares;  // by tenant
   };
   struct Tenant {
     Amounts own;  // committed to the tenant itself, wherever it has a pool
     Amounts committed;
-    std::map<std::string, Share> by_gateway;
+    Ids gateways;
+    size_t pools = 0;  // wherever they are, or nowhere
+  };
+  // Who belongs to a key. A pool and a gateway can only belong together if they have one in common:
+  // "*", the gateway's name, a label.
+  struct Key {
+    Ids pools;
+    Ids gateways;
   };
 
   void SetTenant(const FleetView& view, const std::string& name);
   void SetPool(const FleetView& view, const std::string& name, std::vector<Move>& moves);
   void SetGateway(const FleetView& view, const std::string& name, std::vector<Move>& moves);
-  void Place(const FleetView& view, const std::string& pool, const std::string& gateway);
-  void Displace(const std::string& pool, const std::string& gateway);
+  void RemovePool(uint32_t pool);
+  uint32_t AddTenant(const FleetView& view, const std::string& name);
+  void Place(uint32_t pool, uint32_t gateway);
+  void Displace(uint32_t pool, uint32_t gateway);
+  // The pools of a tenant on a gateway commit `now` where they committed `before`; `pools` more are
+  // there, or fewer.
+  void Change(uint32_t tenant, uint32_t gateway, int pools, const Amounts& before,
+              const Amounts& now);
+  // Exchanges the keys of a pool or gateway; members: &Key::pools or &Key::gateways.
+  void SetKeys(uint32_t id, const std::vector<std::string>& names, Ids Key::*members, Ids& keys);
+  Ids SelectIds(const FleetView& view, const types::v1::GatewaySelector& selector) const;
+  Ids SelectedIds(const FleetView& view, const types::v1::Gateway& gateway) const;
+  const Key* FindKey(const std::string& name) const;
+  const Share* FindShare(uint32_t gateway, uint32_t tenant) const;
+  const Amounts& CommittedIn(uint32_t gateway, uint32_t tenant) const;
 
-  // A pool and a gateway can only belong together if they have a key in common: "*", the gateway's
-  // name, a label.
-  std::map<std::string, Names> pools_by_key_;
-  std::map<std::string, Names> gateways_by_key_;
-  std::map<std::string, Placed> pools_;
-  std::map<std::string, Host> gateways_;
-  std::map<std::string, Tenant> tenants_;  // those that have a pool somewhere
+  NameTable key_names_;
+  NameTable pool_names_;
+  NameTable gateway_names_;
+  NameTable tenant_names_;  // of pools; a tenant without one is of no interest
+  // By the numbers of the tables.
+  std::vector<Key> keys_;
+  std::vector<Placed> pools_;
+  std::vector<Host> gateways_;
+  std::vector<Tenant> tenants_;
+  // What a tenant's pools commit on a gateway, where that is anything: (gateway, tenant).
+  std::map<std::pair<uint32_t, uint32_t>, Amounts> committed_;
 };
 
 }  // namespace rocegw::controllers

@@ -41,12 +41,12 @@ void ExpectAsWorkedOutAnew(const Fleet& fleet) {
       on[name].insert(pool_name);
       tenant_qps[{name, tenant}] += pool.object.spec().quota().committed().qps();
     }
-    EXPECT_EQ(fleet.placement.GatewaysOf(pool_name), gateways) << pool_name;
+    EXPECT_EQ(fleet.placement.GatewaysOf(pool_name).Sorted(), gateways) << pool_name;
   }
   const size_t kind = 3;
   ASSERT_EQ(Amounts::Name(kind), "qps");
   for (const auto& [name, gateway] : fleet.view.gateways) {
-    EXPECT_EQ(fleet.placement.PoolsOn(name), on[name]) << name;
+    EXPECT_EQ(fleet.placement.PoolsOn(name).Sorted(), on[name]) << name;
     uint64_t all = 0;
     for (const auto& [key, pools] : tenant_qps) {
       if (key.first == name) all += std::max(pools, own_qps[key.second]);
