@@ -132,7 +132,9 @@ class StandardService {
     };
     auto* const reactor = new WatchReactor<Object, Response>(backend_.follower, std::move(subject),
                                                              std::move(add), std::move(still_may));
-    reactor->Start(request.start_revision());
+    // What is there includes all that was acknowledged before, by whichever controller.
+    backend_.follower.WhenNewest(
+        [reactor, start = request.start_revision()](const auto&) { reactor->Start(start); });
     return reactor;
   }
 

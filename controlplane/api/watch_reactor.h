@@ -61,6 +61,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
         if (start == 0) TakeSnapshot(fleet);
         position_ = start == 0 ? fleet.view.revision : start - 1;
         started_ = true;
+        if (cancelled_) End(grpc::Status::CANCELLED);
       }
       Advance(fleet);
     });
@@ -78,7 +79,9 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   }
   void OnCancel() override {
     const std::lock_guard lock(mutex_);
-    End(grpc::Status::CANCELLED);
+    // Before Start, which is to come, it must not go.
+    cancelled_ = true;
+    if (started_) End(grpc::Status::CANCELLED);
   }
   void OnDone() override {
     follower_.Unlisten(listener_);
@@ -194,6 +197,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   bool snapshot_left_ = false;
   Response response_;
   bool started_ = false;
+  bool cancelled_ = false;
   bool writing_ = false;
   bool ended_ = false;
 };

@@ -174,8 +174,10 @@ TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {
   api::Writer writer(*store_, *follower_);
   std::promise<bool> deleted;
   int planned = 0;
+  // The fleet as it is known may be older than the join.
+  const store::Revision joined = store_->Range({}).value().revision;
   writer.Write(
-      {.method = "/m"}, 0,
+      {.method = "/m"}, joined,
       [&](const sync::Fleet& fleet) {
         auto plan = api::PlanDeleteGateway(fleet, "gateways/a", {}, identity::Now());
         // It renews between the plan and the transaction: what was planned is of the past.

@@ -138,6 +138,7 @@ class GatewaysServiceTest : public ::testing::Test {
     request.mutable_gateway()->set_name("gateways/g");
     types::v1::Gateway created;
     EXPECT_TRUE(gateways_->CreateGateway(Context().get(), request, &created).ok());
+    AwaitNewest();
   }
   ~GatewaysServiceTest() override {
     agent_->Join();
@@ -150,12 +151,14 @@ class GatewaysServiceTest : public ::testing::Test {
     context->set_deadline(std::chrono::system_clock::now() + deadline);
     return context;
   }
-  // An agent's stream whose gateway runs everything.
-  void Connect() {
-    // Else the first push would be of an empty fleet, and its answer awaited.
+  // Questions and streams are about the fleet as it is known, which may be older than a write.
+  void AwaitNewest() {
     std::promise<void> seen;
     follower_->WhenNewest([&](const auto&) { seen.set_value(); });
     seen.get_future().wait();
+  }
+  // An agent's stream whose gateway runs everything.
+  void Connect() {
     fleet::v1::Hello hello;
     hello.set_gateway("gateways/g");
     stream_ = hub_.Attach(hello, agent_, 0);
