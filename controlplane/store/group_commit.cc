@@ -108,6 +108,7 @@ void GroupCommit::RunGroup(std::deque<Job> jobs) {
   next_ = position_;
   Status status = ApplyGroup(std::move(jobs), &answers);
   if (status.ok()) status = Commit();
+  const bool changed = status.ok() && (!group_.empty() || next_.compacted != position_.compacted);
   if (status.ok()) {
     if (!group_.empty()) observer_.Committed(std::move(group_));
     if (next_.compacted != position_.compacted) observer_.Compacted(next_.compacted);
@@ -121,6 +122,7 @@ void GroupCommit::RunGroup(std::deque<Job> jobs) {
       for (const Answer& answer : answers) answer(status);
     });
   }
+  if (changed) observer_.Acknowledged();
 }
 
 Status GroupCommit::ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answers) {

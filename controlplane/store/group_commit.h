@@ -32,10 +32,12 @@ class GroupCommit {
   class Observer {
    public:
     virtual ~Observer() = default;
-    // Durable, in order.
+    // Durable, in order; from now on readable, and acknowledged when this returns.
     virtual void Committed(std::vector<Changes> transactions) = 0;
     // From now on this is not readable; nothing has been removed yet.
     virtual void Compacted(Revision revision) = 0;
+    // After the acknowledgements, for which somebody waits: who watches may be told.
+    virtual void Acknowledged() = 0;
   };
   struct Position {
     Revision revision = 0;

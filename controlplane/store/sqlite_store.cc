@@ -90,7 +90,8 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
   StatusOr<RangeResult> Read(const RangeRequest& request);
   StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
   void Committed(std::vector<Changes> transactions) override;
-  void Compacted(Revision revision) override;
+  void Compacted(Revision revision) override { compacted_ = revision; }
+  void Acknowledged() override { hub_.Wake(); }
 
   SqliteFile file_;
   std::atomic<Revision> revision_;
@@ -124,12 +125,6 @@ void SqliteStore::Committed(std::vector<Changes> transactions) {
   const Revision newest = transactions.back().revision;
   for (Changes& changes : transactions) recent_.Append(std::move(changes));
   revision_ = newest;
-  hub_.Wake();
-}
-
-void SqliteStore::Compacted(Revision revision) {
-  compacted_ = revision;
-  hub_.Wake();
 }
 
 StatusOr<RangeResult> SqliteStore::Read(const RangeRequest& request) {
