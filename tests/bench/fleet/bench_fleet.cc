@@ -53,7 +53,7 @@ class Fleet {
       : controller_({.program = std::filesystem::read_symlink("/proc/self/exe").parent_path() /
                                 "rocegw-controller",
                      .directory = directory,
-                     .port = testing::FreePorts(1).front()}),
+                     .port = testing::FreeTcpPorts(1).front()}),
         agents_({.directory = directory, .agents = static_cast<size_t>(agents)}) {
     controller_.Start();
     channel_ = controller_.Admin();

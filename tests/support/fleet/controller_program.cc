@@ -23,7 +23,7 @@ void GiveUp(const std::string& why) {
   std::exit(1);
 }
 
-std::vector<int> FreePorts(size_t count) {
+std::vector<int> FreeTcpPorts(size_t count) {
   std::vector<UniqueFd> held;
   std::vector<int> ports;
   for (size_t i = 0; i < count; ++i) {

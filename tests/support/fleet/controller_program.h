@@ -18,7 +18,7 @@ namespace rocegw::testing {
 [[noreturn]] void GiveUp(const std::string& why);
 
 // Ports that nobody listened on a moment ago, all different.
-std::vector<int> FreePorts(size_t count);
+std::vector<int> FreeTcpPorts(size_t count);
 
 class ControllerProgram {
  public:

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller (the program itself, SQLite on disk) through its API:
+//   writes  a pool's quota, with a request_id, until it is acknowledged, which is after its
+//           fdatasync: one client, 64 clients, each with a connection of its own; in turns with
+//           fdatasync of 4 KiB in the same folder, written in place and appended
+//   start   100,000 objects, killed with all of them only in the log: from exec to the first page
+//           of a list, and to the first push that has arrived at an agent
+// Files are made below TMPDIR, else /tmp: it should lie on the disk that is asked about.
+#include <fcntl.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "controlplane/store/random_uuid.h"
+#include "gateway/base/unique_fd.h"
+#include "rocegw/admin/v1/pools.grpc.pb.h"
+#include "rocegw/admin/v1/tenants.grpc.pb.h"
+#include "tests/bench/api/large_store.h"
+#include "tests/bench/measurement.h"
+#include "tests/support/fleet/agent_fleet.h"
+#include "tests/support/fleet/controller_program.h"
+
+namespace rocegw::bench {
+namespace {
+
+using testing::ControllerProgram;
+using testing::PatientContext;
+
+constexpr double kTurn = 1.5;  // seconds
+constexpr size_t kClients = 64;
+
+[[noreturn]] void Die(const std::string& what) { testing::GiveUp("bench_api: " + what); }
+
+ControllerProgram::Options OptionsIn(const std::string& directory) {
+  std::filesystem::create_directory(directory);
+  return {.program =
+              std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rocegw-controller",
+          .directory = directory,
+          .port = testing::FreeTcpPorts(1).front()};
+}
+
+struct Result {
+  double rate = 0;  // per second
+  double p50 = 0;   // milliseconds
+  double p99 = 0;
+};
+
+Result Summarise(std::vector<double> times, double seconds) {
+  if (times.empty()) Die("nothing was done within a turn");
+  std::sort(times.begin(), times.end());
+  return {static_cast<double>(times.size()) / seconds, 1e3 * times[times.size() / 2],
+          1e3 * times[times.size() * 99 / 100]};
+}
+
+Result RawSync(const std::string& file, bool in_place) {
+  constexpr off_t kPieces = 500;
+  constexpr size_t kSize = 4096;
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const std::string piece(kSize, 'x');
+  const auto write = [&](off_t i) {
+    if (::pwrite(fd.get(), piece.data(), kSize, i * static_cast<off_t>(kSize)) !=
+        static_cast<ssize_t>(kSize))
+      Die("cannot write");
+  };
+  for (off_t i = 0; in_place && i < kPieces; ++i) write(i);
+  ::fsync(fd.get());
+  std::vector<double> times;
+  const double begin = Seconds();
+  double now = begin;
+  for (off_t i = 0; now - begin < kTurn; ++i) {
+    write(in_place ? i % kPieces : i);
+    if (::fdatasync(fd.get()) != 0) Die("cannot sync");
+    const double then = std::exchange(now, Seconds());
+    times.push_back(now - then);
+  }
+  return Summarise(std::move(times), now - begin);
+}
+
+types::v1::Pool PoolOf(size_t client, uint64_t qps) {
+  types::v1::Pool pool;
+  pool.set_name("tenants/bench/pools/p" + std::to_string(client));
+  pool.mutable_spec()->mutable_gateways()->set_all(true);
+  pool.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(qps);
+  return pool;
+}
+
+// One client: the next write begins when the last one is acknowledged. Runs on gRPC's threads, so
+// that 64 of them do not take the processors from the controller that is measured.
+class Client {
+ public:
+  Client(const ControllerProgram& controller, size_t number)
+      : number_(number), stub_(admin::v1::Pools::NewStub(controller.Admin())) {
+    admin::v1::CreatePoolRequest create;
+    *create.mutable_pool() = PoolOf(number, 1);
+    types::v1::Pool made;
+    const grpc::Status status = stub_->CreatePool(PatientContext().get(), create, &made);
+    if (!status.ok()) Die("pool: " + status.error_message());
+  }
+  void Begin(double until) {
+    until_ = until;
+    times_.clear();
+    busy_ = true;
+    Next();
+  }
+  std::vector<double> Await() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return !busy_; });
+    return std::move(times_);
+  }
+
+ private:
+  void Next() {
+    context_ = PatientContext();
+    request_.set_request_id(store::RandomUuid());
+    *request_.mutable_pool() = PoolOf(number_, ++qps_);
+    began_ = Seconds();
+    stub_->async()->UpdatePool(context_.get(), &request_, &response_,
+                               [this](const grpc::Status& status) {
+                                 if (!status.ok()) Die("write: " + status.error_message());
+                                 const double now = Seconds();
+                                 times_.push_back(now - began_);
+                                 if (now < until_) return Next();
+                                 const std::lock_guard lock(mutex_);
+                                 busy_ = false;
+                                 done_.notify_all();
+                               });
+  }
+
+  const size_t number_;
+  const std::unique_ptr<admin::v1::Pools::Stub> stub_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  admin::v1::UpdatePoolRequest request_;
+  types::v1::Pool response_;
+  uint64_t qps_ = 1;
+  double began_ = 0;
+  double until_ = 0;
+  std::vector<double> times_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool busy_ = false;
+};
+
+Result Writes(std::vector<std::unique_ptr<Client>>& clients, size_t count) {
+  const double begin = Seconds();
+  for (size_t i = 0; i < count; ++i) clients[i]->Begin(begin + kTurn);
+  std::vector<double> all;
+  for (size_t i = 0; i < count; ++i) {
+    for (const double time : clients[i]->Await()) all.push_back(time);
+  }
+  return Summarise(std::move(all), Seconds() - begin);
+}
+
+std::string MeasureWrites(const std::string& directory, int rounds) {
+  ControllerProgram controller(OptionsIn(directory + "/writes"));
+  controller.Start();
+  admin::v1::CreateTenantRequest tenant;
+  tenant.mutable_tenant()->set_name("tenants/bench");
+  types::v1::Tenant made;
+  const grpc::Status status = admin::v1::Tenants::NewStub(controller.Admin())
+                                  ->CreateTenant(PatientContext().get(), tenant, &made);
+  if (!status.ok()) Die("tenant: " + status.error_message());
+  std::vector<std::unique_ptr<Client>> clients;
+  for (size_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(controller, i));
+
+  const char* const names[] = {"fdatasync in place", "fdatasync appended", "one client",
+                               "64 clients"};
+  std::vector<Result> results[4];
+  for (int round = 0; round < rounds; ++round) {
+    results[0].push_back(RawSync(directory + "/raw", true));
+    results[1].push_back(RawSync(directory + "/raw", false));
+    results[2].push_back(Writes(clients, 1));
+    results[3].push_back(Writes(clients, kClients));
+  }
+  const auto median = [&](size_t row, double Result::*field) {
+    std::vector<double> values;
+    for (const Result& result : results[row]) values.push_back(result.*field);
+    return Median(std::move(values));
+  };
+  // Within a round: the disk is not the same from one second to the next.
+  const auto ratio = [&](size_t row, size_t to) {
+    std::vector<double> values;
+    for (size_t i = 0; i < results[row].size(); ++i)
+      values.push_back(results[row][i].rate / results[to][i].rate);
+    return Median(std::move(values));
+  };
+  std::printf("%-20s %8s %8s %8s %12s %12s\n", "medians of turns", "per s", "p50 ms", "p99 ms",
+              "of in place", "of appended");
+  std::string json;
+  for (size_t row = 0; row < 4; ++row) {
+    const double rate = median(row, &Result::rate);
+    std::printf("%-20s %8.0f %8.3f %8.3f %11.2fx %11.2fx\n", names[row], rate,
+                median(row, &Result::p50), median(row, &Result::p99), ratio(row, 0), ratio(row, 1));
+    json += "\"" + std::string(names[row]) + "\": " + std::to_string(rate) + ", ";
+  }
+  std::printf(
+      "64 clients: %.1f times one client (aim 2), one client: %.2f of fdatasync (aim 0.4)\n",
+      ratio(3, 2), ratio(2, 0));
+  return json + "\"one of in place\": " + std::to_string(ratio(2, 0)) +
+         ", \"one of appended\": " + std::to_string(ratio(2, 1)) +
+         ", \"64 of one\": " + std::to_string(ratio(3, 2));
+}
+
+struct Start {
+  double list = 0;  // seconds from exec
+  double push = 0;
+  double all = 0;  // the whole list, page by page
+};
+
+Start StartOnce(ControllerProgram& controller, testing::AgentFleet& agents) {
+  Start start;
+  const double began = Seconds();
+  controller.Start();
+  agents.Start();
+  std::thread push([&] {
+    while (agents.gateway(0).revision == 0) ::usleep(1000);
+    start.push = Seconds() - began;
+  });
+  const auto pools = admin::v1::Pools::NewStub(controller.Admin());
+  admin::v1::ListPoolsRequest request;
+  request.set_parent("tenants/-");
+  request.set_page_size(1000);
+  int listed = 0;
+  do {
+    admin::v1::ListPoolsResponse page;
+    const grpc::Status status = pools->ListPools(PatientContext().get(), request, &page);
+    if (!status.ok()) Die("list: " + status.error_message());
+    if (listed == 0) start.list = Seconds() - began;
+    listed += page.pools_size();
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  start.all = Seconds() - began;
+  push.join();
+  if (listed != kPools) Die("only " + std::to_string(listed) + " pools are listed");
+  return start;
+}
+
+std::string MeasureStart(const std::string& directory) {
+  ControllerProgram controller(OptionsIn(directory + "/start"));
+  controller.Start();
+  testing::AgentFleet agents({.directory = directory, .agents = 1});
+  agents.Join(controller.Admin());
+  controller.Kill();
+  const double log = MakeLargeStore(controller.state_dir() + "/fleet.db");
+  const Start start = StartOnce(controller, agents);
+  std::printf(
+      "start with %d objects after SIGKILL, %.0f MiB of log: first list %.2f s, first push %.2f s "
+      "after exec (aim 5); all pools listed %.2f s, %.0f MiB\n",
+      kTenants + kPools + kGateways, log, start.list, start.push, start.all,
+      controller.PeakMemory());
+  return "\"start_list_s\": " + std::to_string(start.list) +
+         ", \"start_push_s\": " + std::to_string(start.push);
+}
+
+int Main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--fill") == 0) Die(FillAndDie(argv[2]));
+  const Arguments arguments = ParseArguments(argc, argv, 5);
+  signal(SIGPIPE, SIG_IGN);
+  spdlog::set_level(spdlog::level::err);
+  std::string directory = (std::filesystem::temp_directory_path() / "rocegw-api-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) Die("no temporary directory");
+  std::printf("%s\n", Machine().c_str());
+  std::string json = "{" + MeasureStart(directory);
+  json += ", " + MeasureWrites(directory, arguments.rounds) + "}";
+  WriteJson(arguments, json);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+  return 0;
+}
+
+}  // namespace
+}  // namespace rocegw::bench
+
+int main(int argc, char** argv) { return rocegw::bench::Main(argc, argv); }
