@@ -88,13 +88,12 @@ std::string Url(uint16_t port) { return "http://127.0.0.1:" + std::to_string(por
 
 EtcdCluster::EtcdCluster(size_t members) : members_(members) {
   const auto ports = FreePorts(2 * members);
-  std::string cluster;
   for (size_t i = 0; i < members; ++i) {
     members_[i].client_port = ports[2 * i];
     members_[i].peer_port = ports[2 * i + 1];
-    cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + Url(members_[i].peer_port);
+    peers_ += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + Url(members_[i].peer_port);
   }
-  for (size_t i = 0; i < members; ++i) Start(i, cluster);
+  for (size_t i = 0; i < members; ++i) Start(i);
   for (const Member& member : members_) {
     Await("healthy member", [&] {
       return Page(member.client_port, "/health").find("\"health\":\"true\"") != std::string::npos;
@@ -102,7 +101,7 @@ EtcdCluster::EtcdCluster(size_t members) : members_(members) {
   }
 }
 
-void EtcdCluster::Start(size_t index, const std::string& cluster) {
+void EtcdCluster::Start(size_t index) {
   Member& member = members_[index];
   const std::string name = "m" + std::to_string(index);
   const std::string data = directory_.File(name);
@@ -121,7 +120,7 @@ void EtcdCluster::Start(size_t index, const std::string& cluster) {
                                           "--initial-advertise-peer-urls",
                                           Url(member.peer_port),
                                           "--initial-cluster",
-                                          cluster,
+                                          peers_,
                                           "--initial-cluster-token",
                                           directory_.File(""),
                                           "--heartbeat-interval",
@@ -142,7 +141,7 @@ void EtcdCluster::Start(size_t index, const std::string& cluster) {
   if (member.pid > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(out, STDERR_FILENO);
   ::execvp("etcd", arguments.data());
@@ -183,6 +182,11 @@ void EtcdCluster::Signal(size_t member, int signal) {
   ::kill(members_[member].pid, signal);
   // Its other threads may run on for a moment, and answer.
   if (signal == SIGSTOP) ::waitpid(members_[member].pid, nullptr, WUNTRACED);
+}
+
+void EtcdCluster::Restart(size_t member) {
+  ::waitpid(members_[member].pid, nullptr, 0);
+  Start(member);
 }
 
 }  // namespace rocegw::testing

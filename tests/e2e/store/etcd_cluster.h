@@ -25,8 +25,11 @@ class EtcdCluster {
   store::EtcdOptions Options(const std::string& root) const;
   // Which member leads; waits until one does.
   size_t Leader() const;
-  // SIGKILL ends it for good; SIGSTOP has stopped it when this returns; SIGCONT.
+  // SIGKILL ends it, until Restart; SIGSTOP has stopped it when this returns; SIGCONT.
   void Signal(size_t member, int signal);
+  // One that was killed, on the data that it left. Does not wait until it answers.
+  void Restart(size_t member);
+  size_t size() const { return members_.size(); }
 
  private:
   struct Member {
@@ -35,10 +38,11 @@ class EtcdCluster {
     uint16_t peer_port = 0;
   };
 
-  void Start(size_t index, const std::string& cluster);
+  void Start(size_t index);
 
   ScratchDirectory directory_;
   std::vector<Member> members_;
+  std::string peers_;  // "m0=URL,m1=URL"
 };
 
 }  // namespace rocegw::testing
