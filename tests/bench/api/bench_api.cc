@@ -109,8 +109,10 @@ class Client {
     const grpc::Status status = stub_->CreatePool(PatientContext().get(), create, &made);
     if (!status.ok()) Die("pool: " + status.error_message());
   }
-  void Begin(double until) {
+  // reads: it only reads its pool, which costs what a call costs without any write.
+  void Begin(double until, bool reads) {
     until_ = until;
+    reads_ = reads;
     times_.clear();
     busy_ = true;
     Next();
@@ -124,25 +126,31 @@ class Client {
  private:
   void Next() {
     context_ = PatientContext();
+    const auto done = [this](const grpc::Status& status) {
+      if (!status.ok()) Die("call: " + status.error_message());
+      const double now = Seconds();
+      times_.push_back(now - began_);
+      if (now < until_) return Next();
+      const std::lock_guard lock(mutex_);
+      busy_ = false;
+      done_.notify_all();
+    };
+    began_ = Seconds();
+    if (reads_) {
+      read_.set_name(PoolOf(number_, 0).name());
+      return stub_->async()->GetPool(context_.get(), &read_, &response_, done);
+    }
     request_.set_request_id(store::RandomUuid());
     *request_.mutable_pool() = PoolOf(number_, ++qps_);
-    began_ = Seconds();
-    stub_->async()->UpdatePool(context_.get(), &request_, &response_,
-                               [this](const grpc::Status& status) {
-                                 if (!status.ok()) Die("write: " + status.error_message());
-                                 const double now = Seconds();
-                                 times_.push_back(now - began_);
-                                 if (now < until_) return Next();
-                                 const std::lock_guard lock(mutex_);
-                                 busy_ = false;
-                                 done_.notify_all();
-                               });
+    stub_->async()->UpdatePool(context_.get(), &request_, &response_, done);
   }
 
   const size_t number_;
   const std::unique_ptr<admin::v1::Pools::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
   admin::v1::UpdatePoolRequest request_;
+  admin::v1::GetPoolRequest read_;
+  bool reads_ = false;
   types::v1::Pool response_;
   uint64_t qps_ = 1;
   double began_ = 0;
@@ -153,9 +161,9 @@ class Client {
   bool busy_ = false;
 };
 
-Result Writes(std::vector<std::unique_ptr<Client>>& clients, size_t count) {
+Result Calls(std::vector<std::unique_ptr<Client>>& clients, size_t count, bool reads) {
   const double begin = Seconds();
-  for (size_t i = 0; i < count; ++i) clients[i]->Begin(begin + kTurn);
+  for (size_t i = 0; i < count; ++i) clients[i]->Begin(begin + kTurn, reads);
   std::vector<double> all;
   for (size_t i = 0; i < count; ++i) {
     for (const double time : clients[i]->Await()) all.push_back(time);
@@ -176,13 +184,15 @@ std::string MeasureWrites(const std::string& directory, int rounds) {
   for (size_t i = 0; i < kClients; ++i) clients.push_back(std::make_unique<Client>(controller, i));
 
   const char* const names[] = {"fdatasync in place", "fdatasync appended", "one client",
-                               "64 clients"};
-  std::vector<Result> results[4];
+                               "64 clients", "one client, reads"};
+  constexpr size_t kRows = std::size(names);
+  std::vector<Result> results[kRows];
   for (int round = 0; round < rounds; ++round) {
     results[0].push_back(RawSync(directory + "/raw", true));
     results[1].push_back(RawSync(directory + "/raw", false));
-    results[2].push_back(Writes(clients, 1));
-    results[3].push_back(Writes(clients, kClients));
+    results[2].push_back(Calls(clients, 1, false));
+    results[3].push_back(Calls(clients, kClients, false));
+    results[4].push_back(Calls(clients, 1, true));
   }
   const auto median = [&](size_t row, double Result::*field) {
     std::vector<double> values;
@@ -199,7 +209,7 @@ std::string MeasureWrites(const std::string& directory, int rounds) {
   std::printf("%-20s %8s %8s %8s %12s %12s\n", "medians of turns", "per s", "p50 ms", "p99 ms",
               "of in place", "of appended");
   std::string json;
-  for (size_t row = 0; row < 4; ++row) {
+  for (size_t row = 0; row < kRows; ++row) {
     const double rate = median(row, &Result::rate);
     std::printf("%-20s %8.0f %8.3f %8.3f %11.2fx %11.2fx\n", names[row], rate,
                 median(row, &Result::p50), median(row, &Result::p99), ratio(row, 0), ratio(row, 1));
