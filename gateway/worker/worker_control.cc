@@ -164,6 +164,7 @@ ControlReply Worker::Do(const PrepareQp& body) {
     return Error(EEXIST);
   }
   slots_[handle.index].qp = transport::MakeReadyQueuePair(body.shape);
+  slots_[handle.index].qp->context().handle = handle;
   // Its first events find room as well.
   runnable_.Reserve(slots_.size());
   return {};

@@ -54,11 +54,11 @@ class WorkerHost {
   struct One {
     explicit One(size_t workers) : inbox(workers) {}
     worker::WorkerLink link;
-    worker::WorkerInbox inbox;
-    UniqueFd wake;
     metrics::WorkerCounters counters;
     std::unique_ptr<worker::Worker> worker;
     std::unique_ptr<worker::WorkerThread> thread;
+    worker::WorkerInbox inbox;
+    UniqueFd wake;
   };
 
   const bool threads_;

@@ -12,12 +12,14 @@
 #include "tests/support/worker_host.h"
 
 // The C library's own, which its wrappers lead to.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace rocegw::testing {
 namespace {

@@ -123,6 +123,39 @@ TEST(Worker, ReadyQueuePair_IsNobodysUntilItIsLinked) {
   EXPECT_EQ(ends.remote.Poll().size(), 1u);
 }
 
+// Its place goes to the next one, and no other does.
+TEST(Worker, ReadyQueuePairs_ThatGo_LeaveTheOthersAlone) {
+  GatewayPair gateways({});
+  const Ends first = Connected(gateways);
+  for (const uint32_t qpn : {90u, 91u, 92u})
+    ASSERT_EQ(gateways.Call(1, 0, {0, worker::PrepareQp{Qpn{qpn}, {16, 1, 16}}}).error, 0);
+  for (const uint32_t qpn : {91u, 92u})
+    ASSERT_EQ(gateways.Call(1, 0, {0, worker::UnlinkQp{SessionId{}, Qpn{qpn}}}).error, 0);
+  std::vector<Ends> all = {first};
+  for (const uint32_t qpn : {90u, 93u, 94u}) {
+    RingOptions ring;
+    ring.handle = qpn - 80;
+    ring.qpn = qpn + 10;
+    RingEnd& local = gateways.AddQp(0, ring);
+    ring.qpn = qpn;
+    RingEnd& remote = gateways.AddQp(1, ring);
+    gateways.Connect(local, remote);
+    all.push_back({local, remote});
+  }
+  for (const Ends& ends : all) {
+    ASSERT_TRUE(ends.local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+    gateways.Ring(0, ends.local);
+    ASSERT_TRUE(
+        ends.remote.PostSend(WriteTo(0), {{GatewayPair::kBase, 100, GatewayPair::kKey[1]}}));
+    gateways.Ring(1, ends.remote);
+  }
+  for (int i = 0; i < 20; ++i) gateways.Step();
+  for (const Ends& ends : all) {
+    EXPECT_EQ(ends.local.Poll().size(), 1u) << ends.local.options().qpn;
+    EXPECT_EQ(ends.remote.Poll().size(), 1u) << ends.remote.options().qpn;
+  }
+}
+
 TEST(Worker, ReadyQueuePair_PacketsToItAreForNobodyAndItGoes) {
   GatewayPair gateways({});
   const Ends ends = Connected(gateways);
