@@ -66,10 +66,15 @@ class Agent:
         self.state = os.path.join(host.directory, "agent")
         self.config = os.path.join(host.directory, "rocegw-agent.yaml")
         self.daemon = None
+        self.configure()
+
+    def configure(self, attach_rules=""):
+        """What the agent reads at its next start."""
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"state_dir: {self.state}\n"
-                       f"gateway_socket: {host.grpc_socket}\n"
-                       f"name: {host.name}\n")
+                       f"gateway_socket: {self.host.grpc_socket}\n"
+                       f"name: {self.host.name}\n"
+                       f"attach_rules: [{attach_rules}]\n")
 
     def join(self, file):
         run([self.program, "--config", self.config, "--join", file], namespace=self.host.namespace)
