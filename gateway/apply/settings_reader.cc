@@ -96,25 +96,6 @@ std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
   // By this way nobody comes who could be asked for a service account.
   if (spec.attach().service_accounts_size() != 0)
     return unsupported("spec.attach.service_accounts");
-  if (spec.weight() > 1) return unsupported("spec.weight");
-  const types::v1::Quota& quota = spec.quota();
-  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
-    if (limits->has_bytes_per_second()) return unsupported("spec.quota: bytes_per_second");
-    if (limits->has_packets_per_second()) return unsupported("spec.quota: packets_per_second");
-  }
-  return std::nullopt;
-}
-
-std::optional<Wrong> CheckTenantFeatures(const types::v1::TenantConfig& tenant) {
-  const auto unsupported = [](const std::string& what) {
-    return Wrong{kUnsupported, what + " is not supported by this gateway's version"};
-  };
-  if (tenant.weight() > 1) return unsupported("weight");
-  const types::v1::Quota& quota = tenant.quota();
-  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
-    if (limits->has_bytes_per_second()) return unsupported("quota: bytes_per_second");
-    if (limits->has_packets_per_second()) return unsupported("quota: packets_per_second");
-  }
   return std::nullopt;
 }
 
@@ -229,8 +210,7 @@ std::optional<Wrong> CheckObject(const ConfigObject& object) {
   if (auto bad = CheckLists(object)) return bad;
   if (object.has_tenant()) {
     if (auto bad = CheckQuota(object.tenant().quota())) return bad;
-    if (auto bad = CheckLimits(object.tenant().quota(), "quota")) return bad;
-    return CheckTenantFeatures(object.tenant());
+    return CheckLimits(object.tenant().quota(), "quota");
   }
   if (object.has_pool()) {
     if (auto bad = CheckQuota(object.pool().spec().quota())) return bad;

@@ -93,13 +93,15 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
 }
 
 // "tenants/T/pools/P" as two labels.
-std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const std::string& limit) {
+std::vector<ClientMetric::Label> PoolLabels(const std::string& name) {
   const size_t tenant = name.find('/') + 1;
   const size_t end = name.find('/', tenant);
   const size_t pool = name.rfind('/') + 1;
-  std::vector<ClientMetric::Label> labels = {{"pool", name.substr(pool)},
-                                             {"tenant", name.substr(tenant, end - tenant)}};
-  if (!limit.empty()) labels.insert(labels.begin(), {"limit", limit});
+  return {{"pool", name.substr(pool)}, {"tenant", name.substr(tenant, end - tenant)}};
+}
+std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const std::string& limit) {
+  std::vector<ClientMetric::Label> labels = PoolLabels(name);
+  labels.insert(labels.begin(), {"limit", limit});
   return labels;
 }
 
@@ -126,7 +128,7 @@ void AddSetUp(std::vector<MetricFamily>& families, const session::StateSnapshot&
     MetricFamily& family = AddFamily(families, name, help, type);
     for (const session::PoolRow& row : snapshot.pools) {
       if (!row.leaving && row.ready.wanted != 0)
-        AddValue(family, PoolLabels(row.name, ""), static_cast<double>(value(row.ready)));
+        AddValue(family, PoolLabels(row.name), static_cast<double>(value(row.ready)));
     }
   };
   add("rocegw_pool_ready_qps", "queue pairs that a pool keeps ready now", MetricType::Gauge,
@@ -144,7 +146,7 @@ void AddSetUp(std::vector<MetricFamily>& families, const session::StateSnapshot&
                 MetricType::Histogram);
   for (const session::PoolRow& row : snapshot.pools) {
     if (!row.leaving && row.set_up.count() != 0)
-      AddHistogram(times, PoolLabels(row.name, ""), row.set_up);
+      AddHistogram(times, PoolLabels(row.name), row.set_up);
   }
 }
 
@@ -153,6 +155,10 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
   std::map<std::string, session::PoolRow> pools;
   for (const session::PoolRow& row : snapshot.pools) {
     const auto [known, is_new] = pools.try_emplace(row.name, row);
+    if (!is_new) {
+      known->second.sent_bytes += row.sent_bytes;
+      known->second.sent_packets += row.sent_packets;
+    }
     for (size_t i = 0; !is_new && i < row.limits.size(); ++i) {
       known->second.limits[i].used += row.limits[i].used;
       known->second.limits[i].refused += row.limits[i].refused;
@@ -183,8 +189,18 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
       MetricType::Gauge, [](const session::LimitRow& limit) {
         return limit.peak == tenant::kUnlimited ? Number() : Number(limit.peak);
       });
-  add("rocegw_pool_refused_total", "requests of a pool's programs refused for a limit",
+  add("rocegw_pool_refused_total",
+      "requests of a pool's programs refused, or sending held back, for a limit",
       MetricType::Counter, [](const session::LimitRow& limit) { return Number(limit.refused); });
+  const auto add_sent = [&](const char* name, const char* help, uint64_t session::PoolRow::*value) {
+    MetricFamily& family = AddFamily(families, name, help, MetricType::Counter);
+    for (const auto& [pool, row] : pools)
+      AddValue(family, PoolLabels(pool), static_cast<double>(row.*value));
+  };
+  add_sent("rocegw_pool_sent_bytes_total", "sent by a pool's queue pairs, headers included",
+           &session::PoolRow::sent_bytes);
+  add_sent("rocegw_pool_sent_packets_total", "sent by a pool's queue pairs",
+           &session::PoolRow::sent_packets);
 }
 
 }  // namespace

@@ -223,6 +223,7 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
         link.copier = copier_.get();
         link.line = lines_.As<rocegw_worker_line>() + w;
         link.wake_fd = wake_fds_[w].get();
+        link.share = &pool_.share();
         return link;
       },
       [this, done = std::move(done)](const worker::ControlReply& reply) {

@@ -54,7 +54,7 @@ Services::Services(ControlLoop& control_loop, const std::vector<worker::WorkerLi
     : loop(control_loop),
       steering(the_steering),
       options(std::move(the_options)),
-      pools(CapacityOf(options.limits), ControlLoop::Now()),
+      pools(CapacityOf(options.limits)),
       wake_fds(WakeFds(links)),
       workers(links),
       keys(random),
@@ -62,8 +62,8 @@ Services::Services(ControlLoop& control_loop, const std::vector<worker::WorkerLi
       log(std::move(the_log)) {
   tenant::TenantSettings tenant;
   tenant.name = kDefaultTenant;
-  pools.SetTenant(tenant, ControlLoop::Now());
-  pools.SetPool(DefaultPool(options), ControlLoop::Now());
+  pools.SetTenant(tenant);
+  pools.SetPool(DefaultPool(options));
 }
 
 void Services::Tell(const std::string& reason, const std::string& object,

@@ -56,6 +56,12 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   services_.workers.on_session_stopped = [this](const worker::SessionStopped& stopped) {
     attach_.End(stopped.session, stopped.reason);
   };
+  services_.workers.on_rate_reached = [this](const worker::RateReached& reached) {
+    services_.pools.ForEachPool([&](const tenant::Pool& pool) {
+      if (&pool.share() == reached.pool)
+        services_.TellRefused(pool, pool.HeldBack(reached.rate, reached.by));
+    });
+  };
   std::set<int> wake_fds;
   for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);
   for (const int fd : wake_fds) {
@@ -99,16 +105,15 @@ void SessionServer::AtDrainDeadline(OnDeadline action) {
 }
 
 void SessionServer::SetCapacity(const tenant::Amounts& capacity) {
-  services_.pools.SetCapacity(capacity, ControlLoop::Now());
+  services_.pools.SetCapacity(capacity);
 }
 
 void SessionServer::SetTenant(const tenant::TenantSettings& tenant) {
-  services_.pools.SetTenant(tenant, ControlLoop::Now());
+  services_.pools.SetTenant(tenant);
 }
 
 void SessionServer::RemoveTenant(const std::string& name) {
-  if (name != tenant::TenantOf(kDefaultPool))
-    return services_.pools.RemoveTenant(name, ControlLoop::Now());
+  if (name != tenant::TenantOf(kDefaultPool)) return services_.pools.RemoveTenant(name);
   tenant::TenantSettings unset;
   unset.name = name;
   SetTenant(unset);
@@ -116,7 +121,7 @@ void SessionServer::RemoveTenant(const std::string& name) {
 
 void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
   CloseReserveOf(pool.name, pool.uid);
-  services_.reserves.Set(services_.pools.SetPool(pool, ControlLoop::Now()));
+  services_.reserves.Set(services_.pools.SetPool(pool));
   slots_.Set(pool, rights);
   AddressesMoved();
 }
@@ -141,11 +146,11 @@ void SessionServer::RemovePool(const std::string& name) {
   if (name == kDefaultPool) {
     const tenant::PoolSettings settings = DefaultPool(services_.options);
     CloseReserveOf(name, settings.uid);
-    services_.reserves.Set(services_.pools.SetPool(settings, ControlLoop::Now()));
+    services_.reserves.Set(services_.pools.SetPool(settings));
   } else {
     if (const tenant::Pool* const old = services_.pools.FindPool(name))
       services_.reserves.Close(*old);
-    services_.pools.RemovePool(name, ControlLoop::Now());
+    services_.pools.RemovePool(name);
   }
   AddressesMoved();
 }

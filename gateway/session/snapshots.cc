@@ -68,11 +68,13 @@ PoolRow RowOf(const tenant::Pool& pool) {
   row.name = pool.name();
   row.uid = pool.settings().uid;
   row.leaving = pool.leaving();
+  row.sent_bytes = pool.share().sent_bytes.load(std::memory_order_relaxed);
+  row.sent_packets = pool.share().sent_packets.load(std::memory_order_relaxed);
   const tenant::Quota& quota = pool.settings().quota;
   for (size_t i = 0; i < tenant::kLimits; ++i) {
     LimitRow limit;
     limit.limit = tenant::LimitName(i);
-    limit.refused = pool.refused()[i];
+    limit.refused = pool.refused(i);
     if (i < tenant::kResources) {
       limit.used = pool.used(static_cast<Resource>(i));
       limit.committed = quota.committed.held[i];

@@ -120,7 +120,9 @@ struct PoolRow {
   uint64_t id = 0;
   std::string name;  // "tenants/T/pools/P"
   std::string uid;
-  bool leaving = false;  // removed, waits for its last session
+  bool leaving = false;     // removed, waits for its last session
+  uint64_t sent_bytes = 0;  // headers included
+  uint64_t sent_packets = 0;
   std::vector<LimitRow> limits;
   ReadyRow ready;
   metrics::DurationHistogram set_up;  // queue pairs, from creation until they could send

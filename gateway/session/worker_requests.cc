@@ -70,6 +70,8 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
     if (on_async_event) on_async_event(*event);
   } else if (const auto* stopped = std::get_if<worker::SessionStopped>(&message.body)) {
     if (on_session_stopped) on_session_stopped(*stopped);
+  } else if (const auto* reached = std::get_if<worker::RateReached>(&message.body)) {
+    if (on_rate_reached) on_rate_reached(*reached);
   }
 }
 

@@ -48,6 +48,7 @@ class WorkerRequests {
   std::function<void(WorkerIndex, const worker::MadReceived&)> on_mad;
   std::function<void(const worker::AsyncEventRaised&)> on_async_event;
   std::function<void(const worker::SessionStopped&)> on_session_stopped;
+  std::function<void(const worker::RateReached&)> on_rate_reached;
 
  private:
   struct Lane {

@@ -46,11 +46,24 @@ uint32_t TakeDoorbellLeaves(rocegw_doorbell_page* page, uint64_t leaves, F&& on_
   return taken;
 }
 
+// At most so many leaves at once: a program that rings everything it has makes nobody wait for
+// thousands of bells. The other leaves keep their bits and come next.
+inline constexpr int kLeavesAtOnce = 8;
+
+// `turn` moves on from call to call, so that the first leaf is another one each time.
 template <typename F>
-uint32_t TakeDoorbells(rocegw_doorbell_page* page, F&& on_bit) {
+uint32_t TakeDoorbells(rocegw_doorbell_page* page, uint32_t turn, F&& on_bit) {
   if (__atomic_load_n(&page->summary, __ATOMIC_RELAXED) == 0) return 0;
-  const uint64_t summary = __atomic_exchange_n(&page->summary, 0, __ATOMIC_SEQ_CST);
-  return TakeDoorbellLeaves(page, summary, on_bit);
+  uint64_t leaves = __atomic_exchange_n(&page->summary, 0, __ATOMIC_SEQ_CST);
+  if (std::popcount(leaves) > kLeavesAtOnce) {
+    const auto first = static_cast<int>(turn % 8) * 8;
+    uint64_t later = std::rotr(leaves, first);
+    for (int i = 0; i < kLeavesAtOnce; ++i) later &= later - 1;
+    later = std::rotl(later, first);
+    leaves ^= later;
+    __atomic_fetch_or(&page->summary, later, __ATOMIC_SEQ_CST);
+  }
+  return TakeDoorbellLeaves(page, leaves, on_bit);
 }
 
 // Looks at every leaf, whatever the summary says.

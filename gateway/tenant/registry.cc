@@ -24,38 +24,45 @@ const char* LevelName(Level level) {
 
 }  // namespace
 
-void Tenant::Set(TenantSettings settings, TimePoint now) {
+void Tenant::Set(TenantSettings settings) {
   quota_.SetQuota(settings.quota);
-  connects_.SetRates(settings.quota.committed[Rate::kConnects],
-                     settings.quota.peak[Rate::kConnects], now);
+  share_.SetRates(settings.quota);
+  share_.SetWeight(settings.weight);
   settings_ = std::move(settings);
 }
 
-Pool::Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant, TimePoint now)
+Pool::Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant)
     : id_(id),
       tenant_(std::move(tenant)),
       quota_(settings.name, Level::kPool, &tenant_->quota_),
-      connects_(&tenant_->connects_) {
-  Set(std::move(settings), now);
+      share_(&tenant_->share_) {
+  Set(std::move(settings));
 }
 
-void Pool::Set(PoolSettings settings, TimePoint now) {
+void Pool::Set(PoolSettings settings) {
   quota_.SetQuota(settings.quota);
-  connects_.SetRates(settings.quota.committed[Rate::kConnects],
-                     settings.quota.peak[Rate::kConnects], now);
+  share_.SetRates(settings.quota);
+  share_.SetWeight(settings.weight);
   settings_ = std::move(settings);
 }
 
-void Pool::Leave(TimePoint now) {
+void Pool::Leave() {
   leaving_ = true;
   Quota none;
   none.peak = {};
   quota_.SetQuota(none);
-  connects_.SetRates(0, 0, now);
+  // What runs may go on, with no promise and no faster than before.
+  none.peak[Rate::kBytes] = settings_.quota.peak[Rate::kBytes];
+  none.peak[Rate::kPackets] = settings_.quota.peak[Rate::kPackets];
+  share_.SetRates(none);
 }
 
 Refusal Pool::Refuse(size_t limit, Level level, const std::string& whose, uint64_t most) {
   ++refused_[limit];
+  return Explain(limit, level, whose, most);
+}
+
+Refusal Pool::Explain(size_t limit, Level level, const std::string& whose, uint64_t most) const {
   Refusal refusal{LimitName(limit), level, name() + ": limit of " + std::string(LimitName(limit))};
   if (leaving_) {
     refusal.text = name() + ": no more " + std::string(LimitName(limit)) +
@@ -81,12 +88,27 @@ std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {
 }
 
 std::optional<Refusal> Pool::TakeConnect(TimePoint now) {
-  const RateNode* const by = connects_.Take(now);
+  const RateNode* const by = share_.connects.Take(now);
   if (by == nullptr) return std::nullopt;
-  const Level level = by == &connects_            ? Level::kPool
-                      : by == &tenant_->connects_ ? Level::kTenant
-                                                  : Level::kGateway;
+  const Level level = LevelOf(by, share_.connects, tenant_->share_.connects);
   return Refuse(IndexOf(Rate::kConnects), level, tenant_->settings_.name, by->limit());
+}
+
+Level Pool::LevelOf(const RateNode* by, const RateNode& own, const RateNode& tenants) {
+  return by == &own ? Level::kPool : by == &tenants ? Level::kTenant : Level::kGateway;
+}
+
+Refusal Pool::HeldBack(Rate rate, const RateNode* by) const {
+  const bool bytes = rate == Rate::kBytes;
+  const Level level = bytes ? LevelOf(by, share_.bytes, tenant_->share_.bytes)
+                            : LevelOf(by, share_.packets, tenant_->share_.packets);
+  return Explain(IndexOf(rate), level, tenant_->settings_.name, by->limit());
+}
+
+uint64_t Pool::refused(size_t limit) const {
+  if (limit == IndexOf(Rate::kBytes)) return share_.held_back_by_bytes.load();
+  if (limit == IndexOf(Rate::kPackets)) return share_.held_back_by_packets.load();
+  return refused_[limit];
 }
 
 uint64_t Pool::Peak(Resource resource) const {
@@ -96,31 +118,31 @@ uint64_t Pool::Peak(Resource resource) const {
   return least;
 }
 
-Registry::Registry(const Amounts& capacity, TimePoint now)
-    : gateway_("gateway", Level::kGateway, nullptr), connects_(nullptr) {
-  SetCapacity(capacity, now);
+Registry::Registry(const Amounts& capacity)
+    : gateway_("gateway", Level::kGateway, nullptr), share_(nullptr) {
+  SetCapacity(capacity);
 }
 
-void Registry::SetCapacity(const Amounts& capacity, TimePoint now) {
+void Registry::SetCapacity(const Amounts& capacity) {
   capacity_ = capacity;
   Quota quota;
   quota.peak = capacity;
   gateway_.SetQuota(quota);
-  connects_.SetRates(0, capacity[Rate::kConnects], now);
+  share_.SetRates(quota);
 }
 
-void Registry::SetTenant(TenantSettings settings, TimePoint now) {
+void Registry::SetTenant(TenantSettings settings) {
   auto& known = tenants_[settings.name];
-  if (known == nullptr) known = std::make_shared<Tenant>(settings.name, gateway_, connects_);
-  known->Set(std::move(settings), now);
+  if (known == nullptr) known = std::make_shared<Tenant>(settings.name, gateway_, share_);
+  known->Set(std::move(settings));
 }
 
-void Registry::RemoveTenant(const std::string& name, TimePoint now) {
+void Registry::RemoveTenant(const std::string& name) {
   const auto known = tenants_.find(name);
   if (known == tenants_.end()) return;
   TenantSettings settings = known->second->settings();
   settings.quota = {};
-  known->second->Set(std::move(settings), now);
+  known->second->Set(std::move(settings));
   tenants_.erase(known);
 }
 
@@ -129,23 +151,23 @@ const Tenant* Registry::FindTenant(const std::string& name) const {
   return found == tenants_.end() ? nullptr : found->second.get();
 }
 
-Pool& Registry::SetPool(PoolSettings settings, TimePoint now) {
+Pool& Registry::SetPool(PoolSettings settings) {
   const auto known = pools_.find(settings.name);
   if (known != pools_.end() && known->second->settings().uid == settings.uid) {
-    known->second->Set(std::move(settings), now);
+    known->second->Set(std::move(settings));
     return *known->second;
   }
-  RemovePool(settings.name, now);
+  RemovePool(settings.name);
   const std::string name = settings.name;
   auto& added = pools_[name];
-  added = std::make_unique<Pool>(next_id_++, std::move(settings), tenants_.at(TenantOf(name)), now);
+  added = std::make_unique<Pool>(next_id_++, std::move(settings), tenants_.at(TenantOf(name)));
   return *added;
 }
 
-void Registry::RemovePool(const std::string& name, TimePoint now) {
+void Registry::RemovePool(const std::string& name) {
   const auto known = pools_.find(name);
   if (known == pools_.end()) return;
-  known->second->Leave(now);
+  known->second->Leave();
   leaving_.push_back(std::move(known->second));
   pools_.erase(known);
   Reap();

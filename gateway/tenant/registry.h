@@ -18,8 +18,8 @@
 #include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/quota_node.h"
-#include "gateway/tenant/rate_node.h"
 #include "gateway/tenant/settings.h"
+#include "gateway/tenant/share.h"
 
 namespace rocegw::tenant {
 
@@ -31,8 +31,8 @@ constexpr std::string_view LimitName(size_t limit) {
 
 class Tenant {
  public:
-  Tenant(const std::string& name, QuotaNode& gateway, RateNode& gateway_connects)
-      : quota_(name, Level::kTenant, &gateway), connects_(&gateway_connects) {}
+  Tenant(const std::string& name, QuotaNode& gateway, Share& gateway_share)
+      : quota_(name, Level::kTenant, &gateway), share_(&gateway_share) {}
 
   const TenantSettings& settings() const { return settings_; }
   const QuotaNode& quota() const { return quota_; }
@@ -40,11 +40,11 @@ class Tenant {
  private:
   friend class Pool;
   friend class Registry;
-  void Set(TenantSettings settings, TimePoint now);
+  void Set(TenantSettings settings);
 
   TenantSettings settings_;
   QuotaNode quota_;
-  RateNode connects_;
+  Share share_;
 };
 
 // Why something was not granted.
@@ -56,7 +56,7 @@ struct Refusal {
 
 class Pool {
  public:
-  Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant, TimePoint now);
+  Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant);
 
   // Counts up; of no other pool ever.
   uint64_t id() const { return id_; }
@@ -74,11 +74,17 @@ class Pool {
   uint64_t Left(Resource resource) const { return quota_.Left(resource); }
   std::optional<Refusal> TakeConnect(TimePoint now);
 
+  // For the workers that serve its sessions.
+  Share& share() { return share_; }
+  const Share& share() const { return share_; }
+
   uint64_t used(Resource resource) const { return quota_.used(resource); }
   // The most that this pool can ever get as things are: the smallest of the peaks above it.
   uint64_t Peak(Resource resource) const;
-  // By limit.
-  const std::array<uint64_t, kLimits>& refused() const { return refused_; }
+  // How often something was refused, or held back, for that limit.
+  uint64_t refused(size_t limit) const;
+  // A worker holds back what the pool's programs send, since that node's rate is used up.
+  Refusal HeldBack(Rate rate, const RateNode* by) const;
 
   bool MayTalkTo(const wire::Gid& peer) const {
     return wire::Contain(tenant_->settings().allowed_peers, peer) &&
@@ -96,15 +102,18 @@ class Pool {
 
  private:
   friend class Registry;
-  void Set(PoolSettings settings, TimePoint now);
-  void Leave(TimePoint now);
+  void Set(PoolSettings settings);
+  void Leave();
   Refusal Refuse(size_t limit, Level level, const std::string& whose, uint64_t most);
+  Refusal Explain(size_t limit, Level level, const std::string& whose, uint64_t most) const;
+  // Whose limit, when it is reached on the way up from `own` of this pool.
+  static Level LevelOf(const RateNode* by, const RateNode& own, const RateNode& tenants);
 
   const uint64_t id_;
   PoolSettings settings_;
   std::shared_ptr<Tenant> tenant_;
   QuotaNode quota_;
-  RateNode connects_;
+  Share share_;
   bool leaving_ = false;
   std::array<uint64_t, kLimits> refused_{};
   uint64_t peers_refused_ = 0;
@@ -114,21 +123,21 @@ class Pool {
 
 class Registry {
  public:
-  Registry(const Amounts& capacity, TimePoint now);
+  explicit Registry(const Amounts& capacity);
 
-  void SetCapacity(const Amounts& capacity, TimePoint now);
+  void SetCapacity(const Amounts& capacity);
   const Amounts& capacity() const { return capacity_; }
   const QuotaNode& gateway() const { return gateway_; }
 
-  void SetTenant(TenantSettings settings, TimePoint now);
+  void SetTenant(TenantSettings settings);
   // Its pools are gone or leaving.
-  void RemoveTenant(const std::string& name, TimePoint now);
+  void RemoveTenant(const std::string& name);
   const Tenant* FindTenant(const std::string& name) const;
 
   // Its tenant is there. A pool of the same name with another uid is another pool: the old one
   // leaves.
-  Pool& SetPool(PoolSettings settings, TimePoint now);
-  void RemovePool(const std::string& name, TimePoint now);
+  Pool& SetPool(PoolSettings settings);
+  void RemovePool(const std::string& name);
   Pool* FindPool(const std::string& name) const;
   // Frees pools that have left: nothing refers to them any more. When a session has ended.
   void Reap();
@@ -147,7 +156,7 @@ class Registry {
  private:
   Amounts capacity_;
   QuotaNode gateway_;
-  RateNode connects_;
+  Share share_;
   std::map<std::string, std::shared_ptr<Tenant>> tenants_;
   std::map<std::string, std::unique_ptr<Pool>> pools_;
   std::vector<std::unique_ptr<Pool>> leaving_;

@@ -98,8 +98,8 @@ void QueuePair::ReportDrained(Outbox& outbox) {
 
 void QueuePair::OnDoorbell(Outbox& outbox) { FlushOnError(outbox); }
 
-PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, uint32_t packets) {
-  const PumpResult result = DoPump(outbox, now, packets);
+PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
+  const PumpResult result = DoPump(outbox, now, budget);
   if (!flushed_) FlushOnError(outbox);
   ReportDrained(outbox);
   return result;

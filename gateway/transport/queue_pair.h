@@ -30,7 +30,7 @@ class QueuePair {
 
   // The client has rung: there may be new requests, or receives to flush.
   void OnDoorbell(Outbox& outbox);
-  PumpResult Pump(Outbox& outbox, TimePoint now, uint32_t packets);
+  PumpResult Pump(Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
   // Every ticket up to this one is done.
   void OnMemoryDone(Outbox& outbox, uint32_t ticket);
@@ -65,7 +65,7 @@ class QueuePair {
   // SQD: everything that was begun is complete.
   virtual bool Drained() const = 0;
   virtual void DoFlush(Outbox& outbox) = 0;
-  virtual PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) = 0;
+  virtual PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) = 0;
   virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
                                        TimePoint now) = 0;
   virtual void DoMemoryDone(Outbox& outbox) = 0;

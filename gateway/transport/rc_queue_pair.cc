@@ -60,9 +60,14 @@ class RcQueuePair final : public QueuePair {
     responder_.Flush(qp_, outbox);
   }
 
-  PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) override {
-    const PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, packets);
-    const PumpResult requests = requester_.Pump(qp_, outbox, now, packets);
+  PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    const bool requests_first = requests_first_;
+    PumpResult requests = PumpResult::kMore;
+    if (requests_first) requests = requester_.Pump(qp_, outbox, now, budget);
+    const PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
+    // Answers that use up a whole turn do not use up the next one as well.
+    requests_first_ = !budget.left() && !requests_first;
+    if (!requests_first) requests = requester_.Pump(qp_, outbox, now, budget);
     if (replies == PumpResult::kMore || requests == PumpResult::kMore) return PumpResult::kMore;
     return replies == PumpResult::kBlocked ? replies : requests;
   }
@@ -113,6 +118,7 @@ class RcQueuePair final : public QueuePair {
   Requester requester_;
   Responder responder_;
   flow::CcConfig cc_;
+  bool requests_first_ = false;
 };
 
 }  // namespace

@@ -147,14 +147,14 @@ bool Requester::MustWait(const QpContext& qp, const Outstanding& o) const {
   return o.request.reads_remote() && awaited_.size() >= qp.attributes.max_rd_atomic;
 }
 
-PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_t packets) {
+PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
   if (!qp.sends()) return PumpResult::kIdle;
   if (rnr_waiting_) {
     if (now < rnr_until_) return PumpResult::kBlocked;
     rnr_waiting_ = false;
     flow_.RestartTimer(now);
   }
-  for (uint32_t sent = 0; sent < packets;) {
+  while (budget.left()) {
     Outstanding* o = Current(qp, outbox);
     if (o == nullptr) {
       Retire(qp, outbox);
@@ -167,9 +167,12 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_
       if (!o->started) return PumpResult::kBlocked;
     }
     if (MustWait(qp, *o)) return PumpResult::kBlocked;
+    const uint64_t before = flow_.in_flight();
     switch (SendOne(qp, outbox, *o, now)) {
       case Sent::kYes:
-        ++sent;
+        budget.Take(flow_.in_flight() - before);
+        if (o->request.opcode == verbs::SendOpcode::kRead)
+          budget.asked += flow_.in_flight() - before;
         break;
       case Sent::kPortFull:
         return PumpResult::kMore;

@@ -26,6 +26,19 @@ enum class PumpResult : uint8_t {
   kBlocked,  // waits for an acknowledgement or a deadline
 };
 
+// What a turn may still send. A READ counts with the bytes that it asks for.
+struct PumpBudget {
+  uint32_t packets = 0;
+  int64_t bytes = INT64_MAX;  // a turn ends with the packet that reaches it
+  uint64_t asked = 0;         // of what was taken: asked for by READs, so sent by the peer
+
+  bool left() const { return packets != 0 && bytes > 0; }
+  void Take(uint64_t sent) {
+    --packets;
+    bytes -= static_cast<int64_t>(sent);
+  }
+};
+
 inline constexpr uint32_t kReadChunk = 128 * 1024;
 
 // How long an RNR NAK's timer code asks to wait (IBTA table 46).
@@ -47,7 +60,7 @@ class Requester {
   // Forgets everything that is posted, without completions.
   bool Reset(QpContext& qp);
 
-  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, uint32_t packets);
+  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                  TimePoint now);
   void OnCnp(TimePoint now) { flow_.OnCnp(now); }

@@ -34,8 +34,9 @@ class Responder {
   bool Reset(QpContext& qp);
 
   metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
-  // Sends replies that are due, at most `packets`.
-  PumpResult Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now, uint32_t packets);
+  // Sends replies that are due.
+  PumpResult Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
+                  PumpBudget& budget);
   // When the flow's gate, which has held a READ response back, is to be asked again.
   TimePoint deadline() const { return held_until_; }
   void OnDeadline(TimePoint now) {

@@ -100,16 +100,17 @@ bool Responder::CoveredByNext(const QpContext& qp) const {
 }
 
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
-                           uint32_t packets) {
+                           PumpBudget& budget) {
   held_until_ = kNever;
   // What was promised before an error still leaves; a QP that was reset has forgotten it.
-  for (uint32_t sent = 0; sent < packets && !replies_.empty();) {
+  while (budget.left() && !replies_.empty()) {
     Reply& reply = replies_.front();
     if (!qp.IsDone(reply.ticket)) return PumpResult::kBlocked;
     if (CoveredByNext(qp)) {
       replies_.pop_front();
       continue;
     }
+    const uint64_t before = qp.bytes_sent;
     Replied result = Replied::kDone;
     switch (reply.kind) {
       case ReplyKind::kAck:
@@ -129,7 +130,7 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
     }
     // The reply has been replaced by a refusal.
     if (result == Replied::kRefused) continue;
-    ++sent;
+    budget.Take(qp.bytes_sent - before);
     if (result == Replied::kDone) replies_.pop_front();
   }
   return replies_.empty() ? PumpResult::kIdle : PumpResult::kMore;

@@ -76,7 +76,7 @@ class UdQueuePair final : public QueuePair {
   void DoReadyToSend(TimePoint) override { psn_ = qp_.attributes.sq_psn; }
   bool Drained() const override { return sends_.empty() && !held_; }
   void DoFlush(Outbox& outbox) override;
-  PumpResult DoPump(Outbox& outbox, TimePoint now, uint32_t packets) override;
+  PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override;
   DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
   void DoMemoryDone(Outbox& outbox) override;
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override;
@@ -201,9 +201,9 @@ void UdQueuePair::FinishSend(Outbox& outbox, const verbs::SendRequest& request, 
   if (status != WcStatus::kSuccess) Break();
 }
 
-PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
+PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
   if (qp_.state() != verbs::QpState::kRts) return PumpResult::kIdle;
-  for (uint32_t sent = 0; sent < packets; ++sent) {
+  while (budget.left()) {
     if (!held_) {
       const auto look = qp_.sq.Check();
       if (look == shm::WorkQueue::Look::kFault)
@@ -222,6 +222,7 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, uint32_t packets) {
     WcStatus status = WcStatus::kSuccess;
     held_ = SendOne(outbox, held_request_, status) == Sent::kPortFull;
     if (held_) return PumpResult::kMore;
+    budget.Take(held_request_.length);
     FinishSend(outbox, held_request_, status);
     if (qp_.state() != verbs::QpState::kRts) return PumpResult::kIdle;
   }

@@ -14,6 +14,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/memory/memory_op.h"
+#include "gateway/tenant/share.h"
 #include "gateway/verbs/qp_config.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/datagram.h"
@@ -32,6 +33,7 @@ struct LinkSession {
       nullptr;  // set when the worker must not touch the memory itself (untrusted pool)
   rocegw_worker_line* line = nullptr;  // ours, client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
+  tenant::Share* share = nullptr;      // its pool's; nullptr: of no pool
 };
 // The worker destroys nothing: QPs, CQs and regions of the session were unlinked before.
 struct UnlinkSession {
@@ -147,9 +149,19 @@ struct SessionStopped {
   const char* reason = "";  // static text, one line
 };
 
+// What a pool's programs send waits for a rate that is used up. At most once a second for each
+// pool.
+struct RateReached {
+  const tenant::Share* pool = nullptr;
+  tenant::Rate rate = tenant::Rate::kBytes;
+  const tenant::RateNode* by = nullptr;  // whose rate
+};
+
 struct WorkerMessage {
   uint64_t cookie = 0;  // of the message that this answers; 0: unasked
-  std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped> body;
+  std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
+               RateReached>
+      body;
 };
 
 }  // namespace rocegw::worker

@@ -13,9 +13,10 @@ namespace rocegw::worker {
 namespace {
 
 constexpr size_t kReceiveBurst = 64;
-// Packets that one queue pair may emit before the next one gets its turn, and all in an iteration.
-constexpr uint32_t kPacketsPerTurn = 32;
+// What all queue pairs together may emit in an iteration.
 constexpr uint32_t kPacketsPerIteration = 256;
+// A turn's worth of bytes: what a queue pair sends beyond it comes off its next turn.
+constexpr int64_t kBytesPerTurn = 128 * 1024;
 // A session that rings nothing for so long leaves the scan list.
 constexpr Duration kSessionIdle = Milliseconds(2);
 // Every so many iterations all leaves are looked at, for bits whose summary was lost with a
@@ -29,6 +30,7 @@ Worker::Worker(WorkerOptions options)
       counters_(*options_.counters),
       now_(options_.start),
       wheel_(options_.start),
+      scheduler_(options_.clock, options_.link_bytes_per_second),
       received_(kReceiveBurst) {}
 
 Worker::~Worker() {
@@ -54,7 +56,7 @@ WorkerSession* Worker::SessionOf(SessionId id) {
 void Worker::MakeRunnable(QpSlot& slot, SlotHandle handle) {
   if (slot.runnable) return;
   slot.runnable = true;
-  runnable_.push_back(handle);
+  scheduler_.Push(*slot.session->account, handle);
 }
 
 // The queue pair has seen an event: it may have something to send, and its deadline may have moved.
@@ -69,6 +71,7 @@ void Worker::AfterEvent(QpSlot& slot, SlotHandle handle) {
 bool Worker::RunOnce(TimePoint now) {
   now_ = now;
   ++iteration_;
+  scheduler_.BeginRound(now);
   bool busy = ApplyControl(now);
   busy |= CollectFromCopiers();
   busy |= ReceiveAll(now);
@@ -95,8 +98,8 @@ bool Worker::TakeSessionDoorbells(WorkerSession& session, bool all) {
       slot->qp->OnDoorbell(*this);
       AfterEvent(*slot, handle);
     };
-    taken +=
-        all ? shm::TakeAllDoorbells(page.memory, on_bit) : shm::TakeDoorbells(page.memory, on_bit);
+    taken += all ? shm::TakeAllDoorbells(page.memory, on_bit)
+                 : shm::TakeDoorbells(page.memory, iteration_, on_bit);
     if (session.failed) break;
   }
   counters_.doorbells_events.Add(taken);
@@ -108,8 +111,15 @@ bool Worker::TakeDoorbells(TimePoint now) {
   bool busy = false;
   for (size_t i = 0; i < active_.size();) {
     WorkerSession& session = *active_[i];
-    if (!session.failed && (all || session.pace.MayTake(now))) {
+    if (!session.failed && scheduler_.Exhausted(*session.account)) {
+      // Its bells stay where they are until others have had their part.
+      scheduler_.LeftOver();
+      session.last_active = now;
+      busy = true;
+    } else if (!session.failed && (all || session.pace.MayTake(now))) {
+      scheduler_.Mark();
       if (TakeSessionDoorbells(session, all)) {
+        scheduler_.ChargeTo(*session.account);
         busy = true;
         session.last_active = now;
         session.pace.Took(now);
@@ -150,7 +160,8 @@ void Worker::OnWake(SessionId id, TimePoint now) {
 }
 
 bool Worker::PrepareSleep(TimePoint now) {
-  if (!runnable_.empty() || !outgoing_.empty() || !unsent_messages_.empty() || !unsent_.empty()) {
+  if (scheduler_.HasReady(now) || !outgoing_.empty() || !unsent_messages_.empty() ||
+      !unsent_.empty()) {
     return false;
   }
   inbox().sleeping.store(true, std::memory_order_seq_cst);
@@ -163,12 +174,15 @@ bool Worker::PrepareSleep(TimePoint now) {
   return !found;
 }
 
-TimePoint Worker::NextDeadline() const { return wheel_.NextDeadline(); }
+TimePoint Worker::NextDeadline() const {
+  return Earlier(wheel_.NextDeadline(), scheduler_.NextOpening());
+}
 
 bool Worker::RunDeadlines(TimePoint now) {
   due_.clear();
   wheel_.Advance(now, due_);
   bool busy = false;
+  scheduler_.Mark();
   for (const SlotHandle handle : due_) {
     QpSlot* slot = Slot(handle);
     if (slot == nullptr) continue;
@@ -177,6 +191,7 @@ bool Worker::RunDeadlines(TimePoint now) {
       slot->qp->OnDeadline(*this, now);
       busy = true;
       AfterEvent(*slot, handle);
+      scheduler_.ChargeTo(*slot->session->account);
     } else if (slot->qp->deadline() != kNever) {
       slot->armed = slot->qp->deadline();
       wheel_.Arm(handle, slot->armed);
@@ -186,40 +201,62 @@ bool Worker::RunDeadlines(TimePoint now) {
 }
 
 bool Worker::PumpQueuePairs(TimePoint now) {
-  const size_t before = outgoing_.size();
-  size_t turns = runnable_.size();
-  bool busy = turns != 0;
-  while (turns-- > 0 && outgoing_.size() - before < kPacketsPerIteration) {
-    const SlotHandle handle = runnable_.front();
-    runnable_.pop_front();
-    QpSlot* slot = Slot(handle);
+  bool busy = false;
+  uint32_t sent = 0;
+  Scheduler::Turn turn;
+  port_full_ = false;
+  while (sent < kPacketsPerIteration && !port_full_ && scheduler_.NextTurn(now, turn)) {
+    busy = true;
+    QpSlot* slot = Slot(turn.qp);
     if (slot == nullptr) continue;
-    slot->runnable = false;
-    if (slot->session->failed) continue;
     if (slot->session->backlogged) {
-      MakeRunnable(*slot, handle);
+      after_pump_.push_back(turn.qp);
       continue;
     }
-    const transport::PumpResult result = slot->qp->Pump(*this, now, kPacketsPerTurn);
-    if (result == transport::PumpResult::kMore) MakeRunnable(*slot, handle);
+    slot->runnable = false;
+    if (slot->session->failed) continue;
+    slot->bytes_left = std::min(slot->bytes_left + kBytesPerTurn, kBytesPerTurn);
+    const int64_t bytes = std::min(slot->bytes_left, turn.bytes);
+    transport::PumpBudget budget{turn.packets, bytes};
+    const transport::PumpResult result = slot->qp->Pump(*this, now, budget);
+    sent += turn.packets - budget.packets;
+    slot->bytes_left -= bytes - budget.bytes;
+    turn.account->unpaid_bytes += budget.asked;
+    scheduler_.EndTurn(now, turn);
+    if (result == transport::PumpResult::kMore) {
+      slot->runnable = true;
+      scheduler_.PushAgain(*turn.account, turn.qp);
+    } else {
+      slot->bytes_left = std::min<int64_t>(slot->bytes_left, 0);
+    }
     const TimePoint deadline = slot->qp->deadline();
     if (deadline < slot->armed) {
       slot->armed = deadline;
-      wheel_.Arm(handle, deadline);
+      wheel_.Arm(turn.qp, deadline);
     }
   }
+  for (const SlotHandle handle : after_pump_) {
+    if (QpSlot* slot = Slot(handle)) scheduler_.PushAgain(*slot->session->account, handle);
+  }
+  after_pump_.clear();
+  for (const Scheduler::HeldBack& held : scheduler_.TakeHeldBack())
+    Notify({0, RateReached{held.pool, held.rate, held.by}});
   return busy;
 }
 
 port::TxPacket* Worker::NewPacket(transport::QpContext& qp) {
   port::TxPacket* packet = options_.ports[qp.config.device]->Acquire();
-  if (packet == nullptr) counters_.tx_pushback_events.Add();
+  if (packet == nullptr) {
+    counters_.tx_pushback_events.Add();
+    port_full_ = true;
+  }
   return packet;
 }
 
 void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   WorkerSession& session = OwnerOf(qp);
   const Outgoing out{packet, qp.config.device};
+  scheduler_.OnSent(*session.account, packet->length + wire::kIcrcLength);
   // With a copier, packets keep their order behind reads that are not done yet.
   const bool waits = session.link.copier != nullptr &&
                      (!session.ops.empty() || !session.held.empty() || !session.submitted.empty());
@@ -236,6 +273,7 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
 
 bool Worker::TransmitAll() {
   if (outgoing_.empty()) return false;
+  scheduler_.Mark();
   size_t kept = 0;
   bool progress = false;
   for (size_t begin = 0; begin < outgoing_.size();) {
@@ -267,6 +305,7 @@ bool Worker::TransmitAll() {
   }
   outgoing_.resize(kept);
   for (port::PacketPort* port : options_.ports) port->Flush();
+  scheduler_.ChargeNoted();
   return progress;
 }
 

@@ -26,6 +26,7 @@
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/handoff.h"
 #include "gateway/worker/ip_id_watch.h"
+#include "gateway/worker/scheduler.h"
 #include "gateway/worker/worker_link.h"
 #include "gateway/worker/worker_session.h"
 
@@ -39,6 +40,9 @@ struct WorkerOptions {
   port::SteeringTable steering;
   metrics::WorkerCounters* counters = nullptr;
   flow::CcConfig congestion;
+  // For the division of time among pools (scheduler.h).
+  Scheduler::Clock clock = nullptr;
+  uint64_t link_bytes_per_second = 0;  // 0: not known
   TimePoint start;
   // Adds a session's eventfd to what the worker's thread waits on, and removes it; may be empty.
   void (*watch)(void* context, int fd, SessionId session, bool add) = nullptr;
@@ -73,6 +77,7 @@ class Worker final : private transport::Outbox {
     uint32_t generation = 0;
     WorkerSession* session = nullptr;  // nullptr: the queue pair is ready, and nobody's
     bool runnable = false;
+    int64_t bytes_left = 0;  // of its turns; negative: sent ahead
     TimePoint armed = kNever;
   };
 
@@ -97,6 +102,7 @@ class Worker final : private transport::Outbox {
 
   // worker_receive.cc
   bool ReceiveAll(TimePoint now);
+  size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
   bool ReceiveHandedOver(TimePoint now);
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);
@@ -159,7 +165,9 @@ class Worker final : private transport::Outbox {
 
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;
-  GrowingRing<SlotHandle> runnable_;
+  Scheduler scheduler_;
+  std::vector<SlotHandle> after_pump_;  // their session's copier takes nothing for now
+  bool port_full_ = false;
   std::vector<Outgoing> outgoing_;
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;

@@ -20,6 +20,17 @@ ControlReply Error(int error) {
   return reply;
 }
 
+// Whose message it is; 0: nobody's.
+SessionId SessionIn(const ControlMessage& message) {
+  return std::visit(
+      [](const auto& body) -> SessionId {
+        if constexpr (requires { body.session; }) return body.session;
+        if constexpr (requires { body.config.session; }) return body.config.session;
+        return {};
+      },
+      message.body);
+}
+
 }  // namespace
 
 bool Worker::ApplyControl(TimePoint now) {
@@ -30,10 +41,20 @@ bool Worker::ApplyControl(TimePoint now) {
     busy = true;
   }
   ControlMessage message;
+  scheduler_.Mark();
   for (size_t i = 0; i < kMessagesPerIteration && options_.link->to_worker.Pop(message); ++i) {
     counters_.control_messages_messages.Add();
+    const SessionId from = SessionIn(message);
     Apply(message, now);
     busy = true;
+    const WorkerSession* session = SessionOf(from);
+    if (session == nullptr) continue;
+    scheduler_.ChargeTo(*session->account);
+    // The rest, of this session or others, comes with the next iteration.
+    if (scheduler_.Exhausted(*session->account)) {
+      scheduler_.LeftOver();
+      break;
+    }
   }
   if (busy) {
     const uint64_t one = 1;
@@ -90,6 +111,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   session->last_active = now;
   WorkerSession* raw = session.get();
   if (!sessions_.emplace(body.session.value, std::move(session)).second) return Error(EEXIST);
+  raw->account = scheduler_.Open(body.share);
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
   if (options_.watch != nullptr && body.wake_fd >= 0) {
@@ -112,6 +134,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   }
   for (const Outgoing& out : session->held) options_.ports[out.device]->Release(out.packet);
   for (const auto& late : session->late_replies) Reply(late.cookie, {});
+  scheduler_.Close(session->account);
   sessions_.erase(body.session.value);
   return {};
 }
@@ -198,6 +221,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   QpSlot& slot = slots_[handle.index];
   slot.session = session;
   slot.runnable = false;
+  slot.bytes_left = 0;
   slot.armed = kNever;
   transport::QpContext& context = slot.qp->context();
   context.handle = handle;

@@ -48,6 +48,7 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
 }
 
 void Worker::FlushMemory() {
+  scheduler_.Mark();
   // Reporting may queue further operations of the same session.
   for (size_t i = 0; i < with_ops_.size(); ++i) {
     WorkerSession& session = *with_ops_[i];
@@ -57,6 +58,7 @@ void Worker::FlushMemory() {
     } else {
       while (!session.ops.empty()) FlushTrusted(session);
     }
+    scheduler_.ChargeTo(*session.account);
   }
   // A session that could not submit has listed itself again.
   std::erase_if(with_ops_, [](const WorkerSession* session) { return !session->listed; });
@@ -162,8 +164,10 @@ void Worker::SubmitToCopier(WorkerSession& session) {
 
 bool Worker::CollectFromCopiers() {
   bool busy = false;
+  scheduler_.Mark();
   for (size_t s = 0; s < with_copier_.size(); ++s) {
     WorkerSession& session = *with_copier_[s];
+    const bool submitted = !session.submitted.empty();
     while (!session.submitted.empty()) {
       const std::unique_ptr<memory::Batch> batch = session.link.copier->Collect(options_.index);
       if (batch == nullptr) break;
@@ -195,6 +199,7 @@ bool Worker::CollectFromCopiers() {
       Reply(session.late_replies.front().cookie, {});
       session.late_replies.pop_front();
     }
+    if (submitted) scheduler_.ChargeTo(*session.account);
   }
   return busy;
 }

@@ -11,38 +11,66 @@ namespace rocegw::worker {
 
 using metrics::DropReason;
 
+namespace {
+// Several pools at work: nobody waits long for another's packets.
+constexpr size_t kContendedBurst = 32;
+constexpr int kContendedBursts = 8;
+constexpr Duration kContendedTime = Microseconds(20);
+}  // namespace
+
 bool Worker::ReceiveAll(TimePoint now) {
   bool busy = false;
   for (uint32_t device = 0; device < options_.ports.size(); ++device) {
-    const size_t count = options_.ports[device]->Receive(received_);
-    for (size_t i = 0; i < count; ++i) {
-      counters_.rx_packets.Add();
-      counters_.rx_bytes.Add(received_[i].bytes.size());
-      const Qpn qpn = port::DestinationQpn(received_[i].bytes);
-      const WorkerIndex owner = options_.steering.WorkerOf(qpn);
-      if (owner == options_.index || owner >= options_.inboxes.size()) {
-        OnDatagram(device, received_[i], now);
-        continue;
-      }
-      WorkerInbox& inbox = *options_.inboxes[owner];
-      if (!inbox.from[options_.index].Push(device, received_[i])) {
-        counters_.Drop(DropReason::k_handoff_full);
-        continue;
-      }
-      counters_.handoff_tx_packets.Add();
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      if (inbox.sleeping.load(std::memory_order_relaxed)) {
-        const uint64_t one = 1;
-        // A full eventfd counter wakes as well.
-        [[maybe_unused]] const ssize_t n = write(inbox.wake_fd, &one, sizeof one);
+    if (!scheduler_.contended()) {
+      const size_t count = ReceiveBurst(device, received_, now);
+      busy |= count != 0;
+      // Payloads live until the next Receive: place them before another port is asked.
+      if (count != 0 && options_.ports.size() > 1) FlushMemory();
+      continue;
+    }
+    const std::span burst = std::span(received_).first(kContendedBurst);
+    for (int i = 0; i < kContendedBursts; ++i) {
+      const size_t count = ReceiveBurst(device, burst, now);
+      busy |= count != 0;
+      if (count == 0) break;
+      FlushMemory();
+      if (count < burst.size()) break;
+      if (scheduler_.charged() > kContendedTime.ns) {
+        scheduler_.LeftOver();
+        break;
       }
     }
-    if (count == 0) continue;
-    busy = true;
-    // Payloads live until the next Receive: place them before another port is asked.
-    if (options_.ports.size() > 1) FlushMemory();
   }
   return busy;
+}
+
+size_t Worker::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now) {
+  scheduler_.Mark();
+  const size_t count = options_.ports[device]->Receive(burst);
+  for (size_t i = 0; i < count; ++i) {
+    counters_.rx_packets.Add();
+    counters_.rx_bytes.Add(burst[i].bytes.size());
+    const Qpn qpn = port::DestinationQpn(burst[i].bytes);
+    const WorkerIndex owner = options_.steering.WorkerOf(qpn);
+    if (owner == options_.index || owner >= options_.inboxes.size()) {
+      OnDatagram(device, burst[i], now);
+      continue;
+    }
+    WorkerInbox& inbox = *options_.inboxes[owner];
+    if (!inbox.from[options_.index].Push(device, burst[i])) {
+      counters_.Drop(DropReason::k_handoff_full);
+      continue;
+    }
+    counters_.handoff_tx_packets.Add();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (inbox.sleeping.load(std::memory_order_relaxed)) {
+      const uint64_t one = 1;
+      // A full eventfd counter wakes as well.
+      [[maybe_unused]] const ssize_t n = write(inbox.wake_fd, &one, sizeof one);
+    }
+  }
+  scheduler_.ChargeNoted();
+  return count;
 }
 
 bool Worker::ReceiveHandedOver(TimePoint now) {
@@ -50,11 +78,13 @@ bool Worker::ReceiveHandedOver(TimePoint now) {
   for (HandoffRing& ring : inbox().from) {
     const uint32_t count = ring.size();
     if (count == 0) continue;
+    scheduler_.Mark();
     for (uint32_t i = 0; i < count; ++i) {
       uint32_t device = 0;
       const wire::RxDatagram datagram = ring.At(i, device);
       OnDatagram(device, datagram, now);
     }
+    scheduler_.ChargeNoted();
     counters_.handoff_rx_packets.Add(count);
     // Place what they carry: the slots are the producer's again after Pop.
     FlushMemory();
@@ -102,6 +132,7 @@ DropReason Worker::ToQueuePair(uint32_t device, const wire::RxPacket& packet, Ti
     return DropReason::k_unknown_qpn;
   if (slot->session->failed) return DropReason::k_qp_state;
   if (slot->session->backlogged) return DropReason::k_write_pending;
+  scheduler_.Note(*slot->session->account, 1, packet.payload.size());
   const DropReason reason = slot->qp->OnPacket(*this, packet, now);
   AfterEvent(*slot, handle);
   return reason;

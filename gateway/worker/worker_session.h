@@ -15,6 +15,7 @@
 #include "gateway/transport/outbox.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/worker/control_message.h"
+#include "gateway/worker/scheduler.h"
 
 namespace rocegw::worker {
 
@@ -46,6 +47,7 @@ struct DoorbellPage {
 
 struct WorkerSession {
   LinkSession link;
+  Account* account = nullptr;  // the scheduler's, of its pool
   std::vector<DoorbellPage> pages;
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
   bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more

@@ -90,6 +90,7 @@ WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
   options.watch = &WorkerThread::Watch;
   options.watch_context = this;
   options.start = MonotonicNow();
+  options.clock = [] { return MonotonicNow().ns; };
   worker_ = std::make_unique<Worker>(std::move(options));
 }
 

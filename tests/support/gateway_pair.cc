@@ -59,8 +59,6 @@ class BufferSpace final : public memory::MemorySpace {
   bool gone_ = false;
 };
 
-constexpr SessionId kSession{1};
-
 }  // namespace
 
 uint64_t GatewayPair::Base(int side) const {
@@ -98,9 +96,6 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     side.inboxes.push_back(std::make_unique<worker::WorkerInbox>(count));
     side.inboxes[w]->wake_fd = side.links[w]->worker_wake_fd;
     inboxes.push_back(side.inboxes[w].get());
-    side.pages.push_back(std::make_unique<rocegw_doorbell_page>());
-    side.lines.push_back(std::make_unique<rocegw_worker_line>());
-    side.wake_fds.push_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   }
   for (size_t w = 0; w < count; ++w) {
     port::PacketPort* port = &link_->port(side_index, w);
@@ -117,6 +112,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     settings.counters = side.counters[w].get();
     settings.congestion = options.congestion;
     settings.start = now_;
+    settings.clock = options.clock;
     if (threads_) {
       auto thread = worker::WorkerThread::Start(settings, {}, -1);
       ASSERT_TRUE(thread.ok()) << thread.status().text();
@@ -125,32 +121,46 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
       side.workers.push_back(std::make_unique<worker::Worker>(settings));
     }
   }
-  for (size_t w = 0; w < count; ++w) {
-    const auto index = static_cast<WorkerIndex>(w);
-    worker::LinkSession session;
-    session.session = kSession;
-    session.space = side.space.get();
-    session.line = side.lines[w].get();
-    session.wake_fd = side.wake_fds[w];
-    EXPECT_EQ(Call(side_index, index, {0, session}).error, 0);
-    EXPECT_EQ(
-        Call(side_index, index, {0, worker::AddDoorbellPage{kSession, 0, side.pages[w].get()}})
-            .error,
-        0);
-    verbs::RegionConfig region;
-    region.key = MemoryKey{kKey[side_index]};
-    region.session = kSession;
-    region.pd = 1;
-    region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
-                    verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
-    region.iova = region.address = Base(side_index);
-    if (reach_ == Reach::kDirect) {
-      region.direct = side.memory.data();
-      region.direct_length = side.memory.size();
+  const std::vector<tenant::Share*> none{nullptr};
+  const std::vector<tenant::Share*>& shares =
+      options.shares[side_index].empty() ? none : options.shares[side_index];
+  for (size_t i = 0; i < shares.size(); ++i) {
+    side.bells.emplace_back();
+    for (size_t w = 0; w < count; ++w) {
+      side.bells[i].push_back(std::make_unique<Bells>());
+      LinkSession(side_index, static_cast<WorkerIndex>(w), SessionId{static_cast<uint32_t>(i + 1)},
+                  shares[i]);
     }
-    region.length = side.memory.size();
-    EXPECT_EQ(Call(side_index, index, {0, worker::LinkRegion{region}}).error, 0);
   }
+}
+
+void GatewayPair::LinkSession(int side_index, WorkerIndex index, SessionId id,
+                              tenant::Share* share) {
+  Side& side = sides_[side_index];
+  Bells& bells = *side.bells[id.value - 1][index];
+  bells.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  worker::LinkSession session;
+  session.session = id;
+  session.space = side.space.get();
+  session.line = &bells.line;
+  session.wake_fd = bells.wake_fd;
+  session.share = share;
+  EXPECT_EQ(Call(side_index, index, {0, session}).error, 0);
+  EXPECT_EQ(Call(side_index, index, {0, worker::AddDoorbellPage{id, 0, bells.page.get()}}).error,
+            0);
+  verbs::RegionConfig region;
+  region.key = KeyOf(side_index, id.value);
+  region.session = id;
+  region.pd = 1;
+  region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite |
+                  verbs::kAccessRemoteAtomic;
+  region.iova = region.address = Base(side_index);
+  if (reach_ == Reach::kDirect) {
+    region.direct = side.memory.data();
+    region.direct_length = side.memory.size();
+  }
+  region.length = side.memory.size();
+  EXPECT_EQ(Call(side_index, index, {0, worker::LinkRegion{region}}).error, 0);
 }
 
 GatewayPair::~GatewayPair() {
@@ -158,7 +168,9 @@ GatewayPair::~GatewayPair() {
     side.threads.clear();
     side.workers.clear();
     for (const auto& link : side.links) close(link->worker_wake_fd);
-    for (const int fd : side.wake_fds) close(fd);
+    for (const auto& session : side.bells) {
+      for (const auto& bells : session) close(bells->wake_fd);
+    }
     close(side.control_fd);
   }
 }
@@ -184,14 +196,8 @@ worker::ControlReply GatewayPair::Call(int side_index, WorkerIndex index,
   }
 }
 
-void GatewayPair::Post(int side, WorkerIndex index, worker::ControlMessage message) {
-  message.cookie = 0;
-  EXPECT_TRUE(sides_[side].links[index]->to_worker.Push(std::move(message)));
-}
-
 RingEnd& GatewayPair::AddQp(int side_index, RingOptions options) {
   Side& side = sides_[side_index];
-  options.session = kSession.value;
   side.ends.push_back(std::make_unique<RingEnd>(options));
   RingEnd& end = *side.ends.back();
   const WorkerIndex index = WorkerOf(side_index, end);
@@ -200,7 +206,7 @@ RingEnd& GatewayPair::AddQp(int side_index, RingOptions options) {
   return end;
 }
 
-void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu) {
+void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu, uint8_t min_rnr_timer) {
   using namespace verbs;  // NOLINT(google-build-using-namespace)
   RingEnd* ends[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) {
@@ -211,14 +217,16 @@ void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu) {
     want.timeout = 14;
     want.retry_count = 7;
     want.rnr_retry = 7;
-    want.min_rnr_timer = 1;
+    want.min_rnr_timer = min_rnr_timer;
     want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
+    const SessionId session{ends[side]->options().session};
     want.path.source = GidOf(side);
     want.path.destination = GidOf(1 - side);
     want.dest_qpn = Qpn{ends[1 - side]->options().qpn};
+    sides_[side].attributes[own.value] = want;
     const auto step = [&](QpState state, uint32_t mask) {
       want.state = state;
-      const worker::ModifyQp body{kSession, own, kAttrState | mask, want};
+      const worker::ModifyQp body{session, own, kAttrState | mask, want};
       EXPECT_EQ(Call(side, WorkerOf(side, *ends[side]), {0, body}).error, 0);
     };
     step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags);
@@ -231,8 +239,9 @@ void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu) {
 
 void GatewayPair::Remove(int side, RingEnd& end) {
   const WorkerIndex index = WorkerOf(side, end);
-  EXPECT_EQ(Call(side, index, {0, worker::UnlinkQp{kSession, Qpn{end.options().qpn}}}).error, 0);
-  EXPECT_EQ(Call(side, index, {0, worker::UnlinkCq{kSession, end.options().handle}}).error, 0);
+  const SessionId session{end.options().session};
+  EXPECT_EQ(Call(side, index, {0, worker::UnlinkQp{session, Qpn{end.options().qpn}}}).error, 0);
+  EXPECT_EQ(Call(side, index, {0, worker::UnlinkCq{session, end.options().handle}}).error, 0);
 }
 
 void GatewayPair::EndProcess(int side) {
@@ -241,19 +250,19 @@ void GatewayPair::EndProcess(int side) {
 }
 
 void GatewayPair::Ring(int side_index, RingEnd& end) {
-  Side& side = sides_[side_index];
-  const WorkerIndex index = WorkerOf(side_index, end);
-  if (!end.Ring(*side.pages[index], *side.lines[index])) return;
+  Bells& bells = BellsOf(side_index, end);
+  if (!end.Ring(*bells.page, bells.line)) return;
   if (threads_) {
     const uint64_t one = 1;
-    EXPECT_EQ(write(side.wake_fds[index], &one, sizeof one), 8);
+    EXPECT_EQ(write(bells.wake_fd, &one, sizeof one), 8);
   } else {
-    side.workers[index]->OnWake(kSession, now_);
+    sides_[side_index].workers[WorkerOf(side_index, end)]->OnWake(SessionId{end.options().session},
+                                                                  now_);
   }
 }
 
 void GatewayPair::SetLeafOnly(int side, RingEnd& end) {
-  rocegw_doorbell_page& page = *sides_[side].pages[WorkerOf(side, end)];
+  rocegw_doorbell_page& page = *BellsOf(side, end).page;
   page.leaf[end.options().handle / 64] |= uint64_t{1} << (end.options().handle % 64);
 }
 
@@ -261,7 +270,13 @@ void GatewayPair::Step(Duration by) {
   now_ = now_ + by;
   for (int side_index = 0; side_index < 2; ++side_index) {
     for (const auto& worker : sides_[side_index].workers) worker->RunOnce(now_);
-    for (const auto& link : sides_[side_index].links) {
+  }
+  TakeNotices();
+}
+
+void GatewayPair::TakeNotices() {
+  for (const Side& side : sides_) {
+    for (const auto& link : side.links) {
       worker::WorkerMessage notice;
       while (link->to_control.Pop(notice)) notices.push_back(std::move(notice));
     }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways in one process: real workers over an in-memory wire, one session a side whose memory
-// is a buffer of the test. With virtual time (Step) everything is deterministic; with threads
-// (Start) the same objects run as in the daemon. Control messages are answered synchronously.
+// Two gateways in one process: real workers over an in-memory wire, one session a side (or one for
+// each of some pools) whose memory is a buffer of the test. With virtual time (Step) everything is
+// deterministic; with threads (Start) the same objects run as in the daemon. Control messages are
+// answered synchronously.
 #pragma once
 
 #include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/memory/atomic_locks.h"
@@ -26,6 +29,9 @@ struct GatewayPairOptions {
   flow::CcConfig congestion;
   size_t memory_bytes = 1 << 20;
   Reach reach = Reach::kBuffer;
+  // By side: a session for each, numbered from 1. None: one session of no pool.
+  std::vector<tenant::Share*> shares[2];
+  worker::Scheduler::Clock clock = nullptr;
 };
 
 class GatewayPair {
@@ -36,14 +42,22 @@ class GatewayPair {
   // Where a session's memory begins, in its own addresses: with Reach::kBuffer always kBase.
   static constexpr uint64_t kBase = 0x10000000;
   uint64_t Base(int side) const;
+  // The first session's keys; the n-th's are 2 * (n - 1) more.
   static constexpr uint32_t kKey[2] = {0x5AFE0001, 0x5AFE0002};
+  static MemoryKey KeyOf(int side, uint32_t session) {
+    return MemoryKey{kKey[side] + 2 * (session - 1)};
+  }
   static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
   std::vector<uint8_t>& memory(int side) { return sides_[side].memory; }
 
   // Makes a QP on the worker that its QPN's bucket names.
   RingEnd& AddQp(int side, RingOptions options);
   // Takes two RC queue pairs to RTS.
-  void Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu = 5);
+  void Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu = 5, uint8_t min_rnr_timer = 1);
+  // What Connect gave it.
+  verbs::QpAttributes AttributesOf(int side, const RingEnd& end) const {
+    return sides_[side].attributes.at(end.options().qpn);
+  }
   void Remove(int side, RingEnd& end);
   // Reach::kBuffer: the side's program is gone, its memory with it; its session is still there.
   void EndProcess(int side);
@@ -57,21 +71,31 @@ class GatewayPair {
   bool RunWorker(int side, WorkerIndex worker, TimePoint now) {
     return sides_[side].workers[worker]->RunOnce(now);
   }
-  rocegw_doorbell_page* page(int side, WorkerIndex worker) {
-    return sides_[side].pages[worker].get();
+  rocegw_doorbell_page* page(int side, WorkerIndex worker, uint32_t session = 1) {
+    return sides_[side].bells[session - 1][worker]->page.get();
   }
   const rocegw_worker_line* line(int side, WorkerIndex worker) const {
-    return sides_[side].lines[worker].get();
+    return &sides_[side].bells[0][worker]->line;
   }
   TimePoint now() const { return now_; }
 
   worker::ControlReply Call(int side, WorkerIndex worker, worker::ControlMessage message);
-  // Leaves a message for the worker, without an answer; it runs with the worker's next iteration.
-  void Post(int side, WorkerIndex worker, worker::ControlMessage message);
+  // Without an answer; false: the ring is full.
+  bool Tell(int side, WorkerIndex worker, worker::ControlMessage message) {
+    return sides_[side].links[worker]->to_worker.Push(std::move(message));
+  }
+  // What workers have said by themselves goes to `notices`.
+  void TakeNotices();
   uint64_t Count(int side, metrics::Counter metrics::WorkerCounters::*counter) const;
   std::vector<worker::WorkerMessage> notices;
 
  private:
+  // What one session and one worker share.
+  struct Bells {
+    std::unique_ptr<rocegw_doorbell_page> page = std::make_unique<rocegw_doorbell_page>();
+    rocegw_worker_line line{};
+    int wake_fd = -1;
+  };
   struct Side {
     std::vector<uint8_t> memory;
     std::unique_ptr<memory::MemorySpace> space;
@@ -81,17 +105,20 @@ class GatewayPair {
     std::vector<std::unique_ptr<worker::WorkerInbox>> inboxes;
     std::vector<std::unique_ptr<worker::Worker>> workers;
     std::vector<std::unique_ptr<worker::WorkerThread>> threads;
-    std::vector<std::unique_ptr<rocegw_doorbell_page>> pages;
-    std::vector<std::unique_ptr<rocegw_worker_line>> lines;
-    std::vector<int> wake_fds;
+    std::vector<std::vector<std::unique_ptr<Bells>>> bells;  // by session, worker
     int control_fd = -1;
     port::SteeringTable steering;
     std::vector<std::unique_ptr<RingEnd>> ends;
+    std::unordered_map<uint32_t, verbs::QpAttributes> attributes;  // by QPN
   };
   WorkerIndex WorkerOf(int side, const RingEnd& end) const {
     return sides_[side].steering.WorkerOf(Qpn{end.options().qpn});
   }
+  Bells& BellsOf(int side, const RingEnd& end) {
+    return *sides_[side].bells[end.options().session - 1][WorkerOf(side, end)];
+  }
   void BuildSide(int side, const GatewayPairOptions& options);
+  void LinkSession(int side, WorkerIndex worker, SessionId session, tenant::Share* share);
 
   memory::AtomicLocks locks_;
   TimePoint now_{1000000000};

@@ -128,7 +128,11 @@ void QpHost::Deliver(const WirePacket& packet, TimePoint now) {
 void QpHost::Pump(TimePoint now) {
   now_ = now;
   qp_->OnDoorbell(*this);
-  while (qp_->Pump(*this, now, 64) == transport::PumpResult::kMore && port_budget != 0) {
+  const auto pump = [&] {
+    transport::PumpBudget budget{64};
+    return qp_->Pump(*this, now, budget);
+  };
+  while (pump() == transport::PumpResult::kMore && port_budget != 0) {
   }
 }
 

@@ -151,7 +151,13 @@ TEST_F(MetricsTest, Page_PoolsOfOneNameAreOneSeries) {
   session::PoolRow leaving = source_.state.pools[0];
   leaving.leaving = true;
   source_.state.pools.push_back(leaving);
-  EXPECT_EQ(Samples().at(R"(rocegw_pool_used{limit="qps",pool="p1",tenant="red"})"), "22");
+  source_.state.pools[0].sent_bytes = 5;
+  source_.state.pools.back().sent_bytes = 7;
+  source_.state.pools.back().sent_packets = 3;
+  const auto samples = Samples();
+  EXPECT_EQ(samples.at(R"(rocegw_pool_used{limit="qps",pool="p1",tenant="red"})"), "22");
+  EXPECT_EQ(samples.at(R"(rocegw_pool_sent_bytes_total{pool="p1",tenant="red"})"), "12");
+  EXPECT_EQ(samples.at(R"(rocegw_pool_sent_packets_total{pool="p1",tenant="red"})"), "3");
 }
 
 // Fifty pools with all limits: at most 150 series each, beside those of the gateway itself.

@@ -21,7 +21,7 @@ class Pools : public ::testing::Test {
     for (const char* name : {"tenants/red", "tenants/blue"}) {
       tenant::TenantSettings settings;
       settings.name = name;
-      registry().SetTenant(settings, session::ControlLoop::Now());
+      registry().SetTenant(settings);
     }
     SetPool(kBlue, {});
   }
@@ -31,7 +31,7 @@ class Pools : public ::testing::Test {
     settings.name = name;
     settings.quota = quota;
     settings.trusted = trusted;
-    registry().SetPool(settings, session::ControlLoop::Now());
+    registry().SetPool(settings);
   }
   std::unique_ptr<TestClient> Join(const std::string& pool) {
     auto client = std::make_unique<TestClient>(host, pool);
@@ -45,7 +45,7 @@ class Pools : public ::testing::Test {
                         : std::pair{rows[0].text, rows[0].count};
   }
   uint64_t Refused(const std::string& pool, Resource resource) {
-    return registry().FindPool(pool)->refused()[static_cast<size_t>(resource)];
+    return registry().FindPool(pool)->refused(static_cast<size_t>(resource));
   }
 
   SessionHost host;
@@ -77,6 +77,25 @@ int UseAll(TestClient& client) {
   listen.id = id;
   client.Call<rocegw_cm_id_reply>(listen);
   return client.error();
+}
+
+TEST_F(Pools, SendingHeldBack_EventNamesPoolAndRate) {
+  tenant::Quota quota;
+  quota.peak[tenant::Rate::kBytes] = 5'000'000;
+  SetPool(kRed, quota);
+  tenant::Pool& pool = *registry().FindPool(kRed);
+  pool.share().held_back_by_bytes = 3;
+  host.workers[1]->Raise(
+      {0, worker::RateReached{&pool.share(), tenant::Rate::kBytes, &pool.share().bytes}});
+  host.Settle();
+  EXPECT_EQ(
+      LastEvent().first,
+      std::string(kRed) + ": limit of bytes_per_second reached, which is 5000000 for the pool");
+  EXPECT_EQ(pool.refused(tenant::kResources + 1), 3u);
+  // Of a pool that has gone meanwhile nothing is said.
+  host.workers[0]->Raise({0, worker::RateReached{nullptr, tenant::Rate::kBytes, nullptr}});
+  host.Settle();
+  EXPECT_EQ(LastEvent().second, 1u);
 }
 
 class EachLimit : public Pools, public ::testing::WithParamInterface<Resource> {};
@@ -227,7 +246,7 @@ TEST_F(Pools, Window_ReachesTheQueuePair) {
   tenant::PoolSettings settings;
   settings.name = kRed;
   settings.window_bytes = 65536;
-  registry().SetPool(settings, session::ControlLoop::Now());
+  registry().SetPool(settings);
   auto red = Join(kRed);
   ASSERT_EQ(UseAll(*red), 0);
   auto blue = Join(kBlue);
@@ -246,7 +265,7 @@ TEST_F(Pools, PoolRemoved_SessionGoesOnGetsNothingNewAndIsTheLast) {
   auto red = Join(kRed);
   const uint32_t context = red->OpenContext();
   ASSERT_NE(red->AllocPd(context), 0u);
-  registry().RemovePool(kRed, session::ControlLoop::Now());
+  registry().RemovePool(kRed);
   EXPECT_EQ(red->AllocPd(context), 0u);
   EXPECT_EQ(red->error(), ENOMEM);
   EXPECT_EQ(LastEvent().first,

@@ -28,7 +28,7 @@ void Ring(rocegw_doorbell_page& page, uint32_t bit) {
 
 TEST(Doorbell, Nothing_NothingTaken) {
   rocegw_doorbell_page page{};
-  EXPECT_EQ(TakeDoorbells(&page, [](uint32_t) { FAIL(); }), 0u);
+  EXPECT_EQ(TakeDoorbells(&page, 0, [](uint32_t) { FAIL(); }), 0u);
   EXPECT_EQ(TakeAllDoorbells(&page, [](uint32_t) { FAIL(); }), 0u);
 }
 
@@ -38,9 +38,24 @@ TEST(Doorbell, EveryBit_TakenOnce) {
     Ring(page, bit);
     Ring(page, bit);
     std::vector<uint32_t> taken;
-    EXPECT_EQ(TakeDoorbells(&page, [&](uint32_t b) { taken.push_back(b); }), 1u);
+    EXPECT_EQ(TakeDoorbells(&page, 0, [&](uint32_t b) { taken.push_back(b); }), 1u);
     ASSERT_EQ(taken, std::vector<uint32_t>{bit});
     ASSERT_EQ(TakeAllDoorbells(&page, [](uint32_t) {}), 0u);
+  }
+}
+
+TEST(Doorbell, EveryLeafRung_TakenInTurns) {
+  for (uint32_t first = 0; first < 8; ++first) {
+    rocegw_doorbell_page page{};
+    for (uint32_t leaf = 0; leaf < 64; ++leaf) Ring(page, leaf * 64 + 5);
+    std::set<uint32_t> taken;
+    const auto take = [&](uint32_t bit) { EXPECT_TRUE(taken.insert(bit).second); };
+    EXPECT_EQ(TakeDoorbells(&page, first, take), 8u);
+    EXPECT_TRUE(taken.contains(first * 8 * 64 + 5));
+    for (uint32_t turn = 1; turn < 8; ++turn)
+      EXPECT_EQ(TakeDoorbells(&page, first + turn, take), 8u);
+    EXPECT_EQ(taken.size(), 64u);
+    EXPECT_EQ(page.summary, 0u);
   }
 }
 
@@ -54,7 +69,8 @@ TEST(Doorbell, RandomBits_EqualASet) {
     switch (random.Below(8)) {
       case 0: {
         std::set<uint32_t> taken;
-        TakeDoorbells(&page, [&](uint32_t b) { EXPECT_TRUE(taken.insert(b).second); });
+        const auto take = [&](uint32_t b) { EXPECT_TRUE(taken.insert(b).second); };
+        for (uint32_t turn = 0; page.summary != 0; ++turn) TakeDoorbells(&page, turn, take);
         // A summary bit also brings what was lost in its leaf.
         for (uint32_t b : rung) EXPECT_TRUE(taken.erase(b)) << b;
         for (uint32_t b : taken) EXPECT_TRUE(lost.erase(b)) << b;
@@ -117,10 +133,11 @@ TEST(Doorbell, RacingProducers_NoPostIsMissed) {
     ASSERT_GE(index, seen[static_cast<size_t>(q)]);
     seen[static_cast<size_t>(q)] = index;
   };
+  uint32_t turn = 0;
   while (finished.load() != kProducers) {
-    if (TakeDoorbells(&page, take) == 0) std::this_thread::yield();
+    if (TakeDoorbells(&page, turn++, take) == 0) std::this_thread::yield();
   }
-  TakeDoorbells(&page, take);
+  TakeDoorbells(&page, turn++, take);
   for (std::thread& thread : producers) thread.join();
   EXPECT_EQ(seen, published) << "without a full scan";
   EXPECT_EQ(TakeAllDoorbells(&page, [](uint32_t) {}), 0u);

@@ -34,7 +34,7 @@ TEST_F(RateNodeTest, NoLimit_AlwaysGranted) {
 }
 
 TEST_F(RateNodeTest, PoolsPeak_ASecondsWorthThenTheRate) {
-  red1.SetRates(0, 10, now);
+  red1.SetRates(0, 10);
   const RateNode* by = nullptr;
   EXPECT_EQ(Drain(red1, &by), 10);
   EXPECT_EQ(by, &red1);
@@ -46,21 +46,21 @@ TEST_F(RateNodeTest, PoolsPeak_ASecondsWorthThenTheRate) {
 }
 
 TEST_F(RateNodeTest, Zero_NeverGranted) {
-  red1.SetRates(0, 0, now);
+  red1.SetRates(0, 0);
   now = now + Seconds(60);
   EXPECT_EQ(red1.Take(now), &red1);
 }
 
 TEST_F(RateNodeTest, TenantsPeak_SharedByItsPools) {
-  red.SetRates(0, 10, now);
+  red.SetRates(0, 10);
   EXPECT_EQ(Drain(red1), 10);
   EXPECT_EQ(red2.Take(now), &red);
   EXPECT_EQ(blue1.Take(now), nullptr);
 }
 
 TEST_F(RateNodeTest, Committed_NobodyElseUsesItUp) {
-  gateway.SetRates(0, 100, now);
-  blue1.SetRates(30, 60, now);
+  gateway.SetRates(0, 100);
+  blue1.SetRates(30, 60);
   const RateNode* by = nullptr;
   EXPECT_EQ(Drain(red1, &by), 70);
   EXPECT_EQ(by, &gateway);
@@ -69,19 +69,19 @@ TEST_F(RateNodeTest, Committed_NobodyElseUsesItUp) {
 }
 
 TEST_F(RateNodeTest, CommittedOfATenant_IsForAnyOfItsPools) {
-  gateway.SetRates(0, 100, now);
-  red.SetRates(40, 50, now);
-  red1.SetRates(10, 100, now);
+  gateway.SetRates(0, 100);
+  red.SetRates(40, 50);
+  red1.SetRates(10, 100);
   EXPECT_EQ(Drain(blue1), 60);
   EXPECT_EQ(Drain(red2), 30);
   EXPECT_EQ(Drain(red1), 10);
 }
 
 TEST_F(RateNodeTest, TogetherNeverMoreThanTheGatewaysRate) {
-  gateway.SetRates(0, 100, now);
-  red.SetRates(20, 90, now);
-  red1.SetRates(10, 80, now);
-  blue1.SetRates(30, 90, now);
+  gateway.SetRates(0, 100);
+  red.SetRates(20, 90);
+  red1.SetRates(10, 80);
+  blue1.SetRates(30, 90);
   int granted = Drain(red1) + Drain(red2) + Drain(blue1);
   EXPECT_EQ(granted, 100);
   for (int i = 0; i < 100; ++i) {
@@ -93,17 +93,17 @@ TEST_F(RateNodeTest, TogetherNeverMoreThanTheGatewaysRate) {
 }
 
 TEST_F(RateNodeTest, RateChanged_FullStaysFullEmptyStaysEmpty) {
-  red1.SetRates(0, 10, now);
-  red1.SetRates(0, 1000, now);
+  red1.SetRates(0, 10);
+  red1.SetRates(0, 1000);
   EXPECT_EQ(Drain(red1), 1000);
-  red1.SetRates(0, 10, now);
+  red1.SetRates(0, 10);
   EXPECT_EQ(Drain(red1), 0);
   now = now + Seconds(1);
   EXPECT_EQ(Drain(red1), 10);
 }
 
 TEST_F(RateNodeTest, ClockThatStandsStill_GrantsNothingTwice) {
-  red1.SetRates(0, 1, now);
+  red1.SetRates(0, 1);
   EXPECT_EQ(red1.Take(now), nullptr);
   EXPECT_EQ(red1.Take(now - Seconds(5)), &red1);
   EXPECT_EQ(red1.Take(now), &red1);

@@ -27,8 +27,8 @@ PoolSettings PoolNamed(const std::string& name, uint64_t qps = kUnlimited,
 class RegistryTest : public ::testing::Test {
  protected:
   RegistryTest() {
-    registry.SetTenant(TenantNamed("tenants/red"), kNow);
-    registry.SetTenant(TenantNamed("tenants/blue"), kNow);
+    registry.SetTenant(TenantNamed("tenants/red"));
+    registry.SetTenant(TenantNamed("tenants/blue"));
   }
   static Amounts Capacity() {
     Amounts capacity = Amounts::Of(kUnlimited);
@@ -41,11 +41,11 @@ class RegistryTest : public ::testing::Test {
     return count;
   }
 
-  Registry registry{Capacity(), kNow};
+  Registry registry{Capacity()};
 };
 
 TEST_F(RegistryTest, Refusal_SaysWhoseLimitAndWhich) {
-  Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/a", 3), kNow);
+  Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/a", 3));
   ASSERT_FALSE(pool.Take(Resource::kQps, 3));
   auto refusal = pool.Take(Resource::kQps);
   ASSERT_TRUE(refusal);
@@ -53,53 +53,53 @@ TEST_F(RegistryTest, Refusal_SaysWhoseLimitAndWhich) {
   EXPECT_EQ(refusal->limit, "qps");
   EXPECT_EQ(refusal->level, Level::kPool);
 
-  registry.SetTenant(TenantNamed("tenants/red", 2), kNow);
-  registry.SetPool(PoolNamed("tenants/red/pools/a", 50), kNow);
+  registry.SetTenant(TenantNamed("tenants/red", 2));
+  registry.SetPool(PoolNamed("tenants/red/pools/a", 50));
   refusal = pool.Take(Resource::kQps);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text,
             "tenants/red/pools/a: limit of qps reached, which is 2 for its tenant tenants/red, "
             "less what is committed to others");
 
-  Pool& other = registry.SetPool(PoolNamed("tenants/blue/pools/a"), kNow);
+  Pool& other = registry.SetPool(PoolNamed("tenants/blue/pools/a"));
   refusal = other.Take(Resource::kQps, 98);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->level, Level::kGateway);
-  EXPECT_EQ(other.refused()[static_cast<size_t>(Resource::kQps)], 1u);
-  EXPECT_EQ(pool.refused()[static_cast<size_t>(Resource::kQps)], 2u);
+  EXPECT_EQ(other.refused(static_cast<size_t>(Resource::kQps)), 1u);
+  EXPECT_EQ(pool.refused(static_cast<size_t>(Resource::kQps)), 2u);
   pool.Give(Resource::kQps, 3);
 }
 
 TEST_F(RegistryTest, Connects_AreRefusedByRate) {
   PoolSettings settings = PoolNamed("tenants/red/pools/a");
   settings.quota.peak[Rate::kConnects] = 2;
-  Pool& pool = registry.SetPool(settings, kNow);
+  Pool& pool = registry.SetPool(settings);
   EXPECT_FALSE(pool.TakeConnect(kNow));
   EXPECT_FALSE(pool.TakeConnect(kNow));
   const auto refusal = pool.TakeConnect(kNow);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->text,
             "tenants/red/pools/a: limit of connects_per_second reached, which is 2 for the pool");
-  EXPECT_EQ(pool.refused()[kResources], 1u);
+  EXPECT_EQ(pool.refused(kResources), 1u);
   EXPECT_FALSE(pool.TakeConnect(kNow + Seconds(1)));
 }
 
 TEST_F(RegistryTest, Peak_IsTheSmallestAbove) {
-  Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/a"), kNow);
+  Pool& pool = registry.SetPool(PoolNamed("tenants/red/pools/a"));
   EXPECT_EQ(pool.Peak(Resource::kQps), 100u);
-  registry.SetTenant(TenantNamed("tenants/red", 40), kNow);
+  registry.SetTenant(TenantNamed("tenants/red", 40));
   EXPECT_EQ(pool.Peak(Resource::kQps), 40u);
-  registry.SetPool(PoolNamed("tenants/red/pools/a", 30), kNow);
+  registry.SetPool(PoolNamed("tenants/red/pools/a", 30));
   EXPECT_EQ(pool.Peak(Resource::kQps), 30u);
 }
 
 TEST_F(RegistryTest, PoolRemovedInUse_StaysWithoutRoomUntilItIsEmpty) {
   PoolSettings settings = PoolNamed("tenants/red/pools/a");
   settings.quota.committed[Resource::kQps] = 60;
-  Pool& pool = registry.SetPool(settings, kNow);
+  Pool& pool = registry.SetPool(settings);
   ASSERT_FALSE(pool.Take(Resource::kQps, 10));
-  registry.RemovePool("tenants/red/pools/a", kNow);
-  registry.RemoveTenant("tenants/red", kNow);
+  registry.RemovePool("tenants/red/pools/a");
+  registry.RemoveTenant("tenants/red");
   EXPECT_EQ(registry.FindPool("tenants/red/pools/a"), nullptr);
   EXPECT_EQ(Pools(), 1u);
   EXPECT_TRUE(pool.leaving());
@@ -108,7 +108,7 @@ TEST_F(RegistryTest, PoolRemovedInUse_StaysWithoutRoomUntilItIsEmpty) {
   EXPECT_EQ(refusal->text,
             "tenants/red/pools/a: no more qps, the pool is not in the configuration any more");
   EXPECT_TRUE(pool.TakeConnect(kNow));
-  Pool& other = registry.SetPool(PoolNamed("tenants/blue/pools/a"), kNow);
+  Pool& other = registry.SetPool(PoolNamed("tenants/blue/pools/a"));
   EXPECT_EQ(other.Left(Resource::kQps), 90u) << "what it had committed is free, what it holds not";
   pool.Give(Resource::kQps, 10);
   registry.Reap();
@@ -117,11 +117,11 @@ TEST_F(RegistryTest, PoolRemovedInUse_StaysWithoutRoomUntilItIsEmpty) {
 }
 
 TEST_F(RegistryTest, SameNameOtherUid_IsAnotherPool) {
-  Pool& old = registry.SetPool(PoolNamed("tenants/red/pools/a", 5, "1"), kNow);
+  Pool& old = registry.SetPool(PoolNamed("tenants/red/pools/a", 5, "1"));
   ASSERT_FALSE(old.Take(Resource::kSessions));
-  Pool& changed = registry.SetPool(PoolNamed("tenants/red/pools/a", 6, "1"), kNow);
+  Pool& changed = registry.SetPool(PoolNamed("tenants/red/pools/a", 6, "1"));
   EXPECT_EQ(&changed, &old);
-  Pool& other = registry.SetPool(PoolNamed("tenants/red/pools/a", 5, "2"), kNow);
+  Pool& other = registry.SetPool(PoolNamed("tenants/red/pools/a", 5, "2"));
   EXPECT_NE(&other, &old);
   EXPECT_NE(other.id(), old.id());
   EXPECT_TRUE(old.leaving());

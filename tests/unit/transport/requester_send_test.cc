@@ -269,9 +269,30 @@ TEST(RequesterWindow, PortDry_ResumesWhereItStopped) {
 TEST(RequesterWindow, PumpBudget_Kept) {
   ScriptedPeer peer;
   peer.PostSend(kSource, 256 * 10);
-  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), 3), transport::PumpResult::kMore);
+  transport::PumpBudget budget{3};
+  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), budget), transport::PumpResult::kMore);
   peer.host().Settle();
   EXPECT_EQ(peer.host().sent.size(), 3u);
+}
+
+TEST(RequesterWindow, PumpBudgetOfBytes_EndsWithThePacketThatReachesIt) {
+  ScriptedPeer peer;
+  peer.PostSend(kSource, 256 * 10);
+  transport::PumpBudget budget{100, 256 * 2 + 1};
+  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), budget), transport::PumpResult::kMore);
+  EXPECT_EQ(budget.packets, 97u);
+  EXPECT_EQ(budget.bytes, 1 - 256);
+  EXPECT_EQ(budget.asked, 0u);
+}
+
+TEST(RequesterWindow, PumpBudgetOfBytes_ReadCountsWhatItAsksFor) {
+  ScriptedPeer peer;
+  peer.PostRead(kSource, 256 * 10);
+  transport::PumpBudget budget{100, 100000};
+  peer.host().qp().Pump(peer.host(), peer.now(), budget);
+  EXPECT_EQ(budget.packets, 99u);
+  EXPECT_EQ(budget.bytes, 100000 - 2560);
+  EXPECT_EQ(budget.asked, 2560u);
 }
 
 TEST(RequesterFence, WaitsForReadsAndAtomicsBeforeIt) {

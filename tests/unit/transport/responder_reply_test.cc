@@ -476,10 +476,12 @@ TEST(ResponderAck, PortDry_NothingIsLost) {
 TEST(ResponderAck, PumpBudget_LeavesTheRestForTheNextTurn) {
   ScriptedPeer peer;
   peer.Deliver(peer.Read(kPsn, kTarget, 256 * 10));
-  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), 4), transport::PumpResult::kMore);
+  transport::PumpBudget budget{4};
+  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), budget), transport::PumpResult::kMore);
   peer.host().Settle();
   EXPECT_EQ(peer.host().sent.size(), 4u);
-  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), 100), transport::PumpResult::kIdle);
+  budget = {100};
+  EXPECT_EQ(peer.host().qp().Pump(peer.host(), peer.now(), budget), transport::PumpResult::kIdle);
   peer.host().Settle();
   EXPECT_EQ(peer.host().sent.size(), 10u);
 }

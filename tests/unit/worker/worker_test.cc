@@ -81,7 +81,7 @@ TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
   gateways.Ring(0, ends.local);
   gateways.RunWorker(0, 0, gateways.now());
   // More of other messages than the worker takes at once.
-  for (int i = 0; i < 64; ++i) gateways.Post(1, 0, {0, worker::QueryQp{session, qpn}});
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(gateways.Tell(1, 0, {0, worker::QueryQp{session, qpn}}));
   want.state = verbs::QpState::kRtr;
   want.path_mtu = 5;
   want.path.source = GatewayPair::GidOf(1);
@@ -90,7 +90,7 @@ TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
   const uint32_t to_rtr = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu |
                           verbs::kAttrDestQpn | verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic |
                           verbs::kAttrMinRnrTimer;
-  gateways.Post(1, 0, {0, worker::ModifyQp{session, qpn, to_rtr, want}});
+  EXPECT_TRUE(gateways.Tell(1, 0, {0, worker::ModifyQp{session, qpn, to_rtr, want}}));
   gateways.RunWorker(1, 0, gateways.now());
   gateways.RunWorker(0, 0, gateways.now());
   const auto done = ends.local.Poll();

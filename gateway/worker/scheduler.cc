@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/worker/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rocegw::worker {
+namespace {
+
+constexpr uint32_t kPacketsPerTurn = 32;
+constexpr int64_t kBytesPerTurn = 128 * 1024;
+// A round that hands out less than this only goes round more often; one that hands out more makes
+// the others wait.
+constexpr int64_t kLeastRound = 20'000;
+constexpr int64_t kMostRound = 200'000;
+// Who used more than that ahead is forgiven the rest.
+constexpr int64_t kMostDebt = 10 * kMostRound;
+// A turn beyond one's part.
+constexpr int64_t kLentTurn = 10'000;
+// A pool that asks for nothing for so long does not compete.
+constexpr Duration kAtWork = Milliseconds(1);
+// Nothing that is measured in one piece takes longer by itself: the thread was interrupted.
+constexpr int64_t kInterrupted = 100'000;
+constexpr Duration kTellEvery = Seconds(1);
+// A turn takes at most this part of a second's worth of the pool's rate.
+constexpr uint64_t kTurnsPerSecond = 500;
+
+template <typename T>
+void EraseOne(std::vector<T*>& from, const T* what) {
+  const auto at = std::find(from.begin(), from.end(), what);
+  if (at != from.end()) from.erase(at);
+}
+
+uint32_t WeightOf(const tenant::Share* share) {
+  return share == nullptr ? 1 : std::max(share->weight(), 1u);
+}
+
+// Less than its part is not kept for later, but for work that there was no time for.
+int64_t Refill(int64_t credit, int64_t part, bool waits) {
+  return std::clamp(credit + part, -kMostDebt, waits ? 2 * part : part);
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Clock clock, uint64_t link_bytes_per_second)
+    : clock_(clock), link_bytes_per_second_(link_bytes_per_second) {}
+
+Account* Scheduler::Open(tenant::Share* share) {
+  for (const auto& account : accounts_) {
+    if (account->share != share) continue;
+    ++account->sessions;
+    return account.get();
+  }
+  const tenant::Share* const of = share == nullptr ? nullptr : share->parent();
+  auto tenant = std::find_if(tenants_.begin(), tenants_.end(),
+                             [&](const auto& known) { return known->share == of; });
+  if (tenant == tenants_.end()) {
+    tenants_.push_back(std::make_unique<TenantAccount>());
+    tenant = std::prev(tenants_.end());
+    (*tenant)->share = of;
+  }
+  ++(*tenant)->pools;
+  accounts_.push_back(std::make_unique<Account>());
+  Account& account = *accounts_.back();
+  account.share = share;
+  account.tenant = tenant->get();
+  account.sessions = 1;
+  return &account;
+}
+
+void Scheduler::Close(Account* account) {
+  if (--account->sessions != 0) return;
+  EraseOne(active_, account);
+  EraseOne(waiting_, account);
+  EraseOne(noted_, account);
+  TenantAccount* const tenant = account->tenant;
+  if (--tenant->pools == 0)
+    std::erase_if(tenants_, [&](const auto& known) { return known.get() == tenant; });
+  std::erase_if(accounts_, [&](const auto& known) { return known.get() == account; });
+}
+
+void Scheduler::Activate(Account& account) {
+  account.active = true;
+  account.credit = 0;
+  active_.push_back(&account);
+}
+
+void Scheduler::BeginRound(TimePoint now) {
+  now_ = now;
+  for (Account* account : waiting_) {
+    account->turns_left = static_cast<uint32_t>(account->ready.size());
+    if (account->closed_until > now) continue;
+    Use(*account);
+    saturated_ = true;
+  }
+  std::erase_if(active_, [&](Account* account) {
+    account->active = now - account->used_at < kAtWork;
+    return !account->active;
+  });
+  const bool saturated = std::exchange(saturated_, false);
+  metering_ = clock_ != nullptr && active_.size() > 1;
+  if (metering_) HandOut(saturated);
+  round_ = 0;
+  served_ = false;
+}
+
+void Scheduler::HandOut(bool saturated) {
+  for (Account* account : active_) account->tenant->active_weight = 0;
+  uint64_t all = 0;
+  for (Account* account : active_) {
+    TenantAccount& tenant = *account->tenant;
+    if (tenant.active_weight == 0) all += WeightOf(tenant.share);
+    tenant.active_weight += WeightOf(account->share);
+  }
+  const int64_t round = std::clamp(round_, kLeastRound, kMostRound);
+  const auto part_of = [&](const TenantAccount& tenant) {
+    return static_cast<int64_t>(static_cast<uint64_t>(round) * WeightOf(tenant.share) / all);
+  };
+  for (Account* account : active_) {
+    TenantAccount& tenant = *account->tenant;
+    const auto part = static_cast<int64_t>(static_cast<uint64_t>(part_of(tenant)) *
+                                           WeightOf(account->share) / tenant.active_weight);
+    const bool waits = !account->ready.empty() && account->closed_until <= now_;
+    account->credit = saturated ? Refill(account->credit, part, waits) : part;
+  }
+  // Once each.
+  for (const auto& tenant : tenants_) {
+    if (tenant->active_weight == 0) continue;
+    const int64_t part = part_of(*tenant);
+    tenant->credit = saturated ? Refill(tenant->credit, part, true) : part;
+    tenant->active_weight = 0;
+  }
+}
+
+void Scheduler::Push(Account& account, SlotHandle qp) {
+  Use(account);
+  PushAgain(account, qp);
+  // Came up in this round: has its turn in it.
+  ++account.turns_left;
+}
+
+void Scheduler::PushAgain(Account& account, SlotHandle qp) {
+  if (account.ready.empty()) waiting_.push_back(&account);
+  account.ready.push_back(qp);
+}
+
+Scheduler::Tier Scheduler::TierOf(Account& account, TimePoint now, Turn& turn) {
+  bool promised = false;
+  if (account.share != nullptr) {
+    turn.bytes_rate = account.share->bytes.Ask(now, 0);
+    turn.packets_rate = account.share->packets.Ask(now, 0);
+    if (turn.bytes_rate.closed != nullptr || turn.packets_rate.closed != nullptr) {
+      HoldBack(account, now, turn);
+      return Tier::kNone;
+    }
+    promised = turn.bytes_rate.promised || turn.packets_rate.promised;
+  }
+  account.closed_until = {};
+  if (!metering_) return account.turns_left == 0 ? Tier::kNone : Tier::kOwnPart;
+  if (promised) return Tier::kPromised;
+  if (account.tenant->credit > 0) return account.credit > 0 ? Tier::kOwnPart : Tier::kTenantsPart;
+  return served_ || account.turns_left == 0 ? Tier::kNone : Tier::kLent;
+}
+
+void Scheduler::HoldBack(Account& account, TimePoint now, const Turn& turn) {
+  const bool bytes = turn.bytes_rate.closed != nullptr;
+  if (account.closed_until <= now) {
+    (bytes ? account.share->held_back_by_bytes : account.share->held_back_by_packets)
+        .fetch_add(1, std::memory_order_relaxed);
+    if (now >= account.told_at + kTellEvery) {
+      account.told_at = now;
+      held_back_.push_back({account.share, bytes ? tenant::Rate::kBytes : tenant::Rate::kPackets,
+                            bytes ? turn.bytes_rate.closed : turn.packets_rate.closed});
+    }
+  }
+  account.closed_until = std::max(turn.bytes_rate.opens, turn.packets_rate.opens);
+}
+
+bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
+  Tier best = Tier::kNone;
+  size_t chosen = 0;
+  for (size_t i = 0; i < waiting_.size() && best != Tier::kPromised; ++i) {
+    const size_t at = (next_ + i) % waiting_.size();
+    Turn candidate;
+    const Tier tier = TierOf(*waiting_[at], now, candidate);
+    if (tier == Tier::kNone || tier > best) continue;
+    // The least in debt.
+    const bool less = tier == Tier::kLent && waiting_[at]->credit > waiting_[chosen]->credit;
+    if (tier == best && !less) continue;
+    best = tier;
+    chosen = at;
+    turn = candidate;
+  }
+  if (best == Tier::kNone) return false;
+  Account& account = *waiting_[chosen];
+  turn.account = &account;
+  turn.qp = account.ready.front();
+  account.ready.pop_front();
+  if (account.turns_left != 0) --account.turns_left;
+  if (account.ready.empty()) {
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen));
+    next_ = chosen;
+  } else {
+    next_ = chosen + 1;
+  }
+  served_ = true;
+  SetLimits(best, turn);
+  Mark();
+  return true;
+}
+
+void Scheduler::SetLimits(Tier tier, Turn& turn) const {
+  const Account& account = *turn.account;
+  turn.packets = kPacketsPerTurn;
+  turn.bytes = kBytesPerTurn;
+  if (metering_ && tier != Tier::kPromised) {
+    const int64_t time = tier == Tier::kOwnPart ? std::min(account.credit, account.tenant->credit)
+                         : tier == Tier::kTenantsPart ? std::min(account.tenant->credit, kLentTurn)
+                                                      : kLentTurn;
+    turn.packets = static_cast<uint32_t>(
+        std::clamp<int64_t>(time / std::max<int64_t>(account.packet_cost, 1), 1, kPacketsPerTurn));
+  }
+  for (const tenant::Share* share = account.share; share != nullptr; share = share->parent()) {
+    const auto at_most = [](uint64_t rate) {
+      return static_cast<int64_t>(std::clamp<uint64_t>(rate / kTurnsPerSecond, 1, kBytesPerTurn));
+    };
+    turn.bytes = std::min(turn.bytes, at_most(share->bytes.limit()));
+    turn.packets =
+        static_cast<uint32_t>(std::min<int64_t>(turn.packets, at_most(share->packets.limit())));
+  }
+}
+
+void Scheduler::EndTurn(TimePoint now, const Turn& turn) {
+  Account& account = *turn.account;
+  const uint64_t bytes = std::exchange(account.unpaid_bytes, 0);
+  const uint64_t packets = std::exchange(account.unpaid_packets, 0);
+  if (metering_) {
+    int64_t cost = Elapsed();
+    if (link_bytes_per_second_ != 0) {
+      const double on_link =
+          static_cast<double>(bytes) * 1e9 / static_cast<double>(link_bytes_per_second_);
+      cost = std::max(cost, static_cast<int64_t>(on_link));
+    }
+    Charge(account, cost);
+    if (packets != 0) {
+      const int64_t of_one = cost / static_cast<int64_t>(packets);
+      account.packet_cost += (of_one - account.packet_cost) / 8;
+    }
+  }
+  if (account.share == nullptr || (bytes == 0 && packets == 0)) return;
+  account.share->bytes.Charge(turn.bytes_rate, now, bytes);
+  account.share->packets.Charge(turn.packets_rate, now, packets);
+  account.share->sent_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  account.share->sent_packets.fetch_add(packets, std::memory_order_relaxed);
+}
+
+TimePoint Scheduler::NextOpening() const {
+  TimePoint opening = kNever;
+  for (const Account* account : waiting_) opening = std::min(opening, account->closed_until);
+  return opening;
+}
+
+bool Scheduler::HasReady(TimePoint now) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const Account* account) { return account->closed_until <= now; });
+}
+
+int64_t Scheduler::Elapsed() {
+  const int64_t at = clock_();
+  return std::clamp<int64_t>(at - std::exchange(mark_, at), 0, kInterrupted);
+}
+
+void Scheduler::Charge(Account& account, int64_t ns) {
+  account.credit -= ns;
+  account.tenant->credit -= ns;
+  round_ += ns;
+}
+
+void Scheduler::AddUnits(Account& account, uint64_t units) {
+  if (account.units == 0) noted_.push_back(&account);
+  account.units += units;
+}
+
+void Scheduler::DivideAmongNoted() {
+  uint64_t all = 0;
+  for (const Account* account : noted_) all += account->units;
+  const auto elapsed = static_cast<uint64_t>(metering_ ? Elapsed() : 0);
+  for (Account* account : noted_) {
+    const uint64_t units = std::exchange(account->units, 0);
+    if (metering_) Charge(*account, static_cast<int64_t>(elapsed * units / all));
+  }
+  noted_.clear();
+}
+
+}  // namespace rocegw::worker

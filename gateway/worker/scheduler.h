@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which queue pair of a worker sends next, when there is more to do than time. The worker's time is
+// divided over tenants, inside of them over pools, by weight, and inside of a pool over queue
+// pairs: deficit round robin, one round an iteration of the worker. A pool pays for everything that
+// is done for it, not only for sending: control messages, doorbells, received packets and memory
+// operations are measured and charged, so a pool that makes work elsewhere sends less. Sent bytes
+// count for the time that the link needs for them where that is longer.
+//
+// A round hands out as much time as the last one took. Who leaves some of its part unused keeps
+// nothing; who used more pays in the rounds that follow, as long as there is more to do than time.
+// What is committed to a pool in bytes or packets per second goes first, and no pool exceeds its
+// peak (tenant/share.h). With a single pool at work nothing is measured.
+//
+// Owner: one worker, its thread. No time is read but through the clock given; all of it is in
+// nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/base/ids.h"
+#include "gateway/base/time.h"
+#include "gateway/tenant/share.h"
+
+namespace rocegw::worker {
+
+struct TenantAccount {
+  const tenant::Share* share = nullptr;  // nullptr: of sessions without a pool (tests)
+  uint32_t pools = 0;
+  uint32_t active_weight = 0;  // of its pools, this round
+  int64_t credit = 0;
+};
+
+// One pool on one worker.
+struct Account {
+  tenant::Share* share = nullptr;
+  TenantAccount* tenant = nullptr;
+  uint32_t sessions = 0;
+  GrowingRing<SlotHandle> ready;  // queue pairs with something to send
+  uint32_t turns_left = 0;        // of those that were ready when the round began
+  int64_t credit = 0;             // time left in this round; negative: used ahead
+  int64_t packet_cost = 500;      // of sending one, lately
+  uint64_t units = 0;             // part in what is being measured
+  TimePoint used_at;              // last
+  bool active = false;            // competes for the worker's time
+  TimePoint closed_until;         // its rate is used up
+  TimePoint told_at{INT64_MIN};   // that it was
+  // Sent since the rates were charged.
+  uint64_t unpaid_bytes = 0;
+  uint64_t unpaid_packets = 0;
+};
+
+class Scheduler {
+ public:
+  // Monotonic nanoseconds; nullptr: nothing is measured, turns go round.
+  using Clock = int64_t (*)();
+
+  // link_bytes_per_second: 0 when not known.
+  Scheduler(Clock clock, uint64_t link_bytes_per_second);
+
+  // A session of that pool is there, and gone.
+  Account* Open(tenant::Share* share);
+  void Close(Account* account);
+
+  void BeginRound(TimePoint now);
+  // There is more to do than this round did.
+  void LeftOver() { saturated_ = true; }
+  // Nanoseconds that were charged in this round.
+  int64_t charged() const { return round_; }
+  // Several pools are at work.
+  bool contended() const { return metering_; }
+
+  // The queue pair has something to send; at most once until its turn.
+  void Push(Account& account, SlotHandle qp);
+  // After its turn: it has more, for the next round or for what is left of its pool's part.
+  void PushAgain(Account& account, SlotHandle qp);
+  struct Turn {
+    Account* account = nullptr;
+    SlotHandle qp;
+    uint32_t packets = 0;  // at most
+    int64_t bytes = 0;     // at most
+    tenant::RateNode::Answer bytes_rate;
+    tenant::RateNode::Answer packets_rate;
+  };
+  // False: nothing that may be sent now.
+  bool NextTurn(TimePoint now, Turn& turn);
+  void EndTurn(TimePoint now, const Turn& turn);
+  // Pools that a rate has begun to hold back, since the last call.
+  struct HeldBack {
+    const tenant::Share* pool = nullptr;
+    tenant::Rate rate = tenant::Rate::kBytes;
+    const tenant::RateNode* by = nullptr;
+  };
+  std::vector<HeldBack> TakeHeldBack() { return std::exchange(held_back_, {}); }
+  // The next turn that waits for a rate; kNever: none does.
+  TimePoint NextOpening() const;
+  // Something may be sent now.
+  bool HasReady(TimePoint now) const;
+  // A packet is on its way; headers and check value included.
+  void OnSent(Account& account, uint64_t bytes) {
+    ++account.unpaid_packets;
+    account.unpaid_bytes += bytes;
+    Note(account, 1, bytes);
+  }
+
+  // Has it used up its time while others want theirs?
+  bool Exhausted(const Account& account) const { return metering_ && account.credit <= 0; }
+
+  // What follows is measured from here.
+  void Mark() {
+    if (metering_) mark_ = clock_();
+  }
+  // Everything since the mark was for that pool; the mark moves on.
+  void ChargeTo(Account& account) {
+    Use(account);
+    if (metering_) Charge(account, Elapsed());
+  }
+  // A part of what is being measured is for that pool.
+  void Note(Account& account, uint64_t packets, uint64_t bytes) {
+    Use(account);
+    if (metering_) AddUnits(account, packets * kPacketUnits + bytes);
+  }
+  // Everything since the mark was for those noted.
+  void ChargeNoted() {
+    if (!noted_.empty()) DivideAmongNoted();
+  }
+
+ private:
+  // A packet costs as much as so many bytes.
+  static constexpr uint64_t kPacketUnits = 1024;
+  // Who is served first. kNone: not now.
+  enum class Tier : uint8_t { kPromised, kOwnPart, kTenantsPart, kLent, kNone };
+
+  void Use(Account& account) {
+    account.used_at = now_;
+    if (!account.active) Activate(account);
+  }
+  void Activate(Account& account);
+  int64_t Elapsed();
+  void Charge(Account& account, int64_t ns);
+  void AddUnits(Account& account, uint64_t units);
+  void DivideAmongNoted();
+  void HandOut(bool saturated);
+  Tier TierOf(Account& account, TimePoint now, Turn& turn);
+  void HoldBack(Account& account, TimePoint now, const Turn& turn);
+  void SetLimits(Tier tier, Turn& turn) const;
+
+  const Clock clock_;
+  const uint64_t link_bytes_per_second_;
+  std::vector<std::unique_ptr<TenantAccount>> tenants_;
+  std::vector<std::unique_ptr<Account>> accounts_;
+  std::vector<Account*> active_;
+  std::vector<Account*> waiting_;  // those with ready queue pairs
+  size_t next_ = 0;                // in waiting_: whose turn comes first
+  std::vector<Account*> noted_;
+  std::vector<HeldBack> held_back_;
+  TimePoint now_;
+  bool metering_ = false;
+  bool saturated_ = false;  // this round leaves something over
+  bool served_ = false;     // somebody has had a turn in this round
+  int64_t round_ = 0;
+  int64_t mark_ = 0;
+};
+
+}  // namespace rocegw::worker
