@@ -11,12 +11,12 @@ constexpr uint32_t kPacketsPerTurn = 32;
 constexpr int64_t kBytesPerTurn = 128 * 1024;
 // A round that hands out less than this only goes round more often; one that hands out more makes
 // the others wait.
-constexpr int64_t kLeastRound = 20'000;
+constexpr int64_t kLeastRound = 8'000;
 constexpr int64_t kMostRound = 200'000;
 // Who used more than that ahead is forgiven the rest.
 constexpr int64_t kMostDebt = 10 * kMostRound;
 // A turn beyond one's part.
-constexpr int64_t kLentTurn = 10'000;
+constexpr int64_t kLentTurn = 4'000;
 // A pool that asks for nothing for so long does not compete.
 constexpr Duration kAtWork = Milliseconds(1);
 // Nothing that is measured in one piece takes longer by itself: the thread was interrupted.
@@ -65,7 +65,16 @@ Account* Scheduler::Open(tenant::Share* share) {
   account.share = share;
   account.tenant = tenant->get();
   account.sessions = 1;
+  account.ready.Reserve(reserved_);
+  active_.reserve(accounts_.size());
+  waiting_.reserve(accounts_.size());
+  noted_.reserve(accounts_.size());
   return &account;
+}
+
+void Scheduler::Reserve(size_t queue_pairs) {
+  reserved_ = std::max(reserved_, queue_pairs);
+  for (const auto& account : accounts_) account->ready.Reserve(reserved_);
 }
 
 void Scheduler::Close(Account* account) {
@@ -205,7 +214,6 @@ bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   }
   served_ = true;
   SetLimits(best, turn);
-  Mark();
   return true;
 }
 

@@ -65,6 +65,9 @@ class Scheduler {
   Account* Open(tenant::Share* share);
   void Close(Account* account);
 
+  // So many queue pairs of any pool find room without an allocation.
+  void Reserve(size_t queue_pairs);
+
   void BeginRound(TimePoint now);
   // There is more to do than this round did.
   void LeftOver() { saturated_ = true; }
@@ -85,7 +88,7 @@ class Scheduler {
     tenant::RateNode::Answer bytes_rate;
     tenant::RateNode::Answer packets_rate;
   };
-  // False: nothing that may be sent now.
+  // False: nothing that may be sent now. Mark before the first; turns are measured end to end.
   bool NextTurn(TimePoint now, Turn& turn);
   void EndTurn(TimePoint now, const Turn& turn);
   // Pools that a rate has begun to hold back, since the last call.
@@ -154,7 +157,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Account>> accounts_;
   std::vector<Account*> active_;
   std::vector<Account*> waiting_;  // those with ready queue pairs
-  size_t next_ = 0;                // in waiting_: whose turn comes first
+  size_t reserved_ = 0;
+  size_t next_ = 0;  // in waiting_: whose turn comes first
   std::vector<Account*> noted_;
   std::vector<HeldBack> held_back_;
   TimePoint now_;

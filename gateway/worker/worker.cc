@@ -205,6 +205,7 @@ bool Worker::PumpQueuePairs(TimePoint now) {
   uint32_t sent = 0;
   Scheduler::Turn turn;
   port_full_ = false;
+  scheduler_.Mark();
   while (sent < kPacketsPerIteration && !port_full_ && scheduler_.NextTurn(now, turn)) {
     busy = true;
     QpSlot* slot = Slot(turn.qp);

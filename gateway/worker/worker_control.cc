@@ -189,7 +189,7 @@ ControlReply Worker::Do(const PrepareQp& body) {
   slots_[handle.index].qp = transport::MakeReadyQueuePair(body.shape);
   slots_[handle.index].qp->context().handle = handle;
   // Its first events find room as well.
-  runnable_.Reserve(slots_.size());
+  scheduler_.Reserve(slots_.size());
   return {};
 }
 

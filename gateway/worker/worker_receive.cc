@@ -15,7 +15,7 @@ namespace {
 // Several pools at work: nobody waits long for another's packets.
 constexpr size_t kContendedBurst = 32;
 constexpr int kContendedBursts = 8;
-constexpr Duration kContendedTime = Microseconds(20);
+constexpr Duration kContendedTime = Microseconds(10);
 }  // namespace
 
 bool Worker::ReceiveAll(TimePoint now) {

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "gateway/worker/cycle_clock.h"
+
 namespace rocegw::worker {
 namespace {
 
@@ -90,7 +92,7 @@ WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
   options.watch = &WorkerThread::Watch;
   options.watch_context = this;
   options.start = MonotonicNow();
-  options.clock = [] { return MonotonicNow().ns; };
+  options.clock = FindCycleClock();
   worker_ = std::make_unique<Worker>(std::move(options));
 }
 

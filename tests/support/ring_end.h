@@ -131,6 +131,7 @@ class RingEnd {
   }
 
   rocegw_qp_control& control() { return control_; }
+  const rocegw_qp_status& status() const { return status_; }
   uint8_t* SqSlot(uint32_t index) {
     return sq_.data() +
            size_t{index & (options_.sq_entries - 1)} * rocegw_sq_stride(options_.max_sge);

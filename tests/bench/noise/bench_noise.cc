@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Noisy neighbours: what is left to a tenant that behaves, while another of equal weight on the
-// same worker does its worst. Gates (exit status 1 when one is missed): at least 90 % of the fair
-// share, which is half of what the tenant does alone; the 99th percentile of latency at most twice
-// that of running alone on half a worker. All in the worker's own CPU time (lab.h).
+// same worker does its worst. Its fair share is what it has beside a twin of itself. Gates (exit
+// status 1 when one is missed): at least 90 % of the fair share; the 99th percentile of latency at
+// most twice that of running alone on half a worker. All in the worker's own CPU time (lab.h).
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int64_t kWarmUp = 20'000'000;
 constexpr int64_t kMeasured = 150'000'000;
-constexpr double kLeastShare = 0.45;
+constexpr double kLeastShare = 0.90;
 constexpr double kMostLatency = 2.0;
 
 struct Figures {
@@ -50,39 +49,47 @@ int Main(int argc, char** argv) {
   std::printf(
       "victim: 4 queue pairs, 8 WRITEs of 4 KiB each under way, remapped memory; equal weights\n");
   std::vector<double> alone_rate, half_p99;
-  std::vector<std::vector<double>> share(kNoises.size()), p50(kNoises.size()), p99(kNoises.size());
+  const size_t count = kNoises.size();
+  std::vector<std::vector<double>> share(count), of_alone(count), p50(count), p99(count);
   for (int round = 0; round < arguments.rounds; ++round) {
-    const Figures alone = Run(nullptr, 1);
-    const Figures half = Run(nullptr, 2);
-    alone_rate.push_back(alone.rate);
-    half_p99.push_back(half.p99);
-    for (size_t i = 0; i < kNoises.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
+      // In turns: the machine is not the same from one minute to the next.
+      const Figures fair = Run(&kTwin, 1);
       const Figures with = Run(&kNoises[i], 1);
-      share[i].push_back(with.rate / alone.rate);
+      const Figures half = Run(nullptr, 2);
+      alone_rate.push_back(2 * half.rate);
+      half_p99.push_back(half.p99);
+      share[i].push_back(with.rate / fair.rate);
+      of_alone[i].push_back(with.rate / (2 * half.rate));
       p50[i].push_back(with.median / half.median);
       p99[i].push_back(with.p99 / half.p99);
     }
   }
   std::printf("alone %.2f M/s; on half a worker p99 %.0f us\n\n", bench::Median(alone_rate) * 1e-6,
               bench::Median(half_p99) * 1e-3);
-  std::printf("%-20s %6s %6s %6s  %s\n", "noise", "share", "p50", "p99", "");
+  std::printf("%-20s %6s %6s %6s %6s\n", "noise", "share", "alone", "p50", "p99");
   std::string json = "[";
   bool kept = true;
-  for (size_t i = 0; i < kNoises.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const double s = bench::Median(share[i]);
     const double l = bench::Median(p99[i]);
     const bool good = s >= kLeastShare && l <= kMostLatency;
-    kept &= good;
-    std::printf("%-20s %6.2f %6.2f %6.2f  %s%s\n", kNoises[i].name, s, bench::Median(p50[i]), l,
-                good ? "" : "MISSED: ", kNoises[i].what);
-    char row[160];
-    std::snprintf(row, sizeof row, "%s{\"name\":\"%s\",\"share\":%.3f,\"p99_ratio\":%.3f}",
-                  i == 0 ? "" : ",", kNoises[i].name, s, l);
+    kept &= good || !kNoises[i].gated;
+    std::printf("%-20s %6.2f %6.2f %6.2f %6.2f  %s%s\n", kNoises[i].name, s,
+                bench::Median(of_alone[i]), bench::Median(p50[i]), l,
+                good               ? ""
+                : kNoises[i].gated ? "MISSED: "
+                                   : "(not gated) ",
+                kNoises[i].what);
+    char row[200];
+    std::snprintf(row, sizeof row,
+                  "%s{\"name\":\"%s\",\"share\":%.3f,\"of_alone\":%.3f,\"p99_ratio\":%.3f}",
+                  i == 0 ? "" : ",", kNoises[i].name, s, bench::Median(of_alone[i]), l);
     json += row;
   }
   std::printf(
-      "share: of what the victim does alone; at least %.2f. p50, p99: latency over that on "
-      "half a worker;\np99 at most %.0f\n",
+      "share: of what the victim has beside a twin, at least %.2f; alone: of what it has alone.\n"
+      "p50, p99: latency over that on half a worker; p99 at most %.0f.\n",
       kLeastShare, kMostLatency);
   bench::WriteJson(arguments, json + "]");
   return kept ? 0 : 1;

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "gateway/worker/cycle_clock.h"
 #include "tests/bench/measurement.h"
 
 namespace rocegw::testing {
 namespace {
 
 constexpr int kPeerTurns = 64;
-constexpr uint32_t kVictimQueues = 4;
-constexpr uint32_t kVictimBytes = 4096;
 
 double ClockCost() {
   static const double cost = [] {
@@ -34,7 +33,7 @@ Lab::Lab(double slowdown) : slowdown_(slowdown) {
   options.congestion.window_bytes = 256 << 10;
   options.shares[kHere] = {&pools_[0], &pools_[1]};
   options.shares[kPeer] = {nullptr, nullptr};
-  options.clock = [] { return worker::MonotonicNow().ns; };
+  options.clock = worker::FindCycleClock();
   gateways_ = std::make_unique<GatewayPair>(options);
   start_ = gateways_->now();
 }
@@ -77,18 +76,20 @@ rocegw_send_wqe Lab::Request(uint64_t wr_id, uint8_t opcode) {
   return wqe;
 }
 
-bool Lab::Post(int side, RingEnd& end, const rocegw_send_wqe& wqe, uint32_t length) {
+bool Lab::Post(int side, RingEnd& end, const rocegw_send_wqe& wqe, uint32_t length,
+               uint64_t offset) {
   const uint32_t session = end.options().session;
   rocegw_send_wqe filled = wqe;
   if (filled.u.rdma.rkey == 0) {
     filled.u.rdma.rkey = GatewayPair::KeyOf(1 - side, session).value;
-    filled.u.rdma.remote_address = gateways_->Base(1 - side);
+    filled.u.rdma.remote_address = gateways_->Base(1 - side) + offset;
   }
-  const rocegw_sge sge{gateways_->Base(side), length, GatewayPair::KeyOf(side, session).value};
+  const rocegw_sge sge{gateways_->Base(side) + offset, length,
+                       GatewayPair::KeyOf(side, session).value};
   return end.PostSend(filled, {sge});
 }
 
-Victim::Victim(Lab& lab) : lab_(lab), queues_(kVictimQueues) {
+Victim::Victim(Lab& lab) : lab_(lab), queues_(kQueues) {
   for (Queue& queue : queues_) queue.pair = lab.Connect(kVictimSession, kDepth);
 }
 
@@ -103,8 +104,10 @@ void Victim::Turn() {
     bool posted = false;
     while (queue.posted - queue.done < kDepth) {
       queue.posted_at[queue.posted % kDepth] = lab_.time();
+      const auto number = static_cast<uint64_t>(&queue - queues_.data());
+      const uint64_t buffer = number * kDepth + queue.posted % kDepth;
       if (!lab_.Post(kHere, *queue.pair.here, Lab::Request(queue.posted, ROCEGW_WR_RDMA_WRITE),
-                     kVictimBytes)) {
+                     kBytes, buffer * kBytes)) {
         break;
       }
       ++queue.posted;

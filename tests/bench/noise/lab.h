@@ -41,7 +41,9 @@ class Lab {
 
   // Posts and rings. False: the queue is full.
   static rocegw_send_wqe Request(uint64_t wr_id, uint8_t opcode);
-  bool Post(int side, RingEnd& end, const rocegw_send_wqe& wqe, uint32_t length);
+  // offset: of the bytes in both sides' memory.
+  bool Post(int side, RingEnd& end, const rocegw_send_wqe& wqe, uint32_t length,
+            uint64_t offset = 0);
 
  private:
   tenant::Share root_{nullptr};
@@ -58,6 +60,10 @@ class Lab {
 // A tenant that behaves: four queue pairs with eight WRITEs of 4 KiB each under way, always.
 class Victim {
  public:
+  static constexpr uint32_t kQueues = 4;
+  static constexpr uint32_t kDepth = 8;
+  static constexpr uint32_t kBytes = 4096;
+
   explicit Victim(Lab& lab);
   // Takes completions, posts what follows them.
   void Turn();
@@ -68,7 +74,6 @@ class Victim {
   double LatencyAt(double quantile);
 
  private:
-  static constexpr uint32_t kDepth = 8;
   struct Queue {
     Pair pair;
     uint64_t posted = 0;
@@ -91,8 +96,11 @@ class Noise {
 struct NoiseKind {
   const char* name;
   const char* what;
+  bool gated;
   std::unique_ptr<Noise> (*make)(Lab& lab);
 };
+// No noise: what a fair share is.
+extern const NoiseKind kTwin;
 extern const std::vector<NoiseKind> kNoises;
 
 }  // namespace rocegw::testing

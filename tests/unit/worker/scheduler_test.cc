@@ -55,6 +55,7 @@ class SchedulerTest : public ::testing::Test {
   uint32_t Pump(uint32_t most = 256) {
     uint32_t sent = 0;
     Scheduler::Turn turn;
+    scheduler.Mark();
     while (sent < most && scheduler.NextTurn(now, turn)) {
       Greedy& who = Of(turn.account);
       const auto by_bytes =
@@ -203,6 +204,7 @@ TEST_F(SchedulerTest, PoolThatComesNowAndThen_IsServedWithinARound) {
     Scheduler::Turn turn;
     for (int rounds = 0; seldom.sent == before && rounds < 10; ++rounds) {
       Round();
+      scheduler.Mark();
       while (scheduler.NextTurn(now, turn)) {
         Greedy& who = Of(turn.account);
         const uint32_t packets = &who == &seldom ? 1 : turn.packets;
@@ -323,6 +325,7 @@ TEST_F(SchedulerTest, LinkSlowerThanTheWorker_BytesAreShared) {
     work_clock += 200;
     by_link.BeginRound(TimePoint{work_clock});
     Scheduler::Turn turn;
+    by_link.Mark();
     for (int turns = 0; turns < 8 && by_link.NextTurn(TimePoint{work_clock}, turn); ++turns) {
       const uint64_t size = turn.account == big ? 4000 : 500;
       for (uint32_t k = 0; k < turn.packets; ++k) by_link.OnSent(*turn.account, size);
