@@ -198,6 +198,13 @@ StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t inte
   return Status(ENETUNREACH, "no port leads there");
 }
 
+uint64_t Ports::LinkBytesPerSecond() const {
+  uint64_t most = 0;
+  for (const Port& port : ports_)
+    most = std::max(most, port::LinkBytesPerSecond(port.interface.name));
+  return most;
+}
+
 uint32_t Ports::SafeWindow() const {
   uint64_t window = kMostWindow;
   for (const Port& port : ports_) {

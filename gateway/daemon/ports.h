@@ -44,6 +44,8 @@ class Ports {
 
   // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
   uint32_t SafeWindow() const;
+  // Of the fastest port; 0: no link says how fast it is.
+  uint64_t LinkBytesPerSecond() const;
 
   void AddRows(session::StateSnapshot& snapshot) const;
 

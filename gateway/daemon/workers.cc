@@ -64,6 +64,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
     options.inboxes = inboxes;
     options.steering = steering;
     options.counters = &one.counters;
+    options.link_bytes_per_second = ports.LinkBytesPerSecond();
     options.congestion.window_bytes =
         config.window_bytes != 0 ? static_cast<uint32_t>(config.window_bytes) : ports.SafeWindow();
     auto thread = worker::WorkerThread::Start(std::move(options), idle, one.cpu);

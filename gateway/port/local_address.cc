@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/local_address.h"
 
+#include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/netlink.h"
 
 namespace rocegw::port {
@@ -124,6 +128,18 @@ StatusOr<InterfaceInfo> ReadInterface(const std::string& name) {
     known += (known.empty() ? "" : ", ") + info.name;
   }
   return Status(ENODEV, "no network interface " + name + "; there are: " + known);
+}
+
+uint64_t LinkBytesPerSecond(const std::string& name) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ethtool_cmd command{};
+  command.cmd = ETHTOOL_GSET;
+  ifreq request{};
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  request.ifr_data = reinterpret_cast<char*>(&command);
+  if (!socket.valid() || ::ioctl(socket.get(), SIOCETHTOOL, &request) != 0) return 0;
+  const uint32_t mbit = ethtool_cmd_speed(&command);
+  return mbit == static_cast<uint32_t>(SPEED_UNKNOWN) ? 0 : uint64_t{mbit} * 125'000;
 }
 
 bool GidTable::Update(const std::vector<InterfaceAddress>& addresses) {

@@ -33,6 +33,9 @@ struct InterfaceInfo {
 
 // ENODEV with the interfaces that do exist when there is none of that name.
 StatusOr<InterfaceInfo> ReadInterface(const std::string& name);
+
+// What its link can do now, as its driver says (ethtool(8)); 0: it does not say.
+uint64_t LinkBytesPerSecond(const std::string& name);
 StatusOr<std::vector<InterfaceInfo>> ReadInterfaces();
 
 // GIDs of a device by index. An address keeps its index for as long as it exists; one that is gone

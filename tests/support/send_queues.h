@@ -65,8 +65,8 @@ class SendQueues {
     };
     const bool all = iteration_ % kFullScanEvery == 0;
     if (all || pace_.MayTake(now)) {
-      const uint32_t taken =
-          all ? shm::TakeAllDoorbells(page(), on_bell) : shm::TakeDoorbells(page(), iteration_, on_bell);
+      const uint32_t taken = all ? shm::TakeAllDoorbells(page(), on_bell)
+                                 : shm::TakeDoorbells(page(), iteration_, on_bell);
       if (taken != 0) pace_.Took(now);
     } else {
       found.busy = true;
