@@ -88,8 +88,10 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
     all.Add(claim);
     Compare(Grown(all, claim, claimed), CapacityOf(view.gateways.at(name).object), kField,
             "the capacity of " + name, violations);
-    Compare(Grown(pools, now, was ? before : Amounts()), PeakOf(view, tenant), kField,
-            "on " + name + " the peak of " + tenant, violations);
+    std::string peak = "on ";
+    peak.append(name).append(" the peak of ").append(tenant);
+    Compare(Grown(pools, now, was ? before : Amounts()), PeakOf(view, tenant), kField, peak,
+            violations);
   }
   const auto owner = view.tenants.find(tenant);
   if (owner != view.tenants.end() && owner->second.object.spec().has_fleet_cap()) {

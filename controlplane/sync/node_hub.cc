@@ -206,6 +206,9 @@ void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
       WantPush(name);
     }
   }
+  for (const controllers::Changed& changed : change.changed) {
+    if (!changed.intent) KeepConnected(fleet, changed.name.Text());
+  }
   for (const auto& [gateway, names] : touches) {
     const auto at = nodes_.find(gateway);
     if (at == nodes_.end()) continue;
@@ -214,6 +217,17 @@ void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
   }
   sent_ = revision;
   wake_.notify_all();
+}
+
+// Another controller has said that the gateway's stream is gone: it had one before, or it has just
+// started and knows of none.
+void NodeHub::KeepConnected(const Fleet& fleet, const std::string& name) {
+  const auto at = nodes_.find(name);
+  const auto known = fleet.view.gateways.find(name);
+  if (at == nodes_.end() || known == fleet.view.gateways.end()) return;
+  if (known->second.object.status().connected()) return;
+  at->second.written.clear();
+  WriteState(name, at->second);
 }
 
 void NodeHub::Run() {

@@ -88,6 +88,7 @@ class NodeHub {
   void Run();
   void OnChange(const Fleet& fleet, const FleetChange& change);
   void WantPush(const std::string& gateway);
+  void KeepConnected(const Fleet& fleet, const std::string& name);
   // What the store should show; only when it differs from what it shows.
   void WriteState(const std::string& gateway, Node& node);
   Node* Find(const std::string& gateway, StreamId id);

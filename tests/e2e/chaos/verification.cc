@@ -171,14 +171,18 @@ std::string AwaitConvergence(store::Store& store, AgentFleet& agents, std::chron
     for (size_t i = 0; i < agents.size(); ++i) {
       const std::string name = AgentFleet::NameOf(i);
       Objects should;
+      bool connected = false;
       (*follower)->Read([&](const sync::Fleet& fleet) {
+        connected = fleet.view.gateways.at(name).object.status().connected();
         for (const auto& object : controllers::FullConfig(fleet.view, fleet.placement, name))
           should[object.name()] = object.revision();
       });
       should = Comparable(std::move(should), name);
       const Objects runs = Comparable(agents.gateway(i).Objects(), name);
-      if (runs == should) continue;
-      if (behind++ == 0) problem = name + " runs" + Difference(runs, should);
+      if (runs == should && connected) continue;
+      if (behind++ == 0)
+        problem =
+            name + (connected ? " runs" : " is not connected, runs") + Difference(runs, should);
     }
     seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
     if (behind == 0) return {};

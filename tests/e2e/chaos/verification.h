@@ -30,7 +30,8 @@ struct Logs {
 // began to lead.
 std::string CheckReconciler(store::Store& store, const Logs& logs, size_t& seals, size_t& terms);
 
-// Every gateway runs what the store says it should; waits for it.
+// Every gateway runs what the store says it should, and the store says that it is connected; waits
+// for it.
 std::string AwaitConvergence(store::Store& store, AgentFleet& agents, std::chrono::seconds patience,
                              double& seconds);
 

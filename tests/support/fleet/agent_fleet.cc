@@ -33,9 +33,11 @@ AgentFleet::~AgentFleet() {
 }
 
 void AgentFleet::Join(const std::shared_ptr<grpc::Channel>& admin) {
+  constexpr size_t kThreads = 4;
   std::vector<std::thread> workers;
+  workers.reserve(kThreads);
   std::atomic<size_t> next{0};
-  for (int i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < kThreads; ++i) {
     workers.emplace_back([&] {
       for (size_t at = next++; at < nodes_.size(); at = next++) JoinOne(admin, at);
     });

@@ -218,6 +218,20 @@ TEST_F(NodeHubTest, NewHub_KnowsThatOldStreamsAreGone) {
   EXPECT_FALSE(Stored("gateways/g").connected());
 }
 
+TEST_F(NodeHubTest, AnotherControllerThatStarts_DoesNotMakeOurStreamsGone) {
+  auto g = std::make_shared<Agent>();
+  const auto id = hub_->Attach(HelloOf("gateways/g"), g, 0);
+  Apply("gateways/g", id, g->NextPush());
+  ASSERT_TRUE(Stored("gateways/g").connected());
+  // It takes every stream for one of its own that has ended.
+  const auto follower = std::move(*FleetFollower::Start(*store_));
+  StatusWriter statuses(*store_, std::chrono::milliseconds(1));
+  const NodeHub other(*follower, statuses, store_->uuid());
+  statuses.Flush();
+  Reached(store_->Range({}).value().revision);
+  EXPECT_TRUE(Stored("gateways/g").connected());
+}
+
 TEST_F(NodeHubTest, StatusOfAGatewayThatIsGone_MakesNothing) {
   statuses_.Set(model::NameOf("gateways/x"), "bytes");
   statuses_.Set(model::NameOf("gateways/h"), "");
