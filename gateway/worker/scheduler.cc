@@ -8,7 +8,6 @@ namespace rocegw::worker {
 namespace {
 
 constexpr uint32_t kPacketsPerTurn = 32;
-constexpr int64_t kBytesPerTurn = 128 * 1024;
 // A round that hands out less than this only goes round more often; one that hands out more makes
 // the others wait.
 constexpr int64_t kLeastRound = 8'000;

@@ -55,6 +55,9 @@ struct Account {
 
 class Scheduler {
  public:
+  // The most bytes of a turn; what a queue pair sends beyond them comes off its next turn.
+  static constexpr int64_t kBytesPerTurn = 128 * 1024;
+
   // Monotonic nanoseconds; nullptr: nothing is measured, turns go round.
   using Clock = int64_t (*)();
 

@@ -15,8 +15,6 @@ namespace {
 constexpr size_t kReceiveBurst = 64;
 // What all queue pairs together may emit in an iteration.
 constexpr uint32_t kPacketsPerIteration = 256;
-// A turn's worth of bytes: what a queue pair sends beyond it comes off its next turn.
-constexpr int64_t kBytesPerTurn = 128 * 1024;
 // A session that rings nothing for so long leaves the scan list.
 constexpr Duration kSessionIdle = Milliseconds(2);
 // Every so many iterations all leaves are looked at, for bits whose summary was lost with a
@@ -216,7 +214,8 @@ bool Worker::PumpQueuePairs(TimePoint now) {
     }
     slot->runnable = false;
     if (slot->session->failed) continue;
-    slot->bytes_left = std::min(slot->bytes_left + kBytesPerTurn, kBytesPerTurn);
+    slot->bytes_left =
+        std::min(slot->bytes_left + Scheduler::kBytesPerTurn, Scheduler::kBytesPerTurn);
     const int64_t bytes = std::min(slot->bytes_left, turn.bytes);
     transport::PumpBudget budget{turn.packets, bytes};
     const transport::PumpResult result = slot->qp->Pump(*this, now, budget);
