@@ -37,15 +37,15 @@ const std::map<std::string, Known> kLimits = {
     {"registered_bytes", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"segment_bytes", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"connects_per_second", {Effect::kSetting, "e2e/pools EveryLimit"}},
-    {"bytes_per_second", {Effect::kSetting, "worker: shares of bandwidth"}},
-    {"packets_per_second", {Effect::kSetting, "worker: shares of bandwidth"}},
+    {"bytes_per_second", {Effect::kSetting, "unit/worker Peak_IsKept, e2e/fleet rate"}},
+    {"packets_per_second", {Effect::kSetting, "unit/worker TenantsPeak_HoldsFor"}},
 };
 
 const std::map<std::string, Known> kPool = {
     {"gateways.labels", {Effect::kElsewhere, "unit/controllers placement"}},
     {"gateways.names", {Effect::kElsewhere, "unit/controllers placement"}},
     {"gateways.all", {Effect::kElsewhere, "unit/controllers placement"}},
-    {"weight", {Effect::kSetting, "worker: shares of bandwidth"}},
+    {"weight", {Effect::kSetting, "unit/worker Weights_DivideTenantsThenPools"}},
     {"slots", {Effect::kSetting, "unit/session slot_sockets_test"}},
     {"attach.socket_mode", {Effect::kSetting, "unit/session slot_sockets_test"}},
     {"attach.socket_owner", {Effect::kSetting, "unit/session slot_sockets_test"}},
@@ -60,7 +60,7 @@ const std::map<std::string, Known> kPool = {
 
 const std::map<std::string, Known> kTenant = {
     {"display_name", {Effect::kElsewhere, "for people: rocegwctl"}},
-    {"weight", {Effect::kSetting, "worker: shares of bandwidth"}},
+    {"weight", {Effect::kSetting, "unit/worker Weights_DivideTenantsThenPools"}},
     {"allowed_peers", {Effect::kSetting, "unit/session pools_test"}},
 };
 
