@@ -144,6 +144,7 @@ void AgentCore::OnGatewayStatus(const fleet::v1::Heartbeat& status, TimePoint no
   // Totals always move; they go with what is sent anyway.
   const auto lasting = [](fleet::v1::Heartbeat heartbeat) {
     heartbeat.clear_totals();
+    heartbeat.clear_pools();
     return heartbeat.SerializeAsString();
   };
   const bool news = lasting(fresh) != lasting(status_);

@@ -5,6 +5,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_callback.h>
 
 #include <cerrno>
 #include <chrono>
@@ -52,11 +53,13 @@ struct GatewayClient::Stubs {
       : channel(std::move(c)),
         config(gateway::v1::ConfigService::NewStub(channel)),
         state(gateway::v1::StateService::NewStub(channel)),
-        identity(gateway::v1::IdentityService::NewStub(channel)) {}
+        identity(gateway::v1::IdentityService::NewStub(channel)),
+        debug(gateway::v1::DebugService::NewStub(channel)) {}
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<gateway::v1::ConfigService::Stub> config;
   std::unique_ptr<gateway::v1::StateService::Stub> state;
   std::unique_ptr<gateway::v1::IdentityService::Stub> identity;
+  std::unique_ptr<gateway::v1::DebugService::Stub> debug;
   bool closed = false;             // the loop's thread
   std::shared_ptr<HeldCall> held;  // under way; the loop's thread
 };
@@ -70,11 +73,113 @@ GatewayClient::GatewayClient(session::ControlLoop& loop, const std::string& sock
       grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
+// A capture of the gateway on its way up: a piece is read when one was granted, so that a slow
+// controller slows the gateway's end and fills no memory here. Holds itself until gRPC is done with
+// it; all but gRPC's callbacks on the loop.
+class GatewayClient::Capture final : public grpc::ClientReadReactor<gateway::v1::CaptureChunk>,
+                                     public std::enable_shared_from_this<Capture> {
+ public:
+  using Part = std::function<void(fleet::v1::TunnelAnswer)>;
+
+  Capture(session::ControlLoop& loop, std::shared_ptr<Stubs> stubs, Part part)
+      : loop_(loop), stubs_(std::move(stubs)), part_(std::move(part)) {}
+
+  void Start(const gateway::v1::CaptureRequest& request,
+             std::chrono::system_clock::time_point deadline) {
+    self_ = shared_from_this();
+    request_ = request;
+    context_.set_deadline(deadline);
+    stubs_->debug->async()->Capture(&context_, &request_, this);
+    AddHold();
+    StartCall();
+  }
+  void Grant(uint32_t parts) {
+    granted_ += parts;
+    ReadNext();
+  }
+  void Cancel() {
+    part_ = {};
+    context_.TryCancel();
+    // A read that is not under way does not fail.
+    ReadNext();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return RemoveHold();
+    Post([this] { OnPiece(); });
+  }
+  void OnDone(const grpc::Status& status) override {
+    Post([this, status] {
+      if (part_ && !told_end_) {
+        fleet::v1::TunnelAnswer answer;
+        answer.set_code(status.ok() ? grpc::StatusCode::UNAVAILABLE : status.error_code());
+        answer.set_message(status.ok() ? "the gateway ended the capture" : status.error_message());
+        std::exchange(part_, {})(std::move(answer));
+      }
+    });
+    self_.reset();
+  }
+
+ private:
+  void OnPiece() {
+    reading_ = false;
+    fleet::v1::TunnelAnswer answer;
+    const bool last = chunk_.has_summary();
+    answer.set_more(!last);
+    answer.mutable_chunk()->Swap(&chunk_);
+    told_end_ = last;
+    const Part part = last ? std::exchange(part_, {}) : part_;
+    if (part) part(std::move(answer));
+    ReadNext();
+  }
+  void ReadNext() {
+    // After the last piece, or when nobody listens, only the end of the stream is to come.
+    const bool draining = told_end_ || !part_;
+    if (reading_ || (granted_ == 0 && !draining)) return;
+    if (!draining) --granted_;
+    reading_ = true;
+    StartRead(&chunk_);
+  }
+  void Post(std::function<void()> task) {
+    // The loop is the last to hold the call, and the channel with it.
+    (void)loop_.Post([self = shared_from_this(), task = std::move(task)] { task(); });
+  }
+
+  session::ControlLoop& loop_;
+  const std::shared_ptr<Stubs> stubs_;
+  Part part_;  // empty: nobody waits
+  grpc::ClientContext context_;
+  gateway::v1::CaptureRequest request_;
+  gateway::v1::CaptureChunk chunk_;
+  uint32_t granted_ = 0;
+  bool reading_ = false;
+  bool told_end_ = false;
+  std::shared_ptr<Capture> self_;
+};
+
 GatewayClient::~GatewayClient() {
   stubs_->closed = true;
+  CancelAll();
   if (stubs_->held == nullptr) return;
   stubs_->held->context.TryCancel();
   stubs_->held->ended.get_future().wait();
+}
+
+void GatewayClient::Grant(uint64_t question, uint32_t parts) {
+  const auto at = captures_.find(question);
+  if (at != captures_.end()) at->second->Grant(parts);
+}
+
+void GatewayClient::Cancel(uint64_t question) {
+  const auto at = captures_.find(question);
+  if (at == captures_.end()) return;
+  at->second->Cancel();
+  captures_.erase(at);
+}
+
+void GatewayClient::CancelAll() {
+  for (const auto& [question, capture] : captures_) capture->Cancel();
+  captures_.clear();
 }
 
 namespace {
@@ -105,6 +210,7 @@ fleet::v1::Heartbeat HeartbeatOf(const types::v1::GatewayStatus& status) {
   }
   *heartbeat.mutable_totals() = status.totals();
   *heartbeat.mutable_capacity() = status.capacity();
+  *heartbeat.mutable_pools() = status.pools();
   if (status.has_drain()) *heartbeat.mutable_drain() = status.drain();
   return heartbeat;
 }
@@ -164,6 +270,7 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
                         std::function<void(fleet::v1::TunnelAnswer)> done) {
   const auto deadline = std::chrono::system_clock::time_point(
       std::chrono::nanoseconds(TimeUtil::TimestampToNanoseconds(question.deadline())));
+  const auto parts = done;
   // `put` moves the response to its place in the answer.
   const auto answer = [done = std::move(done)](auto put) {
     return [done, put](const grpc::Status& status, auto& response) {
@@ -203,6 +310,30 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
           loop_, stubs_, question.get_counters(), deadline,
           [&](auto... call) { state.GetCounters(call...); },
           answer([](TunnelAnswer& a, auto& r) { a.mutable_counters()->Swap(&r); }));
+    case TunnelQuestion::kListPools:
+      return Run<gateway::v1::ListPoolsResponse>(
+          loop_, stubs_, question.list_pools(), deadline,
+          [&](auto... call) { state.ListPools(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_pools()->Swap(&r); }));
+    case TunnelQuestion::kListEvents:
+      return Run<gateway::v1::ListEventsResponse>(
+          loop_, stubs_, question.list_events(), deadline,
+          [&](auto... call) { state.ListEvents(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_events()->Swap(&r); }));
+    case TunnelQuestion::kExplain:
+      return Run<gateway::v1::ExplainResponse>(
+          loop_, stubs_, question.explain(), deadline,
+          [&](auto... call) { stubs_->debug->async()->Explain(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_explanation()->Swap(&r); }));
+    case TunnelQuestion::kCapture: {
+      const auto part = [this, id = question.id(), all = parts](TunnelAnswer piece) {
+        if (!piece.more()) captures_.erase(id);
+        all(std::move(piece));
+      };
+      const auto capture = std::make_shared<Capture>(loop_, stubs_, part);
+      captures_[question.id()] = capture;
+      return capture->Start(question.capture(), deadline);
+    }
     default:
       break;
   }

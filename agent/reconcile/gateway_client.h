@@ -4,6 +4,7 @@
 
 #include <grpcpp/channel.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"
 #include "rocegw/gateway/v1/config.grpc.pb.h"
+#include "rocegw/gateway/v1/debug.grpc.pb.h"
 #include "rocegw/gateway/v1/identity.grpc.pb.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
 
@@ -32,15 +34,20 @@ class GatewayClient final : public GatewayPort {
       uint64_t after,
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) override;
   void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) override;
+  void Grant(uint64_t question, uint32_t parts) override;
+  void Cancel(uint64_t question) override;
+  void CancelAll() override;
 
  private:
   struct HeldCall;
   struct Stubs;
+  class Capture;
   void ApplyPart(const std::shared_ptr<std::vector<types::v1::Push>>& parts, size_t at,
                  std::function<void(StatusOr<types::v1::PushReport>)> done);
   session::ControlLoop& loop_;
   // Calls that are under way keep it until they are done; what they bring afterwards is dropped.
   std::shared_ptr<Stubs> stubs_;
+  std::map<uint64_t, std::shared_ptr<Capture>> captures_;  // that run, by question
 };
 
 }  // namespace rocegw::agent

@@ -27,9 +27,15 @@ class GatewayPort {
   virtual void GetConfig(std::function<void(StatusOr<gateway::v1::GetConfigResponse>)> done) = 0;
   virtual void Apply(const types::v1::Push& push,
                      std::function<void(StatusOr<types::v1::PushReport>)> done) = 0;
-  // A question of the controller; the answer is complete but for its id.
+  // A question of the controller; the answer is complete but for its id. One in parts calls back
+  // with each of them, as far as they were granted, the last one without `more`.
   virtual void Ask(const fleet::v1::TunnelQuestion& question,
                    std::function<void(fleet::v1::TunnelAnswer)> done) = 0;
+  // So many more parts of the answer are wanted.
+  virtual void Grant(uint64_t /*question*/, uint32_t /*parts*/) {}
+  // Nobody waits any more for the parts of this answer, or of any: they call back no more.
+  virtual void Cancel(uint64_t /*question*/) {}
+  virtual void CancelAll() {}
   // Attaches that wait for a verdict, as soon as there is one with an id above `after`; now and
   // then without any.
   virtual void ListHeldAttaches(

@@ -83,6 +83,8 @@ std::shared_ptr<grpc::Channel> Agent::Channel() {
 void Agent::Connect() {
   if (link_ != nullptr) core_.OnStreamClosed();
   link_.reset();
+  ++tunnel_;
+  gateway_.CancelAll();
   channel_.reset();
   ControllerEvents events;
   events.opened = [this] { core_.OnStreamOpened(ControlLoop::Now()); };
@@ -96,12 +98,20 @@ void Agent::Connect() {
   };
   events.closed = [this](const grpc::Status& status) { OnClosed(status); };
   events.question = [this](const fleet::v1::TunnelQuestion& question) {
-    if (question.cancel()) return;
+    if (question.cancel()) return gateway_.Cancel(question.id());
+    if (question.has_grant()) return gateway_.Grant(question.id(), question.grant());
     ++counters_.questions;
-    gateway_.Ask(question, [this, id = question.id()](fleet::v1::TunnelAnswer answer) {
-      answer.set_id(id);
-      if (link_ != nullptr) link_->Answer(answer);
-    });
+    gateway_.Ask(question,
+                 [this, id = question.id(), tunnel = tunnel_](fleet::v1::TunnelAnswer answer) {
+                   // Another controller counts its questions anew.
+                   if (link_ == nullptr || tunnel != tunnel_) return;
+                   answer.set_id(id);
+                   link_->Answer(answer);
+                 });
+  };
+  events.tunnel_closed = [this] {
+    ++tunnel_;
+    gateway_.CancelAll();
   };
   link_ = std::make_unique<ControllerLink>(
       loop_, [this] { return Channel(); }, identity_.gateway(), std::move(events));

@@ -78,6 +78,7 @@ class Agent final : private AgentActions {
   AgentCore core_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
+  uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go up the one they belong to
   size_t controller_ = 0;  // index of the one that is called
   int64_t gateway_started_ns_ = 0;
   std::string last_problem_;  // with the controller; said once

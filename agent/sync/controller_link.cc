@@ -80,6 +80,7 @@ void ControllerLink::OpenTunnel() {
   };
   const auto done = [this](const grpc::Status&) {
     tunnel_.reset();
+    events_.tunnel_closed();
     tunnel_timer_ = loop_.At(session::ControlLoop::Now() + tunnel_backoff_.Next(random_()),
                              [this] { OpenTunnel(); });
   };

@@ -24,6 +24,8 @@ struct ControllerEvents {
   std::function<void(const types::v1::Push&)> push;
   std::function<void(const grpc::Status&)> closed;
   std::function<void(const fleet::v1::TunnelQuestion&)> question;
+  // Answers to the questions until now are not wanted any more.
+  std::function<void()> tunnel_closed;
 };
 
 // Pauses between attempts: growing, and different for each agent, so that a controller that comes

@@ -28,6 +28,8 @@ struct Backend {
   store::Store& store;
   sync::FleetFollower& follower;
   Writer& writer;
+  // What pools hold; nullptr: nobody keeps it.
+  const sync::UsageBook* usage = nullptr;
 };
 
 // The object of two entries of the store; no status: nullptr.
@@ -55,12 +57,13 @@ class StandardService {
     store::Transaction read;
     read.then = {store::Operation::Get(model::KeyOf(model::Part::kIntent, name)),
                  store::Operation::Get(model::KeyOf(model::Part::kStatus, name))};
-    backend_.store.TxnAsync(std::move(read), [reactor, response, text = request.name()](
+    backend_.store.TxnAsync(std::move(read), [this, reactor, response, text = request.name()](
                                                  const StatusOr<store::TransactionResult>& result) {
       if (!result.ok()) return (void)Refuse(reactor, FromStore(result.status()));
       const auto& rows = result.value().results;
       if (!rows[0].entry.has_value()) return (void)Refuse(reactor, NotFound(text));
       Join(*rows[0].entry, rows[1].entry.has_value() ? &*rows[1].entry : nullptr, *response);
+      WorkOut(*response);
       reactor->Finish(grpc::Status::OK);
     });
     return reactor;
@@ -130,8 +133,9 @@ class StandardService {
       const auto decision = model::Decide(CallerOf(*context, view), MethodOf(request), request);
       return decision.allowed && decision.tenants == tenants;
     };
-    auto* const reactor = new WatchReactor<Object, Response>(backend_.follower, std::move(subject),
-                                                             std::move(add), std::move(still_may));
+    auto* const reactor =
+        new WatchReactor<Object, Response>(backend_.follower, backend_.usage, std::move(subject),
+                                           std::move(add), std::move(still_may));
     // What is there includes all that was acknowledged before, by whichever controller.
     backend_.follower.WhenNewest(
         [reactor, start = request.start_revision()](const auto&) { reactor->Start(start); });
@@ -223,21 +227,28 @@ class StandardService {
     store::RangeRequest read{.revision = revision};
     read.range.begin = status_key(page->intents.front());
     read.range.end = status_key(page->intents.back()) + '\0';
-    backend_.store.RangeAsync(
-        std::move(read), [=, add = std::move(add)](const StatusOr<store::RangeResult>& statuses) {
-          if (!statuses.ok()) return (void)Refuse(reactor, FromStore(statuses.status()));
-          auto status = statuses.value().entries.begin();
-          const auto end = statuses.value().entries.end();
-          for (const store::Entry& intent : page->intents) {
-            const std::string key = status_key(intent);
-            while (status != end && status->key < key) ++status;
-            Object object;
-            Join(intent, status != end && status->key == key ? &*status : nullptr, object);
-            if (IsVisible(page->admitted, object) && page->selector.Matches(object.meta().labels()))
-              add()->Swap(&object);
-          }
-          reactor->Finish(grpc::Status::OK);
-        });
+    backend_.store.RangeAsync(std::move(read), [=, this, add = std::move(add)](
+                                                   const StatusOr<store::RangeResult>& statuses) {
+      if (!statuses.ok()) return (void)Refuse(reactor, FromStore(statuses.status()));
+      auto status = statuses.value().entries.begin();
+      const auto end = statuses.value().entries.end();
+      for (const store::Entry& intent : page->intents) {
+        const std::string key = status_key(intent);
+        while (status != end && status->key < key) ++status;
+        Object object;
+        Join(intent, status != end && status->key == key ? &*status : nullptr, object);
+        if (IsVisible(page->admitted, object) && page->selector.Matches(object.meta().labels())) {
+          WorkOut(object);
+          add()->Swap(&object);
+        }
+      }
+      reactor->Finish(grpc::Status::OK);
+    });
+  }
+
+  void WorkOut(Object& object) const {
+    backend_.follower.Read(
+        [&](const sync::Fleet& fleet) { WorkOutStatus(fleet, backend_.usage, object); });
   }
 
   static bool IsVisible(const Admitted& admitted, const Object& object) {

@@ -19,6 +19,7 @@
 
 #include "controlplane/api/api_error.h"
 #include "controlplane/api/object_kind.h"
+#include "controlplane/api/worked_out_status.h"
 #include "controlplane/model/label_selector.h"
 #include "controlplane/sync/fleet_follower.h"
 
@@ -41,8 +42,11 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   // Whether the caller may still see what it was admitted to. Called under the follower's lock.
   using StillMay = std::function<bool(const controllers::FleetView&)>;
 
-  WatchReactor(sync::FleetFollower& follower, WatchSubject subject, Add add, StillMay still_may)
+  // usage: may be nullptr; outlives it, as the follower does.
+  WatchReactor(sync::FleetFollower& follower, const sync::UsageBook* usage, WatchSubject subject,
+               Add add, StillMay still_may)
       : follower_(follower),
+        usage_(usage),
         subject_(std::move(subject)),
         add_(std::move(add)),
         still_may_(std::move(still_may)) {}
@@ -126,7 +130,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
   void TakeSnapshot(const sync::Fleet& fleet) {
     for (const auto& [name, known] : controllers::ObjectsOf<Object>(fleet.view)) {
       const auto parsed = model::NameOf(name);
-      if (IsWanted(parsed) && IsSelected(known.object)) snapshot_.push_back(known.object);
+      if (!IsWanted(parsed) || !IsSelected(known.object)) continue;
+      WorkOutStatus(fleet, usage_, snapshot_.emplace_back(known.object));
     }
     snapshot_left_ = true;
   }
@@ -180,13 +185,16 @@ class WatchReactor final : public grpc::ServerWriteReactor<Response> {
       if (known == objects.end() || !IsSelected(known->second.object)) {
         response_.add_deleted(name.Text());
       } else {
-        *add_(response_) = known->second.object;
+        Object& object = *add_(response_);
+        object = known->second.object;
+        WorkOutStatus(fleet, usage_, object);
       }
     }
     return any;
   }
 
   sync::FleetFollower& follower_;
+  const sync::UsageBook* const usage_;
   const WatchSubject subject_;
   const Add add_;
   const StillMay still_may_;

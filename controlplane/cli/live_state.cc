@@ -4,6 +4,7 @@
 #include <array>
 #include <iostream>
 
+#include "controlplane/cli/debug_views.h"
 #include "controlplane/cli/documents.h"
 #include "controlplane/cli/kinds.h"
 #include "controlplane/cli/state_client.h"
@@ -15,31 +16,22 @@ namespace {
 // How many rows of each table `status` shows.
 constexpr size_t kStatusRows = 20;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNouns = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNouns = {
     {{"sessions", "sessions"},
      {"session", "sessions"},
      {"qps", "qps"},
      {"qp", "qps"},
      {"mrs", "mrs"},
      {"mr", "mrs"},
-     {"counters", "counters"}}};
+     {"counters", "counters"},
+     {"events", "events"},
+     {"event", "events"}}};
 
 std::string_view LiveNoun(const std::string& noun) {
   for (const auto& [word, plural] : kNouns) {
     if (noun == word) return plural;
   }
   return {};
-}
-
-// Opens what the query needs; `name`: "gateways/G", empty: the connection is the gateway's.
-CallResult OpenFor(Program& program, const LiveQuery& query, std::string& name) {
-  if (!query.gateway.empty()) {
-    if (auto result = program.OpenController(); !result.ok()) return result;
-    return FullName(*FindKind("gateways"), query.gateway, {}, name);
-  }
-  if (auto result = program.Open(); !result.ok()) return result;
-  if (program.is_gateway()) return {};
-  return {kUsage, "of which gateway? --gateway NAME, or --local for the one on this host", {}};
 }
 
 template <typename Messages>
@@ -62,11 +54,21 @@ int PrintList(const Program& program, const List& list, const Rows& rows, View v
 
 }  // namespace
 
+CallResult OpenGateway(Program& program, const std::string& gateway, std::string& name) {
+  if (!gateway.empty()) {
+    if (auto result = program.OpenController(); !result.ok()) return result;
+    return FullName(*FindKind("gateways"), gateway, {}, name);
+  }
+  if (auto result = program.Open(); !result.ok()) return result;
+  if (program.is_gateway()) return {};
+  return {kUsage, "of which gateway? --gateway NAME, or --local for the one on this host", {}};
+}
+
 bool IsLiveNoun(const std::string& noun) { return !LiveNoun(noun).empty(); }
 
 int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
   std::string name;
-  if (auto result = OpenFor(program, query, name); !result.ok()) return Fail(result);
+  if (auto result = OpenGateway(program, query.gateway, name); !result.ok()) return Fail(result);
   StateClient client(program.rpc(), name);
   const std::string_view kind = LiveNoun(noun);
   if (kind == "sessions") {
@@ -84,6 +86,27 @@ int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
     if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
     return PrintList(program, list, list.mrs(), MrsView);
   }
+  if (kind == "events") {
+    gateway::v1::ListEventsResponse list;
+    if (auto result = client.ListEvents(list); !result.ok()) return Fail(result);
+    if (program.options.format == "name") {
+      for (const auto& event : list.events())
+        std::cout << event.object() << " " << event.reason() << "\n";
+    } else if (!PrintDocument(program, list)) {
+      std::cout << EventsView(list, program.wide(), Program::Now());
+    }
+    return kOk;
+  }
+  if (noun.starts_with("po")) {
+    gateway::v1::ListPoolsResponse list;
+    if (auto result = client.ListPools(list); !result.ok()) return Fail(result);
+    if (program.options.format == "name") {
+      for (const auto& pool : list.pools()) std::cout << pool.pool() << "\n";
+    } else if (!PrintDocument(program, list)) {
+      std::cout << PoolUsageView(list, program.wide());
+    }
+    return kOk;
+  }
   gateway::v1::GetCountersResponse counters;
   if (auto result = client.GetCounters(counters); !result.ok()) return Fail(result);
   return PrintList(program, counters, counters.counters(),
@@ -94,7 +117,7 @@ int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
 
 int ShowGatewayStatus(Program& program, const LiveQuery& query) {
   std::string name;
-  if (auto result = OpenFor(program, query, name); !result.ok()) return Fail(result);
+  if (auto result = OpenGateway(program, query.gateway, name); !result.ok()) return Fail(result);
   StateClient client(program.rpc(), name);
   types::v1::GatewayStatus status;
   gateway::v1::ListSessionsResponse sessions;

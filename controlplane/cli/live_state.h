@@ -14,6 +14,11 @@ struct LiveQuery {
   bool all_counters = false;
 };
 
+// Connects to where the live state of a gateway is. name: "gateways/G" to ask the controller for;
+// empty: the connection is the gateway's own.
+CallResult OpenGateway(Program& program, const std::string& gateway, std::string& name);
+
+// "pools" is one too, but also a kind of the fleet: the caller knows which is meant.
 bool IsLiveNoun(const std::string& noun);
 int GetLive(Program& program, const std::string& noun, const LiveQuery& query);
 int ShowGatewayStatus(Program& program, const LiveQuery& query);

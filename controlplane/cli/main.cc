@@ -81,6 +81,7 @@ int Main(int argc, char** argv) {
   AddReadCommands(app, program);
   AddWriteCommands(app, program);
   AddDrainCommands(app, program);
+  AddDebugCommands(app, program);
   AddFleetCommands(app, program);
   AddAuditCommands(app, program);
   AddSysdumpCommand(app, program);

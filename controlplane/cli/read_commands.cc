@@ -27,7 +27,7 @@ struct Query {
 CallResult UnknownNoun(const std::string& noun) {
   return {kUsage,
           (noun.empty() ? "which kind?" : "no kind is called '" + noun + "';") + " there are " +
-              KnownKinds() + "; of one gateway: sessions, qps, mrs, counters",
+              KnownKinds() + "; of one gateway: sessions, qps, mrs, counters, events, pools",
           {}};
 }
 
@@ -83,13 +83,7 @@ void PrintChange(const Program& program, const Kind& kind, const Change& change,
 // What is there, then every change, until it is interrupted.
 int Watch(Program& program, Query query) {
   const Kind* const kind = KindOf(query);
-  if (kind == nullptr || !kind->writable) {
-    return Fail(kind == nullptr ? UnknownNoun(query.noun)
-                                : CallResult{kUsage,
-                                             "operations cannot be watched; wait for one: "
-                                             "rocegwctl operations wait NAME",
-                                             {}});
-  }
+  if (kind == nullptr) return Fail(UnknownNoun(query.noun));
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   std::vector<std::string> wanted;
   for (const std::string& text : query.names) {
@@ -125,6 +119,12 @@ int Watch(Program& program, Query query) {
 
 int Get(Program& program, Query query) {
   if (IsLiveNoun(query.noun)) return GetLive(program, query.noun, query.live);
+  // Pools as one gateway has them.
+  if (FindKind(query.noun) == FindKind("pools") && query.names.empty() && !query.watch &&
+      (!query.live.gateway.empty() || program.options.choice.local ||
+       !program.options.choice.gateway_socket.empty())) {
+    return GetLive(program, "pools", query.live);
+  }
   if (query.watch) return Watch(program, query);
   const Kind* const kind = KindOf(query);
   if (kind == nullptr) return Fail(UnknownNoun(query.noun));
@@ -162,19 +162,20 @@ void AddQuery(CLI::App& command, Query& query) {
 
 void AddReadCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<Query>();
-  CLI::App* const get =
-      program.Add(app, "get", "objects as a table; what one gateway holds",
-                  "  rocegwctl get tenants\n"
-                  "  rocegwctl get pools --tenant blue -o wide\n"
-                  "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
-                  "  rocegwctl get gateways --selector zone=a --watch\n"
-                  "  rocegwctl get qps --gateway host-a\n"
-                  "  rocegwctl --local get counters --all" +
-                      std::string(kKinds) + ";\nof one gateway: sessions, qps, mrs, counters.",
-                  [&program, query] { return Get(program, *query); });
+  CLI::App* const get = program.Add(
+      app, "get", "objects as a table; what one gateway holds",
+      "  rocegwctl get tenants\n"
+      "  rocegwctl get pools --tenant blue -o wide\n"
+      "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
+      "  rocegwctl get gateways --selector zone=a --watch\n"
+      "  rocegwctl get qps --gateway host-a\n"
+      "  rocegwctl --local get counters --all" +
+          std::string(kKinds) +
+          ";\nof one gateway: sessions, qps, mrs, counters, events, and pools as it has them.",
+      [&program, query] { return Get(program, *query); });
   AddQuery(*get, *query);
   get->add_flag("-w,--watch", query->watch, "go on with every change");
-  get->add_option("-g,--gateway", query->live.gateway, "sessions, qps, mrs, counters: of this one")
+  get->add_option("-g,--gateway", query->live.gateway, "what this gateway holds")
       ->type_name("NAME");
   get->add_flag("--all", query->live.all_counters, "counters: also those that are zero");
 
@@ -189,7 +190,8 @@ void AddReadCommands(CLI::App& app, Program& program) {
       program.Add(app, "watch", "objects, then every change of them",
                   "  rocegwctl watch gateways\n"
                   "  rocegwctl watch pools --tenant blue -o json | jq .object.status\n"
-                  "Kinds: those of get, but for operations.",
+                  "  rocegwctl watch operations\n"
+                  "Kinds: those of get.",
                   [&program, query] { return Watch(program, *query); });
   AddQuery(*watch, *query);
 }

@@ -62,6 +62,16 @@ CallResult StateClient::ListMrs(gateway::v1::ListMrsResponse& out) {
                    [](auto& page, auto& all) { all.mutable_mrs()->MergeFrom(page.mrs()); });
 }
 
+CallResult StateClient::ListPools(gateway::v1::ListPoolsResponse& out) {
+  return ReadPages("Pools", out,
+                   [](auto& page, auto& all) { all.mutable_pools()->MergeFrom(page.pools()); });
+}
+
+CallResult StateClient::ListEvents(gateway::v1::ListEventsResponse& out) {
+  return ReadPages("Events", out,
+                   [](auto& page, auto& all) { all.mutable_events()->MergeFrom(page.events()); });
+}
+
 CallResult StateClient::GetCounters(gateway::v1::GetCountersResponse& out) {
   if (gateway_.empty()) {
     return rpc_.Call(kLocal + std::string("GetCounters"), gateway::v1::GetCountersRequest(), out);

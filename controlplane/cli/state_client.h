@@ -21,6 +21,8 @@ class StateClient {
   CallResult ListSessions(gateway::v1::ListSessionsResponse& out);
   CallResult ListQps(gateway::v1::ListQpsResponse& out);
   CallResult ListMrs(gateway::v1::ListMrsResponse& out);
+  CallResult ListPools(gateway::v1::ListPoolsResponse& out);
+  CallResult ListEvents(gateway::v1::ListEventsResponse& out);
   CallResult GetCounters(gateway::v1::GetCountersResponse& out);
 
  private:

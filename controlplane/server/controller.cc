@@ -148,7 +148,9 @@ struct Fleet {
         operations(backend),
         audit(backend),
         nodes(enrollment,
-              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}) {}
+              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}) {
+    backend.usage = &hub.usage();
+  }
 
   std::vector<grpc::Service*> services() {
     return {&tenants, &pools, &cc_policies, &role_bindings, &gateways, &operations, &audit, &nodes};

@@ -127,6 +127,7 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
     if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
     state.clear_drain();
     if (heartbeat.has_drain()) *state.mutable_drain() = heartbeat.drain();
+    usage_.Set(gateway, heartbeat.pools());
   }
   node->gateway_reachable = heartbeat.gateway_connected();
   WriteState(gateway, *node);
@@ -140,6 +141,7 @@ void NodeHub::Detach(const std::string& gateway, StreamId id) {
   WriteState(gateway, *node);
   nodes_.erase(gateway);
   ready_.erase(gateway);
+  usage_.Remove(gateway);
 }
 
 void NodeHub::CloseAll(StreamEnd why) {

@@ -18,6 +18,7 @@
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_session.h"
 #include "controlplane/sync/status_writer.h"
+#include "controlplane/sync/usage_book.h"
 #include "rocegw/fleet/v1/node.pb.h"
 
 namespace rocegw::sync {
@@ -70,6 +71,9 @@ class NodeHub {
   // All that are unadopted ("gateways/-") or one. Returns how many.
   uint32_t Adopt(const std::string& gateway);
 
+  // What the gateways that are connected here told of their pools.
+  const UsageBook& usage() const { return usage_; }
+
   // Once all changes up to `revision` have been handed to those they touch.
   void WhenSent(store::Revision revision, std::function<void(FleetProgress)> call);
 
@@ -100,6 +104,7 @@ class NodeHub {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::string, Node> nodes_;
+  UsageBook usage_;
   std::set<std::string> ready_;  // nodes that may have something to be sent
   std::multimap<store::Revision, std::function<void(FleetProgress)>> waiting_;
   store::Revision sent_ = 0;  // changes up to here are in the sessions

@@ -113,7 +113,7 @@ Gateway::Gateway(Config config)
       sysfs_(config_.runtime_dir + "/sysfs"),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_),
-      grpc_server_(identity_, readiness_, *this, this, this) {
+      grpc_server_(identity_, readiness_, *this, this, this, this) {
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
@@ -187,6 +187,7 @@ Status Gateway::StartSessions() {
       [this](const wire::Gid& destination, uint32_t interface_index) {
         return ports_->SourceFor(destination, interface_index);
       });
+  sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
   Status status = sessions_->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                      owner.value().uid, owner.value().gid});
   if (!status.ok()) {
@@ -352,6 +353,25 @@ void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
     (*shared)(sessions_ != nullptr && sessions_->gate().Answer(id, allowed, reason));
   });
   if (!posted) (*shared)(false);
+}
+
+void Gateway::StartCapture(const session::CaptureOrder& order,
+                           std::shared_ptr<port::CaptureSink> sink,
+                           std::function<void(const Status&)> started) {
+  const Status stopping(ESHUTDOWN, "the gateway is stopping");
+  const bool posted = loop_.Post([this, order, sink = std::move(sink), started, stopping] {
+    if (sessions_ == nullptr) return started(stopping);
+    session::CaptureOrder named = order;
+    named.bounds.interfaces = ports_->QueueNames();
+    sessions_->captures().Start(named, sink, started);
+  });
+  if (!posted) started(stopping);
+}
+
+void Gateway::AbortCapture(std::shared_ptr<port::CaptureSink> sink) {
+  (void)loop_.Post([this, sink = std::move(sink)] {
+    if (sessions_ != nullptr) sessions_->captures().Abort(sink);
+  });
 }
 
 std::string Gateway::Summary() const {

@@ -30,7 +30,8 @@ namespace rocegw::daemon {
 
 class Gateway final : private service::StateSource,
                       private service::ConfigSource,
-                      private service::AttachSource {
+                      private service::AttachSource,
+                      private service::CaptureSource {
  public:
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
@@ -72,6 +73,10 @@ class Gateway final : private service::StateSource,
              std::function<void(bool, types::v1::PushReport)> done) override;
   void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override;
   void Describe(std::function<void(bool, rocegw::gateway::v1::GetConfigResponse)> done) override;
+  // service::CaptureSource
+  void StartCapture(const session::CaptureOrder& order, std::shared_ptr<port::CaptureSink> sink,
+                    std::function<void(const Status&)> started) override;
+  void AbortCapture(std::shared_ptr<port::CaptureSink> sink) override;
 
   // service::AttachSource
   void ListHeld(uint64_t after, Duration wait,

@@ -92,6 +92,11 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
     if (Status status = Open(port, config.dpdk, steering); !status.ok()) {
       return Status(status.error(), "port " + port_config.name + ": " + status.text());
     }
+    const size_t before = (ports->ports_.size() - 1) * ports->workers_;
+    for (size_t worker = 0; worker < ports->workers_; ++worker) {
+      port.recording.push_back(std::make_unique<port::CapturePort>(
+          port.backend->queue(worker), ports->taps_, static_cast<uint32_t>(before + worker)));
+    }
   }
   return ports;
 }
@@ -147,6 +152,25 @@ std::vector<port::PacketPort*> Ports::QueuesOf(WorkerIndex worker) const {
   std::vector<port::PacketPort*> queues;
   for (const Port& port : ports_) queues.push_back(&port.backend->queue(worker));
   return queues;
+}
+
+std::vector<session::CaptureQueues> Ports::RecordingQueues() const {
+  std::vector<session::CaptureQueues> queues(workers_);
+  for (size_t worker = 0; worker < workers_; ++worker) {
+    queues[worker].plain = QueuesOf(static_cast<WorkerIndex>(worker));
+    for (const Port& port : ports_)
+      queues[worker].recording.push_back(port.recording[worker].get());
+  }
+  return queues;
+}
+
+std::vector<std::string> Ports::QueueNames() const {
+  std::vector<std::string> names;
+  for (const Port& port : ports_) {
+    for (size_t worker = 0; worker < workers_; ++worker)
+      names.push_back(port.config.name + "/worker" + std::to_string(worker));
+  }
+  return names;
 }
 
 std::vector<size_t> Ports::Refresh() {

@@ -14,9 +14,11 @@
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/port_backend.h"
+#include "gateway/port/capture_port.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
+#include "gateway/session/captures.h"
 #include "gateway/session/options.h"
 #include "gateway/session/state_rows.h"
 
@@ -31,6 +33,11 @@ class Ports {
   size_t device_count() const { return ports_.size(); }
   // A worker's queue of every port, by device index.
   std::vector<port::PacketPort*> QueuesOf(WorkerIndex worker) const;
+  // For captures: taps, and every worker's queues with and without what records.
+  port::CaptureTaps& taps() { return taps_; }
+  std::vector<session::CaptureQueues> RecordingQueues() const;
+  // What captures call the queues, in the order of their numbers.
+  std::vector<std::string> QueueNames() const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
 
   // Readable when addresses, links or routes may have changed; then Refresh.
@@ -56,6 +63,7 @@ class Ports {
     port::GidTable gids;
     port::InterfaceInfo interface;
     std::unique_ptr<PortBackend> backend;
+    std::vector<std::unique_ptr<port::CapturePort>> recording;  // by worker
   };
 
   Ports() = default;
@@ -63,6 +71,7 @@ class Ports {
   static Status Look(Port& port);
   static session::PortRow RowOf(const Port& port);
 
+  port::CaptureTaps taps_;
   std::vector<Port> ports_;
   size_t workers_ = 0;
   std::optional<port::AddressMonitor> monitor_;

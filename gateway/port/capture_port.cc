@@ -1,34 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/capture_port.h"
 
+#include <algorithm>
+
 #include "gateway/wire/headers.h"
 #include "gateway/wire/icrc.h"
 
 namespace rocegw::port {
+namespace {
+
+// The queue pair that a datagram is for; 0 when it is too short to say.
+Qpn DestinationOf(std::span<const uint8_t> datagram) {
+  constexpr size_t kDestQpn = 5;  // in the BTH, three bytes
+  if (datagram.size() < kDestQpn + 3) return {};
+  return Qpn{uint32_t{datagram[kDestQpn]} << 16 | uint32_t{datagram[kDestQpn + 1]} << 8 |
+             datagram[kDestQpn + 2]};
+}
+
+}  // namespace
+
+bool CapturePort::AnyActive() const {
+  return std::any_of(taps_.begin(), taps_.end(),
+                     [](const CaptureTap& tap) { return tap.active(); });
+}
+
+void CapturePort::Clear() {
+  for (Record& record : records_) {
+    record.blocks.clear();
+    record.marks.clear();
+  }
+}
+
+void CapturePort::Encode(const CaptureTap::Packet& packet) {
+  for (size_t i = 0; i < taps_.size(); ++i) {
+    Record& record = records_[i];
+    Record::Mark mark = record.marks.empty() ? Record::Mark() : record.marks.back();
+    if (!packet.datagram.empty() && taps_[i].active() && taps_[i].Encode(packet, record.blocks)) {
+      mark = {record.blocks.size(), mark.packets + 1};
+    }
+    record.marks.push_back(mark);
+  }
+}
+
+void CapturePort::Commit(size_t count) {
+  if (count == 0) return;
+  for (size_t i = 0; i < taps_.size(); ++i) {
+    const Record::Mark& mark = records_[i].marks[count - 1];
+    if (mark.packets != 0)
+      (void)taps_[i].Commit(std::span(records_[i].blocks).first(mark.end), mark.packets);
+  }
+}
 
 size_t CapturePort::Transmit(std::span<TxPacket* const> packets) {
-  if (!tap_.active()) return inner_.Transmit(packets);
+  if (!AnyActive()) return inner_.Transmit(packets);
   // Encoded before the inner port owns them, committed when it is known how many it took.
-  blocks_.clear();
-  ends_.clear();
+  Clear();
   const size_t longest = inner_.limits().max_datagram;
   for (TxPacket* packet : packets) {
+    CaptureTap::Packet captured{.direction = CaptureDirection::kOutbound,
+                                .interface = interface_,
+                                .qpn = packet->source_qpn,
+                                .path = packet->path,
+                                .ip_id = 0,
+                                .datagram = {}};
     const size_t length = packet->length + wire::kIcrcLength;
     if (length <= longest) {
       wire::SealIcrc(packet->path, 0, packet->data, packet->length, packet->known_crc);
-      tap_.Encode({CaptureDirection::kOutbound, packet->path, 0, {packet->data, length}}, blocks_);
+      captured.datagram = {packet->data, length};
     }
-    ends_.push_back(blocks_.size());
+    Encode(captured);
   }
   const size_t taken = inner_.Transmit(packets);
-  if (taken != 0) (void)tap_.Commit(std::span(blocks_).first(ends_[taken - 1]), taken);
+  Commit(taken);
   return taken;
 }
 
 size_t CapturePort::Receive(std::span<wire::RxDatagram> into) {
   const size_t count = inner_.Receive(into);
-  if (count == 0 || !tap_.active()) return count;
-  blocks_.clear();
+  if (count == 0 || !AnyActive()) return count;
+  Clear();
   for (const wire::RxDatagram& datagram : into.first(count)) {
     const wire::RxMeta& meta = datagram.meta;
     uint16_t ip_id = meta.ip_id;
@@ -39,9 +89,14 @@ size_t CapturePort::Receive(std::span<wire::RxDatagram> into) {
                           .source_port = meta.source_port,
                           .traffic_class = meta.traffic_class,
                           .hop_limit = meta.hop_limit};
-    tap_.Encode({CaptureDirection::kInbound, path, ip_id, datagram.bytes}, blocks_);
+    Encode({.direction = CaptureDirection::kInbound,
+            .interface = interface_,
+            .qpn = DestinationOf(datagram.bytes),
+            .path = path,
+            .ip_id = ip_id,
+            .datagram = datagram.bytes});
   }
-  (void)tap_.Commit(blocks_, count);
+  Commit(count);
   return count;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "gateway/base/ids.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/icrc.h"
@@ -24,6 +25,7 @@ struct TxPacket {
   uint32_t length = 0;       // BTH .. pad, without the ICRC
   wire::KnownCrc known_crc;  // set when the payload's CRC was taken while copying
   wire::Path path;
+  Qpn source_qpn;  // whose it is, which RC does not tell the network; for captures
   void* cookie = nullptr;  // the port's own
 };
 

@@ -91,4 +91,10 @@ void AppendPcapngPacket(const PcapngPacket& packet, std::vector<uint8_t>& out) {
   block.PutOption(kOptionEnd, {});
 }
 
+size_t PcapngBlockLength(std::span<const uint8_t> blocks) {
+  uint32_t length = 0;
+  std::memcpy(&length, blocks.data() + sizeof(uint32_t), sizeof length);
+  return length;
+}
+
 }  // namespace rocegw::port

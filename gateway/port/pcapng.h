@@ -28,5 +28,7 @@ void AppendPcapngSection(std::vector<uint8_t>& out);
 // An Ethernet interface; snap_length 0 means whole packets.
 void AppendPcapngInterface(std::string_view name, size_t snap_length, std::vector<uint8_t>& out);
 void AppendPcapngPacket(const PcapngPacket& packet, std::vector<uint8_t>& out);
+// Bytes of the block that `blocks`, made by the above, begin with.
+size_t PcapngBlockLength(std::span<const uint8_t> blocks);
 
 }  // namespace rocegw::port

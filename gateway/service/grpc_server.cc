@@ -13,6 +13,7 @@
 
 #include "gateway/process/unix_socket.h"
 #include "gateway/service/config_service.h"
+#include "gateway/service/debug_service.h"
 #include "gateway/service/identity_service.h"
 #include "gateway/service/state_service.h"
 
@@ -26,21 +27,25 @@ constexpr process::SocketWords kPlace = {"gRPC socket", "runtime_dir or grpc_soc
 
 struct GrpcServer::Parts {
   Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
-        ConfigSource* config_source, AttachSource* attach_source)
+        ConfigSource* config_source, AttachSource* attach_source, CaptureSource* captures)
       : state(identity, readiness, source) {
     if (attach_source != nullptr) attaches.emplace(*attach_source);
     if (config_source != nullptr) config.emplace(*config_source);
+    if (config_source != nullptr && captures != nullptr)
+      debug.emplace(identity, readiness, source, *config_source, *captures);
   }
   StateService state;
   std::optional<ConfigService> config;
   std::optional<IdentityService> attaches;
+  std::optional<DebugService> debug;
   std::string path;
   std::unique_ptr<grpc::Server> server;
 };
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
-                       StateSource& source, ConfigSource* config, AttachSource* attaches)
-    : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches)) {}
+                       StateSource& source, ConfigSource* config, AttachSource* attaches,
+                       CaptureSource* captures)
+    : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches, captures)) {}
 
 GrpcServer::~GrpcServer() { Stop(); }
 
@@ -53,6 +58,7 @@ Status GrpcServer::Start(const SocketPlace& place) {
   builder.RegisterService(&parts_->state);
   if (parts_->config) builder.RegisterService(&*parts_->config);
   if (parts_->attaches) builder.RegisterService(&*parts_->attaches);
+  if (parts_->debug) builder.RegisterService(&*parts_->debug);
   // Nobody but us may connect before mode and owner are set.
   const mode_t old_mask = umask(0177);
   parts_->server = builder.BuildAndStart();

@@ -12,6 +12,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/service/attach_source.h"
+#include "gateway/service/capture_source.h"
 #include "gateway/service/config_source.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
@@ -28,9 +29,10 @@ struct SocketPlace {
 class GrpcServer {
  public:
   // All live longer than the server. Without `config` the configuration cannot be changed, without
-  // `attaches` nobody can be vouched for.
+  // `attaches` nobody can be vouched for, without `config` or `captures` there is no debug service.
   GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
-             ConfigSource* config = nullptr, AttachSource* attaches = nullptr);
+             ConfigSource* config = nullptr, AttachSource* attaches = nullptr,
+             CaptureSource* captures = nullptr);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

@@ -177,6 +177,28 @@ void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out) {
   for (const std::string& holder : row.holders) out.add_holders(holder);
 }
 
+namespace {
+
+// Of pools that hold anything.
+void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) {
+  types::v1::PoolTotals pool;
+  types::v1::GatewayTotals& totals = *pool.mutable_totals();
+  const google::protobuf::Reflection& reflection = *totals.GetReflection();
+  bool any = false;
+  for (const session::LimitRow& limit : row.limits) {
+    // They have the names of the limits.
+    const auto* const field = totals.GetDescriptor()->FindFieldByName(limit.limit);
+    if (field == nullptr || limit.used == 0) continue;
+    reflection.SetUInt64(&totals, field, limit.used);
+    any = true;
+  }
+  if (!any) return;
+  pool.set_pool(row.name);
+  out.add_pools()->Swap(&pool);
+}
+
+}  // namespace
+
 void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_reason,
                 const session::StateSnapshot& snapshot, types::v1::GatewayStatus& out) {
   out.set_name("gateways/" + identity.name);
@@ -215,6 +237,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
   totals.set_cm_ids(snapshot.totals.cm_ids);
   totals.set_registered_bytes(snapshot.totals.registered_bytes);
   totals.set_segment_bytes(snapshot.totals.segment_bytes);
+  for (const session::PoolRow& row : snapshot.pools) FillPoolTotals(row, out);
   out.set_admin_state(snapshot.drain.active ? types::v1::DRAINING : types::v1::ACTIVE);
   if (snapshot.drain.active) FillDrain(snapshot.drain, *out.mutable_drain());
   out.set_config_source(snapshot.config_source);

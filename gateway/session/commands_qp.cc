@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "gateway/session/captures.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/qp_attributes.h"
@@ -239,6 +240,8 @@ void CreateQp(ClientSession& session, Request& request) {
   reply.handle = objects.qps.Add(std::move(qp));
   objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
   session.CountSetUp(reply.handle, false);
+  // Before a worker knows it, so that no packet of it escapes a capture.
+  services.captures->QpAdded(session.pool().name(), kept.qpn);
   const worker::LinkQp link{ConfigOf(session, kept, reply, asked.signal_all != 0)};
   if (ready && services.workers.TryTell(kept.worker, link)) {
     objects.qps.Find(reply.handle)->setting_up = true;

@@ -28,6 +28,7 @@
 
 namespace rocegw::session {
 
+class Captures;
 class CmBinding;
 
 // CLOCK_REALTIME, since 1970.
@@ -111,6 +112,7 @@ struct Services {
 
   const Drain* drain = nullptr;  // the server's
   CmBinding* cm = nullptr;       // the server's
+  Captures* captures = nullptr;  // the server's
   size_t next_worker = 0;        // of the next QP
   LogLimiter log;
   ReadyReserves reserves{*this};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/session/captures.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm_binding.h"
 
@@ -26,6 +27,7 @@ void ClientSession::FreeQp(uint32_t handle) {
     segment_.Free(*block);
   }
   doorbells_.Give(qp->worker, {qp->doorbell_page, qp->doorbell_bit});
+  services_.captures->QpRemoved(pool().name(), qp->qpn);
   services_.qpns.Give(qp->qpn, ControlLoop::Now());
   Give(Resource::kQps);
   --objects_.pds.Find(qp->pd)->users;

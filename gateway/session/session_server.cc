@@ -40,9 +40,11 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
                              Options options, Log log, SourceLookup lookup)
     : services_(loop, links, steering, WithinDescriptors(std::move(options)), std::move(log)),
       attach_(services_),
+      captures_(services_, attach_),
       slots_(services_, attach_, services_.options.slots_dir),
       drain_(loop, [this](OnDeadline action) { AtDrainDeadline(action); }) {
   services_.drain = &drain_;
+  services_.captures = &captures_;
   for (Device& device : devices) services_.AddDevice(std::move(device));
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
@@ -127,6 +129,7 @@ void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& 
 }
 
 void SessionServer::AddressesMoved() {
+  captures_.PoolsChanged();
   const bool had = services_.addresses_are_owned();
   services_.ForgetViews();
   if (!had && !services_.addresses_are_owned()) return;
@@ -170,6 +173,7 @@ void SessionServer::UpdateDevice(size_t index, Device device) {
 }
 
 void SessionServer::Shutdown(std::function<void()> done) {
+  captures_.StopAll();
   attach_.StopListening();
   attach_.gate().DropAll();
   attach_.EndAll("the gateway stops");

@@ -12,6 +12,7 @@
 
 #include "gateway/port/steering.h"
 #include "gateway/session/attach_server.h"
+#include "gateway/session/captures.h"
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
@@ -68,6 +69,7 @@ class SessionServer {
   // Attaches that wait for a verdict.
   AttachGate& gate() { return attach_.gate(); }
   Services& services() { return services_; }
+  Captures& captures() { return captures_; }
   const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
 
@@ -83,6 +85,7 @@ class SessionServer {
   Services services_;
   std::unique_ptr<CmBinding> cm_;
   AttachServer attach_;
+  Captures captures_;
   SlotSockets slots_;
   Drain drain_;
   std::vector<ControlLoop::WatchId> watches_;

@@ -56,4 +56,9 @@ inline std::string TenantOf(const std::string& pool) {
   return pool.substr(0, pool.find("/pools/"));
 }
 
+// Whether the pool is what a scope names: "tenants/T/pools/P", or "tenants/T/pools/-" for all of T.
+inline bool IsInScope(const std::string& scope, const std::string& pool) {
+  return scope == pool || scope == TenantOf(pool) + "/pools/-";
+}
+
 }  // namespace rocegw::tenant

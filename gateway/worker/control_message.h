@@ -22,6 +22,9 @@
 namespace rocegw::memory {
 class Copier;
 }
+namespace rocegw::port {
+class PacketPort;
+}
 
 namespace rocegw::worker {
 
@@ -94,11 +97,17 @@ struct SnapshotQps {
   SessionId session;
 };
 
+// From now on these are the worker's queues, by device index: the same ones with or without what
+// captures put around them. Packets that are under way belong to the queue inside.
+struct UsePorts {
+  std::vector<port::PacketPort*> ports;
+};
+
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
                PrepareQp, LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkRegion, UnlinkRegion, SendMad,
-               SnapshotQps>
+               SnapshotQps, UsePorts>
       body;
 };
 

@@ -249,6 +249,8 @@ port::TxPacket* Worker::NewPacket(transport::QpContext& qp) {
   if (packet == nullptr) {
     counters_.tx_pushback_events.Add();
     port_full_ = true;
+  } else {
+    packet->source_qpn = qp.config.qpn;
   }
   return packet;
 }

@@ -134,6 +134,7 @@ class Worker final : private transport::Outbox {
   ControlReply Do(const LinkRegion& body);
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
+  ControlReply Do(const UsePorts& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void Notify(WorkerMessage message);
   static QpSnapshot SnapshotOf(const QpSlot& slot);

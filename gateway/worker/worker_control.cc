@@ -305,9 +305,16 @@ ControlReply Worker::Do(const SendMad& body) {
   std::memcpy(packet->data + header_length, body.mad.data(), body.mad.size());
   packet->length = static_cast<uint32_t>(header_length + body.mad.size());
   packet->known_crc = {};
+  packet->source_qpn = kGsiQpn;
   packet->path = body.path;
   outgoing_.push_back({packet, body.device});
   counters_.mad_tx_packets.Add();
+  return {};
+}
+
+ControlReply Worker::Do(const UsePorts& body) {
+  if (body.ports.size() != options_.ports.size()) return Error(EINVAL);
+  options_.ports = body.ports;
   return {};
 }
 

@@ -201,6 +201,8 @@ worker::ControlReply FakeWorker::Answer(const worker::ControlMessage& message) {
           Broken("empty message");
         } else if constexpr (std::is_same_v<Body, worker::SendMad>) {
           mads.push_back(body);
+        } else if constexpr (std::is_same_v<Body, worker::UsePorts>) {
+          ports = body.ports;
         } else if constexpr (requires { Apply(body, reply); }) {
           reply.error = Apply(body, reply);
         } else {

@@ -126,7 +126,7 @@ TEST_F(RocegwctlObjectsTest, Refusals_TellReasonAndFieldsAndHaveTheirCodes) {
       {"get pool p", 2, "rocegwctl: whose pool 'p'? TENANT/p, or --tenant TENANT\n"},
       {"get qps", 2,
        "rocegwctl: of which gateway? --gateway NAME, or --local for the one on this host\n"},
-      {"get qps --gateway nix", 6, nullptr},
+      {"get qps --gateway nix", 3, "rocegwctl: NOT_FOUND: gateways/nix does not exist\n"},
       {"apply -f /nonexistent", 2, "rocegwctl: /nonexistent: No such file or directory\n"},
       {"--controller unix:/nonexistent get tenants", 6, nullptr},
       {"--context nowhere get tenants", 2, nullptr},

@@ -9,8 +9,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "gateway/base/unique_fd.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/pair_port.h"
 #include "gateway/wire/icrc.h"
@@ -39,6 +44,24 @@ struct MemoryFile {
   }
 };
 
+// Writes to a descriptor.
+class FileSink final : public CaptureSink {
+ public:
+  explicit FileSink(UniqueFd fd) : fd_(std::move(fd)) {}
+  Status Write(std::span<const uint8_t> bytes) override {
+    if (write(fd_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()))
+      return OkStatus();
+    return {errno, "the disk is full"};
+  }
+  void End(const CaptureSummary& summary) override { ended = summary; }
+  void Abort() override {}
+
+  std::optional<CaptureSummary> ended;
+
+ private:
+  UniqueFd fd_;
+};
+
 uint32_t U32(std::span<const uint8_t> bytes, size_t offset) {
   uint32_t value = 0;
   std::memcpy(&value, &bytes[offset], sizeof value);
@@ -49,6 +72,7 @@ struct CapturedPacket {
   uint32_t captured = 0;
   uint32_t original = 0;
   uint32_t flags = 0;
+  uint32_t interface = 0;
   std::vector<uint8_t> frame;
 };
 
@@ -74,11 +98,12 @@ std::vector<CapturedPacket> ReadPcapng(std::span<const uint8_t> bytes) {
     if (number == 1) {
       EXPECT_EQ(type, 1U);
     }
-    if (number > 1) {
+    if (number > 1 && (type != 1 || !packets.empty())) {
       EXPECT_EQ(type, 6U);
       CapturedPacket packet{.captured = U32(bytes, 20), .original = U32(bytes, 24)};
       const auto frame = bytes.subspan(28, packet.captured);
       packet.frame.assign(frame.begin(), frame.end());
+      packet.interface = U32(bytes, 8);
       packet.flags = U32(bytes, 28 + (packet.captured + 3) / 4 * 4 + 4);
       packets.push_back(std::move(packet));
     }
@@ -97,14 +122,17 @@ class CapturePortTest : public ::testing::Test {
     }
   }
   void Start(const CaptureConfig& config = {}) {
-    const Status status = tap_.Start(std::move(file_.tap), config);
+    sink_ = std::make_shared<FileSink>(std::move(file_.tap));
+    const Status status = tap_.Start(sink_, config);
     ASSERT_TRUE(status.ok()) << status.text();
   }
 
   PairLink link_{{.first_ip_id = 100}};
   MemoryFile file_;
-  CaptureTap tap_;
-  CapturePort port_{link_.port(0), tap_};
+  std::shared_ptr<FileSink> sink_;
+  CaptureTaps taps_;
+  CaptureTap& tap_ = taps_[0];
+  CapturePort port_{link_.port(0), taps_};
 };
 
 TEST_F(CapturePortTest, BothDirections_AreWholeFramesWithGoodIcrcs) {
@@ -146,7 +174,7 @@ TEST_F(CapturePortTest, BothDirections_AreWholeFramesWithGoodIcrcs) {
 
 TEST_F(CapturePortTest, HiddenIpId_IsRecoveredForTheCapture) {
   PairLink hidden({.ip_id_visible = false, .first_ip_id = 4711});
-  CapturePort receiver(hidden.port(1), tap_);
+  CapturePort receiver(hidden.port(1), taps_);
   Start();
   ASSERT_TRUE(SendTestPacket(hidden.port(0), TestPath(), kQpn, 0, 8));
   EXPECT_EQ(ReceiveAll(receiver).size(), 1U);
@@ -169,7 +197,7 @@ TEST_F(CapturePortTest, OnlyBetweenStartAndStop) {
 
 TEST_F(CapturePortTest, PushedBackPackets_AreCapturedWhenTheyLeave) {
   PairLink narrow({.lane_depth = 2});
-  CapturePort sender(narrow.port(0), tap_);
+  CapturePort sender(narrow.port(0), taps_);
   std::vector<TxPacket*> packets;
   for (uint32_t psn = 0; psn < 4; ++psn) {
     TxPacket* packet = sender.Acquire();
@@ -202,7 +230,7 @@ TEST_F(CapturePortTest, SizeBound_EndsTheCaptureAndNotTheTraffic) {
   Send(0, 99);
   EXPECT_FALSE(tap_.active());
   const CaptureSummary summary = tap_.Stop();
-  EXPECT_TRUE(summary.full);
+  EXPECT_EQ(summary.end, CaptureEnd::kBytes);
   EXPECT_LE(file_.bytes().size(), 2000U);
   EXPECT_EQ(ReadPcapng(file_.bytes()).size(), summary.packets);
   EXPECT_GT(summary.packets, 5U);
@@ -226,7 +254,8 @@ TEST_F(CapturePortTest, BufferBound_CountsWhatIsMissed) {
 }
 
 TEST_F(CapturePortTest, WriteError_IsReportedAndEndsTheCapture) {
-  const Status status = tap_.Start(UniqueFd(open("/dev/full", O_WRONLY | O_CLOEXEC)), {});
+  const auto full = std::make_shared<FileSink>(UniqueFd(open("/dev/full", O_WRONLY | O_CLOEXEC)));
+  const Status status = tap_.Start(full, {});
   ASSERT_TRUE(status.ok());
   while (tap_.active()) {
     Send(0, 0);
@@ -238,7 +267,98 @@ TEST_F(CapturePortTest, WriteError_IsReportedAndEndsTheCapture) {
 
 TEST_F(CapturePortTest, SecondStart_IsBusy) {
   Start();
-  EXPECT_EQ(tap_.Start(UniqueFd(dup(file_.reader.get())), {}).error(), EBUSY);
+  EXPECT_EQ(tap_.Start(sink_, {}).error(), EBUSY);
+}
+
+TEST_F(CapturePortTest, PacketBound_TakesThatManyOfABurst) {
+  Start({.max_packets = 3});
+  std::array<TxPacket*, 8> burst;
+  for (uint32_t psn = 0; psn < burst.size(); ++psn) {
+    burst[psn] = port_.Acquire();
+    burst[psn]->path = TestPath();
+    burst[psn]->length =
+        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 64, burst[psn]->data));
+  }
+  ASSERT_EQ(port_.Transmit(burst), 8U);
+  const CaptureSummary summary = tap_.Stop();
+  EXPECT_EQ(summary.end, CaptureEnd::kPackets);
+  EXPECT_EQ(summary.packets, 3U);
+  EXPECT_EQ(ReadPcapng(file_.bytes()).size(), 3U);
+}
+
+TEST_F(CapturePortTest, DurationBound_EndsByItself) {
+  std::promise<void> ended;
+  Start({.duration = Milliseconds(30), .ended = [&] { ended.set_value(); }});
+  Send(0, 0);
+  ended.get_future().wait();
+  EXPECT_FALSE(tap_.active());
+  EXPECT_EQ(sink_->ended->end, CaptureEnd::kDuration);
+  EXPECT_EQ(tap_.Stop().packets, 1U);
+  EXPECT_EQ(ReadPcapng(file_.bytes()).size(), 1U);
+}
+
+TEST_F(CapturePortTest, Filter_TakesItsQueuePairsAndAddressesInBothDirections) {
+  constexpr Qpn kOther{0x77};
+  tap_.filter().Reset(true, {}, {});
+  tap_.filter().Add(kQpn);
+  Start();
+  const auto transmit = [&](Qpn source, uint32_t psn) {
+    TxPacket* packet = port_.Acquire();
+    packet->path = TestPath();
+    packet->source_qpn = source;
+    // To whom says nothing about whose it is: both send to the same queue pair.
+    packet->length =
+        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(Qpn{5}, psn, 8, packet->data));
+    ASSERT_EQ(port_.Transmit(std::array{packet}), 1U);
+  };
+  transmit(kQpn, 1);
+  transmit(kOther, 2);
+  ASSERT_TRUE(SendTestPacket(link_.port(1), TestPath(), kQpn, 3, 8));
+  ASSERT_TRUE(SendTestPacket(link_.port(1), TestPath(), kOther, 4, 8));
+  EXPECT_EQ(ReceiveAll(port_).size(), 2U);
+  // The number was given to somebody else.
+  tap_.filter().Remove(kQpn);
+  transmit(kQpn, 5);
+  tap_.filter().SetAddresses({TestPath().source});
+  transmit(kOther, 6);
+  (void)tap_.Stop();
+  std::vector<uint32_t> psns;
+  for (const CapturedPacket& packet : ReadPcapng(file_.bytes())) {
+    uint16_t ether_type = 0;
+    std::span<const uint8_t> network;
+    ParsedFrame frame;
+    ASSERT_TRUE(ParseEthernet(packet.frame, ether_type, network));
+    ASSERT_EQ(ParseIpUdp(ether_type, network, frame), FrameVerdict::kRoce);
+    psns.push_back(PsnOf(frame.payload));
+  }
+  EXPECT_EQ(psns, (std::vector<uint32_t>{1, 3, 6}));
+}
+
+TEST_F(CapturePortTest, FilterByPeerAndQueuePair) {
+  CaptureFilter filter;
+  const wire::Gid here = TestPath().source;
+  const wire::Gid there = TestPath().destination;
+  filter.Reset(false, kQpn, there);
+  EXPECT_TRUE(filter.Wants({kQpn, here, there}));
+  EXPECT_FALSE(filter.Wants({Qpn{0x13}, here, there}));
+  EXPECT_FALSE(filter.Wants({kQpn, here, here}));
+}
+
+TEST_F(CapturePortTest, TwoCaptures_EachHasItsOwn_AndNamesItsInterfaces) {
+  MemoryFile second;
+  CapturePort other(link_.port(1), taps_, 1);
+  taps_[1].filter().Reset(true, {}, {});
+  Start({.interfaces = {"a/0", "a/1"}});
+  const auto nothing = std::make_shared<FileSink>(std::move(second.tap));
+  ASSERT_TRUE(taps_[1].Start(nothing, {}).ok());
+  Send(0, 0);
+  EXPECT_EQ(ReceiveAll(other).size(), 1U);
+  EXPECT_EQ(taps_[1].Stop().packets, 0U);
+  EXPECT_EQ(tap_.Stop().packets, 2U);
+  const auto packets = ReadPcapng(file_.bytes());
+  ASSERT_EQ(packets.size(), 2U);
+  EXPECT_EQ(packets[0].interface, 0U);
+  EXPECT_EQ(packets[1].interface, 1U);
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a pcapng file that comes in pieces at the ends of its blocks, so that what was written is a
+// good file at any time, also when the program is interrupted. Plain value; one thread.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace rocegw::cli {
+
+class WholeBlocks {
+ public:
+  // All blocks that are complete with this piece; valid until the next call.
+  std::string_view Add(std::string_view piece) {
+    held_.erase(0, given_);
+    held_ += piece;
+    given_ = 0;
+    // Type and length begin a block, in this machine's byte order as the gateway's is.
+    constexpr size_t kHead = 8;
+    while (held_.size() - given_ >= kHead) {
+      uint32_t length = 0;
+      std::memcpy(&length, held_.data() + given_ + sizeof(uint32_t), sizeof length);
+      if (length < kHead || length > held_.size() - given_) break;
+      given_ += length;
+    }
+    return std::string_view(held_).substr(0, given_);
+  }
+  // No block was begun and not ended.
+  bool complete() const { return given_ == held_.size(); }
+
+ private:
+  std::string held_;
+  size_t given_ = 0;
+};
+
+}  // namespace rocegw::cli

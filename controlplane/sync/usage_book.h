@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pools hold, as gateways told with their last heartbeats to this controller; kept in memory
+// only. Any thread.
+#pragma once
+
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "rocegw/types/v1/gateway_state.pb.h"
+
+namespace rocegw::sync {
+
+// Sums over gateways.
+struct Usage {
+  types::v1::GatewayTotals totals;
+  uint32_t gateways = 0;  // that hold anything
+};
+
+class UsageBook {
+ public:
+  using Pools = google::protobuf::RepeatedPtrField<types::v1::PoolTotals>;
+
+  // In place of what the gateway told before; nothing when it has gone.
+  void Set(const std::string& gateway, const Pools& pools);
+  void Remove(const std::string& gateway) { Set(gateway, {}); }
+
+  Usage OfPool(const std::string& pool) const;
+  Usage OfTenant(const std::string& tenant) const;
+
+ private:
+  Usage SumOf(const std::string& first,
+              bool (*covers)(const std::string& asked, const std::string& pool)) const;
+
+  mutable std::mutex mutex_;
+  // By pool, by gateway.
+  std::map<std::string, std::map<std::string, types::v1::GatewayTotals>> pools_;
+  std::map<std::string, std::set<std::string>> told_;  // by gateway: its pools
+};
+
+}  // namespace rocegw::sync

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// gateway.v1.DebugService on the callback API: explanations from the state source, captures as
+// streams. A capture's own thread waits for its reader, nobody else does. Included by
+// grpc_server.cc only: gRPC headers are heavy.
+#pragma once
+
+#include "gateway/service/capture_source.h"
+#include "gateway/service/config_source.h"
+#include "gateway/service/identity.h"
+#include "gateway/service/state_source.h"
+#include "rocegw/gateway/v1/debug.grpc.pb.h"
+
+namespace rocegw::service {
+
+class DebugService final : public gateway::v1::DebugService::CallbackService {
+ public:
+  // All live longer than the service.
+  DebugService(const GatewayIdentity& identity, const Readiness& readiness, StateSource& state,
+               ConfigSource& config, CaptureSource& captures)
+      : identity_(identity),
+        readiness_(readiness),
+        state_(state),
+        config_(config),
+        captures_(captures) {}
+
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const gateway::v1::ExplainRequest* request,
+                                    gateway::v1::ExplainResponse* response) override;
+  grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* Capture(
+      grpc::CallbackServerContext* context, const gateway::v1::CaptureRequest* request) override;
+
+ private:
+  const GatewayIdentity& identity_;
+  const Readiness& readiness_;
+  StateSource& state_;
+  ConfigSource& config_;
+  CaptureSource& captures_;
+};
+
+}  // namespace rocegw::service
