@@ -61,8 +61,26 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
       "Keeps the RDMA gateway of this host as the fleet's controller wants it. A host joins once,\n"
       "with the file that 'rocegw-controller join-token' prints, and then runs without options.\n"
+      "The gateway goes on while the agent is away, and gets the last good configuration from\n"
+      "it while the controller is.");
+  app.footer(
+      "Signals: SIGTERM, SIGINT: it stops; the gateway does not. SIGHUP: log_level is read again.\n"
+      "\n"
+      "Files:\n"
+      "  /etc/rocegw/rocegw-agent.yaml   the configuration, if it is there\n"
+      "  /var/lib/rocegw-agent           state_dir: key and certificate of this host, addresses\n"
+      "                                  and authority of the controller, last-good.pb\n"
+      "  /run/rocegw/grpc.sock           the gateway (gateway_socket)\n"
+      "\n"
+      "Environment: NOTIFY_SOCKET, JOURNAL_STREAM as systemd sets them.\n"
+      "\n"
       "Exit status: 0 joined or stopped as asked, 2 wrong usage or configuration, 3 the machine\n"
-      "lacks something or the controller refused, 70 a bug.");
+      "lacks something or the controller refused, 70 a bug.\n"
+      "\n"
+      "Examples:\n"
+      "  rocegw-controller join-token | ssh HOST rocegw-agent --join -\n"
+      "  rocegw-agent --join join.yaml --name host-a\n"
+      "  rocegwctl status                                what the controller sees of it");
   std::string log_level;
   app.add_option("--config", arguments.config_file,
                  std::string("configuration (YAML); default: ") + kDefaultConfigFile +

@@ -92,9 +92,28 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
       "Control plane of RDMA gateways. Needs no configuration: it makes its certificate authority\n"
-      "and store in the state directory and says how a host joins.\n"
+      "and store in the state directory and says how a host joins. Agents and clients come to\n"
+      "port 7471 with certificates, the administrator of this host to a unix socket.");
+  app.footer(
+      "Signals: SIGTERM, SIGINT: it stops; gateways go on. SIGHUP: log_level is read again.\n"
+      "\n"
+      "Files:\n"
+      "  /etc/rocegw/rocegw-controller.yaml   the configuration, if it is there\n"
+      "  /var/lib/rocegw-controller           state_dir: ca.key, ca.crt (keep a copy), "
+      "server.key,\n"
+      "                                       server.crt, fleet.db (the store), admin.sock,\n"
+      "                                       join.yaml (for the first host)\n"
+      "\n"
+      "Environment: NOTIFY_SOCKET, JOURNAL_STREAM as systemd sets them.\n"
+      "\n"
       "Exit status: 0 stopped as asked, 2 wrong usage or configuration, 3 the machine lacks\n"
-      "something (rights, a free port, a store), 70 a bug.");
+      "something (rights, a free port, a store), 70 a bug.\n"
+      "\n"
+      "Examples:\n"
+      "  rocegw-controller\n"
+      "  rocegw-controller join-token --gateway host-a > join.yaml\n"
+      "  rocegw-controller user-certificate alice --out alice\n"
+      "  rocegwctl create rolebinding alice subject=spiffe://rocegw/user/alice role=operator");
   std::string log_level;
   app.add_option("--config", arguments.config_file,
                  std::string("configuration (YAML); default: ") + kDefaultConfigFile +

@@ -44,14 +44,37 @@ struct Arguments {
   bool print_default_config = false;
 };
 
+constexpr char kFooter[] =
+    "Signals: SIGTERM, SIGINT: sessions end, then the daemon. SIGHUP: log_level of the\n"
+    "configuration is read again; all else needs a restart.\n"
+    "\n"
+    "Files:\n"
+    "  /etc/rocegw/rocegwd.yaml   the configuration, if it is there\n"
+    "  /run/rocegw                runtime_dir: attach.sock (programs), a/*/*/attach.sock (slots\n"
+    "                             of pools), grpc.sock (agent, rocegwctl), config.state (what\n"
+    "                             an agent applied last), sysfs (for programs)\n"
+    "\n"
+    "Environment: NOTIFY_SOCKET, JOURNAL_STREAM as systemd sets them.\n"
+    "\n"
+    "Exit status: 0 stopped as asked, 2 wrong usage or configuration, 3 the machine lacks\n"
+    "something (rights, an interface, a free port), 70 a bug.\n"
+    "\n"
+    "Examples:\n"
+    "  rocegwd                                            on the interface of the default route\n"
+    "  rocegwd --print-default-config > rocegwd.yaml\n"
+    "  rocegwd --config rocegwd.yaml --check-config\n"
+    "  rocegw-run -- ibv_devinfo                          a program that uses it\n"
+    "  rocegwctl --local status                           what it does";
+
 constexpr int kGoOn = -1;
 
 // kGoOn, or the status to leave with.
 int ParseArguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app(
-      "RDMA gateway: lets programs on this host speak RoCEv2 without RDMA hardware.\n"
-      "Exit status: 0 stopped as asked, 2 wrong usage or configuration, 3 the machine lacks\n"
-      "something (rights, an interface, a free port), 70 a bug.");
+      "RDMA gateway: lets programs on this host speak RoCEv2 without RDMA hardware. Programs\n"
+      "attach to it with rocegw-run; without any configuration it serves everybody on the\n"
+      "host in one pool, with an agent it does what the fleet's controller says.");
+  app.footer(kFooter);
   std::string log_level;
   app.add_option("--config", arguments.config_file,
                  std::string("configuration (YAML); default: ") + kDefaultConfigFile +

@@ -29,7 +29,7 @@ constexpr uint64_t kUsualBytes = 16 << 20;
 constexpr int64_t kUsualSeconds = 10;
 constexpr int64_t kMostSeconds = 600;
 // A reader that takes nothing for so long is gone.
-constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::seconds kReaderPatience(30);
 
 // Empty: the request keeps the rules of its fields.
 std::string WrongIn(const google::protobuf::Message& request) {
@@ -146,7 +146,7 @@ class CaptureCall final : public grpc::ServerWriteReactor<CaptureChunk>,
     chunk_ = std::move(chunk);
     writing_ = true;
     StartWrite(&chunk_);
-    if (!changed_.wait_for(lock, kPatience, [this] { return aborted_ || !writing_; }))
+    if (!changed_.wait_for(lock, kReaderPatience, [this] { return aborted_ || !writing_; }))
       return {ETIMEDOUT, "the capture is not read"};
     if (aborted_) return {ECANCELED, "the capture was ended by its reader"};
     return OkStatus();

@@ -48,7 +48,10 @@ constexpr char kHelp[] =
     "  rocegw-run -- rping -c -a PEER -v\n"
     "\n"
     "It sets LD_PRELOAD and ROCEGW_SOCKET; programs that PROGRAM starts inherit both. Devices of\n"
-    "the machine itself stay usable. ROCEGW_DEBUG=1 tells what the library does.\n";
+    "the machine itself stay usable. ROCEGW_DEBUG=1 tells what the library does.\n"
+    "\n"
+    "exit status: PROGRAM's; 125 wrong usage or no gateway, 126 PROGRAM cannot be run, 127 there\n"
+    "is no such PROGRAM\n";
 
 [[gnu::format(printf, 2, 3)]] int Fail(int status, const char* format, ...) {
   va_list arguments;

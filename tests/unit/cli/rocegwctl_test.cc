@@ -9,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,42 @@ std::string ReadAll(const std::string& file) {
   text << stream.rdbuf();
   return text.str();
 }
+
+// A configuration of which one object was rejected.
+class FakeConfig final : public service::ConfigSource {
+ public:
+  void Apply(const types::v1::Push&,
+             std::function<void(bool, types::v1::PushReport)> done) override {
+    done(false, {});
+  }
+  void Drain(bool, std::function<void(bool, session::DrainRow)> done) override { done(false, {}); }
+  void Describe(std::function<void(bool, gateway::v1::GetConfigResponse)> done) override {
+    gateway::v1::GetConfigResponse config;
+    auto& rejection = *config.add_rejections();
+    rejection.set_object("tenants/blue/pools/web");
+    rejection.set_reason("ADDRESS_TAKEN");
+    rejection.set_message("192.0.2.1 belongs to tenants/red/pools/p1");
+    done(true, std::move(config));
+  }
+};
+
+// Captures without any packet.
+class FakeCaptures final : public service::CaptureSource {
+ public:
+  void StartCapture(const session::CaptureOrder& order, std::shared_ptr<port::CaptureSink> sink,
+                    std::function<void(const Status&)> started) override {
+    last = order;
+    if (order.pool == "tenants/none/pools/-") return started({ENOENT, "it is not here"});
+    (void)tap_.Stop();
+    started(tap_.Start(std::move(sink), order.bounds));
+  }
+  void AbortCapture(std::shared_ptr<port::CaptureSink>) override {}
+
+  session::CaptureOrder last;
+
+ private:
+  port::CaptureTap tap_;
+};
 
 class RocegwctlTest : public testing::Test {
  protected:
@@ -77,7 +114,9 @@ class RocegwctlTest : public testing::Test {
   service::GatewayIdentity identity_ = service::TestIdentity();
   service::Readiness readiness_;
   service::FakeSource source_;
-  service::GrpcServer server_{identity_, readiness_, source_};
+  FakeConfig config_;
+  FakeCaptures captures_;
+  service::GrpcServer server_{identity_, readiness_, source_, &config_, nullptr, &captures_};
 };
 
 TEST_F(RocegwctlTest, Status_EveryFormat_IsAsRecorded) {
@@ -194,6 +233,58 @@ TEST_F(RocegwctlTest, NobodyThere_SaysWhatToDo) {
   const Outcome dead = Ctl("status");
   EXPECT_EQ(dead.code, kUnavailable);
   EXPECT_NE(dead.err.find("(Connection refused)"), std::string::npos) << dead.err;
+}
+
+TEST_F(RocegwctlTest, PoolsAndEventsOfTheGateway) {
+  ExpectGolden("pools.txt", "get pools");
+  ExpectGolden("events.json", "events -o json");
+  const std::string events = Ctl("events").out;
+  EXPECT_NE(events.find("QUOTA_EXCEEDED  red/p1"), std::string::npos) << events;
+  EXPECT_NE(events.find("limit of qps reached"), std::string::npos) << events;
+  EXPECT_EQ(Ctl("get events -o name").out, "tenants/red/pools/p1 QUOTA_EXCEEDED\n");
+}
+
+TEST_F(RocegwctlTest, Explain_TellsEverythingInSentences) {
+  ExpectGolden("explain_qp.txt", "explain --qp 0x12");
+  const std::string all = Ctl("explain").out;
+  for (const char* part :
+       {"Configuration that it rejected\n  blue/web  ADDRESS_TAKEN\n", "Requests that were refused",
+        "Packets that were dropped\n  host-a  bad_icrc, 15 times\n    invariant CRC wrong;"}) {
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in\n" << all;
+  }
+  const std::string red = Ctl("explain --tenant red").out;
+  EXPECT_EQ(red.find("blue"), std::string::npos) << red;
+  EXPECT_EQ(red.find("bad_icrc"), std::string::npos) << red;
+  EXPECT_EQ(Ctl("explain --pool red/p9 --during 10ms").out,
+            "nothing was refused or dropped, and nothing is in the way\n");
+  EXPECT_EQ(Ctl("explain --peer nowhere").code, kFailed);
+  EXPECT_EQ(Ctl("explain --qp twelve").code, kUsage);
+}
+
+TEST_F(RocegwctlTest, Capture_WritesAFileAndTellsItsEnd) {
+  const std::string file = directory_.File("packets.pcapng");
+  const Outcome run = Ctl("capture -w " + file +
+                          " --duration 50ms --max-bytes 1MiB --count 5 --snaplen 128 --pool red/p1 "
+                          "--qp 18 --peer 192.0.2.9");
+  EXPECT_EQ(run.code, kOk) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err.substr(0, 9), "0 packets");
+  EXPECT_NE(run.err.find("the time is over"), std::string::npos) << run.err;
+  EXPECT_EQ(captures_.last.pool, "tenants/red/pools/p1");
+  EXPECT_EQ(captures_.last.qpn, Qpn{18});
+  EXPECT_EQ(captures_.last.peer, wire::Gid::FromV4(0xC0000209));
+  EXPECT_EQ(captures_.last.bounds.max_bytes, 1U << 20);
+  EXPECT_EQ(captures_.last.bounds.max_packets, 5U);
+  EXPECT_EQ(captures_.last.bounds.snap_length, 128U);
+  const std::string bytes = ReadAll(file);
+  ASSERT_GE(bytes.size(), 28U);
+  EXPECT_EQ(bytes.substr(0, 4), "\x0A\x0D\x0D\x0A");
+  const Outcome piped = Ctl("capture --duration 10ms");
+  EXPECT_EQ(piped.code, kOk) << piped.err;
+  EXPECT_EQ(piped.out.substr(0, 4), "\x0A\x0D\x0D\x0A");
+  EXPECT_EQ(Ctl("capture --tenant none -w " + file).code, kNotFound);
+  EXPECT_EQ(Ctl("capture --duration 1h -w " + file).code, kUsage);
+  EXPECT_EQ(Ctl("capture --max-bytes 2GiB -w " + file).code, kUsage);
 }
 
 TEST_F(RocegwctlTest, GatewaySilent_EndsInTime) {
