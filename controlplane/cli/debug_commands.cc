@@ -287,7 +287,8 @@ int Capture(Program& program, const CaptureQuery& query) {
     return Fail({kFailed, (to_stdout ? "output" : query.file) + ": " + std::strerror(error), {}});
   }
   if (!result.ok()) return Fail(result);
-  if (!ended) return Fail({kPartlyFailed, "the capture ended before its end; what came is good", {}});
+  if (!ended)
+    return Fail({kPartlyFailed, "the capture ended before its end; what came is good", {}});
   std::cerr << EndText(summary) << "\n";
   return kOk;
 }

@@ -25,7 +25,7 @@ struct TxPacket {
   uint32_t length = 0;       // BTH .. pad, without the ICRC
   wire::KnownCrc known_crc;  // set when the payload's CRC was taken while copying
   wire::Path path;
-  Qpn source_qpn;  // whose it is, which RC does not tell the network; for captures
+  Qpn source_qpn;          // whose it is, which RC does not tell the network; for captures
   void* cookie = nullptr;  // the port's own
 };
 

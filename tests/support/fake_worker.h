@@ -43,7 +43,7 @@ class FakeWorker {
   std::set<uint32_t> ready;  // QPNs that are nobody's yet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
-  std::vector<port::PacketPort*> ports;  // of the last UsePorts
+  std::vector<port::PacketPort*> ports;    // of the last UsePorts
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
   int fail_next = 0;                       // errno for the next Link message, then cleared
 
