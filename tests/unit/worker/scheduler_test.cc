@@ -27,6 +27,10 @@ struct Greedy {
 
 class SchedulerTest : public ::testing::Test {
  protected:
+  // Children before their parents.
+  ~SchedulerTest() override {
+    while (!shares.empty()) shares.pop_back();
+  }
   tenant::Share& AddTenant(uint32_t weight = 1) {
     shares.push_back(std::make_unique<tenant::Share>(&gateway));
     shares.back()->SetWeight(weight);
