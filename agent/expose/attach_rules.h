@@ -36,9 +36,15 @@ class RuleVerdicts final : public VerdictSource {
  public:
   explicit RuleVerdicts(std::vector<AttachRule> rules) : rules_(std::move(rules)) {}
   Verdict Decide(const gateway::v1::HeldAttach& attach) const override;
+  // For who attaches from now on; false: they are the same.
+  bool Replace(std::vector<AttachRule> rules) {
+    if (rules == rules_) return false;
+    rules_ = std::move(rules);
+    return true;
+  }
 
  private:
-  const std::vector<AttachRule> rules_;
+  std::vector<AttachRule> rules_;
 };
 
 }  // namespace rocegw::agent

@@ -300,6 +300,16 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
           loop_, stubs_, question.list_qps(), deadline,
           [&](auto... call) { state.ListQps(call...); },
           answer([](TunnelAnswer& a, auto& r) { a.mutable_qps()->Swap(&r); }));
+    case TunnelQuestion::kListConnections:
+      return Run<gateway::v1::ListConnectionsResponse>(
+          loop_, stubs_, question.list_connections(), deadline,
+          [&](auto... call) { state.ListConnections(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_connections()->Swap(&r); }));
+    case TunnelQuestion::kListChannels:
+      return Run<gateway::v1::ListChannelsResponse>(
+          loop_, stubs_, question.list_channels(), deadline,
+          [&](auto... call) { state.ListChannels(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_channels()->Swap(&r); }));
     case TunnelQuestion::kListMrs:
       return Run<gateway::v1::ListMrsResponse>(
           loop_, stubs_, question.list_mrs(), deadline,

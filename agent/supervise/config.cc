@@ -105,7 +105,8 @@ name: ""
 join_file: ""
 
 # Who may attach to pools of this host that ask for it (identity: REQUIRED): processes of one of the users and in or below
-# one of the cgroups; what is not named does not matter. A process that no rule of its pool allows is refused. For example
+# one of the cgroups; what is not named does not matter. A process that no rule of its pool allows is refused. Read again
+# on SIGHUP and when this file has changed; who is attached stays. For example
 #   - {pool: tenants/red/pools/train, uids: [1000], cgroups: [/system.slice/train.service]}
 attach_rules: []
 

@@ -24,6 +24,7 @@
 #include "agent/supervise/agent.h"
 #include "agent/supervise/agent_metrics.h"
 #include "agent/supervise/config.h"
+#include "agent/supervise/file_change.h"
 #include "controlplane/identity/durable_file.h"
 #include "controlplane/model/resource_name.h"
 #include "gateway/process/build_info.h"
@@ -64,7 +65,8 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
       "The gateway goes on while the agent is away, and gets the last good configuration from\n"
       "it while the controller is.");
   app.footer(
-      "Signals: SIGTERM, SIGINT: it stops; the gateway does not. SIGHUP: log_level is read again.\n"
+      "Signals: SIGTERM, SIGINT: it stops; the gateway does not. SIGHUP: log_level and\n"
+      "attach_rules are read again, the latter also when the file has changed.\n"
       "\n"
       "Files:\n"
       "  /etc/rocegw/rocegw-agent.yaml   the configuration, if it is there\n"
@@ -165,16 +167,21 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) 
   return NodeIdentity::Join(config.state_dir, *file, gateway);
 }
 
-void Reload(const Arguments& arguments) {
-  const ConfigResult fresh = Load(arguments);
+// What may change while the agent runs. A file with faults changes nothing.
+void Reload(const Arguments& arguments, RuleVerdicts& rules) {
+  ConfigResult fresh = Load(arguments);
   process::ReloadLogLevel(fresh.problems, arguments.log_level.value_or(fresh.config.log_level));
+  if (!fresh.problems.empty()) return;
+  const size_t count = fresh.config.attach_rules.size();
+  if (rules.Replace(std::move(fresh.config.attach_rules)))
+    spdlog::info("attach_rules are read again: {}", count);
 }
 
-void OnSignal(int fd, const Arguments& arguments, ControlLoop& loop) {
+void OnSignal(int fd, const Arguments& arguments, RuleVerdicts& rules, ControlLoop& loop) {
   signalfd_siginfo info;
   while (read(fd, &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGHUP) {
-      Reload(arguments);
+      Reload(arguments, rules);
     } else {
       spdlog::info("stopping: {}", strsignal(static_cast<int>(info.ssi_signo)));
       loop.Stop();
@@ -202,7 +209,7 @@ int Serve(const Arguments& arguments, const Config& config) {
       loop, *identity, gateway,
       {.version = process::VersionText(), .state_file = config.state_dir + "/last-good.pb"});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const RuleVerdicts rules(config.attach_rules);
+  RuleVerdicts rules(config.attach_rules);
   const AttachVerdicts verdicts(loop, gateway, rules);
   const AgentMetrics metrics(agent.counters(), verdicts.counters(),
                              std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
@@ -211,9 +218,10 @@ int Serve(const Arguments& arguments, const Config& config) {
   if (!config.metrics_address.empty()) {
     if (Status status = server.Start(config.metrics_address); !status.ok()) return Fail(status);
   }
-  const auto watch = loop.Watch(signals->get(), EPOLLIN,
-                                [&](uint32_t) { OnSignal(signals->get(), arguments, loop); });
+  const auto watch = loop.Watch(
+      signals->get(), EPOLLIN, [&](uint32_t) { OnSignal(signals->get(), arguments, rules, loop); });
   if (watch == 0) return Fail(Status(errno, "cannot watch signals"));
+  const FileChange change(loop, arguments.config_file, [&] { Reload(arguments, rules); });
   // Ready to do what can be done: it never waits for the controller.
   readiness.SetReady();
   manager.Ready("agent of " + identity->gateway());

@@ -21,6 +21,7 @@ constexpr std::chrono::seconds kLongestDeadline(60);
 // A caller that asks for 60 s by another clock is not turned away.
 constexpr std::chrono::seconds kDeadlineSlack(1);
 constexpr std::string_view kNodePath = "/node/";
+constexpr std::string_view kController = "/controller";
 constexpr std::string_view kScheme = "spiffe://";
 
 std::string FirstProperty(const grpc::AuthContext& auth, const char* name) {
@@ -36,6 +37,13 @@ std::string NodeOf(const std::string& principal) {
     return {};
   std::string name = "gateways/" + principal.substr(path + kNodePath.size());
   return model::ParseResourceName(name).has_value() ? name : std::string();
+}
+
+// "spiffe://DOMAIN/controller"
+bool IsController(const std::string& principal) {
+  if (!principal.starts_with(kScheme)) return false;
+  const size_t path = principal.find('/', kScheme.size());
+  return path != std::string::npos && principal.compare(path, std::string::npos, kController) == 0;
 }
 
 }  // namespace
@@ -69,7 +77,8 @@ model::Caller CallerOf(const grpc::ServerContextBase& context, const controllers
   if (!auth->IsPeerAuthenticated()) return caller;
   caller.principal = FirstProperty(*auth, "peer_spiffe_id");
   caller.node = NodeOf(caller.principal);
-  if (caller.principal.empty() || !caller.node.empty()) return caller;
+  caller.controller = IsController(caller.principal);
+  if (caller.principal.empty() || caller.controller || !caller.node.empty()) return caller;
   const auto bindings = view.bindings_of.find(caller.principal);
   if (bindings == view.bindings_of.end()) return caller;
   for (const std::string& name : bindings->second) {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/enrollment.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <iterator>
 #include <utility>
 
+#include "controlplane/api/audit_note.h"
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
-#include "controlplane/model/timestamp.h"
 
 namespace rocegw::api {
 namespace {
@@ -32,20 +30,6 @@ ApiError FromRefusal(const Refusal& refusal) {
       break;
   }
   return {grpc::StatusCode::INTERNAL, refusal.reason, refusal.text, {}, {}};
-}
-
-// `request` is without secrets.
-store::Operation AuditOf(const Admitted& caller, const std::string& gateway,
-                         const google::protobuf::Message& request) {
-  admin::v1::AuditRecord record;
-  const auto now = model::Now();
-  *record.mutable_time() = now;
-  record.set_principal(caller.principal);
-  record.set_peer(caller.peer);
-  record.set_method(caller.method);
-  record.set_resource(gateway);
-  (void)google::protobuf::util::MessageToJsonString(request, record.mutable_request());
-  return store::Operation::Put(AuditKey(now), record.SerializeAsString());
 }
 
 void Append(identity::Step step, store::Transaction& transaction) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/gateway_questions.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "controlplane/api/audit_note.h"
 #include "controlplane/api/watch_reactor.h"
+#include "proto/rules/capture_duration.h"
 
 namespace rocegw::api {
 namespace {
@@ -22,32 +22,37 @@ using gateway::v1::CaptureChunk;
 constexpr uint32_t kWindow = 8;
 // What a capture may take beyond its duration, on its way and at its ends.
 constexpr std::chrono::seconds kBeyondDuration(30);
-constexpr std::chrono::seconds kUsualDuration(10);
-constexpr std::chrono::seconds kLongestDuration(600);
 
 class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
                              public std::enable_shared_from_this<CaptureReactor> {
  public:
-  explicit CaptureReactor(sync::TunnelHub& tunnels) : tunnels_(tunnels) {}
+  explicit CaptureReactor(QuestionRouter& router) : router_(router) {}
 
+  // Until gRPC is done with it.
+  void Live() { self_ = shared_from_this(); }
   void Start(const std::string& gateway, const TunnelQuestion& question,
-             sync::TunnelHub::Clock::time_point deadline) {
-    self_ = shared_from_this();
-    const auto id = tunnels_.AskInParts(
+             QuestionRouter::Clock::time_point deadline) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (cancelled_) return OnEndLocked(grpc::Status::CANCELLED);
+    }
+    const auto id = router_.AskInParts(
         gateway, question, deadline, kWindow,
-        [self = self_](const TunnelAnswer& answer) { self->OnPart(answer); },
-        [self = self_](const sync::TunnelResult& result) { self->OnEnd(StatusOf(result)); });
+        [self = shared_from_this()](const TunnelAnswer& answer) { self->OnPart(answer); },
+        [self = shared_from_this()](const sync::TunnelResult& result) {
+          self->OnEnd(StatusOf(result));
+        });
     bool cancelled = false;
     {
       const std::lock_guard lock(mutex_);
       question_ = id;
       cancelled = cancelled_;
     }
-    if (cancelled) tunnels_.Cancel(id);
+    if (cancelled) router_.Cancel(id);
   }
 
   void OnWriteDone(bool ok) override {
-    sync::TunnelHub::QuestionId grant = 0;
+    QuestionRouter::QuestionId grant = 0;
     {
       const std::lock_guard lock(mutex_);
       waiting_.pop_front();
@@ -59,19 +64,23 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
         if (!waiting_.empty()) StartWrite(&waiting_.front());
       }
     }
-    if (grant != 0) tunnels_.Grant(grant, 1);
+    if (grant != 0) router_.Grant(grant, 1);
   }
   // The caller is gone: the gateway is told.
   void OnCancel() override {
-    sync::TunnelHub::QuestionId question = 0;
+    QuestionRouter::QuestionId question = 0;
     {
       const std::lock_guard lock(mutex_);
       cancelled_ = true;
       question = question_;
     }
-    if (question != 0) tunnels_.Cancel(question);
+    if (question != 0) router_.Cancel(question);
   }
   void OnDone() override { self_.reset(); }
+  void OnEnd(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    OnEndLocked(status);
+  }
 
  private:
   void OnPart(const TunnelAnswer& answer) {
@@ -81,8 +90,7 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
     waiting_.push_back(answer.chunk());
     if (waiting_.size() == 1) StartWrite(&waiting_.front());
   }
-  void OnEnd(const grpc::Status& status) {
-    const std::lock_guard lock(mutex_);
+  void OnEndLocked(const grpc::Status& status) {
     ended_ = true;
     status_ = status;
     if (waiting_.empty()) WriteOrFinish();
@@ -94,9 +102,9 @@ class CaptureReactor final : public grpc::ServerWriteReactor<CaptureChunk>,
     Finish(status_);
   }
 
-  sync::TunnelHub& tunnels_;
+  QuestionRouter& router_;
   std::mutex mutex_;
-  sync::TunnelHub::QuestionId question_ = 0;
+  QuestionRouter::QuestionId question_ = 0;
   std::deque<CaptureChunk> waiting_;  // the first one is on its way
   bool cancelled_ = false;
   bool ended_ = false;  // nothing more comes
@@ -118,22 +126,30 @@ grpc::Status StatusOf(const sync::TunnelResult& result) {
 
 grpc::ServerWriteReactor<CaptureChunk>* NewCapture(const grpc::CallbackServerContext& context,
                                                    const GatewayQuestions& questions,
+                                                   const Admitted& caller,
+                                                   const google::protobuf::Message& asked,
                                                    const std::string& gateway,
                                                    const gateway::v1::CaptureRequest& capture) {
-  using google::protobuf::util::TimeUtil;
+  using Clock = QuestionRouter::Clock;
   if (!questions.Exists(gateway)) return RefusedCapture(NotFound(gateway));
-  std::chrono::nanoseconds duration(TimeUtil::DurationToNanoseconds(capture.duration()));
-  if (!capture.has_duration()) duration = kUsualDuration;
-  if (duration <= std::chrono::seconds(0) || duration > kLongestDuration) {
-    return RefusedCapture(
-        InvalidArgument({{"capture.duration", "must be more than 0 and at most 600 s"}}));
-  }
+  const auto duration = rules::CaptureDurationOf(capture);
+  if (!duration)
+    return RefusedCapture(InvalidArgument({{"capture.duration", rules::kCaptureDurationRule}}));
   TunnelQuestion question;
   *question.mutable_capture() = capture;
-  const auto ends = std::chrono::time_point_cast<sync::TunnelHub::Clock::duration>(
-      sync::TunnelHub::Clock::now() + duration + kBeyondDuration);
-  const auto reactor = std::make_shared<CaptureReactor>(questions.tunnels);
-  reactor->Start(gateway, question, std::min(ends, context.deadline()));
+  const auto reactor = std::make_shared<CaptureReactor>(questions.router);
+  reactor->Live();
+  store::Transaction record;
+  record.then = {AuditOf(caller, gateway, asked)};
+  questions.backend.store.TxnAsync(
+      std::move(record),
+      [reactor, gateway, question, duration = *duration,
+       deadline = context.deadline()](const StatusOr<store::TransactionResult>& written) {
+        if (!written.ok()) return reactor->OnEnd(ToStatus(FromStore(written.status())));
+        const auto ends = std::chrono::time_point_cast<Clock::duration>(Clock::now() + duration +
+                                                                        kBeyondDuration);
+        reactor->Start(gateway, question, std::min(ends, deadline));
+      });
   return reactor.get();
 }
 

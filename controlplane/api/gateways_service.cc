@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "controlplane/api/audit_note.h"
 #include "controlplane/api/drain.h"
 #include "controlplane/store/random_uuid.h"
 
@@ -110,11 +111,19 @@ grpc::ServerUnaryReactor* GatewaysService::RevokeGateway(
 grpc::ServerUnaryReactor* GatewaysService::AdoptFleet(grpc::CallbackServerContext* context,
                                                       const admin::v1::AdoptFleetRequest* request,
                                                       admin::v1::AdoptFleetResponse* response) {
-  return WhenAdmitted(*context, *request, backend_.follower,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
-                        response->set_gateways(hub_.Adopt(request->name()));
-                        reactor->Finish(grpc::Status::OK);
-                      });
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    store::Transaction record;
+    record.then = {AuditOf(admitted, request->name(), *request)};
+    backend_.store.TxnAsync(std::move(record),
+                            [this, reactor, response, name = request->name()](
+                                const StatusOr<store::TransactionResult>& written) {
+                              if (!written.ok())
+                                return reactor->Finish(ToStatus(FromStore(written.status())));
+                              response->set_gateways(hub_.Adopt(name));
+                              reactor->Finish(grpc::Status::OK);
+                            });
+  };
+  return WhenAdmitted(*context, *request, backend_.follower, serve);
 }
 
 grpc::ServerUnaryReactor* GatewaysService::CreateJoinToken(
@@ -192,6 +201,24 @@ grpc::ServerUnaryReactor* GatewaysService::ListGatewayQps(
                     &TunnelAnswer::qps);
 }
 
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayConnections(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListConnectionsResponse* response) {
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_connections());
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::connections);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::ListGatewayChannels(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListChannelsResponse* response) {
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_channels());
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::channels);
+}
+
 grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
     grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
     gateway::v1::ListMrsResponse* response) {
@@ -242,7 +269,7 @@ grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* GatewaysService::CaptureGat
   Admitted admitted;
   if (auto error = Admit(*context, CallKind::kStream, *request, backend_.follower, admitted))
     return RefusedCapture(*error);
-  return NewCapture(*context, questions_, request->name(), request->capture());
+  return NewCapture(*context, questions_, admitted, *request, request->name(), request->capture());
 }
 
 }  // namespace rocegw::api

@@ -7,7 +7,6 @@
 #include "controlplane/api/gateway_questions.h"
 #include "controlplane/api/standard_service.h"
 #include "controlplane/sync/node_hub.h"
-#include "controlplane/sync/tunnel_hub.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 
 namespace rocegw::api {
@@ -15,11 +14,11 @@ namespace rocegw::api {
 class GatewaysService final : public admin::v1::Gateways::CallbackService {
  public:
   // All outlive it.
-  GatewaysService(const Backend& backend, sync::NodeHub& hub, sync::TunnelHub& tunnels,
+  GatewaysService(const Backend& backend, sync::NodeHub& hub, QuestionRouter& router,
                   Enrollment& enrollment)
       : backend_(backend),
         hub_(hub),
-        questions_{backend, tunnels},
+        questions_{backend, router},
         enrollment_(enrollment),
         standard_(backend),
         operations_(backend) {}
@@ -71,6 +70,12 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* ListGatewayQps(grpc::CallbackServerContext* context,
                                            const admin::v1::ListGatewayObjectsRequest* request,
                                            gateway::v1::ListQpsResponse* response) override;
+  grpc::ServerUnaryReactor* ListGatewayConnections(
+      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+      gateway::v1::ListConnectionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListGatewayChannels(
+      grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+      gateway::v1::ListChannelsResponse* response) override;
   grpc::ServerUnaryReactor* ListGatewayMrs(grpc::CallbackServerContext* context,
                                            const admin::v1::ListGatewayObjectsRequest* request,
                                            gateway::v1::ListMrsResponse* response) override;

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "controlplane/api/api_error.h"
@@ -23,14 +24,32 @@ class Outbox {
 
   void Send(Response message) {
     const std::lock_guard lock(mutex_);
-    if (ended_) return;
+    if (ended_ || last_.has_value()) return;
     waiting_.push_back(std::move(message));
     if (waiting_.size() == 1) reactor_->StartWrite(&waiting_.front());
   }
   void OnWriteDone(bool ok) {
     const std::lock_guard lock(mutex_);
     waiting_.pop_front();
-    if (ok && !ended_ && !waiting_.empty()) reactor_->StartWrite(&waiting_.front());
+    if (!ok) waiting_.clear();
+    if (ended_) return;
+    if (!waiting_.empty()) {
+      reactor_->StartWrite(&waiting_.front());
+    } else if (last_.has_value()) {
+      ended_ = true;
+      reactor_->Finish(*last_);
+    }
+  }
+  // As Finish, once all that waits is sent.
+  void FinishAfterAll(const grpc::Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || last_.has_value()) return;
+    if (!waiting_.empty()) {
+      last_ = status;
+      return;
+    }
+    ended_ = true;
+    reactor_->Finish(status);
   }
   // The first status counts.
   void Finish(const grpc::Status& status) {
@@ -44,6 +63,7 @@ class Outbox {
   std::mutex mutex_;
   grpc::ServerBidiReactor<Request, Response>* const reactor_;  // not used after Finish
   std::deque<Response> waiting_;                               // the first one is on its way
+  std::optional<grpc::Status> last_;                           // when all is sent
   bool ended_ = false;
 };
 

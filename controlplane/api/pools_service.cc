@@ -42,7 +42,7 @@ grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* PoolsService::CapturePool(
   if (auto error = CheckOneTenant(request->name())) return RefusedCapture(*error);
   gateway::v1::CaptureRequest capture = request->capture();
   capture.set_pool(request->name());
-  return NewCapture(*context, questions_, request->gateway(), capture);
+  return NewCapture(*context, questions_, admitted, *request, request->gateway(), capture);
 }
 
 }  // namespace rocegw::api

@@ -12,8 +12,8 @@ namespace rocegw::api {
 class PoolsService final : public admin::v1::Pools::CallbackService {
  public:
   // Both outlive it.
-  PoolsService(const Backend& backend, sync::TunnelHub& tunnels)
-      : standard_(backend), questions_{backend, tunnels} {}
+  PoolsService(const Backend& backend, QuestionRouter& router)
+      : standard_(backend), questions_{backend, router} {}
 
   grpc::ServerUnaryReactor* GetPool(grpc::CallbackServerContext* context,
                                     const admin::v1::GetPoolRequest* request,

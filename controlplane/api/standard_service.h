@@ -4,7 +4,6 @@
 // hand their calls over to this. gRPC's threads.
 #pragma once
 
-#include <google/protobuf/util/json_util.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
@@ -19,6 +18,7 @@
 #include "controlplane/api/watch_reactor.h"
 #include "controlplane/api/writer.h"
 #include "controlplane/model/joined.h"
+#include "controlplane/model/json_text.h"
 #include "controlplane/model/label_selector.h"
 
 namespace rocegw::api {
@@ -269,7 +269,7 @@ class StandardService {
     Request without_id = request;
     without_id.clear_request_id();
     call.request_digest = DigestOf(without_id);
-    (void)google::protobuf::util::MessageToJsonString(without_id, &call.request_json);
+    call.request_json = model::JsonText(without_id);
     return call;
   }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -27,32 +28,38 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   using Looker = std::function<Look(const sync::Fleet&)>;
 
   WaitReactor(sync::FleetFollower& follower, Looker look)
-      : follower_(follower), look_(std::move(look)) {}
+      : follower_(follower), look_(std::move(look)) {
+    waiting_->reactor = this;
+  }
 
   void Start(std::chrono::system_clock::time_point deadline) {
     using std::chrono::system_clock;
     listener_ = follower_.Listen(
         [this](const sync::Fleet& fleet, const sync::FleetChange&) { LookAgain(fleet, false); });
-    follower_.Read([this](const sync::Fleet& fleet) { LookAgain(fleet, false); });
     const auto until = std::max(system_clock::now(), deadline - kBeforeDeadline);
-    alarm_.Set(until, [this](bool) {
-      follower_.Read([this](const sync::Fleet& fleet) { LookAgain(fleet, true); });
-      Release();
+    alarm_.Set(until, [waiting = waiting_](bool) {
+      const std::lock_guard lock(waiting->mutex);
+      WaitReactor* const self = waiting->reactor;
+      if (self == nullptr) return;
+      self->follower_.Read([self](const sync::Fleet& fleet) { self->LookAgain(fleet, true); });
     });
-  }
-  void OnCancel() override {
-    {
-      const std::lock_guard lock(mutex_);
-      End(grpc::Status::CANCELLED);
-    }
-  }
-  void OnDone() override {
-    alarm_.Cancel();
+    follower_.Read([this](const sync::Fleet& fleet) { LookAgain(fleet, false); });
     Release();
   }
+  void OnCancel() override {
+    const std::lock_guard lock(mutex_);
+    End(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { Release(); }
 
  private:
   static constexpr std::chrono::milliseconds kBeforeDeadline{200};
+  // What the alarm knows, which may come when call, server and follower are gone: gRPC calls it on
+  // a thread of its own also when it was cancelled.
+  struct Waiting {
+    std::mutex mutex;
+    WaitReactor* reactor = nullptr;
+  };
 
   void LookAgain(const sync::Fleet& fleet, bool last) {
     const std::lock_guard lock(mutex_);
@@ -65,11 +72,15 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
     ended_ = true;
     Finish(status);
   }
-  // The alarm has run, and the call is done: whichever is second.
+  // The start is over, and the call is done: whichever is second.
   void Release() {
     {
       const std::lock_guard lock(mutex_);
       if (--holders_ != 0) return;
+    }
+    {
+      const std::lock_guard lock(waiting_->mutex);
+      waiting_->reactor = nullptr;
     }
     follower_.Unlisten(listener_);
     delete this;
@@ -78,7 +89,8 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   sync::FleetFollower& follower_;
   const Looker look_;
   sync::FleetFollower::ListenerId listener_ = 0;
-  grpc::Alarm alarm_;
+  const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
+  grpc::Alarm alarm_;  // ends itself
   std::mutex mutex_;
   bool ended_ = false;
   int holders_ = 2;

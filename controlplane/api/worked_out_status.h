@@ -20,6 +20,9 @@ void WorkOutStatus(const sync::Fleet& fleet, const sync::UsageBook* usage, Objec
   if constexpr (kPool || kTenant) {
     const auto put = [&](auto status, const sync::Usage& used) {
       if (used.gateways != 0) *status.mutable_used() = used.totals;
+      if constexpr (kPool) {
+        if (used.ready.wanted() != 0) *status.mutable_ready() = used.ready;
+      }
       status.set_gateways_reporting(used.gateways);
       // One without any gateway says nothing.
       if (status.ByteSizeLong() != 0) object.mutable_status()->MergeFrom(status);

@@ -161,7 +161,9 @@ Words PositionalsOf(const Line& line, Program& program) {
     const bool reads = contains({"get", "describe", "watch"});
     if (at == 0) {
       Words kinds = KindNames(reads, !reads);
-      if (command == "get") kinds.insert(kinds.end(), {"sessions", "qps", "mrs", "counters"});
+      if (command == "get")
+        kinds.insert(kinds.end(),
+                     {"sessions", "qps", "connections", "channels", "mrs", "counters"});
       return kinds;
     }
     const Kind* const kind = FindKind(line.positionals[0]);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <thread>
@@ -212,24 +213,53 @@ int WriteAll(int fd, std::string_view bytes) {
   return 0;
 }
 
+// While there is one, Ctrl-C and SIGTERM are noted and no more; the second one ends the program as
+// ever.
+class Interruption {
+ public:
+  Interruption() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { noted_ = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &interrupt_);
+    sigaction(SIGTERM, &action, &terminate_);
+  }
+  ~Interruption() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  static bool noted() { return noted_ != 0; }
+
+ private:
+  static inline volatile sig_atomic_t noted_ = 0;
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
+};
+
 CallResult StreamFrom(Program& program, const Place& place, const CaptureRequest& capture,
                       CaptureChunk& chunk, const std::function<bool()>& on_chunk) {
+  const Interruption interruption;
+  const auto enough = [] { return Interruption::noted(); };
   if (place.gateway.empty()) {
-    return program.rpc().Stream("/rocegw.gateway.v1.DebugService/Capture", capture, chunk,
-                                on_chunk);
+    return program.rpc().Stream("/rocegw.gateway.v1.DebugService/Capture", capture, chunk, on_chunk,
+                                enough);
   }
   if (place.pool.empty()) {
     admin::v1::CaptureGatewayRequest request;
     request.set_name(place.gateway);
     *request.mutable_capture() = capture;
     return program.rpc().Stream("/rocegw.admin.v1.Gateways/CaptureGateway", request, chunk,
-                                on_chunk);
+                                on_chunk, enough);
   }
   admin::v1::CapturePoolRequest request;
   request.set_name(place.pool);
   request.set_gateway(place.gateway);
   *request.mutable_capture() = capture;
-  return program.rpc().Stream("/rocegw.admin.v1.Pools/CapturePool", request, chunk, on_chunk);
+  return program.rpc().Stream("/rocegw.admin.v1.Pools/CapturePool", request, chunk, on_chunk,
+                              enough);
 }
 
 std::string EndText(const gateway::v1::CaptureSummary& summary) {
@@ -275,8 +305,9 @@ int Capture(Program& program, const CaptureQuery& query) {
     result = StreamFrom(program, place, request, chunk, [&] {
       ended = chunk.has_summary();
       if (ended) summary = chunk.summary();
-      error = WriteAll(to_stdout ? STDOUT_FILENO : file.get(), blocks.Add(chunk.data()));
-      bytes += chunk.data().size();
+      const std::string_view whole = blocks.Add(chunk.data());
+      error = WriteAll(to_stdout ? STDOUT_FILENO : file.get(), whole);
+      bytes += whole.size();
       line.Show("captured " + BytesText(bytes));
       return error == 0;
     });
@@ -287,6 +318,12 @@ int Capture(Program& program, const CaptureQuery& query) {
     return Fail({kFailed, (to_stdout ? "output" : query.file) + ": " + std::strerror(error), {}});
   }
   if (!result.ok()) return Fail(result);
+  if (!ended && Interruption::noted()) {
+    // What the gateway missed it says at the end that it did not get to.
+    std::cerr << blocks.packets() << " packets, " << BytesText(bytes)
+              << "; interrupted, the file is good\n";
+    return kOk;
+  }
   if (!ended)
     return Fail({kPartlyFailed, "the capture ended before its end; what came is good", {}});
   std::cerr << EndText(summary) << "\n";
@@ -315,7 +352,8 @@ void AddDebugCommands(CLI::App& app, Program& program) {
                   "  rocegwctl events --gateway host-a\n"
                   "  rocegwctl --local events -o wide\n"
                   "The gateway keeps the latest 256; repetitions are counted. Reasons:\n"
-                  "QUOTA_EXCEEDED, PEER_NOT_ALLOWED, ADDRESS_IN_USE, DRAINING, SOCKET_FAILED.",
+                  "QUOTA_EXCEEDED, PEER_NOT_ALLOWED, IDENTITY_DENIED, ADDRESS_IN_USE, DRAINING,\n"
+                  "RESERVE_SHORT, SOCKET_FAILED.",
                   [&program, gateway] { return Events(program, *gateway); });
   events->add_option("-g,--gateway", *gateway, "of this gateway of the fleet")->type_name("NAME");
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/cli/live_state.h"
 
+#include <algorithm>
 #include <array>
 #include <iostream>
 
 #include "controlplane/cli/debug_views.h"
+#include "controlplane/cli/describe.h"
 #include "controlplane/cli/documents.h"
 #include "controlplane/cli/kinds.h"
 #include "controlplane/cli/state_client.h"
@@ -16,11 +18,15 @@ namespace {
 // How many rows of each table `status` shows.
 constexpr size_t kStatusRows = 20;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNouns = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNouns = {
     {{"sessions", "sessions"},
      {"session", "sessions"},
      {"qps", "qps"},
      {"qp", "qps"},
+     {"connections", "connections"},
+     {"connection", "connections"},
+     {"channels", "channels"},
+     {"channel", "channels"},
      {"mrs", "mrs"},
      {"mr", "mrs"},
      {"counters", "counters"},
@@ -52,6 +58,29 @@ int PrintList(const Program& program, const List& list, const Rows& rows, View v
   return kOk;
 }
 
+// Rows by the last part of their names, or the whole; all when none is asked for.
+template <typename Rows>
+int DescribeRows(const Program& program, const Rows& rows, const std::vector<std::string>& names) {
+  std::vector<std::string> missing = names;
+  bool first = true;
+  for (const auto& row : rows) {
+    const std::string& name = row.name();
+    const std::string brief = name.substr(name.rfind('/') + 1);
+    const auto asked = std::ranges::find_if(
+        missing, [&](const std::string& text) { return text == name || text == brief; });
+    if (!names.empty() && asked == missing.end()) continue;
+    if (asked != missing.end()) missing.erase(asked);
+    if (program.options.format == "name") {
+      std::cout << name << "\n";
+    } else if (!PrintDocument(program, row)) {
+      std::cout << (first ? "" : "\n") << Description(row, Program::Now());
+    }
+    first = false;
+  }
+  if (missing.empty()) return kOk;
+  return Fail({kNotFound, "the gateway has no " + missing.front(), {}});
+}
+
 }  // namespace
 
 CallResult OpenGateway(Program& program, const std::string& gateway, std::string& name) {
@@ -80,6 +109,16 @@ int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
     gateway::v1::ListQpsResponse list;
     if (auto result = client.ListQps(list); !result.ok()) return Fail(result);
     return PrintList(program, list, list.qps(), QpsView);
+  }
+  if (kind == "connections") {
+    gateway::v1::ListConnectionsResponse list;
+    if (auto result = client.ListConnections(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.connections(), ConnectionsView);
+  }
+  if (kind == "channels") {
+    gateway::v1::ListChannelsResponse list;
+    if (auto result = client.ListChannels(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.channels(), ChannelsView);
   }
   if (kind == "mrs") {
     gateway::v1::ListMrsResponse list;
@@ -113,6 +152,42 @@ int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
                    [&](const auto& list, const ViewOptions& options) {
                      return CountersView(list, options.wide, query.all_counters);
                    });
+}
+
+int DescribeLive(Program& program, const std::string& noun, const std::vector<std::string>& names,
+                 const LiveQuery& query) {
+  std::string name;
+  if (auto result = OpenGateway(program, query.gateway, name); !result.ok()) return Fail(result);
+  StateClient client(program.rpc(), name);
+  const std::string_view kind = LiveNoun(noun);
+  if (kind == "qps") {
+    gateway::v1::ListQpsResponse list;
+    if (auto result = client.ListQps(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.qps(), names);
+  }
+  if (kind == "connections") {
+    gateway::v1::ListConnectionsResponse list;
+    if (auto result = client.ListConnections(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.connections(), names);
+  }
+  if (kind == "channels") {
+    gateway::v1::ListChannelsResponse list;
+    if (auto result = client.ListChannels(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.channels(), names);
+  }
+  if (kind == "sessions") {
+    gateway::v1::ListSessionsResponse list;
+    if (auto result = client.ListSessions(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.sessions(), names);
+  }
+  if (kind == "mrs") {
+    gateway::v1::ListMrsResponse list;
+    if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.mrs(), names);
+  }
+  return Fail({kUsage,
+               "of one gateway there are to describe: sessions, qps, connections, channels, mrs",
+               {}});
 }
 
 int ShowGatewayStatus(Program& program, const LiveQuery& query) {

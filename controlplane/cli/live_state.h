@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `get sessions|qps|mrs|counters` and `status` of one gateway: the local one, or one of the fleet
-// through its agent.
+// `get sessions|qps|connections|channels|mrs|counters`, `describe` of these and `status` of one
+// gateway: the local one, or one of the fleet through its agent.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "controlplane/cli/program.h"
 
@@ -21,6 +22,9 @@ CallResult OpenGateway(Program& program, const std::string& gateway, std::string
 // "pools" is one too, but also a kind of the fleet: the caller knows which is meant.
 bool IsLiveNoun(const std::string& noun);
 int GetLive(Program& program, const std::string& noun, const LiveQuery& query);
+// names: of rows, as a list shows them or in full; none: all.
+int DescribeLive(Program& program, const std::string& noun, const std::vector<std::string>& names,
+                 const LiveQuery& query);
 int ShowGatewayStatus(Program& program, const LiveQuery& query);
 
 }  // namespace rocegw::cli

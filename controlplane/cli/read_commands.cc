@@ -25,10 +25,12 @@ struct Query {
 };
 
 CallResult UnknownNoun(const std::string& noun) {
-  return {kUsage,
-          (noun.empty() ? "which kind?" : "no kind is called '" + noun + "';") + " there are " +
-              KnownKinds() + "; of one gateway: sessions, qps, mrs, counters, events, pools",
-          {}};
+  return {
+      kUsage,
+      (noun.empty() ? "which kind?" : "no kind is called '" + noun + "';") + " there are " +
+          KnownKinds() +
+          "; of one gateway: sessions, qps, connections, channels, mrs, counters, events, pools",
+      {}};
 }
 
 // "pool blue/web" may be written "pools/..." as `-o name` prints: tenants/blue/pools/web.
@@ -135,6 +137,7 @@ int Get(Program& program, Query query) {
 }
 
 int Describe(Program& program, Query query) {
+  if (IsLiveNoun(query.noun)) return DescribeLive(program, query.noun, query.names, query.live);
   const Kind* const kind = KindOf(query);
   if (kind == nullptr) return Fail(UnknownNoun(query.noun));
   std::vector<MessagePtr> objects;
@@ -162,29 +165,34 @@ void AddQuery(CLI::App& command, Query& query) {
 
 void AddReadCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<Query>();
-  CLI::App* const get = program.Add(
-      app, "get", "objects as a table; what one gateway holds",
-      "  rocegwctl get tenants\n"
-      "  rocegwctl get pools --tenant blue -o wide\n"
-      "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
-      "  rocegwctl get gateways --selector zone=a --watch\n"
-      "  rocegwctl get qps --gateway host-a\n"
-      "  rocegwctl --local get counters --all" +
-          std::string(kKinds) +
-          ";\nof one gateway: sessions, qps, mrs, counters, events, and pools as it has them.",
-      [&program, query] { return Get(program, *query); });
+  CLI::App* const get =
+      program.Add(app, "get", "objects as a table; what one gateway holds",
+                  "  rocegwctl get tenants\n"
+                  "  rocegwctl get pools --tenant blue -o wide\n"
+                  "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
+                  "  rocegwctl get gateways --selector zone=a --watch\n"
+                  "  rocegwctl get qps --gateway host-a\n"
+                  "  rocegwctl --local get counters --all" +
+                      std::string(kKinds) +
+                      ";\nof one gateway: sessions, qps, connections, channels, mrs, "
+                      "counters, events,\nand pools as it has them.",
+                  [&program, query] { return Get(program, *query); });
   AddQuery(*get, *query);
   get->add_flag("-w,--watch", query->watch, "go on with every change");
   get->add_option("-g,--gateway", query->live.gateway, "what this gateway holds")
       ->type_name("NAME");
   get->add_flag("--all", query->live.all_counters, "counters: also those that are zero");
 
-  CLI::App* const describe = program.Add(app, "describe", "everything about objects, for reading",
-                                         "  rocegwctl describe pool blue/web\n"
-                                         "  rocegwctl describe gateway host-a host-b" +
-                                             std::string(kKinds) + ".",
-                                         [&program, query] { return Describe(program, *query); });
+  CLI::App* const describe = program.Add(
+      app, "describe", "everything about objects, for reading",
+      "  rocegwctl describe pool blue/web\n"
+      "  rocegwctl describe gateway host-a host-b\n"
+      "  rocegwctl describe qp 0x04b2c1 --gateway host-a" +
+          std::string(kKinds) + ";\nof one gateway: sessions, qps, connections, channels, mrs.",
+      [&program, query] { return Describe(program, *query); });
   AddQuery(*describe, *query);
+  describe->add_option("-g,--gateway", query->live.gateway, "what this gateway holds")
+      ->type_name("NAME");
 
   CLI::App* const watch =
       program.Add(app, "watch", "objects, then every change of them",

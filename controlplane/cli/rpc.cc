@@ -152,13 +152,26 @@ CallResult Rpc::Call(const std::string& method, const Message& request, Message&
 }
 
 CallResult Rpc::Stream(const std::string& method, const Message& request, Message& response,
-                       const std::function<bool()>& on_message) {
+                       const std::function<bool()>& on_message,
+                       const std::function<bool()>& enough) {
+  constexpr std::chrono::milliseconds kLookEvery(100);
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   const auto call = channel_->stub->PrepareCall(&context, method, &queue);
   void* tag = nullptr;
   bool ok = false;
-  const auto done = [&] { return queue.Next(&tag, &ok) && ok; };
+  bool ended = false;  // by `enough`
+  const auto done = [&] {
+    while (enough && !ended) {
+      const auto until = std::chrono::system_clock::now() + kLookEvery;
+      const auto next = queue.AsyncNext(&tag, &ok, until);
+      if (next == grpc::CompletionQueue::SHUTDOWN) return false;
+      ended = enough();
+      if (ended) context.TryCancel();
+      if (next == grpc::CompletionQueue::GOT_EVENT) return ok;
+    }
+    return queue.Next(&tag, &ok) && ok;
+  };
   bool garbled = false;
   call->StartCall(Tag(1));
   if (done()) {

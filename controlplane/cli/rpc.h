@@ -44,9 +44,11 @@ class Rpc {
                   google::protobuf::Message& response,
                   std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
 
-  // A server's stream: on_message is called with each message in `response`; false ends it.
+  // A server's stream: on_message is called with each message in `response`; false ends it, and so
+  // does `enough`, which is asked now and then also while nothing comes.
   CallResult Stream(const std::string& method, const google::protobuf::Message& request,
-                    google::protobuf::Message& response, const std::function<bool()>& on_message);
+                    google::protobuf::Message& response, const std::function<bool()>& on_message,
+                    const std::function<bool()>& enough = nullptr);
 
   const Endpoint& endpoint() const { return endpoint_; }
   std::chrono::milliseconds timeout() const { return timeout_; }

@@ -57,6 +57,18 @@ CallResult StateClient::ListQps(gateway::v1::ListQpsResponse& out) {
                    [](auto& page, auto& all) { all.mutable_qps()->MergeFrom(page.qps()); });
 }
 
+CallResult StateClient::ListConnections(gateway::v1::ListConnectionsResponse& out) {
+  return ReadPages("Connections", out, [](auto& page, auto& all) {
+    all.mutable_connections()->MergeFrom(page.connections());
+  });
+}
+
+CallResult StateClient::ListChannels(gateway::v1::ListChannelsResponse& out) {
+  return ReadPages("Channels", out, [](auto& page, auto& all) {
+    all.mutable_channels()->MergeFrom(page.channels());
+  });
+}
+
 CallResult StateClient::ListMrs(gateway::v1::ListMrsResponse& out) {
   return ReadPages("Mrs", out,
                    [](auto& page, auto& all) { all.mutable_mrs()->MergeFrom(page.mrs()); });

@@ -20,6 +20,8 @@ class StateClient {
   CallResult GetStatus(types::v1::GatewayStatus& out);
   CallResult ListSessions(gateway::v1::ListSessionsResponse& out);
   CallResult ListQps(gateway::v1::ListQpsResponse& out);
+  CallResult ListConnections(gateway::v1::ListConnectionsResponse& out);
+  CallResult ListChannels(gateway::v1::ListChannelsResponse& out);
   CallResult ListMrs(gateway::v1::ListMrsResponse& out);
   CallResult ListPools(gateway::v1::ListPoolsResponse& out);
   CallResult ListEvents(gateway::v1::ListEventsResponse& out);

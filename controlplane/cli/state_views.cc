@@ -200,6 +200,8 @@ std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions&
     table.AddColumn("SEND-PSN", Column::kLeft);
     table.AddColumn("UNACKED", Column::kLeft);
     table.AddColumn("EXPECTED", Column::kLeft);
+    table.AddColumn("VIA", Column::kLeft);
+    table.AddColumn("WHY", Column::kLeft);
     table.AddColumn("ERROR", Column::kLeft);
   }
   const size_t shown = Shown(list.qps(), options);
@@ -225,11 +227,120 @@ std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions&
       cells.push_back(Hex(row.send_psn(), 6));
       cells.push_back(Hex(row.unacked_psn(), 6));
       cells.push_back(Hex(row.expected_psn(), 6));
+      cells.push_back(OrDash(row.transport()));
+      cells.push_back(OrDash(row.transport_reason()));
       cells.push_back(OrDash(row.error()));
     }
     table.AddRow(std::move(cells));
   }
   return Finish(table, static_cast<size_t>(list.qps_size()), options);
+}
+
+std::string ConnectionsView(const gateway::v1::ListConnectionsResponse& list,
+                            const ViewOptions& options) {
+  Table table;
+  table.AddColumn("COMM-ID", Column::kLeft);
+  table.AddColumn("SIDE", Column::kLeft);
+  table.AddColumn("STATE", Column::kLeft);
+  table.AddColumn("SESS", Column::kRight);
+  table.AddColumn("QPN", Column::kLeft);
+  table.AddColumn("REMOTE", Column::kCut);
+  if (options.wide) {
+    table.AddColumn("LOCAL", Column::kLeft);
+    table.AddColumn("MTU", Column::kRight);
+    table.AddColumn("SENT", Column::kLeft);
+    table.AddColumn("RECEIVED", Column::kLeft);
+    table.AddColumn("AGREED", Column::kLeft);
+    table.AddColumn("REASON", Column::kLeft);
+    table.AddColumn("REJECTED", Column::kLeft);
+  }
+  const auto ece = [](const types::v1::Ece& value) {
+    return Hex(value.vendor_id(), 6) + "/" + Hex(value.options(), 0);
+  };
+  const size_t shown = Shown(list.connections(), options);
+  for (size_t i = 0; i < shown; ++i) {
+    const types::v1::Connection& row = list.connections(static_cast<int>(i));
+    std::vector<std::string> cells = {
+        Hex(row.local_comm_id(), 8),
+        row.active() ? "active" : "passive",
+        row.state(),
+        row.session() == 0 ? "-" : std::to_string(row.session()),
+        Hex(row.local_qpn(), 6),
+        Hex(row.remote_qpn(), 6) + "@" + OrDash(row.remote_address())};
+    if (options.wide) {
+      std::string agreed;
+      for (const std::string& name : row.agreed()) agreed += (agreed.empty() ? "" : ", ") + name;
+      cells.push_back(OrDash(row.local_address()));
+      cells.push_back(row.path_mtu() == 0 ? "-" : std::to_string(row.path_mtu()));
+      cells.push_back(ece(row.sent()));
+      cells.push_back(ece(row.received()));
+      cells.push_back(OrDash(agreed));
+      cells.push_back(OrDash(row.reason()));
+      cells.push_back(OrDash(row.rejected()));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return Finish(table, static_cast<size_t>(list.connections_size()), options);
+}
+
+std::string ChannelsView(const gateway::v1::ListChannelsResponse& list,
+                         const ViewOptions& options) {
+  Table table;
+  table.AddColumn("NUMBER", Column::kLeft);
+  table.AddColumn("STATE", Column::kLeft);
+  table.AddColumn("WORKER", Column::kRight);
+  table.AddColumn("CC", Column::kLeft);
+  table.AddColumn("RTT-US", Column::kRight);
+  table.AddColumn("IN-FLIGHT", Column::kRight);
+  table.AddColumn("USERS", Column::kRight);
+  table.AddColumn("RESENT", Column::kRight);
+  table.AddColumn("REMOTE", Column::kCut);
+  if (options.wide) {
+    table.AddColumn("LOCAL", Column::kLeft);
+    table.AddColumn("CLASS", Column::kRight);
+    table.AddColumn("PATH", Column::kRight);
+    table.AddColumn("WINDOW", Column::kRight);
+    table.AddColumn("MIN-RTT-US", Column::kRight);
+    table.AddColumn("WAITING", Column::kRight);
+    table.AddColumn("LOST", Column::kRight);
+    table.AddColumn("SPURIOUS", Column::kRight);
+    table.AddColumn("PATH-CHANGES", Column::kRight);
+    table.AddColumn("AGREED", Column::kLeft);
+  }
+  const auto microseconds = [](uint64_t ns) -> std::string {
+    return ns == 0 ? "-" : std::to_string((ns + 999) / 1000);
+  };
+  const size_t shown = Shown(list.channels(), options);
+  for (size_t i = 0; i < shown; ++i) {
+    const types::v1::Channel& row = list.channels(static_cast<int>(i));
+    std::vector<std::string> cells = {Hex(row.number(), 6),
+                                      row.state(),
+                                      std::to_string(row.worker()),
+                                      row.congestion(),
+                                      microseconds(row.rtt_ns()),
+                                      std::to_string(row.in_flight_bytes()),
+                                      std::to_string(row.users()),
+                                      std::to_string(row.resent()),
+                                      Hex(row.peer_number(), 6) + "@" +
+                                          OrDash(row.remote_address()) + "/" +
+                                          std::to_string(row.peer_worker())};
+    if (options.wide) {
+      std::string agreed;
+      for (const std::string& name : row.agreed()) agreed += (agreed.empty() ? "" : ", ") + name;
+      cells.push_back(OrDash(row.local_address()));
+      cells.push_back(std::to_string(row.traffic_class()));
+      cells.push_back(std::to_string(row.path()));
+      cells.push_back(std::to_string(row.window_bytes()));
+      cells.push_back(microseconds(row.min_rtt_ns()));
+      cells.push_back(std::to_string(row.waiting()));
+      cells.push_back(std::to_string(row.lost()));
+      cells.push_back(std::to_string(row.spurious()));
+      cells.push_back(std::to_string(row.path_changes()));
+      cells.push_back(OrDash(agreed));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return Finish(table, static_cast<size_t>(list.channels_size()), options);
 }
 
 std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions& options) {

@@ -20,6 +20,9 @@ struct ViewOptions {
 std::string StatusView(const types::v1::GatewayStatus& status, bool wide);
 std::string SessionsView(const gateway::v1::ListSessionsResponse& list, const ViewOptions& options);
 std::string QpsView(const gateway::v1::ListQpsResponse& list, const ViewOptions& options);
+std::string ConnectionsView(const gateway::v1::ListConnectionsResponse& list,
+                            const ViewOptions& options);
+std::string ChannelsView(const gateway::v1::ListChannelsResponse& list, const ViewOptions& options);
 std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions& options);
 // Without `all` those that are zero on every worker are left out.
 std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool wide, bool all);

@@ -57,12 +57,16 @@ class Dump {
     types::v1::GatewayStatus status;
     const CallResult result = client.GetStatus(status);
     AddAnswer(folder + "status.json", result, status);
-    // One that does not answer would be waited for four times more.
+    // One that does not answer would be waited for five times more.
     if (!result.ok()) return;
     gateway::v1::ListSessionsResponse sessions;
     AddAnswer(folder + "sessions.json", client.ListSessions(sessions), sessions);
     gateway::v1::ListQpsResponse qps;
     AddAnswer(folder + "qps.json", client.ListQps(qps), qps);
+    gateway::v1::ListConnectionsResponse connections;
+    AddAnswer(folder + "connections.json", client.ListConnections(connections), connections);
+    gateway::v1::ListChannelsResponse channels;
+    AddAnswer(folder + "channels.json", client.ListChannels(channels), channels);
     gateway::v1::ListMrsResponse mrs;
     AddAnswer(folder + "mrs.json", client.ListMrs(mrs), mrs);
     gateway::v1::GetCountersResponse counters;

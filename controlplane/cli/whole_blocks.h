@@ -19,20 +19,27 @@ class WholeBlocks {
     given_ = 0;
     // Type and length begin a block, in this machine's byte order as the gateway's is.
     constexpr size_t kHead = 8;
+    constexpr uint32_t kEnhancedPacket = 6;
     while (held_.size() - given_ >= kHead) {
       uint32_t length = 0;
       std::memcpy(&length, held_.data() + given_ + sizeof(uint32_t), sizeof length);
       if (length < kHead || length > held_.size() - given_) break;
+      uint32_t type = 0;
+      std::memcpy(&type, held_.data() + given_, sizeof type);
+      if (type == kEnhancedPacket) ++packets_;
       given_ += length;
     }
     return std::string_view(held_).substr(0, given_);
   }
   // No block was begun and not ended.
   bool complete() const { return given_ == held_.size(); }
+  // In the blocks that were given.
+  uint64_t packets() const { return packets_; }
 
  private:
   std::string held_;
   size_t given_ = 0;
+  uint64_t packets_ = 0;
 };
 
 }  // namespace rocegw::cli

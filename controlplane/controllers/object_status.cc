@@ -79,12 +79,8 @@ types::v1::TenantStatus TenantStatusOf(const FleetView& view, const Placement& p
     const Stand stand = StandOn(host->second, object, changed);
     if (stand == Stand::kRejected)
       AddRejection(gateway, *RejectionOf(host->second.object.status(), object), status);
-    const auto [at, first] = stands.try_emplace(gateway, stand);
-    if (first || stand == Stand::kRejected) {
-      at->second = stand;
-    } else if (at->second == Stand::kApplied) {
-      at->second = stand;
-    }
+    const auto at = stands.try_emplace(gateway, stand).first;
+    if (stand == Stand::kRejected || at->second == Stand::kApplied) at->second = stand;
   };
   const std::string prefix = tenant + "/pools/";
   uint32_t pools = 0;

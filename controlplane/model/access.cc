@@ -130,6 +130,8 @@ Decision Decide(const Caller& caller, const MethodDescriptor& method, const Mess
       }
       return Allowed();
     }
+    case types::v1::CONTROLLER:
+      return caller.controller ? Allowed() : Denied("only controllers may do this");
     case types::v1::TENANT:
       return DecideTenant(ReachOf(caller, permission), *rule, request);
     case types::v1::FLEET:

@@ -28,6 +28,7 @@ struct Caller {
   // none.
   std::string principal;
   std::string node;  // "gateways/G" when the certificate is a node's
+  bool controller = false;
   std::vector<Grant> grants;
 };
 

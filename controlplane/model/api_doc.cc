@@ -24,9 +24,9 @@ constexpr char kIntroduction[] =
     R"(<!-- Made by scripts/update_api_doc; edit the comments in proto/ instead. -->
 # API
 
-gRPC, in the packages below: `admin` for operators and tenants, `fleet` for agents, both served by the controller; `gateway`, served
-by each gateway on its unix socket, whose file mode and owner decide who may call; `types`, which the others share. Health
-(`grpc.health.v1`) and reflection are served too.
+gRPC, in the packages below: `admin` for operators and tenants, `fleet` for agents and for controllers among each other, both served
+by the controller; `gateway`, served by each gateway on its unix socket, whose file mode and owner decide who may call; `types`,
+which the others share. Health (`grpc.health.v1`) and reflection are served too.
 
 What holds for all methods of the controller:
 
@@ -45,14 +45,14 @@ What holds for all methods of the controller:
 
 // As they are listed.
 constexpr const char* kFiles[] = {
-    "admin/v1/tenants",      "admin/v1/pools",      "admin/v1/cc_policies",
-    "admin/v1/gateways",     "admin/v1/operations", "admin/v1/role_bindings",
-    "fleet/v1/node",         "gateway/v1/state",    "gateway/v1/debug",
-    "gateway/v1/config",     "gateway/v1/identity", "types/v1/tenant",
-    "types/v1/pool",         "types/v1/cc_policy",  "types/v1/gateway",
-    "types/v1/role_binding", "types/v1/operation",  "types/v1/metadata",
-    "types/v1/limits",       "types/v1/push",       "types/v1/gateway_state",
-    "types/v1/reasons",      "types/v1/annotations"};
+    "admin/v1/tenants",       "admin/v1/pools",        "admin/v1/cc_policies",
+    "admin/v1/gateways",      "admin/v1/operations",   "admin/v1/role_bindings",
+    "fleet/v1/node",          "fleet/v1/replica",      "gateway/v1/state",
+    "gateway/v1/debug",       "gateway/v1/config",     "gateway/v1/identity",
+    "types/v1/tenant",        "types/v1/pool",         "types/v1/cc_policy",
+    "types/v1/gateway",       "types/v1/role_binding", "types/v1/operation",
+    "types/v1/metadata",      "types/v1/limits",       "types/v1/push",
+    "types/v1/gateway_state", "types/v1/reasons",      "types/v1/annotations"};
 
 // One line of a table.
 std::string InLine(std::string_view comment) {
@@ -139,6 +139,7 @@ std::string RulesOf(const pb::FieldDescriptor& field) {
 std::string WhoMay(const types::v1::AccessRule& rule) {
   if (rule.scope() == types::v1::OPEN) return "anybody";
   if (rule.scope() == types::v1::GATEWAY) return "the node itself";
+  if (rule.scope() == types::v1::CONTROLLER) return "controllers";
   std::string who;
   for (int role = types::v1::Role_MIN; role <= types::v1::Role_MAX; ++role) {
     const auto value = static_cast<types::v1::Role>(role);
@@ -148,7 +149,7 @@ std::string WhoMay(const types::v1::AccessRule& rule) {
                            (value == types::v1::TENANT_ADMIN || value == types::v1::VIEWER);
     // A tenant's administrator is nobody in the fleet.
     if (value == types::v1::TENANT_ADMIN && !by_tenant) continue;
-    if (by_tenant) name = "(" + name + ")";
+    if (by_tenant) name.insert(0, "(").append(")");
     who += (who.empty() ? "" : ", ") + name;
   }
   return who + "; `" + rule.permission() + "`";

@@ -29,6 +29,8 @@ inline constexpr std::string_view kCertificatePrefix = "certificates/";
 
 // Audit records, in the order of their writers' clocks: "audit/TIME-UUID".
 inline constexpr std::string_view kAuditPrefix = "audit/";
+// Controllers that are there, under a lease each; values are controlplane.v1.ReplicaRecord.
+inline constexpr std::string_view kReplicaPrefix = "replica/";
 // Not behind any record of that time.
 std::string AuditKeyFrom(const google::protobuf::Timestamp& time);
 

@@ -148,6 +148,7 @@ void ReadTop(Section& top, Config& config) {
     config.controllers.push_back(text);
     return CheckEndpoint(text);
   });
+  top.Text("replica_address", CheckEndpoint, config.replica_address);
   top.Text("admin_socket", CheckSocketPath, config.admin_socket);
   if (const std::string wrong = CheckSocketPath(config.AdminSocket()); !wrong.empty()) {
     top.ProblemAt("state_dir", "'" + config.AdminSocket() + "': " + wrong);

@@ -31,6 +31,7 @@ struct Config {
   std::string address = "[::]:7471";     // agents and clients, TLS
   std::vector<std::string> names;        // further ones for the controller's certificate
   std::vector<std::string> controllers;  // "host:port" for joining hosts; empty: this host's
+  std::string replica_address;           // "host:port" for other controllers; empty: this host's
   std::string admin_socket;              // empty: admin.sock in state_dir
   std::string metrics_address = "127.0.0.1:7472";  // empty: no metrics
   process::LogLevel log_level = process::LogLevel::kInfo;

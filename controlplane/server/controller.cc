@@ -27,6 +27,7 @@
 #include "controlplane/api/node_service.h"
 #include "controlplane/api/operations_service.h"
 #include "controlplane/api/pools_service.h"
+#include "controlplane/api/replica_service.h"
 #include "controlplane/api/role_bindings_service.h"
 #include "controlplane/api/tenants_service.h"
 #include "controlplane/identity/certificate_authority.h"
@@ -34,13 +35,17 @@
 #include "controlplane/identity/join_token.h"
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
+#include "controlplane/model/timestamp.h"
 #include "controlplane/server/connection_guard.h"
 #include "controlplane/server/controller_metrics.h"
 #include "controlplane/server/housekeeper.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/store/etcd_store.h"
+#include "controlplane/store/random_uuid.h"
 #include "controlplane/store/sqlite_store.h"
+#include "controlplane/sync/connection_keeper.h"
 #include "controlplane/sync/operation_keeper.h"
+#include "controlplane/sync/presence.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/metrics_server.h"
@@ -60,6 +65,7 @@ constexpr int kKeepaliveMs = 30000;
 constexpr int kKeepaliveTimeoutMs = 10000;
 constexpr int kLeastPingMs = 10000;
 constexpr std::chrono::hours kFirstTokenLifetime(24);
+constexpr std::chrono::seconds kPresenceTimeout(15);
 constexpr process::SocketWords kAdminSocket = {"admin socket", "state_dir or admin_socket"};
 constexpr char kAuthorityKey[] = "authority";
 
@@ -99,9 +105,8 @@ Status TryListen(const std::string& address) {
                                    : "; set address to one of this host")};
 }
 
-// As joining hosts reach this host.
-std::vector<std::string> ReachableAt(const Config& config, int port) {
-  if (!config.controllers.empty()) return config.controllers;
+// As this host is reached.
+std::vector<std::string> OwnAddresses(const Config& config, int port) {
   const auto with_port = [port](const std::string& host) {
     const bool v6 = host.find(':') != std::string::npos;
     return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
@@ -121,39 +126,53 @@ std::vector<std::string> ReachableAt(const Config& config, int port) {
   return found;
 }
 
-std::string Candidate() {
+// As joining hosts reach the fleet.
+std::vector<std::string> ReachableAt(const Config& config, int port) {
+  return config.controllers.empty() ? OwnAddresses(config, port) : config.controllers;
+}
+
+std::string HostName() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  return std::string(host) + " process " + std::to_string(getpid());
+  return host;
 }
+
+std::string Candidate() { return HostName() + " process " + std::to_string(getpid()); }
+
+// Of this process.
+std::string ReplicaId() { return HostName() + "-" + store::RandomUuid().substr(0, 8); }
 
 // All that is there once the store is open. Members go in reverse order.
 struct Fleet {
-  Fleet(store::Store& store, std::unique_ptr<sync::FleetFollower> f,
+  Fleet(store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> f,
         std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
-        api::EnrollmentOptions options)
+        api::EnrollmentOptions options, api::QuestionRouter::ChannelTo channel_to)
       : follower(std::move(f)),
         revocations(std::move(r)),
         writer(store, *follower),
         backend{store, *follower, writer},
         statuses(store),
         operation_keeper(*follower, statuses),
-        hub(*follower, statuses, store.uuid()),
+        connection_keeper(*follower, statuses, id),
+        hub(*follower, statuses, store.uuid(), {.controller = id}),
+        router(*follower, tunnels, id, std::move(channel_to)),
         enrollment(store, *follower, authority, std::move(options)),
         tenants(backend),
-        pools(backend, tunnels),
+        pools(backend, router),
         cc_policies(backend),
         role_bindings(backend),
-        gateways(backend, hub, tunnels, enrollment),
+        gateways(backend, hub, router, enrollment),
         operations(backend),
         audit(backend),
         nodes(enrollment,
-              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}) {
+              {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}),
+        replicas(*follower, tunnels) {
     backend.usage = &hub.usage();
   }
 
   std::vector<grpc::Service*> services() {
-    return {&tenants, &pools, &cc_policies, &role_bindings, &gateways, &operations, &audit, &nodes};
+    return {&tenants,    &pools, &cc_policies, &role_bindings, &gateways,
+            &operations, &audit, &nodes,       &replicas};
   }
 
   std::unique_ptr<sync::FleetFollower> follower;
@@ -162,8 +181,10 @@ struct Fleet {
   api::Backend backend;
   sync::StatusWriter statuses;
   sync::OperationKeeper operation_keeper;
+  sync::ConnectionKeeper connection_keeper;
   sync::NodeHub hub;
   sync::TunnelHub tunnels;
+  api::QuestionRouter router;
   api::Enrollment enrollment;
   api::TenantsService tenants;
   api::PoolsService pools;
@@ -173,13 +194,16 @@ struct Fleet {
   api::OperationsService operations;
   api::AuditService audit;
   api::NodeService nodes;
+  api::ReplicaService replicas;
 };
 
 // The names under which the health service knows our services.
 constexpr const char* kServiceNames[] = {
-    "rocegw.admin.v1.Tenants",      "rocegw.admin.v1.Pools",      "rocegw.admin.v1.CcPolicies",
-    "rocegw.admin.v1.RoleBindings", "rocegw.admin.v1.Gateways",   "rocegw.admin.v1.Operations",
-    "rocegw.admin.v1.Audit",        "rocegw.fleet.v1.NodeService"};
+    "rocegw.admin.v1.Tenants",       "rocegw.admin.v1.Pools",
+    "rocegw.admin.v1.CcPolicies",    "rocegw.admin.v1.RoleBindings",
+    "rocegw.admin.v1.Gateways",      "rocegw.admin.v1.Operations",
+    "rocegw.admin.v1.Audit",         "rocegw.fleet.v1.NodeService",
+    "rocegw.fleet.v1.ReplicaService"};
 
 }  // namespace
 
@@ -189,6 +213,7 @@ struct Controller::Parts {
   Status OpenAuthority();
   Status OpenStore();
   Status CheckAuthority();
+  std::shared_ptr<grpc::Channel> ChannelTo(const std::string& address) const;
   Status StartFleet();
   Status StartServer();
   void StopServer();
@@ -204,6 +229,7 @@ struct Controller::Parts {
   identity::TimePoint next_renewal;
   std::unique_ptr<MeasuredStore> store;
   bool is_new = false;  // the store did not know an authority
+  std::unique_ptr<sync::Presence> presence;
   std::unique_ptr<Fleet> fleet;
   std::unique_ptr<ControllerMetrics> metrics;
   std::unique_ptr<process::MetricsServer> metrics_server;
@@ -275,17 +301,44 @@ Status Controller::Parts::CheckAuthority() {
   return written->succeeded ? OkStatus() : CheckAuthority();
 }
 
+// To another controller, with this one's certificate as it is then.
+std::shared_ptr<grpc::Channel> Controller::Parts::ChannelTo(const std::string& address) const {
+  using grpc::experimental::FileWatcherCertificateProvider;
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  options.set_certificate_provider(std::make_shared<FileWatcherCertificateProvider>(
+      certificate->key_file(), certificate->certificate_file(), certificate->authority_file(),
+      kFileWatchSeconds));
+  options.watch_root_certs();
+  options.watch_identity_key_cert_pairs();
+  grpc::ChannelArguments arguments;
+  arguments.SetSslTargetNameOverride(identity::ServerName(authority->domain()));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  return grpc::CreateCustomChannel(address, grpc::experimental::TlsCredentials(options), arguments);
+}
+
 Status Controller::Parts::StartFleet() {
+  // A port of 0 is found out when the server has started: only tests have that, and name it.
+  const int named = std::stoi(PortOf(config.address));
+  // It is said before anybody's stream can end here.
+  const std::string id = ReplicaId();
+  controlplane::v1::ReplicaRecord record;
+  record.set_address(config.replica_address.empty() ? OwnAddresses(config, named).front()
+                                                    : config.replica_address);
+  record.set_name(Candidate());
+  *record.mutable_start_time() = model::Now();
+  presence = std::make_unique<sync::Presence>(*store, id, record);
+  if (!presence->AwaitSaid(kPresenceTimeout))
+    return {ETIMEDOUT, "store: it does not take that this controller is there"};
   auto follower = sync::FleetFollower::Start(*store);
   if (!follower.ok()) return follower.status();
   auto revocations = identity::Revocations::Start(*store);
   if (!revocations.ok()) return revocations.status();
-  // A port of 0 is found out when the server has started: only tests have that, and name it.
-  const int named = std::stoi(PortOf(config.address));
   fleet =
-      std::make_unique<Fleet>(*store, std::move(*follower), std::move(*revocations), *authority,
+      std::make_unique<Fleet>(*store, id, std::move(*follower), std::move(*revocations), *authority,
                               api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
-                                                     .controllers = ReachableAt(config, named)});
+                                                     .controllers = ReachableAt(config, named)},
+                              [this](const std::string& address) { return ChannelTo(address); });
   metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, readiness);
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
@@ -338,6 +391,7 @@ Status Controller::Parts::StartServer() {
 void Controller::Parts::StopServer() {
   server->GetHealthCheckService()->Shutdown();
   fleet->hub.CloseAll(sync::StreamEnd::kClosing);
+  fleet->router.Close();
   server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   server->Wait();
   server.reset();
@@ -389,6 +443,7 @@ Controller::Controller(Config config) : parts_(std::make_unique<Parts>(std::move
       [parts] {
         parts->metrics.reset();
         parts->fleet.reset();
+        parts->presence.reset();
       });
   lifecycle.Add(
       "server", [parts] { return parts->StartServer(); }, [parts] { parts->StopServer(); });

@@ -23,6 +23,9 @@ names: []
 # "HOST:PORT" of all controllers, as joining hosts reach them. Default: the addresses of this host.
 controllers: []
 
+# "HOST:PORT" under which other controllers of the fleet reach this one. Default: the first address of this host.
+# replica_address: 192.0.2.1:7471
+
 # Whoever may open it is administrator (mode 0600). Default: admin.sock in state_dir.
 # admin_socket: /var/lib/rocegw-controller/admin.sock
 

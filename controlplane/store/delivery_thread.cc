@@ -17,9 +17,13 @@ DeliveryThread::~DeliveryThread() {
 }
 
 void DeliveryThread::Post(std::function<void()> work) {
-  const std::lock_guard lock(mutex_);
-  work_.push_back(std::move(work));
-  if (work_.size() == 1) posted_.notify_one();
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    first = work_.size() == 1;
+  }
+  if (first) posted_.notify_one();
 }
 
 void DeliveryThread::Run() {

@@ -13,8 +13,10 @@ struct Election::Signal {
   bool raised = false;  // something may have happened
 
   void Raise() {
-    const std::lock_guard lock(mutex);
-    raised = true;
+    {
+      const std::lock_guard lock(mutex);
+      raised = true;
+    }
     changed.notify_all();
   }
   bool Stopped() {

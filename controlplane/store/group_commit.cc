@@ -44,13 +44,16 @@ void GroupCommit::Post(Transaction transaction, Store::TxnDone done) {
   const size_t bytes = BytesOf(transaction);
   Status refused(kUnavailable, "too many transactions wait for the disk");
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (stopping_) {
       refused = Status(kClosed, "the store is being closed");
     } else if (jobs_.size() < kMaxWaiting && waiting_bytes_ + bytes <= kMaxWaitingBytes) {
       waiting_bytes_ += bytes;
       jobs_.emplace_back(Write{std::move(transaction), std::move(done)});
-      if (jobs_.size() == 1) posted_.notify_one();
+      const bool first = jobs_.size() == 1;
+      lock.unlock();
+      // Without the lock, for which the writer would only wait as soon as it wakes up.
+      if (first) posted_.notify_one();
       return;
     }
   }

@@ -44,8 +44,11 @@ class WatchHub {
     std::atomic<bool> armed = false;
     bool closed = false;
   };
+  // Counted before it is armed: were it the other way round, a waiter that is disarmed in between
+  // would take the count of another one away, which then nobody wakes.
   void Arm(Waiter& waiter) {
-    if (!waiter.armed.exchange(true)) ++armed_;
+    ++armed_;
+    if (waiter.armed.exchange(true)) --armed_;
   }
   // Whether it was.
   bool Disarm(Waiter& waiter) {
@@ -62,7 +65,7 @@ class WatchHub {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Waiter>> waiters_;
   std::atomic<bool> wake_posted_ = false;
-  std::atomic<int> armed_ = 0;  // waiters; without any a writer wakes nobody
+  std::atomic<int> armed_ = 0;  // at least so many waiters; without any a writer wakes nobody
 };
 
 }  // namespace rocegw::store

@@ -59,8 +59,10 @@ struct BlockingWatch::Signal {
 BlockingWatch::BlockingWatch(Store& store, KeyRange range, Revision from)
     : signal_(std::make_shared<Signal>()) {
   auto watch = store.NewWatch(std::move(range), from, [signal = signal_] {
-    const std::lock_guard lock(signal->mutex);
-    signal->ready = true;
+    {
+      const std::lock_guard lock(signal->mutex);
+      signal->ready = true;
+    }
     signal->changed.notify_all();
   });
   opened_ = watch.status();

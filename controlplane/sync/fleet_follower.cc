@@ -36,8 +36,9 @@ FleetFollower::~FleetFollower() {
 Status FleetFollower::Load() {
   std::vector<store::Entry> entries;
   store::RangeRequest request{.limit = kPage};
-  for (const std::string_view prefix : {model::kIntentPrefix, model::kStatusPrefix,
-                                        model::kGuardPrefix, model::kCertificatePrefix}) {
+  for (const std::string_view prefix :
+       {model::kIntentPrefix, model::kStatusPrefix, model::kGuardPrefix, model::kCertificatePrefix,
+        model::kReplicaPrefix}) {
     request.range = store::KeyRange::Prefix(prefix);
     for (;;) {
       StatusOr<store::RangeResult> page = store_.Range(request);
@@ -57,6 +58,7 @@ Status FleetFollower::Load() {
   fleet_.placement.Rebuild(fleet_.view);
   fleet_.guards.clear();
   fleet_.certificates.clear();
+  fleet_.replicas.clear();
   for (const store::Entry& entry : entries) Note({.deleted = false, .entry = entry});
   watch_ = std::move(watch);
   past_.clear();
@@ -115,6 +117,13 @@ void FleetFollower::Note(const store::Change& change) {
     } else {
       fleet_.certificates[entry.key] = entry;
     }
+  } else if (entry.key.starts_with(model::kReplicaPrefix)) {
+    const std::string id = entry.key.substr(model::kReplicaPrefix.size());
+    if (change.deleted) {
+      fleet_.replicas.erase(id);
+    } else {
+      (void)fleet_.replicas[id].ParseFromString(entry.value);
+    }
   }
 }
 
@@ -122,7 +131,10 @@ void FleetFollower::ApplyOne(const store::Changes& changes) {
   FleetChange change;
   change.changed = controllers::Apply(changes, fleet_.view);
   change.moves = fleet_.placement.Update(fleet_.view, change.changed);
-  for (const store::Change& one : changes.changes) Note(one);
+  for (const store::Change& one : changes.changes) {
+    Note(one);
+    change.replicas |= one.entry.key.starts_with(model::kReplicaPrefix);
+  }
   Remember(changes.revision, change);
   Tell(change);
 }

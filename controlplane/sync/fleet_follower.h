@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "controlplane/controllers/fleet_view.h"
+#include "controlplane/controllers/lost_gateways.h"
 #include "controlplane/controllers/placement.h"
 #include "controlplane/store/store.h"
 
@@ -30,12 +31,14 @@ struct Fleet {
   std::map<std::string, store::Revision> guards;
   // Records of certificates, by key (identity/enrollment.h).
   std::map<std::string, store::Entry> certificates;
+  controllers::Replicas replicas;
 };
 
 struct FleetChange {
   // Anything may be different: it was read anew after the store could not tell what happened in
   // between.
   bool everything = false;
+  bool replicas = false;  // a controller has come or gone
   std::vector<controllers::Changed> changed;
   std::vector<controllers::Move> moves;
 };

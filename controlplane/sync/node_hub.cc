@@ -32,24 +32,20 @@ void AddProblem(const char* type, const char* reason, const char* message,
 
 }  // namespace
 
-NodeHub::NodeHub(FleetFollower& follower, StatusWriter& statuses, std::string store_uuid)
-    : follower_(follower), statuses_(statuses), store_uuid_(std::move(store_uuid)) {
+NodeHub::NodeHub(FleetFollower& follower, StatusWriter& statuses, std::string store_uuid,
+                 const NodeHubOptions& options)
+    : follower_(follower),
+      statuses_(statuses),
+      store_uuid_(std::move(store_uuid)),
+      controller_(options.controller),
+      pace_(options.pace) {
   listener_ = follower_.Listen(
       [this](const Fleet& fleet, const FleetChange& change) { OnChange(fleet, change); });
-  std::vector<std::pair<std::string, types::v1::GatewayState>> stale;
   follower_.Read([&](const Fleet& fleet) {
     const std::lock_guard lock(mutex_);
     sent_ = std::max(sent_, fleet.view.revision);
     gateways_ = static_cast<uint32_t>(fleet.view.gateways.size());
-    for (const auto& [name, known] : fleet.view.gateways) {
-      if (known.object.status().connected()) stale.emplace_back(name, known.object.status());
-    }
   });
-  // Their streams ended with the process that had them.
-  for (auto& [name, state] : stale) {
-    state.set_connected(false);
-    statuses_.Set(model::NameOf(name), SerializedState(state));
-  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -86,6 +82,7 @@ NodeHub::StreamId NodeHub::Attach(const fleet::v1::Hello& hello, std::shared_ptr
                      .first->second;
     node.state = std::move(state);
     node.state.set_connected(true);
+    node.state.set_controller(controller_);
     node.state.set_agent_version(hello.agent_version());
     if (certificate_expires != 0) {
       *node.state.mutable_certificate_expire_time() =
@@ -221,8 +218,8 @@ void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
   wake_.notify_all();
 }
 
-// Another controller has said that the gateway's stream is gone: it had one before, or it has just
-// started and knows of none.
+// Another controller has said that the gateway's stream is gone: it had one before, or it took this
+// controller for gone.
 void NodeHub::KeepConnected(const Fleet& fleet, const std::string& name) {
   const auto at = nodes_.find(name);
   const auto known = fleet.view.gateways.find(name);
@@ -232,33 +229,61 @@ void NodeHub::KeepConnected(const Fleet& fleet, const std::string& name) {
   WriteState(name, at->second);
 }
 
+void NodeHub::Push(const Fleet& fleet, const std::string& gateway, bool paid) {
+  const std::lock_guard lock(mutex_);
+  const auto at = nodes_.find(gateway);
+  Node* const node = at == nodes_.end() ? nullptr : &at->second;
+  if (node != nullptr && paid) node->in_line = false;
+  if (node == nullptr || !node->session.has_next()) {
+    // An answer is awaited, after which it is looked at again; or it has gone.
+    if (paid) pace_.Return();
+    return;
+  }
+  if (!paid && !node->session.next_is_whole()) {
+    if (node->in_line) return;
+    if (!line_.empty() || !pace_.Take(PushPace::Clock::now(), nodes_.size())) {
+      node->in_line = true;
+      line_.push_back(gateway);
+      return;
+    }
+  }
+  const store::Revision applied = node->session.applied_revision();
+  for (types::v1::Push& part : node->session.NextPush(fleet)) {
+    fleet::v1::SyncResponse message;
+    message.mutable_push()->Swap(&part);
+    node->stream->Send(message);
+  }
+  // It ran everything when it came.
+  if (node->session.applied_revision() != applied) WriteState(gateway, *node);
+}
+
 void NodeHub::Run() {
   for (;;) {
+    std::vector<std::string> paid;
     std::vector<std::string> gateways;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] {
+      const auto wanted = [this] {
         return stopping_ || !ready_.empty() ||
                (!waiting_.empty() && waiting_.begin()->first <= sent_);
-      });
+      };
+      if (line_.empty()) {
+        wake_.wait(lock, wanted);
+      } else {
+        wake_.wait_until(lock, pace_.NextAt(), wanted);
+      }
       if (stopping_) return;
+      while (!line_.empty() && pace_.Take(PushPace::Clock::now(), nodes_.size())) {
+        paid.push_back(std::move(line_.front()));
+        line_.pop_front();
+      }
       gateways.assign(ready_.begin(), ready_.end());
       ready_.clear();
     }
-    for (const std::string& gateway : gateways) {
-      follower_.Read([&](const Fleet& fleet) {
-        const std::lock_guard lock(mutex_);
-        const auto at = nodes_.find(gateway);
-        if (at == nodes_.end()) return;
-        const store::Revision applied = at->second.session.applied_revision();
-        for (types::v1::Push& part : at->second.session.NextPush(fleet)) {
-          fleet::v1::SyncResponse message;
-          message.mutable_push()->Swap(&part);
-          at->second.stream->Send(message);
-        }
-        // It ran everything when it came.
-        if (at->second.session.applied_revision() != applied) WriteState(gateway, at->second);
-      });
+    for (const auto* some : {&paid, &gateways}) {
+      for (const std::string& gateway : *some) {
+        follower_.Read([&](const Fleet& fleet) { Push(fleet, gateway, some == &paid); });
+      }
     }
     std::vector<std::function<void(FleetProgress)>> calls;
     FleetProgress progress;

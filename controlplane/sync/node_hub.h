@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_session.h"
+#include "controlplane/sync/push_pace.h"
 #include "controlplane/sync/status_writer.h"
 #include "controlplane/sync/usage_book.h"
 #include "rocegw/fleet/v1/node.pb.h"
@@ -50,9 +52,15 @@ struct FleetProgress {
   uint32_t rejecting = 0;
 };
 
+struct NodeHubOptions {
+  std::string controller;  // id of this one; see presence.h
+  PushPace::Options pace;
+};
+
 class NodeHub {
  public:
-  NodeHub(FleetFollower& follower, StatusWriter& statuses, std::string store_uuid);
+  NodeHub(FleetFollower& follower, StatusWriter& statuses, std::string store_uuid,
+          const NodeHubOptions& options = {});
   ~NodeHub();
   NodeHub(const NodeHub&) = delete;
   NodeHub& operator=(const NodeHub&) = delete;
@@ -86,12 +94,15 @@ class NodeHub {
     NodeSession session;
     types::v1::GatewayState state;
     bool gateway_reachable = true;
-    std::string written;  // what the status writer has
+    std::string written;   // what the status writer has
+    bool in_line = false;  // in line_
   };
 
   void Run();
   void OnChange(const Fleet& fleet, const FleetChange& change);
   void WantPush(const std::string& gateway);
+  // Sends what there is to be sent, or puts the node in line. paid: it comes from there.
+  void Push(const Fleet& fleet, const std::string& gateway, bool paid);
   void KeepConnected(const Fleet& fleet, const std::string& name);
   // What the store should show; only when it differs from what it shows.
   void WriteState(const std::string& gateway, Node& node);
@@ -101,11 +112,14 @@ class NodeHub {
   FleetFollower& follower_;
   StatusWriter& statuses_;
   const std::string store_uuid_;
+  const std::string controller_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::string, Node> nodes_;
   UsageBook usage_;
-  std::set<std::string> ready_;  // nodes that may have something to be sent
+  std::set<std::string> ready_;   // nodes that may have something to be sent
+  std::deque<std::string> line_;  // nodes whose changes gather until the pace allows a push
+  PushPace pace_;
   std::multimap<store::Revision, std::function<void(FleetProgress)>> waiting_;
   store::Revision sent_ = 0;  // changes up to here are in the sessions
   uint32_t gateways_ = 0;

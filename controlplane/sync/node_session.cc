@@ -36,7 +36,7 @@ void NodeSession::Adopt(store::Revision revision) {
 }
 
 std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
-  if (!MaySend() || (!full_ && dirty_.empty())) return {};
+  if (!has_next()) return {};
   std::vector<types::v1::ConfigObject> objects;
   if (full_) {
     const uint64_t has = std::exchange(hello_digest_, 0);

@@ -28,6 +28,9 @@ class NodeSession {
   // This store is the fleet's, whatever ran there before.
   void Adopt(store::Revision revision);
 
+  // Whether there is a next push, and whether it is the whole state.
+  bool has_next() const { return MaySend() && (full_ || !dirty_.empty()); }
+  bool next_is_whole() const { return full_; }
   // The parts of the next push, to be sent together; none: nothing to say, or an answer is awaited.
   std::vector<types::v1::Push> NextPush(const Fleet& fleet);
   // False: it answers no push that was sent. What is to be done next is NextPush's to say.

@@ -110,6 +110,11 @@ void TunnelHub::Detach(const std::string& gateway, StreamId id) {
   for (const Done& done : orphans) done(NoTunnel(gateway));
 }
 
+bool TunnelHub::Has(const std::string& gateway) {
+  const std::lock_guard lock(mutex_);
+  return tunnels_.contains(gateway);
+}
+
 void TunnelHub::Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,
                     Clock::time_point deadline, Done done) {
   Waiting waiting{gateway, deadline, std::move(done), {}, nullptr};

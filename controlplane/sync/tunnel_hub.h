@@ -55,6 +55,8 @@ class TunnelHub {
   StreamId Attach(const std::string& gateway, std::shared_ptr<TunnelStream> stream);
   void OnAnswer(const std::string& gateway, StreamId id, const fleet::v1::TunnelAnswer& answer);
   void Detach(const std::string& gateway, StreamId id);
+  // Whether its tunnel ends here.
+  bool Has(const std::string& gateway);
 
   // Calls done once, on any thread, maybe before it returns; without a lock.
   void Ask(const std::string& gateway, fleet::v1::TunnelQuestion question,

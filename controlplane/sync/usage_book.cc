@@ -15,6 +15,14 @@ void Add(const types::v1::GatewayTotals& more, types::v1::GatewayTotals& sum) {
   sum.set_segment_bytes(sum.segment_bytes() + more.segment_bytes());
 }
 
+void Add(const types::v1::ReadyReserve& more, types::v1::ReadyReserve& sum) {
+  sum.set_wanted(sum.wanted() + more.wanted());
+  sum.set_ready(sum.ready() + more.ready());
+  sum.set_bytes(sum.bytes() + more.bytes());
+  sum.set_hits(sum.hits() + more.hits());
+  sum.set_misses(sum.misses() + more.misses());
+}
+
 }  // namespace
 
 void UsageBook::Set(const std::string& gateway, const Pools& pools) {
@@ -26,7 +34,7 @@ void UsageBook::Set(const std::string& gateway, const Pools& pools) {
   }
   told_[gateway].clear();
   for (const types::v1::PoolTotals& pool : pools) {
-    pools_[pool.pool()][gateway] = pool.totals();
+    pools_[pool.pool()][gateway] = pool;
     told_[gateway].insert(pool.pool());
   }
   if (told_[gateway].empty()) told_.erase(gateway);
@@ -39,8 +47,9 @@ Usage UsageBook::SumOf(const std::string& first,
   std::set<std::string> gateways;
   for (auto pool = pools_.lower_bound(first); pool != pools_.end() && covers(first, pool->first);
        ++pool) {
-    for (const auto& [gateway, totals] : pool->second) {
-      Add(totals, usage.totals);
+    for (const auto& [gateway, told] : pool->second) {
+      Add(told.totals(), usage.totals);
+      Add(told.ready(), usage.ready);
       gateways.insert(gateway);
     }
   }

@@ -17,7 +17,8 @@ namespace rocegw::sync {
 // Sums over gateways.
 struct Usage {
   types::v1::GatewayTotals totals;
-  uint32_t gateways = 0;  // that hold anything
+  types::v1::ReadyReserve ready;  // nothing wanted: there is none
+  uint32_t gateways = 0;          // that hold anything
 };
 
 class UsageBook {
@@ -37,7 +38,7 @@ class UsageBook {
 
   mutable std::mutex mutex_;
   // By pool, by gateway.
-  std::map<std::string, std::map<std::string, types::v1::GatewayTotals>> pools_;
+  std::map<std::string, std::map<std::string, types::v1::PoolTotals>> pools_;
   std::map<std::string, std::set<std::string>> told_;  // by gateway: its pools
 };
 

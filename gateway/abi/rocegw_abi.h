@@ -27,7 +27,7 @@ extern "C" {
 
 #define ROCEGW_ABI_MAGIC 0x57474352u /* "RCGW" */
 #define ROCEGW_ABI_MAJOR 1u
-#define ROCEGW_ABI_MINOR 0u
+#define ROCEGW_ABI_MINOR 1u /* 1: ordering on request */
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 
@@ -73,6 +73,14 @@ enum rocegw_wqe_flags { /* low bits as enum ibv_send_flags */
                         /* As INLINE, but the library copied by itself: keys in sge[] are still
                            checked. */
                         ROCEGW_WQE_COPIED = 256,
+                        /* Execution order: neither is strong order, as in verbs. */
+                        ROCEGW_WQE_ORDER_NONE = 512,
+                        ROCEGW_WQE_ORDER_RELAXED = 1024,
+                        /* It leaves when all before it are complete. */
+                        ROCEGW_WQE_FENCE_ALL = 2048,
+                        /* With strong order: it takes effect when all before it have, those of no
+                           order too. */
+                        ROCEGW_WQE_FENCE_TARGET = 4096,
 };
 
 /* Address vector of a datagram, inside its WQE. */
@@ -101,7 +109,7 @@ struct rocegw_send_wqe {
       uint64_t compare_add;
       uint64_t swap;
       uint32_t rkey;
-      uint32_t reserved;
+      uint32_t peer; /* of an endpoint: handle of whom it is for; else 0 */
     } rdma;
     struct {
       struct rocegw_address_vector av;
@@ -256,6 +264,10 @@ enum rocegw_message {
   ROCEGW_MSG_CREATE_REGION = 18, /* reply descriptor: memfd for pages that move (remapping) */
   ROCEGW_MSG_DESTROY_REGION = 19,
   ROCEGW_MSG_SET_MEMORY = 20, /* descriptor: /proc/self/mem anew, e.g. after exec of a new image */
+  ROCEGW_MSG_QUERY_ECE = 21,
+  ROCEGW_MSG_SET_ECE = 22, /* answered as QUERY_ECE */
+  ROCEGW_MSG_CREATE_PEER = 23,
+  ROCEGW_MSG_DESTROY_PEER = 24,
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -505,8 +517,16 @@ struct rocegw_cq_reply {
 enum rocegw_qp_type {
   ROCEGW_QPT_RC = 2,
   ROCEGW_QPT_UC = 3,
-  ROCEGW_QPT_UD = 4
+  ROCEGW_QPT_UD = 4,
+  ROCEGW_QPT_ENDPOINT = 255
 }; /* as enum ibv_qp_type */
+/* Who keeps the order that requests of a QP ask for. */
+enum rocegw_service_mode {
+  ROCEGW_SERVICE_BY_TARGET = 0,
+  ROCEGW_SERVICE_BY_INITIATOR = 1,
+  ROCEGW_SERVICE_BY_LOWER_LAYER = 2,
+  ROCEGW_SERVICE_UNORDERED = 3,
+};
 struct rocegw_create_qp {
   struct rocegw_request header;
   uint32_t pd;
@@ -520,6 +540,11 @@ struct rocegw_create_qp {
   uint32_t max_inline;
   uint32_t signal_all;
   uint64_t cookie; /* comes back in async events */
+  /* Since minor 1. */
+  uint32_t service_mode;         /* enum rocegw_service_mode */
+  uint32_t any_completion_order; /* not 0: completions need not come in the order of requests */
+  uint32_t give_up_ms;           /* endpoint: for how long a message is tried; 0: 5000 */
+  uint32_t reserved;
 };
 struct rocegw_qp_reply {
   struct rocegw_reply header;
@@ -575,6 +600,19 @@ struct rocegw_modify_qp {
   uint32_t attr_mask;
   struct rocegw_qp_attr attr;
 };
+/* Enhanced connection establishment of a QP: options of the gateway's own vendor ID. */
+struct rocegw_set_ece {
+  struct rocegw_request header;
+  uint32_t qp;
+  uint32_t vendor_id;
+  uint32_t options;
+  uint32_t reserved;
+};
+struct rocegw_ece_reply {
+  struct rocegw_reply header;
+  uint32_t vendor_id;
+  uint32_t options; /* offered; after SET_ECE those of them that hold */
+};
 struct rocegw_query_qp_reply {
   struct rocegw_reply header;
   struct rocegw_qp_attr attr;
@@ -583,7 +621,23 @@ struct rocegw_query_qp_reply {
   uint32_t max_send_sge;
   uint32_t max_recv_sge;
   uint32_t max_inline;
+  uint32_t path; /* enum rocegw_qp_path; 0 before minor 1 */
+};
+/* An endpoint behind another gateway that work requests of endpoints name. */
+struct rocegw_create_peer {
+  struct rocegw_request header;
+  uint32_t pd;
+  uint32_t qpn;
+  uint32_t key; /* Q_Key of that endpoint */
   uint32_t reserved;
+  struct rocegw_address_vector av;
+};
+/* How the requests of a QP leave. */
+enum rocegw_qp_path {
+  ROCEGW_PATH_NONE = 0,      /* it is not connected */
+  ROCEGW_PATH_NATIVE = 1,    /* as plain RoCEv2: in order */
+  ROCEGW_PATH_CHANNEL = 2,   /* by a channel whose other end keeps the order of verbs only */
+  ROCEGW_PATH_ANY_ORDER = 3, /* by a channel, in the order that they ask for */
 };
 
 /* Records on event descriptors (SOCK_SEQPACKET, one event per record). */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/apply/settings_reader.h"
 
-#include <arpa/inet.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/unknown_field_set.h>
 
@@ -49,13 +48,8 @@ std::string FindUnknown(const Message& message, const std::string& path) {
   return "";
 }
 
-wire::Gid AddressOf(const std::string& text) {
-  in_addr v4{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return wire::Gid::FromV4(ntohl(v4.s_addr));
-  wire::Gid gid;
-  inet_pton(AF_INET6, text.c_str(), gid.bytes.data());
-  return gid;
-}
+// The text was checked.
+wire::Gid AddressOf(const std::string& text) { return wire::ParseGid(text).value_or(wire::Gid()); }
 
 tenant::Prefix PrefixOf(const std::string& text) {
   const size_t slash = text.find('/');

@@ -24,6 +24,10 @@ class GrowingRing {
   const T& operator[](size_t i) const { return slots_[(head_ + i) & Mask()]; }
 
   void push_back(T value) { Extend() = std::move(value); }
+  void push_front(T value) {
+    if (tail_ - head_ == slots_.size()) Grow();
+    slots_[--head_ & Mask()] = std::move(value);
+  }
   // A new last element, to be written in place: of a trivial type it holds anything, else nothing.
   T& Extend() {
     if (tail_ - head_ == slots_.size()) Grow();

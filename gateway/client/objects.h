@@ -73,6 +73,10 @@ struct Qp {
   uint64_t id;
   uint32_t events_delivered;  // async events; under the object lock
   bool signal_all;
+  // As asked for (dv/rocegwdv.h); 0: those of verbs.
+  uint32_t service_mode;
+  uint32_t execution_order;
+  uint32_t completion_order;
 };
 
 // For everything else the public structure is enough.

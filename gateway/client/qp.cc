@@ -49,6 +49,16 @@ void LeaveQueues(Qp* qp) {
   FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
 }
 
+template <typename Request>
+int AskEce(ibv_qp* qp, uint32_t type, Request* request, ibv_ece* ece) {
+  rocegw_ece_reply reply;
+  const int error = SessionOf(qp->context)->Call(type, request, &reply);
+  // An older daemon.
+  if (error != 0) return errno = error == ENOSYS ? EOPNOTSUPP : error;
+  *ece = {reply.vendor_id, reply.options, 0};
+  return 0;
+}
+
 // After a reset both sides begin at the index that the daemon names, and what was posted or
 // completed before is gone.
 void StartOver(Qp* qp) {
@@ -68,6 +78,7 @@ void StartOver(Qp* qp) {
   ReceiveRing& receive = qp->rings.receive;
   SpinGuard guard(receive.lock);
   receive.producer = LoadAcquire(&receive.status->rq_released);
+  if (receive.early != nullptr) memset(receive.early, 0, receive.mask + 1);
   StoreRelease(&receive.polled, receive.producer);
   StoreRelease(&receive.control->rq_producer, receive.producer);
 }
@@ -164,9 +175,10 @@ void WaitForAcks(Qp* qp) {
   pthread_mutex_unlock(&qp->ibv.mutex);
 }
 
-int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr) {
+int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
   if (attr.srq != nullptr) return EOPNOTSUPP;
-  if (attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC && attr.qp_type != IBV_QPT_UD) {
+  if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC &&
+      attr.qp_type != IBV_QPT_UD) {
     return EOPNOTSUPP;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
@@ -217,8 +229,8 @@ void FromQpAttr(const rocegw_qp_attr& from, ibv_qp_attr* to) {
   to->rate_limit = from.rate_limit;
 }
 
-ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
-  int error = CheckInit(pd, *attr);
+ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
+  int error = CheckInit(pd, *attr, ordering.endpoint);
   if (error != 0) {
     errno = error;
     return nullptr;
@@ -238,6 +250,9 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   request.max_inline = attr->cap.max_inline_data;
   request.signal_all = attr->sq_sig_all != 0 ? 1 : 0;
   request.cookie = qp->id;
+  request.service_mode = ordering.service_mode;
+  request.any_completion_order = ordering.completion_order;
+  request.give_up_ms = ordering.give_up_ms;
   rocegw_qp_reply reply;
   Session* session = SessionOf(pd->context);
   error = qp->id != 0 ? session->Call(ROCEGW_MSG_CREATE_QP, &request, &reply) : ENOMEM;
@@ -245,10 +260,14 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
     qp->ibv.send_cq = attr->send_cq;
     qp->ibv.recv_cq = attr->recv_cq;
     error = Map(session, pd->context, pd, *attr, reply, &qp->rings);
+    // Messages of many senders are received as they come.
+    if (error == 0 && (ordering.completion_order != 0 || ordering.endpoint))
+      error = ExpectAnyOrder(qp->rings.receive);
     if (error == 0) error = JoinQueues(qp);
     if (error != 0) session->CallDestroy(ROCEGW_MSG_DESTROY_QP, reply.handle);
   }
   if (error != 0) {
+    free(qp->rings.receive.early);
     RemoveObject(qp->id);
     free(qp);
     errno = error;
@@ -264,10 +283,32 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   pthread_mutex_init(&qp->ibv.mutex, nullptr);
   pthread_cond_init(&qp->ibv.cond, nullptr);
   qp->signal_all = attr->sq_sig_all != 0;
+  qp->service_mode = ordering.service_mode;
+  qp->execution_order = ordering.execution_order;
+  qp->completion_order = ordering.completion_order;
+  qp->rings.send.order_flags = ordering.flags;
   qp->cap = {reply.sq_entries, reply.rq_entries, reply.max_send_sge, reply.max_recv_sge,
              reply.max_inline};
   attr->cap = qp->cap;
   return &qp->ibv;
+}
+
+int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
+  return Modify(FromIbv(qp), attr, mask);
+}
+
+int DestroyQp(ibv_qp* ibv) {
+  Qp* qp = FromIbv(ibv);
+  const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_QP, ibv->handle);
+  if (error != 0) return error;
+  LeaveQueues(qp);
+  RemoveObject(qp->id);
+  WaitForAcks(qp);
+  pthread_cond_destroy(&ibv->cond);
+  pthread_mutex_destroy(&ibv->mutex);
+  free(qp->rings.receive.early);
+  free(qp);
+  return 0;
 }
 
 int PostSendOnQp(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -328,16 +369,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
 
 ROCEGW_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_qp)(ibv);
-  Qp* qp = FromIbv(ibv);
-  const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_QP, ibv->handle);
-  if (error != 0) return error;
-  rocegw::client::LeaveQueues(qp);
-  rocegw::client::RemoveObject(qp->id);
-  rocegw::client::WaitForAcks(qp);
-  pthread_cond_destroy(&ibv->cond);
-  pthread_mutex_destroy(&ibv->mutex);
-  free(qp);
-  return 0;
+  return rocegw::client::DestroyQp(ibv);
 }
 
 ROCEGW_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
@@ -352,10 +384,20 @@ ROCEGW_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, u
 
 ROCEGW_EXPORT int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_set_ece)(qp, ece);
-  return errno = EOPNOTSUPP;
+  // From RTR on it would change nothing any more.
+  const bool in_time = qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT;
+  if (ece == nullptr || ece->comp_mask != 0 || !in_time) return errno = EINVAL;
+  rocegw_set_ece request = {};
+  request.qp = qp->handle;
+  request.vendor_id = ece->vendor_id;
+  request.options = ece->options;
+  return rocegw::client::AskEce(qp, ROCEGW_MSG_SET_ECE, &request, ece);
 }
 
 ROCEGW_EXPORT int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_query_ece)(qp, ece);
-  return errno = EOPNOTSUPP;
+  if (ece == nullptr) return errno = EINVAL;
+  rocegw_object_request request = {};
+  request.handle = qp->handle;
+  return rocegw::client::AskEce(qp, ROCEGW_MSG_QUERY_ECE, &request, ece);
 }

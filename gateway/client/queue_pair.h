@@ -19,8 +19,22 @@ int RefuseSrqReceive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int RefuseBindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 int RefuseDeallocMw(ibv_mw* mw);
 
+// What a queue pair is to be beside what verbs have a word for; 0: as verbs.
+struct Ordering {
+  uint32_t service_mode;  // enum rocegwdv_service_mode
+  uint32_t execution_order;
+  uint32_t completion_order;
+  uint32_t flags;  // enum rocegw_wqe_flags of requests that do not say their order
+  bool endpoint;
+  uint32_t give_up_ms;
+};
+
 // nullptr and errno. `attr->cap` holds what was given.
-ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr);
+ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering = {});
+
+// From RESET to INIT, RTR and RTS, and whatever else a state needs. 0 or errno.
+int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
+int DestroyQp(ibv_qp* qp);
 
 void ToAddressVector(const ibv_ah_attr& attr, rocegw_address_vector* vector);
 void FromQpAttr(const rocegw_qp_attr& from, ibv_qp_attr* to);

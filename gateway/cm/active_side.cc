@@ -2,6 +2,8 @@
 // The side that connects: REQ out, REP in, RTU out (IBTA 12.9.7, figure 114).
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <vector>
 
 #include "gateway/cm/cm_time.h"
 #include "gateway/cm/handlers.h"
@@ -69,6 +71,15 @@ wire::CmRtu MakeReadyToUse(const Connection& connection) {
   return rtu;
 }
 
+void SendRequest(Core& core, const Id& id, Connection& connection, const ConnectParams& param,
+                 Step& step) {
+  connection.transaction_id = core.random.Next();
+  const Ece ece = EceForRequest(param.ece, core.ViewOf(connection), connection.ece);
+  core.SendUntilAnswered(connection, connection.transaction_id,
+                         MakeRequest(core, id, connection, param), ece.options, core.SlowInterval(),
+                         core.config.max_cm_retries + 1, step);
+}
+
 }  // namespace
 
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
@@ -78,20 +89,34 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
   connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
-  connection->transaction_id = core.random.Next();
   connection->local_qpn = param.qpn;
   connection->path_mtu = id.path_mtu;
   connection->responder_resources = std::min(param.responder_resources, core.config.max_depth);
   connection->initiator_depth = std::min(param.initiator_depth, core.config.max_depth);
   connection->retry_count = std::min(param.retry_count, kMaxRetryCount);
   connection->ack_timeout = AckTimeoutCode(core.config.target_ack_delay, PacketLifetime(core, id));
-  const Ece ece = EceForRequest(param.ece, connection->ece);
-  const wire::CmReq req = MakeRequest(core, id, *connection, param);
   id.state = IdState::kConnecting;
   ++core.counters.connects;
-  core.SendUntilAnswered(*connection, connection->transaction_id, req, ece.options,
-                         core.SlowInterval(), core.config.max_cm_retries + 1, step);
+  if (core.Ask(id.source_gid, id.destination_gid, step) == PeerKind::kAsking) {
+    connection->state = ConnectionState::kReqHeld;
+    connection->held = std::make_unique<ConnectParams>(param);
+    return 0;
+  }
+  SendRequest(core, id, *connection, param, step);
   return 0;
+}
+
+void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
+  std::vector<Connection*> held;
+  core.connections.ForEach([&](Connection& connection) {
+    if (connection.state == ConnectionState::kReqHeld && connection.path.destination == peer)
+      held.push_back(&connection);
+  });
+  for (Connection* const connection : held) {
+    const std::unique_ptr<ConnectParams> param = std::move(connection->held);
+    connection->state = ConnectionState::kReqSent;
+    SendRequest(core, *core.IdOf(*connection), *connection, *param, step);
+  }
 }
 
 DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step) {
@@ -102,7 +127,7 @@ DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& 
   connection.remote_comm_id = rep.local_comm_id;
   connection.remote_ca_guid = rep.local_ca_guid;
   connection.remote_qpn = rep.local_qpn;
-  EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, connection.ece);
+  EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, core.ViewOf(connection), connection.ece);
   core.connections.IndexRemoteId(connection);
   if (core.connections.ByRemoteQpn(rep.local_ca_guid, rep.local_qpn) != nullptr) {
     // The peer answers with a QP whose previous connection here is not over.

@@ -64,11 +64,13 @@ struct CmActions {
   std::vector<SendMad> mads;
   std::vector<CmEvent> events;
   std::vector<QuarantineQpn> quarantined;
+  std::vector<wire::Gid> settled;  // peers of which it is known now whether they are gateways
 
   void Clear() {
     mads.clear();
     events.clear();
     quarantined.clear();
+    settled.clear();
   }
 };
 

@@ -46,7 +46,8 @@ struct AddressResolved {
   wire::Gid source;       // a local address
   wire::Gid destination;  // GID of the peer; for a loopback destination a local address
   uint8_t hop_limit = 64;
-  uint32_t mtu = 0;  // of the route, bytes of IP packet; 0: the netdev's
+  uint32_t mtu = 0;     // of the route, bytes of IP packet; 0: the netdev's
+  bool may_ask = true;  // the peer, whether it is a gateway: the program may talk to it
 };
 
 struct ResolveRoute {};

@@ -3,10 +3,13 @@
 // 2^code. The defaults are what Linux puts on the wire, apart from the faster first resends.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "gateway/base/ids.h"
 #include "gateway/base/time.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::cm {
 
@@ -15,6 +18,32 @@ class RandomSource {
  public:
   virtual ~RandomSource() = default;
   virtual uint64_t Next() = 0;
+};
+
+// Finding out who is a gateway (discovery.h).
+struct DiscoveryConfig {
+  bool enabled = false;  // else every peer is an RDMA device, and nothing private is sent
+  uint32_t vendor_id = wire::kDefaultVendorId;  // of the MADs and of our options in CM messages
+  Duration trust = Seconds(600);                // how long what was found out holds
+  Duration away_rest = Seconds(10);  // a gateway that kept silent is asked again after that
+  Duration hint_rest = Seconds(1);   // and an RDMA device that talked like a gateway after that
+  // A query, and again after once and twice `resend_after`; then it is silence.
+  Duration resend_after = Milliseconds(5);
+  Duration give_up = Milliseconds(20);
+  uint8_t most_queries = 3;
+  size_t max_peers = 4096;
+  // Answers to questions of others: per second, and at once.
+  uint32_t answer_rate = 2000;
+  uint32_t answer_burst = 512;
+};
+
+// What this gateway offers to others.
+struct GatewaySettings {
+  uint8_t workers = 1;
+  uint32_t features = 0;  // wire::GatewayOption bits
+  uint32_t window = 0;    // bytes that one worker can take at once
+  // By worker; needed for channels.
+  std::array<Qpn, wire::kMostGatewayWorkers> acceptors{};
 };
 
 struct CmConfig {
@@ -50,6 +79,8 @@ struct CmConfig {
   size_t max_connections = 65536;  // those in timewait and those without a program included
   size_t max_connections_per_owner = 16384;
   uint32_t max_backlog = 1024;
+
+  DiscoveryConfig discovery;
 
   // Answers to messages that belong to no connection: per second, and at once.
   uint32_t unsolicited_rate = 2000;

@@ -45,6 +45,12 @@ struct Executor {
   }
 };
 
+// After what came to be known behind the first `from` entries.
+void SendHeld(Core& core, size_t from, Step& step) {
+  for (size_t i = from; i < step.actions.settled.size(); ++i)
+    SendHeldRequests(core, step.actions.settled[i], step);
+}
+
 const Id* Owned(const Core& core, SessionId owner, CmHandle handle) {
   const Id* id = core.FindId(handle);
   return id != nullptr && id->owner == owner ? id : nullptr;
@@ -61,8 +67,53 @@ void CmEngine::SetAddresses(std::span<const LocalAddress> addresses) {
   core_->addresses.assign(addresses.begin(), addresses.end());
 }
 
+void CmEngine::SetGateway(const GatewaySettings& settings) { core_->discovery.SetOwn(settings); }
+
+DataPath CmEngine::ChooseDataPath(const wire::Gid& source, const wire::Gid& peer, Qpn destination,
+                                  uint32_t allowed, TimePoint now, CmActions& actions) {
+  const auto native = [](const char* reason) { return DataPath{false, std::nullopt, reason}; };
+  Core& core = *core_;
+  if ((core.discovery.own().features & wire::kOptionChannel) == 0)
+    return native("channels are not enabled here");
+  if (core.FindAddress(peer) != nullptr) return native("the peer is on this gateway too");
+  if (!core.discovery.enabled()) return native("discovery is not enabled here");
+  if ((allowed & wire::kOptionChannel) == 0) return native("the program wants no channel");
+  Step step{now, actions};
+  switch (core.Ask(source, peer, step)) {
+    case PeerKind::kAsking:
+      return {true, std::nullopt, "what the peer is, is being found out"};
+    case PeerKind::kUnknown:
+    case PeerKind::kRnic:
+      return native("the peer does not answer as a gateway");
+    case PeerKind::kGateway:
+      break;
+  }
+  const auto target = core.discovery.TargetOf(peer, destination);
+  if (!target) return native("the peer gateway has no channels");
+  const Connection* const connection = core.connections.ByPeer(peer, destination);
+  const bool connected = connection != nullptr && connection->state != ConnectionState::kTimewait &&
+                         connection->state != ConnectionState::kRejected;
+  if (!connected) return {false, target, "the peer gateway has channels"};
+  const uint32_t agreed = connection->state == ConnectionState::kReqReceived
+                              ? WouldAgree(connection->ece, core.ViewOf(*connection))
+                              : connection->ece.agreed;
+  if ((agreed & wire::kOptionChannel) == 0) return native("no channel was agreed on by the CM");
+  return {false, target, "a channel was agreed on by the CM"};
+}
+
+void CmEngine::ForgetPeer(const wire::Gid& peer) { core_->discovery.Forget(peer); }
+
+const Discovery& CmEngine::discovery() const { return core_->discovery; }
+
 metrics::DropReason CmEngine::OnDatagram(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
                                          Qpn source_qpn, TimePoint now, CmActions& actions) {
+  if (wire::IsVendorMad(bytes)) {
+    const size_t known = actions.settled.size();
+    const DropReason reason = core_->discovery.OnMad(bytes, meta, source_qpn, now, actions);
+    Step step{now, actions};
+    SendHeld(*core_, known, step);
+    return reason;
+  }
   wire::CmMad mad;
   if (const DropReason reason = wire::DecodeMad(bytes, mad); reason != DropReason::kNone)
     return reason;
@@ -99,6 +150,9 @@ void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
 
 void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
   Step step{now, actions};
+  const size_t known = actions.settled.size();
+  core_->discovery.OnDeadline(now, actions);
+  SendHeld(*core_, known, step);
   OnEarlyDeadline(*core_, step);
   while (core_->deadlines.Earliest() <= now) {
     const DeadlineKey key = core_->deadlines.Front();
@@ -112,7 +166,8 @@ void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
 }
 
 TimePoint CmEngine::deadline() const {
-  return Earlier(core_->deadlines.Earliest(), core_->early.deadline());
+  return Earlier(Earlier(core_->deadlines.Earliest(), core_->early.deadline()),
+                 core_->discovery.deadline());
 }
 
 int CmEngine::QueryId(SessionId owner, CmHandle handle, IdInfo& out) const {

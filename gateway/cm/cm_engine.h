@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,14 +28,22 @@
 #include "gateway/cm/cm_counters.h"
 #include "gateway/cm/cm_types.h"
 #include "gateway/cm/describe.h"
+#include "gateway/cm/discovery.h"
 #include "gateway/cm/qp_attributes.h"
 #include "gateway/metrics/drop_reason.h"
+#include "gateway/verbs/channel_target.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
 
 namespace rocegw::cm {
 
 struct Core;
+
+struct DataPath {
+  bool wait = false;  // not known yet: ask again when the peer is among CmActions::settled
+  std::optional<verbs::ChannelTarget> channel;  // nothing: native RC
+  const char* reason = "";                      // static text, one line
+};
 
 class CmEngine {
  public:
@@ -47,6 +56,9 @@ class CmEngine {
   // The addresses that programs may bind and peers may reach, from now on. The first one stands for
   // loopback. Existing ids keep what they have.
   void SetAddresses(std::span<const LocalAddress> addresses);
+
+  // What this gateway offers to other gateways, from now on.
+  void SetGateway(const GatewaySettings& settings);
 
   // A datagram that came to QP1 (256 bytes, Q_Key checked), with the QP it came from. kNone, or why
   // it was of no use.
@@ -70,6 +82,14 @@ class CmEngine {
   // rdma_init_qp_attr; also EINVAL when the connection does not know yet.
   int InitQpAttributes(SessionId owner, CmHandle id, QpState state, QpAttributes& out) const;
 
+  // What the data of a queue pair that goes to RTR may travel on; asks for what is not known of the
+  // peer. `allowed`: options that the program wants (ibv_set_ece).
+  DataPath ChooseDataPath(const wire::Gid& source, const wire::Gid& peer, Qpn destination,
+                          uint32_t allowed, TimePoint now, CmActions& actions);
+  // The peer is not what it was: a channel to it was reset.
+  void ForgetPeer(const wire::Gid& peer);
+
+  const Discovery& discovery() const;
   const CmCounters& counters() const;
   uint64_t ca_guid() const;
   size_t id_count() const;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
@@ -21,6 +22,7 @@ namespace rocegw::cm {
 // IBTA figures 114 and 115. A DREQ is answered at once, so there is no "DREQ received". SIDR
 // exchanges share the table and the resend machinery.
 enum class ConnectionState : uint8_t {
+  kReqHeld,      // active: whether the peer is a gateway is being found out
   kReqSent,      // active: REQ is out
   kReqDelayed,   // active: the peer asked for time with an MRA
   kReqReceived,  // passive: the program decides
@@ -79,6 +81,8 @@ struct Connection {
   bool fetched = false;         // passive: the program has seen the request
   uint16_t reason = 0;          // of the last REJ received or sent
   TimePoint created;
+
+  std::unique_ptr<ConnectParams> held;  // kReqHeld: what the REQ will say
 
   // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state.
   wire::MadBytes pending{};

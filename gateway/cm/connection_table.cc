@@ -34,6 +34,7 @@ void ConnectionTable::Erase(Connection& connection) {
   const uint32_t id = connection.local_comm_id;
   EraseOwn(by_remote_id_, std::pair(connection.remote_ca_guid, connection.remote_comm_id), id);
   EraseOwn(by_remote_qpn_, std::pair(connection.remote_ca_guid, connection.remote_qpn.value), id);
+  EraseOwn(by_peer_, std::pair(connection.path.destination, connection.remote_qpn.value), id);
   EraseOwn(by_sidr_request_, std::pair(connection.path.destination, connection.remote_comm_id), id);
   by_local_id_.erase(id);
 }
@@ -51,6 +52,11 @@ Connection* ConnectionTable::ByRemoteQpn(uint64_t ca_guid, Qpn remote_qpn) {
   return Find(*this, by_remote_qpn_, std::pair(ca_guid, remote_qpn.value));
 }
 
+const Connection* ConnectionTable::ByPeer(const wire::Gid& peer, Qpn remote_qpn) const {
+  const auto at = by_peer_.find(std::pair(peer, remote_qpn.value));
+  return at == by_peer_.end() ? nullptr : by_local_id_.at(at->second).get();
+}
+
 Connection* ConnectionTable::BySidrRequest(const wire::Gid& peer, uint32_t request_id) {
   return Find(*this, by_sidr_request_, std::pair(peer, request_id));
 }
@@ -62,6 +68,7 @@ void ConnectionTable::IndexRemoteId(Connection& connection) {
 void ConnectionTable::IndexRemoteQpn(Connection& connection) {
   by_remote_qpn_[{connection.remote_ca_guid, connection.remote_qpn.value}] =
       connection.local_comm_id;
+  by_peer_[{connection.path.destination, connection.remote_qpn.value}] = connection.local_comm_id;
 }
 
 void ConnectionTable::IndexSidrRequest(Connection& connection) {

@@ -27,6 +27,8 @@ class ConnectionTable {
   Connection* ByLocalId(uint32_t local_comm_id);
   Connection* ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id);
   Connection* ByRemoteQpn(uint64_t ca_guid, Qpn remote_qpn);
+  // The youngest to that queue pair.
+  const Connection* ByPeer(const wire::Gid& peer, Qpn remote_qpn) const;
   Connection* BySidrRequest(const wire::Gid& peer, uint32_t request_id);
 
   // Enter what the connection now knows of its peer.
@@ -38,6 +40,10 @@ class ConnectionTable {
 
   template <typename Visitor>
   void ForEach(Visitor visit) const {
+    for (const auto& [id, connection] : by_local_id_) visit(std::as_const(*connection));
+  }
+  template <typename Visitor>
+  void ForEach(Visitor visit) {
     for (const auto& [id, connection] : by_local_id_) visit(*connection);
   }
 
@@ -45,6 +51,7 @@ class ConnectionTable {
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> by_local_id_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> by_remote_id_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> by_remote_qpn_;
+  std::map<std::pair<wire::Gid, uint32_t>, uint32_t> by_peer_;  // and its QPN
   std::map<std::pair<wire::Gid, uint32_t>, uint32_t> by_sidr_request_;
 };
 

@@ -11,6 +11,7 @@ Core::Core(const CmConfig& settings, RandomSource& source)
     : config(settings),
       random(source),
       early(settings.max_early_requests),
+      discovery(settings.discovery, source),
       strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
   while (config.ca_guid == 0) config.ca_guid = random.Next();
 }
@@ -19,6 +20,17 @@ const LocalAddress* Core::FindAddress(const wire::Gid& gid) const {
   const auto at = std::find_if(addresses.begin(), addresses.end(),
                                [&gid](const LocalAddress& address) { return address.gid == gid; });
   return at == addresses.end() ? nullptr : &*at;
+}
+
+PeerKind Core::Ask(const wire::Gid& source, const wire::Gid& peer, Step& step) {
+  if (peer.IsZero() || FindAddress(peer) != nullptr) return PeerKind::kRnic;
+  return discovery.Ask(source, peer, step.now, step.actions);
+}
+
+NegotiationView Core::ViewOf(const Connection& connection) const {
+  const wire::Gid& peer = connection.path.destination;
+  return {config.discovery.vendor_id, discovery.own().features, discovery.KindOf(peer),
+          discovery.FeaturesOf(peer)};
 }
 
 Id* Core::FindId(CmHandle handle) const {

@@ -20,6 +20,7 @@
 #include "gateway/cm/connection.h"
 #include "gateway/cm/connection_table.h"
 #include "gateway/cm/deadline_set.h"
+#include "gateway/cm/discovery.h"
 #include "gateway/cm/early_requests.h"
 #include "gateway/cm/port_table.h"
 #include "gateway/cm/token_bucket.h"
@@ -55,11 +56,15 @@ struct Core {
   PortTable ports;
   DeadlineSet deadlines;
   EarlyRequests early;
+  Discovery discovery;
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
   uint64_t last_engine_handle = kEngineHandleBit;
 
   const LocalAddress* FindAddress(const wire::Gid& gid) const;
+  // Own addresses are nobody's to ask.
+  PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, Step& step);
+  NegotiationView ViewOf(const Connection& connection) const;
   Id* FindId(CmHandle handle) const;
   Connection* ConnectionOf(const Id& id);
   // nullptr: orphan.

@@ -92,6 +92,7 @@ std::string Describe(const ConnectionRow& row) {
   std::string out = row.active ? "active " : "passive ";
   out += row.state;
   out += " " + wire::ToString(row.local_gid) + ">" + wire::ToString(row.remote_gid) + text;
+  if (row.ece.agreed != 0) out += " (" + wire::OptionText(row.ece.agreed) + ")";
   if (row.reason != 0) {
     out += "; rejected: ";
     out += RejectReasonText(row.reason);

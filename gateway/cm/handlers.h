@@ -14,6 +14,8 @@ using metrics::DropReason;
 
 // active_side.cc
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step);
+// Those that waited for what discovery finds out about the peer.
+void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step);
 int ConfirmEstablished(Core& core, Id& id, Step& step);
 DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnReplyAgain(Core& core, Connection& connection, const Inbound& in, Step& step);

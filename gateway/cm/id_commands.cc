@@ -140,6 +140,8 @@ int FinishResolve(Core& core, Id& id, const AddressResolved& command, Step& step
   id.destination_gid = command.destination;
   id.hop_limit = command.hop_limit;
   id.state = IdState::kAddressResolved;
+  if (command.may_ask && id.qp_type != QpType::kUd)
+    core.Ask(id.source_gid, id.destination_gid, step);
   core.Emit(id, EventType::kAddrResolved, 0, step);
   return 0;
 }

@@ -179,6 +179,10 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   EceFromRequest({req.vendor_id, in.mad.attribute_modifier}, connection->ece);
   core.connections.IndexRemoteId(*connection);
   core.connections.IndexRemoteQpn(*connection);
+  // Known before the program decides, as a rule.
+  if (connection->ece.received.vendor_id == core.config.discovery.vendor_id)
+    core.discovery.Hint(in.meta.source);
+  core.Ask(in.meta.destination, in.meta.source, step);
   Id& id = *core.IdOf(*connection);
   id.path_mtu = req.path_mtu;
   id.hop_limit = std::max(req.primary.hop_limit, kDefaultHopLimit);
@@ -233,7 +237,7 @@ int AcceptRequest(Core& core, Id& id, const ConnectParams& param, Step& step) {
   connection->responder_resources =
       Depth(param.responder_resources, connection->responder_resources, core);
   connection->initiator_depth = Depth(param.initiator_depth, connection->initiator_depth, core);
-  const Ece ece = EceForReply(param.ece, connection->ece);
+  const Ece ece = EceForReply(param.ece, core.ViewOf(*connection), connection->ece);
   connection->state = ConnectionState::kRepSent;
   core.SendUntilAnswered(
       *connection, connection->transaction_id, MakeReply(core, *connection, param), ece.options,

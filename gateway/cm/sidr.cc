@@ -116,7 +116,7 @@ DropReason OnSidrReply(Core& core, Connection& connection, const Inbound& in, St
 
 int AcceptSidr(Core& core, Id& id, Connection& connection, const ConnectParams& param, Step& step) {
   if (param.private_data.length > kMaxUdAcceptData || param.qpn == kInvalidQpn) return EINVAL;
-  const Ece ece = EceForReply(param.ece, connection.ece);
+  const Ece ece = EceForReply(param.ece, {}, connection.ece);
   wire::CmSidrRep rep;
   rep.request_id = connection.remote_comm_id;
   rep.service_id = ServiceOf(id, id.local.port);

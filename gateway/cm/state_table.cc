@@ -24,6 +24,7 @@ struct Row {
 };
 
 constexpr Row kRows[kConnectionStates] = {
+    {.name = "waits for what the peer is"},
     {.name = "REQ sent",  //
      .mra = OnDelayOfRequest,
      .rej = OnRejectWhileConnecting,

@@ -139,6 +139,7 @@ void Abandon(Core& core, Connection& connection, Step& step) {
       core.SetDeadline(connection, std::min(connection.deadline, connection.schedule.give_up));
       KeepQpnUntilToldOff(core, connection, step);
       return;
+    case ConnectionState::kReqHeld:
     case ConnectionState::kSidrReqSent:
       core.DropConnection(connection);
       return;

@@ -7,7 +7,10 @@
 #include <charconv>
 #include <set>
 
+#include "gateway/flow/congestion.h"
 #include "gateway/process/config_document.h"
+#include "gateway/wire/datagram.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -25,11 +28,69 @@ constexpr uint32_t kMaxPorts = 16;
 // struct ifreq holds 15 characters.
 constexpr size_t kMaxInterfaceName = 15;
 constexpr uint64_t kMaxCount = 16u << 20;
+constexpr uint32_t kMaxCnpInterval = 1000000;  // us
+constexpr uint32_t kMostPaths = 16;
 constexpr uint64_t kUnboundedBytes = 1ull << 60;
 
 template <typename E, size_t N>
 std::vector<std::pair<const char*, E>> Choices(const std::pair<const char*, E> (&table)[N]) {
   return {std::begin(table), std::end(table)};
+}
+
+// Every algorithm is a mapping of its own parameters, under its own name.
+void ReadCongestion(Section& section, Config& config) {
+  std::vector<std::pair<const char*, flow::CcKind>> kinds;
+  for (size_t i = 0; i < flow::kCcKinds; ++i) {
+    const auto kind = static_cast<flow::CcKind>(i);
+    const flow::CcAlgorithm& algorithm = flow::AlgorithmOf(kind);
+    kinds.emplace_back(algorithm.name, kind);
+    if (algorithm.parameters.empty()) continue;
+    section.Nested(algorithm.name, [&](Section& own) {
+      for (size_t p = 0; p < algorithm.parameters.size(); ++p) {
+        const flow::CcParameter& parameter = algorithm.parameters[p];
+        own.Unsigned(parameter.name, parameter.least, parameter.most,
+                     config.congestion.values[i][p]);
+      }
+    });
+  }
+  section.Choice("native", kinds, config.native_congestion);
+  if (section.Has("channel")) config.channel_congestion = 0;
+  section.TextList("channel", [&](const std::string& name) -> std::string {
+    const flow::CcKind kind = flow::FindCcKind(name);
+    if (kind == flow::CcKind::kCount) return "there is no algorithm '" + name + "'";
+    config.channel_congestion |= wire::kOptionCcStatic << static_cast<uint32_t>(kind);
+    return "";
+  });
+  std::vector<std::pair<const char*, flow::CcSign>> signs;
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(flow::CcSign::kUnmarkedLoss); ++i)
+    signs.emplace_back(flow::NameOf(static_cast<flow::CcSign>(i)).data(),
+                       static_cast<flow::CcSign>(i));
+  const auto read_policy = [&](const char* key, flow::CcPolicy& policy) {
+    section.NestedList(key, [&](Section& entry) {
+      flow::CcRule rule;
+      entry.Choice("sign", signs, rule.sign);
+      entry.Unsigned("threshold", 0u, UINT32_MAX, rule.threshold);
+      entry.Choice("algorithm", kinds, rule.algorithm);
+      if (!entry.Has("sign") || !entry.Has("algorithm")) {
+        entry.Problem("a rule needs 'sign' and 'algorithm'");
+      } else if (policy.count == flow::CcPolicy::kMostRules) {
+        entry.Problem("there can be at most 8 rules");
+      }
+      policy.Add(rule);
+    });
+  };
+  read_policy("policy", config.congestion_policy);
+  read_policy("channel_policy", config.channel_policy);
+  section.Bool("ecn", config.congestion.ecn);
+  section.Nested("cnp", [&](Section& cnp) {
+    cnp.Bool("send", config.congestion.send_cnps);
+    auto interval = static_cast<uint32_t>(config.congestion.cnp_interval.ns / 1000);
+    cnp.Unsigned("interval_us", 0u, kMaxCnpInterval, interval);
+    config.congestion.cnp_interval = Microseconds(interval);
+    uint32_t dscp = config.congestion.cnp_traffic_class >> 2;
+    cnp.Unsigned("dscp", 0u, 63u, dscp);
+    config.congestion.cnp_traffic_class = static_cast<uint8_t>(dscp << 2 | wire::kEcnEct0);
+  });
 }
 
 bool IsLabel(const std::string& text) {
@@ -89,7 +150,7 @@ std::string ReadInterfaceAddress(const std::string& text, InterfaceAddress& valu
   std::string wrong = "'" + text + "' is not ADDRESS/PREFIX (like 192.0.2.1/24 or 2001:db8::1/64)";
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return wrong;
-  const auto address = ParseAddress(text.substr(0, slash));
+  const auto address = wire::ParseGid(text.substr(0, slash));
   if (!address) return wrong;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data() + slash + 1, end, value.prefix_length);
@@ -119,7 +180,7 @@ void ReadVdevKeys(Section& section, PortConfig& port) {
     return wrong;
   });
   section.TextList("routers", [&](const std::string& text) -> std::string {
-    const auto router = ParseAddress(text);
+    const auto router = wire::ParseGid(text);
     if (!router) return "'" + text + "' is not an IP address";
     if (std::any_of(port.routers.begin(), port.routers.end(),
                     [&](const wire::Gid& other) { return other.IsV4() == router->IsV4(); })) {
@@ -134,7 +195,7 @@ void ReadVdevKeys(Section& section, PortConfig& port) {
     entry.Text(
         "address",
         [&](const std::string& value) -> std::string {
-          const auto address = ParseAddress(value);
+          const auto address = wire::ParseGid(value);
           if (!address) return "'" + value + "' is not an IP address";
           neighbour.address = *address;
           return "";
@@ -259,6 +320,37 @@ void ReadLimits(Section& pool, LimitsConfig& limits) {
   });
 }
 
+// Six hexadecimal digits, the bytes of the OUI as it is written.
+std::string ReadVendorId(const std::string& text, uint32_t& value) {
+  const char* const end = text.data() + text.size();
+  uint32_t id = 0;
+  const auto parsed = std::from_chars(text.data(), end, id, 16);
+  if (text.size() != 6 || parsed.ec != std::errc() || parsed.ptr != end)
+    return "'" + text + "' is not an OUI of six hexadecimal digits (like 02badd)";
+  // An ID of a vendor would promise features of its devices.
+  constexpr uint32_t kLocallyAdministered = 0x020000;
+  constexpr uint32_t kGroup = 0x010000;
+  if ((id & (kLocallyAdministered | kGroup)) != kLocallyAdministered)
+    return "'" + text + "' belongs to a vendor; the second digit must be 2, 6, a or e";
+  value = id;
+  return "";
+}
+
+void ReadGateways(Section& section, GatewaysConfig& gateways) {
+  section.Choice<bool>("discovery", {{"enabled", true}, {"disabled", false}}, gateways.discovery);
+  section.Choice<bool>("channels", {{"enabled", true}, {"disabled", false}}, gateways.channels);
+  section.Unsigned("paths", 1u, kMostPaths, gateways.paths);
+  std::string text;
+  section.Text(
+      "vendor_id",
+      [&](const std::string& value) { return ReadVendorId(value, gateways.vendor_id); }, text);
+  if (gateways.discovery) return;
+  if (gateways.channels && section.Has("channels"))
+    section.ProblemAt("channels",
+                      "channels need discovery: a peer must have said that it has them");
+  gateways.channels = false;
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("name", CheckLabel, config.name);
   top.Text("runtime_dir", CheckAbsolutePath, config.runtime_dir);
@@ -290,12 +382,14 @@ void ReadTop(Section& top, Config& config) {
     });
   });
   top.Nested("congestion", [&](Section& section) {
+    ReadCongestion(section, config);
     section.Bytes("window_bytes", 0, 1u << 30, config.window_bytes);
     if (config.window_bytes != 0 && config.window_bytes < 4096) {
       section.ProblemAt("window_bytes",
                         "a window below 4096 cannot hold one packet; 0 chooses by itself");
     }
   });
+  top.Nested("gateways", [&](Section& section) { ReadGateways(section, config.gateways); });
   top.Nested("default_pool", [&](Section& section) {
     section.Bool("trusted", config.default_pool.trusted);
     section.Choice<bool>("remap", {{"allow", true}, {"deny", false}},
@@ -333,13 +427,5 @@ uint32_t EffectiveWorkers(const Config& config, uint32_t processors) {
 }
 
 const char* PortModeName(PortMode mode) { return kPortModes[static_cast<size_t>(mode)].first; }
-
-std::optional<wire::Gid> ParseAddress(const std::string& text) {
-  in_addr v4;
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return wire::Gid::FromV4(ntohl(v4.s_addr));
-  wire::Gid gid;
-  if (inet_pton(AF_INET6, text.c_str(), gid.bytes.data()) == 1) return gid;
-  return std::nullopt;
-}
 
 }  // namespace rocegw::daemon

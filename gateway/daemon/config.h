@@ -13,7 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/flow/cc_profile.h"
+#include "gateway/flow/cc_selector.h"
 #include "gateway/process/logging.h"
+#include "gateway/wire/gateway_mad.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::daemon {
@@ -89,6 +92,15 @@ struct DpdkConfig {
   bool operator==(const DpdkConfig&) const = default;
 };
 
+// What is between this gateway and others.
+struct GatewaysConfig {
+  bool discovery = true;
+  bool channels = true;
+  uint32_t paths = 1;
+  uint32_t vendor_id = wire::kDefaultVendorId;  // a locally administered OUI
+  bool operator==(const GatewaysConfig&) const = default;
+};
+
 // An object of the section `static`: desired configuration that holds until an agent brings some.
 struct StaticObject {
   std::string kind;  // "tenants"
@@ -109,6 +121,13 @@ struct Config {
   std::string metrics_address = "127.0.0.1:7474";  // empty: no metrics
   DpdkConfig dpdk;
   uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
+  GatewaysConfig gateways;
+  flow::CcKind native_congestion = flow::CcKind::kDcqcn;  // of connections to RNICs
+  flow::CcProfile congestion;                             // the link's speed is not in it
+  flow::CcPolicy congestion_policy;                       // no rules: native_congestion stays
+  // Kinds that channels may have, as wire::GatewayOption bits.
+  uint32_t channel_congestion = wire::kOptionCcStatic * ((1u << flow::kCcKinds) - 1);
+  flow::CcPolicy channel_policy;  // no rules: the best of them stays
   PoolConfig default_pool;
   std::vector<StaticObject> static_objects;  // not looked into yet
   bool operator==(const Config&) const = default;
@@ -131,8 +150,5 @@ std::string_view DefaultConfigText();
 uint32_t EffectiveWorkers(const Config& config, uint32_t processors);
 
 const char* PortModeName(PortMode mode);
-
-// "192.0.2.1" or "2001:db8::1".
-std::optional<wire::Gid> ParseAddress(const std::string& text);
 
 }  // namespace rocegw::daemon

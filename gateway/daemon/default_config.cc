@@ -76,6 +76,39 @@ dpdk:
 congestion:
   # Bytes in flight per connection; 0: derived from the receive buffer.
   window_bytes: 0
+  # What sets the rate of connections to RNICs: dcqcn, swift, dctcp, caqm, or static (a window and nothing else).
+  native: dcqcn
+  # What sets the rate of channels to other gateways, of which both ends must have one: the best of these, in this order.
+  channel: [caqm, swift, dctcp, dcqcn, static]
+  # Another one by what a worker observes: the first rule whose sign was seen in the last 10 s. Signs: cnps and unmarked_loss
+  # (threshold: how many in 10 ms), delay (threshold: percent of the shortest round trip), always.
+  # policy: [{sign: cnps, algorithm: dcqcn}, {sign: unmarked_loss, threshold: 10, algorithm: swift}, {sign: always, algorithm: dcqcn}]
+  # The same for channels; more signs: marks and hints (threshold: of 1000 acknowledged bytes). A channel keeps to what both ends have.
+  # channel_policy: [{sign: hints, algorithm: caqm}, {sign: marks, threshold: 1, algorithm: dctcp}, {sign: always, algorithm: swift}]
+  # Packets may be marked by switches (ECT) where the algorithm reacts to marks.
+  ecn: true
+  # Congestion notification packets to who sends data that was marked on its way here.
+  cnp:
+    send: true
+    # Between two of one connection at least. RNICs' own value is 4.
+    interval_us: 4
+    dscp: 48
+  # Parameters of the algorithms, by their names; docs/congestion_control.md lists them.
+  # dcqcn: {rpg_ai_rate: 5, rpg_hai_rate: 50}
+  # swift: {target_delay: 100}
+
+# Between this gateway and others; RDMA devices get plain RoCEv2.
+gateways:
+  # enabled: ask each new peer address once in ten minutes whether it is a gateway, with a management datagram that RDMA
+  # devices refuse, and answer that question; disabled: take every peer for an RDMA device.
+  discovery: enabled
+  # enabled: let queue pairs between gateways share transport channels; disabled: plain RoCEv2 between gateways, too.
+  channels: enabled
+  # Channels side by side to each worker of a peer; queue pairs are spread over them. Each has a UDP source port of its own, so that
+  # networks with several paths use them.
+  paths: 1
+  # What gateways know each other by, six hexadecimal digits: the same on all of them, and no vendor's.
+  vendor_id: "02badd"
 
 # The pool of every program that attaches.
 default_pool:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gateway/apply/static_config.h"
+#include "gateway/flow/cc_profile.h"
 #include "gateway/process/build_info.h"
 
 namespace rocegw::daemon {
@@ -28,12 +29,6 @@ using process::Version;
 constexpr Duration kLoopRound = Seconds(60);
 // Sessions end when the workers have let go of their objects, which takes microseconds.
 constexpr Duration kSessionsEndWithin = Seconds(10);
-
-int64_t WallClockNs() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
 
 // The host name's first label as a DNS label.
 std::string HostLabel() {
@@ -54,8 +49,8 @@ service::GatewayIdentity MakeIdentity(const Config& config) {
           Version(),
           Revision(),
           Compiler(),
-          WallClockNs(),
-          WallClockNs};
+          session::WallClockNs(),
+          session::WallClockNs};
 }
 
 // Sockets of slots, below the runtime directory.
@@ -76,6 +71,14 @@ session::Options SessionOptions(const Config& config, const std::string& sysfs_r
   options.slots_dir = SlotsDir(config);
   options.trusted = config.default_pool.trusted;
   options.remap_allowed = config.default_pool.remap_allowed;
+  for (size_t kind = 0; kind < flow::kCcKinds; ++kind) {
+    const uint32_t option = wire::kOptionCcStatic << kind;
+    if ((config.channel_congestion & option) != 0) options.gateways.features |= option;
+  }
+  options.gateways.discovery = config.gateways.discovery;
+  options.gateways.channels = config.gateways.channels;
+  options.gateways.paths = config.gateways.paths;
+  options.gateways.vendor_id = config.gateways.vendor_id;
   const LimitsConfig& limits = config.default_pool.limits;
   options.limits = {limits.sessions,
                     limits.qps,
@@ -181,9 +184,10 @@ Status Gateway::StartSessions() {
   if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
   std::vector<session::Device> devices;
   for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
+  session::Options options = SessionOptions(config_, sysfs_.root());
+  options.gateways.window = ports_->SafeWindow();
   sessions_ = std::make_unique<session::SessionServer>(
-      loop_, workers_.links(), steering_, std::move(devices),
-      SessionOptions(config_, sysfs_.root()), LogSessionLine,
+      loop_, workers_.links(), steering_, std::move(devices), std::move(options), LogSessionLine,
       [this](const wire::Gid& destination, uint32_t interface_index) {
         return ports_->SourceFor(destination, interface_index);
       });
@@ -221,7 +225,7 @@ Status Gateway::StartConfiguration() {
   target_.emplace(*sessions_, SlotsDir(config_));
   engine_.emplace(apply::Facts{"gateways/" + identity_.name, sessions_->services().pools.capacity(),
                                config_.runtime_dir + "/config.state"},
-                  *target_, WallClockNs);
+                  *target_, session::WallClockNs);
   const Status started = engine_->Start(StaticObjects(config_).objects);
   if (!started.ok()) spdlog::warn("{}; the static configuration is used", started.text());
   sessions_->RemoveLeftoverSlots();

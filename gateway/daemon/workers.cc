@@ -53,6 +53,8 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
     if (config.pin_workers) one.cpu = processors[i];
     inboxes.push_back(&one.inbox);
   }
+  congestion_ = config.congestion;
+  congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
   worker::IdlePolicy idle;
   if (processors.size() > kFewProcessors && processors.size() > count) idle.spins_before_yield = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -65,8 +67,13 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
     options.steering = steering;
     options.counters = &one.counters;
     options.link_bytes_per_second = ports.LinkBytesPerSecond();
+    options.congestion.kind = config.native_congestion;
+    options.congestion.profile = &congestion_;
+    options.congestion_policy = config.congestion_policy;
     options.congestion.window_bytes =
         config.window_bytes != 0 ? static_cast<uint32_t>(config.window_bytes) : ports.SafeWindow();
+    options.channel_congestion = options.congestion;
+    options.channel_policy = config.channel_policy;
     auto thread = worker::WorkerThread::Start(std::move(options), idle, one.cpu);
     if (!thread.ok()) return thread.status();
     one.thread = std::move(*thread);

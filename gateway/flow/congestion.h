@@ -2,20 +2,25 @@
 // Congestion control: an algorithm gets events and answers how much may be sent, from when, and
 // when it wants to be called. It never sends, arms timers or calls its owner. State is plain data
 // in a tagged union, chosen by kind, so that flows can be copied and handed over. A new algorithm
-// is one entry in the table of congestion.cc.
+// is one file in gateway/flow/cc and one line in algorithms.def there; docs/congestion_control.md
+// shows how. Units: bytes and nanoseconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "gateway/base/time.h"
+#include "gateway/flow/cc_profile.h"
 
 namespace rocegw::flow {
 
-enum class CcKind : uint8_t { kStatic, kCount };
-
 struct CcConfig {
   CcKind kind = CcKind::kStatic;
-  uint32_t window_bytes = 256 * 1024;
+  uint32_t window_bytes = 256 * 1024;  // never more in flight, whatever the algorithm says
+  uint32_t packet_bytes = 4096;        // payload of a full packet (the path MTU)
+  const CcProfile* profile = nullptr;  // nullptr: presets; not owned, outlives the flow
 };
 
 // What may be sent: this many bytes, not before `earliest`.
@@ -27,25 +32,39 @@ struct SendGate {
 // What an acknowledgement told.
 struct CcFeedback {
   uint64_t acked_bytes = 0;
+  uint64_t marked_bytes = 0;  // those of them that met congestion (ECN CE); at most acked_bytes
   uint64_t in_flight_before = 0;
-  Duration rtt;  // 0: no sample
-  bool ce_marked = false;
+  Duration rtt;      // 0: no sample
+  uint8_t hint = 0;  // what the path granted, between gateways only (congestion_hint.h); 0: none
 };
 
-struct StaticCc {
-  uint64_t window = 0;
+// How much an algorithm lets into the network, for one that takes its place.
+struct CcOperatingPoint {
+  uint64_t window = 0;  // bytes in a round trip; 0: not known
+  Duration rtt;         // 0: not known
 };
 
+inline constexpr size_t kCcStateBytes = 48;
+
+// One cache line: what every algorithm has, and room for what one has.
 struct CcState {
+  const CcProfile* profile = nullptr;
+  uint32_t window_limit = 0;
+  uint16_t packet_bytes = 0;
   CcKind kind = CcKind::kStatic;
-  union {
-    StaticCc fixed{};
-  };
+  alignas(8) unsigned char own[kCcStateBytes] = {};
 };
+static_assert(sizeof(CcState) <= 64);
 
 struct CcAlgorithm {
-  const char* name;
+  const char* name;  // as configurations spell it
+  const char* summary;
+  std::span<const CcParameter> parameters;
+  bool uses_marks;  // packets say that they may be marked (ECT), and marks change what is sent
+  // state.kind is set already.
   void (*init)(CcState&, const CcConfig&, TimePoint now);
+  // Goes on where another algorithm has stopped; after init.
+  void (*take_over)(CcState&, const CcOperatingPoint&, TimePoint now);
   void (*on_sent)(CcState&, uint64_t bytes, TimePoint now);
   void (*on_feedback)(CcState&, const CcFeedback&, TimePoint now);
   void (*on_cnp)(CcState&, TimePoint now);
@@ -53,8 +72,12 @@ struct CcAlgorithm {
   void (*on_deadline)(CcState&, TimePoint now);
   TimePoint (*deadline)(const CcState&);
   SendGate (*gate)(const CcState&, uint64_t in_flight);
+  // Bytes it lets into the network in a round trip of `rtt`.
+  uint64_t (*window)(const CcState&, Duration rtt);
 };
 
 const CcAlgorithm& AlgorithmOf(CcKind kind);
+// kCount: there is none of this name.
+CcKind FindCcKind(std::string_view name);
 
 }  // namespace rocegw::flow

@@ -25,7 +25,7 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
   retries_left_ = config.retry_count;
   allowed_ = config.max_packets;
   probes_ = 0;
-  probing_ = false;
+  probing_ = recovering_ = false;
   timer_start_ = last_probe_ = now;
   Open(config.cc, now);
 }
@@ -34,6 +34,14 @@ void Flow::Configure(const FlowConfig& config) {
   config_ = config;
   retries_left_ = config.retry_count;
   allowed_ = config.max_packets;
+}
+
+void Flow::SwitchCc(const CcConfig& cc, TimePoint now) {
+  const CcOperatingPoint point{cc_window(), rtt_.smoothed()};
+  config_.cc = cc;
+  cc_.kind = cc.kind;
+  AlgorithmOf(cc_.kind).init(cc_, cc, now);
+  AlgorithmOf(cc_.kind).take_over(cc_, point, now);
 }
 
 bool Flow::HasRoom(uint64_t bytes, TimePoint now) const {
@@ -73,7 +81,7 @@ TimePoint Flow::NextAnswer(TimePoint now) const {
   return gate.earliest > now ? gate.earliest : answer_round_end_;
 }
 
-bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
+bool Flow::OnSent(uint32_t psns, uint64_t bytes, uint64_t paced, TimePoint now) {
   const bool again = PsnBefore(next_, max_);
   // Only after idle time: going back is no progress.
   if (una_ == max_) RestartTimer(now);
@@ -87,13 +95,13 @@ bool Flow::OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
   in_flight_ += bytes;
   next_ = next_ + psns;
   if (PsnAfter(next_, max_)) max_ = next_;
-  AlgorithmOf(cc_.kind).on_sent(cc_, bytes, now);
+  AlgorithmOf(cc_.kind).on_sent(cc_, paced, now);
   return again;
 }
 
 bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   if (!PsnAfter(upto, una_)) return false;
-  CcFeedback feedback{.in_flight_before = in_flight_, .ce_marked = ce_marked};
+  CcFeedback feedback{.in_flight_before = in_flight_};
   while (!ledger_.empty() && PsnBefore(ledger_.front().first, upto)) {
     Record& record = ledger_.front();
     const auto acked = static_cast<uint32_t>(PsnDistance(upto, record.first));
@@ -121,10 +129,12 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   if (PsnBefore(next_, una_)) next_ = una_;
   retries_left_ = config_.retry_count;
   probes_ = 0;
+  recovering_ = false;
   timer_start_ = last_probe_ = now;
   // What answers a probe tells how long the loss went unnoticed, not a round trip.
   if (probing_) feedback.rtt = {};
   if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
+  if (ce_marked) feedback.marked_bytes = feedback.acked_bytes;
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
   // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it
   // does not acknowledge now, it does not have.
@@ -156,6 +166,7 @@ bool Flow::OnLoss(TimePoint now) {
   AlgorithmOf(cc_.kind).on_loss(cc_, now);
   Rewind();
   RestartTimer(now);
+  recovering_ = true;
   return true;
 }
 
@@ -164,7 +175,8 @@ void Flow::RestartTimer(TimePoint now) { timer_start_ = last_probe_ = now; }
 void Flow::OnCnp(TimePoint now) { AlgorithmOf(cc_.kind).on_cnp(cc_, now); }
 
 TimePoint Flow::ProbeDeadline() const {
-  const Duration wait = rtt_.ProbeTimeout() * (int64_t{1} << std::min(probes_, 6u));
+  const Duration first = recovering_ ? rtt_.RecoveryTimeout() : rtt_.ProbeTimeout();
+  const Duration wait = first * (int64_t{1} << std::min(probes_, 6u));
   return last_probe_ + wait;
 }
 
@@ -182,8 +194,12 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
   const CcAlgorithm& cc = AlgorithmOf(cc_.kind);
   if (cc.deadline(cc_) <= now) cc.on_deadline(cc_, now);
   if (una_ == max_) return LossVerdict::kNothing;
-  if (TimeoutDeadline() <= now)
-    return OnLoss(now) ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
+  if (TimeoutDeadline() <= now) {
+    const bool goes_on = OnLoss(now);
+    // Nobody has spoken.
+    recovering_ = false;
+    return goes_on ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
+  }
   if (ProbeDeadline() > now) return LossVerdict::kNothing;
   last_probe_ = now;
   // The first probe is one packet. Without an answer to it more than the tail is missing: go back,

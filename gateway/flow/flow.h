@@ -42,6 +42,14 @@ class Flow {
   void Start(const FlowConfig& config, Psn first, TimePoint now);
   // New limits for a flow that runs (modify in SQD, RTR to RTS).
   void Configure(const FlowConfig& config);
+  // Another algorithm, or other parameters, while the flow runs: what is in flight stays, and the
+  // new one goes on at the rate or window that the old one had reached.
+  void SwitchCc(const CcConfig& cc, TimePoint now);
+  CcKind cc_kind() const { return cc_.kind; }
+  // Packets may say to switches that they can be marked.
+  bool uses_marks() const { return AlgorithmOf(cc_.kind).uses_marks; }
+  // Bytes that congestion control lets into the network per round trip.
+  uint64_t cc_window() const { return AlgorithmOf(cc_.kind).window(cc_, rtt_.smoothed()); }
 
   Psn una() const { return una_; }
   Psn next() const { return next_; }
@@ -62,12 +70,17 @@ class Flow {
   // first.
   TimePoint earliest() const;
 
-  // Enters [next, next + psns) into the ledger. True: these PSNs were sent before.
-  bool OnSent(uint32_t psns, uint64_t bytes, TimePoint now);
+  // Enters [next, next + psns) into the ledger. True: these PSNs were sent before. `paced` of the
+  // bytes leave here; the rest was asked for and comes from the peer, at the peer's pace.
+  bool OnSent(uint32_t psns, uint64_t bytes, TimePoint now) {
+    return OnSent(psns, bytes, bytes, now);
+  }
+  bool OnSent(uint32_t psns, uint64_t bytes, uint64_t paced, TimePoint now);
 
   // Everything before `upto` is acknowledged; una <= upto <= max. True when this is progress.
   // `unit` is the bytes that one PSN of a range stands for (READ responses come one by one). The
-  // flow may go back to una by itself: ask next() anew.
+  // flow may go back to una by itself: ask next() anew. ce_marked: data of this flow met
+  // congestion; a marked acknowledgement says nothing about the way that data takes.
   bool OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now);
 
   // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.
@@ -133,8 +146,11 @@ class Flow {
   TimePoint answer_round_end_;
   uint32_t retries_left_ = 0;
   uint32_t rewinds_ = 0;
-  uint32_t allowed_ = 0;   // packets in flight at once, at most max_packets
-  uint32_t probes_ = 0;    // since the last progress
+  uint32_t allowed_ = 0;  // packets in flight at once, at most max_packets
+  uint32_t probes_ = 0;   // since the last progress
+  // The peer has missed una and said so; it will not say so again, so a repetition that is lost,
+  // too, is found by asking soon.
+  bool recovering_ = false;
   bool probing_ = false;   // a single packet was sent again and not yet answered
   TimePoint timer_start_;  // last progress, or first packet after idle
   TimePoint last_probe_;

@@ -2,32 +2,40 @@
 #include "gateway/flow/rtt.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace rocegw::flow {
 namespace {
 // A peer that shares its cores is now and then late by a scheduler slice; probing sooner only makes
 // duplicates.
 constexpr Duration kProbeFloor = Milliseconds(4);
+constexpr Duration kRecoveryFloor = Microseconds(100);
 constexpr Duration kProbeWithoutSample = Milliseconds(50);
 }  // namespace
 
 void RttEstimator::OnSample(Duration rtt) {
-  rtt.ns = std::max<int64_t>(rtt.ns, 1);
-  if (!has_sample_) {
-    has_sample_ = true;
-    smoothed_ = minimum_ = rtt;
-    variation_ = rtt / 2;
+  const auto sample =
+      static_cast<uint32_t>(std::clamp<int64_t>(rtt.ns, 1, std::numeric_limits<uint32_t>::max()));
+  if (!has_sample()) {
+    smoothed_ = minimum_ = sample;
+    variation_ = sample / 2;
     return;
   }
-  minimum_ = std::min(minimum_, rtt);
-  const int64_t error = rtt.ns > smoothed_.ns ? rtt.ns - smoothed_.ns : smoothed_.ns - rtt.ns;
-  variation_.ns += (error - variation_.ns) / 4;
-  smoothed_.ns += (rtt.ns - smoothed_.ns) / 8;
+  minimum_ = std::min(minimum_, sample);
+  const int64_t away = int64_t{sample} - smoothed_;
+  const int64_t error = away > 0 ? away : -away;
+  variation_ = static_cast<uint32_t>(variation_ + (error - variation_) / 4);
+  smoothed_ = static_cast<uint32_t>(smoothed_ + away / 8);
 }
 
 Duration RttEstimator::ProbeTimeout() const {
-  if (!has_sample_) return kProbeWithoutSample;
-  return std::max(kProbeFloor, smoothed_ * 2 + variation_ * 4);
+  if (!has_sample()) return kProbeWithoutSample;
+  return std::max(kProbeFloor, UnlikelyLater());
+}
+
+Duration RttEstimator::RecoveryTimeout() const {
+  if (!has_sample()) return kProbeWithoutSample;
+  return std::max(kRecoveryFloor, UnlikelyLater());
 }
 
 }  // namespace rocegw::flow

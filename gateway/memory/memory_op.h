@@ -29,7 +29,8 @@ struct MemoryOp {
   uint64_t address = 0;       // in the client's address space
   uint8_t* direct = nullptr;  // the same bytes in a mapping of ours (remapped memory), or nullptr
   uint8_t* buffer = nullptr;
-  uint64_t compare = 0;  // kCompareSwap
+  // kCompareSwap; a kWrite without buffer writes its first `length` bytes.
+  uint64_t compare = 0;
   uint64_t swap_or_add = 0;
   uint32_t crc = 0;  // out
 };

@@ -3,22 +3,27 @@
 
 #include <algorithm>
 
+#include "gateway/port/steering.h"
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/headers.h"
 #include "gateway/wire/icrc.h"
 
 namespace rocegw::port {
 namespace {
 
-// The queue pair that a datagram is for; 0 when it is too short to say.
-Qpn DestinationOf(std::span<const uint8_t> datagram) {
-  constexpr size_t kDestQpn = 5;  // in the BTH, three bytes
-  if (datagram.size() < kDestQpn + 3) return {};
-  return Qpn{uint32_t{datagram[kDestQpn]} << 16 | uint32_t{datagram[kDestQpn + 1]} << 8 |
-             datagram[kDestQpn + 2]};
+// Whose a packet is. The number in the BTH of a channel's frame is that of the channel, which
+// queue pairs of many tenants share; the frame itself names the queue pair. What belongs to the
+// channel alone is nobody's.
+Qpn ReceiverOf(std::span<const uint8_t> datagram) {
+  constexpr size_t kEndpoint = wire::kBthLength + 8;
+  const bool frame = datagram.size() >= wire::kBthLength + wire::kFrameBaseLength &&
+                     datagram[0] == static_cast<uint8_t>(wire::Opcode::kChannelFrame);
+  if (!frame) return DestinationQpn(datagram);
+  return Qpn{uint32_t{datagram[kEndpoint]} << 16 | uint32_t{datagram[kEndpoint + 1]} << 8 |
+             datagram[kEndpoint + 2]};
 }
 
 }  // namespace
-
 bool CapturePort::AnyActive() const {
   return std::any_of(taps_.begin(), taps_.end(),
                      [](const CaptureTap& tap) { return tap.active(); });
@@ -91,7 +96,7 @@ size_t CapturePort::Receive(std::span<wire::RxDatagram> into) {
                           .hop_limit = meta.hop_limit};
     Encode({.direction = CaptureDirection::kInbound,
             .interface = interface_,
-            .qpn = DestinationOf(datagram.bytes),
+            .qpn = ReceiverOf(datagram.bytes),
             .path = path,
             .ip_id = ip_id,
             .datagram = datagram.bytes});

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/service/debug_service.h"
 
-#include <arpa/inet.h>
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -16,6 +13,7 @@
 
 #include "gateway/service/call_rules.h"
 #include "gateway/service/explain.h"
+#include "proto/rules/capture_duration.h"
 #include "proto/rules/check.h"
 
 namespace rocegw::service {
@@ -26,8 +24,6 @@ using gateway::v1::CaptureRequest;
 
 constexpr size_t kChunk = 64 << 10;
 constexpr uint64_t kUsualBytes = 16 << 20;
-constexpr int64_t kUsualSeconds = 10;
-constexpr int64_t kMostSeconds = 600;
 // A reader that takes nothing for so long is gone.
 constexpr std::chrono::seconds kReaderPatience(30);
 
@@ -37,15 +33,6 @@ std::string WrongIn(const google::protobuf::Message& request) {
   for (const rules::Violation& violation : rules::Check(request))
     text += (text.empty() ? "" : "; ") + violation.field + " " + violation.text;
   return text;
-}
-
-// The text was checked.
-wire::Gid AddressOf(const std::string& text) {
-  in_addr v4{};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return wire::Gid::FromV4(ntohl(v4.s_addr));
-  wire::Gid gid;
-  if (!text.empty()) inet_pton(AF_INET6, text.c_str(), gid.bytes.data());
-  return gid;
 }
 
 grpc::Status StatusOf(const Status& status) {
@@ -195,9 +182,8 @@ grpc::ServerWriteReactor<CaptureChunk>* DebugService::Capture(grpc::CallbackServ
                                                               const CaptureRequest* request) {
   const auto call = std::make_shared<CaptureCall>(captures_);
   std::string wrong = WrongIn(*request);
-  const int64_t ns = google::protobuf::util::TimeUtil::DurationToNanoseconds(request->duration());
-  if (request->has_duration() && (ns <= 0 || ns > kMostSeconds * 1'000'000'000))
-    wrong = "duration must be more than 0 and at most 600 s";
+  const auto duration = rules::CaptureDurationOf(*request);
+  if (!duration) wrong = std::string("duration ") + rules::kCaptureDurationRule;
   if (!wrong.empty()) {
     call->Refuse({grpc::StatusCode::INVALID_ARGUMENT, wrong});
     return call.get();
@@ -205,12 +191,12 @@ grpc::ServerWriteReactor<CaptureChunk>* DebugService::Capture(grpc::CallbackServ
   session::CaptureOrder order;
   order.pool = request->pool();
   order.qpn = Qpn{request->qpn()};
-  order.peer = AddressOf(request->peer());
+  // The text was checked; without one it is everybody.
+  order.peer = wire::ParseGid(request->peer()).value_or(wire::Gid());
   order.bounds.max_bytes = request->max_bytes() == 0 ? kUsualBytes : request->max_bytes();
   order.bounds.max_packets = request->max_packets();
   order.bounds.snap_length = request->snap_length();
-  order.bounds.duration =
-      request->has_duration() ? Nanoseconds(ns) : Nanoseconds(kUsualSeconds * 1'000'000'000);
+  order.bounds.duration = Nanoseconds(duration->count());
   call->Start(order);
   return call.get();
 }

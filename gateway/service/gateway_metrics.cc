@@ -203,6 +203,28 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
            &session::PoolRow::sent_packets);
 }
 
+void AddDiscovery(std::vector<MetricFamily>& families, const session::DiscoveryRow& row) {
+  MetricFamily& questions = AddFamily(
+      families, "rocegw_discovery_questions_total",
+      "peer addresses asked whether they are gateways, by what came of it", MetricType::Counter);
+  const std::pair<const char*, uint64_t> outcomes[] = {{"gateway", row.answered_as_gateway},
+                                                       {"not_asked", row.not_asked},
+                                                       {"refused", row.refused},
+                                                       {"silent", row.silent}};
+  for (const auto& [outcome, count] : outcomes)
+    AddValue(questions, {{"outcome", outcome}}, static_cast<double>(count));
+  MetricFamily& answers =
+      AddFamily(families, "rocegw_discovery_answers_total",
+                "questions of other gateways, answered or not because they came too fast",
+                MetricType::Counter);
+  AddValue(answers, {{"sent", "no"}}, static_cast<double>(row.not_answered));
+  AddValue(answers, {{"sent", "yes"}}, static_cast<double>(row.answers));
+  MetricFamily& peers = AddFamily(families, "rocegw_discovery_peers",
+                                  "peer addresses by what they are known to be", MetricType::Gauge);
+  AddValue(peers, {{"kind", "gateway"}}, static_cast<double>(row.gateways));
+  AddValue(peers, {{"kind", "rdma_device"}}, static_cast<double>(row.rdma_devices));
+}
+
 }  // namespace
 
 std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
@@ -231,6 +253,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
   AddGauges(families, *snapshot);
   AddPools(families, *snapshot);
   AddSetUp(families, *snapshot);
+  AddDiscovery(families, snapshot->discovery);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);
   process::AddProcessFamilies(families, identity_.start_ns);

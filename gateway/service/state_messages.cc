@@ -118,6 +118,61 @@ void FillQp(const std::string& parent, const session::QpRow& row, types::v1::Que
   out.set_receives_completed(row.receives_completed);
   out.set_outstanding(row.outstanding);
   out.set_error(row.error);
+  out.set_transport(row.transport);
+  out.set_transport_reason(row.transport_reason);
+  out.set_channel(row.channel);
+}
+
+void FillConnection(const std::string& parent, const session::ConnectionRow& row,
+                    types::v1::Connection& out) {
+  char number[16];
+  std::snprintf(number, sizeof number, "0x%08x", row.local_comm_id);
+  out.set_name(parent + "/connections/" + number);
+  out.set_session(row.session);
+  out.set_active(row.active);
+  out.set_state(row.state);
+  out.set_local_comm_id(row.local_comm_id);
+  out.set_remote_comm_id(row.remote_comm_id);
+  out.set_local_qpn(row.local_qpn);
+  out.set_remote_qpn(row.remote_qpn);
+  out.set_local_address(AddressText(row.local_gid));
+  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_path_mtu(row.path_mtu);
+  out.mutable_sent()->set_vendor_id(row.sent_vendor);
+  out.mutable_sent()->set_options(row.sent_options);
+  out.mutable_received()->set_vendor_id(row.received_vendor);
+  out.mutable_received()->set_options(row.received_options);
+  for (const std::string& option : row.agreed) out.add_agreed(option);
+  out.set_reason(row.reason);
+  out.set_rejected(row.rejected);
+}
+
+void FillChannel(const std::string& parent, const session::ChannelRow& row,
+                 types::v1::Channel& out) {
+  char number[16];
+  std::snprintf(number, sizeof number, "0x%06x", row.number);
+  out.set_name(parent + "/channels/" + number);
+  out.set_number(row.number);
+  out.set_peer_number(row.peer_number);
+  out.set_worker(row.worker);
+  out.set_peer_worker(row.peer_worker);
+  out.set_local_address(AddressText(row.local_gid));
+  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_traffic_class(row.traffic_class);
+  out.set_path(row.path);
+  out.set_state(row.state);
+  for (const std::string& option : row.agreed) out.add_agreed(option);
+  out.set_congestion(row.congestion);
+  out.set_window_bytes(row.window_bytes);
+  out.set_in_flight_bytes(row.in_flight_bytes);
+  out.set_rtt_ns(row.rtt_ns);
+  out.set_min_rtt_ns(row.min_rtt_ns);
+  out.set_users(row.users);
+  out.set_waiting(row.waiting);
+  out.set_lost(row.lost);
+  out.set_resent(row.resent);
+  out.set_spurious(row.spurious);
+  out.set_path_changes(row.path_changes);
 }
 
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out) {
@@ -137,6 +192,18 @@ void FillMr(const std::string& parent, const session::MrRow& row, types::v1::Mem
   out.set_reason(row.reason);
 }
 
+namespace {
+
+void FillReady(const session::PoolRow& row, types::v1::ReadyReserve& ready) {
+  ready.set_wanted(row.ready.wanted);
+  ready.set_ready(row.ready.ready);
+  ready.set_bytes(row.ready.bytes);
+  ready.set_hits(row.ready.hits);
+  ready.set_misses(row.ready.misses);
+}
+
+}  // namespace
+
 void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out) {
   out.set_pool(row.name);
   out.set_uid(row.uid);
@@ -150,13 +217,7 @@ void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out) {
     usage.set_refused(limit.refused);
   }
   for (const std::string& socket : row.sockets) out.add_sockets(socket);
-  if (row.ready.wanted == 0) return;
-  types::v1::ReadyReserve& ready = *out.mutable_ready();
-  ready.set_wanted(row.ready.wanted);
-  ready.set_ready(row.ready.ready);
-  ready.set_bytes(row.ready.bytes);
-  ready.set_hits(row.ready.hits);
-  ready.set_misses(row.ready.misses);
+  if (row.ready.wanted != 0) FillReady(row, *out.mutable_ready());
 }
 
 void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out) {
@@ -179,7 +240,7 @@ void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out) {
 
 namespace {
 
-// Of pools that hold anything.
+// Of pools that hold anything or keep something ready.
 void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) {
   types::v1::PoolTotals pool;
   types::v1::GatewayTotals& totals = *pool.mutable_totals();
@@ -192,7 +253,8 @@ void FillPoolTotals(const session::PoolRow& row, types::v1::GatewayStatus& out) 
     reflection.SetUInt64(&totals, field, limit.used);
     any = true;
   }
-  if (!any) return;
+  if (row.ready.wanted != 0) FillReady(row, *pool.mutable_ready());
+  if (!any && row.ready.wanted == 0) return;
   pool.set_pool(row.name);
   out.add_pools()->Swap(&pool);
 }

@@ -14,6 +14,10 @@ namespace rocegw::service {
 void FillSession(const std::string& parent, const session::SessionRow& row,
                  types::v1::Session& out);
 void FillQp(const std::string& parent, const session::QpRow& row, types::v1::QueuePair& out);
+void FillConnection(const std::string& parent, const session::ConnectionRow& row,
+                    types::v1::Connection& out);
+void FillChannel(const std::string& parent, const session::ChannelRow& row,
+                 types::v1::Channel& out);
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out);
 void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out);
 void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out);

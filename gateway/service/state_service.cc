@@ -78,6 +78,30 @@ grpc::ServerUnaryReactor* StateService::ListQps(grpc::CallbackServerContext* con
       });
 }
 
+grpc::ServerUnaryReactor* StateService::ListConnections(
+    grpc::CallbackServerContext* context, const gateway::v1::ListConnectionsRequest* request,
+    gateway::v1::ListConnectionsResponse* response) {
+  return List(
+      context, *request, response, 'c', {.connections = true}, &session::StateSnapshot::connections,
+      [](const session::ConnectionRow& row) { return uint64_t{row.local_comm_id}; },
+      [](const std::string& parent, const session::ConnectionRow& row,
+         gateway::v1::ListConnectionsResponse& out) {
+        FillConnection(parent, row, *out.add_connections());
+      });
+}
+
+grpc::ServerUnaryReactor* StateService::ListChannels(
+    grpc::CallbackServerContext* context, const gateway::v1::ListChannelsRequest* request,
+    gateway::v1::ListChannelsResponse* response) {
+  return List(
+      context, *request, response, 'h', {.channels = true}, &session::StateSnapshot::channels,
+      [](const session::ChannelRow& row) { return uint64_t{row.number}; },
+      [](const std::string& parent, const session::ChannelRow& row,
+         gateway::v1::ListChannelsResponse& out) {
+        FillChannel(parent, row, *out.add_channels());
+      });
+}
+
 grpc::ServerUnaryReactor* StateService::ListMrs(grpc::CallbackServerContext* context,
                                                 const gateway::v1::ListMrsRequest* request,
                                                 gateway::v1::ListMrsResponse* response) {

@@ -28,6 +28,12 @@ class StateService final : public gateway::v1::StateService::CallbackService {
   grpc::ServerUnaryReactor* ListQps(grpc::CallbackServerContext* context,
                                     const gateway::v1::ListQpsRequest* request,
                                     gateway::v1::ListQpsResponse* response) override;
+  grpc::ServerUnaryReactor* ListConnections(
+      grpc::CallbackServerContext* context, const gateway::v1::ListConnectionsRequest* request,
+      gateway::v1::ListConnectionsResponse* response) override;
+  grpc::ServerUnaryReactor* ListChannels(grpc::CallbackServerContext* context,
+                                         const gateway::v1::ListChannelsRequest* request,
+                                         gateway::v1::ListChannelsResponse* response) override;
   grpc::ServerUnaryReactor* ListMrs(grpc::CallbackServerContext* context,
                                     const gateway::v1::ListMrsRequest* request,
                                     gateway::v1::ListMrsResponse* response) override;

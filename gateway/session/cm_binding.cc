@@ -23,6 +23,8 @@ cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   config.max_ids_per_owner = config.max_ids;
   config.max_connections = config.max_ids;
   config.max_connections_per_owner = config.max_connections;
+  config.discovery.enabled = services.options.gateways.discovery;
+  config.discovery.vendor_id = services.options.gateways.vendor_id;
   return config;
 }
 
@@ -81,6 +83,7 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   if (route.ok()) {
     resolved.source = route->source;
     resolved.destination = route->destination;
+    resolved.may_ask = session.pool().MayTalkTo(route->destination);
   } else {
     resolved.error = route.status().error();
   }
@@ -123,6 +126,29 @@ void CmBinding::OnCommEstablished(ClientSession& session, Qpn qpn) {
   Run(session, id->engine, cm::CommEstablished{});
 }
 
+void CmBinding::OfferChannels(const std::vector<Qpn>& acceptors) {
+  cm::GatewaySettings settings;
+  settings.workers = static_cast<uint8_t>(services_.workers.worker_count());
+  if (!acceptors.empty()) {
+    const PeerGateways& own = services_.options.gateways;
+    settings.features = own.features | wire::kOptionChannel;
+    settings.window = own.window;
+    std::copy(acceptors.begin(), acceptors.end(), settings.acceptors.begin());
+  }
+  engine_.SetGateway(settings);
+}
+
+cm::DataPath CmBinding::ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed) {
+  const cm::DataPath chosen = engine_.ChooseDataPath(path.source, path.destination, destination,
+                                                     allowed, ControlLoop::Now(), actions_);
+  CarryOut();
+  return chosen;
+}
+
+void CmBinding::WhenSettled(const wire::Gid& peer, std::function<void()> then) {
+  waiting_.emplace(peer, std::move(then));
+}
+
 void CmBinding::OnMad(const worker::MadReceived& mad) {
   const metrics::DropReason dropped =
       engine_.OnDatagram(mad.mad, mad.meta, mad.source_qpn, ControlLoop::Now(), actions_);
@@ -142,8 +168,18 @@ void CmBinding::CarryOut() {
     }
     for (const cm::SendMad& mad : now.mads) SendMad(mad);
     for (const cm::CmEvent& event : now.events) Deliver(event);
-    if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty())
+    for (const wire::Gid& peer : now.settled) {
+      // Those that begin to wait meanwhile wait for something else.
+      std::vector<std::function<void()>> due;
+      const auto [first, last] = waiting_.equal_range(peer);
+      for (auto at = first; at != last; ++at) due.push_back(std::move(at->second));
+      waiting_.erase(first, last);
+      for (const auto& then : due) then();
+    }
+    if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty() ||
+        !actions_.settled.empty()) {
       continue;
+    }
     if (!later_.empty()) {
       const cm::CmCommand command = later_.front();
       later_.pop_front();

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "gateway/cm/cm_engine.h"
 #include "gateway/metrics/drop_reason.h"
@@ -61,6 +63,15 @@ class CmBinding {
   // Data came before the message that says the connection is there.
   void OnCommEstablished(ClientSession& session, Qpn qpn);
 
+  // What this gateway offers to others; acceptors by worker.
+  void OfferChannels(const std::vector<Qpn>& acceptors);
+  // Where the data of a queue pair that goes to RTR may go. With `wait` the caller asks again from
+  // WhenSettled, which runs `then` once.
+  cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
+  void WhenSettled(const wire::Gid& peer, std::function<void()> then);
+  // A channel to the peer was reset: it may be another instance now.
+  void ForgetPeer(const wire::Gid& peer) { engine_.ForgetPeer(peer); }
+
   void OnMad(const worker::MadReceived& mad);
 
   const cm::CmEngine& engine() const { return engine_; }
@@ -97,6 +108,7 @@ class CmBinding {
   bool carrying_out_ = false;
   std::deque<cm::SendMad> looped_;   // to one of our own addresses
   std::deque<cm::CmCommand> later_;  // commands that carrying out brought about
+  std::multimap<wire::Gid, std::function<void()>> waiting_;  // for what discovery finds out
   uint64_t next_handle_ = 1;
   std::unordered_map<cm::CmHandle, Place> places_;
   std::array<uint64_t, metrics::kDropReasonCount> drops_{};

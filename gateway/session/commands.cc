@@ -47,6 +47,14 @@ Command FindCommand(uint32_t type) {
       return DestroyRegion;
     case ROCEGW_MSG_SET_MEMORY:
       return SetMemory;
+    case ROCEGW_MSG_QUERY_ECE:
+      return QueryEce;
+    case ROCEGW_MSG_SET_ECE:
+      return SetEce;
+    case ROCEGW_MSG_CREATE_PEER:
+      return CreatePeer;
+    case ROCEGW_MSG_DESTROY_PEER:
+      return DestroyPeer;
     case ROCEGW_MSG_CM_CREATE_CHANNEL:
       return CmCreateChannel;
     case ROCEGW_MSG_CM_DESTROY_CHANNEL:

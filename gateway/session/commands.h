@@ -45,6 +45,12 @@ void CreateQp(ClientSession& session, Request& request);
 void ModifyQp(ClientSession& session, Request& request);
 void QueryQp(ClientSession& session, Request& request);
 void DestroyQp(ClientSession& session, Request& request);
+void QueryEce(ClientSession& session, Request& request);
+void SetEce(ClientSession& session, Request& request);
+
+// commands_peer.cc
+void CreatePeer(ClientSession& session, Request& request);
+void DestroyPeer(ClientSession& session, Request& request);
 
 // commands_cm.cc
 void CmCreateChannel(ClientSession& session, Request& request);

@@ -6,11 +6,14 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "gateway/session/captures.h"
 #include "gateway/session/client_session.h"
+#include "gateway/session/cm_binding.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/qp_attributes.h"
+#include "gateway/tenant/tag.h"
 #include "gateway/verbs/qp_state.h"
 
 namespace rocegw::session {
@@ -21,18 +24,29 @@ constexpr uint32_t kPayloadBudget = 64 * 1024;
 constexpr uint32_t kMostStride = 1024;
 constexpr uint32_t kLeastStride = 256;  // smaller ones hold too few messages to be worth it
 constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
+constexpr uint32_t kGiveUpMs = 5000;
 
 uint32_t PayloadStride(uint32_t entries) {
   const uint32_t stride = std::min(kMostStride, kPayloadBudget / entries / kLine * kLine);
   return stride < kLeastStride ? 0 : stride;
 }
 
+// Only connected queue pairs and endpoints have an order to choose.
+bool ValidOrdering(const rocegw_create_qp& asked) {
+  if (asked.type == ROCEGW_QPT_ENDPOINT) {
+    return asked.service_mode == ROCEGW_SERVICE_BY_INITIATOR ||
+           asked.service_mode == ROCEGW_SERVICE_UNORDERED;
+  }
+  const bool plain = asked.service_mode == 0 && asked.any_completion_order == 0;
+  return plain || (asked.type == ROCEGW_QPT_RC && asked.service_mode <= ROCEGW_SERVICE_UNORDERED);
+}
+
 bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
-  const bool type =
-      asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC || asked.type == ROCEGW_QPT_UD;
+  const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC ||
+                    asked.type == ROCEGW_QPT_UD || asked.type == ROCEGW_QPT_ENDPOINT;
   return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
          asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
-         asked.max_inline <= bounds.max_inline;
+         asked.max_inline <= bounds.max_inline && ValidOrdering(asked);
 }
 
 // Blocks of a QP, all or none.
@@ -73,7 +87,7 @@ bool TakeDoorbell(ClientSession& session, Qp& qp) {
 }
 
 verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_reply& reply,
-                         bool signal_all) {
+                         const rocegw_create_qp& asked) {
   verbs::QpConfig config;
   config.type = qp.type;
   config.qpn = qp.qpn;
@@ -83,7 +97,10 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.pd = qp.pd;
   config.send_cq = qp.send_cq;
   config.recv_cq = qp.recv_cq;
-  config.signal_all = signal_all;
+  config.signal_all = asked.signal_all != 0;
+  config.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
+  config.any_completion_order = asked.any_completion_order != 0;
+  config.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
   config.sq_entries = qp.sq_entries;
   config.rq_entries = qp.rq_entries;
   config.max_send_sge = qp.max_send_sge;
@@ -103,6 +120,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.device = device;
   config.gids = session.services().GidTableOf(session.pool(), device);
   config.peers = session.services().PeerRulesOf(session.pool());
+  config.tenant_tag = tenant::TagOf(session.pool().name());
   config.port_mtu = session.services().devices[device].active_mtu;
   config.window_bytes = static_cast<uint32_t>(session.pool().settings().window_bytes);
   config.doorbell_page = qp.doorbell_page;
@@ -134,7 +152,8 @@ rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
 std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& asked) {
   constexpr verbs::QpShape kMost = ReadyReserve::kShape;
   if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC ||
-      asked.max_send_wr > kMost.sq_entries || asked.max_send_sge > kMost.max_send_sge)
+      asked.max_send_wr > kMost.sq_entries || asked.max_send_sge > kMost.max_sge ||
+      asked.max_recv_sge > kMost.max_sge)
     return nullptr;
   return session.reserve()->TakeQp();
 }
@@ -150,6 +169,56 @@ bool NeedNotAsk(const Qp& qp, const rocegw_modify_qp& asked, const verbs::QpAttr
   return (next == verbs::QpState::kInit || next == verbs::QpState::kRtr ||
           next == verbs::QpState::kRts) &&
          verbs::CheckTransition(qp.type, qp.state, next, asked.attr_mask) == 0;
+}
+
+bool Becomes(const rocegw_modify_qp& asked, const verbs::QpAttributes& attributes,
+             verbs::QpState state) {
+  return (asked.attr_mask & verbs::kAttrState) != 0 && attributes.state == state;
+}
+
+void TakeDataPath(Qp& qp, const cm::DataPath& path) {
+  qp.any_order = path.channel.has_value() && (path.channel->features & wire::kOptionOrdering) != 0;
+  qp.data_path = path.reason;
+}
+
+rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
+  const verbs::QpState state = now.attributes.state;
+  const bool connected = state == verbs::QpState::kRtr || state == verbs::QpState::kRts ||
+                         state == verbs::QpState::kSqd;
+  if (!connected) return ROCEGW_PATH_NONE;
+  if (qp.type == verbs::QpType::kEndpoint) return ROCEGW_PATH_ANY_ORDER;
+  if (!now.on_channel) return ROCEGW_PATH_NATIVE;
+  return qp.any_order ? ROCEGW_PATH_ANY_ORDER : ROCEGW_PATH_CHANNEL;
+}
+
+void TellWorker(ClientSession& session, const rocegw_modify_qp& asked,
+                const verbs::QpAttributes& attributes,
+                const std::optional<verbs::ChannelTarget>& channel) {
+  WorkerRequests& workers = session.services().workers;
+  Qp& qp = *session.objects().qps.Find(asked.qp);
+  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, attributes, channel};
+  if (NeedNotAsk(qp, asked, attributes) && workers.TryTell(qp.worker, modify)) {
+    if ((asked.attr_mask & verbs::kAttrState) != 0) qp.state = attributes.state;
+    qp.setting_up = !Becomes(asked, attributes, verbs::QpState::kRts);
+    return session.ReplyDone();
+  }
+  qp.setting_up = false;
+  workers.Send(qp.worker, modify, [&session](const worker::ControlReply& reply) {
+    if (reply.error == 0) return session.ReplyDone();
+    session.CountSetUp(0, false);
+    session.ReplyError(reply.error);
+  });
+}
+
+// Only channels have options, and only connected queue pairs have channels.
+void ReplyEce(ClientSession& session, const Qp& qp) {
+  const uint32_t offered = qp.type == verbs::QpType::kRc
+                               ? session.cm().engine().discovery().own().features
+                               : wire::kOptionPresent;
+  rocegw_ece_reply reply{};
+  reply.vendor_id = session.services().options.gateways.vendor_id;
+  reply.options = offered & qp.ece_allowed;
+  session.Reply(reply);
 }
 
 void DropQp(ClientSession& session, uint32_t handle, std::function<void(uint32_t events)> done) {
@@ -242,7 +311,7 @@ void CreateQp(ClientSession& session, Request& request) {
   session.CountSetUp(reply.handle, false);
   // Before a worker knows it, so that no packet of it escapes a capture.
   services.captures->QpAdded(session.pool().name(), kept.qpn);
-  const worker::LinkQp link{ConfigOf(session, kept, reply, asked.signal_all != 0)};
+  const worker::LinkQp link{ConfigOf(session, kept, reply, asked)};
   if (ready && services.workers.TryTell(kept.worker, link)) {
     objects.qps.Find(reply.handle)->setting_up = true;
     return session.Reply(reply);
@@ -271,21 +340,41 @@ void ModifyQp(ClientSession& session, Request& request) {
       return session.ReplyError(error);
   }
   if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
-  const bool to_rts =
-      (asked.attr_mask & verbs::kAttrState) != 0 && attributes->state == verbs::QpState::kRts;
-  if (!qp->was_set_up) session.CountSetUp(asked.qp, to_rts);
-  const worker::ModifyQp modify{session.id(), qp->qpn, asked.attr_mask, *attributes};
-  if (NeedNotAsk(*qp, asked, *attributes) && services.workers.TryTell(qp->worker, modify)) {
-    if ((asked.attr_mask & verbs::kAttrState) != 0) qp->state = attributes->state;
-    qp->setting_up = !to_rts;
-    return session.ReplyDone();
+  if (!qp->was_set_up)
+    session.CountSetUp(asked.qp, Becomes(asked, *attributes, verbs::QpState::kRts));
+  const bool connects = qp->type == verbs::QpType::kRc &&
+                        Becomes(asked, *attributes, verbs::QpState::kRtr) &&
+                        (asked.attr_mask & verbs::kAttrAv) != 0;
+  if (!connects) return TellWorker(session, asked, *attributes, std::nullopt);
+  const wire::Path path = attributes->path;
+  const cm::DataPath chosen = session.cm().ChooseDataPath(path, qp->peer, qp->ece_allowed);
+  if (!chosen.wait) {
+    TakeDataPath(*qp, chosen);
+    return TellWorker(session, asked, *attributes, chosen.channel);
   }
-  qp->setting_up = false;
-  services.workers.Send(qp->worker, modify, [&session](const worker::ControlReply& reply) {
-    if (reply.error == 0) return session.ReplyDone();
-    session.CountSetUp(0, false);
-    session.ReplyError(reply.error);
+  // One request at a time: nothing but the session's end comes between.
+  session.cm().WhenSettled(path.destination, [&session, asked, to = *attributes] {
+    if (session.ending()) return session.ReplyError(ESHUTDOWN);
+    Qp& known = *session.objects().qps.Find(asked.qp);
+    const cm::DataPath settled =
+        session.cm().ChooseDataPath(to.path, known.peer, known.ece_allowed);
+    TakeDataPath(known, settled);
+    TellWorker(session, asked, to, settled.channel);
   });
+}
+
+void QueryEce(ClientSession& session, Request& request) {
+  const Qp* const qp = session.objects().qps.Find(request.As<rocegw_object_request>().handle);
+  qp == nullptr ? session.ReplyError(EINVAL) : ReplyEce(session, *qp);
+}
+
+void SetEce(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_set_ece>();
+  Qp* const qp = session.objects().qps.Find(asked.qp);
+  if (qp == nullptr || asked.vendor_id != session.services().options.gateways.vendor_id)
+    return session.ReplyError(EINVAL);
+  qp->ece_allowed = asked.options;
+  ReplyEce(session, *qp);
 }
 
 void QueryQp(ClientSession& session, Request& request) {
@@ -306,6 +395,7 @@ void QueryQp(ClientSession& session, Request& request) {
         reply.max_send_sge = known.max_send_sge;
         reply.max_recv_sge = known.max_recv_sge;
         reply.max_inline = known.max_inline;
+        reply.path = PathOf(known, answer.qps.front());
         session.Reply(reply);
       });
 }

@@ -47,13 +47,6 @@ std::vector<HeldAttach> HeldAttaches::TakeExpired(TimePoint now) {
   return expired;
 }
 
-std::vector<HeldAttach> HeldAttaches::TakeAll() {
-  std::vector<HeldAttach> all;
-  for (auto& [id, entry] : held_) all.push_back(std::move(entry.attach));
-  held_.clear();
-  return all;
-}
-
 const HeldAttach* HeldAttaches::Find(uint64_t id) const {
   const auto found = held_.find(id);
   return found == held_.end() ? nullptr : &found->second.attach;

@@ -48,7 +48,6 @@ class HeldAttaches {
   std::optional<HeldAttach> Take(uint64_t id);
   // Those whose time is over.
   std::vector<HeldAttach> TakeExpired(TimePoint now);
-  std::vector<HeldAttach> TakeAll();
   const HeldAttach* Find(uint64_t id) const;
 
   // Tells at once when one with an id above `after` is held, else when there is one, at the latest

@@ -29,7 +29,7 @@ struct Context {
 
 struct Pd {
   uint32_t context = 0;
-  uint32_t users = 0;  // QPs and MRs
+  uint32_t users = 0;  // QPs, MRs and peers of endpoints
 };
 
 struct CompletionChannel {
@@ -75,8 +75,19 @@ struct Qp {
   // programs need not wait for it. `state` is as told to the worker last.
   bool setting_up = false;
   verbs::QpState state = verbs::QpState::kReset;
-  Duration set_up;          // what its commands took until now
-  bool was_set_up = false;  // it has been in RTS
+  // Options of gateway to gateway that the program allows (ibv_set_ece).
+  uint32_t ece_allowed = UINT32_MAX;
+  // On a channel: the other end lets messages take effect as they ask for.
+  bool any_order = false;
+  const char* data_path = "";  // why; static text, one line
+  Duration set_up;             // what its commands took until now
+  bool was_set_up = false;     // it has been in RTS
+};
+
+// Whom endpoints name.
+struct EndpointPeer {
+  uint32_t context = 0;
+  uint32_t pd = 0;
 };
 
 struct Mr {
@@ -120,6 +131,7 @@ struct Objects {
   HandleTable<Cq> cqs;
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;
+  HandleTable<EndpointPeer> peers;
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;

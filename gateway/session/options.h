@@ -10,6 +10,7 @@
 #include "gateway/base/time.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/settings.h"
+#include "gateway/wire/gateway_mad.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::session {
@@ -51,9 +52,7 @@ struct DeviceBounds {
   uint32_t max_message = 0x7FFFFFFF;
 };
 
-// A locally administered company id (the bit 0x02 of its first byte), "02:BA:DD" as canonically
-// written: no vendor owns it.
-inline constexpr uint32_t kVendorId = 0x02BADD;
+inline constexpr uint32_t kVendorId = wire::kDefaultVendorId;
 inline constexpr uint32_t kVendorPartId = 1;
 
 // One verbs device: a port of the gateway.
@@ -66,6 +65,18 @@ struct Device {
   bool up = true;
   std::vector<wire::Gid> gids;    // by index; zero: unused
   uint32_t interface_mtu = 1500;  // bytes of IP packet
+};
+
+// What is between gateways (cm/discovery.h, cm/negotiation.h).
+struct PeerGateways {
+  bool discovery = true;  // find out which peers are gateways, and tell them that we are
+  bool channels = false;  // offer them channels
+  uint32_t vendor_id = kVendorId;
+  // Of channels: with the kinds of congestion control that they may have.
+  uint32_t features = wire::kOptionSelectiveAck | wire::kOptionOrdering | wire::kOptionEndpoints |
+                      wire::kOptionCcStatic;
+  uint32_t window = 0;  // bytes that one worker can take at once
+  uint32_t paths = 1;   // channels to the same worker, over which queue pairs are spread
 };
 
 enum class MemoryWay : uint8_t {
@@ -84,6 +95,7 @@ struct Options {
   Limits limits;
   SessionBounds session;
   DeviceBounds device;
+  PeerGateways gateways;
   // How long an attach to a pool with `identity: REQUIRED` waits for a verdict.
   Duration verdict_within = Seconds(5);
   // How long after something was taken from a reserve it is filled up again: longer than it takes

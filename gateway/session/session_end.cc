@@ -52,6 +52,12 @@ void ClientSession::FreeMr(uint32_t handle) {
   if (RemappedRegion* const region = objects_.regions.Find(mr->region)) --region->users;
 }
 
+void ClientSession::FreePeer(uint32_t handle) {
+  const auto peer = objects_.peers.Remove(handle);
+  Give(Resource::kAhs);
+  --objects_.pds.Find(peer->pd)->users;
+}
+
 void ClientSession::FreePd(uint32_t handle) {
   objects_.pds.Remove(handle);
   Give(Resource::kPds);
@@ -87,6 +93,14 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
         },
         answered);
   });
+  objects_.peers.ForEach([&](uint32_t handle, const EndpointPeer& peer) {
+    if (!belongs(peer)) return;
+    services_.workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::UnlinkPeer{id_, handle};
+        },
+        answered);
+  });
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) {
     if (!belongs(mr)) return;
     services_.workers.Broadcast(
@@ -103,6 +117,7 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
   };
   for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
+  for (const uint32_t peer : objects_.peers.Select(belongs)) FreePeer(peer);
   for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);
   for (const uint32_t pd : objects_.pds.Select(belongs)) FreePd(pd);
   for (const uint32_t channel : objects_.channels.Select(belongs)) {

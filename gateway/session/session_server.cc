@@ -12,6 +12,14 @@
 namespace rocegw::session {
 namespace {
 
+// Channels that a worker can have at once: as many peers' workers as it may talk to.
+constexpr size_t kChannelsPerWorker = 1024;
+// Packets that one channel's receiver takes ahead: what a receive buffer surely holds of them, as
+// Linux counts a packet of 1500 bytes.
+constexpr uint32_t kReceiveBufferOfPacket = 2304;
+constexpr uint32_t kLeastWindow = 64;
+constexpr uint32_t kMostWindow = 4096;
+
 // enum ibv_event_type
 constexpr uint32_t kPortActiveEvent = 9;
 constexpr uint32_t kPortErrorEvent = 10;
@@ -49,6 +57,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   cm_ = std::make_unique<CmBinding>(services_, std::move(lookup));
   cm_->find_session = [this](SessionId id) { return attach_.Find(id); };
   services_.cm = cm_.get();
+  cm_->OfferChannels(services_.options.gateways.channels ? UseChannels() : std::vector<Qpn>());
   services_.workers.on_mad = [this](WorkerIndex, const worker::MadReceived& mad) {
     cm_->OnMad(mad);
   };
@@ -57,6 +66,9 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   };
   services_.workers.on_session_stopped = [this](const worker::SessionStopped& stopped) {
     attach_.End(stopped.session, stopped.reason);
+  };
+  services_.workers.on_peer_changed = [this](const worker::PeerChanged& changed) {
+    cm_->ForgetPeer(changed.peer);
   };
   services_.workers.on_rate_reached = [this](const worker::RateReached& reached) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
@@ -77,6 +89,35 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
     }));
   }
   loop.AfterRound([this] { AfterRound(); });
+}
+
+// Their numbers are nobody's queue pair for as long as the gateway runs.
+std::vector<Qpn> SessionServer::UseChannels() {
+  std::vector<Qpn> acceptors;
+  const TimePoint now = ControlLoop::Now();
+  for (size_t i = 0; i < services_.workers.worker_count(); ++i) {
+    const auto worker = static_cast<WorkerIndex>(i);
+    channel::ChannelOptions options;
+    const auto acceptor = services_.qpns.Take(worker, now);
+    if (!acceptor) return {};
+    options.acceptor = *acceptor;
+    while (options.numbers.size() < kChannelsPerWorker) {
+      const auto number = services_.qpns.Take(worker, now);
+      if (!number) break;
+      options.numbers.push_back(*number);
+    }
+    options.instance = cm_->engine().discovery().own().instance;
+    options.worker = worker;
+    options.paths = services_.options.gateways.paths;
+    options.features = services_.options.gateways.features | wire::kOptionChannel;
+    const uint32_t window = services_.options.gateways.window;
+    if (window != 0)
+      options.window = std::clamp(window / kReceiveBufferOfPacket, kLeastWindow, kMostWindow);
+    options.secret = {services_.random.Next64(), services_.random.Next64()};
+    acceptors.push_back(*acceptor);
+    services_.workers.Tell(worker, worker::UseChannels{std::move(options)});
+  }
+  return acceptors;
 }
 
 SessionServer::~SessionServer() {

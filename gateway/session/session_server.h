@@ -75,11 +75,18 @@ class SessionServer {
 
  private:
   void AfterRound();
+  // A number of each worker at which other gateways open channels.
+  std::vector<Qpn> UseChannels();
   // The pool of that name, if it is another than the new one.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);
   // Pools changed: programs may see other addresses now.
   void AddressesMoved();
   void AtDrainDeadline(OnDeadline action);
+  void AddDataPath(const worker::QpSnapshot& from, QpRow& row);
+  void AddQps(const std::shared_ptr<StateSnapshot>& snapshot, bool wanted,
+              std::function<void(StateSnapshot)> done);
+  void AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
+                   std::function<void(StateSnapshot)> done);
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
   Services services_;

@@ -38,14 +38,102 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   return row;
 }
 
+std::vector<std::string> NamesOf(uint32_t options) {
+  std::vector<std::string> names;
+  for (uint32_t bit = wire::kOptionChannel; bit != 0; bit <<= 1) {
+    if ((options & bit) != 0) names.push_back(wire::OptionText(bit));
+  }
+  return names;
+}
+
+ConnectionRow RowOf(const cm::ConnectionRow& connection) {
+  ConnectionRow row;
+  row.session = connection.id == cm::CmHandle{} ? 0 : connection.owner.value;
+  row.active = connection.active;
+  row.state = connection.state;
+  row.local_comm_id = connection.local_comm_id;
+  row.remote_comm_id = connection.remote_comm_id;
+  row.local_qpn = connection.local_qpn.value;
+  row.remote_qpn = connection.remote_qpn.value;
+  row.local_gid = connection.local_gid;
+  row.remote_gid = connection.remote_gid;
+  row.path_mtu = connection.path_mtu;
+  row.sent_vendor = connection.ece.sent.vendor_id;
+  row.sent_options = connection.ece.sent.options;
+  row.received_vendor = connection.ece.received.vendor_id;
+  row.received_options = connection.ece.received.options;
+  row.agreed = NamesOf(connection.ece.agreed);
+  row.reason = connection.datagram ? "address exchange of datagrams" : connection.ece.verdict;
+  if (connection.reason != 0) row.rejected = cm::RejectReasonText(connection.reason);
+  return row;
+}
+
+const char* StateText(channel::ChannelState state) {
+  switch (state) {
+    case channel::ChannelState::kOpening:
+      return "opening";
+    case channel::ChannelState::kOpen:
+      return "open";
+    case channel::ChannelState::kClosing:
+      return "closing";
+    case channel::ChannelState::kGone:
+      break;
+  }
+  return "gone";
+}
+
+ChannelRow RowOf(const channel::ChannelSnapshot& channel, WorkerIndex worker) {
+  ChannelRow row;
+  row.number = channel.number.value;
+  row.peer_number = channel.peer_number == kInvalidQpn ? 0 : channel.peer_number.value;
+  row.worker = worker;
+  row.peer_worker = channel.key.peer_worker;
+  row.local_gid = channel.key.source;
+  row.remote_gid = channel.key.peer;
+  row.traffic_class = channel.key.traffic_class;
+  row.path = channel.key.path;
+  row.state = StateText(channel.state);
+  if (channel.state != channel::ChannelState::kOpening)
+    row.agreed = NamesOf(wire::AgreedOptions(channel.features));
+  row.congestion = flow::AlgorithmOf(channel.congestion).name;
+  row.window_bytes = channel.window;
+  row.in_flight_bytes = channel.in_flight;
+  row.rtt_ns = static_cast<uint64_t>(channel.rtt.ns);
+  row.min_rtt_ns = static_cast<uint64_t>(channel.min_rtt.ns);
+  row.users = channel.users;
+  row.waiting = channel.waiting;
+  row.lost = channel.lost;
+  row.resent = channel.resent;
+  row.spurious = channel.spurious;
+  row.path_changes = channel.path_changes;
+  return row;
+}
+
+// Why the channel that was meant for a queue pair is not used.
+const char* DeclinedText(wire::ChannelReason reason) {
+  switch (reason) {
+    case wire::ChannelReason::kNoResources:
+      return "no more channels are possible, here or at the peer gateway";
+    case wire::ChannelReason::kUnsupported:
+      return "the peer gateway has nothing in common with what we offer";
+    case wire::ChannelReason::kUnknownChannel:
+    case wire::ChannelReason::kStaleEpoch:
+      return "the peer gateway was restarted while this connected";
+    case wire::ChannelReason::kPathFailed:
+      return "the peer gateway did not answer when a channel was opened";
+    default:
+      return "the peer gateway declined a channel";
+  }
+}
+
 QpRow RowOf(const worker::QpSnapshot& qp) {
   QpRow row;
   row.session = qp.session.value;
   row.qpn = qp.qpn.value;
   row.type = static_cast<uint8_t>(qp.type);
   row.state = static_cast<uint8_t>(qp.attributes.state);
-  const bool connected =
-      qp.type != verbs::QpType::kUd && qp.attributes.state >= verbs::QpState::kRtr;
+  const bool connected = (qp.type == verbs::QpType::kRc || qp.type == verbs::QpType::kUc) &&
+                         qp.attributes.state >= verbs::QpState::kRtr;
   if (connected) {
     row.remote_qpn = qp.attributes.dest_qpn.value;
     row.local_gid = qp.attributes.path.source;
@@ -98,6 +186,23 @@ PoolRow RowOf(const tenant::Pool& pool) {
   return row;
 }
 
+DiscoveryRow RowOf(const cm::Discovery& discovery) {
+  const cm::DiscoveryCounters& counters = discovery.counters();
+  DiscoveryRow row;
+  row.asked = counters.asked;
+  row.answered_as_gateway = counters.gateways;
+  row.refused = counters.refused;
+  row.silent = counters.silent;
+  row.answers = counters.answered;
+  row.not_answered = counters.not_answered;
+  row.not_asked = counters.table_full;
+  for (const cm::PeerRow& peer : discovery.Rows()) {
+    row.gateways += peer.kind == cm::PeerKind::kGateway;
+    row.rdma_devices += peer.kind == cm::PeerKind::kRnic;
+  }
+  return row;
+}
+
 void FillHolders(const AttachServer& attach, DrainRow& drain) {
   constexpr size_t kMost = 5;
   attach.ForEach([&](const ClientSession& session) {
@@ -113,6 +218,17 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
 }
 
 }  // namespace
+
+void SessionServer::AddDataPath(const worker::QpSnapshot& from, QpRow& row) {
+  if (row.remote_qpn == 0) return;
+  const ClientSession* const session = attach_.Find(from.session);
+  const Qp* const qp = session == nullptr ? nullptr : session->objects().qps.Find(from.qp_handle);
+  if (qp == nullptr) return;
+  row.transport = from.on_channel ? "channel" : "native";
+  row.transport_reason =
+      from.declined == wire::ChannelReason::kNone ? qp->data_path : DeclinedText(from.declined);
+  row.channel = from.on_channel ? from.channel.value : 0;
+}
 
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
   auto snapshot = std::make_shared<StateSnapshot>();
@@ -130,6 +246,10 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
       snapshot->mrs.push_back(RowOf(session, handle, mr));
     });
   });
+  if (query.connections) {
+    for (const cm::ConnectionRow& connection : cm_->engine().Connections())
+      snapshot->connections.push_back(RowOf(connection));
+  }
   if (query.pools) {
     services_.pools.ForEachPool([&](const tenant::Pool& pool) {
       snapshot->pools.push_back(RowOf(pool));
@@ -141,24 +261,44 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     });
   }
   if (query.events) snapshot->events = services_.events.Rows();
+  snapshot->discovery = RowOf(cm_->engine().discovery());
   const bool draining = drain_.active();
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();
   if (draining) FillHolders(attach_, snapshot->drain);
-  if (!query.qps && !draining) return done(std::move(*snapshot));
-  services_.workers.Broadcast([](WorkerIndex) { return worker::SnapshotQps{}; },
-                              [this, snapshot, wanted = query.qps,
-                               done = std::move(done)](const worker::ControlReply& reply) {
-                                for (const worker::QpSnapshot& qp : reply.qps)
-                                  snapshot->drain.outstanding += qp.send_outstanding;
-                                if (!wanted) return done(std::move(*snapshot));
-                                for (const worker::QpSnapshot& qp : reply.qps) {
-                                  QpRow row = RowOf(qp);
-                                  row.worker = services_.steering.WorkerOf(qp.qpn);
-                                  snapshot->qps.push_back(std::move(row));
-                                }
-                                done(std::move(*snapshot));
-                              });
+  if (query.qps || draining) return AddQps(snapshot, query.qps, std::move(done));
+  if (query.channels) return AddChannels(snapshot, std::move(done));
+  done(std::move(*snapshot));
+}
+
+void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, bool wanted,
+                           std::function<void(StateSnapshot)> done) {
+  services_.workers.Broadcast(
+      [](WorkerIndex) { return worker::SnapshotQps{}; },
+      [this, snapshot, wanted, done = std::move(done)](const worker::ControlReply& reply) {
+        for (const worker::QpSnapshot& qp : reply.qps)
+          snapshot->drain.outstanding += qp.send_outstanding;
+        if (!wanted) return done(std::move(*snapshot));
+        for (const worker::QpSnapshot& qp : reply.qps) {
+          QpRow row = RowOf(qp);
+          row.worker = services_.steering.WorkerOf(qp.qpn);
+          AddDataPath(qp, row);
+          snapshot->qps.push_back(std::move(row));
+        }
+        done(std::move(*snapshot));
+      });
+}
+
+void SessionServer::AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
+                                std::function<void(StateSnapshot)> done) {
+  services_.workers.Broadcast(
+      [](WorkerIndex) { return worker::SnapshotChannels{}; },
+      [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
+        for (const channel::ChannelSnapshot& channel : reply.channels) {
+          snapshot->channels.push_back(RowOf(channel, services_.steering.WorkerOf(channel.number)));
+        }
+        done(std::move(*snapshot));
+      });
 }
 
 }  // namespace rocegw::session

@@ -54,8 +54,57 @@ struct QpRow {
   uint64_t sends_completed = 0;
   uint64_t receives_posted = 0;
   uint64_t receives_completed = 0;
-  uint32_t outstanding = 0;  // send requests taken from the ring and not completed
-  std::string error;         // why it is in ERR, one line; empty otherwise
+  uint32_t outstanding = 0;      // send requests taken from the ring and not completed
+  std::string error;             // why it is in ERR, one line; empty otherwise
+  std::string transport;         // "native", "channel"; empty: not connected
+  std::string transport_reason;  // one line
+  uint32_t channel = 0;          // on a channel: our number of it
+};
+
+// A connection of the connection manager; addresses and numbers as cm/describe.h has them.
+struct ConnectionRow {
+  uint32_t session = 0;  // 0: its program is gone
+  bool active = false;
+  std::string state;
+  uint32_t local_comm_id = 0;  // unique
+  uint32_t remote_comm_id = 0;
+  uint32_t local_qpn = 0;
+  uint32_t remote_qpn = 0;
+  wire::Gid local_gid;
+  wire::Gid remote_gid;
+  uint32_t path_mtu = 0;  // bytes
+  uint32_t sent_vendor = 0;
+  uint32_t sent_options = 0;
+  uint32_t received_vendor = 0;
+  uint32_t received_options = 0;
+  std::vector<std::string> agreed;  // names of options
+  std::string reason;               // one line
+  std::string rejected;             // of a REJ either way; empty: none
+};
+
+// A channel to another gateway.
+struct ChannelRow {
+  uint32_t number = 0;  // unique
+  uint32_t peer_number = 0;
+  uint16_t worker = 0;
+  uint32_t peer_worker = 0;
+  wire::Gid local_gid;
+  wire::Gid remote_gid;
+  uint8_t traffic_class = 0;
+  uint8_t path = 0;
+  std::string state;
+  std::vector<std::string> agreed;  // names of options
+  std::string congestion;           // algorithm
+  uint64_t window_bytes = 0;
+  uint64_t in_flight_bytes = 0;
+  uint64_t rtt_ns = 0;  // 0: not known
+  uint64_t min_rtt_ns = 0;
+  uint32_t users = 0;
+  uint32_t waiting = 0;
+  uint32_t lost = 0;  // packets
+  uint32_t resent = 0;
+  uint32_t spurious = 0;
+  uint32_t path_changes = 0;
 };
 
 struct MrRow {
@@ -153,6 +202,19 @@ struct EventRow {
   std::string text;    // of the last time, one line
 };
 
+// What discovery has done and knows (cm/discovery.h).
+struct DiscoveryRow {
+  uint64_t asked = 0;
+  uint64_t answered_as_gateway = 0;
+  uint64_t refused = 0;
+  uint64_t silent = 0;
+  uint64_t answers = 0;       // to questions of others
+  uint64_t not_answered = 0;  // beyond the rate
+  uint64_t not_asked = 0;     // the table was full
+  uint64_t gateways = 0;      // known now
+  uint64_t rdma_devices = 0;
+};
+
 // How far a drain is.
 struct DrainRow {
   bool active = false;
@@ -180,6 +242,8 @@ struct StateQuery {
   bool sessions = false;
   bool qps = false;
   bool mrs = false;
+  bool connections = false;
+  bool channels = false;
   bool pools = false;
   bool events = false;
 };
@@ -192,6 +256,7 @@ struct StateSnapshot {
   std::vector<uint32_t> qps_by_worker;
   // Management datagrams that the connection manager did not use, by metrics::DropReason.
   std::vector<uint64_t> control_drops;
+  DiscoveryRow discovery;
   DrainRow drain;
   // Of the configuration that runs.
   std::string config_source;
@@ -200,6 +265,8 @@ struct StateSnapshot {
   std::vector<SessionRow> sessions;  // any order
   std::vector<QpRow> qps;
   std::vector<MrRow> mrs;
+  std::vector<ConnectionRow> connections;
+  std::vector<ChannelRow> channels;
   std::vector<PoolRow> pools;
   std::vector<EventRow> events;
 };

@@ -55,6 +55,7 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
       total.events_reported += reply.events_reported;
       total.qps.insert(total.qps.end(), std::make_move_iterator(reply.qps.begin()),
                        std::make_move_iterator(reply.qps.end()));
+      total.channels.insert(total.channels.end(), reply.channels.begin(), reply.channels.end());
       if (--gathering->missing == 0) gathering->done(std::move(total));
     });
   }
@@ -72,6 +73,8 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
     if (on_session_stopped) on_session_stopped(*stopped);
   } else if (const auto* reached = std::get_if<worker::RateReached>(&message.body)) {
     if (on_rate_reached) on_rate_reached(*reached);
+  } else if (const auto* changed = std::get_if<worker::PeerChanged>(&message.body)) {
+    if (on_peer_changed) on_peer_changed(*changed);
   }
 }
 

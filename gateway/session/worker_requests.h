@@ -49,6 +49,7 @@ class WorkerRequests {
   std::function<void(const worker::AsyncEventRaised&)> on_async_event;
   std::function<void(const worker::SessionStopped&)> on_session_stopped;
   std::function<void(const worker::RateReached&)> on_rate_reached;
+  std::function<void(const worker::PeerChanged&)> on_peer_changed;
 
  private:
   struct Lane {

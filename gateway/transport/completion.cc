@@ -50,6 +50,27 @@ rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t 
   return cqe;
 }
 
+std::optional<verbs::WcStatus> StatusOfNak(uint8_t syndrome) {
+  switch (static_cast<wire::NakCode>(syndrome)) {
+    case wire::NakCode::kInvalidRequest:
+      return verbs::WcStatus::kRemoteInvalidRequest;
+    case wire::NakCode::kRemoteAccess:
+      return verbs::WcStatus::kRemoteAccess;
+    case wire::NakCode::kRemoteOperation:
+      return verbs::WcStatus::kRemoteOperation;
+    case wire::NakCode::kInvalidRdRequest:
+      return verbs::WcStatus::kRemoteInvalidRdRequest;
+    default:
+      return std::nullopt;
+  }
+}
+
+verbs::AsyncEvent EventOfNak(wire::NakCode code) {
+  if (code == wire::NakCode::kRemoteAccess) return verbs::AsyncEvent::kQpAccessError;
+  if (code == wire::NakCode::kInvalidRequest) return verbs::AsyncEvent::kQpRequestError;
+  return verbs::AsyncEvent::kQpFatal;
+}
+
 bool PushSend(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe) {
   ++qp.sends_completed;
   return Push(qp, *qp.send_cq, outbox, cqe);

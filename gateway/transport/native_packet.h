@@ -15,4 +15,7 @@ namespace rocegw::transport {
 uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet);
 
+// A congestion notification to the peer, whose data has met congestion on its way here.
+void BuildCnp(const QpContext& qp, uint8_t traffic_class, port::TxPacket& packet);
+
 }  // namespace rocegw::transport

@@ -12,6 +12,7 @@
 #include "gateway/base/time.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/port/packet_port.h"
+#include "gateway/transport/peer.h"
 #include "gateway/transport/qp_context.h"
 
 namespace rocegw::transport {
@@ -32,7 +33,8 @@ struct AccessTag {
   uint32_t ticket = 0;
   AccessPurpose purpose = AccessPurpose::kSendPayload;
   Psn psn;               // of the packet concerned
-  uint32_t request = 0;  // requester: index of the work request
+  uint32_t request = 0;  // requester: index of the work request; responder on a channel: message
+  bool on_channel = false;
 };
 
 class Outbox {
@@ -49,6 +51,8 @@ class Outbox {
   // writes; atomics have no buffer, their result comes back with OnAtomicResult.
   virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag,
                       port::TxPacket* fills) = 0;
+  // The channel to that peer's gateway; nullptr: there can be none.
+  virtual flow::Carrier* Reach(const Peer&) { return nullptr; }
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
   // The client broke the rules of the shared memory.
   virtual void Fault(QpContext& qp, const char* reason) = 0;

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 
+#include "gateway/flow/carrier.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/shm/work_queue.h"
+#include "gateway/transport/peer.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/mr_table.h"
 #include "gateway/verbs/qp_config.h"
 #include "gateway/verbs/types.h"
+#include "gateway/wire/channel_header.h"
 
 namespace rocegw::transport {
 
@@ -25,7 +28,16 @@ struct QpContext {
   verbs::CompletionQueue* recv_cq = nullptr;
   const verbs::MrTable* regions = nullptr;
   metrics::WorkerCounters* counters = nullptr;
-  void* owner = nullptr;  // the worker's record of the session; not for the transport
+  bool ecn = false;  // packets say that switches may mark them (ECT(0))
+  // What its requests leave by, fixed before it is ready to send; nullptr: as plain RoCEv2.
+  flow::Carrier* carrier = nullptr;
+  // By it, a peer that lets messages take effect out of turn where they allow it.
+  bool peer_relaxes = false;
+  // Why the carrier that was meant for it is not; kNone: it is, or none was.
+  wire::ChannelReason declined = wire::ChannelReason::kNone;
+  flow::LinePlace line;
+  uint8_t connection = 0;  // counts resets, so that frames of an earlier connection are known
+  void* owner = nullptr;   // the worker's record of the session; not for the transport
 
   // Memory operations: tickets are handed out in order and reported done in order.
   uint32_t tickets_issued = 0;
@@ -37,6 +49,7 @@ struct QpContext {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
+  const PeerTable* peers = nullptr;  // endpoint: of its session
 
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
@@ -44,6 +57,8 @@ struct QpContext {
   bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
   bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }
   bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }
+  // The same ticket, or a newer one that is done as well: kept near, distances never wrap.
+  uint32_t Near(uint32_t ticket) const { return IsDone(ticket) ? tickets_done : ticket; }
 };
 
 }  // namespace rocegw::transport

@@ -6,9 +6,12 @@
 
 #include <memory>
 
+#include "gateway/flow/carrier.h"
 #include "gateway/flow/congestion.h"
+#include "gateway/flow/rtt.h"
 #include "gateway/transport/outbox.h"
-#include "gateway/transport/requester.h"
+#include "gateway/transport/pump.h"
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 
 namespace rocegw::transport {
@@ -32,6 +35,25 @@ class QueuePair {
   void OnDoorbell(Outbox& outbox);
   PumpResult Pump(Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
+  // Between RTR and RTS: its requests will leave by this channel.
+  virtual void BindCarrier(flow::Carrier&) {}
+  // A frame for this queue pair that its channel has delivered, once. `refuse`: its session takes
+  // no memory operations now.
+  virtual metrics::DropReason OnFrame(Outbox&, flow::Carrier&, const wire::ChannelFrame&,
+                                      std::span<const uint8_t> /*payload*/, bool /*refuse*/,
+                                      TimePoint) {
+    return metrics::DropReason::k_wrong_service;
+  }
+  // A frame of this queue pair was lost on the way.
+  virtual flow::Resend Again(Outbox&, const flow::Carrier&, const flow::FrameRef&, Psn) {
+    return flow::Resend::kVoid;
+  }
+  // It stood in line there, and may send now.
+  virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
+  // That channel is no more. Who was to send by it and cannot have been heard by the peer goes on
+  // as plain RoCEv2; what else was under way is lost. `opened`: something may have left by it.
+  virtual void OnCarrierLost(Outbox&, const flow::Carrier&, bool /*opened*/, wire::ChannelReason,
+                             TimePoint) {}
   // Every ticket up to this one is done.
   void OnMemoryDone(Outbox& outbox, uint32_t ticket);
   // This ticket's memory was not accessible; call OnMemoryDone for it afterwards.
@@ -39,6 +61,10 @@ class QueuePair {
   virtual void OnAtomicResult(const AccessTag&, uint64_t) {}
   void OnDeadline(Outbox& outbox, TimePoint now);
   virtual TimePoint deadline() const { return kNever; }
+  // Of its flow, where it has one.
+  virtual const flow::RttEstimator* rtt() const { return nullptr; }
+  // Another congestion control algorithm, or other parameters, while everything goes on.
+  virtual void SwitchCc(const flow::CcConfig&, TimePoint) {}
 
   // PSNs for a person: next to send, oldest unacknowledged, expected.
   struct Psns {
@@ -48,6 +74,8 @@ class QueuePair {
   };
   virtual Psns psns() const { return {}; }
   virtual uint32_t outstanding() const { return 0; }
+  // Memory of what an idle queue pair needs for being connected by a channel.
+  virtual size_t channel_bytes() const { return 0; }
   // In SQD, and not all that was begun is complete.
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
@@ -55,6 +83,9 @@ class QueuePair {
   QueuePair() = default;
   explicit QueuePair(const verbs::QpConfig& config) { Bind(config); }
   void Bind(const verbs::QpConfig& config);
+  // To be called after every event: a queue pair that has gone to error flushes.
+  void FlushOnError(Outbox& outbox);
+  bool flushed() const { return flushed_; }
 
   // Per type.
   virtual bool DoReset() = 0;
@@ -77,7 +108,6 @@ class QueuePair {
  private:
   void Apply(uint32_t mask, const verbs::QpAttributes& wanted);
   void PublishState();
-  void FlushOnError(Outbox& outbox);
   void ReportDrained(Outbox& outbox);
 
   bool flushed_ = false;
@@ -88,6 +118,8 @@ class QueuePair {
 std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc);
 // RC, nobody's: Adopt and what follows until the first request allocate nothing.
 std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
+// Messages to and from any endpoint, by channels.
+std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config);
 // UD.
 std::unique_ptr<QueuePair> MakeUdQueuePair(const verbs::QpConfig& config);
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/message_requester.h"
+#include "gateway/transport/message_responder.h"
+#include "gateway/transport/native_packet.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/requester.h"
 #include "gateway/transport/responder.h"
@@ -14,62 +18,183 @@ class RcQueuePair final : public QueuePair {
  public:
   RcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc)
       : QueuePair(config), cc_(cc) {
-    requester_.SetSize(config.sq_entries, config.max_send_sge);
+    send_.SetSize(config.sq_entries, config.max_send_sge);
   }
   explicit RcQueuePair(const verbs::QpShape& shape) {
-    requester_.Reserve(shape.sq_entries, shape.max_send_sge);
+    send_.Reserve(shape.sq_entries, shape.max_sge);
+    receives_.Reserve(shape.max_sge);
     responder_.Reserve(shape.rd_atomic);
+  }
+
+  ~RcQueuePair() override {
+    message_responder_.Reset();
+    ReleaseCarrier();
+  }
+
+  void BindCarrier(flow::Carrier& carrier) override {
+    ReleaseCarrier();
+    qp_.carrier = &carrier;
+    carrier.Hold();
   }
 
   void Adopt(const verbs::QpConfig& config, const flow::CcConfig& cc) override {
     Bind(config);
-    requester_.SetSize(config.sq_entries, config.max_send_sge);
+    send_.SetSize(config.sq_entries, config.max_send_sge);
     cc_ = cc;
   }
 
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
-    responder_.OnAtomicResult(tag, original);
+    if (tag.on_channel) {
+      message_responder_.OnAtomicResult(tag, original);
+    } else {
+      responder_.OnAtomicResult(tag, original);
+    }
   }
   TimePoint deadline() const override {
+    if (message_requester_.active())
+      return Earlier(responder_.deadline(), message_requester_.deadline(qp_));
     return Earlier(responder_.deadline(), qp_.sends() ? requester_.deadline() : kNever);
   }
   Psns psns() const override {
+    if (message_requester_.active()) {
+      return {Psn(message_requester_.next_message()), Psn(message_requester_.oldest_message()),
+              Psn(message_responder_.expected())};
+    }
     return {requester_.flow().next(), requester_.flow().una(), responder_.expected()};
   }
-  uint32_t outstanding() const override { return requester_.outstanding(); }
+  uint32_t outstanding() const override { return send_.size(); }
+  size_t channel_bytes() const override {
+    return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
+           sizeof qp_.line + sizeof(void*);
+  }
+
+  const flow::RttEstimator* rtt() const override { return &requester_.flow().rtt(); }
+  void SwitchCc(const flow::CcConfig& cc, TimePoint now) override {
+    cc_ = cc;
+    if (!qp_.receives()) return;
+    requester_.SwitchCc(qp_, cc, now);
+    qp_.ecn = profile().ecn && requester_.flow().uses_marks();
+  }
+
+  metrics::DropReason OnFrame(Outbox& outbox, flow::Carrier& carrier,
+                              const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                              bool refuse, TimePoint now) override {
+    metrics::DropReason reason = metrics::DropReason::k_invalid_request;
+    switch (frame.kind) {
+      case wire::FrameKind::kSend:
+      case wire::FrameKind::kWrite:
+      case wire::FrameKind::kReadRequest:
+      case wire::FrameKind::kCompareSwap:
+      case wire::FrameKind::kFetchAdd:
+        reason = message_responder_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
+        break;
+      case wire::FrameKind::kReadResponse:
+        reason = message_requester_.OnReadResponse(qp_, outbox, frame, payload, now);
+        break;
+      case wire::FrameKind::kAtomicResult:
+        reason = message_requester_.OnAtomicResult(qp_, outbox, frame, now);
+        break;
+      case wire::FrameKind::kReply:
+        reason = message_requester_.OnReply(qp_, outbox, frame, now);
+        break;
+      case wire::FrameKind::kVoid:
+      case wire::FrameKind::kCount:
+        break;
+    }
+    if (!flushed()) FlushOnError(outbox);
+    return reason;
+  }
+
+  flow::Resend Again(Outbox& outbox, const flow::Carrier& carrier, const flow::FrameRef& frame,
+                     Psn psn) override {
+    if (!SameConnection(qp_, frame)) return flow::Resend::kVoid;
+    const bool answer = IsAnswer(FrameKindOf(frame));
+    const flow::Resend result = answer ? message_responder_.Again(qp_, outbox, carrier, frame, psn)
+                                       : message_requester_.Again(qp_, outbox, carrier, frame, psn);
+    if (!flushed()) FlushOnError(outbox);
+    return result;
+  }
+
+  void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
+                     wire::ChannelReason why, TimePoint now) override {
+    const bool mine = qp_.carrier == &carrier;
+    qp_.line.waiting = false;
+    if (mine) ReleaseCarrier();
+    // A channel to who the peer was before its restart: whoever has got no answer by it has not
+    // been heard by the peer that there is now.
+    const bool forgotten =
+        (why == wire::ChannelReason::kUnknownChannel || why == wire::ChannelReason::kStaleEpoch) &&
+        !message_requester_.heard();
+    message_responder_.OnCarrierLost(carrier);
+    if (mine && (!opened || forgotten)) {
+      qp_.declined = why;
+      qp_.peer_relaxes = false;
+      if (!message_requester_.active()) return;
+      message_requester_.Reset();
+      send_.TakeBackBegun();
+      requester_.Start(qp_, cc_, now);
+      return;
+    }
+    message_requester_.OnCarrierLost(qp_, carrier);
+    if (!flushed()) FlushOnError(outbox);
+  }
 
  protected:
   bool DoReset() override {
-    const bool sends = requester_.Reset(qp_);
-    const bool receives = responder_.Reset(qp_);
+    const bool sends = send_.Reset(qp_);
+    const bool receives = receives_.Reset(qp_);
+    requester_.Reset();
+    responder_.Reset();
+    message_requester_.Reset();
+    message_responder_.Reset();
+    ReleaseCarrier();
+    qp_.peer_relaxes = false;
+    qp_.line.waiting = false;
+    qp_.declined = wire::ChannelReason::kNone;
+    ++qp_.connection;
     return sends && receives;
   }
   void DoReadyToReceive(TimePoint now) override {
     responder_.Start(qp_);
-    requester_.Open(cc_, now);
+    requester_.Open(qp_, cc_, now);
+    next_cnp_ = now;
+    qp_.ecn = profile().ecn && requester_.flow().uses_marks();
   }
-  void DoReadyToSend(TimePoint now) override { requester_.Start(qp_, cc_, now); }
+  void DoReadyToSend(TimePoint now) override {
+    if (qp_.carrier != nullptr) {
+      message_requester_.Start(qp_, *qp_.carrier, now);
+    } else {
+      requester_.Start(qp_, cc_, now);
+    }
+  }
   void DoAttributes(uint32_t mask) override {
-    if ((mask & kRequesterLimits) != 0) requester_.Configure(qp_, cc_);
+    if ((mask & kRequesterLimits) != 0) {
+      message_requester_.Configure(qp_);
+      requester_.Configure(qp_, cc_);
+    }
     if ((mask & verbs::kAttrMaxDestRdAtomic) != 0) responder_.SetDepth(qp_);
   }
-  bool Drained() const override { return requester_.drained(); }
+  bool Drained() const override { return send_.drained(); }
 
   void DoFlush(Outbox& outbox) override {
-    requester_.Flush(qp_, outbox);
-    responder_.Flush(qp_, outbox);
+    requester_.Stop();
+    send_.Flush(qp_, outbox);
+    responder_.Stop();
+    message_responder_.Stop();
+    receives_.Flush(qp_, outbox, qp_.tickets_issued);
   }
 
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     const bool requests_first = requests_first_;
     PumpResult requests = PumpResult::kMore;
-    if (requests_first) requests = requester_.Pump(qp_, outbox, now, budget);
-    const PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
+    if (requests_first) requests = PumpRequests(outbox, now, budget);
+    PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
+    if (message_responder_.active())
+      replies = Busier(replies, message_responder_.Pump(qp_, outbox, now, budget));
     // Answers that use up a whole turn do not use up the next one as well.
     requests_first_ = !budget.left() && !requests_first;
-    if (!requests_first) requests = requester_.Pump(qp_, outbox, now, budget);
-    if (replies == PumpResult::kMore || requests == PumpResult::kMore) return PumpResult::kMore;
-    return replies == PumpResult::kBlocked ? replies : requests;
+    if (!requests_first) requests = PumpRequests(outbox, now, budget);
+    return Busier(replies, requests);
   }
 
   metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
@@ -88,13 +213,19 @@ class RcQueuePair final : public QueuePair {
       requester_.OnCnp(now);
       return metrics::DropReason::kNone;
     }
+    const bool data =
+        packet.traits->is_request || packet.traits->operation == wire::Operation::kReadResponse;
+    if (data && (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe)
+      NotifyCongestion(outbox, now);
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
                                      : requester_.OnResponse(qp_, outbox, packet, now);
   }
 
   void DoMemoryDone(Outbox& outbox) override {
-    responder_.OnMemoryDone(qp_, outbox);
-    requester_.OnMemoryDone(qp_, outbox);
+    responder_.OnMemoryDone(qp_);
+    message_responder_.OnMemoryDone(qp_);
+    receives_.OnMemoryDone(qp_, outbox);
+    send_.OnMemoryDone(qp_, outbox);
   }
 
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
@@ -102,22 +233,68 @@ class RcQueuePair final : public QueuePair {
       case AccessPurpose::kSendPayload:
       case AccessPurpose::kReadPlacement:
       case AccessPurpose::kAtomicPlacement:
-        requester_.OnMemoryFault(qp_, outbox, tag);
+        if (message_requester_.active()) {
+          message_requester_.OnMemoryFault(qp_, outbox, tag);
+        } else {
+          requester_.OnMemoryFault(qp_, outbox, tag);
+        }
         return;
       default:
-        responder_.OnMemoryFault(qp_, outbox, tag);
+        if (tag.on_channel) {
+          message_responder_.OnMemoryFault(qp_, outbox, tag);
+        } else {
+          responder_.OnMemoryFault(qp_, outbox, tag);
+        }
     }
   }
 
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     responder_.OnDeadline(now);
-    requester_.OnDeadline(qp_, outbox, now);
+    if (message_requester_.active()) {
+      message_requester_.OnDeadline(qp_, now);
+    } else {
+      requester_.OnDeadline(qp_, outbox, now);
+    }
   }
 
  private:
-  Requester requester_;
-  Responder responder_;
+  const flow::CcProfile& profile() const {
+    return cc_.profile != nullptr ? *cc_.profile : flow::CcProfile::Preset();
+  }
+
+  // Data has met congestion on its way: who sends it is told, now and then. A CNP that cannot leave
+  // at once is as good as lost, which CNPs may be.
+  void NotifyCongestion(Outbox& outbox, TimePoint now) {
+    if (!profile().send_cnps || now < next_cnp_) return;
+    port::TxPacket* packet = outbox.NewPacket(qp_);
+    if (packet == nullptr) return;
+    BuildCnp(qp_, profile().cnp_traffic_class, *packet);
+    outbox.Send(qp_, packet);
+    next_cnp_ = now + profile().cnp_interval;
+    qp_.counters->cnp_tx_packets.Add();
+  }
+
+  void ReleaseCarrier() {
+    if (qp_.carrier != nullptr) qp_.carrier->Release();
+    qp_.carrier = nullptr;
+  }
+  PumpResult PumpRequests(Outbox& outbox, TimePoint now, PumpBudget& budget) {
+    return message_requester_.active() ? message_requester_.Pump(qp_, outbox, now, budget)
+                                       : requester_.Pump(qp_, outbox, now, budget);
+  }
+  static PumpResult Busier(PumpResult a, PumpResult b) {
+    if (a == PumpResult::kMore || b == PumpResult::kMore) return PumpResult::kMore;
+    return a == PumpResult::kBlocked ? a : b;
+  }
+
+  SendQueue send_;
+  ReceiveQueue receives_;
+  Requester requester_{send_};
+  Responder responder_{receives_};
+  MessageRequester message_requester_{send_};
+  MessageResponder message_responder_{receives_};
   flow::CcConfig cc_;
+  TimePoint next_cnp_;
   bool requests_first_ = false;
 };
 

@@ -7,7 +7,6 @@
 
 #include "gateway/transport/completion.h"
 #include "gateway/transport/native_packet.h"
-#include "gateway/wire/icrc.h"
 
 namespace rocegw::transport {
 namespace {
@@ -36,9 +35,15 @@ wire::Opcode DataOpcode(const verbs::SendRequest& request, bool first, bool last
                      : Opcode::kRcWriteLast;
 }
 
+flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
+  flow::CcConfig config = cc;
+  config.packet_bytes = qp.mtu();
+  return config;
+}
+
 flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
   return {
-      .cc = cc,
+      .cc = CcConfigOf(qp, cc),
       .timeout = flow::TransportTimeout(qp.attributes.timeout),
       .retry_count = qp.attributes.retry_count,
   };
@@ -46,16 +51,13 @@ flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
 
 }  // namespace
 
-void Requester::SetSize(uint32_t entries, uint32_t max_sge) {
-  ring_.resize(entries);
-  sges_.resize(static_cast<size_t>(entries) * max_sge);
-  mask_ = entries - 1;
-  max_sge_ = max_sge;
+void Requester::Open(const QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
+  flow_.Open(CcConfigOf(qp, cc), now);
 }
 
-void Requester::Reserve(uint32_t entries, uint32_t max_sge) {
-  ring_.reserve(entries);
-  sges_.reserve(static_cast<size_t>(entries) * max_sge);
+void Requester::SwitchCc(const QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
+  flow_.SwitchCc(CcConfigOf(qp, cc), now);
+  paced_until_ = kNever;
 }
 
 void Requester::Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
@@ -69,85 +71,61 @@ void Requester::Configure(QpContext& qp, const flow::CcConfig& cc) {
   rnr_left_ = qp.attributes.rnr_retry;
 }
 
-bool Requester::Reset(QpContext& qp) {
-  const bool possible = qp.sq.Discard();
-  head_ = tail_ = cursor_ = qp.sq.fetched();
+void Requester::Reset() {
+  cursor_ = answered_ = send_.head();
   awaited_.clear();
-  reading_ = 0;
   since_ack_request_ = 0;
   asked_again_ = false;
   rnr_waiting_ = false;
-  flushing_ = false;
+  paced_until_ = kNever;
   flow_ = flow::Flow();
   seen_rewinds_ = 0;
-  return possible;
-}
-
-bool Requester::FetchOne(QpContext& qp, Outbox& outbox) {
-  switch (qp.sq.Check()) {
-    case shm::WorkQueue::Look::kEmpty:
-      return false;
-    case shm::WorkQueue::Look::kFault:
-      outbox.Fault(qp, "send queue producer index out of range");
-      return false;
-    case shm::WorkQueue::Look::kReady:
-      break;
-  }
-  const uint8_t* slot = qp.sq.Slot();
-  tail_ = qp.sq.Fetch() + 1;
-  Outstanding& o = At(tail_ - 1);
-  std::construct_at(&o);
-  o.failed = verbs::ParseSend(qp.config, slot, tail_ - 1, o.request, SgesOf(tail_ - 1));
-  qp.counters->wqe_send_requests.Add();
-  if (o.failed != verbs::WcStatus::kSuccess) qp.counters->wqe_bad_requests.Add();
-  return true;
 }
 
 // The request that holds the flow's next PSN, or the next one to begin; nullptr when there is none
 // to send.
-Requester::Outstanding* Requester::Current(QpContext& qp, Outbox& outbox) {
+SendEntry* Requester::Current(QpContext& qp, Outbox& outbox) {
+  // What has completed since is no request any more.
+  if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
   for (;;) {
     // A queue that drains finishes what it has begun and takes nothing new.
-    if (cursor_ == tail_ && (qp.state() == verbs::QpState::kSqd || !FetchOne(qp, outbox)))
+    if (cursor_ == send_.tail() &&
+        (qp.state() == verbs::QpState::kSqd || !send_.FetchOne(qp, outbox))) {
       return nullptr;
-    Outstanding& o = At(cursor_);
+    }
+    SendEntry& o = send_.At(cursor_);
     if (o.failed != verbs::WcStatus::kSuccess) return nullptr;
     if (!o.started || PsnBefore(flow_.next(), o.end())) return &o;
     ++cursor_;
   }
 }
 
-void Requester::Begin(QpContext& qp, Outstanding& o, uint32_t index) {
+void Requester::Begin(QpContext& qp, SendEntry& o, uint32_t index) {
+  if (!send_.Check(qp, index)) return;
   const verbs::SendRequest& request = o.request;
-  if (request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0) {
-    const uint32_t access = request.reads_remote() ? uint32_t{verbs::kAccessLocalWrite} : 0;
-    if (!verbs::CheckKeys(*qp.regions, qp.config, ListOf(index), access)) {
-      o.failed = verbs::WcStatus::kLocalProtection;
-      return;
-    }
-  }
   const uint32_t psns =
       request.is_atomic() ? 1 : std::max<uint32_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
-  if (psns >= kPsnWindow || (request.reads_remote() && qp.attributes.max_rd_atomic == 0)) {
-    o.failed =
-        psns >= kPsnWindow ? verbs::WcStatus::kLocalLength : verbs::WcStatus::kLocalQpOperation;
+  if (psns >= kPsnWindow) {
+    o.failed = verbs::WcStatus::kLocalLength;
     return;
   }
   // PSNs in doubt must not come to lie half the space apart: wait for acknowledgements.
   if (static_cast<uint32_t>(PsnDistance(flow_.max(), flow_.una())) + psns >= kPsnWindow) return;
   o.first = flow_.next();
   o.psns = psns;
-  o.started = true;
-  if (request.reads_remote()) ++reading_;
+  send_.Start(index);
 }
 
-bool Requester::MustWait(const QpContext& qp, const Outstanding& o) const {
+bool Requester::MustWait(const QpContext& qp, const SendEntry& o) const {
   const bool starts = flow_.next() == o.first;
   if (starts && (o.request.flags & ROCEGW_WQE_FENCE) != 0 && !awaited_.empty()) return true;
+  if (starts && (o.request.flags & ROCEGW_WQE_FENCE_ALL) != 0 && &o != &send_.At(send_.head()))
+    return true;
   return o.request.reads_remote() && awaited_.size() >= qp.attributes.max_rd_atomic;
 }
 
 PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
+  paced_until_ = kNever;
   if (!qp.sends()) return PumpResult::kIdle;
   if (rnr_waiting_) {
     if (now < rnr_until_) return PumpResult::kBlocked;
@@ -155,9 +133,9 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
     flow_.RestartTimer(now);
   }
   while (budget.left()) {
-    Outstanding* o = Current(qp, outbox);
+    SendEntry* o = Current(qp, outbox);
     if (o == nullptr) {
-      Retire(qp, outbox);
+      send_.Retire(qp, outbox);
       return PumpResult::kIdle;
     }
     if (!o->started) {
@@ -177,6 +155,7 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
       case Sent::kPortFull:
         return PumpResult::kMore;
       case Sent::kGateClosed:
+        if (const TimePoint again = flow_.earliest(); again > now) paced_until_ = again;
         return PumpResult::kBlocked;
       case Sent::kFailed:
         break;
@@ -185,13 +164,13 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
   return PumpResult::kMore;
 }
 
-Requester::Sent Requester::SendOne(QpContext& qp, Outbox& outbox, Outstanding& o, TimePoint now) {
+Requester::Sent Requester::SendOne(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now) {
   if (o.request.opcode == verbs::SendOpcode::kRead) return SendRead(qp, outbox, o, now);
   if (o.request.is_atomic()) return SendAtomic(qp, outbox, o, now);
   return SendData(qp, outbox, o, flow_.next(), false, now);
 }
 
-bool Requester::WantsAck(QpContext& qp, const Outstanding& o, bool last, uint32_t bytes,
+bool Requester::WantsAck(QpContext& qp, const SendEntry& o, bool last, uint32_t bytes,
                          TimePoint now) {
   ++since_ack_request_;
   const bool signaled =
@@ -205,8 +184,9 @@ bool Requester::WantsAck(QpContext& qp, const Outstanding& o, bool last, uint32_
   return wants;
 }
 
-void Requester::Account(QpContext& qp, uint32_t psns, uint64_t bytes, TimePoint now) {
-  if (flow_.OnSent(psns, bytes, now)) {
+void Requester::Account(QpContext& qp, uint32_t psns, uint64_t bytes, uint64_t leaves,
+                        TimePoint now) {
+  if (flow_.OnSent(psns, bytes, leaves, now)) {
     qp.counters->retransmit_packets.Add();
     ++qp.retransmits;
   } else {
@@ -215,7 +195,7 @@ void Requester::Account(QpContext& qp, uint32_t psns, uint64_t bytes, TimePoint 
   }
 }
 
-Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& o, Psn psn,
+Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o, Psn psn,
                                     bool probe, TimePoint now) {
   const verbs::SendRequest& request = o.request;
   const uint32_t offset = OffsetOf(qp, o, psn);
@@ -223,15 +203,8 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& 
   const bool last = psn + 1 == o.end();
   if (!probe && !flow_.MaySend(bytes, now)) return Sent::kGateClosed;
 
-  verbs::Piece pieces[verbs::kMaxSge];
-  size_t count = 0;
-  const auto index = request.ring_slot;
-  if (request.ring_payload == nullptr && bytes != 0 &&
-      !verbs::WalkPieces(*qp.regions, qp.config, ListOf(index), 0, offset, bytes,
-                         [&](const verbs::Piece& piece) { pieces[count++] = piece; })) {
-    o.failed = verbs::WcStatus::kLocalProtection;
-    return Sent::kFailed;
-  }
+  SendPieces from;
+  if (!send_.Find(qp, request.ring_slot, offset, bytes, from)) return Sent::kFailed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
 
@@ -243,27 +216,13 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, Outstanding& 
   headers.immediate = request.immediate;
   headers.reth = {request.remote_address, request.rkey, request.length};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
-  if (request.ring_payload != nullptr) {
-    const uint32_t crc = wire::CrcCopy(0, body, request.ring_payload + offset, bytes);
-    packet->known_crc = {static_cast<size_t>(body - packet->data), bytes, crc};
-    qp.counters->memory_ring_operations.Add();
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const memory::MemoryOp op{.kind = memory::OpKind::kRead,
-                              .want_crc = count == 1,
-                              .length = pieces[i].length,
-                              .address = pieces[i].address,
-                              .direct = pieces[i].direct,
-                              .buffer = body + pieces[i].offset};
-    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kSendPayload, psn, index},
-                  packet);
-  }
+  send_.Fill(qp, outbox, request.ring_slot, offset, bytes, from, psn, body, *packet);
   outbox.Send(qp, packet);
-  if (!probe) Account(qp, 1, bytes, now);
+  if (!probe) Account(qp, 1, bytes, bytes, now);
   return Sent::kYes;
 }
 
-Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& o, TimePoint now) {
+Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now) {
   const uint32_t offset = OffsetOf(qp, o, flow_.next());
   // Pieces begin at the same places when a part is asked for again: a responder answers for what
   // it remembers, and that is one piece.
@@ -280,12 +239,11 @@ Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, Outstanding& 
   BuildPacket(qp, headers, 0, *packet);
   outbox.Send(qp, packet);
   awaited_.push_back({flow_.next(), flow_.next() + psns, o.request.ring_slot});
-  Account(qp, psns, bytes, now);
+  Account(qp, psns, bytes, 0, now);
   return Sent::kYes;
 }
 
-Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding& o,
-                                      TimePoint now) {
+Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now) {
   if (!flow_.MaySend(8, now)) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
@@ -300,14 +258,14 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, Outstanding
   BuildPacket(qp, headers, 0, *packet);
   outbox.Send(qp, packet);
   awaited_.push_back({flow_.next(), flow_.next() + 1, o.request.ring_slot});
-  Account(qp, 1, 8, now);
+  Account(qp, 1, 8, 8, now);
   return Sent::kYes;
 }
 
 void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
-  for (uint32_t i = head_; i != tail_ && At(i).started; ++i) {
-    Outstanding& o = At(i);
-    if (Answered(o)) continue;
+  for (uint32_t i = send_.head(); i != send_.tail() && send_.At(i).started; ++i) {
+    SendEntry& o = send_.At(i);
+    if (o.answered) continue;
     if (o.request.reads_remote() || o.failed != verbs::WcStatus::kSuccess) break;
     qp.counters->tail_probe_events.Add();
     SendData(qp, outbox, o, flow_.una(), true, now);
@@ -319,6 +277,7 @@ void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
 }
 
 void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
+  if (paced_until_ <= now) paced_until_ = kNever;
   if (rnr_waiting_ || !qp.sends()) return;
   switch (flow_.OnDeadline(now)) {
     case flow::LossVerdict::kNothing:
@@ -332,11 +291,13 @@ void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
       return;
     case flow::LossVerdict::kRetriesSpent:
       qp.counters->timeout_events.Add();
-      Fail(qp, verbs::WcStatus::kRetryExceeded);
+      send_.Fail(qp, verbs::WcStatus::kRetryExceeded);
       return;
   }
 }
 
-TimePoint Requester::deadline() const { return rnr_waiting_ ? rnr_until_ : flow_.deadline(); }
+TimePoint Requester::deadline() const {
+  return rnr_waiting_ ? rnr_until_ : Earlier(flow_.deadline(), paced_until_);
+}
 
 }  // namespace rocegw::transport

@@ -34,14 +34,10 @@ void Responder::SetDepth(QpContext& qp) {
   remembered_.resize(depth);
 }
 
-bool Responder::Reset(QpContext& qp) {
-  const bool possible = qp.rq.Discard();
+void Responder::Reset() {
   replies_.clear();
   held_until_ = kNever;
-  pending_.clear();
-  has_receive_ = false;
   message_ = Message::kNone;
-  return possible;
 }
 
 DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
@@ -110,9 +106,7 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
   qp.counters->qp_error_events.Add();
   QueueAck(qp, psn, msn_, static_cast<uint8_t>(code), ticket);
   qp.attributes.state = verbs::QpState::kError;
-  outbox.Event(qp, code == NakCode::kRemoteAccess     ? verbs::AsyncEvent::kQpAccessError
-                   : code == NakCode::kInvalidRequest ? verbs::AsyncEvent::kQpRequestError
-                                                      : verbs::AsyncEvent::kQpFatal);
+  outbox.Event(qp, EventOfNak(code));
   return code == NakCode::kRemoteAccess     ? DropReason::k_access_error
          : code == NakCode::kInvalidRequest ? DropReason::k_invalid_request
                                             : DropReason::k_operation_error;
@@ -132,9 +126,8 @@ void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t ps
 bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                             DropReason& reason) {
   const Psn psn = packet.headers.bth.psn;
-  switch (qp.rq.Check()) {
+  switch (receives_.Open(qp, outbox)) {
     case shm::WorkQueue::Look::kFault:
-      outbox.Fault(qp, "receive queue producer index out of range");
       reason = DropReason::k_operation_error;
       return false;
     case shm::WorkQueue::Look::kEmpty:
@@ -146,21 +139,14 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     case shm::WorkQueue::Look::kReady:
       break;
   }
-  const uint8_t* slot = qp.rq.Slot();
-  const uint32_t index = qp.rq.Fetch();
-  WcStatus status = verbs::ParseReceive(qp.config, slot, index, receive_, receive_sges_);
+  WcStatus status = receives_.At(receives_.first()).status;
   // A WRITE with immediate takes a receive and none of its buffers.
   if (status == WcStatus::kSuccess && packet.traits->operation == wire::Operation::kSend &&
-      !verbs::CheckKeys(*qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count),
-                        verbs::kAccessLocalWrite)) {
+      !receives_.Writable(qp, receives_.first())) {
     status = WcStatus::kLocalProtection;
   }
-  has_receive_ = true;
-  received_ = 0;
   if (status == WcStatus::kSuccess) return true;
-  pending_.push_back(
-      {MakeCompletion(qp, status, receive_.wr_id, receive_.ring_slot), placement_ticket_});
-  has_receive_ = false;
+  receives_.CloseFailed(qp, status, placement_ticket_);
   qp.counters->wqe_bad_requests.Add();
   reason = Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   return false;
@@ -169,48 +155,14 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
 void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                 uint32_t bytes, bool in_ring) {
   const wire::Headers& h = packet.headers;
-  const bool write = packet.traits->operation == wire::Operation::kWrite;
-  rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kSuccess, receive_.wr_id, receive_.ring_slot);
-  cqe.opcode = static_cast<uint8_t>(write ? verbs::WcOpcode::kReceiveRdmaWithImm
-                                          : verbs::WcOpcode::kReceive);
-  cqe.byte_length = bytes;
-  cqe.source_qpn = qp.attributes.dest_qpn.value;
-  if (packet.traits->has_immediate) {
-    cqe.imm_or_rkey = h.immediate;
-    cqe.flags |= ROCEGW_CQE_WITH_IMM;
-  }
-  if (h.bth.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
-  if (in_ring) cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
-  has_receive_ = false;
-  pending_.push_back({cqe, placement_ticket_});
-  OnMemoryDone(qp, outbox);
-}
-
-// Queues the placement of a SEND packet's payload behind what came before. False: the memory is
-// gone, the QP has failed.
-bool Responder::PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
-  const auto length = static_cast<uint32_t>(packet.payload.size());
-  const bool whole = verbs::WalkPieces(
-      *qp.regions, qp.config, std::span(receive_sges_).first(receive_.sge_count),
-      verbs::kAccessLocalWrite, received_, length, [&](const verbs::Piece& piece) {
-        const memory::MemoryOp op{
-            .kind = memory::OpKind::kWrite,
-            .length = piece.length,
-            .address = piece.address,
-            .direct = piece.direct,
-            .buffer = const_cast<uint8_t*>(packet.payload.data()) + piece.offset};
-        outbox.Access(
-            qp, op,
-            {qp.handle, ++qp.tickets_issued, AccessPurpose::kReceive, packet.headers.bth.psn, 0},
-            nullptr);
-        placement_ticket_ = qp.tickets_issued;
-      });
-  if (whole) return true;
-  pending_.push_back(
-      {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
-       placement_ticket_});
-  has_receive_ = false;
-  return false;
+  receives_.CloseReceived(qp, outbox,
+                          {.write = packet.traits->operation == wire::Operation::kWrite,
+                           .has_immediate = packet.traits->has_immediate,
+                           .solicited = h.bth.solicited,
+                           .in_ring = in_ring,
+                           .length = bytes,
+                           .immediate = h.immediate},
+                          placement_ticket_);
 }
 
 DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
@@ -218,27 +170,26 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   const auto length = static_cast<uint32_t>(packet.payload.size());
   DropReason reason = DropReason::kNone;
   if (packet.traits->starts_message() && !TakeReceive(qp, outbox, packet, reason)) return reason;
-  if (uint64_t{received_} + length > receive_.capacity) {
-    pending_.push_back(
-        {MakeCompletion(qp, WcStatus::kLocalLength, receive_.wr_id, receive_.ring_slot),
-         placement_ticket_});
-    has_receive_ = false;
+  OpenReceive& receive = receives_.At(receives_.first());
+  if (uint64_t{receive.received} + length > receive.request.capacity) {
+    receives_.CloseFailed(qp, WcStatus::kLocalLength, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  const bool in_ring = packet.traits->position == wire::Position::kOnly && length != 0 &&
-                       length <= qp.config.rq_payload_stride;
+  const bool in_ring =
+      packet.traits->position == wire::Position::kOnly && receives_.FitsRing(qp, length);
   if (in_ring) {
-    const size_t slot = receive_.ring_slot & (qp.config.rq_entries - 1);
-    std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, packet.payload.data(),
-                length);
-    qp.counters->memory_ring_operations.Add();
-  } else if (!PlaceReceive(qp, outbox, packet)) {
+    receives_.PlaceInRing(qp, receives_.first(), packet.payload);
+  } else if (!receives_.Place(qp, outbox, receives_.first(), receive.received, packet.payload,
+                              {.psn = psn}, placement_ticket_)) {
+    receives_.CloseFailed(qp, WcStatus::kLocalProtection, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   }
-  received_ += length;
+  receive.received += length;
   qp.bytes_received += length;
   message_ = packet.traits->ends_message() ? Message::kNone : Message::kSend;
-  if (packet.traits->ends_message()) CompleteReceive(qp, outbox, packet, received_, in_ring);
+  if (packet.traits->ends_message()) {
+    CompleteReceive(qp, outbox, packet, receive.received, in_ring);
+  }
   Advance(qp, packet, 1);
   return DropReason::kNone;
 }
@@ -403,20 +354,6 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
   }
 }
 
-void Responder::OnMemoryDone(QpContext& qp, Outbox& outbox) {
-  // Kept near, so that the distance never wraps.
-  if (qp.IsDone(placement_ticket_)) placement_ticket_ = qp.tickets_done;
-  while (!pending_.empty() && qp.IsDone(pending_.front().ticket)) {
-    const rocegw_cqe cqe = pending_.front().cqe;
-    pending_.pop_front();
-    qp.rq.Release(cqe.ring_slot + 1);
-    if (!PushReceive(qp, outbox, cqe) && qp.state() != verbs::QpState::kError) {
-      qp.attributes.state = verbs::QpState::kError;
-      qp.counters->qp_error_events.Add();
-    }
-  }
-}
-
 void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
   Remembered* memory = FindRemembered(tag.psn);
   if (memory == nullptr || memory->ticket != tag.ticket) return;
@@ -429,28 +366,15 @@ void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& ta
   DropRepliesFrom(tag.psn);
   // Receives that were filled later than the fault do not complete well; the one that faulted first
   // says why. They still wait for what is on its way to their buffers.
-  bool found = false;
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    PendingReceive& pending = pending_[i];
-    if (static_cast<int32_t>(pending.ticket - tag.ticket) < 0) continue;
-    const bool at_fault = !found && tag.purpose == AccessPurpose::kReceive;
-    found = true;
-    if (pending.cqe.status != 0) continue;
-    pending.cqe.status =
-        static_cast<uint8_t>(at_fault ? WcStatus::kLocalProtection : WcStatus::kFlush);
-  }
-  if (has_receive_ && !found && tag.purpose == AccessPurpose::kReceive) {
-    pending_.push_back(
-        {MakeCompletion(qp, WcStatus::kLocalProtection, receive_.wr_id, receive_.ring_slot),
-         placement_ticket_});
-    has_receive_ = false;
+  const bool receive = tag.purpose == AccessPurpose::kReceive;
+  if (!receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) &&
+      receive && receives_.IsOpen(receives_.first())) {
+    receives_.CloseFailed(qp, WcStatus::kLocalProtection, placement_ticket_);
   }
   if (qp.state() == verbs::QpState::kError) return;
   // Everything before it is done.
-  Refuse(
-      qp, outbox, tag.psn,
-      tag.purpose == AccessPurpose::kReceive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess,
-      qp.tickets_done);
+  Refuse(qp, outbox, tag.psn, receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess,
+         qp.tickets_done);
 }
 
 }  // namespace rocegw::transport

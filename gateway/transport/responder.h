@@ -9,29 +9,31 @@
 // responses pass the gate of the queue pair's flow. Belongs to one worker.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/flow/flow.h"
 #include "gateway/transport/outbox.h"
+#include "gateway/transport/receive_queue.h"
 #include "gateway/transport/requester.h"
-#include "gateway/verbs/work_request.h"
 #include "gateway/wire/codec.h"
 
 namespace rocegw::transport {
 
 class Responder {
  public:
+  // The queue outlives the responder.
+  explicit Responder(ReceiveQueue& receives) : receives_(receives) {}
+
   // INIT to RTR.
   void Start(QpContext& qp);
   // Room to remember so many READs and atomics.
   void Reserve(uint32_t depth) { remembered_.reserve(depth); }
   // How many READs and atomics are remembered has changed.
   void SetDepth(QpContext& qp);
-  // Forgets everything, without completions.
-  bool Reset(QpContext& qp);
+  // Forgets everything, as the queue has.
+  void Reset();
 
   metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   // Sends replies that are due.
@@ -42,13 +44,12 @@ class Responder {
   void OnDeadline(TimePoint now) {
     if (held_until_ <= now) held_until_ = kNever;
   }
-  // More tickets are done: receives may complete, replies may leave (with the next Pump).
-  void OnMemoryDone(QpContext& qp, Outbox& outbox);
+  // More tickets are done: replies may leave (with the next Pump).
+  void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // Completes every receive that is posted, now or until the next call, as flushed. The QP is in
-  // the error state.
-  void Flush(QpContext& qp, Outbox& outbox);
+  // The queue pair has gone to error: the message under way goes no further.
+  void Stop() { message_ = Message::kNone; }
 
   bool has_replies() const { return !replies_.empty(); }
   Psn expected() const { return expected_; }
@@ -85,11 +86,6 @@ class Responder {
     uint64_t result = 0;
     uint32_t msn = 0;
   };
-  struct PendingReceive {
-    rocegw_cqe cqe{};
-    uint32_t ticket = 0;
-  };
-
   // responder.cc
   metrics::DropReason CheckSequence(QpContext& qp, const wire::RxPacket& packet);
   metrics::DropReason Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
@@ -103,7 +99,6 @@ class Responder {
                    metrics::DropReason& reason);
   void CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes,
                        bool in_ring);
-  bool PlaceReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
   // Answers with a NAK behind the memory operations before it; the QP goes to error.
@@ -115,7 +110,7 @@ class Responder {
 
   // responder_reply.cc
   // The ticket of everything placed so far.
-  uint32_t Placed(const QpContext& qp) const;
+  uint32_t Placed(const QpContext& qp) const { return qp.Near(placement_ticket_); }
   void QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome, uint32_t ticket);
   void AcknowledgeAgain(const QpContext& qp, Psn psn);
   void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
@@ -129,8 +124,10 @@ class Responder {
   Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);
   bool CoveredByNext(const QpContext& qp) const;
-  void FlushPending(QpContext& qp, Outbox& outbox);
+  // The newest reply is a NAK that ends the connection.
+  bool EndsInRefusal() const;
 
+  ReceiveQueue& receives_;
   Psn expected_;
   uint32_t msn_ = 0;
   bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes
@@ -144,17 +141,10 @@ class Responder {
   uint32_t write_rkey_ = 0;
   uint32_t write_left_ = 0;
   uint32_t write_length_ = 0;
-  // SEND in progress, or the receive of a WRITE with immediate
-  bool has_receive_ = false;
-  verbs::ReceiveRequest receive_;
-  std::array<rocegw_sge, verbs::kMaxSge> receive_sges_{};
-  uint32_t received_ = 0;
-
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
   GrowingRing<Reply> replies_;
   TimePoint held_until_ = kNever;
-  GrowingRing<PendingReceive> pending_;
 };
 
 }  // namespace rocegw::transport

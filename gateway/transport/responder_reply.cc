@@ -9,10 +9,6 @@
 
 namespace rocegw::transport {
 
-uint32_t Responder::Placed(const QpContext& qp) const {
-  return qp.IsDone(placement_ticket_) ? qp.tickets_done : placement_ticket_;
-}
-
 // Keeps the queue short whatever arrives, and never makes an acknowledgement wait for more memory
 // than it needs: what covers what is settled when they leave.
 void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome,
@@ -99,6 +95,12 @@ bool Responder::CoveredByNext(const QpContext& qp) const {
          qp.IsDone(replies_[1].ticket);
 }
 
+bool Responder::EndsInRefusal() const {
+  const Reply& last = replies_.back();
+  return last.kind == ReplyKind::kAck &&
+         last.syndrome > static_cast<uint8_t>(wire::NakCode::kPsnSequence);
+}
+
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                            PumpBudget& budget) {
   held_until_ = kNever;
@@ -151,7 +153,9 @@ Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply
 
 Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow,
                                              TimePoint now, Reply& reply) {
-  if (qp.state() == verbs::QpState::kError) return Replied::kDone;
+  const bool failed = qp.state() == verbs::QpState::kError;
+  // A refusal does not concern what was asked before it; an error of any other kind ends all.
+  if (failed && !EndsInRefusal()) return Replied::kDone;
   const uint32_t offset = reply.sent * qp.mtu();
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
@@ -162,6 +166,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
                               verbs::kAccessRemoteRead, reply.address + offset, bytes);
     if (region == nullptr) {
       // Deregistered while it was being read.
+      if (failed) return Replied::kDone;
       DropRepliesFrom(psn);
       Refuse(qp, outbox, psn, wire::NakCode::kRemoteAccess);
       return Replied::kRefused;
@@ -211,38 +216,6 @@ Responder::Replied Responder::SendAtomicAck(QpContext& qp, Outbox& outbox, const
   BuildPacket(qp, headers, 0, *packet);
   outbox.Send(qp, packet);
   return Replied::kDone;
-}
-
-void Responder::FlushPending(QpContext& qp, Outbox& outbox) {
-  if (!has_receive_) return;
-  has_receive_ = false;
-  pending_.push_back(
-      {MakeCompletion(qp, verbs::WcStatus::kFlush, receive_.wr_id, receive_.ring_slot),
-       placement_ticket_});
-  OnMemoryDone(qp, outbox);
-}
-
-void Responder::Flush(QpContext& qp, Outbox& outbox) {
-  message_ = Message::kNone;
-  FlushPending(qp, outbox);
-  for (;;) {
-    switch (qp.rq.Check()) {
-      case shm::WorkQueue::Look::kFault:
-        outbox.Fault(qp, "receive queue producer index out of range");
-        return;
-      case shm::WorkQueue::Look::kEmpty:
-        OnMemoryDone(qp, outbox);
-        return;
-      case shm::WorkQueue::Look::kReady:
-        break;
-    }
-    verbs::ReceiveRequest request;
-    const uint8_t* slot = qp.rq.Slot();
-    const uint32_t index = qp.rq.Fetch();
-    (void)verbs::ParseReceive(qp.config, slot, index, request, receive_sges_);
-    pending_.push_back(
-        {MakeCompletion(qp, verbs::WcStatus::kFlush, request.wr_id, index), placement_ticket_});
-  }
 }
 
 }  // namespace rocegw::transport

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "gateway/base/growing_ring.h"
 #include "gateway/port/steering.h"
 #include "gateway/transport/completion.h"
 #include "gateway/transport/queue_pair.h"

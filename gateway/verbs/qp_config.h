@@ -46,6 +46,8 @@ struct QpConfig {
   uint32_t send_cq = 0;    // session-scoped handles
   uint32_t recv_cq = 0;
   bool signal_all = false;
+  ServiceMode service_mode = ServiceMode::kByTarget;
+  bool any_completion_order = false;  // completions need not come in the order of requests
 
   uint32_t sq_entries = 0;  // powers of two
   uint32_t rq_entries = 0;
@@ -56,6 +58,7 @@ struct QpConfig {
   uint32_t rq_stride = 0;
   uint32_t sq_payload_stride = 0;
   uint32_t rq_payload_stride = 0;  // 0: receives are placed by memory operations
+  uint32_t give_up_ms = 0;  // endpoint: after that long without an answer a message has failed
 
   rocegw_qp_control* control = nullptr;  // client memory: untrusted
   rocegw_qp_status* status = nullptr;    // ours, client reads
@@ -65,6 +68,7 @@ struct QpConfig {
   uint8_t* rq_payload = nullptr;         // ours, client reads
 
   const PeerRules* peers = nullptr;  // nullptr: any
+  uint32_t tenant_tag = 0;           // names its tenant on channels; both ends have the same
   const GidTable* gids = nullptr;    // of the device; UD picks sources from it
   uint8_t port_mtu = 3;  // enum ibv_mtu: the device's active MTU, the limit of a datagram
 
@@ -77,8 +81,8 @@ struct QpConfig {
 // The most that a queue pair which was made ahead can become.
 struct QpShape {
   uint32_t sq_entries = 0;  // power of two
-  uint32_t max_send_sge = 0;
-  uint32_t rd_atomic = 0;  // READs and atomics of the peer
+  uint32_t max_sge = 0;     // of a request and of a receive
+  uint32_t rd_atomic = 0;   // READs and atomics of the peer
 };
 
 // A completion queue's ring on one worker.

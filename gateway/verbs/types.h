@@ -11,7 +11,7 @@
 
 namespace rocegw::verbs {
 
-enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4 };
+enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4, kEndpoint = 255 };
 enum class QpState : uint8_t {
   kReset = 0,
   kInit = 1,
@@ -20,6 +20,15 @@ enum class QpState : uint8_t {
   kSqd = 4,
   kSqe = 5,
   kError = 6
+};
+
+// Who keeps the order that requests ask for (docs/ordering.md); values of enum
+// rocegw_service_mode.
+enum class ServiceMode : uint8_t {
+  kByTarget = 0,      // the receiver of messages
+  kByInitiator = 1,   // the sender: one that must wait leaves when the others are answered
+  kByLowerLayer = 2,  // what carries messages: as kByTarget where that keeps no order
+  kUnordered = 3,     // nobody
 };
 
 // enum ibv_access_flags

@@ -52,6 +52,7 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
   } else {
     out.remote_address = wqe.u.rdma.remote_address;
     out.rkey = wqe.u.rdma.rkey;
+    out.peer = wqe.u.rdma.peer;
     out.compare_add = wqe.u.rdma.compare_add;
     out.swap = wqe.u.rdma.swap;
   }

@@ -10,6 +10,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/verbs/mr_table.h"
 #include "gateway/verbs/qp_config.h"
+#include "gateway/wire/channel_header.h"
 
 namespace rocegw::verbs {
 
@@ -42,6 +43,7 @@ struct SendRequest {
   rocegw_address_vector av{};  // UD
   Qpn remote_qpn;              // UD
   uint32_t remote_qkey = 0;    // UD
+  uint32_t peer = 0;           // endpoint
   // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
   // copy only.
   const uint8_t* ring_payload = nullptr;
@@ -49,6 +51,15 @@ struct SendRequest {
   bool reads_remote() const { return opcode == SendOpcode::kRead || is_atomic(); }
   bool is_atomic() const {
     return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd;
+  }
+  wire::MessageOrder order() const {
+    if ((flags & ROCEGW_WQE_ORDER_RELAXED) != 0) return wire::MessageOrder::kRelaxed;
+    if ((flags & ROCEGW_WQE_ORDER_NONE) != 0) return wire::MessageOrder::kNone;
+    return (flags & ROCEGW_WQE_FENCE_TARGET) != 0 ? wire::MessageOrder::kAfterAll
+                                                  : wire::MessageOrder::kStrong;
+  }
+  bool has_immediate() const {
+    return opcode == SendOpcode::kSendImm || opcode == SendOpcode::kWriteImm;
   }
   bool is_write() const { return opcode == SendOpcode::kWrite || opcode == SendOpcode::kWriteImm; }
   bool is_send() const { return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendImm; }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gateway/wire/byte_order.h"
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/icrc.h"
 
 namespace rocegw::wire {
@@ -16,8 +17,6 @@ constexpr uint8_t kSolicitedBit = 0x80;
 constexpr uint8_t kMigratedBit = 0x40;
 constexpr int kPadShift = 4;
 constexpr uint8_t kVersionMask = 0x0F;
-constexpr uint8_t kFecnBit = 0x80;
-constexpr uint8_t kBecnBit = 0x40;
 constexpr uint32_t kAckRequestBit = 0x80000000;
 // Bit 15 tells full from limited membership; both belong to the default partition.
 constexpr uint16_t kPkeyBase = 0x7FFF;
@@ -31,7 +30,8 @@ DropReason CheckPayload(const OpcodeTraits& traits, size_t region, size_t pad) {
   // own.
   if (region % 4 != 0) return DropReason::k_bad_pad;
   const size_t payload = region - pad;
-  if (payload > kMaxPayload) return DropReason::k_bad_length;
+  const bool channel = traits.service == Service::kChannel;
+  if (payload > kMaxPayload + (channel ? kMaxFrameLength : 0)) return DropReason::k_bad_length;
   if (traits.operation == Operation::kAtomicWrite) {
     return payload == 8 ? DropReason::kNone : DropReason::k_bad_length;
   }
@@ -55,8 +55,7 @@ void DecodeBth(const uint8_t* p, Bth& bth) {
   bth.migrated = (p[1] & kMigratedBit) != 0;
   bth.pad_count = (p[1] >> kPadShift) & 3;
   bth.pkey = LoadBe16(p + 2);
-  bth.fecn = (p[4] & kFecnBit) != 0;
-  bth.becn = (p[4] & kBecnBit) != 0;
+  bth.set_hint(p[4]);
   bth.dest_qpn = Qpn{LoadBe24(p + 4)};
   const uint32_t ack_and_psn = LoadBe32(p + 8);
   bth.ack_request = (ack_and_psn & kAckRequestBit) != 0;
@@ -68,8 +67,7 @@ void EncodeBth(const Bth& bth, uint8_t* p) {
   const uint32_t flags = (bth.solicited ? kSolicitedBit : 0u) | (bth.migrated ? kMigratedBit : 0u) |
                          static_cast<uint32_t>(bth.pad_count & 3) << kPadShift;
   StoreBe32(p, static_cast<uint32_t>(bth.opcode) << 24 | flags << 16 | bth.pkey);
-  const uint64_t notifications = (bth.fecn ? kFecnBit : 0u) | (bth.becn ? kBecnBit : 0u);
-  StoreBe64(p + 4, notifications << 56 |
+  StoreBe64(p + 4, static_cast<uint64_t>(bth.hint()) << 56 |
                        static_cast<uint64_t>(bth.dest_qpn.value & 0xFFFFFF) << 32 |
                        (bth.ack_request ? kAckRequestBit : 0u) | bth.psn.value);
 }

@@ -15,7 +15,9 @@ namespace rocegw::wire {
 struct RxPacket {
   Headers headers;
   const OpcodeTraits* traits = nullptr;
-  std::span<const uint8_t> payload;  // without pad; points into the datagram
+  // Without pad; points into the datagram. Of a channel packet it begins with the extension, which
+  // channel_header.h decodes.
+  std::span<const uint8_t> payload;
   RxMeta meta;
 };
 

@@ -11,6 +11,11 @@ namespace rocegw::wire {
 
 inline constexpr uint16_t kRocePort = 4791;
 
+// The low bits of a traffic class (RFC 3168).
+inline constexpr uint8_t kEcnMask = 3;
+inline constexpr uint8_t kEcnEct0 = 2;
+inline constexpr uint8_t kEcnCe = 3;
+
 // Fixed for a connected QP when it goes to RTR; per packet for UD.
 struct Path {
   Gid source;

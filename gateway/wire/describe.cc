@@ -45,13 +45,8 @@ const char* NakName(uint8_t syndrome) {
 }
 
 void AppendAeth(std::string& text, const Aeth& aeth) {
-  if (const char* nak = NakName(aeth.syndrome); nak != nullptr) {
-    Append(text, " nak=%s", nak);
-  } else if (aeth.is_rnr()) {
-    Append(text, " rnr timer=%u", unsigned{aeth.rnr_timer()});
-  } else {
-    Append(text, " syndrome=0x%02x", unsigned{aeth.syndrome});
-  }
+  text += ' ';
+  text += SyndromeText(aeth.syndrome);
   Append(text, " msn=%u", unsigned{aeth.msn});
 }
 
@@ -63,6 +58,19 @@ std::string ToString(const Gid& gid) {
     ::inet_ntop(AF_INET, gid.bytes.data() + 12, text, sizeof text);
   } else {
     ::inet_ntop(AF_INET6, gid.bytes.data(), text, sizeof text);
+  }
+  return text;
+}
+
+std::string SyndromeText(uint8_t syndrome) {
+  const Aeth aeth{.syndrome = syndrome};
+  std::string text;
+  if (const char* nak = NakName(syndrome); nak != nullptr) {
+    Append(text, "nak=%s", nak);
+  } else if (aeth.is_rnr()) {
+    Append(text, "rnr timer=%u", unsigned{aeth.rnr_timer()});
+  } else {
+    Append(text, "syndrome=0x%02x", unsigned{syndrome});
   }
   return text;
 }
@@ -104,6 +112,9 @@ std::string Describe(const RxPacket& packet) {
   if (traits.has_atomic_ack_eth) Append(text, " original=0x%" PRIx64, h.atomic_ack);
   if (traits.has_immediate) Append(text, " imm=0x%08" PRIx32, __builtin_bswap32(h.immediate));
   if (traits.has_invalidate) Append(text, " invalidate=0x%" PRIx32, h.invalidate_rkey);
+  if (traits.service == Service::kChannel) {
+    return text + DescribeChannel(h.bth.opcode, packet.payload);
+  }
   if (traits.has_payload) Append(text, " payload=%zu", packet.payload.size());
   return text;
 }

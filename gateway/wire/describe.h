@@ -17,6 +17,12 @@ std::string ToString(const Gid& gid);
 // payload=4096".
 std::string Describe(const RxPacket& packet);
 
+// "nak=psn-sequence", "rnr timer=14" or "syndrome=0x1f".
+std::string SyndromeText(uint8_t syndrome);
+
+// A channel packet's extension, with a space in front; `body` is what lies between BTH and pad.
+std::string DescribeChannel(Opcode opcode, std::span<const uint8_t> body);
+
 // The same for raw bytes; names the drop reason when they do not decode.
 std::string Describe(const RxDatagram& datagram);
 

@@ -7,6 +7,8 @@
 #include <compare>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
 
 namespace rocegw::wire {
 
@@ -33,5 +35,8 @@ struct Gid {
   }
   bool IsZero() const { return *this == Gid{}; }
 };
+
+// "192.0.2.1", "2001:db8::1"; nothing: the text is no address.
+std::optional<Gid> ParseGid(const std::string& text);
 
 }  // namespace rocegw::wire

@@ -39,9 +39,20 @@ struct Bth {
   uint16_t pkey = kDefaultPkey;
   bool fecn = false;
   bool becn = false;
+  uint8_t level = 0;  // six bits: of a channel frame's hint (congestion_hint.h), else reserved
   Qpn dest_qpn;
   bool ack_request = false;
   Psn psn;
+
+  // Byte 4, which a channel frame's hint fills.
+  uint8_t hint() const {
+    return static_cast<uint8_t>((fecn ? 0x80 : 0) | (becn ? 0x40 : 0) | level);
+  }
+  void set_hint(uint8_t hint) {
+    fecn = (hint & 0x80) != 0;
+    becn = (hint & 0x40) != 0;
+    level = hint & 0x3F;
+  }
 };
 
 struct Reth {

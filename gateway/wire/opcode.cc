@@ -90,6 +90,9 @@ constexpr Row kRows[] = {
     {"UD SEND Only Imm", kData | kDeth | kImmediate, kUdSendOnlyImm, Service::kUd, Op::kSend,
      kOnly},
     {"CNP", kNothing, kCnp, Service::kCnp, Op::kCnp, kOnly},
+    {"CH Frame", kData, kChannelFrame, Service::kChannel, Op::kChannelFrame, kOnly},
+    {"CH Ack", kPayload, kChannelAck, Service::kChannel, Op::kChannelAck, kOnly},
+    {"CH Control", kPayload, kChannelControl, Service::kChannel, Op::kChannelControl, kOnly},
 };
 
 constexpr size_t LengthOf(const Row& row) {

@@ -49,9 +49,13 @@ enum class Opcode : uint8_t {
   kUdSendOnly = 0x64,
   kUdSendOnlyImm = 0x65,
   kCnp = 0x81,
+  // Manufacturer range: between gateways only (channel_header.h).
+  kChannelFrame = 0xC0,
+  kChannelAck = 0xC1,
+  kChannelControl = 0xC2,
 };
 
-enum class Service : uint8_t { kRc, kUc, kUd, kCnp, kNone };
+enum class Service : uint8_t { kRc, kUc, kUd, kCnp, kChannel, kNone };
 
 enum class Operation : uint8_t {
   kSend,
@@ -65,6 +69,9 @@ enum class Operation : uint8_t {
   kFlush,
   kAtomicWrite,
   kCnp,
+  kChannelFrame,
+  kChannelAck,
+  kChannelControl,
   kNone,
 };
 
@@ -85,7 +92,9 @@ struct OpcodeTraits {
   bool has_invalidate = false;  // IETH
   bool has_feth = false;
   bool has_payload = false;
-  uint8_t header_length = 0;  // BTH and extended headers, bytes
+  // BTH and extended headers, bytes. A channel's extension counts as payload: its length is said in
+  // itself.
+  uint8_t header_length = 0;
 
   bool defined() const { return name != nullptr; }
   bool starts_message() const {

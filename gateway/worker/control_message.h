@@ -8,13 +8,17 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
+#include "gateway/channel/channel_set.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/tenant/share.h"
+#include "gateway/transport/peer.h"
+#include "gateway/verbs/channel_target.h"
 #include "gateway/verbs/qp_config.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/datagram.h"
@@ -73,10 +77,23 @@ struct ModifyQp {
   Qpn qpn;
   uint32_t mask = 0;
   verbs::QpAttributes attributes;
+  // To RTR: the peer is behind that gateway, and requests leave by a channel; without: as plain
+  // RoCEv2.
+  std::optional<verbs::ChannelTarget> channel;
 };
 struct QueryQp {
   SessionId session;
   Qpn qpn;
+};
+// Whom endpoints of the session may name from now on, and no longer: messages under way go on.
+struct LinkPeer {
+  SessionId session;
+  uint32_t handle = 0;  // the client's
+  transport::Peer peer;
+};
+struct UnlinkPeer {
+  SessionId session;
+  uint32_t handle = 0;
 };
 struct LinkRegion {
   verbs::RegionConfig config;
@@ -97,17 +114,25 @@ struct SnapshotQps {
   SessionId session;
 };
 
+// Rows for every channel.
+struct SnapshotChannels {};
+
 // From now on these are the worker's queues, by device index: the same ones with or without what
 // captures put around them. Packets that are under way belong to the queue inside.
 struct UsePorts {
   std::vector<port::PacketPort*> ports;
 };
 
+// Channels to other gateways may be opened and taken from now on. Once.
+struct UseChannels {
+  channel::ChannelOptions options;
+};
+
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
-               PrepareQp, LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkRegion, UnlinkRegion, SendMad,
-               SnapshotQps, UsePorts>
+               PrepareQp, LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkRegion,
+               UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels, UsePorts, UseChannels>
       body;
 };
 
@@ -126,12 +151,17 @@ struct QpSnapshot {
   uint64_t bytes_sent = 0;  // payload
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
+  bool on_channel = false;  // requests leave by a channel: that one
+  Qpn channel = kInvalidQpn;
+  // Why the channel that was meant for it is not used; kNone: it is, or none was.
+  wire::ChannelReason declined = wire::ChannelReason::kNone;
 };
 
 // Answer to a message with a cookie.
 struct ControlReply {
   int error = 0;                // errno
   std::vector<QpSnapshot> qps;  // QueryQp (one), SnapshotQps
+  std::vector<channel::ChannelSnapshot> channels;
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.
   uint64_t events_reported = 0;
@@ -166,10 +196,16 @@ struct RateReached {
   const tenant::RateNode* by = nullptr;  // whose rate
 };
 
+// A gateway does not know our channels any more, or does not take one: what discovery found may not
+// hold any longer.
+struct PeerChanged {
+  wire::Gid peer;
+};
+
 struct WorkerMessage {
   uint64_t cookie = 0;  // of the message that this answers; 0: unasked
   std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
-               RateReached>
+               RateReached, PeerChanged>
       body;
 };
 

@@ -24,6 +24,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/time.h"
 #include "gateway/tenant/share.h"
+#include "gateway/worker/control_message.h"
 
 namespace rocegw::worker {
 
@@ -95,12 +96,7 @@ class Scheduler {
   bool NextTurn(TimePoint now, Turn& turn);
   void EndTurn(TimePoint now, const Turn& turn);
   // Pools that a rate has begun to hold back, since the last call.
-  struct HeldBack {
-    const tenant::Share* pool = nullptr;
-    tenant::Rate rate = tenant::Rate::kBytes;
-    const tenant::RateNode* by = nullptr;
-  };
-  std::vector<HeldBack> TakeHeldBack() { return std::exchange(held_back_, {}); }
+  std::vector<RateReached> TakeHeldBack() { return std::exchange(held_back_, {}); }
   // The next turn that waits for a rate; kNever: none does.
   TimePoint NextOpening() const;
   // Something may be sent now.
@@ -163,7 +159,7 @@ class Scheduler {
   size_t reserved_ = 0;
   size_t next_ = 0;  // in waiting_: whose turn comes first
   std::vector<Account*> noted_;
-  std::vector<HeldBack> held_back_;
+  std::vector<RateReached> held_back_;
   TimePoint now_;
   bool metering_ = false;
   bool saturated_ = false;  // this round leaves something over

@@ -20,6 +20,8 @@ constexpr Duration kSessionIdle = Milliseconds(2);
 // Every so many iterations all leaves are looked at, for bits whose summary was lost with a
 // producer.
 constexpr uint32_t kFullScanEvery = 4096;
+// The smallest pacing interval: a paced flow that waits for less sends that much together.
+constexpr Duration kTimerSlot = Microseconds(16);
 
 }  // namespace
 
@@ -27,7 +29,9 @@ Worker::Worker(WorkerOptions options)
     : options_(std::move(options)),
       counters_(*options_.counters),
       now_(options_.start),
-      wheel_(options_.start),
+      congestion_(options_.congestion_policy, options_.congestion.kind, options_.start),
+      next_congestion_look_(options_.start),
+      wheel_(options_.start, kTimerSlot),
       scheduler_(options_.clock, options_.link_bytes_per_second),
       received_(kReceiveBurst) {}
 
@@ -76,9 +80,16 @@ bool Worker::RunOnce(TimePoint now) {
   busy |= ReceiveHandedOver(now);
   busy |= TakeDoorbells(now);
   busy |= RunDeadlines(now);
+  if (options_.congestion_policy.count != 0) LookAtCongestion(now);
+  busy |= channels_.LookAtCongestion(now);
   FlushMemory();
-  busy |= PumpQueuePairs(now);
+  busy |= channels_.Run(now);
+  // Who finds no room on a channel waits for its turn there.
+  do {
+    busy |= PumpQueuePairs(now);
+  } while (channels_.GiveTurns(now));
   FlushMemory();
+  busy |= channels_.Run(now);
   busy |= TransmitAll();
   SendCompletionEvents();
   (busy ? counters_.loop_busy_iterations : counters_.loop_idle_iterations).Add();
@@ -159,7 +170,7 @@ void Worker::OnWake(SessionId id, TimePoint now) {
 
 bool Worker::PrepareSleep(TimePoint now) {
   if (scheduler_.HasReady(now) || !outgoing_.empty() || !unsent_messages_.empty() ||
-      !unsent_.empty()) {
+      !unsent_.empty() || channels_.busy()) {
     return false;
   }
   inbox().sleeping.store(true, std::memory_order_seq_cst);
@@ -182,13 +193,20 @@ bool Worker::RunDeadlines(TimePoint now) {
   bool busy = false;
   scheduler_.Mark();
   for (const SlotHandle handle : due_) {
+    if ((handle.index & kChannelTimer) != 0) {
+      busy |= channels_.OnTimer(handle.index & ~kChannelTimer, now);
+      continue;
+    }
     QpSlot* slot = Slot(handle);
-    if (slot == nullptr) continue;
+    // An entry that is left over from before an earlier one was armed.
+    if (slot == nullptr || (slot->armed > now && slot->armed != kNever)) continue;
     slot->armed = kNever;
     if (slot->qp->deadline() <= now) {
       slot->qp->OnDeadline(*this, now);
       busy = true;
-      AfterEvent(*slot, handle);
+      // Armed after it was pumped: a paced queue pair's next deadline follows from what it sends,
+      // and one that is armed now would only be left over.
+      MakeRunnable(*slot, handle);
       scheduler_.ChargeTo(*slot->session->account);
     } else if (slot->qp->deadline() != kNever) {
       slot->armed = slot->qp->deadline();
@@ -239,8 +257,7 @@ bool Worker::PumpQueuePairs(TimePoint now) {
     if (QpSlot* slot = Slot(handle)) scheduler_.PushAgain(*slot->session->account, handle);
   }
   after_pump_.clear();
-  for (const Scheduler::HeldBack& held : scheduler_.TakeHeldBack())
-    Notify({0, RateReached{held.pool, held.rate, held.by}});
+  for (const RateReached& reached : scheduler_.TakeHeldBack()) Notify({0, reached});
   return busy;
 }
 

@@ -8,7 +8,7 @@
 // something to send; memory operations of what is sent; transmission; completion events.
 //
 // worker.cc drives, worker_receive.cc demultiplexes, worker_memory.cc executes memory operations,
-// worker_control.cc applies control messages.
+// worker_control.cc applies control messages, worker_congestion.cc chooses congestion control.
 #pragma once
 
 #include <deque>
@@ -19,6 +19,8 @@
 #include "gateway/base/growing_ring.h"
 #include "gateway/base/key_map.h"
 #include "gateway/base/timer_wheel.h"
+#include "gateway/channel/channel_set.h"
+#include "gateway/flow/cc_selector.h"
 #include "gateway/flow/congestion.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
@@ -40,6 +42,11 @@ struct WorkerOptions {
   port::SteeringTable steering;
   metrics::WorkerCounters* counters = nullptr;
   flow::CcConfig congestion;
+  // Rules for another algorithm than that, by what is observed; without any, it stays.
+  flow::CcPolicy congestion_policy;
+  // The same for channels, where the kind is what both ends have in common.
+  flow::CcConfig channel_congestion;
+  flow::CcPolicy channel_policy;
   // For the division of time among pools (scheduler.h).
   Scheduler::Clock clock = nullptr;
   uint64_t link_bytes_per_second = 0;  // 0: not known
@@ -49,7 +56,7 @@ struct WorkerOptions {
   void* watch_context = nullptr;
 };
 
-class Worker final : private transport::Outbox {
+class Worker final : private transport::Outbox, private channel::Owner {
  public:
   explicit Worker(WorkerOptions options);
   ~Worker() override;
@@ -70,6 +77,15 @@ class Worker final : private transport::Outbox {
   TimePoint NextDeadline() const;
 
   size_t qp_count() const { return qps_.size(); }
+  // Memory of channels and of what queue pairs need for them.
+  struct StateBytes {
+    channel::ChannelBytes channels;
+    size_t endpoints = 0;       // queue pairs that are somebody's
+    size_t endpoint_bytes = 0;  // QueuePair::channel_bytes of all
+  };
+  StateBytes MeasureState() const;
+  // What native connections run.
+  flow::CcKind congestion() const { return congestion_.current(); }
 
  private:
   struct QpSlot {
@@ -108,6 +124,19 @@ class Worker final : private transport::Outbox {
   metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet);
 
+  // worker_channel.cc
+  metrics::DropReason OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  metrics::DropReason Deliver(const channel::Delivery& delivery, TimePoint now);
+  port::TxPacket* NewChannelPacket(uint32_t device) override;
+  size_t MaxDatagram(uint32_t device) const override;
+  void SendChannelPacket(uint32_t device, port::TxPacket* packet) override;
+  flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
+                          Psn psn) override;
+  void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
+  flow::Carrier* Reach(const transport::Peer& peer) override;
+  void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
+  void ArmChannel(uint32_t slot, TimePoint when) override;
+
   // worker_memory.cc
   void FlushMemory();
   void FlushTrusted(WorkerSession& session);
@@ -116,6 +145,11 @@ class Worker final : private transport::Outbox {
   void SubmitToCopier(WorkerSession& session);
   bool CollectFromCopiers();
   void Count(const memory::MemoryCounts& counts);
+
+  // worker_congestion.cc
+  flow::CcConfig CongestionOf(const verbs::QpConfig& config) const;
+  flow::CcCounts ObserveCongestion();
+  void LookAtCongestion(TimePoint now);
 
   // worker_control.cc
   bool ApplyControl(TimePoint now);
@@ -131,10 +165,14 @@ class Worker final : private transport::Outbox {
   ControlReply Do(const UnlinkQp& body);
   ControlReply Do(const ModifyQp& body, TimePoint now);
   ControlReply Do(const QueryQp& body);
+  ControlReply Do(const LinkPeer& body);
+  ControlReply Do(const UnlinkPeer& body);
   ControlReply Do(const LinkRegion& body);
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
+  ControlReply Do(const SnapshotChannels& body);
   ControlReply Do(const UsePorts& body);
+  ControlReply Do(const UseChannels& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void Notify(WorkerMessage message);
   static QpSnapshot SnapshotOf(const QpSlot& slot);
@@ -155,6 +193,8 @@ class Worker final : private transport::Outbox {
   TimePoint now_;
   uint32_t iteration_ = 0;
 
+  // Outlives the queue pairs that use it.
+  channel::ChannelSet channels_{counters_, *this};
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
   KeyMap<SlotHandle> qps_;  // by QPN
@@ -163,6 +203,11 @@ class Worker final : private transport::Outbox {
   std::vector<WorkerSession*> active_;
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
+
+  flow::CcSelector congestion_;
+  TimePoint next_congestion_look_;
+  size_t sample_next_ = 0;
+  size_t switch_next_ = SIZE_MAX;  // the first slot that still has the old algorithm
 
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "gateway/wire/codec.h"
+#include "gateway/wire/gateway_mad.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
@@ -204,8 +205,7 @@ ControlReply Worker::Do(const LinkQp& body) {
       config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
     return Error(EINVAL);
   }
-  flow::CcConfig congestion = options_.congestion;
-  if (config.window_bytes != 0) congestion.window_bytes = config.window_bytes;
+  const flow::CcConfig congestion = CongestionOf(config);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
     handle = *ready;
@@ -214,9 +214,14 @@ ControlReply Worker::Do(const LinkQp& body) {
   } else {
     handle = TakeSlot();
     qps_.Insert(config.qpn.value, handle);
-    slots_[handle.index].qp = config.type == verbs::QpType::kUd
-                                  ? transport::MakeUdQueuePair(config)
-                                  : transport::MakeRcQueuePair(config, congestion);
+    std::unique_ptr<transport::QueuePair>& qp = slots_[handle.index].qp;
+    if (config.type == verbs::QpType::kUd) {
+      qp = transport::MakeUdQueuePair(config);
+    } else if (config.type == verbs::QpType::kEndpoint) {
+      qp = transport::MakeEndpoint(config);
+    } else {
+      qp = transport::MakeRcQueuePair(config, congestion);
+    }
   }
   QpSlot& slot = slots_[handle.index];
   slot.session = session;
@@ -230,6 +235,8 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.regions = &regions_;
   context.counters = &counters_;
   context.owner = session;
+  context.peers = &session->peers;
+  context.line = {.qp = handle, .tenant = config.tenant_tag};
   session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   return {};
 }
@@ -254,20 +261,24 @@ ControlReply Worker::Do(const UnlinkQp& body) {
 QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
   const transport::QpContext& context = slot.qp->context();
   const transport::QueuePair::Psns psns = slot.qp->psns();
-  QpSnapshot snapshot{.session = context.config.session,
-                      .qp_handle = context.config.qp_handle,
-                      .qpn = context.config.qpn,
-                      .type = context.config.type,
-                      .attributes = context.attributes,
-                      .next_send_psn = psns.next,
-                      .oldest_unacked_psn = psns.una,
-                      .expected_psn = psns.expected,
-                      .send_outstanding = slot.qp->outstanding(),
-                      .sends_completed = context.sends_completed,
-                      .receives_completed = context.receives_completed,
-                      .bytes_sent = context.bytes_sent,
-                      .bytes_received = context.bytes_received,
-                      .retransmits = context.retransmits};
+  QpSnapshot snapshot{
+      .session = context.config.session,
+      .qp_handle = context.config.qp_handle,
+      .qpn = context.config.qpn,
+      .type = context.config.type,
+      .attributes = context.attributes,
+      .next_send_psn = psns.next,
+      .oldest_unacked_psn = psns.una,
+      .expected_psn = psns.expected,
+      .send_outstanding = slot.qp->outstanding(),
+      .sends_completed = context.sends_completed,
+      .receives_completed = context.receives_completed,
+      .bytes_sent = context.bytes_sent,
+      .bytes_received = context.bytes_received,
+      .retransmits = context.retransmits,
+      .on_channel = context.carrier != nullptr,
+      .channel = context.carrier != nullptr ? context.carrier->address().number : kInvalidQpn,
+      .declined = context.declined};
   snapshot.attributes.sq_draining = slot.qp->draining();
   return snapshot;
 }
@@ -276,6 +287,18 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
   const int error = slot->qp->Modify(*this, body.mask, body.attributes, now);
+  transport::QpContext& context = slot->qp->context();
+  if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
+      context.config.type == verbs::QpType::kRc) {
+    channel::Channel* channel = channels_.Reach(*body.channel, context.attributes.path,
+                                                context.config.qpn, context.config.device, now);
+    if (channel != nullptr) {
+      slot->qp->BindCarrier(*channel);
+      context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;
+    } else {
+      context.declined = wire::ChannelReason::kNoResources;
+    }
+  }
   AfterEvent(*slot, slot->qp->context().handle);
   return Error(error);
 }
@@ -286,6 +309,18 @@ ControlReply Worker::Do(const QueryQp& body) {
   ControlReply reply;
   reply.qps.push_back(SnapshotOf(*slot));
   return reply;
+}
+
+ControlReply Worker::Do(const LinkPeer& body) {
+  WorkerSession* session = SessionOf(body.session);
+  if (session == nullptr) return Error(ENOENT);
+  if (body.peer.device >= options_.ports.size()) return Error(EINVAL);
+  return Error(session->peers.emplace(body.handle, body.peer).second ? 0 : EEXIST);
+}
+
+ControlReply Worker::Do(const UnlinkPeer& body) {
+  WorkerSession* session = SessionOf(body.session);
+  return Error(session != nullptr && session->peers.erase(body.handle) != 0 ? 0 : ENOENT);
 }
 
 ControlReply Worker::Do(const LinkRegion& body) {
@@ -316,6 +351,17 @@ ControlReply Worker::Do(const UsePorts& body) {
   if (body.ports.size() != options_.ports.size()) return Error(EINVAL);
   options_.ports = body.ports;
   return {};
+}
+
+ControlReply Worker::Do(const UseChannels& body) {
+  channels_.Use(body.options, options_.channel_congestion, options_.channel_policy, now_);
+  return {};
+}
+
+ControlReply Worker::Do(const SnapshotChannels&) {
+  ControlReply reply;
+  reply.channels = channels_.Snapshots();
+  return reply;
 }
 
 ControlReply Worker::Do(const SnapshotQps& body) {

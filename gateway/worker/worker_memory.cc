@@ -41,7 +41,9 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
   const size_t at = session.staging.size();
   session.staging.resize(at + op.length);
   if (op.kind == memory::OpKind::kWrite) {
-    std::memcpy(session.staging.data() + at, op.buffer, op.length);
+    std::memcpy(session.staging.data() + at,
+                op.buffer != nullptr ? op.buffer : reinterpret_cast<const uint8_t*>(&op.compare),
+                op.length);
   }
   session.ops.back().buffer = reinterpret_cast<uint8_t*>(at);  // NOLINT(performance-no-int-to-ptr)
   session.ops.back().want_crc = false;
@@ -75,6 +77,7 @@ void Worker::FlushTrusted(WorkerSession& session) {
     const bool atomic =
         ops[i].kind == memory::OpKind::kCompareSwap || ops[i].kind == memory::OpKind::kFetchAdd;
     if (atomic) ops[i].buffer = reinterpret_cast<uint8_t*>(&notes[i].original);
+    if (ops[i].buffer == nullptr) ops[i].buffer = reinterpret_cast<uint8_t*>(&ops[i].compare);
   }
   Report(std::span(notes).first(done_ahead), std::span(ops).first(done_ahead));
   for (size_t begin = done_ahead; begin < ops.size();) {

@@ -105,10 +105,13 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
     counters_.icrc_id_jump_packets.Add(
         ip_ids_.Observe(packet.meta.source.V4(), packet.meta.ip_id, now));
   }
-  if ((packet.meta.traffic_class & 3) == 3) counters_.rx_ce_marked_packets.Add();
+  if ((packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe)
+    counters_.rx_ce_marked_packets.Add();
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) {
     reason = OnMad(device, packet);
+  } else if (packet.traits->service == wire::Service::kChannel) {
+    reason = OnChannelPacket(device, packet, now);
   } else {
     reason = ToQueuePair(device, packet, now);
     const bool too_early = reason == DropReason::k_qp_state || reason == DropReason::k_unknown_qpn;

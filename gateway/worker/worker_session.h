@@ -27,6 +27,9 @@ struct AccessNote {
   uint64_t original = 0;           // atomics
 };
 
+// In a timer's handle: the index is that of a channel.
+inline constexpr uint32_t kChannelTimer = 1u << 31;
+
 // A packet on its way out, in order.
 struct Outgoing {
   port::TxPacket* packet = nullptr;
@@ -49,6 +52,7 @@ struct WorkerSession {
   LinkSession link;
   Account* account = nullptr;  // the scheduler's, of its pool
   std::vector<DoorbellPage> pages;
+  transport::PeerTable peers;  // whom its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
   bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more
   // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.

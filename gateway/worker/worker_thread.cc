@@ -21,9 +21,10 @@ constexpr uint64_t kWakeEvent = uint64_t{1} << 40;
 constexpr uint64_t kPortEvent = uint64_t{1} << 41;
 // While there is work, sleeping sessions are asked so often.
 constexpr uint32_t kWakesEvery = 32;
-constexpr int kMaxSleepMs = 1000;
-// Sleep is counted in milliseconds: what is due sooner than this is awaited awake.
-constexpr Duration kAwaitAwake = Microseconds(200);
+constexpr Duration kMaxSleep = Seconds(1);
+// To fall asleep and to be woken takes about that long (the kernel gives timers 50 us of slack):
+// what is due sooner is awaited awake.
+constexpr Duration kAwaitAwake = Microseconds(100);
 constexpr Duration kMaxSpin{INT64_MAX};
 // A yield that took so long gave the core to somebody who does not yield: a program that spins on
 // its memory, or a busy machine. For some time the worker then sleeps where it would yield: who is
@@ -36,6 +37,15 @@ bool Add(int epoll_fd, int fd, uint64_t data) {
   event.events = EPOLLIN;
   event.data.u64 = data;
   return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Not in milliseconds: paced flows are due within less.
+int Wait(int epoll_fd, epoll_event* events, int most, Duration timeout) {
+  const timespec time{timeout.ns / 1000000000, timeout.ns % 1000000000};
+  const int count = epoll_pwait2(epoll_fd, events, most, &time, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  // Linux before 5.11.
+  return epoll_wait(epoll_fd, events, most, static_cast<int>((timeout.ns + 999999) / 1000000));
 }
 
 void Drain(int fd) {
@@ -113,9 +123,9 @@ void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
   }
 }
 
-void WorkerThread::TakeWakes(int timeout_ms, TimePoint now) {
+void WorkerThread::TakeWakes(Duration timeout, TimePoint now) {
   epoll_event events[32];
-  const int count = epoll_wait(epoll_fd_, events, 32, timeout_ms);
+  const int count = Wait(epoll_fd_, events, 32, timeout);
   for (int i = 0; i < count; ++i) {
     const uint64_t data = events[i].data.u64;
     if (data == kWakeEvent) {
@@ -125,7 +135,7 @@ void WorkerThread::TakeWakes(int timeout_ms, TimePoint now) {
       const auto it = session_fds_.find(session.value);
       if (it == session_fds_.end()) continue;
       Drain(it->second);
-      worker_->OnWake(session, timeout_ms == 0 ? now : MonotonicNow());
+      worker_->OnWake(session, timeout.ns == 0 ? now : MonotonicNow());
     }
   }
 }
@@ -136,11 +146,9 @@ void WorkerThread::Sleep(TimePoint now) {
     return;
   }
   if (!worker_->PrepareSleep(now)) return;
-  int timeout = kMaxSleepMs;
-  if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever) {
-    const int64_t ms = deadline <= now ? 0 : (deadline - now).ns / 1000000 + 1;
-    timeout = static_cast<int>(std::min<int64_t>(ms, kMaxSleepMs));
-  }
+  Duration timeout = kMaxSleep;
+  if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever)
+    timeout = std::clamp(deadline - now, Duration{}, kMaxSleep);
   counters_->sleeps_events.Add();
   TakeWakes(timeout, now);
   worker_->FinishSleep();
@@ -156,7 +164,7 @@ void WorkerThread::Run() {
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     const TimePoint now = MonotonicNow();
     const bool busy = worker_->RunOnce(now);
-    if (i % kWakesEvery == 0) TakeWakes(0, now);
+    if (i % kWakesEvery == 0) TakeWakes(Duration{}, now);
     if (busy) {
       last_work = now;
       idle_spins = 0;

@@ -37,7 +37,7 @@ class WorkerThread {
   WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd);
   void Run();
   void Sleep(TimePoint now);
-  void TakeWakes(int timeout_ms, TimePoint now);
+  void TakeWakes(Duration timeout, TimePoint now);
   static void Watch(void* context, int fd, SessionId session, bool add);
 
   IdlePolicy idle_;

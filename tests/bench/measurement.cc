@@ -72,6 +72,18 @@ std::string Machine() {
 double ThreadCpuSeconds() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 double Seconds() { return Read(CLOCK_MONOTONIC); }
 
+double ThreadCpuClockCost() {
+  static const double cost = [] {
+    std::vector<double> costs;
+    for (int i = 0; i < 1001; ++i) {
+      const double begin = ThreadCpuSeconds();
+      costs.push_back(ThreadCpuSeconds() - begin);
+    }
+    return Median(costs);
+  }();
+  return cost;
+}
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;

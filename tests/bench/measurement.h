@@ -24,6 +24,9 @@ std::string Machine();
 
 // Seconds of CPU that this thread has used.
 double ThreadCpuSeconds();
+// What ThreadCpuSeconds itself adds between two calls: it is a system call, and takes as long as
+// two small operations.
+double ThreadCpuClockCost();
 // Wall clock.
 double Seconds();
 

@@ -19,7 +19,7 @@ struct Case {
   size_t workers;
 };
 
-class Workers : public ::testing::TestWithParam<std::tuple<Case, int>> {};
+class Workers : public ::testing::TestWithParam<std::tuple<Case, int, bool>> {};
 
 // Messages of each queue pair carry its number and a count in every byte, so that a byte that went
 // astray shows.
@@ -28,7 +28,7 @@ uint8_t Mark(size_t pair, uint64_t message, size_t offset) {
 }
 
 TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
-  const auto& [c, seed] = GetParam();
+  const auto& [c, seed, channels] = GetParam();
   const uint64_t used_seed = TestSeed(static_cast<uint64_t>(seed));
   std::mt19937_64 rng(used_seed);
   TamperScript script(used_seed);
@@ -37,6 +37,7 @@ TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
   options.workers[0] = options.workers[1] = c.workers;
   options.script = &script;
   options.memory_bytes = 8 << 20;
+  options.channels = channels;
   GatewayPair gateways(options);
 
   constexpr size_t kPairs = 6;
@@ -121,6 +122,10 @@ TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
   } else if (c.trouble.delay == 0 && c.trouble.corrupt == 0) {
     EXPECT_EQ(gateways.Count(0, &metrics::WorkerCounters::nak_sequence_rx_packets), 0u);
   }
+  if (channels) {
+    EXPECT_GT(gateways.Count(1, &metrics::WorkerCounters::channel_rx_packets), kPairs * kMessages);
+    EXPECT_EQ(gateways.Count(1, &metrics::WorkerCounters::ack_tx_packets) > 0, true);
+  }
   // Nothing is left hanging: what was received equals what was used or dropped for a reason.
   EXPECT_TRUE(gateways.notices.empty());
 }
@@ -133,11 +138,12 @@ INSTANTIATE_TEST_SUITE_P(
                           Case{"everything",
                                {.drop = 0.01, .delay = 0.01, .duplicate = 0.02, .corrupt = 0.01},
                                2}),
-        ::testing::Values(1, 2)),
+        ::testing::Values(1, 2), ::testing::Bool()),
     [](const auto& parameters) {
       const Case& c = std::get<0>(parameters.param);
       return std::string(c.name) + "_workers" + std::to_string(c.workers) + "_seed" +
-             std::to_string(std::get<1>(parameters.param));
+             std::to_string(std::get<1>(parameters.param)) +
+             (std::get<2>(parameters.param) ? "_channels" : "_native");
     });
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "rocegw/admin/v1/role_bindings.pb.h"
 #include "rocegw/admin/v1/tenants.pb.h"
 #include "rocegw/fleet/v1/node.pb.h"
+#include "rocegw/fleet/v1/replica.pb.h"
 
 namespace rocegw::testing {
 
@@ -27,7 +28,8 @@ inline std::vector<const google::protobuf::MethodDescriptor*> ApiMethods() {
        {admin::v1::GetPoolRequest::descriptor(), admin::v1::GetTenantRequest::descriptor(),
         admin::v1::GetCcPolicyRequest::descriptor(), admin::v1::GetGatewayRequest::descriptor(),
         admin::v1::GetRoleBindingRequest::descriptor(),
-        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor()}) {
+        admin::v1::GetOperationRequest::descriptor(), fleet::v1::JoinRequest::descriptor(),
+        fleet::v1::ForwardRequest::descriptor()}) {
     for (int s = 0; s < message->file()->service_count(); ++s) {
       const auto& service = *message->file()->service(s);
       for (int m = 0; m < service.method_count(); ++m) methods.push_back(service.method(m));

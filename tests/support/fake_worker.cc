@@ -19,6 +19,9 @@ worker::QpSnapshot SnapshotOf(const FakeWorker::LinkedQp& qp) {
   snapshot.qpn = qp.config.qpn;
   snapshot.type = qp.config.type;
   snapshot.attributes = qp.attributes;
+  snapshot.on_channel = qp.channel.has_value() && qp.declined == wire::ChannelReason::kNone;
+  if (snapshot.on_channel) snapshot.channel = qp.channel->acceptor;
+  snapshot.declined = qp.declined;
   return snapshot;
 }
 
@@ -154,6 +157,7 @@ int FakeWorker::Apply(const worker::ModifyQp& m, worker::ControlReply& reply) {
     return error;
   qp.attributes = m.attributes;
   qp.attributes.state = next;
+  if (next == verbs::QpState::kRtr) qp.channel = m.channel;
   qp.config.status->state = static_cast<uint32_t>(next);
   reply.qps.push_back(SnapshotOf(qp));
   return 0;
@@ -165,6 +169,18 @@ int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
     return Broken("unknown QP queried");
   reply.qps.push_back(SnapshotOf(session->qps[m.qpn.value]));
   return 0;
+}
+
+int FakeWorker::Apply(const worker::LinkPeer& m) {
+  Session* const session = Find(m.session, "peer");
+  if (session == nullptr) return EINVAL;
+  return session->peers.emplace(m.handle, m.peer).second ? 0 : Broken("peer linked twice");
+}
+
+int FakeWorker::Apply(const worker::UnlinkPeer& m) {
+  Session* const session = Find(m.session, "peer");
+  if (session == nullptr) return EINVAL;
+  return session->peers.erase(m.handle) != 0 ? 0 : Broken("unknown peer unlinked");
 }
 
 int FakeWorker::Apply(const worker::LinkRegion& m) {
@@ -203,6 +219,10 @@ worker::ControlReply FakeWorker::Answer(const worker::ControlMessage& message) {
           mads.push_back(body);
         } else if constexpr (std::is_same_v<Body, worker::UsePorts>) {
           ports = body.ports;
+        } else if constexpr (std::is_same_v<Body, worker::UseChannels>) {
+          channels = body.options;
+        } else if constexpr (std::is_same_v<Body, worker::SnapshotChannels>) {
+          reply.channels = channel_rows;
         } else if constexpr (requires { Apply(body, reply); }) {
           reply.error = Apply(body, reply);
         } else {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class FakeWorker {
   struct LinkedQp {
     verbs::QpConfig config;
     verbs::QpAttributes attributes;
+    std::optional<verbs::ChannelTarget> channel;                // of the last ModifyQp to RTR
+    wire::ChannelReason declined = wire::ChannelReason::kNone;  // what came of it
   };
   struct Session {
     worker::LinkSession link;
@@ -36,6 +39,7 @@ class FakeWorker {
     std::map<uint32_t, verbs::CqConfig> cqs;      // by handle
     std::map<uint32_t, LinkedQp> qps;             // by QPN
     std::map<uint32_t, verbs::RegionConfig> mrs;  // by key
+    std::map<uint32_t, transport::Peer> peers;    // by handle
   };
 
   worker::WorkerLink link;
@@ -43,7 +47,9 @@ class FakeWorker {
   std::set<uint32_t> ready;  // QPNs that are nobody's yet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
-  std::vector<port::PacketPort*> ports;    // of the last UsePorts
+  std::vector<port::PacketPort*> ports;  // of the last UsePorts
+  channel::ChannelOptions channels;      // of the last UseChannels
+  std::vector<channel::ChannelSnapshot> channel_rows;
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
   int fail_next = 0;                       // errno for the next Link message, then cleared
 
@@ -58,6 +64,8 @@ class FakeWorker {
   int Apply(const worker::UnlinkQp& m);
   int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
+  int Apply(const worker::LinkPeer& m);
+  int Apply(const worker::UnlinkPeer& m);
   int Apply(const worker::LinkRegion& m);
   int Apply(const worker::UnlinkRegion& m);
   int Apply(const worker::SnapshotQps& m, worker::ControlReply& reply);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/memory/cross_process.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::testing {
 namespace {
@@ -66,7 +67,11 @@ uint64_t GatewayPair::Base(int side) const {
 }
 
 GatewayPair::GatewayPair(const GatewayPairOptions& options)
-    : reach_(options.reach), threads_(options.threads) {
+    : reach_(options.reach),
+      threads_(options.threads),
+      channels_(options.channels),
+      channel_paths_(options.channel_paths),
+      channel_features_{options.channel_features[0], options.channel_features[1]} {
   port::PairConfig config;
   config.packets_per_queue = 2048;
   for (int side = 0; side < 2; ++side) {
@@ -110,7 +115,7 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
     settings.inboxes = inboxes;
     settings.steering = side.steering;
     settings.counters = side.counters[w].get();
-    settings.congestion = options.congestion;
+    settings.congestion = settings.channel_congestion = options.congestion;
     settings.start = now_;
     settings.clock = options.clock;
     if (threads_) {
@@ -121,6 +126,8 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
       side.workers.push_back(std::make_unique<worker::Worker>(settings));
     }
   }
+  for (size_t w = 0; channels_ && channel_features_[side_index] != 0 && w < count; ++w)
+    UseChannels(side_index, static_cast<WorkerIndex>(w));
   const std::vector<tenant::Share*> none{nullptr};
   const std::vector<tenant::Share*>& shares =
       options.shares[side_index].empty() ? none : options.shares[side_index];
@@ -132,6 +139,35 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
                   shares[i]);
     }
   }
+}
+
+namespace {
+// Behind those that tests choose for queue pairs.
+constexpr uint32_t kAcceptors = 0x30000;
+constexpr uint32_t kChannelNumbers = 0x30001;
+}  // namespace
+
+void GatewayPair::UseChannels(int side, WorkerIndex index) {
+  channel::ChannelOptions options;
+  options.acceptor = Qpn{uint32_t{index} << port::kBucketShift | kAcceptors};
+  for (uint32_t i = 0; i < 16; ++i)
+    options.numbers.push_back(Qpn{uint32_t{index} << port::kBucketShift | (kChannelNumbers + i)});
+  options.instance = 1000 + static_cast<uint32_t>(side);
+  options.worker = index;
+  options.features = channel_features_[side];
+  options.paths = channel_paths_;
+  options.secret = {0x1234 + static_cast<uint64_t>(side), index};
+  EXPECT_EQ(Call(side, index, {0, worker::UseChannels{options}}).error, 0);
+}
+
+verbs::ChannelTarget GatewayPair::TargetOf(int side, const RingEnd& end) const {
+  verbs::ChannelTarget target;
+  target.peer = GidOf(side);
+  target.peer_worker = WorkerOf(side, end);
+  target.acceptor = Qpn{target.peer_worker << port::kBucketShift | kAcceptors};
+  target.instance = 1000 + static_cast<uint32_t>(side);
+  target.features = wire::kOptionChannel | wire::kOptionOrdering | wire::kOptionEndpoints;
+  return target;
 }
 
 void GatewayPair::LinkSession(int side_index, WorkerIndex index, SessionId id,
@@ -226,7 +262,8 @@ void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu, uint8_t min_
     sides_[side].attributes[own.value] = want;
     const auto step = [&](QpState state, uint32_t mask) {
       want.state = state;
-      const worker::ModifyQp body{session, own, kAttrState | mask, want};
+      worker::ModifyQp body{session, own, kAttrState | mask, want, {}};
+      if (channels_ && state == QpState::kRtr) body.channel = TargetOf(1 - side, *ends[1 - side]);
       EXPECT_EQ(Call(side, WorkerOf(side, *ends[side]), {0, body}).error, 0);
     };
     step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags);

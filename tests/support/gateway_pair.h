@@ -12,6 +12,7 @@
 
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/pair_port.h"
+#include "gateway/wire/gateway_mad.h"
 #include "gateway/worker/worker_thread.h"
 #include "tests/support/ring_end.h"
 #include "tests/support/tamper_port.h"
@@ -21,6 +22,9 @@ namespace rocegw::testing {
 // How the sessions' memory is reached: a test's buffer, or as in the daemon (this process then
 // stands for the client), by cross-process copy or through the same mapping.
 enum class Reach { kBuffer, kCrossProcess, kDirect };
+
+inline constexpr uint32_t kAllChannelFeatures =
+    wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcMask;
 
 struct GatewayPairOptions {
   size_t workers[2] = {1, 1};
@@ -32,6 +36,12 @@ struct GatewayPairOptions {
   // By side: a session for each, numbered from 1. None: one session of no pool.
   std::vector<tenant::Share*> shares[2];
   worker::Scheduler::Clock clock = nullptr;
+  // RC queue pairs ride on channels.
+  bool channels = false;
+  uint32_t channel_paths = 1;
+  // What each side offers and takes, as wire::GatewayOption bits; 0: it knows nothing of channels,
+  // though the other side thinks so.
+  uint32_t channel_features[2] = {kAllChannelFeatures, kAllChannelFeatures};
 };
 
 class GatewayPair {
@@ -59,6 +69,8 @@ class GatewayPair {
     return sides_[side].attributes.at(end.options().qpn);
   }
   void Remove(int side, RingEnd& end);
+  // Where that end is reached by a channel.
+  verbs::ChannelTarget TargetOf(int side, const RingEnd& end) const;
   // Reach::kBuffer: the side's program is gone, its memory with it; its session is still there.
   void EndProcess(int side);
   void Ring(int side, RingEnd& end);
@@ -117,6 +129,7 @@ class GatewayPair {
   Bells& BellsOf(int side, const RingEnd& end) {
     return *sides_[side].bells[end.options().session - 1][WorkerOf(side, end)];
   }
+  void UseChannels(int side, WorkerIndex worker);
   void BuildSide(int side, const GatewayPairOptions& options);
   void LinkSession(int side, WorkerIndex worker, SessionId session, tenant::Share* share);
 
@@ -127,6 +140,9 @@ class GatewayPair {
   Side sides_[2];
   Reach reach_;
   bool threads_;
+  bool channels_;
+  uint32_t channel_paths_;
+  uint32_t channel_features_[2];
 };
 
 }  // namespace rocegw::testing

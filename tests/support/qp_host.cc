@@ -158,7 +158,11 @@ void QpHost::Send(transport::QpContext&, port::TxPacket* packet) {
 void QpHost::Access(transport::QpContext&, const memory::MemoryOp& op,
                     const transport::AccessTag& tag, port::TxPacket* fills) {
   QueuedOp queued{op, tag, fills, {}};
-  if (op.kind == memory::OpKind::kWrite) queued.copy.assign(op.buffer, op.buffer + op.length);
+  if (op.kind == memory::OpKind::kWrite) {
+    const uint8_t* from =
+        op.buffer != nullptr ? op.buffer : reinterpret_cast<const uint8_t*>(&op.compare);
+    queued.copy.assign(from, from + op.length);
+  }
   if (fills != nullptr) ++static_cast<Packet*>(fills->cookie)->unread;
   ops_.push_back(std::move(queued));
 }

@@ -24,6 +24,9 @@ struct RingOptions {
   uint32_t payload_stride = 0;     // of the SQ payload area
   uint32_t rq_payload_stride = 0;  // of the RQ payload area
   bool signal_all = false;
+  verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
+  bool any_completion_order = false;
+  uint32_t give_up_ms = 5000;  // endpoint
 };
 
 class RingEnd {
@@ -49,6 +52,9 @@ class RingEnd {
     config.pd = 1;
     config.send_cq = config.recv_cq = options_.handle;
     config.signal_all = options_.signal_all;
+    config.service_mode = options_.service_mode;
+    config.any_completion_order = options_.any_completion_order;
+    config.give_up_ms = options_.give_up_ms;
     config.sq_entries = options_.sq_entries;
     config.rq_entries = options_.rq_entries;
     config.max_send_sge = config.max_recv_sge = options_.max_sge;

@@ -125,6 +125,13 @@ metrics::DropReason ScriptedPeer::Deliver(const wire::Headers& headers,
   return DeliverRaw(Build(headers, payload));
 }
 
+metrics::DropReason ScriptedPeer::DeliverMarked(const wire::Headers& headers,
+                                                const std::vector<uint8_t>& payload) {
+  WirePacket packet = Build(headers, payload);
+  packet.meta.traffic_class |= wire::kEcnCe;
+  return DeliverRaw(packet);
+}
+
 metrics::DropReason ScriptedPeer::DeliverRaw(const WirePacket& packet) {
   // The port's buffer is gone when the call returns: a copy that no one else holds shows it.
   const WirePacket copy = packet;
@@ -139,7 +146,9 @@ std::vector<SentPacket> ScriptedPeer::TakeSent() {
     EXPECT_EQ(wire::Decode({packet.meta, packet.bytes}, decoded), metrics::DropReason::kNone);
     EXPECT_EQ(packet.meta.destination, kPeerGid);
     EXPECT_EQ(decoded.headers.bth.dest_qpn, Qpn{kQpn});
-    out.push_back({decoded.headers, {decoded.payload.begin(), decoded.payload.end()}});
+    out.push_back({decoded.headers,
+                   {decoded.payload.begin(), decoded.payload.end()},
+                   packet.meta.traffic_class});
   }
   host_.sent.clear();
   return out;

@@ -16,6 +16,7 @@ namespace rocegw::testing {
 struct SentPacket {
   wire::Headers headers;
   std::vector<uint8_t> payload;
+  uint8_t traffic_class = 0;
 
   wire::Opcode opcode() const { return headers.bth.opcode; }
   uint32_t psn() const { return headers.bth.psn.value; }
@@ -65,6 +66,9 @@ class ScriptedPeer {
                               const std::vector<uint8_t>& payload = {});
   WirePacket Build(wire::Headers headers, const std::vector<uint8_t>& payload) const;
   metrics::DropReason DeliverRaw(const WirePacket& packet);
+  // The same with a mark of congestion (ECN CE).
+  metrics::DropReason DeliverMarked(const wire::Headers& headers,
+                                    const std::vector<uint8_t>& payload = {});
 
   // Lets the queue pair send and its memory operations happen until it is quiet; yields what it
   // sent since the last call.

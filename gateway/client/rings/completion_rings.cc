@@ -131,7 +131,7 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
         !ScatterPayload(qp->receive, cqe)) {
       wc->status = IBV_WC_LOC_PROT_ERR;
     }
-    StoreRelease(&qp->receive.polled, cqe.ring_slot + 1);
+    MarkPolled(qp->receive, cqe.ring_slot);
   }
   return true;
 }

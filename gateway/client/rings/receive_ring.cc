@@ -2,6 +2,7 @@
 #include "gateway/client/rings/receive_ring.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "gateway/client/rings/shared_word.h"
@@ -43,6 +44,22 @@ int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     Ring(ring.bell);
   }
   return error;
+}
+
+int ExpectAnyOrder(ReceiveRing& ring) {
+  ring.early = static_cast<uint8_t*>(calloc(ring.mask + 1, 1));
+  return ring.early != nullptr ? 0 : ENOMEM;
+}
+
+void MarkPolled(ReceiveRing& ring, uint32_t slot) {
+  uint32_t polled = slot + 1;
+  if (ring.early != nullptr) {
+    ring.early[slot & ring.mask] = 1;
+    for (polled = ring.polled; ring.early[polled & ring.mask] != 0; ++polled) {
+      ring.early[polled & ring.mask] = 0;
+    }
+  }
+  StoreRelease(&ring.polled, polled);
 }
 
 bool ScatterPayload(const ReceiveRing& ring, const rocegw_cqe& cqe) {

@@ -30,7 +30,13 @@ struct ReceiveRing {
   const KeyTable* keys;
   uint32_t pd;
   uint32_t state;  // enum ibv_qp_state as the library last set it
+  uint8_t* early;  // by slot: polled before older ones; nullptr: completions come in order
 };
+
+// Completions of this queue may come in any order from now on. ENOMEM or 0.
+int ExpectAnyOrder(ReceiveRing& ring);
+// The completion of that slot was polled. Caller holds the CQ's lock.
+void MarkPolled(ReceiveRing& ring, uint32_t slot);
 
 int PostReceive(ReceiveRing& ring, ibv_recv_wr* wr, ibv_recv_wr** bad);
 

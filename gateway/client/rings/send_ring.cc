@@ -34,6 +34,7 @@ uint32_t OpcodesOf(uint8_t qp_type) {
     case IBV_QPT_RC:
       return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ);
     case IBV_QPT_UC:
+    case ROCEGW_QPT_ENDPOINT:
       return kSends | kWrites;
     default:
       return kSends;
@@ -70,7 +71,7 @@ void CopyInline(const ibv_send_wr& wr, uint8_t* to) {
 }
 
 // Writes one WQE to the producer's slot. The slot belongs to the library until the index is stored.
-int Write(SendRing& ring, const ibv_send_wr& wr) {
+int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t peer) {
   // As a number: a program may have anything in there.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof(opcode));
@@ -91,7 +92,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr) {
   auto* sge = reinterpret_cast<rocegw_sge*>(place + sizeof(rocegw_send_wqe));
   uint8_t* payload = ring.payload + size_t{slot} * ring.payload_stride;
 
-  uint32_t flags = wr.send_flags;
+  uint32_t flags = wr.send_flags | ordering;
   if (ring.signal_all) flags |= IBV_SEND_SIGNALED;
   uint32_t sge_count = static_cast<uint32_t>(wr.num_sge);
   if (is_inline) {
@@ -100,7 +101,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr) {
     if (sge_count != 0) *sge = {0, static_cast<uint32_t>(total), 0};
   } else {
     // Behind a fence the bytes may be those that an earlier READ has yet to bring.
-    const bool fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
+    const bool fenced = (flags & (ROCEGW_WQE_FENCE | ROCEGW_WQE_FENCE_ALL)) != 0;
     if (!fenced && (kind & kOutbound) != 0 && total != 0 && total <= ring.payload_stride &&
         CopyRegistered(ring, wr, payload)) {
       flags |= ROCEGW_WQE_COPIED;
@@ -127,28 +128,39 @@ int Write(SendRing& ring, const ibv_send_wr& wr) {
   } else {
     wqe->u.rdma = {};
   }
+  if (peer != 0) wqe->u.rdma.peer = peer;
   return 0;
 }
 
 }  // namespace
 
+SendPost::SendPost(SendRing& ring) : ring_(ring), first_((ring.lock.Lock(), ring.producer)) {}
+
+SendPost::~SendPost() {
+  const bool some = ring_.producer != first_;
+  if (some) StoreRelease(&ring_.control->sq_producer, ring_.producer);
+  ring_.lock.Unlock();
+  if (some) Ring(ring_.bell);
+}
+
+int SendPost::error() const { return ring_.state < IBV_QPS_RTS ? EINVAL : 0; }
+
+int SendPost::Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer) {
+  // Endpoints name their peer, and they alone.
+  if ((ring_.qp_type == ROCEGW_QPT_ENDPOINT) != (peer != 0)) return EINVAL;
+  const int error = Full(ring_) ? ENOMEM : Write(ring_, wr, flags, peer);
+  if (error == 0) ++ring_.producer;
+  return error;
+}
+
 int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad) {
-  int error = 0;
-  {
-    SpinGuard guard(ring.lock);
-    const uint32_t first = ring.producer;
-    if (ring.state < IBV_QPS_RTS) error = EINVAL;
-    while (error == 0 && wr != nullptr) {
-      error = Full(ring) ? ENOMEM : Write(ring, *wr);
-      if (error != 0) break;
-      ++ring.producer;
-      wr = wr->next;
-    }
-    if (error != 0) *bad = wr;
-    if (ring.producer == first) return error;
-    StoreRelease(&ring.control->sq_producer, ring.producer);
+  SendPost post(ring);
+  int error = post.error();
+  while (error == 0 && wr != nullptr) {
+    error = post.Add(*wr, ring.order_flags);
+    if (error == 0) wr = wr->next;
   }
-  Ring(ring.bell);
+  if (error != 0) *bad = wr;
   return error;
 }
 

@@ -36,6 +36,27 @@ struct SendRing {
   uint32_t state;  // enum ibv_qp_state as the library last set it
   uint8_t qp_type;
   bool signal_all;
+  uint32_t order_flags;  // enum rocegw_wqe_flags: the order of requests that do not say theirs
+};
+
+// A list in the making: the queue is locked until it ends, and then, where something was added, the
+// daemon hears of it.
+class SendPost {
+ public:
+  explicit SendPost(SendRing& ring);
+  ~SendPost();
+  SendPost(const SendPost&) = delete;
+  SendPost& operator=(const SendPost&) = delete;
+
+  // Not 0: the queue takes nothing.
+  int error() const;
+  // `flags` of enum rocegw_wqe_flags beside those that follow from the request; `peer`: handle of
+  // whom it is for, of endpoints. 0 or errno.
+  int Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer = 0);
+
+ private:
+  SendRing& ring_;
+  const uint32_t first_;
 };
 
 // Posts the list; on error *bad is the first request that was not posted, all before it were.

@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "controlplane/store/random_uuid.h"
-#include "gateway/base/unique_fd.h"
 #include "rocegw/admin/v1/pools.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "tests/bench/api/large_store.h"
+#include "tests/bench/disk_sync.h"
 #include "tests/bench/measurement.h"
 #include "tests/support/fleet/agent_fleet.h"
 #include "tests/support/fleet/controller_program.h"
@@ -50,43 +50,6 @@ ControllerProgram::Options OptionsIn(const std::string& directory) {
               std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rocegw-controller",
           .directory = directory,
           .port = testing::FreeTcpPorts(1).front()};
-}
-
-struct Result {
-  double rate = 0;  // per second
-  double p50 = 0;   // milliseconds
-  double p99 = 0;
-};
-
-Result Summarise(std::vector<double> times, double seconds) {
-  if (times.empty()) Die("nothing was done within a turn");
-  std::sort(times.begin(), times.end());
-  return {static_cast<double>(times.size()) / seconds, 1e3 * times[times.size() / 2],
-          1e3 * times[times.size() * 99 / 100]};
-}
-
-Result RawSync(const std::string& file, bool in_place) {
-  constexpr off_t kPieces = 500;
-  constexpr size_t kSize = 4096;
-  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const std::string piece(kSize, 'x');
-  const auto write = [&](off_t i) {
-    if (::pwrite(fd.get(), piece.data(), kSize, i * static_cast<off_t>(kSize)) !=
-        static_cast<ssize_t>(kSize))
-      Die("cannot write");
-  };
-  for (off_t i = 0; in_place && i < kPieces; ++i) write(i);
-  ::fsync(fd.get());
-  std::vector<double> times;
-  const double begin = Seconds();
-  double now = begin;
-  for (off_t i = 0; now - begin < kTurn; ++i) {
-    write(in_place ? i % kPieces : i);
-    if (::fdatasync(fd.get()) != 0) Die("cannot sync");
-    const double then = std::exchange(now, Seconds());
-    times.push_back(now - then);
-  }
-  return Summarise(std::move(times), now - begin);
 }
 
 types::v1::Pool PoolOf(size_t client, uint64_t qps) {
@@ -161,7 +124,7 @@ class Client {
   bool busy_ = false;
 };
 
-Result Calls(std::vector<std::unique_ptr<Client>>& clients, size_t count, bool reads) {
+Acknowledged Calls(std::vector<std::unique_ptr<Client>>& clients, size_t count, bool reads) {
   const double begin = Seconds();
   for (size_t i = 0; i < count; ++i) clients[i]->Begin(begin + kTurn, reads);
   std::vector<double> all;
@@ -186,17 +149,17 @@ std::string MeasureWrites(const std::string& directory, int rounds) {
   const char* const names[] = {"fdatasync in place", "fdatasync appended", "one client",
                                "64 clients", "one client, reads"};
   constexpr size_t kRows = std::size(names);
-  std::vector<Result> results[kRows];
+  std::vector<Acknowledged> results[kRows];
   for (int round = 0; round < rounds; ++round) {
-    results[0].push_back(RawSync(directory + "/raw", true));
-    results[1].push_back(RawSync(directory + "/raw", false));
+    results[0].push_back(SyncRate(directory + "/raw", 4096, true, kTurn));
+    results[1].push_back(SyncRate(directory + "/raw", 4096, false, kTurn));
     results[2].push_back(Calls(clients, 1, false));
     results[3].push_back(Calls(clients, kClients, false));
     results[4].push_back(Calls(clients, 1, true));
   }
-  const auto median = [&](size_t row, double Result::*field) {
+  const auto median = [&](size_t row, double Acknowledged::*field) {
     std::vector<double> values;
-    for (const Result& result : results[row]) values.push_back(result.*field);
+    for (const Acknowledged& result : results[row]) values.push_back(result.*field);
     return Median(std::move(values));
   };
   // Within a round: the disk is not the same from one second to the next.
@@ -210,9 +173,10 @@ std::string MeasureWrites(const std::string& directory, int rounds) {
               "of in place", "of appended");
   std::string json;
   for (size_t row = 0; row < kRows; ++row) {
-    const double rate = median(row, &Result::rate);
+    const double rate = median(row, &Acknowledged::rate);
     std::printf("%-20s %8.0f %8.3f %8.3f %11.2fx %11.2fx\n", names[row], rate,
-                median(row, &Result::p50), median(row, &Result::p99), ratio(row, 0), ratio(row, 1));
+                median(row, &Acknowledged::p50), median(row, &Acknowledged::p99), ratio(row, 0),
+                ratio(row, 1));
     json += "\"" + std::string(names[row]) + "\": " + std::to_string(rate) + ", ";
   }
   std::printf(

@@ -28,27 +28,15 @@ struct Result {
   uint64_t operations = 0;
 };
 
-// Adds the CPU time between its two ends to a sum, less what the clock itself costs: reading it is
-// a system call and takes as long as two small operations.
+// Adds the CPU time between its two ends to a sum, less what the clock itself costs.
 class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum), begin_(bench::ThreadCpuSeconds()) {}
-  ~Stopwatch() { sum_ += bench::ThreadCpuSeconds() - begin_ - ClockCost(); }
+  ~Stopwatch() { sum_ += bench::ThreadCpuSeconds() - begin_ - bench::ThreadCpuClockCost(); }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  static double ClockCost() {
-    static const double cost = [] {
-      std::vector<double> costs;
-      for (int i = 0; i < 1001; ++i) {
-        const double begin = bench::ThreadCpuSeconds();
-        costs.push_back(bench::ThreadCpuSeconds() - begin);
-      }
-      return bench::Median(costs);
-    }();
-    return cost;
-  }
   double& sum_;
   double begin_;
 };

@@ -12,18 +12,6 @@ namespace {
 
 constexpr int kPeerTurns = 64;
 
-double ClockCost() {
-  static const double cost = [] {
-    std::vector<double> costs;
-    for (int i = 0; i < 1001; ++i) {
-      const double begin = bench::ThreadCpuSeconds();
-      costs.push_back(bench::ThreadCpuSeconds() - begin);
-    }
-    return bench::Median(costs);
-  }();
-  return cost;
-}
-
 }  // namespace
 
 Lab::Lab(double slowdown) : slowdown_(slowdown) {
@@ -59,7 +47,7 @@ void Lab::Iterate() {
   const TimePoint now = start_ + Nanoseconds(time());
   const double begin = bench::ThreadCpuSeconds();
   gateways_->RunWorker(kHere, 0, now);
-  const double taken = bench::ThreadCpuSeconds() - begin - ClockCost();
+  const double taken = bench::ThreadCpuSeconds() - begin - bench::ThreadCpuClockCost();
   time_ += std::max(taken, 1e-8) * 1e9 * slowdown_;
   const TimePoint after = start_ + Nanoseconds(time());
   for (int i = 0; i < kPeerTurns && gateways_->RunWorker(kPeer, 0, after); ++i) {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "controlplane/store/sqlite_store.h"
-#include "gateway/base/unique_fd.h"
+#include "tests/bench/disk_sync.h"
 #include "tests/bench/measurement.h"
 
 namespace rocegw::bench {
@@ -52,43 +52,6 @@ class Folder {
   std::filesystem::path path_;
 };
 
-struct Result {
-  double rate = 0;  // per second
-  double p50 = 0;   // milliseconds
-  double p99 = 0;
-};
-
-Result Summarise(std::vector<double> times, double seconds) {
-  if (times.empty()) Die("nothing was done within a turn");
-  std::sort(times.begin(), times.end());
-  return {static_cast<double>(times.size()) / seconds, 1e3 * times[times.size() / 2],
-          1e3 * times[times.size() * 99 / 100]};
-}
-
-Result RawSync(const Folder& folder, size_t size, bool in_place) {
-  constexpr off_t kPieces = 500;
-  const UniqueFd fd(::open(folder.File(in_place ? "in_place" : "appended").c_str(),
-                           O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  const std::string piece(size, 'x');
-  const auto write = [&](off_t i) {
-    const off_t at = i * static_cast<off_t>(size);
-    if (::pwrite(fd.get(), piece.data(), size, at) != static_cast<ssize_t>(size))
-      Die("cannot write");
-  };
-  for (off_t i = 0; in_place && i < kPieces; ++i) write(i);
-  ::fsync(fd.get());
-  std::vector<double> times;
-  const double begin = Seconds();
-  double now = begin;
-  for (off_t i = 0; now - begin < kTurn; ++i) {
-    write(in_place ? i % kPieces : i);
-    if (::fdatasync(fd.get()) != 0) Die("cannot sync");
-    const double then = std::exchange(now, Seconds());
-    times.push_back(now - then);
-  }
-  return Summarise(std::move(times), now - begin);
-}
-
 store::Transaction ApiWrite(int writer, int n) {
   const std::string object =
       "tenants/t" + std::to_string((writer * 977 + n) % 10000) + "/pools/default";
@@ -100,7 +63,7 @@ store::Transaction ApiWrite(int writer, int n) {
           {}};
 }
 
-Result StoreWrites(store::Store& store, int writers, int* next) {
+Acknowledged StoreWrites(store::Store& store, int writers, int* next) {
   std::vector<std::vector<double>> times(static_cast<size_t>(writers));
   std::vector<std::thread> threads;
   threads.reserve(times.size());
@@ -181,18 +144,18 @@ int Main(int argc, char** argv) {
 
   const char* const names[] = {"4 KiB in place", "4 KiB appended", "24 KiB in place", "one writer",
                                "64 writers"};
-  std::vector<Result> results[5];
+  std::vector<Acknowledged> results[5];
   int next = 0;
   for (int round = 0; round < arguments.rounds; ++round) {
-    results[0].push_back(RawSync(folder, 4096, true));
-    results[1].push_back(RawSync(folder, 4096, false));
-    results[2].push_back(RawSync(folder, 6 * 4096, true));
+    results[0].push_back(SyncRate(folder.File("raw"), 4096, true, kTurn));
+    results[1].push_back(SyncRate(folder.File("raw"), 4096, false, kTurn));
+    results[2].push_back(SyncRate(folder.File("raw"), 6 * 4096, true, kTurn));
     results[3].push_back(StoreWrites(store, 1, &next));
     results[4].push_back(StoreWrites(store, kWriters, &next));
   }
-  const auto median = [&](size_t row, double Result::*field) {
+  const auto median = [&](size_t row, double Acknowledged::*field) {
     std::vector<double> values;
-    for (const Result& result : results[row]) values.push_back(result.*field);
+    for (const Acknowledged& result : results[row]) values.push_back(result.*field);
     return Median(std::move(values));
   };
   // Within a round: the disk is not the same from one second to the next.
@@ -207,9 +170,9 @@ int Main(int argc, char** argv) {
               "of 4 KiB");
   std::string json = "{";
   for (size_t row = 0; row < 5; ++row) {
-    const double rate = median(row, &Result::rate);
-    std::printf("%-22s %10.0f %9.3f %9.3f %13.2fx\n", names[row], rate, median(row, &Result::p50),
-                median(row, &Result::p99), ratio(row, 0));
+    const double rate = median(row, &Acknowledged::rate);
+    std::printf("%-22s %10.0f %9.3f %9.3f %13.2fx\n", names[row], rate,
+                median(row, &Acknowledged::p50), median(row, &Acknowledged::p99), ratio(row, 0));
     json += "\"" + std::string(names[row]) + "\": " + std::to_string(rate) + ", ";
   }
   std::printf("64 writers: %.1f times one writer\n", ratio(4, 3));

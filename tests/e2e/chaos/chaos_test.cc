@@ -58,7 +58,7 @@ class Lab {
       const std::string directory = folder_ + "/controller" + std::to_string(i);
       fs::create_directories(directory);
       controllers_.push_back(std::make_unique<ControllerProgram>(ControllerProgram::Options{
-          .program = CONTROLLER,
+          .program = CONTROLLER_PROGRAM,
           .directory = directory,
           .port = ports[i],
           .all_ports = ports,

@@ -91,8 +91,8 @@ void ControllerTest::SetUpTestSuite() {
     setenv("NOTIFY_SOCKET", path.c_str(), 1);
     const std::string config = File("controller.yaml");
     const std::string state = File("state");
-    execl(CONTROLLER, CONTROLLER, "--config", config.c_str(), "--state-dir", state.c_str(),
-          nullptr);
+    execl(CONTROLLER_PROGRAM, CONTROLLER_PROGRAM, "--config", config.c_str(), "--state-dir",
+          state.c_str(), nullptr);
     _exit(98);
   }
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

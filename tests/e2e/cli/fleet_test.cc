@@ -87,7 +87,7 @@ TEST_F(RocegwctlFleetTest, Contexts_AreKeptAndUsed) {
 
 TEST_F(RocegwctlFleetTest, WithCertificate_OverTls_IsWhoItSays) {
   const Outcome made =
-      RunShell(File(""), std::string(CONTROLLER) + " --state-dir " + File("state") +
+      RunShell(File(""), std::string(CONTROLLER_PROGRAM) + " --state-dir " + File("state") +
                              " user-certificate alice --out " + File(""));
   ASSERT_EQ(made.code, 0) << made.err;
   // The port is the system's choice; the controller says it in its join file.

@@ -86,7 +86,8 @@ ControllerHost::~ControllerHost() {
 }
 
 void ControllerHost::Start() {
-  process_.emplace(CONTROLLER, directory_, std::vector<std::string>{"--config", config_file()});
+  process_.emplace(CONTROLLER_PROGRAM, directory_,
+                   std::vector<std::string>{"--config", config_file()});
   ASSERT_TRUE(process_->WaitReady()) << process_->Log();
 }
 
@@ -121,8 +122,8 @@ std::shared_ptr<grpc::Channel> ControllerHost::TlsChannel(const Credential& cred
 }
 
 Credential ControllerHost::MakeUser(const std::string& name) const {
-  Shell(std::string(CONTROLLER) + " --config " + config_file() + " user-certificate " + name +
-        " --out " + directory_);
+  Shell(std::string(CONTROLLER_PROGRAM) + " --config " + config_file() + " user-certificate " +
+        name + " --out " + directory_);
   return {.key = Content(File(name + ".key")),
           .certificate = Content(File(name + ".crt")),
           .trust = Content(File("ca.crt"))};

@@ -45,7 +45,7 @@ TEST(Controller, WithoutConfiguration_MakesAllItNeedsAndSaysHowToJoin) {
   const std::string directory = pattern;
   const std::string state = directory + "/state";
   {
-    DaemonProcess controller(*space, CONTROLLER, directory, {"--state-dir", state});
+    DaemonProcess controller(*space, CONTROLLER_PROGRAM, directory, {"--state-dir", state});
     ASSERT_TRUE(controller.WaitReady()) << controller.Log();
     EXPECT_EQ(ModeOf(state), 0700u);
     for (const char* name : {"ca.key", "server.key", "fleet.db", "join.yaml", "admin.sock"}) {
@@ -112,7 +112,7 @@ TEST(Controller, FirstJoinFile_LetsOneHostIn) {
 TEST(Controller, JoinTokenCommand_PrintsAFileForTheNamedHost) {
   ControllerHost host;
   host.Start();
-  const std::string command = std::string(CONTROLLER) + " --config " + host.config_file();
+  const std::string command = std::string(CONTROLLER_PROGRAM) + " --config " + host.config_file();
   const auto file =
       identity::ReadJoinFile(Shell(command + " join-token --gateway a --lifetime 10m"));
   ASSERT_TRUE(file.ok()) << file.status().text();
@@ -176,14 +176,14 @@ TEST(Controller, SecondInstance_IsRefusedWithTheReason) {
   host.Start();
   const std::string other = host.File("other");
   fs::create_directory(other);
-  DaemonProcess second(CONTROLLER, other, {"--config", host.config_file()});
+  DaemonProcess second(CONTROLLER_PROGRAM, other, {"--config", host.config_file()});
   EXPECT_EQ(second.WaitExit(), 3);
   EXPECT_NE(second.Log().find("belongs to process " + std::to_string(host.process().pid()) +
                               "; stop that rocegw-controller, or set state_dir"),
             std::string::npos)
       << second.Log();
   // Another directory, the same port.
-  DaemonProcess third(CONTROLLER, other,
+  DaemonProcess third(CONTROLLER_PROGRAM, other,
                       {"--config", host.config_file(), "--state-dir", host.File("state2")});
   EXPECT_EQ(third.WaitExit(), 3);
   EXPECT_NE(third.Log().find(host.address() + ": cannot listen there: Address already in use"),
@@ -202,14 +202,14 @@ TEST(Controller, StoreOfAnotherFleet_IsRefused) {
   fs::copy_file(host.State("fleet.db"), other.State("fleet.db"),
                 fs::copy_options::overwrite_existing);
   for (const char* log : {"fleet.db-wal", "fleet.db-shm"}) fs::remove(other.State(log));
-  DaemonProcess wrong(CONTROLLER, other.File(""), {"--config", other.config_file()});
+  DaemonProcess wrong(CONTROLLER_PROGRAM, other.File(""), {"--config", other.config_file()});
   EXPECT_EQ(wrong.WaitExit(), 3);
   EXPECT_NE(wrong.Log().find("another certificate authority"), std::string::npos) << wrong.Log();
 }
 
 TEST(Controller, Configuration_IsCheckedAndReadAgain) {
   ControllerHost host("log_level: info\n");
-  const std::string command = std::string(CONTROLLER) + " --config " + host.config_file();
+  const std::string command = std::string(CONTROLLER_PROGRAM) + " --config " + host.config_file();
   EXPECT_NE(Shell(command + " --check-config").find(": good"), std::string::npos);
   host.Start();
   std::ofstream(host.config_file(), std::ios::app) << "keep_history: 1x\n";
@@ -219,11 +219,12 @@ TEST(Controller, Configuration_IsCheckedAndReadAgain) {
   EXPECT_TRUE(host.process().WaitReady());
   EXPECT_NE(host.process().Log().find("keep_history: '1x' is not a duration"), std::string::npos);
   EXPECT_EQ(host.Stop(), 0);
-  EXPECT_EQ(WEXITSTATUS(std::system((std::string(CONTROLLER) + " --nonsense 2>/dev/null").c_str())),
+  EXPECT_EQ(WEXITSTATUS(
+                std::system((std::string(CONTROLLER_PROGRAM) + " --nonsense 2>/dev/null").c_str())),
             2);
-  const std::string shown = Shell(std::string(CONTROLLER) + " --print-default-config");
+  const std::string shown = Shell(std::string(CONTROLLER_PROGRAM) + " --print-default-config");
   std::ofstream(host.File("default.yaml")) << shown;
-  Shell(std::string(CONTROLLER) + " --check-config --config " + host.File("default.yaml"));
+  Shell(std::string(CONTROLLER_PROGRAM) + " --check-config --config " + host.File("default.yaml"));
 }
 
 }  // namespace

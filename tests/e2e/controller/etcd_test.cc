@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <thread>
 
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
@@ -30,6 +33,158 @@ size_t CountTenants(const ControllerHost& host) {
   return static_cast<size_t>(response.tenants_size());
 }
 
+void ShareAuthority(const ControllerHost& from, const ControllerHost& to) {
+  fs::create_directories(to.State(""));
+  fs::permissions(to.State(""), fs::perms::owner_all);
+  for (const char* name : {"ca.key", "ca.crt"}) {
+    fs::copy_file(from.State(name), to.State(name), fs::copy_options::overwrite_existing);
+  }
+}
+
+// An agent's two streams; its gateway has two queue pairs and captures as it is granted. Of
+// counters it says nothing.
+class StreamingNode {
+ public:
+  explicit StreamingNode(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(fleet::v1::NodeService::NewStub(channel)),
+        sync_(stub_->Sync(sync_context_.get())),
+        tunnel_(stub_->Tunnel(tunnel_context_.get())) {
+    fleet::v1::SyncRequest hello;
+    hello.mutable_hello()->set_gateway("gateways/a");
+    EXPECT_TRUE(sync_->Write(hello));
+    fleet::v1::TunnelAnswer first;
+    first.set_gateway("gateways/a");
+    EXPECT_TRUE(tunnel_->Write(first));
+    thread_ = std::thread([this] { Answer(); });
+  }
+  ~StreamingNode() {
+    sync_context_->TryCancel();
+    tunnel_context_->TryCancel();
+    thread_.join();
+    (void)tunnel_->Finish();
+    (void)sync_->Finish();
+  }
+  uint64_t AwaitCancelled() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return cancelled_; });
+    return sent_;
+  }
+
+ private:
+  void Answer() {
+    fleet::v1::TunnelQuestion question;
+    uint64_t capture = 0;
+    while (tunnel_->Read(&question)) {
+      fleet::v1::TunnelAnswer answer;
+      answer.set_id(question.id());
+      if (question.has_list_qps()) {
+        answer.set_more(true);
+        answer.mutable_qps()->add_qps()->set_qpn(4711);
+        tunnel_->Write(answer);
+        answer.set_more(false);
+        answer.mutable_qps()->mutable_qps(0)->set_qpn(4712);
+        tunnel_->Write(answer);
+      } else if (question.has_capture()) {
+        capture = question.id();
+      } else if (question.has_grant() && question.id() == capture) {
+        for (uint32_t i = 0; i < question.grant(); ++i) {
+          answer.set_more(true);
+          answer.mutable_chunk()->set_data(std::to_string(++sent_) + ";");
+          tunnel_->Write(answer);
+        }
+      } else if (question.cancel() && question.id() == capture) {
+        const std::lock_guard lock(mutex_);
+        cancelled_ = true;
+        changed_.notify_all();
+      }
+    }
+  }
+
+  const std::unique_ptr<grpc::ClientContext> sync_context_ = ContextFor(seconds(100));
+  const std::unique_ptr<grpc::ClientContext> tunnel_context_ = ContextFor(seconds(100));
+  const std::unique_ptr<fleet::v1::NodeService::Stub> stub_;
+  const std::unique_ptr<grpc::ClientReaderWriter<fleet::v1::SyncRequest, fleet::v1::SyncResponse>>
+      sync_;
+  const std::unique_ptr<
+      grpc::ClientReaderWriter<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>>
+      tunnel_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool cancelled_ = false;
+  uint64_t sent_ = 0;
+  std::thread thread_;
+};
+
+TEST(ControllersOnEtcd, OneAsksTheOtherForItsGateways_AndNoticesWhenItIsGone) {
+  const EtcdCluster cluster(1);
+  ControllerHost first(StoreIn(cluster));
+  ControllerHost second(StoreIn(cluster));
+  first.Start();
+  ShareAuthority(first, second);
+  second.Start();
+  StreamingNode node(first.TlsChannel(first.JoinNode("a")));
+  const auto gateways = admin::v1::Gateways::NewStub(second.AdminChannel());
+  const auto watch_context = ContextFor(seconds(100));
+  const auto watch = gateways->WatchGateways(watch_context.get(), {});
+  const auto await_connected = [&](bool connected) {
+    admin::v1::WatchGatewaysResponse seen;
+    while (watch->Read(&seen)) {
+      for (const auto& gateway : seen.changed()) {
+        if (gateway.status().connected() == connected) return true;
+      }
+    }
+    return false;
+  };
+  ASSERT_TRUE(await_connected(true));
+
+  admin::v1::ListGatewayObjectsRequest list;
+  list.set_parent("gateways/a");
+  gateway::v1::ListQpsResponse qps;
+  const grpc::Status listed = gateways->ListGatewayQps(ContextFor().get(), list, &qps);
+  ASSERT_TRUE(listed.ok()) << listed.error_message();
+  ASSERT_EQ(qps.qps_size(), 2);
+  EXPECT_EQ(qps.qps(1).qpn(), 4712u);
+  const std::string table =
+      Shell("HOME=/nonexistent ROCEGW_CONTROLLER=unix:" + second.State("admin.sock") +
+            " " ROCEGWCTL " get qps -g a");
+  EXPECT_NE(table.find("0x001268"), std::string::npos) << table;
+
+  // The caller's deadline is kept on the way.
+  admin::v1::GetGatewayCountersRequest counters;
+  counters.set_name("gateways/a");
+  gateway::v1::GetCountersResponse counted;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(
+      gateways->GetGatewayCounters(ContextFor(seconds(1)).get(), counters, &counted).error_code(),
+      grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+
+  // Whoever may not ask the one that is called does not get to the other.
+  const auto nobody = admin::v1::Gateways::NewStub(second.TlsChannel(second.MakeUser("nobody")));
+  EXPECT_EQ(nobody->ListGatewayQps(ContextFor().get(), list, &qps).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+
+  // A capture goes at the pace of its reader over both, and ends with him.
+  admin::v1::CaptureGatewayRequest capture;
+  capture.set_name("gateways/a");
+  const auto capture_context = ContextFor(seconds(60));
+  const auto pieces = gateways->CaptureGateway(capture_context.get(), capture);
+  gateway::v1::CaptureChunk chunk;
+  for (int i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(pieces->Read(&chunk)) << pieces->Finish().error_message();
+    ASSERT_EQ(chunk.data(), std::to_string(i) + ";");
+  }
+  capture_context->TryCancel();
+  EXPECT_GE(node.AwaitCancelled(), 100u);
+  (void)pieces->Finish();
+
+  first.Kill();
+  ASSERT_TRUE(await_connected(false)) << "its streams ended with it, and nobody else has them";
+  EXPECT_EQ(gateways->ListGatewayQps(ContextFor().get(), list, &qps).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  watch_context->TryCancel();
+}
+
 TEST(ControllersOnEtcd, AreOneFleet) {
   const EtcdCluster cluster(1);
   ControllerHost first(StoreIn(cluster));
@@ -37,13 +192,11 @@ TEST(ControllersOnEtcd, AreOneFleet) {
   first.Start();
   {
     // An authority of its own would make two fleets of one store.
-    DaemonProcess stranger(CONTROLLER, second.File(""), {"--config", second.config_file()});
+    DaemonProcess stranger(CONTROLLER_PROGRAM, second.File(""), {"--config", second.config_file()});
     EXPECT_EQ(stranger.WaitExit(), 3);
     EXPECT_NE(stranger.Log().find("copy ca.key and ca.crt"), std::string::npos) << stranger.Log();
   }
-  for (const char* name : {"ca.key", "ca.crt"}) {
-    fs::copy_file(first.State(name), second.State(name), fs::copy_options::overwrite_existing);
-  }
+  ShareAuthority(first, second);
   second.Start();
   first.CreateTenant("t");
   EXPECT_EQ(CountTenants(second), 1u);
@@ -77,7 +230,7 @@ TEST(ControllersOnEtcd, AreOneFleet) {
 
 TEST(ControllersOnEtcd, NoEtcd_IsSaidWithWhatWasTried) {
   ControllerHost host("store: {backend: etcd, etcd: {endpoints: ['127.0.0.1:1']}}\n");
-  DaemonProcess controller(CONTROLLER, host.File(""), {"--config", host.config_file()});
+  DaemonProcess controller(CONTROLLER_PROGRAM, host.File(""), {"--config", host.config_file()});
   EXPECT_EQ(controller.WaitExit(), 3);
   EXPECT_NE(controller.Log().find("127.0.0.1:1"), std::string::npos) << controller.Log();
 }

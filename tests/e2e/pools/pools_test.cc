@@ -249,6 +249,38 @@ TEST_F(PoolsE2e, AddressesAndPeers_KeepToThePool) {
   EXPECT_EQ(Refused("tenants/blue/pools/big", "allowed_peers"), 0u);
 }
 
+// On an address that both may use the second tenant gets errno and event; on one of its own it
+// listens on the same port.
+TEST_F(PoolsE2e, PortThatAnotherTenantHas_IsTakenOnThatAddressOnly) {
+  const NetworkNamespace::Inside inside(*space_);
+  ASSERT_EQ(mkfifo(File("input").c_str(), 0600), 0);
+  UniqueFd input(open(File("input").c_str(), O_RDWR | O_CLOEXEC));
+  FILE* const first =
+      popen((Command("red", "listen 10.9.0.1 7000") + " <" + File("input")).c_str(), "re");
+  char line[256] = "";
+  ASSERT_NE(std::fgets(line, sizeof line, first), nullptr);
+  EXPECT_STREQ(line, "0 Success\n");
+  const auto listen = [&](const char* pool, const std::string& where) {
+    return Probe(pool, "listen " + where + " </dev/null");
+  };
+  EXPECT_EQ(listen("blue", "10.9.0.1 7000"), "-1 Address already in use");
+  gateway::v1::ListEventsResponse events;
+  ASSERT_TRUE(state_->ListEvents(Soon().get(), {}, &events).ok());
+  std::string told;
+  for (const auto& event : events.events()) {
+    if (event.reason() == "ADDRESS_IN_USE") told += event.object() + ": " + event.message();
+  }
+  EXPECT_NE(told.find("tenants/blue/pools/big"), std::string::npos) << told;
+  EXPECT_NE(told.find("7000"), std::string::npos) << told;
+  EXPECT_EQ(told.find("tenants/red"), std::string::npos)
+      << "who has it is not the other's business";
+  EXPECT_EQ(listen("picky", "10.9.0.2 7000"), "0 Success");
+  EXPECT_EQ(listen("blue", "10.9.0.1 7001"), "0 Success");
+  input.Reset();
+  pclose(first);
+  EXPECT_EQ(listen("blue", "10.9.0.1 7000"), "0 Success") << "it is free again";
+}
+
 // The test answers as the agent does.
 TEST_F(PoolsE2e, Identity_HeldUntilTheVerdict) {
   const char* const pool = "tenants/blue/pools/asked";

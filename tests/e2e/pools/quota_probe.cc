@@ -3,6 +3,9 @@
 // it got and the errno: "3 Cannot allocate memory".
 // Usage: quota_probe pds|cqs|qps|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
 //        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
+//        quota_probe listen ADDRESS PORT   prints the result of the first of rdma_bind_addr and
+//                    rdma_listen that fails, or of the latter, with errno; stays until its input
+//                    ends
 //        quota_probe attach   prints the errno of opening the device, 0 when it could
 //        quota_probe hold_qps COUNT   makes so many, prints "COUNT of process PID" and stays
 //        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
@@ -92,6 +95,23 @@ int ProbeBind(const char* address) {
   return 0;
 }
 
+int ProbeListen(const char* address, const char* port) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  if (channel == nullptr || rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return 1;
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_port = htons(static_cast<uint16_t>(std::atoi(port)));
+  inet_pton(AF_INET, address, &own.sin_addr);
+  errno = 0;
+  int result = rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own));
+  if (result == 0) result = rdma_listen(id, 1);
+  std::printf("%d %s\n", result, std::strerror(errno));
+  std::fflush(stdout);
+  (void)std::getchar();
+  return 0;
+}
+
 bool NextEvent(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(channel, &event) != 0) return false;
@@ -153,6 +173,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (kind == "bind" && argc > 2) return ProbeBind(argv[2]);
+  if (kind == "listen" && argc > 3) return ProbeListen(argv[2], argv[3]);
   if (kind == "cm_ids" || kind == "listeners") return ProbeCm(kind);
   if (kind == "pds") {
     return CountUntilRefused([&] { return ibv_alloc_pd(verbs.context) != nullptr; });

@@ -47,7 +47,15 @@ wire::Gid Address(uint8_t choice) {
 
 class Script {
  public:
-  Script(const uint8_t* data, size_t size) : data_(data), size_(size), engine_(Config(), random_) {
+  // Every other length is a script of a gateway that looks for others.
+  Script(const uint8_t* data, size_t size)
+      : data_(data), size_(size), discovers_(size % 2 == 1), engine_(Config(discovers_), random_) {
+    if (discovers_) {
+      GatewaySettings settings;
+      settings.features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcStatic;
+      settings.acceptors[0] = Qpn{2};
+      engine_.SetGateway(settings);
+    }
     LocalAddress local[2];
     local[0].gid = Address(0);
     local[1].gid = Address(2);
@@ -71,8 +79,11 @@ class Script {
   }
 
  private:
-  static CmConfig Config() {
+  static CmConfig Config(bool discovers) {
     CmConfig config;
+    config.discovery.enabled = discovers;
+    config.discovery.max_peers = 2;
+    config.discovery.answer_burst = 16;
     config.max_ids = 24;
     config.max_ids_per_owner = 16;
     config.max_connections = 32;
@@ -201,6 +212,14 @@ class Script {
     bytes[2] = 2;
     bytes[3] = 3;
     bytes[17] = static_cast<uint8_t>(0x10 + Byte() % 12);
+    if (bytes[17] == 0x1B) {
+      wire::GatewayMad mad;
+      mad.response = Byte() % 2 == 0;
+      mad.transaction_id = Byte();
+      mad.info.instance = 1u + Byte() % 3;
+      mad.info.features = wire::kOptionPresent;
+      wire::EncodeGatewayMad(mad, wire::kDefaultVendorId - Byte() / 128, bytes);
+    }
     const wire::Gid source = Address(Byte());
     const wire::Gid destination = Address(Byte());
     const size_t count = Byte();
@@ -219,8 +238,22 @@ class Script {
     Datagram(mad.bytes, mad.path.source, mad.path.destination);
   }
 
+  void UsePeers() {
+    const wire::Gid source = Address(Byte());
+    const wire::Gid peer = Address(Byte());
+    const Qpn destination{Byte() % 16u};
+    if (Byte() % 4 == 0) engine_.ForgetPeer(peer);
+    const DataPath path =
+        engine_.ChooseDataPath(source, peer, destination, UINT32_MAX, now_, actions_);
+    Check(path.reason != nullptr && path.reason[0] != '\0');
+    Check(!path.wait || (!path.channel && engine_.deadline() != kNever));
+    Check(!path.channel || (path.channel->peer == peer && path.channel->acceptor != kInvalidQpn));
+    Check(engine_.discovery().size() <= 2);
+  }
+
   void Step() {
-    switch (Byte() % 8) {
+    const int step = Byte() % 8;
+    switch (step) {
       case 0:
         now_ = now_ + Milliseconds(Byte() * 16);
         engine_.OnDeadline(now_, actions_);
@@ -238,12 +271,13 @@ class Script {
         Sent();
         break;
       default:
-        Command();
+        step == 7 && discovers_ ? UsePeers() : Command();
         break;
     }
     for (const SendMad& mad : actions_.mads) {
       wire::CmMad decoded;
-      Check(wire::DecodeMad(mad.bytes, decoded) == metrics::DropReason::kNone);
+      Check(wire::IsVendorMad(mad.bytes) ||
+            wire::DecodeMad(mad.bytes, decoded) == metrics::DropReason::kNone);
       sent_.push_back(mad);
     }
     if (sent_.size() > 64) sent_.erase(sent_.begin(), sent_.end() - 32);
@@ -260,6 +294,7 @@ class Script {
   const uint8_t* data_;
   size_t size_;
   size_t at_ = 0;
+  const bool discovers_;
   CountingRandom random_;
   CmEngine engine_;
   TimePoint now_{1000000000};

@@ -49,7 +49,7 @@ def main():
     put("empty", PLAIN_V4, b"")
     put("truncated", SEAL_V4, datagram(0x13, 12, 0))
     put("bad_version", SEAL_V4, send[:1] + b"\x73" + send[2:])
-    put("unknown_opcode", SEAL_V4, b"\xc0" + send[1:])
+    put("unknown_opcode", SEAL_V4, b"\xcf" + send[1:])
     put("bad_pad", SEAL_V4, send[:-5] + send[-4:])
     put("bad_length", SEAL_V4, datagram(0x11, 4, 4))
     put("bad_pkey", SEAL_V4, send[:2] + b"\x12\x34" + send[4:])

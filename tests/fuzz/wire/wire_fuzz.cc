@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/describe.h"
 #include "gateway/wire/icrc.h"
@@ -32,7 +33,8 @@ void CheckPacket(const RxDatagram& datagram, const RxPacket& packet) {
   Check(packet.payload.empty() ||
             packet.payload.data() == datagram.bytes.data() + traits.header_length,
         "the payload lies behind the headers");
-  Check(packet.payload.size() <= kMaxPayload, "no payload above the largest MTU");
+  const size_t extension = traits.service == Service::kChannel ? kMaxFrameLength : 0;
+  Check(packet.payload.size() <= kMaxPayload + extension, "no payload above the largest MTU");
 
   // Reserved bits are not kept; decoding what was encoded must give the same values again.
   std::vector<uint8_t> again(datagram.bytes.begin(), datagram.bytes.end());

@@ -41,10 +41,25 @@ struct End {
   bool Up() const { return established && !failed && !disconnected && !destroyed; }
 };
 
+// Every other world has gateways at both ends.
+CmConfig ConfigOf(uint64_t seed) {
+  CmConfig config;
+  config.discovery.enabled = seed % 2 == 1;
+  return config;
+}
+
 class World {
  public:
   World(uint64_t seed, const Weather& weather)
-      : random_(seed), weather_(weather), a_(V4(1), seed * 2 + 1), b_(V4(2), seed * 2 + 2) {
+      : random_(seed),
+        weather_(weather),
+        a_(V4(1), seed * 2 + 1, ConfigOf(seed)),
+        b_(V4(2), seed * 2 + 2, ConfigOf(seed)) {
+    GatewaySettings settings;
+    settings.features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcStatic;
+    settings.acceptors[0] = Qpn{0x44};
+    a_.engine.SetGateway(settings);
+    b_.engine.SetGateway(settings);
     listener_[0] = a_.Listening(kPort, 1000);
     listener_[1] = b_.Listening(kPort, 1000);
   }
@@ -101,6 +116,10 @@ class World {
                                  << (active.destroyed ? ", active destroyed" : "")
                                  << (active.failed ? ", active failed" : "");
       both_up_ += active.Up() && up ? 1 : 0;
+      if (!active.Up() || !up) continue;
+      const uint32_t agreed = AgreedBy(*active.host, active.id);
+      EXPECT_EQ(agreed, AgreedBy(*passive->second.host, passive->second.id)) << qpn;
+      channels_ += agreed != 0 ? 1 : 0;
     }
   }
 
@@ -121,9 +140,16 @@ class World {
   }
 
   int both_up() const { return both_up_; }
+  int channels() const { return channels_; }
   int events() const { return events_; }
 
  private:
+  static uint32_t AgreedBy(const Host& host, CmHandle id) {
+    for (const ConnectionRow& row : host.engine.Connections()) {
+      if (row.id == id) return row.ece.agreed;
+    }
+    return 0;
+  }
   void Later(int64_t within_ms, std::function<void()> plan) {
     plans_.emplace(now_ + Milliseconds(static_cast<int64_t>(
                               random_.Below(static_cast<size_t>(within_ms) + 1))),
@@ -261,12 +287,14 @@ class World {
   std::map<std::pair<const Host*, CmHandle>, uint32_t> ids_;
   uint32_t next_qpn_ = 0x100;
   int both_up_ = 0;
+  int channels_ = 0;  // of these
   int events_ = 0;
 };
 
 void RunSeeds(uint64_t first_seed, int seeds, const Weather& weather, bool agreement) {
   const uint64_t base = rocegw::testing::TestSeed(first_seed);
   int up = 0;
+  int channels = 0;
   for (int i = 0; i < seeds; ++i) {
     const uint64_t seed = base + static_cast<uint64_t>(i);
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -283,10 +311,12 @@ void RunSeeds(uint64_t first_seed, int seeds, const Weather& weather, bool agree
     world.Run(Seconds(120));
     world.CheckNothingLeft();
     up += world.both_up();
+    channels += world.channels();
     EXPECT_GT(world.events(), 100);
     if (::testing::Test::HasFailure()) return;
   }
   if (agreement) {
+    EXPECT_GT(channels, seeds) << "hardly any channel was agreed on";
     EXPECT_GT(up, seeds * 5) << "hardly any connection came up: the test tests nothing";
   }
 }

@@ -69,7 +69,7 @@ class Agent:
         self.configure()
 
     def configure(self, attach_rules=""):
-        """What the agent reads at its next start."""
+        """What the agent reads at its next start; attach_rules at once."""
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"state_dir: {self.state}\n"
                        f"gateway_socket: {self.host.grpc_socket}\n"

@@ -57,6 +57,34 @@ TEST_P(StoreConformance, Watch_FromNow_WaitsForWhatComes) {
   EXPECT_EQ(Text(changes), Strings{"put b=2"});
 }
 
+// One that is just going to wait must not take another one's wake-up away.
+TEST_P(StoreConformance, Watches_ThatWaitTogether_AreAllWoken) {
+  constexpr int kRounds = 300;
+  const Revision newest = Put("a", "0");
+  std::atomic<int> behind{0};
+  std::vector<std::thread> watchers;
+  std::atomic<bool> missed{false};
+  for (int i = 0; i < 3; ++i) {
+    watchers.emplace_back([&] {
+      BlockingWatch watch(store(), KeyRange::Key("a"), newest + 1);
+      for (int round = 0; round < kRounds && !missed; ++round) {
+        auto next = watch.Next(std::chrono::seconds(20));
+        if (!next.ok() || !next->has_value()) missed = true;
+        --behind;
+      }
+    });
+  }
+  for (int round = 0; round < kRounds && !missed; ++round) {
+    behind += 3;
+    Put("a", std::to_string(round));
+    // Something that they do not look at comes while some wait already and others do not yet.
+    Put("b", "");
+    while (behind > 0 && !missed) std::this_thread::yield();
+  }
+  for (std::thread& watcher : watchers) watcher.join();
+  EXPECT_FALSE(missed);
+}
+
 TEST_P(StoreConformance, Watch_OfARange_SeesOnlyThat) {
   const Revision first = Put("p/a", "1");
   Put("q/a", "1");

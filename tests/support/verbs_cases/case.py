@@ -21,12 +21,13 @@ def expect(condition, text):
 
 class Pair:
     """left: the host under test. right: its peer. link: (namespace, interface) where both sides' frames pass.
-    set_link_mtu(mtu): changes the link between them."""
+    set_link_mtu(mtu): changes the link between them. channels: their queue pairs are to share channels."""
 
-    def __init__(self, lab, left, right, link, set_link_mtu):
+    def __init__(self, lab, left, right, link, set_link_mtu, channels=False):
         self.left = left
         self.right = right
         self.mtu = None
+        self.channels = channels
         self._lab = lab
         self._link = link
         self._set_link_mtu = set_link_mtu

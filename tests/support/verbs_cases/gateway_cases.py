@@ -62,6 +62,50 @@ def _status(pair):
     return "session and queue pair shown"
 
 
+def _discovery(pair):
+    """What the peer is, is found out before the first connection and told with it, and what that is good for."""
+    other_is_gateway = hasattr(pair.right, "control")
+    kind = '{kind="gateway"}' if other_is_gateway else '{kind="rdma_device"}'
+    rdma_check(pair, True, "cm", cases="connect.*")
+    known = pair.left.metrics().get(("rocegw_discovery_peers", kind), 0)
+    expect(known >= 1, f"{known} peers are known as {kind}")
+    outcome = '{outcome="gateway"}' if other_is_gateway else '{outcome="refused"}'
+    asked = pair.left.metrics().get(("rocegw_discovery_questions_total", outcome), 0)
+    expect(asked >= 1, f"{asked} questions ended as {outcome}")
+    port = pair.right.fresh_port()
+    server = pair.right.start([pair.right.program("rdma_check"), "server", "--port", str(port)])
+    server.expect("serving", 30)
+    client = pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", str(port),
+                              "--connect", "cm", "--cases", "endless.traffic"])
+    try:
+        client.expect(r"^endless: \d+ requests", 60)
+        shown = json.loads(pair.left.control("-o", "json", "get", "connections"))["connections"]
+        shown = [row for row in shown if row["state"] == "established"]
+        expect(len(shown) == 1, f"{len(shown)} established connections shown: {shown}")
+        vendor = shown[0].get("sent", {}).get("vendorId", 0)
+        expect((vendor != 0) == other_is_gateway, f"the request names vendor {vendor:#x}")
+        number = shown[0]["localQpn"]
+        text = pair.left.control("describe", "qp", f"{number:#08x}")
+        channels = json.loads(pair.left.control("-o", "json", "get", "channels")).get("channels", [])
+        used = [row for row in channels if row.get("users", 0) > 0]
+        if pair.channels:
+            expect("channel" in shown[0].get("agreed", []), f"what was agreed on: {shown[0]}")
+            expect("a channel was agreed on by the CM" in text, f"the queue pair does not tell that it has a channel:\n{text}")
+            expect(len(used) == 1 and used[0]["state"] == "open" and used[0]["remoteAddress"] == pair.right.address4
+                   and used[0]["congestion"] == "caqm", f"channels: {channels}")
+            expect(f"{used[0]['number']:#08x}" in pair.left.control("get", "channels"), "the table lacks the channel")
+        else:
+            why = "channels are not enabled here" if other_is_gateway else "the peer does not answer as a gateway"
+            expect("standard RoCEv2" in shown[0]["reason"], f"reason: {shown[0]['reason']}")
+            expect(why in text, f"the queue pair does not tell why it is native:\n{text}")
+            expect(not channels, f"channels: {channels}")
+    finally:
+        for job in (client, server):
+            job.signal(signal.SIGKILL)
+            job.wait(10)
+    return f"peer known as {kind}, connection: {shown[0]['reason']}"
+
+
 def _memory_grown(host, before, unit="operations"):
     after = host.counters()
     return {way: after[f"rocegw_memory_{way}_{unit}_total"] - before[f"rocegw_memory_{way}_{unit}_total"]
@@ -178,6 +222,7 @@ def gateway_cases():
         ("devinfo", 1500, _devinfo),
         ("user", 4200, _user),
         ("status", 1500, _status),
+        ("discovery", 1500, _discovery),
         ("memory_ways", 4200, _memory_ways),
         ("remap_perftest", 4200, _remap_perftest),
         ("remap_check", 4200, _remap_check),

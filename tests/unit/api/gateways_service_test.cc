@@ -51,6 +51,10 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
         answer.mutable_events()->add_events()->set_reason("QUOTA_EXCEEDED");
       } else if (question.has_list_pools()) {
         answer.mutable_pools()->add_pools()->set_pool("tenants/a/pools/p");
+      } else if (question.has_list_connections()) {
+        answer.mutable_connections()->add_connections()->set_local_qpn(19);
+      } else if (question.has_list_channels()) {
+        answer.mutable_channels()->add_channels()->set_number(23);
       } else if (question.has_list_qps()) {
         answer.set_more(true);
         answer.mutable_qps()->add_qps()->set_qpn(17);
@@ -122,8 +126,7 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
 class GatewaysServiceTest : public ::testing::Test {
  protected:
   GatewaysServiceTest() {
-    const std::string socket =
-        "unix:" + ::testing::TempDir() + "rocegw-gw-" + std::to_string(getpid()) + ".sock";
+    const std::string socket = "unix:" + directory_.File("gw.sock");
     grpc::ServerBuilder builder;
     builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
     builder.RegisterService(&gateways_service_);
@@ -153,9 +156,10 @@ class GatewaysServiceTest : public ::testing::Test {
   }
   // Questions and streams are about the fleet as it is known, which may be older than a write.
   void AwaitNewest() {
-    std::promise<void> seen;
-    follower_->WhenNewest([&](const auto&) { seen.set_value(); });
-    seen.get_future().wait();
+    const auto seen = std::make_shared<std::promise<void>>();
+    auto future = seen->get_future();
+    follower_->WhenNewest([seen](const auto&) { seen->set_value(); });
+    future.wait();
   }
   // An agent's stream whose gateway runs everything.
   void Connect() {
@@ -173,6 +177,19 @@ class GatewaysServiceTest : public ::testing::Test {
     report.set_store_uuid(push.store_uuid());
     report.set_applied_revision(push.revision());
     hub_.OnReport("gateways/g", stream_, report);
+  }
+  // Of calls of this method, what they were about and what was asked.
+  std::vector<std::pair<std::string, std::string>> Audited(const std::string& method) {
+    std::vector<std::pair<std::string, std::string>> found;
+    const auto page = store_->Range({.range = store::KeyRange::Prefix("audit/")});
+    for (const store::Entry& entry : page.value().entries) {
+      admin::v1::AuditRecord record;
+      EXPECT_TRUE(record.ParseFromString(entry.value));
+      if (!record.method().ends_with("/" + method)) continue;
+      EXPECT_EQ(record.principal(), "local:admin");
+      found.emplace_back(record.resource(), record.request());
+    }
+    return found;
   }
   void Draining(bool empty, uint64_t qps) {
     fleet::v1::Heartbeat heartbeat;
@@ -212,10 +229,11 @@ class GatewaysServiceTest : public ::testing::Test {
   sync::StatusWriter statuses_{*store_, std::chrono::milliseconds(1)};
   sync::NodeHub hub_{*follower_, statuses_, store_->uuid()};
   sync::TunnelHub tunnels_;
+  api::QuestionRouter router_{*follower_, tunnels_, "self", nullptr};
   sync::OperationKeeper keeper_{*follower_, statuses_};
-  api::GatewaysService gateways_service_{backend_, hub_, tunnels_, enrollment_};
+  api::GatewaysService gateways_service_{backend_, hub_, router_, enrollment_};
   api::OperationsService operations_service_{backend_};
-  api::PoolsService pools_service_{backend_, tunnels_};
+  api::PoolsService pools_service_{backend_, router_};
   std::shared_ptr<Agent> agent_ = std::make_shared<Agent>(tunnels_);
   sync::NodeHub::StreamId stream_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -259,6 +277,34 @@ TEST_F(GatewaysServiceTest, DrainTwiceWithOneRequestId_IsOneOperation) {
   EXPECT_NE(Drain().name(), Drain().name());
 }
 
+// gRPC tells an alarm that it was cancelled when it likes: also when server and follower are gone.
+TEST_F(GatewaysServiceTest, WaitThatHasEnded_NeedsNothingAnyMore) {
+  const types::v1::Operation begun = Drain();
+  admin::v1::UndrainGatewayRequest undrain;
+  undrain.set_name("gateways/g");
+  types::v1::Gateway gateway;
+  ASSERT_TRUE(gateways_->UndrainGateway(Context().get(), undrain, &gateway).ok());
+  for (int i = 0; i < 100; ++i) {
+    const std::string socket = "unix:" + directory_.File("w" + std::to_string(i) + ".sock");
+    const auto follower = std::move(*sync::FleetFollower::Start(*store_));
+    api::Writer writer(*store_, *follower);
+    const api::Backend backend{*store_, *follower, writer};
+    api::OperationsService service(backend);
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
+    builder.RegisterService(&service);
+    const auto server = builder.BuildAndStart();
+    const auto stub =
+        Operations::NewStub(grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS)));
+    admin::v1::WaitOperationRequest request;
+    request.set_name(begun.name());
+    types::v1::Operation operation;
+    ASSERT_TRUE(stub->WaitOperation(Context().get(), request, &operation).ok());
+    EXPECT_TRUE(operation.status().done());
+    server->Shutdown(std::chrono::system_clock::now());
+  }
+}
+
 TEST_F(GatewaysServiceTest, Undrain_EndsTheOperation) {
   const types::v1::Operation begun = Drain();
   admin::v1::UndrainGatewayRequest request;
@@ -299,6 +345,12 @@ TEST_F(GatewaysServiceTest, QuestionsGoThroughTheTunnel) {
   ASSERT_TRUE(gateways_->ListGatewayQps(Context().get(), list, &qps).ok());
   ASSERT_EQ(qps.qps_size(), 2) << "two parts";
   EXPECT_EQ(qps.qps(1).qpn(), 18u);
+  gateway::v1::ListConnectionsResponse connections;
+  ASSERT_TRUE(gateways_->ListGatewayConnections(Context().get(), list, &connections).ok());
+  EXPECT_EQ(connections.connections(0).local_qpn(), 19u);
+  gateway::v1::ListChannelsResponse channels;
+  ASSERT_TRUE(gateways_->ListGatewayChannels(Context().get(), list, &channels).ok());
+  EXPECT_EQ(channels.channels(0).number(), 23u);
   gateway::v1::ListMrsResponse mrs;
   EXPECT_EQ(gateways_->ListGatewayMrs(Context().get(), list, &mrs).error_message(),
             "never heard of it");
@@ -355,6 +407,10 @@ TEST_F(GatewaysServiceTest, Capture_ComesInPiecesAtThePaceOfTheCaller) {
   const auto context = Context();
   const auto stream = pools_->CapturePool(context.get(), request);
   EXPECT_EQ(agent_->AwaitCapture().pool(), "tenants/a/pools/-");
+  const auto audited = Audited("CapturePool");
+  ASSERT_EQ(audited.size(), 1u) << "before the first packet";
+  EXPECT_EQ(audited[0].first, "gateways/g");
+  EXPECT_NE(audited[0].second.find("tenants/a/pools/-"), std::string::npos) << audited[0].second;
   std::thread gateway([&] { agent_->SendPieces(100); });
   std::string all;
   std::string expected;
@@ -370,6 +426,32 @@ TEST_F(GatewaysServiceTest, Capture_ComesInPiecesAtThePaceOfTheCaller) {
   EXPECT_EQ(packets, 100u);
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_LE(agent_->granted(), 8u);
+}
+
+TEST_F(GatewaysServiceTest, WhoCapturesAndWhoAdopts_IsInTheAudit) {
+  Connect();
+  admin::v1::CaptureGatewayRequest request;
+  request.set_name("gateways/g");
+  request.mutable_capture()->set_max_packets(7);
+  request.mutable_capture()->mutable_duration()->set_seconds(3);
+  const auto context = Context();
+  const auto stream = gateways_->CaptureGateway(context.get(), request);
+  (void)agent_->AwaitCapture();
+  context->TryCancel();
+  agent_->AwaitCancel();
+  auto audited = Audited("CaptureGateway");
+  ASSERT_EQ(audited.size(), 1u);
+  EXPECT_EQ(audited[0].first, "gateways/g");
+  for (const char* bound : {"\"duration\":\"3s\"", "\"maxPackets\":\"7\""})
+    EXPECT_NE(audited[0].second.find(bound), std::string::npos) << audited[0].second;
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  admin::v1::AdoptFleetRequest adopt;
+  adopt.set_name("gateways/-");
+  admin::v1::AdoptFleetResponse adopted;
+  ASSERT_TRUE(gateways_->AdoptFleet(Context().get(), adopt, &adopted).ok());
+  audited = Audited("AdoptFleet");
+  ASSERT_EQ(audited.size(), 1u);
+  EXPECT_EQ(audited[0].first, "gateways/-");
 }
 
 TEST_F(GatewaysServiceTest, CaptureWhoseCallerGoes_IsCancelledAtTheGateway) {

@@ -75,5 +75,16 @@ TEST(WholeBlocks, GivesWhatIsComplete) {
   }
 }
 
+TEST(WholeBlocks, CountsPacketsThatWereGiven) {
+  std::string packet = Block(32);
+  const uint32_t enhanced = 6;
+  std::memcpy(packet.data(), &enhanced, sizeof enhanced);
+  WholeBlocks blocks;
+  (void)blocks.Add(Block(28) + packet + packet + packet.substr(0, 20));
+  EXPECT_EQ(blocks.packets(), 2u);
+  (void)blocks.Add(packet.substr(20));
+  EXPECT_EQ(blocks.packets(), 3u);
+}
+
 }  // namespace
 }  // namespace rocegw::cli

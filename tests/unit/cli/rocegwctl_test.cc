@@ -152,11 +152,23 @@ TEST_F(RocegwctlTest, Get_EveryNoun_IsAsRecorded) {
   ExpectGolden("sessions.txt", "get sessions");
   ExpectGolden("qps.txt", "get qps");
   ExpectGolden("mrs.txt", "get mrs");
+  ExpectGolden("connections.txt", "get connections");
+  ExpectGolden("connections_wide.txt", "get connections -o wide");
+  ExpectGolden("describe_qp.txt", "describe qp 0x0412ab");
+  ExpectGolden("describe_connection.txt", "describe connection 0xa1b2c3d4");
   ExpectGolden("counters.txt", "get counters");
   EXPECT_EQ(Ctl("get sessions -o name").out, "gateways/host-a/sessions/3\n");
   EXPECT_EQ(Ctl("get qps -o name").out,
             "gateways/host-a/qps/0x000012\ngateways/host-a/qps/0x0412ab\n");
   EXPECT_EQ(Ctl("get mrs -o name").out, "gateways/host-a/mrs/3-1\ngateways/host-a/mrs/3-2\n");
+}
+
+TEST_F(RocegwctlTest, Describe_OfRowsThatAreNotThere_SaysSo) {
+  const Outcome run = Ctl("describe qp 0x0412ab 0x000099");
+  EXPECT_EQ(run.code, kNotFound);
+  EXPECT_NE(run.err.find("0x000099"), std::string::npos);
+  EXPECT_EQ(Ctl("describe qps -o name").out,
+            "gateways/host-a/qps/0x000012\ngateways/host-a/qps/0x0412ab\n");
 }
 
 TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
@@ -173,8 +185,18 @@ TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
     qp.sends_posted = qp.sends_completed = 99999999;
   }
   for (session::MrRow& mr : source_.state.mrs) mr.reason = std::string(200, 'r');
-  for (const char* command :
-       {"status", "get sessions", "get qps", "get mrs", "get counters --all"}) {
+  for (session::ConnectionRow& connection : source_.state.connections) {
+    connection.state = "waits for what the peer is";
+    connection.remote_gid = v6;
+  }
+  for (session::ChannelRow& channel : source_.state.channels) {
+    channel.remote_gid = v6;
+    channel.rtt_ns = 99999999;
+    channel.in_flight_bytes = 9999999;
+    channel.users = channel.resent = 9999999;
+  }
+  for (const char* command : {"status", "get sessions", "get qps", "get connections",
+                              "get channels", "get mrs", "get counters --all"}) {
     std::istringstream lines(Ctl(command).out);
     for (std::string line; std::getline(lines, line);) {
       if (!line.starts_with("note: ")) {

@@ -726,6 +726,11 @@ TEST_F(CmTest, SetOption_PassesValuesAndAcceptsPaths) {
   EXPECT_EQ(-1, rdma_set_option(id, 9, 0, path, 1));
   ibv_ece ece = {1, 2, 0};
   EXPECT_EQ(0, rdma_set_local_ece(id, &ece));
+  for (const ibv_ece& wrong : {ibv_ece{0, 2, 0}, ibv_ece{1, 2, 1}}) {
+    ece = wrong;
+    EXPECT_EQ(-1, rdma_set_local_ece(id, &ece));
+    EXPECT_EQ(EINVAL, errno);
+  }
   sockaddr_in group = Address("239.0.0.1", 0);
   EXPECT_EQ(-1, rdma_join_multicast(id, Generic(group), nullptr));
   EXPECT_EQ(EOPNOTSUPP, errno);

@@ -411,6 +411,7 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
     case ROCEGW_MSG_HELLO: {
       rocegw_hello_reply reply{};
       reply.major = options_.major;
+      reply.minor = options_.minor;
       reply.session = static_cast<uint32_t>(accepted_);
       reply.worker_count = options_.workers;
       reply.device_count = options_.devices;
@@ -482,6 +483,26 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       for (auto& [qpn, qp] : qps_) {
         if (qp.handle == object) reply.attr = qp.attr;
       }
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_CREATE_PEER: {
+      rocegw_object_reply reply{};
+      reply.handle = ++last_peer_;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_DESTROY_PEER:
+      return Bytes(rocegw_object_reply{});
+    case ROCEGW_MSG_QUERY_ECE: {
+      rocegw_ece_reply reply{};
+      reply.vendor_id = 0x02BADD;
+      reply.options = 7;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_SET_ECE: {
+      const auto asked = request.As<rocegw_set_ece>();
+      rocegw_ece_reply reply{};
+      reply.vendor_id = asked.vendor_id;
+      reply.options = asked.options & 7;
       return Bytes(reply);
     }
     case ROCEGW_MSG_DESTROY_CHANNEL:

@@ -88,6 +88,7 @@ struct FakeOptions {
   uint32_t payload_stride = 256;
   bool receive_payload = true;
   uint32_t major = ROCEGW_ABI_MAJOR;
+  uint32_t minor = ROCEGW_ABI_MINOR;
   uint32_t welcome_flags = 0;
   bool sysfs = true;        // show a tree, which is empty but for its directories
   std::string socket_path;  // empty: a fresh one below /tmp
@@ -176,6 +177,7 @@ class FakeDaemon {
   uint32_t last_qpn_ = 0;
   size_t accepted_ = 0;
   size_t hangups_ = 0;
+  uint32_t last_peer_ = 0;
 };
 
 }  // namespace rocegw::testing

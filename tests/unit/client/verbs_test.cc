@@ -491,6 +491,37 @@ TEST_F(QpTest, ModifyQp_SendsOnlyWhatTheMaskNames) {
   EXPECT_EQ(cq_, init.send_cq);
 }
 
+TEST_F(QpTest, Ece_IsAskedOfTheDaemonAndSetBeforeRtrOnly) {
+  ibv_ece ece = {1, 2, 3};
+  ASSERT_EQ(0, ibv_query_ece(qp_, &ece));
+  EXPECT_EQ(0x02BADDu, ece.vendor_id);
+  EXPECT_EQ(7u, ece.options);
+  EXPECT_EQ(0u, ece.comp_mask);
+  ece.options = 0x15;
+  ASSERT_EQ(0, ibv_set_ece(qp_, &ece));
+  EXPECT_EQ(5u, ece.options) << "what was accepted comes back";
+  EXPECT_EQ(qp_->handle, daemon_->Last(ROCEGW_MSG_SET_ECE).As<rocegw_set_ece>().qp);
+  ece.comp_mask = 1;
+  EXPECT_EQ(EINVAL, ibv_set_ece(qp_, &ece));
+  ece.comp_mask = 0;
+  EXPECT_EQ(EINVAL, ibv_set_ece(qp_, nullptr));
+  EXPECT_EQ(EINVAL, ibv_query_ece(qp_, nullptr));
+  ToState(IBV_QPS_INIT);
+  EXPECT_EQ(0, ibv_set_ece(qp_, &ece));
+  ToState(IBV_QPS_RTR);
+  EXPECT_EQ(EINVAL, ibv_set_ece(qp_, &ece));
+  EXPECT_EQ(0, ibv_query_ece(qp_, &ece));
+  EXPECT_EQ(2u, daemon_->Requests(ROCEGW_MSG_SET_ECE).size());
+}
+
+TEST_F(QpTest, Ece_OfAnOlderDaemon_IsNotSupported) {
+  daemon_->Fail(ROCEGW_MSG_QUERY_ECE, ENOSYS);
+  daemon_->Fail(ROCEGW_MSG_SET_ECE, ENOSYS);
+  ibv_ece ece = {};
+  EXPECT_EQ(EOPNOTSUPP, ibv_query_ece(qp_, &ece));
+  EXPECT_EQ(EOPNOTSUPP, ibv_set_ece(qp_, &ece));
+}
+
 TEST_F(QpTest, ModifyQp_AddressWithoutGid_IsRefusedHere) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;

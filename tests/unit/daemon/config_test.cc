@@ -29,7 +29,8 @@ TEST(Config_DefaultText, EveryCommentedKey_IsKnown) {
   };
   for (const char* line :
        {"name: host-a", "- name: port1", "  mode: vdev", "  vdev: net_memif0", "  mtu: 1500",
-        "  mac: 02:", "  addresses: [", "  routers: [", "  neighbours:", "    - {address: 192"}) {
+        "  mac: 02:", "  addresses: [", "  routers: [", "  neighbours:", "    - {address: 192",
+        "dcqcn: {rpg_ai_rate", "policy: [", "swift: {target_delay"}) {
     uncomment(line);
   }
   const ConfigResult result = ParseConfig(text, "default");
@@ -68,7 +69,16 @@ attach_socket: {mode: 0666, owner: "nobody:users"}
 grpc_socket: {path: /tmp/other.sock}
 metrics: {address: ""}
 dpdk: {huge_pages: off, memory_mb: 512, eal_args: [--no-pci, "-v"]}
-congestion: {window_bytes: 256KiB}
+gateways: {discovery: enabled, channels: enabled, paths: 3, vendor_id: 06abCD}
+congestion:
+  window_bytes: 256KiB
+  native: swift
+  ecn: false
+  cnp: {send: false, interval_us: 50, dscp: 8}
+  dcqcn: {rpg_ai_rate: 40}
+  policy: [{sign: cnps, algorithm: dcqcn}, {sign: delay, threshold: 300, algorithm: swift}]
+  channel: [swift, static]
+  channel_policy: [{sign: hints, threshold: 7, algorithm: caqm}]
 default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 17, mrs: 18, pds: 19, cm_ids: 20,
   registered_bytes: 1GiB, segment_bytes: 64MiB}}
 )",
@@ -96,9 +106,9 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(vdev.addresses[0].prefix_length, 24u);
   EXPECT_EQ(vdev.addresses[1].prefix_length, 64u);
   ASSERT_EQ(vdev.routers.size(), 2u);
-  EXPECT_EQ(vdev.routers[1], *ParseAddress("fe80::1"));
+  EXPECT_EQ(vdev.routers[1], *wire::ParseGid("fe80::1"));
   ASSERT_EQ(vdev.neighbours.size(), 1u);
-  EXPECT_EQ(vdev.neighbours[0].address, *ParseAddress("2001:db8::2"));
+  EXPECT_EQ(vdev.neighbours[0].address, *wire::ParseGid("2001:db8::2"));
   EXPECT_EQ(vdev.neighbours[0].mac[5], 2);
   EXPECT_EQ(config.attach_socket, (SocketConfig{"/tmp/gw/attach.sock", 0666, "nobody:users"}));
   EXPECT_EQ(config.grpc_socket, (SocketConfig{"/tmp/other.sock", 0600, ""}));
@@ -107,6 +117,22 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(config.dpdk.memory_mb, 512u);
   EXPECT_EQ(config.dpdk.eal_args, (Lines{"--no-pci", "-v"}));
   EXPECT_EQ(config.window_bytes, 256u << 10);
+  EXPECT_EQ(config.gateways, (GatewaysConfig{true, true, 3, 0x06ABCD}));
+  EXPECT_EQ(config.native_congestion, flow::CcKind::kSwift);
+  flow::CcProfile congestion;
+  congestion.ecn = congestion.send_cnps = false;
+  congestion.cnp_interval = Microseconds(50);
+  congestion.cnp_traffic_class = 8 << 2 | 2;
+  ASSERT_TRUE(congestion.Set(flow::CcKind::kDcqcn, "rpg_ai_rate", 40));
+  EXPECT_TRUE(config.congestion == congestion);
+  flow::CcPolicy policy;
+  policy.Add({flow::CcSign::kCnps, 1, flow::CcKind::kDcqcn});
+  policy.Add({flow::CcSign::kDelay, 300, flow::CcKind::kSwift});
+  EXPECT_TRUE(config.congestion_policy == policy);
+  EXPECT_EQ(config.channel_congestion, wire::kOptionCcRtt | wire::kOptionCcStatic);
+  flow::CcPolicy channel_policy;
+  channel_policy.Add({flow::CcSign::kHints, 7, flow::CcKind::kCaqm});
+  EXPECT_TRUE(config.channel_policy == channel_policy);
   EXPECT_FALSE(config.default_pool.trusted);
   EXPECT_FALSE(config.default_pool.remap_allowed);
   EXPECT_EQ(config.default_pool.limits,
@@ -194,9 +220,27 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
       {"ports:\n  - receive_buffer_bytes: 1 MB",
        {"f.yaml:2: ports[0].receive_buffer_bytes: '1 MB' is not a number of bytes (like 65536, "
         "64KiB, 16MiB, 2GiB)"}},
+      {"congestion: {policy: [{sign: cnps}]}",
+       {"f.yaml:1: congestion.policy[0]: a rule needs 'sign' and 'algorithm'"}},
+      {"congestion: {channel: [swift, reno]}",
+       {"f.yaml:1: congestion.channel[1]: there is no algorithm 'reno'"}},
+      {"congestion: {native: reno}",
+       {"f.yaml:1: congestion.native: 'reno' is not known, use static, dcqcn, dctcp, caqm or "
+        "swift"}},
       {"congestion: {window_bytes: 17}",
        {"f.yaml:1: congestion.window_bytes: a window below 4096 cannot hold one packet; 0 chooses "
         "by itself"}},
+      {"gateways: {vendor_id: 0015b3}",
+       {"f.yaml:1: gateways.vendor_id: '0015b3' belongs to a vendor; the second digit must be 2, "
+        "6, a or e"}},
+      {"gateways: {vendor_id: 2badd}",
+       {"f.yaml:1: gateways.vendor_id: '2badd' is not an OUI of six hexadecimal digits (like "
+        "02badd)"}},
+      {"gateways: {discovery: disabled, channels: enabled}",
+       {"f.yaml:1: gateways.channels: channels need discovery: a peer must have said that it has "
+        "them"}},
+      {"gateways: {discovery: maybe}",
+       {"f.yaml:1: gateways.discovery: 'maybe' is not known, use enabled or disabled"}},
       {"default_pool:\n  limits:\n    registered_bytes: 99999999999GiB",
        {"f.yaml:3: default_pool.limits.registered_bytes: '99999999999GiB' is not a number of bytes "
         "(like 65536, 64KiB, 16MiB, 2GiB)"}},

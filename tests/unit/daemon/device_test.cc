@@ -30,16 +30,16 @@ TEST(PathMtu, LargestThatFits_AsLinuxComputesIt) {
 }
 
 TEST(Covers, Prefix_DecidesBitByBit) {
-  const InterfaceAddress v4{*ParseAddress("192.0.2.129"), 25};
-  EXPECT_TRUE(Covers(v4, *ParseAddress("192.0.2.200")));
-  EXPECT_FALSE(Covers(v4, *ParseAddress("192.0.2.127")));
-  EXPECT_FALSE(Covers(v4, *ParseAddress("::1")));
-  EXPECT_TRUE(Covers({*ParseAddress("192.0.2.1"), 0}, *ParseAddress("203.0.113.9")));
-  EXPECT_TRUE(Covers({*ParseAddress("192.0.2.1"), 32}, *ParseAddress("192.0.2.1")));
-  EXPECT_FALSE(Covers({*ParseAddress("192.0.2.1"), 32}, *ParseAddress("192.0.2.0")));
-  const InterfaceAddress v6{*ParseAddress("2001:db8::1"), 63};
-  EXPECT_TRUE(Covers(v6, *ParseAddress("2001:db8:0:1::9")));
-  EXPECT_FALSE(Covers(v6, *ParseAddress("2001:db8:0:2::9")));
+  const InterfaceAddress v4{*wire::ParseGid("192.0.2.129"), 25};
+  EXPECT_TRUE(Covers(v4, *wire::ParseGid("192.0.2.200")));
+  EXPECT_FALSE(Covers(v4, *wire::ParseGid("192.0.2.127")));
+  EXPECT_FALSE(Covers(v4, *wire::ParseGid("::1")));
+  EXPECT_TRUE(Covers({*wire::ParseGid("192.0.2.1"), 0}, *wire::ParseGid("203.0.113.9")));
+  EXPECT_TRUE(Covers({*wire::ParseGid("192.0.2.1"), 32}, *wire::ParseGid("192.0.2.1")));
+  EXPECT_FALSE(Covers({*wire::ParseGid("192.0.2.1"), 32}, *wire::ParseGid("192.0.2.0")));
+  const InterfaceAddress v6{*wire::ParseGid("2001:db8::1"), 63};
+  EXPECT_TRUE(Covers(v6, *wire::ParseGid("2001:db8:0:1::9")));
+  EXPECT_FALSE(Covers(v6, *wire::ParseGid("2001:db8:0:2::9")));
 }
 
 TEST(NodeGuid, Mac_GivesEui64InNetworkOrder) {

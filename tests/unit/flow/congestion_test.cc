@@ -42,7 +42,7 @@ TEST(StaticWindow, NothingChangesIt) {
   algorithm.init(state, {.window_bytes = 1000}, TimePoint{});
   algorithm.on_loss(state, TimePoint{1});
   algorithm.on_cnp(state, TimePoint{1});
-  algorithm.on_feedback(state, {.acked_bytes = 5, .ce_marked = true}, TimePoint{1});
+  algorithm.on_feedback(state, {.acked_bytes = 5, .marked_bytes = 5}, TimePoint{1});
   EXPECT_EQ(algorithm.gate(state, 0).bytes, 1000u);
   // Plain data: a flow can be copied and handed over.
   const CcState copy = state;

@@ -370,6 +370,35 @@ TEST_F(FlowTest, ProbeAnsweredInPart_GoesBackToTheRest) {
   EXPECT_EQ(flow.rewinds(), rewinds);
 }
 
+// A peer says once that it misses a packet. When the repetition is lost, too, nothing more comes.
+TEST_F(FlowTest, RepetitionAfterALossSilent_AskedForSoon) {
+  SendPackets(5);
+  Wait(Microseconds(20));
+  EXPECT_TRUE(Ack(101));
+  ASSERT_TRUE(flow.OnLoss(now));
+  SendPackets(4);
+  EXPECT_EQ(flow.deadline(), now + Microseconds(100)) << "and not the four milliseconds of a tail";
+  now = flow.deadline();
+  EXPECT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
+  EXPECT_EQ(flow.retries_left(), 2u) << "one for the loss, none for asking";
+  // The answer: that one has come, and what followed it was dropped.
+  EXPECT_TRUE(Ack(102));
+  EXPECT_EQ(flow.next(), Psn(102));
+  SendPackets(3);
+  EXPECT_EQ(flow.deadline(), now + Milliseconds(4)) << "progress: as ever";
+}
+
+TEST_F(FlowTest, RepetitionAfterTheTimer_NobodyHasSpoken_ProbedLater) {
+  SendPackets(5);
+  Wait(Microseconds(20));
+  EXPECT_TRUE(Ack(101));
+  now = now + Milliseconds(100);
+  EXPECT_EQ(flow.OnDeadline(now), LossVerdict::kRewind);
+  EXPECT_EQ(flow.retries_left(), 2u);
+  SendPackets(4);
+  EXPECT_EQ(flow.deadline(), now + Milliseconds(4));
+}
+
 TEST_F(FlowTest, Progress_RestartsTimerAndProbes) {
   SendPackets(5);
   now = kStart + Milliseconds(90);
@@ -440,6 +469,79 @@ TEST_F(FlowTest, Start_WhileInFlight_NothingIsLeftOfIt) {
   EXPECT_EQ(flow.NextAnswer(now), now + Microseconds(50)) << "a round of its own";
   SendPackets(1);
   EXPECT_TRUE(Ack(8));
+}
+
+TEST_F(FlowTest, Paced_AsksAgainWhenTheNextPacketIsDue) {
+  CcProfile profile;
+  profile.link_bits_per_second = 8'000'000'000;
+  FlowConfig config = Config();
+  config.cc = {.kind = CcKind::kDcqcn, .window_bytes = 100 * kMtu, .profile = &profile};
+  flow.Start(config, Psn(100), now);
+  SendPackets(10);
+  EXPECT_EQ(flow.earliest(), kNever) << "nobody has said anything";
+  flow.OnCnp(now);
+  // Half of 8 Gbit/s, a little more: 1000 bytes take 2 us.
+  SendPackets(1);
+  EXPECT_FALSE(flow.MaySend(kMtu, now));
+  EXPECT_NEAR(static_cast<double>((flow.earliest() - now).ns), 2000, 5);
+  EXPECT_FALSE(flow.MaySend(kMtu, flow.earliest() - Nanoseconds(1)));
+  EXPECT_TRUE(flow.MaySend(kMtu, flow.earliest()));
+  // READ responses are paced as well.
+  EXPECT_FALSE(flow.MayAnswer(kMtu, now));
+  EXPECT_EQ(flow.NextAnswer(now), flow.earliest());
+}
+
+TEST_F(FlowTest, Paced_WhatThePeerSendsIsNotOurs) {
+  CcProfile profile;
+  profile.link_bits_per_second = 8'000'000'000;
+  FlowConfig config = Config();
+  config.cc = {.kind = CcKind::kDcqcn, .window_bytes = 100 * kMtu, .profile = &profile};
+  flow.Start(config, Psn(100), now);
+  flow.OnCnp(now);
+  flow.OnSent(50, 50 * kMtu, 0, now);
+  EXPECT_EQ(flow.in_flight(), 50u * kMtu);
+  EXPECT_TRUE(flow.MaySend(kMtu, now)) << "a READ was asked for, nothing has left";
+}
+
+TEST_F(FlowTest, SwitchCc_KeepsWhatIsInFlightAndTheOperatingPoint) {
+  CcProfile profile;
+  profile.link_bits_per_second = 8'000'000'000;
+  FlowConfig config = Config();
+  config.cc = {.kind = CcKind::kDctcp,
+               .window_bytes = 400 * kMtu,
+               .packet_bytes = kMtu,
+               .profile = &profile};
+  flow.Start(config, Psn(100), now);
+  EXPECT_TRUE(flow.uses_marks());
+  SendPackets(16);
+  Wait(Microseconds(100));
+  Ack(108);
+  const uint64_t window = flow.cc_window();
+  CcConfig other = config.cc;
+  for (CcKind kind : {CcKind::kSwift, CcKind::kDcqcn, CcKind::kCaqm, CcKind::kDctcp}) {
+    other.kind = kind;
+    flow.SwitchCc(other, now);
+    EXPECT_EQ(flow.cc_kind(), kind);
+    EXPECT_NEAR(static_cast<double>(flow.cc_window()), static_cast<double>(window), kMtu / 2.0);
+    EXPECT_EQ(flow.in_flight(), 8u * kMtu);
+    EXPECT_EQ(flow.una(), Psn(108));
+    EXPECT_EQ(flow.next(), Psn(116));
+  }
+  EXPECT_TRUE(Ack(116)) << "as if nothing had been";
+  other.kind = CcKind::kStatic;
+  flow.SwitchCc(other, now);
+  EXPECT_FALSE(flow.uses_marks());
+  EXPECT_EQ(flow.cc_window(), 400u * kMtu);
+}
+
+TEST_F(FlowTest, MarkedAcknowledgement_ShrinksAWindowThatUsesMarks) {
+  FlowConfig config = Config();
+  config.cc = {.kind = CcKind::kDctcp, .window_bytes = 400 * kMtu, .packet_bytes = kMtu};
+  flow.Start(config, Psn(100), now);
+  const uint64_t window = flow.cc_window();
+  SendPackets(16);
+  flow.OnAcked(Psn(116), kMtu, true, now + Microseconds(50));
+  EXPECT_LT(flow.cc_window(), window);
 }
 
 TEST_F(FlowTest, Start_ForgetsEverything) {

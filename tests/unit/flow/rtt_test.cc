@@ -30,6 +30,16 @@ TEST(Rtt, ShortRoundTrips_FloorOfFourMilliseconds) {
   EXPECT_EQ(rtt.minimum(), Microseconds(20));
 }
 
+TEST(Rtt, Recovery_FloorOfAHundredMicroseconds) {
+  RttEstimator rtt;
+  EXPECT_EQ(rtt.RecoveryTimeout(), Milliseconds(50)) << "without a sample";
+  rtt.OnSample(Microseconds(10));
+  EXPECT_EQ(rtt.RecoveryTimeout(), Microseconds(100));
+  RttEstimator slow;
+  slow.OnSample(Milliseconds(1));
+  EXPECT_EQ(slow.RecoveryTimeout(), Milliseconds(4));
+}
+
 TEST(Rtt, Smoothing_OneEighthAndOneQuarter) {
   RttEstimator rtt;
   rtt.OnSample(Milliseconds(8));

@@ -39,7 +39,8 @@ TEST(Access, EveryMethod_HasARuleThatCanBeMet) {
       EXPECT_NE(rule->resource_field(), "");
     }
     const Role role = rule->scope() == types::v1::GATEWAY ? types::v1::NODE : types::v1::ADMIN;
-    if (rule->scope() != types::v1::OPEN) {
+    const bool by_role = rule->scope() != types::v1::OPEN && rule->scope() != types::v1::CONTROLLER;
+    if (by_role) {
       EXPECT_TRUE(RoleHas(role, rule->permission()));
     }
   }
@@ -57,6 +58,17 @@ TEST(Access, NobodyAndNodes_AreDeniedEverythingThatIsNotOpenToThem) {
     if (scope != types::v1::GATEWAY) continue;
     EXPECT_FALSE(Decide(node, *method, *RequestFor(*method, "gateways/h")).allowed);
     EXPECT_FALSE(Decide(node, *method, *RequestFor(*method, "")).allowed);
+  }
+}
+
+TEST(Access, Controllers_MayCallEachOtherAndNothingElse) {
+  const Caller controller = {
+      .principal = "spiffe://rocegw/controller", .node = {}, .controller = true, .grants = {}};
+  for (const MethodDescriptor* method : ApiMethods()) {
+    SCOPED_TRACE(method->full_name());
+    const types::v1::Scope scope = RuleOf(*method)->scope();
+    EXPECT_EQ(Decide(controller, *method, *RequestFor(*method, "gateways/g")).allowed,
+              scope == types::v1::OPEN || scope == types::v1::CONTROLLER);
   }
 }
 

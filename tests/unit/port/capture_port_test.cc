@@ -18,6 +18,7 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/pair_port.h"
+#include "gateway/wire/headers.h"
 #include "gateway/wire/icrc.h"
 #include "tests/support/port_fixture.h"
 
@@ -120,6 +121,17 @@ class CapturePortTest : public ::testing::Test {
     for (uint32_t psn = first; psn <= last; ++psn) {
       ASSERT_TRUE(SendTestPacket(port_, TestPath(), kQpn, psn, payload));
     }
+  }
+  // Eight packets at once.
+  void SendBurst() {
+    std::array<TxPacket*, 8> burst;
+    for (uint32_t psn = 0; psn < burst.size(); ++psn) {
+      burst[psn] = port_.Acquire();
+      burst[psn]->path = TestPath();
+      burst[psn]->length =
+          static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 64, burst[psn]->data));
+    }
+    ASSERT_EQ(port_.Transmit(burst), 8U);
   }
   void Start(const CaptureConfig& config = {}) {
     sink_ = std::make_shared<FileSink>(std::move(file_.tap));
@@ -239,14 +251,7 @@ TEST_F(CapturePortTest, SizeBound_EndsTheCaptureAndNotTheTraffic) {
 
 TEST_F(CapturePortTest, BufferBound_CountsWhatIsMissed) {
   Start({.buffer_bytes = 600});
-  std::array<TxPacket*, 8> burst;
-  for (uint32_t psn = 0; psn < burst.size(); ++psn) {
-    burst[psn] = port_.Acquire();
-    burst[psn]->path = TestPath();
-    burst[psn]->length =
-        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 64, burst[psn]->data));
-  }
-  ASSERT_EQ(port_.Transmit(burst), 8U);
+  SendBurst();
   const CaptureSummary summary = tap_.Stop();
   EXPECT_EQ(summary.packets, 0U);
   EXPECT_EQ(summary.missed, 8U);
@@ -272,14 +277,7 @@ TEST_F(CapturePortTest, SecondStart_IsBusy) {
 
 TEST_F(CapturePortTest, PacketBound_TakesThatManyOfABurst) {
   Start({.max_packets = 3});
-  std::array<TxPacket*, 8> burst;
-  for (uint32_t psn = 0; psn < burst.size(); ++psn) {
-    burst[psn] = port_.Acquire();
-    burst[psn]->path = TestPath();
-    burst[psn]->length =
-        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kQpn, psn, 64, burst[psn]->data));
-  }
-  ASSERT_EQ(port_.Transmit(burst), 8U);
+  SendBurst();
   const CaptureSummary summary = tap_.Stop();
   EXPECT_EQ(summary.end, CaptureEnd::kPackets);
   EXPECT_EQ(summary.packets, 3U);
@@ -332,6 +330,40 @@ TEST_F(CapturePortTest, Filter_TakesItsQueuePairsAndAddressesInBothDirections) {
     psns.push_back(PsnOf(frame.payload));
   }
   EXPECT_EQ(psns, (std::vector<uint32_t>{1, 3, 6}));
+}
+
+// Tenants share channels: whose a frame is, it says itself.
+TEST_F(CapturePortTest, FramesOfAChannel_AreTheQueuePairsThatTheyName) {
+  constexpr Qpn kChannel{0x4444};
+  constexpr Qpn kOther{0x77};
+  tap_.filter().Reset(true, {}, {});
+  tap_.filter().Add(kQpn);
+  tap_.filter().Add(kChannel);
+  Start();
+  const auto receive = [&](Qpn endpoint, uint32_t psn) {
+    PacketPort& peer = link_.port(1);
+    TxPacket* packet = peer.Acquire();
+    packet->path = TestPath();
+    packet->length =
+        static_cast<uint32_t>(rocegw::testing::WriteTestPacket(kChannel, psn, 64, packet->data));
+    packet->data[0] = static_cast<uint8_t>(wire::Opcode::kChannelFrame);
+    packet->data[20] = static_cast<uint8_t>(endpoint.value >> 16);
+    packet->data[21] = static_cast<uint8_t>(endpoint.value >> 8);
+    packet->data[22] = static_cast<uint8_t>(endpoint.value);
+    ASSERT_EQ(peer.Transmit(std::array{packet}), 1U);
+  };
+  receive(kQpn, 1);
+  receive(kOther, 2);
+  EXPECT_EQ(ReceiveAll(port_).size(), 2U);
+  (void)tap_.Stop();
+  const auto packets = ReadPcapng(file_.bytes());
+  ASSERT_EQ(packets.size(), 1U);
+  uint16_t ether_type = 0;
+  std::span<const uint8_t> network;
+  ParsedFrame frame;
+  ASSERT_TRUE(ParseEthernet(packets[0].frame, ether_type, network));
+  ASSERT_EQ(ParseIpUdp(ether_type, network, frame), FrameVerdict::kRoce);
+  EXPECT_EQ(PsnOf(frame.payload), 1U);
 }
 
 TEST_F(CapturePortTest, FilterByPeerAndQueuePair) {

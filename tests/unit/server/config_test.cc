@@ -32,6 +32,7 @@ trust_domain: fleet.example
 address: "192.0.2.1:1"
 names: [lb.example, 2001:db8::1]
 controllers: ["lb.example:7471", "[2001:db8::1]:7471"]
+replica_address: 192.0.2.1:7471
 admin_socket: /run/a.sock
 log_level: debug
 metrics: {address: ""}
@@ -50,6 +51,7 @@ seal_interval: 5s
   EXPECT_EQ(config.address, "192.0.2.1:1");
   EXPECT_EQ(config.names, (Lines{"lb.example", "2001:db8::1"}));
   EXPECT_EQ(config.controllers, (Lines{"lb.example:7471", "[2001:db8::1]:7471"}));
+  EXPECT_EQ(config.replica_address, "192.0.2.1:7471");
   EXPECT_EQ(config.AdminSocket(), "/run/a.sock");
   EXPECT_EQ(config.log_level, process::LogLevel::kDebug);
   EXPECT_EQ(config.metrics_address, "");
@@ -75,6 +77,7 @@ TEST(ControllerConfig, EachMistake_IsNamedWithItsLine) {
       "address: '[::]:70000'",
       "names: ['no spaces here']",
       "controllers: [lb.example]",
+      "replica_address: lb.example",
       "controllers: ['lb.example:0']",
       "admin_socket: relative",
       "log_level: loud",

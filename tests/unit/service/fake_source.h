@@ -44,6 +44,8 @@ class FakeSource : public StateSource {
     if (!query.sessions) copy.sessions.clear();
     if (!query.qps) copy.qps.clear();
     if (!query.mrs) copy.mrs.clear();
+    if (!query.connections) copy.connections.clear();
+    if (!query.channels) copy.channels.clear();
     if (!query.pools) copy.pools.clear();
     if (!query.events) copy.events.clear();
     done(std::move(copy));
@@ -108,6 +110,7 @@ inline session::StateSnapshot TestState() {
     queue.counters[0] = 10u + w;
     state.port_queues.push_back(queue);
   }
+  state.discovery = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   state.control_drops.resize(metrics::kDropReasonCount);
   state.control_drops[static_cast<size_t>(metrics::DropReason::k_cm_unmatched)] = 2;
   session::SessionRow session;
@@ -143,6 +146,8 @@ inline session::StateSnapshot TestState() {
   rc.sends_posted = 5000;
   rc.sends_completed = 4990;
   rc.outstanding = 10;
+  rc.transport = "channel";
+  rc.transport_reason = "a channel was agreed on by the CM";
   session::QpRow ud;
   ud.session = 3;
   ud.qpn = 0x000012;
@@ -167,6 +172,54 @@ inline session::StateSnapshot TestState() {
   cross.way = ROCEGW_MEMORY_CROSS;
   cross.reason = "smaller than the least length that is worth moving";
   state.mrs = {remapped, cross};
+  session::ConnectionRow connection;
+  connection.session = 3;
+  connection.active = true;
+  connection.state = "established";
+  connection.local_comm_id = 0xA1B2C3D4;
+  connection.remote_comm_id = 0x11;
+  connection.local_qpn = rc.qpn;
+  connection.remote_qpn = rc.remote_qpn;
+  connection.local_gid = rc.local_gid;
+  connection.remote_gid = rc.remote_gid;
+  connection.path_mtu = 1024;
+  connection.sent_vendor = connection.received_vendor = 0x02BADD;
+  connection.sent_options = 0x307;
+  connection.received_options = 0x207;
+  connection.agreed = {"channel", "selective acknowledgement", "DCQCN"};
+  connection.reason = "agreed between gateways";
+  session::ConnectionRow refused;
+  refused.state = "timewait";
+  refused.local_comm_id = 0x12;
+  refused.reason = "standard RoCEv2: request names no vendor";
+  refused.rejected = "nobody listens on the service";
+  state.connections = {connection, refused};  // not in key order
+  session::ChannelRow channel;
+  channel.number = 0x40012;
+  channel.peer_number = 0x80034;
+  channel.worker = 1;
+  channel.peer_worker = 2;
+  channel.local_gid = rc.local_gid;
+  channel.remote_gid = rc.remote_gid;
+  channel.traffic_class = 8;
+  channel.path = 3;
+  channel.state = "open";
+  channel.agreed = {"channel", "proportional hints"};
+  channel.congestion = "caqm";
+  channel.window_bytes = 65536;
+  channel.in_flight_bytes = 4096;
+  channel.rtt_ns = 51000;
+  channel.min_rtt_ns = 49000;
+  channel.users = 5;
+  channel.waiting = 6;
+  channel.lost = 7;
+  channel.resent = 8;
+  channel.spurious = 9;
+  channel.path_changes = 10;
+  session::ChannelRow opening;
+  opening.number = 0x11;
+  opening.state = "opening";
+  state.channels = {channel, opening};
   return state;
 }
 

@@ -87,6 +87,9 @@ TEST_F(MetricsTest, SetUp_OfPoolsThatHaveAny) {
   EXPECT_EQ(bucket("0.5"), "2");
   EXPECT_EQ(bucket("+Inf"), "3");
   EXPECT_EQ(samples.at("rocegw_pool_set_up_seconds_count{" + pool + "}"), "3");
+  EXPECT_EQ(samples.at("rocegw_discovery_questions_total{outcome=\"silent\"}"), "4");
+  EXPECT_EQ(samples.at("rocegw_discovery_answers_total{sent=\"no\"}"), "6");
+  EXPECT_EQ(samples.at("rocegw_discovery_peers{kind=\"gateway\"}"), "8");
   EXPECT_FALSE(samples.contains("rocegw_pool_ready_qps{pool=\"p2\",tenant=\"red\"}"));
 }
 
@@ -179,9 +182,9 @@ TEST_F(MetricsTest, Page_LabelsAreBounded) {
   // or address.
   const auto samples = Samples();
   EXPECT_LT(samples.size(), 500u);
-  const std::set<std::string> allowed = {"worker", "reason",   "side",    "device",   "mode",
-                                         "port",   "compiler", "version", "revision", "tenant",
-                                         "pool",   "limit",    "le"};
+  const std::set<std::string> allowed = {
+      "worker",   "reason", "side", "device", "mode", "port", "compiler", "version",
+      "revision", "tenant", "pool", "limit",  "le",   "sent", "kind",     "outcome"};
   for (const auto& [name, unused] : samples) {
     const size_t open = name.find('{');
     if (open == std::string::npos) continue;

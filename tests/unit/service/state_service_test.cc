@@ -89,6 +89,33 @@ TEST_F(StateServiceTest, Lists_CarryEveryField) {
   EXPECT_EQ(qps.qps(1).state(), types::v1::RTS);
   EXPECT_EQ(qps.qps(1).remote_address(), "192.0.2.2");
   EXPECT_EQ(qps.qps(1).outstanding(), 10u);
+  EXPECT_EQ(qps.qps(1).transport(), "channel");
+  EXPECT_EQ(qps.qps(1).transport_reason(), "a channel was agreed on by the CM");
+
+  gateway::v1::ListConnectionsResponse connections;
+  ASSERT_TRUE(stub_->ListConnections(Soon().get(), {}, &connections).ok());
+  ASSERT_EQ(connections.connections_size(), 2);
+  EXPECT_EQ(connections.connections(0).rejected(), "nobody listens on the service");
+  const types::v1::Connection& connection = connections.connections(1);
+  EXPECT_EQ(connection.name(), "gateways/host-a/connections/0xa1b2c3d4");
+  EXPECT_EQ(connection.sent().vendor_id(), 0x02BADDu);
+  EXPECT_EQ(connection.received().options(), 0x207u);
+  ASSERT_EQ(connection.agreed_size(), 3);
+  EXPECT_EQ(connection.agreed(2), "DCQCN");
+  EXPECT_EQ(connection.reason(), "agreed between gateways");
+  EXPECT_EQ(connection.remote_address(), "192.0.2.2");
+
+  gateway::v1::ListChannelsResponse channels;
+  ASSERT_TRUE(stub_->ListChannels(Soon().get(), {}, &channels).ok());
+  ASSERT_EQ(channels.channels_size(), 2);
+  EXPECT_EQ(channels.channels(0).state(), "opening");
+  EXPECT_EQ(channels.channels(1).ShortDebugString(),
+            "name: \"gateways/host-a/channels/0x040012\" number: 262162 peer_number: 524340 "
+            "worker: 1 peer_worker: 2 local_address: \"192.0.2.1\" remote_address: \"192.0.2.2\" "
+            "traffic_class: 8 path: 3 state: \"open\" agreed: \"channel\" "
+            "agreed: \"proportional hints\" congestion: \"caqm\" window_bytes: 65536 "
+            "in_flight_bytes: 4096 rtt_ns: 51000 min_rtt_ns: 49000 users: 5 waiting: 6 lost: 7 "
+            "resent: 8 spurious: 9 path_changes: 10");
 
   gateway::v1::ListMrsResponse mrs;
   ASSERT_TRUE(stub_->ListMrs(Soon().get(), {}, &mrs).ok());

@@ -33,5 +33,21 @@ TEST(UsageBook, SumsOverGatewaysAndPools_OfWhatWasToldLast) {
   EXPECT_EQ(book.OfTenant("tenants/a").totals.qps(), 1u);
 }
 
+TEST(UsageBook, WhatIsKeptReady_IsSummedToo) {
+  sync::UsageBook book;
+  for (const char* gateway : {"gateways/g", "gateways/h"}) {
+    auto pools = With({{"tenants/a/pools/p", 0}});
+    pools[0].mutable_ready()->set_wanted(8);
+    pools[0].mutable_ready()->set_ready(7);
+    pools[0].mutable_ready()->set_hits(3);
+    book.Set(gateway, pools);
+  }
+  const sync::Usage usage = book.OfPool("tenants/a/pools/p");
+  EXPECT_EQ(usage.ready.wanted(), 16u);
+  EXPECT_EQ(usage.ready.ready(), 14u);
+  EXPECT_EQ(usage.ready.hits(), 6u);
+  EXPECT_EQ(book.OfPool("tenants/a/pools/q").ready.wanted(), 0u);
+}
+
 }  // namespace
 }  // namespace rocegw::testing::usage_book

@@ -3,6 +3,8 @@
 // atomic results, also such that a peer should not send.
 #include <gtest/gtest.h>
 
+#include "gateway/transport/requester.h"
+#include "gateway/transport/rnr_delay.h"
 #include "tests/support/scripted_peer.h"
 
 namespace rocegw::testing::requester_response {
@@ -110,6 +112,16 @@ TEST(RequesterAck, ReservedSyndrome_Malformed) {
   EXPECT_EQ(peer.Deliver(peer.Ack(kPsn, 0x65)), DropReason::k_malformed_response);
   EXPECT_TRUE(peer.Poll().empty());
   EXPECT_EQ(peer.host().context().state(), QpState::kRts);
+}
+
+TEST(RequesterAck, ReservedSyndromeBehindOthers_AcknowledgesNothing) {
+  ScriptedPeer peer;
+  for (int i = 0; i < 3; ++i) peer.PostSend(kSource, 4);
+  peer.Out();
+  for (uint8_t syndrome : {0x40, 0x65, 0x7F})
+    EXPECT_EQ(peer.Deliver(peer.Ack(kPsn + 2, syndrome)), DropReason::k_malformed_response);
+  EXPECT_TRUE(peer.Poll().empty());
+  EXPECT_EQ(peer.host().qp().psns().una.value, kPsn);
 }
 
 TEST(RequesterNak, Sequence_AcknowledgesBeforeAndResendsFrom) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "gateway/transport/requester.h"
 #include "tests/support/scripted_peer.h"
 
 namespace rocegw::testing::requester_send {

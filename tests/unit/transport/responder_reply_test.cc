@@ -175,6 +175,50 @@ TEST(ResponderRead, RegionGoneWhileItIsRead_Nak62AfterWhatWasSent) {
   EXPECT_EQ(peer.host().context().state(), verbs::QpState::kError);
 }
 
+// A request that is refused ends the queue pair, but not what was asked before it and is well.
+TEST(ResponderRead, LaterRequestRefused_AnsweredWholeBeforeTheNak) {
+  ScriptedPeer::Options options;
+  options.host.cc.window_bytes = 512;
+  ScriptedPeer peer(options);
+  const auto data = Fill(peer, kTarget, 1024);
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  wire::Headers refused = peer.Write(Opcode::kRcWriteOnly, kPsn + 4, kTarget, 4, true);
+  refused.reth.rkey ^= 1;
+  peer.Deliver(refused, ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.host().context().state(), verbs::QpState::kError);
+  auto out = peer.Out();
+  for (int round = 0; round < 3; ++round) {
+    for (SentPacket& packet : peer.Advance(Microseconds(50))) out.push_back(std::move(packet));
+  }
+  ASSERT_EQ(out.size(), 5u);
+  EXPECT_EQ(out.back().syndrome(), 0x62);
+  EXPECT_EQ(out.back().psn(), kPsn + 4);
+  out.pop_back();
+  EXPECT_EQ(JoinResponse(out, kPsn), data);
+}
+
+TEST(ResponderRead, LaterRequestRefusedAndRegionGone_NakAlone) {
+  ScriptedPeer peer;
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  wire::Headers refused = peer.Write(Opcode::kRcWriteOnly, kPsn + 4, kTarget, 4, true);
+  refused.reth.rkey ^= 1;
+  peer.Deliver(refused, ScriptedPeer::Bytes(4));
+  peer.host().regions().Unlink(MemoryKey{peer.host().key()});
+  EXPECT_EQ(peer.OutOne().syndrome(), 0x62);
+  EXPECT_EQ(peer.host().counters().nak_error_tx_packets.Read(), 1u);
+}
+
+TEST(ResponderRead, QueuePairFailedByItsProgram_NothingMore) {
+  ScriptedPeer::Options options;
+  options.host.cc.window_bytes = 512;
+  ScriptedPeer peer(options);
+  Fill(peer, kTarget, 1024);
+  peer.Deliver(peer.Read(kPsn, kTarget, 1024));
+  EXPECT_EQ(peer.Out().size(), 2u);
+  ASSERT_EQ(peer.host().ToState(verbs::QpState::kError), 0);
+  EXPECT_TRUE(peer.Advance(Microseconds(100)).empty());
+}
+
 TEST(ResponderDuplicateRead, Whole_AnsweredAgainFromMemory) {
   ScriptedPeer peer;
   Fill(peer, kTarget, 700);

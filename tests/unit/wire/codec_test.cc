@@ -280,7 +280,7 @@ TEST(Decode, UndefinedOpcode_IsNamed) {
     EXPECT_EQ(b.ReasonOf(bytes), DropReason::k_unknown_opcode) << number;
     ++undefined;
   }
-  EXPECT_EQ(undefined, 256 - 40);
+  EXPECT_EQ(undefined, 256 - 43);
 }
 
 TEST(Decode, PadThatIsNotThePayloads_IsBadPad) {

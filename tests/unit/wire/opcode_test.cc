@@ -20,7 +20,8 @@ const std::map<int, int> kLengths = {
     {0x08, 12}, {0x09, 16}, {0x0A, 28}, {0x0B, 32}, {0x0C, 28}, {0x0D, 16}, {0x0E, 12}, {0x0F, 16},
     {0x10, 16}, {0x11, 16}, {0x12, 24}, {0x13, 40}, {0x14, 40}, {0x16, 16}, {0x17, 16}, {0x1C, 32},
     {0x1D, 28}, {0x20, 12}, {0x21, 12}, {0x22, 12}, {0x23, 16}, {0x24, 12}, {0x25, 16}, {0x26, 28},
-    {0x27, 12}, {0x28, 12}, {0x29, 16}, {0x2A, 28}, {0x2B, 32}, {0x64, 20}, {0x65, 24}, {0x81, 28}};
+    {0x27, 12}, {0x28, 12}, {0x29, 16}, {0x2A, 28}, {0x2B, 32}, {0x64, 20}, {0x65, 24}, {0x81, 28},
+    {0xC0, 12}, {0xC1, 12}, {0xC2, 12}};
 
 TEST(TraitsOf, EveryNumber_IsDefinedExactlyWhenListed) {
   for (int number = 0; number < 256; ++number) {
@@ -46,7 +47,8 @@ TEST(TraitsOf, Names_AreUnique) {
 
 TEST(TraitsOf, Service_FollowsTheUpperBits) {
   for (const auto& [number, length] : kLengths) {
-    const Service expected = number == 0x81   ? Service::kCnp
+    const Service expected = number >= 0xC0   ? Service::kChannel
+                             : number == 0x81 ? Service::kCnp
                              : number >= 0x60 ? Service::kUd
                              : number >= 0x20 ? Service::kUc
                                               : Service::kRc;
@@ -73,7 +75,7 @@ TEST(TraitsOf, Requests_AreWhatARequesterSends) {
   for (const auto& [number, length] : kLengths) {
     if (!TraitsOf(static_cast<uint8_t>(number)).is_request) replies.insert(number);
   }
-  EXPECT_EQ(replies, (std::set<int>{0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x81}));
+  EXPECT_EQ(replies, (std::set<int>{0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x81, 0xC1, 0xC2}));
 }
 
 TEST(TraitsOf, Payload_IsCarriedByDataOnly) {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/replica_service.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "controlplane/api/admission.h"
+#include "controlplane/api/outbox.h"
+
+namespace rocegw::api {
+namespace {
+
+using fleet::v1::ForwardRequest;
+using fleet::v1::TunnelAnswer;
+using AnswerOutbox = Outbox<ForwardRequest, TunnelAnswer>;
+
+grpc::Status StatusFrom(const sync::TunnelResult& result) {
+  return {static_cast<grpc::StatusCode>(result.code), result.message};
+}
+
+class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, TunnelAnswer> {
+ public:
+  ForwardStream(grpc::CallbackServerContext* context, const sync::FleetFollower& follower,
+                sync::TunnelHub& tunnels)
+      : context_(context), follower_(follower), tunnels_(tunnels) {
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      // What was asked is answered though nothing more is granted.
+      if (!begun_) outbox_->Finish(grpc::Status::CANCELLED);
+      return;
+    }
+    if (!begun_) {
+      Admitted admitted;
+      if (auto error = Admit(*context_, CallKind::kStream, request_, follower_, admitted))
+        return outbox_->Finish(ToStatus(*error));
+      begun_ = true;
+      Begin();
+    } else if (id_ != 0) {
+      tunnels_.Grant(id_, request_.grant());
+    }
+    StartRead(&request_);
+  }
+  void OnWriteDone(bool ok) override { outbox_->OnWriteDone(ok); }
+  void OnCancel() override { outbox_->Finish(grpc::Status::CANCELLED); }
+  void OnDone() override {
+    if (id_ != 0) tunnels_.Cancel(id_);
+    delete this;
+  }
+
+ private:
+  void Begin() {
+    if (!request_.question().has_capture()) {
+      return tunnels_.Ask(request_.gateway(), request_.question(), context_->deadline(),
+                          [outbox = outbox_](const sync::TunnelResult& result) {
+                            for (const TunnelAnswer& part : result.parts) outbox->Send(part);
+                            outbox->FinishAfterAll(StatusFrom(result));
+                          });
+    }
+    id_ = tunnels_.AskInParts(
+        request_.gateway(), request_.question(), context_->deadline(), request_.grant(),
+        [outbox = outbox_](const TunnelAnswer& part) { outbox->Send(part); },
+        [outbox = outbox_](const sync::TunnelResult& result) {
+          outbox->FinishAfterAll(StatusFrom(result));
+        });
+  }
+
+  grpc::CallbackServerContext* const context_;
+  const sync::FleetFollower& follower_;
+  sync::TunnelHub& tunnels_;
+  const std::shared_ptr<AnswerOutbox> outbox_ = std::make_shared<AnswerOutbox>(*this);
+  ForwardRequest request_;
+  bool begun_ = false;                  // reads come one after the other
+  sync::TunnelHub::QuestionId id_ = 0;  // of one in parts
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<ForwardRequest, TunnelAnswer>* ReplicaService::Forward(
+    grpc::CallbackServerContext* context) {
+  return new ForwardStream(context, follower_, tunnels_);
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds a channel's slot by what peers choose: addresses and their numbers. Hashed with a secret,
+// so that nobody outside can make entries collide. Two bytes an entry: what a slot's hash is, the
+// caller tells, since channels know themselves. Open addressing, linear probing, at most half full,
+// no tombstones. Belongs to its ChannelSet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gateway/wire/gid.h"
+
+namespace rocegw::channel {
+
+class ChannelIndex {
+ public:
+  // Slots are smaller.
+  static constexpr uint32_t kNoSlot = 0xFFFF;
+
+  explicit ChannelIndex(uint64_t secret) : secret_(secret) {}
+
+  uint32_t Hash(const wire::Gid& source, const wire::Gid& peer, uint64_t rest) const {
+    uint64_t h = secret_;
+    for (const wire::Gid* gid : {&source, &peer}) {
+      for (size_t i = 0; i < 16; i += 8) {
+        uint64_t word = 0;
+        for (size_t k = 0; k < 8; ++k) word = word << 8 | gid->bytes[i + k];
+        h = Mix(h ^ word);
+      }
+    }
+    h = Mix(h ^ rest);
+    return static_cast<uint32_t>(h ^ h >> 32);
+  }
+
+  // hash_of(slot) for every slot that is in it, here and below.
+  template <typename F>
+  void Insert(uint32_t slot, F hash_of) {
+    if ((size_ + 1) * 2 > slots_.size()) {
+      std::vector<uint16_t> old =
+          std::exchange(slots_, std::vector<uint16_t>(slots_.empty() ? 16 : slots_.size() * 2,
+                                                      static_cast<uint16_t>(kNoSlot)));
+      for (const uint16_t at : old)
+        if (at != kNoSlot) Place(at, hash_of(at));
+    }
+    Place(static_cast<uint16_t>(slot), hash_of(slot));
+    ++size_;
+  }
+  // Nothing happens when it is not there.
+  template <typename F>
+  void Erase(uint32_t slot, F hash_of) {
+    if (slots_.empty()) return;
+    size_t hole = Home(hash_of(slot));
+    while (slots_[hole] != slot) {
+      if (slots_[hole] == kNoSlot) return;
+      hole = Next(hole);
+    }
+    // Later entries of the run move up where their home allows, so that probing meets no gap.
+    for (size_t i = Next(hole); slots_[i] != kNoSlot; i = Next(i)) {
+      const size_t home = Home(hash_of(slots_[i]));
+      const bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
+      if (stays) continue;
+      slots_[hole] = slots_[i];
+      hole = i;
+    }
+    slots_[hole] = static_cast<uint16_t>(kNoSlot);
+    --size_;
+  }
+  // The first slot near that hash for which matches(slot) holds; -1: none.
+  template <typename F>
+  int64_t Find(uint32_t hash, F matches) const {
+    if (slots_.empty()) return -1;
+    for (size_t i = Home(hash); slots_[i] != kNoSlot; i = Next(i))
+      if (matches(slots_[i])) return slots_[i];
+    return -1;
+  }
+  // Of memory.
+  size_t bytes() const { return slots_.capacity() * sizeof(uint16_t); }
+
+ private:
+  static uint64_t Mix(uint64_t x) {
+    x *= 0x9E3779B97F4A7C15;
+    x ^= x >> 29;
+    x *= 0xBF58476D1CE4E5B9;
+    return x ^ x >> 32;
+  }
+  size_t Home(uint32_t hash) const { return hash & (slots_.size() - 1); }
+  size_t Next(size_t i) const { return (i + 1) & (slots_.size() - 1); }
+  void Place(uint16_t slot, uint32_t hash) {
+    size_t i = Home(hash);
+    while (slots_[i] != kNoSlot) i = Next(i);
+    slots_[i] = slot;
+  }
+
+  uint64_t secret_;
+  std::vector<uint16_t> slots_;
+  size_t size_ = 0;
+};
+
+}  // namespace rocegw::channel

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/channel/channel_set.h"
+
+#include <algorithm>
+
+#include "gateway/port/steering.h"
+#include "gateway/wire/gateway_mad.h"
+
+namespace rocegw::channel {
+
+using metrics::DropReason;
+using wire::ChannelControl;
+using wire::ChannelReason;
+using wire::ControlKind;
+using wire::FrameKind;
+
+namespace {
+// How long somebody waits who has met an endpoint that is not ready: 1.28 ms (IBTA table 46).
+constexpr uint8_t kNotReadyTimer = 14;
+// Owner of the frames that answer for endpoints that are not there.
+constexpr uint32_t kNobody = UINT32_MAX;
+// Who may send at once after room was found; more come when these have had theirs.
+constexpr int kTurnsAtOnce = 8;
+constexpr double kResetBurst = 64;
+// Payloads begin and end at cache lines of what they carry.
+constexpr size_t kPayloadUnit = 64;
+
+// A channel decides about ECN by itself.
+constexpr uint8_t Dscp(uint8_t traffic_class) {
+  return static_cast<uint8_t>(traffic_class & ~wire::kEcnMask);
+}
+}  // namespace
+
+void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
+                     const flow::CcPolicy& policy, TimePoint now) {
+  options_ = options;
+  cc_ = cc;
+  policy_ = policy;
+  next_look_ = now;
+  if (policy.count != 0) selector_.emplace(policy, flow::CcKind::kCount, now);
+  random_ = SecretSequence(options.secret);
+  by_key_ = ChannelIndex(random_.Next());
+  by_peer_ = ChannelIndex(random_.Next());
+  const size_t most = std::min<size_t>(options.numbers.size(), ChannelIndex::kNoSlot);
+  numbers_.assign(options.numbers.begin(), options.numbers.begin() + static_cast<ptrdiff_t>(most));
+  options_.numbers = {};
+}
+
+ChannelBytes ChannelSet::MeasureBytes() const {
+  ChannelBytes bytes;
+  for (const auto& channel : slots_) {
+    if (channel == nullptr) continue;
+    ++bytes.channels;
+    bytes.objects += sizeof(Channel) + channel->line_bytes() + channel->out().running_bytes();
+  }
+  const size_t lists =
+      lists_.due.capacity() + lists_.waiting.capacity() + running_.capacity() + free_.capacity();
+  bytes.tables = slots_.capacity() * sizeof(slots_[0]) + lists * sizeof(uint32_t) +
+                 by_number_.bytes() + by_key_.bytes() + by_peer_.bytes();
+  bytes.in_flight = pool_.bytes_used();
+  bytes.pooled = pool_.bytes_held() - pool_.bytes_used();
+  return bytes;
+}
+
+Channel* ChannelSet::ByNumber(Qpn number) {
+  const int64_t slot =
+      by_number_.Find(number.value, [&](uint32_t at) { return slots_[at]->number() == number; });
+  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
+}
+
+uint32_t ChannelSet::HashOf(const ChannelKey& key) const {
+  return by_key_.Hash(
+      key.source, key.peer,
+      uint64_t{key.peer_worker} << 16 | uint64_t{key.traffic_class} << 8 | key.path);
+}
+
+uint32_t ChannelSet::PeerHashOf(const Channel& channel) const {
+  return HashOf(channel.key().peer, channel.peer_number());
+}
+
+uint32_t ChannelSet::HashOf(const wire::Gid& peer, Qpn number) const {
+  return by_peer_.Hash({}, peer, number.value);
+}
+
+Channel* ChannelSet::ByKey(const ChannelKey& key) {
+  const int64_t slot = by_key_.Find(HashOf(key), [&](uint32_t at) {
+    return slots_[at]->key() == key && slots_[at]->state() != ChannelState::kGone;
+  });
+  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
+}
+
+Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number) {
+  const int64_t slot = by_peer_.Find(HashOf(peer, number), [&](uint32_t at) {
+    return slots_[at]->key().peer == peer && slots_[at]->peer_number() == number;
+  });
+  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
+}
+
+Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now) {
+  if (!enabled() || numbers_.empty()) return nullptr;
+  constexpr size_t kOverhead = wire::kMaxChannelHeaderLength + wire::kIcrcLength;
+  const size_t room = std::max(owner_.MaxDatagram(device), kOverhead + kPayloadUnit) - kOverhead;
+  const Channel::Options options{.number = numbers_.front(),
+                                 .epoch = Random(),
+                                 .first = Psn(Random()),
+                                 .instance = options_.instance,
+                                 .worker = options_.worker,
+                                 .window = options_.window,
+                                 .device = device,
+                                 .max_payload = static_cast<uint32_t>(room - room % kPayloadUnit),
+                                 .features = options_.features,
+                                 .pool = &pool_,
+                                 .counters = &counters_};
+  numbers_.pop_front();
+  uint32_t slot = static_cast<uint32_t>(slots_.size());
+  if (free_.empty()) {
+    slots_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  slots_[slot] = std::make_unique<Channel>(key, options, now);
+  slots_[slot]->slot = slot;
+  slots_[slot]->lists = &lists_;
+  by_key_.Insert(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
+  by_number_.Insert(slot, [this](uint32_t at) { return slots_[at]->number().value; });
+  counters_.channel_open_events.Add();
+  return slots_[slot].get();
+}
+
+// Neighbouring numbers take different paths.
+uint8_t ChannelSet::PathOf(Qpn qpn) const {
+  return static_cast<uint8_t>((qpn.value * 0x9E3779B1u >> 16) % std::max(options_.paths, 1u));
+}
+
+Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path, Qpn qpn,
+                           uint32_t device, TimePoint now) {
+  const ChannelKey key{.source = path.source,
+                       .peer = path.destination,
+                       .peer_worker = target.peer_worker,
+                       .traffic_class = Dscp(path.traffic_class),
+                       .path = PathOf(qpn)};
+  Channel* channel = ByKey(key);
+  if (channel != nullptr &&
+      (channel->state() == ChannelState::kOpening || channel->peer_instance() == target.instance)) {
+    return channel;
+  }
+  // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
+  if (channel != nullptr) {
+    channel->Abandon(ChannelReason::kStaleEpoch);
+    channel->Due();
+  }
+  channel = Make(key, device, now);
+  if (channel == nullptr) return nullptr;
+  channel->Open(target.acceptor, now);
+  channel->Due();
+  return channel;
+}
+
+void ChannelSet::Rearm(Channel& channel, TimePoint now) {
+  const TimePoint deadline = channel.deadline(now);
+  if (deadline >= channel.armed) return;
+  channel.armed = deadline;
+  owner_.ArmChannel(channel.slot, deadline);
+}
+
+bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
+  if (slot >= slots_.size() || slots_[slot] == nullptr) return false;
+  Channel& channel = *slots_[slot];
+  // One that is left over from before an earlier one was armed.
+  if (channel.armed > now && channel.armed != kNever) return false;
+  channel.armed = kNever;
+  if (channel.deadline(now) > now) {
+    Rearm(channel, now);
+    return false;
+  }
+  channel.OnDeadline(now);
+  channel.Due();
+  return true;
+}
+
+// Lost frames leave again; false: the port is full.
+bool ChannelSet::Resend(Channel& channel, TimePoint now) {
+  Psn psn;
+  flow::FrameRef frame;
+  uint32_t bytes;
+  while (channel.NextLost(psn, frame, bytes, now)) {
+    flow::Resend result = flow::Resend::kVoid;
+    if (frame.owner.index == kNobody) {
+      result = SendRefusal(channel, frame, psn) ? flow::Resend::kDone : flow::Resend::kPortFull;
+    } else {
+      result = owner_.BuildAgain(channel, frame, psn);
+    }
+    if (result == flow::Resend::kPortFull) return false;
+    if (result == flow::Resend::kDone) {
+      channel.OnResent(psn, now);
+    } else if (!channel.SendVoid(owner_, psn, now)) {
+      return false;
+    }
+    counters_.channel_resent_packets.Add();
+  }
+  return true;
+}
+
+bool ChannelSet::Run(TimePoint now) {
+  if (lists_.due.empty()) return false;
+  running_.clear();
+  running_.swap(lists_.due);
+  for (const uint32_t slot : running_) {
+    Channel& channel = *slots_[slot];
+    channel.in_due = false;
+    const bool sent = Resend(channel, now) & channel.SendOwn(owner_, now);
+    if (channel.state() == ChannelState::kGone) {
+      Bury(channel);
+      continue;
+    }
+    if (channel.counted && !channel.half_open()) SettleHalfOpen(channel);
+    if (!sent) channel.Due();
+    Rearm(channel, now);
+  }
+  return true;
+}
+
+// Whoever forges addresses can begin channels and not go on with them. They are few for each
+// address, end soon, and the oldest makes room when there is none.
+bool ChannelSet::TakesHalfOpen(const wire::Gid& peer) {
+  return HalfOpenOf(peer) < options_.half_open_limit;
+}
+
+void ChannelSet::AddHalfOpen(Channel& channel) {
+  if (!channel.half_open() || channel.counted) return;
+  channel.counted = true;
+  ++HalfOpenOf(channel.key().peer);
+  half_open_.push_back({channel.slot, channel.epoch()});
+}
+
+void ChannelSet::SettleHalfOpen(Channel& channel) {
+  if (!channel.counted) return;
+  channel.counted = false;
+  --HalfOpenOf(channel.key().peer);
+  // What is done with leaves from the front on; behind one that is not it stays for seconds.
+  while (!half_open_.empty()) {
+    const Channel* first = slots_[half_open_.front().slot].get();
+    if (first != nullptr && first->epoch() == half_open_.front().epoch && first->counted) return;
+    half_open_.pop_front();
+  }
+  // They come in crowds, if at all.
+  half_open_ = {};
+}
+
+void ChannelSet::MakeRoom() {
+  while (numbers_.empty() && !half_open_.empty()) {
+    // The first one is always one that is counted.
+    Channel& oldest = *slots_[half_open_.front().slot];
+    if (!oldest.half_open()) {
+      SettleHalfOpen(oldest);
+      continue;
+    }
+    counters_.channel_half_open_close_events.Add();
+    oldest.Abandon(ChannelReason::kNoResources);
+    Bury(oldest);
+  }
+}
+
+void ChannelSet::Bury(Channel& channel) {
+  counters_.channel_close_events.Add();
+  SettleHalfOpen(channel);
+  // Whoever uses it holds it.
+  if (channel.used())
+    owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
+  const uint32_t slot = channel.slot;
+  by_number_.Erase(slot, [this](uint32_t at) { return slots_[at]->number().value; });
+  by_key_.Erase(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
+  by_peer_.Erase(slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
+  std::erase(lists_.waiting, slot);
+  std::erase(lists_.due, slot);
+  // At the end of the row: its number rests for as long as there are others.
+  numbers_.push_back(channel.number());
+  slots_[slot].reset();
+  free_.push_back(slot);
+}
+
+std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {
+  std::vector<ChannelSnapshot> rows;
+  for (const auto& channel : slots_) {
+    if (channel != nullptr) rows.push_back(channel->Snapshot());
+  }
+  return rows;
+}
+
+bool ChannelSet::GiveTurns(TimePoint now) {
+  bool given = false;
+  for (size_t i = 0; i < lists_.waiting.size();) {
+    Channel& channel = *slots_[lists_.waiting[i]];
+    for (int turn = 0; turn < kTurnsAtOnce && channel.HasTurn(now, turn); ++turn) {
+      owner_.OnTurn(channel, channel.NextTurn());
+      given = true;
+    }
+    if (!channel.crowded()) {
+      channel.in_waiting = false;
+      lists_.waiting[i] = lists_.waiting.back();
+      lists_.waiting.pop_back();
+    } else {
+      // Pacing may be all that holds them up.
+      Rearm(channel, now);
+      ++i;
+    }
+  }
+  return given;
+}
+
+DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now,
+                                Delivery& delivery) {
+  delivery.channel = nullptr;
+  switch (packet.traits->operation) {
+    case wire::Operation::kChannelFrame:
+      return OnFrame(device, packet, now, delivery);
+    case wire::Operation::kChannelAck: {
+      Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+      if (channel == nullptr) return DropReason::k_unknown_channel;
+      if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+      wire::ChannelAck ack;
+      if (const DropReason reason = wire::DecodeAck(packet.payload, ack);
+          reason != DropReason::kNone) {
+        return reason;
+      }
+      if (ack.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
+      channel->OnAck(packet.headers.bth.psn, ack, counts_, now);
+      counters_.channel_ack_rx_packets.Add();
+      channel->Due();
+      return DropReason::kNone;
+    }
+    default:
+      return OnControl(device, packet, now);
+  }
+}
+
+DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, TimePoint now,
+                               Delivery& delivery) {
+  if (const DropReason reason = wire::DecodeFrame(packet.payload, delivery.frame, delivery.payload);
+      reason != DropReason::kNone) {
+    return reason;
+  }
+  Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+  if (channel == nullptr) {
+    // Its sender learns that we know nothing of it, most likely because we were started anew.
+    if (delivery.frame.kind != FrameKind::kVoid)
+      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, now);
+    return DropReason::k_unknown_channel;
+  }
+  if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+  if (delivery.frame.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
+  const bool marked = (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe;
+  const DropReason reason = channel->OnFrame(packet.headers.bth.psn, delivery.frame,
+                                             static_cast<uint32_t>(delivery.payload.size()),
+                                             packet.headers.bth.hint(), marked, now);
+  channel->Due();
+  if (reason != DropReason::kNone) return reason;
+  counters_.channel_rx_packets.Add();
+  if (delivery.frame.kind != FrameKind::kVoid) delivery.channel = channel;
+  return DropReason::kNone;
+}
+
+void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
+  const wire::ChannelFrame& frame = delivery.frame;
+  // Only a request waits for an answer.
+  if (frame.kind == FrameKind::kReply || frame.kind == FrameKind::kReadResponse ||
+      frame.kind == FrameKind::kAtomicResult) {
+    return;
+  }
+  Channel& channel = *delivery.channel;
+  const flow::FrameRef refusal{.owner = {kNobody, frame.destination.value},
+                               .message = frame.message,
+                               .offset = frame.source.value,
+                               .kind = static_cast<uint8_t>(FrameKind::kReply),
+                               .extra = static_cast<uint8_t>(frame.attempt + 1)};
+  flow::LinePlace place{.credit = INT32_MAX};
+  if (!channel.out().MaySend(0, now)) return;
+  const Psn psn = channel.OnSent(place, refusal, 0, now);
+  SendRefusal(channel, refusal, psn);
+  channel.Due();
+}
+
+bool ChannelSet::SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn) {
+  wire::ChannelFrame frame{.kind = FrameKind::kReply,
+                           .destination = Qpn{refusal.offset},
+                           .source = Qpn{refusal.owner.generation},
+                           .syndrome = wire::kSyndromeNotReady | kNotReadyTimer,
+                           .attempt = refusal.extra,
+                           .message = refusal.message};
+  return channel.SendFrame(owner_, psn, frame);
+}
+
+DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  ChannelControl control;
+  if (const DropReason reason = wire::DecodeControl(packet.payload, control);
+      reason != DropReason::kNone) {
+    return reason;
+  }
+  counters_.channel_control_rx_packets.Add();
+  if (control.kind == ControlKind::kOpen) return OnOpen(device, packet, control, now);
+  if (control.kind == ControlKind::kReset) return OnReset(packet, control);
+  Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
+  if (channel == nullptr) {
+    if (control.kind == ControlKind::kProbe || control.kind == ControlKind::kOpened)
+      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, now);
+    return DropReason::k_unknown_channel;
+  }
+  if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+  if (control.peer_epoch != channel->epoch()) return DropReason::k_channel_epoch;
+  if (control.kind == ControlKind::kOpened) {
+    if (!Acceptable(control)) {
+      channel->Abandon(ChannelReason::kUnsupported);
+      channel->Due();
+      return DropReason::k_channel_refused;
+    }
+    return Meet(*channel, control, false, now);
+  }
+  channel->OnControl(control);
+  channel->Due();
+  return DropReason::kNone;
+}
+
+// Something is in common. Frames always have their ICRC.
+bool ChannelSet::Acceptable(const ChannelControl& control) const {
+  return wire::AgreedOptions(options_.features & control.features) != 0 &&
+         control.checksum_mode == 0;
+}
+
+DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
+                              const ChannelControl& control, TimePoint now) {
+  if (!enabled()) return DropReason::k_unknown_channel;
+  if (!Acceptable(control)) {
+    SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
+    return DropReason::k_channel_refused;
+  }
+  const Qpn peer_number{control.channel};
+  Channel* channel = ByPeer(packet.meta.source, peer_number);
+  const ChannelKey key{.source = packet.meta.destination,
+                       .peer = packet.meta.source,
+                       .peer_worker = control.worker,
+                       .traffic_class = Dscp(control.traffic_class),
+                       .path = control.path};
+  // Another gateway under the same address: what it was before is gone.
+  if (channel != nullptr && channel->peer_epoch() != control.epoch) {
+    channel->Abandon(ChannelReason::kStaleEpoch);
+    channel->Due();
+    channel = nullptr;
+  }
+  // Both have begun at the same time: the two first steps are each other's answer.
+  if (channel == nullptr) {
+    channel = ByKey(key);
+    if (channel != nullptr && channel->state() != ChannelState::kOpening) {
+      if (channel->peer_instance() != control.instance) {
+        channel->Abandon(ChannelReason::kStaleEpoch);
+        channel->Due();
+      }
+      channel = nullptr;
+    }
+  }
+  if (channel == nullptr && TakesHalfOpen(key.peer)) {
+    MakeRoom();
+    channel = Make(key, device, now);
+  }
+  if (channel == nullptr) {
+    SendRefused(device, packet, control, ChannelReason::kNoResources, now);
+    return DropReason::k_channel_refused;
+  }
+  const DropReason reason = Meet(*channel, control, true, now);
+  AddHalfOpen(*channel);
+  return reason;
+}
+
+// The peer's number is known from now on.
+DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, bool answer,
+                            TimePoint now) {
+  const bool opening = channel.state() == ChannelState::kOpening;
+  if (!channel.OnPeer(control, CcFor(options_.features & control.features), answer, now))
+    return DropReason::k_channel_state;
+  if (opening)
+    by_peer_.Insert(channel.slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
+  channel.Due();
+  return DropReason::kNone;
+}
+
+DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control) {
+  Channel* channel = ByPeer(packet.meta.source, Qpn{control.channel});
+  if (channel == nullptr) return DropReason::k_unknown_channel;
+  // It must repeat what only the peer of our frames can know.
+  if (static_cast<uint16_t>(control.epoch) != channel->address().epoch)
+    return DropReason::k_channel_epoch;
+  channel->Abandon(control.reason);
+  channel->Due();
+  return DropReason::kNone;
+}
+
+bool ChannelSet::MayReset(TimePoint now) {
+  reset_tokens_ =
+      std::min(kResetBurst, reset_tokens_ + static_cast<double>((now - reset_time_).ns) * 1e-9 *
+                                                options_.reset_rate);
+  reset_time_ = now;
+  if (reset_tokens_ < 1) return false;
+  reset_tokens_ -= 1;
+  return true;
+}
+
+void ChannelSet::SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
+                           TimePoint now) {
+  if (!MayReset(now)) return;
+  const ChannelControl control{.kind = ControlKind::kReset,
+                               .reason = ChannelReason::kUnknownChannel,
+                               .channel = packet.headers.bth.dest_qpn.value,
+                               .epoch = epoch & 0xFFFF,
+                               .instance = options_.instance};
+  Answer(device, packet, to, control);
+}
+
+void ChannelSet::SendRefused(uint32_t device, const wire::RxPacket& packet,
+                             const ChannelControl& control, ChannelReason why, TimePoint now) {
+  if (!MayReset(now)) return;
+  Answer(device, packet, Qpn{control.channel},
+         {.kind = ControlKind::kRefused,
+          .reason = why,
+          .peer_epoch = control.epoch,
+          .instance = options_.instance});
+}
+
+// A control packet of no channel, back to where one came from.
+void ChannelSet::Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
+                        const ChannelControl& control) {
+  const wire::Path path{.source = packet.meta.destination,
+                        .destination = packet.meta.source,
+                        .source_port = port::SourcePort(0, to)};
+  SendControlPacket(owner_, device, path, to, options_.acceptor, control);
+}
+
+}  // namespace rocegw::channel

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channels of one worker: finds or opens the one that a queue pair needs, takes what arrives
+// for them, lets them send what is due. Channel numbers lie in the worker's buckets, beside those
+// of queue pairs; they were drawn when the worker was made, so that opening a channel asks nobody.
+// Belongs to one worker.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/base/secret_sequence.h"
+#include "gateway/channel/channel.h"
+#include "gateway/channel/channel_index.h"
+#include "gateway/verbs/channel_target.h"
+
+namespace rocegw::channel {
+
+struct ChannelOptions {
+  Qpn acceptor;              // where peers begin; of this worker
+  std::vector<Qpn> numbers;  // for channels; at most so many are open at once
+  uint32_t instance = 0;     // of the gateway: new with every start
+  uint16_t worker = 0;       // index
+  uint32_t features = 0;     // wire::GatewayOption bits that we offer and accept
+  uint32_t window = 4096;    // packets that one channel's receiver takes ahead
+  uint32_t paths = 1;        // channels side by side to the same worker, at most 16
+  SecretKey secret{};        // of epochs, first PSNs and tables
+  // Answers to packets for no channel, each second.
+  uint32_t reset_rate = 1000;
+  // Half-open channels of one peer address (Channel::half_open).
+  uint32_t half_open_limit = 128;
+};
+
+// A frame that has arrived for the first time, and the channel that brought it.
+struct Delivery {
+  Channel* channel = nullptr;  // nullptr: there is nothing to deliver
+  wire::ChannelFrame frame;
+  std::span<const uint8_t> payload;
+};
+
+// Memory of a worker's channels, by what it is for.
+struct ChannelBytes {
+  size_t channels = 0;   // how many there are
+  size_t objects = 0;    // themselves
+  size_t tables = 0;     // that find them
+  size_t in_flight = 0;  // ledgers and bitmaps of what is under way
+  size_t pooled = 0;     // kept for more of it
+};
+
+class ChannelSet {
+ public:
+  // Opens and takes no channels until Use.
+  ChannelSet(metrics::WorkerCounters& counters, Owner& owner)
+      : counters_(counters), owner_(owner) {}
+  // Once, before there are any. `cc`: of all channels, but for its kind, which `policy` chooses
+  // where it has rules, and else what both ends have in common.
+  void Use(const ChannelOptions& options, const flow::CcConfig& cc, const flow::CcPolicy& policy,
+           TimePoint now);
+
+  // The channel to that gateway's worker, opened when there is none; nullptr when there can be no
+  // more. `path` is that of queue pair (or endpoint) `qpn`.
+  Channel* Reach(const verbs::ChannelTarget& target, const wire::Path& path, Qpn qpn,
+                 uint32_t device, TimePoint now);
+
+  // A packet of a channel opcode. kNone also when there was nothing to deliver.
+  metrics::DropReason OnPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now,
+                               Delivery& delivery);
+  // The endpoint that a delivered frame names takes nothing now, or is not there: its sender is
+  // told to try again.
+  void RefuseEndpoint(const Delivery& delivery, TimePoint now);
+
+  // Lost frames and what the channels have to say themselves. True when there was something.
+  bool Run(TimePoint now);
+  // Those who wait for room get it, as far as there is some. True when somebody did.
+  bool GiveTurns(TimePoint now);
+  // True when something was due.
+  bool OnTimer(uint32_t slot, TimePoint now);
+  // channel_congestion.cc
+  // The policy's eye: looks now and then, and changes the algorithm of channels, some at a time.
+  // True when a channel changed.
+  bool LookAtCongestion(TimePoint now);
+
+  std::vector<ChannelSnapshot> Snapshots() const;
+
+  // Something is due although no timer says so.
+  bool busy() const { return !lists_.due.empty(); }
+  ChannelBytes MeasureBytes() const;
+
+ private:
+  flow::CcConfig CcFor(uint32_t common) const;
+  uint8_t PathOf(Qpn qpn) const;
+  void ObserveCongestion();
+  uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
+  bool enabled() const { return options_.acceptor != kInvalidQpn; }
+  Channel* ByNumber(Qpn number);
+  Channel* ByKey(const ChannelKey& key);
+  Channel* ByPeer(const wire::Gid& peer, Qpn number);
+  Channel* Make(const ChannelKey& key, uint32_t device, TimePoint now);
+  uint32_t HashOf(const ChannelKey& key) const;
+  uint32_t HashOf(const wire::Gid& peer, Qpn number) const;
+  uint32_t PeerHashOf(const Channel& channel) const;
+  uint16_t& HalfOpenOf(const wire::Gid& peer) {
+    return half_open_of_[HashOf(peer, {}) % half_open_of_.size()];
+  }
+  void Rearm(Channel& channel, TimePoint now);
+  void Bury(Channel& channel);
+  bool TakesHalfOpen(const wire::Gid& peer);
+  void AddHalfOpen(Channel& channel);
+  void SettleHalfOpen(Channel& channel);
+  void MakeRoom();
+  bool Resend(Channel& channel, TimePoint now);
+
+  metrics::DropReason OnFrame(uint32_t device, const wire::RxPacket& packet, TimePoint now,
+                              Delivery& delivery);
+  metrics::DropReason OnControl(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  metrics::DropReason OnOpen(uint32_t device, const wire::RxPacket& packet,
+                             const wire::ChannelControl& control, TimePoint now);
+  bool Acceptable(const wire::ChannelControl& control) const;
+  metrics::DropReason OnReset(const wire::RxPacket& packet, const wire::ChannelControl& control);
+  metrics::DropReason Meet(Channel& channel, const wire::ChannelControl& control, bool answer,
+                           TimePoint now);
+  bool SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn);
+  bool MayReset(TimePoint now);
+  void SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
+                 TimePoint now);
+  void SendRefused(uint32_t device, const wire::RxPacket& packet,
+                   const wire::ChannelControl& control, wire::ChannelReason why, TimePoint now);
+  void Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
+              const wire::ChannelControl& control);
+
+  ChannelOptions options_;
+  flow::CcConfig cc_;
+  flow::CcPolicy policy_;
+  std::optional<flow::CcSelector> selector_;  // where the policy has rules
+  flow::CcCounts counts_;
+  TimePoint next_look_;
+  size_t sample_next_ = 0;
+  size_t switch_next_ = 0;  // slot to change; at the end: all have what the selector wants
+  SecretSequence random_{SecretKey{}};
+  metrics::WorkerCounters& counters_;
+  Owner& owner_;
+  flow::LedgerPool pool_;
+  std::vector<std::unique_ptr<Channel>> slots_;
+  std::vector<uint32_t> free_;
+  ChannelIndex by_number_{0};
+  ChannelIndex by_key_{0};
+  ChannelIndex by_peer_{0};  // those whose peer's number is known
+  std::deque<Qpn> numbers_;  // free, the longest unused first
+  // Half-open ones, the oldest first; some are not any more, or not the same channel.
+  struct Opened {
+    uint32_t slot;
+    uint32_t epoch;
+  };
+  GrowingRing<Opened> half_open_;
+  // How many, by hash of the address: where two share a limit, neither knows of whom.
+  std::array<uint16_t, 256> half_open_of_{};
+  ChannelLists lists_;
+  std::vector<uint32_t> running_;  // what was due when Run began; keeps its room
+  double reset_tokens_ = 0;
+  TimePoint reset_time_;
+};
+
+}  // namespace rocegw::channel

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the calls of rocegwdv.h share: structures whose size is the caller's, and what an older
+// daemon does not know. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/dv/rocegwdv.h"
+#include "gateway/client/session.h"
+
+namespace rocegw::client {
+
+// The daemon's minor since which it knows what order is.
+inline bool DaemonKnowsOrder(const Session* session) { return session->welcome().minor >= 1; }
+
+// `size` is the caller's: what it does not know is left out, what it knows beyond us is 0.
+template <typename T>
+void CopyKnown(const T& from, T* to, size_t size) {
+  memset(static_cast<void*>(to), 0, size);
+  memcpy(static_cast<void*>(to), &from, size < sizeof(from) ? size : sizeof(from));
+}
+
+// False: the caller asks for something that came later.
+template <typename T>
+bool TakeKnown(const T* from, size_t size, T* to) {
+  *to = {};
+  memcpy(static_cast<void*>(to), from, size < sizeof(*to) ? size : sizeof(*to));
+  const auto* bytes = reinterpret_cast<const uint8_t*>(from);
+  for (size_t i = sizeof(*to); i < size; ++i) {
+    if (bytes[i] != 0) return false;
+  }
+  return to->comp_mask == 0;
+}
+
+inline uint32_t OrderFlags(uint32_t order) {
+  if (order == ROCEGWDV_ORDER_NONE) return ROCEGW_WQE_ORDER_NONE;
+  return order == ROCEGWDV_ORDER_RELAXED ? ROCEGW_WQE_ORDER_RELAXED : 0;
+}
+
+}  // namespace rocegw::client

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What rocegw devices offer beyond libibverbs: order only where it is asked for. The four axes are
+ * those of Unified Bus: who keeps the order of requests (service mode), when a request may take
+ * effect at the target (execution order), what it waits for before it leaves (fence), and in which
+ * order completions come (completion order). docs/ordering.md explains them, docs/man has a page
+ * for each call.
+ *
+ * Everything here is exported by librocegw-verbs.so; any thread may call it, as the calls of
+ * libibverbs. Structures grow at their end only: a call takes the size that its caller knows, and
+ * fields that are new are 0 for those who do not. A comp_mask must be 0 until a bit is defined.
+ */
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rocegwdv_service_mode {
+  ROCEGWDV_SERVICE_BY_TARGET = 0,    /* the receiver keeps order; as verbs */
+  ROCEGWDV_SERVICE_BY_INITIATOR = 1, /* the sender holds a request back until it may be executed */
+  ROCEGWDV_SERVICE_BY_LOWER_LAYER =
+      2,                          /* what carries requests; where that has no order, the target */
+  ROCEGWDV_SERVICE_UNORDERED = 3, /* nobody: every request is of order NONE */
+};
+
+enum rocegwdv_execution_order {
+  ROCEGWDV_ORDER_DEFAULT = 0, /* that of the queue pair */
+  ROCEGWDV_ORDER_NONE = 1,    /* takes effect when it is there; nobody waits for it */
+  ROCEGWDV_ORDER_RELAXED = 2, /* takes effect when it is there; STRONG ones behind it wait for it */
+  ROCEGWDV_ORDER_STRONG =
+      3, /* takes effect after all RELAXED and STRONG ones before it; as verbs */
+};
+
+/* Bits. */
+enum rocegwdv_fence {
+  ROCEGWDV_FENCE_READS =
+      1,                  /* leaves when READs and atomics before it are complete; IBV_SEND_FENCE */
+  ROCEGWDV_FENCE_ALL = 2, /* leaves when everything before it is complete */
+  ROCEGWDV_FENCE_TARGET =
+      4, /* leaves at once, takes effect when everything before it has, NONE too */
+};
+
+enum rocegwdv_completion_order {
+  ROCEGWDV_COMPLETION_IN_ORDER = 0, /* as verbs */
+  ROCEGWDV_COMPLETION_ANY = 1,      /* as they come, of sends and receives */
+};
+
+/* How requests leave, and so what becomes of their orders. */
+enum rocegwdv_path {
+  ROCEGWDV_PATH_NONE = 0,      /* not connected */
+  ROCEGWDV_PATH_NATIVE = 1,    /* plain RoCEv2: everything is of order STRONG */
+  ROCEGWDV_PATH_CHANNEL = 2,   /* between gateways, to one that knows no order but STRONG */
+  ROCEGWDV_PATH_ANY_ORDER = 3, /* between gateways, as asked */
+};
+
+struct rocegwdv_device_attr {
+  uint64_t comp_mask;
+  uint32_t service_modes;     /* bit 1 << enum rocegwdv_service_mode */
+  uint32_t execution_orders;  /* bit 1 << enum rocegwdv_execution_order */
+  uint32_t fences;            /* enum rocegwdv_fence */
+  uint32_t completion_orders; /* bit 1 << enum rocegwdv_completion_order */
+};
+
+struct rocegwdv_qp_init_attr {
+  uint64_t comp_mask;
+  uint32_t service_mode;
+  uint32_t execution_order; /* of requests that do not say; DEFAULT is STRONG, or NONE in mode
+                               UNORDERED */
+  uint32_t completion_order;
+  uint32_t reserved; /* 0 */
+};
+
+struct rocegwdv_qp_attr {
+  uint64_t comp_mask;
+  uint32_t service_mode;
+  uint32_t execution_order;
+  uint32_t completion_order;
+  uint32_t path; /* enum rocegwdv_path */
+};
+
+/* Whom a request of an endpoint is for: an endpoint behind another gateway. */
+struct rocegwdv_peer;
+
+struct rocegwdv_send_wr {
+  struct rocegwdv_send_wr *next;
+  uint64_t comp_mask;
+  struct ibv_send_wr wr; /* wr.next is not looked at */
+  uint32_t execution_order;
+  uint32_t fence;             /* bits; IBV_SEND_FENCE in wr.send_flags counts, too */
+  struct rocegwdv_peer *peer; /* of an endpoint's request; else NULL */
+};
+
+/* Is this a device with the calls below? */
+bool rocegwdv_is_supported(struct ibv_device *device);
+
+/* 0 or an errno value. */
+int rocegwdv_query_device(struct ibv_context *context, struct rocegwdv_device_attr *attr,
+                          size_t size);
+
+/* A connected queue pair (IBV_QPT_RC); all other calls are those of libibverbs. NULL and errno. */
+struct ibv_qp *rocegwdv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+                                  const struct rocegwdv_qp_init_attr *dv_attr, size_t size);
+
+/* 0 or an errno value. */
+int rocegwdv_query_qp(struct ibv_qp *qp, struct rocegwdv_qp_attr *attr, size_t size);
+
+/* As ibv_post_send: 0, or an errno value and the first request that was not posted. */
+int rocegwdv_post_send(struct ibv_qp *qp, struct rocegwdv_send_wr *wr,
+                       struct rocegwdv_send_wr **bad_wr);
+
+/* ---- endpoints ---- */
+
+struct rocegwdv_ep_init_attr {
+  uint64_t comp_mask;
+  void *context; /* qp_context of the endpoint */
+  struct ibv_cq *send_cq;
+  struct ibv_cq *recv_cq;
+  struct ibv_qp_cap cap;
+  uint32_t sq_sig_all;
+  uint32_t key;              /* what peers must name */
+  uint32_t service_mode;     /* BY_INITIATOR or UNORDERED */
+  uint32_t execution_order;  /* of requests that do not say */
+  uint32_t completion_order; /* of sends; receives complete as messages come */
+  uint32_t timeout_ms;       /* after that long without an answer a message has failed; 0: 5000 */
+};
+
+struct rocegwdv_peer_attr {
+  uint64_t comp_mask;
+  union ibv_gid gid; /* address of the other gateway */
+  uint32_t ep_num;   /* qp_num of the endpoint there */
+  uint32_t key;
+  uint32_t flow_label;
+  uint8_t sgid_index;
+  uint8_t traffic_class;
+  uint16_t reserved; /* 0 */
+};
+
+/* An endpoint, ready to send and receive. It is a queue pair of type IBV_QPT_DRIVER: receives are
+ * posted with ibv_post_recv, it ends with ibv_destroy_qp. NULL and errno. */
+struct ibv_qp *rocegwdv_create_ep(struct ibv_pd *pd, struct rocegwdv_ep_init_attr *attr,
+                                  size_t size);
+
+/* NULL and errno. */
+struct rocegwdv_peer *rocegwdv_create_peer(struct ibv_pd *pd, const struct rocegwdv_peer_attr *attr,
+                                           size_t size);
+
+/* 0 or an errno value. */
+int rocegwdv_destroy_peer(struct rocegwdv_peer *peer);
+
+#ifdef __cplusplus
+}
+#endif

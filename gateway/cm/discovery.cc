@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/cm/discovery.h"
+
+#include <algorithm>
+
+namespace rocegw::cm {
+namespace {
+
+using metrics::DropReason;
+
+SendMad& AnswerTo(const wire::RxMeta& meta, Qpn source_qpn, CmActions& actions) {
+  SendMad& out = actions.mads.emplace_back();
+  out.path.source = meta.destination;
+  out.path.destination = meta.source;
+  out.path.traffic_class = meta.traffic_class;
+  out.destination = source_qpn;
+  return out;
+}
+
+}  // namespace
+
+const char* PeerKindName(PeerKind kind) {
+  switch (kind) {
+    case PeerKind::kUnknown:
+      return "unknown";
+    case PeerKind::kAsking:
+      return "asking";
+    case PeerKind::kRnic:
+      return "RDMA device";
+    case PeerKind::kGateway:
+      return "gateway";
+  }
+  return "invalid";
+}
+
+Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
+    : config_(config), random_(random), answers_(config.answer_rate, config.answer_burst) {
+  own_.features = wire::kOptionPresent;
+  while (own_.instance == 0) own_.instance = static_cast<uint32_t>(random_.Next() >> 32);
+}
+
+void Discovery::SetOwn(const GatewaySettings& settings) {
+  own_.workers = settings.workers;
+  own_.features = settings.features | wire::kOptionPresent;
+  own_.window = settings.window;
+  own_.acceptors = settings.acceptors;
+  ++own_.epoch;
+}
+
+PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now,
+                        CmActions& actions) {
+  if (!config_.enabled) return PeerKind::kRnic;
+  auto known = peers_.find(peer);
+  if (known != peers_.end() && (known->second.asking || known->second.until > now))
+    return KindOf(peer);
+  if (known == peers_.end()) {
+    if (!MakeRoom(now)) {
+      ++counters_.table_full;
+      return PeerKind::kRnic;
+    }
+    known = peers_.try_emplace(peer).first;
+  }
+  Peer& entry = known->second;
+  entry.asking = true;
+  entry.asked = now;
+  entry.sent = 0;
+  entry.source = source;
+  entry.transaction_id = random_.Next();
+  if (entry.kind != PeerKind::kGateway) entry.kind = PeerKind::kAsking;
+  ++counters_.asked;
+  Send(peer, entry, now, actions);
+  return entry.kind;
+}
+
+PeerKind Discovery::KindOf(const wire::Gid& peer) const {
+  if (!config_.enabled) return PeerKind::kRnic;
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? PeerKind::kUnknown : known->second.kind;
+}
+
+uint32_t Discovery::FeaturesOf(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  const bool gateway = known != peers_.end() && known->second.kind == PeerKind::kGateway;
+  return gateway ? known->second.info.features : 0;
+}
+
+std::optional<verbs::ChannelTarget> Discovery::TargetOf(const wire::Gid& peer,
+                                                        Qpn destination) const {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end() || known->second.kind != PeerKind::kGateway) return std::nullopt;
+  const wire::GatewayInfo& info = known->second.info;
+  if (wire::AgreedOptions(own_.features & info.features) == 0) return std::nullopt;
+  const uint32_t worker = info.WorkerOf(destination);
+  return verbs::ChannelTarget{peer,          info.acceptors[worker], worker,
+                              info.instance, info.features,          info.window};
+}
+
+void Discovery::Forget(const wire::Gid& peer) {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end()) return;
+  if (known->second.asking) {
+    // The answer is under way; until then it is nobody's.
+    known->second.kind = PeerKind::kAsking;
+    return;
+  }
+  peers_.erase(known);
+}
+
+void Discovery::Hint(const wire::Gid& peer) {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end() || known->second.kind != PeerKind::kRnic) return;
+  known->second.until = std::min(known->second.until, known->second.asked + config_.hint_rest);
+}
+
+DropReason Discovery::OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
+                            Qpn source_qpn, TimePoint now, CmActions& actions) {
+  wire::GatewayMad mad;
+  const DropReason reason = wire::DecodeGatewayMad(bytes, config_.vendor_id, mad);
+  if (reason != DropReason::kNone || (!mad.response && !config_.enabled))
+    return RefuseOther(bytes, reason, meta, source_qpn, now, actions);
+  return mad.response ? OnAnswer(mad, meta, now, actions)
+                      : OnQuestion(mad, meta, source_qpn, now, actions);
+}
+
+// So that whoever asks need not wait in vain.
+DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason reason,
+                                  const wire::RxMeta& meta, Qpn source_qpn, TimePoint now,
+                                  CmActions& actions) {
+  if (reason == DropReason::kNone) reason = DropReason::k_mad_unknown_class;
+  wire::MadBytes refusal;
+  if (!wire::RefuseMad(bytes, refusal)) return reason;
+  if (!answers_.Take(now)) return DropReason::k_mad_rate;
+  AnswerTo(meta, source_qpn, actions).bytes = refusal;
+  return reason;
+}
+
+DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
+                                 Qpn source_qpn, TimePoint now, CmActions& actions) {
+  if (!answers_.Take(now)) {
+    ++counters_.not_answered;
+    return DropReason::k_mad_rate;
+  }
+  ++counters_.answered;
+  wire::GatewayMad answer;
+  answer.response = true;
+  answer.transaction_id = mad.transaction_id;
+  answer.info = own_;
+  wire::EncodeGatewayMad(answer, config_.vendor_id, AnswerTo(meta, source_qpn, actions).bytes);
+  // Who asks is not believed what it says of itself: the source may be forged. It is a reason to
+  // ask.
+  const auto known = peers_.find(meta.source);
+  if (known == peers_.end()) return DropReason::kNone;
+  if (known->second.kind == PeerKind::kGateway && known->second.info.instance != mad.info.instance)
+    Forget(meta.source);
+  else
+    Hint(meta.source);
+  return DropReason::kNone;
+}
+
+DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& meta, TimePoint now,
+                               CmActions& actions) {
+  const auto known = peers_.find(meta.source);
+  if (known == peers_.end()) return DropReason::k_cm_unmatched;
+  Peer& peer = known->second;
+  if (peer.sent == 0 || peer.transaction_id != mad.transaction_id ||
+      peer.source != meta.destination) {
+    return DropReason::k_cm_unmatched;
+  }
+  peer.sent = 0;  // a second answer to the same question says nothing
+  peer.until = now + config_.trust;
+  if (mad.status != 0) {
+    ++counters_.refused;
+    peer.kind = PeerKind::kRnic;
+  } else {
+    ++counters_.gateways;
+    peer.kind = PeerKind::kGateway;
+    peer.info = mad.info;
+  }
+  StopAsking(meta.source, peer, actions);
+  return DropReason::kNone;
+}
+
+void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
+  while (!waiting_.empty() && waiting_.begin()->first <= now) {
+    const wire::Gid gid = waiting_.begin()->second;
+    Peer& peer = peers_.find(gid)->second;
+    if (peer.sent < config_.most_queries && now < peer.asked + config_.give_up) {
+      waiting_.erase(waiting_.begin());
+      Send(gid, peer, now, actions);
+      continue;
+    }
+    ++counters_.silent;
+    // Of a gateway silence says that it is away, not that it became something else.
+    peer.until = now + (peer.kind == PeerKind::kGateway ? config_.away_rest : config_.trust);
+    peer.kind = PeerKind::kRnic;
+    StopAsking(gid, peer, actions);
+  }
+}
+
+void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions) {
+  wire::GatewayMad question;
+  question.transaction_id = peer.transaction_id;
+  question.info = own_;
+  SendMad& out = actions.mads.emplace_back();
+  out.path.source = peer.source;
+  out.path.destination = gid;
+  wire::EncodeGatewayMad(question, config_.vendor_id, out.bytes);
+  ++counters_.sent;
+  ++peer.sent;
+  const TimePoint give_up = peer.asked + config_.give_up;
+  peer.waiting = peer.sent < config_.most_queries
+                     ? std::min(now + config_.resend_after * peer.sent, give_up)
+                     : give_up;
+  waiting_.insert({peer.waiting, gid});
+}
+
+void Discovery::StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions) {
+  if (!peer.asking) return;
+  peer.asking = false;
+  waiting_.erase({peer.waiting, gid});
+  actions.settled.push_back(gid);
+}
+
+// Those whose time is over go first, then whoever would be asked again soonest.
+bool Discovery::MakeRoom(TimePoint now) {
+  if (peers_.size() < config_.max_peers) return true;
+  std::erase_if(peers_, [now](const auto& entry) {
+    return !entry.second.asking && entry.second.until <= now;
+  });
+  if (peers_.size() < config_.max_peers) return true;
+  auto oldest = peers_.end();
+  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+    if (at->second.asking || at->second.kind == PeerKind::kGateway) continue;
+    if (oldest == peers_.end() || at->second.until < oldest->second.until) oldest = at;
+  }
+  if (oldest == peers_.end()) return false;
+  peers_.erase(oldest);
+  return true;
+}
+
+std::vector<PeerRow> Discovery::Rows() const {
+  std::vector<PeerRow> rows;
+  rows.reserve(peers_.size());
+  for (const auto& [gid, peer] : peers_) rows.push_back({gid, peer.kind, peer.info, peer.until});
+  return rows;
+}
+
+}  // namespace rocegw::cm

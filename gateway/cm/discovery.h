@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is a gateway: asks each peer address once in ten minutes with a MAD that only gateways
+// understand (wire/gateway_mad.h), remembers the answer, and answers the same question. An RDMA
+// device refuses the MAD or keeps silent; both mean that it gets plain RoCEv2 and nothing else.
+//
+// A pure engine: MADs and time go in, actions come out; owned by the connection manager's core,
+// control thread. Channels may be opened only to what TargetOf names, since only that has answered.
+// Memory is bounded by the configuration; a question of a stranger makes no state.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gateway/base/ids.h"
+#include "gateway/base/time.h"
+#include "gateway/cm/cm_action.h"
+#include "gateway/cm/cm_config.h"
+#include "gateway/cm/token_bucket.h"
+#include "gateway/metrics/drop_reason.h"
+#include "gateway/verbs/channel_target.h"
+#include "gateway/wire/datagram.h"
+#include "gateway/wire/gateway_mad.h"
+
+namespace rocegw::cm {
+
+enum class PeerKind : uint8_t {
+  kUnknown,  // never asked, or forgotten
+  kAsking,
+  kRnic,  // plain RoCEv2: it refused, kept silent, or is not asked at all
+  kGateway,
+};
+const char* PeerKindName(PeerKind kind);
+
+struct DiscoveryCounters {
+  uint64_t asked = 0;     // addresses
+  uint64_t sent = 0;      // queries, repetitions included
+  uint64_t gateways = 0;  // answers
+  uint64_t refused = 0;   // error statuses
+  uint64_t silent = 0;
+  uint64_t answered = 0;      // questions of others
+  uint64_t not_answered = 0;  // beyond the rate
+  uint64_t table_full = 0;    // addresses that were not asked for it
+};
+
+// One address, for people.
+struct PeerRow {
+  wire::Gid peer;
+  PeerKind kind = PeerKind::kUnknown;
+  wire::GatewayInfo info;  // gateways
+  TimePoint until;
+};
+
+class Discovery {
+ public:
+  // `random` outlives this object.
+  Discovery(const DiscoveryConfig& config, RandomSource& random);
+
+  // What this gateway says about itself from now on; instance and epoch are kept here.
+  void SetOwn(const GatewaySettings& settings);
+  const wire::GatewayInfo& own() const { return own_; }
+  bool enabled() const { return config_.enabled; }
+
+  // What is known of the peer; unknown ones are asked, from `source`. While a gateway is asked anew
+  // it stays one.
+  PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now, CmActions& actions);
+  PeerKind KindOf(const wire::Gid& peer) const;
+  // Options of a gateway; 0 for anybody else.
+  uint32_t FeaturesOf(const wire::Gid& peer) const;
+  // Where a channel to this queue pair leads. Nothing: the peer is no gateway with channels.
+  std::optional<verbs::ChannelTarget> TargetOf(const wire::Gid& peer, Qpn destination) const;
+
+  // The peer may be another one now (a channel was reset, its instance changed): the next Ask asks.
+  void Forget(const wire::Gid& peer);
+  // The peer talks like a gateway: if it counts as RDMA device it is asked again at the next
+  // occasion.
+  void Hint(const wire::Gid& peer);
+
+  // A MAD of a vendor class. Peers whose question is settled by it are in actions.settled.
+  metrics::DropReason OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
+                            Qpn source_qpn, TimePoint now, CmActions& actions);
+  void OnDeadline(TimePoint now, CmActions& actions);
+  TimePoint deadline() const { return waiting_.empty() ? kNever : waiting_.begin()->first; }
+
+  const DiscoveryCounters& counters() const { return counters_; }
+  size_t size() const { return peers_.size(); }
+  std::vector<PeerRow> Rows() const;
+
+ private:
+  struct Peer {
+    PeerKind kind = PeerKind::kUnknown;
+    bool asking = false;
+    uint8_t sent = 0;  // queries of this question
+    wire::Gid source;
+    uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
+    TimePoint asked;
+    TimePoint until;    // when it may be asked again; not while asking
+    TimePoint waiting;  // its entry in waiting_, while asking
+    wire::GatewayInfo info;
+  };
+  using Peers = std::map<wire::Gid, Peer>;
+
+  bool MakeRoom(TimePoint now);
+  void Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions);
+  void StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions);
+  metrics::DropReason OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
+                                 Qpn source_qpn, TimePoint now, CmActions& actions);
+  metrics::DropReason OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& meta, TimePoint now,
+                               CmActions& actions);
+  metrics::DropReason RefuseOther(std::span<const uint8_t> bytes, metrics::DropReason reason,
+                                  const wire::RxMeta& meta, Qpn source_qpn, TimePoint now,
+                                  CmActions& actions);
+
+  const DiscoveryConfig config_;
+  RandomSource& random_;
+  wire::GatewayInfo own_;
+  Peers peers_;
+  std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked
+  TokenBucket answers_;
+  DiscoveryCounters counters_;
+};
+
+}  // namespace rocegw::cm

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// DCQCN, the reaction point (Zhu et al., SIGCOMM 2015) with the parameters that RNICs have, by the
+// names and presets under which administrators know them: every CNP cuts a rate, timer and byte
+// counter raise it again in three stages. A flow that got no CNP, or has recovered, is not paced.
+// Rates are whole kbit/s; alpha counts in 1/1024, with a fraction, or it would fade too fast.
+//
+// Nothing runs while nothing is sent: what periods would have done since the last event is caught
+// up with at the next one. A deadline is asked for only where the rate would rise before the next
+// packet may leave.
+#include "gateway/flow/cc/algorithm.h"
+#include "gateway/flow/cc/pacer.h"
+
+namespace rocegw::flow {
+namespace {
+
+class Dcqcn : public CcBase {
+ public:
+  static constexpr const char* kName = "dcqcn";
+  static constexpr const char* kSummary = "rate by CNPs, as RNICs do it";
+  static constexpr bool kUsesMarks = true;
+  static constexpr CcParameter kParameters[] = {
+      {"clamp_tgt_rate", "", 0, 0, 1, "1: every cut lowers the target rate, too"},
+      {"clamp_tgt_rate_after_time_inc", "", 1, 0, 1,
+       "1: a rise by the timer, too, lets the next cut lower the target rate"},
+      {"rpg_time_reset", "us", 300, 1, 1000000, "period of rises by the timer"},
+      {"rpg_byte_reset", "x 64 bytes", 32767, 0, 1u << 24, "data between rises by count; 0: none"},
+      {"rpg_threshold", "", 1, 1, 31, "rises before fast recovery ends"},
+      {"rpg_ai_rate", "Mbit/s", 5, 1, 1000000, "additive increase"},
+      {"rpg_hai_rate", "Mbit/s", 50, 1, 1000000, "hyper increase"},
+      {"rpg_max_rate", "Mbit/s", 0, 0, 4000000, "highest rate; 0: that of the link"},
+      {"rpg_min_rate", "Mbit/s", 1, 1, 1000000, "lowest rate"},
+      {"rpg_gd", "", 11, 0, 15, "a cut takes alpha / 2^rpg_gd of the rate"},
+      {"rpg_min_dec_fac", "%", 50, 1, 100, "what one cut leaves at least"},
+      {"rate_to_set_on_first_cnp", "Mbit/s", 0, 0, 4000000, "rate after the first CNP; 0: a cut"},
+      {"dce_tcp_g", "/1024", 1019, 0, 1023, "weight of the old alpha"},
+      {"dce_tcp_rtt", "us", 1, 1, 1000000, "period of alpha"},
+      {"rate_reduce_monitor_period", "us", 4, 0, 1000000, "cuts are at least so far apart"},
+      {"initial_alpha_value", "/1024", 1023, 1, 1023, "alpha at the first CNP"},
+  };
+
+  void Init(const CcContext& c, TimePoint now) {
+    Release(c);
+    last_cut_ = now - Seconds(1);
+    alpha_time_ = now;
+  }
+
+  void TakeOver(const CcContext& c, const CcOperatingPoint& point, TimePoint now) {
+    if (point.window == 0 || point.rtt.ns <= 0) return;
+    if (static_cast<double>(point.window) >= c.window_limit) return;
+    const double kbps = static_cast<double>(point.window) * 8e6 / static_cast<double>(point.rtt.ns);
+    if (kbps >= MaxRate(c)) return;
+    current_ = target_ = std::max(static_cast<uint32_t>(kbps), MinRate(c));
+    Limit(c, now);
+  }
+
+  void OnSent(const CcContext& c, uint64_t bytes, TimePoint now) {
+    if (!limited_) return;
+    CatchUp(c, now);
+    if (!limited_) return;
+    pacer_.OnSent(static_cast<double>(bytes) * 8e6 / current_, c.profile.burst, now);
+    const uint32_t period = c[kByteReset] * 64;
+    if (period == 0) return;
+    for (sent_ += static_cast<uint32_t>(std::min<uint64_t>(bytes, 1u << 30));
+         sent_ >= period && limited_; sent_ -= period) {
+      if (byte_stage_ < kMostStages) ++byte_stage_;
+      increased_ = true;
+      Raise(c, now);
+    }
+  }
+
+  // A channel's acknowledgements say what CNPs say natively.
+  void OnFeedback(const CcContext& c, const CcFeedback& feedback, TimePoint now) {
+    if (feedback.marked_bytes != 0) OnCnp(c, now);
+  }
+
+  void OnCnp(const CcContext& c, TimePoint now) {
+    CatchUp(c, now);
+    const bool first = !limited_;
+    if (first) {
+      alpha_ = c[kInitialAlpha] << kAlphaFraction;
+      alpha_time_ = now;
+      cnp_seen_ = false;
+      increased_ = true;
+    } else {
+      AdvanceAlpha(c, now);
+      if (now - last_cut_ < Microseconds(c[kMonitorPeriod])) {
+        cnp_seen_ = true;
+        return;
+      }
+    }
+    if (increased_ || c[kClampTarget] != 0) target_ = current_;
+    increased_ = false;
+    cnp_seen_ = true;
+    last_cut_ = now;
+    const uint64_t taken = (uint64_t{current_} * alpha_) >> (c[kGd] + kAlphaFraction);
+    const uint64_t left = uint64_t{current_} * c[kMinDecFac] / 100;
+    uint64_t rate = std::max(current_ - std::min<uint64_t>(taken, current_), left);
+    if (first && c[kFirstCnpRate] != 0)
+      rate = std::min<uint64_t>(current_, uint64_t{c[kFirstCnpRate]} * 1000);
+    const uint32_t before = current_;
+    current_ = static_cast<uint32_t>(std::max<uint64_t>(rate, MinRate(c)));
+    if (first) {
+      Limit(c, now);
+    } else {
+      pacer_.Rescale(static_cast<double>(current_) / before, now);
+    }
+    RestartStages(c, now);
+  }
+
+  void OnDeadline(const CcContext& c, TimePoint now) { CatchUp(c, now); }
+
+  TimePoint Deadline(const CcContext&) const {
+    return limited_ && next_rise_ < pacer_.next() ? next_rise_ : kNever;
+  }
+
+  SendGate Gate(const CcContext& c, uint64_t in_flight) const {
+    return WindowGate(c.window_limit, in_flight, pacer_.next());
+  }
+
+  uint64_t Window(const CcContext& c, Duration rtt) const {
+    if (!limited_ || rtt.ns <= 0) return static_cast<uint64_t>(c.window_limit);
+    const double bytes = static_cast<double>(current_) / 8e6 * static_cast<double>(rtt.ns);
+    return static_cast<uint64_t>(std::clamp(bytes, 1.0, c.window_limit));
+  }
+
+ private:
+  enum Parameter : uint8_t {
+    kClampTarget,
+    kClampTargetAfterTimer,
+    kTimeReset,
+    kByteReset,
+    kThreshold,
+    kAiRate,
+    kHaiRate,
+    kMaxRate,
+    kMinRate,
+    kGd,
+    kMinDecFac,
+    kFirstCnpRate,
+    kG,
+    kAlphaPeriod,
+    kMonitorPeriod,
+    kInitialAlpha,
+  };
+  static constexpr uint8_t kMostStages = 31;
+  static constexpr uint32_t kAlphaFraction = 9;  // bits
+  // What a port is taken for that does not tell its speed.
+  static constexpr uint32_t kUnknownLink = 100'000'000;
+  // A flow that has missed so many periods begins anew.
+  static constexpr int kMostPeriods = 4096;
+
+  static uint32_t MaxRate(const CcContext& c) {
+    if (c[kMaxRate] != 0) return c[kMaxRate] * 1000;
+    const uint64_t link = c.profile.link_bits_per_second / 1000;
+    return link == 0 ? kUnknownLink : static_cast<uint32_t>(std::min<uint64_t>(link, 4000000000));
+  }
+  static uint32_t MinRate(const CcContext& c) { return std::min(c[kMinRate] * 1000, MaxRate(c)); }
+
+  void Release(const CcContext& c) {
+    limited_ = false;
+    current_ = target_ = MaxRate(c);
+    pacer_.Stop();
+  }
+  void Limit(const CcContext& c, TimePoint now) {
+    limited_ = true;
+    pacer_.Start(now);
+    RestartStages(c, now);
+  }
+  void RestartStages(const CcContext& c, TimePoint now) {
+    time_stage_ = byte_stage_ = 0;
+    sent_ = 0;
+    next_rise_ = now + Microseconds(c[kTimeReset]);
+  }
+
+  void CatchUp(const CcContext& c, TimePoint now) {
+    for (int i = 0; limited_ && next_rise_ <= now; ++i) {
+      if (i == kMostPeriods) {
+        Release(c);
+        return;
+      }
+      if (time_stage_ < kMostStages) ++time_stage_;
+      if (c[kClampTargetAfterTimer] != 0) increased_ = true;
+      const TimePoint at = next_rise_;
+      next_rise_ = next_rise_ + Microseconds(c[kTimeReset]);
+      Raise(c, at);
+    }
+  }
+
+  // One event of the timer or the byte counter.
+  void Raise(const CcContext& c, TimePoint now) {
+    const uint32_t least = std::min(time_stage_, byte_stage_);
+    const uint32_t most = std::max(time_stage_, byte_stage_);
+    uint64_t target = target_;
+    if (least > c[kThreshold]) {
+      target += uint64_t{least - c[kThreshold]} * c[kHaiRate] * 1000;
+    } else if (most >= c[kThreshold]) {
+      target += uint64_t{c[kAiRate]} * 1000;
+    }
+    target_ = static_cast<uint32_t>(std::min<uint64_t>(target, MaxRate(c)));
+    const uint32_t before = current_;
+    current_ = static_cast<uint32_t>((uint64_t{current_} + target_ + 1) / 2);
+    if (current_ >= MaxRate(c)) {
+      Release(c);
+    } else {
+      pacer_.Rescale(static_cast<double>(current_) / before, now);
+    }
+  }
+
+  // Period by period: alpha keeps dce_tcp_g of itself and takes the rest where a CNP has come.
+  void AdvanceAlpha(const CcContext& c, TimePoint now) {
+    const Duration period = Microseconds(c[kAlphaPeriod]);
+    int64_t periods = (now - alpha_time_).ns / period.ns;
+    alpha_time_ = alpha_time_ + period * periods;
+    for (; periods > 0 && (alpha_ != 0 || cnp_seen_); --periods) {
+      const uint32_t kept = alpha_ * c[kG] / 1024;
+      const uint32_t gained = cnp_seen_ ? (1024 - c[kG]) << kAlphaFraction : 0;
+      alpha_ = std::min(kept + gained, 1023u << kAlphaFraction);
+      cnp_seen_ = false;
+    }
+  }
+
+  Pacer pacer_;
+  TimePoint next_rise_;
+  TimePoint last_cut_;
+  TimePoint alpha_time_;
+  uint32_t current_ = 0;  // kbit/s
+  uint32_t target_ = 0;
+  uint32_t sent_ = 0;  // bytes since the last rise by count
+  uint32_t alpha_ : 10 + kAlphaFraction = 0;
+  uint32_t limited_ : 1 = false;
+  uint32_t increased_ : 1 = true;  // since the last cut
+  uint32_t cnp_seen_ : 1 = false;  // in this period of alpha
+  uint32_t time_stage_ : 5 = 0;
+  uint32_t byte_stage_ : 5 = 0;
+};
+
+}  // namespace
+
+ROCEGW_CC_DEFINE(Dcqcn);
+
+}  // namespace rocegw::flow

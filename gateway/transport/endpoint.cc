@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// An endpoint: a queue pair that is connected to nobody. Its requests name whom they are for, and
+// it takes messages of whoever knows its key, both by channels only. A message that fails ends by
+// itself, and the endpoint goes on. What it keeps grows with the messages under way, not with those
+// it has talked to.
+#include "gateway/transport/endpoint_initiator.h"
+#include "gateway/transport/endpoint_target.h"
+#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/queue_pair.h"
+
+namespace rocegw::transport {
+namespace {
+
+class Endpoint final : public QueuePair {
+ public:
+  explicit Endpoint(const verbs::QpConfig& config) : QueuePair(config) {
+    send_.SetSize(config.sq_entries, config.max_send_sge);
+    initiator_.SetSize(config.sq_entries);
+  }
+
+  metrics::DropReason OnFrame(Outbox& outbox, flow::Carrier& carrier,
+                              const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                              bool refuse, TimePoint now) override {
+    metrics::DropReason reason = metrics::DropReason::k_invalid_request;
+    if (frame.kind == wire::FrameKind::kReply) {
+      reason = initiator_.OnReply(qp_, outbox, carrier, frame, now);
+    } else if (frame.kind == wire::FrameKind::kSend || frame.kind == wire::FrameKind::kWrite) {
+      reason = target_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
+    }
+    if (!flushed()) FlushOnError(outbox);
+    return reason;
+  }
+  flow::Resend Again(Outbox& outbox, const flow::Carrier& carrier, const flow::FrameRef& frame,
+                     Psn psn) override {
+    if (!SameConnection(qp_, frame)) return flow::Resend::kVoid;
+    return IsAnswer(FrameKindOf(frame)) ? target_.Again(qp_, outbox, carrier, frame, psn)
+                                        : initiator_.Again(qp_, outbox, carrier, frame, psn);
+  }
+  void OnTurn(const flow::Carrier& carrier) override { lanes_.OnTurn(carrier); }
+  void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
+                     TimePoint) override {
+    initiator_.OnCarrierLost(qp_, outbox, carrier);
+    target_.OnCarrierLost(carrier);
+    lanes_.Drop(carrier);
+    if (!flushed()) FlushOnError(outbox);
+  }
+  TimePoint deadline() const override { return qp_.sends() ? initiator_.deadline() : kNever; }
+  Psns psns() const override { return {Psn(send_.tail()), Psn(send_.head()), Psn()}; }
+  uint32_t outstanding() const override { return send_.size(); }
+
+ protected:
+  bool DoReset() override {
+    const bool sends = send_.Reset(qp_);
+    const bool receives = receives_.Reset(qp_);
+    initiator_.Reset();
+    target_.Reset();
+    lanes_.Clear();
+    ++qp_.connection;
+    return sends && receives;
+  }
+  bool Drained() const override { return send_.drained(); }
+  void DoFlush(Outbox& outbox) override {
+    send_.Flush(qp_, outbox);
+    receives_.Flush(qp_, outbox, qp_.tickets_issued);
+  }
+  PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    const PumpResult replies = target_.Pump(qp_, outbox, now, budget);
+    if (replies == PumpResult::kMore) return replies;
+    const PumpResult requests = initiator_.Pump(qp_, outbox, now, budget);
+    return requests == PumpResult::kIdle ? replies : requests;
+  }
+  metrics::DropReason DoPacket(Outbox&, const wire::RxPacket&, TimePoint) override {
+    return metrics::DropReason::k_wrong_service;
+  }
+  void DoMemoryDone(Outbox& outbox) override {
+    receives_.OnMemoryDone(qp_, outbox);
+    // Once it has failed: what is left waits for memory, too.
+    if (qp_.state() == verbs::QpState::kError) send_.OnMemoryDone(qp_, outbox);
+  }
+  void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
+    if (tag.purpose == AccessPurpose::kSendPayload) {
+      initiator_.OnMemoryFault(qp_, outbox, tag);
+    } else {
+      target_.OnMemoryFault(qp_, tag);
+    }
+  }
+  void DoDeadline(Outbox& outbox, TimePoint now) override {
+    initiator_.OnDeadline(qp_, outbox, now);
+  }
+
+ private:
+  SendQueue send_;
+  ReceiveQueue receives_;
+  EndpointLanes lanes_;
+  EndpointInitiator initiator_{send_, lanes_};
+  EndpointTarget target_{receives_, lanes_};
+};
+
+}  // namespace
+
+std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config) {
+  return std::make_unique<Endpoint>(config);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of an endpoint: messages of anybody who knows its key. One of a single frame
+// leaves no trace; of a longer one a record is kept until it is whole. Each takes effect by itself
+// and is answered by itself: placed, refused for now, or failed. Belongs to one worker.
+//
+// A message that is refused comes again as a new attempt. Frames of an older one that are late can
+// never make it whole, since one of them was thrown away: their record goes when it is old.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/transport/endpoint_lanes.h"
+#include "gateway/transport/incoming_message.h"
+#include "gateway/transport/pump.h"
+#include "gateway/transport/receive_queue.h"
+
+namespace rocegw::transport {
+
+class EndpointTarget {
+ public:
+  // Longer messages that an endpoint receives at once.
+  static constexpr size_t kMostUnderWay = 1024;
+  static constexpr Duration kOld = Seconds(10);
+
+  // Both outlive it.
+  EndpointTarget(ReceiveQueue& receives, EndpointLanes& lanes)
+      : receives_(receives), lanes_(lanes) {}
+
+  void Reset();
+  metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
+                              const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                              bool refuse);
+  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                     const flow::FrameRef& frame, Psn psn);
+  void OnMemoryFault(QpContext& qp, const AccessTag& tag);
+  void OnCarrierLost(const flow::Carrier& carrier);
+
+  size_t under_way() const { return under_way_.size(); }
+
+ private:
+  struct Key {
+    const flow::Carrier* carrier = nullptr;
+    uint32_t source = 0;
+    uint32_t message = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      const uint64_t both = uint64_t{key.source} << 32 | key.message;
+      return std::hash<uint64_t>()(both * 0x9E3779B97F4A7C15) ^
+             std::hash<const void*>()(key.carrier);
+    }
+  };
+  struct Record {
+    IncomingMessage message;  // `receive`: number of the one it has taken, if `has_receive`
+    uint32_t serial = 0;      // names it in memory operations
+    uint32_t ticket = 0;
+    uint8_t attempt = 0;
+    bool has_receive = false;
+    TimePoint touched;
+  };
+  struct Reply {
+    flow::Carrier* carrier = nullptr;
+    Qpn to;
+    uint8_t syndrome = 0;
+    uint8_t attempt = 0;
+    uint32_t message = 0;
+    uint32_t ticket = 0;
+    uint32_t serial = 0;
+    uint32_t ring_slot = 0;  // of the receive that completes with it, if `has_receive`
+    bool has_receive = false;
+  };
+
+  // The next receive of the queue; false: there is none.
+  bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
+  void GiveBack(Record& record);
+  void ForgetOld(TimePoint now);
+  bool MakeRoom(TimePoint now);
+  void Take(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
+            std::span<const uint8_t> payload);
+  void TakeSend(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
+                std::span<const uint8_t> payload);
+  void TakeWrite(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,
+                 std::span<const uint8_t> payload);
+  void Place(QpContext& qp, Outbox& outbox, Record& record, uint32_t offset,
+             std::span<const uint8_t> bytes, bool publish);
+  void Finish(QpContext& qp, Outbox& outbox, Record& record, flow::Carrier& carrier,
+              const wire::ChannelFrame& frame);
+  void Answer(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame,
+              uint8_t syndrome, const Record& record);
+  void RefuseForNow(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame);
+  static void Fill(const QpContext& qp, const Reply& reply, Psn psn,
+                   const flow::CarrierAddress& address, port::TxPacket& packet);
+
+  ReceiveQueue& receives_;
+  EndpointLanes& lanes_;
+  std::unordered_map<Key, Record, KeyHash> under_way_;
+  std::vector<uint32_t> spare_;  // receives that are open and nobody's
+  GrowingRing<Reply> replies_;
+  uint32_t serial_ = 0;
+};
+
+}  // namespace rocegw::transport

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/frame_packet.h"
+
+#include <cstring>
+
+#include "gateway/wire/codec.h"
+
+namespace rocegw::transport {
+
+uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
+                    wire::ChannelFrame& frame, Psn psn, uint32_t payload, port::TxPacket& packet) {
+  frame.epoch = address.epoch;
+  frame.tenant = qp.config.tenant_tag;
+  if (frame.destination == kInvalidQpn) frame.destination = qp.attributes.dest_qpn;
+  frame.source = qp.config.qpn;
+  const uint32_t pad = -payload & 3;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelFrame;
+  headers.bth.dest_qpn = address.channel;
+  headers.bth.psn = psn;
+  headers.bth.set_hint(address.hint);
+  headers.bth.pad_count = static_cast<uint8_t>(pad);
+  size_t length = wire::EncodeHeaders(headers, packet.data);
+  length += wire::EncodeFrame(frame, packet.data + length);
+  packet.path = address.path;
+  packet.length = static_cast<uint32_t>(length) + payload + pad;
+  packet.known_crc = {};
+  uint8_t* body = packet.data + length;
+  std::memset(body + payload, 0, pad);
+  return body;
+}
+
+namespace {
+// The low half of FrameRef::kind is the kind, the high half counts connections.
+constexpr uint8_t kKindMask = 0x0F;
+}  // namespace
+
+flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t message,
+                            uint8_t attempt) {
+  return {.owner = qp.handle,
+          .message = message,
+          .kind = static_cast<uint8_t>(static_cast<uint8_t>(kind) | qp.connection << 4),
+          .extra = attempt};
+}
+
+wire::FrameKind FrameKindOf(const flow::FrameRef& frame) {
+  return static_cast<wire::FrameKind>(frame.kind & kKindMask);
+}
+
+bool SameConnection(const QpContext& qp, const flow::FrameRef& frame) {
+  return frame.kind >> 4 == (qp.connection & kKindMask);
+}
+
+}  // namespace rocegw::transport

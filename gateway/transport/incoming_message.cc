@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/incoming_message.h"
+
+#include <algorithm>
+
+namespace rocegw::transport {
+
+void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
+  kind = frame.kind;
+  // Which frame is the last, each tells for itself.
+  flags = frame.flags & static_cast<uint8_t>(~wire::kFrameLast);
+  length = frame.length;
+  receive = frame.receive;
+  immediate = frame.immediate;
+  rkey = frame.rkey;
+  address = frame.address;
+  swap_or_add = frame.swap_or_add;
+  compare = frame.compare;
+}
+
+bool IncomingMessage::Fits(const wire::ChannelFrame& frame) const {
+  return kind == frame.kind && length == frame.length && receive == frame.receive &&
+         rkey == frame.rkey && address == frame.address;
+}
+
+void IncomingMessage::AddPlaced(uint32_t begin, uint32_t end) {
+  if (begin == prefix) {
+    prefix = end;
+    std::erase_if(islands, [this](const ByteRange& island) {
+      if (island.begin > prefix) return false;
+      prefix = std::max(prefix, static_cast<uint32_t>(island.end));
+      return true;
+    });
+    return;
+  }
+  for (ByteRange& island : islands) {
+    if (island.end == begin) {
+      island.end = end;
+      return;
+    }
+  }
+  // Sorted, so that one pass from the front finds what a growing prefix reaches.
+  const auto at = std::lower_bound(islands.begin(), islands.end(), begin,
+                                   [](const ByteRange& a, uint32_t b) { return a.begin < b; });
+  islands.insert(at, {begin, end});
+}
+
+void IncomingMessage::Subtract(std::vector<ByteRange>& pieces) const {
+  if (kind != wire::FrameKind::kWrite) return;
+  const auto take = [&](uint64_t begin, uint64_t end) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      ByteRange& piece = pieces[i];
+      if (end <= piece.begin || piece.end <= begin) continue;
+      const ByteRange behind{std::max(end, piece.begin), piece.end};
+      piece.end = std::min(piece.end, std::max(begin, piece.begin));
+      if (!behind.empty()) pieces.push_back(behind);
+    }
+    std::erase_if(pieces, [](const ByteRange& piece) { return piece.empty(); });
+  };
+  if (prefix != 0) take(local, local + prefix);
+  for (const ByteRange& island : islands) take(local + island.begin, local + island.end);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What messages do when they take effect: completions of receives, the last bytes of WRITEs, READs
+// and atomics (IBTA 9.7.4). In their turn, or ahead of it.
+#include <algorithm>
+
+#include "gateway/transport/message_responder.h"
+
+namespace rocegw::transport {
+
+using verbs::WcStatus;
+using wire::FrameKind;
+using wire::NakCode;
+
+namespace {
+constexpr uint8_t CodeOf(NakCode code) { return static_cast<uint8_t>(code); }
+}  // namespace
+
+bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                               size_t first_later) {
+  const uint32_t number = expected_;
+  if (!message.refused && message.nak == 0) Act(qp, outbox, message, number, first_later);
+  if (message.refused) {
+    RefuseForNow(qp);
+    return false;
+  }
+  if (message.nak != 0) {
+    if (message.receive_status != WcStatus::kSuccess && receives_.IsOpen(receives_.first()))
+      receives_.CloseFailed(qp, message.receive_status, placement_ticket_);
+    Refuse(qp, outbox, number, message.nak, Placed(qp));
+    return false;
+  }
+  if (message.carries_payload()) QueueAck(qp, number);
+  return true;
+}
+
+void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+                           size_t first_later) {
+  switch (message.kind) {
+    case FrameKind::kSend:
+      ActSend(qp, outbox, message, number);
+      break;
+    case FrameKind::kWrite:
+      ActWrite(qp, outbox, message, number, first_later);
+      break;
+    case FrameKind::kReadRequest:
+      ActRead(qp, message, number);
+      break;
+    default:
+      ActAtomic(qp, outbox, message, number);
+      break;
+  }
+}
+
+// In its turn it takes the oldest receive that is left, before it one that nobody else has taken.
+bool MessageResponder::HasReceive(const IncomingMessage& message, uint32_t number) const {
+  if (number == expected_) return message.receive == receives_.first();
+  const uint32_t ahead = message.receive - receives_.first();
+  return ahead < kMaxAhead &&
+         (ahead >= receives_.next() - receives_.first() || receives_.IsOpen(message.receive));
+}
+
+void MessageResponder::CompleteReceive(QpContext& qp, Outbox& outbox,
+                                       const IncomingMessage& message) {
+  receives_.CloseReceived(qp, outbox, message.receive,
+                          {.write = message.kind == FrameKind::kWrite,
+                           .has_immediate = (message.flags & wire::kFrameImmediate) != 0,
+                           .solicited = (message.flags & wire::kFrameSolicited) != 0,
+                           .in_ring = message.in_ring,
+                           .length = message.length,
+                           .immediate = message.immediate},
+                          placement_ticket_);
+}
+
+void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                               uint32_t number) {
+  if (!HasReceive(message, number)) {
+    message.nak = CodeOf(NakCode::kInvalidRequest);
+    return;
+  }
+  CompleteReceive(qp, outbox, message);
+}
+
+void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                uint32_t number, size_t first_later) {
+  if (message.takes_receive()) {
+    if (!HasReceive(message, number)) {
+      message.nak = CodeOf(NakCode::kInvalidRequest);
+      return;
+    }
+    if (!OpenReceiveOf(qp, outbox, message)) {
+      message.refused = true;
+      return;
+    }
+    // It takes a receive and none of its buffers.
+    const OpenReceive& receive = receives_.At(message.receive);
+    if (receive.status != WcStatus::kSuccess) {
+      message.nak = CodeOf(NakCode::kRemoteOperation);
+      message.receive_status = receive.status;
+      qp.counters->wqe_bad_requests.Add();
+      return;
+    }
+  }
+  if (message.tail_length != 0) {
+    PlaceWrite(qp, outbox, message, number, message.length - message.tail_length,
+               {reinterpret_cast<const uint8_t*>(&message.tail), message.tail_length}, first_later,
+               Placing::kHeldTail);
+  }
+  if (message.nak == 0 && message.takes_receive()) CompleteReceive(qp, outbox, message);
+}
+
+MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMessage& message,
+                                                       uint32_t number) {
+  const size_t depth = qp.attributes.max_dest_rd_atomic;
+  const auto before = [this](const Executed& a, const Executed& b) {
+    return static_cast<int32_t>(a.message - expected_) <
+           static_cast<int32_t>(b.message - expected_);
+  };
+  if (executed_.size() < depth) {
+    executed_.reserve(depth);
+    executed_.push_back({.message = number});
+  }
+  // Whoever asks lets go of answers in order, and may not wait for more than was agreed: when there
+  // is no place left, the one with the lowest number is not waited for any more.
+  auto place = std::find_if(executed_.begin(), executed_.end(),
+                            [](const Executed& executed) { return !executed.asked; });
+  if (place == executed_.end() && depth != 0)
+    place = std::min_element(executed_.begin(), executed_.end(), before);
+  if (place == executed_.end() || (place->asked && !place->answered)) {
+    message.nak = CodeOf(NakCode::kInvalidRequest);
+    return nullptr;
+  }
+  *place = {.asked = true,
+            .message = number,
+            .address = message.address,
+            .rkey = message.rkey,
+            .length = message.length};
+  answering_.push_back(static_cast<uint32_t>(place - executed_.begin()));
+  return &*place;
+}
+
+void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t number) {
+  if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 ||
+      message.length > verbs::kMaxMessage) {
+    message.nak = CodeOf(NakCode::kInvalidRequest);
+    return;
+  }
+  if (message.length != 0 &&
+      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
+                       verbs::kAccessRemoteRead, message.address, message.length) == nullptr) {
+    message.nak = CodeOf(NakCode::kRemoteAccess);
+    return;
+  }
+  Remember(qp, message, number);
+}
+
+void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                 uint32_t number) {
+  if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0 || (message.address & 7) != 0) {
+    message.nak = CodeOf(NakCode::kInvalidRequest);
+    return;
+  }
+  const verbs::RegionConfig* region =
+      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
+                       verbs::kAccessRemoteAtomic, message.address, 8);
+  if (region == nullptr) {
+    message.nak = CodeOf(NakCode::kRemoteAccess);
+    return;
+  }
+  Executed* executed = Remember(qp, message, number);
+  if (executed == nullptr) return;
+  const uint64_t in_region = message.address - region->iova;
+  const bool swap = message.kind == FrameKind::kCompareSwap;
+  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
+                            .length = 8,
+                            .address = region->address + in_region,
+                            .direct = region->DirectAt(in_region, 8),
+                            .compare = message.compare,
+                            .swap_or_add = message.swap_or_add};
+  outbox.Access(qp, op,
+                {.qp = qp.handle,
+                 .ticket = ++qp.tickets_issued,
+                 .purpose = AccessPurpose::kAtomic,
+                 .request = number,
+                 .on_channel = true},
+                nullptr);
+  placement_ticket_ = qp.tickets_issued;
+  executed->atomic = true;
+  executed->ticket = qp.tickets_issued;
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers of a responder on a channel: replies in the order of messages, behind the memory
+// operations that they vouch for; READ data and atomic results, which vouch for nothing else.
+#include <algorithm>
+
+#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/message_responder.h"
+
+namespace rocegw::transport {
+
+using wire::ChannelFrame;
+using wire::FrameKind;
+
+namespace {
+// A reply's FrameRef has its syndrome as offset, with this bit when it speaks of one message alone.
+constexpr uint32_t kAloneBit = 0x100;
+}  // namespace
+
+// An acknowledgement covers all messages before it: one for each ticket is enough.
+void MessageResponder::QueueAck(QpContext& qp, uint32_t number) {
+  const Reply reply{wire::kSyndromeAck, attempt_, number, Placed(qp)};
+  if (!replies_.empty() && replies_.back().syndrome == wire::kSyndromeAck &&
+      !replies_.back().alone &&
+      (replies_.back().ticket == reply.ticket || qp.IsDone(reply.ticket))) {
+    replies_.back() = reply;
+    return;
+  }
+  replies_.push_back(reply);
+}
+
+void MessageResponder::QueueAckAlone(QpContext& qp, uint32_t number) {
+  replies_.push_back({wire::kSyndromeAck, attempt_, number, Placed(qp), true});
+}
+
+MessageResponder::Executed* MessageResponder::Find(uint32_t number) {
+  for (Executed& executed : executed_)
+    if (executed.asked && executed.message == number) return &executed;
+  return nullptr;
+}
+
+PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
+                                  PumpBudget& budget) {
+  if (carrier_ == nullptr) return PumpResult::kIdle;
+  bool waits = false;
+  // What was promised before an error still leaves; a QP that was reset has forgotten it.
+  while (budget.left() && !replies_.empty()) {
+    if (!qp.IsDone(replies_.front().ticket)) {
+      waits = true;
+      break;
+    }
+    const bool covered = replies_.size() > 1 && qp.IsDone(replies_[1].ticket) &&
+                         replies_.front().syndrome == wire::kSyndromeAck &&
+                         !replies_.front().alone && !replies_[1].alone;
+    if (!covered) {
+      const Sent sent = SendReply(qp, outbox, replies_.front(), now);
+      if (sent == Sent::kPortFull) return PumpResult::kMore;
+      if (sent == Sent::kGateClosed) return PumpResult::kBlocked;
+      budget.Take(0);
+    }
+    replies_.pop_front();
+  }
+  while (budget.left() && !answering_.empty()) {
+    Executed& executed = executed_[answering_.front()];
+    if (executed.atomic && !executed.known) {
+      waits = true;
+      break;
+    }
+    const Sent sent = SendAnswer(qp, outbox, executed, now, budget);
+    if (sent == Sent::kPortFull) return PumpResult::kMore;
+    if (sent == Sent::kGateClosed) return PumpResult::kBlocked;
+    if (executed.answered) answering_.pop_front();
+  }
+  if (waits) return PumpResult::kBlocked;
+  return replies_.empty() && answering_.empty() ? PumpResult::kIdle : PumpResult::kMore;
+}
+
+void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn psn,
+                                 const flow::CarrierAddress& address, port::TxPacket& packet) {
+  ChannelFrame frame{.kind = FrameKind::kReply,
+                     .syndrome = reply.syndrome,
+                     .attempt = reply.attempt,
+                     .message = reply.message};
+  if (reply.alone) frame.flags = wire::kFrameRelaxed;
+  BuildFrame(qp, address, frame, psn, 0, packet);
+}
+
+MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox,
+                                                   const Reply& reply, TimePoint now) {
+  if (!carrier_->MaySend(qp.line, 0, now)) return Sent::kGateClosed;
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return Sent::kPortFull;
+  flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
+  ref.offset = reply.syndrome | (reply.alone ? kAloneBit : 0);
+  const Psn psn = carrier_->OnSent(qp.line, ref, 0, now);
+  FillReply(qp, reply, psn, carrier_->address(), *packet);
+  outbox.Send(qp, packet);
+  qp.counters->ack_tx_packets.Add();
+  return Sent::kYes;
+}
+
+bool MessageResponder::FillAnswer(QpContext& qp, Outbox& outbox, const Executed& executed,
+                                  uint32_t offset, uint32_t bytes, Psn psn,
+                                  const flow::CarrierAddress& address, port::TxPacket& packet) {
+  ChannelFrame frame{.kind = executed.atomic ? FrameKind::kAtomicResult : FrameKind::kReadResponse,
+                     .message = executed.message,
+                     .offset = offset,
+                     .length = executed.length,
+                     .original = executed.result};
+  if (executed.atomic) frame.length = 0;
+  if (offset + bytes == frame.length) frame.flags |= wire::kFrameLast;
+  const verbs::RegionConfig* region = nullptr;
+  if (bytes != 0) {
+    region = qp.regions->Find(MemoryKey{executed.rkey}, qp.config.session, qp.config.pd,
+                              verbs::kAccessRemoteRead, executed.address + offset, bytes);
+    // Deregistered while it was being read.
+    if (region == nullptr) return false;
+  }
+  uint8_t* body = BuildFrame(qp, address, frame, psn, bytes, packet);
+  if (region == nullptr) return true;
+  const uint64_t in_region = executed.address + offset - region->iova;
+  const memory::MemoryOp op{.kind = memory::OpKind::kRead,
+                            .want_crc = true,
+                            .length = bytes,
+                            .address = region->address + in_region,
+                            .direct = region->DirectAt(in_region, bytes),
+                            .buffer = body};
+  outbox.Access(qp, op,
+                {.qp = qp.handle,
+                 .ticket = ++qp.tickets_issued,
+                 .purpose = AccessPurpose::kReadResponse,
+                 .psn = psn,
+                 .request = executed.message,
+                 .on_channel = true},
+                &packet);
+  return true;
+}
+
+MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbox,
+                                                    Executed& executed, TimePoint now,
+                                                    PumpBudget& budget) {
+  // A refusal does not concern what was asked before it; an error of any other kind ends all.
+  if (qp.state() == verbs::QpState::kError && !refused_) {
+    executed.answered = true;
+    return Sent::kFailed;
+  }
+  const uint32_t offset = executed.sent;
+  const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
+  const uint32_t bytes = executed.atomic ? 0 : std::min(most, executed.length - offset);
+  if (!carrier_->MaySend(qp.line, bytes, now)) return Sent::kGateClosed;
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return Sent::kPortFull;
+  const FrameKind kind = executed.atomic ? FrameKind::kAtomicResult : FrameKind::kReadResponse;
+  flow::FrameRef ref = MakeFrameRef(qp, kind, executed.message, 0);
+  ref.offset = offset;
+  ref.length = static_cast<uint16_t>(bytes);
+  const Psn psn = carrier_->OnSent(qp.line, ref, bytes, now);
+  const bool filled =
+      FillAnswer(qp, outbox, executed, offset, bytes, psn, carrier_->address(), *packet);
+  // Its PSN is taken: what finds it lost will fill it with nothing.
+  if (!filled) packet->length = 0;
+  outbox.Send(qp, packet);
+  executed.sent += bytes;
+  executed.answered = executed.atomic || executed.sent == executed.length;
+  if (!filled) {
+    executed.answered = true;
+    Refuse(qp, outbox, executed.message, static_cast<uint8_t>(wire::NakCode::kRemoteAccess),
+           qp.tickets_done);
+    return Sent::kFailed;
+  }
+  if (!executed.atomic) qp.counters->read_response_tx_packets.Add();
+  qp.bytes_sent += bytes;
+  budget.Take(bytes);
+  return Sent::kYes;
+}
+
+flow::Resend MessageResponder::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                                     const flow::FrameRef& frame, Psn psn) {
+  if (carrier_ != &carrier) return flow::Resend::kVoid;
+  const FrameKind kind = FrameKindOf(frame);
+  Executed* executed = kind == FrameKind::kReply ? nullptr : Find(frame.message);
+  const bool data = kind != FrameKind::kReply;
+  if (data && (executed == nullptr || (qp.state() == verbs::QpState::kError && !refused_)))
+    return flow::Resend::kVoid;
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return flow::Resend::kPortFull;
+  bool filled = true;
+  if (data) {
+    filled = FillAnswer(qp, outbox, *executed, frame.offset, frame.length, psn, carrier_->address(),
+                        *packet);
+  } else {
+    FillReply(qp,
+              {static_cast<uint8_t>(frame.offset), frame.extra, frame.message, 0,
+               (frame.offset & kAloneBit) != 0},
+              psn, carrier_->address(), *packet);
+  }
+  if (!filled) packet->length = 0;
+  outbox.Send(qp, packet);
+  if (!filled) return flow::Resend::kVoid;
+  qp.counters->retransmit_packets.Add();
+  ++qp.retransmits;
+  return flow::Resend::kDone;
+}
+
+}  // namespace rocegw::transport

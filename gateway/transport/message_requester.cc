@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/message_requester.h"
+
+#include <algorithm>
+
+#include "gateway/flow/flow.h"
+#include "gateway/transport/completion.h"
+#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/rnr_delay.h"
+
+namespace rocegw::transport {
+
+using metrics::DropReason;
+using verbs::WcStatus;
+using wire::ChannelFrame;
+using wire::FrameKind;
+
+namespace {
+
+// Messages that a receiver must take at once before it is trusted to be ready for more.
+constexpr uint8_t kCareful = 4;
+// Between two offers, whatever the receiver's own timer says and however long it has not been
+// ready.
+constexpr Duration kLongestPause = Milliseconds(10);
+// After the first frame of an offer, when no round trip is known.
+constexpr Duration kLeastPatience = Microseconds(16);
+
+FrameKind KindOf(verbs::SendOpcode opcode) {
+  switch (opcode) {
+    case verbs::SendOpcode::kWrite:
+    case verbs::SendOpcode::kWriteImm:
+      return FrameKind::kWrite;
+    case verbs::SendOpcode::kRead:
+      return FrameKind::kReadRequest;
+    case verbs::SendOpcode::kCompareSwap:
+      return FrameKind::kCompareSwap;
+    case verbs::SendOpcode::kFetchAdd:
+      return FrameKind::kFetchAdd;
+    case verbs::SendOpcode::kSend:
+    case verbs::SendOpcode::kSendImm:
+      break;
+  }
+  return FrameKind::kSend;
+}
+
+bool HasImmediate(const verbs::SendRequest& request) {
+  return request.opcode == verbs::SendOpcode::kSendImm ||
+         request.opcode == verbs::SendOpcode::kWriteImm;
+}
+
+bool TakesReceive(const verbs::SendRequest& request) {
+  return request.is_send() || request.opcode == verbs::SendOpcode::kWriteImm;
+}
+
+// What a frame says about its message's order. An initiator that keeps order by itself lets go of a
+// message only when it may take effect at once.
+wire::MessageOrder OrderFor(const QpContext& qp, const verbs::SendRequest& request) {
+  using enum wire::MessageOrder;
+  if (!qp.peer_relaxes) return kStrong;
+  if (qp.config.service_mode == verbs::ServiceMode::kUnordered) return kNone;
+  if (qp.config.service_mode == verbs::ServiceMode::kByInitiator)
+    return request.order() == kNone ? kNone : kRelaxed;
+  return request.order();
+}
+
+// READs and atomics are one frame without payload.
+uint32_t PayloadOf(const verbs::SendRequest& request) {
+  return request.reads_remote() ? 0 : request.length;
+}
+
+}  // namespace
+
+void MessageRequester::Start(QpContext& qp, flow::Carrier& carrier, TimePoint now) {
+  carrier_ = &carrier;
+  base_ = cursor_ = send_.head();
+  ordered_ = 0;
+  receives_ = 0;
+  attempt_ = 0;
+  rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = false;
+  careful_ = 0;
+  rnr_left_ = qp.attributes.rnr_retry;
+  progress_ = now;
+}
+
+void MessageRequester::Reset() { carrier_ = nullptr; }
+
+// The request that is being sent or the next to begin; nullptr when there is none.
+SendEntry* MessageRequester::Current(QpContext& qp, Outbox& outbox) {
+  if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
+  for (;;) {
+    // A queue that drains finishes what it has begun and takes nothing new.
+    if (cursor_ == send_.tail() &&
+        (qp.state() == verbs::QpState::kSqd || !send_.FetchOne(qp, outbox))) {
+      return nullptr;
+    }
+    SendEntry& entry = send_.At(cursor_);
+    if (entry.failed != WcStatus::kSuccess) return nullptr;
+    if (!entry.started || !entry.handed_over) return &entry;
+    ++cursor_;
+  }
+}
+
+// A fence waits for READs and atomics before it (IBTA 10.8.3.3), or for everything.
+bool MessageRequester::MustWait(const QpContext& qp, const SendEntry& entry) const {
+  const uint16_t flags = entry.request.flags;
+  if ((flags & ROCEGW_WQE_FENCE) != 0 && send_.reading() != 0) return true;
+  const bool here = qp.config.service_mode == verbs::ServiceMode::kByInitiator;
+  const bool all = (flags & ROCEGW_WQE_FENCE_ALL) != 0 ||
+                   (here && entry.request.order() == wire::MessageOrder::kAfterAll);
+  if (all && cursor_ != send_.head()) return true;
+  return here && ordered_ != 0 && entry.request.order() == wire::MessageOrder::kStrong;
+}
+
+PumpResult MessageRequester::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
+                                  PumpBudget& budget) {
+  if (!qp.sends() || carrier_ == nullptr || refused_) return PumpResult::kIdle;
+  if (rnr_waiting_) {
+    if (now < rnr_until_) return PumpResult::kBlocked;
+    rnr_waiting_ = false;
+    if (!not_ready_) progress_ = now;
+  }
+  if (offering_) {
+    if (now < offer_until_) return PumpResult::kBlocked;
+    offering_ = false;
+  }
+  while (budget.left()) {
+    SendEntry* entry = Current(qp, outbox);
+    if (entry == nullptr) {
+      send_.Retire(qp, outbox);
+      return PumpResult::kIdle;
+    }
+    const bool offer = careful_ != 0 && entry->sent == 0;
+    if (offer && cursor_ != send_.head()) return PumpResult::kBlocked;
+    if (!entry->started) {
+      if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
+      if (MustWait(qp, *entry)) return PumpResult::kBlocked;
+      if (entry->request.reads_remote() && send_.reading() >= qp.attributes.max_rd_atomic &&
+          qp.attributes.max_rd_atomic != 0) {
+        return PumpResult::kBlocked;
+      }
+      if (!send_.Check(qp, cursor_)) continue;
+      if (cursor_ == send_.head()) progress_ = now;
+      send_.Start(cursor_);
+      if (entry->request.order() != wire::MessageOrder::kNone) ++ordered_;
+      entry->receive = receives_;
+      receives_ += TakesReceive(entry->request) ? 1 : 0;
+    }
+    switch (SendNext(qp, outbox, now, budget)) {
+      case Sent::kYes:
+        if (offer) {
+          offering_ = true;
+          offer_until_ = now + std::max(carrier_->round_trip() * 2, kLeastPatience);
+          return PumpResult::kBlocked;
+        }
+        break;
+      case Sent::kFailed:
+        break;
+      case Sent::kPortFull:
+        return PumpResult::kMore;
+      case Sent::kGateClosed:
+        return PumpResult::kBlocked;
+    }
+  }
+  return PumpResult::kMore;
+}
+
+MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox, TimePoint now,
+                                                  PumpBudget& budget) {
+  SendEntry& entry = send_.At(cursor_);
+  const uint32_t offset = entry.sent;
+  const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
+  const uint32_t bytes = std::min(most, PayloadOf(entry.request) - offset);
+  if (!carrier_->MaySend(qp.line, bytes, now)) return Sent::kGateClosed;
+  SendPieces from;
+  if (bytes != 0 && !send_.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return Sent::kPortFull;
+  flow::FrameRef ref = MakeFrameRef(qp, KindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
+  ref.offset = offset;
+  ref.length = static_cast<uint16_t>(bytes);
+  const Psn psn = carrier_->OnSent(qp.line, ref, bytes, now);
+  entry.attempt = attempt_;
+  Fill(qp, outbox, cursor_, offset, bytes, psn, *packet);
+  outbox.Send(qp, packet);
+  if (!not_ready_) progress_ = now;
+  entry.sent += bytes;
+  entry.handed_over = entry.sent == PayloadOf(entry.request);
+  entry.asked |= entry.handed_over;
+  qp.counters->request_tx_packets.Add();
+  qp.bytes_sent += bytes;
+  budget.Take(bytes);
+  if (entry.request.opcode == verbs::SendOpcode::kRead) {
+    budget.bytes -= entry.request.length;
+    budget.asked += entry.request.length;
+  }
+  return Sent::kYes;
+}
+
+bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
+                            uint32_t bytes, Psn psn, port::TxPacket& packet) {
+  const SendEntry& entry = send_.At(index);
+  const verbs::SendRequest& request = entry.request;
+  SendPieces from{.count = 0};
+  if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) return false;
+  ChannelFrame frame{.kind = KindOf(request.opcode),
+                     .attempt = entry.attempt,
+                     .message = NumberOf(index),
+                     .offset = offset,
+                     .length = request.is_atomic() ? 0 : request.length,
+                     .receive = TakesReceive(request) ? entry.receive : 0,
+                     .address = request.remote_address,
+                     .rkey = request.rkey};
+  frame.flags = static_cast<uint8_t>(OrderFor(qp, request));
+  const bool last = offset + bytes == PayloadOf(request);
+  if (last) frame.flags |= wire::kFrameLast;
+  if (HasImmediate(request)) {
+    frame.flags |= wire::kFrameImmediate;
+    frame.immediate = request.immediate;
+  }
+  if ((request.flags & ROCEGW_WQE_SOLICITED) != 0 && TakesReceive(request))
+    frame.flags |= wire::kFrameSolicited;
+  if (request.is_atomic()) {
+    const bool swap = request.opcode == verbs::SendOpcode::kCompareSwap;
+    frame.swap_or_add = swap ? request.swap : request.compare_add;
+    frame.compare = swap ? request.compare_add : 0;
+  }
+  uint8_t* body = BuildFrame(qp, carrier_->address(), frame, psn, bytes, packet);
+  send_.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
+  return true;
+}
+
+flow::Resend MessageRequester::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                                     const flow::FrameRef& frame, Psn psn) {
+  const uint32_t index = base_ + frame.message;
+  if (carrier_ != &carrier || !qp.sends() || !send_.Holds(index)) return flow::Resend::kVoid;
+  const SendEntry& entry = send_.At(index);
+  if (!entry.started || entry.attempt != frame.extra || entry.failed != WcStatus::kSuccess ||
+      (entry.answered && !entry.request.reads_remote())) {
+    return flow::Resend::kVoid;
+  }
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return flow::Resend::kPortFull;
+  if (!Fill(qp, outbox, index, frame.offset, frame.length, psn, *packet)) {
+    packet->length = 0;
+    outbox.Send(qp, packet);
+    return flow::Resend::kVoid;
+  }
+  outbox.Send(qp, packet);
+  qp.counters->retransmit_packets.Add();
+  ++qp.retransmits;
+  resent_ = true;
+  return flow::Resend::kDone;
+}
+
+SendEntry* MessageRequester::Asked(const ChannelFrame& frame, uint32_t& index) {
+  index = base_ + frame.message;
+  if (!send_.Holds(index)) return nullptr;
+  SendEntry& entry = send_.At(index);
+  // Nothing is answered that has not been asked.
+  return entry.started && entry.asked ? &entry : nullptr;
+}
+
+void MessageRequester::Answer(const QpContext& qp, uint32_t index) {
+  SendEntry& entry = send_.At(index);
+  if (entry.answered) return;
+  if (entry.request.order() != wire::MessageOrder::kNone) --ordered_;
+  send_.Answer(qp, index);
+  // It may be on its way once more.
+  entry.sent = PayloadOf(entry.request);
+  entry.handed_over = true;
+  offering_ = false;
+  if (careful_ != 0) --careful_;
+}
+
+// Everything before `end` was executed; READs and atomics have their own answers.
+void MessageRequester::MarkAnswered(const QpContext& qp, uint32_t end) {
+  for (uint32_t i = send_.head(); i != end && send_.Holds(i); ++i)
+    if (!send_.At(i).request.reads_remote()) Answer(qp, i);
+}
+
+void MessageRequester::GoBackTo(uint32_t index, uint8_t attempt) {
+  for (uint32_t i = index; i != send_.tail() && send_.At(i).started; ++i) {
+    if (send_.At(i).answered) continue;
+    send_.At(i).sent = 0;
+    send_.At(i).handed_over = false;
+  }
+  cursor_ = index;
+  attempt_ = attempt;
+}
+
+// What the receiver is not ready for uses room of the channel that others could have: from now on
+// one message at a time is offered, and of it one frame until a refusal would have come, less and
+// less often.
+void MessageRequester::WaitToOffer(uint32_t index, Duration least, TimePoint now) {
+  if (careful_ == 0 || refused_number_ != NumberOf(index)) refused_since_ = now;
+  refused_number_ = NumberOf(index);
+  careful_ = kCareful;
+  offering_ = false;
+  rnr_waiting_ = true;
+  rnr_until_ = now + std::max(least, std::min((now - refused_since_) / 8, kLongestPause));
+}
+
+DropReason MessageRequester::OnReply(QpContext& qp, Outbox& outbox, const ChannelFrame& frame,
+                                     TimePoint now) {
+  if (!qp.sends() || carrier_ == nullptr) return DropReason::k_qp_state;
+  // Who has refused something is not there for what comes after it.
+  if (refused_ && frame.not_ready()) return DropReason::k_stale_response;
+  if (frame.has(wire::kFrameRelaxed)) return OnReplyAlone(qp, outbox, frame, now);
+  const wire::Aeth aeth{frame.syndrome, 0};
+  uint32_t index = base_ + frame.message;
+  // Who has no queue pair yet cannot tell where to go on: at what is not answered.
+  const bool not_ready = frame.not_ready();
+  if (aeth.is_rnr() || not_ready) {
+    // Attempts are refused one after the other: anything else is late.
+    if (frame.attempt != static_cast<uint8_t>(attempt_ + 1)) return DropReason::k_stale_response;
+    if (not_ready) {
+      for (index = send_.head(); send_.Holds(index) && send_.At(index).answered;) ++index;
+    }
+    if (!send_.Holds(index) || !send_.At(index).started) return DropReason::k_stale_response;
+    // Answers like this one may come so fast that no timer sees the time in between.
+    if (not_ready && TimeoutOf(qp) <= now) {
+      OnDeadline(qp, now);
+      return DropReason::kNone;
+    }
+    qp.counters->rnr_rx_packets.Add();
+    // Somebody who is not ready is no sign of life: a queue pair that stays away ends in a timeout.
+    if (!not_ready) {
+      heard_ = true;
+      MarkAnswered(qp, index);
+      if (qp.attributes.rnr_retry != 7) {
+        if (rnr_left_ == 0) {
+          send_.Fail(qp, WcStatus::kRnrRetryExceeded);
+          return DropReason::kNone;
+        }
+        --rnr_left_;
+      }
+      progress_ = now;
+    }
+    not_ready_ = not_ready;
+    GoBackTo(index, frame.attempt);
+    WaitToOffer(index, RnrDelay(aeth.rnr_timer()), now);
+    send_.Retire(qp, outbox);
+    return DropReason::kNone;
+  }
+  SendEntry* entry = Asked(frame, index);
+  if (aeth.is_ack()) {
+    if (entry == nullptr) return DropReason::k_stale_response;
+    qp.counters->ack_rx_packets.Add();
+    heard_ = true;
+    progress_ = now;
+    not_ready_ = false;
+    rnr_left_ = qp.attributes.rnr_retry;
+    MarkAnswered(qp, index + 1);
+    send_.Retire(qp, outbox);
+    return DropReason::kNone;
+  }
+  // A message may be refused before it has left whole.
+  const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome);
+  if (!refused.has_value() || !send_.Holds(index) || !send_.At(index).started)
+    return DropReason::k_malformed_response;
+  // What READs and atomics before it bring may come later than the refusal: it fails in its turn.
+  progress_ = now;
+  refused_ = heard_ = true;
+  rnr_waiting_ = false;
+  MarkAnswered(qp, index);
+  send_.At(index).failed = *refused;
+  send_.Retire(qp, outbox);
+  qp.counters->nak_error_rx_packets.Add();
+  return DropReason::kNone;
+}
+
+// One message has taken effect, or failed, before others that are older: those are still to come,
+// or never will.
+DropReason MessageRequester::OnReplyAlone(QpContext& qp, Outbox& outbox, const ChannelFrame& frame,
+                                          TimePoint now) {
+  const wire::Aeth aeth{frame.syndrome, 0};
+  uint32_t index = 0;
+  SendEntry* entry = Asked(frame, index);
+  if (entry == nullptr) return DropReason::k_stale_response;
+  if (const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome)) {
+    send_.Fail(qp, *refused);
+    qp.counters->nak_error_rx_packets.Add();
+    return DropReason::kNone;
+  }
+  if (!aeth.is_ack() || entry->request.reads_remote()) return DropReason::k_malformed_response;
+  qp.counters->ack_rx_packets.Add();
+  progress_ = now;
+  not_ready_ = false;
+  Answer(qp, index);
+  send_.Retire(qp, outbox);
+  return DropReason::kNone;
+}
+
+DropReason MessageRequester::OnReadResponse(QpContext& qp, Outbox& outbox,
+                                            const ChannelFrame& frame,
+                                            std::span<const uint8_t> payload, TimePoint now) {
+  if (!qp.sends()) return DropReason::k_qp_state;
+  uint32_t index;
+  SendEntry* entry = Asked(frame, index);
+  if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
+  heard_ = true;
+  progress_ = now;
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  if (entry->request.opcode != verbs::SendOpcode::kRead || frame.length != entry->request.length ||
+      bytes > frame.length - entry->received || (bytes == 0 && frame.length != 0)) {
+    send_.Fail(qp, WcStatus::kBadResponse);
+    return DropReason::k_malformed_response;
+  }
+  qp.bytes_received += bytes;
+  send_.Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
+  entry->received += bytes;
+  if (entry->received == frame.length) {
+    Answer(qp, index);
+    send_.Retire(qp, outbox);
+  }
+  return DropReason::kNone;
+}
+
+DropReason MessageRequester::OnAtomicResult(QpContext& qp, Outbox& outbox,
+                                            const ChannelFrame& frame, TimePoint now) {
+  if (!qp.sends()) return DropReason::k_qp_state;
+  uint32_t index;
+  SendEntry* entry = Asked(frame, index);
+  if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
+  heard_ = true;
+  progress_ = now;
+  if (!entry->request.is_atomic()) {
+    send_.Fail(qp, WcStatus::kBadResponse);
+    return DropReason::k_malformed_response;
+  }
+  // The result stays in the request until it is placed.
+  entry->request.compare_add = frame.original;
+  send_.Place(qp, outbox, index, 0,
+              {reinterpret_cast<const uint8_t*>(&entry->request.compare_add), 8},
+              {.purpose = AccessPurpose::kAtomicPlacement});
+  Answer(qp, index);
+  send_.Retire(qp, outbox);
+  return DropReason::kNone;
+}
+
+void MessageRequester::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
+  qp.counters->memory_fault_operations.Add();
+  if (!send_.Holds(tag.request)) return;
+  SendEntry& entry = send_.At(tag.request);
+  // A frame that was built again is not missed once the message is answered.
+  if (tag.purpose == AccessPurpose::kSendPayload && entry.answered) return;
+  entry.failed = WcStatus::kLocalProtection;
+  if (qp.state() != verbs::QpState::kError) send_.Retire(qp, outbox);
+}
+
+void MessageRequester::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) {
+  if (carrier_ != &carrier) return;
+  carrier_ = nullptr;
+  if (qp.sends()) send_.Fail(qp, WcStatus::kRetryExceeded);
+}
+
+// As long as a native requester would repeat itself (IBTA 9.7.6.1.3): so many timeouts.
+TimePoint MessageRequester::TimeoutOf(const QpContext& qp) const {
+  const Duration timeout = flow::TransportTimeout(qp.attributes.timeout);
+  if (timeout.ns == 0 || send_.drained()) return kNever;
+  return progress_ + timeout * (int64_t{qp.attributes.retry_count} + 1);
+}
+
+TimePoint MessageRequester::deadline(const QpContext& qp) const {
+  if (carrier_ == nullptr || !qp.sends()) return kNever;
+  // Who is not there wins no time by saying so.
+  if (rnr_waiting_) return not_ready_ ? Earlier(rnr_until_, TimeoutOf(qp)) : rnr_until_;
+  return offering_ ? Earlier(offer_until_, TimeoutOf(qp)) : TimeoutOf(qp);
+}
+
+void MessageRequester::OnDeadline(QpContext& qp, TimePoint now) {
+  if (carrier_ == nullptr || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
+  if (TimeoutOf(qp) > now) return;
+  // What was lost is known from what the peer has acknowledged: it lives, and has the time anew.
+  if (resent_ && !not_ready_) {
+    resent_ = false;
+    progress_ = now;
+    return;
+  }
+  qp.counters->timeout_events.Add();
+  send_.Fail(qp, WcStatus::kRetryExceeded);
+}
+
+}  // namespace rocegw::transport

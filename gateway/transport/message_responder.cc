@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/message_responder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "gateway/transport/completion.h"
+
+namespace rocegw::transport {
+
+using metrics::DropReason;
+using verbs::WcStatus;
+using wire::ChannelFrame;
+using wire::FrameKind;
+using wire::NakCode;
+
+namespace {
+constexpr uint8_t Code(NakCode code) { return static_cast<uint8_t>(code); }
+}  // namespace
+
+void MessageResponder::Reset() {
+  if (carrier_ != nullptr) carrier_->Release();
+  carrier_ = nullptr;
+  expected_ = 0;
+  attempt_ = 0;
+  established_ = refused_ = false;
+  messages_.clear();
+  replies_.clear();
+  executed_.clear();
+  answering_.clear();
+  ordered_ = 0;
+}
+
+// Of an attempt that is over, what is whole, waits for nobody and takes no receive is as good as
+// new: one that cannot be received keeps only those waiting that it has to.
+bool MessageResponder::TakenAnyway(const ChannelFrame& frame) const {
+  const bool receives = frame.kind == FrameKind::kSend || frame.has(wire::kFrameImmediate);
+  return frame.has(wire::kFrameRelaxed) && frame.offset == 0 && frame.has(wire::kFrameLast) &&
+         !receives && static_cast<int32_t>(frame.message - expected_) > 0;
+}
+
+IncomingMessage& MessageResponder::MessageAt(uint32_t ahead) {
+  while (messages_.size() <= ahead) messages_.push_back({});
+  return messages_[ahead];
+}
+
+DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
+                                     const ChannelFrame& frame, std::span<const uint8_t> payload,
+                                     bool refuse) {
+  if (carrier_ != &carrier) {
+    if (carrier_ != nullptr) carrier_->Release();
+    carrier_ = &carrier;
+    carrier_->Hold();
+  }
+  if (!established_) {
+    established_ = true;
+    placement_ticket_ = qp.tickets_issued;
+    if (qp.state() == verbs::QpState::kRtr) outbox.Event(qp, verbs::AsyncEvent::kCommEstablished);
+  }
+  const auto newer = static_cast<int8_t>(frame.attempt - attempt_);
+  if (newer < 0 && !TakenAnyway(frame)) return DropReason::k_rnr_wait;
+  if (newer > 0) {
+    // It has gone back before we knew of it.
+    attempt_ = frame.attempt;
+    ForgetUnfinished();
+  }
+  const uint32_t ahead = frame.message - expected_;
+  if (static_cast<int32_t>(ahead) < 0) return DropReason::k_duplicate_request;
+  if (ahead >= kMaxAhead) return DropReason::k_invalid_request;
+
+  DropReason reason = DropReason::kNone;
+  const bool alone = ahead == 0 && messages_.empty();
+  if (alone && frame.offset == 0 && frame.has(wire::kFrameLast)) {
+    // The usual case, a message of one frame in its turn, leaves no trace.
+    IncomingMessage message;
+    message.refused = refuse;
+    reason = Take(qp, outbox, message, 0, frame, payload);
+    if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message, 0)) ++expected_;
+    return reason;
+  }
+  IncomingMessage& message = MessageAt(ahead);
+  if (message.done) return DropReason::k_duplicate_request;
+  message.refused |= refuse;
+  reason = Take(qp, outbox, message, ahead, frame, payload);
+  if (ahead != 0) ExecuteAhead(qp, outbox, ahead);
+  Advance(qp, outbox);
+  return reason;
+}
+
+// What has taken effect stays known, since it is offered again with the others.
+void MessageResponder::ForgetUnfinished() {
+  for (size_t i = 0; i < messages_.size(); ++i)
+    if (!messages_[i].done) messages_[i] = {};
+  while (!messages_.empty() && !messages_.back().done) messages_.pop_back();
+  ordered_ = expected_;
+}
+
+// Whatever can take effect now does.
+void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
+  while (!messages_.empty() && qp.state() != verbs::QpState::kError) {
+    IncomingMessage& first = messages_.front();
+    if (!first.done) {
+      // One that was refused need not be whole to be told so.
+      if (!first.seen() || (!first.whole() && !first.refused && first.nak == 0)) break;
+      if (!Execute(qp, outbox, first, 1)) return;
+    }
+    messages_.pop_front();
+    ++expected_;
+  }
+  // Those of strong order behind others that have none.
+  if (static_cast<int32_t>(ordered_ - expected_) < 0) ordered_ = expected_;
+  for (; qp.state() != verbs::QpState::kError; ++ordered_) {
+    const uint32_t ahead = ordered_ - expected_;
+    if (ahead >= messages_.size() || !messages_[ahead].seen()) return;
+    const IncomingMessage& next = messages_[ahead];
+    if (!next.done && next.order() != wire::MessageOrder::kNone &&
+        !ExecuteAhead(qp, outbox, ahead)) {
+      return;
+    }
+  }
+}
+
+bool MessageResponder::MayAct(const QpContext& qp, const IncomingMessage& message,
+                              uint32_t ahead) const {
+  using enum wire::MessageOrder;
+  if (ahead == 0) return true;
+  if (message.takes_receive() && !qp.config.any_completion_order) return false;
+  if (message.order() == kStrong) return static_cast<int32_t>(ordered_ - expected_ - ahead) >= 0;
+  return message.order() != kAfterAll;
+}
+
+// Takes effect before its turn, if it may. What fails is told in its turn.
+bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead) {
+  IncomingMessage& message = messages_[ahead];
+  if (!message.whole() || message.refused || message.nak != 0 || !MayAct(qp, message, ahead))
+    return false;
+  const uint32_t number = expected_ + ahead;
+  Act(qp, outbox, message, number, size_t{ahead} + 1);
+  if (message.refused || message.nak != 0) return false;
+  message.done = true;
+  if (message.carries_payload()) QueueAckAlone(qp, number);
+  return true;
+}
+
+DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                  uint32_t ahead, const ChannelFrame& frame,
+                                  std::span<const uint8_t> payload) {
+  if (!message.seen()) {
+    message.Begin(frame);
+    if (message.kind == FrameKind::kWrite) BeginWrite(qp, message);
+  } else if (!message.Fits(frame)) {
+    message.nak = Code(NakCode::kInvalidRequest);
+  }
+  if (message.nak == 0 && !message.refused) {
+    if (message.kind == FrameKind::kSend)
+      TakeSend(qp, outbox, message, expected_ + ahead, frame, payload);
+    if (message.kind == FrameKind::kWrite) TakeWrite(qp, outbox, message, ahead, frame, payload);
+  }
+  message.arrived += static_cast<uint32_t>(payload.size());
+  if (message.refused) return DropReason::k_rnr_wait;
+  if (message.nak == 0) qp.bytes_received += payload.size();
+  return DropReason::kNone;
+}
+
+// Receives are taken in the order of messages, whatever the order of arrival: each frame names its
+// own.
+bool MessageResponder::OpenReceiveOf(QpContext& qp, Outbox& outbox,
+                                     const IncomingMessage& message) {
+  while (!receives_.IsOpen(message.receive)) {
+    if (receives_.Open(qp, outbox) != shm::WorkQueue::Look::kReady) return false;
+  }
+  return true;
+}
+
+void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                uint32_t number, const ChannelFrame& frame,
+                                std::span<const uint8_t> payload) {
+  // Nor one that another message has taken before its turn.
+  const uint32_t place = message.receive - receives_.first();
+  const bool taken =
+      place < receives_.next() - receives_.first() && !receives_.IsOpen(message.receive);
+  if (place >= kMaxAhead || taken) {
+    message.nak = Code(NakCode::kInvalidRequest);
+    return;
+  }
+  if (!OpenReceiveOf(qp, outbox, message)) {
+    message.refused = true;
+    return;
+  }
+  OpenReceive& receive = receives_.At(message.receive);
+  if (receive.received == 0 && receive.status == WcStatus::kSuccess &&
+      !receives_.Writable(qp, message.receive)) {
+    receive.status = WcStatus::kLocalProtection;
+  }
+  if (receive.status != WcStatus::kSuccess) {
+    message.nak = Code(NakCode::kRemoteOperation);
+    message.receive_status = receive.status;
+    qp.counters->wqe_bad_requests.Add();
+    return;
+  }
+  if (message.length > receive.request.capacity) {
+    message.nak = Code(NakCode::kInvalidRequest);
+    message.receive_status = WcStatus::kLocalLength;
+    return;
+  }
+  if (payload.size() == message.length && receives_.FitsRing(qp, payload.size())) {
+    receives_.PlaceInRing(qp, message.receive, payload);
+    message.in_ring = true;
+    return;
+  }
+  receive.received += static_cast<uint32_t>(payload.size());
+  if (!receives_.Place(qp, outbox, message.receive, frame.offset, payload,
+                       {.request = number, .on_channel = true}, placement_ticket_)) {
+    message.nak = Code(NakCode::kRemoteOperation);
+    message.receive_status = WcStatus::kLocalProtection;
+  }
+}
+
+void MessageResponder::BeginWrite(QpContext& qp, IncomingMessage& message) {
+  if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
+      message.length > verbs::kMaxMessage) {
+    message.nak = Code(NakCode::kInvalidRequest);
+    return;
+  }
+  if (message.length == 0) return;
+  const verbs::RegionConfig* region =
+      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
+                       verbs::kAccessRemoteWrite, message.address, message.length);
+  if (region == nullptr) {
+    message.nak = Code(NakCode::kRemoteAccess);
+    return;
+  }
+  message.local = region->address + (message.address - region->iova);
+}
+
+void MessageResponder::TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                 uint32_t ahead, const ChannelFrame& frame,
+                                 std::span<const uint8_t> payload) {
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  if (bytes == 0) return;
+  const bool last = frame.has(wire::kFrameLast);
+  const bool completes = message.arrived + bytes == message.length && MayAct(qp, message, ahead);
+  uint32_t now = bytes;
+  if (last && !completes) {
+    message.tail_length = static_cast<uint8_t>(std::min(bytes, IncomingMessage::kTail));
+    now = bytes - message.tail_length;
+    std::memcpy(&message.tail, payload.data() + now, message.tail_length);
+  }
+  if (now == 0) return;
+  PlaceWrite(qp, outbox, message, expected_ + ahead, frame.offset, payload.first(now),
+             size_t{ahead} + 1, last && completes ? Placing::kLastOfPacket : Placing::kPacket);
+  message.AddPlaced(frame.offset, frame.offset + now);
+}
+
+// What later WRITEs have put in the same place already stays: it is what must be there in the end.
+void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                  uint32_t number, uint32_t offset, std::span<const uint8_t> bytes,
+                                  size_t first_later, Placing placing) {
+  const uint64_t from = message.local + offset;
+  const ByteRange whole{from, from + bytes.size()};
+  std::span<const ByteRange> left(&whole, 1);
+  std::vector<ByteRange> pieces;
+  if (first_later < messages_.size()) {
+    pieces.push_back(whole);
+    for (size_t later = first_later; later < messages_.size(); ++later)
+      messages_[later].Subtract(pieces);
+    left = pieces;
+  }
+  for (const ByteRange& piece : left) {
+    const uint64_t skipped = piece.begin - from;
+    const uint64_t va = message.address + offset + skipped;
+    const auto length = static_cast<uint32_t>(piece.end - piece.begin);
+    const verbs::RegionConfig* region =
+        qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
+                         verbs::kAccessRemoteWrite, va, length);
+    // Deregistered meanwhile: nothing is placed, and the message is refused in its turn.
+    if (region == nullptr) {
+      message.nak = Code(NakCode::kRemoteAccess);
+      return;
+    }
+    const uint64_t in_region = va - region->iova;
+    memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                        .publish = placing != Placing::kPacket,
+                        .length = length,
+                        .address = region->address + in_region,
+                        .direct = region->DirectAt(in_region, length)};
+    // A tail that was held back has no packet any more to lie in.
+    if (placing == Placing::kHeldTail) {
+      std::memcpy(&op.compare, bytes.data() + skipped, length);
+    } else {
+      op.buffer = const_cast<uint8_t*>(bytes.data()) + skipped;
+    }
+    outbox.Access(qp, op,
+                  {.qp = qp.handle,
+                   .ticket = ++qp.tickets_issued,
+                   .purpose = AccessPurpose::kWrite,
+                   .request = number,
+                   .on_channel = true},
+                  nullptr);
+    placement_ticket_ = qp.tickets_issued;
+  }
+}
+
+// The message whose turn it is must come again, and with it all that follow.
+void MessageResponder::RefuseForNow(QpContext& qp) {
+  qp.counters->rnr_tx_packets.Add();
+  ++attempt_;
+  ForgetUnfinished();
+  replies_.push_back({static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
+                      attempt_, expected_, Placed(qp)});
+}
+
+void MessageResponder::Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak,
+                              uint32_t ticket) {
+  qp.counters->nak_error_tx_packets.Add();
+  const bool alone = static_cast<int32_t>(number - expected_) > 0;
+  replies_.push_back({nak, attempt_, number, ticket, alone});
+  refused_ = true;
+  if (qp.state() == verbs::QpState::kError) return;
+  qp.counters->qp_error_events.Add();
+  qp.attributes.state = verbs::QpState::kError;
+  outbox.Event(qp, EventOfNak(static_cast<NakCode>(nak)));
+}
+
+void MessageResponder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
+  Executed* executed = Find(tag.request);
+  if (executed == nullptr || executed->ticket != tag.ticket) return;
+  executed->result = original;
+  executed->known = true;
+}
+
+void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
+  qp.counters->memory_fault_operations.Add();
+  const bool receive = tag.purpose == AccessPurpose::kReceive;
+  const uint8_t nak = Code(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+  const uint32_t ahead = tag.request - expected_;
+  if (static_cast<int32_t>(ahead) >= 0) {
+    // One that was refused meanwhile comes again.
+    if (ahead >= messages_.size() || !messages_[ahead].seen()) return;
+    if (!messages_[ahead].done) {
+      messages_[ahead].nak = nak;
+      if (receive) messages_[ahead].receive_status = WcStatus::kLocalProtection;
+      return;
+    }
+  }
+  // It has taken effect, and nobody was told yet.
+  for (size_t left = replies_.size(); left != 0; --left) {
+    const Reply reply = replies_.front();
+    replies_.pop_front();
+    const auto later = static_cast<int32_t>(reply.message - tag.request);
+    if (reply.alone ? later != 0 : later < 0) replies_.push_back(reply);
+  }
+  receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush);
+  if (qp.state() == verbs::QpState::kError && !refused_) return;
+  // Everything before it is done.
+  Refuse(qp, outbox, tag.request, nak, qp.tickets_done);
+}
+
+void MessageResponder::OnCarrierLost(const flow::Carrier& carrier) {
+  if (carrier_ != &carrier) return;
+  carrier_->Release();
+  carrier_ = nullptr;
+  replies_.clear();
+  Stop();
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of an RC queue pair on a channel: frames of numbered messages arrive once
+// each, in any order. Payload is placed at once; messages take effect in order: the last bytes of a
+// WRITE, completions of receives, READs and atomics wait for the messages before them (IBTA 9.7.4
+// for what each kind may do), unless they say that they need not (wire::MessageOrder).
+// message_responder.cc admits, message_execution.cc executes, message_reply.cc answers.
+//
+// What a receiver is not ready for is thrown away and refused when its turn comes; the requester
+// then offers it, and all after it, as a new attempt. Answers wait behind memory operations as the
+// native responder's do. Belongs to one worker.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gateway/flow/carrier.h"
+#include "gateway/transport/incoming_message.h"
+#include "gateway/transport/pump.h"
+#include "gateway/transport/receive_queue.h"
+#include "gateway/transport/resting_ring.h"
+
+namespace rocegw::transport {
+
+class MessageResponder {
+ public:
+  // The queue outlives the responder.
+  explicit MessageResponder(ReceiveQueue& receives) : receives_(receives) {}
+
+  // Forgets everything, as the queue has.
+  void Reset();
+  bool active() const { return carrier_ != nullptr; }
+
+  // A request's frame, delivered by the carrier; answers leave by the same. `refuse`: the memory it
+  // is for takes nothing now.
+  metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
+                              const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                              bool refuse);
+  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  // Builds a lost frame again under its PSN.
+  flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                     const flow::FrameRef& frame, Psn psn);
+  // More tickets are done: replies may leave (with the next Pump).
+  void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
+  void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
+  void OnAtomicResult(const AccessTag& tag, uint64_t original);
+  // The carrier is gone; its peer's requests are, too.
+  void OnCarrierLost(const flow::Carrier& carrier);
+  // The queue pair has gone to error: messages under way go no further.
+  void Stop() {
+    messages_.clear();
+    ordered_ = expected_;
+  }
+
+  // Of memory that it holds while nothing is under way.
+  size_t idle_bytes() const { return executed_.capacity() * sizeof(Executed); }
+  // Number of the next message to take effect.
+  uint32_t expected() const { return expected_; }
+
+ private:
+  // How far ahead a message may be. A sender's window is smaller.
+  static constexpr uint32_t kMaxAhead = 8192;
+
+  struct Reply {
+    uint8_t syndrome = 0;
+    uint8_t attempt = 0;
+    uint32_t message = 0;
+    uint32_t ticket = 0;  // leaves when it is done
+    bool alone = false;   // speaks of that message, and of none before it
+  };
+  // A READ or atomic that was executed, until it can no longer be asked for.
+  struct Executed {
+    bool asked = false;
+    bool atomic = false;
+    bool known = false;  // the atomic's result
+    uint32_t message = 0;
+    uint32_t ticket = 0;
+    uint64_t address = 0;
+    uint32_t rkey = 0;
+    uint32_t length = 0;
+    uint32_t sent = 0;
+    bool answered = false;
+    uint64_t result = 0;
+  };
+
+  // message_responder.cc
+  bool TakenAnyway(const wire::ChannelFrame& frame) const;
+  IncomingMessage& MessageAt(uint32_t ahead);
+  metrics::DropReason Take(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t ahead,
+                           const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
+  void TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+                const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
+  void BeginWrite(QpContext& qp, IncomingMessage& message);
+  void TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t ahead,
+                 const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
+  void ForgetUnfinished();
+  void Advance(QpContext& qp, Outbox& outbox);
+  // `ahead`: how many messages lie before it. May it take effect now?
+  bool MayAct(const QpContext& qp, const IncomingMessage& message, uint32_t ahead) const;
+  bool ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead);
+  // What is placed of a WRITE: bytes of a packet, without or with the last of a message whose turn
+  // it is, or those that were held back, which lie in the message.
+  enum class Placing : uint8_t { kPacket, kLastOfPacket, kHeldTail };
+  // first_later: index of the first message behind it.
+  void PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+                  uint32_t offset, std::span<const uint8_t> bytes, size_t first_later,
+                  Placing placing);
+  bool OpenReceiveOf(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
+
+  // message_execution.cc
+  // The message whose turn it is takes effect; `first_later` as above. False: the queue pair has
+  // failed, or the message was refused.
+  bool Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message, size_t first_later);
+  // What it does. It may be refused or get a nak instead.
+  void Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+           size_t first_later);
+  bool HasReceive(const IncomingMessage& message, uint32_t number) const;
+  void ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
+  void ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+                size_t first_later);
+  void ActRead(QpContext& qp, IncomingMessage& message, uint32_t number);
+  void ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
+  void CompleteReceive(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
+  Executed* Remember(QpContext& qp, IncomingMessage& message, uint32_t number);
+  void RefuseForNow(QpContext& qp);
+  void Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak, uint32_t ticket);
+
+  // message_reply.cc
+  uint32_t Placed(const QpContext& qp) const { return qp.Near(placement_ticket_); }
+  void QueueAck(QpContext& qp, uint32_t number);
+  void QueueAckAlone(QpContext& qp, uint32_t number);
+  Executed* Find(uint32_t number);
+  enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
+  Sent SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
+  Sent SendAnswer(QpContext& qp, Outbox& outbox, Executed& executed, TimePoint now,
+                  PumpBudget& budget);
+  bool FillAnswer(QpContext& qp, Outbox& outbox, const Executed& executed, uint32_t offset,
+                  uint32_t bytes, Psn psn, const flow::CarrierAddress& address,
+                  port::TxPacket& packet);
+  static void FillReply(const QpContext& qp, const Reply& reply, Psn psn,
+                        const flow::CarrierAddress& address, port::TxPacket& packet);
+
+  ReceiveQueue& receives_;
+  flow::Carrier* carrier_ = nullptr;
+  uint32_t expected_ = 0;
+  // No message before it keeps one of strong order waiting: they have taken effect, or have no
+  // order. Not before `expected_`, once Advance has run.
+  uint32_t ordered_ = 0;
+  uint8_t attempt_ = 0;
+  bool established_ = false;
+  bool refused_ = false;                   // for good: it has ended the queue pair
+  uint32_t placement_ticket_ = 0;          // of the newest placement or atomic
+  RestingRing<IncomingMessage> messages_;  // [0] is `expected_`
+  RestingRing<Reply> replies_;
+  std::vector<Executed> executed_;   // as many as the peer may have outstanding
+  RestingRing<uint32_t> answering_;  // indices of those that are not answered, in their order
+};
+
+}  // namespace rocegw::transport

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/receive_queue.h"
+
+#include <cstring>
+
+#include "gateway/transport/completion.h"
+
+namespace rocegw::transport {
+
+using verbs::WcStatus;
+
+void ReceiveQueue::Reserve(uint32_t max_sge) {
+  open_.Reserve(1);
+  sges_.Reserve(Stride(max_sge));
+}
+
+bool ReceiveQueue::Reset(QpContext& qp) {
+  open_.clear();
+  sges_.clear();
+  pending_.clear();
+  first_ = next_ = 0;
+  early_.clear();
+  early_count_ = 0;
+  return qp.rq.Discard();
+}
+
+std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number) {
+  const uint32_t stride = Stride(qp.config.max_recv_sge);
+  return {&sges_[static_cast<size_t>(number - first_) * stride], stride};
+}
+
+shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
+  const shm::WorkQueue::Look look = qp.rq.Check();
+  if (look == shm::WorkQueue::Look::kFault)
+    outbox.Fault(qp, "receive queue producer index out of range");
+  if (look != shm::WorkQueue::Look::kReady) return look;
+  const uint8_t* slot = qp.rq.Slot();
+  const uint32_t index = qp.rq.Fetch();
+  const uint32_t number = next_++;
+  open_.push_back({});
+  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.Extend();
+  At(number).status =
+      verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));
+  return look;
+}
+
+bool ReceiveQueue::Writable(const QpContext& qp, uint32_t number) {
+  return verbs::CheckKeys(*qp.regions, qp.config,
+                          SgesOf(qp, number).first(At(number).request.sge_count),
+                          verbs::kAccessLocalWrite);
+}
+
+bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,
+                         std::span<const uint8_t> bytes, AccessTag tag, uint32_t& ticket) {
+  tag.qp = qp.handle;
+  tag.purpose = AccessPurpose::kReceive;
+  return verbs::WalkPieces(
+      *qp.regions, qp.config, SgesOf(qp, number).first(At(number).request.sge_count),
+      verbs::kAccessLocalWrite, offset, static_cast<uint32_t>(bytes.size()),
+      [&](const verbs::Piece& piece) {
+        const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                                  .length = piece.length,
+                                  .address = piece.address,
+                                  .direct = piece.direct,
+                                  .buffer = const_cast<uint8_t*>(bytes.data()) + piece.offset};
+        tag.ticket = ++qp.tickets_issued;
+        outbox.Access(qp, op, tag, nullptr);
+        ticket = qp.tickets_issued;
+      });
+}
+
+void ReceiveQueue::PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes) {
+  const size_t slot = At(number).request.ring_slot & (qp.config.rq_entries - 1);
+  std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, bytes.data(),
+              bytes.size());
+  qp.counters->memory_ring_operations.Add();
+}
+
+void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket) {
+  OpenReceive& receive = At(number);
+  cqe.wr_id = receive.request.wr_id;
+  cqe.ring_slot = receive.request.ring_slot;
+  receive.closed = true;
+  while (!open_.empty() && open_.front().closed) {
+    open_.pop_front();
+    for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.pop_front();
+    ++first_;
+  }
+  pending_.push_back({cqe, ticket});
+}
+
+void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
+  const uint32_t mask = qp.config.rq_entries - 1;
+  if (slot != qp.rq.released()) {
+    if (early_.empty()) early_.resize(qp.config.rq_entries);
+    early_[slot & mask] = true;
+    ++early_count_;
+    return;
+  }
+  uint32_t next = slot + 1;
+  for (; early_count_ != 0 && early_[next & mask]; ++next) {
+    early_[next & mask] = false;
+    --early_count_;
+  }
+  qp.rq.Release(next);
+}
+
+void ReceiveQueue::CloseReceived(QpContext& qp, Outbox& outbox, uint32_t number,
+                                 const ReceivedMessage& message, uint32_t ticket) {
+  rocegw_cqe cqe = MakeCompletion(qp, WcStatus::kSuccess, 0, 0);
+  cqe.opcode = static_cast<uint8_t>(message.write ? verbs::WcOpcode::kReceiveRdmaWithImm
+                                                  : verbs::WcOpcode::kReceive);
+  cqe.byte_length = message.length;
+  const Qpn source = message.source == kInvalidQpn ? qp.attributes.dest_qpn : message.source;
+  cqe.source_qpn = source.value;
+  if (message.has_immediate) {
+    cqe.imm_or_rkey = message.immediate;
+    cqe.flags |= ROCEGW_CQE_WITH_IMM;
+  }
+  if (message.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
+  if (message.in_ring) cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
+  Close(qp, number, cqe, ticket);
+  OnMemoryDone(qp, outbox);
+}
+
+void ReceiveQueue::CloseFailed(QpContext& qp, uint32_t number, WcStatus status, uint32_t ticket) {
+  Close(qp, number, MakeCompletion(qp, status, 0, 0), ticket);
+}
+
+void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
+  while (!pending_.empty() && qp.IsDone(pending_.front().ticket)) {
+    const rocegw_cqe cqe = pending_.front().cqe;
+    pending_.pop_front();
+    Release(qp, cqe.ring_slot);
+    if (!PushReceive(qp, outbox, cqe) && qp.state() != verbs::QpState::kError) {
+      qp.attributes.state = verbs::QpState::kError;
+      qp.counters->qp_error_events.Add();
+    }
+  }
+}
+
+bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
+  bool found = false;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    Pending& pending = pending_[i];
+    if (static_cast<int32_t>(pending.ticket - ticket) < 0) continue;
+    const WcStatus with = found ? WcStatus::kFlush : status;
+    found = true;
+    if (pending.cqe.status == 0) pending.cqe.status = static_cast<uint8_t>(with);
+  }
+  return found;
+}
+
+void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
+  for (size_t i = 0; i < pending_.size(); ++i)
+    if (pending_[i].cqe.ring_slot == ring_slot)
+      pending_[i].cqe.status = static_cast<uint8_t>(status);
+}
+
+void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {
+  do {
+    while (first_ != next_) CloseFailed(qp, WcStatus::kFlush, ticket);
+  } while (Open(qp, outbox) == shm::WorkQueue::Look::kReady);
+  OnMemoryDone(qp, outbox);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receive queue of a queue pair as its responder keeps it (IBTA 10.8.3.2): posted receives that
+// were fetched and validated and are being filled, and their completions, which wait behind the
+// memory operations that fill them. Receives are numbered in the order of the ring, from 0 at
+// reset: the n-th message that takes one takes number n. Belongs to one worker.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "gateway/transport/outbox.h"
+#include "gateway/verbs/work_request.h"
+
+namespace rocegw::transport {
+
+struct OpenReceive {
+  verbs::ReceiveRequest request;
+  verbs::WcStatus status = verbs::WcStatus::kSuccess;  // what it must complete with, if it is bad
+  uint32_t received = 0;                               // bytes
+  bool closed = false;                                 // its completion is under way
+};
+
+// What has filled a receive.
+struct ReceivedMessage {
+  bool write = false;  // a WRITE with immediate, which takes a receive and none of its buffers
+  bool has_immediate = false;
+  bool solicited = false;
+  bool in_ring = false;
+  uint32_t length = 0;
+  uint32_t immediate = 0;
+  Qpn source;  // an endpoint; kInvalidQpn: whoever the queue pair is connected to
+};
+
+class ReceiveQueue {
+ public:
+  // Room for a receive of so many pieces, ahead of it.
+  void Reserve(uint32_t max_sge);
+  // Forgets everything that is posted, without completions. False: the client's index is
+  // impossible.
+  bool Reset(QpContext& qp);
+
+  // Numbers: the oldest that is open, and the next to be opened.
+  uint32_t first() const { return first_; }
+  uint32_t next() const { return next_; }
+  bool IsOpen(uint32_t number) const {
+    return number - first_ < next_ - first_ && !open_[number - first_].closed;
+  }
+  OpenReceive& At(uint32_t number) { return open_[number - first_]; }
+
+  // Fetches the next posted receive; kReady: it is open now. kFault has told the outbox.
+  shm::WorkQueue::Look Open(QpContext& qp, Outbox& outbox);
+  // May its buffers be written (IBTA 10.6.3)?
+  bool Writable(const QpContext& qp, uint32_t number);
+  // Queues the placement of message bytes behind what came before; the newest ticket goes to
+  // `ticket`. False: the buffers are not there any more.
+  bool Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,
+             std::span<const uint8_t> bytes, AccessTag tag, uint32_t& ticket);
+  // A whole message that fits goes into the ring's payload slot instead.
+  bool FitsRing(const QpContext& qp, size_t bytes) const {
+    return bytes != 0 && bytes <= qp.config.rq_payload_stride;
+  }
+  void PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes);
+
+  // The oldest open receive completes once the ticket is done.
+  void CloseReceived(QpContext& qp, Outbox& outbox, const ReceivedMessage& message,
+                     uint32_t ticket) {
+    CloseReceived(qp, outbox, first_, message, ticket);
+  }
+  // The same of any that is open and not closed, where completions may come in any order.
+  void CloseReceived(QpContext& qp, Outbox& outbox, uint32_t number, const ReceivedMessage& message,
+                     uint32_t ticket);
+  // The same with a status that says why not.
+  void CloseFailed(QpContext& qp, verbs::WcStatus status, uint32_t ticket) {
+    CloseFailed(qp, first_, status, ticket);
+  }
+  void CloseFailed(QpContext& qp, uint32_t number, verbs::WcStatus status, uint32_t ticket);
+  // More tickets are done.
+  void OnMemoryDone(QpContext& qp, Outbox& outbox);
+  // Completions that wait for `ticket` or later fail: the first one with `status`, if there is one,
+  // the rest as flushed. True: there was one to fail.
+  bool FailFrom(uint32_t ticket, verbs::WcStatus status);
+  // The completion of that ring slot, if it waits, fails.
+  void FailOne(uint32_t ring_slot, verbs::WcStatus status);
+  // Completes every receive that is open or posted as flushed, behind the ticket. The QP is in the
+  // error state.
+  void Flush(QpContext& qp, Outbox& outbox, uint32_t ticket);
+
+ private:
+  struct Pending {
+    rocegw_cqe cqe{};
+    uint32_t ticket = 0;
+  };
+
+  static uint32_t Stride(uint32_t max_sge) { return std::bit_ceil(max_sge == 0 ? 1 : max_sge); }
+  void Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket);
+  // The ring's slots go back in order.
+  void Release(QpContext& qp, uint32_t slot);
+  std::span<rocegw_sge> SgesOf(const QpContext& qp, uint32_t number);
+
+  GrowingRing<OpenReceive> open_;
+  // A power of two of entries for each open receive, so that a list never wraps around.
+  GrowingRing<rocegw_sge> sges_;
+  uint32_t first_ = 0;
+  uint32_t next_ = 0;
+  GrowingRing<Pending> pending_;
+  std::vector<bool>
+      early_;  // by ring slot: completed before older ones; empty until there are some
+  uint32_t early_count_ = 0;
+};
+
+}  // namespace rocegw::transport

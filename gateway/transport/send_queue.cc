@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/send_queue.h"
+
+#include <memory>
+
+#include "gateway/transport/completion.h"
+#include "gateway/wire/icrc.h"
+
+namespace rocegw::transport {
+
+using verbs::WcStatus;
+
+void SendQueue::SetSize(uint32_t entries, uint32_t max_sge) {
+  ring_.resize(entries);
+  sges_.resize(static_cast<size_t>(entries) * max_sge);
+  mask_ = entries - 1;
+  max_sge_ = max_sge;
+}
+
+void SendQueue::Reserve(uint32_t entries, uint32_t max_sge) {
+  ring_.reserve(entries);
+  sges_.reserve(static_cast<size_t>(entries) * max_sge);
+}
+
+bool SendQueue::Reset(QpContext& qp) {
+  const bool possible = qp.sq.Discard();
+  head_ = tail_ = qp.sq.fetched();
+  reading_ = 0;
+  flushing_ = false;
+  early_.clear();
+  return possible;
+}
+
+bool SendQueue::FetchOne(QpContext& qp, Outbox& outbox) {
+  switch (qp.sq.Check()) {
+    case shm::WorkQueue::Look::kEmpty:
+      return false;
+    case shm::WorkQueue::Look::kFault:
+      outbox.Fault(qp, "send queue producer index out of range");
+      return false;
+    case shm::WorkQueue::Look::kReady:
+      break;
+  }
+  const uint8_t* slot = qp.sq.Slot();
+  tail_ = qp.sq.Fetch() + 1;
+  SendEntry& entry = At(tail_ - 1);
+  std::construct_at(&entry);
+  entry.failed = verbs::ParseSend(qp.config, slot, tail_ - 1, entry.request, SgesOf(tail_ - 1));
+  qp.counters->wqe_send_requests.Add();
+  if (entry.failed != WcStatus::kSuccess) qp.counters->wqe_bad_requests.Add();
+  return true;
+}
+
+bool SendQueue::Check(QpContext& qp, uint32_t index) {
+  SendEntry& entry = At(index);
+  const verbs::SendRequest& request = entry.request;
+  if (request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0) {
+    const uint32_t access = request.reads_remote() ? uint32_t{verbs::kAccessLocalWrite} : 0;
+    if (!verbs::CheckKeys(*qp.regions, qp.config, ListOf(index), access))
+      entry.failed = WcStatus::kLocalProtection;
+  }
+  if (entry.failed == WcStatus::kSuccess && request.reads_remote() &&
+      qp.attributes.max_rd_atomic == 0) {
+    entry.failed = WcStatus::kLocalQpOperation;
+  }
+  return entry.failed == WcStatus::kSuccess;
+}
+
+void SendQueue::TakeBackBegun() {
+  for (uint32_t i = head_; i != tail_; ++i) {
+    SendEntry& entry = At(i);
+    entry.started = entry.handed_over = false;
+    entry.sent = 0;
+  }
+  reading_ = 0;
+}
+
+bool SendQueue::Find(QpContext& qp, uint32_t index, uint32_t offset, uint32_t length,
+                     SendPieces& from) {
+  from.count = 0;
+  SendEntry& entry = At(index);
+  if (entry.request.ring_payload != nullptr || length == 0) return true;
+  const bool whole =
+      verbs::WalkPieces(*qp.regions, qp.config, ListOf(index), 0, offset, length,
+                        [&](const verbs::Piece& piece) { from.pieces[from.count++] = piece; });
+  if (!whole) entry.failed = WcStatus::kLocalProtection;
+  return whole;
+}
+
+void SendQueue::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
+                     uint32_t length, const SendPieces& from, Psn psn, uint8_t* body,
+                     port::TxPacket& packet) {
+  const verbs::SendRequest& request = At(index).request;
+  if (request.ring_payload != nullptr) {
+    const uint32_t crc = wire::CrcCopy(0, body, request.ring_payload + offset, length);
+    packet.known_crc = {static_cast<size_t>(body - packet.data), length, crc};
+    qp.counters->memory_ring_operations.Add();
+  }
+  for (size_t i = 0; i < from.count; ++i) {
+    const verbs::Piece& piece = from.pieces[i];
+    const memory::MemoryOp op{.kind = memory::OpKind::kRead,
+                              .want_crc = from.count == 1,
+                              .length = piece.length,
+                              .address = piece.address,
+                              .direct = piece.direct,
+                              .buffer = body + piece.offset};
+    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kSendPayload, psn, index},
+                  &packet);
+  }
+}
+
+bool SendQueue::Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
+                      std::span<const uint8_t> bytes, AccessTag tag) {
+  if (bytes.empty()) return true;
+  SendEntry& entry = At(index);
+  tag.qp = qp.handle;
+  tag.request = index;
+  const bool whole = verbs::WalkPieces(
+      *qp.regions, qp.config, ListOf(index), verbs::kAccessLocalWrite, offset,
+      static_cast<uint32_t>(bytes.size()), [&](const verbs::Piece& piece) {
+        const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                                  .length = piece.length,
+                                  .address = piece.address,
+                                  .direct = piece.direct,
+                                  .buffer = const_cast<uint8_t*>(bytes.data()) + piece.offset};
+        tag.ticket = ++qp.tickets_issued;
+        outbox.Access(qp, op, tag, nullptr);
+        entry.ticket = qp.tickets_issued;
+        entry.has_ticket = true;
+      });
+  if (!whole) entry.failed = WcStatus::kLocalProtection;
+  return whole;
+}
+
+void SendQueue::Answer(const QpContext& qp, uint32_t index) {
+  At(index).answered = true;
+  if (qp.config.any_completion_order) early_.push_back(index);
+}
+
+// Completes the oldest request.
+void SendQueue::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
+  const SendEntry& entry = At(head_);
+  if (entry.started && entry.request.reads_remote()) --reading_;
+  ++head_;
+  qp.sq.Release(head_);
+  if (!entry.completed) Tell(qp, outbox, entry, status);
+}
+
+void SendQueue::Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, WcStatus status) {
+  const bool signaled = qp.config.signal_all || (entry.request.flags & ROCEGW_WQE_SIGNALED) != 0;
+  if (status == WcStatus::kSuccess && !signaled) {
+    ++qp.sends_completed;
+    return;
+  }
+  rocegw_cqe cqe = MakeCompletion(qp, status, entry.request.wr_id, entry.request.ring_slot);
+  cqe.opcode = static_cast<uint8_t>(CompletionOpcode(entry.request.opcode));
+  if (status == WcStatus::kSuccess) cqe.byte_length = entry.request.length;
+  if (!PushSend(qp, outbox, cqe)) Fail(qp, WcStatus::kGeneral);
+}
+
+void SendQueue::Conclude(const QpContext& qp, uint32_t index, WcStatus status) {
+  At(index).failed = status;
+  Answer(qp, index);
+}
+
+void SendQueue::RetireEach(QpContext& qp, Outbox& outbox) {
+  CompleteEarly(qp, outbox, true);
+  while (head_ != tail_ && qp.state() != verbs::QpState::kError) {
+    const WcStatus status = At(head_).failed;
+    if (status == WcStatus::kSuccess && !At(head_).answered) return;
+    Complete(qp, outbox, status);
+  }
+}
+
+void SendQueue::CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones) {
+  while (!early_.empty() && qp.state() != verbs::QpState::kError) {
+    const uint32_t index = early_.front();
+    if (Holds(index) && (failed_ones || At(index).failed == WcStatus::kSuccess)) {
+      SendEntry& entry = At(index);
+      if (entry.has_ticket && !qp.IsDone(entry.ticket)) return;
+      entry.completed = true;
+      Tell(qp, outbox, entry, entry.failed);
+    }
+    early_.pop_front();
+  }
+}
+
+void SendQueue::Retire(QpContext& qp, Outbox& outbox) {
+  CompleteEarly(qp, outbox, false);
+  while (head_ != tail_ && qp.state() != verbs::QpState::kError) {
+    const SendEntry& entry = At(head_);
+    if (entry.failed != WcStatus::kSuccess) {
+      Fail(qp, entry.failed);
+      return;
+    }
+    if (!entry.answered || (entry.has_ticket && !qp.IsDone(entry.ticket))) return;
+    Complete(qp, outbox, WcStatus::kSuccess);
+  }
+}
+
+void SendQueue::Fail(QpContext& qp, WcStatus status) {
+  if (qp.state() == verbs::QpState::kError) return;
+  qp.attributes.state = verbs::QpState::kError;
+  qp.counters->qp_error_events.Add();
+  uint32_t i = head_;
+  while (i != tail_ && At(i).answered && At(i).failed == WcStatus::kSuccess) ++i;
+  if (i != tail_) At(i).failed = status;
+}
+
+void SendQueue::Flush(QpContext& qp, Outbox& outbox) {
+  if (!flushing_) {
+    flushing_ = true;
+    flush_ticket_ = qp.tickets_issued;
+  }
+  if (!qp.IsDone(flush_ticket_)) return;
+  flush_ticket_ = qp.tickets_done;
+  // What was taken before: at most one of them tells why.
+  for (bool told = false; head_ != tail_;) {
+    const SendEntry& entry = At(head_);
+    WcStatus status = WcStatus::kFlush;
+    const bool answered = entry.answered && entry.failed == WcStatus::kSuccess;
+    if (answered && qp.config.any_completion_order) {
+      status = WcStatus::kSuccess;
+    } else if (!told) {
+      if (entry.failed != WcStatus::kSuccess) {
+        status = entry.failed;
+      } else if (entry.answered) {
+        status = WcStatus::kSuccess;
+      }
+      told = status != WcStatus::kSuccess;
+    }
+    Complete(qp, outbox, status);
+  }
+  // What is posted: whatever comes while this runs has a doorbell of its own.
+  for (uint32_t i = 0; i < qp.sq.entries() && FetchOne(qp, outbox); ++i)
+    Complete(qp, outbox, WcStatus::kFlush);
+}
+
+void SendQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
+  if (qp.state() != verbs::QpState::kError) {
+    Retire(qp, outbox);
+  } else if (flushing_) {
+    Flush(qp, outbox);
+  }
+}
+
+}  // namespace rocegw::transport

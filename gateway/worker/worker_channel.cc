@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a worker's channels and its queue pairs: frames to whom they are for, lost frames back to
+// who can build them again.
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+
+using metrics::DropReason;
+
+Worker::StateBytes Worker::MeasureState() const {
+  StateBytes state{.channels = channels_.MeasureBytes()};
+  for (const QpSlot& slot : slots_) {
+    if (slot.session == nullptr) continue;
+    ++state.endpoints;
+    state.endpoint_bytes += slot.qp->channel_bytes();
+  }
+  return state;
+}
+
+DropReason Worker::OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
+  channel::Delivery delivery;
+  const DropReason reason = channels_.OnPacket(device, packet, now, delivery);
+  return delivery.channel == nullptr ? reason : Deliver(delivery, now);
+}
+
+DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
+  const wire::ChannelFrame& frame = delivery.frame;
+  const auto refuse = [&](DropReason reason) {
+    channels_.RefuseEndpoint(delivery, now);
+    return reason;
+  };
+  const SlotHandle* const found = qps_.Find(frame.destination.value);
+  QpSlot* const slot = found == nullptr ? nullptr : Slot(*found);
+  if (slot == nullptr || slot->session == nullptr || slot->session->failed)
+    return refuse(DropReason::k_endpoint_not_ready);
+  const SlotHandle handle = *found;
+  const transport::QpContext& qp = slot->qp->context();
+  // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
+  // endpoint, by somebody whom its pool may talk to.
+  const channel::ChannelKey& ends = delivery.channel->key();
+  bool welcome = qp.receives();
+  if (qp.config.type == verbs::QpType::kEndpoint) {
+    welcome = welcome &&
+              (frame.has(wire::kFrameEndpoint) || frame.kind == wire::FrameKind::kReply) &&
+              (qp.config.peers == nullptr || qp.config.peers->Allow(ends.peer));
+  } else {
+    welcome = welcome && qp.config.type == verbs::QpType::kRc && !frame.has(wire::kFrameEndpoint) &&
+              qp.attributes.dest_qpn == frame.source &&
+              qp.attributes.path.destination == ends.peer &&
+              qp.attributes.path.source == ends.source;
+  }
+  if (!welcome) return refuse(DropReason::k_endpoint_not_ready);
+  if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())
+    return refuse(DropReason::k_wrong_tenant);
+  scheduler_.Note(*slot->session->account, 1, delivery.payload.size());
+  const DropReason reason = slot->qp->OnFrame(*this, *delivery.channel, frame, delivery.payload,
+                                              slot->session->backlogged, now);
+  AfterEvent(*slot, handle);
+  return reason;
+}
+
+port::TxPacket* Worker::NewChannelPacket(uint32_t device) {
+  return options_.ports[device]->Acquire();
+}
+
+size_t Worker::MaxDatagram(uint32_t device) const {
+  return options_.ports[device]->limits().max_datagram;
+}
+
+void Worker::SendChannelPacket(uint32_t device, port::TxPacket* packet) {
+  outgoing_.push_back({packet, device});
+}
+
+flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
+                                Psn psn) {
+  QpSlot* slot = Slot(frame.owner);
+  if (slot == nullptr || slot->session == nullptr || slot->session->failed)
+    return flow::Resend::kVoid;
+  if (slot->session->backlogged) return flow::Resend::kPortFull;
+  const flow::Resend result = slot->qp->Again(*this, carrier, frame, psn);
+  AfterEvent(*slot, frame.owner);
+  return result;
+}
+
+void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
+  QpSlot* slot = Slot(handle);
+  if (slot == nullptr || slot->session == nullptr) return;
+  slot->qp->OnTurn(carrier);
+  MakeRunnable(*slot, handle);
+}
+
+flow::Carrier* Worker::Reach(const transport::Peer& peer) {
+  return channels_.Reach(peer.target, peer.path, peer.endpoint, peer.device, now_);
+}
+
+void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) {
+  for (QpSlot& slot : slots_) {
+    if (slot.session == nullptr) continue;
+    slot.qp->OnCarrierLost(*this, carrier, opened, why, now_);
+    // One that goes on as plain RoCEv2 has something to send.
+    if (slot.qp->context().declined != wire::ChannelReason::kNone)
+      MakeRunnable(slot, slot.qp->context().handle);
+    AfterEvent(slot, slot.qp->context().handle);
+  }
+  if (!opened || why == wire::ChannelReason::kUnknownChannel ||
+      why == wire::ChannelReason::kStaleEpoch) {
+    Notify({0, PeerChanged{carrier.address().path.destination}});
+  }
+}
+
+void Worker::ArmChannel(uint32_t slot, TimePoint when) {
+  wheel_.Arm({slot | kChannelTimer, 0}, when);
+}
+
+}  // namespace rocegw::worker

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a channel extension. Input: one byte that chooses frame, acknowledgement or control,
+// then what lies between BTH and pad. What decodes must encode to the same bytes, and can be
+// described.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "gateway/wire/channel_header.h"
+#include "gateway/wire/describe.h"
+
+namespace {
+
+using namespace rocegw::wire;  // NOLINT(google-build-using-namespace): one file, one purpose
+using rocegw::metrics::DropReason;
+
+void Check(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "violated: %s\n", what);
+  std::abort();
+}
+
+void CheckFrame(std::span<const uint8_t> body) {
+  ChannelFrame frame;
+  std::span<const uint8_t> payload;
+  if (DecodeFrame(body, frame, payload) != DropReason::kNone) return;
+  Check(payload.size() <= kMaxPayload, "no payload above the largest MTU");
+  Check(frame.kind == FrameKind::kReadRequest || payload.size() <= frame.length, "payload fits");
+  uint8_t again[kMaxFrameLength];
+  const size_t length = EncodeFrame(frame, again);
+  Check(length + payload.size() == body.size(), "header and payload are the body");
+  Check(payload.empty() || payload.data() == body.data() + length, "the payload is behind");
+  Check(std::memcmp(again, body.data(), length) == 0, "a frame is canonical");
+}
+
+void CheckAck(std::span<const uint8_t> body) {
+  ChannelAck ack;
+  if (DecodeAck(body, ack) != DropReason::kNone) return;
+  Check(ack.words <= kMaxBitmapWords && ack.room <= 0xFFFFFF, "within bounds");
+  std::vector<uint8_t> again(kChannelAckLength + kMaxBitmapWords * 4);
+  Check(EncodeAck(ack, again.data()) == body.size(), "length of an acknowledgement");
+  Check(std::memcmp(again.data(), body.data(), body.size()) == 0,
+        "an acknowledgement is canonical");
+}
+
+void CheckControl(std::span<const uint8_t> body) {
+  ChannelControl control;
+  if (DecodeControl(body, control) != DropReason::kNone) return;
+  uint8_t again[kChannelControlLength];
+  Check(EncodeControl(control, again) == body.size(), "length of a control packet");
+  Check(std::memcmp(again, body.data(), body.size()) == 0, "a control packet is canonical");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const auto opcode = static_cast<Opcode>(0xC0 + data[0] % 3);
+  // A copy of its own, so that a read beyond its end is seen.
+  std::vector<uint8_t> body(data + 1, data + size);
+  body.shrink_to_fit();
+  Check(!DescribeChannel(opcode, body).empty(), "every extension can be described");
+  if (opcode == Opcode::kChannelFrame) CheckFrame(body);
+  if (opcode == Opcode::kChannelAck) CheckAck(body);
+  if (opcode == Opcode::kChannelControl) CheckControl(body);
+  return 0;
+}

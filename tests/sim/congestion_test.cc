@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion control of native connections, with production workers and queue pairs on simulated
+// hosts and switches: many senders, one receiver, one link that is too small for all.
+#include <gtest/gtest.h>
+
+#include "tests/sim/host/host.h"
+#include "tests/sim/rnic/rnic.h"
+
+namespace rocegw::sim {
+namespace {
+
+using flow::CcKind;
+using metrics::WorkerCounters;
+
+constexpr int64_t kBitsPerSecond = 25'000'000'000;
+constexpr uint32_t kLength = 64 << 10;
+
+// WRITEs without end, a few at a time, from the given time on.
+class Writer final : public Program {
+ public:
+  Writer(Host& host, RingEnd& end, Host& to) : host_(host), end_(end), to_(to) { host.Add(*this); }
+  void Start() {
+    running_ = true;
+    Post();
+  }
+  void Look(TimePoint) override {
+    for (const rocegw_cqe& cqe : end_.Poll()) {
+      EXPECT_EQ(cqe.status, 0);
+      ++completed_;
+    }
+    if (running_) Post();
+  }
+  // Packets that were sent for the first time since the last call.
+  uint64_t Take() {
+    const uint64_t now = host_.Count(&WorkerCounters::request_tx_packets);
+    return now - std::exchange(taken_, now);
+  }
+
+ private:
+  void Post() {
+    bool posted = false;
+    for (; posted_ - completed_ < 8; ++posted_, posted = true) {
+      rocegw_send_wqe wqe{};
+      wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+      wqe.flags = ROCEGW_WQE_SIGNALED;
+      wqe.wr_id = posted_;
+      wqe.u.rdma.remote_address = Host::kBase;
+      wqe.u.rdma.rkey = to_.key();
+      EXPECT_TRUE(end_.PostSend(wqe, {{Host::kBase, kLength, host_.key()}}));
+    }
+    if (posted) host_.Ring(end_);
+  }
+  Host& host_;
+  RingEnd& end_;
+  Host& to_;
+  bool running_ = false;
+  uint64_t posted_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t taken_ = 0;
+};
+
+// N senders and one receiver on one switch.
+class Incast {
+ public:
+  Incast(CcKind kind, size_t senders, uint64_t queue_bytes = 4 << 20,
+         const flow::CcPolicy& policy = {}, bool marks = true) {
+    profile_.link_bits_per_second = kBitsPerSecond;
+    HostConfig config;
+    config.memory_bytes = kLength;
+    config.congestion = {.kind = kind, .window_bytes = 256 << 10, .profile = &profile_};
+    config.congestion_policy = policy;
+    receiver_ = std::make_unique<Host>(network_, 1, config);
+    std::vector<Endpoint*> all{receiver_.get()};
+    for (size_t i = 0; i < senders; ++i) {
+      hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(2 + i), config));
+      all.push_back(hosts_.back().get());
+    }
+    LinkConfig edge{.bits_per_second = kBitsPerSecond, .delay = Microseconds(2)};
+    edge.queue_bytes = queue_bytes;
+    if (marks)
+      edge.ecn = {.kind = EcnRule::Kind::kRed, .k_min = 20'000, .k_max = 200'000, .p_max = 0.05};
+    wiring_ = WireStar(network_, all, edge);
+    for (size_t i = 0; i < senders; ++i) {
+      RingOptions ring;
+      ring.handle = 1;
+      ring.qpn = 100;
+      RingEnd& from = hosts_[i]->AddQp(ring);
+      ring.handle = static_cast<uint32_t>(i + 1);
+      ring.qpn = static_cast<uint32_t>(1000 + i);
+      RingEnd& to = receiver_->AddQp(ring);
+      Host::Connect(*hosts_[i], from, *receiver_, to, {.path_mtu = 5});
+      writers_.push_back(std::make_unique<Writer>(*hosts_[i], from, *receiver_));
+    }
+  }
+  void Start(size_t first, size_t last) {
+    for (size_t i = first; i < last; ++i) writers_[i]->Start();
+  }
+  void Run(Duration time) { network_.RunUntil(network_.now() + time); }
+  void StartCounting() {
+    for (auto& writer : writers_) writer->Take();
+    bytes_ = wiring_.down[0]->counters().bytes;
+    since_ = network_.now();
+  }
+  std::vector<double> Shares() {
+    std::vector<double> shares;
+    for (auto& writer : writers_) shares.push_back(static_cast<double>(writer->Take()));
+    return shares;
+  }
+  double Utilisation() const {
+    return static_cast<double>(wiring_.down[0]->counters().bytes - bytes_) * 8e9 /
+           (static_cast<double>(kBitsPerSecond) *
+            static_cast<double>((network_.now() - since_).ns));
+  }
+  uint64_t Sum(metrics::Counter WorkerCounters::*counter) const {
+    uint64_t sum = 0;
+    for (const auto& host : hosts_) sum += host->Count(counter);
+    return sum;
+  }
+  Host& receiver() { return *receiver_; }
+  Host& sender(size_t i) { return *hosts_[i]; }
+  const Link& bottleneck() const { return *wiring_.down[0]; }
+  flow::CcProfile profile_;
+
+ private:
+  Network network_{{.seed = 11}};
+  std::unique_ptr<Host> receiver_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::unique_ptr<Writer>> writers_;
+  Wiring wiring_;
+  uint64_t bytes_ = 0;
+  TimePoint since_;
+};
+
+double Jain(const std::vector<double>& shares) {
+  double sum = 0, squares = 0;
+  for (double x : shares) {
+    sum += x;
+    squares += x * x;
+  }
+  return squares == 0 ? 0 : sum * sum / (static_cast<double>(shares.size()) * squares);
+}
+
+struct Law {
+  CcKind kind;
+  size_t senders;
+};
+
+class NativeCongestion : public ::testing::TestWithParam<Law> {
+ protected:
+  bool dcqcn() const { return GetParam().kind == CcKind::kDcqcn; }
+};
+
+TEST_P(NativeCongestion, Senders_ShareTheLink) {
+  Incast incast(GetParam().kind, GetParam().senders, 32 << 20);
+  incast.Start(0, GetParam().senders);
+  incast.Run(dcqcn() ? Milliseconds(150) : Milliseconds(20));
+  incast.StartCounting();
+  incast.Run(dcqcn() ? Milliseconds(350) : Milliseconds(30));
+  EXPECT_GE(Jain(incast.Shares()), 0.98);
+  EXPECT_GE(incast.Utilisation(), dcqcn() ? 0.85 : 0.95);
+  EXPECT_EQ(incast.bottleneck().counters().tail_drops, 0u);
+  EXPECT_EQ(incast.Sum(&WorkerCounters::timeout_events), 0u);
+  if (dcqcn()) {
+    EXPECT_GT(incast.receiver().Count(&WorkerCounters::cnp_tx_packets), 0u);
+    EXPECT_GT(incast.Sum(&WorkerCounters::cnp_rx_packets), 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Laws, NativeCongestion,
+                         ::testing::Values(Law{CcKind::kDcqcn, 2}, Law{CcKind::kDcqcn, 8},
+                                           Law{CcKind::kDcqcn, 64}, Law{CcKind::kSwift, 2},
+                                           Law{CcKind::kSwift, 8}, Law{CcKind::kSwift, 64}),
+                         [](const auto& test) {
+                           return std::string(flow::AlgorithmOf(test.param.kind).name) + "_" +
+                                  std::to_string(test.param.senders);
+                         });
+
+// A hundred to one into a switch that holds the windows that everybody begins with.
+TEST(NativeIncast, SwiftHundredToOne_NoTimeout) {
+  Incast incast(CcKind::kSwift, 100, 16 << 20);
+  incast.Start(0, 100);
+  incast.StartCounting();
+  incast.Run(Milliseconds(40));
+  EXPECT_GE(incast.Utilisation(), 0.9);
+  EXPECT_EQ(incast.Sum(&WorkerCounters::timeout_events), 0u);
+  EXPECT_EQ(incast.Sum(&WorkerCounters::retransmit_packets), 0u);
+}
+
+// What the same network does without control, so that the tests above can fail: the queue is full.
+TEST(NativeIncast, StaticWindows_FillTheQueue) {
+  Incast incast(CcKind::kStatic, 8, 32 << 20);
+  incast.Start(0, 8);
+  incast.Run(Milliseconds(5));
+  EXPECT_GE(incast.bottleneck().counters().queue_most, 7u * (256 << 10));
+}
+
+TEST(NativeJoin, Swift_HasItsShareWithinFiftyRoundTrips) {
+  Incast incast(CcKind::kSwift, 4);
+  incast.Start(0, 3);
+  incast.Run(Milliseconds(20));
+  incast.Start(3, 4);
+  // A round trip is 120 us with the queue that Swift keeps.
+  incast.Run(Microseconds(120 * 50));
+  incast.StartCounting();
+  incast.Run(Milliseconds(6));
+  const std::vector<double> shares = incast.Shares();
+  EXPECT_GE(shares[3], 0.75 * (shares[0] + shares[1] + shares[2]) / 3);
+  EXPECT_LE(shares[3], 1.33 * (shares[0] + shares[1] + shares[2]) / 3);
+}
+
+TEST(NativeJoin, Dcqcn_HasItsShareAfterHundredMilliseconds) {
+  Incast incast(CcKind::kDcqcn, 4);
+  incast.Start(0, 3);
+  incast.Run(Milliseconds(200));
+  incast.Start(3, 4);
+  incast.Run(Milliseconds(100));
+  incast.StartCounting();
+  incast.Run(Milliseconds(100));
+  const std::vector<double> shares = incast.Shares();
+  EXPECT_GE(shares[3], 0.5 * (shares[0] + shares[1] + shares[2]) / 3);
+  EXPECT_LE(shares[3], 2.0 * (shares[0] + shares[1] + shares[2]) / 3);
+}
+
+// Everybody begins without control, on switches that drop and never mark. The loss tells the
+// workers to take Swift, connections go on, and nothing is lost any more.
+TEST(NativePolicy, UnmarkedLoss_SwitchesRunningConnections) {
+  flow::CcPolicy policy;
+  policy.Add({flow::CcSign::kCnps, 1, CcKind::kDcqcn});
+  policy.Add({flow::CcSign::kUnmarkedLoss, 1, CcKind::kSwift});
+  policy.Add({flow::CcSign::kAlways, 0, CcKind::kStatic});
+  Incast incast(CcKind::kStatic, 8, 1 << 20, policy, false);
+  incast.Start(0, 8);
+  incast.Run(Milliseconds(20));
+  EXPECT_GT(incast.bottleneck().counters().tail_drops, 0u);
+  EXPECT_EQ(incast.sender(0).worker(0).congestion(), CcKind::kStatic) << "not yet";
+  incast.Run(Milliseconds(80));
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(incast.sender(i).worker(0).congestion(), CcKind::kSwift) << i;
+    EXPECT_EQ(incast.sender(i).Count(&WorkerCounters::congestion_switch_events), 1u) << i;
+  }
+  EXPECT_EQ(incast.receiver().worker(0).congestion(), CcKind::kStatic) << "it loses nothing";
+  const uint64_t drops = incast.bottleneck().counters().tail_drops;
+  incast.StartCounting();
+  incast.Run(Milliseconds(50));
+  EXPECT_EQ(incast.bottleneck().counters().tail_drops, drops);
+  EXPECT_GE(Jain(incast.Shares()), 0.98);
+  EXPECT_GE(incast.Utilisation(), 0.95);
+}
+
+// An RNIC and a gateway send to a gateway over one link: neither is pushed aside. The RNIC's
+// reaction point shares no code with ours; both have the presets of RNICs.
+TEST(NativeBesideRnic, ShareALinkWithinFiveQuarters) {
+  Network network({.seed = 5});
+  flow::CcProfile profile;
+  profile.link_bits_per_second = kBitsPerSecond;
+  HostConfig config;
+  config.memory_bytes = kLength;
+  config.congestion = {.kind = CcKind::kDcqcn, .window_bytes = 256 << 10, .profile = &profile};
+  Host receiver(network, 1, config);
+  Host gateway(network, 2, config);
+  Rnic rnic(network, 3, {.memory_bytes = kLength, .window_packets = 64});
+  LinkConfig edge{.bits_per_second = kBitsPerSecond, .delay = Microseconds(2)};
+  edge.ecn = {.kind = EcnRule::Kind::kRed, .k_min = 20'000, .k_max = 200'000, .p_max = 0.05};
+  Endpoint* const all[] = {&receiver, &gateway, &rnic};
+  WireStar(network, all, edge);
+  RingEnd& from = gateway.AddQp({.qpn = 100});
+  RingEnd& to = receiver.AddQp({.qpn = 1000});
+  RingEnd& other = receiver.AddQp({.qpn = 1001, .handle = 2});
+  Host::Connect(gateway, from, receiver, to, {.path_mtu = 5});
+  receiver.ConnectTo(other, rnic.gid(), Qpn{55}, Psn(7), Psn(9), {.path_mtu = 5});
+  const size_t qp = rnic.Connect({.own_qpn = 55,
+                                  .peer = receiver.gid(),
+                                  .peer_qpn = Qpn{1001},
+                                  .mtu = 4096,
+                                  .send_psn = Psn(9),
+                                  .receive_psn = Psn(7)});
+  Writer writer(gateway, from, receiver);
+  uint64_t next = 0;
+  const auto post = [&] {
+    rnic.Post(qp, {.id = next++,
+                   .operation = RnicOperation::kWrite,
+                   .length = kLength,
+                   .remote_address = Host::kBase,
+                   .rkey = receiver.key()});
+  };
+  rnic.OnComplete([&](size_t, const RnicCompletion& completion) {
+    EXPECT_TRUE(completion.ok);
+    post();
+  });
+  writer.Start();
+  for (int i = 0; i < 8; ++i) post();
+  network.RunUntil(network.now() + Milliseconds(300));
+  writer.Take();
+  const uint64_t before = rnic.counters().data_bytes;
+  network.RunUntil(network.now() + Milliseconds(700));
+  const double ours = static_cast<double>(writer.Take()) * 4096;
+  const double theirs = static_cast<double>(rnic.counters().data_bytes - before);
+  std::printf("gateway %.2f Gbit/s, RNIC %.2f Gbit/s\n", ours * 8 / 0.7e9, theirs * 8 / 0.7e9);
+  EXPECT_LE(ours / theirs, 1.25);
+  EXPECT_LE(theirs / ours, 1.25);
+  EXPECT_GE((ours + theirs) * 8 / 0.7, 0.85 * kBitsPerSecond);
+  EXPECT_GT(rnic.counters().cnps_received, 0u);
+  EXPECT_GT(gateway.Count(&WorkerCounters::cnp_rx_packets), 0u);
+}
+
+// Paced: packets leave one by one or in the slots of the timer wheel, not a window at a time.
+TEST(NativePacing, QueueStaysNearTheMarks) {
+  Incast incast(CcKind::kDcqcn, 2);
+  incast.Start(0, 2);
+  incast.Run(Milliseconds(300));
+  EXPECT_LE(incast.bottleneck().counters().queue_most, 2u * (256 << 10));
+}
+
+}  // namespace
+}  // namespace rocegw::sim

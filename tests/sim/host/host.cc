@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/host/host.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "gateway/wire/gateway_mad.h"
+
+namespace rocegw::sim {
+namespace {
+
+constexpr SessionId kSession{1};
+// Of the ring to the control thread and back. Nobody sends more at once here.
+constexpr size_t kControlMessages = 16;
+// A worker that is busy without moving a packet waits for its clock: it is asked again so much
+// later.
+constexpr Duration kWithoutPackets = Nanoseconds(500);
+// Of a bucket's numbers, behind those that programs' queue pairs get here.
+constexpr uint32_t kAcceptorIndex = 0x30000;
+constexpr uint32_t kChannelIndex = kAcceptorIndex + 1;
+constexpr uint32_t kChannels = 4096;
+// Of a gateway's start; there is only one.
+constexpr uint32_t kInstance = 1000;
+
+void Must(const worker::ControlReply& reply, const char* what) {
+  if (reply.error == 0) return;
+  std::fprintf(stderr, "virtual host: %s: errno %d\n", what, reply.error);
+  std::abort();
+}
+
+uint32_t KindOption(flow::CcKind kind) {
+  return wire::kOptionCcStatic << static_cast<uint32_t>(kind);
+}
+
+}  // namespace
+
+size_t Host::Memory::Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    memory::MemoryOp& op = ops[i];
+    if (op.address < kBase || op.address - kBase > bytes_.size() ||
+        op.length > bytes_.size() - (op.address - kBase)) {
+      return i;
+    }
+    uint8_t* at = bytes_.data() + (op.address - kBase);
+    ++counts.cross_operations;
+    counts.cross_bytes += op.length;
+    switch (op.kind) {
+      case memory::OpKind::kRead:
+        std::memcpy(op.buffer, at, op.length);
+        break;
+      case memory::OpKind::kWrite:
+        std::memcpy(at, op.buffer, op.length);
+        break;
+      case memory::OpKind::kCompareSwap:
+      case memory::OpKind::kFetchAdd: {
+        uint64_t value = 0;
+        std::memcpy(&value, at, sizeof value);
+        std::memcpy(op.buffer, &value, sizeof value);
+        if (op.kind == memory::OpKind::kFetchAdd) {
+          value += op.swap_or_add;
+        } else if (value == op.compare) {
+          value = op.swap_or_add;
+        }
+        std::memcpy(at, &value, sizeof value);
+        break;
+      }
+    }
+  }
+  return ops.size();
+}
+
+Host::One::One(Host& host, size_t inboxes)
+    : port(host.network_, host.config_.nic, host.config_.cpu, host.number()),
+      link(kControlMessages),
+      inbox(inboxes) {}
+
+Host::Host(Network& network, uint32_t number, const HostConfig& config)
+    : Endpoint(number),
+      network_(network),
+      config_(config),
+      cc_profile_(config.cc_profile),
+      own_memory_(config.shared_memory.empty() ? config.memory_bytes : 0),
+      memory_(config.shared_memory.empty() ? std::span<uint8_t>(own_memory_)
+                                           : config.shared_memory),
+      space_(memory_),
+      steering_(config.workers),
+      random_(network.NextSeed()) {
+  // A worker alone gets nothing from others.
+  const size_t inboxes = config.workers == 1 ? 0 : config.workers;
+  std::vector<worker::WorkerInbox*> all;
+  for (size_t w = 0; w < config.workers; ++w) {
+    workers_.push_back(std::make_unique<One>(*this, inboxes));
+    all.push_back(&workers_[w]->inbox);
+  }
+  for (size_t w = 0; w < config.workers; ++w) {
+    One& one = *workers_[w];
+    worker::WorkerOptions options;
+    options.index = static_cast<WorkerIndex>(w);
+    options.ports = {&one.port};
+    options.link = &one.link;
+    options.inboxes = all;
+    options.steering = steering_;
+    options.counters = &one.counters;
+    options.congestion = config.congestion;
+    options.congestion_policy = config.congestion_policy;
+    if (config.congestion.profile == nullptr) options.congestion.profile = &cc_profile_;
+    options.channel_congestion = options.congestion;
+    options.channel_policy = config.channel_policy;
+    options.start = network.now();
+    one.worker = std::make_unique<worker::Worker>(std::move(options));
+
+    const auto index = static_cast<WorkerIndex>(w);
+    worker::LinkSession session;
+    session.session = kSession;
+    session.space = &space_;
+    session.line = &one.line;
+    Must(Call(index, {0, session}), "session");
+    Must(Call(index, {0, worker::AddDoorbellPage{kSession, 0, &one.page}}), "doorbells");
+    verbs::RegionConfig region;
+    region.key = MemoryKey{key()};
+    region.session = kSession;
+    region.pd = 1;
+    region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
+                    verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
+    region.iova = region.address = kBase;
+    region.length = memory_.size();
+    Must(Call(index, {0, worker::LinkRegion{region}}), "region");
+    if (!config.channels) continue;
+    const uint32_t bucket = uint32_t{index} << port::kBucketShift;
+    channel::ChannelOptions channels;
+    channels.acceptor = Qpn{bucket | kAcceptorIndex};
+    for (uint32_t i = 0; i < kChannels; ++i)
+      channels.numbers.push_back(Qpn{bucket | (kChannelIndex + i)});
+    channels.features = config.channel_features != 0
+                            ? config.channel_features
+                            : wire::kOptionChannel | wire::kOptionSelectiveAck |
+                                  wire::kOptionOrdering | KindOption(config.congestion.kind);
+    channels.instance = kInstance + number;
+    channels.worker = index;
+    channels.window = config.channel_window;
+    channels.secret = {network.NextSeed(), network.NextSeed()};
+    Must(Call(index, {0, worker::UseChannels{channels}}), "channels");
+  }
+}
+
+verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
+  const WorkerIndex index = steering_.WorkerOf(qpn);
+  return {.peer = gid(),
+          .acceptor = Qpn{uint32_t{index} << port::kBucketShift | kAcceptorIndex},
+          .peer_worker = index,
+          .instance = kInstance + number()};
+}
+
+Host::~Host() = default;
+
+void Host::Attach(Link& uplink) {
+  cc_profile_.link_bits_per_second = static_cast<uint64_t>(uplink.config().bits_per_second);
+  for (const auto& one : workers_) one->port.Attach(uplink);
+}
+
+void Host::TakeNotices(One& one) {
+  worker::WorkerMessage message;
+  while (one.link.to_control.Pop(message)) notices.push_back(std::move(message));
+}
+
+worker::ControlReply Host::Call(WorkerIndex index, worker::ControlMessage message) {
+  One& one = *workers_[index];
+  message.cookie = ++cookie_;
+  if (!one.link.to_worker.Push(std::move(message))) std::abort();
+  for (;;) {
+    one.port.BeginTurn();
+    one.worker->RunOnce(network_.now());
+    worker::WorkerMessage answer;
+    while (one.link.to_control.Pop(answer)) {
+      if (answer.cookie == cookie_) {
+        Schedule(index, network_.now());
+        return std::get<worker::ControlReply>(answer.body);
+      }
+      notices.push_back(std::move(answer));
+    }
+  }
+}
+
+RingEnd& Host::AddQp(const RingOptions& options, uint32_t window_bytes) {
+  RingEnd& end = *ends_.emplace_back(std::make_unique<RingEnd>(options));
+  verbs::QpConfig config = end.Qp();
+  config.window_bytes = window_bytes;
+  Must(Call(WorkerOf(end), {0, worker::LinkCq{end.Cq()}}), "completion queue");
+  Must(Call(WorkerOf(end), {0, worker::LinkQp{config}}), "queue pair");
+  return end;
+}
+
+void Host::ConnectTo(RingEnd& own, const wire::Gid& peer, Qpn peer_qpn, Psn send_psn,
+                     Psn receive_psn, const ConnectionOptions& options,
+                     const std::optional<verbs::ChannelTarget>& channel) {
+  using namespace verbs;  // NOLINT(google-build-using-namespace)
+  const Qpn qpn{own.options().qpn};
+  QpAttributes want;
+  want.path_mtu = options.path_mtu;
+  want.max_rd_atomic = want.max_dest_rd_atomic = options.rd_atomic;
+  want.timeout = options.timeout;
+  want.retry_count = options.retry_count;
+  want.rnr_retry = options.rnr_retry;
+  want.min_rnr_timer = options.min_rnr_timer;
+  want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
+  want.sq_psn = send_psn;
+  want.rq_psn = receive_psn;
+  want.dest_qpn = peer_qpn;
+  want.path.source = gid();
+  want.path.destination = peer;
+  want.path.traffic_class = options.traffic_class;
+  want.path.source_port = port::SourcePort(
+      port::PathHash(want.path.source, peer, qpn.value ^ peer_qpn.value), peer_qpn);
+  const auto step = [&](QpState state, uint32_t mask) {
+    want.state = state;
+    worker::ModifyQp modify{kSession, qpn, kAttrState | mask, want, {}};
+    if (state == QpState::kRtr) modify.channel = channel;
+    Must(Call(WorkerOf(own), {0, modify}), "modify");
+  };
+  step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags);
+  step(QpState::kRtr, kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
+                          kAttrMinRnrTimer);
+  step(QpState::kRts,
+       kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic);
+}
+
+void Host::Connect(Host& a, RingEnd& qp_a, Host& b, RingEnd& qp_b,
+                   const ConnectionOptions& options) {
+  const Psn psn_a(static_cast<uint32_t>(a.random_.Bits()) & kPsnMask);
+  const Psn psn_b(static_cast<uint32_t>(a.random_.Bits()) & kPsnMask);
+  const Qpn qpn_a{qp_a.options().qpn}, qpn_b{qp_b.options().qpn};
+  std::optional<verbs::ChannelTarget> to_a, to_b;
+  if (options.channel) {
+    to_a = a.ChannelTo(qpn_a);
+    to_b = b.ChannelTo(qpn_b);
+  }
+  a.ConnectTo(qp_a, b.gid(), qpn_b, psn_a, psn_b, options, to_b);
+  b.ConnectTo(qp_b, a.gid(), qpn_a, psn_b, psn_a, options, to_a);
+}
+
+void Host::Remove(RingEnd& end) {
+  Must(Call(WorkerOf(end), {0, worker::UnlinkQp{kSession, Qpn{end.options().qpn}}}), "unlink");
+  Must(Call(WorkerOf(end), {0, worker::UnlinkCq{kSession, end.options().handle}}), "unlink");
+}
+
+void Host::Ring(RingEnd& end) {
+  const size_t index = WorkerOf(end);
+  One& one = *workers_[index];
+  if (end.Ring(one.page, one.line)) one.worker->OnWake(kSession, network_.now());
+  Schedule(index, network_.now());
+}
+
+void Host::Arrive(Packet* packet) {
+  const Qpn qpn = port::DestinationQpn(packet->bytes());
+  size_t index = steering_.WorkerOf(qpn);
+  if (config_.wrong_queue > 0 && random_.Chance(config_.wrong_queue)) {
+    index = random_.Below(workers_.size());
+  }
+  workers_[index]->port.Enqueue(packet);
+  Schedule(index, network_.now());
+}
+
+void Host::Schedule(size_t worker, TimePoint when) {
+  One& one = *workers_[worker];
+  when = std::max({when, network_.now(), one.free_at});
+  if (when >= one.turn_at) return;
+  one.turn_at = when;
+  network_.queue().At(when, *this, worker);
+}
+
+void Host::OnEvent(uint64_t argument) {
+  // Another event may have brought the turn forward.
+  if (workers_[argument]->turn_at != network_.now()) return;
+  Turn(argument);
+}
+
+void Host::Turn(size_t worker) {
+  One& one = *workers_[worker];
+  const TimePoint now = network_.now();
+  one.turn_at = kNever;
+  ++turns_;
+  one.port.BeginTurn();
+  const bool busy = one.worker->RunOnce(now);
+  one.free_at = now + Nanoseconds(std::max<int64_t>(one.port.spent(), 1));
+  if (one.port.has_received()) {
+    Schedule(worker, now);
+  } else if (one.port.pushed_back()) {
+    Schedule(worker, one.port.RoomAt());
+  } else if (busy) {
+    Schedule(worker, one.port.moved() ? now : now + kWithoutPackets);
+  }
+  if (const TimePoint deadline = one.worker->NextDeadline(); deadline != kNever) {
+    Schedule(worker, deadline);
+  }
+  for (size_t other = 0; workers_.size() > 1 && other < workers_.size(); ++other) {
+    if (!workers_[other]->inbox.from[worker].empty()) Schedule(other, now);
+  }
+  if (!one.link.to_control.empty()) TakeNotices(one);
+  for (Program* program : programs_) program->Look(now);
+}
+
+uint64_t Host::Count(metrics::Counter metrics::WorkerCounters::*counter) const {
+  uint64_t total = 0;
+  for (const auto& one : workers_) total += (one->counters.*counter).Read();
+  return total;
+}
+
+uint64_t Host::overflows() const {
+  uint64_t total = 0;
+  for (const auto& one : workers_) total += one->port.overflows();
+  return total;
+}
+
+uint64_t Host::DropCount(metrics::DropReason reason) const {
+  uint64_t total = 0;
+  for (const auto& one : workers_) total += one->counters.DropCount(reason);
+  return total;
+}
+
+}  // namespace rocegw::sim

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// One direction of a cable with the output queue before it: bytes leave at the link's rate in the
+// order in which they came and arrive one propagation delay later. What does not fit the queue is
+// dropped at its tail. The queue marks (marking.h), the cable mistreats (faults.h).
+//
+// Departures are known when a packet enters, so a packet costs one event for each link. The queue's
+// length at any time follows from them. Owned by its Network; one thread. Rates are bit/s, sizes
+// are bytes as the cable carries them (packet.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+#include "tests/sim/network/event_queue.h"
+#include "tests/sim/network/faults.h"
+#include "tests/sim/network/marking.h"
+#include "tests/sim/network/packet.h"
+
+namespace rocegw::sim {
+
+class Network;
+
+// Where a link ends.
+class Node {
+ public:
+  virtual ~Node() = default;
+  // Takes the packet; gives it on or back to the store.
+  virtual void Arrive(Packet* packet) = 0;
+};
+
+struct LinkConfig {
+  int64_t bits_per_second = 100'000'000'000;
+  Duration delay = Microseconds(1);
+  uint64_t queue_bytes = 4 << 20;  // of the output queue
+  EcnRule ecn;
+  HintRule hints;
+};
+
+struct LinkCounters {
+  uint64_t packets = 0;  // that left, lost ones included
+  uint64_t bytes = 0;
+  uint64_t tail_drops = 0;
+  uint64_t lost = 0;
+  uint64_t lost_bytes = 0;
+  uint64_t duplicated = 0;
+  uint64_t delayed = 0;
+  uint64_t corrupted = 0;
+  uint64_t marked = 0;
+  uint64_t queue_most = 0;
+};
+
+// What happened to a packet at a link, for who watches it.
+enum class LinkEvent : uint8_t { kLeaves, kTailDrop, kLost, kArrives };
+
+class Link final : public EventHandler {
+ public:
+  // Through Network::AddLink.
+  Link(Network& network, uint32_t number, const LinkConfig& config, Node& to, std::string name);
+
+  // Takes the packet, now or, when its sender needs time for it, at `ready`. When it has left; the
+  // time of asking if it was dropped.
+  TimePoint Send(Packet* packet, TimePoint ready);
+
+  // Bytes and packets that wait or are being sent now.
+  uint64_t queued_bytes(TimePoint now);
+  size_t queued_packets(TimePoint now);
+
+  Faults& faults() { return faults_; }
+  const LinkConfig& config() const { return config_; }
+  const LinkCounters& counters() const { return counters_; }
+  const std::string& name() const { return name_; }
+  void Watch(std::function<void(LinkEvent, const Packet&)> watcher) {
+    watcher_ = std::move(watcher);
+  }
+
+  void OnEvent(uint64_t argument) override;
+
+ private:
+  struct Departure {
+    int64_t at_ps;
+    uint32_t bytes;
+  };
+  struct Travelling {
+    int64_t arrives;
+    Packet* packet;
+  };
+  void Drain(TimePoint now);
+  void Travel(Packet* packet, TimePoint left);
+  void Deliver(Packet* packet);
+  void Tell(LinkEvent event, const Packet& packet) {
+    if (watcher_) watcher_(event, packet);
+  }
+
+  Network& network_;
+  const uint32_t number_;
+  LinkConfig config_;
+  Node& to_;
+  std::string name_;
+  Faults faults_;
+  LinkCounters counters_;
+  int64_t ps_per_byte_x1024_;  // picoseconds for 1024 bytes
+  int64_t free_at_ps_ = 0;
+  uint64_t queued_ = 0;
+  GrowingRing<Departure> departures_;
+  GrowingRing<Travelling> travelling_;  // by time of arrival
+  std::vector<Packet*> late_;           // each has an event of its own
+  std::vector<size_t> late_free_;
+  std::function<void(LinkEvent, const Packet&)> watcher_;
+};
+
+}  // namespace rocegw::sim

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of messages as a function of what they belong to: whoever knows the stream (pair, side,
+// message) knows every byte, so that one that went astray, is old, or came twice shows. Pure
+// functions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "tests/sim/network/random.h"
+
+namespace rocegw::sim {
+
+constexpr uint64_t StreamOf(uint64_t pair, uint64_t side, uint64_t what, uint64_t message) {
+  return Mix(Mix(pair * 8 + side * 4 + what) ^ message);
+}
+
+constexpr uint64_t ContentWord(uint64_t stream, uint64_t word) {
+  const uint64_t x = (stream + word) * 0x9E3779B97F4A7C15;
+  return x ^ (x >> 29);
+}
+
+// The first bytes of the stream, from `from` on.
+inline void Fill(uint64_t stream, uint64_t from, std::span<uint8_t> bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    const uint64_t word = ContentWord(stream, (from + done) / 8);
+    const size_t skip = (from + done) % 8;
+    const size_t count = std::min(8 - skip, bytes.size() - done);
+    std::memcpy(bytes.data() + done, reinterpret_cast<const uint8_t*>(&word) + skip, count);
+    done += count;
+  }
+}
+
+}  // namespace rocegw::sim

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/oracle/scenario.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "tests/sim/oracle/talker.h"
+
+namespace rocegw::sim {
+namespace {
+
+constexpr Duration kLongest = Seconds(300);
+// Late copies may still be on their way when all is said.
+constexpr Duration kAfterwards = Milliseconds(20);
+constexpr uint64_t kMostEvents = 20'000'000;
+
+class World {
+ public:
+  World(uint64_t seed, Sabotage sabotage, OracleChannels channels)
+      : random_(seed),
+        channel_random_(Mix(~seed)),
+        network_({.seed = Mix(seed)}),
+        sabotage_(sabotage) {
+    const bool drawn = channel_random_.Below(2) != 0;
+    channels_ = channels == OracleChannels::kBySeed ? drawn : channels == OracleChannels::kAlways;
+    MakeLinks();
+    PlanPairs();
+    MakeHosts();
+    Wire();
+    MakeFaults();
+    Converse();
+  }
+
+  OracleResult Run() {
+    OracleResult result;
+    for (const auto& talker : talkers_) talker->Begin();
+    const TimePoint end = network_.now() + kLongest;
+    bool done = false;
+    if (sabotage_ == Sabotage::kStrayByte) hosts_[0]->memory().back() ^= 1;
+    if (sabotage_ == Sabotage::kWrongAnswer) {
+      for (const auto& talker : talkers_) talker->SpoilLibrary();
+    }
+    while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
+      // Nothing changes but with an event; looking at every one would cost more than the events.
+      if (network_.queue().fired() % 64 == 0) done = Done();
+    }
+    done = Done();
+    network_.RunFor(kAfterwards);
+    result.failure = Judge(done);
+    result.world = Describe();
+    result.packets = network_.entered();
+    result.deliveries = network_.deliveries();
+    for (const auto& talker : talkers_) {
+      result.requests += talker->posted();
+      result.bytes += talker->bytes();
+    }
+    for (const auto& link : network_.links()) {
+      result.lost += link->counters().lost + link->counters().tail_drops;
+    }
+    for (const auto& host : hosts_) {
+      result.lost += host->overflows();
+      result.retransmitted += Again(*host);
+      result.channel_frames += host->Count(&metrics::WorkerCounters::channel_rx_packets);
+    }
+    result.trace_hash = network_.trace_hash();
+    result.virtual_seconds = static_cast<double>((network_.now() - EventQueue::kStart).ns) / 1e9;
+    return result;
+  }
+
+ private:
+  // Packets sent again; on a channel some say nothing and belong to no queue pair.
+  static uint64_t Again(const Host& host) {
+    return std::max(host.Count(&metrics::WorkerCounters::retransmit_packets),
+                    host.Count(&metrics::WorkerCounters::channel_resent_packets));
+  }
+  // One of these numbers.
+  template <typename T>
+  T OneOf(std::initializer_list<T> values) {
+    return values.begin()[random_.Below(values.size())];
+  }
+  bool Sometimes(uint32_t of_100) { return random_.Below(100) < of_100; }
+
+  void MakeLinks() {
+    link_.bits_per_second = OneOf<int64_t>({1, 10, 25, 100, 400}) * 1'000'000'000;
+    link_.delay = Nanoseconds(OneOf<int64_t>({100, 1000, 5000, 50'000}));
+    link_.queue_bytes = OneOf<uint64_t>({20'000, 100'000, 1'000'000});
+    if (Sometimes(50)) {
+      link_.ecn.kind = Sometimes(50) ? EcnRule::Kind::kRed : EcnRule::Kind::kStep;
+      link_.ecn.k_min = OneOf<uint64_t>({1000, 10'000});
+      link_.ecn.k_max = 50'000;
+      link_.ecn.p_max = 0.2;
+    }
+  }
+
+  void MakeHosts() {
+    HostConfig config;
+    config.v6 = Sometimes(25);
+    config.nic.ip_id_visible = Sometimes(70);
+    config.nic.transmit_packets = OneOf<size_t>({4, 16, 128});
+    config.nic.receive_packets = OneOf<size_t>({64, 4096});
+    config.cpu.turn = OneOf<int64_t>({50, 100, 1000});
+    config.cpu.send = config.cpu.receive = OneOf<int64_t>({0, 40, 300});
+    config.congestion.kind =
+        static_cast<flow::CcKind>(random_.Below(static_cast<uint64_t>(flow::CcKind::kCount)));
+    config.congestion.window_bytes = OneOf<uint32_t>({8192, 65'536, 1 << 20});
+    config.wrong_queue = Sometimes(20) ? 0.2 : 0;
+    wrong_queue_ = config.wrong_queue;
+    config.channels = channels_;
+    constexpr uint32_t kWindows[] = {16, 256, 4096};
+    config.channel_window = kWindows[channel_random_.Below(std::size(kWindows))];
+    for (size_t i = 0; i < room_.size(); ++i) {
+      HostConfig own = config;
+      own.workers = Sometimes(80) ? 1 : random_.Between(2, 3);
+      own.memory_bytes = room_[i] + kUnused;
+      hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(i + 1), own));
+      arenas_.push_back(std::make_unique<Arena>(hosts_.back()->memory()));
+      used_.push_back(0);
+    }
+    nic_ = config.nic;
+    cc_ = config.congestion;
+  }
+
+  void Wire() {
+    std::vector<Endpoint*> ends;
+    for (const auto& host : hosts_) ends.push_back(host.get());
+    if (ends.size() == 2 && Sometimes(60)) {
+      topology_ = "pair";
+      WirePair(network_, *ends[0], *ends[1], link_);
+    } else if (ends.size() < 4 || Sometimes(40)) {
+      topology_ = "star";
+      WireStar(network_, ends, link_);
+    } else if (Sometimes(50)) {
+      topology_ = "dumbbell";
+      WireDumbbell(network_, ends, ends.size() / 2, link_, link_);
+    } else {
+      topology_ = "leaf-spine";
+      WireLeafSpine(network_, ends, 2, 2, link_, link_);
+    }
+  }
+
+  void MakeFaults() {
+    FaultProbabilities p;
+    if (Sometimes(60)) p.lose = OneOf({0.001, 0.01, 0.03});
+    if (Sometimes(30)) p.duplicate = OneOf({0.01, 0.1});
+    if (Sometimes(30)) p.delay = OneOf({0.01, 0.1});
+    p.delay_most = Microseconds(OneOf<int64_t>({2, 20, 200}));
+    if (Sometimes(30)) p.corrupt = OneOf({0.001, 0.02});
+    if (Sometimes(10)) p.mark = 0.1;
+    if (Sometimes(10)) {
+      p.to_bad = 0.005;
+      p.to_good = 0.3;
+    }
+    faults_ = p;
+    for (const auto& link : network_.links()) {
+      if (Sometimes(70)) link->faults().Set(p);
+    }
+  }
+
+  // Who talks to whom, and how; it decides how much memory a host needs.
+  void PlanPairs() {
+    room_.resize(Sometimes(60) ? 2 : random_.Between(3, 6));
+    pairs_.resize(random_.Between(1, 4));
+    for (Pair& pair : pairs_) {
+      pair.hosts[0] = random_.Below(room_.size());
+      pair.hosts[1] = (pair.hosts[0] + 1 + random_.Below(room_.size() - 1)) % room_.size();
+      TalkerConfig& config = pair.config;
+      config.slots = OneOf<uint32_t>({2, 4, 8});
+      config.max_length = OneOf<uint32_t>({64, 2000, 9000, 30'000});
+      config.messages = random_.Between(4, 40);
+      config.late_receives = OneOf<uint32_t>({0, 0, 50, 90});
+      if (Sometimes(20)) config.writes = config.reads = 0;
+      if (Sometimes(10)) config.ending = static_cast<BadRequest>(random_.Between(1, 4));
+      for (const size_t host : pair.hosts) room_[host] += Talker::Room(config);
+    }
+  }
+
+  void Converse() {
+    for (uint32_t number = 0; number < pairs_.size(); ++number) {
+      const Pair& pair = pairs_[number];
+      const uint32_t payload_in_ring = Sometimes(50) ? 256 : 0;
+      RingEnd* rings[2] = {};
+      Talker* talkers[2] = {};
+      for (uint32_t side = 0; side < 2; ++side) {
+        RingOptions options;
+        options.qpn = static_cast<uint32_t>(random_.Below(64) << 18 | (100 + number * 2 + side));
+        options.handle = number * 2 + side + 1;
+        options.sq_entries = options.rq_entries = pair.config.slots;
+        options.cq_entries = 64;
+        options.max_sge = 3;
+        options.payload_stride = 256;
+        options.rq_payload_stride = payload_in_ring;
+        rings[side] = &hosts_[pair.hosts[side]]->AddQp(options);
+      }
+      ConnectionOptions options;
+      options.path_mtu = static_cast<uint8_t>(random_.Between(1, 5));
+      options.rd_atomic = static_cast<uint8_t>(random_.Between(1, 8));
+      options.min_rnr_timer = static_cast<uint8_t>(random_.Between(1, 6));
+      // Native connections between the same hosts must not mind.
+      options.channel = channels_ && channel_random_.Below(5) != 0;
+      on_channels_ += options.channel ? 1 : 0;
+      Host::Connect(*hosts_[pair.hosts[0]], *rings[0], *hosts_[pair.hosts[1]], *rings[1], options);
+      for (uint32_t side = 0; side < 2; ++side) {
+        TalkerConfig own = pair.config;
+        own.channel = options.channel;
+        if (side == 1) own.ending = BadRequest::kNone;
+        const size_t host = pair.hosts[side];
+        talkers[side] = talkers_
+                            .emplace_back(std::make_unique<Talker>(
+                                *hosts_[host], *rings[side], *arenas_[host], used_[host], number,
+                                side, own, random_.Fork()))
+                            .get();
+        used_[host] += Talker::Room(own);
+      }
+      talkers[0]->Meet(*talkers[1]);
+      talkers[1]->Meet(*talkers[0]);
+    }
+  }
+
+  // The first failure ends a world.
+  bool Done() const {
+    const auto failed = [](const auto& talker) { return !talker->failure().empty(); };
+    const auto done = [](const auto& talker) { return talker->done(); };
+    return std::any_of(talkers_.begin(), talkers_.end(), failed) ||
+           std::all_of(talkers_.begin(), talkers_.end(), done);
+  }
+
+  std::string Judge(bool done) {
+    bool anything_lost = false;
+    for (const auto& link : network_.links()) {
+      const LinkCounters& c = link->counters();
+      anything_lost |= c.lost + c.tail_drops + c.corrupted + c.delayed > 0;
+    }
+    // An answer that comes when the requester has gone back is not taken, either, nor is one that a
+    // refusal of a later request has overtaken on its way from worker to worker: natively the
+    // refusal says that what was asked before is answered, and nobody repeats it any more.
+    for (const auto& host : hosts_) {
+      anything_lost |= host->overflows() > 0 || Again(*host) > 0 ||
+                       host->Count(&metrics::WorkerCounters::handoff_rx_packets) > 0;
+    }
+    for (const auto& talker : talkers_) {
+      if (!talker->failure().empty()) return talker->failure();
+      // Between gateways no answer is lost for good.
+      if (talker->blamed_for_another() && (!anything_lost || talker->config().channel)) {
+        return "a request failed for another one, and no answer was lost";
+      }
+    }
+    if (!done) {
+      std::string text =
+          "not done after " + std::to_string(network_.queue().fired()) + " events and " +
+          std::to_string((network_.now() - EventQueue::kStart).ns / 1'000'000) + " ms";
+      for (const auto& talker : talkers_) {
+        if (!talker->done()) text += "; " + talker->Describe();
+      }
+      return text;
+    }
+    for (const auto& talker : talkers_) talker->Finish();
+    for (size_t i = 0; i < hosts_.size(); ++i) {
+      const uint64_t wrong = arenas_[i]->FirstDifference();
+      if (wrong != hosts_[i]->memory().size()) {
+        return "host " + std::to_string(i + 1) + ": byte " + std::to_string(wrong) +
+               " of its memory changed, and nobody may have";
+      }
+      for (const worker::WorkerMessage& notice : hosts_[i]->notices) {
+        if (std::holds_alternative<worker::SessionStopped>(notice.body)) {
+          return std::string("session stopped: ") +
+                 std::get<worker::SessionStopped>(notice.body).reason;
+        }
+      }
+    }
+    return {};
+  }
+
+  std::string Describe() const {
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
+                  "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
+                  "ends, %zu pairs on "
+                  "channels",
+                  topology_, hosts_.size(),
+                  static_cast<long long>(link_.bits_per_second / 1'000'000'000),
+                  static_cast<long long>(link_.delay.ns),
+                  static_cast<unsigned long long>(link_.queue_bytes), nic_.transmit_packets,
+                  nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden", cc_.window_bytes,
+                  flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate, faults_.delay,
+                  faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_);
+    return text;
+  }
+
+  struct Pair {
+    size_t hosts[2] = {};
+    TalkerConfig config;
+  };
+  // Memory beside what anybody uses.
+  static constexpr size_t kUnused = 16 << 10;
+
+  Random random_;
+  Random channel_random_;
+  Network network_;
+  const Sabotage sabotage_;
+  bool channels_ = false;
+  size_t on_channels_ = 0;
+  double wrong_queue_ = 0;
+  LinkConfig link_;
+  NicConfig nic_;
+  flow::CcConfig cc_;
+  FaultProbabilities faults_;
+  const char* topology_ = "";
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  std::vector<Pair> pairs_;
+  std::vector<uint64_t> room_;  // bytes, by host
+  std::vector<uint64_t> used_;
+  std::vector<std::unique_ptr<Talker>> talkers_;
+};
+
+}  // namespace
+
+OracleResult RunOracle(uint64_t seed, Sabotage sabotage, OracleChannels channels) {
+  return World(seed, sabotage, channels).Run();
+}
+
+}  // namespace rocegw::sim

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thousands of random worlds, new ones in every run, and the oracle that knows what must come of
+// them. ROCEGW_TEST_SEED=n runs the world n alone (what a failure prints), ROCEGW_SIM_SEEDS=n runs
+// so many.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/sim/oracle/arena.h"
+#include "tests/sim/oracle/scenario.h"
+
+namespace rocegw::sim {
+namespace {
+
+constexpr uint64_t kSeeds = 2000;
+constexpr uint64_t kPackets = 1'000'000;
+
+uint64_t Variable(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+TEST(Oracle, RandomWorlds_KeepEveryPromise) {
+  const bool one = std::getenv("ROCEGW_TEST_SEED") != nullptr;
+  const uint64_t base = one ? Variable("ROCEGW_TEST_SEED", 0) : std::random_device()();
+  const uint64_t seeds = one ? 1 : Variable("ROCEGW_SIM_SEEDS", kSeeds);
+  std::printf("seeds %llu to at least %llu\n", static_cast<unsigned long long>(base),
+              static_cast<unsigned long long>(base + seeds - 1));
+  OracleResult sum;
+  uint64_t done = 0;
+  int failures = 0;
+  // More worlds when those of this run are small.
+  while (done < seeds || (!one && seeds >= kSeeds && sum.packets < kPackets)) {
+    const uint64_t seed = base + done++;
+    const OracleResult result = RunOracle(seed);
+    sum.packets += result.packets;
+    sum.requests += result.requests;
+    sum.bytes += result.bytes;
+    sum.lost += result.lost;
+    sum.retransmitted += result.retransmitted;
+    sum.channel_frames += result.channel_frames;
+    if (one) std::printf("%s\n", result.world.c_str());
+    if (result.ok()) continue;
+    ADD_FAILURE() << "ROCEGW_TEST_SEED=" << seed << ": " << result.failure << "\n  "
+                  << result.world;
+    if (++failures == 5) break;
+  }
+  // A share of the worlds uses channels, and it is no small one.
+  if (done >= kSeeds) {
+    EXPECT_GT(sum.channel_frames, kPackets / 10);
+  }
+  std::printf(
+      "%llu worlds, %llu packets, %llu lost, %llu again, %llu channel frames, %llu requests, %llu "
+      "MB\n",
+      static_cast<unsigned long long>(done), static_cast<unsigned long long>(sum.packets),
+      static_cast<unsigned long long>(sum.lost), static_cast<unsigned long long>(sum.retransmitted),
+      static_cast<unsigned long long>(sum.channel_frames),
+      static_cast<unsigned long long>(sum.requests),
+      static_cast<unsigned long long>(sum.bytes >> 20));
+}
+
+// A channel that recovers from losses more slowly than a queue pair's retries last: nobody is given
+// up whose frames still arrive.
+TEST(Oracle, SlowChannel_EndsNoRequest) {
+  const OracleResult result = RunOracle(778300, Sabotage::kNone, OracleChannels::kAlways);
+  EXPECT_TRUE(result.ok()) << result.failure << "\n  " << result.world;
+}
+
+TEST(Oracle, StrayByte_IsNoticed) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const OracleResult result = RunOracle(seed, Sabotage::kStrayByte);
+    EXPECT_NE(result.failure.find("nobody may have"), std::string::npos) << seed;
+  }
+}
+
+TEST(Oracle, WrongAnswerOfARead_IsNoticed) {
+  int noticed = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const OracleResult result = RunOracle(seed, Sabotage::kWrongAnswer);
+    EXPECT_FALSE(result.ok()) << seed;
+    noticed += result.failure.find("READ ") != std::string::npos ? 1 : 0;
+  }
+  // Some worlds have no READs; there the memory tells in the end.
+  EXPECT_GE(noticed, 10);
+}
+
+TEST(Arena, OnlyWhatIsExpected_IsEqual) {
+  std::vector<uint8_t> memory(4096);
+  Arena arena(memory);
+  EXPECT_EQ(arena.FirstDifference(), 4096u);
+  arena.Write(100, 50, 7, 0);
+  EXPECT_EQ(arena.FirstDifference(), 4096u);
+  // Somebody else's bytes of the same stream are as good as one's own.
+  arena.Expect(1000, 13, 9, 5);
+  EXPECT_EQ(arena.FirstDifference(), 1000u);
+  Fill(9, 5, std::span(memory).subspan(1000, 13));
+  EXPECT_EQ(arena.FirstDifference(), 4096u);
+  memory[1012] ^= 1;
+  EXPECT_EQ(arena.FirstDifference(900, 200), 1012u);
+  EXPECT_EQ(arena.FirstDifference(900, 100), 1000u);
+  arena.Forget(1012, 1);
+  EXPECT_EQ(arena.FirstDifference(), 4096u);
+}
+
+TEST(Content, OfAStream_IsTheSameFromEveryOffset) {
+  std::vector<uint8_t> whole(300);
+  Fill(42, 0, whole);
+  for (uint64_t from = 0; from < 40; ++from) {
+    std::vector<uint8_t> part(77);
+    Fill(42, from, part);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(from)));
+  }
+}
+
+TEST(Oracle, SameSeed_SameTrace) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const OracleResult first = RunOracle(seed);
+    const OracleResult second = RunOracle(seed);
+    EXPECT_EQ(first.trace_hash, second.trace_hash) << seed;
+    EXPECT_EQ(first.virtual_seconds, second.virtual_seconds) << seed;
+    EXPECT_NE(first.trace_hash, RunOracle(seed + 1000).trace_hash) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::sim

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two channel sets and the network between them, which the test is: packets wait until they are
+// carried over, and may be dropped, kept or repeated; time moves when the test says so. Queue pairs
+// are only handles that hold a channel and send frames.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gateway/channel/channel_set.h"
+#include "gateway/wire/gateway_mad.h"
+#include "gateway/wire/icrc.h"
+
+namespace rocegw::testing {
+
+// A channel packet on its way, as its receiver decodes it.
+struct ChannelPacket {
+  std::vector<uint8_t> bytes;
+  wire::RxMeta meta;
+
+  wire::RxPacket Decoded() const {
+    wire::RxPacket packet;
+    EXPECT_EQ(wire::Decode({meta, bytes}, packet), metrics::DropReason::kNone);
+    return packet;
+  }
+  bool Is(wire::Operation operation) const { return Decoded().traits->operation == operation; }
+  // A control packet of that kind.
+  bool Is(wire::ControlKind kind) const {
+    return Is(wire::Operation::kChannelControl) && Control().kind == kind;
+  }
+  wire::ChannelControl Control() const {
+    wire::ChannelControl control;
+    EXPECT_EQ(wire::DecodeControl(Decoded().payload, control), metrics::DropReason::kNone);
+    return control;
+  }
+};
+
+inline ChannelPacket Sealed(port::TxPacket& packet) {
+  wire::SealIcrc(packet.path, 7, packet.data, packet.length, packet.known_crc);
+  ChannelPacket out;
+  out.bytes.assign(packet.data, packet.data + packet.length + wire::kIcrcLength);
+  out.meta.source = packet.path.source;
+  out.meta.destination = packet.path.destination;
+  out.meta.source_port = packet.path.source_port;
+  out.meta.traffic_class = packet.path.traffic_class;
+  out.meta.ip_id_known = true;
+  out.meta.ip_id = 7;
+  return out;
+}
+
+class ChannelEnd final : public channel::Owner {
+ public:
+  ChannelEnd(const wire::Gid& own, const channel::ChannelOptions& given)
+      : gid(own), options(given) {
+    set.Use(options, {}, {}, TimePoint{});
+  }
+
+  // channel::Owner
+  port::TxPacket* NewChannelPacket(uint32_t) override {
+    if (port_budget == 0) return nullptr;
+    --port_budget;
+    packet_ = port::TxPacket{.data = room_};
+    return &packet_;
+  }
+  size_t MaxDatagram(uint32_t) const override { return 4200; }
+  void SendChannelPacket(uint32_t, port::TxPacket* packet) override {
+    sent.push_back(Sealed(*packet));
+  }
+  flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
+                          Psn psn) override {
+    if (std::find(forgotten.begin(), forgotten.end(), frame.message) != forgotten.end())
+      return flow::Resend::kVoid;
+    SendFrameAs(carrier.address(), frame.message, psn);
+    return flow::Resend::kDone;
+  }
+  void OnTurn(const flow::Carrier&, SlotHandle qp) override { turns.push_back(qp.index); }
+  void OnChannelGone(const flow::Carrier& carrier, bool was_open,
+                     wire::ChannelReason reason) override {
+    opened = was_open;
+    why = reason;
+    for (auto it = held.begin(); it != held.end();) {
+      if (*it != &carrier) {
+        ++it;
+        continue;
+      }
+      (*it)->Release();
+      it = held.erase(it);
+      ++gone;
+    }
+  }
+  void ArmChannel(uint32_t slot, TimePoint when) override { timers.push_back({slot, when}); }
+
+  // What a queue pair does.
+  channel::Channel* Reach(const ChannelEnd& peer, TimePoint now, uint8_t traffic_class = 0) {
+    verbs::ChannelTarget target;
+    target.peer = peer.gid;
+    target.acceptor = peer.options.acceptor;
+    target.peer_worker = peer.options.worker;
+    target.instance = peer.options.instance;
+    return set.Reach(target,
+                     {.source = gid, .destination = peer.gid, .traffic_class = traffic_class},
+                     Qpn{77}, 0, now);
+  }
+  void Hold(channel::Channel* channel) {
+    channel->Hold();
+    held.push_back(channel);
+  }
+  // A frame without payload, by which tests know it again; false: it stands in line.
+  bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
+            uint32_t tenant = 0) {
+    flow::LinePlace& place = Place(qp, tenant);
+    if (!channel.MaySend(place, 0, now)) return false;
+    const flow::FrameRef ref{.owner = {qp, 0},
+                             .message = message,
+                             .kind = static_cast<uint8_t>(wire::FrameKind::kReadRequest)};
+    SendFrameAs(channel.address(), message, channel.OnSent(place, ref, 0, now));
+    return true;
+  }
+  flow::LinePlace& Place(uint32_t qp, uint32_t tenant) {
+    if (places.size() <= qp) places.resize(qp + 1);
+    places[qp].qp = {qp, 0};
+    places[qp].tenant = tenant;
+    return places[qp];
+  }
+
+  metrics::DropReason Receive(const ChannelPacket& packet, TimePoint now) {
+    channel::Delivery delivery;
+    const metrics::DropReason reason = set.OnPacket(0, packet.Decoded(), now, delivery);
+    if (delivery.channel == nullptr) return reason;
+    delivered.push_back(delivery.frame.message);
+    if (delivery.frame.kind == wire::FrameKind::kReply) replies.push_back(delivery.frame);
+    if (refuse) set.RefuseEndpoint(delivery, now);
+    return reason;
+  }
+  void Turn(TimePoint now) {
+    // Those that are due only; the wheel's order does not matter.
+    std::vector<Timer> due;
+    std::erase_if(timers, [&](const Timer& timer) {
+      if (timer.when > now) return false;
+      due.push_back(timer);
+      return true;
+    });
+    for (const Timer& timer : due) set.OnTimer(timer.slot, now);
+    set.Run(now);
+    set.GiveTurns(now);
+  }
+  TimePoint next() const {
+    TimePoint when = kNever;
+    for (const Timer& timer : timers) when = Earlier(when, timer.when);
+    return when;
+  }
+
+  wire::Gid gid;
+  channel::ChannelOptions options;
+  metrics::WorkerCounters counters;
+  std::deque<ChannelPacket> sent;
+  std::vector<uint32_t> delivered;  // messages
+  std::vector<wire::ChannelFrame> replies;
+  std::vector<uint32_t> turns;
+  std::vector<uint32_t> forgotten;  // messages that nobody builds again
+  std::vector<channel::Channel*> held;
+  std::vector<flow::LinePlace> places;
+  int gone = 0;
+  // Of the last that is gone.
+  bool opened = false;
+  wire::ChannelReason why = wire::ChannelReason::kNone;
+  bool refuse = false;  // there is no endpoint
+  uint32_t port_budget = 1u << 30;
+  struct Timer {
+    uint32_t slot;
+    TimePoint when;
+  };
+  std::vector<Timer> timers;
+  channel::ChannelSet set{counters, *this};
+
+ private:
+  void SendFrameAs(const flow::CarrierAddress& to, uint32_t message, Psn psn) {
+    wire::ChannelFrame frame{.kind = wire::FrameKind::kReadRequest,
+                             .flags = wire::kFrameLast,
+                             .epoch = to.epoch,
+                             .destination = Qpn{0x44},
+                             .source = Qpn{0x33},
+                             .message = message};
+    port::TxPacket packet{.data = room_};
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelFrame;
+    headers.bth.dest_qpn = to.channel;
+    headers.bth.psn = psn;
+    headers.bth.set_hint(to.hint);
+    size_t length = wire::EncodeHeaders(headers, packet.data);
+    length += wire::EncodeFrame(frame, packet.data + length);
+    packet.length = static_cast<uint32_t>(length);
+    packet.path = to.path;
+    sent.push_back(Sealed(packet));
+  }
+
+  uint8_t room_[4300];
+  port::TxPacket packet_;
+};
+
+class ChannelPair {
+ public:
+  static channel::ChannelOptions OptionsOf(uint32_t side) {
+    channel::ChannelOptions options;
+    options.acceptor = Qpn{0x1000 + side};
+    for (uint32_t i = 0; i < 16; ++i) options.numbers.push_back(Qpn{0x2000 + side * 0x100 + i});
+    options.instance = 100 + side;
+    options.worker = static_cast<uint16_t>(side);
+    options.features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionCcMask;
+    options.secret = {11 + side, 22};
+    return options;
+  }
+  ChannelPair() : ChannelPair(OptionsOf(0), OptionsOf(1)) {}
+  ChannelPair(const channel::ChannelOptions& a, const channel::ChannelOptions& b)
+      : ends{std::make_unique<ChannelEnd>(GidOf(0), a), std::make_unique<ChannelEnd>(GidOf(1), b)} {
+  }
+  ~ChannelPair() {
+    for (const auto& end : ends) {
+      for (channel::Channel* channel : end->held) channel->Release();
+    }
+  }
+
+  static wire::Gid GidOf(uint32_t side) { return wire::Gid::FromV4(0xC0000201 + side); }
+  ChannelEnd& a() { return *ends[0]; }
+  ChannelEnd& b() { return *ends[1]; }
+
+  // Another gateway under the same address: it knows nothing of what was before.
+  void Restart(int side) {
+    channel::ChannelOptions options = ends[side]->options;
+    options.instance += 1000;
+    options.secret[0] += 1000;
+    for (channel::Channel* channel : ends[side]->held) channel->Release();
+    ends[side] = std::make_unique<ChannelEnd>(GidOf(static_cast<uint32_t>(side)), options);
+  }
+
+  // Carries over what waits, and what follows from it, until nothing moves; `lose` says which.
+  void Settle(const std::function<bool(const ChannelPacket&)>& lose = {}) {
+    for (int i = 0; i < 1000; ++i) {
+      a().Turn(now);
+      b().Turn(now);
+      if (a().sent.empty() && b().sent.empty()) return;
+      for (int side = 0; side < 2; ++side) {
+        std::deque<ChannelPacket> on_the_way = std::move(ends[side]->sent);
+        ends[side]->sent.clear();
+        for (const ChannelPacket& packet : on_the_way) {
+          if (lose && lose(packet)) continue;
+          last_drop = ends[1 - side]->Receive(packet, now);
+        }
+      }
+    }
+    ADD_FAILURE() << "it does not come to rest";
+  }
+  // Time moves, timer by timer.
+  void Advance(Duration by, const std::function<bool(const ChannelPacket&)>& lose = {}) {
+    const TimePoint end = now + by;
+    Settle(lose);
+    for (int i = 0; i < 100000; ++i) {
+      const TimePoint next = std::max(now, Earlier(a().next(), b().next()));
+      if (next > end) break;
+      now = next;
+      Settle(lose);
+    }
+    now = end;
+    Settle(lose);
+  }
+  // Both ends have it, and the first of them uses it.
+  channel::Channel* Open() {
+    channel::Channel* channel = a().Reach(b(), now);
+    EXPECT_NE(channel, nullptr);
+    a().Hold(channel);
+    Settle();
+    EXPECT_EQ(channel->state(), channel::ChannelState::kOpen);
+    return channel;
+  }
+
+  TimePoint now{1'000'000'000};
+  metrics::DropReason last_drop = metrics::DropReason::kNone;
+  std::unique_ptr<ChannelEnd> ends[2];
+};
+
+}  // namespace rocegw::testing

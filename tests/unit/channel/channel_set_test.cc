@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of channels: handshake, simultaneous and lost first steps, refusal, restart of the peer,
+// idle end, other paths, loss, lines, and what packets of strangers do.
+#include "gateway/channel/channel_set.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/channel/channel_pair.h"
+
+namespace rocegw::testing::channel_set {
+namespace {
+
+using channel::Channel;
+using channel::ChannelState;
+using metrics::DropReason;
+using wire::ChannelReason;
+using wire::ControlKind;
+using wire::Operation;
+
+using Numbers = std::vector<uint32_t>;
+
+size_t CountOf(const std::deque<ChannelPacket>& packets, ControlKind kind) {
+  return static_cast<size_t>(std::count_if(packets.begin(), packets.end(),
+                                           [&](const ChannelPacket& p) { return p.Is(kind); }));
+}
+
+class ChannelSetTest : public ::testing::Test {
+ protected:
+  Channel* OpenAndSend(uint32_t message) {
+    Channel* channel = pair.Open();
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+    pair.Settle();
+    return channel;
+  }
+  ChannelPair pair;
+};
+
+TEST_F(ChannelSetTest, Reach_OpensOnceAndEverybodySharesIt) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), channel);
+  EXPECT_EQ(channel->state(), ChannelState::kOpening);
+  pair.a().Hold(channel);
+  pair.Settle();
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), channel);
+  // The other end's queue pairs have it already.
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  ASSERT_NE(back, nullptr);
+  EXPECT_EQ(back->state(), ChannelState::kOpen);
+  EXPECT_EQ(back->number(), channel->peer_number());
+  EXPECT_EQ(back->peer_number(), channel->number());
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, AnotherClass_AnotherChannel) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now, 0);
+  EXPECT_NE(pair.a().Reach(pair.b(), pair.now, 26 << 2), channel);
+}
+
+TEST_F(ChannelSetTest, BeforeUse_NothingIsOpenedOrTaken) {
+  ChannelPair other(ChannelPair::OptionsOf(0), channel::ChannelOptions());
+  EXPECT_EQ(other.b().Reach(other.a(), other.now), nullptr);
+  other.a().Reach(other.b(), other.now);
+  other.Settle();
+  EXPECT_EQ(other.last_drop, DropReason::k_unknown_channel);
+}
+
+TEST_F(ChannelSetTest, Frames_DeliveredOnceAndAcknowledged) {
+  Channel* channel = OpenAndSend(7);
+  pair.Advance(Milliseconds(1));
+  EXPECT_EQ(pair.b().delivered, (Numbers{7}));
+  EXPECT_TRUE(channel->out().idle()) << "acknowledged";
+  // The other way on the same channel.
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  EXPECT_TRUE(pair.b().Send(*back, 8, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().delivered, (Numbers{8}));
+}
+
+TEST_F(ChannelSetTest, BeforeItIsOpen_SendersStandInLineAndComeWhenItIs) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  EXPECT_FALSE(pair.a().Send(*channel, 1, pair.now, 5));
+  EXPECT_FALSE(pair.a().Send(*channel, 1, pair.now, 5)) << "it stands in it once";
+  EXPECT_FALSE(pair.a().Send(*channel, 2, pair.now, 6));
+  pair.Settle();
+  EXPECT_EQ(pair.a().turns, (Numbers{5, 6}));
+}
+
+TEST_F(ChannelSetTest, FirstStepLost_SentAgainWithGrowingWaits) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  std::vector<TimePoint> opens;
+  pair.Advance(Milliseconds(100), [&](const ChannelPacket& packet) {
+    if (!packet.Is(ControlKind::kOpen)) return false;
+    opens.push_back(pair.now);
+    return opens.size() < 4;
+  });
+  ASSERT_EQ(opens.size(), 4u);
+  EXPECT_LT(opens[2] - opens[1], opens[3] - opens[2]);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+}
+
+TEST_F(ChannelSetTest, AnswerLost_GivenAgainForTheSameChannel) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  int answers = 0;
+  pair.Advance(Milliseconds(100), [&](const ChannelPacket& packet) {
+    return packet.Is(ControlKind::kOpened) && ++answers < 3;
+  });
+  EXPECT_EQ(answers, 3);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, BothBegin_OneChannel) {
+  Channel* of_a = pair.a().Reach(pair.b(), pair.now);
+  Channel* of_b = pair.b().Reach(pair.a(), pair.now);
+  pair.a().Hold(of_a);
+  pair.b().Hold(of_b);
+  pair.Settle();
+  EXPECT_EQ(of_a->state(), ChannelState::kOpen);
+  EXPECT_EQ(of_b->state(), ChannelState::kOpen);
+  EXPECT_EQ(of_a->peer_number(), of_b->number());
+  EXPECT_EQ(of_b->peer_number(), of_a->number());
+  EXPECT_EQ(pair.a().counters.channel_open_events.Read(), 1u);
+  EXPECT_TRUE(pair.a().Send(*of_a, 1, pair.now));
+  EXPECT_TRUE(pair.b().Send(*of_b, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().delivered, (Numbers{2}));
+  EXPECT_EQ(pair.b().delivered, (Numbers{1}));
+}
+
+TEST_F(ChannelSetTest, BothBeginAndOneFirstStepIsLost_OneChannel) {
+  Channel* of_a = pair.a().Reach(pair.b(), pair.now);
+  Channel* of_b = pair.b().Reach(pair.a(), pair.now);
+  pair.a().Hold(of_a);
+  pair.b().Hold(of_b);
+  bool lost = false;
+  pair.Advance(Milliseconds(50), [&](const ChannelPacket& packet) {
+    if (lost || !packet.Is(ControlKind::kOpen)) return false;
+    return lost = true;
+  });
+  EXPECT_EQ(of_a->peer_number(), of_b->number());
+  EXPECT_EQ(of_b->peer_number(), of_a->number());
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, PeerWithoutNumbers_Refuses) {
+  channel::ChannelOptions none = ChannelPair::OptionsOf(1);
+  none.numbers.clear();
+  ChannelPair other(ChannelPair::OptionsOf(0), none);
+  Channel* channel = other.a().Reach(other.b(), other.now);
+  other.a().Hold(channel);
+  other.Settle();
+  EXPECT_EQ(other.a().gone, 1);
+  EXPECT_EQ(other.a().counters.channel_close_events.Read(), 1u);
+  EXPECT_NE(other.a().Reach(other.b(), other.now), nullptr) << "one may try again";
+}
+
+TEST_F(ChannelSetTest, NothingInCommon_RefusesAndNothingWasOpen) {
+  channel::ChannelOptions plain = ChannelPair::OptionsOf(1);
+  plain.features &= ~uint32_t{wire::kOptionSelectiveAck};
+  ChannelPair other(ChannelPair::OptionsOf(0), plain);
+  other.a().Hold(other.a().Reach(other.b(), other.now));
+  other.Settle();
+  EXPECT_EQ(other.a().gone, 1);
+  EXPECT_FALSE(other.a().opened);
+  EXPECT_EQ(other.a().why, wire::ChannelReason::kUnsupported);
+  EXPECT_EQ(other.b().counters.channel_open_events.Read(), 0u);
+}
+
+TEST_F(ChannelSetTest, PeerThatNeverAnswers_IsGivenUp) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  int opens = 0;
+  const auto lose = [&](const ChannelPacket& packet) {
+    opens += packet.Is(ControlKind::kOpen) ? 1 : 0;
+    return true;
+  };
+  pair.Settle(lose);
+  for (int i = 0; i < 400 && pair.a().gone == 0; ++i) {
+    pair.now = pair.now + Milliseconds(1);
+    pair.Settle(lose);
+  }
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_FALSE(pair.a().opened);
+  EXPECT_EQ(pair.a().why, wire::ChannelReason::kPathFailed);
+  EXPECT_EQ(opens, 6);
+}
+
+TEST_F(ChannelSetTest, KindOfCongestionControl_IsTheBestThatBothHave) {
+  channel::ChannelOptions some = ChannelPair::OptionsOf(1);
+  some.features &= ~uint32_t{wire::kOptionCcHint};
+  ChannelPair other(ChannelPair::OptionsOf(0), some);
+  Channel* channel = other.a().Reach(other.b(), other.now);
+  other.Settle();
+  EXPECT_EQ(channel->out().cc_kind(), flow::CcKind::kSwift);
+  ASSERT_EQ(other.b().set.Snapshots().size(), 1u);
+  EXPECT_EQ(other.b().set.Snapshots()[0].congestion, flow::CcKind::kSwift);
+  EXPECT_EQ(channel->address().path.traffic_class & wire::kEcnMask, 0)
+      << "marks mean nothing to it";
+}
+
+TEST_F(ChannelSetTest, FramesThatAreStampedAndMarked_AreToldBack) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.Settle();
+  EXPECT_EQ(channel->out().cc_kind(), flow::CcKind::kCaqm);
+  EXPECT_EQ(channel->address().path.traffic_class & wire::kEcnMask, wire::kEcnEct0);
+  ASSERT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  ASSERT_FALSE(pair.a().sent.empty());
+  EXPECT_EQ(pair.a().sent[0].Decoded().headers.bth.hint(), wire::MakeHint(true));
+  // What a switch does: the ICRC does not cover that byte.
+  pair.a().sent[0].bytes[4] = wire::HintOfLevel(33, true);
+  uint8_t hint = 0;
+  pair.Settle();
+  pair.now = pair.now + Milliseconds(1);
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (!packet.Is(wire::Operation::kChannelAck)) return false;
+    EXPECT_EQ(packet.meta.traffic_class & wire::kEcnMask, 0);
+    wire::ChannelAck ack;
+    EXPECT_EQ(wire::DecodeAck(packet.Decoded().payload, ack), metrics::DropReason::kNone);
+    hint = ack.hint;
+    return false;
+  });
+  EXPECT_EQ(hint, wire::HintOfLevel(33, true));
+}
+
+TEST_F(ChannelSetTest, TargetOfAnotherInstance_LeadsToANewChannel) {
+  Channel* old = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(old);
+  pair.Settle();
+  EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), old);
+  pair.Restart(1);
+  Channel* fresh = pair.a().Reach(pair.b(), pair.now);
+  ASSERT_NE(fresh, nullptr);
+  EXPECT_NE(fresh, old);
+  EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), fresh) << "while the old one is on its way out";
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_TRUE(pair.a().opened);
+  EXPECT_EQ(pair.a().why, wire::ChannelReason::kStaleEpoch);
+  EXPECT_EQ(fresh->state(), ChannelState::kOpen);
+}
+
+TEST_F(ChannelSetTest, OwnNumbersExhausted_NothingUntilOneIsFree) {
+  channel::ChannelOptions few = ChannelPair::OptionsOf(0);
+  few.numbers.resize(2);
+  ChannelPair other(few, ChannelPair::OptionsOf(1));
+  Channel* first = other.a().Reach(other.b(), other.now, 0);
+  EXPECT_NE(other.a().Reach(other.b(), other.now, 4), nullptr);
+  EXPECT_EQ(other.a().Reach(other.b(), other.now, 8), nullptr);
+  other.Settle();
+  // Nobody uses it: after a minute it is closed.
+  EXPECT_EQ(first->state(), ChannelState::kOpen);
+  other.Advance(Seconds(61));
+  EXPECT_NE(other.a().Reach(other.b(), other.now, 8), nullptr);
+}
+
+TEST_F(ChannelSetTest, PeerRestarted_FrameDrawsResetAndTheChannelEnds) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  pair.Restart(1);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1) << "its users learn of it at once";
+  EXPECT_TRUE(pair.b().delivered.empty());
+  EXPECT_NE(pair.Open(), nullptr);
+}
+
+TEST_F(ChannelSetTest, PeerRestartedAndOpens_TheOldOneEnds) {
+  OpenAndSend(1);
+  pair.Restart(1);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  pair.b().Hold(back);
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_EQ(back->state(), ChannelState::kOpen);
+  EXPECT_TRUE(pair.b().Send(*back, 3, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().delivered, (Numbers{3}));
+}
+
+TEST_F(ChannelSetTest, ResetOfAStranger_OrOfAnotherEpoch_ChangesNothing) {
+  Channel* channel = OpenAndSend(1);
+  const auto reset = [&](uint32_t number, uint32_t epoch, const wire::Gid& from) {
+    uint8_t room[256];
+    port::TxPacket packet{.data = room};
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = channel->number();
+    size_t length = wire::EncodeHeaders(headers, packet.data);
+    length += wire::EncodeControl({.kind = ControlKind::kReset,
+                                   .reason = ChannelReason::kUnknownChannel,
+                                   .channel = number,
+                                   .epoch = epoch},
+                                  packet.data + length);
+    packet.length = static_cast<uint32_t>(length);
+    packet.path = {.source = from, .destination = pair.a().gid};
+    return pair.a().Receive(Sealed(packet), pair.now);
+  };
+  const uint32_t number = channel->peer_number().value;
+  const uint32_t epoch = channel->address().epoch;
+  EXPECT_EQ(reset(number, epoch ^ 1, pair.b().gid), DropReason::k_channel_epoch);
+  EXPECT_EQ(reset(number + 1, epoch, pair.b().gid), DropReason::k_unknown_channel);
+  EXPECT_EQ(reset(number, epoch, ChannelPair::GidOf(9)), DropReason::k_unknown_channel);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_EQ(reset(number, epoch, pair.b().gid), DropReason::kNone);
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1);
+}
+
+TEST_F(ChannelSetTest, FrameOfAnotherEpochOrAddress_Dropped) {
+  Channel* channel = OpenAndSend(1);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  ChannelPacket packet = pair.a().sent.front();
+  pair.a().sent.clear();
+  ChannelPacket elsewhere = packet;
+  elsewhere.meta.source = ChannelPair::GidOf(9);
+  wire::Path path{.source = elsewhere.meta.source,
+                  .destination = pair.b().gid,
+                  .source_port = packet.meta.source_port};
+  wire::SealIcrc(path, 7, elsewhere.bytes.data(), elsewhere.bytes.size() - wire::kIcrcLength);
+  EXPECT_EQ(pair.b().Receive(elsewhere, pair.now), DropReason::k_wrong_address);
+  packet.bytes[wire::kBthLength + 3] ^= 1;  // of the epoch
+  path.source = pair.a().gid;
+  wire::SealIcrc(path, 7, packet.bytes.data(), packet.bytes.size() - wire::kIcrcLength);
+  EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_channel_epoch);
+  EXPECT_EQ(pair.b().delivered, (Numbers{1}));
+}
+
+TEST_F(ChannelSetTest, FrameThatCameBefore_NotDeliveredAgain) {
+  Channel* channel = pair.Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  const ChannelPacket packet = pair.a().sent.front();
+  pair.Settle();
+  EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_channel_duplicate);
+  EXPECT_EQ(pair.b().delivered, (Numbers{2}));
+}
+
+TEST_F(ChannelSetTest, Resets_NoMoreThanTheirRate) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  const ChannelPacket packet = pair.a().sent.front();
+  pair.Restart(1);
+  // Full after a while; 64 at once and 1,000 a second.
+  pair.now = pair.now + Seconds(10);
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_unknown_channel);
+    pair.now = pair.now + Microseconds(100);
+  }
+  const size_t resets = CountOf(pair.b().sent, ControlKind::kReset);
+  EXPECT_GE(resets, 560u);
+  EXPECT_LE(resets, 566u);
+}
+
+TEST_F(ChannelSetTest, UnusedForAMinute_BothEndsClose) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Seconds(120));
+  EXPECT_EQ(channel->state(), ChannelState::kOpen) << "somebody uses it";
+  channel->Release();
+  pair.a().held.clear();
+  pair.Advance(Seconds(61));
+  EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
+  EXPECT_EQ(pair.b().counters.channel_close_events.Read(), 1u);
+  EXPECT_EQ(pair.Open()->state(), ChannelState::kOpen) << "there may be another one";
+}
+
+TEST_F(ChannelSetTest, CloseOfWhatThePeerUses_IsTakenBack) {
+  Channel* channel = OpenAndSend(1);
+  // Only the other end's side is idle; ours is held.
+  pair.Advance(Seconds(300));
+  EXPECT_EQ(pair.b().counters.channel_close_events.Read(), 0u);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (Numbers{1, 2}));
+}
+
+TEST_F(ChannelSetTest, CloseThatNobodyAnswers_EndsAllTheSame) {
+  Channel* channel = OpenAndSend(1);
+  channel->Release();
+  pair.a().held.clear();
+  pair.Advance(Seconds(63), [](const ChannelPacket&) { return true; });
+  EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, LostFrame_BuiltAgainUnderItsPsn) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  int lost = 0;
+  for (uint32_t message = 10; message < 20; ++message)
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+  pair.Settle([&](const ChannelPacket& packet) {
+    return packet.Is(Operation::kChannelFrame) && lost++ == 3;
+  });
+  pair.Advance(Milliseconds(10));
+  EXPECT_EQ(pair.b().delivered.size(), 11u);
+  EXPECT_EQ(std::set<uint32_t>(pair.b().delivered.begin(), pair.b().delivered.end()).size(), 11u);
+  EXPECT_EQ(pair.a().counters.channel_resent_packets.Read(), 1u) << "and nothing else";
+  EXPECT_TRUE(channel->out().idle());
+}
+
+TEST_F(ChannelSetTest, LostFrameThatNobodyWaitsFor_ItsPsnIsFilled) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  pair.a().forgotten = {10};
+  bool lost = false;
+  for (uint32_t message = 10; message < 20; ++message)
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (lost || !packet.Is(Operation::kChannelFrame)) return false;
+    return lost = true;
+  });
+  pair.Advance(Milliseconds(10));
+  EXPECT_EQ(pair.b().delivered.size(), 10u);
+  EXPECT_TRUE(channel->out().idle());
+}
+
+TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  const uint16_t before = channel->address().path.source_port;
+  // Everything by that way is lost.
+  const auto broken = [&](const ChannelPacket& packet) {
+    return packet.meta.source_port == before;
+  };
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Advance(Seconds(2), broken);
+  EXPECT_NE(channel->address().path.source_port, before);
+  EXPECT_GE(pair.a().counters.channel_path_change_events.Read(), 1u);
+  EXPECT_EQ(pair.b().delivered, (Numbers{1, 2}));
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+}
+
+TEST_F(ChannelSetTest, SilentPeer_EndsAfterTwentyFourProbes) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  size_t probes = 0;
+  const TimePoint begin = pair.now;
+  TimePoint end = begin;
+  pair.Advance(Seconds(20), [&](const ChannelPacket& packet) {
+    if (packet.Is(ControlKind::kProbe)) {
+      ++probes;
+      end = pair.now;
+    }
+    return true;
+  });
+  EXPECT_EQ(probes, 24u);
+  EXPECT_GE(end - begin, Seconds(3));
+  EXPECT_EQ(pair.a().gone, 1);
+}
+
+TEST_F(ChannelSetTest, NoEndpoint_ItsSenderIsToldToTryAgain) {
+  Channel* channel = pair.Open();
+  pair.b().refuse = true;
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  ASSERT_EQ(pair.a().replies.size(), 1u);
+  EXPECT_TRUE(pair.a().replies[0].not_ready());
+  EXPECT_EQ(pair.a().replies[0].message, 2u);
+  EXPECT_EQ(pair.a().replies[0].attempt, 1);
+  EXPECT_EQ(pair.a().replies[0].destination, Qpn{0x33});
+}
+
+TEST_F(ChannelSetTest, RefusalThatIsLost_IsBuiltAgain) {
+  Channel* channel = pair.Open();
+  pair.b().refuse = true;
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  bool lost = false;
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (lost || packet.meta.source != pair.b().gid || !packet.Is(Operation::kChannelFrame))
+      return false;
+    return lost = true;
+  });
+  EXPECT_TRUE(pair.a().replies.empty());
+  pair.Advance(Seconds(1));
+  EXPECT_EQ(pair.a().replies.size(), 1u);
+}
+
+TEST_F(ChannelSetTest, WindowFull_TurnsGoAroundAmongThoseInLine) {
+  channel::ChannelOptions narrow = ChannelPair::OptionsOf(1);
+  narrow.window = 2;
+  ChannelPair other(ChannelPair::OptionsOf(0), narrow);
+  Channel* channel = other.Open();
+  EXPECT_TRUE(other.a().Send(*channel, 1, other.now, 1));
+  EXPECT_TRUE(other.a().Send(*channel, 2, other.now, 1));
+  for (uint32_t qp : {3, 4, 5}) EXPECT_FALSE(other.a().Send(*channel, qp, other.now, qp));
+  EXPECT_TRUE(other.a().turns.empty());
+  other.Advance(Milliseconds(1));
+  EXPECT_EQ(other.a().turns, (Numbers{3, 4, 5}));
+}
+
+TEST_F(ChannelSetTest, PortWithoutPackets_NothingIsForgotten) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  pair.a().port_budget = 0;
+  pair.a().Turn(pair.now);
+  EXPECT_TRUE(pair.a().sent.empty());
+  EXPECT_TRUE(pair.a().set.busy());
+  pair.a().port_budget = 1000;
+  pair.Settle();
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+}
+
+TEST_F(ChannelSetTest, LateTimerOfAChannelThatIsGone_Ignored) {
+  EXPECT_FALSE(pair.a().set.OnTimer(0, pair.now));
+  Channel* channel = pair.Open();
+  channel->Release();
+  pair.a().held.clear();
+  pair.Advance(Seconds(62));
+  EXPECT_FALSE(pair.a().set.OnTimer(0, pair.now));
+}
+
+}  // namespace
+}  // namespace rocegw::testing::channel_set

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels that a peer has begun and not gone on with: whoever forges an address can make these,
+// and they must not use up what others need.
+#include <gtest/gtest.h>
+
+#include "tests/unit/channel/channel_pair.h"
+
+namespace rocegw::testing::half_open {
+namespace {
+
+using channel::Channel;
+using channel::ChannelState;
+using metrics::DropReason;
+using wire::ControlKind;
+
+class HalfOpenTest : public ::testing::Test {
+ protected:
+  // A first step of that address, with that number.
+  DropReason Open(const wire::Gid& from, uint32_t number, uint32_t worker = 0) {
+    uint8_t room[256];
+    port::TxPacket packet{.data = room};
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = pair.b().options.acceptor;
+    size_t length = wire::EncodeHeaders(headers, packet.data);
+    length += wire::EncodeControl({.kind = ControlKind::kOpen,
+                                   .channel = number,
+                                   .epoch = number,
+                                   .instance = 5,
+                                   .window = 64,
+                                   .features = ChannelPair::OptionsOf(1).features,
+                                   .worker = static_cast<uint16_t>(worker)},
+                                  packet.data + length);
+    packet.length = static_cast<uint32_t>(length);
+    packet.path = {.source = from, .destination = pair.b().gid};
+    return pair.b().Receive(Sealed(packet), pair.now);
+  }
+  uint64_t Opened() { return pair.b().counters.channel_open_events.Read(); }
+  uint64_t Closed() { return pair.b().counters.channel_close_events.Read(); }
+  // What leaves goes nowhere.
+  void AdvanceInTheDark(Duration by) {
+    pair.Advance(by, [](const ChannelPacket&) { return true; });
+  }
+
+  ChannelPair pair;
+};
+
+TEST_F(HalfOpenTest, NotGoneOnWith_ClosedAfterSeconds) {
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::kNone);
+  AdvanceInTheDark(Seconds(4));
+  EXPECT_EQ(Closed(), 0u);
+  AdvanceInTheDark(Seconds(4));
+  EXPECT_EQ(Closed(), 1u);
+}
+
+TEST_F(HalfOpenTest, PeerThatUsesItAndIsQuiet_AnswersAndKeepsIt) {
+  Channel* channel = pair.Open();
+  size_t closes = 0;
+  pair.Advance(Seconds(50), [&](const ChannelPacket& packet) {
+    closes += packet.Is(ControlKind::kClose) ? 1 : 0;
+    return false;
+  });
+  EXPECT_EQ(closes, 1u) << "asked once";
+  EXPECT_EQ(Closed(), 0u);
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
+}
+
+TEST_F(HalfOpenTest, PeerThatHasSent_IsNotAsked) {
+  Channel* channel = pair.Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  size_t closes = 0;
+  pair.Advance(Seconds(50), [&](const ChannelPacket& packet) {
+    closes += packet.Is(ControlKind::kClose) ? 1 : 0;
+    return false;
+  });
+  EXPECT_EQ(closes, 0u);
+}
+
+TEST_F(HalfOpenTest, NumbersExhausted_TheOldestMakesRoomAndUsedOnesStay) {
+  Channel* channel = pair.Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  // 16 numbers, one is in use.
+  for (uint32_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(Open(ChannelPair::GidOf(100 + i), 0x900 + i), DropReason::kNone) << i;
+    pair.b().sent.clear();
+  }
+  EXPECT_EQ(pair.b().counters.channel_half_open_close_events.Read(), 25u);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1, 2}));
+  // And somebody who really wants one gets it.
+  Channel* another = pair.a().Reach(pair.b(), pair.now, 8);
+  pair.a().Hold(another);
+  pair.Settle();
+  EXPECT_EQ(another->state(), ChannelState::kOpen);
+}
+
+TEST_F(HalfOpenTest, AllInUse_Refused) {
+  std::vector<Channel*> all;
+  for (uint8_t i = 0; i < 16; ++i) {
+    all.push_back(pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2)));
+    pair.a().Hold(all.back());
+  }
+  pair.Settle();
+  for (Channel* channel : all) EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered.size(), 16u);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::k_channel_refused);
+  EXPECT_EQ(Closed(), 0u);
+}
+
+TEST_F(HalfOpenTest, OneAddress_NoMoreThanItsLimit) {
+  channel::ChannelOptions options = ChannelPair::OptionsOf(1);
+  options.half_open_limit = 3;
+  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  for (uint32_t i = 0; i < 3; ++i)
+    EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900 + i, i), DropReason::kNone);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x903, 3), DropReason::k_channel_refused);
+  EXPECT_EQ(Open(ChannelPair::GidOf(8), 0x903, 3), DropReason::kNone) << "others have their own";
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x901, 1), DropReason::kNone) << "a first step again";
+  EXPECT_EQ(Opened(), 4u);
+  // They are gone after a while, and make place.
+  AdvanceInTheDark(Seconds(8));
+  EXPECT_EQ(Closed(), 4u);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x905, 5), DropReason::kNone);
+}
+
+TEST_F(HalfOpenTest, GoneOnWith_CountsNoMore) {
+  channel::ChannelOptions options = ChannelPair::OptionsOf(1);
+  options.half_open_limit = 2;
+  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  for (uint8_t i = 0; i < 8; ++i) {
+    Channel* channel = pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2));
+    pair.a().Hold(channel);
+    pair.Settle();
+    ASSERT_EQ(channel->state(), ChannelState::kOpen) << int{i};
+    EXPECT_TRUE(pair.a().Send(*channel, i, pair.now));
+    pair.Settle();
+  }
+}
+
+TEST_F(HalfOpenTest, Refusals_NoMoreThanTheirRate) {
+  channel::ChannelOptions options = ChannelPair::OptionsOf(1);
+  options.half_open_limit = 0;
+  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  pair.b().Turn(pair.now);
+  for (uint32_t i = 0; i < 1000; ++i)
+    EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900 + i, i), DropReason::k_channel_refused);
+  EXPECT_EQ(pair.b().sent.size(), 64u);
+}
+
+}  // namespace
+}  // namespace rocegw::testing::half_open

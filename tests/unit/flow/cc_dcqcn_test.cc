@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// DCQCN's reaction point: cuts, alpha, the three stages of recovery, pacing.
+#include <gtest/gtest.h>
+
+#include "tests/unit/flow/cc_driver.h"
+
+namespace rocegw::testing {
+namespace {
+
+class CcDcqcn : public ::testing::Test {
+ protected:
+  // A window that never limits: 10 Gbit/s for a millisecond are 1.25 MB.
+  CcDcqcn() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) {}
+  CcDriver cc;
+};
+
+TEST_F(CcDcqcn, WithoutCnp_NotPacedAndNoDeadline) {
+  cc.Start();
+  for (int i = 0; i < 100; ++i) cc.Sent(1000);
+  EXPECT_EQ(cc.Gate(0).earliest, TimePoint{});
+  EXPECT_EQ(cc.Gate(0).bytes, 2u << 20);
+  EXPECT_EQ(cc.Gate(2 << 20).bytes, 0u);
+  EXPECT_EQ(cc.Deadline(), kNever);
+  EXPECT_EQ(cc.Window(), 2u << 20);
+}
+
+TEST_F(CcDcqcn, FirstCnp_HalvesTheLinksRate) {
+  cc.Start();
+  cc.Cnp();
+  // Alpha 1023/1024: a little less than half is taken, and min_dec_fac is 50 %.
+  EXPECT_NEAR(cc.Rate(), 5000, 6);
+  EXPECT_EQ(cc.Gate().earliest, cc.now) << "paced from now on";
+}
+
+TEST_F(CcDcqcn, FirstCnp_RateToSet) {
+  cc.Set("rate_to_set_on_first_cnp", 700);
+  cc.Start();
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate(), 700, 1);
+}
+
+TEST_F(CcDcqcn, Cuts_NeverMoreThanMinDecFac) {
+  cc.Set("rpg_min_dec_fac", 80);
+  cc.Start();
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate(), 8000, 1);
+}
+
+TEST_F(CcDcqcn, Cuts_AtMostOncePerMonitorPeriod) {
+  cc.Start();
+  cc.Cnp();
+  const double rate = cc.Rate();
+  cc.Wait(Nanoseconds(3999));
+  cc.Cnp();
+  EXPECT_EQ(cc.Rate(), rate);
+  cc.Wait(Nanoseconds(1));
+  cc.Cnp();
+  EXPECT_LT(cc.Rate(), rate * 0.52);
+}
+
+TEST_F(CcDcqcn, Cuts_StopAtTheLowestRate) {
+  cc.Start();
+  for (int i = 0; i < 100; ++i) {
+    cc.Cnp();
+    cc.Wait(Microseconds(5));
+  }
+  EXPECT_NEAR(cc.Rate(), 1, 0.01);
+  // 1000 bytes at 1 Mbit/s take 8 ms.
+  cc.Sent(1000);
+  EXPECT_GE(cc.Gate().earliest - cc.now, Microseconds(7800));
+}
+
+TEST_F(CcDcqcn, Alpha_FadesWithoutCnps) {
+  // No rises in between, so that what changes is the cut.
+  cc.Set("rpg_time_reset", 1000000);
+  cc.Set("rpg_byte_reset", 0);
+  cc.Start();
+  cc.Cnp();
+  const double first = cc.Rate();
+  // (1019/1024)^200 = 0.375; the period with the CNP adds 5/1024.
+  cc.Wait(Microseconds(200));
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate() / first, 1 - 0.377 / 2, 0.004);
+  // After a long time nothing is left of it: a cut takes next to nothing.
+  cc.Wait(Milliseconds(20));
+  const double second = cc.Rate();
+  cc.Cnp();
+  EXPECT_GT(cc.Rate(), second * 0.999);
+}
+
+TEST_F(CcDcqcn, Alpha_SteadyUnderSteadyCnps) {
+  cc.Set("rpg_time_reset", 1000000);
+  cc.Set("rpg_byte_reset", 0);
+  cc.Start();
+  cc.Cnp();
+  for (int i = 0; i < 80; ++i) {
+    cc.Wait(Microseconds(20));
+    cc.Cnp();
+  }
+  const double before = cc.Rate();
+  cc.Wait(Microseconds(20));
+  cc.Cnp();
+  // alpha = 5/1024 / (1 - (1019/1024)^20) = 5.1 %; the cut takes half of it.
+  EXPECT_NEAR(cc.Rate() / before, 1 - 0.0257, 0.002);
+}
+
+TEST_F(CcDcqcn, FastRecovery_HalfWayToTheTargetPerPeriod) {
+  cc.Set("rpg_threshold", 5);
+  cc.Set("rpg_byte_reset", 0);
+  cc.Start();
+  cc.Cnp();
+  const double gap = 10000 - cc.Rate();
+  for (int period = 1; period <= 4; ++period) {
+    cc.Wait(Microseconds(300));
+    cc.OnDeadline();
+    EXPECT_NEAR(10000 - cc.Rate(), gap / (1 << period), 2) << period;
+  }
+}
+
+TEST_F(CcDcqcn, AdditiveIncrease_RaisesTheTarget) {
+  cc.Set("rpg_byte_reset", 0);
+  cc.Set("rpg_ai_rate", 100);
+  cc.Start();
+  cc.Cnp();
+  cc.Wait(Microseconds(5));
+  cc.Cnp();
+  // The target is still that of before the first cut; a rise in between lets it follow.
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  cc.Cnp();
+  const double target = cc.Rate();
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  EXPECT_GT(cc.Rate(), target);
+}
+
+TEST_F(CcDcqcn, Target_FollowsOnlyTheFirstCut) {
+  cc.Set("rpg_byte_reset", 0);
+  cc.Set("rpg_threshold", 5);
+  cc.Start();
+  for (int i = 0; i < 5; ++i) {
+    cc.Cnp();
+    cc.Wait(Microseconds(5));
+  }
+  const double rate = cc.Rate();
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  EXPECT_NEAR(cc.Rate(), (10000 + rate) / 2, 3) << "half way back to where it all began";
+}
+
+TEST_F(CcDcqcn, ClampTarget_EveryCutLowersIt) {
+  cc.Set("rpg_byte_reset", 0);
+  cc.Set("rpg_threshold", 5);
+  cc.Set("clamp_tgt_rate", 1);
+  cc.Start();
+  cc.Cnp();
+  cc.Wait(Microseconds(5));
+  const double before = cc.Rate();
+  cc.Cnp();
+  const double rate = cc.Rate();
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  EXPECT_NEAR(cc.Rate(), (before + rate) / 2, 3);
+}
+
+TEST_F(CcDcqcn, HyperIncrease_NeedsTimerAndBytes) {
+  const auto recovered_after = [](bool bytes) {
+    CcDriver fast(flow::CcKind::kDcqcn, 100, 64 << 20);
+    fast.Set("rpg_byte_reset", bytes ? 1000 : 0);
+    fast.Start();
+    for (int i = 0; i < 40; ++i) {
+      fast.Cnp();
+      fast.Wait(Microseconds(5));
+      // A target of its own: rises let it follow the next cut down.
+      if (i % 8 == 7) {
+        fast.Wait(Microseconds(300));
+        fast.OnDeadline();
+      }
+    }
+    int periods = 0;
+    while (fast.Gate().earliest.ns != 0 && periods < 100000) {
+      fast.Wait(Microseconds(300));
+      if (bytes) fast.Sent(64000);
+      fast.OnDeadline();
+      ++periods;
+    }
+    return periods;
+  };
+  EXPECT_LT(recovered_after(true) * 2, recovered_after(false));
+}
+
+TEST_F(CcDcqcn, Recovered_NoLongerPacedAndTheNextCnpIsAFirstOne) {
+  cc.Start();
+  cc.Cnp();
+  for (int i = 0; i < 60; ++i) {
+    cc.Wait(Microseconds(300));
+    cc.OnDeadline();
+  }
+  EXPECT_EQ(cc.Gate().earliest, TimePoint{});
+  EXPECT_EQ(cc.Window(), 2u << 20);
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate(), 5000, 6);
+}
+
+TEST_F(CcDcqcn, IdleForLong_CatchesUpAtTheNextEvent) {
+  cc.Start();
+  for (int i = 0; i < 10; ++i) {
+    cc.Cnp();
+    cc.Wait(Microseconds(5));
+  }
+  EXPECT_EQ(cc.Deadline(), kNever) << "nobody waits: nothing is to be done";
+  cc.Wait(Seconds(3600));
+  cc.Sent(1000);
+  EXPECT_EQ(cc.Gate().earliest, TimePoint{});
+}
+
+TEST_F(CcDcqcn, Pacing_HoldsTheRateOnAverage) {
+  cc.Set("rpg_time_reset", 1000000);
+  cc.Set("rpg_byte_reset", 0);
+  cc.Start();
+  cc.Cnp();
+  // Asked every 16 us, as a timing wheel does; what is due leaves together.
+  uint64_t sent = 0;
+  const TimePoint begin = cc.now;
+  while (cc.now - begin < Milliseconds(10)) {
+    while (cc.Gate().earliest <= cc.now) {
+      cc.Sent(1000);
+      sent += 1000;
+    }
+    cc.Wait(Microseconds(16));
+  }
+  EXPECT_NEAR(static_cast<double>(sent) * 8 / 10000, cc.Rate(), cc.Rate() * 0.01);
+}
+
+TEST_F(CcDcqcn, Pacing_LateSenderMakesUpForABurstOnly) {
+  cc.Set("rpg_time_reset", 1000000);
+  cc.Set("rpg_byte_reset", 0);
+  cc.Start();
+  cc.Cnp();
+  cc.Sent(1000);
+  cc.Wait(Milliseconds(50));
+  uint64_t sent = 0;
+  while (cc.Gate().earliest <= cc.now) {
+    cc.Sent(1000);
+    sent += 1000;
+  }
+  // 128 us at 5 Gbit/s are 80000 bytes, and one packet.
+  EXPECT_GE(sent, 79000u);
+  EXPECT_LE(sent, 82000u);
+}
+
+TEST_F(CcDcqcn, LowRate_AsksForARiseBeforeThePacketIsDue) {
+  cc.Start();
+  for (int i = 0; i < 100; ++i) {
+    cc.Cnp();
+    cc.Wait(Microseconds(5));
+  }
+  cc.Sent(1000);
+  const TimePoint due = cc.Gate().earliest;
+  ASSERT_LT(cc.Deadline(), due);
+  cc.now = cc.Deadline();
+  cc.OnDeadline();
+  EXPECT_LT(cc.Gate().earliest, due) << "the rate has risen, so the packet is due sooner";
+  EXPECT_GT(cc.Deadline(), cc.now);
+}
+
+TEST_F(CcDcqcn, TakeOver_RateFromWindowAndRoundTrip) {
+  cc.Start();
+  // 125000 bytes in 200 us are 5 Gbit/s.
+  cc.TakeOver(125000, Microseconds(200));
+  EXPECT_NEAR(cc.Rate(), 5000, 1);
+  cc.Start();
+  cc.TakeOver(10 << 20, Microseconds(200));
+  EXPECT_EQ(cc.Gate().earliest, TimePoint{}) << "more than the link carries";
+  cc.TakeOver(125000, Duration{});
+  EXPECT_EQ(cc.Gate().earliest, TimePoint{}) << "no round trip, no rate";
+}
+
+TEST_F(CcDcqcn, LinkOfUnknownSpeed_IsTakenForAFastOne) {
+  cc.profile.link_bits_per_second = 0;
+  cc.config.window_bytes = 1u << 30;
+  cc.Start();
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate(), 50000, 60);
+  cc.Set("rpg_max_rate", 2000);
+  cc.Start();
+  cc.Cnp();
+  EXPECT_NEAR(cc.Rate(), 1000, 2);
+}
+
+}  // namespace
+}  // namespace rocegw::testing

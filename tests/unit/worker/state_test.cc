@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What established queue pairs and channels hold, from the real structures of a worker: grows with
+// queue pairs plus peers, and within bounds.
+#include <gtest/gtest.h>
+
+#include "tests/support/state_world.h"
+
+namespace rocegw::testing::state {
+namespace {
+
+// What a thousand of each may hold, KiB.
+constexpr size_t kChannelBytes = 368;
+constexpr size_t kEndpointBytes = 196;
+
+struct Held {
+  size_t channels = 0;
+  size_t channel_bytes = 0;  // with what finds them
+  size_t endpoint_bytes = 0;
+  size_t in_flight = 0;
+  size_t pooled = 0;
+};
+
+Held HeldBy(uint32_t endpoints, uint32_t peers) {
+  StateWorld world(endpoints, peers);
+  for (uint32_t i = 0; i < endpoints; ++i) EXPECT_TRUE(world.Connect(i, i % peers));
+  EXPECT_TRUE(world.Exchange(0, endpoints));
+  world.Rest(Seconds(2));
+  const worker::Worker::StateBytes state = world.gateway().MeasureState();
+  EXPECT_EQ(state.endpoints, endpoints);
+  EXPECT_EQ(state.channels.channels, peers);
+  return {state.channels.channels, state.channels.objects + state.channels.tables,
+          state.endpoint_bytes, state.channels.in_flight, state.channels.pooled};
+}
+
+TEST(StateBytes, ManyQueuePairsOnOneChannel_TheChannelStaysWhatItIs) {
+  const Held one = HeldBy(1, 1);
+  const Held many = HeldBy(1024, 1);
+  EXPECT_EQ(many.channels, 1u);
+  // Lists of who is due take some bytes more.
+  EXPECT_LE(many.channel_bytes, one.channel_bytes + 64);
+  EXPECT_EQ(many.endpoint_bytes, 1024 * one.endpoint_bytes);
+}
+
+TEST(StateBytes, Idle_NothingIsHeldForPacketsInFlight) {
+  const Held held = HeldBy(256, 64);
+  EXPECT_EQ(held.in_flight, 0u);
+  // A few blocks, whatever the number of channels.
+  EXPECT_LE(held.pooled, 16 * (sizeof(flow::RecordChunk) + sizeof(flow::LedgerPage) + 16));
+}
+
+TEST(StateBytes, QueuePairsPlusPeers_NotTheirProduct) {
+  const Held endpoints = HeldBy(512, 1);
+  const Held peers = HeldBy(128, 128);
+  const Held both = HeldBy(512, 128);
+  EXPECT_LE(both.channel_bytes, peers.channel_bytes + 64);
+  EXPECT_EQ(both.endpoint_bytes, endpoints.endpoint_bytes);
+}
+
+// A host with 512 peers and 20 threads that talk to each: SRC's table has 0.190 MB for it (Scalable
+// Reliable Connection, APNet 2025, table 1), and so may channels. Threads share the host pair's.
+TEST(StateBytes, FiveHundredTwelvePeers_ChannelsTakeLessThan190KB) {
+  const Held held = HeldBy(512, 512);
+  EXPECT_LE(held.channel_bytes, 190'000u);
+}
+
+TEST(StateBytes, EachWithinItsBound) {
+  const Held held = HeldBy(1024, 1024);
+  RecordProperty("channel_bytes", static_cast<int>(held.channel_bytes / 1024));
+  RecordProperty("endpoint_bytes", static_cast<int>(held.endpoint_bytes / 1024));
+  EXPECT_LE(held.channel_bytes / 1024, kChannelBytes);
+  EXPECT_LE(held.endpoint_bytes / 1024, kEndpointBytes);
+}
+
+}  // namespace
+}  // namespace rocegw::testing::state
