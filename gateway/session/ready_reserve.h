@@ -97,6 +97,8 @@ class ReadyReserves {
   std::shared_ptr<ReadyReserve> Of(const tenant::Pool& pool) const;
   // Something was taken: fill up when it has been quiet for a while. Allocates nothing.
   void RefillLater();
+  // A turn of filling is to come, now or after `refill_after`.
+  bool refill_due() const { return armed_; }
 
  private:
   void Arm(Duration after);
