@@ -15,6 +15,7 @@
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 
 namespace rocegw::client {
 
@@ -127,6 +128,6 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
 ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
   const auto real = ROCEGW_REAL(ibv_import_device);
   if (real != nullptr) return real(cmd_fd);
-  errno = EOPNOTSUPP;
+  errno = rocegw::client::refusal::ibv_import_device;
   return nullptr;
 }

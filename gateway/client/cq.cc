@@ -13,6 +13,7 @@
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 
 namespace rocegw::client {
 
@@ -163,7 +164,7 @@ ROCEGW_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_
 
 ROCEGW_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
   if (!IsOurs(cq->context)) return ROCEGW_REAL(ibv_resize_cq)(cq, entries);
-  return EOPNOTSUPP;
+  return rocegw::client::refusal::ibv_resize_cq;
 }
 
 ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {

@@ -5,6 +5,7 @@
 
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
+#include "gateway/client/refusals.h"
 
 namespace rocegw::client {
 
@@ -15,7 +16,7 @@ int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
   if ((mask & ~kHarmless) != 0 ||
       ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) ||
       ((mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) != 0 && attr.max_tso_header != 0)) {
-    return EOPNOTSUPP;
+    return refusal::ibv_create_qp_ex;
   }
   *basic = {};
   basic->qp_context = attr.qp_context;
@@ -45,7 +46,7 @@ ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
 }
 
 ibv_cq_ex* CreateCqExtended(ibv_context*, ibv_cq_init_attr_ex*) {
-  errno = EOPNOTSUPP;
+  errno = refusal::ibv_create_cq_ex;
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include "gateway/client/memory_map.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 #include "gateway/client/remap.h"
 
 #undef ibv_reg_mr
@@ -25,8 +26,8 @@ constexpr uint32_t kIgnoredAccess =
 constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int CheckAccess(uint32_t access) {
-  if ((access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED)) != 0) return EOPNOTSUPP;
-  if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return EOPNOTSUPP;
+  if ((access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED)) != 0) return refusal::ibv_reg_mr;
+  if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return refusal::ibv_reg_mr;
   if ((access & kNeedLocalWrite) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   return 0;
 }
@@ -84,8 +85,8 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   return &mr->ibv;
 }
 
-ibv_mr* RefuseMr() {
-  errno = EOPNOTSUPP;
+ibv_mr* RefuseMr(int error) {
+  errno = error;
   return nullptr;
 }
 
@@ -95,6 +96,7 @@ ibv_mr* RefuseMr() {
 
 using rocegw::client::FromIbv;
 using rocegw::client::IsOurs;
+namespace refusal = rocegw::client::refusal;
 using rocegw::client::Mr;
 using rocegw::client::RefuseMr;
 using rocegw::client::Register;
@@ -136,7 +138,7 @@ ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address,
   if (!IsOurs(mr->context)) {
     return ROCEGW_REAL(ibv_rereg_mr)(mr, flags, pd, address, length, access);
   }
-  errno = EOPNOTSUPP;
+  errno = refusal::ibv_rereg_mr;
   return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
 }
 
@@ -145,12 +147,12 @@ ROCEGW_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t leng
   if (!IsOurs(pd->context)) {
     return ROCEGW_REAL(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
   }
-  return RefuseMr();
+  return RefuseMr(refusal::ibv_reg_dmabuf_mr);
 }
 
 ROCEGW_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t handle) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_import_mr)(pd, handle);
-  return RefuseMr();
+  return RefuseMr(refusal::ibv_import_mr);
 }
 
 ROCEGW_EXPORT void ibv_unimport_mr(ibv_mr* mr) {
@@ -159,7 +161,7 @@ ROCEGW_EXPORT void ibv_unimport_mr(ibv_mr* mr) {
 
 ROCEGW_EXPORT ibv_dm* ibv_import_dm(ibv_context* context, uint32_t handle) {
   if (!IsOurs(context)) return ROCEGW_REAL(ibv_import_dm)(context, handle);
-  errno = EOPNOTSUPP;
+  errno = refusal::ibv_import_dm;
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 
 using rocegw::client::FromIbv;
 using rocegw::client::IsOurs;
@@ -39,7 +40,7 @@ ROCEGW_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
 
 ROCEGW_EXPORT ibv_pd* ibv_import_pd(ibv_context* context, uint32_t handle) {
   if (!IsOurs(context)) return ROCEGW_REAL(ibv_import_pd)(context, handle);
-  errno = EOPNOTSUPP;
+  errno = rocegw::client::refusal::ibv_import_pd;
   return nullptr;
 }
 

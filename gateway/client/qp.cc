@@ -10,6 +10,7 @@
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 #include "gateway/client/rings/shared_word.h"
 
 namespace rocegw::client {
@@ -146,7 +147,7 @@ ibv_qp_attr OnlyMasked(const ibv_qp_attr& from, int mask) {
 }
 
 int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
-  if ((mask & ~kSupportedMask) != 0) return EOPNOTSUPP;
+  if ((mask & ~kSupportedMask) != 0) return refusal::ibv_modify_qp;
   // RoCE has no other addresses than GIDs.
   if ((mask & IBV_QP_AV) != 0 && attr.ah_attr.is_global == 0) return EINVAL;
   const ibv_qp_attr masked = OnlyMasked(attr, mask);
@@ -176,10 +177,9 @@ void WaitForAcks(Qp* qp) {
 }
 
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
-  if (attr.srq != nullptr) return EOPNOTSUPP;
-  if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC &&
-      attr.qp_type != IBV_QPT_UD) {
-    return EOPNOTSUPP;
+  if (attr.srq != nullptr) return refusal::ibv_create_qp;
+  if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) {
+    return refusal::ibv_create_qp;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (attr.send_cq->context != pd->context || attr.recv_cq->context != pd->context) return EINVAL;
@@ -321,11 +321,11 @@ int PostReceiveOnQp(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int RefuseSrqReceive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   *bad = wr;
-  return EOPNOTSUPP;
+  return refusal::ibv_post_srq_recv;
 }
 
-int RefuseBindMw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return EOPNOTSUPP; }
-int RefuseDeallocMw(ibv_mw*) { return EOPNOTSUPP; }
+int RefuseBindMw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return refusal::ibv_bind_mw; }
+int RefuseDeallocMw(ibv_mw*) { return refusal::ibv_dealloc_mw; }
 
 }  // namespace rocegw::client
 

@@ -7,11 +7,13 @@
 #include "gateway/client/cm/cm_id.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 
 using rocegw::client::CmError;
 using rocegw::client::CmId;
 using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
+namespace refusal = rocegw::client::refusal;
 
 ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void* value,
                                   size_t length) {
@@ -19,7 +21,7 @@ ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void*
   // Paths are not a program's choice on Ethernet; accepted, as kernel drivers do.
   if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) return 0;
   rocegw_cm_set_option request = {};
-  if (level != RDMA_OPTION_ID) return CmError(ENOSYS);
+  if (level != RDMA_OPTION_ID) return CmError(refusal::rdma_set_option);
   if (length > sizeof(request.value)) return CmError(EINVAL);
   request.level = static_cast<uint32_t>(level);
   request.option = static_cast<uint32_t>(option);
@@ -46,28 +48,28 @@ ROCEGW_EXPORT int rdma_get_remote_ece(rdma_cm_id* rdma, ibv_ece* ece) {
 
 ROCEGW_EXPORT int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast)(id, address, context);
-  return CmError(EOPNOTSUPP);
+  return CmError(refusal::rdma_join_multicast);
 }
 
 ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr,
                                          void* context) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast_ex)(id, attr, context);
-  return CmError(EOPNOTSUPP);
+  return CmError(refusal::rdma_join_multicast_ex);
 }
 
 ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_leave_multicast)(id, address);
-  return CmError(EOPNOTSUPP);
+  return CmError(refusal::rdma_leave_multicast);
 }
 
 ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq)(id, pd, attr);
-  return CmError(EOPNOTSUPP);
+  return CmError(refusal::rdma_create_srq);
 }
 
 ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
-  return CmError(EOPNOTSUPP);
+  return CmError(refusal::rdma_create_srq_ex);
 }
 
 ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check_library.sh LIBRARY EXPORTS MAY_STAY_REAL: the library needs nothing but libc, exports exactly the listed names, runs on
+# check_library.sh LIBRARY EXPORTS PASSED_THROUGH: the library needs nothing but libc, exports exactly the listed names, runs on
 # old C libraries, and covers every public function of the installed libibverbs and librdmacm that takes a handle.
 set -u
-library=$1 exports=$2 may_stay_real=$3
+library=$1 exports=$2 passed_through=$3
 newest_glibc=2.28
 failed=0
 fail() { echo "FAILED: $*"; failed=1; }
@@ -27,7 +27,7 @@ for installed in libibverbs.so.1 librdmacm.so.1; do
   [ -n "$path" ] || { fail "$installed is not installed"; continue; }
   public=$(readelf --dyn-syms -W "$path" | awk '$4 == "FUNC" && $7 != "UND" {print $8}' |
     grep -v IBVERBS_PRIVATE | sed 's/@.*//' | sort -u)
-  missing=$(comm -23 <(echo "$public") <(cat <(names "$exports") <(names "$may_stay_real") | sort -u))
+  missing=$(comm -23 <(echo "$public") <(cat <(names "$exports") <(names "$passed_through") | sort -u))
   [ -z "$missing" ] || fail "neither ours nor known to be harmless in $installed:" $missing
 done
 exit $failed

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The errno of every call that our devices refuse, wholly or for what it may be asked beyond the
+// plain use. scripts/update_compatibility_doc makes docs/compatibility.md from this list and the
+// exported names, so each line is one name, its errno, and why, for people. A name that stands here
+// is used by the function that refuses.
+#pragma once
+
+#include <cerrno>
+
+// Nothing is taken from it, whatever it is asked.
+#define ROCEGW_REFUSALS(R)                                                            \
+  R(ibv_attach_mcast, EOPNOTSUPP, "no multicast")                                     \
+  R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                                     \
+  R(ibv_create_cq_ex, EOPNOTSUPP, "completion queues are made by ibv_create_cq")      \
+  R(ibv_create_srq, EOPNOTSUPP, "no shared receive queues")                           \
+  R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                                  \
+  R(ibv_destroy_srq, EOPNOTSUPP, "no shared receive queues")                          \
+  R(ibv_detach_mcast, EOPNOTSUPP, "no multicast")                                     \
+  R(ibv_import_device, EOPNOTSUPP, "objects belong to one process")                   \
+  R(ibv_import_dm, EOPNOTSUPP, "no device memory")                                    \
+  R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")                       \
+  R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")                       \
+  R(ibv_modify_srq, EOPNOTSUPP, "no shared receive queues")                           \
+  R(ibv_post_srq_recv, EOPNOTSUPP, "no shared receive queues")                        \
+  R(ibv_query_srq, EOPNOTSUPP, "no shared receive queues")                            \
+  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")                     \
+  R(ibv_rereg_mr, EOPNOTSUPP, "returns IBV_REREG_MR_ERR_INPUT: the region is as was") \
+  R(ibv_resize_cq, EOPNOTSUPP, "a queue keeps its size")                              \
+  R(rdma_create_srq, EOPNOTSUPP, "no shared receive queues")                          \
+  R(rdma_create_srq_ex, EOPNOTSUPP, "no shared receive queues")                       \
+  R(rdma_join_multicast, EOPNOTSUPP, "no multicast")                                  \
+  R(rdma_join_multicast_ex, EOPNOTSUPP, "no multicast")                               \
+  R(rdma_leave_multicast, EOPNOTSUPP, "no multicast")
+
+// It works, but not for this.
+#define ROCEGW_PARTS_REFUSED(R)                                                                \
+  R(ibv_create_qp, EOPNOTSUPP, "shared receive queues, UC, XRC and raw packets")               \
+  R(ibv_create_qp_ex, EOPNOTSUPP, "anything but a protection domain and empty creation flags") \
+  R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")          \
+  R(ibv_reg_mr, EOPNOTSUPP, "on-demand and zero-based regions")                                \
+  R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")
+
+namespace rocegw::client::refusal {
+#define ROCEGW_REFUSAL_ERRNO(name, error, why) inline constexpr int name = error;
+ROCEGW_REFUSALS(ROCEGW_REFUSAL_ERRNO)
+ROCEGW_PARTS_REFUSED(ROCEGW_REFUSAL_ERRNO)
+#undef ROCEGW_REFUSAL_ERRNO
+}  // namespace rocegw::client::refusal
