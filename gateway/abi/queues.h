@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Messages about completion queues, queue pairs and whom endpoints name, and records of events.
+ * Part of rocegw_abi.h.
+ */
+#ifndef ROCEGW_ABI_QUEUES_H
+#define ROCEGW_ABI_QUEUES_H
+
+#include "gateway/abi/messages.h"
+
+struct rocegw_create_cq {
+  struct rocegw_request header;
+  uint32_t context;
+  uint32_t entries;
+  uint32_t channel; /* 0 = none */
+  uint32_t comp_vector;
+  uint64_t cookie; /* comes back in completion events */
+};
+struct rocegw_cq_reply {
+  struct rocegw_reply header;
+  uint32_t handle;
+  uint32_t entries;      /* per worker ring, power of two */
+  uint32_t worker_count; /* rings */
+  uint32_t reserved;
+  struct rocegw_location control; /* struct rocegw_cq_control with worker_count elements */
+  struct rocegw_location rings;   /* worker w's ring at offset + w * entries * 64 */
+};
+
+enum rocegw_qp_type {
+  ROCEGW_QPT_RC = 2,
+  ROCEGW_QPT_UC = 3,
+  ROCEGW_QPT_UD = 4,
+  ROCEGW_QPT_ENDPOINT = 255
+}; /* as enum ibv_qp_type */
+/* Who keeps the order that requests of a QP ask for. */
+enum rocegw_service_mode {
+  ROCEGW_SERVICE_BY_TARGET = 0,
+  ROCEGW_SERVICE_BY_INITIATOR = 1,
+  ROCEGW_SERVICE_BY_LOWER_LAYER = 2,
+  ROCEGW_SERVICE_UNORDERED = 3,
+};
+struct rocegw_create_qp {
+  struct rocegw_request header;
+  uint32_t pd;
+  uint32_t send_cq;
+  uint32_t recv_cq;
+  uint32_t type;
+  uint32_t max_send_wr;
+  uint32_t max_recv_wr;
+  uint32_t max_send_sge;
+  uint32_t max_recv_sge;
+  uint32_t max_inline;
+  uint32_t signal_all;
+  uint64_t cookie; /* comes back in async events */
+  /* Since minor 1. */
+  uint32_t service_mode;         /* enum rocegw_service_mode */
+  uint32_t any_completion_order; /* not 0: completions need not come in the order of requests */
+  uint32_t give_up_ms;           /* endpoint: for how long a message is tried; 0: 5000 */
+  uint32_t reserved;
+};
+struct rocegw_qp_reply {
+  struct rocegw_reply header;
+  uint32_t handle;
+  uint32_t qpn;
+  uint32_t sq_entries; /* power of two; what was asked for and at least 1 */
+  uint32_t rq_entries;
+  uint32_t max_send_sge;
+  uint32_t max_recv_sge;
+  uint32_t max_inline;
+  uint32_t worker;
+  struct rocegw_location control; /* struct rocegw_qp_control */
+  struct rocegw_location status;  /* struct rocegw_qp_status, read-only */
+  struct rocegw_location sq;
+  struct rocegw_location sq_payload; /* slot i at i * payload_stride */
+  struct rocegw_location rq;
+  struct rocegw_location rq_payload; /* read-only; length 0: receives are placed by the daemon */
+  uint32_t sq_payload_stride;        /* also the most that may be COPIED */
+  uint32_t rq_payload_stride;
+  struct rocegw_location doorbell; /* struct rocegw_doorbell_page */
+  uint32_t doorbell_bit;           /* 0 .. 4095 in that page */
+  uint32_t reserved;
+};
+
+/* As struct ibv_qp_attr, fixed widths; attr_mask has the bits of enum ibv_qp_attr_mask. */
+struct rocegw_qp_attr {
+  uint32_t qp_state;
+  uint32_t cur_qp_state;
+  uint32_t path_mtu;
+  uint32_t qkey;
+  uint32_t rq_psn;
+  uint32_t sq_psn;
+  uint32_t dest_qpn;
+  uint32_t access_flags;
+  struct rocegw_address_vector av;
+  uint16_t pkey_index;
+  uint8_t sq_draining;
+  uint8_t max_rd_atomic;
+  uint8_t max_dest_rd_atomic;
+  uint8_t min_rnr_timer;
+  uint8_t port_num;
+  uint8_t timeout;
+  uint8_t retry_cnt;
+  uint8_t rnr_retry;
+  uint8_t service_level;
+  uint8_t en_sqd_async_notify;
+  uint32_t rate_limit;
+};
+ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_qp_attr) == 72, "rocegw_qp_attr");
+struct rocegw_modify_qp {
+  struct rocegw_request header;
+  uint32_t qp;
+  uint32_t attr_mask;
+  struct rocegw_qp_attr attr;
+};
+/* Enhanced connection establishment of a QP: options of the gateway's own vendor ID. */
+struct rocegw_set_ece {
+  struct rocegw_request header;
+  uint32_t qp;
+  uint32_t vendor_id;
+  uint32_t options;
+  uint32_t reserved;
+};
+struct rocegw_ece_reply {
+  struct rocegw_reply header;
+  uint32_t vendor_id;
+  uint32_t options; /* offered; after SET_ECE those of them that hold */
+};
+struct rocegw_query_qp_reply {
+  struct rocegw_reply header;
+  struct rocegw_qp_attr attr;
+  uint32_t max_send_wr;
+  uint32_t max_recv_wr;
+  uint32_t max_send_sge;
+  uint32_t max_recv_sge;
+  uint32_t max_inline;
+  uint32_t path; /* enum rocegw_qp_path; 0 before minor 1 */
+};
+/* An endpoint behind another gateway that work requests of endpoints name. */
+struct rocegw_create_peer {
+  struct rocegw_request header;
+  uint32_t pd;
+  uint32_t qpn;
+  uint32_t key; /* Q_Key of that endpoint */
+  uint32_t reserved;
+  struct rocegw_address_vector av;
+};
+/* How the requests of a QP leave. */
+enum rocegw_qp_path {
+  ROCEGW_PATH_NONE = 0,      /* it is not connected */
+  ROCEGW_PATH_NATIVE = 1,    /* as plain RoCEv2: in order */
+  ROCEGW_PATH_CHANNEL = 2,   /* by a channel whose other end keeps the order of verbs only */
+  ROCEGW_PATH_ANY_ORDER = 3, /* by a channel, in the order that they ask for */
+};
+
+/* Records on event descriptors (SOCK_SEQPACKET, one event per record). */
+struct rocegw_completion_event {
+  uint64_t cookie; /* of the CQ */
+  uint32_t cq;
+  uint32_t reserved;
+};
+enum rocegw_object_kind {
+  ROCEGW_OBJECT_DEVICE = 0,
+  ROCEGW_OBJECT_QP = 1,
+  ROCEGW_OBJECT_CQ = 2,
+  ROCEGW_OBJECT_PORT = 3
+};
+struct rocegw_async_event {
+  uint64_t cookie; /* of the object */
+  uint32_t type;   /* enum ibv_event_type */
+  uint32_t kind;   /* enum rocegw_object_kind */
+  uint32_t handle;
+  uint32_t reserved;
+};
+
+#endif /* ROCEGW_ABI_QUEUES_H */
