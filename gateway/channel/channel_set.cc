@@ -35,9 +35,7 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
                      const flow::CcPolicy& policy, TimePoint now) {
   options_ = options;
   cc_ = cc;
-  policy_ = policy;
-  next_look_ = now;
-  if (policy.count != 0) selector_.emplace(policy, flow::CcKind::kCount, now);
+  if (policy.count != 0) class_.emplace(policy, flow::CcKind::kCount, now);
   random_ = SecretSequence(options.secret);
   by_key_ = ChannelIndex(random_.Next());
   by_peer_ = ChannelIndex(random_.Next());

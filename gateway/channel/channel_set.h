@@ -16,6 +16,7 @@
 #include "gateway/base/secret_sequence.h"
 #include "gateway/channel/channel.h"
 #include "gateway/channel/channel_index.h"
+#include "gateway/flow/cc_class.h"
 #include "gateway/verbs/channel_target.h"
 
 namespace rocegw::channel {
@@ -93,7 +94,6 @@ class ChannelSet {
  private:
   flow::CcConfig CcFor(uint32_t common) const;
   uint8_t PathOf(Qpn qpn) const;
-  void ObserveCongestion();
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
   bool enabled() const { return options_.acceptor != kInvalidQpn; }
   Channel* ByNumber(Qpn number);
@@ -134,12 +134,8 @@ class ChannelSet {
 
   ChannelOptions options_;
   flow::CcConfig cc_;
-  flow::CcPolicy policy_;
-  std::optional<flow::CcSelector> selector_;  // where the policy has rules
+  std::optional<flow::CcClass> class_;  // where the policy has rules
   flow::CcCounts counts_;
-  TimePoint next_look_;
-  size_t sample_next_ = 0;
-  size_t switch_next_ = 0;  // slot to change; at the end: all have what the selector wants
   SecretSequence random_{SecretKey{}};
   metrics::WorkerCounters& counters_;
   Owner& owner_;

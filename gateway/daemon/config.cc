@@ -58,7 +58,7 @@ void ReadCongestion(Section& section, Config& config) {
   section.TextList("channel", [&](const std::string& name) -> std::string {
     const flow::CcKind kind = flow::FindCcKind(name);
     if (kind == flow::CcKind::kCount) return "there is no algorithm '" + name + "'";
-    config.channel_congestion |= wire::kOptionCcStatic << static_cast<uint32_t>(kind);
+    config.channel_congestion |= flow::OptionOf(kind);
     return "";
   });
   std::vector<std::pair<const char*, flow::CcSign>> signs;

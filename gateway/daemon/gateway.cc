@@ -71,10 +71,7 @@ session::Options SessionOptions(const Config& config, const std::string& sysfs_r
   options.slots_dir = SlotsDir(config);
   options.trusted = config.default_pool.trusted;
   options.remap_allowed = config.default_pool.remap_allowed;
-  for (size_t kind = 0; kind < flow::kCcKinds; ++kind) {
-    const uint32_t option = wire::kOptionCcStatic << kind;
-    if ((config.channel_congestion & option) != 0) options.gateways.features |= option;
-  }
+  options.gateways.features |= config.channel_congestion;
   options.gateways.discovery = config.gateways.discovery;
   options.gateways.channels = config.gateways.channels;
   options.gateways.paths = config.gateways.paths;

@@ -60,7 +60,7 @@ bool CcSelector::Holds(const CcRule& rule, const CcCounts& since, const CcCounts
 }
 
 CcKind CcSelector::Look(const CcCounts& counts, TimePoint now) {
-  if (now < next_look_) return current_;
+  if (!DueToLook(now)) return current_;
   next_look_ = now + policy_.interval;
   const CcCounts since{.acked_bytes = counts.acked_bytes - before_.acked_bytes,
                        .marked_bytes = counts.marked_bytes - before_.marked_bytes,

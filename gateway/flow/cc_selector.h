@@ -70,6 +70,8 @@ class CcSelector {
 
   // What the class should run from now on. Looks at the counts once per interval.
   CcKind Look(const CcCounts& counts, TimePoint now);
+  // False: Look would not look.
+  bool DueToLook(TimePoint now) const { return now >= next_look_; }
   CcKind current() const { return current_; }
   // The rule behind the current choice, for a person to read; nullptr: no rule.
   const CcRule* reason() const {

@@ -13,8 +13,14 @@
 
 #include "gateway/base/time.h"
 #include "gateway/flow/cc_profile.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::flow {
+
+// How gateways offer the algorithm to each other (wire::GatewayOption).
+constexpr uint32_t OptionOf(CcKind kind) {
+  return wire::kOptionCcStatic << static_cast<uint32_t>(kind);
+}
 
 struct CcConfig {
   CcKind kind = CcKind::kStatic;

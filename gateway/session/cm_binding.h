@@ -65,10 +65,17 @@ class CmBinding {
 
   // What this gateway offers to others; acceptors by worker.
   void OfferChannels(const std::vector<Qpn>& acceptors);
-  // Where the data of a queue pair that goes to RTR may go. With `wait` the caller asks again from
-  // WhenSettled, which runs `then` once.
-  cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
-  void WhenSettled(const wire::Gid& peer, std::function<void()> then);
+  // Calls then(const cm::DataPath&) once, with where data to `destination` may go: at once, without
+  // allocating, when that is known, else when discovery has found out; the session may be ending
+  // then.
+  template <typename Then>
+  void WithDataPath(const wire::Path& path, Qpn destination, uint32_t allowed, Then then) {
+    const cm::DataPath chosen = ChooseDataPath(path, destination, allowed);
+    if (!chosen.wait) return then(chosen);
+    WhenSettled(path.destination, [this, path, destination, allowed, then = std::move(then)] {
+      then(ChooseDataPath(path, destination, allowed));
+    });
+  }
   // A channel to the peer was reset: it may be another instance now.
   void ForgetPeer(const wire::Gid& peer) { engine_.ForgetPeer(peer); }
 
@@ -93,6 +100,8 @@ class CmBinding {
   };
 
   static cm::CmConfig ConfigFor(const Services& services);
+  cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
+  void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   // Carries out what the engine wants, until it wants nothing more; then sets the timer.
   void CarryOut();
   void Deliver(const cm::CmEvent& event);

@@ -73,12 +73,11 @@ void CreatePeer(ClientSession& session, Request& request) {
   const wire::Path& path = attributes->path;
   if (const int error = services.CheckPeer(session.pool(), path.destination))
     return session.ReplyError(error);
-  const cm::DataPath chosen = session.cm().ChooseDataPath(path, attributes->dest_qpn, UINT32_MAX);
-  if (!chosen.wait) return LinkPeer(session, asked, *attributes, chosen);
-  session.cm().WhenSettled(path.destination, [&session, asked, to = *attributes] {
-    if (session.ending()) return session.ReplyError(ESHUTDOWN);
-    LinkPeer(session, asked, to, session.cm().ChooseDataPath(to.path, to.dest_qpn, UINT32_MAX));
-  });
+  session.cm().WithDataPath(path, attributes->dest_qpn, UINT32_MAX,
+                            [&session, asked, to = *attributes](const cm::DataPath& chosen) {
+                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
+                              LinkPeer(session, asked, to, chosen);
+                            });
 }
 
 void DestroyPeer(ClientSession& session, Request& request) {

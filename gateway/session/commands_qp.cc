@@ -346,21 +346,13 @@ void ModifyQp(ClientSession& session, Request& request) {
                         Becomes(asked, *attributes, verbs::QpState::kRtr) &&
                         (asked.attr_mask & verbs::kAttrAv) != 0;
   if (!connects) return TellWorker(session, asked, *attributes, std::nullopt);
-  const wire::Path path = attributes->path;
-  const cm::DataPath chosen = session.cm().ChooseDataPath(path, qp->peer, qp->ece_allowed);
-  if (!chosen.wait) {
-    TakeDataPath(*qp, chosen);
-    return TellWorker(session, asked, *attributes, chosen.channel);
-  }
   // One request at a time: nothing but the session's end comes between.
-  session.cm().WhenSettled(path.destination, [&session, asked, to = *attributes] {
-    if (session.ending()) return session.ReplyError(ESHUTDOWN);
-    Qp& known = *session.objects().qps.Find(asked.qp);
-    const cm::DataPath settled =
-        session.cm().ChooseDataPath(to.path, known.peer, known.ece_allowed);
-    TakeDataPath(known, settled);
-    TellWorker(session, asked, to, settled.channel);
-  });
+  session.cm().WithDataPath(attributes->path, qp->peer, qp->ece_allowed,
+                            [&session, asked, to = *attributes](const cm::DataPath& chosen) {
+                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
+                              TakeDataPath(*session.objects().qps.Find(asked.qp), chosen);
+                              TellWorker(session, asked, to, chosen.channel);
+                            });
 }
 
 void QueryEce(ClientSession& session, Request& request) {

@@ -30,7 +30,6 @@ Worker::Worker(WorkerOptions options)
       counters_(*options_.counters),
       now_(options_.start),
       congestion_(options_.congestion_policy, options_.congestion.kind, options_.start),
-      next_congestion_look_(options_.start),
       wheel_(options_.start, kTimerSlot),
       scheduler_(options_.clock, options_.link_bytes_per_second),
       received_(kReceiveBurst) {}

@@ -20,7 +20,7 @@
 #include "gateway/base/key_map.h"
 #include "gateway/base/timer_wheel.h"
 #include "gateway/channel/channel_set.h"
-#include "gateway/flow/cc_selector.h"
+#include "gateway/flow/cc_class.h"
 #include "gateway/flow/congestion.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
@@ -148,7 +148,6 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   // worker_congestion.cc
   flow::CcConfig CongestionOf(const verbs::QpConfig& config) const;
-  flow::CcCounts ObserveCongestion();
   void LookAtCongestion(TimePoint now);
 
   // worker_control.cc
@@ -204,10 +203,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
 
-  flow::CcSelector congestion_;
-  TimePoint next_congestion_look_;
-  size_t sample_next_ = 0;
-  size_t switch_next_ = SIZE_MAX;  // the first slot that still has the old algorithm
+  flow::CcClass congestion_;
 
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;

@@ -31,10 +31,6 @@ void Must(const worker::ControlReply& reply, const char* what) {
   std::abort();
 }
 
-uint32_t KindOption(flow::CcKind kind) {
-  return wire::kOptionCcStatic << static_cast<uint32_t>(kind);
-}
-
 }  // namespace
 
 size_t Host::Memory::Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts& counts) {
@@ -137,7 +133,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     channels.features = config.channel_features != 0
                             ? config.channel_features
                             : wire::kOptionChannel | wire::kOptionSelectiveAck |
-                                  wire::kOptionOrdering | KindOption(config.congestion.kind);
+                                  wire::kOptionOrdering | flow::OptionOf(config.congestion.kind);
     channels.instance = kInstance + number;
     channels.worker = index;
     channels.window = config.channel_window;
