@@ -3,12 +3,14 @@
  * Messages between endpoints, by rocegwdv.h. One endpoint receives from any number of senders; no
  * connection is made, and a sender's messages of no order pass each other where one is lost.
  *
- *   messages orders                    what the devices offer
- *   messages receive COUNT             makes an endpoint, prints where it is, and what comes
- *   messages send GID NUMBER COUNT     sends so many messages, then one that comes after them
+ *   messages orders                          what the devices offer
+ *   messages receive COUNT                   makes an endpoint, prints where it is, and what comes
+ *   messages send COUNT ADDRESS NUMBER ...   sends so many messages to each of these endpoints,
+ * then one more that comes after them
  *
  * Run it with rocegw-run, or with librocegw-verbs.so in LD_PRELOAD. DEVICE names a device other
- * than the first, SGID the index of the address to send from.
+ * than the first, SGID the index of the address to send from. An ADDRESS is one of IPv4, of IPv6 or
+ * a GID. Who cannot be reached any more gets no further messages, and the others theirs.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY = 0x524f4345, DEPTH = 64, SIZE = 1024 };
+enum { KEY = 0x524f4345, DEPTH = 64, TEXT = 32, SIZE = 8192 };
 
 static int fail(const char *what) {
   fprintf(stderr, "messages: %s: %s\n", what, strerror(errno));
@@ -96,6 +98,34 @@ static int post_receive(struct side *side, uint64_t id) {
   return errno != 0 ? fail("receive") : 0;
 }
 
+/* What the bytes of a message say: its number in a line, then a pattern that is its own. */
+static uint32_t length_of(uint64_t number) {
+  return TEXT + (uint32_t)(number * 997 % (SIZE - TEXT + 1));
+}
+
+static char filler(uint64_t number, uint32_t at) { return (char)(number * 7 + at); }
+
+static uint32_t write_message(char *bytes, uint64_t number, uint64_t count) {
+  memset(bytes, 0, TEXT);
+  if (number == count) {
+    snprintf(bytes, TEXT, "that was all");
+    return TEXT;
+  }
+  snprintf(bytes, TEXT, "message %llu", (unsigned long long)number);
+  for (uint32_t at = TEXT; at < length_of(number); ++at) bytes[at] = filler(number, at);
+  return length_of(number);
+}
+
+static int is_whole(const char *bytes, uint32_t length) {
+  unsigned long long number;
+  if (length < TEXT || memchr(bytes, 0, TEXT) == NULL) return 0;
+  if (sscanf(bytes, "message %llu", &number) != 1) return length == TEXT;
+  for (uint32_t at = TEXT; at < length; ++at) {
+    if (bytes[at] != filler(number, at)) return 0;
+  }
+  return length == length_of(number);
+}
+
 static int receive(struct side *side, uint64_t count) {
   union ibv_gid gid;
   char address[INET6_ADDRSTRLEN];
@@ -114,7 +144,12 @@ static int receive(struct side *side, uint64_t count) {
       fprintf(stderr, "messages: receive: %s\n", ibv_wc_status_str(wc.status));
       return 1;
     }
-    printf("from %u: %.*s\n", wc.src_qp, (int)wc.byte_len, side->bytes[wc.wr_id % DEPTH]);
+    const char *bytes = side->bytes[wc.wr_id % DEPTH];
+    if (!is_whole(bytes, wc.byte_len)) {
+      fprintf(stderr, "messages: %u bytes from %u are not what was sent\n", wc.byte_len, wc.src_qp);
+      return 1;
+    }
+    printf("from %u: %s (%u bytes)\n", wc.src_qp, bytes, wc.byte_len);
     ++got;
     /* Receives complete as messages come: the bytes of this one are free. */
     if (posted++ < count && post_receive(side, wc.wr_id) != 0) return 1;
@@ -122,48 +157,104 @@ static int receive(struct side *side, uint64_t count) {
   return 0;
 }
 
-static int send_all(struct side *side, const char *gid, uint32_t number, uint64_t count) {
-  struct rocegwdv_peer_attr to = {.ep_num = number, .key = KEY};
+struct target {
+  const char *address;
+  uint32_t number;
+  struct rocegwdv_peer *peer;
+  uint64_t posted;
+  uint64_t arrived;
+  int lost; /* a message to it has failed */
+};
+
+/* An address of IPv4 is ::ffff:a.b.c.d among GIDs. */
+static int read_address(const char *text, union ibv_gid *gid) {
+  char mapped[INET6_ADDRSTRLEN];
+  if (inet_pton(AF_INET6, text, gid->raw) == 1) return 0;
+  snprintf(mapped, sizeof(mapped), "::ffff:%s", text);
+  return inet_pton(AF_INET6, mapped, gid->raw) == 1 ? 0 : EINVAL;
+}
+
+static int find(struct side *side, struct target *target) {
+  struct rocegwdv_peer_attr to = {.ep_num = target->number, .key = KEY};
   to.sgid_index = (uint8_t)sgid_index();
-  if (inet_pton(AF_INET6, gid, to.gid.raw) != 1) {
-    errno = EINVAL;
-    return fail(gid);
+  errno = read_address(target->address, &to.gid);
+  if (errno == 0) target->peer = rocegwdv_create_peer(side->pd, &to, sizeof(to));
+  return target->peer == NULL ? fail(target->address) : 0;
+}
+
+/* The next one that is due a message, one after the other; NULL: nobody. */
+static struct target *next_target(struct target *targets, int many, uint64_t count, int *turn) {
+  for (int looked = 0; looked < many; ++looked) {
+    struct target *target = &targets[*turn];
+    *turn = (*turn + 1) % many;
+    if (!target->lost && target->posted <= count) return target;
   }
-  struct rocegwdv_peer *peer = rocegwdv_create_peer(side->pd, &to, sizeof(to));
-  if (peer == NULL) return fail("peer");
-  int result = 0;
-  for (uint64_t posted = 0, done = 0; done <= count && result == 0;) {
-    while (posted <= count && posted - done < DEPTH) {
-      char *text = side->bytes[posted % DEPTH];
-      const int length = posted < count
-                             ? snprintf(text, SIZE, "message %llu", (unsigned long long)posted)
-                             : snprintf(text, SIZE, "that was all");
-      struct ibv_sge sge = piece(side, posted, (uint32_t)length);
-      struct rocegwdv_send_wr wr = {.peer = peer};
-      wr.wr.wr_id = posted;
-      wr.wr.opcode = IBV_WR_SEND;
-      wr.wr.sg_list = &sge;
-      wr.wr.num_sge = 1;
-      /* The others pass each other; the last one comes when they are there. */
-      if (posted == count) wr.fence = ROCEGWDV_FENCE_ALL;
-      struct rocegwdv_send_wr *bad;
-      errno = rocegwdv_post_send(side->endpoint, &wr, &bad);
-      if (errno != 0) {
-        result = fail("send");
-        break;
-      }
-      ++posted;
+  return NULL;
+}
+
+static int post(struct side *side, struct target *target, int index, uint64_t slot,
+                uint64_t count) {
+  struct ibv_sge sge = piece(side, slot, 0);
+  sge.length = write_message(side->bytes[slot % DEPTH], target->posted, count);
+  struct rocegwdv_send_wr wr = {.peer = target->peer};
+  wr.wr.wr_id = (uint64_t)index;
+  wr.wr.opcode = IBV_WR_SEND;
+  wr.wr.sg_list = &sge;
+  wr.wr.num_sge = 1;
+  /* The others pass each other; the last one comes when they are there. */
+  if (target->posted == count) wr.fence = ROCEGWDV_FENCE_ALL;
+  struct rocegwdv_send_wr *bad;
+  errno = rocegwdv_post_send(side->endpoint, &wr, &bad);
+  ++target->posted;
+  return errno != 0 ? fail("send") : 0;
+}
+
+static int send_to(struct side *side, struct target *targets, int many, uint64_t count) {
+  uint64_t posted = 0;
+  uint64_t done = 0;
+  int turn = 0;
+  for (struct target *next = next_target(targets, many, count, &turn);
+       next != NULL || done < posted;) {
+    if (next != NULL && posted - done < DEPTH) {
+      if (post(side, next, (int)(next - targets), posted++, count) != 0) return 1;
+      next = next_target(targets, many, count, &turn);
+      continue;
     }
     struct ibv_wc wc;
     if (ibv_poll_cq(side->cq, 1, &wc) != 1) continue;
     ++done;
-    if (wc.status != IBV_WC_SUCCESS) {
-      fprintf(stderr, "messages: message %llu: %s\n", (unsigned long long)wc.wr_id,
+    struct target *target = &targets[wc.wr_id];
+    if (wc.status == IBV_WC_SUCCESS) {
+      ++target->arrived;
+    } else if (!target->lost) {
+      fprintf(stderr, "messages: %s %u cannot be reached: %s\n", target->address, target->number,
               ibv_wc_status_str(wc.status));
-      result = 1;
+      target->lost = 1;
+      /* Who is next may be this one. */
+      if (next == target) next = next_target(targets, many, count, &turn);
     }
   }
-  rocegwdv_destroy_peer(peer);
+  return 0;
+}
+
+static int send_all(struct side *side, uint64_t count, int many, char **words) {
+  struct target *targets = calloc((size_t)many, sizeof(*targets));
+  int result = targets == NULL ? fail("memory") : 0;
+  for (int i = 0; i < many && result == 0; ++i) {
+    targets[i].address = words[2 * i];
+    targets[i].number = (uint32_t)strtoul(words[2 * i + 1], NULL, 0);
+    result = find(side, &targets[i]);
+  }
+  if (result == 0) result = send_to(side, targets, many, count);
+  for (int i = 0; i < many && targets != NULL; ++i) {
+    const struct target *target = &targets[i];
+    if (target->peer == NULL) continue;
+    rocegwdv_destroy_peer(target->peer);
+    printf("to %s %u: %llu of %llu messages arrived\n", target->address, target->number,
+           (unsigned long long)target->arrived, (unsigned long long)count + 1);
+    result |= target->lost;
+  }
+  free(targets);
   return result;
 }
 
@@ -185,19 +276,17 @@ static int orders(void) {
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "orders") == 0) return orders();
   const int receives = argc == 3 && strcmp(argv[1], "receive") == 0;
-  const int sends = argc == 5 && strcmp(argv[1], "send") == 0;
+  const int sends = argc >= 5 && argc % 2 == 1 && strcmp(argv[1], "send") == 0;
   if (!receives && !sends) {
-    fprintf(stderr, "usage: messages orders | receive COUNT | send GID NUMBER COUNT\n");
+    fprintf(stderr, "usage: messages orders | receive COUNT | send COUNT ADDRESS NUMBER ...\n");
     return 2;
   }
   struct side *side = calloc(1, sizeof(*side));
   if (side == NULL) return fail("memory");
+  const uint64_t count = strtoull(argv[2], NULL, 0);
   int result = make(side);
-  if (result == 0 && receives) result = receive(side, strtoull(argv[2], NULL, 0));
-  if (result == 0 && sends) {
-    result =
-        send_all(side, argv[2], (uint32_t)strtoul(argv[3], NULL, 0), strtoull(argv[4], NULL, 0));
-  }
+  if (result == 0 && receives) result = receive(side, count);
+  if (result == 0 && sends) result = send_all(side, count, (argc - 3) / 2, argv + 3);
   drop(side);
   free(side);
   return result;

@@ -30,13 +30,13 @@ void EndpointTarget::Reset() {
 bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) {
   if (record.has_receive) return true;
   const bool none = spare_.empty() && qp.rq.Check() == shm::WorkQueue::Look::kEmpty;
-  // Records that will never be whole may hold some.
-  if (none) ForgetOld(outbox.now());
+  // Messages that will never be whole may hold some.
+  if (none) TakeFromIdle(outbox.now());
   if (!spare_.empty()) {
     record.message.receive = spare_.back();
     spare_.pop_back();
   } else if (receives_.Open(qp, outbox) == shm::WorkQueue::Look::kReady) {
-    record.message.receive = receives_.next() - 1;
+    record.message.receive = receives_.newest();
   } else {
     return false;
   }
@@ -47,6 +47,15 @@ bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) 
 void EndpointTarget::GiveBack(Record& record) {
   if (record.has_receive) spare_.push_back(record.message.receive);
   record.has_receive = false;
+}
+
+// Their senders may have died. One that goes on after all is refused, and begins again.
+void EndpointTarget::TakeFromIdle(TimePoint now) {
+  for (auto& [key, record] : under_way_) {
+    if (!record.has_receive || record.touched + kIdle >= now) continue;
+    GiveBack(record);
+    record.message.refused = true;
+  }
 }
 
 // What has not moved for long will never be whole.
@@ -148,7 +157,8 @@ void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
     message.nak = NakOf(NakCode::kInvalidRequest);
     return;
   }
-  if (payload.size() == message.length && receives_.FitsRing(qp, payload.size())) {
+  if (payload.size() == message.length && receives_.FitsRing(qp, payload.size()) &&
+      receives_.OwnsNextSlot(qp, message.receive)) {
     receives_.PlaceInRing(qp, message.receive, payload);
     message.in_ring = true;
   } else if (!receives_.Place(qp, outbox, message.receive, frame.offset, payload,
@@ -253,7 +263,7 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
               .ticket = record.serial != 0 ? record.ticket : qp.tickets_done,
               .serial = record.serial,
               .has_receive = record.has_receive};
-  if (reply.has_receive) reply.ring_slot = receives_.At(record.message.receive).request.ring_slot;
+  if (reply.has_receive) reply.ring_slot = receives_.NextSlot(qp);
   replies_.push_back(reply);
 }
 

@@ -24,6 +24,8 @@ class EndpointTarget {
   // Longer messages that an endpoint receives at once.
   static constexpr size_t kMostUnderWay = 1024;
   static constexpr Duration kOld = Seconds(10);
+  // Who has not gone on with a message for so long gives its receive to others that have none.
+  static constexpr Duration kIdle = Milliseconds(20);
 
   // Both outlive it.
   EndpointTarget(ReceiveQueue& receives, EndpointLanes& lanes)
@@ -78,6 +80,7 @@ class EndpointTarget {
   // The next receive of the queue; false: there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
   void GiveBack(Record& record);
+  void TakeFromIdle(TimePoint now);
   void ForgetOld(TimePoint now);
   bool MakeRoom(TimePoint now);
   void Take(QpContext& qp, Outbox& outbox, Record& record, const wire::ChannelFrame& frame,

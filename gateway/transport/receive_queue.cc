@@ -19,6 +19,7 @@ bool ReceiveQueue::Reset(QpContext& qp) {
   sges_.clear();
   pending_.clear();
   first_ = next_ = 0;
+  unused_.clear();
   early_.clear();
   early_count_ = 0;
   return qp.rq.Discard();
@@ -29,6 +30,18 @@ std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number)
   return {&sges_[static_cast<size_t>(number - first_) * stride], stride};
 }
 
+uint32_t ReceiveQueue::NewNumber(const QpContext& qp) {
+  if (!unused_.empty()) {
+    const uint32_t number = unused_.back();
+    unused_.pop_back();
+    At(number) = {};
+    return number;
+  }
+  open_.push_back({});
+  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.Extend();
+  return next_++;
+}
+
 shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
   const shm::WorkQueue::Look look = qp.rq.Check();
   if (look == shm::WorkQueue::Look::kFault)
@@ -36,9 +49,7 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
   if (look != shm::WorkQueue::Look::kReady) return look;
   const uint8_t* slot = qp.rq.Slot();
   const uint32_t index = qp.rq.Fetch();
-  const uint32_t number = next_++;
-  open_.push_back({});
-  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.Extend();
+  const uint32_t number = newest_ = NewNumber(qp);
   At(number).status =
       verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));
   return look;
@@ -79,9 +90,10 @@ void ReceiveQueue::PlaceInRing(QpContext& qp, uint32_t number, std::span<const u
 void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket) {
   OpenReceive& receive = At(number);
   cqe.wr_id = receive.request.wr_id;
-  cqe.ring_slot = receive.request.ring_slot;
+  cqe.ring_slot = in_order() ? receive.request.ring_slot : NextSlot(qp);
   receive.closed = true;
-  while (!open_.empty() && open_.front().closed) {
+  if (!in_order()) unused_.push_back(number);
+  while (in_order() && !open_.empty() && open_.front().closed) {
     open_.pop_front();
     for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.pop_front();
     ++first_;
@@ -159,7 +171,11 @@ void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
 
 void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {
   do {
-    while (first_ != next_) CloseFailed(qp, WcStatus::kFlush, ticket);
+    if (in_order()) {
+      while (first_ != next_) CloseFailed(qp, WcStatus::kFlush, ticket);
+    }
+    for (uint32_t number = first_; number != next_; ++number)
+      if (!At(number).closed) CloseFailed(qp, number, WcStatus::kFlush, ticket);
   } while (Open(qp, outbox) == shm::WorkQueue::Look::kReady);
   OnMemoryDone(qp, outbox);
 }

@@ -3,6 +3,10 @@
 // were fetched and validated and are being filled, and their completions, which wait behind the
 // memory operations that fill them. Receives are numbered in the order of the ring, from 0 at
 // reset: the n-th message that takes one takes number n. Belongs to one worker.
+//
+// Where messages take receives as they come (kAsTheyCome), one that is held for long must not keep
+// the slots behind it: a completion lets go of the oldest slot of the ring, whichever its own was,
+// and numbers are used again.
 #pragma once
 
 #include <bit>
@@ -34,8 +38,11 @@ struct ReceivedMessage {
   Qpn source;  // an endpoint; kInvalidQpn: whoever the queue pair is connected to
 };
 
+enum class ReceiveOrder : uint8_t { kOfTheRing, kAsTheyCome };
+
 class ReceiveQueue {
  public:
+  explicit ReceiveQueue(ReceiveOrder order = ReceiveOrder::kOfTheRing) : order_(order) {}
   // Room for a receive of so many pieces, ahead of it.
   void Reserve(uint32_t max_sge);
   // Forgets everything that is posted, without completions. False: the client's index is
@@ -49,6 +56,11 @@ class ReceiveQueue {
     return number - first_ < next_ - first_ && !open_[number - first_].closed;
   }
   OpenReceive& At(uint32_t number) { return open_[number - first_]; }
+  // As they come: what Open has opened last; the slot that the next one to be closed lets go of.
+  uint32_t newest() const { return newest_; }
+  uint32_t NextSlot(const QpContext& qp) const {
+    return qp.rq.released() + static_cast<uint32_t>(pending_.size());
+  }
 
   // Fetches the next posted receive; kReady: it is open now. kFault has told the outbox.
   shm::WorkQueue::Look Open(QpContext& qp, Outbox& outbox);
@@ -61,6 +73,10 @@ class ReceiveQueue {
   // A whole message that fits goes into the ring's payload slot instead.
   bool FitsRing(const QpContext& qp, size_t bytes) const {
     return bytes != 0 && bytes <= qp.config.rq_payload_stride;
+  }
+  // As they come: the client looks for it where the completion lets go of a slot.
+  bool OwnsNextSlot(const QpContext& qp, uint32_t number) {
+    return At(number).request.ring_slot == NextSlot(qp);
   }
   void PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes);
 
@@ -99,12 +115,17 @@ class ReceiveQueue {
   // The ring's slots go back in order.
   void Release(QpContext& qp, uint32_t slot);
   std::span<rocegw_sge> SgesOf(const QpContext& qp, uint32_t number);
+  bool in_order() const { return order_ == ReceiveOrder::kOfTheRing; }
+  uint32_t NewNumber(const QpContext& qp);
 
+  ReceiveOrder order_;
   GrowingRing<OpenReceive> open_;
   // A power of two of entries for each open receive, so that a list never wraps around.
   GrowingRing<rocegw_sge> sges_;
   uint32_t first_ = 0;
   uint32_t next_ = 0;
+  uint32_t newest_ = 0;
+  std::vector<uint32_t> unused_;  // as they come: numbers below next_ of receives that are closed
   GrowingRing<Pending> pending_;
   std::vector<bool>
       early_;  // by ring slot: completed before older ones; empty until there are some

@@ -331,6 +331,40 @@ TEST(Endpoint, ThePeerGatewayIsGone_WhatWasUnderWayFails) {
   EXPECT_EQ(world.sent[0][0][1].second, static_cast<uint8_t>(WcStatus::kRetryExceeded));
 }
 
+// A program that posts a receive for each that has completed never finds its queue full.
+TEST(Endpoint, OneMessageThatTakesLong_LeavesAllOtherReceivesToOthers) {
+  World world({.each = 2, .mode = verbs::ServiceMode::kUnordered});
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, 10, 1000));
+  world.Run(50);
+  world.Lose(1, SIZE_MAX);
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, kMost, 2000));
+  world.Run(3);
+  world.gateways().Remove(0, world.end(0, 0));
+  world.script().Calm();
+  for (uint32_t id = 0; id < 100; ++id) {
+    ASSERT_TRUE(world.Post(0, 1, World::HandleOf(0), kSend, 50 + id, id));
+    world.Run(5);
+  }
+  world.Run(100);
+  EXPECT_EQ(world.received[1][0].size(), 101u);
+}
+
+// What a sender leaves behind that has died in the middle of a message keeps no receive from
+// others.
+TEST(Endpoint, TheSenderDiesInTheMiddle_ItsReceiveServesOthers) {
+  World world({.each = 2, .mode = verbs::ServiceMode::kUnordered, .receives = 1});
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, 10, 1));
+  world.Run(50);
+  world.Lose(1, SIZE_MAX);
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, kMost, 2));
+  world.Run(3);
+  world.gateways().Remove(0, world.end(0, 0));
+  world.script().Calm();
+  ASSERT_TRUE(world.Post(0, 1, World::HandleOf(0), kSend, kMost, 3));
+  world.Run(4500);
+  EXPECT_EQ(world.Ids(1, 0), (Ids{1, 3}));
+}
+
 // Everybody talks to everybody, over a bad network, with receives that come late.
 TEST(Endpoint, AllToAll_EachMessageOnce) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {

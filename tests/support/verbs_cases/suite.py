@@ -41,6 +41,8 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
     offered = {None} | ({"gateway"} if left_is_gateway else set())
     if left_is_gateway and arguments.workers > 1:
         offered.add("workers")
+    if arguments.channels == "enabled":
+        offered.add("channels")
     cases = runner.select([case for case in cases if case.needs in offered], arguments.case)
     if arguments.list:
         print("\n".join(case.id for case in cases))
