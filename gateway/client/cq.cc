@@ -105,7 +105,15 @@ void WaitForAcks(Cq* cq) {
 
 }  // namespace
 
-int PollCq(ibv_cq* cq, int count, ibv_wc* wc) { return FromIbv(cq)->rings.Poll(count, wc); }
+int PollCq(ibv_cq* cq, int count, ibv_wc* wc) {
+  CompletionRings& rings = FromIbv(cq)->rings;
+  bool quiet = false;
+  const int got = rings.Poll(count, wc, &quiet);
+  if (!quiet) return got;
+  Session* const session = SessionOf(cq->context);
+  // What a forked child inherited was never its own.
+  return session->CheckHungUp() && !session->inherited() ? rings.Flush(count, wc) : 0;
+}
 
 int RequestNotify(ibv_cq* cq, int solicited_only) {
   FromIbv(cq)->rings.Arm(solicited_only != 0);

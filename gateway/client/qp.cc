@@ -36,11 +36,21 @@ int Map(Session* session, ibv_context* context, ibv_pd* pd, const ibv_qp_init_at
   return MapQpRings(reply, session->resolver(), mapping, rings);
 }
 
+int ExpectCompletionsInAnyOrder(QpRings& rings) {
+  const int error = ExpectAnyOrder(rings.receive);
+  return error != 0 ? error : ExpectSendsInAnyOrder(rings);
+}
+
+void FreeOrder(QpRings& rings) {
+  free(rings.receive.early);
+  free(rings.sends_polled_at);
+}
+
 // The completion queues learn about the QP before it can complete anything.
 int JoinQueues(Qp* qp) {
-  const int error = FromIbv(qp->ibv.send_cq)->rings.Add(&qp->rings);
+  const int error = FromIbv(qp->ibv.send_cq)->rings.Add(&qp->rings, true, false);
   if (error != 0) return error;
-  const int receive_error = FromIbv(qp->ibv.recv_cq)->rings.Add(&qp->rings);
+  const int receive_error = FromIbv(qp->ibv.recv_cq)->rings.Add(&qp->rings, false, true);
   if (receive_error != 0) FromIbv(qp->ibv.send_cq)->rings.Remove(&qp->rings);
   return receive_error;
 }
@@ -74,6 +84,7 @@ void StartOver(Qp* qp) {
     SpinGuard guard(send.lock);
     send.producer = LoadAcquire(&send.status->sq_released);
     send.released_seen = send.producer;
+    qp->rings.sends_polled = send.producer;
     StoreRelease(&send.control->sq_producer, send.producer);
   }
   ReceiveRing& receive = qp->rings.receive;
@@ -262,12 +273,12 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
     error = Map(session, pd->context, pd, *attr, reply, &qp->rings);
     // Messages of many senders are received as they come.
     if (error == 0 && (ordering.completion_order != 0 || ordering.endpoint))
-      error = ExpectAnyOrder(qp->rings.receive);
+      error = ExpectCompletionsInAnyOrder(qp->rings);
     if (error == 0) error = JoinQueues(qp);
     if (error != 0) session->CallDestroy(ROCEGW_MSG_DESTROY_QP, reply.handle);
   }
   if (error != 0) {
-    free(qp->rings.receive.early);
+    FreeOrder(qp->rings);
     RemoveObject(qp->id);
     free(qp);
     errno = error;
@@ -306,7 +317,7 @@ int DestroyQp(ibv_qp* ibv) {
   WaitForAcks(qp);
   pthread_cond_destroy(&ibv->cond);
   pthread_mutex_destroy(&ibv->mutex);
-  free(qp->rings.receive.early);
+  FreeOrder(qp->rings);
   free(qp);
   return 0;
 }

@@ -13,6 +13,8 @@ namespace rocegw::client {
 
 namespace {
 uint32_t HashQpn(uint32_t qpn) { return (qpn * 0x9E3779B1u) >> 8; }
+// Empty polls in a row between two looks at the daemon, each of which is a system call.
+constexpr uint32_t kQuietPolls = 1024;
 constexpr uint32_t kWcFlags = ROCEGW_CQE_GRH | ROCEGW_CQE_WITH_IMM | ROCEGW_CQE_WITH_INV;
 static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} &&
               int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
@@ -44,8 +46,10 @@ void CompletionRings::Place(QpRings** table, uint32_t mask, QpRings* qp) {
   table[index] = qp;
 }
 
-int CompletionRings::Add(QpRings* qp) {
+int CompletionRings::Add(QpRings* qp, bool sends, bool receives) {
   SpinGuard guard(lock_);
+  if (sends) qp->send_cq = this;
+  if (receives) qp->receive_cq = this;
   if (FindQp(qp->qpn) == qp) return 0;
   if (qps_ == nullptr || 2 * (qp_count_ + 1) > qp_mask_ + 1) {
     const uint32_t size = qps_ == nullptr ? 8 : 2 * (qp_mask_ + 1);
@@ -132,15 +136,21 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
       wc->status = IBV_WC_LOC_PROT_ERR;
     }
     MarkPolled(qp->receive, cqe.ring_slot);
+  } else {
+    MarkSendPolled(*qp, cqe.ring_slot);
   }
   return true;
 }
 
-int CompletionRings::Poll(int count, ibv_wc* wc) {
+int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet) {
   int filled = 0;
   bool yield = false;
   {
     SpinGuard guard(lock_);
+    if (daemon_gone_) {
+      if (quiet != nullptr) *quiet = true;
+      return 0;
+    }
     uint32_t worker = next_worker_;
     for (uint32_t visited = 0; visited < workers_ && filled < count; ++visited) {
       const uint32_t first = consumer_[worker];
@@ -159,9 +169,10 @@ int CompletionRings::Poll(int count, ibv_wc* wc) {
     next_worker_ = next_worker_ + 1 >= workers_ ? 0 : next_worker_ + 1;
     if (filled != 0) {
       empty_polls_ = 0;
-    } else if (yield_after_ != 0 && ++empty_polls_ >= yield_after_) {
-      empty_polls_ = 0;
-      yield = true;
+    } else {
+      ++empty_polls_;
+      yield = yield_after_ != 0 && empty_polls_ % yield_after_ == 0;
+      if (quiet != nullptr) *quiet = empty_polls_ % kQuietPolls == 0;
     }
   }
   if (yield) sched_yield();

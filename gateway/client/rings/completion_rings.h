@@ -2,7 +2,8 @@
 // Consumer side of a completion queue: one ring per worker of the daemon, read in turn so that a
 // busy worker cannot starve the others. Within one QP the order is the worker's order; between QPs
 // of different workers there is none. Any thread; one poll at a time per queue. Completions of QPs
-// that are no longer known here are dropped silently.
+// that are no longer known here are dropped silently. When the daemon is gone, what it has not
+// completed is completed here, as flushed.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,6 +21,8 @@ struct PurgeMark {
   bool active;
 };
 
+class CompletionRings;
+
 // What the rings know about one QP.
 struct QpRings {
   uint32_t handle;
@@ -27,9 +30,21 @@ struct QpRings {
   uint32_t worker;  // whose rings carry its completions
   PurgeMark send_purge;
   PurgeMark receive_purge;
+  // The last completion of a send that was polled was of the request in front of this index.
+  uint32_t sends_polled;
+  // By slot, the index of the request whose completion was polled; nullptr: they come in order.
+  uint32_t* sends_polled_at;
+  const CompletionRings* send_cq;
+  const CompletionRings* receive_cq;
   SendRing send;
   ReceiveRing receive;
 };
+
+// The completion of that send was polled. Caller holds the CQ's lock.
+inline void MarkSendPolled(QpRings& qp, uint32_t index) {
+  qp.sends_polled = index + 1;
+  if (qp.sends_polled_at != nullptr) qp.sends_polled_at[index & qp.send.mask] = index;
+}
 
 class CompletionRings {
  public:
@@ -38,16 +53,20 @@ class CompletionRings {
   int Init(rocegw_cq_control* control, const void* rings, uint32_t entries, uint32_t workers);
   void Destroy();
 
-  // QPs whose completions are delivered here. Add: ENOMEM or 0. A QP that uses the queue twice is
-  // added once.
-  int Add(QpRings* qp);
+  // QPs whose completions are delivered here: those of its sends, receives or both. Add: ENOMEM or
+  // 0. May be called once for each kind.
+  int Add(QpRings* qp, bool sends, bool receives);
   void Remove(const QpRings* qp);
 
   // Forgets the completions of the QP that lie in the queue now: those of sends, receives or both.
   void Purge(QpRings* qp, bool sends, bool receives);
 
-  // As ibv_poll_cq: how many of `count` places in `wc` were filled.
-  int Poll(int count, ibv_wc* wc);
+  // As ibv_poll_cq: how many of `count` places in `wc` were filled. *quiet: there was nothing for
+  // so long that the caller should look whether the daemon is still there.
+  int Poll(int count, ibv_wc* wc, bool* quiet = nullptr);
+  // As Poll, when it is not: requests without a completion are flushed, in order, each once. What
+  // the daemon may still have written is not looked at any more.
+  int Flush(int count, ibv_wc* wc);
 
   // As ibv_req_notify_cq. A request for any completion is not weakened by a later one for solicited
   // ones.
@@ -71,6 +90,8 @@ class CompletionRings {
  private:
   const rocegw_cqe* At(uint32_t worker, uint32_t index) const;
   bool Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc);
+  static int FlushSends(QpRings& qp, int count, ibv_wc* wc);
+  static int FlushReceives(QpRings& qp, int count, ibv_wc* wc);
   QpRings* FindQp(uint32_t qpn) const;
   static void Place(QpRings** table, uint32_t mask, QpRings* qp);
 
@@ -83,9 +104,13 @@ class CompletionRings {
   uint32_t next_worker_;
   uint32_t empty_polls_;
   uint32_t yield_after_;
+  bool daemon_gone_;
   QpRings** qps_;  // open addressing by QPN
   uint32_t qp_mask_;
   uint32_t qp_count_;
 };
+
+// Completions of the queue's sends may come in any order from now on. ENOMEM or 0.
+int ExpectSendsInAnyOrder(QpRings& qp);
 
 }  // namespace rocegw::client

@@ -68,7 +68,8 @@ class Program {
     send.state = IBV_QPS_RTS;
     send.qp_type = IBV_QPT_RC;
     const verbs::CqConfig cq = end.Cq();
-    if (cq_.Init(cq.control, cq.ring, cq.entries, 1) != 0 || cq_.Add(&rings_) != 0) std::abort();
+    if (cq_.Init(cq.control, cq.ring, cq.entries, 1) != 0 || cq_.Add(&rings_, true, true) != 0)
+      std::abort();
     cq_.set_yield_after(0);
   }
   ~Program() {

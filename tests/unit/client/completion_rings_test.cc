@@ -267,7 +267,7 @@ TEST(CompletionRings, AddRemove_ManyQps_FindsExactlyThosePresent) {
     if (present[i]) {
       memory.cq().Remove(&qps[i]);
     } else {
-      ASSERT_EQ(0, memory.cq().Add(&qps[i]));
+      ASSERT_EQ(0, memory.cq().Add(&qps[i], true, true));
     }
     present[i] = !present[i];
     const size_t probe = random() % qps.size();

@@ -61,7 +61,7 @@ class RingMemory {
     qp_.send.state = qp_.receive.state = IBV_QPS_RTS;
     cq_.Init(At<rocegw_cq_control>(cq_control_), At<uint8_t>(cq_rings_), shape.cq_entries,
              shape.workers);
-    cq_.Add(&qp_);
+    cq_.Add(&qp_, true, true);
   }
   ~RingMemory() {
     cq_.Destroy();

@@ -770,6 +770,35 @@ TEST_F(QpTest, AsyncEvents_NameTheirObjects) {
   ibv_ack_async_event(&got);
 }
 
+// A program that only polls learns it too: what it has under way completes as flushed.
+TEST_F(QpTest, DaemonDies_PollersGetTheirRequestsFlushed) {
+  ToState(IBV_QPS_INIT);
+  ToState(IBV_QPS_RTR);
+  ToState(IBV_QPS_RTS);
+  ibv_recv_wr receive{};
+  receive.wr_id = 7;
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_EQ(0, ibv_post_recv(qp_, &receive, &bad_receive));
+  ibv_send_wr send{};
+  send.wr_id = 8;
+  send.opcode = IBV_WR_SEND;
+  ibv_send_wr* bad_send = nullptr;
+  ASSERT_EQ(0, ibv_post_send(qp_, &send, &bad_send));
+  daemon_->Die();
+  std::vector<uint64_t> flushed;
+  while (flushed.size() < 2) {
+    ibv_wc wc[4];
+    const int got = ibv_poll_cq(cq_, 4, wc);
+    for (int i = 0; i < got; ++i) {
+      EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, wc[i].status);
+      flushed.push_back(wc[i].wr_id);
+    }
+  }
+  EXPECT_EQ((std::vector<uint64_t>{8, 7}), flushed);
+  ibv_wc wc;
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(0, ibv_poll_cq(cq_, 1, &wc));
+}
+
 TEST_F(QpTest, DaemonDies_ProgramsLearnItAndCanCleanUp) {
   daemon_->Die();
   pollfd look = {context_->async_fd, POLLIN, 0};
