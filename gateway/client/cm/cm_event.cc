@@ -165,6 +165,7 @@ int Complete(CmId* id) {
     rdma.event = nullptr;
   }
   if (rdma_get_cm_event(rdma.channel, &rdma.event) != 0) return -1;
+  if (rdma.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) return CmError(ENODEV);
   const int status = rdma.event->status;
   if (status == 0) return 0;
   if (rdma.event->event == RDMA_CM_EVENT_REJECTED) return CmError(ECONNREFUSED);
@@ -188,8 +189,18 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
     rocegw_cm_event record = {};
     // The C library's read: programs end threads that wait here with pthread_cancel.
     const ssize_t got = read(rdma->fd, &record, sizeof(record));
+    // The gateway is gone, and with it the device: each id is told once.
+    CmId* removed = got == 0 ? rocegw::client::FindForRemoval(rdma) : nullptr;
+    if (removed != nullptr) {
+      memset(static_cast<void*>(event), 0, sizeof(*event));
+      event->counted_on = removed;
+      event->event.id = &removed->id;
+      event->event.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+      *result = &event->event;
+      return 0;
+    }
     if (got <= 0) {
-      const int error = got == 0 ? EIO : errno;  // 0: the gateway is gone
+      const int error = got == 0 ? EIO : errno;
       free(event);
       // Another thread has destroyed the channel. With a kernel device this one would wait on, and
       // programs (rping) rely on it: they take an error here for a failure.

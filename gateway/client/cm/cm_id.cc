@@ -100,6 +100,24 @@ CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie) {
   return id;
 }
 
+CmId* FindForRemoval(const rdma_event_channel* channel) {
+  pthread_mutex_lock(&g_lock);
+  CmId* found = nullptr;
+  for (uint32_t i = 0; i < kBuckets && found == nullptr; ++i) {
+    found = g_buckets[i];
+    while (found != nullptr &&
+           (found->id.channel != channel || found->cm_device == nullptr || found->removal_told)) {
+      found = found->next;
+    }
+  }
+  if (found != nullptr) {
+    found->removal_told = true;
+    ++found->events_delivered;
+  }
+  pthread_mutex_unlock(&g_lock);
+  return found;
+}
+
 bool IsKnown(Session* session, uint32_t handle) {
   pthread_mutex_lock(&g_lock);
   const bool known = FindLocked(session, handle) != nullptr;

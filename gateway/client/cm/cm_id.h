@@ -44,6 +44,7 @@ struct CmId {
   pthread_mutex_t lock;       // events_completed
   pthread_cond_t acknowledged;
   bool passive;                 // came with a connection request
+  bool removal_told;            // under the table's lock
   uint8_t responder_resources;  // passive: what the request offers
   uint8_t initiator_depth;
   ibv_qp_init_attr* qp_init_attr;  // of rdma_create_ep, for the ids that rdma_get_request makes
@@ -94,6 +95,9 @@ void FreeId(CmId* id);
 void EnterId(CmId* id, uint32_t handle);
 // The id of an event, with the event counted as delivered to it; nullptr: gone.
 CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie);
+// An id of the channel that is bound to a device and has not been told that the device is gone,
+// with that event counted as delivered to it; nullptr: there is none.
+CmId* FindForRemoval(const rdma_event_channel* channel);
 // True when some id of the session has this handle.
 bool IsKnown(Session* session, uint32_t handle);
 void CountAcknowledged(CmId* id);

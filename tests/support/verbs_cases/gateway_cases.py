@@ -206,14 +206,44 @@ def _unknown_key(pair):
     return _refused(pair, lambda text: text + "wrokers: 3\n", r"refused\.yaml:\d+: .*wrokers")
 
 
-def _restart(pair):
-    """A daemon that ends lets programs fail rather than hang, and its successor serves at once."""
-    client = pair.left.start([pair.left.program("rdma_check"), "server", "--port", str(pair.left.fresh_port())])
-    client.expect("serving", 30)
-    status = pair.left.stop_gateway()
-    expect(status == 0, f"SIGTERM made the daemon exit with {status}:\n{pair.left.log()}")
-    client.signal(signal.SIGKILL)
-    pair.left.start_gateway()
+def _endless_programs(pair):
+    """Programs of the left host in the middle of their work, and their peers: one polls, one waits for events, one has
+    a connection of librdmacm."""
+    left, right = [], []
+    address = str(pair.left.gid_index(pair.left.address4))
+    for words in (["ib_write_bw", "-s", "65536"], ["ib_send_bw", "-e", "-s", "4096"]):
+        port = str(pair.right.fresh_port())
+        words = words + ["-p", port, "-F", "--run_infinitely"]
+        right.append(pair.right.start(words + ["-d", pair.right.device, "-x", str(pair.right.gid_index(pair.right.address4))]))
+        right[-1].expect("Waiting for client", 30)
+        left.append(pair.left.start(words + ["-d", pair.left.device, "-x", address, pair.right.address4]))
+        left[-1].expect("#bytes", 30)
+    port = str(pair.right.fresh_port())
+    right.append(pair.right.start([pair.right.program("rdma_check"), "server", "--port", port]))
+    right[-1].expect("serving", 30)
+    left.append(pair.left.start([pair.left.program("rdma_check"), "client", pair.right.address4, "--port", port,
+                                 "--connect", "cm", "--cases", "endless.traffic"]))
+    left[-1].expect(r"^endless: \d+ requests", 60)
+    return left, right
+
+
+def _lost(pair):
+    """Programs whose gateway ends or dies are told: they end by themselves, with an error. Its successor serves at once."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left, right = _endless_programs(pair)
+        try:
+            pair.left.daemon.signal(number)
+            status = pair.left.daemon.wait(20)
+            expect(status == (0 if number == signal.SIGTERM else -signal.SIGKILL), f"the daemon ended with {status}")
+            for job in left:
+                expect(job.wait(30) != 0, f"{job.title} took the end of its gateway for success:\n{job.output}")
+                expect("session" in job.output, f"{job.title} does not say why:\n{job.output}")
+        finally:
+            for job in left + right:
+                job.signal(signal.SIGKILL)
+                job.wait(10)
+            if not pair.left.daemon.running:
+                pair.left.start_gateway()
     return f"{len(rdma_check(pair, True, 'cm', cases='transfer.mixed*'))} rdma_check cases afterwards"
 
 
@@ -229,7 +259,7 @@ def gateway_cases():
         ("second_instance", 1500, _second_instance),
         ("missing_interface", 1500, _missing_interface),
         ("unknown_key", 1500, _unknown_key),
-        ("restart", 1500, _restart),
+        ("lost", 1500, _lost),
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
         Case("gateway.workers", 4200, _workers, "workers")]
