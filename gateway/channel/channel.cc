@@ -145,7 +145,9 @@ Psn Channel::OnSent(flow::LinePlace& place, const flow::FrameRef& frame, uint32_
   place.credit -= static_cast<int32_t>(bytes + wire::kFrameBaseLength);
   if (!line_.empty()) line_.Charge(place.tenant, bytes + wire::kFrameBaseLength);
   Due();
-  return out_.OnSent(frame, bytes, now);
+  const Psn psn = out_.OnSent(frame, bytes, now);
+  address_.flags = out_.AsksForAck() ? wire::kFrameAckNow : 0;
+  return psn;
 }
 
 void Channel::Release() { --users_; }
@@ -298,6 +300,7 @@ void Channel::OnDeadline(TimePoint now) {
       [[fallthrough]];
     case flow::FlowVerdict::kProbe:
       due_ |= kDueProbe;
+      counters_->channel_probe_events.Add();
       break;
     case flow::FlowVerdict::kDead:
       Abandon(ChannelReason::kPathFailed);
@@ -321,6 +324,7 @@ bool Channel::SendFrame(Owner& owner, Psn psn, wire::ChannelFrame& frame) {
   port::TxPacket* packet = owner.NewChannelPacket(address_.device);
   if (packet == nullptr) return false;
   frame.epoch = address_.epoch;
+  frame.flags |= address_.flags;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kChannelFrame;
   headers.bth.dest_qpn = address_.channel;

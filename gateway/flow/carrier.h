@@ -26,7 +26,8 @@ struct CarrierAddress {
   // Payload bytes of a frame that fits the port, whatever its header: frames need not be as long as
   // a path MTU, which leaves room for native headers only.
   uint32_t max_payload = 0;
-  uint8_t hint = 0;  // byte 4 of their BTH (wire/congestion_hint.h)
+  uint8_t hint = 0;   // byte 4 of their BTH (wire/congestion_hint.h)
+  uint8_t flags = 0;  // wire::FrameFlag bits that the next one has on top
 };
 
 // What became of a frame that was to be built again.

@@ -157,6 +157,8 @@ void SelectiveFlow::EnterFlight(SentRecord& record, uint32_t slot, TimePoint now
   Append(run_->flight, slot);
   if (run_->flying++ == 0) run_->timer = now;
   run_->in_flight += record.bytes;
+  run_->unasked =
+      static_cast<uint16_t>(std::min<uint32_t>(run_->unasked + (record.bytes + 63) / 64, 0xFFFF));
   AlgorithmOf(config_.kind).on_sent(run_->cc, record.bytes, now);
 }
 
@@ -177,6 +179,13 @@ Psn SelectiveFlow::OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now) 
   EnterFlight(record, slot, now);
   next_ = next_ + 1;
   return psn;
+}
+
+bool SelectiveFlow::AsksForAck() {
+  if (run_ == nullptr || run_->unasked == 0) return false;
+  if (uint64_t{run_->unasked} * 64 * 4 < cc_window()) return false;
+  run_->unasked = 0;
+  return true;
 }
 
 bool SelectiveFlow::NextLost(Psn& psn, FrameRef& frame, uint32_t& bytes) const {

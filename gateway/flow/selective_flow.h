@@ -105,6 +105,9 @@ class SelectiveFlow {
 
   // Enters a new packet, which MaySend has allowed; returns its PSN.
   Psn OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now);
+  // The packet that leaves now should ask for its acknowledgement: a quarter of the window has left
+  // since one did. A receiver knows no window, and waits for more packets than a small one has.
+  bool AsksForAck();
   // The packet that has been lost for longest, if any.
   bool NextLost(Psn& psn, FrameRef& frame, uint32_t& bytes) const;
   // It was sent again.
@@ -193,8 +196,9 @@ class SelectiveFlow {
     List missing = {kNone, kNone};    // lost, in the order in which it was found
     uint16_t flying = 0;
     uint16_t waiting = 0;
-    uint8_t probes = 0;  // since the last sign of life
-    uint8_t calm = 0;    // episodes without a late packet
+    uint8_t probes = 0;    // since the last sign of life
+    uint8_t calm = 0;      // episodes without a late packet
+    uint16_t unasked = 0;  // units of 64 bytes, sent since a packet asked for its acknowledgement
     // The rest.
     uint32_t probe_order = 0;  // what was sent before the newest probe has a smaller order
     uint32_t episode = 0;      // what is lost with a smaller order belongs to the last loss episode

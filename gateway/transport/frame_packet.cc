@@ -10,6 +10,7 @@ namespace rocegw::transport {
 uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
                     wire::ChannelFrame& frame, Psn psn, uint32_t payload, port::TxPacket& packet) {
   frame.epoch = address.epoch;
+  frame.flags |= address.flags;
   frame.tenant = qp.config.tenant_tag;
   if (frame.destination == kInvalidQpn) frame.destination = qp.attributes.dest_qpn;
   frame.source = qp.config.qpn;

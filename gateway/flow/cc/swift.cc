@@ -45,8 +45,10 @@ class Swift : public CcBase {
       pacer_.Stop();
       return;
     }
-    pacer_.OnSent(static_cast<double>(smoothed_) * static_cast<double>(bytes) / window_, Duration{},
-                  now);
+    // A round trip above the target belongs to a queue that drains before so rare a packet is due:
+    // the window that shrinks by it is answer enough.
+    const double round = std::min<double>(smoothed_, Target(c));
+    pacer_.OnSent(round * static_cast<double>(bytes) / window_, Duration{}, now);
   }
 
   void OnFeedback(const CcContext& c, const CcFeedback& feedback, TimePoint now) {

@@ -113,19 +113,29 @@ void Bench::BeginMeasuring(Link& link) {
   begun_bytes_.clear();
   for (const auto& flow : flows_) begun_bytes_.push_back(flow->bytes());
   begun_link_ = link.counters();
-  begun_again_ = begun_timeouts_ = begun_cnps_ = 0;
+  begun_again_ = begun_timeouts_ = begun_probes_ = begun_cnps_ = 0;
   for (const auto& site : sites_) {
     begun_again_ += site->retransmitted();
     begun_timeouts_ += site->timeouts();
+    begun_probes_ += site->probes();
     begun_cnps_ += site->cnps();
   }
 }
 
+double Bench::CableBytes() const {
+  // BTH and ICRC beside what the cable adds.
+  return verbs::MtuBytes(static_cast<uint8_t>(settings_.Count("mtu_code"))) + wire::kBthLength +
+         wire::kIcrcLength + kEthernetOverhead + 28;
+}
+
 double Bench::PayloadRate() const {
   const double mtu = verbs::MtuBytes(static_cast<uint8_t>(settings_.Count("mtu_code")));
-  // BTH and ICRC beside what the cable adds.
-  const double on_cable = mtu + wire::kBthLength + wire::kIcrcLength + kEthernetOverhead + 28;
-  return static_cast<double>(edge_.bits_per_second) * mtu / on_cable;
+  return static_cast<double>(edge_.bits_per_second) * mtu / CableBytes();
+}
+
+double Bench::IdleRoundTrip() const {
+  const double packet_us = CableBytes() * 8e6 / static_cast<double>(edge_.bits_per_second);
+  return 4 * static_cast<double>(edge_.delay.ns) / 1000 + 2 * packet_us;
 }
 
 void Bench::Measure(Link& link, Report& report) {
@@ -137,10 +147,11 @@ void Bench::Measure(Link& link, Report& report) {
     sum += shares.back();
     if (flows_[i]->failed()) report.failure = "a request failed";
   }
-  uint64_t again = 0, timeouts = 0, cnps = 0;
+  uint64_t again = 0, timeouts = 0, probes = 0, cnps = 0;
   for (const auto& site : sites_) {
     again += site->retransmitted();
     timeouts += site->timeouts();
+    probes += site->probes();
     cnps += site->cnps();
   }
   const LinkCounters& now = link.counters();
@@ -161,6 +172,7 @@ void Bench::Measure(Link& link, Report& report) {
       "packets");
   report.Add("sent again", static_cast<double>(again - begun_again_), "packets");
   report.Add("timeouts", static_cast<double>(timeouts - begun_timeouts_), "");
+  report.Add("probes", static_cast<double>(probes - begun_probes_), "of channels");
   report.Add("cnps", static_cast<double>(cnps - begun_cnps_), "");
 }
 

@@ -38,9 +38,14 @@ class Bench {
   const std::vector<double>& sampled_at() const { return at_; }                 // ms
   // The most payload that the link carries, bit/s.
   double PayloadRate() const;
+  // Of a full packet and its acknowledgement over one switch, nothing else on the way;
+  // microseconds.
+  double IdleRoundTrip() const;
 
  private:
   HostConfig HostOf(const std::string& cc);
+  // Of a full packet.
+  double CableBytes() const;
 
   const Settings& settings_;
   Network network_;
@@ -60,6 +65,7 @@ class Bench {
   LinkCounters begun_link_;
   uint64_t begun_again_ = 0;
   uint64_t begun_timeouts_ = 0;
+  uint64_t begun_probes_ = 0;
   uint64_t begun_cnps_ = 0;
 };
 

@@ -213,15 +213,23 @@ Report RunLoss(uint64_t seed, const Settings& settings) {
 Report RunFairness(uint64_t seed, const Settings& settings) {
   Report report;
   Bench bench(seed, settings);
-  Site& sink = bench.AddSite(SiteKind::kGateway);
   const uint64_t flows = settings.Count("flows");
-  for (uint64_t i = 0; i < flows; ++i) bench.AddSite(SiteKind::kGateway);
+  const bool pairs = settings.Text("topology") == "pairs";
+  if (!pairs && settings.Text("topology") != "star") {
+    report.failure = "topology is star or pairs";
+    return report;
+  }
+  // Receivers first.
+  const uint64_t sinks = pairs ? flows : 1;
+  for (uint64_t i = 0; i < sinks + flows; ++i) bench.AddSite(SiteKind::kGateway);
   const auto ends = bench.endpoints();
-  const Wiring wiring = WireStar(bench.network(), ends, bench.edge());
-  Link& link = *wiring.down[0];
+  const Wiring wiring = pairs
+                            ? WireDumbbell(bench.network(), ends, sinks, bench.edge(), bench.edge())
+                            : WireStar(bench.network(), ends, bench.edge());
+  Link& link = pairs ? *wiring.trunk[1] : *wiring.down[0];
   Random random(seed);
-  for (uint64_t i = 1; i <= flows; ++i) {
-    bench.AddFlow(bench.site(i), sink).Start();
+  for (uint64_t i = 0; i < flows; ++i) {
+    bench.AddFlow(bench.site(sinks + i), bench.site(pairs ? i : 0)).Start();
     // Not all in one nanosecond.
     bench.network().RunFor(Nanoseconds(static_cast<int64_t>(random.Below(20'000))));
   }
@@ -249,29 +257,33 @@ Report RunJoin(uint64_t seed, const Settings& settings) {
   const double joined_at = bench.sampled_at().back();
   joins.Start();
   bench.BeginMeasuring(link);
-  bench.Run(Ms(settings, "ms"), link, 1000);
+  constexpr size_t kSamples = 2000;
+  bench.Run(Ms(settings, "ms"), link, kSamples);
   bench.Measure(link, report);
   bench.Plot(report);
-  // The first time from which on the mean of its rate over a hundredth of the time stays near its
-  // fair share for a tenth of the time.
+  // The first time at which the mean of its rate over the last 25 round trips is near its fair
+  // share and then stays there for fifty.
+  const double rtt_us = bench.IdleRoundTrip() +
+                        report.Value("queue mean") * 1024 * 8 / (settings.Number("gbps") * 1000);
   const std::vector<double>& rate = bench.rates(before);
-  const double fair = bench.PayloadRate() / 1e9 / static_cast<double>(before + 1);
-  constexpr size_t kMean = 10, kStays = 100;
+  const double fair = report.Value("goodput") / static_cast<double>(before + 1);
+  const double sample_us = settings.Number("ms") * 1000 / kSamples;
+  const auto mean_of = static_cast<size_t>(std::max(1.0, std::round(25 * rtt_us / sample_us)));
+  const auto stays = static_cast<size_t>(std::max(1.0, 50 * rtt_us / sample_us));
   double converged = -1;
   size_t near = 0;
-  for (size_t i = from + kMean; i <= rate.size(); ++i) {
+  for (size_t i = from + mean_of; i <= rate.size(); ++i) {
     double mean = 0;
-    for (size_t k = i - kMean; k < i; ++k) mean += rate[k] / kMean;
+    for (size_t k = i - mean_of; k < i; ++k) mean += rate[k] / static_cast<double>(mean_of);
     near = std::abs(mean - fair) <= settings.Number("within") * fair ? near + 1 : 0;
-    if (near == kStays) {
-      converged = bench.sampled_at()[i - kStays] - joined_at;
+    if (near == stays) {
+      converged = bench.sampled_at()[i - stays] - joined_at;
       break;
     }
   }
-  const double rtt_us = 4 * settings.Number("delay_us");
+  report.Add("round trip", rtt_us, "us, with the mean queue");
   report.Add("converged after", converged, "ms; -1: not at all");
-  report.Add("converged after round trips", converged < 0 ? -1 : converged * 1000 / rtt_us,
-             "of an empty network");
+  report.Add("converged after round trips", converged < 0 ? -1 : converged * 1000 / rtt_us, "");
   return report;
 }
 

@@ -39,8 +39,10 @@ constexpr Setting kLossBeside[] = {
     ROCEGW_SIM_RATE_SETTINGS,
     {"losses", "0,0.001,0.005,0.01,0.02,0.05", "shares, with commas"},
     {"tcp", "", "figures of tests/bench/tcp_loss to put beside, a file"}};
-constexpr Setting kFairness[] = {ROCEGW_SIM_RATE_SETTINGS,
-                                 {"flows", "4", "senders, one flow each"}};
+constexpr Setting kFairness[] = {
+    ROCEGW_SIM_RATE_SETTINGS,
+    {"flows", "4", "senders, one flow each"},
+    {"topology", "star", "star: all to one host; pairs: each to its own, over one trunk"}};
 constexpr Setting kIncast[] = {ROCEGW_SIM_RATE_SETTINGS,
                                {"flows", "100", "senders to one receiver"},
                                {"each_kb", "1024", "what each sends, KiB"},
@@ -106,12 +108,12 @@ Settings Presets(const Scenario& scenario) {
 }
 
 Report RunScenario(const std::string& name, uint64_t seed,
-                   std::initializer_list<std::pair<const char*, std::string>> changes) {
+                   const std::vector<std::pair<std::string, std::string>>& changes) {
   const Scenario* scenario = FindScenario(name);
   if (scenario == nullptr) return {.failure = "no scenario " + name};
   Settings settings = Presets(*scenario);
   for (const auto& [key, value] : changes) {
-    if (!settings.Has(key)) return {.failure = std::string("no setting ") + key};
+    if (!settings.Has(key)) return {.failure = "no setting " + key};
     settings.Set(key, value);
   }
   return scenario->run(seed, settings);

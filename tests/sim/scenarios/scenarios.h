@@ -8,6 +8,8 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/sim/scenarios/report.h"
 
@@ -46,7 +48,7 @@ Settings Presets(const Scenario& scenario);
 
 // With the presets but for what is named: {"flows", "8", "cc", "dctcp"}.
 Report RunScenario(const std::string& name, uint64_t seed,
-                   std::initializer_list<std::pair<const char*, std::string>> changes);
+                   const std::vector<std::pair<std::string, std::string>>& changes);
 
 // The functions behind the list.
 Report RunPair(uint64_t seed, const Settings& settings);

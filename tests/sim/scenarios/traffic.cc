@@ -36,6 +36,10 @@ uint64_t Site::timeouts() const {
                : rnic_->counters().timeouts;
 }
 
+uint64_t Site::probes() const {
+  return host_ ? host_->Count(&metrics::WorkerCounters::channel_probe_events) : 0;
+}
+
 uint64_t Site::cnps() const {
   return host_ ? host_->Count(&metrics::WorkerCounters::cnp_rx_packets)
                : rnic_->counters().cnps_received;

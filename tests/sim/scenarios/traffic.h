@@ -31,9 +31,10 @@ class Site {
   uint32_t key() const { return host_ ? host_->key() : rnic_->key(); }
   wire::Gid gid() const { return host_ ? host_->gid() : rnic_->gid(); }
   uint32_t TakeQpn() { return next_qpn_++; }
-  // Packets sent again, timeouts, and CNPs that came, of the whole site.
+  // Of the whole site: packets sent again, timeouts, and CNPs that came.
   uint64_t retransmitted() const;
   uint64_t timeouts() const;
+  uint64_t probes() const;  // of channels, that ask because nothing came back
   uint64_t cnps() const;
 
  private:

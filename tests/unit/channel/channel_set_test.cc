@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/unit/channel/channel_pair.h"
@@ -226,6 +227,21 @@ TEST_F(ChannelSetTest, FramesThatAreStampedAndMarked_AreToldBack) {
     return false;
   });
   EXPECT_EQ(hint, wire::HintOfLevel(33, true));
+}
+
+// 16 packets of 4096 bytes are what a new flow may have in flight.
+TEST_F(ChannelSetTest, AQuarterOfTheWindowSent_ItsLastFrameAsksForAnAcknowledgement) {
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.Settle();
+  flow::LinePlace place;
+  std::vector<uint8_t> flags;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(channel->MaySend(place, 4096, pair.now));
+    channel->OnSent(place, {}, 4096, pair.now);
+    flags.push_back(channel->address().flags);
+  }
+  EXPECT_EQ(std::count(flags.begin(), flags.end(), wire::kFrameAckNow), 2);
+  EXPECT_EQ(std::count(flags.begin(), flags.end(), 0), 6);
 }
 
 TEST_F(ChannelSetTest, TargetOfAnotherInstance_LeadsToANewChannel) {

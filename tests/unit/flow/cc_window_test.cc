@@ -256,6 +256,16 @@ TEST_F(CcSwift, BelowOnePacket_Paced) {
   EXPECT_LT(cc.Gate().earliest, due);
 }
 
+// The queue of an incast is gone long before a packet is due that was put off by so many of its
+// round trips.
+TEST_F(CcSwift, BelowOnePacket_ALongQueueIsWaitedForNoLongerThanTheTarget) {
+  cc.Start();
+  cc.TakeOver(kPacket / 2, Milliseconds(10));
+  cc.Sent(kPacket);
+  EXPECT_LE(cc.Gate().earliest, cc.now + Microseconds(400)) << "two targets, scaled";
+  EXPECT_GE(cc.Gate().earliest, cc.now + Microseconds(200));
+}
+
 TEST_F(CcSwift, LongPath_LearnsThatItIsNotTheQueue) {
   cc.Start();
   for (int i = 0; i < 100; ++i) Round(cc, Milliseconds(1), 0);

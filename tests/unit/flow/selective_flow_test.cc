@@ -195,6 +195,25 @@ TEST_F(SelectiveFlowTest, Stop_GivesEverythingBack) {
   EXPECT_EQ(flow.deadline(), kNever);
 }
 
+// A receiver that waited for more packets than the window holds would stop the flow until its
+// timer.
+TEST_F(SelectiveFlowTest, EveryQuarterOfTheWindow_AsksForAnAcknowledgement) {
+  EXPECT_FALSE(flow.AsksForAck()) << "nothing was sent";
+  Start({.cc = {.kind = CcKind::kStatic, .window_bytes = 12 * kBytes}});
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    Send(1);
+    EXPECT_FALSE(flow.AsksForAck());
+    Send(1);
+    EXPECT_FALSE(flow.AsksForAck());
+    Send(1);
+    EXPECT_TRUE(flow.AsksForAck());
+    EXPECT_FALSE(flow.AsksForAck()) << "once";
+  }
+  Start({.cc = {.kind = CcKind::kStatic, .window_bytes = kBytes}});
+  Send(1);
+  EXPECT_TRUE(flow.AsksForAck()) << "a window of one packet";
+}
+
 TEST_F(SelectiveFlowTest, CumulativeAck_AcknowledgesEachPacketOnce) {
   Send(10);
   EXPECT_EQ(flow.in_flight(), 10 * kBytes);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion control of channels: production workers, queue pairs and channels of many gateways
+// that share one link. Figures are those of the scenarios that `scripts/sim` runs; the network is
+// described in docs/congestion_control.md.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/sim/scenarios/scenarios.h"
+
+namespace rocegw::sim {
+namespace {
+
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
+// 25 Gbit/s and 2 us a link, packets of 4096 bytes. Over one switch a full packet and its
+// acknowledgement need 10.7 us, in which the link carries 33 KB; over two switches 16 us, 50 KB. A
+// switch stamps between a tenth of that and all of it, or marks from half of it on.
+Report Observe(const char* scenario, const std::string& law, const Changes& changes,
+               bool two_switches = false) {
+  Changes all = {{"gbps", "25"},    {"delay_us", "2"}, {"mtu_code", "5"}, {"window_kb", "256"},
+                 {"channels", "1"}, {"cc", law},       {"ecn", "none"}};
+  if (law == "caqm") {
+    all.emplace_back("hint_low_kb", two_switches ? "5" : "3");
+    all.emplace_back("hint_high_kb", two_switches ? "50" : "33");
+  }
+  if (law == "dctcp") {
+    all.emplace_back("ecn", "step");
+    all.emplace_back("kmin_kb", two_switches ? "25" : "17");
+  }
+  all.insert(all.end(), changes.begin(), changes.end());
+  const Report report = RunScenario(scenario, 1, all);
+  std::printf("%s %s\n%s", scenario, law.c_str(), Text(report).c_str());
+  EXPECT_TRUE(report.failure.empty()) << report.failure;
+  return report;
+}
+
+struct Share {
+  const char* law;
+  int flows;
+  const char* topology;
+};
+
+class ChannelShares : public ::testing::TestWithParam<Share> {};
+
+TEST_P(ChannelShares, AreEqualAndUseTheLink) {
+  const std::string topology = GetParam().topology;
+  const Report report = Observe(
+      "fairness", GetParam().law,
+      {{"flows", std::to_string(GetParam().flows)}, {"topology", topology}}, topology == "pairs");
+  EXPECT_GE(report.Value("jain"), 0.98);
+  EXPECT_GE(report.Value("utilisation"), 0.95);
+  EXPECT_EQ(report.Value("lost"), 0);
+  EXPECT_EQ(report.Value("sent again"), 0);
+  EXPECT_EQ(report.Value("timeouts"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Laws, ChannelShares,
+                         ::testing::Values(Share{"caqm", 2, "star"}, Share{"caqm", 8, "star"},
+                                           Share{"caqm", 64, "star"}, Share{"caqm", 2, "pairs"},
+                                           Share{"caqm", 8, "pairs"}, Share{"caqm", 64, "pairs"},
+                                           Share{"swift", 2, "star"}, Share{"swift", 8, "star"},
+                                           Share{"swift", 64, "star"}, Share{"swift", 2, "pairs"},
+                                           Share{"swift", 8, "pairs"}, Share{"swift", 64, "pairs"},
+                                           Share{"dctcp", 2, "star"}, Share{"dctcp", 8, "star"},
+                                           Share{"dctcp", 64, "star"}, Share{"dctcp", 2, "pairs"},
+                                           Share{"dctcp", 8, "pairs"}, Share{"dctcp", 64, "pairs"}),
+                         [](const auto& test) {
+                           return std::string(test.param.law) + "_" +
+                                  std::to_string(test.param.flows) + "_" + test.param.topology;
+                         });
+
+class ChannelLaw : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Laws, ChannelLaw, ::testing::Values("caqm", "swift", "dctcp"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// A hundred begin at once with 16 packets each, 6.5 MB, where there is room for 4 MB and for 1 MB.
+// A channel has no timeout that repeats anything; it asks once when nothing has come back.
+TEST_P(ChannelLaw, HundredToOne_RepeatsWhatWasLostAndNothingElse) {
+  for (const char* queue : {"4096", "1024"}) {
+    const Report report =
+        Observe("incast", GetParam(), {{"flows", "100"}, {"each_kb", "1024"}, {"queue_kb", queue}});
+    EXPECT_GE(report.Value("goodput until all are done"), 0.9) << queue;
+    EXPECT_GT(report.Value("lost"), 0) << queue;
+    EXPECT_LE(report.Value("sent again"), report.Value("lost")) << queue;
+    EXPECT_EQ(report.Value("timeouts"), 0) << queue;
+    EXPECT_LE(report.Value("probes"), 100) << queue;
+  }
+}
+
+// The mean over 25 round trips comes within a quarter of the fair share, and stays there for fifty.
+class ChannelJoin : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(Laws, ChannelJoin,
+                         ::testing::Values(std::pair{"caqm", 1}, std::pair{"caqm", 3},
+                                           std::pair{"caqm", 7}, std::pair{"swift", 1},
+                                           std::pair{"swift", 3}, std::pair{"swift", 7}),
+                         [](const auto& test) {
+                           return std::string(test.param.first) + "_" +
+                                  std::to_string(test.param.second);
+                         });
+
+TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTrips) {
+  // Swift aims at a round trip of 100 us.
+  const bool swift = std::string(GetParam().first) == "swift";
+  for (const char* after : {"10", "12", "14"}) {
+    const Report report = Observe("join", GetParam().first,
+                                  {{"flows", std::to_string(GetParam().second)},
+                                   {"message_kb", "4"},
+                                   {"depth", "128"},
+                                   {"warmup_ms", after},
+                                   {"ms", swift ? "40" : "10"}});
+    EXPECT_GE(report.Value("converged after round trips"), 0) << after;
+    EXPECT_LE(report.Value("converged after round trips"), 50) << after;
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::sim
