@@ -207,17 +207,21 @@ def _unknown_key(pair):
 
 
 def _endless_programs(pair):
-    """Programs of the left host in the middle of their work, and their peers: one polls, one waits for events, one has
-    a connection of librdmacm."""
+    """Programs of the left host in the middle of their work, and their peers: one polls, two wait
+    for events."""
     left, right = [], []
     address = str(pair.left.gid_index(pair.left.address4))
-    for words in (["ib_write_bw", "-s", "65536"], ["ib_send_bw", "-e", "-s", "4096"]):
-        port = str(pair.right.fresh_port())
-        words = words + ["-p", port, "-F", "--run_infinitely"]
-        right.append(pair.right.start(words + ["-d", pair.right.device, "-x", str(pair.right.gid_index(pair.right.address4))]))
-        right[-1].expect("Waiting for client", 30)
-        left.append(pair.left.start(words + ["-d", pair.left.device, "-x", address, pair.right.address4]))
-        left[-1].expect("#bytes", 30)
+    port = str(pair.right.fresh_port())
+    words = ["ib_write_bw", "-s", "65536", "-p", port, "-F", "--run_infinitely"]
+    right.append(pair.right.start(words + ["-d", pair.right.device, "-x", str(pair.right.gid_index(pair.right.address4))]))
+    right[-1].expect("Waiting for client", 30)
+    left.append(pair.left.start(words + ["-d", pair.left.device, "-x", address, pair.right.address4]))
+    left[-1].expect("#bytes", 30)
+    port = str(pair.right.fresh_port())
+    right.append(pair.right.start(["rping", "-s", "-d", "-a", pair.right.address4, "-p", port]))
+    right[-1].expect("rdma_listen", 30)
+    left.append(pair.left.start(["rping", "-c", "-a", pair.right.address4, "-p", port, "-v"]))
+    left[-1].expect("ping data", 30)
     port = str(pair.right.fresh_port())
     right.append(pair.right.start([pair.right.program("rdma_check"), "server", "--port", port]))
     right[-1].expect("serving", 30)
