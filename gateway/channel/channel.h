@@ -143,8 +143,10 @@ class Channel final : public flow::Carrier {
   ChannelState state() const { return state_; }
   wire::ChannelReason why() const { return why_; }
   bool used() const { return users_ != 0; }
-  // Begun by the peer, which has not shown since that it hears us, nor does anybody here use it:
-  // who forges an address can make such channels and no others.
+  // The peer has shown that it hears us.
+  bool confirmed() const { return confirmed_; }
+  // Begun by the peer, which has not, nor does anybody here use it: who forges an address can make
+  // such channels and no others.
   bool half_open() const { return !confirmed_ && users_ == 0; }
   const flow::SelectiveFlow& out() const { return out_; }
   ChannelSnapshot Snapshot() const;
@@ -160,6 +162,9 @@ class Channel final : public flow::Carrier {
   bool in_due = false;
   bool in_waiting = false;
   bool counted = false;  // among the half-open ones of its peer's address
+  // Begun by the peer, perhaps after a restart. Who says so may have forged its address: what was
+  // there before ends when the peer has shown that it hears us.
+  bool replaces = false;
   ChannelLists* lists = nullptr;
   TimePoint armed = kNever;  // in the worker's wheel
 

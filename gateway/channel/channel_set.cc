@@ -80,16 +80,26 @@ uint32_t ChannelSet::HashOf(const wire::Gid& peer, Qpn number) const {
   return by_peer_.Hash({}, peer, number.value);
 }
 
-Channel* ChannelSet::ByKey(const ChannelKey& key) {
-  const int64_t slot = by_key_.Find(HashOf(key), [&](uint32_t at) {
-    return slots_[at]->key() == key && slots_[at]->state() != ChannelState::kGone;
+template <typename Good>
+Channel* ChannelSet::ByKey(const ChannelKey& key, Good good) {
+  Channel* settled = nullptr;
+  Channel* half_open = nullptr;
+  by_key_.Find(HashOf(key), [&](uint32_t at) {
+    Channel& channel = *slots_[at];
+    if (channel.key() != key || channel.state() == ChannelState::kGone || !good(channel))
+      return false;
+    (channel.half_open() ? half_open : settled) = &channel;
+    return settled != nullptr;
   });
-  return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
+  return settled != nullptr ? settled : half_open;
 }
 
-Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number) {
+template <typename Good>
+Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number, Good good) {
   const int64_t slot = by_peer_.Find(HashOf(peer, number), [&](uint32_t at) {
-    return slots_[at]->key().peer == peer && slots_[at]->peer_number() == number;
+    const Channel& channel = *slots_[at];
+    return channel.key().peer == peer && channel.peer_number() == number &&
+           channel.state() != ChannelState::kGone && good(channel);
   });
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
 }
@@ -138,16 +148,12 @@ Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path&
                        .peer_worker = target.peer_worker,
                        .traffic_class = Dscp(path.traffic_class),
                        .path = PathOf(qpn)};
-  Channel* channel = ByKey(key);
-  if (channel != nullptr &&
-      (channel->state() == ChannelState::kOpening || channel->peer_instance() == target.instance)) {
-    return channel;
-  }
+  Channel* channel = ByKey(key, [&](const Channel& known) {
+    return known.state() == ChannelState::kOpening || known.peer_instance() == target.instance;
+  });
+  if (channel != nullptr) return channel;
   // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
-  if (channel != nullptr) {
-    channel->Abandon(ChannelReason::kStaleEpoch);
-    channel->Due();
-  }
+  EndOthersOf(key, target.instance);
   channel = Make(key, device, now);
   if (channel == nullptr) return nullptr;
   channel->Open(target.acceptor, now);
@@ -213,10 +219,35 @@ bool ChannelSet::Run(TimePoint now) {
       continue;
     }
     if (channel.counted && !channel.half_open()) SettleHalfOpen(channel);
+    if (channel.replaces && channel.confirmed()) {
+      channel.replaces = false;
+      EndOthersOf(channel.key(), channel.peer_instance());
+      EndOthersOf(channel.key().peer, channel.peer_number(), channel.peer_epoch());
+    }
     if (!sent) channel.Due();
     Rearm(channel, now);
   }
   return true;
+}
+
+// Channels to what the peer was before its restart.
+void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance) {
+  const auto other = [&](const Channel& known) {
+    return known.state() != ChannelState::kOpening && known.peer_instance() != instance;
+  };
+  while (Channel* old = ByKey(key, other)) {
+    old->Abandon(ChannelReason::kStaleEpoch);
+    old->Due();
+  }
+}
+
+// The peer has given their number anew.
+void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch) {
+  const auto other = [&](const Channel& known) { return known.peer_epoch() != epoch; };
+  while (Channel* old = ByPeer(peer, number, other)) {
+    old->Abandon(ChannelReason::kStaleEpoch);
+    old->Due();
+  }
 }
 
 // Whoever forges addresses can begin channels and not go on with them. They are few for each
@@ -433,32 +464,24 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     return DropReason::k_channel_refused;
   }
   const Qpn peer_number{control.channel};
-  Channel* channel = ByPeer(packet.meta.source, peer_number);
+  // A first step that is repeated.
+  Channel* channel = ByPeer(packet.meta.source, peer_number, [&](const Channel& known) {
+    return known.peer_epoch() == control.epoch;
+  });
   const ChannelKey key{.source = packet.meta.destination,
                        .peer = packet.meta.source,
                        .peer_worker = control.worker,
                        .traffic_class = Dscp(control.traffic_class),
                        .path = control.path};
-  // Another gateway under the same address: what it was before is gone.
-  if (channel != nullptr && channel->peer_epoch() != control.epoch) {
-    channel->Abandon(ChannelReason::kStaleEpoch);
-    channel->Due();
-    channel = nullptr;
-  }
   // Both have begun at the same time: the two first steps are each other's answer.
   if (channel == nullptr) {
-    channel = ByKey(key);
-    if (channel != nullptr && channel->state() != ChannelState::kOpening) {
-      if (channel->peer_instance() != control.instance) {
-        channel->Abandon(ChannelReason::kStaleEpoch);
-        channel->Due();
-      }
-      channel = nullptr;
-    }
+    channel =
+        ByKey(key, [](const Channel& known) { return known.state() == ChannelState::kOpening; });
   }
   if (channel == nullptr && TakesHalfOpen(key.peer)) {
     MakeRoom();
     channel = Make(key, device, now);
+    if (channel != nullptr) channel->replaces = true;
   }
   if (channel == nullptr) {
     SendRefused(device, packet, control, ChannelReason::kNoResources, now);
@@ -482,11 +505,14 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
 }
 
 DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control) {
-  Channel* channel = ByPeer(packet.meta.source, Qpn{control.channel});
-  if (channel == nullptr) return DropReason::k_unknown_channel;
+  const Qpn number{control.channel};
+  if (ByPeer(packet.meta.source, number, [](const Channel&) { return true; }) == nullptr)
+    return DropReason::k_unknown_channel;
   // It must repeat what only the peer of our frames can know.
-  if (static_cast<uint16_t>(control.epoch) != channel->address().epoch)
-    return DropReason::k_channel_epoch;
+  Channel* channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
+    return known.address().epoch == static_cast<uint16_t>(control.epoch);
+  });
+  if (channel == nullptr) return DropReason::k_channel_epoch;
   channel->Abandon(control.reason);
   channel->Due();
   return DropReason::kNone;

@@ -97,8 +97,13 @@ class ChannelSet {
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
   bool enabled() const { return options_.acceptor != kInvalidQpn; }
   Channel* ByNumber(Qpn number);
-  Channel* ByKey(const ChannelKey& key);
-  Channel* ByPeer(const wire::Gid& peer, Qpn number);
+  // One of those that are good, if any; one that is not half open where there is one.
+  template <typename Good>
+  Channel* ByKey(const ChannelKey& key, Good good);
+  template <typename Good>
+  Channel* ByPeer(const wire::Gid& peer, Qpn number, Good good);
+  void EndOthersOf(const ChannelKey& key, uint32_t instance);
+  void EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch);
   Channel* Make(const ChannelKey& key, uint32_t device, TimePoint now);
   uint32_t HashOf(const ChannelKey& key) const;
   uint32_t HashOf(const wire::Gid& peer, Qpn number) const;

@@ -67,6 +67,37 @@ TEST_F(HalfOpenTest, PeerThatUsesItAndIsQuiet_AnswersAndKeepsIt) {
   EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
 }
 
+// A live channel's end must not be in the hands of whoever knows its addresses.
+TEST_F(HalfOpenTest, ForgedRestart_EndsNothing) {
+  Channel* channel = pair.Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  // Another instance of the peer, with a number of its own and with that of the channel.
+  EXPECT_EQ(Open(pair.a().gid, 0x900), DropReason::kNone);
+  EXPECT_EQ(Open(pair.a().gid, channel->number().value), DropReason::kNone);
+  EXPECT_EQ(Opened(), 3u);
+  pair.Advance(Milliseconds(1), [](const ChannelPacket&) { return false; });
+  EXPECT_EQ(Closed(), 1u) << "the peer knows nothing of the first";
+  EXPECT_EQ(pair.b().gone, 0);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  EXPECT_TRUE(pair.b().Send(*back, 3, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(pair.a().delivered, (std::vector<uint32_t>{3})) << "not by what was forged";
+  pair.Advance(Seconds(11), [](const ChannelPacket&) { return false; });
+  EXPECT_EQ(Closed(), 2u);
+  EXPECT_EQ(pair.b().gone, 0);
+}
+
+// A first step is repeated when its answer is lost; that must not make another channel.
+TEST_F(HalfOpenTest, RestartThatIsRepeated_OneChannel) {
+  Channel* channel = pair.Open();
+  EXPECT_EQ(Open(pair.a().gid, channel->number().value), DropReason::kNone);
+  EXPECT_EQ(Open(pair.a().gid, channel->number().value), DropReason::kNone);
+  EXPECT_EQ(Opened(), 2u);
+}
+
 TEST_F(HalfOpenTest, PeerThatHasSent_IsNotAsked) {
   Channel* channel = pair.Open();
   EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
