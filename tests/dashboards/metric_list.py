@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's own lists of metrics, as the documents have them."""
+
+import os
+import re
+from collections import namedtuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+Metric = namedtuple("Metric", "name kind labels")
+_ROW = re.compile(r"^\| `(\w+)` \| (gauge|counter|histogram) \| ([^|]*) \|", re.M)
+JOBS = {"rocegw-gateway": ("docs/metrics.md", None),
+        "rocegw-controller": ("docs/metrics_control_plane.md", "Controller"),
+        "rocegw-agent": ("docs/metrics_control_plane.md", "Agent")}
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def _rows(text):
+    return {name: Metric(name, kind, {label.strip() for label in labels.split(",") if label.strip()})
+            for name, kind, labels in _ROW.findall(text)}
+
+
+def families():
+    """Job to the families of its page, by name."""
+    process = {name: metric for name, metric in _rows(read("docs/metrics.md")).items() if name.startswith("process_")}
+    found = {}
+    for job, (page, section) in JOBS.items():
+        text = read(page)
+        if section:
+            text = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.M | re.S).group(1)
+        found[job] = {**process, **_rows(text)}
+    return found
+
+
+def series():
+    """Every name that can be asked for: those of histograms with their endings. Labels are those of all jobs together."""
+    found = {}
+    for page in families().values():
+        for metric in page.values():
+            names = [metric.name]
+            if metric.kind == "histogram":
+                names = [metric.name + ending for ending in ("_bucket", "_sum", "_count")]
+            for name in names:
+                labels = metric.labels | ({"le"} if name.endswith("_bucket") else set())
+                if name in found:
+                    labels |= found[name].labels
+                found[name] = Metric(name, metric.kind, labels)
+    return found
+
+
+def shared():
+    """Names that daemons of several kinds have: who asks for one must say which job."""
+    pages = list(families().values())
+    return {name for page in pages for name in page if sum(name in other for other in pages) > 1} | {"up"}
+
+
+def drop_reasons():
+    return set(re.findall(r"^\| `(\w+)` \| (?:peer|local) \|", read("docs/metrics.md"), re.M))
