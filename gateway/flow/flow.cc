@@ -68,6 +68,11 @@ bool Flow::MayAnswer(uint64_t bytes, TimePoint now) const {
 
 void Flow::OnAnswered(uint64_t bytes, TimePoint now) {
   if (now >= answer_round_end_) {
+    // Who does not hear that an answer met congestion may take it for delivered.
+    if (answered_ != 0) {
+      const CcFeedback feedback{.acked_bytes = answered_, .in_flight_before = answered_};
+      AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
+    }
     answered_ = 0;
     answer_round_end_ =
         now + (rtt_.has_sample() ? std::min(rtt_.minimum(), kAnswerRound) : kAnswerRound);

@@ -36,15 +36,20 @@ class Dcqcn : public CcBase {
       {"dce_tcp_rtt", "us", 1, 1, 1000000, "period of alpha"},
       {"rate_reduce_monitor_period", "us", 4, 0, 1000000, "cuts are at least so far apart"},
       {"initial_alpha_value", "/1024", 1023, 1, 1023, "alpha at the first CNP"},
+      {"initial_window", "packets", 8, 1, 65535, "of a new flow; grows until the first CNP"},
+      {"window_time", "us", 100, 0, 1000000,
+       "in flight at most what the rate sends in a round trip and so long; 0: no such bound"},
   };
 
   void Init(const CcContext& c, TimePoint now) {
     Release(c);
-    last_cut_ = now - Seconds(1);
-    alpha_time_ = now;
+    last_cut_ = Low(now - Seconds(1));
+    alpha_time_ = Low(now);
+    window_ = Units(c[kInitialPackets] * c.packet);
   }
 
   void TakeOver(const CcContext& c, const CcOperatingPoint& point, TimePoint now) {
+    window_ = kNoWindow;
     if (point.window == 0 || point.rtt.ns <= 0) return;
     if (static_cast<double>(point.window) >= c.window_limit) return;
     const double kbps = static_cast<double>(point.window) * 8e6 / static_cast<double>(point.rtt.ns);
@@ -58,6 +63,10 @@ class Dcqcn : public CcBase {
     CatchUp(c, now);
     if (!limited_) return;
     pacer_.OnSent(static_cast<double>(bytes) * 8e6 / current_, c.profile.burst, now);
+    if (window_ != kNoWindow) {
+      sent_ += static_cast<uint32_t>(std::min<uint64_t>(bytes, 1u << 20));
+      return;
+    }
     const uint32_t period = c[kByteReset] * 64;
     if (period == 0) return;
     for (sent_ += static_cast<uint32_t>(std::min<uint64_t>(bytes, 1u << 30));
@@ -68,22 +77,47 @@ class Dcqcn : public CcBase {
     }
   }
 
-  // A channel's acknowledgements say what CNPs say natively.
   void OnFeedback(const CcContext& c, const CcFeedback& feedback, TimePoint now) {
+    const auto in_flight = static_cast<double>(feedback.in_flight_before);
+    if (feedback.rtt.ns > 0) {
+      const bool held = in_flight + c.packet > Bound(c);
+      const int64_t us = std::min<int64_t>((feedback.rtt.ns + 999) / 1000, UINT16_MAX);
+      path_us_ = static_cast<uint16_t>(path_us_ == 0 ? us : std::min<int64_t>(path_us_, us));
+      used_ = held ? static_cast<uint32_t>(std::clamp(
+                         in_flight * 8e6 / static_cast<double>(feedback.rtt.ns), 1.0, 4e9))
+                   : 0;
+    }
+    if (window_ != kNoWindow) {
+      if (!limited_) {
+        window_ = Units(window_ * kUnit + static_cast<double>(feedback.acked_bytes) * 0.75);
+      } else if (sent_ >= window_ * kUnit) {
+        // A window has left since the first CNP. Answers have no round trips.
+        if (feedback.rtt.ns > 0) EndStart(c, feedback.rtt, now);
+        if (path_us_ == 0) window_ = kNoWindow;
+      }
+    }
+    // A channel's acknowledgements say what CNPs say natively.
     if (feedback.marked_bytes != 0) OnCnp(c, now);
   }
 
   void OnCnp(const CcContext& c, TimePoint now) {
     CatchUp(c, now);
     const bool first = !limited_;
+    if (limited_ && window_ != kNoWindow) {
+      // Its window holds it until it knows its rate.
+      cnp_seen_ = true;
+      return;
+    }
+    // Nobody slows down by giving up what the window has not let it have.
+    if (limited_ && used_ != 0) current_ = std::max(std::min(current_, used_), MinRate(c));
     if (first) {
       alpha_ = c[kInitialAlpha] << kAlphaFraction;
-      alpha_time_ = now;
+      alpha_time_ = Low(now);
       cnp_seen_ = false;
       increased_ = true;
     } else {
       AdvanceAlpha(c, now);
-      if (now - last_cut_ < Microseconds(c[kMonitorPeriod])) {
+      if (Duration{Low(now) - last_cut_} < Microseconds(c[kMonitorPeriod])) {
         cnp_seen_ = true;
         return;
       }
@@ -91,7 +125,7 @@ class Dcqcn : public CcBase {
     if (increased_ || c[kClampTarget] != 0) target_ = current_;
     increased_ = false;
     cnp_seen_ = true;
-    last_cut_ = now;
+    last_cut_ = Low(now);
     const uint64_t taken = (uint64_t{current_} * alpha_) >> (c[kGd] + kAlphaFraction);
     const uint64_t left = uint64_t{current_} * c[kMinDecFac] / 100;
     uint64_t rate = std::max(current_ - std::min<uint64_t>(taken, current_), left);
@@ -114,11 +148,11 @@ class Dcqcn : public CcBase {
   }
 
   SendGate Gate(const CcContext& c, uint64_t in_flight) const {
-    return WindowGate(c.window_limit, in_flight, pacer_.next());
+    return WindowGate(Bound(c), in_flight, pacer_.next());
   }
 
   uint64_t Window(const CcContext& c, Duration rtt) const {
-    if (!limited_ || rtt.ns <= 0) return static_cast<uint64_t>(c.window_limit);
+    if (!limited_ || rtt.ns <= 0) return static_cast<uint64_t>(Bound(c));
     const double bytes = static_cast<double>(current_) / 8e6 * static_cast<double>(rtt.ns);
     return static_cast<uint64_t>(std::clamp(bytes, 1.0, c.window_limit));
   }
@@ -141,7 +175,11 @@ class Dcqcn : public CcBase {
     kAlphaPeriod,
     kMonitorPeriod,
     kInitialAlpha,
+    kInitialPackets,
+    kWindowTime,
   };
+  static constexpr double kUnit = 64;  // of window_, bytes
+  static constexpr uint16_t kNoWindow = UINT16_MAX;
   static constexpr uint8_t kMostStages = 31;
   static constexpr uint32_t kAlphaFraction = 9;  // bits
   // What a port is taken for that does not tell its speed.
@@ -155,6 +193,38 @@ class Dcqcn : public CcBase {
     return link == 0 ? kUnknownLink : static_cast<uint32_t>(std::min<uint64_t>(link, 4000000000));
   }
   static uint32_t MinRate(const CcContext& c) { return std::min(c[kMinRate] * 1000, MaxRate(c)); }
+
+  static uint16_t Units(double bytes) {
+    return static_cast<uint16_t>(std::min<double>(bytes / kUnit, kNoWindow));
+  }
+  // A flow that has missed 1.3 s begins anew, so times that are compared are nearer than this
+  // tells.
+  static uint32_t Low(TimePoint time) { return static_cast<uint32_t>(time.ns); }
+
+  // Rates fall by little when CNPs are rare, as they are of many flows: what is in flight must not
+  // be what a queue makes of it.
+  double Bound(const CcContext& c) const {
+    double bound = c.window_limit;
+    if (window_ != kNoWindow) {
+      bound = window_ * kUnit;
+    } else if (limited_ && c[kWindowTime] != 0 && path_us_ != 0 && path_us_ != UINT16_MAX) {
+      bound = std::max(2 * c.packet, (path_us_ + c[kWindowTime]) * (current_ / 8e3));
+    }
+    return std::min(bound, c.window_limit);
+  }
+
+  // A new flow's share is about what its window let through, with what all others had sent in the
+  // same time before it. It begins below that, so that the queue drains, and aims above it: who
+  // comes to flows that have had the link to themselves has no more to begin with.
+  void EndStart(const CcContext& c, Duration rtt, TimePoint now) {
+    const double through = window_ * kUnit * 8e6 / static_cast<double>(rtt.ns);
+    window_ = kNoWindow;
+    const uint32_t before = current_;
+    target_ = static_cast<uint32_t>(std::clamp<double>(2 * through, MinRate(c), target_));
+    current_ = static_cast<uint32_t>(std::clamp<double>(through / 2, MinRate(c), current_));
+    pacer_.Rescale(static_cast<double>(current_) / before, now);
+    RestartStages(c, now);
+  }
 
   void Release(const CcContext& c) {
     limited_ = false;
@@ -209,8 +279,8 @@ class Dcqcn : public CcBase {
   // Period by period: alpha keeps dce_tcp_g of itself and takes the rest where a CNP has come.
   void AdvanceAlpha(const CcContext& c, TimePoint now) {
     const Duration period = Microseconds(c[kAlphaPeriod]);
-    int64_t periods = (now - alpha_time_).ns / period.ns;
-    alpha_time_ = alpha_time_ + period * periods;
+    int64_t periods = (Low(now) - alpha_time_) / period.ns;
+    alpha_time_ += static_cast<uint32_t>(period.ns * periods);
     for (; periods > 0 && (alpha_ != 0 || cnp_seen_); --periods) {
       const uint32_t kept = alpha_ * c[kG] / 1024;
       const uint32_t gained = cnp_seen_ ? (1024 - c[kG]) << kAlphaFraction : 0;
@@ -221,11 +291,14 @@ class Dcqcn : public CcBase {
 
   Pacer pacer_;
   TimePoint next_rise_;
-  TimePoint last_cut_;
-  TimePoint alpha_time_;
+  uint32_t last_cut_ = 0;  // low bits of the time
+  uint32_t alpha_time_ = 0;
   uint32_t current_ = 0;  // kbit/s
   uint32_t target_ = 0;
-  uint32_t sent_ = 0;  // bytes since the last rise by count
+  uint32_t sent_ = 0;     // bytes since the last rise by count; of a new flow, since its first CNP
+  uint32_t used_ = 0;     // kbit/s, while the window holds it back; else 0
+  uint16_t window_ = 0;   // of a new flow, in units
+  uint16_t path_us_ = 0;  // shortest round trip; 0: no sample
   uint32_t alpha_ : 10 + kAlphaFraction = 0;
   uint32_t limited_ : 1 = false;
   uint32_t increased_ : 1 = true;  // since the last cut

@@ -10,9 +10,94 @@ namespace {
 class CcDcqcn : public ::testing::Test {
  protected:
   // A window that never limits: 10 Gbit/s for a millisecond are 1.25 MB.
-  CcDcqcn() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) {}
+  // Nor one that a new flow begins with.
+  CcDcqcn() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) { cc.Set("initial_window", 65535); }
   CcDriver cc;
 };
+
+// A new flow, of packets of 1000 bytes.
+class CcDcqcnStart : public ::testing::Test {
+ protected:
+  CcDcqcnStart() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) {
+    cc.Set("initial_window", 10);
+    cc.Start();
+  }
+  void Round(uint64_t bytes, Duration rtt) {
+    for (uint64_t sent = 0; sent < bytes; sent += 1000) cc.Sent(1000);
+    cc.Wait(rtt);
+    cc.Acked({.acked_bytes = bytes, .in_flight_before = bytes, .rtt = rtt});
+  }
+  CcDriver cc;
+};
+
+TEST_F(CcDcqcnStart, WithoutCnp_TheWindowGrowsUntilThereIsNone) {
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64);
+  Round(10'000, Microseconds(20));
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 17'500, 128);
+  for (int i = 0; i < 12; ++i) Round(cc.Gate().bytes / 1000 * 1000, Microseconds(20));
+  EXPECT_EQ(cc.Gate().bytes, 2u << 20);
+}
+
+// 10,000 bytes in 800 us are 100 Mbit/s; it begins with half of that and aims at twice as much.
+TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
+  for (int i = 0; i < 10; ++i) cc.Sent(1000);
+  cc.Wait(Microseconds(100));
+  cc.Cnp();
+  EXPECT_LE(cc.Gate().bytes, 10'000u) << "the window holds";
+  cc.Wait(Microseconds(100));
+  cc.Cnp();
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64) << "others say nothing new yet";
+  cc.Acked({.acked_bytes = 1000, .in_flight_before = 10'000, .rtt = Microseconds(200)});
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64) << "of what was sent before it";
+  Round(10'000, Microseconds(800));
+  EXPECT_NEAR(cc.Rate(), 50, 1);
+  // Half way from 50 to 200 with every period, and on from there.
+  cc.Wait(Microseconds(300));
+  cc.OnDeadline();
+  EXPECT_NEAR(cc.Rate(), 127, 4);
+  cc.Wait(Milliseconds(2));
+  cc.OnDeadline();
+  EXPECT_GT(cc.Rate(), 195);
+}
+
+// Who answers READs is told of CNPs and of nothing else.
+TEST_F(CcDcqcnStart, AnswersWithoutRoundTrips_AreCutAsEver) {
+  cc.Cnp();
+  for (int i = 0; i < 10; ++i) cc.Sent(1000);
+  cc.Acked({.acked_bytes = 10'000, .in_flight_before = 10'000});
+  EXPECT_NEAR(cc.Rate(), 5000, 6);
+  EXPECT_EQ(cc.Gate().bytes, 2u << 20);
+}
+
+TEST_F(CcDcqcnStart, WithoutRisesByCount_TheStartEndsAllTheSame) {
+  cc.Set("rpg_byte_reset", 0);
+  cc.Cnp();
+  Round(10'000, Microseconds(800));
+  EXPECT_NEAR(cc.Rate(), 50, 1);
+}
+
+// What is in flight is what the rate sends in a round trip and 100 us more, and not what a queue
+// makes of it.
+TEST_F(CcDcqcnStart, LimitedFlow_ItsWindowFollowsItsRate) {
+  cc.Cnp();
+  Round(10'000, Microseconds(40));  // 2 Gbit/s
+  EXPECT_NEAR(cc.Rate(), 1000, 10);
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 1000e6 * 140e-6 / 8, 300);
+  cc.Set("window_time", 0);
+  EXPECT_EQ(cc.Gate().bytes, 2u << 20);
+}
+
+// Held by that window it has had less than its rate says; a cut takes from what it has had.
+TEST_F(CcDcqcnStart, CutOfAFlowThatItsWindowHolds_FromWhatItHad) {
+  cc.Cnp();
+  Round(10'000, Microseconds(40));
+  const uint64_t window = cc.Gate().bytes;
+  cc.Acked({.acked_bytes = 1000, .in_flight_before = window, .rtt = Microseconds(1400)});
+  EXPECT_NEAR(cc.Rate(), 1000, 10);
+  cc.Wait(Microseconds(10));
+  cc.Cnp();
+  EXPECT_LE(cc.Rate(), 101);
+}
 
 TEST_F(CcDcqcn, WithoutCnp_NotPacedAndNoDeadline) {
   cc.Start();
@@ -169,6 +254,7 @@ TEST_F(CcDcqcn, HyperIncrease_NeedsTimerAndBytes) {
   const auto recovered_after = [](bool bytes) {
     CcDriver fast(flow::CcKind::kDcqcn, 100, 64 << 20);
     fast.Set("rpg_byte_reset", bytes ? 1000 : 0);
+    fast.Set("initial_window", 65535);
     fast.Start();
     for (int i = 0; i < 40; ++i) {
       fast.Cnp();

@@ -272,6 +272,30 @@ TEST_F(FlowTest, Answers_AWindowPerRound) {
   EXPECT_TRUE(flow.MayAnswer(1, now + Microseconds(50)));
 }
 
+// Nothing acknowledges them: a round without a CNP counts as one that was delivered.
+TEST_F(FlowTest, Answers_MakeANewFlowsWindowGrow) {
+  CcProfile profile;
+  profile.link_bits_per_second = 8'000'000'000;
+  profile.Set(CcKind::kDcqcn, "initial_window", 4);
+  FlowConfig config = Config();
+  config.cc = {.kind = CcKind::kDcqcn,
+               .window_bytes = 100 * kMtu,
+               .packet_bytes = kMtu,
+               .profile = &profile};
+  flow.Start(config, Psn(100), now);
+  int most = 0;
+  for (int round = 0; round < 20; ++round) {
+    most = 0;
+    while (flow.MayAnswer(kMtu, now)) {
+      flow.OnAnswered(kMtu, now);
+      ++most;
+    }
+    if (round == 0) EXPECT_LE(most, 4);
+    Wait(Microseconds(50));
+  }
+  EXPECT_EQ(most, 100);
+}
+
 TEST_F(FlowTest, Answers_LeaveTheLedgerAloneAndRequestsTheirRound) {
   flow.OnAnswered(10 * kMtu, now);
   EXPECT_TRUE(flow.idle());
@@ -494,6 +518,7 @@ TEST_F(FlowTest, Paced_AsksAgainWhenTheNextPacketIsDue) {
 TEST_F(FlowTest, Paced_WhatThePeerSendsIsNotOurs) {
   CcProfile profile;
   profile.link_bits_per_second = 8'000'000'000;
+  profile.Set(CcKind::kDcqcn, "initial_window", 65535);
   FlowConfig config = Config();
   config.cc = {.kind = CcKind::kDcqcn, .window_bytes = 100 * kMtu, .profile = &profile};
   flow.Start(config, Psn(100), now);
