@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart as Helm renders it: examples, versions of Kubernetes, and what the cluster knows."""
+
+import functools
+import glob
+import os
+import subprocess
+
+import yaml
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHART = os.path.join(ROOT, "helm", "rocegw")
+EXAMPLES = sorted(os.path.basename(name)[:-len("-values.yaml")] for name in glob.glob(os.path.join(CHART, "ci", "*-values.yaml")))
+KUBERNETES = ("1.26.0", "1.34.0")
+CERT_MANAGER = ("cert-manager.io/v1",)
+MONITORING = tuple("monitoring.coreos.com/v1" + kind for kind in ("", "/PodMonitor", "/ServiceMonitor", "/PrometheusRule"))
+
+
+class Refused(Exception):
+    """Helm did not render; the text says why."""
+
+
+def helm(*arguments):
+    done = subprocess.run([os.environ["ROCEGW_HELM"], *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise Refused(done.stderr)
+    return done.stdout
+
+
+def template(*arguments, kubernetes=KUBERNETES[-1], knows=(), chart=CHART):
+    apis = [word for api in knows for word in ("--api-versions", api)]
+    return helm("template", "rocegw", chart, "--namespace", "rocegw", "--kube-version", kubernetes, *apis, *arguments)
+
+
+@functools.lru_cache(maxsize=None)
+def rendered(example, kubernetes=KUBERNETES[-1], monitoring=False):
+    """The text of an example."""
+    knows = CERT_MANAGER + (MONITORING if monitoring else ())
+    return template("--values", os.path.join(CHART, "ci", f"{example}-values.yaml"), kubernetes=kubernetes, knows=knows)
+
+
+def objects(text):
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+def matrix():
+    """(what it is, objects) of every example on every kind of cluster."""
+    for example in EXAMPLES:
+        for kubernetes in KUBERNETES:
+            for monitoring in (False, True):
+                name = f"{example} on {kubernetes} with{'' if monitoring else 'out'} monitoring"
+                yield name, objects(rendered(example, kubernetes, monitoring))
+
+
+def pods(found):
+    """(name of the workload, pod) of all workloads."""
+    for workload in found:
+        if workload["kind"] in ("DaemonSet", "StatefulSet", "Deployment", "Job"):
+            yield workload["metadata"]["name"], workload["spec"]["template"]
+
+
+def containers(pod):
+    return pod["spec"].get("initContainers", []) + pod["spec"]["containers"]
+
+
+def named(found, kind, name):
+    return next((one for one in found if one["kind"] == kind and one["metadata"]["name"] == name), None)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no pod of the chart may have or lack. Each function takes (name, pod) and yields complaints."""
+
+import chart
+
+# Of the gateway alone: what each is for stands in docs/kubernetes.md.
+CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
+HOST_DIRECTORIES = {"gateway": {"/run/rocegw"}, "agent": {"/run/rocegw", "/var/lib/rocegw-agent"}, "controller": set()}
+
+
+def component(pod):
+    return pod["metadata"]["labels"]["app.kubernetes.io/component"]
+
+
+def privilege(name, pod):
+    for container in chart.containers(pod):
+        context = container.get("securityContext", {})
+        where = f"{name}/{container['name']}"
+        if context.get("privileged"):
+            yield f"{where} is privileged"
+        if context.get("allowPrivilegeEscalation") is not False:
+            yield f"{where} may gain privilege"
+        if context.get("readOnlyRootFilesystem") is not True:
+            yield f"{where} may write to its image"
+        capabilities = context.get("capabilities", {})
+        if capabilities.get("drop") != ["ALL"]:
+            yield f"{where} keeps capabilities"
+        allowed = CAPABILITIES if component(pod) == "gateway" else set()
+        if set(capabilities.get("add", [])) - allowed:
+            yield f"{where} adds {capabilities['add']}"
+        seccomp = context.get("seccompProfile", pod["spec"].get("securityContext", {}).get("seccompProfile", {}))
+        if seccomp.get("type") != "RuntimeDefault":
+            yield f"{where} has no seccomp profile"
+        user = context.get("runAsUser", pod["spec"].get("securityContext", {}).get("runAsUser"))
+        if component(pod) == "controller" and (user == 0 or not pod["spec"]["securityContext"].get("runAsNonRoot")):
+            yield f"{where} may be root"
+
+
+def host(name, pod):
+    spec = pod["spec"]
+    if spec.get("hostIPC") or (spec.get("hostPID") and component(pod) != "gateway"):
+        yield f"{name} sees what it need not of the node"
+    if spec.get("hostNetwork") and component(pod) == "controller":
+        yield f"{name} uses the node's network"
+    if spec.get("hostNetwork") and spec.get("dnsPolicy") != "ClusterFirstWithHostNet":
+        yield f"{name} does not find names of the cluster"
+    for volume in spec["volumes"]:
+        path = volume.get("hostPath", {}).get("path")
+        if path is not None and path not in HOST_DIRECTORIES[component(pod)]:
+            yield f"{name} mounts {path} of the node"
+
+
+def tokens(name, pod):
+    if pod["spec"].get("automountServiceAccountToken") is not False:
+        yield f"{name} gets a token for the API server, which nothing in it calls"
+
+
+def probes(name, pod):
+    for container in pod["spec"]["containers"]:
+        paths = {}
+        for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+            get = container.get(kind, {}).get("httpGet")
+            if get is None:
+                yield f"{name}/{container['name']} has no {kind}"
+                continue
+            paths[kind] = get["path"]
+            # On the node's network the pod's address is the node's, where the page need not listen.
+            if pod["spec"].get("hostNetwork") and get.get("host") != "127.0.0.1":
+                yield f"{name}/{container['name']}: {kind} does not ask loopback"
+            if get["port"] not in {port["name"] for port in container["ports"]}:
+                yield f"{name}/{container['name']}: {kind} asks a port that is not there"
+        if paths and paths != {"startupProbe": "/readyz", "livenessProbe": "/livez", "readinessProbe": "/readyz"}:
+            yield f"{name}/{container['name']} asks {paths}"
+
+
+def resources(name, pod):
+    for container in chart.containers(pod):
+        given = container.get("resources", {})
+        for kind, what in (("requests", "cpu"), ("requests", "memory"), ("limits", "memory")):
+            if what not in given.get(kind, {}):
+                yield f"{name}/{container['name']} has no {kind} of {what}"
+        for what in set(given.get("requests", {})) | set(given.get("limits", {})):
+            if what.startswith("hugepages-") and given["requests"].get(what) != given["limits"].get(what):
+                yield f"{name}/{container['name']}: {what} must be requested as it is limited"
+
+
+ALL = (privilege, host, tokens, probes, resources)
+
+
+def complaints(found):
+    """Of all objects of a rendering."""
+    told = [complaint for name, pod in chart.pods(found) for policy in ALL for complaint in policy(name, pod)]
+    for one in found:
+        if one["kind"] in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"):
+            told.append(f"{one['kind']} {one['metadata']['name']}: nothing of ours calls the API server")
+        if one["kind"] == "Secret":
+            told.append(f"Secret {one['metadata']['name']}: a template makes no secrets")
+    return told

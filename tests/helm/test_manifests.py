@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests are what Kubernetes takes, their parts fit each other, and the daemons take their configurations."""
+
+import copy
+import os
+import subprocess
+import tempfile
+import unittest
+
+import chart
+import typed
+
+
+class Types(unittest.TestCase):
+
+    def test_all_objects_have_the_types_of_kubernetes(self):
+        found = [one for _, rendering in chart.matrix() for one in rendering]
+        self.assertEqual(typed.complaints(found), [])
+
+    def test_what_is_wrong_is_found(self):
+        found = chart.objects(chart.rendered("etcd", monitoring=True))
+
+        def spoiled(kind, change):
+            one = copy.deepcopy(next(one for one in found if one["kind"] == kind))
+            change(one)
+            return one
+
+        wrong = [spoiled("DaemonSet", lambda one: one["spec"]["template"]["spec"].update(hostPid=True)),
+                 spoiled("DaemonSet", lambda one: one["spec"]["template"]["spec"]["containers"][0].update(livenesProbe={})),
+                 spoiled("DaemonSet", lambda one: one["spec"].pop("selector")),
+                 spoiled("Deployment", lambda one: one["spec"].update(replicas="3")),
+                 spoiled("ConfigMap", lambda one: one["metadata"].update(label={})),
+                 spoiled("PodMonitor", lambda one: one["spec"].update(podMetricEndpoints=[])),
+                 spoiled("ServiceMonitor", lambda one: one["spec"]["endpoints"][0].update(port=7472))]
+        told = "\n".join(typed.complaints(wrong))
+        for word in ("hostPid", "livenesProbe", "selector", "not assignable to type 'number'", "label", "podMetricEndpoints",
+                     "not assignable to type 'string'"):
+            self.assertIn(word, told)
+
+
+class Parts(unittest.TestCase):
+
+    def test_selectors_find_their_pods_and_no_others(self):
+        for name, found in chart.matrix():
+            labels = {workload: pod["metadata"]["labels"] for workload, pod in chart.pods(found)}
+            for one in found:
+                selector = one.get("spec", {}).get("selector") if one["kind"] != "Certificate" else None
+                if selector is None or one["kind"] == "ServiceMonitor":
+                    continue
+                wanted = selector if one["kind"] == "Service" else selector["matchLabels"]
+                matched = [workload for workload, has in labels.items() if wanted.items() <= has.items()]
+                with self.subTest(name, object=one["metadata"]["name"]):
+                    self.assertEqual(len(matched), 1)
+
+    def test_service_monitor_finds_one_service(self):
+        found = chart.objects(chart.rendered("etcd", monitoring=True))
+        wanted = chart.named(found, "ServiceMonitor", "rocegw-controller")["spec"]["selector"]["matchLabels"]
+        matched = [one for one in found if one["kind"] == "Service" and wanted.items() <= one["metadata"]["labels"].items()]
+        self.assertEqual([one["metadata"]["name"] for one in matched], ["rocegw-controller-pods"])
+        self.assertEqual(matched[0]["spec"]["ports"][0]["name"], "metrics")
+
+    def test_what_pods_name_is_there(self):
+        for name, found in chart.matrix():
+            for workload, pod in chart.pods(found):
+                with self.subTest(name, workload=workload):
+                    spec = pod["spec"]
+                    self.assertIsNotNone(chart.named(found, "ServiceAccount", spec["serviceAccountName"]))
+                    if spec["priorityClassName"] not in ("system-node-critical", "system-cluster-critical"):
+                        self.assertIsNotNone(chart.named(found, "PriorityClass", spec["priorityClassName"]))
+                    volumes = {volume["name"] for volume in spec["volumes"]}
+                    volumes |= {"state"} if chart.named(found, "StatefulSet", workload) else set()
+                    used = {mount["name"] for one in chart.containers(pod) for mount in one["volumeMounts"]}
+                    self.assertEqual(volumes, used)
+                    for volume in spec["volumes"]:
+                        if "configMap" in volume:
+                            self.assertIsNotNone(chart.named(found, "ConfigMap", volume["configMap"]["name"]))
+
+    def test_gateway_and_agent_meet(self):
+        for name, found in chart.matrix():
+            with self.subTest(name):
+                pods = dict(chart.pods(found))
+                gateway, agent = pods["rocegw-gateway"], pods["rocegw-agent"]
+                self.assertTrue(gateway["spec"]["hostNetwork"] and agent["spec"]["hostNetwork"], "both have the node's name")
+                for key in ("nodeSelector", "tolerations", "affinity"):
+                    self.assertEqual(gateway["spec"].get(key), agent["spec"].get(key))
+
+
+class Configurations(unittest.TestCase):
+    PROGRAMS = {"rocegwd.yaml": "rocegwd", "rocegw-agent.yaml": "rocegw-agent", "rocegw-controller.yaml": "rocegw-controller"}
+
+    def check(self, file, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as place:
+            place.write(text)
+            place.flush()
+            program = os.path.join(os.environ["ROCEGW_BINARIES"], self.PROGRAMS[file])
+            return subprocess.run([program, "--config", place.name, "--check-config"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, check=False)
+
+    def test_daemons_take_them(self):
+        seen = set()
+        for name, found in chart.matrix():
+            for one in found:
+                for file, text in (one.get("data", {}) if one["kind"] == "ConfigMap" else {}).items():
+                    if file in self.PROGRAMS and (file, text) not in seen:
+                        seen.add((file, text))
+                        done = self.check(file, text)
+                        self.assertEqual(done.returncode, 0, f"{name}: {file}: {done.stdout}")
+        self.assertEqual({file for file, _ in seen}, set(self.PROGRAMS))
+
+    def test_a_wrong_key_is_seen_by_the_daemon(self):
+        text = chart.template("--set", "image.repository=x,gateway.config.bogus=1")
+        config = chart.named(chart.objects(text), "ConfigMap", "rocegw-gateway")["data"]["rocegwd.yaml"]
+        done = self.check("rocegwd.yaml", config)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("bogus", done.stdout)
+
+    def test_a_pod_starts_its_program_with_its_configuration(self):
+        for name, pod in chart.pods(chart.objects(chart.rendered("sqlite"))):
+            (container,) = pod["spec"]["containers"]
+            (file,) = [file for file, program in self.PROGRAMS.items() if [program] == container["command"]]
+            self.assertEqual(container["args"], ["--config", f"/etc/rocegw/{file}"], name)
+
+
+if __name__ == "__main__":
+    unittest.main()

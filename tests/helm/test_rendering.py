@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is rendered for whom, and that it changes only when somebody wants it to."""
+
+import os
+import shutil
+import tarfile
+import tempfile
+import unittest
+
+import chart
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+# All of them exist, unchanged, in every version of Kubernetes that the chart is for.
+KNOWN_APIS = {"v1", "apps/v1", "policy/v1", "scheduling.k8s.io/v1", "cert-manager.io/v1", "monitoring.coreos.com/v1"}
+
+
+def kinds(found):
+    return {one["kind"] for one in found}
+
+
+class Rendering(unittest.TestCase):
+
+    def test_matrix(self):
+        seen = 0
+        for name, found in chart.matrix():
+            with self.subTest(name):
+                seen += 1
+                self.assertGreaterEqual(len(found), 4)
+                self.assertLessEqual({one["apiVersion"] for one in found}, KNOWN_APIS)
+                keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found]
+                self.assertEqual(len(keys), len(set(keys)), "an object twice")
+                for one in found:
+                    self.assertEqual(one["metadata"].get("namespace"), None if one["kind"] == "PriorityClass" else "rocegw")
+        self.assertEqual(seen, 4 * len(chart.EXAMPLES))
+        self.assertGreaterEqual(len(chart.EXAMPLES), 5)
+
+    def test_golden(self):
+        update = os.environ.get("ROCEGW_UPDATE_GOLDEN")
+        expected = {f"{example}.yaml" for example in chart.EXAMPLES}
+        if update:
+            os.makedirs(GOLDEN, exist_ok=True)
+        for example in chart.EXAMPLES:
+            with self.subTest(example):
+                # Dashboards and rules are somebody else's text.
+                text = chart.template("--values", os.path.join(chart.CHART, "ci", f"{example}-values.yaml"), "--set",
+                                      "monitoring.dashboards=false,monitoring.rules=false",
+                                      knows=chart.CERT_MANAGER + chart.MONITORING)
+                name = os.path.join(GOLDEN, f"{example}.yaml")
+                if update:
+                    with open(name, "w", encoding="utf-8") as file:
+                        file.write(text)
+                with open(name, encoding="utf-8") as file:
+                    self.assertMultiLineEqual(file.read(), text, "ROCEGW_UPDATE_GOLDEN=1 tests/helm/run ... writes it anew")
+        self.assertEqual(set(os.listdir(GOLDEN)), expected)
+
+    def test_rendering_is_repeatable(self):
+        arguments = ("--values", os.path.join(chart.CHART, "ci", "issued-authority-values.yaml"))
+        first, second = (chart.template(*arguments, knows=chart.CERT_MANAGER) for _ in range(2))
+        self.assertEqual(first, second, "something is made up anew at each rendering")
+
+    def test_lint(self):
+        for example in chart.EXAMPLES:
+            # Lint knows no cluster, so it takes cert-manager for absent.
+            if example != "issued-authority":
+                chart.helm("lint", "--strict", chart.CHART, "--values", os.path.join(chart.CHART, "ci", f"{example}-values.yaml"))
+
+    def test_monitors_need_their_kinds_and_a_page_to_scrape(self):
+        without = kinds(chart.objects(chart.rendered("etcd")))
+        self.assertFalse(without & {"PodMonitor", "ServiceMonitor", "PrometheusRule"})
+        found = chart.objects(chart.rendered("etcd", monitoring=True))
+        monitors = [one["metadata"]["name"] for one in found if one["kind"] in ("PodMonitor", "ServiceMonitor")]
+        self.assertEqual(sorted(monitors), ["rocegw-agent", "rocegw-controller", "rocegw-gateway"])
+        # Pages that listen on loopback cannot be scraped.
+        found = chart.objects(chart.rendered("sqlite", monitoring=True))
+        self.assertNotIn("PodMonitor", kinds(found))
+        self.assertIn("ServiceMonitor", kinds(found))
+
+    def test_jobs_and_labels_that_dashboards_ask_for(self):
+        found = chart.objects(chart.rendered("etcd", monitoring=True))
+        for component in ("gateway", "agent", "controller"):
+            kind, key = ("ServiceMonitor", "endpoints") if component == "controller" else ("PodMonitor", "podMetricsEndpoints")
+            (endpoint,) = chart.named(found, kind, f"rocegw-{component}")["spec"][key]
+            labels = {rule["targetLabel"]: rule.get("replacement", rule.get("sourceLabels")) for rule in endpoint["relabelings"]}
+            self.assertEqual(labels, {"job": f"rocegw-{component}", "cluster": "north",
+                                      "node": ["__meta_kubernetes_pod_node_name"]})
+
+    def test_one_controller_or_several(self):
+        one = chart.objects(chart.rendered("sqlite"))
+        self.assertIsNotNone(chart.named(one, "StatefulSet", "rocegw-controller"))
+        self.assertFalse(kinds(one) & {"Deployment", "PodDisruptionBudget"}, "a budget of one holds up drains")
+        several = chart.objects(chart.rendered("etcd"))
+        self.assertEqual(chart.named(several, "Deployment", "rocegw-controller")["spec"]["replicas"], 3)
+        self.assertEqual(chart.named(several, "PodDisruptionBudget", "rocegw-controller")["spec"]["maxUnavailable"], 1)
+        self.assertNotIn("StatefulSet", kinds(several))
+
+    def test_older_kubernetes_gets_what_it_has(self):
+        def mode(version):
+            found = chart.objects(chart.rendered("sqlite", version))
+            return chart.named(found, "StatefulSet", "rocegw-controller")["spec"]["volumeClaimTemplates"][0]["spec"]["accessModes"]
+
+        def policy(version):
+            found = chart.objects(chart.rendered("etcd", version))
+            return chart.named(found, "PodDisruptionBudget", "rocegw-controller")["spec"].get("unhealthyPodEvictionPolicy")
+
+        self.assertEqual([mode("1.26.0"), mode("1.34.0")], [["ReadWriteOnce"], ["ReadWriteOncePod"]])
+        self.assertEqual([policy("1.26.0"), policy("1.34.0")], [None, "AlwaysAllow"])
+        with self.assertRaisesRegex(chart.Refused, "incompatible with Kubernetes"):
+            chart.template("--set", "image.repository=x", kubernetes="1.25.0")
+
+    def test_a_roll_of_agents_touches_no_gateway(self):
+        values = ("--values", os.path.join(chart.CHART, "ci", "sqlite-values.yaml"))
+        before = chart.objects(chart.template(*values))
+        after = chart.objects(chart.template(*values, "--set", "agent.config.log_level=debug,controller.config.log_level=debug"))
+        pod = dict(chart.pods(before))
+        self.assertEqual(pod["rocegw-gateway"], dict(chart.pods(after))["rocegw-gateway"])
+        self.assertNotEqual(pod["rocegw-agent"], dict(chart.pods(after))["rocegw-agent"])
+        self.assertEqual(chart.named(before, "DaemonSet", "rocegw-gateway")["spec"]["updateStrategy"], {"type": "OnDelete"})
+
+    def test_another_version_of_the_chart_alone_makes_no_new_pods(self):
+        with tempfile.TemporaryDirectory() as place:
+            newer = os.path.join(place, "rocegw")
+            shutil.copytree(chart.CHART, newer)
+            name = os.path.join(newer, "Chart.yaml")
+            with open(name, encoding="utf-8") as file:
+                text = file.read()
+            self.assertIn("\nversion: 0.1.0\n", text)
+            with open(name, "w", encoding="utf-8") as file:
+                file.write(text.replace("\nversion: 0.1.0\n", "\nversion: 9.9.9\n"))
+            values = ("--values", os.path.join(chart.CHART, "ci", "etcd-values.yaml"))
+            self.assertEqual(dict(chart.pods(chart.objects(chart.template(*values)))),
+                             dict(chart.pods(chart.objects(chart.template(*values, chart=newer)))))
+
+    def test_package(self):
+        with tempfile.TemporaryDirectory() as place:
+            chart.helm("package", chart.CHART, "--destination", place)
+            (name,) = os.listdir(place)
+            with tarfile.open(os.path.join(place, name)) as archive:
+                files = set(archive.getnames())
+            self.assertLessEqual({"rocegw/Chart.yaml", "rocegw/values.schema.json", "rocegw/templates/NOTES.txt"}, files)
+            self.assertFalse([file for file in files if file.startswith("rocegw/ci/")])
+            packed = os.path.join(place, name)
+            values = ("--values", os.path.join(chart.CHART, "ci", "sqlite-values.yaml"))
+            self.assertEqual(chart.template(*values), chart.template(*values, chart=packed))
+
+
+if __name__ == "__main__":
+    unittest.main()
