@@ -56,14 +56,15 @@ struct rocegw_create_qp {
   uint32_t service_mode;         /* enum rocegw_service_mode */
   uint32_t any_completion_order; /* not 0: completions need not come in the order of requests */
   uint32_t give_up_ms;           /* endpoint: for how long a message is tried; 0: 5000 */
-  uint32_t reserved;
+  /* Since minor 2. */
+  uint32_t srq; /* shared receive queue that it takes receives from; 0: its own */
 };
 struct rocegw_qp_reply {
   struct rocegw_reply header;
   uint32_t handle;
   uint32_t qpn;
   uint32_t sq_entries; /* power of two; what was asked for and at least 1 */
-  uint32_t rq_entries;
+  uint32_t rq_entries; /* 0: it has none of its own */
   uint32_t max_send_sge;
   uint32_t max_recv_sge;
   uint32_t max_inline;
@@ -78,6 +79,41 @@ struct rocegw_qp_reply {
   uint32_t rq_payload_stride;
   struct rocegw_location doorbell; /* struct rocegw_doorbell_page */
   uint32_t doorbell_bit;           /* 0 .. 4095 in that page */
+  uint32_t reserved;
+};
+
+struct rocegw_create_srq {
+  struct rocegw_request header;
+  uint32_t pd;
+  uint32_t max_wr;
+  uint32_t max_sge;
+  uint32_t limit;  /* an event says when fewer receives are posted; 0: none does */
+  uint64_t cookie; /* comes back in async events */
+};
+struct rocegw_srq_reply {
+  struct rocegw_reply header;
+  uint32_t handle;
+  uint32_t entries; /* power of two; what was asked for and at least 1 */
+  uint32_t max_sge;
+  uint32_t payload_stride;
+  struct rocegw_location control; /* struct rocegw_srq_control */
+  struct rocegw_location order;   /* ring of slots */
+  struct rocegw_location slots;
+  struct rocegw_location payload; /* read-only; length 0: receives are placed by the daemon */
+};
+enum rocegw_srq_mask { ROCEGW_SRQ_LIMIT = 2 }; /* of enum ibv_srq_attr_mask */
+struct rocegw_modify_srq {
+  struct rocegw_request header;
+  uint32_t srq;
+  uint32_t mask;
+  uint32_t limit;
+  uint32_t reserved;
+};
+struct rocegw_query_srq_reply {
+  struct rocegw_reply header;
+  uint32_t max_wr;
+  uint32_t max_sge;
+  uint32_t limit; /* 0: not armed */
   uint32_t reserved;
 };
 
@@ -162,7 +198,8 @@ enum rocegw_object_kind {
   ROCEGW_OBJECT_DEVICE = 0,
   ROCEGW_OBJECT_QP = 1,
   ROCEGW_OBJECT_CQ = 2,
-  ROCEGW_OBJECT_PORT = 3
+  ROCEGW_OBJECT_PORT = 3,
+  ROCEGW_OBJECT_SRQ = 4
 };
 struct rocegw_async_event {
   uint64_t cookie; /* of the object */

@@ -109,6 +109,16 @@ struct rocegw_recv_wqe {
 };
 ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_recv_wqe) == 16, "rocegw_recv_wqe");
 
+/* Shared receive queue. Receives lie in slots as those of a queue pair (rocegw_recv_wqe, then
+ * sge[]); a ring of as many entries, uint32_t each, tells the order in which they were posted, by
+ * their slots. The client may use a slot again when it has polled the completion of its receive:
+ * queue pairs complete them in any order, and none is held up by another one's. */
+struct rocegw_srq_control {
+  uint32_t producer; /* of the ring of slots; free running */
+  uint8_t pad[60];
+};
+ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_srq_control) == 64, "rocegw_srq_control");
+
 enum rocegw_cqe_flags {
   ROCEGW_CQE_GRH = 1, /* as enum ibv_wc_flags */
   ROCEGW_CQE_WITH_IMM = 2,
@@ -133,7 +143,8 @@ struct rocegw_cqe {
   uint8_t opcode; /* enum ibv_wc_opcode */
   uint16_t flags;
   uint32_t vendor_error;
-  uint32_t ring_slot; /* index of the WQE that completed, free running */
+  uint32_t ring_slot; /* index of the WQE that completed, free running; of a shared receive queue:
+                         its slot */
   uint32_t qp_handle;
   uint8_t reserved[12];
   uint32_t sequence;

@@ -24,7 +24,7 @@
 
 #define ROCEGW_ABI_MAGIC 0x57474352u /* "RCGW" */
 #define ROCEGW_ABI_MAJOR 1u
-#define ROCEGW_ABI_MINOR 1u /* 1: ordering on request */
+#define ROCEGW_ABI_MINOR 2u /* 1: ordering on request; 2: shared receive queues */
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

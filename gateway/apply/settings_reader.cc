@@ -93,11 +93,10 @@ std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
   return std::nullopt;
 }
 
-// Address handles are made by the library alone; shared receive queues and channels do not exist.
+// Address handles are made by the library alone; channels belong to gateways, not to pools.
 std::optional<Wrong> CheckLimits(const types::v1::Quota& quota, const std::string& path) {
   for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
     const char* const name = limits->has_ahs()        ? "ahs"
-                             : limits->has_srqs()     ? "srqs"
                              : limits->has_channels() ? "channels"
                                                       : nullptr;
     if (name == nullptr) continue;

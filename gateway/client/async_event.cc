@@ -33,6 +33,14 @@ bool Deliver(const rocegw_async_event& record, ibv_async_event* event) {
       event->element.cq = &cq->ibv;
       return true;
     }
+    case ROCEGW_OBJECT_SRQ: {
+      const ObjectLookup lookup(record.cookie, ObjectKind::kSrq);
+      auto* srq = static_cast<Srq*>(lookup.object());
+      if (srq == nullptr) return false;
+      ++srq->events_delivered;
+      event->element.srq = &srq->ibv;
+      return true;
+    }
     default:
       event->element.port_num = 1;
       return true;
@@ -107,8 +115,17 @@ ROCEGW_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
     pthread_cond_signal(&qp->cond);
     pthread_mutex_unlock(&qp->mutex);
   } else if (event->event_type == IBV_EVENT_SRQ_ERR ||
-             event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED ||
-             event->event_type == IBV_EVENT_WQ_FATAL) {
+             event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED) {
+    ibv_srq* srq = event->element.srq;
+    if (!IsOurs(srq->context)) {
+      ROCEGW_REAL(ibv_ack_async_event)(event);
+      return;
+    }
+    pthread_mutex_lock(&srq->mutex);
+    ++srq->events_completed;
+    pthread_cond_signal(&srq->cond);
+    pthread_mutex_unlock(&srq->mutex);
+  } else if (event->event_type == IBV_EVENT_WQ_FATAL) {
     ROCEGW_REAL(ibv_ack_async_event)(event);
   }
 }

@@ -37,7 +37,7 @@ void FillOperations(verbs_context* verbs) {
   verbs->context.ops.req_notify_cq = &RequestNotify;
   verbs->context.ops.post_send = &PostSendOnQp;
   verbs->context.ops.post_recv = &PostReceiveOnQp;
-  verbs->context.ops.post_srq_recv = &RefuseSrqReceive;
+  verbs->context.ops.post_srq_recv = &PostReceiveOnSrq;
   verbs->context.ops.bind_mw = &RefuseBindMw;
   verbs->context.ops.dealloc_mw = &RefuseDeallocMw;
 }

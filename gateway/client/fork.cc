@@ -42,6 +42,8 @@ void ResetQueueLocks(ObjectKind kind, void* object) {
     auto* qp = static_cast<Qp*>(object);
     qp->rings.send.lock.Reset();
     qp->rings.receive.lock.Reset();
+  } else if (kind == ObjectKind::kSrq) {
+    static_cast<Srq*>(object)->ring.lock.Reset();
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace rocegw::client {
 
-enum class ObjectKind : uint8_t { kNone = 0, kCq, kQp, kCmId };
+enum class ObjectKind : uint8_t { kNone = 0, kCq, kQp, kSrq, kCmId };
 
 // 0: out of memory. Ids are never 0.
 uint64_t AddObject(ObjectKind kind, void* object);

@@ -62,6 +62,13 @@ struct Cq {
   uint32_t async_events_delivered;  // same
 };
 
+struct Srq {
+  ibv_srq ibv;
+  SharedRing ring;
+  uint64_t id;
+  uint32_t events_delivered;  // under the object lock
+};
+
 struct Qp {
   union {
     ibv_qp ibv;
@@ -98,6 +105,7 @@ inline Pd* FromIbv(ibv_pd* pd) { return reinterpret_cast<Pd*>(pd); }
 inline Mr* FromIbv(ibv_mr* mr) { return reinterpret_cast<Mr*>(mr); }
 inline Channel* FromIbv(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
 inline Cq* FromIbv(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
+inline Srq* FromIbv(ibv_srq* srq) { return reinterpret_cast<Srq*>(srq); }
 inline Qp* FromIbv(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
 
 inline Session* SessionOf(ibv_context* context) { return FromIbv(context)->session; }

@@ -56,6 +56,8 @@ int JoinQueues(Qp* qp) {
 }
 
 void LeaveQueues(Qp* qp) {
+  // What it has received and nobody polled holds slots that are not its own.
+  if (qp->rings.shared != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Purge(&qp->rings, false, true);
   FromIbv(qp->ibv.send_cq)->rings.Remove(&qp->rings);
   FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
 }
@@ -188,11 +190,11 @@ void WaitForAcks(Qp* qp) {
 }
 
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
-  if (attr.srq != nullptr) return refusal::ibv_create_qp;
   if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) {
     return refusal::ibv_create_qp;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
+  if (attr.srq != nullptr && (endpoint || attr.srq->context != pd->context)) return EINVAL;
   if (attr.send_cq->context != pd->context || attr.recv_cq->context != pd->context) return EINVAL;
   return 0;
 }
@@ -264,6 +266,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   request.service_mode = ordering.service_mode;
   request.any_completion_order = ordering.completion_order;
   request.give_up_ms = ordering.give_up_ms;
+  request.srq = attr->srq != nullptr ? attr->srq->handle : 0;
   rocegw_qp_reply reply;
   Session* session = SessionOf(pd->context);
   error = qp->id != 0 ? session->Call(ROCEGW_MSG_CREATE_QP, &request, &reply) : ENOMEM;
@@ -271,6 +274,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
     qp->ibv.send_cq = attr->send_cq;
     qp->ibv.recv_cq = attr->recv_cq;
     error = Map(session, pd->context, pd, *attr, reply, &qp->rings);
+    if (attr->srq != nullptr) qp->rings.shared = &FromIbv(attr->srq)->ring;
     // Messages of many senders are received as they come.
     if (error == 0 && (ordering.completion_order != 0 || ordering.endpoint))
       error = ExpectCompletionsInAnyOrder(qp->rings);
@@ -287,6 +291,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   qp->ibv.context = pd->context;
   qp->ibv.qp_context = attr->qp_context;
   qp->ibv.pd = pd;
+  qp->ibv.srq = attr->srq;
   qp->ibv.handle = reply.handle;
   qp->ibv.qp_num = reply.qpn;
   qp->ibv.state = IBV_QPS_RESET;
@@ -330,11 +335,6 @@ int PostReceiveOnQp(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return PostReceive(FromIbv(qp)->rings.receive, wr, bad);
 }
 
-int RefuseSrqReceive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  *bad = wr;
-  return refusal::ibv_post_srq_recv;
-}
-
 int RefuseBindMw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return refusal::ibv_bind_mw; }
 int RefuseDeallocMw(ibv_mw*) { return refusal::ibv_dealloc_mw; }
 
@@ -370,6 +370,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   init_attr->qp_context = ibv->qp_context;
   init_attr->send_cq = ibv->send_cq;
   init_attr->recv_cq = ibv->recv_cq;
+  init_attr->srq = ibv->srq;
   init_attr->cap = qp->cap;
   init_attr->qp_type = ibv->qp_type;
   init_attr->sq_sig_all = qp->signal_all ? 1 : 0;

@@ -11,11 +11,11 @@ namespace rocegw::client {
 
 int PostSendOnQp(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
 int PostReceiveOnQp(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
+int PostReceiveOnSrq(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int RequestNotify(ibv_cq* cq, int solicited_only);
 
 // What this release of the library does not have, with the errors that programs take as "not
 // supported".
-int RefuseSrqReceive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int RefuseBindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
 int RefuseDeallocMw(ibv_mw* mw);
 

@@ -12,32 +12,27 @@
   R(ibv_attach_mcast, EOPNOTSUPP, "no multicast")                                     \
   R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                                     \
   R(ibv_create_cq_ex, EOPNOTSUPP, "completion queues are made by ibv_create_cq")      \
-  R(ibv_create_srq, EOPNOTSUPP, "no shared receive queues")                           \
   R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                                  \
-  R(ibv_destroy_srq, EOPNOTSUPP, "no shared receive queues")                          \
   R(ibv_detach_mcast, EOPNOTSUPP, "no multicast")                                     \
   R(ibv_import_device, EOPNOTSUPP, "objects belong to one process")                   \
   R(ibv_import_dm, EOPNOTSUPP, "no device memory")                                    \
   R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")                       \
   R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")                       \
-  R(ibv_modify_srq, EOPNOTSUPP, "no shared receive queues")                           \
-  R(ibv_post_srq_recv, EOPNOTSUPP, "no shared receive queues")                        \
-  R(ibv_query_srq, EOPNOTSUPP, "no shared receive queues")                            \
   R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")                     \
   R(ibv_rereg_mr, EOPNOTSUPP, "returns IBV_REREG_MR_ERR_INPUT: the region is as was") \
   R(ibv_resize_cq, EOPNOTSUPP, "a queue keeps its size")                              \
-  R(rdma_create_srq, EOPNOTSUPP, "no shared receive queues")                          \
-  R(rdma_create_srq_ex, EOPNOTSUPP, "no shared receive queues")                       \
   R(rdma_join_multicast, EOPNOTSUPP, "no multicast")                                  \
   R(rdma_join_multicast_ex, EOPNOTSUPP, "no multicast")                               \
   R(rdma_leave_multicast, EOPNOTSUPP, "no multicast")
 
 // It works, but not for this.
 #define ROCEGW_PARTS_REFUSED(R)                                                                \
-  R(ibv_create_qp, EOPNOTSUPP, "shared receive queues, UC, XRC and raw packets")               \
+  R(ibv_create_qp, EOPNOTSUPP, "UC, XRC and raw packets")                                      \
   R(ibv_create_qp_ex, EOPNOTSUPP, "anything but a protection domain and empty creation flags") \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")          \
+  R(ibv_modify_srq, EOPNOTSUPP, "another size")                                                \
   R(ibv_reg_mr, EOPNOTSUPP, "on-demand and zero-based regions")                                \
+  R(rdma_create_srq_ex, EOPNOTSUPP, "types other than the basic one")                          \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")
 
 namespace rocegw::client::refusal {

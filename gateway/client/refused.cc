@@ -22,27 +22,6 @@ bool IsAttached() {
 
 }  // namespace
 
-ROCEGW_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
-  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_create_srq)(pd, attr);
-  errno = refusal::ibv_create_srq;
-  return nullptr;
-}
-
-ROCEGW_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
-  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_modify_srq)(srq, attr, mask);
-  return refusal::ibv_modify_srq;
-}
-
-ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
-  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_query_srq)(srq, attr);
-  return refusal::ibv_query_srq;
-}
-
-ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* srq) {
-  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_destroy_srq)(srq);
-  return refusal::ibv_destroy_srq;
-}
-
 ROCEGW_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_attach_mcast)(qp, gid, lid);
   return refusal::ibv_attach_mcast;

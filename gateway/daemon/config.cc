@@ -311,7 +311,8 @@ void ReadLimits(Section& pool, LimitsConfig& limits) {
   pool.Nested("limits", [&](Section& section) {
     const std::pair<const char*, uint32_t*> counts[] = {
         {"sessions", &limits.sessions}, {"qps", &limits.qps}, {"cqs", &limits.cqs},
-        {"mrs", &limits.mrs},           {"pds", &limits.pds}, {"cm_ids", &limits.cm_ids}};
+        {"srqs", &limits.srqs},         {"mrs", &limits.mrs}, {"pds", &limits.pds},
+        {"cm_ids", &limits.cm_ids}};
     for (const auto& [key, target] : counts) {
       section.Unsigned(key, 0u, static_cast<uint32_t>(kMaxCount), *target);
     }

@@ -69,6 +69,7 @@ struct LimitsConfig {
   uint32_t sessions = 256;
   uint32_t qps = 65536;
   uint32_t cqs = 65536;
+  uint32_t srqs = 65536;
   uint32_t mrs = 262144;
   uint32_t pds = 16384;
   uint32_t cm_ids = 65536;

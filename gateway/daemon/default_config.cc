@@ -122,6 +122,7 @@ default_pool:
     sessions: 256
     qps: 65536
     cqs: 65536
+    srqs: 65536
     mrs: 262144
     pds: 16384
     cm_ids: 65536

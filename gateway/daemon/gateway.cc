@@ -77,13 +77,8 @@ session::Options SessionOptions(const Config& config, const std::string& sysfs_r
   options.gateways.paths = config.gateways.paths;
   options.gateways.vendor_id = config.gateways.vendor_id;
   const LimitsConfig& limits = config.default_pool.limits;
-  options.limits = {limits.sessions,
-                    limits.qps,
-                    limits.cqs,
-                    limits.mrs,
-                    limits.pds,
-                    limits.cm_ids,
-                    limits.registered_bytes,
+  options.limits = {limits.sessions,     limits.qps, limits.cqs,    limits.srqs,
+                    limits.mrs,          limits.pds, limits.cm_ids, limits.registered_bytes,
                     limits.segment_bytes};
   return options;
 }

@@ -118,6 +118,7 @@ class ClientSession {
   // let go of it.
   void FreeQp(uint32_t handle);
   void FreeCq(uint32_t handle);
+  void FreeSrq(uint32_t handle);
   void FreeMr(uint32_t handle);
   void FreePeer(uint32_t handle);
   void FreePd(uint32_t handle);

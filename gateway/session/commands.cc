@@ -55,6 +55,14 @@ Command FindCommand(uint32_t type) {
       return CreatePeer;
     case ROCEGW_MSG_DESTROY_PEER:
       return DestroyPeer;
+    case ROCEGW_MSG_CREATE_SRQ:
+      return CreateSrq;
+    case ROCEGW_MSG_MODIFY_SRQ:
+      return ModifySrq;
+    case ROCEGW_MSG_QUERY_SRQ:
+      return QuerySrq;
+    case ROCEGW_MSG_DESTROY_SRQ:
+      return DestroySrq;
     case ROCEGW_MSG_CM_CREATE_CHANNEL:
       return CmCreateChannel;
     case ROCEGW_MSG_CM_DESTROY_CHANNEL:

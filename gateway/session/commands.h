@@ -40,6 +40,12 @@ void DestroyRegion(ClientSession& session, Request& request);
 void CreateCq(ClientSession& session, Request& request);
 void DestroyCq(ClientSession& session, Request& request);
 
+// commands_srq.cc
+void CreateSrq(ClientSession& session, Request& request);
+void ModifySrq(ClientSession& session, Request& request);
+void QuerySrq(ClientSession& session, Request& request);
+void DestroySrq(ClientSession& session, Request& request);
+
 // commands_qp.cc
 void CreateQp(ClientSession& session, Request& request);
 void ModifyQp(ClientSession& session, Request& request);

@@ -100,6 +100,9 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.max_mr = Narrow(pool.Peak(Resource::kMrs));
   reply.max_pd = Narrow(pool.Peak(Resource::kPds));
   reply.max_ah = Narrow(pool.Peak(Resource::kAhs));
+  reply.max_srq = Narrow(pool.Peak(Resource::kSrqs));
+  reply.max_srq_wr = options.device.max_qp_wr;
+  reply.max_srq_sge = options.device.max_sge;
   reply.max_rd_atomic = options.device.max_rd_atomic;
   reply.max_message = options.device.max_message;
   reply.port_state = device->up ? kPortActive : kPortDown;

@@ -13,6 +13,7 @@
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/qp_attributes.h"
+#include "gateway/session/queue_memory.h"
 #include "gateway/tenant/tag.h"
 #include "gateway/verbs/qp_state.h"
 
@@ -21,15 +22,8 @@ namespace {
 
 // Bytes per queue for payloads that travel in the rings.
 constexpr uint32_t kPayloadBudget = 64 * 1024;
-constexpr uint32_t kMostStride = 1024;
-constexpr uint32_t kLeastStride = 256;  // smaller ones hold too few messages to be worth it
 constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
 constexpr uint32_t kGiveUpMs = 5000;
-
-uint32_t PayloadStride(uint32_t entries) {
-  const uint32_t stride = std::min(kMostStride, kPayloadBudget / entries / kLine * kLine);
-  return stride < kLeastStride ? 0 : stride;
-}
 
 // Only connected queue pairs and endpoints have an order to choose.
 bool ValidOrdering(const rocegw_create_qp& asked) {
@@ -46,17 +40,13 @@ bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
                     asked.type == ROCEGW_QPT_ENDPOINT;
   return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
          asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
-         asked.max_inline <= bounds.max_inline && ValidOrdering(asked);
+         asked.max_inline <= bounds.max_inline && ValidOrdering(asked) &&
+         (asked.srq == 0 || asked.type != ROCEGW_QPT_ENDPOINT);
 }
 
-// Blocks of a QP, all or none.
 bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
                     uint32_t rq_payload_stride) {
-  const struct {
-    shm::Block& block;
-    shm::Writer writer;
-    uint64_t bytes;
-  } wanted[] = {
+  const WantedBlock wanted[] = {
       {qp.control, shm::Writer::kClient, sizeof(rocegw_qp_control)},
       {qp.status, shm::Writer::kDaemon, sizeof(rocegw_qp_status)},
       {qp.sq, shm::Writer::kClient, uint64_t{qp.sq_entries} * rocegw_sq_stride(qp.max_send_sge)},
@@ -64,16 +54,7 @@ bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
       {qp.rq, shm::Writer::kClient, uint64_t{qp.rq_entries} * rocegw_rq_stride(qp.max_recv_sge)},
       {qp.rq_payload, shm::Writer::kDaemon, uint64_t{qp.rq_entries} * rq_payload_stride},
   };
-  for (const auto& want : wanted) {
-    if (want.bytes == 0) continue;
-    auto block = session.Allocate(want.writer, want.bytes);
-    if (!block.ok()) {
-      for (const auto& made : wanted) session.segment().Free(made.block);
-      return false;
-    }
-    want.block = *block;
-  }
-  return true;
+  return AllocateBlocks(session, wanted);
 }
 
 // A doorbell bit on the QP's worker; a new page is told to the worker before the QP is.
@@ -116,6 +97,15 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.sq_payload = qp.sq_payload.address;
   config.rq = qp.rq.address;
   config.rq_payload = qp.rq_payload.address;
+  if (const Srq* const srq = session.objects().srqs.Find(qp.srq)) {
+    config.srq = qp.srq;
+    config.srq_pd = srq->pd;
+    config.rq_entries = srq->entries;
+    config.max_recv_sge = srq->max_sge;
+    config.rq_stride = rocegw_rq_stride(srq->max_sge);
+    config.rq_payload_stride = srq->payload_stride;
+    config.rq_payload = srq->payload.address;
+  }
   const uint32_t device = session.objects().contexts.Find(qp.context)->device;
   config.device = device;
   config.gids = session.services().GidTableOf(session.pool(), device);
@@ -151,7 +141,7 @@ rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
 // Out of the session's reserve; nullptr: it has none, or none that can become this.
 std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& asked) {
   constexpr verbs::QpShape kMost = ReadyReserve::kShape;
-  if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC ||
+  if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC || asked.srq != 0 ||
       asked.max_send_wr > kMost.sq_entries || asked.max_send_sge > kMost.max_sge ||
       asked.max_recv_sge > kMost.max_sge)
     return nullptr;
@@ -242,8 +232,10 @@ void CreateQp(ClientSession& session, Request& request) {
   Pd* const pd = objects.pds.Find(asked.pd);
   Cq* const send_cq = objects.cqs.Find(asked.send_cq);
   Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
+  Srq* const srq = objects.srqs.Find(asked.srq);
   if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
       send_cq->context != pd->context || recv_cq->context != pd->context ||
+      (asked.srq != 0 && (srq == nullptr || srq->context != pd->context)) ||
       !Valid(asked, services.options.device)) {
     return session.ReplyError(EINVAL);
   }
@@ -258,19 +250,22 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->pd = asked.pd;
   qp->send_cq = asked.send_cq;
   qp->recv_cq = asked.recv_cq;
+  qp->srq = asked.srq;
   qp->type = static_cast<verbs::QpType>(asked.type);
   qp->cookie = asked.cookie;
   qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
-  qp->rq_entries = std::bit_ceil(std::max(asked.max_recv_wr, 1u));
+  qp->rq_entries = srq != nullptr ? 0 : std::bit_ceil(std::max(asked.max_recv_wr, 1u));
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
-  qp->max_recv_sge = std::max(asked.max_recv_sge, 1u);
+  qp->max_recv_sge = srq != nullptr ? 0 : std::max(asked.max_recv_sge, 1u);
   qp->max_inline = asked.max_inline;
   const uint32_t inline_stride = (asked.max_inline + kLine - 1) / kLine * kLine;
-  const uint32_t sq_payload_stride = std::max(PayloadStride(qp->sq_entries), inline_stride);
-  const uint32_t rq_payload_stride = PayloadStride(qp->rq_entries);
+  const uint32_t sq_payload_stride =
+      std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
+  const uint32_t rq_payload_stride =
+      srq != nullptr ? 0 : PayloadStride(qp->rq_entries, kPayloadBudget);
 
   if (!ready) {
-    if (const auto taken = services.TakeQpn()) {
+    if (const auto taken = srq != nullptr ? services.TakeQpn(srq->worker) : services.TakeQpn()) {
       qp->qpn = taken->qpn;
       qp->worker = taken->worker;
     }
@@ -301,6 +296,7 @@ void CreateQp(ClientSession& session, Request& request) {
   ++pd->users;
   ++send_cq->users;
   ++recv_cq->users;
+  if (srq != nullptr) ++srq->users;
 
   rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
   reply.sq_payload_stride = sq_payload_stride;

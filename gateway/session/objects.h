@@ -29,7 +29,7 @@ struct Context {
 
 struct Pd {
   uint32_t context = 0;
-  uint32_t users = 0;  // QPs, MRs and peers of endpoints
+  uint32_t users = 0;  // QPs, SRQs, MRs and peers of endpoints
 };
 
 struct CompletionChannel {
@@ -48,11 +48,28 @@ struct Cq {
   uint32_t users = 0;  // QPs, a QP that uses it twice counts twice
 };
 
+// With all its queue pairs on one worker.
+struct Srq {
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  WorkerIndex worker = 0;
+  uint64_t cookie = 0;
+  uint32_t entries = 0;
+  uint32_t max_sge = 0;
+  uint32_t payload_stride = 0;
+  shm::Block control;
+  shm::Block order;
+  shm::Block slots;
+  shm::Block payload;
+  uint32_t users = 0;  // QPs
+};
+
 struct Qp {
   uint32_t context = 0;
   uint32_t pd = 0;
   uint32_t send_cq = 0;
   uint32_t recv_cq = 0;
+  uint32_t srq = 0;
   verbs::QpType type = verbs::QpType::kRc;
   Qpn qpn;
   Qpn peer;  // as last set, whether or not the QP took it
@@ -129,6 +146,7 @@ struct Objects {
   HandleTable<Pd> pds;
   HandleTable<CompletionChannel> channels;
   HandleTable<Cq> cqs;
+  HandleTable<Srq> srqs;
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;
   HandleTable<EndpointPeer> peers;

@@ -25,6 +25,7 @@ struct Limits {
   uint64_t sessions = 256;
   uint64_t qps = 65536;
   uint64_t cqs = 65536;
+  uint64_t srqs = 65536;
   uint64_t mrs = 262144;
   uint64_t pds = 16384;
   uint64_t cm_ids = 65536;

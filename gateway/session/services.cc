@@ -32,6 +32,7 @@ tenant::Amounts CapacityOf(const Limits& limits) {
   capacity[Resource::kSessions] = limits.sessions;
   capacity[Resource::kPds] = limits.pds;
   capacity[Resource::kCqs] = limits.cqs;
+  capacity[Resource::kSrqs] = limits.srqs;
   capacity[Resource::kQps] = limits.qps;
   capacity[Resource::kMrs] = limits.mrs;
   capacity[Resource::kCmIds] = limits.cm_ids;
@@ -165,13 +166,17 @@ const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   return all_peer_rules_.back().get();
 }
 
-std::optional<Services::TakenQpn> Services::TakeQpn() {
-  const size_t count = workers.worker_count();
+std::optional<Services::TakenQpn> Services::TakeQpn(std::optional<WorkerIndex> on) {
+  const size_t count = on ? 1 : workers.worker_count();
   for (size_t i = 0; i < count; ++i) {
-    const auto worker = static_cast<WorkerIndex>(next_worker++ % count);
+    const WorkerIndex worker = on ? *on : NextWorker();
     if (const auto qpn = qpns.Take(worker, ControlLoop::Now())) return TakenQpn{*qpn, worker};
   }
   return std::nullopt;
+}
+
+WorkerIndex Services::NextWorker() {
+  return static_cast<WorkerIndex>(next_worker++ % workers.worker_count());
 }
 
 std::vector<int> Services::WakeFds(const std::vector<worker::WorkerLink*>& links) {

@@ -108,12 +108,15 @@ struct Services {
     Qpn qpn;
     WorkerIndex worker = 0;
   };
-  std::optional<TakenQpn> TakeQpn();
+  // `on`: of that worker only.
+  std::optional<TakenQpn> TakeQpn(std::optional<WorkerIndex> on = std::nullopt);
+  // For what is new, in turn.
+  WorkerIndex NextWorker();
 
   const Drain* drain = nullptr;  // the server's
   CmBinding* cm = nullptr;       // the server's
   Captures* captures = nullptr;  // the server's
-  size_t next_worker = 0;        // of the next QP
+  size_t next_worker = 0;        // of the next QP or SRQ
   LogLimiter log;
   ReadyReserves reserves{*this};
 

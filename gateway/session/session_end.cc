@@ -33,6 +33,15 @@ void ClientSession::FreeQp(uint32_t handle) {
   --objects_.pds.Find(qp->pd)->users;
   --objects_.cqs.Find(qp->send_cq)->users;
   --objects_.cqs.Find(qp->recv_cq)->users;
+  if (Srq* const srq = objects_.srqs.Find(qp->srq)) --srq->users;
+}
+
+void ClientSession::FreeSrq(uint32_t handle) {
+  const auto srq = objects_.srqs.Remove(handle);
+  for (shm::Block* block : {&srq->control, &srq->order, &srq->slots, &srq->payload})
+    segment_.Free(*block);
+  Give(Resource::kSrqs);
+  --objects_.pds.Find(srq->pd)->users;
 }
 
 void ClientSession::FreeCq(uint32_t handle) {
@@ -74,7 +83,7 @@ void ClientSession::FreeRegion(uint32_t handle) {
 }
 
 // A worker takes its messages in order, so nothing waits for answers here: a QP goes before its
-// CQs, and all of it before the session.
+// queues, and all of it before the session.
 void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
   const auto belongs = [context](const auto& object) {
     return context == 0 || object.context == context;
@@ -84,6 +93,9 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
     if (belongs(qp)) {
       services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn}, answered);
     }
+  });
+  objects_.srqs.ForEach([&](uint32_t handle, const Srq& srq) {
+    if (belongs(srq)) services_.workers.Send(srq.worker, worker::UnlinkSrq{id_, handle}, answered);
   });
   objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
     if (!belongs(cq)) return;
@@ -116,6 +128,7 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
     return context == 0 || object.context == context;
   };
   for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
+  for (const uint32_t srq : objects_.srqs.Select(belongs)) FreeSrq(srq);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
   for (const uint32_t peer : objects_.peers.Select(belongs)) FreePeer(peer);
   for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);

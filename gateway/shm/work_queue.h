@@ -66,6 +66,12 @@ class WorkQueue {
     return possible;
   }
 
+  // Slots that are posted and not fetched, as far as the client's index is possible.
+  uint32_t Waiting() const {
+    const uint32_t count = entries_ == 0 ? 0 : LoadOrdered(producer_) - fetched_;
+    return count > entries_ ? 0 : count;
+  }
+
   uint32_t fetched() const { return fetched_; }
   uint32_t released() const { return released_; }
   uint32_t entries() const { return entries_; }

@@ -17,6 +17,8 @@
 
 namespace rocegw::transport {
 
+class SharedReceives;
+
 struct QpContext {
   verbs::QpConfig config;
   verbs::QpAttributes attributes;  // attributes.state is the current one
@@ -24,11 +26,13 @@ struct QpContext {
 
   shm::WorkQueue sq;
   shm::WorkQueue rq;
+  SharedReceives* srq = nullptr;  // receives come from there instead; outlives the queue pair
   verbs::CompletionQueue* send_cq = nullptr;
   verbs::CompletionQueue* recv_cq = nullptr;
   const verbs::MrTable* regions = nullptr;
   metrics::WorkerCounters* counters = nullptr;
-  bool ecn = false;  // packets say that switches may mark them (ECT(0))
+  bool last_receive_told = false;  // with an srq, in the error state
+  bool ecn = false;                // packets say that switches may mark them (ECT(0))
   // What its requests leave by, fixed before it is ready to send; nullptr: as plain RoCEv2.
   flow::Carrier* carrier = nullptr;
   // By it, a peer that lets messages take effect out of turn where they allow it.

@@ -14,7 +14,7 @@ void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
                           config.sq_entries, config.sq_stride);
   qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
-                          config.rq_entries, config.rq_stride);
+                          config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
 }
 
 void QueuePair::PublishState() {
@@ -67,6 +67,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
     qp_.attributes = verbs::QpAttributes();
     qp_.first_ticket = qp_.tickets_issued + 1;
     flushed_ = false;
+    qp_.last_receive_told = false;
     if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
   } else if (next == QpState::kRtr && current == QpState::kInit) {
     DoReadyToReceive(now);

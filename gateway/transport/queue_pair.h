@@ -76,6 +76,8 @@ class QueuePair {
   virtual uint32_t outstanding() const { return 0; }
   // Memory of what an idle queue pair needs for being connected by a channel.
   virtual size_t channel_bytes() const { return 0; }
+  // It is about to go: receives of a shared receive queue that it has taken are others'.
+  virtual void GiveBackReceives() {}
   // In SQD, and not all that was begun is complete.
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 

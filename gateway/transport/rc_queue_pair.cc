@@ -68,6 +68,7 @@ class RcQueuePair final : public QueuePair {
            sizeof qp_.line + sizeof(void*);
   }
 
+  void GiveBackReceives() override { (void)receives_.Reset(qp_); }
   const flow::RttEstimator* rtt() const override { return &requester_.flow().rtt(); }
   void SwitchCc(const flow::CcConfig& cc, TimePoint now) override {
     cc_ = cc;

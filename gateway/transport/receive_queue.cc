@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "gateway/transport/completion.h"
+#include "gateway/transport/shared_receives.h"
 
 namespace rocegw::transport {
 
@@ -15,6 +16,11 @@ void ReceiveQueue::Reserve(uint32_t max_sge) {
 }
 
 bool ReceiveQueue::Reset(QpContext& qp) {
+  if (qp.srq != nullptr) {
+    for (size_t i = 0; i < open_.size(); ++i)
+      if (!open_[i].closed) qp.srq->GiveBack(open_[i].request.ring_slot);
+    for (size_t i = 0; i < pending_.size(); ++i) qp.srq->GiveBack(pending_[i].cqe.ring_slot);
+  }
   open_.clear();
   sges_.clear();
   pending_.clear();
@@ -22,7 +28,7 @@ bool ReceiveQueue::Reset(QpContext& qp) {
   unused_.clear();
   early_.clear();
   early_count_ = 0;
-  return qp.rq.Discard();
+  return PostedReceives{qp}.Discard();
 }
 
 std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number) {
@@ -43,12 +49,11 @@ uint32_t ReceiveQueue::NewNumber(const QpContext& qp) {
 }
 
 shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
-  const shm::WorkQueue::Look look = qp.rq.Check();
-  if (look == shm::WorkQueue::Look::kFault)
-    outbox.Fault(qp, "receive queue producer index out of range");
+  PostedReceives posted{qp};
+  const shm::WorkQueue::Look look = posted.Check(outbox);
   if (look != shm::WorkQueue::Look::kReady) return look;
-  const uint8_t* slot = qp.rq.Slot();
-  const uint32_t index = qp.rq.Fetch();
+  const uint8_t* slot = posted.Slot();
+  const uint32_t index = posted.Fetch(outbox);
   const uint32_t number = newest_ = NewNumber(qp);
   At(number).status =
       verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));
@@ -56,7 +61,7 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
 }
 
 bool ReceiveQueue::Writable(const QpContext& qp, uint32_t number) {
-  return verbs::CheckKeys(*qp.regions, qp.config,
+  return verbs::CheckKeys(*qp.regions, qp.config.receive_keys(),
                           SgesOf(qp, number).first(At(number).request.sge_count),
                           verbs::kAccessLocalWrite);
 }
@@ -66,7 +71,7 @@ bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_
   tag.qp = qp.handle;
   tag.purpose = AccessPurpose::kReceive;
   return verbs::WalkPieces(
-      *qp.regions, qp.config, SgesOf(qp, number).first(At(number).request.sge_count),
+      *qp.regions, qp.config.receive_keys(), SgesOf(qp, number).first(At(number).request.sge_count),
       verbs::kAccessLocalWrite, offset, static_cast<uint32_t>(bytes.size()),
       [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
@@ -102,6 +107,7 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
 }
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
+  if (qp.srq != nullptr) return;
   const uint32_t mask = qp.config.rq_entries - 1;
   if (slot != qp.rq.released()) {
     if (early_.empty()) early_.resize(qp.config.rq_entries);
@@ -149,6 +155,8 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
       qp.counters->qp_error_events.Add();
     }
   }
+  if (qp.state() == verbs::QpState::kError && pending_.empty() && open_.empty())
+    PostedReceives{qp}.TellLast(outbox);
 }
 
 bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
@@ -170,13 +178,14 @@ void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
 }
 
 void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {
+  // What nobody has taken from a shared receive queue stays there.
   do {
     if (in_order()) {
       while (first_ != next_) CloseFailed(qp, WcStatus::kFlush, ticket);
     }
     for (uint32_t number = first_; number != next_; ++number)
       if (!At(number).closed) CloseFailed(qp, number, WcStatus::kFlush, ticket);
-  } while (Open(qp, outbox) == shm::WorkQueue::Look::kReady);
+  } while (qp.srq == nullptr && Open(qp, outbox) == shm::WorkQueue::Look::kReady);
   OnMemoryDone(qp, outbox);
 }
 

@@ -45,8 +45,8 @@ class ReceiveQueue {
   explicit ReceiveQueue(ReceiveOrder order = ReceiveOrder::kOfTheRing) : order_(order) {}
   // Room for a receive of so many pieces, ahead of it.
   void Reserve(uint32_t max_sge);
-  // Forgets everything that is posted, without completions. False: the client's index is
-  // impossible.
+  // Forgets everything that is posted, without completions; what was taken from a shared receive
+  // queue goes back. False: the client's index is impossible.
   bool Reset(QpContext& qp);
 
   // Numbers: the oldest that is open, and the next to be opened.

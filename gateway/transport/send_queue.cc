@@ -56,7 +56,7 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
   const verbs::SendRequest& request = entry.request;
   if (request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0) {
     const uint32_t access = request.reads_remote() ? uint32_t{verbs::kAccessLocalWrite} : 0;
-    if (!verbs::CheckKeys(*qp.regions, qp.config, ListOf(index), access))
+    if (!verbs::CheckKeys(*qp.regions, qp.config.send_keys(), ListOf(index), access))
       entry.failed = WcStatus::kLocalProtection;
   }
   if (entry.failed == WcStatus::kSuccess && request.reads_remote() &&
@@ -81,7 +81,7 @@ bool SendQueue::Find(QpContext& qp, uint32_t index, uint32_t offset, uint32_t le
   SendEntry& entry = At(index);
   if (entry.request.ring_payload != nullptr || length == 0) return true;
   const bool whole =
-      verbs::WalkPieces(*qp.regions, qp.config, ListOf(index), 0, offset, length,
+      verbs::WalkPieces(*qp.regions, qp.config.send_keys(), ListOf(index), 0, offset, length,
                         [&](const verbs::Piece& piece) { from.pieces[from.count++] = piece; });
   if (!whole) entry.failed = WcStatus::kLocalProtection;
   return whole;
@@ -116,7 +116,7 @@ bool SendQueue::Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t of
   tag.qp = qp.handle;
   tag.request = index;
   const bool whole = verbs::WalkPieces(
-      *qp.regions, qp.config, ListOf(index), verbs::kAccessLocalWrite, offset,
+      *qp.regions, qp.config.send_keys(), ListOf(index), verbs::kAccessLocalWrite, offset,
       static_cast<uint32_t>(bytes.size()), [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                   .length = piece.length,

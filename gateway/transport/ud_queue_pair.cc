@@ -9,6 +9,7 @@
 #include "gateway/port/steering.h"
 #include "gateway/transport/completion.h"
 #include "gateway/transport/queue_pair.h"
+#include "gateway/transport/shared_receives.h"
 #include "gateway/wire/icrc.h"
 
 namespace rocegw::transport {
@@ -64,14 +65,19 @@ class UdQueuePair final : public QueuePair {
 
   uint32_t outstanding() const override { return static_cast<uint32_t>(sends_.size()); }
   Psns psns() const override { return {psn_, psn_, Psn()}; }
+  void GiveBackReceives() override {
+    for (size_t i = 0; qp_.srq != nullptr && i < receives_.size(); ++i)
+      qp_.srq->GiveBack(receives_[i].cqe.ring_slot);
+  }
 
  protected:
   bool DoReset() override {
     sends_.clear();
+    GiveBackReceives();
     receives_.clear();
     held_ = false;
     const bool sends = qp_.sq.Discard();
-    const bool receives = qp_.rq.Discard();
+    const bool receives = PostedReceives{qp_}.Discard();
     return sends && receives;
   }
   void DoReadyToSend(TimePoint) override { psn_ = qp_.attributes.sq_psn; }
@@ -122,8 +128,8 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
     return WcStatus::kLocalQpOperation;
   if (request.length > verbs::MtuBytes(qp_.config.port_mtu)) return WcStatus::kLocalLength;
   const bool keyed = request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0;
-  if (keyed &&
-      !verbs::CheckKeys(*qp_.regions, qp_.config, std::span(sges_).first(request.sge_count), 0)) {
+  if (keyed && !verbs::CheckKeys(*qp_.regions, qp_.config.send_keys(),
+                                 std::span(sges_).first(request.sge_count), 0)) {
     return WcStatus::kLocalProtection;
   }
   return WcStatus::kSuccess;
@@ -171,19 +177,19 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
     packet->known_crc = {header_length, request.length, crc};
     qp_.counters->memory_ring_operations.Add();
   } else {
-    (void)verbs::WalkPieces(*qp_.regions, qp_.config, std::span(sges_).first(request.sge_count), 0,
-                            0, request.length, [&](const verbs::Piece& piece) {
-                              const memory::MemoryOp op{.kind = memory::OpKind::kRead,
-                                                        .length = piece.length,
-                                                        .address = piece.address,
-                                                        .direct = piece.direct,
-                                                        .buffer = body + piece.offset};
-                              outbox.Access(
-                                  qp_, op,
-                                  {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kSendPayload,
-                                   headers.bth.psn, request.ring_slot},
-                                  packet);
-                            });
+    (void)verbs::WalkPieces(
+        *qp_.regions, qp_.config.send_keys(), std::span(sges_).first(request.sge_count), 0, 0,
+        request.length, [&](const verbs::Piece& piece) {
+          const memory::MemoryOp op{.kind = memory::OpKind::kRead,
+                                    .length = piece.length,
+                                    .address = piece.address,
+                                    .direct = piece.direct,
+                                    .buffer = body + piece.offset};
+          outbox.Access(qp_, op,
+                        {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kSendPayload,
+                         headers.bth.psn, request.ring_slot},
+                        packet);
+        });
   }
   outbox.Send(qp_, packet);
   qp_.bytes_sent += request.length;
@@ -236,21 +242,15 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   if (packet.headers.deth.qkey != qp_.attributes.qkey) return DropReason::k_wrong_qkey;
   if (qp_.config.peers != nullptr && !qp_.config.peers->Allow(packet.meta.source))
     return DropReason::k_peer_not_allowed;
-  switch (qp_.rq.Check()) {
-    case shm::WorkQueue::Look::kFault:
-      outbox.Fault(qp_, "receive queue producer index out of range");
-      return DropReason::k_ud_no_receive;
-    case shm::WorkQueue::Look::kEmpty:
-      return DropReason::k_ud_no_receive;
-    case shm::WorkQueue::Look::kReady:
-      break;
-  }
+  PostedReceives posted{qp_};
+  if (posted.Check(outbox) != shm::WorkQueue::Look::kReady) return DropReason::k_ud_no_receive;
   verbs::ReceiveRequest request;
-  const uint8_t* slot = qp_.rq.Slot();
-  const uint32_t index = qp_.rq.fetched();
+  const uint8_t* slot = posted.Slot();
+  const uint32_t index = posted.number();
   WcStatus status = verbs::ParseReceive(qp_.config, slot, index, request, receive_sges_);
   if (status == WcStatus::kSuccess &&
-      !verbs::CheckKeys(*qp_.regions, qp_.config, std::span(receive_sges_).first(request.sge_count),
+      !verbs::CheckKeys(*qp_.regions, qp_.config.receive_keys(),
+                        std::span(receive_sges_).first(request.sge_count),
                         verbs::kAccessLocalWrite)) {
     status = WcStatus::kLocalProtection;
   }
@@ -258,7 +258,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
     // IBTA 9.8.3.2.2: the receive is kept for the next datagram.
     return DropReason::k_ud_too_long;
   }
-  qp_.rq.Fetch();
+  posted.Fetch(outbox);
   if (status != WcStatus::kSuccess) {
     receives_.push_back(
         {MakeCompletion(qp_, status, request.wr_id, index), qp_.tickets_issued, false});
@@ -297,8 +297,9 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
     WriteGrh(packet.meta, udp_payload, grh_[slot].data());
     const auto place = [&](uint32_t offset, const uint8_t* bytes, uint32_t count) {
       (void)verbs::WalkPieces(
-          *qp_.regions, qp_.config, std::span(receive_sges_).first(request.sge_count),
-          verbs::kAccessLocalWrite, offset, count, [&](const verbs::Piece& piece) {
+          *qp_.regions, qp_.config.receive_keys(),
+          std::span(receive_sges_).first(request.sge_count), verbs::kAccessLocalWrite, offset,
+          count, [&](const verbs::Piece& piece) {
             const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                       .length = piece.length,
                                       .address = piece.address,
@@ -332,9 +333,11 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
   while (!receives_.empty() && qp_.IsDone(receives_.front().ticket)) {
     const Pending done = receives_.front();
     receives_.pop_front();
-    qp_.rq.Release(done.cqe.ring_slot + 1);
+    if (qp_.srq == nullptr) qp_.rq.Release(done.cqe.ring_slot + 1);
     if (!PushReceive(qp_, outbox, done.cqe)) Break();
   }
+  if (qp_.state() == verbs::QpState::kError && receives_.empty())
+    PostedReceives{qp_}.TellLast(outbox);
 }
 
 void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {
@@ -362,6 +365,7 @@ void UdQueuePair::DoFlush(Outbox& outbox) {
     sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index),
                       qp_.tickets_issued, false});
   }
+  // Of its own only: those of a shared receive queue are others' as well.
   while (qp_.rq.Check() == shm::WorkQueue::Look::kReady) {
     verbs::ReceiveRequest request;
     const uint8_t* slot = qp_.rq.Slot();

@@ -35,6 +35,12 @@ struct PeerRules {
   bool operator==(const PeerRules&) const = default;
 };
 
+// Which regions a list of SGEs may name.
+struct KeyScope {
+  SessionId session;
+  uint32_t pd = 0;  // session-scoped handle
+};
+
 struct QpConfig {
   QpType type = QpType::kRc;
   Qpn qpn;
@@ -45,6 +51,8 @@ struct QpConfig {
   uint32_t pd = 0;         // session-scoped handle; keys must belong to it
   uint32_t send_cq = 0;    // session-scoped handles
   uint32_t recv_cq = 0;
+  uint32_t srq = 0;  // shared receive queue; 0: none, else what is said of its RQ is said of that
+  uint32_t srq_pd = 0;  // keys of receives must belong to it, then
   bool signal_all = false;
   ServiceMode service_mode = ServiceMode::kByTarget;
   bool any_completion_order = false;  // completions need not come in the order of requests
@@ -76,6 +84,22 @@ struct QpConfig {
 
   uint32_t doorbell_page = 0;  // index in the session's pages on this worker
   uint32_t doorbell_bit = 0;
+
+  KeyScope send_keys() const { return {session, pd}; }
+  KeyScope receive_keys() const { return {session, srq != 0 ? srq_pd : pd}; }
+};
+
+// A shared receive queue, on the one worker that has all its queue pairs.
+struct SrqConfig {
+  SessionId session;
+  uint32_t srq_handle = 0;
+  uint64_t cookie = 0;
+  uint32_t entries = 0;                         // power of two
+  uint32_t stride = 0;                          // of a slot
+  uint32_t limit = 0;                           // an event says when fewer are posted; 0: none does
+  const rocegw_srq_control* control = nullptr;  // client memory: untrusted
+  const uint8_t* order = nullptr;               // client memory: untrusted
+  const uint8_t* slots = nullptr;               // client memory: untrusted
 };
 
 // The most that a queue pair which was made ahead can become.

@@ -81,6 +81,8 @@ enum class AsyncEvent : uint8_t {
   kCommEstablished = 4,
   kSqDrained = 5,
   kDeviceFatal = 8,
+  kSrqLimitReached = 15,
+  kLastWqeReached = 16,
 };
 
 // enum ibv_qp_attr_mask

@@ -86,11 +86,11 @@ WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring
   return WcStatus::kSuccess;
 }
 
-bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+bool CheckKeys(const MrTable& regions, const KeyScope& scope, std::span<const rocegw_sge> sges,
                uint32_t access) {
   for (const rocegw_sge& sge : sges) {
     if (sge.length == 0) continue;
-    if (regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, sge.address,
+    if (regions.Find(MemoryKey{sge.lkey}, scope.session, scope.pd, access, sge.address,
                      sge.length) == nullptr) {
       return false;
     }

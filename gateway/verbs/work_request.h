@@ -81,9 +81,9 @@ struct ReceiveRequest {
 WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
                       ReceiveRequest& out, std::span<rocegw_sge> sges);
 
-// Checks the keys of a list: every SGE must lie in a region of the QP's PD that grants `access`.
+// Checks the keys of a list: every SGE must lie in a region of that PD that grants `access`.
 // Empty ones are not looked at (IBTA 10.6.3).
-bool CheckKeys(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+bool CheckKeys(const MrTable& regions, const KeyScope& scope, std::span<const rocegw_sge> sges,
                uint32_t access);
 
 // One contiguous piece of a list.
@@ -98,7 +98,7 @@ struct Piece {       // not initialised: lists of them are made for every packet
 // describes; keys are looked up anew, since regions may have gone. False when one is not there any
 // more: pieces before it were given out.
 template <typename F>
-bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const rocegw_sge> sges,
+bool WalkPieces(const MrTable& regions, const KeyScope& scope, std::span<const rocegw_sge> sges,
                 uint32_t access, uint64_t offset, uint32_t length, F&& on_piece) {
   uint32_t done = 0;
   for (const rocegw_sge& sge : sges) {
@@ -111,7 +111,7 @@ bool WalkPieces(const MrTable& regions, const QpConfig& config, std::span<const 
     const uint32_t take = room < length - done ? static_cast<uint32_t>(room) : length - done;
     const uint64_t va = sge.address + offset;
     const RegionConfig* region =
-        regions.Find(MemoryKey{sge.lkey}, config.session, config.pd, access, va, take);
+        regions.Find(MemoryKey{sge.lkey}, scope.session, scope.pd, access, va, take);
     if (region == nullptr) return false;
     const uint64_t in_region = va - region->iova;
     on_piece(Piece{region->address + in_region, region->DirectAt(in_region, take), take, done});

@@ -102,6 +102,23 @@ struct UnlinkRegion {
   SessionId session;
   MemoryKey key;
 };
+// On one worker: that of all its queue pairs.
+struct LinkSrq {
+  verbs::SrqConfig config;
+};
+struct UnlinkSrq {
+  SessionId session;
+  uint32_t srq_handle = 0;
+};
+struct ArmSrq {
+  SessionId session;
+  uint32_t srq_handle = 0;
+  uint32_t limit = 0;
+};
+struct QuerySrq {
+  SessionId session;
+  uint32_t srq_handle = 0;
+};
 // A management datagram to send from QP1.
 struct SendMad {
   uint32_t device = 0;  // index of the daemon's port
@@ -131,8 +148,9 @@ struct UseChannels {
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
-               PrepareQp, LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkRegion,
-               UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels, UsePorts, UseChannels>
+               PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp,
+               LinkPeer, UnlinkPeer, LinkRegion, UnlinkRegion, SendMad, SnapshotQps,
+               SnapshotChannels, UsePorts, UseChannels>
       body;
 };
 
@@ -165,6 +183,7 @@ struct ControlReply {
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.
   uint64_t events_reported = 0;
+  uint32_t srq_limit = 0;  // QuerySrq
 };
 
 // What a worker reports by itself.

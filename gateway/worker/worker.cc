@@ -365,6 +365,7 @@ void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
     raised.handle = cq.config().cq_handle;
     raised.cookie = cq.config().cookie;
   }
+  if (event == verbs::AsyncEvent::kSrqLimitReached) return TellLimitReached(qp.srq->config());
   Notify({0, raised});
 }
 

@@ -158,6 +158,12 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const AddDoorbellPage& body);
   ControlReply Do(const LinkCq& body);
   ControlReply Do(const UnlinkCq& body);
+  ControlReply Do(const LinkSrq& body);
+  ControlReply Do(const UnlinkSrq& body);
+  ControlReply Do(const ArmSrq& body);
+  ControlReply Do(const QuerySrq& body);
+  transport::SharedReceives* SrqOf(SessionId session, uint32_t handle);
+  void TellLimitReached(const verbs::SrqConfig& srq);
   SlotHandle TakeSlot();
   ControlReply Do(const PrepareQp& body);
   ControlReply Do(const LinkQp& body);

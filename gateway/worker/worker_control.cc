@@ -205,6 +205,8 @@ ControlReply Worker::Do(const LinkQp& body) {
       config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
     return Error(EINVAL);
   }
+  transport::SharedReceives* const srq = SrqOf(config.session, config.srq);
+  if (config.srq != 0 && srq == nullptr) return Error(EINVAL);
   const flow::CcConfig congestion = CongestionOf(config);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
@@ -232,6 +234,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.handle = handle;
   context.send_cq = send_cq->second.get();
   context.recv_cq = recv_cq->second.get();
+  context.srq = srq;
   context.regions = &regions_;
   context.counters = &counters_;
   context.owner = session;
@@ -249,6 +252,7 @@ ControlReply Worker::Do(const UnlinkQp& body) {
     slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
         SlotHandle{};
   }
+  if (context.srq != nullptr) slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;
   qps_.Erase(body.qpn.value);
   slot->qp.reset();

@@ -13,6 +13,7 @@
 #include "gateway/memory/copier.h"
 #include "gateway/shm/doorbell.h"
 #include "gateway/transport/outbox.h"
+#include "gateway/transport/shared_receives.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/worker/control_message.h"
 #include "gateway/worker/scheduler.h"
@@ -54,6 +55,7 @@ struct WorkerSession {
   std::vector<DoorbellPage> pages;
   transport::PeerTable peers;  // whom its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
+  std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>> srqs;  // same
   bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more
   // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
   bool active = true;

@@ -68,7 +68,8 @@ int FakeWorker::Apply(const worker::UnlinkSession& m) {
   const auto it = sessions.find(m.session.value);
   if (it == sessions.end()) return ENOENT;
   const Session& session = it->second;
-  if (!session.qps.empty() || !session.cqs.empty() || !session.mrs.empty()) {
+  if (!session.qps.empty() || !session.cqs.empty() || !session.srqs.empty() ||
+      !session.mrs.empty()) {
     Broken("session unlinked before its objects");
   }
   sessions.erase(it);
@@ -108,6 +109,39 @@ int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::LinkSrq& m) {
+  Session* const session = Find(m.config.session, "SRQ");
+  if (session == nullptr) return EINVAL;
+  if (session->srqs.contains(m.config.srq_handle)) return Broken("SRQ linked twice");
+  if (const int error = TakeFailure()) return error;
+  session->srqs[m.config.srq_handle] = m.config;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkSrq& m) {
+  Session* const session = FindOrNull(m.session);
+  if (session == nullptr) return ENOENT;
+  for (const auto& [qpn, qp] : session->qps)
+    if (qp.config.srq == m.srq_handle) Broken("SRQ unlinked before its QPs");
+  return session->srqs.erase(m.srq_handle) == 0 ? ENOENT : 0;
+}
+
+int FakeWorker::Apply(const worker::ArmSrq& m) {
+  Session* const session = Find(m.session, "ArmSrq");
+  if (session == nullptr || !session->srqs.contains(m.srq_handle))
+    return Broken("unknown SRQ armed");
+  session->srqs[m.srq_handle].limit = m.limit;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::QuerySrq& m, worker::ControlReply& reply) {
+  Session* const session = Find(m.session, "QuerySrq");
+  if (session == nullptr || !session->srqs.contains(m.srq_handle))
+    return Broken("unknown SRQ queried");
+  reply.srq_limit = session->srqs[m.srq_handle].limit;
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::PrepareQp& m) {
   for (const auto& [id, session] : sessions) {
     if (session.qps.contains(m.qpn.value)) return Broken("linked QPN made ready");
@@ -124,6 +158,8 @@ int FakeWorker::Apply(const worker::LinkQp& m) {
   if (!session->cqs.contains(m.config.send_cq) || !session->cqs.contains(m.config.recv_cq)) {
     return Broken("QP without its CQs");
   }
+  if (m.config.srq != 0 && !session->srqs.contains(m.config.srq))
+    return Broken("QP on another worker than its SRQ");
   if (m.config.doorbell_page >= session->pages.size())
     return Broken("QP without its doorbell page");
   for (const auto& [qpn, qp] : session->qps) {

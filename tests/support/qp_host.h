@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gateway/transport/queue_pair.h"
+#include "gateway/transport/shared_receives.h"
 #include "gateway/verbs/mr_table.h"
 #include "tests/support/ring_end.h"
 
@@ -29,6 +30,7 @@ class QpHost : public transport::Outbox {
     const verbs::GidTable* gids = nullptr;    // UD
     const verbs::PeerRules* peers = nullptr;  // UD
     uint8_t port_mtu = 5;
+    transport::SharedReceives* srq = nullptr;  // of `shared`
   };
   explicit QpHost(const Options& options);
   ~QpHost() override;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gateway/verbs/qp_config.h"
+#include "tests/support/shared_end.h"
 
 namespace rocegw::testing {
 
@@ -26,7 +27,8 @@ struct RingOptions {
   bool signal_all = false;
   verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
   bool any_completion_order = false;
-  uint32_t give_up_ms = 5000;  // endpoint
+  uint32_t give_up_ms = 5000;   // endpoint
+  SharedEnd* shared = nullptr;  // receives come from there
 };
 
 class RingEnd {
@@ -69,6 +71,7 @@ class RingEnd {
     config.rq = rq_.data();
     config.rq_payload = rq_payload_.data();
     config.doorbell_bit = options_.handle;
+    if (options_.shared != nullptr) options_.shared->Describe(config);
     return config;
   }
   verbs::CqConfig Cq() {

@@ -75,6 +75,7 @@ ROCEGW_EXPORT void rdma_destroy_ep(rdma_cm_id* rdma) {
     return;
   }
   if (rdma->qp != nullptr) rdma_destroy_qp(rdma);
+  if (rdma->srq != nullptr) ibv_destroy_srq(rdma->srq);
   rdma_destroy_id(rdma);
 }
 

@@ -61,17 +61,3 @@ ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_leave_multicast)(id, address);
   return CmError(refusal::rdma_leave_multicast);
 }
-
-ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq)(id, pd, attr);
-  return CmError(refusal::rdma_create_srq);
-}
-
-ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
-  return CmError(refusal::rdma_create_srq_ex);
-}
-
-ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
-  if (!IsOurs(id)) ROCEGW_REAL(rdma_destroy_srq)(id);
-}

@@ -103,7 +103,15 @@ void CompletionRings::Purge(QpRings* qp, bool sends, bool receives) {
   SpinGuard guard(lock_);
   if (qp->worker >= workers_) return;
   uint32_t index = consumer_[qp->worker];
-  while (LoadAcquire(&At(qp->worker, index)->sequence) == index + 1) ++index;
+  for (; LoadAcquire(&At(qp->worker, index)->sequence) == index + 1; ++index) {
+    const rocegw_cqe& cqe = *At(qp->worker, index);
+    const bool done =
+        qp->receive_purge.active && static_cast<int32_t>(index - qp->receive_purge.until) < 0;
+    if (receives && !done && qp->shared != nullptr && cqe.qp_handle == qp->handle &&
+        cqe.qpn == qp->qpn && (cqe.flags & ROCEGW_CQE_RECEIVE) != 0) {
+      FreeShared(*qp->shared, cqe.ring_slot);
+    }
+  }
   if (sends) qp->send_purge = {index, true};
   if (receives) qp->receive_purge = {index, true};
 }
@@ -132,10 +140,15 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
   wc->dlid_path_bits = 0;
   if ((cqe.flags & ROCEGW_CQE_RECEIVE) != 0) {
     if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0 && cqe.status == IBV_WC_SUCCESS &&
-        !ScatterPayload(qp->receive, cqe)) {
+        !ScatterPayload(
+            qp->shared != nullptr ? static_cast<ReceiveSlots&>(*qp->shared) : qp->receive, cqe)) {
       wc->status = IBV_WC_LOC_PROT_ERR;
     }
-    MarkPolled(qp->receive, cqe.ring_slot);
+    if (qp->shared != nullptr) {
+      FreeShared(*qp->shared, cqe.ring_slot);
+    } else {
+      MarkPolled(qp->receive, cqe.ring_slot);
+    }
   } else {
     MarkSendPolled(*qp, cqe.ring_slot);
   }

@@ -11,6 +11,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/client/rings/receive_ring.h"
 #include "gateway/client/rings/send_ring.h"
+#include "gateway/client/rings/shared_ring.h"
 #include "gateway/client/rings/spinlock.h"
 
 namespace rocegw::client {
@@ -38,6 +39,7 @@ struct QpRings {
   const CompletionRings* receive_cq;
   SendRing send;
   ReceiveRing receive;
+  SharedRing* shared;  // whose receives it completes instead; nullptr: its own
 };
 
 // The completion of that send was polled. Caller holds the CQ's lock.
@@ -59,6 +61,7 @@ class CompletionRings {
   void Remove(const QpRings* qp);
 
   // Forgets the completions of the QP that lie in the queue now: those of sends, receives or both.
+  // Slots of a shared receive queue are free then.
   void Purge(QpRings* qp, bool sends, bool receives);
 
   // As ibv_poll_cq: how many of `count` places in `wc` were filled. *quiet: there was nothing for

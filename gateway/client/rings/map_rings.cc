@@ -10,6 +10,27 @@ namespace {
 bool IsPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 }  // namespace
 
+int MapSharedRing(const rocegw_srq_reply& reply, const LocationResolver& resolver,
+                  SharedRing* ring) {
+  if (!IsPowerOfTwo(reply.entries) || reply.max_sge > UINT8_MAX) return EPROTO;
+  const uint64_t entries = reply.entries;
+  ring->mask = reply.entries - 1;
+  ring->stride = rocegw_rq_stride(reply.max_sge);
+  ring->max_sge = reply.max_sge;
+  ring->slots = static_cast<uint8_t*>(resolver(reply.slots, entries * ring->stride));
+  ring->order = static_cast<uint32_t*>(resolver(reply.order, entries * sizeof(uint32_t)));
+  ring->control =
+      static_cast<rocegw_srq_control*>(resolver(reply.control, sizeof(rocegw_srq_control)));
+  ring->payload_stride = reply.payload_stride;
+  if (reply.payload.length != 0) {
+    ring->payload =
+        static_cast<const uint8_t*>(resolver(reply.payload, entries * reply.payload_stride));
+  }
+  const bool whole = ring->slots != nullptr && ring->order != nullptr && ring->control != nullptr &&
+                     (ring->payload != nullptr || reply.payload_stride == 0);
+  return whole ? 0 : EPROTO;
+}
+
 int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
                const QpMapping& mapping, QpRings* rings) {
   memset(static_cast<void*>(rings), 0, sizeof(*rings));

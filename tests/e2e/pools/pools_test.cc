@@ -42,7 +42,7 @@ static:
       spec:
         slots: 1
         quota:
-          peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, mrs: 6, cm_ids: 7, listeners: 2,
+          peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, srqs: 2, mrs: 6, cm_ids: 7, listeners: 2,
                  registered_bytes: 32768, segment_bytes: 16777216, connects_per_second: 3}
         memory: {trusted: true}
     - name: tenants/red/pools/picky
@@ -68,7 +68,7 @@ static:
       spec:
         slots: 1
         quota:
-          peak: {pds: 50, cqs: 50, qps: 50, mrs: 50, cm_ids: 50, listeners: 50, sessions: 50,
+          peak: {pds: 50, cqs: 50, qps: 50, srqs: 50, mrs: 50, cm_ids: 50, listeners: 50, sessions: 50,
                  registered_bytes: 409600, segment_bytes: 268435456, connects_per_second: 50}
         memory: {trusted: true}
 )";
@@ -186,6 +186,7 @@ TEST_F(PoolsE2e, EveryLimit_ErrnoEventCounterAndTheOtherPoolGoesOn) {
       {"pds", "pds", "3 Cannot allocate memory", "3"},
       {"cqs", "cqs", "4 Cannot allocate memory", "4"},
       {"qps", "qps", "5 Cannot allocate memory", "5"},
+      {"srqs", "srqs", "2 Cannot allocate memory", "2"},
       {"mrs", "mrs", "6 Cannot allocate memory", "6"},
       {"registered_bytes", "registered_bytes", "4 Cannot allocate memory", "32768"},
       {"segment_bytes", "segment_bytes", "", "16777216"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ordinary verbs program that makes objects of one kind until it is refused, and prints how many
 // it got and the errno: "3 Cannot allocate memory".
-// Usage: quota_probe pds|cqs|qps|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
+// Usage: quota_probe pds|cqs|qps|srqs|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
 //        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
 //        quota_probe listen ADDRESS PORT   prints the result of the first of rdma_bind_addr and
 //                    rdma_listen that fails, or of the latter, with errno; stays until its input
@@ -61,6 +61,12 @@ bool MakeQp(const Verbs& verbs) {
   attr.qp_type = IBV_QPT_RC;
   attr.cap = {1, 1, 1, 1, 0};
   return ibv_create_qp(verbs.pd, &attr) != nullptr;
+}
+
+bool MakeSrq(const Verbs& verbs) {
+  ibv_srq_init_attr attr{};
+  attr.attr = {1, 1, 0};
+  return ibv_create_srq(verbs.pd, &attr) != nullptr;
 }
 
 int ProbeCm(const std::string& kind) {
@@ -201,6 +207,7 @@ int main(int argc, char** argv) {
     (void)std::getchar();
     return 0;
   }
+  if (kind == "srqs") return CountUntilRefused([&] { return MakeSrq(verbs); });
   if (kind == "qps") return CountUntilRefused([&] { return MakeQp(verbs); });
   if (kind == "connects" && argc > 2) return ProbeConnects(verbs, argv[2]);
   return 2;

@@ -72,7 +72,7 @@ _PERFTEST = {
 _RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)", re.MULTILINE)
 
 
-def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=None):
+def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=None, queue_pairs=1):
     """Runs one perftest program; its table must hold a line for the size and count that were asked for."""
     usual_size, iterations, _ = _PERFTEST[program]
     size = size or usual_size
@@ -83,6 +83,8 @@ def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=No
 
     def command(host):
         words = [program, "-d", host.device, "-p", str(port), "-n", str(iterations), "-F", *extra]
+        if queue_pairs != 1:
+            words += ["-q", str(queue_pairs)]
         if not program.startswith("ib_atomic"):
             words += ["-s", str(size)]
         if connect == "cm":
@@ -92,7 +94,7 @@ def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=No
     outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
                        ready="Waiting for client")
     table = _RESULT.search(outputs[1])
-    expect(table and int(table.group(1)) == size and int(table.group(2)) == iterations,
+    expect(table and int(table.group(1)) == size and int(table.group(2)) == iterations * queue_pairs,
            f"{program} printed no result for {size} bytes:\n{outputs[1]}")
     return table.group(0).strip()
 
@@ -116,6 +118,14 @@ def _datagram_case(role, left_is_active):
             rdma_check(pair, left_is_active, "socket", cases="datagram.*", mtu=4096)
         return result
     return Case(f"perftest.ib_send_lat_ud.socket.{role}", 4200, run)
+
+
+def _shared_receives_case(role, left_is_active):
+    """Several queue pairs of each side take their receives from one queue."""
+    def run(pair):
+        with pair.counted(at_least=20):
+            return perftest(pair, left_is_active, "ib_send_bw", "socket", 4096, extra=("--use-srq",), queue_pairs=4)
+    return Case(f"perftest.ib_send_bw_srq.socket.{role}", 4200, run)
 
 
 # librdmacm's and libibverbs' own examples -----------------------------------------------------------------------------
@@ -193,12 +203,14 @@ def tool_cases():
                 cases.append(_perftest_case(program, connect, role, left_is_active, mtu))
         cases += [
             _datagram_case(role, left_is_active),
+            _shared_receives_case(role, left_is_active),
             _rping(role, left_is_active, 4),
             _rping(role, left_is_active, 6),
             _ucmatose(role, left_is_active),
             _udaddy(role, left_is_active),
             _pingpong("ibv_rc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
             _pingpong("ibv_rc_pingpong", ["-m", "1024", "-e"], role, left_is_active, 1024),
+            _pingpong("ibv_srq_pingpong", ["-m", "4096", "-q", "8"], role, left_is_active, 4096),
             _pingpong("ibv_ud_pingpong", [], role, left_is_active, 4096),
         ]
     return cases

@@ -31,6 +31,7 @@ const std::map<std::string, Known> kLimits = {
     {"pds", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"cqs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"qps", {Effect::kSetting, "e2e/pools EveryLimit"}},
+    {"srqs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"mrs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"cm_ids", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"listeners", {Effect::kSetting, "e2e/pools EveryLimit"}},

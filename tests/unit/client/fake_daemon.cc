@@ -316,6 +316,34 @@ std::vector<uint8_t> FakeDaemon::MakeCq(Connection& connection, const RecordedRe
   return Bytes(reply);
 }
 
+std::vector<uint8_t> FakeDaemon::MakeSrq(Connection& connection, const RecordedRequest& request) {
+  FakeSrq srq;
+  srq.request = request.As<rocegw_create_srq>();
+  srq.handle = next_handle_++;
+  srq.cookie = srq.request.cookie;
+  srq.limit = srq.request.limit;
+  rocegw_srq_reply& reply = srq.reply;
+  reply.handle = srq.handle;
+  reply.entries = std::bit_ceil(std::max(srq.request.max_wr, 1u));
+  reply.max_sge = std::max(srq.request.max_sge, 1u);
+  reply.payload_stride = options_.receive_payload ? options_.payload_stride : 0;
+  void* place = nullptr;
+  reply.control = Allocate(connection, false, sizeof(rocegw_srq_control), &place);
+  srq.control = static_cast<rocegw_srq_control*>(place);
+  reply.order = Allocate(connection, false, uint64_t{reply.entries} * sizeof(uint32_t), &place);
+  srq.order = static_cast<uint32_t*>(place);
+  reply.slots = Allocate(connection, false,
+                         uint64_t{reply.entries} * rocegw_rq_stride(reply.max_sge), &place);
+  srq.slots = static_cast<uint8_t*>(place);
+  if (options_.receive_payload) {
+    reply.payload =
+        Allocate(connection, true, uint64_t{reply.entries} * reply.payload_stride, &place);
+    srq.payload = static_cast<uint8_t*>(place);
+  }
+  srqs_[srq.handle] = srq;
+  return Bytes(reply);
+}
+
 std::vector<uint8_t> FakeDaemon::MakeQp(Connection& connection, const RecordedRequest& request) {
   FakeQp qp;
   qp.request = request.As<rocegw_create_qp>();
@@ -325,7 +353,8 @@ std::vector<uint8_t> FakeDaemon::MakeQp(Connection& connection, const RecordedRe
   reply.handle = qp.handle;
   reply.qpn = next_qpn_++;
   reply.sq_entries = std::bit_ceil(std::max(qp.request.max_send_wr, 1u));
-  reply.rq_entries = std::bit_ceil(std::max(qp.request.max_recv_wr, 1u));
+  const bool own_receives = qp.request.srq == 0;
+  reply.rq_entries = own_receives ? std::bit_ceil(std::max(qp.request.max_recv_wr, 1u)) : 0;
   reply.max_send_sge = std::max(qp.request.max_send_sge, 1u);
   reply.max_recv_sge = std::max(qp.request.max_recv_sge, 1u);
   reply.max_inline = qp.request.max_inline;
@@ -347,7 +376,7 @@ std::vector<uint8_t> FakeDaemon::MakeQp(Connection& connection, const RecordedRe
   reply.rq = Allocate(connection, false,
                       uint64_t{reply.rq_entries} * rocegw_rq_stride(reply.max_recv_sge), &place);
   qp.rq = static_cast<uint8_t*>(place);
-  if (options_.receive_payload) {
+  if (options_.receive_payload && own_receives) {
     reply.rq_payload =
         Allocate(connection, true, uint64_t{reply.rq_entries} * reply.rq_payload_stride, &place);
     qp.rq_payload = static_cast<uint8_t*>(place);
@@ -485,6 +514,23 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       }
       return Bytes(reply);
     }
+    case ROCEGW_MSG_CREATE_SRQ:
+      return MakeSrq(connection, request);
+    case ROCEGW_MSG_MODIFY_SRQ: {
+      const auto asked = request.As<rocegw_modify_srq>();
+      srqs_[asked.srq].limit = asked.limit;
+      return Bytes(rocegw_object_reply{});
+    }
+    case ROCEGW_MSG_QUERY_SRQ: {
+      const FakeSrq& srq = srqs_[object];
+      rocegw_query_srq_reply reply{};
+      reply.max_wr = srq.reply.entries;
+      reply.max_sge = srq.reply.max_sge;
+      reply.limit = srq.limit;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_DESTROY_SRQ:
+      return Bytes(rocegw_object_reply{});
     case ROCEGW_MSG_CREATE_PEER: {
       rocegw_object_reply reply{};
       reply.handle = ++last_peer_;
@@ -603,6 +649,11 @@ std::vector<FakeRegion> FakeDaemon::Regions() const {
   std::vector<FakeRegion> all;
   for (const auto& [handle, region] : regions_) all.push_back(region);
   return all;
+}
+
+FakeSrq FakeDaemon::Srq(uint32_t handle) const {
+  const std::lock_guard lock(mutex_);
+  return srqs_.at(handle);
 }
 
 FakeCq FakeDaemon::Cq(uint32_t handle) const {

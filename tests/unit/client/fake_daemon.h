@@ -51,6 +51,23 @@ struct FakeCq {
   std::vector<uint32_t> produced;  // per worker
 };
 
+struct FakeSrq {
+  uint32_t handle = 0;
+  uint64_t cookie = 0;
+  rocegw_create_srq request{};
+  rocegw_srq_reply reply{};
+  uint32_t limit = 0;
+  rocegw_srq_control* control = nullptr;
+  uint32_t* order = nullptr;
+  uint8_t* slots = nullptr;
+  uint8_t* payload = nullptr;
+
+  rocegw_recv_wqe* Receive(uint32_t slot) const {
+    return reinterpret_cast<rocegw_recv_wqe*>(slots +
+                                              size_t{slot} * rocegw_rq_stride(reply.max_sge));
+  }
+};
+
 struct FakeQp {
   uint32_t handle = 0;
   uint64_t cookie = 0;
@@ -124,6 +141,7 @@ class FakeDaemon {
   FakeQp Qp(uint32_t qpn) const;
   FakeQp LastQp() const;
   FakeCq Cq(uint32_t handle) const;
+  FakeSrq Srq(uint32_t handle) const;
   // Those that were not destroyed, oldest first.
   std::vector<FakeRegion> Regions() const;
   void SetNeedWakeup(uint32_t worker, bool need);
@@ -147,6 +165,7 @@ class FakeDaemon {
   void AnnounceMemory(Connection& connection);
   rocegw_location Allocate(Connection& connection, bool read_only, uint64_t bytes, void** place);
   std::vector<uint8_t> MakeCq(Connection& connection, const RecordedRequest& request);
+  std::vector<uint8_t> MakeSrq(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeQp(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeRegion(const RecordedRequest& request, int* fd);
   void DestroyRegion(uint32_t handle);
@@ -167,6 +186,7 @@ class FakeDaemon {
   std::map<uint32_t, int> failures_;
   std::map<uint32_t, Answer> answers_;
   std::map<uint32_t, FakeCq> cqs_;
+  std::map<uint32_t, FakeSrq> srqs_;
   std::map<uint32_t, FakeQp> qps_;  // by QPN
   std::map<uint32_t, FakeRegion> regions_;
   std::map<uint32_t, int> events_;  // our end, by channel or context handle

@@ -423,9 +423,6 @@ TEST_F(QpTest, CreateQp_WhatWeDoNotHave_IsRefusedPolitely) {
   init.send_cq = nullptr;
   EXPECT_EQ(nullptr, ibv_create_qp(pd_, &init));
   EXPECT_EQ(EINVAL, errno);
-  ibv_srq_init_attr srq{};
-  EXPECT_EQ(nullptr, ibv_create_srq(pd_, &srq));
-  EXPECT_EQ(EOPNOTSUPP, errno);
   ibv_qp_init_attr_ex extended{};
   extended.qp_type = IBV_QPT_RC;
   extended.send_cq = extended.recv_cq = cq_;

@@ -79,7 +79,7 @@ congestion:
   policy: [{sign: cnps, algorithm: dcqcn}, {sign: delay, threshold: 300, algorithm: swift}]
   channel: [swift, static]
   channel_policy: [{sign: hints, threshold: 7, algorithm: caqm}]
-default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 17, mrs: 18, pds: 19, cm_ids: 20,
+default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 17, srqs: 21, mrs: 18, pds: 19, cm_ids: 20,
   registered_bytes: 1GiB, segment_bytes: 64MiB}}
 )",
                                           "f.yaml");

@@ -240,7 +240,7 @@ class Lists : public WorkRequest {
   }
   bool Walk(const std::vector<rocegw_sge>& of, uint64_t offset, uint32_t length) {
     pieces.clear();
-    return WalkPieces(regions, config, of, 0, offset, length,
+    return WalkPieces(regions, config.send_keys(), of, 0, offset, length,
                       [&](const Piece& piece) { pieces.push_back(piece); });
   }
   MrTable regions;
@@ -250,7 +250,7 @@ class Lists : public WorkRequest {
 
 TEST_F(Lists, CheckKeys_EveryElementThatHasBytes) {
   const auto check = [&](const std::vector<rocegw_sge>& of, uint32_t access) {
-    return CheckKeys(regions, config, of, access);
+    return CheckKeys(regions, config.send_keys(), of, access);
   };
   EXPECT_TRUE(check({{0x1000, 0x1000, 1}, {0x1FFF, 1, 2}}, 0));
   EXPECT_FALSE(check({{0x1000, 0x1000, 1}, {0x1FFF, 1, 2}}, kAccessLocalWrite));

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues.
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/object_ids.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/queue_pair.h"
+#include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
+#include "gateway/client/rings/map_rings.h"
+
+namespace rocegw::client {
+
+namespace {
+
+// An older daemon.
+int Known(int error) { return error == ENOSYS ? EOPNOTSUPP : error; }
+
+ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
+  auto* srq = MakeObject<Srq>();
+  if (srq == nullptr) return nullptr;
+  srq->id = AddObject(ObjectKind::kSrq, srq);
+  rocegw_create_srq request = {};
+  request.pd = pd->handle;
+  request.max_wr = init->attr.max_wr;
+  request.max_sge = init->attr.max_sge;
+  request.limit = init->attr.srq_limit;
+  request.cookie = srq->id;
+  rocegw_srq_reply reply;
+  Session* session = SessionOf(pd->context);
+  int error = srq->id != 0 ? Known(session->Call(ROCEGW_MSG_CREATE_SRQ, &request, &reply)) : ENOMEM;
+  if (error == 0) {
+    srq->ring.keys = &session->keys();
+    srq->ring.pd = pd->handle;
+    error = MapSharedRing(reply, session->resolver(), &srq->ring);
+    if (error == 0) error = InitShared(srq->ring);
+    if (error != 0) session->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, reply.handle);
+  }
+  if (error != 0) {
+    RemoveObject(srq->id);
+    free(srq);
+    errno = error;
+    return nullptr;
+  }
+  srq->ibv.context = pd->context;
+  srq->ibv.srq_context = init->srq_context;
+  srq->ibv.pd = pd;
+  srq->ibv.handle = reply.handle;
+  pthread_mutex_init(&srq->ibv.mutex, nullptr);
+  pthread_cond_init(&srq->ibv.cond, nullptr);
+  init->attr.max_wr = reply.entries;
+  init->attr.max_sge = reply.max_sge;
+  return &srq->ibv;
+}
+
+// Until the program has acknowledged every event that it was given for this queue.
+void WaitForAcks(Srq* srq) {
+  if (SessionOf(srq->ibv.context)->inherited()) return;
+  pthread_mutex_lock(&srq->ibv.mutex);
+  while (srq->ibv.events_completed != srq->events_delivered) {
+    pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
+  }
+  pthread_mutex_unlock(&srq->ibv.mutex);
+}
+
+}  // namespace
+
+int PostReceiveOnSrq(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return PostShared(FromIbv(srq)->ring, wr, bad);
+}
+
+}  // namespace rocegw::client
+
+using rocegw::client::FromIbv;
+using rocegw::client::IsOurs;
+using rocegw::client::SessionOf;
+using rocegw::client::Srq;
+
+ROCEGW_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_create_srq)(pd, init);
+  return rocegw::client::CreateSrq(pd, init);
+}
+
+ROCEGW_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
+  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_modify_srq)(srq, attr, mask);
+  if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
+  if ((mask & IBV_SRQ_MAX_WR) != 0) return rocegw::client::refusal::ibv_modify_srq;
+  if (mask == 0) return 0;
+  rocegw_modify_srq request = {};
+  request.srq = srq->handle;
+  request.mask = ROCEGW_SRQ_LIMIT;
+  request.limit = attr->srq_limit;
+  rocegw_object_reply reply;
+  return SessionOf(srq->context)->Call(ROCEGW_MSG_MODIFY_SRQ, &request, &reply);
+}
+
+ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
+  if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_query_srq)(srq, attr);
+  rocegw_object_request request = {};
+  request.handle = srq->handle;
+  rocegw_query_srq_reply reply;
+  const int error = SessionOf(srq->context)->Call(ROCEGW_MSG_QUERY_SRQ, &request, &reply);
+  if (error != 0) return error;
+  attr->max_wr = reply.max_wr;
+  attr->max_sge = reply.max_sge;
+  attr->srq_limit = reply.limit;
+  return 0;
+}
+
+ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
+  if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_srq)(ibv);
+  Srq* srq = FromIbv(ibv);
+  const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, ibv->handle);
+  if (error != 0) return error;
+  rocegw::client::RemoveObject(srq->id);
+  rocegw::client::WaitForAcks(srq);
+  pthread_cond_destroy(&ibv->cond);
+  pthread_mutex_destroy(&ibv->mutex);
+  DestroyShared(srq->ring);
+  free(srq);
+  return 0;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control messages about shared receive queues. All queue pairs of one are on one worker, which
+// takes receives from it without asking anybody.
+#include <cerrno>
+
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+namespace {
+
+ControlReply Failed(int error) {
+  ControlReply reply;
+  reply.error = error;
+  return reply;
+}
+
+}  // namespace
+
+transport::SharedReceives* Worker::SrqOf(SessionId session, uint32_t handle) {
+  WorkerSession* const owner = SessionOf(session);
+  if (owner == nullptr) return nullptr;
+  const auto it = owner->srqs.find(handle);
+  return it == owner->srqs.end() ? nullptr : it->second.get();
+}
+
+void Worker::TellLimitReached(const verbs::SrqConfig& srq) {
+  Notify({0, AsyncEventRaised{.session = srq.session,
+                              .event = verbs::AsyncEvent::kSrqLimitReached,
+                              .kind = ROCEGW_OBJECT_SRQ,
+                              .handle = srq.srq_handle,
+                              .cookie = srq.cookie,
+                              .qpn = {}}});
+}
+
+ControlReply Worker::Do(const LinkSrq& body) {
+  WorkerSession* const session = SessionOf(body.config.session);
+  if (session == nullptr) return Failed(ENOENT);
+  auto srq = std::make_unique<transport::SharedReceives>(body.config);
+  return Failed(session->srqs.emplace(body.config.srq_handle, std::move(srq)).second ? 0 : EEXIST);
+}
+
+// Its queue pairs were unlinked before.
+ControlReply Worker::Do(const UnlinkSrq& body) {
+  WorkerSession* const session = SessionOf(body.session);
+  return Failed(session != nullptr && session->srqs.erase(body.srq_handle) != 0 ? 0 : ENOENT);
+}
+
+ControlReply Worker::Do(const ArmSrq& body) {
+  transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
+  if (srq == nullptr) return Failed(ENOENT);
+  srq->Arm(body.limit);
+  if (srq->TakeLimitEvent()) TellLimitReached(srq->config());
+  return {};
+}
+
+ControlReply Worker::Do(const QuerySrq& body) {
+  const transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
+  if (srq == nullptr) return Failed(ENOENT);
+  ControlReply reply;
+  reply.srq_limit = srq->limit();
+  return reply;
+}
+
+}  // namespace rocegw::worker

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues as programs see them, against a scripted daemon.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "tests/unit/client/fake_daemon.h"
+
+namespace rocegw::testing {
+namespace {
+
+class SrqTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("ROCEGW_SOCKET", daemon_.socket_path().c_str(), 1);
+    int count = 0;
+    ibv_device** const list = ibv_get_device_list(&count);
+    ASSERT_NE(nullptr, list);
+    for (int i = 0; i < count; ++i)
+      if (strcmp(ibv_get_device_name(list[i]), "rocegw0") == 0) context_ = ibv_open_device(list[i]);
+    ibv_free_device_list(list);
+    ASSERT_NE(nullptr, context_);
+    pd_ = ibv_alloc_pd(context_);
+    cq_ = ibv_create_cq(context_, 64, nullptr, nullptr, 0);
+    mr_ = ibv_reg_mr(pd_, buffer_, sizeof buffer_, IBV_ACCESS_LOCAL_WRITE);
+    ASSERT_NE(nullptr, mr_);
+    ibv_srq_init_attr init{};
+    init.srq_context = this;
+    init.attr = {4, 2, 0};
+    srq_ = ibv_create_srq(pd_, &init);
+    ASSERT_NE(nullptr, srq_);
+    EXPECT_EQ(4u, init.attr.max_wr);
+    EXPECT_EQ(2u, init.attr.max_sge);
+  }
+  void TearDown() override {
+    EXPECT_EQ(0, ibv_destroy_srq(srq_));
+    EXPECT_EQ(0, ibv_destroy_cq(cq_));
+    EXPECT_EQ(0, ibv_dereg_mr(mr_));
+    EXPECT_EQ(0, ibv_dealloc_pd(pd_));
+    EXPECT_EQ(0, ibv_close_device(context_));
+    unsetenv("ROCEGW_SOCKET");
+  }
+
+  FakeSrq Fake() { return daemon_.Srq(srq_->handle); }
+  ibv_qp* MakeQp() {
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq_;
+    init.srq = srq_;
+    init.qp_type = IBV_QPT_RC;
+    init.cap = {4, 0, 1, 0, 0};
+    ibv_qp* const qp = ibv_create_qp(pd_, &init);
+    EXPECT_NE(nullptr, qp);
+    return qp;
+  }
+  int Post(uint64_t id) {
+    ibv_sge sge{reinterpret_cast<uint64_t>(buffer_) + id * 64, 64, mr_->lkey};
+    ibv_recv_wr wr{id, nullptr, &sge, 1};
+    ibv_recv_wr* bad = nullptr;
+    const int error = ibv_post_srq_recv(srq_, &wr, &bad);
+    EXPECT_EQ(error != 0 ? &wr : nullptr, bad);
+    return error;
+  }
+  // The receive in that slot completes at the queue pair.
+  void Complete(ibv_qp* qp, uint32_t slot, const char* text = nullptr) {
+    const FakeQp fake = daemon_.Qp(qp->qp_num);
+    rocegw_cqe cqe{};
+    cqe.wr_id = Fake().Receive(slot)->wr_id;
+    cqe.opcode = IBV_WC_RECV;
+    cqe.flags = ROCEGW_CQE_RECEIVE;
+    cqe.ring_slot = slot;
+    if (text != nullptr) {
+      cqe.byte_length = static_cast<uint32_t>(strlen(text));
+      cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
+      memcpy(Fake().payload + size_t{slot} * Fake().reply.payload_stride, text, cqe.byte_length);
+    }
+    daemon_.Complete(cq_->handle, fake.reply.worker, fake, cqe);
+  }
+  uint64_t PollOne() {
+    ibv_wc wc{};
+    EXPECT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
+    EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+    return wc.wr_id;
+  }
+
+  FakeDaemon daemon_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* pd_ = nullptr;
+  ibv_cq* cq_ = nullptr;
+  ibv_mr* mr_ = nullptr;
+  ibv_srq* srq_ = nullptr;
+  char buffer_[4096] = {};
+};
+
+TEST_F(SrqTest, Create_FillsWhatProgramsRead_AndTellsTheDaemon) {
+  EXPECT_EQ(context_, srq_->context);
+  EXPECT_EQ(pd_, srq_->pd);
+  EXPECT_EQ(this, srq_->srq_context);
+  const rocegw_create_srq asked = Fake().request;
+  EXPECT_EQ(pd_->handle, asked.pd);
+  EXPECT_EQ(4u, asked.max_wr);
+  EXPECT_EQ(2u, asked.max_sge);
+  ibv_srq_init_attr_ex extended{};
+  extended.attr = {8, 1, 0};
+  extended.pd = pd_;
+  extended.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE;
+  extended.srq_type = IBV_SRQT_BASIC;
+  ibv_srq* const second = ibv_create_srq_ex(context_, &extended);
+  ASSERT_NE(nullptr, second);
+  EXPECT_EQ(0, ibv_destroy_srq(second));
+  extended.srq_type = IBV_SRQT_XRC;
+  EXPECT_EQ(nullptr, ibv_create_srq_ex(context_, &extended));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+TEST_F(SrqTest, OlderDaemon_IsNotSupported) {
+  daemon_.Fail(ROCEGW_MSG_CREATE_SRQ, ENOSYS);
+  ibv_srq_init_attr init{};
+  init.attr = {1, 1, 0};
+  EXPECT_EQ(nullptr, ibv_create_srq(pd_, &init));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+TEST_F(SrqTest, QueuePair_NamesIt_AndTakesNoReceivesOfItsOwn) {
+  ibv_qp* const qp = MakeQp();
+  EXPECT_EQ(srq_, qp->srq);
+  EXPECT_EQ(srq_->handle, daemon_.Qp(qp->qp_num).request.srq);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  EXPECT_EQ(0, ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+  EXPECT_EQ(srq_, init.srq);
+  ibv_recv_wr wr{};
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(qp, &wr, &bad));
+  EXPECT_EQ(0, ibv_destroy_qp(qp));
+}
+
+TEST_F(SrqTest, Post_FillsSlotsAndTellsTheirOrder) {
+  EXPECT_EQ(0, Post(7));
+  EXPECT_EQ(0, Post(8));
+  const FakeSrq fake = Fake();
+  EXPECT_EQ(2u, fake.control->producer);
+  EXPECT_EQ(7u, fake.Receive(fake.order[0])->wr_id);
+  EXPECT_EQ(8u, fake.Receive(fake.order[1])->wr_id);
+  EXPECT_EQ(0, Post(9));
+  EXPECT_EQ(0, Post(10));
+  EXPECT_EQ(ENOMEM, Post(11));
+  ibv_sge many[3] = {};
+  ibv_recv_wr wr{12, nullptr, many, 3};
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(ENOMEM, ibv_post_srq_recv(srq_, &wr, &bad));
+}
+
+TEST_F(SrqTest, TooManyPieces_Invalid_AndWhatStoodBeforeIsPosted) {
+  ibv_sge many[3] = {};
+  ibv_recv_wr second{2, nullptr, many, 3};
+  ibv_recv_wr first{1, &second, many, 1};
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_srq_recv(srq_, &first, &bad));
+  EXPECT_EQ(&second, bad);
+  EXPECT_EQ(1u, Fake().control->producer);
+}
+
+TEST_F(SrqTest, SlotIsFree_WhenItsCompletionIsPolled_WhateverTheOrder) {
+  ibv_qp* const one = MakeQp();
+  ibv_qp* const two = MakeQp();
+  for (uint64_t id = 0; id < 4; ++id) EXPECT_EQ(0, Post(id));
+  // The oldest stays where it is; the others go round and round.
+  const FakeSrq fake = Fake();
+  std::set<uint32_t> used;
+  for (uint32_t i = 1; i < 30; ++i) {
+    const uint32_t slot = fake.order[i & 3];
+    EXPECT_NE(fake.order[0 & 3], i < 4 ? slot : UINT32_MAX);
+    const uint64_t id = fake.Receive(slot)->wr_id;
+    Complete(i % 2 == 0 ? one : two, slot, "text");
+    EXPECT_EQ(ENOMEM, Post(100));
+    EXPECT_EQ(id, PollOne());
+    EXPECT_STREQ("text", &buffer_[id * 64]);
+    EXPECT_EQ(0, Post(id));
+    EXPECT_NE(0u, fake.Receive(slot)->wr_id) << "nobody took the slot that is in use";
+  }
+  EXPECT_EQ(0, ibv_destroy_qp(one));
+  EXPECT_EQ(0, ibv_destroy_qp(two));
+}
+
+TEST_F(SrqTest, CompletionsOfAQueuePairThatGoes_FreeTheirSlots) {
+  ibv_qp* const qp = MakeQp();
+  for (uint64_t id = 0; id < 4; ++id) EXPECT_EQ(0, Post(id));
+  Complete(qp, Fake().order[0]);
+  Complete(qp, Fake().order[1]);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+  EXPECT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE)) << "twice frees nothing twice";
+  EXPECT_EQ(0, Post(4));
+  Complete(qp, Fake().order[2]);
+  EXPECT_EQ(0, ibv_destroy_qp(qp));
+  EXPECT_EQ(0, Post(5));
+  EXPECT_EQ(0, Post(6));
+  EXPECT_EQ(ENOMEM, Post(7));
+  ibv_wc wc{};
+  EXPECT_EQ(0, ibv_poll_cq(cq_, 1, &wc));
+  EXPECT_EQ(ENOMEM, Post(7)) << "polling frees nothing again";
+}
+
+TEST_F(SrqTest, Limit_IsSetReadAndReported) {
+  ibv_srq_attr attr{};
+  attr.srq_limit = 3;
+  EXPECT_EQ(0, ibv_modify_srq(srq_, &attr, IBV_SRQ_LIMIT));
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  EXPECT_EQ(EINVAL, ibv_modify_srq(srq_, &attr, 64));
+  ibv_srq_attr now{};
+  EXPECT_EQ(0, ibv_query_srq(srq_, &now));
+  EXPECT_EQ(4u, now.max_wr);
+  EXPECT_EQ(2u, now.max_sge);
+  EXPECT_EQ(3u, now.srq_limit);
+  rocegw_async_event event{};
+  event.type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.kind = ROCEGW_OBJECT_SRQ;
+  event.cookie = Fake().cookie;
+  daemon_.SendAsyncEvent(event);
+  ibv_async_event got{};
+  ASSERT_EQ(0, ibv_get_async_event(context_, &got));
+  EXPECT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, got.event_type);
+  EXPECT_EQ(srq_, got.element.srq);
+  ibv_ack_async_event(&got);
+}
+
+}  // namespace
+}  // namespace rocegw::testing

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues through the attach protocol.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+class SharedQueues : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(client.Hello());
+    context = client.OpenContext();
+    pd = client.AllocPd(context);
+    cq = client.CreateCq(context).handle;
+    ASSERT_NE(cq, 0u);
+  }
+  void TearDown() override { EXPECT_EQ(host.BrokenRules(), std::vector<std::string>()); }
+
+  rocegw_srq_reply Create(uint32_t max_wr = 100, uint32_t max_sge = 3, uint32_t limit = 0) {
+    auto request = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
+    request.pd = pd;
+    request.max_wr = max_wr;
+    request.max_sge = max_sge;
+    request.limit = limit;
+    request.cookie = 77;
+    return client.Call<rocegw_srq_reply>(request);
+  }
+  rocegw_qp_reply CreateQp(uint32_t srq, uint32_t type = ROCEGW_QPT_RC) {
+    auto request = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+    request.pd = pd;
+    request.send_cq = request.recv_cq = cq;
+    request.type = type;
+    request.max_send_wr = 8;
+    request.max_send_sge = 1;
+    request.srq = srq;
+    return client.Call<rocegw_qp_reply>(request);
+  }
+  int Arm(uint32_t srq, uint32_t limit, uint32_t mask = ROCEGW_SRQ_LIMIT) {
+    auto request = TestClient::Request<rocegw_modify_srq>(ROCEGW_MSG_MODIFY_SRQ);
+    request.srq = srq;
+    request.mask = mask;
+    request.limit = limit;
+    client.Call<rocegw_object_reply>(request);
+    return client.error();
+  }
+  rocegw_query_srq_reply Query(uint32_t srq) {
+    auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_QUERY_SRQ);
+    request.handle = srq;
+    return client.Call<rocegw_query_srq_reply>(request);
+  }
+  FakeWorker::Session& On(size_t worker) { return host.workers[worker]->sessions.begin()->second; }
+  // The worker that has it.
+  size_t WorkerOf(uint32_t srq) { return On(0).srqs.contains(srq) ? 0 : 1; }
+
+  SessionHost host;
+  TestClient client{host};
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  uint32_t cq = 0;
+};
+
+TEST_F(SharedQueues, Create_PlacesSlotsAndTheirOrder_AndTellsOneWorker) {
+  const rocegw_srq_reply srq = Create(100, 3, 10);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(srq.entries, 128u);
+  EXPECT_EQ(srq.max_sge, 3u);
+  EXPECT_EQ(srq.payload_stride, 1024u);
+  EXPECT_EQ(srq.order.length, 128u * 4);
+  EXPECT_EQ(srq.slots.length, 128u * rocegw_rq_stride(3));
+  EXPECT_EQ(srq.payload.length, 128u * 1024);
+  EXPECT_FALSE(client.chunks[srq.order.chunk].read_only);
+  EXPECT_FALSE(client.chunks[srq.slots.chunk].read_only);
+  EXPECT_TRUE(client.chunks[srq.payload.chunk].read_only);
+  EXPECT_EQ(On(0).srqs.size() + On(1).srqs.size(), 1u);
+  const verbs::SrqConfig& config = On(WorkerOf(srq.handle)).srqs[srq.handle];
+  EXPECT_EQ(config.entries, 128u);
+  EXPECT_EQ(config.stride, rocegw_rq_stride(3));
+  EXPECT_EQ(config.limit, 10u);
+  EXPECT_EQ(config.cookie, 77u);
+  reinterpret_cast<rocegw_srq_control*>(client.At(srq.control))->producer = 9;
+  EXPECT_EQ(config.control->producer, 9u);
+}
+
+TEST_F(SharedQueues, DeepOne_HasNoRoomForPayloads) {
+  const rocegw_srq_reply srq = Create(4096, 1);
+  EXPECT_EQ(srq.payload_stride, 0u);
+  EXPECT_EQ(srq.payload.length, 0u);
+}
+
+TEST_F(SharedQueues, AllQueuePairs_AreOnItsWorker_AndHaveNoReceivesOfTheirOwn) {
+  const uint32_t one = Create().handle;
+  const uint32_t two = Create().handle;
+  EXPECT_NE(WorkerOf(one), WorkerOf(two)) << "queues are spread";
+  for (int i = 0; i < 5; ++i) {
+    const rocegw_qp_reply qp = CreateQp(one, i % 2 == 0 ? ROCEGW_QPT_RC : ROCEGW_QPT_UD);
+    ASSERT_EQ(client.error(), 0);
+    EXPECT_EQ(qp.worker, WorkerOf(one));
+    EXPECT_EQ(qp.rq_entries, 0u);
+    EXPECT_EQ(qp.rq.length, 0u);
+    const verbs::QpConfig& config = On(qp.worker).qps[qp.qpn].config;
+    EXPECT_EQ(config.srq, one);
+    EXPECT_EQ(config.srq_pd, pd);
+    EXPECT_EQ(config.rq_entries, 128u);
+    EXPECT_EQ(config.max_recv_sge, 3u);
+    EXPECT_EQ(config.rq_payload_stride, 1024u);
+    EXPECT_NE(config.rq_payload, nullptr);
+  }
+  EXPECT_EQ(CreateQp(two).worker, WorkerOf(two));
+}
+
+TEST_F(SharedQueues, ModifyAndQuery_TheLimit) {
+  const uint32_t srq = Create().handle;
+  EXPECT_EQ(Query(srq).limit, 0u);
+  EXPECT_EQ(Arm(srq, 128), 0);
+  const rocegw_query_srq_reply now = Query(srq);
+  EXPECT_EQ(now.limit, 128u);
+  EXPECT_EQ(now.max_wr, 128u);
+  EXPECT_EQ(now.max_sge, 3u);
+  EXPECT_EQ(Arm(srq, 129), EINVAL);
+  EXPECT_EQ(Arm(srq, 1, 1), EINVAL);
+  EXPECT_EQ(Arm(srq + 1, 1), EINVAL);
+  Query(srq + 1);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(SharedQueues, WrongWishes_AreRefused) {
+  Create(0);
+  EXPECT_EQ(client.error(), EINVAL);
+  Create(16385);
+  EXPECT_EQ(client.error(), EINVAL);
+  Create(10, 17);
+  EXPECT_EQ(client.error(), EINVAL);
+  Create(10, 1, 11);
+  EXPECT_EQ(client.error(), EINVAL);
+  CreateQp(5);
+  EXPECT_EQ(client.error(), EINVAL);
+  const uint32_t srq = Create().handle;
+  CreateQp(srq, ROCEGW_QPT_ENDPOINT);
+  EXPECT_EQ(client.error(), EINVAL);
+  // Another context's.
+  const uint32_t other = client.OpenContext();
+  pd = client.AllocPd(other);
+  cq = client.CreateCq(other).handle;
+  CreateQp(srq);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(SharedQueues, Destroy_WaitsForItsQueuePairs_AndKeepsThePdAlive) {
+  const uint32_t srq = Create().handle;
+  const uint32_t qp = CreateQp(srq).handle;
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, srq);
+  EXPECT_EQ(client.error(), EBUSY);
+  client.Object(ROCEGW_MSG_DESTROY_QP, qp);
+  ASSERT_EQ(client.error(), 0);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), EBUSY);
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, srq);
+  EXPECT_EQ(client.error(), 0);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), 0);
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, srq);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(SharedQueues, WorkerRefuses_NothingIsLeft) {
+  for (auto& worker : host.workers) worker->fail_next = ENOMEM;
+  Create();
+  EXPECT_EQ(client.error(), ENOMEM);
+  EXPECT_EQ(On(0).srqs.size() + On(1).srqs.size(), 0u);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), 0);
+}
+
+TEST_F(SharedQueues, SessionAndContextEnd_QueuePairsGoFirst) {
+  CreateQp(Create().handle);
+  CreateQp(Create().handle);
+  client.Object(ROCEGW_MSG_CLOSE_CONTEXT, context);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(host.LinkedObjects(), 2u) << "a session on each worker";
+  context = client.OpenContext();
+  pd = client.AllocPd(context);
+  cq = client.CreateCq(context).handle;
+  CreateQp(Create().handle);
+  client.Disconnect();
+  host.Settle();
+  EXPECT_EQ(host.LinkedObjects(), 0u);
+}
+
+}  // namespace
+}  // namespace rocegw::testing
