@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is rendered for whom, and that it changes only when somebody wants it to."""
 
+import json
 import os
 import shutil
 import tarfile
 import tempfile
 import unittest
+
+import yaml
 
 import chart
 
@@ -84,6 +87,32 @@ class Rendering(unittest.TestCase):
             self.assertEqual(labels, {"job": f"rocegw-{component}", "cluster": "north",
                                       "node": ["__meta_kubernetes_pod_node_name"]})
 
+    def test_dashboards_are_those_of_the_repository(self):
+        place = os.path.join(chart.ROOT, "dashboards", "grafana")
+        found = [one for one in chart.objects(chart.rendered("sqlite")) if one["metadata"].get("labels", {}).get("grafana_dashboard")]
+        given = {name: text for one in found for name, text in one["data"].items()}
+        self.assertEqual(set(given), {name for name in os.listdir(place) if name.endswith(".json")})
+        self.assertGreaterEqual(len(given), 1)
+        for name, text in given.items():
+            with open(os.path.join(place, name), encoding="utf-8") as file:
+                self.assertEqual(json.loads(text), json.load(file), name)
+            self.assertLess(len(text), 1 << 20, "a ConfigMap holds no more")
+
+    def test_rules_are_those_of_the_repository(self):
+        def groups(*settings):
+            text = chart.template("--set", ",".join(("image.repository=x",) + settings), knows=chart.MONITORING)
+            return chart.named(chart.objects(text), "PrometheusRule", "rocegw-rules")["spec"]["groups"]
+
+        with open(os.path.join(chart.ROOT, "dashboards", "prometheus", "rules.yaml"), encoding="utf-8") as file:
+            wanted = yaml.safe_load(file)["groups"]
+        self.assertEqual(groups(), wanted)
+        for group in wanted:
+            for rule in group["rules"]:
+                if "alert" in rule:
+                    path = rule["annotations"]["runbook_url"]
+                    rule["annotations"]["runbook_url"] = f"https://git.example.org/rocegw/{path}"
+        self.assertEqual(groups("monitoring.runbooks=https://git.example.org/rocegw/"), wanted)
+
     def test_one_controller_or_several(self):
         one = chart.objects(chart.rendered("sqlite"))
         self.assertIsNotNone(chart.named(one, "StatefulSet", "rocegw-controller"))
@@ -136,11 +165,14 @@ class Rendering(unittest.TestCase):
             (name,) = os.listdir(place)
             with tarfile.open(os.path.join(place, name)) as archive:
                 files = set(archive.getnames())
+            self.assertIn("rocegw/alerts/rules.yaml", files)
+            self.assertTrue([file for file in files if file.startswith("rocegw/dashboards/")])
             self.assertLessEqual({"rocegw/Chart.yaml", "rocegw/values.schema.json", "rocegw/templates/NOTES.txt"}, files)
             self.assertFalse([file for file in files if file.startswith("rocegw/ci/")])
             packed = os.path.join(place, name)
-            values = ("--values", os.path.join(chart.CHART, "ci", "sqlite-values.yaml"))
-            self.assertEqual(chart.template(*values), chart.template(*values, chart=packed))
+            values = ("--values", os.path.join(chart.CHART, "ci", "etcd-values.yaml"))
+            self.assertEqual(chart.template(*values, knows=chart.MONITORING),
+                             chart.template(*values, knows=chart.MONITORING, chart=packed))
 
 
 if __name__ == "__main__":
