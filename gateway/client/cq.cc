@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/completion_queue.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -48,6 +49,19 @@ int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
   cq->rings.set_yield_after(YieldAfter());
   return error;
 }
+
+// Until the program has acknowledged every event that it was given for this queue.
+void WaitForAcks(Cq* cq) {
+  if (SessionOf(cq->ibv.context)->inherited()) return;
+  pthread_mutex_lock(&cq->ibv.mutex);
+  while (cq->ibv.comp_events_completed != cq->events_delivered ||
+         cq->ibv.async_events_completed != cq->async_events_delivered) {
+    pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+  }
+  pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+}  // namespace
 
 ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_channel* channel,
                  int vector) {
@@ -92,27 +106,18 @@ ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_c
   return &cq->ibv;
 }
 
-// Until the program has acknowledged every event that it was given for this queue.
-void WaitForAcks(Cq* cq) {
-  if (SessionOf(cq->ibv.context)->inherited()) return;
-  pthread_mutex_lock(&cq->ibv.mutex);
-  while (cq->ibv.comp_events_completed != cq->events_delivered ||
-         cq->ibv.async_events_completed != cq->async_events_delivered) {
-    pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
-  }
-  pthread_mutex_unlock(&cq->ibv.mutex);
-}
-
-}  // namespace
-
-int PollCq(ibv_cq* cq, int count, ibv_wc* wc) {
-  CompletionRings& rings = FromIbv(cq)->rings;
+int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns) {
+  CompletionRings& rings = cq->rings;
   bool quiet = false;
-  const int got = rings.Poll(count, wc, &quiet);
+  const int got = rings.Poll(count, wc, &quiet, made_ns);
   if (!quiet) return got;
-  Session* const session = SessionOf(cq->context);
+  Session* const session = SessionOf(cq->ibv.context);
   // What a forked child inherited was never its own.
   return session->CheckHungUp() && !session->inherited() ? rings.Flush(count, wc) : 0;
+}
+
+int PollCq(ibv_cq* cq, int count, ibv_wc* wc) {
+  return PollCompletions(FromIbv(cq), count, wc, nullptr);
 }
 
 int RequestNotify(ibv_cq* cq, int solicited_only) {

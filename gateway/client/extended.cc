@@ -2,21 +2,28 @@
 #include "gateway/client/extended.h"
 
 #include <cerrno>
+#include <climits>
 
+#include "gateway/client/completion_queue.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/refusals.h"
+#include "gateway/client/send_builder.h"
 
 namespace rocegw::client {
 
 int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
-  constexpr uint32_t kHarmless =
-      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
+  constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                              IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   const uint32_t mask = attr.comp_mask;
-  if ((mask & ~kHarmless) != 0 ||
+  if ((mask & ~kKnown) != 0 ||
       ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) ||
       ((mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) != 0 && attr.max_tso_header != 0)) {
     return refusal::ibv_create_qp_ex;
+  }
+  if ((mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    const int error = CheckSendOps(attr.qp_type, attr.send_ops_flags);
+    if (error != 0) return error;
   }
   *basic = {};
   basic->qp_context = attr.qp_context;
@@ -27,6 +34,11 @@ int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
   basic->qp_type = attr.qp_type;
   basic->sq_sig_all = attr.sq_sig_all;
   return 0;
+}
+
+int AddCalls(const ibv_qp_init_attr_ex& attr, ibv_qp* qp) {
+  const bool wanted = (attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  return wanted ? AddSendBuilder(FromIbv(qp), attr.send_ops_flags) : 0;
 }
 
 ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
@@ -41,13 +53,32 @@ ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
     return nullptr;
   }
   ibv_qp* qp = CreateQp(attr->pd, &basic);
-  if (qp != nullptr) attr->cap = basic.cap;
+  if (qp == nullptr) return nullptr;
+  error = AddCalls(*attr, qp);
+  if (error != 0) {
+    DestroyQp(qp);
+    errno = error;
+    return nullptr;
+  }
+  attr->cap = basic.cap;
   return qp;
 }
 
-ibv_cq_ex* CreateCqExtended(ibv_context*, ibv_cq_init_attr_ex*) {
-  errno = refusal::ibv_create_cq_ex;
-  return nullptr;
+ibv_cq_ex* CreateCqExtended(ibv_context* context, ibv_cq_init_attr_ex* attr) {
+  const bool flagged = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+  const bool known =
+      (attr->comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) == 0 &&
+      (attr->wc_flags & ~kKnownWcFlags) == 0 &&
+      (!flagged || (attr->flags & ~uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) == 0);
+  if (!known || attr->cqe > INT_MAX || attr->comp_vector > INT_MAX) {
+    errno = known ? EINVAL : refusal::ibv_create_cq_ex;
+    return nullptr;
+  }
+  ibv_cq* cq = CreateCq(context, static_cast<int>(attr->cqe), attr->cq_context, attr->channel,
+                        static_cast<int>(attr->comp_vector));
+  if (cq == nullptr) return nullptr;
+  AddPollCalls(FromIbv(cq));
+  return &FromIbv(cq)->ex;
 }
 
 }  // namespace rocegw::client

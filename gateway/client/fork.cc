@@ -38,6 +38,7 @@ void InParent() {
 void ResetQueueLocks(ObjectKind kind, void* object) {
   if (kind == ObjectKind::kCq) {
     static_cast<Cq*>(object)->rings.ResetLock();
+    static_cast<Cq*>(object)->polling.Reset();
   } else if (kind == ObjectKind::kQp) {
     auto* qp = static_cast<Qp*>(object);
     qp->rings.send.lock.Reset();

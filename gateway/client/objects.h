@@ -57,6 +57,10 @@ struct Cq {
     ibv_cq_ex ex;
   };
   CompletionRings rings;
+  // With the calls of ibv_cq_ex: the completion that is being read, and whose turn it is.
+  SpinLock polling;
+  ibv_wc current;
+  uint64_t current_ns;  // when it was made, CLOCK_MONOTONIC
   uint64_t id;
   uint32_t events_delivered;        // completion events given to the program; under the object lock
   uint32_t async_events_delivered;  // same
@@ -69,12 +73,15 @@ struct Srq {
   uint32_t events_delivered;  // under the object lock
 };
 
+struct SendBuilder;
+
 struct Qp {
   union {
     ibv_qp ibv;
     ibv_qp_ex ex;
   };
-  uint32_t extended;  // libibverbs looks here to see whether it may use `ex`; 0: no
+  uint32_t extended;     // libibverbs looks here to see whether it may use `ex`; 0: no
+  SendBuilder* builder;  // of ibv_wr_*; nullptr: has none
   QpRings rings;
   ibv_qp_cap cap;
   uint64_t id;

@@ -12,6 +12,7 @@
 #include "gateway/client/real.h"
 #include "gateway/client/refusals.h"
 #include "gateway/client/rings/shared_word.h"
+#include "gateway/client/send_builder.h"
 
 namespace rocegw::client {
 
@@ -323,6 +324,7 @@ int DestroyQp(ibv_qp* ibv) {
   pthread_cond_destroy(&ibv->cond);
   pthread_mutex_destroy(&ibv->mutex);
   FreeOrder(qp->rings);
+  RemoveSendBuilder(qp);
   free(qp);
   return 0;
 }
@@ -386,7 +388,7 @@ ROCEGW_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
 
 ROCEGW_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_qp_to_qp_ex)(qp);
-  return nullptr;  // none was made with the extended operations
+  return FromIbv(qp)->extended != 0 ? &FromIbv(qp)->ex : nullptr;
 }
 
 ROCEGW_EXPORT int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode opcode, uint32_t flags) {

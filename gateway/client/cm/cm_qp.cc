@@ -150,7 +150,10 @@ ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
   ibv_qp_init_attr basic;
   const int error = rocegw::client::ToBasicAttr(*attr, &basic);
   if (error != 0) return CmError(error);
-  const int result = rocegw::client::CreateQpOnId(id, pd, &basic);
+  int result = rocegw::client::CreateQpOnId(id, pd, &basic);
+  if (result != 0) return CmError(result);
+  result = rocegw::client::AddCalls(*attr, id->qp);
+  if (result != 0) rdma_destroy_qp(id);
   if (result == 0) attr->cap = basic.cap;
   return CmError(result);
 }

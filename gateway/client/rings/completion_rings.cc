@@ -155,7 +155,7 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
   return true;
 }
 
-int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet) {
+int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns) {
   int filled = 0;
   bool yield = false;
   {
@@ -171,7 +171,9 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet) {
       for (; filled < count; ++index) {
         const rocegw_cqe* cqe = At(worker, index);
         if (LoadAcquire(&cqe->sequence) != index + 1) break;
-        if (Convert(*cqe, index, &wc[filled])) ++filled;
+        if (!Convert(*cqe, index, &wc[filled])) continue;
+        if (made_ns != nullptr) *made_ns = cqe->timestamp_ns;
+        ++filled;
       }
       if (index != first) {
         consumer_[worker] = index;

@@ -66,7 +66,7 @@ class CompletionRings {
 
   // As ibv_poll_cq: how many of `count` places in `wc` were filled. *quiet: there was nothing for
   // so long that the caller should look whether the daemon is still there.
-  int Poll(int count, ibv_wc* wc, bool* quiet = nullptr);
+  int Poll(int count, ibv_wc* wc, bool* quiet = nullptr, uint64_t* made_ns = nullptr);
   // As Poll, when it is not: requests without a completion are flushed, in order, each once. What
   // the daemon may still have written is not looked at any more.
   int Flush(int count, ibv_wc* wc);

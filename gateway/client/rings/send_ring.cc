@@ -153,6 +153,8 @@ int SendPost::Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer) {
   return error;
 }
 
+void SendPost::Forget() { ring_.producer = first_; }
+
 int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad) {
   SendPost post(ring);
   int error = post.error();

@@ -53,6 +53,8 @@ class SendPost {
   // `flags` of enum rocegw_wqe_flags beside those that follow from the request; `peer`: handle of
   // whom it is for, of endpoints. 0 or errno.
   int Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer = 0);
+  // Nothing was added.
+  void Forget();
 
  private:
   SendRing& ring_;

@@ -174,7 +174,7 @@ def _udaddy(role, left_is_active):
     return Case(f"udaddy.{role}", 4200, run)
 
 
-def _pingpong(program, options, role, left_is_active, mtu):
+def _pingpong(program, options, role, left_is_active, mtu, name=None):
     def run(pair):
         active, passive = pair.roles(left_is_active)
         port = passive.fresh_port()
@@ -190,7 +190,12 @@ def _pingpong(program, options, role, left_is_active, mtu):
             expect("200 iters in" in output, f"{program} is not content:\n{output}")
             expect("invalid data" not in output, f"{program} received wrong data:\n{output}")
         return re.search(r"200 iters in .*", outputs[1]).group(0)
-    return Case(f"{program}.{role}.mtu{mtu}", 4200 if mtu > 1024 else 1500, run)
+    return Case(f"{name or program}.{role}.mtu{mtu}", 4200 if mtu > 1024 else 1500, run)
+
+
+def timestamp_cases():
+    """Between two gateways: soft-RoCE has no timestamps."""
+    return [_pingpong("ibv_rc_pingpong", ["-m", "4096", "-N", "-t"], "active", True, 4096, name="ibv_ts_pingpong")]
 
 
 def tool_cases():
@@ -210,6 +215,7 @@ def tool_cases():
             _udaddy(role, left_is_active),
             _pingpong("ibv_rc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
             _pingpong("ibv_rc_pingpong", ["-m", "1024", "-e"], role, left_is_active, 1024),
+            _pingpong("ibv_rc_pingpong", ["-m", "4096", "-N"], role, left_is_active, 4096, name="ibv_wr_pingpong"),
             _pingpong("ibv_srq_pingpong", ["-m", "4096", "-q", "8"], role, left_is_active, 4096),
             _pingpong("ibv_ud_pingpong", [], role, left_is_active, 4096),
         ]

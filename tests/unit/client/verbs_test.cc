@@ -428,7 +428,7 @@ TEST_F(QpTest, CreateQp_WhatWeDoNotHave_IsRefusedPolitely) {
   extended.send_cq = extended.recv_cq = cq_;
   extended.cap = {1, 1, 1, 1, 0};
   extended.pd = pd_;
-  extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH;
   EXPECT_EQ(nullptr, ibv_create_qp_ex(context_, &extended));
   EXPECT_EQ(EOPNOTSUPP, errno);
   extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
