@@ -44,6 +44,8 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
     sum.lost += result.lost;
     sum.retransmitted += result.retransmitted;
     sum.channel_frames += result.channel_frames;
+    sum.declined += result.declined;
+    sum.less_order += result.less_order;
     if (one) std::printf("%s\n", result.world.c_str());
     if (result.ok()) continue;
     ADD_FAILURE() << "ROCEGW_TEST_SEED=" << seed << ": " << result.failure << "\n  "
@@ -53,6 +55,8 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
   // A share of the worlds uses channels, and it is no small one.
   if (done >= kSeeds) {
     EXPECT_GT(sum.channel_frames, kPackets / 10);
+    EXPECT_GT(sum.declined, kSeeds / 20);
+    EXPECT_GT(sum.less_order, kSeeds / 4);
   }
   std::printf(
       "%llu worlds, %llu packets, %llu lost, %llu again, %llu channel frames, %llu requests, %llu "

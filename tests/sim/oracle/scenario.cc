@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gateway/wire/gateway_mad.h"
 #include "tests/sim/oracle/talker.h"
 
 namespace rocegw::sim {
@@ -22,6 +23,7 @@ class World {
   World(uint64_t seed, Sabotage sabotage, OracleChannels channels)
       : random_(seed),
         channel_random_(Mix(~seed)),
+        order_random_(Mix(Mix(seed) + 1)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
@@ -65,6 +67,8 @@ class World {
       result.retransmitted += Again(*host);
       result.channel_frames += host->Count(&metrics::WorkerCounters::channel_rx_packets);
     }
+    result.declined = declined_;
+    result.less_order = mixed_order_;
     result.trace_hash = network_.trace_hash();
     result.virtual_seconds = static_cast<double>((network_.now() - EventQueue::kStart).ns) / 1e9;
     return result;
@@ -115,6 +119,11 @@ class World {
       HostConfig own = config;
       own.workers = Sometimes(80) ? 1 : random_.Between(2, 3);
       own.memory_bytes = room_[i] + kUnused;
+      // One in six is not what discovery has said: it knows nothing of channels, or refuses them.
+      const uint64_t refuses = order_random_.Below(12);
+      if (refuses == 0) own.channels = false;
+      if (refuses == 1) own.channel_features = wire::kOptionChannel | wire::kOptionCcMask;
+      declines_.push_back(refuses <= 1);
       hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(i + 1), own));
       arenas_.push_back(std::make_unique<Arena>(hosts_.back()->memory()));
       used_.push_back(0);
@@ -181,6 +190,8 @@ class World {
     for (uint32_t number = 0; number < pairs_.size(); ++number) {
       const Pair& pair = pairs_[number];
       const uint32_t payload_in_ring = Sometimes(50) ? 256 : 0;
+      const uint32_t less_order = order_random_.Below(3) == 0 ? 60 : 0;
+      mixed_order_ += less_order != 0 ? 1 : 0;
       RingEnd* rings[2] = {};
       Talker* talkers[2] = {};
       for (uint32_t side = 0; side < 2; ++side) {
@@ -192,6 +203,12 @@ class World {
         options.max_sge = 3;
         options.payload_stride = 256;
         options.rq_payload_stride = payload_in_ring;
+        if (less_order != 0) {
+          constexpr verbs::ServiceMode kModes[] = {verbs::ServiceMode::kByTarget,
+                                                   verbs::ServiceMode::kByInitiator,
+                                                   verbs::ServiceMode::kByLowerLayer};
+          options.service_mode = kModes[order_random_.Below(std::size(kModes))];
+        }
         rings[side] = &hosts_[pair.hosts[side]]->AddQp(options);
       }
       ConnectionOptions options;
@@ -200,11 +217,16 @@ class World {
       options.min_rnr_timer = static_cast<uint8_t>(random_.Between(1, 6));
       // Native connections between the same hosts must not mind.
       options.channel = channels_ && channel_random_.Below(5) != 0;
-      on_channels_ += options.channel ? 1 : 0;
+      const bool declined =
+          options.channel && (declines_[pair.hosts[0]] || declines_[pair.hosts[1]]);
+      on_channels_ += options.channel && !declined ? 1 : 0;
+      declined_ += declined ? 1 : 0;
       Host::Connect(*hosts_[pair.hosts[0]], *rings[0], *hosts_[pair.hosts[1]], *rings[1], options);
       for (uint32_t side = 0; side < 2; ++side) {
         TalkerConfig own = pair.config;
-        own.channel = options.channel;
+        own.channel = options.channel && !declined;
+        own.less_order = less_order;
+        own.order_seed = order_random_.Bits();
         if (side == 1) own.ending = BadRequest::kNone;
         const size_t host = pair.hosts[side];
         talkers[side] = talkers_
@@ -275,18 +297,18 @@ class World {
 
   std::string Describe() const {
     char text[400];
-    std::snprintf(text, sizeof text,
-                  "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
-                  "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
-                  "ends, %zu pairs on "
-                  "channels",
-                  topology_, hosts_.size(),
-                  static_cast<long long>(link_.bits_per_second / 1'000'000'000),
-                  static_cast<long long>(link_.delay.ns),
-                  static_cast<unsigned long long>(link_.queue_bytes), nic_.transmit_packets,
-                  nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden", cc_.window_bytes,
-                  flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate, faults_.delay,
-                  faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_);
+    std::snprintf(
+        text, sizeof text,
+        "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
+        "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
+        "ends, %zu pairs on "
+        "channels, %zu that went without, %zu with less order",
+        topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
+        static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
+        nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
+        cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
+        faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
+        declined_, mixed_order_);
     return text;
   }
 
@@ -299,10 +321,14 @@ class World {
 
   Random random_;
   Random channel_random_;
+  Random order_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
   size_t on_channels_ = 0;
+  size_t declined_ = 0;
+  size_t mixed_order_ = 0;
+  std::vector<bool> declines_;  // by host
   double wrong_queue_ = 0;
   LinkConfig link_;
   NicConfig nic_;

@@ -19,6 +19,8 @@ struct OracleResult {
   uint64_t lost = 0;  // packets, by faults and full queues, those of NICs' receivers among them
   uint64_t retransmitted = 0;
   uint64_t channel_frames = 0;  // that channels have delivered
+  uint64_t declined = 0;        // connections that were to have a channel and went without
+  uint64_t less_order = 0;      // connections with requests that ask for less order than verbs
   uint64_t trace_hash = 0;
   double virtual_seconds = 0;
 

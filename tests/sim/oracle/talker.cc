@@ -40,7 +40,8 @@ Talker::Talker(Host& host, RingEnd& end, Arena& arena, uint64_t base, uint32_t p
       pair_(pair),
       side_(side),
       config_(config),
-      random_(random) {
+      random_(random),
+      order_random_(config.order_seed) {
   arena_.Write(LibraryAt(), config_.max_length, library_stream(), 0);
   arena_.WriteWord(CounterAt(), 0);
   host_.Add(*this);
@@ -81,6 +82,20 @@ void Talker::PostReceives() {
 void Talker::FillSource(Request& request) {
   request.stream = StreamOf(pair_, side_, request.kind == Kind::kSend ? 0 : 1, request.id);
   arena_.Write(SourceAt(request.slot), request.length, request.stream, 0);
+}
+
+// Nothing that the oracle promises depends on when a WRITE or a READ takes effect: slots are used
+// again when requests are complete, and libraries do not change. Messages and atomics keep the
+// order of verbs, or ask for more.
+uint16_t Talker::OrderOf(Kind kind) {
+  if (config_.less_order == 0) return 0;
+  const bool less = order_random_.Below(100) < config_.less_order;
+  const bool first = order_random_.Below(2) == 0;
+  if (kind == Kind::kWrite || kind == Kind::kRead) {
+    return less ? (first ? ROCEGW_WQE_ORDER_NONE : ROCEGW_WQE_ORDER_RELAXED) : 0;
+  }
+  if (order_random_.Below(8) != 0) return 0;
+  return first ? ROCEGW_WQE_FENCE_TARGET : ROCEGW_WQE_FENCE_ALL;
 }
 
 bool Talker::PostOne() {
@@ -204,6 +219,7 @@ bool Talker::PostOne() {
       wqe.opcode = ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
       break;
   }
+  if (bad == BadRequest::kNone) wqe.flags |= OrderOf(request.kind);
   wqe.imm_or_rkey = message.immediate;
   if (in_ring) {
     wqe.flags |= ROCEGW_WQE_INLINE;

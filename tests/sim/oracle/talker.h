@@ -35,6 +35,10 @@ struct TalkerConfig {
   uint32_t late_receives = 0;  // of 100 looks, those at which no receive is posted
   BadRequest ending = BadRequest::kNone;
   bool channel = false;  // what carries its requests
+  // Of 100 WRITEs and READs, those that ask for less order than verbs; what they stand behind and
+  // what stands behind them keeps its own. Drawn from a seed of its own.
+  uint32_t less_order = 0;
+  uint64_t order_seed = 0;
 };
 
 class Talker final : public Program {
@@ -102,6 +106,7 @@ class Talker final : public Program {
   void PostReceives();
   void PostRequests();
   bool PostOne();
+  uint16_t OrderOf(Kind kind);
   void FillSource(Request& request);
   void OnReceive(const rocegw_cqe& cqe);
   void OnSent(const rocegw_cqe& cqe);
@@ -124,6 +129,7 @@ class Talker final : public Program {
   const uint32_t side_;
   const TalkerConfig config_;
   Random random_;
+  Random order_random_;
   Talker* peer_ = nullptr;
   std::deque<Request> requests_;   // posted and not known to be complete
   std::deque<Message> messages_;   // posted towards the peer, not received
