@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/client/device.h"
+#include "gateway/client/domains.h"
 #include "gateway/client/extended.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/query.h"
@@ -30,6 +31,9 @@ void FillOperations(verbs_context* verbs) {
   verbs->query_rt_values = &QueryClock;
   verbs->create_qp_ex = &CreateQpExtended;
   verbs->create_cq_ex = &CreateCqExtended;
+  verbs->alloc_td = &AllocThreadDomain;
+  verbs->dealloc_td = &DeallocThreadDomain;
+  verbs->alloc_parent_domain = &AllocParentDomain;
   verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   verbs->context.ops._compat_query_device = &ibv_query_device;
   verbs->context.ops._compat_query_port = &ibv_query_port;

@@ -66,11 +66,16 @@ ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
 
 ibv_cq_ex* CreateCqExtended(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   const bool flagged = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+  const bool in_domain = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+  constexpr uint32_t kKnown = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   const bool known =
-      (attr->comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) == 0 &&
-      (attr->wc_flags & ~kKnownWcFlags) == 0 &&
+      (attr->comp_mask & ~kKnown) == 0 && (attr->wc_flags & ~kKnownWcFlags) == 0 &&
       (!flagged || (attr->flags & ~uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) == 0);
-  if (!known || attr->cqe > INT_MAX || attr->comp_vector > INT_MAX) {
+  // It is a hint for whose thread the queue is.
+  const bool wrong_domain =
+      in_domain && (attr->parent_domain == nullptr || attr->parent_domain->context != context ||
+                    FromIbv(attr->parent_domain)->protection == nullptr);
+  if (!known || wrong_domain || attr->cqe > INT_MAX || attr->comp_vector > INT_MAX) {
     errno = known ? EINVAL : refusal::ibv_create_cq_ex;
     return nullptr;
   }

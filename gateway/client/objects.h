@@ -37,7 +37,10 @@ struct Context {
 };
 
 struct Pd {
-  ibv_pd ibv;  // ibv.handle is the daemon's
+  ibv_pd ibv;        // ibv.handle is the daemon's
+  Pd* protection;    // of a parent domain: whose handle it has; nullptr: it is none
+  ibv_td* thread;    // of a parent domain, or nullptr
+  uint32_t parents;  // parent domains of it
 };
 
 struct Mr {

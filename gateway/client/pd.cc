@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "gateway/client/domains.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
 #include "gateway/client/refusals.h"
@@ -33,6 +34,11 @@ ROCEGW_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 ROCEGW_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_dealloc_pd)(pd);
+  if (FromIbv(pd)->protection != nullptr) {
+    rocegw::client::DeallocParentDomain(pd);
+    return 0;
+  }
+  if (__atomic_load_n(&FromIbv(pd)->parents, __ATOMIC_ACQUIRE) != 0) return EBUSY;
   const int error = SessionOf(pd->context)->CallDestroy(ROCEGW_MSG_DEALLOC_PD, pd->handle);
   if (error == 0) free(FromIbv(pd));
   return error;

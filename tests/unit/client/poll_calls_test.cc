@@ -5,27 +5,18 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/attached_test.h"
 
 namespace rocegw::testing {
 namespace {
 
-class PollCallsTest : public ::testing::Test {
+class PollCallsTest : public AttachedTest {
  protected:
   void SetUp() override {
-    setenv("ROCEGW_SOCKET", daemon_.socket_path().c_str(), 1);
-    int count = 0;
-    ibv_device** const list = ibv_get_device_list(&count);
-    ASSERT_NE(nullptr, list);
-    for (int i = 0; i < count; ++i)
-      if (strcmp(ibv_get_device_name(list[i]), "rocegw0") == 0) context_ = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    ASSERT_NE(nullptr, context_);
-    pd_ = ibv_alloc_pd(context_);
+    AttachedTest::SetUp();
+    if (HasFatalFailure()) return;
     ibv_cq_init_attr_ex attr = Attr();
     cq_ = ibv_create_cq_ex(context_, &attr);
     ASSERT_NE(nullptr, cq_);
@@ -39,9 +30,7 @@ class PollCallsTest : public ::testing::Test {
   void TearDown() override {
     EXPECT_EQ(0, ibv_destroy_qp(qp_));
     EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq_)));
-    EXPECT_EQ(0, ibv_dealloc_pd(pd_));
-    EXPECT_EQ(0, ibv_close_device(context_));
-    unsetenv("ROCEGW_SOCKET");
+    AttachedTest::TearDown();
   }
   ibv_cq_init_attr_ex Attr() {
     ibv_cq_init_attr_ex attr{};
@@ -69,9 +58,6 @@ class PollCallsTest : public ::testing::Test {
     daemon_.Complete(cq_->handle, fake.reply.worker, fake, cqe);
   }
 
-  FakeDaemon daemon_;
-  ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
   ibv_cq_ex* cq_ = nullptr;
   ibv_qp* qp_ = nullptr;
 };

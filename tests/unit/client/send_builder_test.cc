@@ -4,10 +4,9 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/attached_test.h"
 
 namespace rocegw::testing {
 namespace {
@@ -17,18 +16,11 @@ constexpr uint64_t kAllOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRI
                              IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
-class SendBuilderTest : public ::testing::Test {
+class SendBuilderTest : public AttachedTest {
  protected:
   void SetUp() override {
-    setenv("ROCEGW_SOCKET", daemon_.socket_path().c_str(), 1);
-    int count = 0;
-    ibv_device** const list = ibv_get_device_list(&count);
-    ASSERT_NE(nullptr, list);
-    for (int i = 0; i < count; ++i)
-      if (strcmp(ibv_get_device_name(list[i]), "rocegw0") == 0) context_ = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    ASSERT_NE(nullptr, context_);
-    pd_ = ibv_alloc_pd(context_);
+    AttachedTest::SetUp();
+    if (HasFatalFailure()) return;
     cq_ = ibv_create_cq(context_, 64, nullptr, nullptr, 0);
     qp_ = Make(IBV_QPT_RC, kAllOps);
     ASSERT_NE(nullptr, qp_);
@@ -39,9 +31,7 @@ class SendBuilderTest : public ::testing::Test {
   void TearDown() override {
     EXPECT_EQ(0, ibv_destroy_qp(qp_));
     EXPECT_EQ(0, ibv_destroy_cq(cq_));
-    EXPECT_EQ(0, ibv_dealloc_pd(pd_));
-    EXPECT_EQ(0, ibv_close_device(context_));
-    unsetenv("ROCEGW_SOCKET");
+    AttachedTest::TearDown();
   }
   ibv_qp* Make(ibv_qp_type type, uint64_t ops) {
     ibv_qp_init_attr_ex init{};
@@ -64,9 +54,6 @@ class SendBuilderTest : public ::testing::Test {
   }
   FakeQp Fake() { return daemon_.Qp(qp_->qp_num); }
 
-  FakeDaemon daemon_;
-  ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_qp* qp_ = nullptr;
   ibv_qp_ex* ex_ = nullptr;

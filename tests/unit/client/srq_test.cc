@@ -4,27 +4,19 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
-#include "tests/unit/client/fake_daemon.h"
+#include "tests/unit/client/attached_test.h"
 
 namespace rocegw::testing {
 namespace {
 
-class SrqTest : public ::testing::Test {
+class SrqTest : public AttachedTest {
  protected:
   void SetUp() override {
-    setenv("ROCEGW_SOCKET", daemon_.socket_path().c_str(), 1);
-    int count = 0;
-    ibv_device** const list = ibv_get_device_list(&count);
-    ASSERT_NE(nullptr, list);
-    for (int i = 0; i < count; ++i)
-      if (strcmp(ibv_get_device_name(list[i]), "rocegw0") == 0) context_ = ibv_open_device(list[i]);
-    ibv_free_device_list(list);
-    ASSERT_NE(nullptr, context_);
-    pd_ = ibv_alloc_pd(context_);
+    AttachedTest::SetUp();
+    if (HasFatalFailure()) return;
     cq_ = ibv_create_cq(context_, 64, nullptr, nullptr, 0);
     mr_ = ibv_reg_mr(pd_, buffer_, sizeof buffer_, IBV_ACCESS_LOCAL_WRITE);
     ASSERT_NE(nullptr, mr_);
@@ -40,9 +32,7 @@ class SrqTest : public ::testing::Test {
     EXPECT_EQ(0, ibv_destroy_srq(srq_));
     EXPECT_EQ(0, ibv_destroy_cq(cq_));
     EXPECT_EQ(0, ibv_dereg_mr(mr_));
-    EXPECT_EQ(0, ibv_dealloc_pd(pd_));
-    EXPECT_EQ(0, ibv_close_device(context_));
-    unsetenv("ROCEGW_SOCKET");
+    AttachedTest::TearDown();
   }
 
   FakeSrq Fake() { return daemon_.Srq(srq_->handle); }
@@ -86,9 +76,6 @@ class SrqTest : public ::testing::Test {
     return wc.wr_id;
   }
 
-  FakeDaemon daemon_;
-  ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_mr* mr_ = nullptr;
   ibv_srq* srq_ = nullptr;
