@@ -40,8 +40,10 @@ def rendered(example, kubernetes=KUBERNETES[-1], monitoring=False):
     return template("--values", os.path.join(CHART, "ci", f"{example}-values.yaml"), kubernetes=kubernetes, knows=knows)
 
 
+@functools.lru_cache(maxsize=None)
 def objects(text):
-    return [found for found in yaml.safe_load_all(text) if found]
+    """Not to be changed by who gets them. libyaml's reader, since dashboards are long."""
+    return [found for found in yaml.load_all(text, Loader=yaml.CSafeLoader) if found]
 
 
 def matrix():

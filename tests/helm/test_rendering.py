@@ -159,6 +159,35 @@ class Rendering(unittest.TestCase):
             self.assertEqual(dict(chart.pods(chart.objects(chart.template(*values)))),
                              dict(chart.pods(chart.objects(chart.template(*values, chart=newer)))))
 
+    def test_notes_tell_what_to_do_next(self):
+        with tempfile.TemporaryDirectory() as place:
+            told = os.path.join(place, "rocegw")
+            shutil.copytree(chart.CHART, told)
+            # Helm shows notes of a release only: here they are rendered as an object.
+            shutil.move(os.path.join(told, "templates", "NOTES.txt"), os.path.join(told, "notes.txt"))
+            with open(os.path.join(told, "templates", "notes.yaml"), "w", encoding="utf-8") as file:
+                file.write('kind: Notes\nmetadata: {name: notes}\ntext: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n')
+
+            def notes(example):
+                values = ("--values", os.path.join(chart.CHART, "ci", f"{example}-values.yaml"))
+                found = chart.objects(chart.template(*values, knows=chart.CERT_MANAGER, chart=told))
+                return chart.named(found, "Notes", "notes")["text"]
+
+            for example in chart.EXAMPLES:
+                text = notes(example)
+                self.assertNotIn("<no value>", text)
+                self.assertNotIn("\n\n\n", text, example)
+                self.assertIn("enforce=privileged", text)
+            self.assertIn("scripts/join-nodes --namespace rocegw --release rocegw\n", notes("sqlite"))
+            self.assertIn("exec statefulset/rocegw-controller -c rocegw-controller -- rocegwctl status", notes("sqlite"))
+            self.assertIn("volume claim state-rocegw-controller-0", notes("sqlite"))
+            self.assertIn("Metrics of gateways and agents listen on loopback", notes("sqlite"))
+            self.assertIn("exec deployment/rocegw-controller", notes("etcd"))
+            for text in ("loopback", "volume claim", "delete its pod"):
+                self.assertNotIn(text, notes("etcd"))
+            self.assertIn("NODE.yaml of Secret rocegw-join", notes("nodes-only"))
+            self.assertNotIn("rocegwctl get gateways", notes("nodes-only"))
+
     def test_package(self):
         with tempfile.TemporaryDirectory() as place:
             chart.helm("package", chart.CHART, "--destination", place)
