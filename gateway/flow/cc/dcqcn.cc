@@ -36,7 +36,7 @@ class Dcqcn : public CcBase {
       {"dce_tcp_rtt", "us", 1, 1, 1000000, "period of alpha"},
       {"rate_reduce_monitor_period", "us", 4, 0, 1000000, "cuts are at least so far apart"},
       {"initial_alpha_value", "/1024", 1023, 1, 1023, "alpha at the first CNP"},
-      {"initial_window", "packets", 8, 1, 65535, "of a new flow; grows until the first CNP"},
+      {"initial_window", "KiB", 32, 1, 65535, "of a new flow; grows until the first CNP"},
       {"window_time", "us", 100, 0, 1000000,
        "in flight at most what the rate sends in a round trip and so long; 0: no such bound"},
   };
@@ -45,7 +45,7 @@ class Dcqcn : public CcBase {
     Release(c);
     last_cut_ = Low(now - Seconds(1));
     alpha_time_ = Low(now);
-    window_ = Units(c[kInitialPackets] * c.packet);
+    window_ = Units(std::max(c[kInitialWindow] * 1024.0, c.packet));
   }
 
   void TakeOver(const CcContext& c, const CcOperatingPoint& point, TimePoint now) {
@@ -175,7 +175,7 @@ class Dcqcn : public CcBase {
     kAlphaPeriod,
     kMonitorPeriod,
     kInitialAlpha,
-    kInitialPackets,
+    kInitialWindow,
     kWindowTime,
   };
   static constexpr double kUnit = 64;  // of window_, bytes

@@ -31,25 +31,25 @@ class CcDcqcnStart : public ::testing::Test {
 };
 
 TEST_F(CcDcqcnStart, WithoutCnp_TheWindowGrowsUntilThereIsNone) {
-  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64);
-  Round(10'000, Microseconds(20));
-  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 17'500, 128);
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'240, 64);
+  Round(10'240, Microseconds(20));
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 17'920, 128);
   for (int i = 0; i < 12; ++i) Round(cc.Gate().bytes / 1000 * 1000, Microseconds(20));
   EXPECT_EQ(cc.Gate().bytes, 2u << 20);
 }
 
-// 10,000 bytes in 800 us are 100 Mbit/s; it begins with half of that and aims at twice as much.
+// 10 KiB in 820 us are 100 Mbit/s; it begins with half of that and aims at twice as much.
 TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
   for (int i = 0; i < 10; ++i) cc.Sent(1000);
   cc.Wait(Microseconds(100));
   cc.Cnp();
-  EXPECT_LE(cc.Gate().bytes, 10'000u) << "the window holds";
+  EXPECT_LE(cc.Gate().bytes, 10'240u) << "the window holds";
   cc.Wait(Microseconds(100));
   cc.Cnp();
-  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64) << "others say nothing new yet";
-  cc.Acked({.acked_bytes = 1000, .in_flight_before = 10'000, .rtt = Microseconds(200)});
-  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'000, 64) << "of what was sent before it";
-  Round(10'000, Microseconds(800));
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'240, 64) << "others say nothing new yet";
+  cc.Acked({.acked_bytes = 1000, .in_flight_before = 10'240, .rtt = Microseconds(200)});
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'240, 64) << "of what was sent before it";
+  Round(10'240, Microseconds(819));
   EXPECT_NEAR(cc.Rate(), 50, 1);
   // Half way from 50 to 200 with every period, and on from there.
   cc.Wait(Microseconds(300));
@@ -63,8 +63,8 @@ TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
 // Who answers READs is told of CNPs and of nothing else.
 TEST_F(CcDcqcnStart, AnswersWithoutRoundTrips_AreCutAsEver) {
   cc.Cnp();
-  for (int i = 0; i < 10; ++i) cc.Sent(1000);
-  cc.Acked({.acked_bytes = 10'000, .in_flight_before = 10'000});
+  for (int i = 0; i < 11; ++i) cc.Sent(1000);
+  cc.Acked({.acked_bytes = 10'240, .in_flight_before = 10'240});
   EXPECT_NEAR(cc.Rate(), 5000, 6);
   EXPECT_EQ(cc.Gate().bytes, 2u << 20);
 }
@@ -72,7 +72,7 @@ TEST_F(CcDcqcnStart, AnswersWithoutRoundTrips_AreCutAsEver) {
 TEST_F(CcDcqcnStart, WithoutRisesByCount_TheStartEndsAllTheSame) {
   cc.Set("rpg_byte_reset", 0);
   cc.Cnp();
-  Round(10'000, Microseconds(800));
+  Round(10'240, Microseconds(819));
   EXPECT_NEAR(cc.Rate(), 50, 1);
 }
 
@@ -80,9 +80,9 @@ TEST_F(CcDcqcnStart, WithoutRisesByCount_TheStartEndsAllTheSame) {
 // makes of it.
 TEST_F(CcDcqcnStart, LimitedFlow_ItsWindowFollowsItsRate) {
   cc.Cnp();
-  Round(10'000, Microseconds(40));  // 2 Gbit/s
+  Round(10'240, Microseconds(41));  // 2 Gbit/s
   EXPECT_NEAR(cc.Rate(), 1000, 10);
-  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 1000e6 * 140e-6 / 8, 300);
+  EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 1000e6 * 141e-6 / 8, 300);
   cc.Set("window_time", 0);
   EXPECT_EQ(cc.Gate().bytes, 2u << 20);
 }
@@ -90,7 +90,7 @@ TEST_F(CcDcqcnStart, LimitedFlow_ItsWindowFollowsItsRate) {
 // Held by that window it has had less than its rate says; a cut takes from what it has had.
 TEST_F(CcDcqcnStart, CutOfAFlowThatItsWindowHolds_FromWhatItHad) {
   cc.Cnp();
-  Round(10'000, Microseconds(40));
+  Round(10'240, Microseconds(41));
   const uint64_t window = cc.Gate().bytes;
   cc.Acked({.acked_bytes = 1000, .in_flight_before = window, .rtt = Microseconds(1400)});
   EXPECT_NEAR(cc.Rate(), 1000, 10);

@@ -276,7 +276,7 @@ TEST_F(FlowTest, Answers_AWindowPerRound) {
 TEST_F(FlowTest, Answers_MakeANewFlowsWindowGrow) {
   CcProfile profile;
   profile.link_bits_per_second = 8'000'000'000;
-  profile.Set(CcKind::kDcqcn, "initial_window", 4);
+  profile.Set(CcKind::kDcqcn, "initial_window", 4);  // KiB
   FlowConfig config = Config();
   config.cc = {.kind = CcKind::kDcqcn,
                .window_bytes = 100 * kMtu,
