@@ -5,6 +5,8 @@
  *
  *   messages orders                          what the devices offer
  *   messages receive COUNT                   makes an endpoint, prints where it is, and what comes
+ *   messages group COUNT MEMBERS DISPATCH    the same with a group of endpoints, a thread for each;
+ *                                            DISPATCH is hash, round-robin or depth
  *   messages send COUNT ADDRESS NUMBER ...   sends so many messages to each of these endpoints,
  * then one more that comes after them
  *
@@ -14,7 +16,9 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <rocegw/rocegwdv.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,15 +50,21 @@ struct side {
   struct ibv_cq *cq;
   struct ibv_mr *mr;
   struct ibv_qp *endpoint;
+  int member; /* of a group, counted from 1; context and protection domain are the group's */
   char bytes[DEPTH][SIZE];
 };
 
-static int make(struct side *side) {
+static int open_side(struct side *side) {
   side->context = open_device();
   if (side->context == NULL) return fail("no rocegw device");
   side->pd = ibv_alloc_pd(side->context);
+  return side->pd == NULL ? fail("protection domain") : 0;
+}
+
+static int make(struct side *side, struct rocegwdv_group *group) {
+  if (side->member == 0 && open_side(side) != 0) return 1;
   side->cq = ibv_create_cq(side->context, 2 * DEPTH, NULL, NULL, 0);
-  if (side->pd == NULL || side->cq == NULL) return fail("completion queue");
+  if (side->cq == NULL) return fail("completion queue");
   side->mr = ibv_reg_mr(side->pd, side->bytes, sizeof(side->bytes), IBV_ACCESS_LOCAL_WRITE);
   if (side->mr == NULL) return fail("memory");
   struct rocegwdv_ep_init_attr attr = {
@@ -67,6 +77,7 @@ static int make(struct side *side) {
       .execution_order = ROCEGWDV_ORDER_NONE,
       /* So that the bytes of the oldest message are free again with its completion. */
       .completion_order = ROCEGWDV_COMPLETION_IN_ORDER,
+      .group = group,
   };
   side->endpoint = rocegwdv_create_ep(side->pd, &attr, sizeof(attr));
   return side->endpoint == NULL ? fail("endpoint") : 0;
@@ -76,6 +87,7 @@ static void drop(struct side *side) {
   if (side->endpoint != NULL) ibv_destroy_qp(side->endpoint);
   if (side->mr != NULL) ibv_dereg_mr(side->mr);
   if (side->cq != NULL) ibv_destroy_cq(side->cq);
+  if (side->member != 0) return;
   if (side->pd != NULL) ibv_dealloc_pd(side->pd);
   if (side->context != NULL) ibv_close_device(side->context);
 }
@@ -126,18 +138,25 @@ static int is_whole(const char *bytes, uint32_t length) {
   return length == length_of(number);
 }
 
-static int receive(struct side *side, uint64_t count) {
+static int announce(struct side *side, uint32_t number) {
   union ibv_gid gid;
   char address[INET6_ADDRSTRLEN];
   if (ibv_query_gid(side->context, 1, sgid_index(), &gid) != 0) return fail("address");
   inet_ntop(AF_INET6, gid.raw, address, sizeof(address));
-  uint64_t posted = 0;
-  while (posted < DEPTH && posted < count) {
-    if (post_receive(side, posted++) != 0) return 1;
-  }
-  printf("send to %s %u\n", address, side->endpoint->qp_num);
+  printf("send to %s %u\n", address, number);
   fflush(stdout);
-  for (uint64_t got = 0; got < count;) {
+  return 0;
+}
+
+static int post_all(struct side *side) {
+  int result = 0;
+  for (uint64_t id = 0; id < DEPTH && result == 0; ++id) result = post_receive(side, id);
+  return result;
+}
+
+/* Until so many have come here, and to others that count in the same place. */
+static int receive(struct side *side, atomic_ullong *got, uint64_t count) {
+  while (atomic_load(got) < count) {
     struct ibv_wc wc;
     if (ibv_poll_cq(side->cq, 1, &wc) != 1) continue;
     if (wc.status != IBV_WC_SUCCESS) {
@@ -149,12 +168,87 @@ static int receive(struct side *side, uint64_t count) {
       fprintf(stderr, "messages: %u bytes from %u are not what was sent\n", wc.byte_len, wc.src_qp);
       return 1;
     }
+    if (side->member != 0) printf("member %d ", side->member);
     printf("from %u: %s (%u bytes)\n", wc.src_qp, bytes, wc.byte_len);
-    ++got;
+    atomic_fetch_add(got, 1);
     /* Receives complete as messages come: the bytes of this one are free. */
-    if (posted++ < count && post_receive(side, wc.wr_id) != 0) return 1;
+    if (post_receive(side, wc.wr_id) != 0) return 1;
   }
   return 0;
+}
+
+static int receive_alone(struct side *side, uint64_t count) {
+  atomic_ullong got = 0;
+  int result = make(side, NULL);
+  if (result == 0) result = post_all(side);
+  if (result == 0) result = announce(side, side->endpoint->qp_num);
+  return result != 0 ? result : receive(side, &got, count);
+}
+
+/* A member of a group and its thread. */
+struct member {
+  struct side *side;
+  pthread_t thread;
+  atomic_ullong *got;
+  uint64_t count;
+  int result;
+};
+
+static void *run_member(void *argument) {
+  struct member *member = argument;
+  member->result = receive(member->side, member->got, member->count);
+  /* The others need not wait for what will not come. */
+  if (member->result != 0) atomic_store(member->got, member->count);
+  return NULL;
+}
+
+static int run_members(struct member *members, int many) {
+  int started = 0;
+  int result = 0;
+  while (started < many && result == 0) {
+    errno = pthread_create(&members[started].thread, NULL, run_member, &members[started]);
+    if (errno != 0) result = fail("thread");
+    if (result == 0) ++started;
+  }
+  if (result != 0) atomic_store(members->got, members->count);
+  for (int i = 0; i < started; ++i) {
+    pthread_join(members[i].thread, NULL);
+    result |= members[i].result;
+  }
+  return result;
+}
+
+static int receive_together(struct side *first, uint64_t count, int many, const char *how) {
+  static const char *const names[] = {"hash", "round-robin", "depth"};
+  struct rocegwdv_group_init_attr attr = {.key = KEY};
+  while (attr.dispatch < 3 && strcmp(names[attr.dispatch], how) != 0) ++attr.dispatch;
+  if (open_side(first) != 0) return 1;
+  struct rocegwdv_group *group = rocegwdv_create_group(first->pd, &attr, sizeof(attr));
+  if (group == NULL) return fail("group");
+  atomic_ullong got = 0;
+  struct member *members = calloc((size_t)many, sizeof(*members));
+  int result = members == NULL ? fail("memory") : 0;
+  for (int i = 0; i < many && result == 0; ++i) {
+    members[i] = (struct member){.side = calloc(1, sizeof(*first)), .got = &got, .count = count};
+    if (members[i].side == NULL) {
+      result = fail("memory");
+      break;
+    }
+    members[i].side->context = first->context;
+    members[i].side->pd = first->pd;
+    members[i].side->member = i + 1;
+    result = make(members[i].side, group);
+    if (result == 0) result = post_all(members[i].side);
+  }
+  if (result == 0) result = announce(first, group->group_num);
+  if (result == 0) result = run_members(members, many);
+  for (int i = 0; i < many && members != NULL; ++i) {
+    if (members[i].side != NULL) drop(members[i].side);
+    free(members[i].side);
+  }
+  free(members);
+  rocegwdv_destroy_group(group);
+  return result;
 }
 
 struct target {
@@ -276,17 +370,23 @@ static int orders(void) {
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "orders") == 0) return orders();
   const int receives = argc == 3 && strcmp(argv[1], "receive") == 0;
+  const int together = argc == 5 && strcmp(argv[1], "group") == 0;
   const int sends = argc >= 5 && argc % 2 == 1 && strcmp(argv[1], "send") == 0;
-  if (!receives && !sends) {
-    fprintf(stderr, "usage: messages orders | receive COUNT | send COUNT ADDRESS NUMBER ...\n");
+  if (!receives && !together && !sends) {
+    fprintf(
+        stderr,
+        "usage: messages orders | receive COUNT | group COUNT MEMBERS hash|round-robin|depth |\n"
+        "                send COUNT ADDRESS NUMBER ...\n");
     return 2;
   }
   struct side *side = calloc(1, sizeof(*side));
   if (side == NULL) return fail("memory");
   const uint64_t count = strtoull(argv[2], NULL, 0);
-  int result = make(side);
-  if (result == 0 && receives) result = receive(side, count);
-  if (result == 0 && sends) result = send_all(side, count, (argc - 3) / 2, argv + 3);
+  int result = 0;
+  if (receives) result = receive_alone(side, count);
+  if (together) result = receive_together(side, count, atoi(argv[3]), argv[4]);
+  if (sends) result = make(side, NULL);
+  if (sends && result == 0) result = send_all(side, count, (argc - 3) / 2, argv + 3);
   drop(side);
   free(side);
   return result;

@@ -57,7 +57,9 @@ struct rocegw_create_qp {
   uint32_t any_completion_order; /* not 0: completions need not come in the order of requests */
   uint32_t give_up_ms;           /* endpoint: for how long a message is tried; 0: 5000 */
   /* Since minor 2. */
-  uint32_t srq; /* shared receive queue that it takes receives from; 0: its own */
+  uint32_t srq;   /* shared receive queue that it takes receives from; 0: its own */
+  uint32_t group; /* of endpoints, handle: that it joins; 0: none */
+  uint32_t reserved;
 };
 struct rocegw_qp_reply {
   struct rocegw_reply header;
@@ -179,6 +181,24 @@ struct rocegw_create_peer {
   uint32_t key; /* Q_Key of that endpoint */
   uint32_t reserved;
   struct rocegw_address_vector av;
+};
+/* Endpoints of this session that others address as one. */
+enum rocegw_dispatch {
+  ROCEGW_DISPATCH_HASH = 0,        /* each sender has one of them */
+  ROCEGW_DISPATCH_ROUND_ROBIN = 1, /* one after the other */
+  ROCEGW_DISPATCH_DEPTH = 2,       /* that with most receives posted */
+};
+struct rocegw_create_group {
+  struct rocegw_request header;
+  uint32_t pd; /* also of its members */
+  uint32_t key;
+  uint32_t dispatch; /* enum rocegw_dispatch */
+  uint32_t reserved;
+};
+struct rocegw_group_reply {
+  struct rocegw_reply header;
+  uint32_t handle;
+  uint32_t number; /* as that of a QP */
 };
 /* How the requests of a QP leave. */
 enum rocegw_qp_path {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/base/mix.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::channel {
@@ -23,14 +24,7 @@ class ChannelIndex {
 
   uint32_t Hash(const wire::Gid& source, const wire::Gid& peer, uint64_t rest) const {
     uint64_t h = secret_;
-    for (const wire::Gid* gid : {&source, &peer}) {
-      for (size_t i = 0; i < 16; i += 8) {
-        uint64_t word = 0;
-        for (size_t k = 0; k < 8; ++k) word = word << 8 | gid->bytes[i + k];
-        h = Mix(h ^ word);
-      }
-    }
-    h = Mix(h ^ rest);
+    h = Mix(peer.MixInto(source.MixInto(h)) ^ rest);
     return static_cast<uint32_t>(h ^ h >> 32);
   }
 
@@ -79,12 +73,6 @@ class ChannelIndex {
   size_t bytes() const { return slots_.capacity() * sizeof(uint16_t); }
 
  private:
-  static uint64_t Mix(uint64_t x) {
-    x *= 0x9E3779B97F4A7C15;
-    x ^= x >> 29;
-    x *= 0xBF58476D1CE4E5B9;
-    return x ^ x >> 32;
-  }
   size_t Home(uint32_t hash) const { return hash & (slots_.size() - 1); }
   size_t Next(size_t i) const { return (i + 1) & (slots_.size() - 1); }
   void Place(uint16_t slot, uint32_t hash) {

@@ -268,6 +268,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   request.any_completion_order = ordering.completion_order;
   request.give_up_ms = ordering.give_up_ms;
   request.srq = attr->srq != nullptr ? attr->srq->handle : 0;
+  request.group = ordering.group;
   rocegw_qp_reply reply;
   Session* session = SessionOf(pd->context);
   error = qp->id != 0 ? session->Call(ROCEGW_MSG_CREATE_QP, &request, &reply) : ENOMEM;

@@ -27,6 +27,7 @@ struct Ordering {
   uint32_t flags;  // enum rocegw_wqe_flags of requests that do not say their order
   bool endpoint;
   uint32_t give_up_ms;
+  uint32_t group;  // the daemon's handle
 };
 
 // nullptr and errno. `attr->cap` holds what was given.

@@ -121,6 +121,7 @@ class ClientSession {
   void FreeSrq(uint32_t handle);
   void FreeMr(uint32_t handle);
   void FreePeer(uint32_t handle);
+  void FreeGroup(uint32_t handle);
   void FreePd(uint32_t handle);
   void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
   void FreeRegion(uint32_t handle);

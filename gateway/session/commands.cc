@@ -63,6 +63,10 @@ Command FindCommand(uint32_t type) {
       return QuerySrq;
     case ROCEGW_MSG_DESTROY_SRQ:
       return DestroySrq;
+    case ROCEGW_MSG_CREATE_GROUP:
+      return CreateGroup;
+    case ROCEGW_MSG_DESTROY_GROUP:
+      return DestroyGroup;
     case ROCEGW_MSG_CM_CREATE_CHANNEL:
       return CmCreateChannel;
     case ROCEGW_MSG_CM_DESTROY_CHANNEL:

@@ -58,6 +58,10 @@ void SetEce(ClientSession& session, Request& request);
 void CreatePeer(ClientSession& session, Request& request);
 void DestroyPeer(ClientSession& session, Request& request);
 
+// commands_group.cc
+void CreateGroup(ClientSession& session, Request& request);
+void DestroyGroup(ClientSession& session, Request& request);
+
 // commands_cm.cc
 void CmCreateChannel(ClientSession& session, Request& request);
 void CmDestroyChannel(ClientSession& session, Request& request);

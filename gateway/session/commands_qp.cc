@@ -44,6 +44,11 @@ bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
          (asked.srq == 0 || asked.type != ROCEGW_QPT_ENDPOINT);
 }
 
+bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
+  if (group == nullptr) return asked.group == 0;
+  return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd;
+}
+
 bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
                     uint32_t rq_payload_stride) {
   const WantedBlock wanted[] = {
@@ -81,6 +86,10 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   config.signal_all = asked.signal_all != 0;
   config.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
   config.any_completion_order = asked.any_completion_order != 0;
+  if (const EndpointGroup* const group = session.objects().groups.Find(qp.group)) {
+    config.group = group->number;
+    config.group_key = group->key;
+  }
   config.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
   config.sq_entries = qp.sq_entries;
   config.rq_entries = qp.rq_entries;
@@ -233,10 +242,11 @@ void CreateQp(ClientSession& session, Request& request) {
   Cq* const send_cq = objects.cqs.Find(asked.send_cq);
   Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
   Srq* const srq = objects.srqs.Find(asked.srq);
+  EndpointGroup* const group = objects.groups.Find(asked.group);
   if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
       send_cq->context != pd->context || recv_cq->context != pd->context ||
       (asked.srq != 0 && (srq == nullptr || srq->context != pd->context)) ||
-      !Valid(asked, services.options.device)) {
+      !Valid(asked, services.options.device) || !MayJoin(group, asked)) {
     return session.ReplyError(EINVAL);
   }
   if (const int error = services.CheckDrain(session.pool(), "queue pair"))
@@ -251,6 +261,7 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->send_cq = asked.send_cq;
   qp->recv_cq = asked.recv_cq;
   qp->srq = asked.srq;
+  qp->group = asked.group;
   qp->type = static_cast<verbs::QpType>(asked.type);
   qp->cookie = asked.cookie;
   qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
@@ -265,7 +276,10 @@ void CreateQp(ClientSession& session, Request& request) {
       srq != nullptr ? 0 : PayloadStride(qp->rq_entries, kPayloadBudget);
 
   if (!ready) {
-    if (const auto taken = srq != nullptr ? services.TakeQpn(srq->worker) : services.TakeQpn()) {
+    std::optional<WorkerIndex> on;
+    if (srq != nullptr) on = srq->worker;
+    if (group != nullptr) on = group->worker;
+    if (const auto taken = services.TakeQpn(on)) {
       qp->qpn = taken->qpn;
       qp->worker = taken->worker;
     }
@@ -297,6 +311,7 @@ void CreateQp(ClientSession& session, Request& request) {
   ++send_cq->users;
   ++recv_cq->users;
   if (srq != nullptr) ++srq->users;
+  if (group != nullptr) ++group->users;
 
   rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
   reply.sq_payload_stride = sq_payload_stride;

@@ -29,7 +29,7 @@ struct Context {
 
 struct Pd {
   uint32_t context = 0;
-  uint32_t users = 0;  // QPs, SRQs, MRs and peers of endpoints
+  uint32_t users = 0;  // QPs, SRQs, MRs, peers and groups of endpoints
 };
 
 struct CompletionChannel {
@@ -70,6 +70,7 @@ struct Qp {
   uint32_t send_cq = 0;
   uint32_t recv_cq = 0;
   uint32_t srq = 0;
+  uint32_t group = 0;  // 0: none
   verbs::QpType type = verbs::QpType::kRc;
   Qpn qpn;
   Qpn peer;  // as last set, whether or not the QP took it
@@ -105,6 +106,16 @@ struct Qp {
 struct EndpointPeer {
   uint32_t context = 0;
   uint32_t pd = 0;
+};
+
+// Endpoints that are addressed as one.
+struct EndpointGroup {
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  Qpn number;
+  WorkerIndex worker = 0;  // its members', too
+  uint32_t key = 0;
+  uint32_t users = 0;  // members
 };
 
 struct Mr {
@@ -150,6 +161,7 @@ struct Objects {
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;
   HandleTable<EndpointPeer> peers;
+  HandleTable<EndpointGroup> groups;
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;

@@ -31,6 +31,7 @@ void ClientSession::FreeQp(uint32_t handle) {
   services_.qpns.Give(qp->qpn, ControlLoop::Now());
   Give(Resource::kQps);
   --objects_.pds.Find(qp->pd)->users;
+  if (EndpointGroup* const group = objects_.groups.Find(qp->group)) --group->users;
   --objects_.cqs.Find(qp->send_cq)->users;
   --objects_.cqs.Find(qp->recv_cq)->users;
   if (Srq* const srq = objects_.srqs.Find(qp->srq)) --srq->users;
@@ -65,6 +66,13 @@ void ClientSession::FreePeer(uint32_t handle) {
   const auto peer = objects_.peers.Remove(handle);
   Give(Resource::kAhs);
   --objects_.pds.Find(peer->pd)->users;
+}
+
+void ClientSession::FreeGroup(uint32_t handle) {
+  const auto group = objects_.groups.Remove(handle);
+  services_.qpns.Give(group->number, ControlLoop::Now());
+  Give(Resource::kQps);
+  --objects_.pds.Find(group->pd)->users;
 }
 
 void ClientSession::FreePd(uint32_t handle) {
@@ -105,6 +113,11 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
         },
         answered);
   });
+  objects_.groups.ForEach([&](uint32_t, const EndpointGroup& group) {
+    if (belongs(group)) {
+      services_.workers.Send(group.worker, worker::UnlinkGroup{id_, group.number}, answered);
+    }
+  });
   objects_.peers.ForEach([&](uint32_t handle, const EndpointPeer& peer) {
     if (!belongs(peer)) return;
     services_.workers.Broadcast(
@@ -131,6 +144,7 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
   for (const uint32_t srq : objects_.srqs.Select(belongs)) FreeSrq(srq);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
   for (const uint32_t peer : objects_.peers.Select(belongs)) FreePeer(peer);
+  for (const uint32_t group : objects_.groups.Select(belongs)) FreeGroup(group);
   for (const uint32_t cq : objects_.cqs.Select(belongs)) FreeCq(cq);
   for (const uint32_t pd : objects_.pds.Select(belongs)) FreePd(pd);
   for (const uint32_t channel : objects_.channels.Select(belongs)) {

@@ -4,6 +4,7 @@
 // fetched <= producer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gateway/shm/untrusted.h"
@@ -40,6 +41,11 @@ class WorkQueue {
     if (producer - fetched_ > entries_ - (fetched_ - released_)) return Look::kFault;
     known_producer_ = producer;
     return Look::kReady;
+  }
+
+  // Slots to fetch, as the client says.
+  uint32_t Posted() const {
+    return entries_ == 0 ? 0 : std::min(LoadOrdered(producer_) - fetched_, entries_);
   }
 
   // The slot that Check found; take it with Fetch. Copy it out, its content may change.

@@ -44,6 +44,9 @@ class Endpoint final : public QueuePair {
     lanes_.Drop(carrier);
     if (!flushed()) FlushOnError(outbox);
   }
+  uint32_t receives_left() const override { return target_.receives_left(qp_); }
+  bool HasBegun(const MessageName& message) const override { return target_.HasBegun(message); }
+  void ListBegun(std::vector<MessageName>& begun) const override { target_.ListBegun(begun); }
   TimePoint deadline() const override { return qp_.sends() ? initiator_.deadline() : kNever; }
   Psns psns() const override { return {Psn(send_.tail()), Psn(send_.head()), Psn()}; }
   uint32_t outstanding() const override { return send_.size(); }

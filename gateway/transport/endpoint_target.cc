@@ -19,6 +19,10 @@ namespace {
 constexpr uint8_t NakOf(NakCode code) { return static_cast<uint8_t>(code); }
 // 0.64 ms (IBTA table 46): a receive is usually on its way.
 constexpr uint8_t kRefusalTimer = 12;
+
+bool IsForGroup(const QpContext& qp, const ChannelFrame& frame) {
+  return frame.destination != qp.config.qpn;
+}
 }  // namespace
 
 void EndpointTarget::Reset() {
@@ -49,6 +53,11 @@ void EndpointTarget::GiveBack(Record& record) {
   record.has_receive = false;
 }
 
+void EndpointTarget::ListBegun(std::vector<MessageName>& begun) const {
+  for (const auto& [key, record] : under_way_)
+    if (record.for_group) begun.push_back({key.carrier, key.source, key.message, record.attempt});
+}
+
 // Their senders may have died. One that goes on after all is refused, and begins again.
 void EndpointTarget::TakeFromIdle(TimePoint now) {
   for (auto& [key, record] : under_way_) {
@@ -75,7 +84,8 @@ bool EndpointTarget::MakeRoom(TimePoint now) {
 DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                    const ChannelFrame& frame, std::span<const uint8_t> payload,
                                    bool refuse) {
-  if (frame.receive != qp.attributes.qkey) {
+  const bool for_group = IsForGroup(qp, frame);
+  if (frame.receive != (for_group ? qp.config.group_key : qp.attributes.qkey)) {
     Answer(qp, carrier, frame, NakOf(NakCode::kRemoteAccess), {});
     return DropReason::k_wrong_qkey;
   }
@@ -105,6 +115,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
     message.Begin(frame);
     record->serial = ++serial_;
     record->attempt = frame.attempt;
+    record->for_group = for_group;
     record->ticket = qp.tickets_done;
   } else if (message.kind != frame.kind || message.length != frame.length ||
              message.address != frame.address || message.rkey != frame.rkey) {
@@ -257,6 +268,7 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
   lanes_.Use(qp, carrier);
   Reply reply{.carrier = &carrier,
               .to = frame.source,
+              .for_group = IsForGroup(qp, frame),
               .syndrome = syndrome,
               .attempt = frame.attempt,
               .message = frame.message,
@@ -279,6 +291,7 @@ void EndpointTarget::Fill(const QpContext& qp, const Reply& reply, Psn psn,
   ChannelFrame frame{.kind = FrameKind::kReply,
                      .flags = wire::kFrameRelaxed,
                      .destination = reply.to,
+                     .source = reply.for_group ? qp.config.group : qp.config.qpn,
                      .syndrome = reply.syndrome,
                      .attempt = reply.attempt,
                      .message = reply.message};
@@ -302,6 +315,7 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
     if (packet == nullptr) return PumpResult::kMore;
     flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
+    ref.length = reply.for_group ? 1 : 0;
     const Psn psn = lanes_.OnSent(*reply.carrier, ref, 0, now);
     Fill(qp, reply, psn, reply.carrier->address(), *packet);
     outbox.Send(qp, packet);
@@ -318,6 +332,7 @@ flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Ca
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
   const Reply reply{.to = Qpn{frame.offset & 0xFFFFFF},
+                    .for_group = frame.length != 0,
                     .syndrome = static_cast<uint8_t>(frame.offset >> 24),
                     .attempt = frame.extra,
                     .message = frame.message};

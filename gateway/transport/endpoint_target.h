@@ -15,6 +15,7 @@
 #include "gateway/transport/endpoint_lanes.h"
 #include "gateway/transport/incoming_message.h"
 #include "gateway/transport/pump.h"
+#include "gateway/transport/queue_pair.h"
 #include "gateway/transport/receive_queue.h"
 
 namespace rocegw::transport {
@@ -41,6 +42,14 @@ class EndpointTarget {
   void OnMemoryFault(QpContext& qp, const AccessTag& tag);
   void OnCarrierLost(const flow::Carrier& carrier);
 
+  uint32_t receives_left(const QpContext& qp) const {
+    return static_cast<uint32_t>(spare_.size()) + qp.rq.Posted();
+  }
+  bool HasBegun(const MessageName& message) const {
+    return under_way_.contains({message.carrier, message.source, message.message});
+  }
+  void ListBegun(std::vector<MessageName>& begun) const;
+
   size_t under_way() const { return under_way_.size(); }
 
  private:
@@ -63,11 +72,13 @@ class EndpointTarget {
     uint32_t ticket = 0;
     uint8_t attempt = 0;
     bool has_receive = false;
+    bool for_group = false;
     TimePoint touched;
   };
   struct Reply {
     flow::Carrier* carrier = nullptr;
     Qpn to;
+    bool for_group = false;  // it was sent to the group, so that the group answers
     uint8_t syndrome = 0;
     uint8_t attempt = 0;
     uint32_t message = 0;

@@ -13,7 +13,7 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
   frame.flags |= address.flags;
   frame.tenant = qp.config.tenant_tag;
   if (frame.destination == kInvalidQpn) frame.destination = qp.attributes.dest_qpn;
-  frame.source = qp.config.qpn;
+  if (frame.source == kInvalidQpn) frame.source = qp.config.qpn;
   const uint32_t pad = -payload & 3;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kChannelFrame;

@@ -10,8 +10,8 @@
 
 namespace rocegw::transport {
 
-// Writes headers (source, tenant, epoch, and the destination of whoever is connected to one, are
-// filled in here, in `frame` itself), pad
+// Writes headers (tenant, epoch, the source if nobody else is named, and the destination of whoever
+// is connected to one, are filled in here, in `frame` itself), pad
 // and length for `payload` bytes; returns where the payload goes. The packet is complete once those
 // bytes are written.
 uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,

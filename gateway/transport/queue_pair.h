@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "gateway/flow/carrier.h"
 #include "gateway/flow/congestion.h"
@@ -15,6 +16,15 @@
 #include "gateway/wire/codec.h"
 
 namespace rocegw::transport {
+
+// A message of an endpoint, as its target knows it.
+struct MessageName {
+  const flow::Carrier* carrier = nullptr;
+  uint32_t source = 0;  // number of the endpoint that sends it
+  uint32_t message = 0;
+  uint8_t attempt = 0;
+  bool operator==(const MessageName&) const = default;
+};
 
 class QueuePair {
  public:
@@ -65,6 +75,12 @@ class QueuePair {
   virtual const flow::RttEstimator* rtt() const { return nullptr; }
   // Another congestion control algorithm, or other parameters, while everything goes on.
   virtual void SwitchCc(const flow::CcConfig&, TimePoint) {}
+
+  // Of an endpoint in a group (endpoint_group.h): messages that could take a receive now; has it
+  // begun to receive that one, in whichever attempt; which of the group's it has begun.
+  virtual uint32_t receives_left() const { return 0; }
+  virtual bool HasBegun(const MessageName&) const { return false; }
+  virtual void ListBegun(std::vector<MessageName>&) const {}
 
   // PSNs for a person: next to send, oldest unacknowledged, expected.
   struct Psns {

@@ -67,6 +67,8 @@ struct QpConfig {
   uint32_t sq_payload_stride = 0;
   uint32_t rq_payload_stride = 0;  // 0: receives are placed by memory operations
   uint32_t give_up_ms = 0;  // endpoint: after that long without an answer a message has failed
+  Qpn group;                // endpoint: of which it is a member; kInvalidQpn: none
+  uint32_t group_key = 0;   // what messages to the group must name
 
   rocegw_qp_control* control = nullptr;  // client memory: untrusted
   rocegw_qp_status* status = nullptr;    // ours, client reads
@@ -100,6 +102,13 @@ struct SrqConfig {
   const rocegw_srq_control* control = nullptr;  // client memory: untrusted
   const uint8_t* order = nullptr;               // client memory: untrusted
   const uint8_t* slots = nullptr;               // client memory: untrusted
+};
+
+// Endpoints that are addressed as one.
+struct GroupConfig {
+  SessionId session;
+  Qpn number;
+  Dispatch dispatch = Dispatch::kHash;
 };
 
 // The most that a queue pair which was made ahead can become.

@@ -31,6 +31,13 @@ enum class ServiceMode : uint8_t {
   kUnordered = 3,     // nobody
 };
 
+// To which member of a group of endpoints a message goes; values of enum rocegw_dispatch.
+enum class Dispatch : uint8_t {
+  kHash = 0,        // each sender has one
+  kRoundRobin = 1,  // one after the other
+  kDepth = 2,       // that with most receives posted
+};
+
 // enum ibv_access_flags
 enum Access : uint32_t {
   kAccessLocalWrite = 1,

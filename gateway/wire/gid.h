@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "gateway/base/mix.h"
+
 namespace rocegw::wire {
 
 struct Gid {
@@ -23,6 +25,15 @@ struct Gid {
     for (int i = 0; i < 4; ++i)
       gid.bytes[12 + i] = static_cast<uint8_t>(address_host_order >> (24 - 8 * i));
     return gid;
+  }
+  // A hash of it and of what came before.
+  uint64_t MixInto(uint64_t hash) const {
+    for (size_t i = 0; i < bytes.size(); i += 8) {
+      uint64_t word = 0;
+      for (size_t k = 0; k < 8; ++k) word = word << 8 | bytes[i + k];
+      hash = Mix(hash ^ word);
+    }
+    return hash;
   }
   bool IsV4() const {
     static constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};

@@ -95,6 +95,14 @@ struct UnlinkPeer {
   SessionId session;
   uint32_t handle = 0;
 };
+// Endpoints of the session may be members from now on, and no longer.
+struct LinkGroup {
+  verbs::GroupConfig config;
+};
+struct UnlinkGroup {
+  SessionId session;
+  Qpn number;
+};
 struct LinkRegion {
   verbs::RegionConfig config;
 };
@@ -149,8 +157,8 @@ struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
                PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp,
-               LinkPeer, UnlinkPeer, LinkRegion, UnlinkRegion, SendMad, SnapshotQps,
-               SnapshotChannels, UsePorts, UseChannels>
+               LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup, LinkRegion, UnlinkRegion, SendMad,
+               SnapshotQps, SnapshotChannels, UsePorts, UseChannels>
       body;
 };
 

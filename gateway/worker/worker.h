@@ -14,6 +14,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
@@ -25,6 +26,7 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
+#include "gateway/transport/endpoint_group.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/handoff.h"
 #include "gateway/worker/ip_id_watch.h"
@@ -126,6 +128,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   // worker_channel.cc
   metrics::DropReason OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  QpSlot* ReceiverOf(const channel::Delivery& delivery);
   metrics::DropReason Deliver(const channel::Delivery& delivery, TimePoint now);
   port::TxPacket* NewChannelPacket(uint32_t device) override;
   size_t MaxDatagram(uint32_t device) const override;
@@ -172,6 +175,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const QueryQp& body);
   ControlReply Do(const LinkPeer& body);
   ControlReply Do(const UnlinkPeer& body);
+  ControlReply Do(const LinkGroup& body);
+  ControlReply Do(const UnlinkGroup& body);
+  transport::EndpointGroup* GroupOf(const verbs::QpConfig& config);
   ControlReply Do(const LinkRegion& body);
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
@@ -202,7 +208,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   channel::ChannelSet channels_{counters_, *this};
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
-  KeyMap<SlotHandle> qps_;  // by QPN
+  KeyMap<SlotHandle> qps_;                                         // by QPN
+  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by their own numbers
   verbs::MrTable regions_;
   std::unordered_map<uint32_t, std::unique_ptr<WorkerSession>> sessions_;
   std::vector<WorkerSession*> active_;

@@ -23,18 +23,28 @@ DropReason Worker::OnChannelPacket(uint32_t device, const wire::RxPacket& packet
   return delivery.channel == nullptr ? reason : Deliver(delivery, now);
 }
 
+// Of a group, one of its members.
+Worker::QpSlot* Worker::ReceiverOf(const channel::Delivery& delivery) {
+  const wire::ChannelFrame& frame = delivery.frame;
+  if (const SlotHandle* const found = qps_.Find(frame.destination.value)) return Slot(*found);
+  const auto group = groups_.find(frame.destination.value);
+  if (group == groups_.end() || !frame.has(wire::kFrameEndpoint)) return nullptr;
+  transport::QueuePair* const member = group->second.Choose(
+      {delivery.channel, frame.source.value, frame.message, frame.attempt}, frame);
+  return member == nullptr ? nullptr : Slot(member->context().handle);
+}
+
 DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   const wire::ChannelFrame& frame = delivery.frame;
   const auto refuse = [&](DropReason reason) {
     channels_.RefuseEndpoint(delivery, now);
     return reason;
   };
-  const SlotHandle* const found = qps_.Find(frame.destination.value);
-  QpSlot* const slot = found == nullptr ? nullptr : Slot(*found);
+  QpSlot* const slot = ReceiverOf(delivery);
   if (slot == nullptr || slot->session == nullptr || slot->session->failed)
     return refuse(DropReason::k_endpoint_not_ready);
-  const SlotHandle handle = *found;
   const transport::QpContext& qp = slot->qp->context();
+  const SlotHandle handle = qp.handle;
   // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
   // endpoint, by somebody whom its pool may talk to.
   const channel::ChannelKey& ends = delivery.channel->key();
@@ -102,6 +112,7 @@ void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::Chan
       MakeRunnable(slot, slot.qp->context().handle);
     AfterEvent(slot, slot.qp->context().handle);
   }
+  for (auto& [number, group] : groups_) group.OnCarrierLost(carrier);
   if (!opened || why == wire::ChannelReason::kUnknownChannel ||
       why == wire::ChannelReason::kStaleEpoch) {
     Notify({0, PeerChanged{carrier.address().path.destination}});

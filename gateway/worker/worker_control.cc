@@ -207,6 +207,8 @@ ControlReply Worker::Do(const LinkQp& body) {
   }
   transport::SharedReceives* const srq = SrqOf(config.session, config.srq);
   if (config.srq != 0 && srq == nullptr) return Error(EINVAL);
+  transport::EndpointGroup* const group = GroupOf(config);
+  if (config.group != kInvalidQpn && group == nullptr) return Error(EINVAL);
   const flow::CcConfig congestion = CongestionOf(config);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
@@ -241,6 +243,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.peers = &session->peers;
   context.line = {.qp = handle, .tenant = config.tenant_tag};
   session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
+  if (group != nullptr) group->Join(*slot.qp);
   return {};
 }
 
@@ -254,6 +257,8 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   }
   if (context.srq != nullptr) slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;
+  if (transport::EndpointGroup* const group = GroupOf(context.config))
+    group->Leave(*slot->qp, now_);
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
   slot->session = nullptr;
@@ -325,6 +330,28 @@ ControlReply Worker::Do(const LinkPeer& body) {
 ControlReply Worker::Do(const UnlinkPeer& body) {
   WorkerSession* session = SessionOf(body.session);
   return Error(session != nullptr && session->peers.erase(body.handle) != 0 ? 0 : ENOENT);
+}
+
+transport::EndpointGroup* Worker::GroupOf(const verbs::QpConfig& config) {
+  const auto group = groups_.find(config.group.value);
+  const bool theirs = group != groups_.end() && group->second.config().session == config.session;
+  return theirs ? &group->second : nullptr;
+}
+
+ControlReply Worker::Do(const LinkGroup& body) {
+  const verbs::GroupConfig& config = body.config;
+  if (SessionOf(config.session) == nullptr) return Error(ENOENT);
+  if (config.number == kInvalidQpn || qps_.Find(config.number.value) != nullptr)
+    return Error(EEXIST);
+  return Error(groups_.emplace(config.number.value, config).second ? 0 : EEXIST);
+}
+
+ControlReply Worker::Do(const UnlinkGroup& body) {
+  const auto group = groups_.find(body.number.value);
+  if (group == groups_.end() || group->second.config().session != body.session)
+    return Error(ENOENT);
+  groups_.erase(group);
+  return {};
 }
 
 ControlReply Worker::Do(const LinkRegion& body) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "tests/support/gateway_pair.h"
@@ -18,6 +20,9 @@ using verbs::WcStatus;
 
 constexpr uint32_t kKeyOfEndpoints = 0x4711;
 constexpr uint32_t kMost = 6000;  // bytes of a message
+constexpr uint32_t kGroup = 99;
+constexpr uint32_t kGroupPeer = 200;  // handle
+constexpr uint32_t kKeyOfGroup = 0x4712;
 
 // Some endpoints on each of two gateways, each with a peer handle for each one of the other side.
 class World {
@@ -28,9 +33,15 @@ class World {
     uint32_t receives = 16;
     bool any_completion_order = true;
     size_t workers = 1;
+    // All endpoints of side 1 are one group.
+    std::optional<verbs::Dispatch> group;
   };
   explicit World(const Options& options, uint64_t seed = 1)
       : script_(seed), gateways_(PairOptions(options)) {
+    if (options.group.has_value()) {
+      const worker::LinkGroup link{{SessionId{1}, Qpn{kGroup}, *options.group}};
+      EXPECT_EQ(gateways_.Call(1, 0, {0, link}).error, 0);
+    }
     for (int side = 0; side < 2; ++side) {
       for (size_t i = 0; i < options.each; ++i) {
         RingOptions ring;
@@ -41,6 +52,10 @@ class World {
         ring.service_mode = options.mode;
         ring.any_completion_order = options.any_completion_order;
         ring.give_up_ms = 50;
+        if (side == 1 && options.group.has_value()) {
+          ring.group = kGroup;
+          ring.group_key = kKeyOfGroup;
+        }
         ends_[side].push_back(&gateways_.AddQp(side, ring));
         Bring(side, *ends_[side].back());
       }
@@ -50,13 +65,15 @@ class World {
       for (size_t i = 0; i < options.each; ++i)
         for (uint32_t r = 0; r < options.receives; ++r) PostReceive(side, i);
     }
+    if (options.group.has_value()) AddGroup(kGroupPeer, kKeyOfGroup);
   }
 
   static uint32_t HandleOf(size_t endpoint) { return static_cast<uint32_t>(endpoint + 1); }
-  void AddPeer(int side, uint32_t handle, size_t endpoint, uint32_t key) {
+  void AddGroup(uint32_t handle, uint32_t key) { AddPeer(0, handle, 0, key, kGroup); }
+  void AddPeer(int side, uint32_t handle, size_t endpoint, uint32_t key, uint32_t number = 0) {
     const RingEnd& there = *ends_[1 - side][endpoint];
     worker::LinkPeer link{SessionId{1}, handle, {}};
-    link.peer.endpoint = Qpn{there.options().qpn};
+    link.peer.endpoint = Qpn{number != 0 ? number : there.options().qpn};
     link.peer.key = key;
     link.peer.path.source = GatewayPair::GidOf(side);
     link.peer.path.destination = GatewayPair::GidOf(1 - side);
@@ -66,12 +83,16 @@ class World {
   }
   // Where an endpoint's memory begins, and what it uses of it.
   static uint64_t InboxAt(size_t endpoint, uint64_t receive) {
-    return 0x80000 + (endpoint * 16 + receive % 16) * 0x2000;
+    return 0x80000 + (endpoint * 16 + receive) * 0x2000;
   }
+  // Nothing when all its inboxes are in use.
   void PostReceive(int side, size_t endpoint) {
-    uint64_t& id = receive_ids_[side][endpoint];
+    uint32_t& used = inboxes_[side][endpoint];
+    const auto id = static_cast<uint64_t>(std::countr_one(used));
+    if (id == 16) return;
     const uint64_t at = GatewayPair::kBase + InboxAt(endpoint, id);
-    if (ends_[side][endpoint]->PostReceive(id, {{at, kMost, GatewayPair::kKey[side]}})) ++id;
+    ASSERT_TRUE(ends_[side][endpoint]->PostReceive(id, {{at, kMost, GatewayPair::kKey[side]}}));
+    used |= 1u << id;
   }
   bool Post(int side, size_t from, uint32_t peer, uint8_t opcode, uint32_t length, uint32_t id,
             uint16_t flags = 0, uint64_t remote = 0, uint32_t rkey = 0) {
@@ -118,6 +139,7 @@ class World {
                 << "message " << cqe.imm_or_rkey;
           }
           received[side][i].push_back({cqe.imm_or_rkey, cqe.source_qpn});
+          inboxes_[side][i] &= ~(1u << cqe.wr_id);
           if (repost) PostReceive(side, i);
         }
       }
@@ -181,7 +203,7 @@ class World {
   TamperScript script_;
   GatewayPair gateways_;
   std::vector<RingEnd*> ends_[2];
-  std::map<size_t, uint64_t> receive_ids_[2];
+  std::map<size_t, uint32_t> inboxes_[2];  // bit i: inbox i is posted
 };
 
 using Ids = std::vector<uint32_t>;
@@ -363,6 +385,215 @@ TEST(Endpoint, TheSenderDiesInTheMiddle_ItsReceiveServesOthers) {
   ASSERT_TRUE(world.Post(0, 1, World::HandleOf(0), kSend, kMost, 3));
   world.Run(4500);
   EXPECT_EQ(world.Ids(1, 0), (Ids{1, 3}));
+}
+
+using verbs::Dispatch;
+
+size_t CountOf(World& world, size_t member) { return world.received[1][member].size(); }
+
+TEST(EndpointGroup, Hash_EachSenderHasOneMember_AndOnlyThoseOfALeaverMove) {
+  World world({.each = 12, .group = Dispatch::kHash});
+  const auto round = [&](uint32_t first) {
+    for (size_t from = 0; from < 12; ++from)
+      for (uint32_t i = 0; i < 3; ++i)
+        ASSERT_TRUE(world.Post(0, from, kGroupPeer, kSend, i == 1 ? kMost : 60,
+                               first + static_cast<uint32_t>(from) * 3 + i));
+    world.Run(300);
+  };
+  const auto homes = [&] {
+    std::map<uint32_t, std::set<size_t>> members;
+    for (size_t m = 0; m < 12; ++m)
+      for (const auto& one : world.received[1][m]) members[one.source].insert(m);
+    return members;
+  };
+  round(0);
+  const auto before = homes();
+  ASSERT_EQ(before.size(), 12u);
+  std::set<size_t> used;
+  for (const auto& [source, members] : before) {
+    EXPECT_EQ(members.size(), 1u) << "of sender " << source;
+    used.insert(*members.begin());
+  }
+  EXPECT_GE(used.size(), 4u);
+  // In order, as its sender asks.
+  for (size_t m = 0; m < 12; ++m) {
+    std::map<uint32_t, uint32_t> last;
+    for (const auto& one : world.received[1][m]) {
+      EXPECT_TRUE(!last.contains(one.source) || last[one.source] < one.id);
+      last[one.source] = one.id;
+    }
+  }
+  const size_t leaver = *used.begin();
+  world.gateways().Remove(1, world.end(1, leaver));
+  world.received[1].clear();
+  round(100);
+  const auto after = homes();
+  ASSERT_EQ(after.size(), 12u);
+  for (const auto& [source, members] : after) {
+    ASSERT_EQ(members.size(), 1u);
+    const size_t was = *before.at(source).begin();
+    EXPECT_EQ(members.contains(was), was != leaver);
+  }
+}
+
+TEST(EndpointGroup, RoundRobin_OneAfterTheOther) {
+  World world({.each = 3, .group = Dispatch::kRoundRobin});
+  for (uint32_t id = 0; id < 12; ++id)
+    ASSERT_TRUE(world.Post(0, id % 2, kGroupPeer, kSend, id % 3 == 0 ? kMost : 60, id));
+  world.Run(300);
+  for (size_t m = 0; m < 3; ++m) EXPECT_EQ(CountOf(world, m), 4u) << "member " << m;
+}
+
+TEST(EndpointGroup, Depth_TheOneWithMostReceives) {
+  World world({.each = 3, .receives = 2, .group = Dispatch::kDepth});
+  world.repost = false;
+  for (int i = 0; i < 8; ++i) world.PostReceive(1, 1);
+  for (uint32_t id = 0; id < 8; ++id) ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, id));
+  world.Run(300);
+  EXPECT_EQ(CountOf(world, 1), 8u);
+  // Equal ones share.
+  for (uint32_t id = 8; id < 14; ++id) ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, id));
+  world.Run(300);
+  for (size_t m = 0; m < 3; ++m) EXPECT_EQ(CountOf(world, m), m == 1 ? 10u : 2u);
+}
+
+TEST(EndpointGroup, WithoutReceives_IsPassedOver_AndRefusedOnlyWhenAllAre) {
+  for (const Dispatch dispatch : {Dispatch::kRoundRobin, Dispatch::kDepth}) {
+    World world({.each = 3, .receives = 0, .group = dispatch});
+    world.repost = false;
+    for (int i = 0; i < 8; ++i) world.PostReceive(1, 2);
+    for (uint32_t id = 0; id < 8; ++id)
+      ASSERT_TRUE(world.Post(0, id % 2, kGroupPeer, kSend, id == 3 ? kMost : 60, id));
+    world.Run(100);
+    EXPECT_EQ(CountOf(world, 2), 8u);
+    EXPECT_EQ(world.gateways().Count(1, &metrics::WorkerCounters::rnr_tx_packets), 0u);
+    ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, 8));
+    world.Run(100);
+    EXPECT_GT(world.gateways().Count(1, &metrics::WorkerCounters::rnr_tx_packets), 0u);
+    world.PostReceive(1, 0);
+    world.Run(300);
+    EXPECT_EQ(CountOf(world, 0), 1u);
+  }
+}
+
+TEST(EndpointGroup, Hash_WhoseMemberHasNoReceives_Waits_AndOthersDoNot) {
+  World world({.each = 6, .group = Dispatch::kHash});
+  world.repost = false;
+  for (size_t from = 0; from < 6; ++from)
+    ASSERT_TRUE(world.Post(0, from, kGroupPeer, kSend, 60, static_cast<uint32_t>(from)));
+  world.Run(100);
+  const auto home = [&](size_t from) {
+    size_t member = 0;
+    while (member < 6 && std::none_of(world.received[1][member].begin(),
+                                      world.received[1][member].end(), [&](const auto& one) {
+                                        return one.source == world.end(0, from).options().qpn;
+                                      }))
+      ++member;
+    return member;
+  };
+  size_t other = 1;
+  while (other < 6 && home(other) == home(0)) ++other;
+  ASSERT_LT(other, 6u);
+  const size_t full = home(0);
+  const size_t free = home(other);
+  while (CountOf(world, full) < 16) {
+    ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, 100));
+    world.Run(30);
+  }
+  ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, 200));
+  ASSERT_TRUE(world.Post(0, other, kGroupPeer, kSend, 60, 201));
+  world.Run(100);
+  EXPECT_EQ(world.Ids(1, free).back(), 201u);
+  EXPECT_EQ(CountOf(world, full), 16u);
+  world.PostReceive(1, full);
+  world.Run(1000);
+  EXPECT_EQ(world.Ids(1, full).back(), 200u);
+}
+
+TEST(EndpointGroup, AMemberLeavesInTheMiddleOfAMessage_AnotherGetsTheWholeOfIt) {
+  World world({.each = 2, .group = Dispatch::kRoundRobin});
+  world.Lose(1, SIZE_MAX);
+  ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, kMost, 1));
+  world.Run(3);
+  world.gateways().Remove(1, world.end(1, 0));  // the first one's turn
+  world.script().Calm();
+  world.Run(1000);
+  EXPECT_TRUE(world.received[1][0].empty());
+  EXPECT_EQ(world.Ids(1, 1), Ids{1});
+  EXPECT_EQ(world.sent[0][0], (std::vector<std::pair<uint32_t, uint8_t>>{{1, 0}}));
+}
+
+TEST(EndpointGroup, KeyOfTheGroup_AndNobodyInIt) {
+  World world({.each = 2, .group = Dispatch::kRoundRobin});
+  world.AddGroup(kGroupPeer + 1, kKeyOfEndpoints);
+  ASSERT_TRUE(world.Post(0, 0, kGroupPeer + 1, kSend, 60, 1, kNone));
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kSend, 60, 2, kNone));  // a member by itself
+  ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kWriteImm, 300, 3, kNone, 0x1F0000));
+  world.Run(200);
+  std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
+  EXPECT_EQ(status, (std::map<uint32_t, uint8_t>{
+                        {1, static_cast<uint8_t>(WcStatus::kRemoteAccess)}, {2, 0}, {3, 0}}));
+  EXPECT_TRUE(World::Holds(&world.gateways().memory(1)[0x1F0000], 300, 3));
+  for (size_t m = 0; m < 2; ++m) world.gateways().Remove(1, world.end(1, m));
+  ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, 4, kNone));
+  world.Run(8000);
+  EXPECT_EQ(world.sent[0][0].back(),
+            (std::pair<uint32_t, uint8_t>{4, static_cast<uint8_t>(WcStatus::kRetryExceeded)}));
+}
+
+// Over a bad network, with receives that come late and a member that leaves.
+TEST(EndpointGroup, EachMessageOnce_WhateverHappens) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Random random(seed);
+    World world(
+        {.each = 4,
+         .mode = random.Coin() ? verbs::ServiceMode::kByInitiator : verbs::ServiceMode::kUnordered,
+         .receives = 4,
+         .group = static_cast<Dispatch>(random.Below(3))},
+        seed);
+    world.script().Set({.drop = random.Below(3) * 0.05,
+                        .delay = random.Below(2) * 0.1,
+                        .duplicate = random.Below(2) * 0.05});
+    world.repost = false;
+    constexpr uint32_t kMessages = 120;
+    const uint32_t leaves_at = 30 + static_cast<uint32_t>(random.Below(60));
+    bool left = false;
+    uint32_t posted = 0;
+    std::map<uint32_t, uint8_t> ended;
+    for (int step = 0; step < 30000 && ended.size() < kMessages; ++step) {
+      while (posted < kMessages && random.Below(3) != 0) {
+        const auto length = static_cast<uint32_t>(random.Below(kMost + 1));
+        if (!world.Post(0, random.Below(4), kGroupPeer, kSend, length, posted)) break;
+        ++posted;
+      }
+      if (posted >= leaves_at && !left) {
+        world.gateways().Remove(1, world.end(1, 0));
+        left = true;
+      }
+      if (random.Below(3) == 0) world.PostReceive(1, (left ? 1 : 0) + random.Below(left ? 3 : 4));
+      world.Step();
+      for (auto& [endpoint, list] : world.sent[0]) {
+        for (const auto& [id, status] : list)
+          EXPECT_TRUE(ended.emplace(id, status).second) << id << " ended twice";
+        list.clear();
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+    ASSERT_EQ(ended.size(), kMessages);
+    world.Run(20);
+    std::set<uint32_t> seen;
+    for (size_t m = 0; m < 4; ++m)
+      for (const auto& one : world.received[1][m])
+        EXPECT_TRUE(seen.insert(one.id).second) << one.id << " came twice";
+    for (const auto& [id, status] : ended) {
+      if (status == 0) EXPECT_TRUE(seen.contains(id)) << id << " is lost";
+      // What the leaver had received, and did not answer any more, may have failed.
+      EXPECT_TRUE(status == 0 || status == static_cast<uint8_t>(WcStatus::kRnrRetryExceeded) ||
+                  (left && status == static_cast<uint8_t>(WcStatus::kRetryExceeded)));
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
 }
 
 // Everybody talks to everybody, over a bad network, with receives that come late.

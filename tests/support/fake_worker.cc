@@ -213,6 +213,23 @@ int FakeWorker::Apply(const worker::LinkPeer& m) {
   return session->peers.emplace(m.handle, m.peer).second ? 0 : Broken("peer linked twice");
 }
 
+int FakeWorker::Apply(const worker::LinkGroup& m) {
+  Session* const session = Find(m.config.session, "group");
+  if (session == nullptr) return EINVAL;
+  if (const int error = TakeFailure()) return error;
+  return session->groups.emplace(m.config.number.value, m.config).second
+             ? 0
+             : Broken("group linked twice");
+}
+
+int FakeWorker::Apply(const worker::UnlinkGroup& m) {
+  Session* const session = Find(m.session, "group");
+  if (session == nullptr) return EINVAL;
+  for (const auto& [number, qp] : session->qps)
+    if (qp.config.group == m.number) return Broken("group unlinked before its members");
+  return session->groups.erase(m.number.value) != 0 ? 0 : Broken("unknown group unlinked");
+}
+
 int FakeWorker::Apply(const worker::UnlinkPeer& m) {
   Session* const session = Find(m.session, "peer");
   if (session == nullptr) return EINVAL;

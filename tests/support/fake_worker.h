@@ -36,11 +36,12 @@ class FakeWorker {
   struct Session {
     worker::LinkSession link;
     std::vector<rocegw_doorbell_page*> pages;
-    std::map<uint32_t, verbs::CqConfig> cqs;      // by handle
-    std::map<uint32_t, verbs::SrqConfig> srqs;    // by handle; limit: as armed last
-    std::map<uint32_t, LinkedQp> qps;             // by QPN
-    std::map<uint32_t, verbs::RegionConfig> mrs;  // by key
-    std::map<uint32_t, transport::Peer> peers;    // by handle
+    std::map<uint32_t, verbs::CqConfig> cqs;        // by handle
+    std::map<uint32_t, verbs::SrqConfig> srqs;      // by handle; limit: as armed last
+    std::map<uint32_t, LinkedQp> qps;               // by QPN
+    std::map<uint32_t, verbs::RegionConfig> mrs;    // by key
+    std::map<uint32_t, transport::Peer> peers;      // by handle
+    std::map<uint32_t, verbs::GroupConfig> groups;  // by number
   };
 
   worker::WorkerLink link;
@@ -71,6 +72,8 @@ class FakeWorker {
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
   int Apply(const worker::LinkPeer& m);
   int Apply(const worker::UnlinkPeer& m);
+  int Apply(const worker::LinkGroup& m);
+  int Apply(const worker::UnlinkGroup& m);
   int Apply(const worker::LinkRegion& m);
   int Apply(const worker::UnlinkRegion& m);
   int Apply(const worker::SnapshotQps& m, worker::ControlReply& reply);

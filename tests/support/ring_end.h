@@ -29,6 +29,8 @@ struct RingOptions {
   bool any_completion_order = false;
   uint32_t give_up_ms = 5000;   // endpoint
   SharedEnd* shared = nullptr;  // receives come from there
+  uint32_t group = 0;           // endpoint: number of its group
+  uint32_t group_key = 0;
 };
 
 class RingEnd {
@@ -57,6 +59,8 @@ class RingEnd {
     config.service_mode = options_.service_mode;
     config.any_completion_order = options_.any_completion_order;
     config.give_up_ms = options_.give_up_ms;
+    config.group = Qpn{options_.group};
+    config.group_key = options_.group_key;
     config.sq_entries = options_.sq_entries;
     config.rq_entries = options_.rq_entries;
     config.max_send_sge = config.max_recv_sge = options_.max_sge;

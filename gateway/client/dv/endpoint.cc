@@ -15,14 +15,15 @@ namespace {
 
 static_assert(int{IBV_QPT_DRIVER} == int{ROCEGW_QPT_ENDPOINT});
 
-int CheckEndpoint(const rocegwdv_ep_init_attr& attr) {
+int CheckEndpoint(const ibv_pd& pd, const rocegwdv_ep_init_attr& attr) {
   if (attr.service_mode != ROCEGWDV_SERVICE_BY_INITIATOR &&
       attr.service_mode != ROCEGWDV_SERVICE_UNORDERED) {
     return EOPNOTSUPP;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr ||
       attr.execution_order > ROCEGWDV_ORDER_STRONG ||
-      attr.completion_order > ROCEGWDV_COMPLETION_ANY) {
+      attr.completion_order > ROCEGWDV_COMPLETION_ANY ||
+      (attr.group != nullptr && attr.group->context != pd.context)) {
     return EINVAL;
   }
   const bool ordered = attr.execution_order > ROCEGWDV_ORDER_NONE;
@@ -58,7 +59,7 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
              !rocegw::client::TakeKnown(attr, size, &known)) {
     error = EOPNOTSUPP;
   } else {
-    error = rocegw::client::CheckEndpoint(known);
+    error = rocegw::client::CheckEndpoint(*pd, known);
   }
   if (error != 0) {
     errno = error;
@@ -81,7 +82,8 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
                                              known.completion_order,
                                              rocegw::client::OrderFlags(known.execution_order),
                                              true,
-                                             known.timeout_ms};
+                                             known.timeout_ms,
+                                             known.group != nullptr ? known.group->handle : 0};
   ibv_qp* qp = rocegw::client::CreateQp(pd, &init, ordering);
   if (qp == nullptr) return nullptr;
   error = rocegw::client::MakeReady(qp, known.key);

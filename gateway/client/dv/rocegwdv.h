@@ -116,6 +116,27 @@ int rocegwdv_post_send(struct ibv_qp *qp, struct rocegwdv_send_wr *wr,
 
 /* ---- endpoints ---- */
 
+/* To which of a group's endpoints a message goes. */
+enum rocegwdv_dispatch {
+  ROCEGWDV_DISPATCH_HASH = 0,        /* by its sender: each has one, as long as nobody joins or
+                                        leaves */
+  ROCEGWDV_DISPATCH_ROUND_ROBIN = 1, /* one after the other */
+  ROCEGWDV_DISPATCH_DEPTH = 2,       /* to that with most receives posted */
+};
+
+struct rocegwdv_group_init_attr {
+  uint64_t comp_mask;
+  uint32_t key;      /* what peers must name */
+  uint32_t dispatch; /* enum rocegwdv_dispatch */
+};
+
+/* Endpoints that peers address as one, each with its own queues. */
+struct rocegwdv_group {
+  struct ibv_context *context;
+  uint32_t group_num; /* ep_num for peers */
+  uint32_t handle;    /* the library's */
+};
+
 struct rocegwdv_ep_init_attr {
   uint64_t comp_mask;
   void *context; /* qp_context of the endpoint */
@@ -128,6 +149,7 @@ struct rocegwdv_ep_init_attr {
   uint32_t execution_order;  /* of requests that do not say */
   uint32_t completion_order; /* of sends; receives complete as messages come */
   uint32_t timeout_ms;       /* after that long without an answer a message has failed; 0: 5000 */
+  struct rocegwdv_group *group; /* that it is a member of until it ends; NULL: none */
 };
 
 struct rocegwdv_peer_attr {
@@ -145,6 +167,14 @@ struct rocegwdv_peer_attr {
  * posted with ibv_post_recv, it ends with ibv_destroy_qp. NULL and errno. */
 struct ibv_qp *rocegwdv_create_ep(struct ibv_pd *pd, struct rocegwdv_ep_init_attr *attr,
                                   size_t size);
+
+/* A group without members; endpoints join it when they are made. NULL and errno. */
+struct rocegwdv_group *rocegwdv_create_group(struct ibv_pd *pd,
+                                             const struct rocegwdv_group_init_attr *attr,
+                                             size_t size);
+
+/* 0 or an errno value; EBUSY: it has members. */
+int rocegwdv_destroy_group(struct rocegwdv_group *group);
 
 /* NULL and errno. */
 struct rocegwdv_peer *rocegwdv_create_peer(struct ibv_pd *pd, const struct rocegwdv_peer_attr *attr,

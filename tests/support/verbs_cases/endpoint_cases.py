@@ -18,17 +18,25 @@ _LOST = r"^messages: \S+ {number} cannot be reached: {why}"
 
 
 class _Receiver:
-    def __init__(self, host, count):
-        self.host = host
-        self.job = host.start([host.program("example_messages"), "receive", str(count)])
+    def __init__(self, host, count, group=None):
+        """group: how many endpoints share the messages, and how."""
+        mode = ["receive", str(count)] if group is None else ["group", str(count), *group]
+        self.job = host.start([host.program("example_messages"), *mode])
         self.address, self.number = self.job.expect(r"^send to (\S+) (\d+)", 30).groups()
 
     def got(self):
         """Texts of messages by the number of the sender."""
         texts = collections.defaultdict(list)
-        for source, text in re.findall(r"^from (\d+): (.*) \(\d+ bytes\)$", self.job.output, re.MULTILINE):
+        for source, text in re.findall(r"^(?:member \d+ )?from (\d+): (.*) \(\d+ bytes\)$", self.job.output, re.MULTILINE):
             texts[source].append(text)
         return texts
+
+    def members(self):
+        """Members of the group by the number of the sender."""
+        members = collections.defaultdict(set)
+        for member, source in re.findall(r"^member (\d+) from (\d+):", self.job.output, re.MULTILINE):
+            members[source].add(member)
+        return members
 
 
 def _sender(host, count, receivers):
@@ -67,6 +75,31 @@ def _many_peers(identifier, to_right):
         _end(pair)
         return f"{_SENDERS * _RECEIVERS * (_MESSAGES + 1)} messages, {_SENDERS} endpoints to {_RECEIVERS}"
     return Case(identifier, 1500, run, "channels")
+
+
+def _group(dispatch):
+    def run(pair):
+        """Two senders, each of which sends more than a member has receives."""
+        receiver = _Receiver(pair.right, 2 * (_MESSAGES + 1), ("3", dispatch))
+        senders = [_sender(pair.left, _MESSAGES, (receiver,)) for _ in range(2)]
+        for job in senders + [receiver.job]:
+            status = job.wait(60)
+            expect(status == 0, f"{job.title} ended with {status}:\n{job.output[-2000:]}")
+        got = receiver.got()
+        expect(len(got) == 2, f"messages from {len(got)} senders, not 2")
+        for texts in got.values():
+            # Members print when they come to it: only the set of messages is certain.
+            wanted = [f"message {number}" for number in range(_MESSAGES)] + ["that was all"]
+            expect(sorted(texts) == sorted(wanted), "not each message came once")
+        members = receiver.members()
+        used = set().union(*members.values())
+        if dispatch == "hash":
+            expect(all(len(one) == 1 for one in members.values()), f"a sender's messages went to several members: {members}")
+        else:
+            expect(len(used) == 3, f"only {len(used)} of 3 members got messages")
+        _end(pair)
+        return f"{2 * (_MESSAGES + 1)} messages to {len(used)} members"
+    return Case(f"endpoint.group.{dispatch}", 1500, run, "channels")
 
 
 def _receiver_killed(pair):
@@ -164,6 +197,7 @@ def _gateway_killed(pair):
 
 def endpoint_cases():
     cases = [_many_peers("endpoint.many_peers.to_right", True), _many_peers("endpoint.many_peers.to_left", False)]
+    cases += [_group(dispatch) for dispatch in ("hash", "round-robin", "depth")]
     for name, run in (("receiver_killed", _receiver_killed), ("no_receives", _no_receives), ("sender_killed", _sender_killed),
                       ("gone", _gone), ("gateway_killed", _gateway_killed)):
         cases.append(Case(f"endpoint.{name}", 1500, run, "channels"))

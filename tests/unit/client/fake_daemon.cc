@@ -536,6 +536,13 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       reply.handle = ++last_peer_;
       return Bytes(reply);
     }
+    case ROCEGW_MSG_CREATE_GROUP: {
+      rocegw_group_reply reply{};
+      reply.handle = ++last_peer_;
+      reply.number = 0x777;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_DESTROY_GROUP:
     case ROCEGW_MSG_DESTROY_PEER:
       return Bytes(rocegw_object_reply{});
     case ROCEGW_MSG_QUERY_ECE: {

@@ -313,6 +313,46 @@ TEST_F(EndpointCalls, CreateEp_WhatThereIsNot_IsRefused) {
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_DESTROY_QP).size());
 }
 
+TEST_F(EndpointCalls, Groups_AreMadeFirst_AndNamedByTheirMembers) {
+  Start();
+  rocegwdv_group_init_attr init{};
+  init.key = 0x55;
+  init.dispatch = ROCEGWDV_DISPATCH_DEPTH;
+  rocegwdv_group* group = rocegwdv_create_group(pd_, &init, sizeof init);
+  ASSERT_NE(nullptr, group);
+  EXPECT_EQ(0x777u, group->group_num);
+  const auto asked = daemon_->Last(ROCEGW_MSG_CREATE_GROUP).As<rocegw_create_group>();
+  EXPECT_EQ(0x55u, asked.key);
+  EXPECT_EQ(uint32_t{ROCEGW_DISPATCH_DEPTH}, asked.dispatch);
+  rocegwdv_ep_init_attr attr = Attr();
+  attr.group = group;
+  qp_ = CreateEp(attr);
+  ASSERT_NE(nullptr, qp_);
+  EXPECT_EQ(group->handle, daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().group);
+  daemon_->Fail(ROCEGW_MSG_DESTROY_GROUP, EBUSY);
+  EXPECT_EQ(EBUSY, rocegwdv_destroy_group(group));
+  daemon_->Fail(ROCEGW_MSG_DESTROY_GROUP, 0);
+  EXPECT_EQ(0, rocegwdv_destroy_group(group));
+  EXPECT_EQ(EINVAL, rocegwdv_destroy_group(nullptr));
+  init.dispatch = ROCEGWDV_DISPATCH_DEPTH + 1;
+  EXPECT_EQ(nullptr, rocegwdv_create_group(pd_, &init, sizeof init));
+  EXPECT_EQ(EINVAL, errno);
+  init.dispatch = ROCEGWDV_DISPATCH_HASH;
+  daemon_->Fail(ROCEGW_MSG_CREATE_GROUP, ENOSYS);
+  EXPECT_EQ(nullptr, rocegwdv_create_group(pd_, &init, sizeof init));
+  EXPECT_EQ(EOPNOTSUPP, errno) << "an older daemon";
+}
+
+// Compiled before there were groups.
+TEST_F(EndpointCalls, CreateEp_WithTheStructureOfOldPrograms_JoinsNothing) {
+  Start();
+  rocegwdv_ep_init_attr attr = Attr();
+  memset(&attr.group, 0xFF, sizeof attr.group);
+  qp_ = rocegwdv_create_ep(pd_, &attr, offsetof(rocegwdv_ep_init_attr, group));
+  ASSERT_NE(nullptr, qp_);
+  EXPECT_EQ(0u, daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().group);
+}
+
 TEST_F(EndpointCalls, PostSend_NamesThePeer_AndOnlyThere) {
   Start();
   qp_ = CreateEp(Attr());

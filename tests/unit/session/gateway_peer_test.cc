@@ -429,5 +429,102 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
     for (const auto& [id, session] : worker->sessions) EXPECT_EQ(session.peers.size(), 1u);
 }
 
+TEST_F(GatewayPeer, Groups_LeadToOneWorker_AndSoDoTheirMembers) {
+  Program program(here);
+  const uint32_t context = program.client.OpenContext();
+  auto create = TestClient::Request<rocegw_create_group>(ROCEGW_MSG_CREATE_GROUP);
+  create.pd = program.client.AllocPd(context);
+  create.key = 0x4711;
+  create.dispatch = ROCEGW_DISPATCH_DEPTH;
+  const auto made = program.client.Call<rocegw_group_reply>(create);
+  ASSERT_EQ(program.client.error(), 0);
+  auto qp = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+  qp.pd = create.pd;
+  qp.send_cq = qp.recv_cq = program.client.CreateCq(context).handle;
+  qp.type = ROCEGW_QPT_ENDPOINT;
+  qp.service_mode = ROCEGW_SERVICE_BY_INITIATOR;
+  qp.max_send_wr = qp.max_recv_wr = 4;
+  qp.group = made.handle;
+  std::vector<uint32_t> members;
+  for (int i = 0; i < 3; ++i) {
+    members.push_back(program.client.Call<rocegw_qp_reply>(qp).handle);
+    ASSERT_EQ(program.client.error(), 0);
+  }
+  size_t found = 0;
+  for (const auto& worker : here.workers) {
+    for (const auto& [id, session] : worker->sessions) {
+      const auto group = session.groups.find(made.number);
+      for (const auto& [number, member] : session.qps) {
+        if (member.config.group != Qpn{made.number}) continue;
+        ++found;
+        EXPECT_EQ(member.config.group_key, 0x4711u);
+        ASSERT_NE(group, session.groups.end()) << "members are where the group is";
+        EXPECT_EQ(group->second.dispatch, verbs::Dispatch::kDepth);
+      }
+    }
+  }
+  EXPECT_EQ(found, 3u);
+
+  auto destroy = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_DESTROY_GROUP);
+  destroy.handle = made.handle;
+  program.client.Call<rocegw_object_reply>(destroy);
+  EXPECT_EQ(program.client.error(), EBUSY);
+  for (const uint32_t member : members) {
+    auto end = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_DESTROY_QP);
+    end.handle = member;
+    program.client.Call<rocegw_object_reply>(end);
+    EXPECT_EQ(program.client.error(), 0);
+  }
+  program.client.Call<rocegw_object_reply>(destroy);
+  EXPECT_EQ(program.client.error(), 0);
+  program.client.Call<rocegw_object_reply>(destroy);
+  EXPECT_EQ(program.client.error(), EINVAL);
+}
+
+TEST_F(GatewayPeer, Groups_WhatCannotBe_IsRefused_AndTheEndTakesThemAlong) {
+  Program program(here);
+  const uint32_t context = program.client.OpenContext();
+  auto create = TestClient::Request<rocegw_create_group>(ROCEGW_MSG_CREATE_GROUP);
+  create.pd = program.client.AllocPd(context);
+  create.dispatch = ROCEGW_DISPATCH_DEPTH + 1;
+  program.client.Call<rocegw_group_reply>(create);
+  EXPECT_EQ(program.client.error(), EINVAL);
+  create.dispatch = ROCEGW_DISPATCH_HASH;
+  here.workers[0]->fail_next = here.workers[1]->fail_next = ENOMEM;
+  program.client.Call<rocegw_group_reply>(create);
+  EXPECT_EQ(program.client.error(), ENOMEM);
+  here.workers[0]->fail_next = here.workers[1]->fail_next = 0;
+  const auto made = program.client.Call<rocegw_group_reply>(create);
+  ASSERT_EQ(program.client.error(), 0);
+
+  auto qp = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+  qp.pd = create.pd;
+  qp.send_cq = qp.recv_cq = program.client.CreateCq(context).handle;
+  qp.type = ROCEGW_QPT_ENDPOINT;
+  qp.service_mode = ROCEGW_SERVICE_BY_INITIATOR;
+  qp.max_send_wr = qp.max_recv_wr = 4;
+  qp.group = made.handle + 1;
+  program.client.Call<rocegw_qp_reply>(qp);
+  EXPECT_EQ(program.client.error(), EINVAL) << "no such group";
+  qp.group = made.handle;
+  qp.type = ROCEGW_QPT_RC;
+  program.client.Call<rocegw_qp_reply>(qp);
+  EXPECT_EQ(program.client.error(), EINVAL) << "no endpoint";
+  qp.type = ROCEGW_QPT_ENDPOINT;
+  qp.pd = program.client.AllocPd(context);
+  program.client.Call<rocegw_qp_reply>(qp);
+  EXPECT_EQ(program.client.error(), EINVAL) << "another protection domain";
+  qp.pd = create.pd;
+  program.client.Call<rocegw_qp_reply>(qp);
+  EXPECT_EQ(program.client.error(), 0);
+
+  auto close = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CLOSE_CONTEXT);
+  close.handle = context;
+  program.client.Call<rocegw_object_reply>(close);
+  EXPECT_EQ(program.client.error(), 0);
+  for (const auto& worker : here.workers)
+    for (const auto& [id, session] : worker->sessions) EXPECT_TRUE(session.groups.empty());
+}
+
 }  // namespace
 }  // namespace rocegw::testing

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of endpoints, as rocegwdv.h has them. What the daemon makes is a number; whom it leads to,
+// endpoints say when they are made.
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/dv/known_size.h"
+#include "gateway/client/objects.h"
+#include "gateway/client/real.h"
+
+namespace {
+
+static_assert(int{ROCEGWDV_DISPATCH_HASH} == int{ROCEGW_DISPATCH_HASH} &&
+              int{ROCEGWDV_DISPATCH_ROUND_ROBIN} == int{ROCEGW_DISPATCH_ROUND_ROBIN} &&
+              int{ROCEGWDV_DISPATCH_DEPTH} == int{ROCEGW_DISPATCH_DEPTH});
+
+}  // namespace
+
+using rocegw::client::IsOurs;
+using rocegw::client::SessionOf;
+
+ROCEGW_EXPORT rocegwdv_group* rocegwdv_create_group(ibv_pd* pd,
+                                                    const rocegwdv_group_init_attr* attr,
+                                                    size_t size) {
+  rocegwdv_group_init_attr known;
+  int error = 0;
+  const bool given = pd != nullptr && attr != nullptr;
+  if (given && (!IsOurs(pd->context) || !rocegw::client::TakeKnown(attr, size, &known))) {
+    error = EOPNOTSUPP;
+  } else if (!given || known.dispatch > ROCEGWDV_DISPATCH_DEPTH) {
+    error = EINVAL;
+  }
+  rocegwdv_group* group = nullptr;
+  if (error == 0) {
+    group = rocegw::client::MakeObject<rocegwdv_group>();
+    if (group == nullptr) error = ENOMEM;
+  }
+  if (error == 0) {
+    rocegw_create_group request = {};
+    request.pd = pd->handle;
+    request.key = known.key;
+    request.dispatch = known.dispatch;
+    rocegw_group_reply reply;
+    error = SessionOf(pd->context)->Call(ROCEGW_MSG_CREATE_GROUP, &request, &reply);
+    // The daemon is older.
+    if (error == ENOSYS) error = EOPNOTSUPP;
+    if (error == 0) *group = {pd->context, reply.number, reply.handle};
+  }
+  if (error == 0) return group;
+  free(group);
+  errno = error;
+  return nullptr;
+}
+
+ROCEGW_EXPORT int rocegwdv_destroy_group(rocegwdv_group* group) {
+  if (group == nullptr) return EINVAL;
+  const int error = SessionOf(group->context)->CallDestroy(ROCEGW_MSG_DESTROY_GROUP, group->handle);
+  if (error != 0) return error;
+  free(group);
+  return 0;
+}
