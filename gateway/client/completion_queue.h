@@ -17,7 +17,8 @@ ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_c
 int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns);
 
 // What ibv_cq_ex can tell (enum ibv_create_cq_wc_flags).
-constexpr uint64_t kKnownWcFlags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+constexpr uint64_t kKnownWcFlags = uint64_t{IBV_WC_STANDARD_FLAGS} |
+                                   IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 // The queue has the calls of ibv_cq_ex from now on.
 void AddPollCalls(Cq* cq);
