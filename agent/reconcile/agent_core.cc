@@ -40,6 +40,7 @@ void AgentCore::OnPush(const Push& push) {
   }
   const bool in_parts = std::exchange(in_parts_, false);
   owed_nonce_ = push.nonce();
+  stranger_ = verdict == DesiredConfig::Verdict::kUnadopted;
   if (verdict != DesiredConfig::Verdict::kTaken) {
     PushReport report = running_;
     report.set_status(verdict == DesiredConfig::Verdict::kUnadopted ? types::v1::UNADOPTED

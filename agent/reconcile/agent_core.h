@@ -64,7 +64,8 @@ class AgentCore {
   int64_t desired_revision() const { return desired_.revision(); }
   int64_t applied_revision() const { return running_.applied_revision(); }
   size_t rejections() const { return static_cast<size_t>(running_.rejections_size()); }
-  bool unadopted() const { return unadopted_; }
+  // The controller follows another store than the gateway, which keeps what it has.
+  bool unadopted() const { return unadopted_ || stranger_; }
 
  private:
   void Answer(types::v1::PushReport report);
@@ -90,6 +91,7 @@ class AgentCore {
   int64_t sent_revision_ = 0;
   bool unsaved_ = false;
   bool unadopted_ = false;         // the gateway refused the desired store
+  bool stranger_ = false;          // the newest push was of another store than the desired one
   types::v1::PushReport running_;  // what the gateway runs
   fleet::v1::Heartbeat status_;
   TimePoint next_heartbeat_;

@@ -182,9 +182,11 @@ TEST_F(AgentCoreTest, AnotherStore_ChangesNothingAndSaysSo) {
   EXPECT_EQ(LastReport()->status(), types::v1::UNADOPTED);
   EXPECT_EQ(LastReport()->store_uuid(), "a");
   EXPECT_EQ(LastReport()->applied_revision(), 5);
+  EXPECT_TRUE(core_.unadopted());
   Push adopting = FullPush("b", 9, {});
   adopting.set_adopt(true);
   core_.OnPush(adopting);
+  EXPECT_FALSE(core_.unadopted());
   ASSERT_EQ(applies_.size(), 1u);
   EXPECT_TRUE(applies_[0].adopt());
 }
