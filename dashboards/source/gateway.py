@@ -85,7 +85,6 @@ DASHBOARD = dashboard(
         graph("Packets that a port loses", "Does the host lose packets?", "pps",
               (per_node("rocegw_port_rx_overflow_total"), "{{node}} receive buffer full"),
               (per_node("rocegw_port_tx_lost_total"), "{{node}} given up when sending"),
-              (per_node("rocegw_port_rx_malformed_total"), "{{node}} malformed"),
               thresholds=limits(GREEN, (10, RED))),
         graph("The network takes nothing", "How often has sending to wait?", "cps",
               (per_node("rocegw_tx_pushback_events_total"), "{{node}}")),

@@ -11,9 +11,10 @@ _PORT = 7471
 
 
 class Controller:
-    """Runs in the namespace of a host, under that host's address. binaries: the bin folder of a build."""
+    """Runs in the namespace of a host, under that host's address. binaries: the bin folder of a build. settings:
+    more lines for the configuration file."""
 
-    def __init__(self, lab, host, binaries):
+    def __init__(self, lab, host, binaries, settings=""):
         self.lab = lab
         self.host = host
         self.binaries = binaries
@@ -27,7 +28,7 @@ class Controller:
             file.write(f"state_dir: {self.state}\n"
                        f"address: \"{where}\"\n"
                        f"names: [\"{host.address4}\"]\n"
-                       f"controllers: [\"{where}\"]\n")
+                       f"controllers: [\"{where}\"]\n" + settings)
 
     def start(self):
         self.daemon = start_daemon(self.lab, self.command(), self.directory, "rocegw-controller", self.host.namespace)
@@ -57,11 +58,12 @@ class Controller:
 
 
 class Agent:
-    """Of one host's gateway."""
+    """Of one host's gateway. settings: more lines for the configuration file."""
 
-    def __init__(self, lab, host, binaries):
+    def __init__(self, lab, host, binaries, settings=""):
         self.lab = lab
         self.host = host
+        self.settings = settings
         self.program = os.path.join(binaries, "rocegw-agent")
         self.state = os.path.join(host.directory, "agent")
         self.config = os.path.join(host.directory, "rocegw-agent.yaml")
@@ -74,7 +76,7 @@ class Agent:
             file.write(f"state_dir: {self.state}\n"
                        f"gateway_socket: {self.host.grpc_socket}\n"
                        f"name: {self.host.name}\n"
-                       f"attach_rules: [{attach_rules}]\n")
+                       f"attach_rules: [{attach_rules}]\n" + self.settings)
 
     def join(self, file):
         run([self.program, "--config", self.config, "--join", file], namespace=self.host.namespace)

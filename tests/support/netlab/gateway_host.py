@@ -21,11 +21,13 @@ _SAMPLE = re.compile(r"^(rocegw_\w+?)(\{[^}]*\})? ([-+0-9.eE]+)$", re.MULTILINE)
 
 
 class GatewayHost(Host):
-    """binaries: the bin folder of a build. mode: port mode. settings: more lines for the configuration file."""
+    """binaries: the bin folder of a build. mode: port mode. settings: more lines for the configuration file. metrics: address
+    that serves them."""
 
     is_gateway = True
 
-    def __init__(self, lab, name, namespace, interface, addresses, binaries, mode="udp", workers=1, settings=""):
+    def __init__(self, lab, name, namespace, interface, addresses, binaries, mode="udp", workers=1, settings="",
+                 metrics="127.0.0.1"):
         super().__init__(name, addresses, device="rocegw0")
         self.lab = lab
         self.namespace = namespace
@@ -45,7 +47,7 @@ class GatewayHost(Host):
                        f"  - {{name: port0, mode: {mode}, interface: {interface}}}\n"
                        f"attach_socket: {{path: {self.attach_socket}, mode: 0666}}\n"
                        f"grpc_socket: {{path: {self.grpc_socket}}}\n"
-                       f"metrics: {{address: \"127.0.0.1:{_METRICS_PORT}\"}}\n"
+                       f"metrics: {{address: \"{metrics}:{_METRICS_PORT}\"}}\n"
                        # Tests and demo run without reserving memory of the machine.
                        f"dpdk: {{huge_pages: off}}\n" + settings)
 
@@ -115,7 +117,7 @@ class GatewayHost(Host):
 
     def metrics(self):
         """Every sample of /metrics: (name, labels as text) to number."""
-        text = self._http("/metrics")
+        text = http_get(self.namespace, _METRICS_PORT, "/metrics")
         return {(name, labels): float(value) for name, labels, value in _SAMPLE.findall(text)}
 
     def counters(self):
@@ -140,18 +142,6 @@ class GatewayHost(Host):
 
     def set_mtu(self, mtu):
         run(["ip", "link", "set", self.interface, "mtu", str(mtu)], namespace=self.namespace)
-
-    def _http(self, path):
-        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-        with connect_in(self.namespace, "127.0.0.1", _METRICS_PORT) as connection:
-            connection.sendall(request)
-            reply = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-        head, _, body = reply.partition("\r\n\r\n")
-        if not head.startswith("HTTP/1.1 200"):
-            raise LabError(f"{self.name}: {path} answered {head.splitlines()[0] if head else 'nothing'}")
-        if "chunked" in head.lower():
-            body = _unchunk(body)
-        return body
 
 
 def gateway_pair(lab, binaries, mode="udp", workers=1, mtu=4200, settings="", name=""):
@@ -179,8 +169,9 @@ def _unchunk(body):
     return "".join(text)
 
 
-def connect_in(namespace, address, port, timeout=10):
-    """A TCP connection made inside a namespace. A thread enters it and ends; the socket stays what it is."""
+def inside_of(namespace, function):
+    """What the function returns, called inside of a namespace. A thread enters it and ends; sockets and descriptors stay what
+    they are."""
     result = []
 
     def work():
@@ -189,7 +180,7 @@ def connect_in(namespace, address, port, timeout=10):
             with open(f"/run/netns/{namespace}", encoding="ascii") as handle:
                 if libc.setns(handle.fileno(), _CLONE_NEWNET) != 0:
                     raise OSError(ctypes.get_errno(), "setns")
-            result.append(socket.create_connection((address, port), timeout))
+            result.append(function())
         except OSError as error:
             result.append(error)
 
@@ -197,5 +188,25 @@ def connect_in(namespace, address, port, timeout=10):
     thread.start()
     thread.join()
     if isinstance(result[0], OSError):
-        raise LabError(f"no answer from {address} port {port} in {namespace}: {result[0]}")
+        raise LabError(f"in {namespace}: {result[0]}")
     return result[0]
+
+
+def connect_in(namespace, address, port, timeout=10):
+    """A TCP connection made inside a namespace."""
+    try:
+        return inside_of(namespace, lambda: socket.create_connection((address, port), timeout))
+    except LabError as error:
+        raise LabError(f"no answer from {address} port {port} {error}") from error
+
+
+def http_get(namespace, port, path):
+    """The page that somebody serves on the loopback of a namespace."""
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    with connect_in(namespace, "127.0.0.1", port) as connection:
+        connection.sendall(request)
+        reply = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    head, _, body = reply.partition("\r\n\r\n")
+    if not head.startswith("HTTP/1.1 200"):
+        raise LabError(f"{path} answered {head.splitlines()[0] if head else 'nothing'}: {body[:500]}")
+    return _unchunk(body) if "chunked" in head.lower() else body

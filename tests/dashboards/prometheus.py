@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus in a namespace of the laboratory, with the project's own scrape jobs and rules, in a hurry: it scrapes each
+second, windows are seconds instead of minutes and hours, and alerts fire at once."""
+
+import json
+import os
+import re
+import time
+import urllib.parse
+
+import yaml
+
+from metric_list import ROOT
+from netlab.fleet import eventually
+from netlab.gateway_host import http_get
+from netlab.job import LabError
+
+_PORT = 9090
+WINDOW = "15s"
+_FOLDER = os.path.join(ROOT, "dashboards/prometheus")
+
+
+def hurried(text):
+    """Rules or expressions with short windows. What is about half an hour stays longer than the rest."""
+    text = re.sub(r"\[30m\]", "[60s]", text)
+    text = re.sub(r"\[\d+[mh]\]", f"[{WINDOW}]", text).replace("$__rate_interval", WINDOW)
+    text = re.sub(r"offset \d+m", "offset 3s", text)
+    text = re.sub(r"^( +for): .*$", r"\1: 0s", text, flags=re.M)
+    return re.sub(r"^( +interval): .*$", r"\1: 1s", text, flags=re.M)
+
+
+class Prometheus:
+    """hosts: addresses of gateways with their agents. controllers: addresses with port."""
+
+    def __init__(self, lab, namespace, hosts, controllers):
+        self.namespace = namespace
+        self._hosts = len(hosts)
+        directory = lab.path("prometheus")
+        os.mkdir(directory)
+        with open(os.path.join(_FOLDER, "rules.yaml"), encoding="utf-8") as file, \
+                open(os.path.join(directory, "rules.yaml"), "w", encoding="utf-8") as out:
+            out.write(hurried(file.read()))
+        with open(os.path.join(_FOLDER, "prometheus.yaml"), encoding="utf-8") as file:
+            config = yaml.safe_load(file)
+        config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        for job in config["scrape_configs"]:
+            job["static_configs"][0]["targets"] = controllers if job["job_name"] == "rocegw-controller" else hosts
+        path = os.path.join(directory, "prometheus.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            yaml.safe_dump(config, file)
+        self.begin = time.time()
+        self.job = lab.start(["prometheus", f"--config.file={path}", f"--storage.tsdb.path={directory}/data",
+                              f"--web.listen-address=127.0.0.1:{_PORT}", "--query.lookback-delta=5s"],
+                             title="prometheus", namespace=namespace)
+        self.job.expect("Server is ready to receive", 60)
+
+    def _ask(self, path, **words):
+        answer = json.loads(http_get(self.namespace, _PORT, f"/api/v1/{path}?{urllib.parse.urlencode(words)}"))
+        if answer["status"] != "success":
+            raise LabError(f"{path} {words}: {answer}")
+        return answer["data"]
+
+    def now(self, expression):
+        """Values by labels."""
+        return [(sample["metric"], float(sample["value"][1])) for sample in self._ask("query", query=expression)["result"]]
+
+    def over_all(self, expression, step=1):
+        """Every series since the beginning, as (labels, [(time, value)])."""
+        data = self._ask("query_range", query=expression, start=self.begin, end=time.time(), step=step)
+        return [(series["metric"], [(at, float(value)) for at, value in series["values"]]) for series in data["result"]]
+
+    def rounds(self, count=2):
+        """Until everything has been scraped so often from now on, or was found not to answer."""
+        targets = 2 * self._hosts + 1
+        begun = time.time()
+        eventually("a scrape of everything",
+                   lambda: len([1 for _, at in self.now("timestamp(up)") if at > begun + count]) == targets, 60)
+
+    def rules(self):
+        return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]
+
+    def families(self, job):
+        """Names of what a job was ever scraped for, and the labels that each had; without what Prometheus adds."""
+        found = {}
+        for series in self._ask("series", **{"match[]": f'{{job="{job}"}}', "start": self.begin, "end": time.time()}):
+            name = series.pop("__name__")
+            if not name.startswith("scrape_") and name != "up" and not name.startswith("ALERTS"):
+                found.setdefault(name, set()).update(set(series) - {"job", "instance", "cluster", "node"})
+        return found
