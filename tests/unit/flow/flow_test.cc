@@ -290,7 +290,9 @@ TEST_F(FlowTest, Answers_MakeANewFlowsWindowGrow) {
       flow.OnAnswered(kMtu, now);
       ++most;
     }
-    if (round == 0) EXPECT_LE(most, 4);
+    if (round == 0) {
+      EXPECT_LE(most, 4);
+    }
     Wait(Microseconds(50));
   }
   EXPECT_EQ(most, 100);
