@@ -136,7 +136,7 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_FALSE(config.default_pool.trusted);
   EXPECT_FALSE(config.default_pool.remap_allowed);
   EXPECT_EQ(config.default_pool.limits,
-            (LimitsConfig{2, 16, 17, 18, 19, 20, 1ull << 30, 64ull << 20}));
+            (LimitsConfig{2, 16, 17, 21, 18, 19, 20, 1ull << 30, 64ull << 20}));
 }
 
 struct BadCase {
