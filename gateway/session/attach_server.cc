@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
 
@@ -204,7 +205,7 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if ((events & EPOLLOUT) != 0) connection.socket.Drain();
   if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) ReadRequests(connection);
   if (connection.closed) return;
-  if (connection.session->ending()) return Close(connection);
+  if (connection.session->ending()) return LetGo(connection);
   if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
   UpdateInterest(connection);
 }
@@ -262,16 +263,26 @@ void AttachServer::UpdateInterest(Connection& connection) {
 
 void AttachServer::Drop(Connection& connection, const std::string& reason) {
   connection.session->End(reason);
-  Close(connection);
+  LetGo(connection);
+}
+
+// Who only looked whether somebody answers sees the end when its place is free (Reap): the program
+// that follows may need it.
+void AttachServer::LetGo(Connection& connection) {
+  connection.session->greeted() ? Close(connection) : StopWatching(connection);
+}
+
+void AttachServer::StopWatching(Connection& connection) {
+  services_.loop.Unwatch(std::exchange(connection.watch, 0));
+  services_.loop.Unwatch(std::exchange(connection.process_watch, 0));
+  services_.loop.Cancel(std::exchange(connection.hello_timer, 0));
+  services_.loop.Cancel(std::exchange(connection.rate_timer, 0));
 }
 
 void AttachServer::Close(Connection& connection) {
   if (connection.closed) return;
   connection.closed = true;
-  services_.loop.Unwatch(connection.watch);
-  services_.loop.Unwatch(connection.process_watch);
-  services_.loop.Cancel(connection.hello_timer);
-  services_.loop.Cancel(connection.rate_timer);
+  StopWatching(connection);
   connection.socket.Close();
 }
 

@@ -95,6 +95,8 @@ class AttachServer {
   void UpdateInterest(Connection& connection);
   // The session ends; the client sees its connection closed.
   void Drop(Connection& connection, const std::string& reason);
+  void LetGo(Connection& connection);
+  void StopWatching(Connection& connection);
   void Close(Connection& connection);
 
   Services& services_;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -130,6 +131,15 @@ int TryConnect(const std::string& path) {
   if (fd < 0) return errno;
   const int error =
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  if (error == 0) {
+    // Until the gateway has let go of it: this connection must not count when the program comes.
+    const timeval patience = {1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    shutdown(fd, SHUT_WR);
+    char rest = 0;
+    while (recv(fd, &rest, sizeof rest, 0) > 0) {
+    }
+  }
   close(fd);
   return error;
 }

@@ -81,6 +81,26 @@ TEST_F(AttachSocket, Listen_RefusesWhatCannotBe) {
   EXPECT_EQ(host.server->Listen({""}).error(), ENAMETOOLONG);
 }
 
+// rocegw-run looks whether a gateway answers, and the program that it starts comes at once.
+TEST_F(AttachSocket, HangUpWithoutGreeting_IsSeenWhenThereIsRoom) {
+  session::Options options;
+  options.limits.sessions = 1;
+  SessionHost small(1, options);
+  ASSERT_TRUE(small.server->Listen({path}).ok());
+  UniqueFd looks = Connect();
+  small.Settle();
+  EXPECT_EQ(small.server->session_count(), 1u);
+  ::shutdown(looks.get(), SHUT_WR);
+  char rest = 0;
+  while (::recv(looks.get(), &rest, sizeof rest, 0) != 0) {
+    small.RunControl();
+    if (::recv(looks.get(), &rest, sizeof rest, 0) != 0) small.RunWorkers();
+  }
+  EXPECT_EQ(small.server->session_count(), 0u);
+  TestClient program(small, Connect());
+  EXPECT_TRUE(program.Hello());
+}
+
 TEST_F(AttachSocket, Shutdown_RemovesTheSocketAndEndsSessions) {
   ASSERT_TRUE(host.server->Listen({path}).ok());
   TestClient client(host, Connect());
