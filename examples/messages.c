@@ -168,8 +168,12 @@ static int receive(struct side *side, atomic_ullong *got, uint64_t count) {
       fprintf(stderr, "messages: %u bytes from %u are not what was sent\n", wc.byte_len, wc.src_qp);
       return 1;
     }
-    if (side->member != 0) printf("member %d ", side->member);
-    printf("from %u: %s (%u bytes)\n", wc.src_qp, bytes, wc.byte_len);
+    /* In one go: other members print, too. */
+    if (side->member != 0) {
+      printf("member %d from %u: %s (%u bytes)\n", side->member, wc.src_qp, bytes, wc.byte_len);
+    } else {
+      printf("from %u: %s (%u bytes)\n", wc.src_qp, bytes, wc.byte_len);
+    }
     atomic_fetch_add(got, 1);
     /* Receives complete as messages come: the bytes of this one are free. */
     if (post_receive(side, wc.wr_id) != 0) return 1;
