@@ -22,7 +22,6 @@ using types::v1::Limits;
 using Cells = std::vector<std::string>;
 using Heads = std::vector<std::pair<const char*, Column>>;
 
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 std::string Count(uint64_t value) { return QuantityText(value, Unit::kCount); }
 
 std::string Lower(std::string text) {
@@ -51,13 +50,6 @@ std::string MemoryShare(const types::v1::Quota& quota) {
 std::string RateShare(const types::v1::Quota& quota) {
   return Share(quota, Unit::kBytesPerSecond, &Limits::has_bytes_per_second,
                &Limits::bytes_per_second);
-}
-
-template <typename Texts>
-std::string Joined(const Texts& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ",") + text;
-  return OrDash(all);
 }
 
 std::string Weight(uint32_t weight) { return std::to_string(std::max(weight, 1U)); }

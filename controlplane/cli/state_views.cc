@@ -53,8 +53,6 @@ std::string AccessText(const types::v1::MemoryRegion& mr) {
   return text.empty() ? "lr" : text;
 }
 
-std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
-
 template <typename E>
 std::string EnumText(const std::string& name, E value) {
   return static_cast<int>(value) == 0 ? "-" : name;
@@ -268,13 +266,11 @@ std::string ConnectionsView(const gateway::v1::ListConnectionsResponse& list,
         Hex(row.local_qpn(), 6),
         Hex(row.remote_qpn(), 6) + "@" + OrDash(row.remote_address())};
     if (options.wide) {
-      std::string agreed;
-      for (const std::string& name : row.agreed()) agreed += (agreed.empty() ? "" : ", ") + name;
       cells.push_back(OrDash(row.local_address()));
       cells.push_back(row.path_mtu() == 0 ? "-" : std::to_string(row.path_mtu()));
       cells.push_back(ece(row.sent()));
       cells.push_back(ece(row.received()));
-      cells.push_back(OrDash(agreed));
+      cells.push_back(Joined(row.agreed(), ", "));
       cells.push_back(OrDash(row.reason()));
       cells.push_back(OrDash(row.rejected()));
     }
@@ -325,8 +321,6 @@ std::string ChannelsView(const gateway::v1::ListChannelsResponse& list,
                                           OrDash(row.remote_address()) + "/" +
                                           std::to_string(row.peer_worker())};
     if (options.wide) {
-      std::string agreed;
-      for (const std::string& name : row.agreed()) agreed += (agreed.empty() ? "" : ", ") + name;
       cells.push_back(OrDash(row.local_address()));
       cells.push_back(std::to_string(row.traffic_class()));
       cells.push_back(std::to_string(row.path()));
@@ -336,7 +330,7 @@ std::string ChannelsView(const gateway::v1::ListChannelsResponse& list,
       cells.push_back(std::to_string(row.lost()));
       cells.push_back(std::to_string(row.spurious()));
       cells.push_back(std::to_string(row.path_changes()));
-      cells.push_back(OrDash(agreed));
+      cells.push_back(Joined(row.agreed(), ", "));
     }
     table.AddRow(std::move(cells));
   }

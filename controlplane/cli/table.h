@@ -38,6 +38,14 @@ class Table {
   std::vector<size_t> last_widths_;
 };
 
+// Of cells: "-" for nothing.
+inline std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+template <typename Texts>
+std::string Joined(const Texts& texts, const char* separator = ",") {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : separator) + text;
+  return OrDash(all);
+}
 // "17", "4.0KiB", "1.5GiB".
 std::string BytesText(uint64_t bytes);
 // "12s", "3m05s", "4h07m", "2d03h".

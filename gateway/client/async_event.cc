@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous events of a context.
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "gateway/client/event_acks.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -92,39 +92,31 @@ ROCEGW_EXPORT int ibv_get_async_event(ibv_context* ibv, ibv_async_event* event) 
   }
 }
 
+namespace {
+
 // An event does not say whose device it is; its object does.
+template <typename Ibv>
+void Acknowledge(ibv_async_event* event, Ibv* ibv, uint32_t& completed) {
+  if (IsOurs(ibv->context)) {
+    rocegw::client::AcknowledgeEvents(ibv, completed, 1);
+  } else {
+    ROCEGW_REAL(ibv_ack_async_event)(event);
+  }
+}
+
+}  // namespace
+
 ROCEGW_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
   if (event->event_type == IBV_EVENT_CQ_ERR) {
     ibv_cq* cq = event->element.cq;
-    if (!IsOurs(cq->context)) {
-      ROCEGW_REAL(ibv_ack_async_event)(event);
-      return;
-    }
-    pthread_mutex_lock(&cq->mutex);
-    ++cq->async_events_completed;
-    pthread_cond_signal(&cq->cond);
-    pthread_mutex_unlock(&cq->mutex);
+    Acknowledge(event, cq, cq->async_events_completed);
   } else if (rocegw::client::IsQpEvent(event->event_type)) {
     ibv_qp* qp = event->element.qp;
-    if (!IsOurs(qp->context)) {
-      ROCEGW_REAL(ibv_ack_async_event)(event);
-      return;
-    }
-    pthread_mutex_lock(&qp->mutex);
-    ++qp->events_completed;
-    pthread_cond_signal(&qp->cond);
-    pthread_mutex_unlock(&qp->mutex);
+    Acknowledge(event, qp, qp->events_completed);
   } else if (event->event_type == IBV_EVENT_SRQ_ERR ||
              event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED) {
     ibv_srq* srq = event->element.srq;
-    if (!IsOurs(srq->context)) {
-      ROCEGW_REAL(ibv_ack_async_event)(event);
-      return;
-    }
-    pthread_mutex_lock(&srq->mutex);
-    ++srq->events_completed;
-    pthread_cond_signal(&srq->cond);
-    pthread_mutex_unlock(&srq->mutex);
+    Acknowledge(event, srq, srq->events_completed);
   } else if (event->event_type == IBV_EVENT_WQ_FATAL) {
     ROCEGW_REAL(ibv_ack_async_event)(event);
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/client/completion_queue.h"
+#include "gateway/client/event_acks.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -224,8 +225,5 @@ ROCEGW_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
     ROCEGW_REAL(ibv_ack_cq_events)(cq, count);
     return;
   }
-  pthread_mutex_lock(&cq->mutex);
-  cq->comp_events_completed += count;
-  pthread_cond_signal(&cq->cond);
-  pthread_mutex_unlock(&cq->mutex);
+  rocegw::client::AcknowledgeEvents(cq, cq->comp_events_completed, count);
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/event_acks.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -180,16 +181,6 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
   return 0;
 }
 
-// Until the program has acknowledged every event that it was given for this QP.
-void WaitForAcks(Qp* qp) {
-  if (SessionOf(qp->ibv.context)->inherited()) return;
-  pthread_mutex_lock(&qp->ibv.mutex);
-  while (qp->ibv.events_completed != qp->events_delivered) {
-    pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
-  }
-  pthread_mutex_unlock(&qp->ibv.mutex);
-}
-
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
   if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) {
     return refusal::ibv_create_qp;
@@ -321,7 +312,7 @@ int DestroyQp(ibv_qp* ibv) {
   if (error != 0) return error;
   LeaveQueues(qp);
   RemoveObject(qp->id);
-  WaitForAcks(qp);
+  WaitForEventAcks(qp);
   pthread_cond_destroy(&ibv->cond);
   pthread_mutex_destroy(&ibv->mutex);
   FreeOrder(qp->rings);

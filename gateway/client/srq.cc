@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "gateway/client/event_acks.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -54,16 +55,6 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   init->attr.max_wr = reply.entries;
   init->attr.max_sge = reply.max_sge;
   return &srq->ibv;
-}
-
-// Until the program has acknowledged every event that it was given for this queue.
-void WaitForAcks(Srq* srq) {
-  if (SessionOf(srq->ibv.context)->inherited()) return;
-  pthread_mutex_lock(&srq->ibv.mutex);
-  while (srq->ibv.events_completed != srq->events_delivered) {
-    pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
-  }
-  pthread_mutex_unlock(&srq->ibv.mutex);
 }
 
 }  // namespace
@@ -116,7 +107,7 @@ ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, ibv->handle);
   if (error != 0) return error;
   rocegw::client::RemoveObject(srq->id);
-  rocegw::client::WaitForAcks(srq);
+  rocegw::client::WaitForEventAcks(srq);
   pthread_cond_destroy(&ibv->cond);
   pthread_mutex_destroy(&ibv->mutex);
   DestroyShared(srq->ring);

@@ -87,7 +87,7 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     if (answer_lost && !awaited_.empty()) OnAnswerLost(qp, now);
     return DropReason::kNone;
   }
-  const bool sequence = (aeth.syndrome & 0x7F) == static_cast<uint8_t>(wire::NakCode::kPsnSequence);
+  const bool sequence = (aeth.syndrome & 0x7F) == wire::SyndromeOf(wire::NakCode::kPsnSequence);
   const std::optional<WcStatus> refused = StatusOfNak(aeth.syndrome & 0x7F);
   // What means nothing acknowledges nothing.
   if (!aeth.is_rnr() && !sequence && !refused.has_value()) return DropReason::k_malformed_response;

@@ -12,13 +12,8 @@ namespace rocegw::transport {
 using metrics::DropReason;
 using verbs::WcStatus;
 using wire::ChannelFrame;
-using wire::FrameKind;
 
 namespace {
-
-FrameKind KindOfMessage(const verbs::SendRequest& request) {
-  return request.is_send() ? FrameKind::kSend : FrameKind::kWrite;
-}
 
 bool HasNoOrder(const QpContext& qp, const verbs::SendRequest& request) {
   return qp.config.service_mode == verbs::ServiceMode::kUnordered ||
@@ -135,7 +130,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   }
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
-  flow::FrameRef ref = MakeFrameRef(qp, KindOfMessage(entry.request), index, entry.attempt);
+  flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = lanes_.OnSent(carrier, ref, bytes, now);
@@ -157,7 +152,7 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
   const verbs::SendRequest& request = entry.request;
   SendPieces from{.count = 0};
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) return false;
-  ChannelFrame frame{.kind = KindOfMessage(request),
+  ChannelFrame frame{.kind = FrameKindOf(request.opcode),
                      .flags = wire::kFrameEndpoint | wire::kFrameRelaxed,
                      .destination = message.endpoint,
                      .attempt = entry.attempt,

@@ -14,9 +14,9 @@ using verbs::WcStatus;
 using wire::ChannelFrame;
 using wire::FrameKind;
 using wire::NakCode;
+using wire::SyndromeOf;
 
 namespace {
-constexpr uint8_t NakOf(NakCode code) { return static_cast<uint8_t>(code); }
 // 0.64 ms (IBTA table 46): a receive is usually on its way.
 constexpr uint8_t kRefusalTimer = 12;
 
@@ -86,7 +86,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
                                    bool refuse) {
   const bool for_group = IsForGroup(qp, frame);
   if (frame.receive != (for_group ? qp.config.group_key : qp.attributes.qkey)) {
-    Answer(qp, carrier, frame, NakOf(NakCode::kRemoteAccess), {});
+    Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
     return DropReason::k_wrong_qkey;
   }
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
@@ -119,7 +119,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
     record->ticket = qp.tickets_done;
   } else if (message.kind != frame.kind || message.length != frame.length ||
              message.address != frame.address || message.rkey != frame.rkey) {
-    message.nak = NakOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
   }
   record->touched = outbox.now();
   message.refused |= refuse;
@@ -159,13 +159,13 @@ void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
   if (receive.status == WcStatus::kSuccess && !receives_.Writable(qp, message.receive))
     receive.status = WcStatus::kLocalProtection;
   if (receive.status != WcStatus::kSuccess) {
-    message.nak = NakOf(NakCode::kRemoteOperation);
+    message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = receive.status;
     qp.counters->wqe_bad_requests.Add();
     return;
   }
   if (message.length > receive.request.capacity) {
-    message.nak = NakOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   if (payload.size() == message.length && receives_.FitsRing(qp, payload.size()) &&
@@ -174,7 +174,7 @@ void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
     message.in_ring = true;
   } else if (!receives_.Place(qp, outbox, message.receive, frame.offset, payload,
                               {.request = record.serial, .on_channel = true}, record.ticket)) {
-    message.nak = NakOf(NakCode::kRemoteOperation);
+    message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = WcStatus::kLocalProtection;
   }
 }
@@ -206,7 +206,7 @@ void EndpointTarget::Place(QpContext& qp, Outbox& outbox, Record& record, uint32
       qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
                        verbs::kAccessRemoteWrite, message.address, message.length);
   if (region == nullptr) {
-    message.nak = NakOf(NakCode::kRemoteAccess);
+    message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
   const uint64_t in_region = message.address + offset - region->iova;
@@ -346,7 +346,7 @@ flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Ca
 void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   const bool receive = tag.purpose == AccessPurpose::kReceive;
-  const uint8_t nak = NakOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+  const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
   for (auto& [key, record] : under_way_) {
     if (record.serial != tag.request) continue;
     record.message.nak = nak;

@@ -44,6 +44,24 @@ flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t 
           .extra = attempt};
 }
 
+wire::FrameKind FrameKindOf(verbs::SendOpcode opcode) {
+  switch (opcode) {
+    case verbs::SendOpcode::kWrite:
+    case verbs::SendOpcode::kWriteImm:
+      return wire::FrameKind::kWrite;
+    case verbs::SendOpcode::kRead:
+      return wire::FrameKind::kReadRequest;
+    case verbs::SendOpcode::kCompareSwap:
+      return wire::FrameKind::kCompareSwap;
+    case verbs::SendOpcode::kFetchAdd:
+      return wire::FrameKind::kFetchAdd;
+    case verbs::SendOpcode::kSend:
+    case verbs::SendOpcode::kSendImm:
+      break;
+  }
+  return wire::FrameKind::kSend;
+}
+
 wire::FrameKind FrameKindOf(const flow::FrameRef& frame) {
   return static_cast<wire::FrameKind>(frame.kind & kKindMask);
 }

@@ -6,6 +6,7 @@
 #include "gateway/flow/carrier.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/transport/qp_context.h"
+#include "gateway/verbs/work_request.h"
 #include "gateway/wire/channel_header.h"
 
 namespace rocegw::transport {
@@ -21,6 +22,8 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
 flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t message,
                             uint8_t attempt);
 wire::FrameKind FrameKindOf(const flow::FrameRef& frame);
+// Of the frames that ask for what the request wants.
+wire::FrameKind FrameKindOf(verbs::SendOpcode opcode);
 // False: the queue pair was reset since, and the frame means nothing any more.
 bool SameConnection(const QpContext& qp, const flow::FrameRef& frame);
 

@@ -10,10 +10,7 @@ namespace rocegw::transport {
 using verbs::WcStatus;
 using wire::FrameKind;
 using wire::NakCode;
-
-namespace {
-constexpr uint8_t CodeOf(NakCode code) { return static_cast<uint8_t>(code); }
-}  // namespace
+using wire::SyndromeOf;
 
 bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                size_t first_later) {
@@ -74,7 +71,7 @@ void MessageResponder::CompleteReceive(QpContext& qp, Outbox& outbox,
 void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                uint32_t number) {
   if (!HasReceive(message, number)) {
-    message.nak = CodeOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   CompleteReceive(qp, outbox, message);
@@ -84,7 +81,7 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
                                 uint32_t number, size_t first_later) {
   if (message.takes_receive()) {
     if (!HasReceive(message, number)) {
-      message.nak = CodeOf(NakCode::kInvalidRequest);
+      message.nak = SyndromeOf(NakCode::kInvalidRequest);
       return;
     }
     if (!OpenReceiveOf(qp, outbox, message)) {
@@ -94,7 +91,7 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
     // It takes a receive and none of its buffers.
     const OpenReceive& receive = receives_.At(message.receive);
     if (receive.status != WcStatus::kSuccess) {
-      message.nak = CodeOf(NakCode::kRemoteOperation);
+      message.nak = SyndromeOf(NakCode::kRemoteOperation);
       message.receive_status = receive.status;
       qp.counters->wqe_bad_requests.Add();
       return;
@@ -126,7 +123,7 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMe
   if (place == executed_.end() && depth != 0)
     place = std::min_element(executed_.begin(), executed_.end(), before);
   if (place == executed_.end() || (place->asked && !place->answered)) {
-    message.nak = CodeOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return nullptr;
   }
   *place = {.asked = true,
@@ -141,13 +138,13 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMe
 void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t number) {
   if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 ||
       message.length > verbs::kMaxMessage) {
-    message.nak = CodeOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   if (message.length != 0 &&
       qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
                        verbs::kAccessRemoteRead, message.address, message.length) == nullptr) {
-    message.nak = CodeOf(NakCode::kRemoteAccess);
+    message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
   Remember(qp, message, number);
@@ -156,14 +153,14 @@ void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t
 void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                  uint32_t number) {
   if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0 || (message.address & 7) != 0) {
-    message.nak = CodeOf(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   const verbs::RegionConfig* region =
       qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
                        verbs::kAccessRemoteAtomic, message.address, 8);
   if (region == nullptr) {
-    message.nak = CodeOf(NakCode::kRemoteAccess);
+    message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
   Executed* executed = Remember(qp, message, number);

@@ -163,7 +163,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   executed.answered = executed.atomic || executed.sent == executed.length;
   if (!filled) {
     executed.answered = true;
-    Refuse(qp, outbox, executed.message, static_cast<uint8_t>(wire::NakCode::kRemoteAccess),
+    Refuse(qp, outbox, executed.message, wire::SyndromeOf(wire::NakCode::kRemoteAccess),
            qp.tickets_done);
     return Sent::kFailed;
   }

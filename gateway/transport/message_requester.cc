@@ -13,7 +13,6 @@ namespace rocegw::transport {
 using metrics::DropReason;
 using verbs::WcStatus;
 using wire::ChannelFrame;
-using wire::FrameKind;
 
 namespace {
 
@@ -24,29 +23,6 @@ constexpr uint8_t kCareful = 4;
 constexpr Duration kLongestPause = Milliseconds(10);
 // After the first frame of an offer, when no round trip is known.
 constexpr Duration kLeastPatience = Microseconds(16);
-
-FrameKind KindOf(verbs::SendOpcode opcode) {
-  switch (opcode) {
-    case verbs::SendOpcode::kWrite:
-    case verbs::SendOpcode::kWriteImm:
-      return FrameKind::kWrite;
-    case verbs::SendOpcode::kRead:
-      return FrameKind::kReadRequest;
-    case verbs::SendOpcode::kCompareSwap:
-      return FrameKind::kCompareSwap;
-    case verbs::SendOpcode::kFetchAdd:
-      return FrameKind::kFetchAdd;
-    case verbs::SendOpcode::kSend:
-    case verbs::SendOpcode::kSendImm:
-      break;
-  }
-  return FrameKind::kSend;
-}
-
-bool HasImmediate(const verbs::SendRequest& request) {
-  return request.opcode == verbs::SendOpcode::kSendImm ||
-         request.opcode == verbs::SendOpcode::kWriteImm;
-}
 
 bool TakesReceive(const verbs::SendRequest& request) {
   return request.is_send() || request.opcode == verbs::SendOpcode::kWriteImm;
@@ -175,7 +151,8 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox,
   if (bytes != 0 && !send_.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
-  flow::FrameRef ref = MakeFrameRef(qp, KindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
+  flow::FrameRef ref =
+      MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = carrier_->OnSent(qp.line, ref, bytes, now);
@@ -202,7 +179,7 @@ bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint3
   const verbs::SendRequest& request = entry.request;
   SendPieces from{.count = 0};
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) return false;
-  ChannelFrame frame{.kind = KindOf(request.opcode),
+  ChannelFrame frame{.kind = FrameKindOf(request.opcode),
                      .attempt = entry.attempt,
                      .message = NumberOf(index),
                      .offset = offset,
@@ -213,7 +190,7 @@ bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint3
   frame.flags = static_cast<uint8_t>(OrderFor(qp, request));
   const bool last = offset + bytes == PayloadOf(request);
   if (last) frame.flags |= wire::kFrameLast;
-  if (HasImmediate(request)) {
+  if (request.has_immediate()) {
     frame.flags |= wire::kFrameImmediate;
     frame.immediate = request.immediate;
   }

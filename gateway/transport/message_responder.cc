@@ -13,10 +13,7 @@ using verbs::WcStatus;
 using wire::ChannelFrame;
 using wire::FrameKind;
 using wire::NakCode;
-
-namespace {
-constexpr uint8_t Code(NakCode code) { return static_cast<uint8_t>(code); }
-}  // namespace
+using wire::SyndromeOf;
 
 void MessageResponder::Reset() {
   if (carrier_ != nullptr) carrier_->Release();
@@ -149,7 +146,7 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
     message.Begin(frame);
     if (message.kind == FrameKind::kWrite) BeginWrite(qp, message);
   } else if (!message.Fits(frame)) {
-    message.nak = Code(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
   }
   if (message.nak == 0 && !message.refused) {
     if (message.kind == FrameKind::kSend)
@@ -180,7 +177,7 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
   const bool taken =
       place < receives_.next() - receives_.first() && !receives_.IsOpen(message.receive);
   if (place >= kMaxAhead || taken) {
-    message.nak = Code(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   if (!OpenReceiveOf(qp, outbox, message)) {
@@ -193,13 +190,13 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
     receive.status = WcStatus::kLocalProtection;
   }
   if (receive.status != WcStatus::kSuccess) {
-    message.nak = Code(NakCode::kRemoteOperation);
+    message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = receive.status;
     qp.counters->wqe_bad_requests.Add();
     return;
   }
   if (message.length > receive.request.capacity) {
-    message.nak = Code(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     message.receive_status = WcStatus::kLocalLength;
     return;
   }
@@ -211,7 +208,7 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
   receive.received += static_cast<uint32_t>(payload.size());
   if (!receives_.Place(qp, outbox, message.receive, frame.offset, payload,
                        {.request = number, .on_channel = true}, placement_ticket_)) {
-    message.nak = Code(NakCode::kRemoteOperation);
+    message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = WcStatus::kLocalProtection;
   }
 }
@@ -219,7 +216,7 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
 void MessageResponder::BeginWrite(QpContext& qp, IncomingMessage& message) {
   if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
       message.length > verbs::kMaxMessage) {
-    message.nak = Code(NakCode::kInvalidRequest);
+    message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
   if (message.length == 0) return;
@@ -227,7 +224,7 @@ void MessageResponder::BeginWrite(QpContext& qp, IncomingMessage& message) {
       qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
                        verbs::kAccessRemoteWrite, message.address, message.length);
   if (region == nullptr) {
-    message.nak = Code(NakCode::kRemoteAccess);
+    message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
   message.local = region->address + (message.address - region->iova);
@@ -275,7 +272,7 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
                          verbs::kAccessRemoteWrite, va, length);
     // Deregistered meanwhile: nothing is placed, and the message is refused in its turn.
     if (region == nullptr) {
-      message.nak = Code(NakCode::kRemoteAccess);
+      message.nak = SyndromeOf(NakCode::kRemoteAccess);
       return;
     }
     const uint64_t in_region = va - region->iova;
@@ -332,7 +329,7 @@ void MessageResponder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   const bool receive = tag.purpose == AccessPurpose::kReceive;
-  const uint8_t nak = Code(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
+  const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
   const uint32_t ahead = tag.request - expected_;
   if (static_cast<int32_t>(ahead) >= 0) {
     // One that was refused meanwhile comes again.

@@ -52,7 +52,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     gap_answered_ = true;
     rnr_ = false;
     qp.counters->nak_sequence_tx_packets.Add();
-    QueueAck(qp, expected_, msn_, static_cast<uint8_t>(NakCode::kPsnSequence), Placed(qp));
+    QueueAck(qp, expected_, msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
@@ -104,7 +104,7 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
                              uint32_t ticket) {
   qp.counters->nak_error_tx_packets.Add();
   qp.counters->qp_error_events.Add();
-  QueueAck(qp, psn, msn_, static_cast<uint8_t>(code), ticket);
+  QueueAck(qp, psn, msn_, wire::SyndromeOf(code), ticket);
   qp.attributes.state = verbs::QpState::kError;
   outbox.Event(qp, EventOfNak(code));
   return code == NakCode::kRemoteAccess     ? DropReason::k_access_error

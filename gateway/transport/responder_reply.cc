@@ -98,7 +98,7 @@ bool Responder::CoveredByNext(const QpContext& qp) const {
 bool Responder::EndsInRefusal() const {
   const Reply& last = replies_.back();
   return last.kind == ReplyKind::kAck &&
-         last.syndrome > static_cast<uint8_t>(wire::NakCode::kPsnSequence);
+         last.syndrome > wire::SyndromeOf(wire::NakCode::kPsnSequence);
 }
 
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,

@@ -59,8 +59,8 @@ bool IsEndpoint(Qpn qpn) { return qpn.value > kGsiQpn.value && qpn.value < kMult
 bool IsReplySyndrome(uint8_t syndrome) {
   if (syndrome == kSyndromeAck) return true;
   if ((syndrome & 0xE0) == kSyndromeRnr || (syndrome & 0xE0) == kSyndromeNotReady) return true;
-  return syndrome >= static_cast<uint8_t>(NakCode::kPsnSequence) &&
-         syndrome <= static_cast<uint8_t>(NakCode::kInvalidRdRequest);
+  return syndrome >= SyndromeOf(NakCode::kPsnSequence) &&
+         syndrome <= SyndromeOf(NakCode::kInvalidRdRequest);
 }
 
 DropReason CheckFlags(const ChannelFrame& f) {

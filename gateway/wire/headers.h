@@ -78,6 +78,7 @@ enum class NakCode : uint8_t {
   kRemoteOperation = 0x63,
   kInvalidRdRequest = 0x64,
 };
+constexpr uint8_t SyndromeOf(NakCode code) { return static_cast<uint8_t>(code); }
 
 struct Aeth {
   uint8_t syndrome = kSyndromeAck;

@@ -21,6 +21,18 @@ constexpr uint64_t kReadInto = 0x80000;
 constexpr uint64_t kCounter = 0xC0000;
 constexpr uint64_t kResult = 0xC0100;
 
+// A queue pair of the first gateway that is connected to one of the other.
+RingEnd& AddConnected(GatewayPair& gateways) {
+  RingOptions ring;
+  ring.handle = 1;
+  ring.sq_entries = ring.rq_entries = 16;
+  ring.qpn = 100;
+  RingEnd& a = gateways.AddQp(0, ring);
+  ring.qpn = 200;
+  gateways.Connect(a, gateways.AddQp(1, ring), 5);
+  return a;
+}
+
 class ChannelVerbs : public ::testing::TestWithParam<double> {};
 
 TEST_P(ChannelVerbs, WriteReadAtomic_AtTheLargestMtu_MoveTheRightBytes) {
@@ -30,14 +42,7 @@ TEST_P(ChannelVerbs, WriteReadAtomic_AtTheLargestMtu_MoveTheRightBytes) {
   options.script = &script;
   options.channels = true;
   GatewayPair gateways(options);
-  RingOptions ring;
-  ring.handle = 1;
-  ring.sq_entries = ring.rq_entries = 16;
-  ring.qpn = 100;
-  RingEnd& a = gateways.AddQp(0, ring);
-  ring.qpn = 200;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b, 5);
+  RingEnd& a = AddConnected(gateways);
   for (uint32_t i = 0; i < kLength; ++i)
     gateways.memory(0)[kSource + i] = static_cast<uint8_t>(i * 7 + i / 251);
   const uint64_t before = 41;
@@ -106,14 +111,7 @@ TEST_P(ChannelDeclined, RequestsPostedBefore_GoOnAsPlainRoce) {
   options.channels = true;
   options.channel_features[1] = GetParam().features;
   GatewayPair gateways(options);
-  RingOptions ring;
-  ring.handle = 1;
-  ring.sq_entries = ring.rq_entries = 16;
-  ring.qpn = 100;
-  RingEnd& a = gateways.AddQp(0, ring);
-  ring.qpn = 200;
-  RingEnd& b = gateways.AddQp(1, ring);
-  gateways.Connect(a, b, 5);
+  RingEnd& a = AddConnected(gateways);
   for (uint32_t i = 0; i < kLength; ++i)
     gateways.memory(0)[kSource + i] = static_cast<uint8_t>(i * 13 + i / 251);
   const auto post = [&](uint8_t opcode, uint64_t local) {

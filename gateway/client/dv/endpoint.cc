@@ -21,13 +21,10 @@ int CheckEndpoint(const ibv_pd& pd, const rocegwdv_ep_init_attr& attr) {
     return EOPNOTSUPP;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr ||
-      attr.execution_order > ROCEGWDV_ORDER_STRONG ||
-      attr.completion_order > ROCEGWDV_COMPLETION_ANY ||
       (attr.group != nullptr && attr.group->context != pd.context)) {
     return EINVAL;
   }
-  const bool ordered = attr.execution_order > ROCEGWDV_ORDER_NONE;
-  return attr.service_mode == ROCEGWDV_SERVICE_UNORDERED && ordered ? EINVAL : 0;
+  return CheckOrders(attr.service_mode, attr.execution_order, attr.completion_order);
 }
 
 int MakeReady(ibv_qp* qp, uint32_t key) {
@@ -72,11 +69,7 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_ep(ibv_pd* pd, rocegwdv_ep_init_attr* attr
   init.cap = known.cap;
   init.qp_type = IBV_QPT_DRIVER;
   init.sq_sig_all = static_cast<int>(known.sq_sig_all);
-  if (known.execution_order == ROCEGWDV_ORDER_DEFAULT) {
-    known.execution_order = known.service_mode == ROCEGWDV_SERVICE_UNORDERED
-                                ? ROCEGWDV_ORDER_NONE
-                                : ROCEGWDV_ORDER_STRONG;
-  }
+  known.execution_order = rocegw::client::ExecutionOrder(known.service_mode, known.execution_order);
   const rocegw::client::Ordering ordering = {known.service_mode,
                                              known.execution_order,
                                              known.completion_order,

@@ -3,6 +3,7 @@
 // daemon does not know. Pure functions.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,6 +36,17 @@ bool TakeKnown(const T* from, size_t size, T* to) {
   return to->comp_mask == 0;
 }
 
+// EINVAL: no such orders, or an order of execution in a service mode that has none.
+inline int CheckOrders(uint32_t service_mode, uint32_t execution, uint32_t completion) {
+  if (execution > ROCEGWDV_ORDER_STRONG || completion > ROCEGWDV_COMPLETION_ANY) return EINVAL;
+  const bool ordered = execution > ROCEGWDV_ORDER_NONE;
+  return service_mode == ROCEGWDV_SERVICE_UNORDERED && ordered ? EINVAL : 0;
+}
+// What DEFAULT stands for.
+inline uint32_t ExecutionOrder(uint32_t service_mode, uint32_t asked) {
+  if (asked != ROCEGWDV_ORDER_DEFAULT) return asked;
+  return service_mode == ROCEGWDV_SERVICE_UNORDERED ? ROCEGWDV_ORDER_NONE : ROCEGWDV_ORDER_STRONG;
+}
 inline uint32_t OrderFlags(uint32_t order) {
   if (order == ROCEGWDV_ORDER_NONE) return ROCEGW_WQE_ORDER_NONE;
   return order == ROCEGWDV_ORDER_RELAXED ? ROCEGW_WQE_ORDER_RELAXED : 0;

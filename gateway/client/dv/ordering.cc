@@ -27,12 +27,8 @@ static_assert(int{ROCEGWDV_PATH_NONE} == int{ROCEGW_PATH_NONE} &&
 constexpr uint32_t kFences = ROCEGWDV_FENCE_READS | ROCEGWDV_FENCE_ALL | ROCEGWDV_FENCE_TARGET;
 int CheckInit(const ibv_qp_init_attr& attr, const rocegwdv_qp_init_attr& dv) {
   if (attr.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
-  if (dv.service_mode > ROCEGWDV_SERVICE_UNORDERED || dv.execution_order > ROCEGWDV_ORDER_STRONG ||
-      dv.completion_order > ROCEGWDV_COMPLETION_ANY || dv.reserved != 0) {
-    return EINVAL;
-  }
-  const bool ordered = dv.execution_order > ROCEGWDV_ORDER_NONE;
-  return dv.service_mode == ROCEGWDV_SERVICE_UNORDERED && ordered ? EINVAL : 0;
+  if (dv.service_mode > ROCEGWDV_SERVICE_UNORDERED || dv.reserved != 0) return EINVAL;
+  return CheckOrders(dv.service_mode, dv.execution_order, dv.completion_order);
 }
 
 // The flags of one request; EINVAL: it asks for what there is not.
@@ -97,10 +93,7 @@ ROCEGW_EXPORT ibv_qp* rocegwdv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr,
     errno = error;
     return nullptr;
   }
-  if (dv.execution_order == ROCEGWDV_ORDER_DEFAULT) {
-    dv.execution_order =
-        dv.service_mode == ROCEGWDV_SERVICE_UNORDERED ? ROCEGWDV_ORDER_NONE : ROCEGWDV_ORDER_STRONG;
-  }
+  dv.execution_order = rocegw::client::ExecutionOrder(dv.service_mode, dv.execution_order);
   const rocegw::client::Ordering ordering = {dv.service_mode, dv.execution_order,
                                              dv.completion_order,
                                              rocegw::client::OrderFlags(dv.execution_order)};
