@@ -102,6 +102,8 @@ class MapsText {
   MapsText(const MapsText&) = delete;
   MapsText& operator=(const MapsText&) = delete;
 
+  bool IsOpen() const { return fd_ >= 0; }
+
   // False at the end. A line that is longer than the buffer is cut.
   bool NextLine(char* line, size_t size) {
     size_t length = 0;
@@ -194,6 +196,7 @@ bool AllOrdinary(const char* flags) {
 
 int FindMappedAreaInText(uint64_t address, MappedArea* area) {
   MapsText text("/proc/self/maps");
+  if (!text.IsOpen()) return ENOSYS;
   char line[256] = {};
   while (text.NextLine(line, sizeof(line))) {
     ParseLine(line, area);
@@ -212,12 +215,27 @@ int FindMappedArea(uint64_t address, MappedArea* area) {
   return FindMappedAreaInText(address, area);
 }
 
+int CheckMappedByPages(uint64_t address, uint64_t length) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint8_t resident[512];
+  const uint64_t end = address + length;
+  for (uint64_t at = address & ~(page - 1); at < end;) {
+    const uint64_t pages = (end - at + page - 1) / page;
+    const uint64_t asked = (pages < sizeof(resident) ? pages : sizeof(resident)) * page;
+    if (RawSyscall(SYS_mincore, at, asked, resident) != 0) return EFAULT;
+    at += asked;
+  }
+  return 0;
+}
+
 int CheckMapped(uint64_t address, uint64_t length, bool need_write) {
   if (address + length < address) return EFAULT;
   const uint64_t end = address + length;
   while (address < end) {
     MappedArea area;
-    if (FindMappedArea(address, &area) != 0 || area.start > address) return EFAULT;
+    const int error = FindMappedArea(address, &area);
+    if (error == ENOSYS) return CheckMappedByPages(address, end - address);
+    if (error != 0 || area.start > address) return EFAULT;
     if (!area.readable || (need_write && !area.writable)) return EFAULT;
     address = area.end;
   }

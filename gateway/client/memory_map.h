@@ -21,16 +21,20 @@ struct MappedArea {
   bool named;  // has a name in brackets: stack, heap (the brk area), vdso, or one by prctl(2)
 };
 
-// The area that holds `address`, or the next one behind it. 0, ENOENT when there is none, or an
-// errno value.
+// The area that holds `address`, or the next one behind it. 0, ENOENT when there is none, ENOSYS
+// when that cannot be asked (no /proc in a bare chroot), or an errno value.
 int FindMappedArea(uint64_t address, MappedArea* area);
 
 // The same by text alone, as on kernels without the query; for tests.
 int FindMappedAreaInText(uint64_t address, MappedArea* area);
 
 // 0 when every page of [address, address + length) is mapped readable (and writable where asked),
-// else EFAULT.
+// else EFAULT. Without /proc only whether it is mapped at all: who may do what shows when it is
+// done.
 int CheckMapped(uint64_t address, uint64_t length, bool need_write);
+
+// The same without /proc; for tests.
+int CheckMappedByPages(uint64_t address, uint64_t length);
 
 // True when no area in the range has a property that another mapping in its place would lose:
 // locked, huge pages, excluded from fork or core dumps, watched by a userfaultfd, a protection

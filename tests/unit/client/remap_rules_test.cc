@@ -103,6 +103,20 @@ TEST(MemoryMap, TextAndQuery_SayTheSame) {
   EXPECT_GT(areas, 10);
 }
 
+TEST(MemoryMapTest, ByPages_FindsHoles) {
+  constexpr size_t kSize = 5 * kMiB;  // more pages than are asked about at once
+  Memory memory(kSize);
+  const auto start = reinterpret_cast<uint64_t>(memory.data());
+  EXPECT_EQ(client::CheckMappedByPages(start, kSize), 0);
+  EXPECT_EQ(client::CheckMappedByPages(start + 1, kPage), 0);
+  EXPECT_EQ(client::CheckMappedByPages(start, kSize + 1), EFAULT);
+  EXPECT_EQ(client::CheckMappedByPages(start - 1, kPage), EFAULT);
+  munmap(memory.data() + 4 * kMiB, kPage);
+  EXPECT_EQ(client::CheckMappedByPages(start, kSize), EFAULT);
+  EXPECT_EQ(client::CheckMappedByPages(start, 4 * kMiB), 0);
+  EXPECT_EQ(client::CheckMappedByPages(start, 4 * kMiB + 1), EFAULT);
+}
+
 TEST_F(RemapRulesTest, Pool_DoesNotAllow) {
   TearDown();
   Start({});
