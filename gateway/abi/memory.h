@@ -37,7 +37,8 @@ enum rocegw_kept {
   ROCEGW_KEPT_NO_USERFAULTFD = 12,
   ROCEGW_KEPT_REFUSED = 13,
   ROCEGW_KEPT_FAILED = 14,
-  ROCEGW_KEPT_COUNT = 15
+  ROCEGW_KEPT_UNHOOKED = 15,
+  ROCEGW_KEPT_COUNT = 16
 };
 static inline const char* rocegw_kept_text(uint32_t kept) {
   switch (kept) {
@@ -71,6 +72,8 @@ static inline const char* rocegw_kept_text(uint32_t kept) {
       return "the gateway refused a region (a limit, or strict memory accounting)";
     case ROCEGW_KEPT_FAILED:
       return "the kernel refused to move it";
+    case ROCEGW_KEPT_UNHOOKED:
+      return "the library is not preloaded and does not see what its process does with memory";
     default:
       return "not remapped by the library";
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/libc_symbols.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -106,6 +107,12 @@ DlsymFunction LibcDlsym() {
 DlvsymFunction LibcDlvsym() {
   Find();
   return g_dlvsym;
+}
+
+void* OpenLibrary(const char* file, int flags) {
+  using Open = void* (*)(const char*, int);
+  const auto open = reinterpret_cast<Open>(LibcDlsym()(RTLD_DEFAULT, "dlopen"));
+  return open != nullptr ? open(file, flags) : nullptr;
 }
 
 }  // namespace rocegw::client

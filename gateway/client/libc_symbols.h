@@ -13,4 +13,7 @@ using DlvsymFunction = void* (*)(void* handle, const char* name, const char* ver
 DlsymFunction LibcDlsym();
 DlvsymFunction LibcDlvsym();
 
+// dlopen(3). As an import it would tie us to the release of glibc that moved it.
+void* OpenLibrary(const char* file, int flags);
+
 }  // namespace rocegw::client

@@ -17,6 +17,7 @@ pthread_mutex_t g_move_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t g_list_lock = PTHREAD_MUTEX_INITIALIZER;
 Region* g_regions = nullptr;  // newest first; both locks to change, either to read
 uint32_t g_region_count = 0;
+bool g_hooked = false;  // set before there are threads
 
 // A signal handler may give advice about memory as well.
 class ListLock {
@@ -50,6 +51,9 @@ int Zero(const Region& region, uint64_t start, uint64_t length, const MappedArea
 
 MoveLock::MoveLock() { pthread_mutex_lock(&g_move_lock); }
 MoveLock::~MoveLock() { pthread_mutex_unlock(&g_move_lock); }
+
+void SetHooked() { g_hooked = true; }
+bool IsHooked() { return g_hooked; }
 
 Region* FirstRegion() { return g_regions; }
 

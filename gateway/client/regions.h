@@ -46,6 +46,10 @@ Region* FirstRegion();
 void AddRegion(Region* region);
 // Closes the memfd, releases the session and frees the region.
 void RemoveRegion(Region* region);
+// The process's calls about memory come to our hooks (hooks/memory_hooks.cc says so), without which
+// nothing may be moved: a library that was not preloaded has none.
+void SetHooked();
+bool IsHooked();
 // What MovePages and MovePagesBack get.
 PieceGuard ListGuard();
 

@@ -207,6 +207,7 @@ uint32_t Place(Registration* r) {
   const RemapMode mode = RemapModeOfProcess();
   if (mode == RemapMode::kNever) return ROCEGW_KEPT_PROCESS;
   if ((r->session->welcome().flags & ROCEGW_WELCOME_REMAP) == 0) return ROCEGW_KEPT_POOL;
+  if (!IsHooked()) return ROCEGW_KEPT_UNHOOKED;
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t outer_start = r->start & ~(page - 1);
   const uint64_t outer_end = (r->end + page - 1) & ~(page - 1);

@@ -52,6 +52,11 @@ void* FindHooked(const char* name) {
 
 }  // namespace rocegw::client
 
+// For the drop-in pair (drop_in/), which has functions of the same names.
+ROCEGW_EXPORT void* rocegw_find_function(const char* name) {
+  return rocegw::client::FindHooked(name);
+}
+
 ROCEGW_EXPORT void* dlsym(void* handle, const char* name) {
   if (void* ours = rocegw::client::FindHooked(name)) return ours;
   return rocegw::client::LibcDlsym()(handle, name);

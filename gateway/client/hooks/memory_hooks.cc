@@ -2,6 +2,7 @@
 // madvise and mremap of programs, for memory that was moved onto shared pages: there they would do
 // something else than on the private memory that the program believes it has. Straight through as
 // long as nothing was moved.
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <cstdint>
 
 #include "gateway/client/hooks/next.h"
+#include "gateway/client/libc_symbols.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
 #include "gateway/client/regions.h"
@@ -25,9 +27,16 @@ using Mremap = void*(void*, size_t, size_t, int, ...);
 Madvise* g_next_madvise = nullptr;
 Mremap* g_next_mremap = nullptr;
 
+//
+// What the program calls is ours when the library was preloaded, not when it came behind the
+// drop-in pair: the C library is before it then.
 [[gnu::constructor]] void LookUp() {
   g_next_madvise = reinterpret_cast<Madvise*>(FindNext("madvise"));
   g_next_mremap = reinterpret_cast<Mremap*>(FindNext("mremap"));
+  // Asked as the program: RTLD_DEFAULT begins with whoever asks when that is linked -Bsymbolic.
+  void* program = OpenLibrary(nullptr, RTLD_LAZY);
+  if (program == nullptr) return;
+  if (LibcDlsym()(program, "madvise") == reinterpret_cast<void*>(&::madvise)) SetHooked();
 }
 
 // Earlier calls come from allocators that start; nobody can have moved anything.

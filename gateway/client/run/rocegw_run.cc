@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegw-run: starts a program so that its RDMA calls go to the local gateway. Sets LD_PRELOAD and
-// ROCEGW_SOCKET, after having looked whether that can work at all: a gateway that answers, and a
-// program that the dynamic loader will hand the library to.
+// rocegw-run: starts a program so that its RDMA calls go to the local gateway. Sets LD_PRELOAD, or
+// LD_LIBRARY_PATH to the drop-in pair, and ROCEGW_SOCKET, after having looked whether that can work
+// at all: a gateway that answers, and a program that the dynamic loader will hand the library to.
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -29,14 +30,18 @@ constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
 
 constexpr char kHelp[] =
-    "usage: rocegw-run [--socket PATH] [--library FILE] [--remap MODE] [--] PROGRAM [ARGUMENT "
-    "...]\n"
+    "usage: rocegw-run [--socket PATH] [--drop-in] [--library FILE] [--remap MODE] [--] PROGRAM\n"
+    "                  [ARGUMENT ...]\n"
     "\n"
     "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host.\n"
     "\n"
     "  --socket PATH    where the gateway listens (default: $ROCEGW_SOCKET, else\n"
     "                   " ROCEGW_ATTACH_SOCKET
     ")\n"
+    "  --drop-in        do not preload: have the loader find libibverbs.so.1 and librdmacm.so.1 "
+    "in\n"
+    "                   the folder rocegw-drop-in beside the library, for programs that load them\n"
+    "                   in ways that get past preloaded libraries\n"
     "  --library FILE   librocegw-verbs.so to load (default: the one beside this program)\n"
     "  --remap MODE     auto, always or never: whether registered memory may move onto pages that\n"
     "                   the gateway shares, where its pool allows that (default: $ROCEGW_REMAP,\n"
@@ -48,8 +53,10 @@ constexpr char kHelp[] =
     "  rocegw-run -- ib_write_bw -d rocegw0 -x 0 PEER\n"
     "  rocegw-run -- rping -c -a PEER -v\n"
     "\n"
-    "It sets LD_PRELOAD and ROCEGW_SOCKET; programs that PROGRAM starts inherit both. Devices of\n"
-    "the machine itself stay usable. ROCEGW_DEBUG=1 tells what the library does.\n"
+    "It sets LD_PRELOAD (with --drop-in LD_LIBRARY_PATH) and ROCEGW_SOCKET; programs that PROGRAM\n"
+    "starts inherit both. Devices of the machine itself stay usable. ROCEGW_DEBUG=1 tells what "
+    "the\n"
+    "library does.\n"
     "\n"
     "exit status: PROGRAM's; 125 wrong usage or no gateway, 126 PROGRAM cannot be run, 127 there\n"
     "is no such PROGRAM\n";
@@ -73,8 +80,9 @@ bool IsFile(const std::string& path) {
 std::string FindLibrary() {
   char self[PATH_MAX];
   const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n <= 0) return {};
-  const std::string path(self, static_cast<size_t>(n));
+  // Without /proc, in a bare chroot: the name that it was run by.
+  const std::string path = n > 0 ? std::string(self, static_cast<size_t>(n))
+                                 : reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   const std::string folder = path.substr(0, path.rfind('/'));
   for (const char* place : {"/../lib/librocegw-verbs.so", "/librocegw-verbs.so",
                             "/../lib/x86_64-linux-gnu/librocegw-verbs.so"}) {
@@ -100,25 +108,56 @@ std::string FindProgram(const char* name) {
   return {};
 }
 
-// True for an ELF program without an interpreter: the loader never sees it, nor LD_PRELOAD.
-bool IsStatic(const std::string& path) {
+// The loader that an ELF program asks for; "none" for one that is linked statically, which no
+// loader ever sees; empty for what is no program of this machine's kind (scripts).
+std::string FindLoader(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return {};
   Elf64_Ehdr header{};
-  bool is_static = false;
+  std::string loader;
   if (pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
       header.e_phentsize == sizeof(Elf64_Phdr)) {
-    is_static = true;
+    loader = "none";
     for (unsigned i = 0; i < header.e_phnum; ++i) {
       Elf64_Phdr segment{};
       const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
       if (pread(fd, &segment, sizeof segment, at) != static_cast<ssize_t>(sizeof segment)) break;
-      if (segment.p_type == PT_INTERP) is_static = false;
+      if (segment.p_type != PT_INTERP) continue;
+      char name[PATH_MAX] = {};
+      const size_t length = std::min<size_t>(segment.p_filesz, sizeof name - 1);
+      loader = pread(fd, name, length, static_cast<off_t>(segment.p_offset)) > 0 ? name : "";
     }
   }
   close(fd);
-  return is_static;
+  return loader;
+}
+
+// A list as in LD_PRELOAD and LD_LIBRARY_PATH, without one of its entries.
+std::string Without(const char* list, const std::string& entry) {
+  std::string rest;
+  for (const char* at = list != nullptr ? list : ""; *at != 0;) {
+    const size_t length = std::strcspn(at, ": ");
+    if (length != 0 && entry.compare(0, std::string::npos, at, length) != 0) {
+      rest += (rest.empty() ? "" : ":") + std::string(at, length);
+    }
+    at += length + (at[length] != 0 ? 1 : 0);
+  }
+  return rest;
+}
+
+void PutFirst(const char* variable, const std::string& entry) {
+  const std::string others = Without(std::getenv(variable), entry);
+  setenv(variable, (others.empty() ? entry : entry + ":" + others).c_str(), 1);
+}
+
+void Leave(const char* variable, const std::string& entry) {
+  const std::string others = Without(std::getenv(variable), entry);
+  if (others.empty()) {
+    unsetenv(variable);
+  } else {
+    setenv(variable, others.c_str(), 1);
+  }
 }
 
 // 0 when somebody listens, else the errno.
@@ -148,6 +187,7 @@ int Run(int argc, char** argv) {
   std::string socket_path;
   std::string library;
   std::string remap;
+  bool drop_in = false;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -158,6 +198,10 @@ int Run(int argc, char** argv) {
     if (option == "--help" || option == "-h") {
       std::fputs(kHelp, stdout);
       return 0;
+    }
+    if (option == "--drop-in") {
+      drop_in = true;
+      continue;
     }
     std::string* value = option == "--socket"    ? &socket_path
                          : option == "--library" ? &library
@@ -184,6 +228,13 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage,
                 "librocegw-verbs.so is not beside this program; name it with --library");
   }
+  // Programs may change their folder before they start others.
+  char real_library[PATH_MAX];
+  if (realpath(library.c_str(), real_library) != nullptr) library = real_library;
+  const std::string pair = library.substr(0, library.rfind('/') + 1) + "rocegw-drop-in";
+  if (drop_in && !IsFile(pair + "/libibverbs.so.1")) {
+    return Fail(kExitUsage, "there is no %s/libibverbs.so.1", pair.c_str());
+  }
   const std::string program = FindProgram(argv[i]);
   struct stat s;
   if (program.empty() || stat(program.c_str(), &s) != 0) {
@@ -194,19 +245,26 @@ int Run(int argc, char** argv) {
                 "%s is setuid or setgid: the system does not load libraries into it",
                 program.c_str());
   }
-  if (IsStatic(program)) {
+  const std::string loader = FindLoader(program);
+  if (loader == "none") {
     return Fail(kExitCannotRun, "%s is linked statically: no library can be loaded into it",
+                program.c_str());
+  }
+  if (loader.find("/ld-musl-") != std::string::npos) {
+    return Fail(kExitCannotRun, "%s is made for the C library musl: the library needs glibc",
                 program.c_str());
   }
   if (const int error = TryConnect(socket_path); error != 0) {
     return Fail(kExitUsage, "no gateway at %s (%s): is rocegwd running here, and may you use it?",
                 socket_path.c_str(), std::strerror(error));
   }
-  std::string preload = library;
-  if (const char* others = std::getenv("LD_PRELOAD"); others != nullptr && *others != 0) {
-    preload += std::string(":") + others;
+  // One way at a time, also where this was started by another rocegw-run.
+  if (drop_in) {
+    Leave("LD_PRELOAD", library);
+    PutFirst("LD_LIBRARY_PATH", pair);
+  } else {
+    PutFirst("LD_PRELOAD", library);
   }
-  setenv("LD_PRELOAD", preload.c_str(), 1);
   setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);
   if (!remap.empty()) setenv("ROCEGW_REMAP", remap.c_str(), 1);
   execv(program.c_str(), argv + i);

@@ -39,6 +39,7 @@ class GatewayHost(Host):
         self.grpc_socket = os.path.join(self.directory, "grpc.sock")
         self.config = os.path.join(self.directory, "rocegwd.yaml")
         self.daemon = None
+        self.launcher = [os.path.join(binaries, "rocegw-run"), "--"]  # words before those of a verbs program
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"name: {name}\n"
                        f"runtime_dir: {self.directory}\n"
@@ -102,9 +103,8 @@ class GatewayHost(Host):
     def start(self, command, user=None):
         if isinstance(command, str):
             command = ["sh", "-c", command]
-        return LocalJob([os.path.join(self.binaries, "rocegw-run"), "--", *command],
-                        title=f"{self.name}: {' '.join(command)}", namespace=self.namespace, user=user,
-                        environment={"ROCEGW_SOCKET": self.attach_socket})
+        return LocalJob([*self.launcher, *command], title=f"{self.name}: {' '.join(command)}", namespace=self.namespace,
+                        user=user, environment={"ROCEGW_SOCKET": self.attach_socket})
 
     def start_plain(self, command):
         if isinstance(command, str):

@@ -106,7 +106,7 @@ def _discovery(pair):
     return f"peer known as {kind}, connection: {shown[0]['reason']}"
 
 
-def _memory_grown(host, before, unit="operations"):
+def memory_grown(host, before, unit="operations"):
     after = host.counters()
     return {way: after[f"rocegw_memory_{way}_{unit}_total"] - before[f"rocegw_memory_{way}_{unit}_total"]
             for way in ("cross", "direct")}
@@ -121,7 +121,7 @@ def _memory_ways(pair):
             before = pair.left.counters()
             for connect in ("cm", "socket"):
                 rdma_check(pair, True, connect, cases="transfer.*,atomic.*", user=user, remap=remap)
-            grown = _memory_grown(pair.left, before)
+            grown = memory_grown(pair.left, before)
             who = f"{'another user' if user else 'same user'}, {remap}: {grown}"
             if remap == "never":
                 expect(grown["cross"] > 0 and grown["direct"] == 0, f"not (only) reached by copies: {who}")
@@ -138,7 +138,7 @@ def _remap_perftest(pair):
     before = [host.counters() for host in gateways]
     perftest(pair, True, "ib_write_bw", "cm", size=1 << 20)
     for host, old in zip(gateways, before):
-        grown = _memory_grown(host, old, "bytes")
+        grown = memory_grown(host, old, "bytes")
         expect(grown["direct"] >= 200 << 20, f"{host.name}: 200 MiB were written, but by shared pages only {grown}")
         expect(grown["cross"] < 1 << 20, f"{host.name}: bytes went the other way too: {grown}")
     return f"{grown['direct'] / (1 << 20):.0f} MiB"
@@ -151,7 +151,7 @@ def _remap_check(pair):
     for left_is_active in (True, False):
         for connect in ("cm", "socket"):
             ran += rdma_check(pair, left_is_active, connect, remap="always", seed=8)
-    expect(_memory_grown(pair.left, before)["direct"] > 0, "shared pages were not used")
+    expect(memory_grown(pair.left, before)["direct"] > 0, "shared pages were not used")
     pair.left.expect_idle()
     return f"{len(ran)} rdma_check cases"
 

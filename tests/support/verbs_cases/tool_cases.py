@@ -131,18 +131,23 @@ def _shared_receives_case(role, left_is_active):
 # librdmacm's and libibverbs' own examples -----------------------------------------------------------------------------
 
 
+def rping(pair, left_is_active, family):
+    """20 pings; the client compares what comes back."""
+    passive = pair.roles(left_is_active)[1]
+    port = passive.fresh_port()
+    server_address = passive.address4 if family == 4 else passive.address6
+    # -V compares the data that came back; -d says when it listens.
+    common = ["-p", str(port), "-a", server_address, "-C", "20", "-S", "3000", "-V"]
+    outputs = run_tool(pair, left_is_active, ["rping", "-s", "-d", *common], ["rping", "-c", "-v", *common],
+                       ready="rdma_listen")
+    pings = len(re.findall(r"^ping data: ", outputs[1], re.MULTILINE))
+    expect(pings == 20, f"rping printed {pings} of 20 pings:\n{outputs[1]}")
+
+
 def _rping(role, left_is_active, family):
     def run(pair):
-        passive = pair.roles(left_is_active)[1]
-        port = passive.fresh_port()
-        server_address = passive.address4 if family == 4 else passive.address6
-        # -V compares the data that came back; -d says when it listens.
-        common = ["-p", str(port), "-a", server_address, "-C", "20", "-S", "3000", "-V"]
         with pair.counted(at_least=40):
-            outputs = run_tool(pair, left_is_active, ["rping", "-s", "-d", *common],
-                               ["rping", "-c", "-v", *common], ready="rdma_listen")
-        pings = len(re.findall(r"^ping data: ", outputs[1], re.MULTILINE))
-        expect(pings == 20, f"rping printed {pings} of 20 pings:\n{outputs[1]}")
+            rping(pair, left_is_active, family)
         return "20 pings compared"
     return Case(f"rping.{role}.ipv{family}", 4200 if family == 4 else 1500, run)
 

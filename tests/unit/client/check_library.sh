@@ -1,26 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check_library.sh LIBRARY EXPORTS PASSED_THROUGH: the library needs nothing but libc, exports exactly the listed names, runs on
-# old C libraries, and covers every public function of the installed libibverbs and librdmacm that takes a handle.
+# check_library.sh LIBRARY EXPORTS PASSED_THROUGH DROP_IN_FOLDER: the library needs nothing but libc, exports exactly the listed
+# names, runs on old C libraries, and covers every public function of the installed libibverbs and librdmacm that takes a
+# handle. The drop-in pair needs only the library besides, and exports exactly what the installed pair does.
 set -u
-library=$1 exports=$2 passed_through=$3
+library=$1 exports=$2 passed_through=$3 drop_in=$4
 newest_glibc=2.28
 failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 names() { grep -E '^[a-z_]' "$1" | sort -u; }
 
-needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-for name in $needed; do
-  case $name in libc.so.6|ld-linux-*.so.*) ;; *) fail "needs $name at run time" ;; esac
-done
+fits_old_systems() { # FILE ALLOWED...: libraries that it may need besides libc
+  local file=$1 name version newer
+  shift
+  for name in $(readelf -dW "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    case " libc.so.6 ld-linux-x86-64.so.2 $* " in *" $name "*) ;; *) fail "$file needs $name at run time" ;; esac
+  done
+  for version in $(readelf --dyn-syms -W "$file" | grep -o 'GLIBC_[0-9.]*' | sort -u); do
+    newer=$(printf '%s\n' "${version#GLIBC_}" $newest_glibc | sort -V | tail -1)
+    [ "$newer" = $newest_glibc ] || fail "$file uses $version, newer than $newest_glibc"
+  done
+}
+versioned() { nm -D --defined-only --with-symbol-versions "$1" | awk '{print $3}' | sort; }
+
+fits_old_systems "$library"
+fits_old_systems "$drop_in/libibverbs.so.1" "${library##*/}"
+fits_old_systems "$drop_in/librdmacm.so.1" "${library##*/}" libibverbs.so.1
 
 exported=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $8 != "" && NR > 3 {print $8}' | sort -u)
 diff <(echo "$exported") <(names "$exports") || fail "exported names are not those of $exports"
-
-for version in $(readelf --dyn-syms -W "$library" | grep -o 'GLIBC_[0-9.]*' | sort -u); do
-  newer=$(printf '%s\n' "${version#GLIBC_}" $newest_glibc | sort -V | tail -1)
-  [ "$newer" = $newest_glibc ] || fail "uses $version, newer than $newest_glibc"
-done
 
 for installed in libibverbs.so.1 librdmacm.so.1; do
   path=$(ldconfig -p | sed -n "s|.*$installed .*=> ||p" | head -1)
@@ -29,5 +37,8 @@ for installed in libibverbs.so.1 librdmacm.so.1; do
     grep -v IBVERBS_PRIVATE | sed 's/@.*//' | sort -u)
   missing=$(comm -23 <(echo "$public") <(cat <(names "$exports") <(names "$passed_through") | sort -u))
   [ -z "$missing" ] || fail "neither ours nor known to be harmless in $installed:" $missing
+  [ "$(versioned "$path" | wc -l)" -gt 20 ] || fail "$path seems to export nothing"
+  diff <(versioned "$path") <(versioned "$drop_in/$installed") || fail "$drop_in/$installed is not like $path"
+  readelf -dW "$drop_in/$installed" | grep -q "(SONAME).*\[$installed\]" || fail "$drop_in/$installed has another soname"
 done
 exit $failed

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_with_fake_daemon LIBRARY PROGRAM [ARGUMENTS]: runs a program with the library preloaded
-// against a scripted daemon and ends as the program does. For tests of the library with programs
-// that are installed on the machine.
+// run_with_fake_daemon LIBRARY PROGRAM [ARGUMENTS]: runs a program with the library preloaded, or
+// with the folder LIBRARY before those of the system, against a scripted daemon and ends as the
+// program does. For tests of the library with programs that are installed on the machine.
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,9 @@ int main(int argc, char** argv) {
   if (child == 0) {
     setenv("ROCEGW_SOCKET", daemon.socket_path().c_str(), 1);
     setenv("ROCEGW_DEBUG", "1", 1);
-    setenv("LD_PRELOAD", argv[1], 1);
+    struct stat about = {};
+    const bool folder = stat(argv[1], &about) == 0 && S_ISDIR(about.st_mode);
+    setenv(folder ? "LD_LIBRARY_PATH" : "LD_PRELOAD", argv[1], 1);
     execvp(argv[2], argv + 2);
     perror(argv[2]);
     _exit(127);
