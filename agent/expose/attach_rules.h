@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ struct Verdict {
 class VerdictSource {
  public:
   virtual ~VerdictSource() = default;
-  virtual Verdict Decide(const gateway::v1::HeldAttach& attach) const = 0;
+  // Calls `done` once, now or later on the same thread.
+  virtual void Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) = 0;
 };
 
 // Everything that a rule says must hold.
@@ -35,7 +37,10 @@ struct AttachRule {
 class RuleVerdicts final : public VerdictSource {
  public:
   explicit RuleVerdicts(std::vector<AttachRule> rules) : rules_(std::move(rules)) {}
-  Verdict Decide(const gateway::v1::HeldAttach& attach) const override;
+  void Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) override {
+    done(Decide(attach));
+  }
+  Verdict Decide(const gateway::v1::HeldAttach& attach) const;
   // For who attaches from now on; false: they are the same.
   bool Replace(std::vector<AttachRule> rules) {
     if (rules == rules_) return false;

@@ -9,7 +9,7 @@ namespace rocegw::agent {
 
 using session::ControlLoop;
 
-AttachVerdicts::AttachVerdicts(ControlLoop& loop, GatewayPort& gateway, const VerdictSource& source,
+AttachVerdicts::AttachVerdicts(ControlLoop& loop, GatewayPort& gateway, VerdictSource& source,
                                Duration retry)
     : loop_(loop), gateway_(gateway), source_(source), retry_(retry) {
   Ask();
@@ -41,7 +41,12 @@ void AttachVerdicts::Ask() {
 }
 
 void AttachVerdicts::Decide(const gateway::v1::HeldAttach& attach) {
-  const Verdict verdict = source_.Decide(attach);
+  source_.Ask(attach, [this, attach, alive = alive_](const Verdict& verdict) {
+    if (*alive) Answer(attach, verdict);
+  });
+}
+
+void AttachVerdicts::Answer(const gateway::v1::HeldAttach& attach, const Verdict& verdict) {
   ++(verdict.allowed ? counters_.allowed : counters_.denied);
   if (!verdict.allowed) {
     spdlog::warn("{} (pid {}, uid {}) may not attach to {}: {}", attach.comm(), attach.pid(),

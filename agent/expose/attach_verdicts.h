@@ -22,7 +22,7 @@ struct VerdictCounters {
 
 class AttachVerdicts {
  public:
-  AttachVerdicts(session::ControlLoop& loop, GatewayPort& gateway, const VerdictSource& source,
+  AttachVerdicts(session::ControlLoop& loop, GatewayPort& gateway, VerdictSource& source,
                  Duration retry = Seconds(1));
   ~AttachVerdicts();
   AttachVerdicts(const AttachVerdicts&) = delete;
@@ -33,10 +33,11 @@ class AttachVerdicts {
  private:
   void Ask();
   void Decide(const gateway::v1::HeldAttach& attach);
+  void Answer(const gateway::v1::HeldAttach& attach, const Verdict& verdict);
 
   session::ControlLoop& loop_;
   GatewayPort& gateway_;
-  const VerdictSource& source_;
+  VerdictSource& source_;
   const Duration retry_;
   VerdictCounters counters_;
   uint64_t after_ = 0;  // decided up to here; a gateway that starts anew counts on from above

@@ -2,7 +2,6 @@
 #include "agent/reconcile/gateway_client.h"
 
 #include <google/protobuf/util/time_util.h>
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/client_callback.h>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/reconcile/unary_call.h"
 #include "controlplane/model/push_parts.h"
 
 namespace rocegw::agent {
@@ -26,13 +26,6 @@ constexpr std::chrono::seconds kApplyDeadline(55);
 // How long the gateway waits for somebody who attaches, and the call's deadline above it.
 constexpr int kHeldWaitSeconds = 20;
 constexpr std::chrono::seconds kHeldDeadline(25);
-
-template <typename Request, typename Response>
-struct Call {
-  grpc::ClientContext context;
-  Request request;
-  Response response;
-};
 
 Status ErrorOf(const grpc::Status& status) {
   return {EIO, "the gateway does not answer: " + status.error_message()};
@@ -188,16 +181,12 @@ namespace {
 template <typename Response, typename Request, typename Stubs, typename Start, typename Done>
 void Run(session::ControlLoop& loop, const std::shared_ptr<Stubs>& stubs, Request request,
          std::chrono::system_clock::time_point deadline, const Start& start, Done done) {
-  auto call = std::make_shared<Call<Request, Response>>();
-  call->request = std::move(request);
-  call->context.set_deadline(deadline);
-  start(&call->context, &call->request, &call->response,
-        [&loop, stubs, call, done = std::move(done)](const grpc::Status& status) {
-          // The loop, and not a thread of gRPC, is the last to hold the channel.
-          (void)loop.Post([stubs, call, status, done] {
-            if (!stubs->closed) done(status, call->response);
-          });
-        });
+  StartUnary<Response>(loop, stubs, std::move(request), deadline, start,
+                       [stubs = std::weak_ptr<Stubs>(stubs), done = std::move(done)](
+                           const grpc::Status& status, Response& response) {
+                         const auto known = stubs.lock();
+                         if (known != nullptr && !known->closed) done(status, response);
+                       });
 }
 
 fleet::v1::Heartbeat HeartbeatOf(const types::v1::GatewayStatus& status) {
@@ -213,10 +202,6 @@ fleet::v1::Heartbeat HeartbeatOf(const types::v1::GatewayStatus& status) {
   *heartbeat.mutable_pools() = status.pools();
   if (status.has_drain()) *heartbeat.mutable_drain() = status.drain();
   return heartbeat;
-}
-
-std::chrono::system_clock::time_point In(std::chrono::seconds time) {
-  return std::chrono::system_clock::now() + time;
 }
 
 }  // namespace
@@ -373,6 +358,20 @@ void GatewayClient::ListHeldAttaches(
           done(call->response);
         });
         call->ended.set_value();
+      });
+}
+
+void GatewayClient::ClearSocket(const std::string& socket,
+                                std::function<void(StatusOr<uint32_t>)> done) {
+  gateway::v1::ClearSocketRequest request;
+  request.set_socket(socket);
+  Run<gateway::v1::ClearSocketResponse>(
+      loop_, stubs_, std::move(request), In(kProbeDeadline),
+      [this](auto... call) { stubs_->identity->async()->ClearSocket(call...); },
+      [done = std::move(done)](const grpc::Status& status,
+                               const gateway::v1::ClearSocketResponse& response) {
+        if (!status.ok()) return done(ErrorOf(status));
+        done(response.remaining());
       });
 }
 

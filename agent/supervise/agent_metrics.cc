@@ -56,6 +56,17 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
                                      MetricType::Counter);
   AddValue(verdicts, {{"verdict", "allowed"}}, static_cast<double>(verdicts_.allowed));
   AddValue(verdicts, {{"verdict", "denied"}}, static_cast<double>(verdicts_.denied));
+  gauge("rocegw_agent_kubelet_resources", "pools that kubelet offers as resources",
+        static_cast<double>(kubelet_.registered));
+  MetricFamily& slots =
+      AddFamily(families, "rocegw_agent_slots", "slots that kubelet is told of, by their health",
+                MetricType::Gauge);
+  AddValue(slots, {{"health", "healthy"}}, static_cast<double>(kubelet_.healthy_slots));
+  AddValue(slots, {{"health", "unhealthy"}}, static_cast<double>(kubelet_.unhealthy_slots));
+  counter("rocegw_agent_kubelet_registrations_total",
+          "resources that kubelet was told of, again after each of its starts",
+          kubelet_.registrations);
+  counter("rocegw_agent_slot_allocations_total", "slots given to containers", kubelet_.allocations);
   process::AddProcessFamilies(families, start_ns_);
   return families;
 }

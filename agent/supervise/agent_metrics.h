@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/expose/attach_verdicts.h"
+#include "agent/kube/device_plugin.h"
 #include "agent/supervise/agent.h"
 #include "gateway/process/metrics_server.h"
 
@@ -14,15 +15,17 @@ namespace rocegw::agent {
 
 class AgentMetrics final : public process::MetricsSource {
  public:
-  // start_ns: of the process, since 1970.
-  AgentMetrics(const AgentCounters& counters, const VerdictCounters& verdicts, int64_t start_ns)
-      : counters_(counters), verdicts_(verdicts), start_ns_(start_ns) {}
+  // start_ns: of the process, since 1970. kubelet: all zero where this is no node of a cluster.
+  AgentMetrics(const AgentCounters& counters, const VerdictCounters& verdicts,
+               const DevicePluginCounters& kubelet, int64_t start_ns)
+      : counters_(counters), verdicts_(verdicts), kubelet_(kubelet), start_ns_(start_ns) {}
   std::vector<prometheus::MetricFamily> Collect() const override;
   bool Alive() const override { return true; }
 
  private:
   const AgentCounters& counters_;
   const VerdictCounters& verdicts_;
+  const DevicePluginCounters& kubelet_;
   const int64_t start_ns_;
 };
 

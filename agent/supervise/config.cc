@@ -18,6 +18,15 @@ std::string CheckOptionalPath(const std::string& text) {
   return text.empty() ? "" : CheckAbsolutePath(text);
 }
 
+std::string CheckPluginFolder(const std::string& text) {
+  std::string wrong = CheckAbsolutePath(text);
+  if (wrong.empty() && text.size() > DevicePlugin::kLongestFolder) {
+    wrong = "'" + text + "' has more than " + std::to_string(DevicePlugin::kLongestFolder) +
+            " bytes: sockets in it would have too long a path";
+  }
+  return wrong;
+}
+
 std::string CheckName(const std::string& text) {
   if (text.empty() || model::IsDnsLabel(text)) return "";
   return "'" + text + "' is not a DNS label (a-z, 0-9 and '-', at most 63)";
@@ -64,6 +73,14 @@ void ReadTop(Section& top, Config& config) {
   top.Text("name", CheckName, config.name);
   top.Text("join_file", CheckOptionalPath, config.join_file);
   top.NestedList("attach_rules", [&](Section& rule) { ReadAttachRule(rule, config.attach_rules); });
+  top.Nested("kubernetes", [&](Section& section) {
+    KubernetesSettings& kubernetes = config.kubernetes;
+    section.Bool("enabled", kubernetes.enabled);
+    section.Text("device_plugin_dir", CheckPluginFolder, kubernetes.device_plugin_dir);
+    section.Text("pod_resources_socket", process::CheckSocketPath, kubernetes.pod_resources_socket);
+    section.Text("pod_log_dir", CheckOptionalPath, kubernetes.pod_log_dir);
+    section.Text("library_dir", CheckOptionalPath, kubernetes.containers.library_dir);
+  });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
   });
@@ -109,6 +126,21 @@ join_file: ""
 # on SIGHUP and when this file has changed; who is attached stays. For example
 #   - {pool: tenants/red/pools/train, uids: [1000], cgroups: [/system.slice/train.service]}
 attach_rules: []
+
+# On a node of a Kubernetes cluster: pools that name namespaces (attach.service_accounts) are offered to kubelet as
+# rocegw.io/<tenant>.<pool>, a device for each slot, and processes of pods may attach by what kubelet says of their slot
+# instead of by attach_rules. Nobody of a pod gets in where kubelet does not answer.
+kubernetes:
+  enabled: false
+  # Folder of kubelet's kubelet.sock for plugins.
+  device_plugin_dir: /var/lib/kubelet/device-plugins
+  # Where kubelet tells which pod holds which device.
+  pod_resources_socket: /var/lib/kubelet/pod-resources/kubelet.sock
+  # kubelet's folder of pods' logs, whose names have the pods' uids. Empty: a slot's pod is the first one that attaches by it.
+  pod_log_dir: /var/log/pods
+  # Folder of the host with librocegw-verbs.so, for containers; it is mounted there and preloaded. Empty: containers bring
+  # the library along and preload it themselves.
+  library_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/expose/attach_rules.h"
+#include "agent/kube/kubernetes.h"
 #include "gateway/process/logging.h"
 
 namespace rocegw::agent {
@@ -19,7 +20,8 @@ struct Config {
   process::LogLevel log_level = process::LogLevel::kInfo;
   std::string name;  // of the gateway when joining; empty: the join file's, else the host name
   std::vector<AttachRule> attach_rules;  // for pools with identity: REQUIRED
-  std::string join_file;                 // taken when the host has not joined yet; empty: none
+  KubernetesSettings kubernetes;
+  std::string join_file;  // taken when the host has not joined yet; empty: none
   bool operator==(const Config&) const = default;
 };
 

@@ -19,6 +19,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/expose/attach_verdicts.h"
+#include "agent/kube/kubernetes.h"
 #include "agent/node/node_identity.h"
 #include "agent/reconcile/gateway_client.h"
 #include "agent/supervise/agent.h"
@@ -210,8 +211,13 @@ int Serve(const Arguments& arguments, const Config& config) {
       {.version = process::VersionText(), .state_file = config.state_dir + "/last-good.pb"});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   RuleVerdicts rules(config.attach_rules);
-  const AttachVerdicts verdicts(loop, gateway, rules);
+  const DevicePluginCounters no_kubelet;
+  std::optional<Kubernetes> kubernetes;
+  if (config.kubernetes.enabled) kubernetes.emplace(loop, gateway, rules, config.kubernetes);
+  VerdictSource& source = kubernetes ? kubernetes->verdicts() : rules;
+  const AttachVerdicts verdicts(loop, gateway, source);
   const AgentMetrics metrics(agent.counters(), verdicts.counters(),
+                             kubernetes ? kubernetes->counters() : no_kubelet,
                              std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
   process::Readiness readiness;
   process::MetricsServer server(metrics, readiness);

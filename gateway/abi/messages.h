@@ -96,6 +96,11 @@ enum rocegw_welcome_flags {
   ROCEGW_WELCOME_REMAP = 1, /* the pool allows remapping; the reply's descriptor is /dev/userfaultfd
                                where there is one */
 };
+/* The reply to a HELLO with an error may have this body. */
+struct rocegw_refusal {
+  struct rocegw_reply header;
+  char reason[264]; /* for people, one line; "" when the error says it all */
+};
 struct rocegw_hello_reply {
   struct rocegw_reply header;
   uint32_t major;

@@ -82,14 +82,21 @@ std::optional<Wrong> CheckQuota(const types::v1::Quota& quota) {
   return std::nullopt;
 }
 
-// What this version of the gateway has no effect for must not look as if it had.
-std::optional<Wrong> CheckPoolFeatures(const types::v1::PoolSpec& spec) {
-  const auto unsupported = [](const std::string& what) {
-    return Wrong{kUnsupported, what + " is not supported by this gateway's version"};
-  };
-  // By this way nobody comes who could be asked for a service account.
-  if (spec.attach().service_accounts_size() != 0)
-    return unsupported("spec.attach.service_accounts");
+// Any pod may ask for any resource: only who is asked for at the attach is kept out. What is known
+// of a pod there is its namespace.
+std::optional<Wrong> CheckServiceAccounts(const types::v1::AttachRules& attach) {
+  for (const types::v1::ServiceAccount& account : attach.service_accounts()) {
+    if (!account.name().empty()) {
+      return Wrong{kUnsupported,
+                   "spec.attach.service_accounts: this gateway's version tells pods apart by "
+                   "namespace only; leave name empty"};
+    }
+  }
+  if (attach.service_accounts_size() != 0 && attach.identity() != types::v1::REQUIRED) {
+    return Wrong{kInvalid,
+                 "spec.attach.service_accounts need spec.attach.identity REQUIRED, or every pod "
+                 "could attach"};
+  }
   return std::nullopt;
 }
 
@@ -209,7 +216,7 @@ std::optional<Wrong> CheckObject(const ConfigObject& object) {
     if (auto bad = CheckQuota(object.pool().spec().quota())) return bad;
     if (auto bad = CheckLimits(object.pool().spec().quota(), "spec.quota")) return bad;
     if (auto bad = CheckReserve(object.pool().spec())) return bad;
-    return CheckPoolFeatures(object.pool().spec());
+    return CheckServiceAccounts(object.pool().spec().attach());
   }
   return std::nullopt;
 }

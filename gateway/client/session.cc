@@ -49,11 +49,13 @@ void CloseIfOpen(int* descriptor) {
   *descriptor = -1;
 }
 
-void ReportUnreachable(int error, bool refused) {
+// reason: in the gateway's words, when it refused; may be empty.
+void ReportUnreachable(int error, bool refused, const char* reason) {
   if (g_reported_unreachable) return;
   g_reported_unreachable = true;
   if (refused && error != EPROTONOSUPPORT) {
-    Warn("the gateway at %s refuses this program: %s", AttachPath(), strerror(error));
+    Warn("the gateway at %s refuses this program: %s%s%s", AttachPath(), strerror(error),
+         reason[0] != '\0' ? ": " : "", reason);
     return;
   }
   if (error == EPROTONOSUPPORT) {
@@ -171,7 +173,7 @@ Session* Session::Create() {
   int error = session->Connect();
   if (error == 0) error = session->Greet();
   if (error != 0) {
-    ReportUnreachable(error, session->refused_);
+    ReportUnreachable(error, session->refused_, session->refusal_);
     if (session->refused_) {
       g_refusal = error;
       const int64_t now = MonotonicNs();
@@ -228,9 +230,19 @@ int Session::Greet() {
   // forbids it.
   int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));
   if (memory < 0) memory = -1;
-  const int error = Call(ROCEGW_MSG_HELLO, &hello, &welcome_, &userfaultfd_device_, memory);
+  union {
+    rocegw_hello_reply welcome;
+    rocegw_refusal refusal;
+  } answer = {};
+  const int error = Call(ROCEGW_MSG_HELLO, &hello.header, sizeof(hello), &answer.refusal.header,
+                         sizeof(answer), &userfaultfd_device_, memory);
   CloseIfOpen(&memory);
+  if (refused_) {
+    memcpy(refusal_, answer.refusal.reason, sizeof(refusal_));
+    refusal_[sizeof(refusal_) - 1] = '\0';
+  }
   if (error != 0) return error;
+  welcome_ = answer.welcome;
   if (welcome_.major != ROCEGW_ABI_MAJOR) return EPROTONOSUPPORT;
   welcome_.sysfs_root[sizeof(welcome_.sysfs_root) - 1] = '\0';
   userfaultfd_device_ = MoveAside(userfaultfd_device_);

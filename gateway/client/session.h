@@ -103,7 +103,8 @@ class Session {
   uint32_t references_;
   uint32_t number_;
   bool broken_;
-  bool refused_;  // the greeting was answered with an error
+  bool refused_;                                  // the greeting was answered with an error
+  char refusal_[sizeof(rocegw_refusal::reason)];  // why, in the gateway's words; may be empty
   bool inherited_;
   pid_t process_;
   Session* older_;  // list of all sessions that still have references

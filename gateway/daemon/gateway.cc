@@ -351,6 +351,13 @@ void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
   if (!posted) (*shared)(false);
 }
 
+void Gateway::ClearSocket(const std::string& path, std::function<void(uint32_t)> done) {
+  auto shared = std::make_shared<std::function<void(uint32_t)>>(std::move(done));
+  const bool posted = loop_.Post(
+      [this, path, shared] { (*shared)(sessions_ == nullptr ? 0 : sessions_->ClearSocket(path)); });
+  if (!posted) (*shared)(0);
+}
+
 void Gateway::StartCapture(const session::CaptureOrder& order,
                            std::shared_ptr<port::CaptureSink> sink,
                            std::function<void(const Status&)> started) {

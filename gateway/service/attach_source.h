@@ -23,6 +23,8 @@ class AttachSource {
   // False: it is not held any more.
   virtual void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
                           std::function<void(bool known)> done) = 0;
+  // Ends the sessions of an attach socket; yields how many are still ending.
+  virtual void ClearSocket(const std::string& path, std::function<void(uint32_t)> done) = 0;
 };
 
 }  // namespace rocegw::service

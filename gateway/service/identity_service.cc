@@ -73,4 +73,16 @@ grpc::ServerUnaryReactor* IdentityService::AnswerAttach(
   return reactor;
 }
 
+grpc::ServerUnaryReactor* IdentityService::ClearSocket(
+    grpc::CallbackServerContext* context, const gateway::v1::ClearSocketRequest* request,
+    gateway::v1::ClearSocketResponse* response) {
+  if (grpc::Status wrong = CheckDeadline(*context); !wrong.ok()) return Refuse(context, wrong);
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  source_.ClearSocket(request->socket(), [reactor, response](uint32_t remaining) {
+    response->set_remaining(remaining);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
 }  // namespace rocegw::service

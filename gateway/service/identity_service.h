@@ -20,6 +20,9 @@ class IdentityService final : public gateway::v1::IdentityService::CallbackServi
   grpc::ServerUnaryReactor* AnswerAttach(grpc::CallbackServerContext* context,
                                          const gateway::v1::AnswerAttachRequest* request,
                                          gateway::v1::AnswerAttachResponse* response) override;
+  grpc::ServerUnaryReactor* ClearSocket(grpc::CallbackServerContext* context,
+                                        const gateway::v1::ClearSocketRequest* request,
+                                        gateway::v1::ClearSocketResponse* response) override;
 
  private:
   AttachSource& source_;

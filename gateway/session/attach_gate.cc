@@ -46,7 +46,7 @@ void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& pa
     services_.Tell(
         "IDENTITY_DENIED", pool.name(), "many",
         pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
-    return refuse_(std::move(attach.socket), EACCES);
+    return refuse_(std::move(attach.socket), EACCES, "too many programs wait for an answer");
   }
   Watch(id, EPOLLIN | EPOLLRDHUP);
   Rearm();
@@ -91,7 +91,7 @@ bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason) {
   } else if (!IsTheSame(attach->peer)) {
     Deny(std::move(*attach), "the process is not what the agent was asked about any more");
   } else {
-    admit_(std::move(attach->socket), *pool, std::move(attach->peer));
+    admit_(std::move(*attach), *pool);
   }
   return true;
 }
@@ -101,7 +101,7 @@ void AttachGate::Deny(HeldAttach attach, const std::string& reason) {
   if (pool != nullptr && pool->id() == attach.pool_id) pool->CountIdentityRefused();
   services_.Tell("IDENTITY_DENIED", attach.pool, attach.peer.comm,
                  attach.pool + ": attach of " + Describe(attach.peer) + " refused: " + reason);
-  refuse_(std::move(attach.socket), EACCES);
+  refuse_(std::move(attach.socket), EACCES, reason);
 }
 
 void AttachGate::Forget(uint64_t id) {
@@ -115,6 +115,18 @@ void AttachGate::Forget(uint64_t id) {
 void AttachGate::Gone(uint64_t id) {
   Forget(id);
   (void)held_.Take(id);
+}
+
+void AttachGate::Clear(const std::string& path) {
+  std::vector<uint64_t> there;
+  for (const auto& [id, watches] : watches_) {
+    const HeldAttach* const attach = held_.Find(id);
+    if (attach != nullptr && attach->path == path) there.push_back(id);
+  }
+  for (const uint64_t id : there) {
+    Forget(id);
+    Deny(std::move(*held_.Take(id)), "the socket is given to somebody else");
+  }
 }
 
 void AttachGate::DropAll() {
@@ -136,7 +148,7 @@ void AttachGate::OnDeadline() {
     if (attach.greeted) {
       Deny(std::move(attach), "no verdict of the agent in time");
     } else {
-      refuse_(std::move(attach.socket), EACCES);
+      refuse_(std::move(attach.socket), EACCES, "");
     }
   }
   Rearm();

@@ -18,8 +18,8 @@ namespace rocegw::session {
 
 class AttachGate {
  public:
-  using Admit = std::function<void(UniqueFd socket, tenant::Pool& pool, Peer peer)>;
-  using Refuse = std::function<void(UniqueFd socket, int error)>;
+  using Admit = std::function<void(HeldAttach attach, tenant::Pool& pool)>;
+  using Refuse = std::function<void(UniqueFd socket, int error, const std::string& reason)>;
 
   AttachGate(Services& services, Admit admit, Refuse refuse);
   ~AttachGate();
@@ -32,6 +32,9 @@ class AttachGate {
   void List(uint64_t after, Duration wait, HeldAttaches::Told told);
   // False: it is not held (any more).
   bool Answer(uint64_t id, bool allowed, const std::string& reason);
+
+  // Whoever is held at this attach socket is turned away.
+  void Clear(const std::string& path);
 
   // Nobody is told any more; who waits is told that there is nothing.
   void StopTelling() { held_.StopTelling(); }

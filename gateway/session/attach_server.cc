@@ -40,8 +40,8 @@ AttachServer::AttachServer(Services& services)
     : services_(services),
       gate_(
           services,
-          [this](UniqueFd socket, tenant::Pool& pool, Peer peer) {
-            Begin(std::move(socket), pool, std::move(peer));
+          [this](HeldAttach attach, tenant::Pool& pool) {
+            Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer));
           },
           Refuse) {}
 
@@ -133,32 +133,34 @@ void AttachServer::AcceptSome(Listener& listener) {
   }
 }
 
-void AttachServer::Refuse(UniqueFd socket, int error) {
-  rocegw_reply reply{};
+void AttachServer::Refuse(UniqueFd socket, int error, const std::string& reason) {
+  rocegw_refusal refusal{};
+  rocegw_reply& reply = refusal.header;
   reply.type = ROCEGW_MSG_HELLO;
-  reply.length = sizeof reply;
+  reply.length = sizeof refusal;
   reply.error = error;
+  reason.copy(refusal.reason, sizeof refusal.reason - 1);
   // What nobody has read when the connection is closed would be an error of its own to the client.
   // Descriptors that come with it are dropped by the system.
   rocegw_request greeting{};
   if (::recv(socket.get(), &greeting, sizeof greeting, MSG_DONTWAIT) ==
       static_cast<ssize_t>(sizeof greeting))
     reply.request_id = greeting.request_id;
-  (void)::send(socket.get(), &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)::send(socket.get(), &refusal, sizeof refusal, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path) {
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
-    return Refuse(std::move(socket), EACCES);
+    return Refuse(std::move(socket), EACCES, "");
   }
   if (pool.settings().identity_required)
     return gate_.Hold(std::move(socket), pool, path, std::move(*peer));
-  Begin(std::move(socket), pool, std::move(*peer));
+  Begin(std::move(socket), pool, path, std::move(*peer));
 }
 
-void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, Peer peer) {
+void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
   // Threads that a former client's memory still blocks count as sessions: they are what such a
   // client costs.
   if (memory::Copier::LiveThreads() >= services_.options.limits.sessions) {
@@ -166,16 +168,16 @@ void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, Peer peer) {
                                           std::to_string(peer.pid) +
                                           ") refused: memory of former programs still blocks the "
                                           "threads that reached it");
-    return Refuse(std::move(socket), ENOMEM);
+    return Refuse(std::move(socket), ENOMEM, "");
   }
   if (const int error = services_.CheckDrain(pool, "attach"))
-    return Refuse(std::move(socket), error);
+    return Refuse(std::move(socket), error, "");
   if (const int error = services_.Take(pool, Resource::kSessions))
-    return Refuse(std::move(socket), error);
+    return Refuse(std::move(socket), error, "");
   const uint32_t id = next_id_++;
   const int fd = socket.get();
   const int process = peer.process.get();
-  auto owned = std::make_unique<Connection>(std::move(socket));
+  auto owned = std::make_unique<Connection>(std::move(socket), path);
   Connection* const connection = owned.get();
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
@@ -293,6 +295,17 @@ void AttachServer::End(SessionId id, const std::string& reason) {
 
 void AttachServer::EndAll(const std::string& reason) {
   for (auto& [id, connection] : connections_) Drop(*connection, reason);
+}
+
+uint32_t AttachServer::Clear(const std::string& path, const std::string& reason) {
+  gate_.Clear(path);
+  uint32_t count = 0;
+  for (auto& [id, connection] : connections_) {
+    if (connection->path != path) continue;
+    ++count;
+    Drop(*connection, reason);
+  }
+  return count;
 }
 
 void AttachServer::Reap() {

@@ -52,6 +52,8 @@ class AttachServer {
 
   void End(SessionId id, const std::string& reason);
   void EndAll(const std::string& reason);
+  // Those that came by this attach socket, and who waits there; yields how many are still ending.
+  uint32_t Clear(const std::string& path, const std::string& reason);
   // Frees sessions that have ended; after each round of the loop.
   void Reap();
 
@@ -65,8 +67,9 @@ class AttachServer {
 
  private:
   struct Connection {
-    explicit Connection(UniqueFd fd) : socket(std::move(fd)) {}
+    Connection(UniqueFd fd, std::string by) : socket(std::move(fd)), path(std::move(by)) {}
     MessageSocket socket;
+    const std::string path;  // of the attach socket; empty: it did not come by one
     std::unique_ptr<ClientSession> session;
     ControlLoop::WatchId watch = 0;
     ControlLoop::WatchId process_watch = 0;
@@ -87,8 +90,9 @@ class AttachServer {
 
   void AcceptSome(Listener& listener);
   void Close(const std::string& path, Listener& listener);
-  void Begin(UniqueFd socket, tenant::Pool& pool, Peer peer);
-  static void Refuse(UniqueFd socket, int error);
+  void Begin(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
+  // reason: for people, shown by the program; empty: the errno says it all.
+  static void Refuse(UniqueFd socket, int error, const std::string& reason);
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);

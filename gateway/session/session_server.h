@@ -35,9 +35,10 @@ class SessionServer {
 
   // The main attach socket, of the default pool.
   Status Listen(const SocketPlace& place) { return attach_.Listen(place, kDefaultPool); }
-  // A connected socket, as if it had come through an attach socket of the pool.
-  void Attach(UniqueFd socket, const std::string& pool = kDefaultPool) {
-    attach_.Attach(std::move(socket), *services_.pools.FindPool(pool));
+  // A connected socket, as if it had come through an attach socket of the pool, with that path.
+  void Attach(UniqueFd socket, const std::string& pool = kDefaultPool,
+              const std::string& path = "") {
+    attach_.Attach(std::move(socket), *services_.pools.FindPool(pool), path);
   }
 
   // What the configuration says. The default pool and its tenant do not go: they get what they had
@@ -65,6 +66,11 @@ class SessionServer {
   // Takes no more clients, ends all sessions; `done` when the last is gone. Workers must still be
   // running.
   void Shutdown(std::function<void()> done);
+
+  // Ends the sessions of an attach socket; yields how many are still ending.
+  uint32_t ClearSocket(const std::string& path) {
+    return attach_.Clear(path, "its attach socket is given to somebody else");
+  }
 
   // Attaches that wait for a verdict.
   AttachGate& gate() { return attach_.gate(); }

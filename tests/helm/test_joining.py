@@ -52,7 +52,7 @@ class Shells(unittest.TestCase):
 
     def init_container(self, example, workload, **replaced):
         """The command of its init container, with paths of a pod replaced by ours."""
-        (container,) = dict(chart.pods(chart.objects(chart.rendered(example))))[workload]["spec"]["initContainers"]
+        container = dict(chart.pods(chart.objects(chart.rendered(example))))[workload]["spec"]["initContainers"][-1]
         (script,) = container["args"]
         for path, ours in replaced.items():
             wanted = "/" + path.replace("__", "/").replace("_", "-")

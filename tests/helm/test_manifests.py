@@ -17,6 +17,16 @@ class Types(unittest.TestCase):
         found = [one for _, rendering in chart.matrix() for one in rendering]
         self.assertEqual(typed.complaints(found), [])
 
+    def test_an_admission_policy_too(self):
+        found = chart.objects(chart.template("--set", "image.repository=registry.example.org/rocegw,admissionPolicy.enabled=true"))
+        policy = chart.named(found, "ValidatingAdmissionPolicy", "rocegw-resources")
+        binding = chart.named(found, "ValidatingAdmissionPolicyBinding", "rocegw-resources")
+        self.assertEqual(binding["spec"]["policyName"], policy["metadata"]["name"])
+        self.assertEqual(typed.complaints([policy, binding]), [])
+        for one in policy["spec"]["matchConditions"] + policy["spec"]["variables"] + policy["spec"]["validations"]:
+            for opening, closing in ("()", "[]", "{}"):
+                self.assertEqual(one["expression"].count(opening), one["expression"].count(closing), one)
+
     def test_what_is_wrong_is_found(self):
         found = chart.objects(chart.rendered("etcd", monitoring=True))
 

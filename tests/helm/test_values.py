@@ -50,6 +50,10 @@ class Refusals(unittest.TestCase):
     def test_a_mode_without_quotes_would_become_another_number(self):
         self.refused("attach_socket.mode: Invalid type", "--set-json", 'gateway.config={"attach_socket":{"mode":432}}')
 
+    def test_admission_policies_need_a_newer_cluster(self):
+        with self.assertRaisesRegex(chart.Refused, "needs Kubernetes 1.30"):
+            chart.template(*IMAGE, "--set", "admissionPolicy.enabled=true", kubernetes="1.29.0")
+
     def test_an_image_is_needed(self):
         with self.assertRaisesRegex(chart.Refused, "image.repository is needed"):
             chart.template()

@@ -15,6 +15,14 @@
 {{- $own := dict "state_dir" $agent.stateDir "gateway_socket" (printf "%s/grpc.sock" .Values.gateway.runtimeDir) -}}
 {{- $_ := set $own "attach_rules" $agent.attachRules -}}
 {{- $_ := set $own "metrics" (dict "address" $address) -}}
+{{- $plugin := $agent.devicePlugin -}}
+{{- if $plugin.enabled -}}
+{{- $kubernetes := dict "enabled" true "device_plugin_dir" (printf "%s/device-plugins" $plugin.kubeletDir) -}}
+{{- $_ := set $kubernetes "pod_resources_socket" (printf "%s/pod-resources/kubelet.sock" $plugin.kubeletDir) -}}
+{{- $_ := set $kubernetes "pod_log_dir" $plugin.podLogDir -}}
+{{- $_ := set $kubernetes "library_dir" (ternary $plugin.libraryDir "" (ne $plugin.library "")) -}}
+{{- $_ := set $own "kubernetes" $kubernetes -}}
+{{- end -}}
 {{- toYaml (merge $own (deepCopy $agent.config)) -}}
 {{- end -}}
 

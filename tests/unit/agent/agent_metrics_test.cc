@@ -13,7 +13,8 @@ namespace {
 TEST(AgentMetrics, Series_AreFewWhateverTheAgentDoes) {
   AgentCounters counters;
   VerdictCounters verdicts;
-  const AgentMetrics metrics(counters, verdicts, 1);
+  const DevicePluginCounters kubelet;
+  const AgentMetrics metrics(counters, verdicts, kubelet, 1);
   const size_t series = rocegw::testing::SeriesOf(metrics.Collect());
   EXPECT_LE(series, 60u);
   counters.rejections = 100000;
@@ -26,7 +27,8 @@ TEST(AgentMetrics, Counters_AreTold) {
   VerdictCounters verdicts;
   counters.applied_revision = 77;
   counters.questions = 5;
-  const AgentMetrics metrics(counters, verdicts, 1);
+  const DevicePluginCounters kubelet;
+  const AgentMetrics metrics(counters, verdicts, kubelet, 1);
   const auto families = metrics.Collect();
   const auto value = [&](const std::string& name) {
     const auto family = std::ranges::find(families, name, &prometheus::MetricFamily::name);

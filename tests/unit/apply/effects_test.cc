@@ -51,6 +51,7 @@ const std::map<std::string, Known> kPool = {
     {"attach.socket_mode", {Effect::kSetting, "unit/session slot_sockets_test"}},
     {"attach.socket_owner", {Effect::kSetting, "unit/session slot_sockets_test"}},
     {"attach.identity", {Effect::kSetting, "unit/session attach_hold_test, e2e/pools Identity"}},
+    {"attach.service_accounts", {Effect::kElsewhere, "unit/kube slot_keeper_test"}},
     {"ready_qps", {Effect::kSetting, "unit/session ready_reserve_test, e2e/pools Ready"}},
     {"cc_policy", {Effect::kElsewhere, "unit/apply engine_test: the pool's window"}},
     {"addresses", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
@@ -87,6 +88,8 @@ void Write(Message& message, const std::string& path) {
     return Write(*reflection.MutableMessage(&message, &field), path.substr(dot + 1));
   const std::string name(field.name());
   if (name == "service_accounts") {
+    // They need it.
+    Write(message, "identity");
     Message& account = *reflection.AddMessage(&message, &field);
     return Write(account, "namespace");
   }

@@ -316,7 +316,16 @@ INSTANTIATE_TEST_SUITE_P(
             [](ConfigObject& o) {
               Spec(o).mutable_attach()->add_service_accounts()->set_namespace_("default");
             },
-            "UNSUPPORTED", "service_accounts"},
+            "INVALID", "service_accounts need spec.attach.identity REQUIRED"},
+        Bad{"service_account_by_name",
+            [](ConfigObject& o) {
+              auto& attach = *Spec(o).mutable_attach();
+              attach.set_identity(types::v1::REQUIRED);
+              auto& account = *attach.add_service_accounts();
+              account.set_namespace_("default");
+              account.set_name("trainer");
+            },
+            "UNSUPPORTED", "by namespace only"},
         Bad{"reserve_above_memory",
             [](ConfigObject& o) {
               Spec(o).set_ready_qps(17);

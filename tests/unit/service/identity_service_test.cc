@@ -36,10 +36,15 @@ class FakeAttaches : public AttachSource {
     answered_reason = reason;
     done(id == 9);
   }
+  void ClearSocket(const std::string& path, std::function<void(uint32_t)> done) override {
+    cleared = path;
+    done(3);
+  }
   uint64_t asked_after = 0;
   Duration asked_wait;
   bool answered_allowed = false;
   std::string answered_reason;
+  std::string cleared;
 };
 
 class IdentityServiceTest : public testing::Test {
@@ -113,6 +118,16 @@ TEST_F(IdentityServiceTest, Answer_IsPassedOnAsOneLine) {
   context = Within(std::chrono::seconds(20));
   EXPECT_EQ(stub_->AnswerAttach(context.get(), request, &response).error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(IdentityServiceTest, Clear_TellsWhatIsLeft) {
+  gateway::v1::ClearSocketRequest request;
+  gateway::v1::ClearSocketResponse response;
+  request.set_socket("/run/rocegw/a/0/0/attach.sock");
+  auto context = Within(std::chrono::seconds(20));
+  EXPECT_TRUE(stub_->ClearSocket(context.get(), request, &response).ok());
+  EXPECT_EQ(attaches_.cleared, request.socket());
+  EXPECT_EQ(response.remaining(), 3u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "gateway/session/held_attaches.h"
@@ -188,6 +189,53 @@ TEST_F(Gate, Allowed_GoesOnWhereItStood) {
   EXPECT_EQ(host->server->session_count(), 1u);
   EXPECT_FALSE(Answer(held[0].id, true)) << "once";
   EXPECT_EQ(Refused(), 0u);
+}
+
+TEST_F(Gate, Denied_TheProgramIsToldWhy) {
+  auto client = Knock();
+  EXPECT_TRUE(Answer(Held().at(0).id, false, std::string(400, 'x')));
+  host->Settle();
+  const auto answer = client->Receive();
+  ASSERT_TRUE(answer.has_value());
+  rocegw_refusal refusal;
+  ASSERT_EQ(answer->bytes.size(), sizeof refusal);
+  std::memcpy(&refusal, answer->bytes.data(), sizeof refusal);
+  EXPECT_EQ(refusal.header.error, EACCES);
+  EXPECT_EQ(refusal.header.length, sizeof refusal);
+  EXPECT_EQ(std::string(refusal.reason), std::string(sizeof refusal.reason - 1, 'x'));
+}
+
+TEST_F(Gate, Cleared_NobodyOfTheSocketIsLeft) {
+  const auto attach = [&](const std::string& path) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    host->server->Attach(UniqueFd(ends[0]), kAskedPool, path);
+    auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+    hello.magic = ROCEGW_ABI_MAGIC;
+    hello.major = ROCEGW_ABI_MAJOR;
+    EXPECT_EQ(::send(ends[1], &hello, sizeof hello, 0), static_cast<ssize_t>(sizeof hello));
+    host->Settle();
+    return UniqueFd(ends[1]);
+  };
+  const auto is_closed = [&](const UniqueFd& end) {
+    host->Settle();
+    char message[4096];
+    ssize_t got = 0;
+    while ((got = ::recv(end.get(), message, sizeof message, MSG_DONTWAIT)) > 0) {
+    }
+    return got == 0;
+  };
+  const UniqueFd mine = attach("/a/0");
+  const UniqueFd theirs = attach("/a/1");
+  for (const HeldRow& row : Held()) EXPECT_TRUE(Answer(row.id, true));
+  const UniqueFd waiting = attach("/a/0");
+  EXPECT_EQ(host->server->session_count(), 2u);
+  EXPECT_EQ(host->server->ClearSocket("/a/0"), 1u);
+  EXPECT_TRUE(is_closed(mine));
+  EXPECT_TRUE(is_closed(waiting));
+  EXPECT_FALSE(is_closed(theirs));
+  EXPECT_EQ(host->server->ClearSocket("/a/0"), 0u);
+  EXPECT_EQ(host->server->session_count(), 1u);
 }
 
 TEST_F(Gate, Denied_ErrnoCounterAndEventNameThePool) {

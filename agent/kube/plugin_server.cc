@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kube/plugin_server.h"
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "deviceplugin.grpc.pb.h"
+
+namespace rocegw::agent {
+namespace {
+
+constexpr char kContainerDir[] = "/run/rocegw";
+constexpr char kContainerSocket[] = "/run/rocegw/attach.sock";
+constexpr char kContainerLibraryDir[] = "/opt/rocegw/lib";
+constexpr char kPreload[] = "/opt/rocegw/lib/librocegw-verbs.so";
+
+// A call that the loop answers, later; a client that goes meanwhile ends it.
+template <typename Response>
+class LoopCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Shared with whoever answers: the reactor goes when gRPC is done with it.
+  struct Answer {
+    std::mutex mutex;
+    LoopCall* call = nullptr;  // nullptr: it has been finished
+    Response* response = nullptr;
+
+    void Finish(const grpc::Status& status, const Response& value) {
+      LoopCall* mine = nullptr;
+      {
+        const std::lock_guard lock(mutex);
+        mine = std::exchange(call, nullptr);
+        if (mine != nullptr) *response = value;
+      }
+      if (mine != nullptr) mine->grpc::ServerUnaryReactor::Finish(status);
+    }
+  };
+
+  explicit LoopCall(Response* response) {
+    answer_->call = this;
+    answer_->response = response;
+  }
+  std::shared_ptr<Answer> answer() const { return answer_; }
+  void OnCancel() override { answer_->Finish(grpc::Status::CANCELLED, {}); }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+};
+
+// kubelet's view of the devices, for as long as it watches. gRPC is called with the lock held: what
+// it calls back comes on other threads, and a watcher is there until the last of them.
+class Watcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
+ public:
+  struct Shared {
+    std::mutex mutex;  // guards this and all that watchers have
+    std::set<Watcher*> watchers;
+    v1beta1::ListAndWatchResponse newest;
+
+    void Set(v1beta1::ListAndWatchResponse list) {
+      const std::lock_guard lock(mutex);
+      if (list.SerializeAsString() == newest.SerializeAsString()) return;
+      newest = std::move(list);
+      for (Watcher* const watcher : watchers) {
+        watcher->stale_ = true;
+        watcher->GoOn();
+      }
+    }
+  };
+
+  explicit Watcher(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->watchers.insert(this);
+    GoOn();
+  }
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(shared_->mutex);
+    writing_ = false;
+    ended_ |= !ok;
+    GoOn();
+  }
+  void OnCancel() override {
+    const std::lock_guard lock(shared_->mutex);
+    ended_ = true;
+    GoOn();
+  }
+  void OnDone() override {
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->watchers.erase(this);
+    }
+    delete this;
+  }
+
+ private:
+  void GoOn() {
+    if (writing_ || finished_) return;
+    if (ended_) {
+      finished_ = true;
+      return Finish(grpc::Status::OK);
+    }
+    if (!stale_) return;
+    stale_ = false;
+    writing_ = true;
+    list_ = shared_->newest;
+    StartWrite(&list_);
+  }
+
+  const std::shared_ptr<Shared> shared_;
+  v1beta1::ListAndWatchResponse list_;  // on its way
+  bool stale_ = true;                   // it does not have the newest list
+  bool writing_ = false;
+  bool ended_ = false;     // nobody listens any more
+  bool finished_ = false;  // gRPC has been told
+};
+
+grpc::Status StatusOf(const Status& status) {
+  const auto code =
+      status.error() == ENOENT ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::UNAVAILABLE;
+  return {code, status.text()};
+}
+
+v1beta1::ContainerAllocateResponse Hand(const Slot& slot, const ContainerSettings& containers) {
+  v1beta1::ContainerAllocateResponse container;
+  auto& variables = *container.mutable_envs();
+  variables["ROCEGW_SOCKET"] = kContainerSocket;
+  variables["ROCEGW_SLOT"] = slot.id;
+  // The library says in the pod's log why it is refused.
+  variables["ROCEGW_RUN"] = "1";
+  // The folder and not the socket: a gateway that starts anew makes another socket in it.
+  v1beta1::Mount& mount = *container.add_mounts();
+  mount.set_host_path(slot.directory);
+  mount.set_container_path(kContainerDir);
+  mount.set_read_only(true);
+  if (containers.library_dir.empty()) return container;
+  variables["LD_PRELOAD"] = kPreload;
+  v1beta1::Mount& library = *container.add_mounts();
+  library.set_host_path(containers.library_dir);
+  library.set_container_path(kContainerLibraryDir);
+  library.set_read_only(true);
+  return container;
+}
+
+}  // namespace
+
+class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackService {
+ public:
+  Service(session::ControlLoop& loop, SlotAllocator& slots, const std::string& resource,
+          ContainerSettings containers)
+      : loop_(loop), slots_(slots), resource_(resource), containers_(std::move(containers)) {}
+  // On the loop: what it was handed and has not begun is dropped.
+  ~Service() override { *alive_ = false; }
+
+  // On the loop.
+  void Update() {
+    v1beta1::ListAndWatchResponse list;
+    for (const OfferedSlot& slot : slots_.Slots(resource_)) {
+      v1beta1::Device& device = *list.add_devices();
+      device.set_id(slot.id);
+      device.set_health(slot.healthy ? "Healthy" : "Unhealthy");
+      if (slot.numa_node >= 0) device.mutable_topology()->add_nodes()->set_id(slot.numa_node);
+    }
+    shared_->Set(std::move(list));
+  }
+  uint64_t allocations() const { return allocations_; }
+
+  grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
+                                                   const v1beta1::Empty*,
+                                                   v1beta1::DevicePluginOptions* options) override {
+    options->set_pre_start_required(true);
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(
+      grpc::CallbackServerContext*, const v1beta1::Empty*) override {
+    return new Watcher(shared_);
+  }
+  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext*,
+                                     const v1beta1::AllocateRequest* request,
+                                     v1beta1::AllocateResponse* response) override {
+    return OnLoop<v1beta1::AllocateResponse>(response, [this, request = *request](auto answer) {
+      std::vector<std::string> ids;
+      for (const auto& container : request.container_requests()) {
+        if (container.devices_ids_size() != 1) {
+          return answer->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                                 "a container has one slot: ask for 1 of " + resource_},
+                                {});
+        }
+        ids.push_back(container.devices_ids(0));
+      }
+      slots_.Allocate(resource_, ids, [this, answer](const StatusOr<std::vector<Slot>>& slots) {
+        v1beta1::AllocateResponse allocated;
+        if (!slots.ok()) return answer->Finish(StatusOf(slots.status()), allocated);
+        for (const Slot& slot : slots.value())
+          *allocated.add_container_responses() = Hand(slot, containers_);
+        ++allocations_;
+        answer->Finish(grpc::Status::OK, allocated);
+      });
+    });
+  }
+  grpc::ServerUnaryReactor* PreStartContainer(
+      grpc::CallbackServerContext*, const v1beta1::PreStartContainerRequest* request,
+      v1beta1::PreStartContainerResponse* response) override {
+    std::vector<std::string> ids(request->devices_ids().begin(), request->devices_ids().end());
+    return OnLoop<v1beta1::PreStartContainerResponse>(response, [this, ids](auto answer) {
+      slots_.Prepare(resource_, ids, [answer](const StatusOr<std::vector<Slot>>& slots) {
+        answer->Finish(slots.ok() ? grpc::Status::OK : StatusOf(slots.status()), {});
+      });
+    });
+  }
+
+ private:
+  template <typename Response, typename Task>
+  grpc::ServerUnaryReactor* OnLoop(Response* response, Task task) {
+    auto* const call = new LoopCall<Response>(response);
+    const auto answer = call->answer();
+    const bool posted = loop_.Post([task = std::move(task), answer, alive = alive_] {
+      if (*alive) task(answer);
+    });
+    if (!posted) answer->Finish({grpc::StatusCode::UNAVAILABLE, "the agent is stopping"}, {});
+    return call;
+  }
+
+  session::ControlLoop& loop_;
+  SlotAllocator& slots_;
+  const std::string resource_;
+  const ContainerSettings containers_;
+  const std::shared_ptr<Watcher::Shared> shared_ = std::make_shared<Watcher::Shared>();
+  uint64_t allocations_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+PluginServer::PluginServer(session::ControlLoop& loop, SlotAllocator& slots, std::string resource,
+                           ContainerSettings containers)
+    : service_(std::make_unique<Service>(loop, slots, resource, std::move(containers))) {
+  service_->Update();
+}
+
+PluginServer::~PluginServer() { Stop(); }
+
+Status PluginServer::Start(const std::string& socket) {
+  Stop();
+  ::unlink(socket.c_str());
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return {EIO, socket + ": gRPC could not start there"};
+  return OkStatus();
+}
+
+void PluginServer::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
+  server_.reset();
+}
+
+void PluginServer::Update() { service_->Update(); }
+
+uint64_t PluginServer::allocations() const { return service_->allocations(); }
+
+}  // namespace rocegw::agent

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots of pools as things that a cluster gives to containers. What speaks to the cluster (today
+// kubelet's device plugins) knows no more of them than this. Called on the agent's loop; answers
+// there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/kube/pool_offer.h"
+#include "gateway/base/status.h"
+
+namespace rocegw::agent {
+
+struct OfferedSlot {
+  std::string id;
+  bool healthy = false;
+  int numa_node = -1;  // -1: not known
+  bool operator==(const OfferedSlot&) const = default;
+};
+
+class SlotAllocator {
+ public:
+  virtual ~SlotAllocator() = default;
+  // "rocegw.io/T.P" of all pools that are offered, or have been.
+  virtual std::vector<std::string> Resources() const = 0;
+  virtual std::vector<OfferedSlot> Slots(const std::string& resource) const = 0;
+
+  using Prepared = std::function<void(StatusOr<std::vector<Slot>>)>;
+  // The slots are about to go to a new holder: whoever had them is cut off first.
+  virtual void Allocate(const std::string& resource, const std::vector<std::string>& ids,
+                        Prepared done) = 0;
+  // The holder's program is about to start, perhaps again: nobody is left from before.
+  virtual void Prepare(const std::string& resource, const std::vector<std::string>& ids,
+                       Prepared done) = 0;
+};
+
+}  // namespace rocegw::agent

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kube/slot_keeper.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace rocegw::agent {
+namespace {
+
+// With SlotKeeper's usual pause some ten seconds: a gateway that is started anew comes back.
+constexpr int kAttempts = 200;
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+bool IsUid(std::string_view text) {
+  // A UUID, or for pods of files a hash of 32 digits.
+  return text.size() >= 32 && std::ranges::all_of(text, [](unsigned char c) {
+           return std::isxdigit(c) != 0 || c == '-';
+         });
+}
+
+}  // namespace
+
+std::string PodUidOf(const std::string& cgroup) {
+  // The outermost: below it the pod's own programs may have made what they like.
+  for (const std::filesystem::path& part : std::filesystem::path(cgroup)) {
+    std::string name = part;
+    constexpr std::string_view kSlice = ".slice";
+    if (name.ends_with(kSlice)) {
+      name.resize(name.size() - kSlice.size());
+      if (!name.starts_with("kubepods")) continue;
+      const size_t at = name.rfind("-pod");
+      if (at == std::string::npos) continue;
+      name.erase(0, at + 1);
+      std::ranges::replace(name, '_', '-');
+    }
+    if (name.starts_with("pod") && IsUid(name.substr(3))) return name.substr(3);
+  }
+  return {};
+}
+
+SlotKeeper::SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
+                       std::function<void()> changed, Duration retry)
+    : loop_(loop),
+      gateway_(gateway),
+      pod_logs_(std::move(pod_logs)),
+      changed_(std::move(changed)),
+      retry_(retry) {}
+
+SlotKeeper::~SlotKeeper() { *alive_ = false; }
+
+void SlotKeeper::SetOffers(std::vector<PoolOffer> offers, int numa_node) {
+  std::map<std::string, PoolOffer> fresh;
+  for (PoolOffer& offer : offers) fresh.emplace(offer.resource, std::move(offer));
+  if (fresh == offers_ && numa_node == numa_node_) return;
+  offers_ = std::move(fresh);
+  numa_node_ = numa_node;
+  for (const auto& [resource, offer] : offers_) resources_.insert(resource);
+  changed_();
+}
+
+void SlotKeeper::SetGatewayHealthy(bool healthy) {
+  if (std::exchange(healthy_, healthy) != healthy) changed_();
+}
+
+void SlotKeeper::TakeAssignments(const Assignments& assignments) {
+  for (const auto& [key, pod] : assignments) {
+    if (resources_.contains(key.first)) holdings_.try_emplace(key);
+  }
+  for (auto at = holdings_.begin(); at != holdings_.end();) {
+    auto& [key, holding] = *at;
+    const auto now = assignments.find(key);
+    const PodName pod = now == assignments.end() ? PodName{} : now->second;
+    // Somebody else, or the same name anew: who attached before has no business there any more.
+    const bool changed = holding.pod != PodName{} && holding.pod != pod;
+    holding.pod = pod;
+    if (changed) {
+      holding.pod_uid.clear();
+      if (!holding.clearing) ClearAfter(key);
+    }
+    if (pod == PodName{} && !holding.clearing) {
+      at = holdings_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+}
+
+void SlotKeeper::ClearAfter(const Key& key) {
+  const auto slots = Find(key.first, {key.second});
+  // Without its socket nobody can be there.
+  if (!slots.ok()) return;
+  holdings_[key].clearing = true;
+  changed_();
+  Clear(slots.value().front().socket, kAttempts, [this, key](const Status& status) {
+    const auto known = holdings_.find(key);
+    if (known == holdings_.end()) return;
+    known->second.clearing = false;
+    if (!status.ok()) {
+      spdlog::warn("slot {} of {} is not cleared yet: {}", key.second, key.first, status.text());
+      return ClearAfter(key);
+    }
+    changed_();
+  });
+}
+
+Verdict SlotKeeper::Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments) {
+  const std::string uid = PodUidOf(attach.cgroup());
+  if (uid.empty()) return {false, "it is in no pod"};
+  const auto offer = std::ranges::find(offers_, attach.pool(),
+                                       [](const auto& entry) { return entry.second.pool; });
+  if (offer == offers_.end())
+    return {false, attach.pool() + " is not for pods (its attach.service_accounts name nobody)"};
+  const auto& slots = offer->second.slots;
+  const auto slot = std::ranges::find(slots, attach.socket(), &Slot::socket);
+  if (slot == slots.end())
+    return {false, "it came by a socket that is no slot of " + attach.pool()};
+  TakeAssignments(assignments);
+  const Key key{offer->first, slot->id};
+  const auto holder = assignments.find(key);
+  if (holder == assignments.end())
+    return {false, "kubelet has given slot " + slot->id + " to no pod"};
+  const PodName& pod = holder->second;
+  Holding& holding = holdings_[key];
+  if (holding.clearing) return {false, "slot " + slot->id + " is still being cleared"};
+  const bool stranger =
+      (!holding.pod_uid.empty() && holding.pod_uid != uid) || LogsNameAnother(pod, uid);
+  if (stranger) return {false, "slot " + slot->id + " belongs to another pod"};
+  if (std::ranges::count(offer->second.namespaces, pod.name_space) == 0) {
+    return {false, "pod " + pod.name_space + "/" + pod.name + ": " + attach.pool() +
+                       " is for namespace " + Joined(offer->second.namespaces) + " only"};
+  }
+  holding.pod_uid = uid;
+  return {true, ""};
+}
+
+// kubelet tells no uids, but makes a folder for each pod's logs that has it in its name.
+bool SlotKeeper::LogsNameAnother(const PodName& pod, const std::string& pod_uid) const {
+  if (pod_logs_.empty()) return false;
+  std::error_code error;
+  const std::filesystem::path mine(pod.name_space + "_" + pod.name + "_" + pod_uid);
+  return !std::filesystem::is_directory(pod_logs_ / mine, error);
+}
+
+std::vector<std::string> SlotKeeper::Resources() const {
+  return {resources_.begin(), resources_.end()};
+}
+
+std::vector<OfferedSlot> SlotKeeper::Slots(const std::string& resource) const {
+  std::vector<OfferedSlot> result;
+  const auto offer = offers_.find(resource);
+  if (offer == offers_.end()) return result;
+  for (const Slot& slot : offer->second.slots) {
+    const auto holding = holdings_.find({resource, slot.id});
+    const bool clearing = holding != holdings_.end() && holding->second.clearing;
+    result.push_back({slot.id, healthy_ && !clearing, numa_node_});
+  }
+  return result;
+}
+
+StatusOr<std::vector<Slot>> SlotKeeper::Find(const std::string& resource,
+                                             const std::vector<std::string>& ids) const {
+  std::vector<Slot> found;
+  const auto offer = offers_.find(resource);
+  for (const std::string& id : ids) {
+    if (offer == offers_.end()) break;
+    const auto slot = std::ranges::find(offer->second.slots, id, &Slot::id);
+    if (slot != offer->second.slots.end()) found.push_back(*slot);
+  }
+  if (found.size() != ids.size())
+    return Status(ENOENT, resource + " has no slot " + Joined(ids) + " on this node any more");
+  return found;
+}
+
+void SlotKeeper::Clear(const std::string& socket, int attempts, std::function<void(Status)> done) {
+  gateway_.ClearSocket(socket, [this, socket, attempts, done = std::move(done),
+                                alive = alive_](const StatusOr<uint32_t>& remaining) {
+    if (!*alive) return;
+    if (remaining.ok() && remaining.value() == 0) return done(OkStatus());
+    if (attempts == 0) {
+      return done(remaining.ok() ? Status(EBUSY, "programs of before are still ending")
+                                 : remaining.status());
+    }
+    (void)loop_.At(session::ControlLoop::Now() + retry_, [this, socket, attempts, done, alive] {
+      if (*alive) Clear(socket, attempts - 1, done);
+    });
+  });
+}
+
+void SlotKeeper::ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Prepared done) {
+  if (at == slots->size()) return done(*slots);
+  Clear((*slots)[at].socket, kAttempts,
+        [this, slots, at, done = std::move(done)](const Status& status) {
+          if (!status.ok()) return done(status);
+          ClearAll(slots, at + 1, done);
+        });
+}
+
+void SlotKeeper::Prepare(const std::string& resource, const std::vector<std::string>& ids,
+                         Prepared done) {
+  auto slots = Find(resource, ids);
+  if (!slots.ok()) return done(slots.status());
+  ClearAll(std::make_shared<std::vector<Slot>>(std::move(*slots)), 0, std::move(done));
+}
+
+void SlotKeeper::Allocate(const std::string& resource, const std::vector<std::string>& ids,
+                          Prepared done) {
+  // Nothing that the one before had is the next one's.
+  for (const std::string& id : ids) holdings_.erase({resource, id});
+  Prepare(resource, ids, std::move(done));
+}
+
+}  // namespace rocegw::agent

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who holds which slot of this host's pools: as kubelet says, and pinned to the pod whose program
+// attached first. A slot that has changed hands is cleared at the gateway before it counts as
+// healthy again. Without a clock: the owner tells when the gateway is in order. Lives on the
+// agent's loop, which outlives it, as does the gateway.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/expose/attach_rules.h"
+#include "agent/kube/slot_allocator.h"
+#include "agent/reconcile/gateway_port.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+struct PodName {
+  std::string name_space;
+  std::string name;
+  bool operator==(const PodName&) const = default;
+};
+
+// Who holds what, by resource and device.
+using Assignments = std::map<std::pair<std::string, std::string>, PodName>;
+
+class SlotKeeper final : public SlotAllocator {
+ public:
+  // pod_logs: folder with one of each pod, NAMESPACE_NAME_UID, by kubelet; empty: none, and the
+  // first pod that attaches by a slot is taken for its holder. changed: Resources or Slots say
+  // something else than before.
+  SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
+             std::function<void()> changed, Duration retry = Milliseconds(50));
+  ~SlotKeeper() override;
+  SlotKeeper(const SlotKeeper&) = delete;
+  SlotKeeper& operator=(const SlotKeeper&) = delete;
+
+  void SetOffers(std::vector<PoolOffer> offers, int numa_node);
+  // false: the gateway is away for longer than a restart takes, or takes no new programs.
+  void SetGatewayHealthy(bool healthy);
+  // What kubelet says now. Slots that have another holder than before, or none, are cleared.
+  void TakeAssignments(const Assignments& assignments);
+
+  // Whether the process, which is in a pod, may attach; assignments are as kubelet says now.
+  Verdict Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments);
+
+  std::vector<std::string> Resources() const override;
+  std::vector<OfferedSlot> Slots(const std::string& resource) const override;
+  void Allocate(const std::string& resource, const std::vector<std::string>& ids,
+                Prepared done) override;
+  void Prepare(const std::string& resource, const std::vector<std::string>& ids,
+               Prepared done) override;
+
+ private:
+  struct Holding {
+    PodName pod;          // as kubelet said last; empty: nobody
+    std::string pod_uid;  // of the first program that attached; empty: none yet
+    bool clearing = false;
+  };
+  using Key = std::pair<std::string, std::string>;  // resource and device
+
+  StatusOr<std::vector<Slot>> Find(const std::string& resource,
+                                   const std::vector<std::string>& ids) const;
+  // Until nobody is left; an error when the gateway has not said so by the last attempt.
+  void Clear(const std::string& socket, int attempts, std::function<void(Status)> done);
+  // One slot after the other, from `at` on.
+  void ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Prepared done);
+  void ClearAfter(const Key& key);
+  bool LogsNameAnother(const PodName& pod, const std::string& pod_uid) const;
+
+  session::ControlLoop& loop_;
+  GatewayPort& gateway_;
+  const std::string pod_logs_;
+  const std::function<void()> changed_;
+  const Duration retry_;
+  std::map<std::string, PoolOffer> offers_;  // by resource
+  std::set<std::string> resources_;          // that were ever offered
+  std::map<Key, Holding> holdings_;
+  int numa_node_ = -1;
+  bool healthy_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// The pod that a cgroup belongs to, by the names that kubelet gives (".../kubepods-burstable-
+// pod0a1b_..._f.slice/..." or ".../pod0a1b-...-f/..."); "" when it is no pod's. Paths seen from
+// another pod's cgroup begin with "/..".
+std::string PodUidOf(const std::string& cgroup);
+
+}  // namespace rocegw::agent

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's end towards kubelet, over the real protocols: what is registered, what devices there
+// are, what a container gets, and that both ends may start anew in any order.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "agent/kube/kubernetes.h"
+#include "tests/support/kubelet/fake_kubelet.h"
+#include "tests/unit/kube/pools_gateway.h"
+
+namespace rocegw::agent {
+namespace {
+
+using session::ControlLoop;
+using testing::Admission;
+using testing::FakeKubelet;
+using testing::PoolsGateway;
+using testing::SeenDevices;
+
+constexpr char kPool[] = "tenants/red/pools/train";
+constexpr char kResource[] = "rocegw.io/red.train";
+constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
+
+class Node : public ::testing::Test {
+ protected:
+  Node() {
+    char pattern[] = "/tmp/rkXXXXXX";
+    root = ::mkdtemp(pattern);
+    kubelet.emplace(root);
+    EXPECT_TRUE(loop.Open().ok());
+    thread = std::thread([this] { loop.Run(); });
+  }
+  ~Node() override {
+    StopAgent();
+    loop.Stop();
+    thread.join();
+    kubelet.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(root, ignored);
+  }
+  // On the loop's thread.
+  void OnLoop(const std::function<void()>& task) {
+    std::promise<void> done;
+    EXPECT_TRUE(loop.Post([&] {
+      task();
+      done.set_value();
+    }));
+    done.get_future().wait();
+  }
+  void StartAgent() {
+    KubernetesSettings settings;
+    settings.device_plugin_dir = kubelet->plugin_dir();
+    settings.pod_resources_socket = kubelet->pod_resources_socket();
+    settings.pod_log_dir = "";
+    settings.containers.library_dir = "/opt/lib";
+    const KubernetesPace pace{Milliseconds(10), Seconds(30), Milliseconds(20), Milliseconds(50)};
+    OnLoop([&] { agent.emplace(loop, gateway, rules, settings, pace, root + "/sys"); });
+  }
+  void StopAgent() {
+    OnLoop([&] { agent.reset(); });
+  }
+  void AddPool(int slots = 3) {
+    OnLoop([&] { gateway.AddPool(kPool, "30c41873", slots, {"web"}); });
+  }
+  Verdict Ask(const std::string& cgroup, int slot, uint32_t uid = 0) {
+    gateway::v1::HeldAttach attach;
+    attach.set_pool(kPool);
+    attach.set_uid(uid);
+    attach.set_socket(PoolsGateway::Socket("30c41873", slot));
+    attach.set_cgroup(cgroup);
+    std::promise<Verdict> verdict;
+    OnLoop([&] {
+      agent->verdicts().Ask(attach, [&](const Verdict& said) { verdict.set_value(said); });
+    });
+    return verdict.get_future().get();
+  }
+
+  std::string root;
+  ControlLoop loop;
+  PoolsGateway gateway{loop};
+  RuleVerdicts rules{{{kPool, {1000}, {}}}};
+  std::optional<FakeKubelet> kubelet;
+  std::optional<Kubernetes> agent;
+  std::thread thread;
+};
+
+TEST_F(Node, PoolIsOffered_ContainerGetsDirectoryLibraryAndEnvironment) {
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  const Admission admission = kubelet->Admit("web", "a", kResource);
+  ASSERT_EQ(admission.problem, "");
+  EXPECT_EQ(admission.device, "30c41873-0");
+  const auto& container = admission.container;
+  ASSERT_EQ(container.mounts_size(), 2);
+  EXPECT_EQ(container.mounts(0).host_path(), "/run/rocegw/a/30c41873/0");
+  EXPECT_EQ(container.mounts(0).container_path(), "/run/rocegw");
+  EXPECT_TRUE(container.mounts(0).read_only());
+  EXPECT_EQ(container.mounts(1).host_path(), "/opt/lib");
+  EXPECT_TRUE(container.mounts(1).read_only());
+  EXPECT_EQ(
+      (std::map<std::string, std::string>(container.envs().begin(), container.envs().end())),
+      (std::map<std::string, std::string>{{"LD_PRELOAD", "/opt/rocegw/lib/librocegw-verbs.so"},
+                                          {"ROCEGW_RUN", "1"},
+                                          {"ROCEGW_SLOT", "30c41873-0"},
+                                          {"ROCEGW_SOCKET", "/run/rocegw/attach.sock"}}));
+  EXPECT_EQ(kubelet->registrations(kResource), 1);
+  OnLoop([&] {
+    EXPECT_EQ(gateway.cleared, std::vector<std::string>(2, "/run/rocegw/a/30c41873/0/attach.sock"))
+        << "when it was given, and before the container's start";
+  });
+}
+
+TEST_F(Node, MoreThanOneSlotForAContainer_IsRefusedWithWhatToDo) {
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  EXPECT_EQ(kubelet->Admit("web", "a", kResource, "", 2).problem,
+            "a container has one slot: ask for 1 of rocegw.io/red.train");
+  EXPECT_NE(kubelet->Admit("web", "a", kResource, "30c41873-7").problem.find("has no slot"),
+            std::string::npos);
+}
+
+TEST_F(Node, NothingToOffer_NothingIsRegisteredAndLaterPoolsAre) {
+  kubelet->Start();
+  StartAgent();
+  OnLoop([&] { EXPECT_EQ(agent->counters().registered, 0u); });
+  AddPool();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  OnLoop([&] { gateway.RemovePools(); });
+  ASSERT_TRUE(kubelet->Wait(kResource, [](const SeenDevices& seen) { return seen.empty(); }))
+      << "reports zero";
+  EXPECT_EQ(kubelet->registrations(kResource), 1);
+}
+
+TEST_F(Node, KubeletStartsAnew_IsRegisteredAgain) {
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  for (const bool killed : {false, true}) {
+    kubelet->Stop(killed);
+    kubelet->Start();
+    ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+    EXPECT_EQ(kubelet->Admit("web", "a", kResource).problem, "");
+    kubelet->Release("web", "a");
+  }
+}
+
+TEST_F(Node, KubeletLater_AgentAnew_SocketRemoved_AllComeTogether) {
+  AddPool();
+  StartAgent();
+  kubelet->Start();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  StopAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 0));
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  const int before = kubelet->registrations(kResource);
+  EXPECT_TRUE(std::filesystem::remove(kubelet->plugin_dir() + "/rocegw-red.train.sock"));
+  ASSERT_TRUE(kubelet->WaitRegistrations(kResource, before + 1));
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  // Both away; the agent comes first.
+  StopAgent();
+  kubelet->Stop();
+  StartAgent();
+  kubelet->Start();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+}
+
+TEST_F(Node, GatewayAwayOrDraining_SlotsAreUnhealthyUntilItIsBack) {
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  OnLoop([&] { gateway.away = true; });
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 0));
+  OnLoop([&] {
+    gateway.away = false;
+    gateway.status.mutable_start_time()->set_seconds(2);
+  });
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  OnLoop([&] { gateway.status.set_admin_state(types::v1::DRAINING); });
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 0));
+  OnLoop([&] { gateway.status.set_admin_state(types::v1::ACTIVE); });
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  EXPECT_EQ(kubelet->registrations(kResource), 1);
+}
+
+TEST_F(Node, NumaNode_IsThatOfThePortsInterfaces) {
+  const std::string device = root + "/sys/class/net/eth0/device";
+  std::filesystem::create_directories(device);
+  std::ofstream(device + "/numa_node") << "1\n";
+  OnLoop([&] { gateway.status.add_ports()->set_interface("eth0"); });
+  kubelet->Start();
+  AddPool(1);
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 1));
+  EXPECT_EQ(kubelet->Devices(kResource).at("30c41873-0").numa_node, 1);
+  types::v1::GatewayStatus status;
+  status.add_ports()->set_interface("eth0");
+  status.add_ports()->set_interface("veth7");
+  EXPECT_EQ(NumaNodeOf(status, root + "/sys"), -1) << "one of them is nowhere";
+  EXPECT_EQ(NumaNodeOf({}, root + "/sys"), -1);
+}
+
+TEST_F(Node, Verdicts_ByKubeletForPods_ByRulesForOthers) {
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  const std::string cgroup = std::string("/kubepods/burstable/pod") + kUid + "/c";
+  ASSERT_EQ(kubelet->Admit("web", "a", kResource).problem, "");
+  ASSERT_EQ(kubelet->Admit("evil", "b", kResource).problem, "");
+  EXPECT_TRUE(Ask(cgroup, 0).allowed);
+  EXPECT_EQ(Ask(cgroup, 1).reason, "pod evil/b: tenants/red/pools/train is for namespace web only");
+  EXPECT_FALSE(Ask(cgroup, 2).allowed);
+  EXPECT_TRUE(Ask("/system.slice/train.service", 0, 1000).allowed);
+  EXPECT_FALSE(Ask("/system.slice/train.service", 0, 1001).allowed);
+  EXPECT_FALSE(Ask(cgroup, 2, 1000).allowed) << "rules are not for pods";
+  kubelet->StopPodResources();
+  const Verdict unanswered = Ask(cgroup, 0);
+  EXPECT_FALSE(unanswered.allowed) << "fails closed";
+  EXPECT_NE(unanswered.reason.find("kubelet does not say whose it is"), std::string::npos);
+  kubelet->StartPodResources();
+  // The connection is tried again a moment later.
+  while (!Ask(cgroup, 0).allowed) {
+  }
+}
+
+TEST_F(Node, PodGone_ItsSlotIsCleared) {
+  kubelet->Start();
+  AddPool(1);
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 1));
+  ASSERT_EQ(kubelet->Admit("web", "a", kResource).problem, "");
+  EXPECT_TRUE(Ask(std::string("/kubepods/pod") + kUid + "/c", 0).allowed);
+  OnLoop([&] { gateway.sessions[PoolsGateway::Socket("30c41873", 0)] = 3; });
+  kubelet->Release("web", "a");
+  uint32_t left = 1;
+  while (left != 0) OnLoop([&] { left = gateway.sessions[PoolsGateway::Socket("30c41873", 0)]; });
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 1));
+}
+
+}  // namespace
+}  // namespace rocegw::agent
