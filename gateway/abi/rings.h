@@ -173,10 +173,14 @@ ROCEGW_STATIC_ASSERT(sizeof(struct rocegw_qp_status) == 64, "rocegw_qp_status");
 
 enum rocegw_cq_arm { ROCEGW_CQ_UNARMED = 0, ROCEGW_CQ_ARM_ANY = 1, ROCEGW_CQ_ARM_SOLICITED = 2 };
 
-/* Written by the client, one per CQ; the daemon only ever exchanges `arm` for UNARMED. */
+/* Written by the client, one per CQ; the daemon only ever exchanges `arm` for UNARMED, and
+ * `sleeping` for 0. */
 struct rocegw_cq_control {
   uint32_t arm;
-  uint8_t pad[60];
+  /* Since minor 3: not 0: who polls the queue may sleep here (futex, shared) until a completion is
+   * there. Sleep: store 1, fence, look for completions, wait while it is 1, not for ever. */
+  uint32_t sleeping;
+  uint8_t pad[56];
   struct {
     uint32_t consumer; /* free running */
     uint8_t pad[60];

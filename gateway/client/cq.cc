@@ -47,7 +47,7 @@ int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
   const void* rings = resolver(reply.rings, rings_size);
   if (control == nullptr || rings == nullptr) return EPROTO;
   const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
-  cq->rings.set_yield_after(YieldAfter());
+  cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3);
   return error;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gateway/shm/completion_ring.h"
+#include "gateway/shm/sleepers.h"
 #include "gateway/verbs/qp_config.h"
 
 namespace rocegw::verbs {
@@ -48,6 +49,15 @@ class CompletionQueue {
     if (arm == ROCEGW_CQ_UNARMED || (arm == ROCEGW_CQ_ARM_SOLICITED && !solicited)) return false;
     return __atomic_compare_exchange_n(&config_.control->arm, &arm, ROCEGW_CQ_UNARMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
+
+  // Wakes who polls the queue and sleeps until there is something; after a burst, as TakeEvent.
+  // Returns how many threads did.
+  uint32_t WakePollers() {
+    // The completion must be visible before the word is read: the client sets it, then looks once
+    // more.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return shm::WakeSleepers(&config_.control->sleeping);
   }
 
   // The worker's own notes: queues written in this burst, and whether an event waits for room in

@@ -348,6 +348,7 @@ void Worker::SendCompletionEvents() {
   }
   for (verbs::CompletionQueue* cq : fresh_) {
     cq->listed = false;
+    if (const uint32_t woken = cq->WakePollers(); woken != 0) counters_.cq_wake_events.Add(woken);
     if (!cq->TakeEvent() || cq->event_pending) continue;
     if (TrySend(*cq)) continue;
     cq->event_pending = true;

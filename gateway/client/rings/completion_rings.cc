@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/rings/completion_rings.h"
 
-#include <sched.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/rings/idle_poller.h"
 #include "gateway/client/rings/shared_word.h"
 
 namespace rocegw::client {
@@ -157,7 +156,8 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
 
 int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns) {
   int filled = 0;
-  bool yield = false;
+  bool rest = false;
+  if (yield_after_ != 0) ThisPoller().TurnTo(this);
   {
     SpinGuard guard(lock_);
     if (daemon_gone_) {
@@ -186,12 +186,32 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns)
       empty_polls_ = 0;
     } else {
       ++empty_polls_;
-      yield = yield_after_ != 0 && empty_polls_ % yield_after_ == 0;
+      rest = yield_after_ != 0 && empty_polls_ % yield_after_ == 0;
       if (quiet != nullptr) *quiet = empty_polls_ % kQuietPolls == 0;
     }
   }
-  if (yield) sched_yield();
+  if (rest) Rest();
   return filled;
+}
+
+bool CompletionRings::AnyReady() {
+  SpinGuard guard(lock_);
+  for (uint32_t worker = 0; worker < workers_; ++worker) {
+    const uint32_t index = consumer_[worker];
+    if (LoadAcquire(&At(worker, index)->sequence) == index + 1) return true;
+  }
+  return false;
+}
+
+void CompletionRings::Rest() {
+  IdlePoller& poller = ThisPoller();
+  if (!may_sleep_ || !poller.ShouldSleep(MonotonicNs())) {
+    YieldCore(poller);
+    return;
+  }
+  StoreOrdered(&control_->sleeping, 1U);
+  FullFence();
+  if (!AnyReady()) SleepUntilWoken(&control_->sleeping, 1);
 }
 
 void CompletionRings::Arm(bool solicited_only) {

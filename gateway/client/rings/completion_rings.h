@@ -75,8 +75,12 @@ class CompletionRings {
   // ones.
   void Arm(bool solicited_only);
 
-  // Empty polls in a row after which a poll gives the core away; 0 = never.
-  void set_yield_after(uint32_t polls) { yield_after_ = polls; }
+  // Empty polls in a row after which a poll gives the core away; 0 = never. `sleep`: the daemon
+  // wakes who sleeps instead (idle_poller.h).
+  void set_yield_after(uint32_t polls, bool sleep) {
+    yield_after_ = polls;
+    may_sleep_ = sleep;
+  }
   uint32_t entries() const { return mask_ + 1; }
   uint32_t workers() const { return workers_; }
   void ResetLock() { lock_.Reset(); }
@@ -92,6 +96,8 @@ class CompletionRings {
 
  private:
   const rocegw_cqe* At(uint32_t worker, uint32_t index) const;
+  bool AnyReady();
+  void Rest();
   bool Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc);
   static int FlushSends(QpRings& qp, int count, ibv_wc* wc);
   static int FlushReceives(QpRings& qp, int count, ibv_wc* wc);
@@ -107,6 +113,7 @@ class CompletionRings {
   uint32_t next_worker_;
   uint32_t empty_polls_;
   uint32_t yield_after_;
+  bool may_sleep_;
   bool daemon_gone_;
   QpRings** qps_;  // open addressing by QPN
   uint32_t qp_mask_;

@@ -107,6 +107,15 @@ TEST_F(CompletionQueueTest, ArmWordOfNonsense_CountsAsAny) {
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_UNARMED});
 }
 
+TEST_F(CompletionQueueTest, SleepersOfWhateverNumber_AskedOnce) {
+  for (const uint32_t word : {0U, 1U, 0xDEADBEEFU}) {
+    control()->sleeping = word;
+    Push();
+    EXPECT_EQ(queue.WakePollers(), 0u) << "nobody slept";
+    EXPECT_EQ(control()->sleeping, 0u);
+  }
+}
+
 TEST_F(WithoutChannel, Armed_NoEventAndStillArmed) {
   control()->arm = ROCEGW_CQ_ARM_ANY;
   Push();

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/client/rings/idle_poller.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+
+#include <ctime>
+
+#include "gateway/client/raw_syscall.h"
+
+namespace rocegw::client {
+namespace {
+
+// Who looks for something else between its polls, such as bytes that a peer writes, is not woken.
+constexpr long kLongestSleepNs = 200'000;
+
+thread_local IdlePoller this_poller [[gnu::tls_model("initial-exec")]];
+
+}  // namespace
+
+IdlePoller& ThisPoller() { return this_poller; }
+
+int64_t MonotonicNs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+void YieldCore(IdlePoller& poller) {
+  const int64_t before = MonotonicNs();
+  sched_yield();
+  poller.OnYield(before, MonotonicNs());
+}
+
+void SleepUntilWoken(uint32_t* word, uint32_t value) {
+  const timespec limit = {0, kLongestSleepNs};
+  RawSyscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+}  // namespace rocegw::client
