@@ -22,6 +22,7 @@ namespace {
 
 // Bytes per queue for payloads that travel in the rings.
 constexpr uint32_t kPayloadBudget = 64 * 1024;
+constexpr uint32_t kListEntry = 16;  // bytes of one piece in a hardware's list
 constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
 constexpr uint32_t kGiveUpMs = 5000;
 
@@ -268,10 +269,13 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->rq_entries = srq != nullptr ? 0 : std::bit_ceil(std::max(asked.max_recv_wr, 1u));
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
   qp->max_recv_sge = srq != nullptr ? 0 : std::max(asked.max_recv_sge, 1u);
-  qp->max_inline = asked.max_inline;
   const uint32_t inline_stride = (asked.max_inline + kLine - 1) / kLine * kLine;
   const uint32_t sq_payload_stride =
       std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
+  // Who asks for none gets as much as a request's list would take, as from other devices, whose
+  // programs count on it (rdma_xclient); the room is there anyway.
+  qp->max_inline =
+      std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
   const uint32_t rq_payload_stride =
       srq != nullptr ? 0 : PayloadStride(qp->rq_entries, kPayloadBudget);
 

@@ -247,6 +247,30 @@ TEST_F(Objects, CreateQp_LayoutIsWhatTheWorkerSees) {
             uint64_t{1} << (config.doorbell_bit % 64));
 }
 
+TEST_F(Objects, CreateQp_InlineData_AsMuchAsAListWouldTake) {
+  const uint32_t cq = Cq();
+  const struct {
+    uint32_t depth, sges, asked, granted;
+  } cases[] = {{100, 1, 0, 16},   {100, 4, 0, 64}, {100, 4, 65, 65},
+               {256, 16, 0, 256}, {512, 4, 0, 0},  {512, 4, 100, 100}};
+  for (const auto& c : cases) {
+    auto create = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+    create.pd = pd;
+    create.send_cq = create.recv_cq = cq;
+    create.type = ROCEGW_QPT_RC;
+    create.max_send_wr = c.depth;
+    create.max_recv_wr = create.max_recv_sge = 1;
+    create.max_send_sge = c.sges;
+    create.max_inline = c.asked;
+    const auto qp = client.Call<rocegw_qp_reply>(create);
+    ASSERT_EQ(client.error(), 0);
+    EXPECT_EQ(qp.max_inline, c.granted) << c.depth << " " << c.sges << " " << c.asked;
+    EXPECT_LE(qp.max_inline, qp.sq_payload_stride);
+    EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.max_inline, c.granted);
+    client.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);
+  }
+}
+
 TEST_F(Objects, CreateQp_PayloadStrides_AtLeast256OrNone) {
   const uint32_t cq = Cq();
   const struct {
