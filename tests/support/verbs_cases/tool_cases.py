@@ -29,8 +29,9 @@ def _finish(job):
     return job.output
 
 
-def run_tool(pair, left_is_active, server_command, client_command, ready=None):
-    """Server on the passive host, client on the active one; both must end with 0. Returns both outputs."""
+def run_tool(pair, left_is_active, server_command, client_command, ready=None, endless_server=False):
+    """Server on the passive host, client on the active one; both must end with 0. Returns both outputs. endless_server: it would
+    serve others after the client, and is ended."""
     active, passive = pair.roles(left_is_active)
     refused = []
     for _ in range(_CONNECT_TRIES):
@@ -47,7 +48,7 @@ def run_tool(pair, left_is_active, server_command, client_command, ready=None):
                 client.signal(9)
                 raise CaseFailure(f"{error}\nserver:\n{server.output}") from error
             if status == 0:
-                return _finish(server), client.output
+                return server.output if endless_server else _finish(server), client.output
             refused.append(f"{client.title} ended with {status}:\n{client.output}\nserver:\n{server.output}")
             expect(_TOO_EARLY.search(client.output), refused[-1])
         finally:
@@ -72,12 +73,15 @@ _PERFTEST = {
 _RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)", re.MULTILINE)
 
 
-def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=None, queue_pairs=1):
-    """Runs one perftest program; its table must hold a line for the size and count that were asked for."""
-    usual_size, iterations, _ = _PERFTEST[program]
+def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=None, queue_pairs=1, iterations=None):
+    """Runs one perftest program; its table must hold a line for the size and count that were asked for, with figures in it.
+    extra may have -a: one for every size."""
+    usual_size, usual_iterations, _ = _PERFTEST[program]
+    iterations = iterations or usual_iterations
     size = size or usual_size
     if "UD" in extra:
         size = 1024
+    sizes = [2**power for power in range(1, 24)] if "-a" in extra else [size]
     active, passive = pair.roles(left_is_active)
     port = passive.fresh_port()
 
@@ -85,7 +89,7 @@ def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=No
         words = [program, "-d", host.device, "-p", str(port), "-n", str(iterations), "-F", *extra]
         if queue_pairs != 1:
             words += ["-q", str(queue_pairs)]
-        if not program.startswith("ib_atomic"):
+        if not program.startswith("ib_atomic") and "-a" not in extra:
             words += ["-s", str(size)]
         if connect == "cm":
             return words + ["-R"]
@@ -93,10 +97,12 @@ def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=No
 
     outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
                        ready="Waiting for client")
-    table = _RESULT.search(outputs[1])
-    expect(table and int(table.group(1)) == size and int(table.group(2)) == iterations * queue_pairs,
-           f"{program} printed no result for {size} bytes:\n{outputs[1]}")
-    return table.group(0).strip()
+    # A line of its table is bytes, count, and figures; both directions count for -b.
+    rows = _RESULT.findall(outputs[1])
+    wanted = [(str(one), str(iterations * queue_pairs)) for one in sizes]
+    expect([row[:2] for row in rows] == wanted and all(float(figure) > 0 for row in rows for figure in row[2:]),
+           f"{program} printed no results for {len(sizes)} sizes up to {sizes[-1]} bytes:\n{outputs[1]}")
+    return " ".join(rows[-1])
 
 
 def _perftest_case(program, connect, role, left_is_active, mtu):

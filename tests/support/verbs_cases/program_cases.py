@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of rdma-core and perftest between two gateways: what tool_cases leaves out of them. Each ends well and shows what
+it is for: data that it compared, or figures, while the counters of both gateways moved."""
+
+import os
+import re
+
+from .case import Case, expect
+from .tool_cases import perftest, run_tool
+
+# What the suites that run tool_cases leave out, each program once; the tools among those with options that they do not use there.
+ONCE = ["ibv_asyncwatch", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy",
+        "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
+        "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket"]
+
+_FIRST_TRANSFERS = ("ib_write", "ib_read", "ib_send")
+
+
+def _perftest_case(name, program, connect, at_least=20, **options):
+    def run(pair):
+        with pair.counted(at_least=at_least):
+            return perftest(pair, True, program, connect, mtu=4096, **options)
+    return Case(f"perftest_more.{program}.{name}.{connect}", 4200, run)
+
+
+def _datagrams(pair):
+    """Nothing comes back of datagrams."""
+    before = [host.counters() for host in (pair.left, pair.right)]
+    result = perftest(pair, True, "ib_send_bw", "socket", mtu=4096, extra=("-c", "UD"))
+    sent = pair.left.moved(before[0], pair.left.counters())[0]
+    received = pair.right.moved(before[1], pair.right.counters())[1]
+    expect(sent >= 200 and received >= 200, f"{sent} packets were sent, {received} received")
+    return result
+
+
+def _perftest_cases():
+    cases = []
+    for connect in ("cm", "socket"):
+        for verb in _FIRST_TRANSFERS:
+            cases += [
+                _perftest_case("all_sizes", verb + "_bw", connect, extra=("-a",), iterations=10),
+                _perftest_case("all_sizes", verb + "_lat", connect, extra=("-a",), iterations=10),
+            ]
+        for verb in (*_FIRST_TRANSFERS, "ib_atomic"):
+            cases += [
+                _perftest_case("events", verb + "_bw", connect, extra=("-e",)),
+                _perftest_case("queue_pairs", verb + "_bw", connect, queue_pairs=8),
+                _perftest_case("both_ways", verb + "_bw", connect, extra=("-b",)),
+            ]
+            if verb != "ib_write":  # looks at memory, not at completions
+                cases.append(_perftest_case("events", verb + "_lat", connect, extra=("-e",)))
+    cases += [
+        Case("perftest_more.ib_send_bw.datagrams.socket", 4200, _datagrams),
+        _perftest_case("lists", "ib_write_bw", "socket", extra=("-l", "10")),
+        _perftest_case("inline", "ib_write_lat", "socket", extra=("-I", "64")),
+    ]
+    return cases
+
+
+def _events_seen(pair):
+    """ibv_asyncwatch waits for events of the device and names it."""
+    job = pair.left.start(["ibv_asyncwatch", "-d", pair.left.device])
+    try:
+        job.expect(rf"^{pair.left.device}: async event FD \d+", 30)
+    finally:
+        job.signal(9)
+        job.wait(10)
+
+
+def _endpoints(server, client, options):
+    """rdma_client and rdma_server, rdma_xclient and rdma_xserver: one message each way; both count it as success."""
+    def run(pair):
+        port = pair.right.fresh_port()
+        common = [*options, "-p", str(port)]
+        with pair.counted(at_least=3):
+            outputs = run_tool(pair, True, [server, *common], [client, *common, "-s", pair.right.address4], ready="start")
+        for output in outputs:
+            expect(re.search(r"end 0$", output.strip()), f"not content:\n{output}")
+    return Case(f"{client}.rc", 1500, run)
+
+
+def _connections(pair):
+    """cmtime: 200 connections at once, up and down; each step is measured."""
+    port, connections = pair.right.fresh_port(), 200
+    with pair.counted(at_least=2 * connections):
+        _, text = run_tool(pair, True, ["cmtime", "-p", str(port)],
+                           ["cmtime", "-p", str(port), "-c", str(connections), "-s", pair.right.address4], endless_server=True)
+    steps = re.findall(r"^(create id|resolve addr|resolve route|create qp|connect|disconnect|destroy) *: +([\d.]+)", text,
+                       re.MULTILINE)
+    expect(len(steps) == 7 and float(dict(steps)["connect"]) > 0, f"not every step was measured:\n{text}")
+    return f"{connections / (float(dict(steps)['connect']) / 1000):.0f} connections per second"
+
+
+def _stream(program, size, blocking):
+    def run(pair):
+        """Sockets on queue pairs; -T v compares the bytes."""
+        port = pair.right.fresh_port()
+        words = [program, "-p", str(port), "-S", str(size), "-C", "20", "-I", "20", "-T", "v", *(["-T", "b"] if blocking else [])]
+        with pair.counted(at_least=20):
+            outputs = run_tool(pair, True, words, [*words, "-s", pair.right.address4])
+        rows = [re.search(r"^custom .* ([\d.]+)$", output.strip(), re.MULTILINE) for output in outputs]
+        expect(all(rows), f"{program} printed no figures:\n{outputs[0]}\n{outputs[1]}")
+        return rows[1].group(0)
+    return Case(f"{program}.{size}.{'blocking' if blocking else 'waiting'}", 4200, run)
+
+
+def _copy(pair):
+    """rcopy: a file arrives as it was."""
+    source, target = pair.left.program("rocegwd"), os.path.join(pair.right.directory, "copied")
+    with pair.counted(at_least=20):
+        run_tool(pair, True, ["rcopy"], ["rcopy", source, f"{pair.right.address4}:{target}"], endless_server=True)
+    with open(source, "rb") as one, open(target, "rb") as other:
+        expect(one.read() == other.read(), "the copy differs")
+    return f"{os.path.getsize(source)} bytes"
+
+
+def program_cases():
+    return _perftest_cases() + [
+        Case("ibv_asyncwatch", 1500, _events_seen),
+        _endpoints("rdma_server", "rdma_client", []),
+        _endpoints("rdma_xserver", "rdma_xclient", ["-c", "r"]),
+        Case("cmtime", 1500, _connections),
+        _stream("rstream", 64, False),
+        _stream("rstream", 65536, True),
+        _stream("riostream", 65536, False),
+        Case("rcopy", 4200, _copy),
+    ]
