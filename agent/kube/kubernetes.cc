@@ -16,7 +16,7 @@ using google::protobuf::util::TimeUtil;
 using session::ControlLoop;
 
 constexpr int kPage = 1000;
-constexpr std::chrono::seconds kDeadline(5);
+constexpr std::chrono::seconds kQuestionDeadline(5);
 
 }  // namespace
 
@@ -55,7 +55,7 @@ Kubernetes::~Kubernetes() {
 
 void Kubernetes::Ask(fleet::v1::TunnelQuestion question,
                      std::function<void(fleet::v1::TunnelAnswer)> done) {
-  const auto deadline = std::chrono::system_clock::now() + kDeadline;
+  const auto deadline = std::chrono::system_clock::now() + kQuestionDeadline;
   *question.mutable_deadline() = TimeUtil::NanosecondsToTimestamp(
       std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count());
   gateway_.Ask(question, [done = std::move(done), alive = alive_](fleet::v1::TunnelAnswer answer) {

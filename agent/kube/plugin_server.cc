@@ -21,18 +21,47 @@ constexpr char kContainerSocket[] = "/run/rocegw/attach.sock";
 constexpr char kContainerLibraryDir[] = "/opt/rocegw/lib";
 constexpr char kPreload[] = "/opt/rocegw/lib/librocegw-verbs.so";
 
+grpc::Status StatusOf(const Status& status) {
+  const auto code =
+      status.error() == ENOENT ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::UNAVAILABLE;
+  return {code, status.text()};
+}
+
+v1beta1::ContainerAllocateResponse Hand(const Slot& slot, const ContainerSettings& containers) {
+  v1beta1::ContainerAllocateResponse container;
+  auto& variables = *container.mutable_envs();
+  variables["ROCEGW_SOCKET"] = kContainerSocket;
+  variables["ROCEGW_SLOT"] = slot.id;
+  // The library says in the pod's log why it is refused.
+  variables["ROCEGW_RUN"] = "1";
+  // The folder and not the socket: a gateway that starts anew makes another socket in it.
+  v1beta1::Mount& mount = *container.add_mounts();
+  mount.set_host_path(slot.directory);
+  mount.set_container_path(kContainerDir);
+  mount.set_read_only(true);
+  if (containers.library_dir.empty()) return container;
+  variables["LD_PRELOAD"] = kPreload;
+  v1beta1::Mount& library = *container.add_mounts();
+  library.set_host_path(containers.library_dir);
+  library.set_container_path(kContainerLibraryDir);
+  library.set_read_only(true);
+  return container;
+}
+
+}  // namespace
+
 // A call that the loop answers, later; a client that goes meanwhile ends it.
 template <typename Response>
-class LoopCall final : public grpc::ServerUnaryReactor {
+class PluginCall final : public grpc::ServerUnaryReactor {
  public:
   // Shared with whoever answers: the reactor goes when gRPC is done with it.
   struct Answer {
     std::mutex mutex;
-    LoopCall* call = nullptr;  // nullptr: it has been finished
+    PluginCall* call = nullptr;  // nullptr: it has been finished
     Response* response = nullptr;
 
     void Finish(const grpc::Status& status, const Response& value) {
-      LoopCall* mine = nullptr;
+      PluginCall* mine = nullptr;
       {
         const std::lock_guard lock(mutex);
         mine = std::exchange(call, nullptr);
@@ -42,7 +71,7 @@ class LoopCall final : public grpc::ServerUnaryReactor {
     }
   };
 
-  explicit LoopCall(Response* response) {
+  explicit PluginCall(Response* response) {
     answer_->call = this;
     answer_->response = response;
   }
@@ -56,25 +85,25 @@ class LoopCall final : public grpc::ServerUnaryReactor {
 
 // kubelet's view of the devices, for as long as it watches. gRPC is called with the lock held: what
 // it calls back comes on other threads, and a watcher is there until the last of them.
-class Watcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
+class DeviceWatcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
  public:
   struct Shared {
     std::mutex mutex;  // guards this and all that watchers have
-    std::set<Watcher*> watchers;
+    std::set<DeviceWatcher*> watchers;
     v1beta1::ListAndWatchResponse newest;
 
     void Set(v1beta1::ListAndWatchResponse list) {
       const std::lock_guard lock(mutex);
       if (list.SerializeAsString() == newest.SerializeAsString()) return;
       newest = std::move(list);
-      for (Watcher* const watcher : watchers) {
+      for (DeviceWatcher* const watcher : watchers) {
         watcher->stale_ = true;
         watcher->GoOn();
       }
     }
   };
 
-  explicit Watcher(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
+  explicit DeviceWatcher(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
     const std::lock_guard lock(shared_->mutex);
     shared_->watchers.insert(this);
     GoOn();
@@ -120,35 +149,6 @@ class Watcher final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchRespo
   bool finished_ = false;  // gRPC has been told
 };
 
-grpc::Status StatusOf(const Status& status) {
-  const auto code =
-      status.error() == ENOENT ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::UNAVAILABLE;
-  return {code, status.text()};
-}
-
-v1beta1::ContainerAllocateResponse Hand(const Slot& slot, const ContainerSettings& containers) {
-  v1beta1::ContainerAllocateResponse container;
-  auto& variables = *container.mutable_envs();
-  variables["ROCEGW_SOCKET"] = kContainerSocket;
-  variables["ROCEGW_SLOT"] = slot.id;
-  // The library says in the pod's log why it is refused.
-  variables["ROCEGW_RUN"] = "1";
-  // The folder and not the socket: a gateway that starts anew makes another socket in it.
-  v1beta1::Mount& mount = *container.add_mounts();
-  mount.set_host_path(slot.directory);
-  mount.set_container_path(kContainerDir);
-  mount.set_read_only(true);
-  if (containers.library_dir.empty()) return container;
-  variables["LD_PRELOAD"] = kPreload;
-  v1beta1::Mount& library = *container.add_mounts();
-  library.set_host_path(containers.library_dir);
-  library.set_container_path(kContainerLibraryDir);
-  library.set_read_only(true);
-  return container;
-}
-
-}  // namespace
-
 class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackService {
  public:
   Service(session::ControlLoop& loop, SlotAllocator& slots, const std::string& resource,
@@ -180,7 +180,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
   }
   grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(
       grpc::CallbackServerContext*, const v1beta1::Empty*) override {
-    return new Watcher(shared_);
+    return new DeviceWatcher(shared_);
   }
   grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext*,
                                      const v1beta1::AllocateRequest* request,
@@ -219,7 +219,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
  private:
   template <typename Response, typename Task>
   grpc::ServerUnaryReactor* OnLoop(Response* response, Task task) {
-    auto* const call = new LoopCall<Response>(response);
+    auto* const call = new PluginCall<Response>(response);
     const auto answer = call->answer();
     const bool posted = loop_.Post([task = std::move(task), answer, alive = alive_] {
       if (*alive) task(answer);
@@ -232,7 +232,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
   SlotAllocator& slots_;
   const std::string resource_;
   const ContainerSettings containers_;
-  const std::shared_ptr<Watcher::Shared> shared_ = std::make_shared<Watcher::Shared>();
+  const std::shared_ptr<DeviceWatcher::Shared> shared_ = std::make_shared<DeviceWatcher::Shared>();
   uint64_t allocations_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -21,12 +21,11 @@ namespace {
 using session::ControlLoop;
 using testing::Admission;
 using testing::FakeKubelet;
+using testing::kPool;
+using testing::kResource;
+using testing::kUid;
 using testing::PoolsGateway;
 using testing::SeenDevices;
-
-constexpr char kPool[] = "tenants/red/pools/train";
-constexpr char kResource[] = "rocegw.io/red.train";
-constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
 
 class Node : public ::testing::Test {
  protected:

@@ -15,6 +15,11 @@
 
 namespace rocegw::testing {
 
+// What the tests are about.
+inline constexpr char kPool[] = "tenants/red/pools/train";
+inline constexpr char kResource[] = "rocegw.io/red.train";
+inline constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
+
 class PoolsGateway final : public agent::GatewayPort {
  public:
   explicit PoolsGateway(session::ControlLoop& loop) : loop_(loop) {

@@ -16,11 +16,11 @@ namespace {
 
 using gateway::v1::HeldAttach;
 using session::ControlLoop;
+using testing::kPool;
+using testing::kResource;
+using testing::kUid;
 using testing::PoolsGateway;
 
-constexpr char kPool[] = "tenants/red/pools/train";
-constexpr char kResource[] = "rocegw.io/red.train";
-constexpr char kUid[] = "0a1b2c3d-0001-4000-8000-00000000000a";
 constexpr char kOtherUid[] = "0a1b2c3d-0001-4000-8000-00000000000b";
 
 std::string Underscored(std::string uid) {
