@@ -83,7 +83,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, const flow::CcConfig& 
                 .rtt = timed ? now - idle_since_ : Duration{}},
                first_, now);
     SetEcn(cc);
-    Repin();
+    Pin(OwnHash());
     state_ = ChannelState::kOpen;
     handshake_at_ = kNever;
     due_ &= static_cast<uint8_t>(~kDueOpen);
@@ -112,11 +112,25 @@ void Channel::SetEcn(const flow::CcConfig& cc) {
       static_cast<uint8_t>((class_ & ~wire::kEcnMask) | (ecn ? wire::kEcnEct0 : 0));
 }
 
-void Channel::Repin() {
-  const uint8_t hash =
-      port::PathHash(address_.path.source, address_.path.destination,
-                     uint32_t{peer_worker_} << 16 | uint32_t{path_} << 8 | repins_);
+// Until one of them has failed no two paths to a worker have the same port.
+uint8_t Channel::OwnHash() const {
+  const uint8_t hash = port::PathHash(address_.path.source, address_.path.destination,
+                                      uint32_t{peer_worker_} << 16 | repins_);
+  return static_cast<uint8_t>(hash + path_);
+}
+
+void Channel::Pin(uint8_t hash) {
   address_.path.source_port = port::SourcePort(hash, address_.channel);
+}
+
+void Channel::ChangePath() {
+  ++repins_;
+  counters_->channel_path_change_events.Add();
+  Pin(OwnHash());
+}
+
+void Channel::Follow(const Channel& other) {
+  Pin(port::PathHashIn(other.address_.path.source_port));
 }
 
 bool Channel::MaySend(flow::LinePlace& place, uint32_t bytes, TimePoint now) {
@@ -172,6 +186,7 @@ DropReason Channel::OnFrame(Psn psn, const wire::ChannelFrame& frame, uint32_t p
     case flow::Admission::kNew:
       break;
   }
+  probes_heard_ = 0;
   if (ce_marked) in_.CountMarked(payload);
   hints_.OnFrame(hint, ce_marked, payload);
   return DropReason::kNone;
@@ -186,6 +201,7 @@ void Channel::Sink::OnFeedback(const flow::CcFeedback& feedback) {
 void Channel::OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& counts, TimePoint now) {
   if (state_ != ChannelState::kOpen && state_ != ChannelState::kClosing) return;
   confirmed_ = true;
+  probes_heard_ = 0;
   Sink sink(counts);
   out_.OnAck({.next = next,
               .bitmap = ack.arrived(),
@@ -226,6 +242,8 @@ void Channel::OnControl(const wire::ChannelControl& control) {
       if (!same) return;
       probe_answer_ = control.probe;
       in_.WantAck();
+      // It hears nothing of what we send, and has nothing of its own to send us.
+      if (++probes_heard_ % kProbesInVain == 0) ChangePath();
       return;
     case ControlKind::kClose:
       if (!same) return;
@@ -294,9 +312,7 @@ void Channel::OnDeadline(TimePoint now) {
     case flow::FlowVerdict::kNothing:
       break;
     case flow::FlowVerdict::kPathSuspect:
-      ++repins_;
-      counters_->channel_path_change_events.Add();
-      Repin();
+      ChangePath();
       [[fallthrough]];
     case flow::FlowVerdict::kProbe:
       due_ |= kDueProbe;

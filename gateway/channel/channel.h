@@ -86,6 +86,9 @@ class Channel final : public flow::Carrier {
 
   // The first step, ours: opens towards the peer's acceptor.
   void Open(Qpn acceptor, TimePoint now);
+  // Where others to the same worker begin; the peer may have begun this one.
+  void LearnAcceptor(Qpn acceptor) { acceptor_ = acceptor; }
+  Qpn acceptor() const { return acceptor_; }
   // What the peer has told about itself, as the first step or as its answer. `answer`: it waits for
   // one. `cc`: how frames leave when this opens the channel. False: it contradicts what is known.
   bool OnPeer(const wire::ChannelControl& control, const flow::CcConfig& cc, bool answer,
@@ -149,6 +152,13 @@ class Channel final : public flow::Carrier {
   // such channels and no others.
   bool half_open() const { return !confirmed_ && users_ == 0; }
   const flow::SelectiveFlow& out() const { return out_; }
+  // What it sends arrives, as far as is known.
+  bool well() const {
+    return state_ == ChannelState::kOpen && out_.rtt().has_sample() && out_.unanswered() == 0;
+  }
+  uint32_t path_changes() const { return repins_; }
+  // Takes the path of one that is well.
+  void Follow(const Channel& other);
   ChannelSnapshot Snapshot() const;
 
   void Due() {
@@ -182,6 +192,8 @@ class Channel final : public flow::Carrier {
   static constexpr Duration kFirstOpenResend = Milliseconds(5);
   static constexpr Duration kLastOpenResend = Milliseconds(160);
   static constexpr Duration kIdleTime = Seconds(60);
+  // Probes that the peer repeats without having heard an answer until our path is suspected.
+  static constexpr uint8_t kProbesInVain = 6;
   static constexpr Duration kHalfOpenTime = Seconds(5);
 
   // Nobody waits for a frame's arrival: answers tell.
@@ -199,7 +211,9 @@ class Channel final : public flow::Carrier {
   TimePoint idle_until() const { return idle_since_ + (confirmed_ ? kIdleTime : kHalfOpenTime); }
   bool SendControl(Owner& owner, wire::ControlKind kind, Qpn to);
   bool SendAck(Owner& owner, TimePoint now);
-  void Repin();
+  void ChangePath();
+  void Pin(uint8_t hash);
+  uint8_t OwnHash() const;
   // Frames may be marked by switches where somebody cares.
   void SetEcn(const flow::CcConfig& cc);
 
@@ -208,7 +222,8 @@ class Channel final : public flow::Carrier {
   uint8_t due_ = 0;
   wire::ChannelReason why_ = wire::ChannelReason::kNone;
   uint8_t repins_ = 0;
-  bool confirmed_ = false;  // the peer has answered what only its address is told
+  uint8_t probes_heard_ = 0;  // of the peer, and nothing else since
+  bool confirmed_ = false;    // the peer has answered what only its address is told
   uint32_t users_ = 0;
   flow::CarrierAddress address_;
   flow::SelectiveFlow out_;

@@ -137,26 +137,45 @@ Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now)
 }
 
 // Neighbouring numbers take different paths.
-uint8_t ChannelSet::PathOf(Qpn qpn) const {
-  return static_cast<uint8_t>((qpn.value * 0x9E3779B1u >> 16) % std::max(options_.paths, 1u));
+uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
+  return static_cast<uint8_t>(((number * 0x9E3779B1u >> 16) + beside) %
+                              std::max(options_.paths, 1u));
 }
 
-Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path, Qpn qpn,
-                           uint32_t device, TimePoint now) {
+Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path,
+                           uint32_t number, uint32_t device, TimePoint now, uint32_t beside) {
+  if (beside != 0 && beside >= options_.paths) return nullptr;
   const ChannelKey key{.source = path.source,
                        .peer = path.destination,
                        .peer_worker = target.peer_worker,
                        .traffic_class = Dscp(path.traffic_class),
-                       .path = PathOf(qpn)};
+                       .path = PathOf(number, beside)};
+  return Find(key, target.acceptor, target.instance, device, now);
+}
+
+Channel* ChannelSet::Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now) {
+  const Channel* const own = ByNumber(channel.address().number);
+  if (own == nullptr || own->state() != ChannelState::kOpen || paths >= options_.paths)
+    return nullptr;
+  ChannelKey key = own->key();
+  key.path = static_cast<uint8_t>((key.path + paths) % options_.paths);
+  return Find(key, own->acceptor(), own->peer_instance(), channel.address().device, now);
+}
+
+Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
+                          TimePoint now) {
   Channel* channel = ByKey(key, [&](const Channel& known) {
-    return known.state() == ChannelState::kOpening || known.peer_instance() == target.instance;
+    return known.state() == ChannelState::kOpening || known.peer_instance() == instance;
   });
-  if (channel != nullptr) return channel;
+  if (channel != nullptr) {
+    channel->LearnAcceptor(acceptor);
+    return channel;
+  }
   // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
-  EndOthersOf(key, target.instance);
+  EndOthersOf(key, instance);
   channel = Make(key, device, now);
   if (channel == nullptr) return nullptr;
-  channel->Open(target.acceptor, now);
+  channel->Open(acceptor, now);
   channel->Due();
   return channel;
 }
@@ -166,6 +185,17 @@ void ChannelSet::Rearm(Channel& channel, TimePoint now) {
   if (deadline >= channel.armed) return;
   channel.armed = deadline;
   owner_.ArmChannel(channel.slot, deadline);
+}
+
+// One that has left its path takes that of a channel to the same worker by which something arrives;
+// else it has drawn one.
+void ChannelSet::TakePathOfAnother(Channel& channel) {
+  ChannelKey key = channel.key();
+  for (uint32_t others = wire::kMostPaths - 1; others != 0; --others) {
+    key.path = static_cast<uint8_t>((key.path + 1) % wire::kMostPaths);
+    const Channel* const other = ByKey(key, [](const Channel& known) { return known.well(); });
+    if (other != nullptr) return channel.Follow(*other);
+  }
 }
 
 bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
@@ -178,7 +208,9 @@ bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
     Rearm(channel, now);
     return false;
   }
+  const uint32_t changes = channel.path_changes();
   channel.OnDeadline(now);
+  if (channel.path_changes() != changes) TakePathOfAnother(channel);
   channel.Due();
   return true;
 }
@@ -445,7 +477,9 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
     }
     return Meet(*channel, control, false, now);
   }
+  const uint32_t changes = channel->path_changes();
   channel->OnControl(control);
+  if (channel->path_changes() != changes) TakePathOfAnother(*channel);
   channel->Due();
   return DropReason::kNone;
 }

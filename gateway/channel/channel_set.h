@@ -28,7 +28,7 @@ struct ChannelOptions {
   uint16_t worker = 0;       // index
   uint32_t features = 0;     // wire::GatewayOption bits that we offer and accept
   uint32_t window = 4096;    // packets that one channel's receiver takes ahead
-  uint32_t paths = 1;        // channels side by side to the same worker, at most 16
+  uint32_t paths = 1;        // channels side by side to the same worker, at most wire::kMostPaths
   SecretKey secret{};        // of epochs, first PSNs and tables
   // Answers to packets for no channel, each second.
   uint32_t reset_rate = 1000;
@@ -63,9 +63,13 @@ class ChannelSet {
            TimePoint now);
 
   // The channel to that gateway's worker, opened when there is none; nullptr when there can be no
-  // more. `path` is that of queue pair (or endpoint) `qpn`.
-  Channel* Reach(const verbs::ChannelTarget& target, const wire::Path& path, Qpn qpn,
-                 uint32_t device, TimePoint now);
+  // more. Which one of several paths says `number`: of an endpoint, or of both ends of a queue pair
+  // together, so that what answers its requests has the same. `beside`: so many paths from there;
+  // nullptr when there are fewer.
+  Channel* Reach(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
+                 uint32_t device, TimePoint now, uint32_t beside = 0);
+  // Likewise, from a channel that is open.
+  Channel* Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now);
 
   // A packet of a channel opcode. kNone also when there was nothing to deliver.
   metrics::DropReason OnPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now,
@@ -93,7 +97,10 @@ class ChannelSet {
 
  private:
   flow::CcConfig CcFor(uint32_t common) const;
-  uint8_t PathOf(Qpn qpn) const;
+  uint8_t PathOf(uint32_t number, uint32_t beside) const;
+  // The channel to an instance of the peer, made and begun at that acceptor when there is none.
+  Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
+                TimePoint now);
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
   bool enabled() const { return options_.acceptor != kInvalidQpn; }
   Channel* ByNumber(Qpn number);
@@ -111,6 +118,7 @@ class ChannelSet {
   uint16_t& HalfOpenOf(const wire::Gid& peer) {
     return half_open_of_[HashOf(peer, {}) % half_open_of_.size()];
   }
+  void TakePathOfAnother(Channel& channel);
   void Rearm(Channel& channel, TimePoint now);
   void Bury(Channel& channel);
   bool TakesHalfOpen(const wire::Gid& peer);

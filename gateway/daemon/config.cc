@@ -9,6 +9,7 @@
 
 #include "gateway/flow/congestion.h"
 #include "gateway/process/config_document.h"
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/gateway_mad.h"
 
@@ -29,7 +30,6 @@ constexpr uint32_t kMaxPorts = 16;
 constexpr size_t kMaxInterfaceName = 15;
 constexpr uint64_t kMaxCount = 16u << 20;
 constexpr uint32_t kMaxCnpInterval = 1000000;  // us
-constexpr uint32_t kMostPaths = 16;
 constexpr uint64_t kUnboundedBytes = 1ull << 60;
 
 template <typename E, size_t N>
@@ -340,7 +340,7 @@ std::string ReadVendorId(const std::string& text, uint32_t& value) {
 void ReadGateways(Section& section, GatewaysConfig& gateways) {
   section.Choice<bool>("discovery", {{"enabled", true}, {"disabled", false}}, gateways.discovery);
   section.Choice<bool>("channels", {{"enabled", true}, {"disabled", false}}, gateways.channels);
-  section.Unsigned("paths", 1u, kMostPaths, gateways.paths);
+  section.Unsigned("paths", 1u, wire::kMostPaths, gateways.paths);
   std::string text;
   section.Text(
       "vendor_id",

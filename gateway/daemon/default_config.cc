@@ -104,7 +104,8 @@ gateways:
   discovery: enabled
   # enabled: let queue pairs between gateways share transport channels; disabled: plain RoCEv2 between gateways, too.
   channels: enabled
-  # Channels side by side to each worker of a peer; queue pairs are spread over them. Each has a UDP source port of its own, so that
+  # Channels side by side to each worker of a peer; queue pairs are divided among them, and those that ask for no order leave by all.
+  # Each has a UDP source port of its own, so that
   # networks with several paths use them.
   paths: 1
   # What gateways know each other by, six hexadecimal digits: the same on all of them, and no vendor's.

@@ -94,6 +94,8 @@ class SelectiveFlow {
   // Of memory that is not there when it has been idle for long.
   size_t running_bytes() const { return run_ == nullptr ? 0 : sizeof(Running); }
   uint32_t probe_number() const { return probe_number_; }
+  // Probes since the last sign of life.
+  uint32_t unanswered() const { return run_ == nullptr ? 0 : run_->probes; }
 
   // May the next packet, of so many bytes, leave now? While something is lost the next packet is
   // that of NextLost; else it is a new one, which must also fit into the window. One packet is

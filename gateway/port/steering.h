@@ -64,5 +64,8 @@ constexpr uint16_t SourcePort(uint8_t path_hash, Qpn destination) {
   return static_cast<uint16_t>(0xC000U | static_cast<unsigned>(path_hash) << 6 |
                                BucketOf(destination));
 }
+constexpr uint8_t PathHashIn(uint16_t source_port) {
+  return static_cast<uint8_t>(source_port >> 6);
+}
 
 }  // namespace rocegw::port

@@ -94,7 +94,7 @@ class Endpoint final : public QueuePair {
  private:
   SendQueue send_;
   ReceiveQueue receives_{ReceiveOrder::kAsTheyCome};
-  EndpointLanes lanes_;
+  Lanes lanes_;
   EndpointInitiator initiator_{send_, lanes_};
   EndpointTarget target_{receives_, lanes_};
 };

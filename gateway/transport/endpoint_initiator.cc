@@ -45,6 +45,18 @@ bool EndpointInitiator::Waits(uint32_t index, const std::vector<uint32_t>& peers
          std::find(peers.begin(), peers.end(), request.peer) != peers.end();
 }
 
+// A message without order takes the path on which least is under way: a target puts it together on
+// one.
+flow::Carrier* EndpointInitiator::Choose(Outbox& outbox, const Peer& peer) const {
+  flow::Carrier* best = outbox.Reach(peer, 0);
+  for (uint32_t beside = 1; best != nullptr && lanes_.UsesOf(*best) != 0; ++beside) {
+    flow::Carrier* const other = outbox.Reach(peer, beside);
+    if (other == nullptr) break;
+    if (lanes_.UsesOf(*other) < lanes_.UsesOf(*best)) best = other;
+  }
+  return best;
+}
+
 // False: it has failed.
 bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now) {
   SendEntry& entry = send_.At(index);
@@ -55,7 +67,8 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
     End(qp, index, known ? entry.failed : WcStatus::kLocalQpOperation);
     return false;
   }
-  flow::Carrier* carrier = outbox.Reach(peer->second);
+  flow::Carrier* carrier =
+      HasNoOrder(qp, entry.request) ? Choose(outbox, peer->second) : outbox.Reach(peer->second, 0);
   if (carrier == nullptr) {
     End(qp, index, WcStatus::kRetryExceeded);
     return false;
@@ -65,7 +78,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
                       .key = peer->second.key,
                       .again = now,
                       .give_up = now + Milliseconds(qp.config.give_up_ms)};
-  lanes_.Use(qp, *carrier);
+  lanes_.Use(qp.handle, qp.config.tenant_tag, *carrier);
   look_at_ = Earlier(look_at_, MessageOf(index).give_up);
   send_.Start(index);
   return true;

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gateway/transport/endpoint_lanes.h"
+#include "gateway/transport/lanes.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/send_queue.h"
 #include "gateway/wire/channel_header.h"
@@ -18,7 +18,7 @@ namespace rocegw::transport {
 class EndpointInitiator {
  public:
   // Both outlive it.
-  EndpointInitiator(SendQueue& send, EndpointLanes& lanes) : send_(send), lanes_(lanes) {}
+  EndpointInitiator(SendQueue& send, Lanes& lanes) : send_(send), lanes_(lanes) {}
 
   void SetSize(uint32_t entries) { messages_.resize(entries); }
   void Reset();
@@ -46,6 +46,7 @@ class EndpointInitiator {
 
   Message& MessageOf(uint32_t index) { return messages_[index & (messages_.size() - 1)]; }
   bool Waits(uint32_t index, const std::vector<uint32_t>& peers) const;
+  flow::Carrier* Choose(Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
@@ -55,7 +56,7 @@ class EndpointInitiator {
   void End(QpContext& qp, uint32_t index, verbs::WcStatus status);
 
   SendQueue& send_;
-  EndpointLanes& lanes_;
+  Lanes& lanes_;
   std::vector<Message> messages_;  // by index in the ring
   std::vector<uint32_t> ordered_;  // of the round under way: peers with a message that others await
   TimePoint look_at_ = kNever;     // no later than anything that is due

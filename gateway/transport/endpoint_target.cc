@@ -265,7 +265,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
 
 void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const ChannelFrame& frame,
                             uint8_t syndrome, const Record& record) {
-  lanes_.Use(qp, carrier);
+  lanes_.Use(qp.handle, qp.config.tenant_tag, carrier);
   Reply reply{.carrier = &carrier,
               .to = frame.source,
               .for_group = IsForGroup(qp, frame),

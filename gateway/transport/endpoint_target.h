@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
-#include "gateway/transport/endpoint_lanes.h"
 #include "gateway/transport/incoming_message.h"
+#include "gateway/transport/lanes.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/receive_queue.h"
@@ -29,8 +29,7 @@ class EndpointTarget {
   static constexpr Duration kIdle = Milliseconds(20);
 
   // Both outlive it.
-  EndpointTarget(ReceiveQueue& receives, EndpointLanes& lanes)
-      : receives_(receives), lanes_(lanes) {}
+  EndpointTarget(ReceiveQueue& receives, Lanes& lanes) : receives_(receives), lanes_(lanes) {}
 
   void Reset();
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -111,7 +110,7 @@ class EndpointTarget {
                    const flow::CarrierAddress& address, port::TxPacket& packet);
 
   ReceiveQueue& receives_;
-  EndpointLanes& lanes_;
+  Lanes& lanes_;
   std::unordered_map<Key, Record, KeyHash> under_way_;
   std::vector<uint32_t> spare_;  // receives that are open and nobody's
   GrowingRing<Reply> replies_;

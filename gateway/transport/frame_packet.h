@@ -27,6 +27,10 @@ wire::FrameKind FrameKindOf(verbs::SendOpcode opcode);
 // False: the queue pair was reset since, and the frame means nothing any more.
 bool SameConnection(const QpContext& qp, const flow::FrameRef& frame);
 
+// How far ahead of the oldest message without an effect one may be: a receiver remembers those in
+// between.
+inline constexpr uint32_t kMaxAhead = 8192;
+
 // Kinds that a responder sends.
 constexpr bool IsAnswer(wire::FrameKind kind) {
   return kind == wire::FrameKind::kReply || kind == wire::FrameKind::kReadResponse ||

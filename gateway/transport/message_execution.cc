@@ -3,6 +3,7 @@
 // and atomics (IBTA 9.7.4). In their turn, or ahead of it.
 #include <algorithm>
 
+#include "gateway/transport/frame_packet.h"
 #include "gateway/transport/message_responder.h"
 
 namespace rocegw::transport {

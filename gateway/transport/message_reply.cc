@@ -32,6 +32,20 @@ void MessageResponder::QueueAckAlone(QpContext& qp, uint32_t number) {
   replies_.push_back({wire::kSyndromeAck, attempt_, number, Placed(qp), true});
 }
 
+// A peer that spreads its requests over several channels has what answers them on all of these.
+void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
+  if (carrier_ != nullptr) {
+    for (flow::Carrier* const way : {carrier_, &carrier}) {
+      if (way == qp.carrier || qp.IsBeside(*way)) continue;
+      if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
+      qp.spread->Add(qp.line, *way);
+    }
+    carrier_->Release();
+  }
+  carrier_ = &carrier;
+  carrier_->Hold();
+}
+
 MessageResponder::Executed* MessageResponder::Find(uint32_t number) {
   for (Executed& executed : executed_)
     if (executed.asked && executed.message == number) return &executed;
@@ -86,12 +100,13 @@ void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn ps
 
 MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox,
                                                    const Reply& reply, TimePoint now) {
-  if (!carrier_->MaySend(qp.line, 0, now)) return Sent::kGateClosed;
+  flow::LinePlace& place = qp.PlaceAt(*carrier_);
+  if (!carrier_->MaySend(place, 0, now)) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
   ref.offset = reply.syndrome | (reply.alone ? kAloneBit : 0);
-  const Psn psn = carrier_->OnSent(qp.line, ref, 0, now);
+  const Psn psn = carrier_->OnSent(place, ref, 0, now);
   FillReply(qp, reply, psn, carrier_->address(), *packet);
   outbox.Send(qp, packet);
   qp.counters->ack_tx_packets.Add();
@@ -146,16 +161,22 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   const uint32_t offset = executed.sent;
   const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
   const uint32_t bytes = executed.atomic ? 0 : std::min(most, executed.length - offset);
-  if (!carrier_->MaySend(qp.line, bytes, now)) return Sent::kGateClosed;
+  flow::Carrier* carrier = carrier_;
+  if (qp.spread != nullptr && qp.carrier != nullptr) {
+    carrier = qp.spread->Choose(*qp.carrier, qp.line, bytes, 0, now);
+  } else if (!carrier->MaySend(qp.PlaceAt(*carrier), bytes, now)) {
+    carrier = nullptr;
+  }
+  if (carrier == nullptr) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   const FrameKind kind = executed.atomic ? FrameKind::kAtomicResult : FrameKind::kReadResponse;
   flow::FrameRef ref = MakeFrameRef(qp, kind, executed.message, 0);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = carrier_->OnSent(qp.line, ref, bytes, now);
+  const Psn psn = carrier->OnSent(qp.PlaceAt(*carrier), ref, bytes, now);
   const bool filled =
-      FillAnswer(qp, outbox, executed, offset, bytes, psn, carrier_->address(), *packet);
+      FillAnswer(qp, outbox, executed, offset, bytes, psn, carrier->address(), *packet);
   // Its PSN is taken: what finds it lost will fill it with nothing.
   if (!filled) packet->length = 0;
   outbox.Send(qp, packet);
@@ -175,7 +196,8 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
 
 flow::Resend MessageResponder::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                      const flow::FrameRef& frame, Psn psn) {
-  if (carrier_ != &carrier) return flow::Resend::kVoid;
+  const bool mine = carrier_ == &carrier || qp.carrier == &carrier || qp.IsBeside(carrier);
+  if (carrier_ == nullptr || !mine) return flow::Resend::kVoid;
   const FrameKind kind = FrameKindOf(frame);
   Executed* executed = kind == FrameKind::kReply ? nullptr : Find(frame.message);
   const bool data = kind != FrameKind::kReply;
@@ -185,13 +207,13 @@ flow::Resend MessageResponder::Again(QpContext& qp, Outbox& outbox, const flow::
   if (packet == nullptr) return flow::Resend::kPortFull;
   bool filled = true;
   if (data) {
-    filled = FillAnswer(qp, outbox, *executed, frame.offset, frame.length, psn, carrier_->address(),
+    filled = FillAnswer(qp, outbox, *executed, frame.offset, frame.length, psn, carrier.address(),
                         *packet);
   } else {
     FillReply(qp,
               {static_cast<uint8_t>(frame.offset), frame.extra, frame.message, 0,
                (frame.offset & kAloneBit) != 0},
-              psn, carrier_->address(), *packet);
+              psn, carrier.address(), *packet);
   }
   if (!filled) packet->length = 0;
   outbox.Send(qp, packet);

@@ -52,7 +52,7 @@ void MessageRequester::Start(QpContext& qp, flow::Carrier& carrier, TimePoint no
   ordered_ = 0;
   receives_ = 0;
   attempt_ = 0;
-  rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = false;
+  rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = knows_ways_ = false;
   careful_ = 0;
   rnr_left_ = qp.attributes.rnr_retry;
   progress_ = now;
@@ -109,7 +109,7 @@ PumpResult MessageRequester::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
     if (offer && cursor_ != send_.head()) return PumpResult::kBlocked;
     if (!entry->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
-      if (MustWait(qp, *entry)) return PumpResult::kBlocked;
+      if (MustWait(qp, *entry) || cursor_ - send_.head() >= kMaxAhead) return PumpResult::kBlocked;
       if (entry->request.reads_remote() && send_.reading() >= qp.attributes.max_rd_atomic &&
           qp.attributes.max_rd_atomic != 0) {
         return PumpResult::kBlocked;
@@ -140,13 +140,38 @@ PumpResult MessageRequester::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   return PumpResult::kMore;
 }
 
+// Beside a channel that works: whatever becomes of the others is told there.
+void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
+  if (!heard_) return;
+  knows_ways_ = true;
+  for (uint32_t paths = 1;; ++paths) {
+    flow::Carrier* const beside = outbox.Beside(*carrier_, paths);
+    if (beside == nullptr) return;
+    if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
+    if (!qp.IsBeside(*beside)) qp.spread->Add(qp.line, *beside);
+  }
+}
+
+flow::Carrier* MessageRequester::WayOf(QpContext& qp, Outbox& outbox,
+                                       const verbs::SendRequest& request, uint32_t bytes,
+                                       TimePoint now) {
+  const bool any = OrderFor(qp, request) == wire::MessageOrder::kNone;
+  if (any && !knows_ways_) OpenWays(qp, outbox);
+  if (any && qp.spread != nullptr) {
+    const uint32_t asked = request.opcode == verbs::SendOpcode::kRead ? request.length : 0;
+    return qp.spread->Choose(*carrier_, qp.line, bytes, asked, now);
+  }
+  return carrier_->MaySend(qp.line, bytes, now) ? carrier_ : nullptr;
+}
+
 MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox, TimePoint now,
                                                   PumpBudget& budget) {
   SendEntry& entry = send_.At(cursor_);
   const uint32_t offset = entry.sent;
   const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
   const uint32_t bytes = std::min(most, PayloadOf(entry.request) - offset);
-  if (!carrier_->MaySend(qp.line, bytes, now)) return Sent::kGateClosed;
+  flow::Carrier* const way = WayOf(qp, outbox, entry.request, bytes, now);
+  if (way == nullptr) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send_.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
   port::TxPacket* packet = outbox.NewPacket(qp);
@@ -155,9 +180,9 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox,
       MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = carrier_->OnSent(qp.line, ref, bytes, now);
+  const Psn psn = way->OnSent(qp.PlaceAt(*way), ref, bytes, now);
   entry.attempt = attempt_;
-  Fill(qp, outbox, cursor_, offset, bytes, psn, *packet);
+  Fill(qp, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
   outbox.Send(qp, packet);
   if (!not_ready_) progress_ = now;
   entry.sent += bytes;
@@ -173,8 +198,9 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox,
   return Sent::kYes;
 }
 
-bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
-                            uint32_t bytes, Psn psn, port::TxPacket& packet) {
+bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, const flow::CarrierAddress& to,
+                            uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
+                            port::TxPacket& packet) {
   const SendEntry& entry = send_.At(index);
   const verbs::SendRequest& request = entry.request;
   SendPieces from{.count = 0};
@@ -201,7 +227,7 @@ bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint3
     frame.swap_or_add = swap ? request.swap : request.compare_add;
     frame.compare = swap ? request.compare_add : 0;
   }
-  uint8_t* body = BuildFrame(qp, carrier_->address(), frame, psn, bytes, packet);
+  uint8_t* body = BuildFrame(qp, to, frame, psn, bytes, packet);
   send_.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
   return true;
 }
@@ -209,7 +235,8 @@ bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint3
 flow::Resend MessageRequester::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                      const flow::FrameRef& frame, Psn psn) {
   const uint32_t index = base_ + frame.message;
-  if (carrier_ != &carrier || !qp.sends() || !send_.Holds(index)) return flow::Resend::kVoid;
+  const bool mine = carrier_ == &carrier || (carrier_ != nullptr && qp.IsBeside(carrier));
+  if (!mine || !qp.sends() || !send_.Holds(index)) return flow::Resend::kVoid;
   const SendEntry& entry = send_.At(index);
   if (!entry.started || entry.attempt != frame.extra || entry.failed != WcStatus::kSuccess ||
       (entry.answered && !entry.request.reads_remote())) {
@@ -217,7 +244,7 @@ flow::Resend MessageRequester::Again(QpContext& qp, Outbox& outbox, const flow::
   }
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
-  if (!Fill(qp, outbox, index, frame.offset, frame.length, psn, *packet)) {
+  if (!Fill(qp, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet)) {
     packet->length = 0;
     outbox.Send(qp, packet);
     return flow::Resend::kVoid;
@@ -361,6 +388,7 @@ DropReason MessageRequester::OnReplyAlone(QpContext& qp, Outbox& outbox, const C
   }
   if (!aeth.is_ack() || entry->request.reads_remote()) return DropReason::k_malformed_response;
   qp.counters->ack_rx_packets.Add();
+  heard_ = true;
   progress_ = now;
   not_ready_ = false;
   Answer(qp, index);
@@ -425,8 +453,8 @@ void MessageRequester::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   if (qp.state() != verbs::QpState::kError) send_.Retire(qp, outbox);
 }
 
-void MessageRequester::OnCarrierLost(QpContext& qp, const flow::Carrier& carrier) {
-  if (carrier_ != &carrier) return;
+void MessageRequester::OnCarrierLost(QpContext& qp) {
+  if (carrier_ == nullptr) return;
   carrier_ = nullptr;
   if (qp.sends()) send_.Fail(qp, WcStatus::kRetryExceeded);
 }

@@ -45,8 +45,8 @@ class MessageRequester {
                      const flow::FrameRef& frame, Psn psn);
   void OnDeadline(QpContext& qp, TimePoint now);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
-  // The carrier is gone, and with it what was under way.
-  void OnCarrierLost(QpContext& qp, const flow::Carrier& carrier);
+  // The carrier, or one beside it, is gone, and with it what was under way.
+  void OnCarrierLost(QpContext& qp);
 
   TimePoint deadline(const QpContext& qp) const;
   // Numbers for a person: next message, oldest that is not answered.
@@ -59,10 +59,14 @@ class MessageRequester {
   uint32_t NumberOf(uint32_t index) const { return index - base_; }
   SendEntry* Current(QpContext& qp, Outbox& outbox);
   bool MustWait(const QpContext& qp, const SendEntry& entry) const;
+  void OpenWays(QpContext& qp, Outbox& outbox);
+  // What a frame of that request leaves by now; nullptr: there is no room.
+  flow::Carrier* WayOf(QpContext& qp, Outbox& outbox, const verbs::SendRequest& request,
+                       uint32_t bytes, TimePoint now);
   Sent SendNext(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   // Fills a packet with the frame that begins at `offset`; false: its memory is gone.
-  bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
-            port::TxPacket& packet);
+  bool Fill(QpContext& qp, Outbox& outbox, const flow::CarrierAddress& to, uint32_t index,
+            uint32_t offset, uint32_t bytes, Psn psn, port::TxPacket& packet);
   // The entry that an answer names; nullptr: none waits for it.
   SendEntry* Asked(const wire::ChannelFrame& frame, uint32_t& index);
   void MarkAnswered(const QpContext& qp, uint32_t end);
@@ -87,6 +91,7 @@ class MessageRequester {
   bool refused_ = false;         // a request was: nothing is sent any more, but answers still come
   bool offering_ = false;        // the first frame of a message has left, and nothing follows yet
   bool resent_ = false;          // a frame was sent again: the channel is slow, not silent
+  bool knows_ways_ = false;      // channels beside its own are open, or there are none
   uint8_t careful_ = 0;          // so many messages are offered one by one
   uint32_t refused_number_ = 0;  // of the message that the receiver was last not ready for
   TimePoint refused_since_;

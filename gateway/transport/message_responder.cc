@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gateway/transport/completion.h"
+#include "gateway/transport/frame_packet.h"
 
 namespace rocegw::transport {
 
@@ -44,11 +45,7 @@ IncomingMessage& MessageResponder::MessageAt(uint32_t ahead) {
 DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                      const ChannelFrame& frame, std::span<const uint8_t> payload,
                                      bool refuse) {
-  if (carrier_ != &carrier) {
-    if (carrier_ != nullptr) carrier_->Release();
-    carrier_ = &carrier;
-    carrier_->Hold();
-  }
+  if (carrier_ != &carrier) LeaveBy(qp, carrier);
   if (!established_) {
     established_ = true;
     placement_ticket_ = qp.tickets_issued;
@@ -353,8 +350,8 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   Refuse(qp, outbox, tag.request, nak, qp.tickets_done);
 }
 
-void MessageResponder::OnCarrierLost(const flow::Carrier& carrier) {
-  if (carrier_ != &carrier) return;
+void MessageResponder::OnCarrierLost(const flow::Carrier& carrier, bool beside) {
+  if (carrier_ == nullptr || (carrier_ != &carrier && !beside)) return;
   carrier_->Release();
   carrier_ = nullptr;
   replies_.clear();

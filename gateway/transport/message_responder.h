@@ -30,8 +30,8 @@ class MessageResponder {
   void Reset();
   bool active() const { return carrier_ != nullptr; }
 
-  // A request's frame, delivered by the carrier; answers leave by the same. `refuse`: the memory it
-  // is for takes nothing now.
+  // A request's frame, delivered by the carrier; answers leave by the one that has brought
+  // something last. `refuse`: the memory it is for takes nothing now.
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
@@ -43,8 +43,8 @@ class MessageResponder {
   void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // The carrier is gone; its peer's requests are, too.
-  void OnCarrierLost(const flow::Carrier& carrier);
+  // The carrier is gone; its peer's requests are, too. `beside`: it was one of several.
+  void OnCarrierLost(const flow::Carrier& carrier, bool beside);
   // The queue pair has gone to error: messages under way go no further.
   void Stop() {
     messages_.clear();
@@ -57,9 +57,6 @@ class MessageResponder {
   uint32_t expected() const { return expected_; }
 
  private:
-  // How far ahead a message may be. A sender's window is smaller.
-  static constexpr uint32_t kMaxAhead = 8192;
-
   struct Reply {
     uint8_t syndrome = 0;
     uint8_t attempt = 0;
@@ -130,6 +127,7 @@ class MessageResponder {
   void QueueAckAlone(QpContext& qp, uint32_t number);
   Executed* Find(uint32_t number);
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
+  void LeaveBy(QpContext& qp, flow::Carrier& carrier);
   Sent SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
   Sent SendAnswer(QpContext& qp, Outbox& outbox, Executed& executed, TimePoint now,
                   PumpBudget& budget);

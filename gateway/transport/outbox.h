@@ -51,8 +51,11 @@ class Outbox {
   // writes; atomics have no buffer, their result comes back with OnAtomicResult.
   virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag,
                       port::TxPacket* fills) = 0;
-  // The channel to that peer's gateway; nullptr: there can be none.
-  virtual flow::Carrier* Reach(const Peer&) { return nullptr; }
+  // The channel to that peer's gateway, or another one so many paths beside it; nullptr: there can
+  // be none, or are no more paths.
+  virtual flow::Carrier* Reach(const Peer&, uint32_t /*beside*/) { return nullptr; }
+  // The channel to where that one leads, so many paths beside it; nullptr as above.
+  virtual flow::Carrier* Beside(const flow::Carrier&, uint32_t /*paths*/) { return nullptr; }
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
   // The client broke the rules of the shared memory.
   virtual void Fault(QpContext& qp, const char* reason) = 0;

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "gateway/flow/carrier.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/shm/work_queue.h"
 #include "gateway/transport/peer.h"
+#include "gateway/transport/spread.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/mr_table.h"
 #include "gateway/verbs/qp_config.h"
@@ -40,6 +42,8 @@ struct QpContext {
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
   flow::LinePlace line;
+  // Channels beside it; nullptr: there are none, as for whoever asks for order.
+  std::unique_ptr<Spread> spread;
   uint8_t connection = 0;  // counts resets, so that frames of an earlier connection are known
   void* owner = nullptr;   // the worker's record of the session; not for the transport
 
@@ -54,6 +58,13 @@ struct QpContext {
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
   const PeerTable* peers = nullptr;  // endpoint: of its session
+
+  bool IsBeside(const flow::Carrier& by) const { return spread != nullptr && spread->Has(by); }
+  // Its place in the line of the channel that a frame is to leave by.
+  flow::LinePlace& PlaceAt(const flow::Carrier& by) {
+    flow::LinePlace* const beside = spread == nullptr ? nullptr : spread->PlaceOf(by);
+    return beside == nullptr ? line : *beside;
+  }
 
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }

@@ -65,7 +65,7 @@ class RcQueuePair final : public QueuePair {
   uint32_t outstanding() const override { return send_.size(); }
   size_t channel_bytes() const override {
     return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
-           sizeof qp_.line + sizeof(void*);
+           sizeof qp_.line + sizeof qp_.carrier + sizeof qp_.spread;
   }
 
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
@@ -116,27 +116,36 @@ class RcQueuePair final : public QueuePair {
     return result;
   }
 
+  void OnTurn(const flow::Carrier& carrier) override { qp_.PlaceAt(carrier).waiting = false; }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
                      wire::ChannelReason why, TimePoint now) override {
     const bool mine = qp_.carrier == &carrier;
-    qp_.line.waiting = false;
+    const bool beside = qp_.IsBeside(carrier);
+    if (beside) {
+      qp_.spread->Drop(carrier);
+      // There was no such path, and so nothing on it.
+      if (!opened) return;
+    } else {
+      qp_.line.waiting = false;
+    }
     if (mine) ReleaseCarrier();
     // A channel to who the peer was before its restart: whoever has got no answer by it has not
     // been heard by the peer that there is now.
     const bool forgotten =
         (why == wire::ChannelReason::kUnknownChannel || why == wire::ChannelReason::kStaleEpoch) &&
         !message_requester_.heard();
-    message_responder_.OnCarrierLost(carrier);
+    message_responder_.OnCarrierLost(carrier, beside);
     if (mine && (!opened || forgotten)) {
       qp_.declined = why;
       qp_.peer_relaxes = false;
+      qp_.spread.reset();
       if (!message_requester_.active()) return;
       message_requester_.Reset();
       send_.TakeBackBegun();
       requester_.Start(qp_, cc_, now);
       return;
     }
-    message_requester_.OnCarrierLost(qp_, carrier);
+    if (mine || beside) message_requester_.OnCarrierLost(qp_);
     if (!flushed()) FlushOnError(outbox);
   }
 
@@ -150,6 +159,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.Reset();
     ReleaseCarrier();
     qp_.peer_relaxes = false;
+    qp_.spread.reset();
     qp_.line.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;
     ++qp_.connection;

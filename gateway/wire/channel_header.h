@@ -20,6 +20,8 @@
 namespace rocegw::wire {
 
 inline constexpr uint8_t kChannelVersion = 1;
+// Channels side by side between the same two workers.
+inline constexpr uint32_t kMostPaths = 16;
 inline constexpr size_t kFrameBaseLength = 32;
 inline constexpr size_t kMaxFrameLength = 64;  // compare-swap and fetch-add
 inline constexpr size_t kChannelAckLength = 24;

@@ -136,7 +136,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override;
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
-  flow::Carrier* Reach(const transport::Peer& peer) override;
+  flow::Carrier* Reach(const transport::Peer& peer, uint32_t beside) override;
+  flow::Carrier* Beside(const flow::Carrier& carrier, uint32_t paths) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
   void ArmChannel(uint32_t slot, TimePoint when) override;
 

@@ -99,8 +99,12 @@ void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
   MakeRunnable(*slot, handle);
 }
 
-flow::Carrier* Worker::Reach(const transport::Peer& peer) {
-  return channels_.Reach(peer.target, peer.path, peer.endpoint, peer.device, now_);
+flow::Carrier* Worker::Reach(const transport::Peer& peer, uint32_t beside) {
+  return channels_.Reach(peer.target, peer.path, peer.endpoint.value, peer.device, now_, beside);
+}
+
+flow::Carrier* Worker::Beside(const flow::Carrier& carrier, uint32_t paths) {
+  return channels_.Beside(carrier, paths, now_);
 }
 
 void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) {

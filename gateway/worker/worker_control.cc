@@ -299,8 +299,9 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   transport::QpContext& context = slot->qp->context();
   if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
       context.config.type == verbs::QpType::kRc) {
-    channel::Channel* channel = channels_.Reach(*body.channel, context.attributes.path,
-                                                context.config.qpn, context.config.device, now);
+    channel::Channel* channel = channels_.Reach(
+        *body.channel, context.attributes.path,
+        context.config.qpn.value + context.attributes.dest_qpn.value, context.config.device, now);
     if (channel != nullptr) {
       slot->qp->BindCarrier(*channel);
       context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;

@@ -33,6 +33,7 @@ class World {
     uint32_t receives = 16;
     bool any_completion_order = true;
     size_t workers = 1;
+    uint32_t paths = 1;
     // All endpoints of side 1 are one group.
     std::optional<verbs::Dispatch> group;
   };
@@ -180,6 +181,7 @@ class World {
     pair.script = &script_;
     pair.channels = true;
     pair.memory_bytes = 2 << 20;
+    pair.channel_paths = options.paths;
     pair.workers[0] = pair.workers[1] = workers_ = options.workers;
     return pair;
   }
@@ -330,6 +332,20 @@ TEST(Endpoint, NoOrder_DoesNotWaitForTheHole) {
   world.Run(300);
   EXPECT_EQ(world.Ids(1, 0), (Ids{0, 2, 3, 1}));
   EXPECT_EQ(world.SentIds(0, 0), (Ids{0, 2, 3, 1}));
+}
+
+TEST(Endpoint, NoOrder_MessagesSpreadOverThePaths_OrderedOnesDoNot) {
+  for (const bool ordered : {false, true}) {
+    World world({.mode = verbs::ServiceMode::kByInitiator, .paths = 3});
+    world.Lose(0, 12);
+    for (uint32_t id = 1; id <= 9; ++id)
+      ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 300, id, ordered ? uint16_t{0} : kNone, 0x1F0000));
+    world.Run(2000);
+    ASSERT_EQ(world.sent[0][0].size(), 9u);
+    for (const auto& [id, status] : world.sent[0][0]) EXPECT_EQ(status, 0);
+    EXPECT_EQ(world.gateways().Count(0, &metrics::WorkerCounters::channel_open_events),
+              ordered ? 1u : 3u);
+  }
 }
 
 TEST(Endpoint, CompletionsInOrder_ComeInOrder) {
@@ -606,7 +622,8 @@ TEST(Endpoint, AllToAll_EachMessageOnce) {
                  .mode = orders ? verbs::ServiceMode::kByInitiator : verbs::ServiceMode::kUnordered,
                  .receives = 4,
                  .any_completion_order = random.Coin(),
-                 .workers = random.Between(1, 2)},
+                 .workers = random.Between(1, 2),
+                 .paths = static_cast<uint32_t>(random.Between(1, 3))},
                 seed);
     world.script().Set({.drop = random.Below(3) * 0.05,
                         .delay = random.Below(2) * 0.1,

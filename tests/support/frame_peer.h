@@ -84,10 +84,14 @@ class FramePeer {
   }
   metrics::DropReason Deliver(const wire::ChannelFrame& frame,
                               const std::vector<uint8_t>& payload = {}, bool refuse = false) {
+    return DeliverBy(carrier, frame, payload, refuse);
+  }
+  metrics::DropReason DeliverBy(ScriptedCarrier& by, const wire::ChannelFrame& frame,
+                                const std::vector<uint8_t>& payload = {}, bool refuse = false) {
     EXPECT_EQ(wire::ValidateFrame(frame, payload.size()), metrics::DropReason::kNone);
     std::vector<uint8_t> buffer = payload;
     const metrics::DropReason reason =
-        host().qp().OnFrame(host(), carrier, frame, buffer, refuse, base_.now());
+        host().qp().OnFrame(host(), by, frame, buffer, refuse, base_.now());
     // The port uses its buffer again.
     std::fill(buffer.begin(), buffer.end(), uint8_t{0xEE});
     return reason;

@@ -70,6 +70,11 @@ class QpHost : public transport::Outbox {
                 const std::vector<uint8_t>* inline_payload = nullptr);
   void PostReceive(uint64_t wr_id, const std::vector<Sge>& sges);
   std::vector<rocegw_cqe> Poll() { return rings_.Poll(); }
+  // Channels beside the one that it is bound to.
+  std::vector<flow::Carrier*> beside;
+  flow::Carrier* Beside(const flow::Carrier&, uint32_t paths) override {
+    return paths <= beside.size() ? beside[paths - 1] : nullptr;
+  }
   RingEnd& rings() { return rings_; }
 
   // What the worker does.

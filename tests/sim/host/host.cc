@@ -137,6 +137,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     channels.instance = kInstance + number;
     channels.worker = index;
     channels.window = config.channel_window;
+    channels.paths = config.channel_paths;
     channels.secret = {network.NextSeed(), network.NextSeed()};
     Must(Call(index, {0, worker::UseChannels{channels}}), "channels");
   }
@@ -147,7 +148,8 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
   return {.peer = gid(),
           .acceptor = Qpn{uint32_t{index} << port::kBucketShift | kAcceptorIndex},
           .peer_worker = index,
-          .instance = kInstance + number()};
+          .instance = kInstance + number(),
+          .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering};
 }
 
 Host::~Host() = default;

@@ -50,6 +50,7 @@ struct HostConfig {
   // Takes and opens channels to other gateways.
   bool channels = false;
   uint32_t channel_window = 4096;  // packets that a channel's receiver takes ahead
+  uint32_t channel_paths = 1;      // channels side by side to the same worker
 };
 
 // How two queue pairs are connected; both ends alike.

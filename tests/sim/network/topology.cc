@@ -50,16 +50,24 @@ Wiring WireStar(Network& network, std::span<Endpoint* const> endpoints, const Li
 
 Wiring WireDumbbell(Network& network, std::span<Endpoint* const> endpoints, size_t left,
                     const LinkConfig& edge, const LinkConfig& trunk) {
+  return WireDumbbell(network, endpoints, left, edge, std::span(&trunk, 1));
+}
+
+Wiring WireDumbbell(Network& network, std::span<Endpoint* const> endpoints, size_t left,
+                    const LinkConfig& edge, std::span<const LinkConfig> trunks) {
   Wiring wiring;
   Switch* ends[2] = {&network.AddSwitch(), &network.AddSwitch()};
   wiring.switches = {ends[0], ends[1]};
   for (size_t i = 0; i < endpoints.size(); ++i) {
     WireEdge(network, *endpoints[i], *ends[i < left ? 0 : 1], edge, wiring);
   }
-  wiring.trunk = {&network.AddLink(trunk, *ends[1], "left>right"),
-                  &network.AddLink(trunk, *ends[0], "right>left")};
-  for (size_t side = 0; side < 2; ++side) {
-    ends[side]->RouteOthers(ends[side]->AddPort(*wiring.trunk[side]));
+  for (const LinkConfig& trunk : trunks) {
+    Link& there = network.AddLink(trunk, *ends[1], "left>right");
+    Link& back = network.AddLink(trunk, *ends[0], "right>left");
+    ends[0]->RouteOthers(ends[0]->AddPort(there));
+    ends[1]->RouteOthers(ends[1]->AddPort(back));
+    wiring.trunk.push_back(&there);
+    wiring.trunk.push_back(&back);
   }
   return wiring;
 }

@@ -24,9 +24,10 @@ class Endpoint : public Node {
 };
 
 struct Wiring {
-  std::vector<Link*> up;     // by endpoint, in the order given
-  std::vector<Link*> down;   // towards each
-  std::vector<Link*> trunk;  // dumbbell: left to right, right to left; leaf and spine: all between
+  std::vector<Link*> up;    // by endpoint, in the order given
+  std::vector<Link*> down;  // towards each
+  // Dumbbell: left to right, right to left, for each cable; leaf and spine: all between.
+  std::vector<Link*> trunk;
   std::vector<Switch*> switches;
 };
 
@@ -37,6 +38,9 @@ Wiring WireStar(Network& network, std::span<Endpoint* const> endpoints, const Li
 // Two switches with one cable between; the first `left` endpoints are on its left.
 Wiring WireDumbbell(Network& network, std::span<Endpoint* const> endpoints, size_t left,
                     const LinkConfig& edge, const LinkConfig& trunk);
+// The same with several cables between, and ECMP over them.
+Wiring WireDumbbell(Network& network, std::span<Endpoint* const> endpoints, size_t left,
+                    const LinkConfig& edge, std::span<const LinkConfig> trunks);
 // `per_leaf` endpoints on each leaf, every leaf on every spine; ECMP upwards.
 Wiring WireLeafSpine(Network& network, std::span<Endpoint* const> endpoints, size_t per_leaf,
                      size_t spines, const LinkConfig& edge, const LinkConfig& fabric);

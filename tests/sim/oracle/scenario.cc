@@ -115,6 +115,8 @@ class World {
     config.channels = channels_;
     constexpr uint32_t kWindows[] = {16, 256, 4096};
     config.channel_window = kWindows[channel_random_.Below(std::size(kWindows))];
+    config.channel_paths = order_random_.Below(2) == 0 ? 1 : 1 + order_random_.Between(1, 3);
+    paths_ = config.channel_paths;
     for (size_t i = 0; i < room_.size(); ++i) {
       HostConfig own = config;
       own.workers = Sometimes(80) ? 1 : random_.Between(2, 3);
@@ -302,13 +304,13 @@ class World {
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
-        "channels, %zu that went without, %zu with less order",
+        "channels over %u paths, %zu that went without, %zu with less order",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
         static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
         nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
         cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
         faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
-        declined_, mixed_order_);
+        paths_, declined_, mixed_order_);
     return text;
   }
 
@@ -328,6 +330,7 @@ class World {
   size_t on_channels_ = 0;
   size_t declined_ = 0;
   size_t mixed_order_ = 0;
+  uint32_t paths_ = 1;
   std::vector<bool> declines_;  // by host
   double wrong_queue_ = 0;
   LinkConfig link_;

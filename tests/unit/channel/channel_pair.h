@@ -103,8 +103,8 @@ class ChannelEnd final : public channel::Owner {
     target.peer_worker = peer.options.worker;
     target.instance = peer.options.instance;
     return set.Reach(target,
-                     {.source = gid, .destination = peer.gid, .traffic_class = traffic_class},
-                     Qpn{77}, 0, now);
+                     {.source = gid, .destination = peer.gid, .traffic_class = traffic_class}, 77,
+                     0, now);
   }
   void Hold(channel::Channel* channel) {
     channel->Hold();

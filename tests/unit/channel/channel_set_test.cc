@@ -452,6 +452,51 @@ TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
 }
 
+// What b sends back is lost, and b itself has nothing that it would miss answers to.
+TEST_F(ChannelSetTest, AnswersToProbesAreLost_WhoGivesThemTakesAnotherPort) {
+  Channel* channel = OpenAndSend(1);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  pair.Advance(Milliseconds(1));
+  const uint16_t before = back->address().path.source_port;
+  const auto broken = [&](const ChannelPacket& packet) {
+    return packet.meta.source == pair.b().gid && packet.meta.source_port == before;
+  };
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Advance(Seconds(2), broken);
+  EXPECT_NE(back->address().path.source_port, before);
+  EXPECT_TRUE(channel->out().idle());
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+}
+
+TEST_F(ChannelSetTest, SeveralPaths_HavePortsOfTheirOwn_AndOneThatFailsTakesThatOfAnother) {
+  channel::ChannelOptions with_paths = ChannelPair::OptionsOf(0);
+  with_paths.paths = 3;
+  ChannelPair pairs(with_paths, ChannelPair::OptionsOf(1));
+  Channel* first = pairs.Open();
+  std::vector<Channel*> all{first};
+  for (uint32_t paths = 1; paths < 3; ++paths)
+    all.push_back(pairs.a().set.Beside(*first, paths, pairs.now));
+  EXPECT_EQ(pairs.a().set.Beside(*first, 3, pairs.now), nullptr) << "there are no more";
+  pairs.Settle();
+  std::set<uint16_t> ports;
+  for (uint32_t i = 0; i < 3; ++i) {
+    ASSERT_NE(all[i], nullptr);
+    EXPECT_EQ(pairs.a().set.Beside(*all[i], 3 - i, pairs.now), i == 0 ? nullptr : first);
+    EXPECT_TRUE(pairs.a().Send(*all[i], i, pairs.now));
+    ports.insert(all[i]->address().path.source_port);
+  }
+  pairs.Settle();
+  pairs.Advance(Milliseconds(1));
+  EXPECT_EQ(ports.size(), 3u);
+  const uint16_t failed = all[1]->address().path.source_port;
+  EXPECT_TRUE(pairs.a().Send(*all[1], 9, pairs.now));
+  pairs.Advance(Seconds(1),
+                [&](const ChannelPacket& packet) { return packet.meta.source_port == failed; });
+  EXPECT_NE(all[1]->address().path.source_port, failed);
+  EXPECT_TRUE(ports.contains(all[1]->address().path.source_port));
+  EXPECT_EQ(pairs.b().delivered, (Numbers{0, 1, 2, 9}));
+}
+
 TEST_F(ChannelSetTest, SilentPeer_EndsAfterTwentyFourProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));

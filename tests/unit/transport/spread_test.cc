@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue pair on several channels at once: what of it spreads, where it is built again, what
+// becomes of it when one of them is gone.
+#include <gtest/gtest.h>
+
+#include "tests/support/frame_peer.h"
+
+namespace rocegw::testing::spread {
+namespace {
+
+using metrics::DropReason;
+using verbs::QpState;
+using wire::FrameKind;
+
+constexpr uint64_t kSource = 0x1000;
+constexpr uint64_t kTarget = 0x7000;
+constexpr uint8_t kAck = wire::kSyndromeAck;
+constexpr uint16_t kOtherEpoch = 0x8888;
+
+// A queue pair with one channel beside its own, which the peer has answered once.
+class TwoWays {
+ public:
+  explicit TwoWays(verbs::ServiceMode mode) : peer(Options(mode)) {
+    other.to = peer.carrier.to;
+    other.to.epoch = kOtherEpoch;
+    peer.host().context().peer_relaxes = true;
+    peer.host().beside = {&other};
+    peer.base().PostWrite(kSource, 4, kTarget);
+    EXPECT_EQ(peer.Out().size(), 1u);
+    EXPECT_EQ(other.users, 0) << "until its own is known to work";
+    peer.Reply(0, kAck);
+    peer.Out();
+    EXPECT_EQ(peer.base().Poll().size(), 1u);
+  }
+  FramePeer peer;
+  ScriptedCarrier other;
+
+ private:
+  static FramePeer::Options Options(verbs::ServiceMode mode) {
+    FramePeer::Options options;
+    options.host.service_mode = mode;
+    return options;
+  }
+};
+
+TEST(Spread, WithoutOrder_TurnByTurn) {
+  TwoWays ways(verbs::ServiceMode::kUnordered);
+  ways.peer.base().PostWrite(kSource, 60000, kTarget);
+  EXPECT_EQ(ways.peer.Out().size(), 235u);
+  EXPECT_EQ(ways.other.users, 1);
+  EXPECT_GT(ways.other.refs.size(), 90u);
+  EXPECT_GT(ways.peer.carrier.refs.size(), 90u);
+}
+
+TEST(Spread, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
+  TwoWays ways(verbs::ServiceMode::kUnordered);
+  ways.peer.carrier.open = false;
+  ways.peer.base().PostWrite(kSource, 20000, kTarget);
+  EXPECT_EQ(ways.peer.Out().size(), 79u);
+  EXPECT_EQ(ways.other.refs.size(), 79u);
+  ways.other.open = false;
+  ways.peer.base().PostWrite(kSource, 200, kTarget);
+  EXPECT_TRUE(ways.peer.Out().empty());
+  transport::QpContext& qp = ways.peer.host().context();
+  EXPECT_TRUE(qp.PlaceAt(ways.peer.carrier).waiting);
+  EXPECT_TRUE(qp.PlaceAt(ways.other).waiting);
+  ways.other.open = true;
+  ways.peer.host().qp().OnTurn(ways.other);
+  EXPECT_TRUE(qp.PlaceAt(ways.peer.carrier).waiting);
+  EXPECT_FALSE(qp.PlaceAt(ways.other).waiting);
+  EXPECT_EQ(ways.peer.Out().size(), 1u);
+}
+
+TEST(Spread, WithOrder_KeepsToItsOwn_AndSoDoItsOrderedRequests) {
+  TwoWays strong(verbs::ServiceMode::kByTarget);
+  strong.peer.base().PostWrite(kSource, 60000, kTarget);
+  strong.peer.Out();
+  EXPECT_TRUE(strong.other.refs.empty());
+  EXPECT_EQ(strong.other.users, 0);
+  strong.peer.base().PostWrite(kSource, 60000, kTarget,
+                               ROCEGW_WQE_SIGNALED | ROCEGW_WQE_ORDER_NONE);
+  strong.peer.Out();
+  EXPECT_FALSE(strong.other.refs.empty());
+  const size_t until = strong.other.refs.size();
+  strong.peer.base().PostWrite(kSource, 60000, kTarget);
+  strong.peer.Out();
+  EXPECT_EQ(strong.other.refs.size(), until);
+}
+
+TEST(Spread, LostFrame_IsBuiltAgainForItsOwnWay) {
+  TwoWays ways(verbs::ServiceMode::kUnordered);
+  ways.peer.carrier.open = false;
+  ways.peer.base().PostWrite(kSource, 200, kTarget);
+  ASSERT_EQ(ways.peer.Out().size(), 1u);
+  auto& host = ways.peer.host();
+  EXPECT_EQ(host.qp().Again(host, ways.other, ways.other.refs.at(0), Psn(0)), flow::Resend::kDone);
+  EXPECT_EQ(ways.peer.OutOne().frame.epoch, kOtherEpoch);
+}
+
+TEST(Spread, AWayThatNeverOpened_IsForgotten_OneThatDid_EndsTheQueuePair) {
+  TwoWays ways(verbs::ServiceMode::kUnordered);
+  auto& host = ways.peer.host();
+  ways.peer.base().PostWrite(kSource, 200, kTarget);
+  ways.peer.Out();
+  ASSERT_EQ(ways.other.users, 1);
+  host.qp().OnCarrierLost(host, ways.other, false, wire::ChannelReason::kNoResources,
+                          ways.peer.base().now());
+  EXPECT_EQ(ways.other.users, 0);
+  EXPECT_EQ(ways.peer.state(), QpState::kRts);
+
+  TwoWays opened(verbs::ServiceMode::kUnordered);
+  opened.peer.base().PostWrite(kSource, 60000, kTarget);
+  opened.peer.Out();
+  opened.peer.host().qp().OnCarrierLost(opened.peer.host(), opened.other, true,
+                                        wire::ChannelReason::kPathFailed, opened.peer.base().now());
+  EXPECT_EQ(opened.peer.state(), QpState::kError);
+  EXPECT_EQ(opened.other.users, 0);
+}
+
+// The peer spreads: a message's frames come by both ways, and what answers them leaves by the way
+// of the last one.
+TEST(Spread, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
+  FramePeer peer;
+  ScriptedCarrier other;
+  other.to = peer.carrier.to;
+  other.to.epoch = kOtherEpoch;
+  wire::ChannelFrame frame = peer.Write(0, kTarget, 512);
+  const auto data = ScriptedPeer::Bytes(512, 3);
+  frame.offset = 256;
+  EXPECT_EQ(peer.DeliverBy(other, frame, {data.begin() + 256, data.end()}), DropReason::kNone);
+  frame.offset = 0;
+  frame.flags = 0;
+  EXPECT_EQ(peer.DeliverBy(peer.carrier, frame, {data.begin(), data.begin() + 256}),
+            DropReason::kNone);
+  const SentFrame reply = peer.OutOne();
+  EXPECT_EQ(reply.frame.kind, FrameKind::kReply);
+  ASSERT_EQ(peer.carrier.refs.size(), 1u);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), &peer.host().memory()[kTarget]));
+  // Lost, and by now the peer has been heard by the other way again.
+  peer.DeliverBy(other, peer.Write(1, kTarget, 4), ScriptedPeer::Bytes(4));
+  EXPECT_EQ(peer.OutOne().frame.message, 1u);
+  EXPECT_EQ(other.refs.size(), 1u);
+  EXPECT_EQ(peer.Lose(0), flow::Resend::kDone);
+}
+
+// An answer that speaks of one message alone is a sign of life as others are: whoever has given it
+// must not see the message again, by another transport.
+TEST(Spread, AnswerToOneAlone_WasHeard) {
+  FramePeer peer;
+  peer.base().PostWrite(kSource, 4, kTarget);
+  peer.base().PostWrite(kSource, 4, kTarget);
+  peer.Out();
+  wire::ChannelFrame reply = peer.Frame(FrameKind::kReply, 1);
+  reply.flags = wire::kFrameRelaxed;
+  reply.syndrome = kAck;
+  EXPECT_EQ(peer.Deliver(reply), DropReason::kNone);
+  peer.host().qp().OnCarrierLost(peer.host(), peer.carrier, true,
+                                 wire::ChannelReason::kUnknownChannel, peer.base().now());
+  EXPECT_EQ(peer.state(), QpState::kError) << "and not on its way as plain RoCEv2";
+}
+
+}  // namespace
+}  // namespace rocegw::testing::spread
