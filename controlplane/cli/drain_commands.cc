@@ -3,13 +3,16 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/quantity.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
+#include "rocegw/gateway/v1/config.pb.h"
 
 namespace rocegw::cli {
 namespace {
@@ -20,6 +23,7 @@ using types::v1::Operation;
 // A wait is many calls, so that what it waits for can be shown.
 constexpr std::chrono::milliseconds kOneWait(1000);
 constexpr size_t kMostHolders = 5;
+constexpr std::chrono::milliseconds kBetweenLooks(200);
 
 struct DrainQuery {
   std::string gateway;
@@ -115,7 +119,49 @@ CallResult ReadDrain(const DrainQuery& query, admin::v1::DrainGatewayRequest& re
   return {};
 }
 
+// The gateway of this host, asked itself: for as long as its process lives, whatever a controller
+// wants of it.
+int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
+  if (!query.gateway.empty() || !query.deadline.empty() || !query.on_deadline.empty()) {
+    return Fail({kUsage,
+                 "--local is the gateway of this host: without GATEWAY, and without a deadline, "
+                 "which is the fleet's",
+                 {}});
+  }
+  if (auto result = program.Open(); !result.ok()) return Fail(result);
+  const auto end = std::chrono::steady_clock::now() + program.patience();
+  Progress line;
+  gateway::v1::DrainRequest request;
+  request.set_drain(drain);
+  gateway::v1::DrainResponse response;
+  for (;;) {
+    response.Clear();
+    const CallResult result =
+        program.rpc().Call("/rocegw.gateway.v1.ConfigService/Drain", request, response);
+    if (!result.ok()) return Fail(result);
+    const types::v1::DrainProgress& left = response.progress();
+    if (!drain || !query.wait || left.empty()) break;
+    const std::string holds = std::to_string(left.sessions()) + " sessions, " +
+                              std::to_string(left.qps()) + " queue pairs left";
+    if (std::chrono::steady_clock::now() + kBetweenLooks > end)
+      return Fail({kDeadline, "not empty in time (--timeout): " + holds, {}});
+    line.Show(holds);
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  if (PrintDocument(program, NamedMessages{{"drain", &response}})) return kOk;
+  if (response.admin_state() == types::v1::DRAINING) {
+    std::cout << (response.progress().empty() ? "drained\n" : "draining\n");
+  } else {
+    std::cout << "in service\n";
+  }
+  return kOk;
+}
+
 int Drain(Program& program, const DrainQuery& query) {
+  if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
+    return OrderLocally(program, query, true);
+  if (query.gateway.empty())
+    return Fail({kUsage, "which gateway? Its name, or --local for the one on this host", {}});
   admin::v1::DrainGatewayRequest request;
   if (auto result = ReadDrain(query, request); !result.ok()) return Fail(result);
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
@@ -142,6 +188,10 @@ int Drain(Program& program, const DrainQuery& query) {
 }
 
 int Undrain(Program& program, const DrainQuery& query) {
+  if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
+    return OrderLocally(program, query, false);
+  if (query.gateway.empty())
+    return Fail({kUsage, "which gateway? Its name, or --local for the one on this host", {}});
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   admin::v1::UndrainGatewayRequest request;
   std::string name;
@@ -201,14 +251,15 @@ int CancelOperation(Program& program, const DrainQuery& query) {
 
 void AddDrainCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<DrainQuery>();
-  CLI::App* const drain =
-      program.Add(app, "drain", "take a gateway out of service",
-                  "  rocegwctl drain host-a --wait\n"
-                  "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect\n"
-                  "What is there goes on until it ends by itself or the deadline comes: then it\n"
-                  "stays (keep), connections end in order (disconnect), or sessions end (abort).",
-                  [&program, query] { return Drain(program, *query); });
-  drain->add_option("GATEWAY", query->gateway, "its name")->required();
+  CLI::App* const drain = program.Add(
+      app, "drain", "take a gateway out of service",
+      "  rocegwctl drain host-a --wait\n"
+      "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect\n"
+      "  rocegwctl --local drain --wait     the gateway here, until it is started anew\n"
+      "What is there goes on until it ends by itself or the deadline comes: then it\n"
+      "stays (keep), connections end in order (disconnect), or sessions end (abort).",
+      [&program, query] { return Drain(program, *query); });
+  drain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
   drain->add_option("--deadline", query->deadline, "when it is not empty by then: --on-deadline")
       ->type_name("TIME");
   drain->add_option("--on-deadline", query->on_deadline, "keep, disconnect or abort")
@@ -216,10 +267,10 @@ void AddDrainCommands(CLI::App& app, Program& program) {
       ->check(CLI::IsMember({"keep", "disconnect", "abort"}).description(""));
   drain->add_flag("--wait", query->wait, "until it is empty, at most --timeout");
 
-  CLI::App* const undrain =
-      program.Add(app, "undrain", "take a gateway back into service", "  rocegwctl undrain host-a",
-                  [&program, query] { return Undrain(program, *query); });
-  undrain->add_option("GATEWAY", query->gateway, "its name")->required();
+  CLI::App* const undrain = program.Add(app, "undrain", "take a gateway back into service",
+                                        "  rocegwctl undrain host-a\n  rocegwctl --local undrain",
+                                        [&program, query] { return Undrain(program, *query); });
+  undrain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
 
   CLI::App* const operations =
       program.Add(app, "operations", "what takes longer than a call: list, wait, cancel",

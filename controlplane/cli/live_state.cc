@@ -9,6 +9,7 @@
 #include "controlplane/cli/describe.h"
 #include "controlplane/cli/documents.h"
 #include "controlplane/cli/kinds.h"
+#include "controlplane/cli/printing.h"
 #include "controlplane/cli/state_client.h"
 #include "controlplane/cli/state_views.h"
 
@@ -38,14 +39,6 @@ std::string_view LiveNoun(const std::string& noun) {
     if (noun == word) return plural;
   }
   return {};
-}
-
-template <typename Messages>
-bool PrintDocument(const Program& program, const Messages& messages) {
-  const std::string& format = program.options.format;
-  if (format == "json") std::cout << JsonText(messages);
-  if (format == "yaml") std::cout << YamlText(messages);
-  return format == "json" || format == "yaml";
 }
 
 template <typename List, typename Rows, typename View>

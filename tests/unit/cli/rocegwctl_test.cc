@@ -45,7 +45,16 @@ class FakeConfig final : public service::ConfigSource {
              std::function<void(bool, types::v1::PushReport)> done) override {
     done(false, {});
   }
-  void Drain(bool, std::function<void(bool, session::DrainRow)> done) override { done(false, {}); }
+  // Two sessions, one of which goes with each look.
+  void Drain(bool drain, std::function<void(bool, session::DrainRow)> done) override {
+    session::DrainRow row;
+    row.active = drain;
+    row.sessions = drain && sessions > 0 ? sessions-- : 0;
+    row.qps = row.sessions;
+    row.empty = row.qps == 0;
+    done(true, row);
+  }
+  std::atomic<uint32_t> sessions{2};
   void Describe(std::function<void(bool, gateway::v1::GetConfigResponse)> done) override {
     gateway::v1::GetConfigResponse config;
     auto& rejection = *config.add_rejections();
@@ -118,6 +127,19 @@ class RocegwctlTest : public testing::Test {
   FakeCaptures captures_;
   service::GrpcServer server_{identity_, readiness_, source_, &config_, nullptr, &captures_};
 };
+
+TEST_F(RocegwctlTest, DrainHere_WaitsUntilItIsEmpty) {
+  EXPECT_EQ(Ctl("drain").out, "draining\n");
+  const Outcome waited = Ctl("drain --wait");
+  EXPECT_EQ(waited.out, "drained\n") << waited.err;
+  EXPECT_NE(Ctl("drain -o json").out.find("DRAINING"), std::string::npos);
+  EXPECT_EQ(Ctl("undrain").out, "in service\n");
+  config_.sessions = 1000;
+  const Outcome impatient = Ctl("drain --wait --timeout 300ms");
+  EXPECT_EQ(impatient.code, kDeadline);
+  EXPECT_NE(impatient.err.find("queue pairs left"), std::string::npos) << impatient.err;
+  EXPECT_EQ(Ctl("drain --deadline 5s").code, kUsage);
+}
 
 TEST_F(RocegwctlTest, Status_EveryFormat_IsAsRecorded) {
   ExpectGolden("status.txt", "status");
@@ -320,7 +342,7 @@ TEST_F(RocegwctlTest, GatewaySilent_EndsInTime) {
 
 TEST_F(RocegwctlTest, WrongUsage_Exits2) {
   for (const char* arguments :
-       {"", "get", "frobnicate", "get sheep", "status -o xml", "status --timeout 0", "drain",
+       {"", "get", "frobnicate", "get sheep", "status -o xml", "status --timeout 0", "drain host-a",
         "completion fish", "create tenant", "apply"}) {
     const Outcome run = Ctl(arguments);
     EXPECT_EQ(run.code, kUsage) << arguments;
