@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check_library.sh LIBRARY EXPORTS PASSED_THROUGH DROP_IN_FOLDER: the library needs nothing but libc, exports exactly the listed
-# names, runs on old C libraries, and covers every public function of the installed libibverbs and librdmacm that takes a
-# handle. The drop-in pair needs only the library besides, and exports exactly what the installed pair does.
+# names, the calls of rocegwdv.h with their version, runs on old C libraries, and covers every public function of the installed
+# libibverbs and librdmacm that takes a handle. The drop-in pair needs only the library besides, and exports exactly what the
+# installed pair does.
 set -u
 library=$1 exports=$2 passed_through=$3 drop_in=$4
 newest_glibc=2.28
@@ -27,8 +28,10 @@ fits_old_systems "$library"
 fits_old_systems "$drop_in/libibverbs.so.1" "${library##*/}"
 fits_old_systems "$drop_in/librdmacm.so.1" "${library##*/}" libibverbs.so.1
 
-exported=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $8 != "" && NR > 3 {print $8}' | sort -u)
-diff <(echo "$exported") <(names "$exports") || fail "exported names are not those of $exports"
+# A version is a symbol itself.
+exported=$(versioned "$library" | grep -vx ROCEGWDV_1.0)
+diff <(echo "$exported") <(names "$exports" | sed 's/^rocegwdv_.*/&@@ROCEGWDV_1.0/' | sort) ||
+  fail "exported names and versions are not those of $exports"
 
 for installed in libibverbs.so.1 librdmacm.so.1; do
   path=$(ldconfig -p | sed -n "s|.*$installed .*=> ||p" | head -1)
