@@ -89,8 +89,30 @@ int Visit(dl_phdr_info* object, size_t, void*) {
   return 1;
 }
 
+int VisitForDlopen(dl_phdr_info* object, size_t, void* found) {
+  const char* slash = strrchr(object->dlpi_name, '/');
+  SymbolTable table;
+  if (strcmp(slash != nullptr ? slash + 1 : object->dlpi_name, "libc.so.6") != 0) return 0;
+  if (ReadTable(*object, &table)) {
+    *static_cast<void**>(found) = FindFunction(table, "__libc_dlopen_mode");
+  }
+  return 1;
+}
+
+// Of a program that does not use it, where it is a library of its own. By what the C library loads
+// its own parts with in those releases.
+void LoadLibdl() {
+  constexpr int kDlopen = static_cast<int>(0x80000000);  // __RTLD_DLOPEN
+  void* found = nullptr;
+  dl_iterate_phdr(&VisitForDlopen, &found);
+  const auto load = reinterpret_cast<void* (*)(const char*, int)>(found);
+  if (load != nullptr) load("libdl.so.2", RTLD_NOW | kDlopen);
+}
+
 void Find() {
   if (__atomic_load_n(&g_dlsym, __ATOMIC_ACQUIRE) != nullptr) return;
+  if (dl_iterate_phdr(&Visit, nullptr) != 0) return;
+  LoadLibdl();
   if (dl_iterate_phdr(&Visit, nullptr) != 0) return;
   static const char kLine[] = "rocegw: cannot find dlsym in the C library of this process\n";
   RawSyscall(SYS_write, STDERR_FILENO, kLine, sizeof(kLine) - 1);

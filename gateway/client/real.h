@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the installed libibverbs and librdmacm, for handles that are theirs. They are
-// looked up behind this library in the search order; where the program loaded them on its own
-// (dlopen), by their file name. Any thread.
+// The functions of the installed libibverbs and librdmacm, for handles that are theirs. Any thread.
 #pragma once
 
 namespace rocegw::client {

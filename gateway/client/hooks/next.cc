@@ -3,13 +3,18 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+
 #include "gateway/client/libc_symbols.h"
 
 namespace rocegw::client {
 
 void* FindNext(const char* name) {
-  void* function = LibcDlsym()(RTLD_NEXT, name);
-  return function;
+  // Before glibc 2.36 RTLD_NEXT gives the oldest version: of realpath one that wants a buffer.
+  if (strcmp(name, "realpath") == 0) {
+    if (void* newest = LibcDlvsym()(RTLD_NEXT, name, "GLIBC_2.3")) return newest;
+  }
+  return LibcDlsym()(RTLD_NEXT, name);
 }
 
 }  // namespace rocegw::client
