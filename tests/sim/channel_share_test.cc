@@ -173,10 +173,12 @@ TEST_P(StalledQueuePair, LeavesTheOthersAlone) {
   const Outcome without = Measure(Trouble::kNone, c.length);
   const Outcome with = Measure(c.trouble, c.length);
   std::printf(
-      "%s: %.2f of %.2f Gbit/s (%+.2f %%), p99 %.2f of %.2f us (%+.2f %%), refused %llu times\n",
+      "%s: %.2f of %.2f Gbit/s (%+.2f %%), p99 %.2f of %.2f us (%+.2f %%), refused %llu "
+      "times, %llu completions\n",
       c.name, with.gigabits, without.gigabits, (with.gigabits / without.gigabits - 1) * 100,
       with.p99, without.p99, (with.p99 / without.p99 - 1) * 100,
-      static_cast<unsigned long long>(with.refused));
+      static_cast<unsigned long long>(with.refused),
+      static_cast<unsigned long long>(with.completions));
   EXPECT_EQ(with.channels, 1u);
   // It has been what its name says.
   if (c.trouble != Trouble::kRefused) {
