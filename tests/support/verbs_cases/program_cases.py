@@ -43,12 +43,11 @@ def _perftest_cases():
             ]
         for verb in (*_FIRST_TRANSFERS, "ib_atomic"):
             cases += [
-                _perftest_case("events", verb + "_bw", connect, extra=("-e",)),
                 _perftest_case("queue_pairs", verb + "_bw", connect, queue_pairs=8),
                 _perftest_case("both_ways", verb + "_bw", connect, extra=("-b",)),
             ]
-            if verb != "ib_write":  # looks at memory, not at completions
-                cases.append(_perftest_case("events", verb + "_lat", connect, extra=("-e",)))
+            if verb != "ib_write":  # perftest has no events for it
+                cases += [_perftest_case("events", verb + kind, connect, extra=("-e",)) for kind in ("_bw", "_lat")]
     cases += [
         Case("perftest_more.ib_send_bw.datagrams.socket", 4200, _datagrams),
         _perftest_case("lists", "ib_write_bw", "socket", extra=("-l", "10")),
