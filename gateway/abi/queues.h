@@ -26,6 +26,22 @@ struct rocegw_cq_reply {
   struct rocegw_location rings;   /* worker w's ring at offset + w * entries * 64 */
 };
 
+/* The client does not look at the queue from its request to the answer. What it has not polled lies
+ * in the new rings then, at its old indices. */
+struct rocegw_resize_cq {
+  struct rocegw_request header;
+  uint32_t cq;
+  uint32_t entries;
+};
+/* A completion event is sent for so many completions, or when the first of them has waited for the
+ * period. 0: not for that reason; both 0: for each. */
+struct rocegw_moderate_cq {
+  struct rocegw_request header;
+  uint32_t cq;
+  uint16_t count;
+  uint16_t period; /* microseconds */
+};
+
 enum rocegw_qp_type {
   ROCEGW_QPT_RC = 2,
   ROCEGW_QPT_UC = 3,
@@ -95,7 +111,7 @@ struct rocegw_create_srq {
 struct rocegw_srq_reply {
   struct rocegw_reply header;
   uint32_t handle;
-  uint32_t entries; /* power of two; what was asked for and at least 1 */
+  uint32_t entries; /* slots: power of two; what was asked for and at least 1 */
   uint32_t max_sge;
   uint32_t payload_stride;
   struct rocegw_location control; /* struct rocegw_srq_control */
@@ -103,13 +119,19 @@ struct rocegw_srq_reply {
   struct rocegw_location slots;
   struct rocegw_location payload; /* read-only; length 0: receives are placed by the daemon */
 };
-enum rocegw_srq_mask { ROCEGW_SRQ_LIMIT = 2 }; /* of enum ibv_srq_attr_mask */
+enum rocegw_srq_mask {
+  ROCEGW_SRQ_MAX_WR = 1,
+  ROCEGW_SRQ_LIMIT = 2
+}; /* as enum ibv_srq_attr_mask */
+/* With MAX_WR (since minor 3) answered as CREATE_SRQ: slots and order may lie elsewhere, with what
+ * they held; more slots are free ones behind the old, without payload areas. The client posts
+ * nothing from its request to the answer, and has no more than that posted. */
 struct rocegw_modify_srq {
   struct rocegw_request header;
   uint32_t srq;
   uint32_t mask;
   uint32_t limit;
-  uint32_t reserved;
+  uint32_t max_wr;
 };
 struct rocegw_query_srq_reply {
   struct rocegw_reply header;

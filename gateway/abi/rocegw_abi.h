@@ -24,9 +24,9 @@
 
 #define ROCEGW_ABI_MAGIC 0x57474352u /* "RCGW" */
 #define ROCEGW_ABI_MAJOR 1u
-#define ROCEGW_ABI_MINOR                                                   \
-  3u /* 1: ordering on request; 2: shared receive queues; 3: pollers sleep \
-      */
+/* 1: ordering on request; 2: shared receive queues; 3: pollers sleep; 4: queues that change their
+ * size, moderation of completion events */
+#define ROCEGW_ABI_MINOR 4u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

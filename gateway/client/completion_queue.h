@@ -13,6 +13,8 @@ namespace rocegw::client {
 // nullptr and errno.
 ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_channel* channel,
                  int vector);
+// As ibv_modify_cq.
+int ModifyCq(ibv_cq* cq, ibv_modify_cq_attr* attr);
 // As ibv_poll_cq; with one place also when the completion was made, CLOCK_MONOTONIC in ns.
 int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns);
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/completion_queue.h"
 #include "gateway/client/device.h"
 #include "gateway/client/domains.h"
 #include "gateway/client/extended.h"
@@ -31,6 +32,7 @@ void FillOperations(verbs_context* verbs) {
   verbs->query_rt_values = &QueryClock;
   verbs->create_qp_ex = &CreateQpExtended;
   verbs->create_cq_ex = &CreateCqExtended;
+  verbs->modify_cq = &ModifyCq;
   verbs->alloc_td = &AllocThreadDomain;
   verbs->dealloc_td = &DeallocThreadDomain;
   verbs->alloc_parent_domain = &AllocParentDomain;

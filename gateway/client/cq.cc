@@ -15,7 +15,6 @@
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
-#include "gateway/client/refusals.h"
 
 namespace rocegw::client {
 
@@ -35,17 +34,22 @@ uint32_t YieldAfter() {
   return CPU_COUNT(&allowed) <= kFewCores ? kEmptyPolls : 0;
 }
 
-int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
+// The rings that a reply places; nullptr: it cannot be.
+const void* FindRings(Session* session, const rocegw_cq_reply& reply) {
   if (reply.entries == 0 || (reply.entries & (reply.entries - 1)) != 0 || reply.worker_count == 0) {
-    return EPROTO;
+    return nullptr;
   }
-  const LocationResolver resolver = session->resolver();
+  return session->resolver()(reply.rings,
+                             uint64_t{reply.worker_count} * reply.entries * sizeof(rocegw_cqe));
+}
+
+int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
+  const void* rings = FindRings(session, reply);
+  if (rings == nullptr) return EPROTO;
   const uint64_t control_size =
       sizeof(rocegw_cq_control) + uint64_t{reply.worker_count} * ROCEGW_CACHE_LINE;
-  const uint64_t rings_size = uint64_t{reply.worker_count} * reply.entries * sizeof(rocegw_cqe);
-  auto* control = static_cast<rocegw_cq_control*>(resolver(reply.control, control_size));
-  const void* rings = resolver(reply.rings, rings_size);
-  if (control == nullptr || rings == nullptr) return EPROTO;
+  auto* control = static_cast<rocegw_cq_control*>(session->resolver()(reply.control, control_size));
+  if (control == nullptr) return EPROTO;
   const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
   cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3);
   return error;
@@ -126,6 +130,39 @@ int RequestNotify(ibv_cq* cq, int solicited_only) {
   return 0;
 }
 
+int ModifyCq(ibv_cq* cq, ibv_modify_cq_attr* attr) {
+  if (attr->attr_mask == 0) return 0;
+  if (attr->attr_mask != IBV_CQ_ATTR_MODERATE) return EINVAL;
+  rocegw_moderate_cq request = {};
+  request.cq = cq->handle;
+  request.count = attr->moderate.cq_count;
+  request.period = attr->moderate.cq_period;
+  rocegw_object_reply reply;
+  return OfAnyDaemon(SessionOf(cq->context)->Call(ROCEGW_MSG_MODERATE_CQ, &request, &reply));
+}
+
+int ResizeCq(Cq* cq, int entries) {
+  if (entries <= 0) return EINVAL;
+  rocegw_resize_cq request = {};
+  request.cq = cq->ibv.handle;
+  request.entries = static_cast<uint32_t>(entries);
+  rocegw_cq_reply reply;
+  Session* session = SessionOf(cq->ibv.context);
+  // One at a time; the mutex is otherwise held for moments only.
+  pthread_mutex_lock(&cq->ibv.mutex);
+  cq->rings.Suspend();
+  int error = OfAnyDaemon(session->Call(ROCEGW_MSG_RESIZE_CQ, &request, &reply));
+  const void* rings = error == 0 ? FindRings(session, reply) : nullptr;
+  if (error == 0 && (rings == nullptr || reply.worker_count != cq->rings.workers())) {
+    rings = nullptr;
+    error = EPROTO;
+  }
+  cq->rings.Resume(rings, reply.entries);
+  if (error == 0) cq->ibv.cqe = static_cast<int>(reply.entries);
+  pthread_mutex_unlock(&cq->ibv.mutex);
+  return error;
+}
+
 }  // namespace rocegw::client
 
 using rocegw::client::Channel;
@@ -178,7 +215,7 @@ ROCEGW_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_
 
 ROCEGW_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
   if (!IsOurs(cq->context)) return ROCEGW_REAL(ibv_resize_cq)(cq, entries);
-  return rocegw::client::refusal::ibv_resize_cq;
+  return rocegw::client::ResizeCq(FromIbv(cq), entries);
 }
 
 ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {

@@ -32,17 +32,16 @@ int CheckAccess(uint32_t access) {
   return 0;
 }
 
-ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
+// Registers at the daemon and fills `mr`; its address in the program stays. 0 or errno, and nothing
+// is registered then.
+int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access, Mr* mr) {
   const auto start = reinterpret_cast<uint64_t>(address);
   int error = CheckAccess(access);
   if (error == 0 && (length == 0 || start + length < start || iova + length < iova)) error = EINVAL;
   if (error == 0) error = CheckMapped(start, length, (access & kWriting) != 0);
-  if (error != 0) {
-    errno = error;
-    return nullptr;
-  }
-  auto* mr = MakeObject<Mr>();
-  if (mr == nullptr) return nullptr;
+  if (error != 0) return error;
+  auto* registration = MakeObject<Registration>();
+  if (registration == nullptr) return ENOMEM;
   Session* session = SessionOf(pd->context);
   rocegw_reg_mr request = {};
   request.pd = pd->handle;
@@ -50,7 +49,6 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   request.address = start;
   request.length = length;
   request.iova = iova;
-  Registration* registration = &mr->registration;
   BeginRegistration(session, start, length, (access & kWriting) != 0, registration);
   request.region = RegionHandle(*registration);
   request.region_offset = RegionOffset(*registration);
@@ -71,10 +69,12 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   }
   if (error != 0) {
     EndRegistration(registration);
-    free(mr);
-    errno = error;
-    return nullptr;
+    free(registration);
+    return error;
   }
+  mr->registration = registration;
+  mr->access = access;
+  mr->iova = iova;
   mr->ibv.context = pd->context;
   mr->ibv.pd = pd;
   mr->ibv.addr = address;
@@ -82,7 +82,54 @@ ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32
   mr->ibv.handle = reply.handle;
   mr->ibv.lkey = reply.lkey;
   mr->ibv.rkey = reply.rkey;
-  return &mr->ibv;
+  return 0;
+}
+
+ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
+  auto* mr = MakeObject<Mr>();
+  if (mr == nullptr) return nullptr;
+  const int error = Fill(pd, address, length, iova, access, mr);
+  if (error == 0) return &mr->ibv;
+  free(mr);
+  errno = error;
+  return nullptr;
+}
+
+int Release(const Mr& mr) {
+  Session* session = SessionOf(mr.ibv.context);
+  const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr.ibv.handle);
+  if (error != 0) return error;
+  session->keys().Remove(mr.ibv.lkey);
+  EndRegistration(mr.registration);
+  free(mr.registration);
+  return 0;
+}
+
+// The new one is made before the old one goes, so a refusal leaves the region as it was. Keys
+// change, as the manual page allows ("performs the functions deregister followed by register").
+int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length, uint32_t access) {
+  constexpr uint32_t kKnown =
+      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (flags == 0 || (flags & ~kKnown) != 0 || (moves && address == nullptr) ||
+      (changes_pd && (pd == nullptr || pd->context != mr->ibv.context))) {
+    return EINVAL;
+  }
+  const Mr old = *mr;
+  Mr fresh = old;
+  int error =
+      Fill(changes_pd ? pd : old.ibv.pd, moves ? address : old.ibv.addr,
+           moves ? length : old.ibv.length, moves ? reinterpret_cast<uint64_t>(address) : old.iova,
+           (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? access : old.access, &fresh);
+  if (error != 0) return error;
+  error = Release(old);
+  if (error != 0) {
+    Release(fresh);
+    return error;
+  }
+  *mr = fresh;
+  return 0;
 }
 
 ibv_mr* RefuseMr(int error) {
@@ -100,8 +147,6 @@ namespace refusal = rocegw::client::refusal;
 using rocegw::client::Mr;
 using rocegw::client::RefuseMr;
 using rocegw::client::Register;
-using rocegw::client::Session;
-using rocegw::client::SessionOf;
 
 ROCEGW_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr)(pd, address, length, access);
@@ -124,13 +169,9 @@ ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length,
 ROCEGW_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_dereg_mr)(ibv);
   Mr* mr = FromIbv(ibv);
-  Session* session = SessionOf(ibv->context);
-  const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, ibv->handle);
-  if (error != 0) return error;
-  session->keys().Remove(ibv->lkey);
-  EndRegistration(&mr->registration);
-  free(mr);
-  return 0;
+  const int error = rocegw::client::Release(*mr);
+  if (error == 0) free(mr);
+  return error;
 }
 
 ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length,
@@ -138,7 +179,10 @@ ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address,
   if (!IsOurs(mr->context)) {
     return ROCEGW_REAL(ibv_rereg_mr)(mr, flags, pd, address, length, access);
   }
-  errno = refusal::ibv_rereg_mr;
+  const int error = rocegw::client::Reregister(FromIbv(mr), static_cast<uint32_t>(flags), pd,
+                                               address, length, static_cast<uint32_t>(access));
+  if (error == 0) return 0;
+  errno = error;
   return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
 }
 

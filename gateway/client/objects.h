@@ -46,7 +46,9 @@ struct Pd {
 struct Mr {
   ibv_mr ibv;
   uint64_t tail;  // libibverbs keeps type and access flags behind ibv_mr
-  Registration registration;
+  Registration* registration;
+  uint64_t iova;
+  uint32_t access;  // as asked for
 };
 
 struct Channel {

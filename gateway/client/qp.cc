@@ -69,7 +69,7 @@ int AskEce(ibv_qp* qp, uint32_t type, Request* request, ibv_ece* ece) {
   rocegw_ece_reply reply;
   const int error = SessionOf(qp->context)->Call(type, request, &reply);
   // An older daemon.
-  if (error != 0) return errno = error == ENOSYS ? EOPNOTSUPP : error;
+  if (error != 0) return errno = OfAnyDaemon(error);
   *ece = {reply.vendor_id, reply.options, 0};
   return 0;
 }

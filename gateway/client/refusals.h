@@ -8,20 +8,18 @@
 #include <cerrno>
 
 // Nothing is taken from it, whatever it is asked.
-#define ROCEGW_REFUSALS(R)                                                            \
-  R(ibv_attach_mcast, EOPNOTSUPP, "no multicast")                                     \
-  R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                                     \
-  R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                                  \
-  R(ibv_detach_mcast, EOPNOTSUPP, "no multicast")                                     \
-  R(ibv_import_device, EOPNOTSUPP, "objects belong to one process")                   \
-  R(ibv_import_dm, EOPNOTSUPP, "no device memory")                                    \
-  R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")                       \
-  R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")                       \
-  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")                     \
-  R(ibv_rereg_mr, EOPNOTSUPP, "returns IBV_REREG_MR_ERR_INPUT: the region is as was") \
-  R(ibv_resize_cq, EOPNOTSUPP, "a queue keeps its size")                              \
-  R(rdma_join_multicast, EOPNOTSUPP, "no multicast")                                  \
-  R(rdma_join_multicast_ex, EOPNOTSUPP, "no multicast")                               \
+#define ROCEGW_REFUSALS(R)                                          \
+  R(ibv_attach_mcast, EOPNOTSUPP, "no multicast")                   \
+  R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                   \
+  R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                \
+  R(ibv_detach_mcast, EOPNOTSUPP, "no multicast")                   \
+  R(ibv_import_device, EOPNOTSUPP, "objects belong to one process") \
+  R(ibv_import_dm, EOPNOTSUPP, "no device memory")                  \
+  R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")     \
+  R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")     \
+  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")   \
+  R(rdma_join_multicast, EOPNOTSUPP, "no multicast")                \
+  R(rdma_join_multicast_ex, EOPNOTSUPP, "no multicast")             \
   R(rdma_leave_multicast, EOPNOTSUPP, "no multicast")
 
 // It works, but not for this.
@@ -32,7 +30,6 @@
   R(ibv_create_qp_ex, EOPNOTSUPP,                                                          \
     "creation flags, TSO, RSS, XRC, operations that are refused below")                    \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")      \
-  R(ibv_modify_srq, EOPNOTSUPP, "another size")                                            \
   R(ibv_reg_mr, EOPNOTSUPP, "on-demand and zero-based regions")                            \
   R(rdma_create_srq_ex, EOPNOTSUPP, "types other than the basic one")                      \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "gateway/abi/rocegw_abi.h"
@@ -18,6 +19,9 @@
 #include "gateway/client/rings/map_rings.h"
 
 namespace rocegw::client {
+
+// The errno that programs get for a request that a daemon is too old to know.
+inline int OfAnyDaemon(int error) { return error == ENOSYS ? EOPNOTSUPP : error; }
 
 class Session {
  public:

@@ -10,15 +10,14 @@
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
-#include "gateway/client/refusals.h"
 #include "gateway/client/rings/map_rings.h"
 
 namespace rocegw::client {
 
 namespace {
 
-// An older daemon.
-int Known(int error) { return error == ENOSYS ? EOPNOTSUPP : error; }
+constexpr uint32_t kMinorWithResize = 4;
+constexpr uint32_t kMostReceives = 1u << 24;  // beyond any daemon's limit
 
 ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   auto* srq = MakeObject<Srq>();
@@ -32,7 +31,8 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   request.cookie = srq->id;
   rocegw_srq_reply reply;
   Session* session = SessionOf(pd->context);
-  int error = srq->id != 0 ? Known(session->Call(ROCEGW_MSG_CREATE_SRQ, &request, &reply)) : ENOMEM;
+  int error =
+      srq->id != 0 ? OfAnyDaemon(session->Call(ROCEGW_MSG_CREATE_SRQ, &request, &reply)) : ENOMEM;
   if (error == 0) {
     srq->ring.keys = &session->keys();
     srq->ring.pd = pd->handle;
@@ -57,6 +57,36 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   return &srq->ibv;
 }
 
+struct Resizing {
+  Session* session;
+  rocegw_modify_srq request;
+};
+
+int CallResize(void* context, SharedQueue* to) {
+  auto* resizing = static_cast<Resizing*>(context);
+  rocegw_srq_reply reply;
+  const int error = resizing->session->Call(ROCEGW_MSG_MODIFY_SRQ, &resizing->request, &reply);
+  return error != 0 ? error : MapSharedQueue(reply, resizing->session->resolver(), to);
+}
+
+int ModifySrq(Srq* srq, const ibv_srq_attr& attr, int mask) {
+  Session* session = SessionOf(srq->ibv.context);
+  rocegw_modify_srq request = {};
+  request.srq = srq->ibv.handle;
+  request.mask = static_cast<uint32_t>(mask);
+  request.limit = attr.srq_limit;
+  if ((mask & IBV_SRQ_MAX_WR) == 0) {
+    rocegw_object_reply reply;
+    return session->Call(ROCEGW_MSG_MODIFY_SRQ, &request, &reply);
+  }
+  if (session->welcome().minor < kMinorWithResize) return EOPNOTSUPP;
+  if (attr.max_wr == 0 || attr.max_wr > kMostReceives) return EINVAL;
+  request.max_wr = 1;
+  while (request.max_wr < attr.max_wr) request.max_wr *= 2;
+  Resizing resizing = {session, request};
+  return ResizeShared(srq->ring, request.max_wr, {&CallResize, &resizing});
+}
+
 }  // namespace
 
 int PostReceiveOnSrq(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
@@ -78,14 +108,7 @@ ROCEGW_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
 ROCEGW_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
   if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_modify_srq)(srq, attr, mask);
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
-  if ((mask & IBV_SRQ_MAX_WR) != 0) return rocegw::client::refusal::ibv_modify_srq;
-  if (mask == 0) return 0;
-  rocegw_modify_srq request = {};
-  request.srq = srq->handle;
-  request.mask = ROCEGW_SRQ_LIMIT;
-  request.limit = attr->srq_limit;
-  rocegw_object_reply reply;
-  return SessionOf(srq->context)->Call(ROCEGW_MSG_MODIFY_SRQ, &request, &reply);
+  return mask == 0 ? 0 : rocegw::client::ModifySrq(FromIbv(srq), *attr, mask);
 }
 
 ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {

@@ -33,6 +33,10 @@ Command FindCommand(uint32_t type) {
       return CreateCq;
     case ROCEGW_MSG_DESTROY_CQ:
       return DestroyCq;
+    case ROCEGW_MSG_RESIZE_CQ:
+      return ResizeCq;
+    case ROCEGW_MSG_MODERATE_CQ:
+      return ModerateCq;
     case ROCEGW_MSG_CREATE_QP:
       return CreateQp;
     case ROCEGW_MSG_MODIFY_QP:

@@ -38,6 +38,8 @@ void DestroyRegion(ClientSession& session, Request& request);
 
 // commands_cq.cc
 void CreateCq(ClientSession& session, Request& request);
+void ResizeCq(ClientSession& session, Request& request);
+void ModerateCq(ClientSession& session, Request& request);
 void DestroyCq(ClientSession& session, Request& request);
 
 // commands_srq.cc

@@ -24,6 +24,33 @@ void DropCq(ClientSession& session, uint32_t handle, std::function<void(uint64_t
       });
 }
 
+uint32_t EntriesFor(uint32_t asked) { return std::bit_ceil(std::max(asked, 16u)); }
+
+uint64_t RingBytes(size_t workers, uint32_t entries) {
+  return uint64_t{workers} * entries * sizeof(rocegw_cqe);
+}
+
+rocegw_cq_reply Describe(uint32_t handle, const Cq& cq, size_t workers) {
+  rocegw_cq_reply reply{};
+  reply.handle = handle;
+  reply.entries = cq.entries;
+  reply.worker_count = static_cast<uint32_t>(workers);
+  reply.control = cq.control.location();
+  reply.rings = cq.rings.location();
+  return reply;
+}
+
+// All workers go on in these rings.
+void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, const shm::Block& rings,
+            std::function<void(int error)> done) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex w) {
+        return worker::ResizeCq{session.id(), handle, entries,
+                                rings.As<rocegw_cqe>() + size_t{w} * entries};
+      },
+      [done = std::move(done)](const worker::ControlReply& moved) { done(moved.error); });
+}
+
 }  // namespace
 
 void CreateCq(ClientSession& session, Request& request) {
@@ -42,13 +69,13 @@ void CreateCq(ClientSession& session, Request& request) {
   const size_t workers = services.workers.worker_count();
   auto cq = std::make_unique<Cq>();
   cq->context = asked.context;
-  cq->entries = std::bit_ceil(std::max(asked.entries, 16u));
+  cq->entries = EntriesFor(asked.entries);
   cq->channel = asked.channel;
   cq->cookie = asked.cookie;
   constexpr size_t kConsumerLine = ROCEGW_CACHE_LINE;
   auto control =
       session.Allocate(shm::Writer::kClient, sizeof(rocegw_cq_control) + workers * kConsumerLine);
-  auto rings = session.Allocate(shm::Writer::kDaemon, workers * cq->entries * sizeof(rocegw_cqe));
+  auto rings = session.Allocate(shm::Writer::kDaemon, RingBytes(workers, cq->entries));
   if (!control.ok() || !rings.ok()) {
     if (control.ok()) session.segment().Free(*control);
     if (rings.ok()) session.segment().Free(*rings);
@@ -59,13 +86,9 @@ void CreateCq(ClientSession& session, Request& request) {
   cq->rings = *rings;
   if (channel != nullptr) ++channel->users;
 
-  rocegw_cq_reply reply{};
-  reply.entries = cq->entries;
-  reply.worker_count = static_cast<uint32_t>(workers);
-  reply.control = cq->control.location();
-  reply.rings = cq->rings.location();
   const Cq& made = *cq;
-  const uint32_t handle = reply.handle = objects.cqs.Add(std::move(cq));
+  const uint32_t handle = objects.cqs.Add(std::move(cq));
+  const rocegw_cq_reply reply = Describe(handle, made, workers);
   services.workers.Broadcast(
       [&](WorkerIndex w) {
         verbs::CqConfig config;
@@ -83,6 +106,50 @@ void CreateCq(ClientSession& session, Request& request) {
         if (linked.error == 0) return session.Reply(reply);
         DropCq(session, handle,
                [&session, error = linked.error](uint64_t) { session.ReplyError(error); });
+      });
+}
+
+void ResizeCq(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_resize_cq>();
+  Services& services = session.services();
+  Cq* const cq = session.objects().cqs.Find(asked.cq);
+  if (cq == nullptr || asked.entries == 0 || asked.entries > services.options.device.max_cqe)
+    return session.ReplyError(EINVAL);
+  const size_t workers = services.workers.worker_count();
+  const uint32_t entries = EntriesFor(asked.entries);
+  if (entries == cq->entries) return session.Reply(Describe(asked.cq, *cq, workers));
+  auto rings = session.Allocate(shm::Writer::kDaemon, RingBytes(workers, entries));
+  if (!rings.ok()) return session.ReplyError(ENOMEM);
+  MoveTo(session, asked.cq, entries, *rings,
+         [&session, handle = asked.cq, entries, rings = *rings, workers](int error) mutable {
+           Cq& known = *session.objects().cqs.Find(handle);
+           if (error == 0) {
+             session.segment().Free(known.rings);
+             known.rings = rings;
+             known.entries = entries;
+             return session.Reply(Describe(handle, known, workers));
+           }
+           // Some worker has more than that: those that have moved go back, where all of it fits.
+           MoveTo(session, handle, known.entries, known.rings,
+                  [&session, rings, error](int) mutable {
+                    session.segment().Free(rings);
+                    session.ReplyError(error == ENOSPC ? EINVAL : error);
+                  });
+         });
+}
+
+void ModerateCq(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_moderate_cq>();
+  Cq* const cq = session.objects().cqs.Find(asked.cq);
+  if (cq == nullptr) return session.ReplyError(EINVAL);
+  if (cq->moderation == nullptr) cq->moderation = std::make_unique<verbs::CqModeration>();
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,
+                                  Microseconds(asked.period)};
+      },
+      [&session](const worker::ControlReply& told) {
+        told.error == 0 ? session.ReplyDone() : session.ReplyError(told.error);
       });
 }
 

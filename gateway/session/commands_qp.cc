@@ -110,7 +110,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
   if (const Srq* const srq = session.objects().srqs.Find(qp.srq)) {
     config.srq = qp.srq;
     config.srq_pd = srq->pd;
-    config.rq_entries = srq->entries;
+    config.rq_entries = srq->payload_slots;
     config.max_recv_sge = srq->max_sge;
     config.rq_stride = rocegw_rq_stride(srq->max_sge);
     config.rq_payload_stride = srq->payload_stride;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <memory>
 
@@ -39,6 +40,70 @@ void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_
                                   });
 }
 
+rocegw_srq_reply Describe(const Srq& srq) {
+  rocegw_srq_reply reply{};
+  reply.entries = srq.entries;
+  reply.max_sge = srq.max_sge;
+  reply.payload_stride = srq.payload_stride;
+  reply.control = srq.control.location();
+  reply.order = srq.order.location();
+  reply.slots = srq.slots.location();
+  reply.payload = srq.payload.location();
+  return reply;
+}
+
+// What the old memory says, at the same indices; the client changes nothing meanwhile, and if it
+// does, only its own receives suffer.
+void CopyQueue(const Srq& srq, uint32_t entries, const shm::Block& order, const shm::Block& slots) {
+  const uint32_t stride = rocegw_rq_stride(srq.max_sge);
+  std::memcpy(slots.address, srq.slots.address, size_t{srq.entries} * stride);
+  const uint32_t producer = shm::LoadAcquire(&srq.control.As<rocegw_srq_control>()->producer);
+  const auto* from = srq.order.As<uint32_t>();
+  auto* to = order.As<uint32_t>();
+  for (uint32_t back = 1; back <= srq.entries; ++back)
+    to[(producer - back) & (entries - 1)] = from[(producer - back) & (srq.entries - 1)];
+}
+
+// `done` gets an errno. Memory is never given back: slots keep their numbers as long as they are
+// used.
+void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
+            std::function<void(int error)> done) {
+  Srq& srq = *session.objects().srqs.Find(handle);
+  if (capacity <= srq.entries) {
+    srq.capacity = capacity;
+    return done(0);
+  }
+  shm::Block order, slots;
+  const WantedBlock wanted[] = {
+      {order, shm::Writer::kClient, uint64_t{capacity} * sizeof(uint32_t)},
+      {slots, shm::Writer::kClient, uint64_t{capacity} * rocegw_rq_stride(srq.max_sge)},
+  };
+  if (!AllocateBlocks(session, wanted)) return done(ENOMEM);
+  CopyQueue(srq, capacity, order, slots);
+  session.services().workers.Send(
+      srq.worker, worker::ResizeSrq{session.id(), handle, capacity, order.address, slots.address},
+      [&session, handle, capacity, order, slots,
+       done = std::move(done)](const worker::ControlReply& resized) mutable {
+        Srq& known = *session.objects().srqs.Find(handle);
+        const bool moved = resized.error == 0;
+        session.segment().Free(moved ? known.order : order);
+        session.segment().Free(moved ? known.slots : slots);
+        if (moved) {
+          known.order = order;
+          known.slots = slots;
+          known.entries = known.capacity = capacity;
+        }
+        done(resized.error);
+      });
+}
+
+void Arm(ClientSession& session, uint32_t handle, uint32_t limit,
+         std::function<void(int error)> done) {
+  session.services().workers.Send(
+      session.objects().srqs.Find(handle)->worker, worker::ArmSrq{session.id(), handle, limit},
+      [done = std::move(done)](const worker::ControlReply& armed) { done(armed.error); });
+}
+
 }  // namespace
 
 void CreateSrq(ClientSession& session, Request& request) {
@@ -58,7 +123,7 @@ void CreateSrq(ClientSession& session, Request& request) {
   srq->pd = asked.pd;
   srq->worker = services.NextWorker();
   srq->cookie = asked.cookie;
-  srq->entries = std::bit_ceil(asked.max_wr);
+  srq->entries = srq->capacity = srq->payload_slots = std::bit_ceil(asked.max_wr);
   srq->max_sge = std::max(asked.max_sge, 1u);
   srq->payload_stride = PayloadStride(srq->entries, kPayloadOfAll);
   if (!AllocateSrq(session, *srq)) {
@@ -67,14 +132,6 @@ void CreateSrq(ClientSession& session, Request& request) {
   }
   ++pd->users;
 
-  rocegw_srq_reply reply{};
-  reply.entries = srq->entries;
-  reply.max_sge = srq->max_sge;
-  reply.payload_stride = srq->payload_stride;
-  reply.control = srq->control.location();
-  reply.order = srq->order.location();
-  reply.slots = srq->slots.location();
-  reply.payload = srq->payload.location();
   verbs::SrqConfig config;
   config.session = session.id();
   config.cookie = srq->cookie;
@@ -85,6 +142,7 @@ void CreateSrq(ClientSession& session, Request& request) {
   config.order = srq->order.address;
   config.slots = srq->slots.address;
   const WorkerIndex worker = srq->worker;
+  rocegw_srq_reply reply = Describe(*srq);
   reply.handle = config.srq_handle = session.objects().srqs.Add(std::move(srq));
   services.workers.Send(
       worker, worker::LinkSrq{config}, [&session, reply](const worker::ControlReply& linked) {
@@ -97,13 +155,28 @@ void CreateSrq(ClientSession& session, Request& request) {
 void ModifySrq(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_modify_srq>();
   const Srq* const srq = session.objects().srqs.Find(asked.srq);
-  if (srq == nullptr || asked.mask != ROCEGW_SRQ_LIMIT || asked.limit > srq->entries)
+  const bool resizes = (asked.mask & ROCEGW_SRQ_MAX_WR) != 0;
+  const bool arms = (asked.mask & ROCEGW_SRQ_LIMIT) != 0;
+  const uint32_t bound = session.services().options.device.max_qp_wr;
+  if (srq == nullptr || asked.mask == 0 ||
+      (asked.mask & ~(ROCEGW_SRQ_MAX_WR | ROCEGW_SRQ_LIMIT)) != 0 ||
+      (resizes && (asked.max_wr == 0 || asked.max_wr > bound))) {
     return session.ReplyError(EINVAL);
-  session.services().workers.Send(srq->worker, worker::ArmSrq{session.id(), asked.srq, asked.limit},
-                                  [&session](const worker::ControlReply& armed) {
-                                    armed.error == 0 ? session.ReplyDone()
-                                                     : session.ReplyError(armed.error);
-                                  });
+  }
+  const uint32_t capacity = resizes ? std::bit_ceil(asked.max_wr) : srq->capacity;
+  if (arms && asked.limit > capacity) return session.ReplyError(EINVAL);
+  const auto answer = [&session, handle = asked.srq, resizes](int error) {
+    if (error != 0) return session.ReplyError(error);
+    if (!resizes) return session.ReplyDone();
+    rocegw_srq_reply reply = Describe(*session.objects().srqs.Find(handle));
+    reply.handle = handle;
+    session.Reply(reply);
+  };
+  Resize(session, asked.srq, capacity,
+         [&session, handle = asked.srq, limit = asked.limit, arms, answer](int error) {
+           if (error != 0 || !arms) return answer(error);
+           Arm(session, handle, limit, answer);
+         });
 }
 
 void QuerySrq(ClientSession& session, Request& request) {
@@ -115,7 +188,7 @@ void QuerySrq(ClientSession& session, Request& request) {
                                     if (answer.error != 0) return session.ReplyError(answer.error);
                                     const Srq& known = *session.objects().srqs.Find(handle);
                                     rocegw_query_srq_reply reply{};
-                                    reply.max_wr = known.entries;
+                                    reply.max_wr = known.capacity;
                                     reply.max_sge = known.max_sge;
                                     reply.limit = answer.srq_limit;
                                     session.Reply(reply);

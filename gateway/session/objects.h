@@ -18,6 +18,7 @@
 #include "gateway/session/event_channel.h"
 #include "gateway/session/handle_table.h"
 #include "gateway/shm/segment.h"
+#include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/types.h"
 
 namespace rocegw::session {
@@ -45,7 +46,8 @@ struct Cq {
   uint64_t cookie = 0;
   shm::Block control;
   shm::Block rings;
-  uint32_t users = 0;  // QPs, a QP that uses it twice counts twice
+  std::unique_ptr<verbs::CqModeration> moderation;  // once the client has asked for it
+  uint32_t users = 0;                               // QPs, a QP that uses it twice counts twice
 };
 
 // With all its queue pairs on one worker.
@@ -54,7 +56,9 @@ struct Srq {
   uint32_t pd = 0;
   WorkerIndex worker = 0;
   uint64_t cookie = 0;
-  uint32_t entries = 0;
+  uint32_t entries = 0;        // slots
+  uint32_t capacity = 0;       // receives that may be posted
+  uint32_t payload_slots = 0;  // the first so many slots have room for a payload
   uint32_t max_sge = 0;
   uint32_t payload_stride = 0;
   shm::Block control;

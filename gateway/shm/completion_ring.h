@@ -32,6 +32,19 @@ class CompletionRing {
     return true;
   }
 
+  // Goes on in another ring, with what the client has not taken. False: it does not fit, and
+  // nothing has changed.
+  bool MoveTo(rocegw_cqe* ring, uint32_t entries) {
+    const uint32_t consumer = LoadAcquire(consumer_);
+    if (produced_ - consumer <= entries_) consumed_ = consumer;
+    if (produced_ - consumed_ > entries) return false;
+    for (uint32_t index = consumed_; index != produced_ && ring != ring_; ++index)
+      ring[index & (entries - 1)] = ring_[index & (entries_ - 1)];
+    ring_ = ring;
+    entries_ = entries;
+    return true;
+  }
+
   uint32_t produced() const { return produced_; }
 
  private:

@@ -168,7 +168,7 @@ void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
-  if (payload.size() == message.length && receives_.FitsRing(qp, payload.size()) &&
+  if (payload.size() == message.length && receives_.FitsRing(qp, message.receive, payload.size()) &&
       receives_.OwnsNextSlot(qp, message.receive)) {
     receives_.PlaceInRing(qp, message.receive, payload);
     message.in_ring = true;

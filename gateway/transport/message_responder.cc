@@ -197,7 +197,7 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
     message.receive_status = WcStatus::kLocalLength;
     return;
   }
-  if (payload.size() == message.length && receives_.FitsRing(qp, payload.size())) {
+  if (payload.size() == message.length && receives_.FitsRing(qp, message.receive, payload.size())) {
     receives_.PlaceInRing(qp, message.receive, payload);
     message.in_ring = true;
     return;

@@ -70,9 +70,11 @@ class ReceiveQueue {
   // `ticket`. False: the buffers are not there any more.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,
              std::span<const uint8_t> bytes, AccessTag tag, uint32_t& ticket);
-  // A whole message that fits goes into the ring's payload slot instead.
-  bool FitsRing(const QpContext& qp, size_t bytes) const {
-    return bytes != 0 && bytes <= qp.config.rq_payload_stride;
+  // A whole message that fits goes into the ring's payload slot instead; slots that a shared
+  // receive queue got later have none.
+  bool FitsRing(const QpContext& qp, uint32_t number, size_t bytes) {
+    return bytes != 0 && bytes <= qp.config.rq_payload_stride &&
+           (qp.srq == nullptr || At(number).request.ring_slot < qp.config.rq_entries);
   }
   // As they come: the client looks for it where the completion lets go of a slot.
   bool OwnsNextSlot(const QpContext& qp, uint32_t number) {

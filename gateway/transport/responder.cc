@@ -175,8 +175,8 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
     receives_.CloseFailed(qp, WcStatus::kLocalLength, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  const bool in_ring =
-      packet.traits->position == wire::Position::kOnly && receives_.FitsRing(qp, length);
+  const bool in_ring = packet.traits->position == wire::Position::kOnly &&
+                       receives_.FitsRing(qp, receives_.first(), length);
   if (in_ring) {
     receives_.PlaceInRing(qp, receives_.first(), packet.payload);
   } else if (!receives_.Place(qp, outbox, receives_.first(), receive.received, packet.payload,

@@ -30,6 +30,14 @@ uint32_t SharedReceives::Fetch() {
   return next_;
 }
 
+void SharedReceives::Grow(uint32_t entries, const uint8_t* order, const uint8_t* slots) {
+  config_.entries = entries;
+  config_.order = order;
+  config_.slots = slots;
+  order_ = shm::WorkQueue(&config_.control->producer, &released_, order, entries, sizeof(uint32_t),
+                          order_.fetched());
+}
+
 bool SharedReceives::TakeLimitEvent() {
   if (limit_ == 0 || returned_.size() + order_.Waiting() >= limit_) return false;
   limit_ = 0;

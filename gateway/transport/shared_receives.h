@@ -33,6 +33,9 @@ class SharedReceives {
   uint32_t Fetch();
   void GiveBack(uint32_t number) { returned_.push_back(number); }
 
+  // The same receives in a larger queue, at the same indices and slots.
+  void Grow(uint32_t entries, const uint8_t* order, const uint8_t* slots);
+
   // An event is due once when fewer are posted than that; 0: none.
   void Arm(uint32_t limit) { limit_ = limit; }
   uint32_t limit() const { return limit_; }

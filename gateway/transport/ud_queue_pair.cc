@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/port/steering.h"
@@ -106,7 +107,7 @@ class UdQueuePair final : public QueuePair {
   std::vector<rocegw_sge> sges_;
   std::array<rocegw_sge, verbs::kMaxSge> receive_sges_{};
   // Headers that are placed from here, by receive slot: they live until the receive completes.
-  std::vector<std::array<uint8_t, kGrhLength>> grh_;
+  std::deque<std::array<uint8_t, kGrhLength>> grh_;
   // A request that the port had no packet for.
   bool held_ = false;
   verbs::SendRequest held_request_;
@@ -274,7 +275,9 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
 void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
                           const verbs::ReceiveRequest& request) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
-  const uint32_t slot = request.ring_slot & (qp_.config.rq_entries - 1);
+  // A shared receive queue may have got more slots than it had, and those no payload areas.
+  const bool later = qp_.srq != nullptr && request.ring_slot >= qp_.config.rq_entries;
+  const uint32_t slot = later ? request.ring_slot : request.ring_slot & (qp_.config.rq_entries - 1);
   const size_t udp_payload =
       packet.traits->header_length + ((length + 3) & ~3u) + wire::kIcrcLength;
   rocegw_cqe cqe = MakeCompletion(qp_, WcStatus::kSuccess, request.wr_id, request.ring_slot);
@@ -287,13 +290,14 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
     cqe.imm_or_rkey = packet.headers.immediate;
   }
   if (packet.headers.bth.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
-  if (length + kGrhLength <= qp_.config.rq_payload_stride) {
+  if (!later && length + kGrhLength <= qp_.config.rq_payload_stride) {
     uint8_t* out = qp_.config.rq_payload + static_cast<size_t>(slot) * qp_.config.rq_payload_stride;
     WriteGrh(packet.meta, udp_payload, out);
     std::memcpy(out + kGrhLength, packet.payload.data(), length);
     cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
     qp_.counters->memory_ring_operations.Add();
   } else {
+    if (slot >= grh_.size()) grh_.resize(slot + 1);
     WriteGrh(packet.meta, udp_payload, grh_[slot].data());
     const auto place = [&](uint32_t offset, const uint8_t* bytes, uint32_t count) {
       (void)verbs::WalkPieces(

@@ -19,6 +19,7 @@
 #include "gateway/tenant/share.h"
 #include "gateway/transport/peer.h"
 #include "gateway/verbs/channel_target.h"
+#include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/qp_config.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/datagram.h"
@@ -53,6 +54,20 @@ struct AddDoorbellPage {
 };
 struct LinkCq {
   verbs::CqConfig config;
+};
+// It goes on in another ring, with what the client has not polled; ENOSPC: that does not fit.
+struct ResizeCq {
+  SessionId session;
+  uint32_t cq_handle = 0;
+  uint32_t entries = 0;
+  rocegw_cqe* ring = nullptr;
+};
+struct ModerateCq {
+  SessionId session;
+  uint32_t cq_handle = 0;
+  verbs::CqModeration* moderation = nullptr;  // outlives the UnlinkCq reply
+  uint32_t count = 0;
+  Duration period;
 };
 struct UnlinkCq {
   SessionId session;
@@ -123,6 +138,14 @@ struct ArmSrq {
   uint32_t srq_handle = 0;
   uint32_t limit = 0;
 };
+// More slots: the old ones stand there too, and in the ring of their order at the same indices.
+struct ResizeSrq {
+  SessionId session;
+  uint32_t srq_handle = 0;
+  uint32_t entries = 0;
+  const uint8_t* order = nullptr;
+  const uint8_t* slots = nullptr;
+};
 struct QuerySrq {
   SessionId session;
   uint32_t srq_handle = 0;
@@ -155,10 +178,11 @@ struct UseChannels {
 
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
-  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, UnlinkCq,
-               PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, QuerySrq, LinkQp, UnlinkQp, ModifyQp, QueryQp,
-               LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup, LinkRegion, UnlinkRegion, SendMad,
-               SnapshotQps, SnapshotChannels, UsePorts, UseChannels>
+  std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
+               ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
+               LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
+               LinkRegion, UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels, UsePorts,
+               UseChannels>
       body;
 };
 
@@ -193,6 +217,12 @@ struct ControlReply {
   uint64_t events_reported = 0;
   uint32_t srq_limit = 0;  // QuerySrq
 };
+
+inline ControlReply Failed(int error) {
+  ControlReply reply;
+  reply.error = error;
+  return reply;
+}
 
 // What a worker reports by itself.
 struct MadReceived {

@@ -183,7 +183,9 @@ bool Worker::PrepareSleep(TimePoint now) {
 }
 
 TimePoint Worker::NextDeadline() const {
-  return Earlier(wheel_.NextDeadline(), scheduler_.NextOpening());
+  TimePoint next = Earlier(wheel_.NextDeadline(), scheduler_.NextOpening());
+  for (const verbs::CompletionQueue* cq : timed_) next = Earlier(next, cq->due);
+  return next;
 }
 
 bool Worker::RunDeadlines(TimePoint now) {
@@ -349,12 +351,26 @@ void Worker::SendCompletionEvents() {
   for (verbs::CompletionQueue* cq : fresh_) {
     cq->listed = false;
     if (const uint32_t woken = cq->WakePollers(); woken != 0) counters_.cq_wake_events.Add(woken);
-    if (!cq->TakeEvent() || cq->event_pending) continue;
-    if (TrySend(*cq)) continue;
-    cq->event_pending = true;
-    unsent_.push_back(cq);
+    SendEventIfDue(*cq);
   }
   fresh_.clear();
+  if (timed_.empty()) return;
+  std::erase_if(timed_, [&](verbs::CompletionQueue* cq) {
+    if (cq->due <= now_) SendEventIfDue(*cq);
+    cq->timed = cq->due != kNever;
+    return !cq->timed;
+  });
+}
+
+void Worker::SendEventIfDue(verbs::CompletionQueue& cq) {
+  const bool event = cq.TakeEvent(now_);
+  if (cq.due != kNever && !cq.timed) {
+    cq.timed = true;
+    timed_.push_back(&cq);
+  }
+  if (!event || cq.event_pending || TrySend(cq)) return;
+  cq.event_pending = true;
+  unsent_.push_back(&cq);
 }
 
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {

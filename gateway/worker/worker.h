@@ -116,6 +116,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool PumpQueuePairs(TimePoint now);
   bool TransmitAll();
   void SendCompletionEvents();
+  void SendEventIfDue(verbs::CompletionQueue& cq);
   bool TrySend(verbs::CompletionQueue& cq);
 
   // worker_receive.cc
@@ -161,10 +162,14 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UnlinkSession& body);
   ControlReply Do(const AddDoorbellPage& body);
   ControlReply Do(const LinkCq& body);
+  ControlReply Do(const ResizeCq& body);
+  ControlReply Do(const ModerateCq& body);
   ControlReply Do(const UnlinkCq& body);
+  verbs::CompletionQueue* CqOf(SessionId session, uint32_t handle);
   ControlReply Do(const LinkSrq& body);
   ControlReply Do(const UnlinkSrq& body);
   ControlReply Do(const ArmSrq& body);
+  ControlReply Do(const ResizeSrq& body);
   ControlReply Do(const QuerySrq& body);
   transport::SharedReceives* SrqOf(SessionId session, uint32_t handle);
   void TellLimitReached(const verbs::SrqConfig& srq);
@@ -230,6 +235,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<port::TxPacket*> burst_;
 
   std::vector<verbs::CompletionQueue*> fresh_;   // written in this burst
+  std::vector<verbs::CompletionQueue*> timed_;   // an event is held back until its time
   std::vector<verbs::CompletionQueue*> unsent_;  // an event is due, but the channel was full
   std::deque<WorkerMessage> unsent_messages_;    // the ring to the control thread was full
   uint32_t gsi_psn_ = 0;

@@ -15,12 +15,6 @@ namespace {
 
 constexpr size_t kMessagesPerIteration = 64;
 
-ControlReply Error(int error) {
-  ControlReply reply;
-  reply.error = error;
-  return reply;
-}
-
 // Whose message it is; 0: nobody's.
 SessionId SessionIn(const ControlMessage& message) {
   return std::visit(
@@ -86,7 +80,7 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
       session->late_replies.push_back({message.cookie, session->batches_submitted});
       return;
     }
-    Reply(message.cookie, Error(known ? 0 : ENOENT));
+    Reply(message.cookie, Failed(known ? 0 : ENOENT));
     return;
   }
   ControlReply reply;
@@ -97,7 +91,7 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
           reply = Do(body, now);
         } else if constexpr (std::is_same_v<Body, std::monostate> ||
                              std::is_same_v<Body, UnlinkRegion>) {
-          reply = Error(EINVAL);
+          reply = Failed(EINVAL);
         } else {
           reply = Do(body);
         }
@@ -111,7 +105,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   session->link = body;
   session->last_active = now;
   WorkerSession* raw = session.get();
-  if (!sessions_.emplace(body.session.value, std::move(session)).second) return Error(EEXIST);
+  if (!sessions_.emplace(body.session.value, std::move(session)).second) return Failed(EEXIST);
   raw->account = scheduler_.Open(body.share);
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
@@ -123,7 +117,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
 
 ControlReply Worker::Do(const UnlinkSession& body) {
   WorkerSession* session = SessionOf(body.session);
-  if (session == nullptr) return Error(ENOENT);
+  if (session == nullptr) return Failed(ENOENT);
   if (options_.watch != nullptr && session->link.wake_fd >= 0) {
     options_.watch(options_.watch_context, session->link.wake_fd, body.session, false);
   }
@@ -142,31 +136,10 @@ ControlReply Worker::Do(const UnlinkSession& body) {
 
 ControlReply Worker::Do(const AddDoorbellPage& body) {
   WorkerSession* session = SessionOf(body.session);
-  if (session == nullptr) return Error(ENOENT);
-  if (body.page != session->pages.size()) return Error(EINVAL);
+  if (session == nullptr) return Failed(ENOENT);
+  if (body.page != session->pages.size()) return Failed(EINVAL);
   session->pages.push_back({body.memory, std::vector<SlotHandle>(ROCEGW_DOORBELL_BITS)});
   return {};
-}
-
-ControlReply Worker::Do(const LinkCq& body) {
-  WorkerSession* session = SessionOf(body.config.session);
-  if (session == nullptr) return Error(ENOENT);
-  auto cq = std::make_unique<verbs::CompletionQueue>(body.config);
-  cq->fresh_list = &fresh_;
-  return Error(session->cqs.emplace(body.config.cq_handle, std::move(cq)).second ? 0 : EEXIST);
-}
-
-ControlReply Worker::Do(const UnlinkCq& body) {
-  WorkerSession* session = SessionOf(body.session);
-  if (session == nullptr) return Error(ENOENT);
-  const auto it = session->cqs.find(body.cq_handle);
-  if (it == session->cqs.end()) return Error(ENOENT);
-  std::erase(fresh_, it->second.get());
-  std::erase(unsent_, it->second.get());
-  ControlReply reply;
-  reply.events_reported = it->second->events_sent;
-  session->cqs.erase(it);
-  return reply;
 }
 
 SlotHandle Worker::TakeSlot() {
@@ -185,7 +158,7 @@ ControlReply Worker::Do(const PrepareQp& body) {
   const SlotHandle handle = TakeSlot();
   if (!qps_.Insert(body.qpn.value, handle)) {
     free_slots_.push_back(handle.index);
-    return Error(EEXIST);
+    return Failed(EEXIST);
   }
   slots_[handle.index].qp = transport::MakeReadyQueuePair(body.shape);
   slots_[handle.index].qp->context().handle = handle;
@@ -197,23 +170,23 @@ ControlReply Worker::Do(const PrepareQp& body) {
 ControlReply Worker::Do(const LinkQp& body) {
   const verbs::QpConfig& config = body.config;
   WorkerSession* session = SessionOf(config.session);
-  if (session == nullptr) return Error(ENOENT);
+  if (session == nullptr) return Failed(ENOENT);
   const auto send_cq = session->cqs.find(config.send_cq);
   const auto recv_cq = session->cqs.find(config.recv_cq);
   if (send_cq == session->cqs.end() || recv_cq == session->cqs.end() ||
       config.doorbell_page >= session->pages.size() ||
       config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
-    return Error(EINVAL);
+    return Failed(EINVAL);
   }
   transport::SharedReceives* const srq = SrqOf(config.session, config.srq);
-  if (config.srq != 0 && srq == nullptr) return Error(EINVAL);
+  if (config.srq != 0 && srq == nullptr) return Failed(EINVAL);
   transport::EndpointGroup* const group = GroupOf(config);
-  if (config.group != kInvalidQpn && group == nullptr) return Error(EINVAL);
+  if (config.group != kInvalidQpn && group == nullptr) return Failed(EINVAL);
   const flow::CcConfig congestion = CongestionOf(config);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
     handle = *ready;
-    if (slots_[handle.index].session != nullptr) return Error(EEXIST);
+    if (slots_[handle.index].session != nullptr) return Failed(EEXIST);
     slots_[handle.index].qp->Adopt(config, congestion);
   } else {
     handle = TakeSlot();
@@ -249,7 +222,7 @@ ControlReply Worker::Do(const LinkQp& body) {
 
 ControlReply Worker::Do(const UnlinkQp& body) {
   QpSlot* slot = SlotOf(body.qpn);
-  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
   const transport::QpContext& context = slot->qp->context();
   if (slot->session != nullptr) {
     slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
@@ -294,7 +267,7 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
 
 ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   QpSlot* slot = SlotOf(body.qpn);
-  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
   const int error = slot->qp->Modify(*this, body.mask, body.attributes, now);
   transport::QpContext& context = slot->qp->context();
   if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
@@ -310,12 +283,12 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
     }
   }
   AfterEvent(*slot, slot->qp->context().handle);
-  return Error(error);
+  return Failed(error);
 }
 
 ControlReply Worker::Do(const QueryQp& body) {
   QpSlot* slot = SlotOf(body.qpn);
-  if (slot == nullptr || slot->qp->context().config.session != body.session) return Error(ENOENT);
+  if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
   ControlReply reply;
   reply.qps.push_back(SnapshotOf(*slot));
   return reply;
@@ -323,14 +296,14 @@ ControlReply Worker::Do(const QueryQp& body) {
 
 ControlReply Worker::Do(const LinkPeer& body) {
   WorkerSession* session = SessionOf(body.session);
-  if (session == nullptr) return Error(ENOENT);
-  if (body.peer.device >= options_.ports.size()) return Error(EINVAL);
-  return Error(session->peers.emplace(body.handle, body.peer).second ? 0 : EEXIST);
+  if (session == nullptr) return Failed(ENOENT);
+  if (body.peer.device >= options_.ports.size()) return Failed(EINVAL);
+  return Failed(session->peers.emplace(body.handle, body.peer).second ? 0 : EEXIST);
 }
 
 ControlReply Worker::Do(const UnlinkPeer& body) {
   WorkerSession* session = SessionOf(body.session);
-  return Error(session != nullptr && session->peers.erase(body.handle) != 0 ? 0 : ENOENT);
+  return Failed(session != nullptr && session->peers.erase(body.handle) != 0 ? 0 : ENOENT);
 }
 
 transport::EndpointGroup* Worker::GroupOf(const verbs::QpConfig& config) {
@@ -341,28 +314,28 @@ transport::EndpointGroup* Worker::GroupOf(const verbs::QpConfig& config) {
 
 ControlReply Worker::Do(const LinkGroup& body) {
   const verbs::GroupConfig& config = body.config;
-  if (SessionOf(config.session) == nullptr) return Error(ENOENT);
+  if (SessionOf(config.session) == nullptr) return Failed(ENOENT);
   if (config.number == kInvalidQpn || qps_.Find(config.number.value) != nullptr)
-    return Error(EEXIST);
-  return Error(groups_.emplace(config.number.value, config).second ? 0 : EEXIST);
+    return Failed(EEXIST);
+  return Failed(groups_.emplace(config.number.value, config).second ? 0 : EEXIST);
 }
 
 ControlReply Worker::Do(const UnlinkGroup& body) {
   const auto group = groups_.find(body.number.value);
   if (group == groups_.end() || group->second.config().session != body.session)
-    return Error(ENOENT);
+    return Failed(ENOENT);
   groups_.erase(group);
   return {};
 }
 
 ControlReply Worker::Do(const LinkRegion& body) {
-  return Error(regions_.Link(body.config) ? 0 : EEXIST);
+  return Failed(regions_.Link(body.config) ? 0 : EEXIST);
 }
 
 ControlReply Worker::Do(const SendMad& body) {
-  if (body.device >= options_.ports.size()) return Error(ENODEV);
+  if (body.device >= options_.ports.size()) return Failed(ENODEV);
   port::TxPacket* packet = options_.ports[body.device]->Acquire();
-  if (packet == nullptr) return Error(EAGAIN);
+  if (packet == nullptr) return Failed(EAGAIN);
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kUdSendOnly;
   headers.bth.dest_qpn = body.destination;
@@ -380,7 +353,7 @@ ControlReply Worker::Do(const SendMad& body) {
 }
 
 ControlReply Worker::Do(const UsePorts& body) {
-  if (body.ports.size() != options_.ports.size()) return Error(EINVAL);
+  if (body.ports.size() != options_.ports.size()) return Failed(EINVAL);
   options_.ports = body.ports;
   return {};
 }

@@ -6,15 +6,6 @@
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
-namespace {
-
-ControlReply Failed(int error) {
-  ControlReply reply;
-  reply.error = error;
-  return reply;
-}
-
-}  // namespace
 
 transport::SharedReceives* Worker::SrqOf(SessionId session, uint32_t handle) {
   WorkerSession* const owner = SessionOf(session);
@@ -50,6 +41,13 @@ ControlReply Worker::Do(const ArmSrq& body) {
   if (srq == nullptr) return Failed(ENOENT);
   srq->Arm(body.limit);
   if (srq->TakeLimitEvent()) TellLimitReached(srq->config());
+  return {};
+}
+
+ControlReply Worker::Do(const ResizeSrq& body) {
+  transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
+  if (srq == nullptr) return Failed(ENOENT);
+  srq->Grow(body.entries, body.order, body.slots);
   return {};
 }
 

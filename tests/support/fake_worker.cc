@@ -97,6 +97,25 @@ int FakeWorker::Apply(const worker::LinkCq& m) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::ResizeCq& m) {
+  Session* const session = Find(m.session, "ResizeCq");
+  if (session == nullptr || !session->cqs.contains(m.cq_handle))
+    return Broken("unknown CQ resized");
+  if (const int error = TakeFailure()) return error;
+  verbs::CqConfig& cq = session->cqs[m.cq_handle];
+  cq.entries = m.entries;
+  cq.ring = m.ring;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::ModerateCq& m) {
+  Session* const session = Find(m.session, "ModerateCq");
+  if (session == nullptr || !session->cqs.contains(m.cq_handle))
+    return Broken("unknown CQ moderated");
+  session->moderated[m.cq_handle] = m;
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
   Session* const session = FindOrNull(m.session);
   if (session == nullptr) return ENOENT;
@@ -131,6 +150,18 @@ int FakeWorker::Apply(const worker::ArmSrq& m) {
   if (session == nullptr || !session->srqs.contains(m.srq_handle))
     return Broken("unknown SRQ armed");
   session->srqs[m.srq_handle].limit = m.limit;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::ResizeSrq& m) {
+  Session* const session = Find(m.session, "ResizeSrq");
+  if (session == nullptr || !session->srqs.contains(m.srq_handle))
+    return Broken("unknown SRQ resized");
+  if (const int error = TakeFailure()) return error;
+  verbs::SrqConfig& srq = session->srqs[m.srq_handle];
+  srq.entries = m.entries;
+  srq.order = m.order;
+  srq.slots = m.slots;
   return 0;
 }
 

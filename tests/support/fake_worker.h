@@ -36,12 +36,13 @@ class FakeWorker {
   struct Session {
     worker::LinkSession link;
     std::vector<rocegw_doorbell_page*> pages;
-    std::map<uint32_t, verbs::CqConfig> cqs;        // by handle
-    std::map<uint32_t, verbs::SrqConfig> srqs;      // by handle; limit: as armed last
-    std::map<uint32_t, LinkedQp> qps;               // by QPN
-    std::map<uint32_t, verbs::RegionConfig> mrs;    // by key
-    std::map<uint32_t, transport::Peer> peers;      // by handle
-    std::map<uint32_t, verbs::GroupConfig> groups;  // by number
+    std::map<uint32_t, verbs::CqConfig> cqs;           // by handle
+    std::map<uint32_t, worker::ModerateCq> moderated;  // by CQ handle: as told last
+    std::map<uint32_t, verbs::SrqConfig> srqs;         // by handle; limit: as armed last
+    std::map<uint32_t, LinkedQp> qps;                  // by QPN
+    std::map<uint32_t, verbs::RegionConfig> mrs;       // by key
+    std::map<uint32_t, transport::Peer> peers;         // by handle
+    std::map<uint32_t, verbs::GroupConfig> groups;     // by number
   };
 
   worker::WorkerLink link;
@@ -60,10 +61,13 @@ class FakeWorker {
   int Apply(const worker::UnlinkSession& m);
   int Apply(const worker::AddDoorbellPage& m);
   int Apply(const worker::LinkCq& m);
+  int Apply(const worker::ResizeCq& m);
+  int Apply(const worker::ModerateCq& m);
   int Apply(const worker::UnlinkCq& m, worker::ControlReply& reply);
   int Apply(const worker::LinkSrq& m);
   int Apply(const worker::UnlinkSrq& m);
   int Apply(const worker::ArmSrq& m);
+  int Apply(const worker::ResizeSrq& m);
   int Apply(const worker::QuerySrq& m, worker::ControlReply& reply);
   int Apply(const worker::PrepareQp& m);
   int Apply(const worker::LinkQp& m);

@@ -21,6 +21,7 @@ struct RingOptions {
   uint32_t sq_entries = 64;
   uint32_t rq_entries = 64;
   uint32_t cq_entries = 1024;
+  int event_fd = -1;  // its completion events
   uint32_t max_sge = 4;
   uint32_t payload_stride = 0;     // of the SQ payload area
   uint32_t rq_payload_stride = 0;  // of the RQ payload area
@@ -85,8 +86,10 @@ class RingEnd {
     config.entries = options_.cq_entries;
     config.ring = cq_ring_.data();
     config.control = cq_control();
+    config.event_fd = options_.event_fd;
     return config;
   }
+  void Arm(uint32_t arm) { cq_control()->arm = arm; }
 
   // False when the ring is full.
   bool PostSend(rocegw_send_wqe wqe, const Sges& sges,

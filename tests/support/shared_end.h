@@ -69,6 +69,21 @@ class SharedEnd {
     __atomic_store_n(&control_.producer, control_.producer + 1, __ATOMIC_RELEASE);
     return true;
   }
+  // As a library does when its program wants a larger queue; SharedReceives::Grow is the daemon's
+  // part. The old payload areas stay.
+  verbs::SrqConfig Grow(uint32_t entries) {
+    const uint32_t before = static_cast<uint32_t>(order_.size());
+    std::vector<uint32_t> order(entries);
+    for (uint32_t back = 1; back <= before; ++back) {
+      const uint32_t index = control_.producer - back;
+      order[index & (entries - 1)] = order_[index & (before - 1)];
+    }
+    order_ = std::move(order);
+    slots_.resize(size_t{entries} * rocegw_rq_stride(options_.max_sge));
+    for (uint32_t slot = entries; slot != before; --slot) free_.push_back(slot - 1);
+    options_.entries = entries;
+    return Srq();
+  }
   // The completion that says so was polled.
   void Free(uint32_t slot) { free_.push_back(slot); }
 

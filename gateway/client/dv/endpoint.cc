@@ -116,7 +116,7 @@ ROCEGW_EXPORT rocegwdv_peer* rocegwdv_create_peer(ibv_pd* pd, const rocegwdv_pee
     request.av.traffic_class = known.traffic_class;
     rocegw_object_reply reply;
     error = SessionOf(pd->context)->Call(ROCEGW_MSG_CREATE_PEER, &request, &reply);
-    if (error == ENOSYS) error = EOPNOTSUPP;
+    error = rocegw::client::OfAnyDaemon(error);
     if (error == 0) *peer = {pd->context, reply.handle};
   }
   if (error == 0) return peer;

@@ -42,8 +42,7 @@ ROCEGW_EXPORT rocegwdv_group* rocegwdv_create_group(ibv_pd* pd,
     request.dispatch = known.dispatch;
     rocegw_group_reply reply;
     error = SessionOf(pd->context)->Call(ROCEGW_MSG_CREATE_GROUP, &request, &reply);
-    // The daemon is older.
-    if (error == ENOSYS) error = EOPNOTSUPP;
+    error = rocegw::client::OfAnyDaemon(error);
     if (error == 0) *group = {pd->context, reply.number, reply.handle};
   }
   if (error == 0) return group;

@@ -164,6 +164,7 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns)
       if (quiet != nullptr) *quiet = true;
       return 0;
     }
+    if (suspended_) return 0;
     uint32_t worker = next_worker_;
     for (uint32_t visited = 0; visited < workers_ && filled < count; ++visited) {
       const uint32_t first = consumer_[worker];
@@ -196,6 +197,8 @@ int CompletionRings::Poll(int count, ibv_wc* wc, bool* quiet, uint64_t* made_ns)
 
 bool CompletionRings::AnyReady() {
   SpinGuard guard(lock_);
+  // Nobody sleeps over what comes while the rings move.
+  if (suspended_) return true;
   for (uint32_t worker = 0; worker < workers_; ++worker) {
     const uint32_t index = consumer_[worker];
     if (LoadAcquire(&At(worker, index)->sequence) == index + 1) return true;
@@ -212,6 +215,19 @@ void CompletionRings::Rest() {
   StoreOrdered(&control_->sleeping, 1U);
   FullFence();
   if (!AnyReady()) SleepUntilWoken(&control_->sleeping, 1);
+}
+
+void CompletionRings::Suspend() {
+  SpinGuard guard(lock_);
+  suspended_ = true;
+}
+
+void CompletionRings::Resume(const void* rings, uint32_t entries) {
+  SpinGuard guard(lock_);
+  suspended_ = false;
+  if (rings == nullptr) return;
+  rings_ = static_cast<const uint8_t*>(rings);
+  mask_ = entries - 1;
 }
 
 void CompletionRings::Arm(bool solicited_only) {

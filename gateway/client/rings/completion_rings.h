@@ -71,6 +71,11 @@ class CompletionRings {
   // the daemon may still have written is not looked at any more.
   int Flush(int count, ibv_wc* wc);
 
+  // Polls find nothing until Resume: the daemon moves the rings. What the queue holds then lies in
+  // `rings`, nullptr: where it was.
+  void Suspend();
+  void Resume(const void* rings, uint32_t entries);
+
   // As ibv_req_notify_cq. A request for any completion is not weakened by a later one for solicited
   // ones.
   void Arm(bool solicited_only);
@@ -100,6 +105,7 @@ class CompletionRings {
   void Rest();
   bool Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc);
   static int FlushSends(QpRings& qp, int count, ibv_wc* wc);
+  static int FlushShared(QpRings& qp, int count, ibv_wc* wc);
   static int FlushReceives(QpRings& qp, int count, ibv_wc* wc);
   QpRings* FindQp(uint32_t qpn) const;
   static void Place(QpRings** table, uint32_t mask, QpRings* qp);
@@ -115,6 +121,7 @@ class CompletionRings {
   uint32_t yield_after_;
   bool may_sleep_;
   bool daemon_gone_;
+  bool suspended_;
   QpRings** qps_;  // open addressing by QPN
   uint32_t qp_mask_;
   uint32_t qp_count_;

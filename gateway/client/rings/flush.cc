@@ -55,7 +55,19 @@ int CompletionRings::FlushSends(QpRings& qp, int count, ibv_wc* wc) {
   return filled;
 }
 
+// Receives that many queue pairs share are flushed by the first of them that is asked.
+int CompletionRings::FlushShared(QpRings& qp, int count, ibv_wc* wc) {
+  SharedRing& ring = *qp.shared;
+  int filled = 0;
+  for (uint32_t slot = 0; slot <= ring.mask && filled < count; ++slot) {
+    uint64_t wr_id = 0;
+    if (TakeBack(ring, slot, &wr_id)) FlushOne(qp, wr_id, IBV_WC_RECV, &wc[filled++]);
+  }
+  return filled;
+}
+
 int CompletionRings::FlushReceives(QpRings& qp, int count, ibv_wc* wc) {
+  if (qp.shared != nullptr) return FlushShared(qp, count, wc);
   ReceiveRing& ring = qp.receive;
   if (ring.slots == nullptr) return 0;
   SpinGuard guard(ring.lock);

@@ -10,24 +10,38 @@ namespace {
 bool IsPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 }  // namespace
 
-int MapSharedRing(const rocegw_srq_reply& reply, const LocationResolver& resolver,
-                  SharedRing* ring) {
+int MapSharedQueue(const rocegw_srq_reply& reply, const LocationResolver& resolver,
+                   SharedQueue* queue) {
   if (!IsPowerOfTwo(reply.entries) || reply.max_sge > UINT8_MAX) return EPROTO;
   const uint64_t entries = reply.entries;
-  ring->mask = reply.entries - 1;
+  queue->entries = reply.entries;
+  queue->slots =
+      static_cast<uint8_t*>(resolver(reply.slots, entries * rocegw_rq_stride(reply.max_sge)));
+  queue->order = static_cast<uint32_t*>(resolver(reply.order, entries * sizeof(uint32_t)));
+  return queue->slots != nullptr && queue->order != nullptr ? 0 : EPROTO;
+}
+
+int MapSharedRing(const rocegw_srq_reply& reply, const LocationResolver& resolver,
+                  SharedRing* ring) {
+  SharedQueue queue;
+  const int error = MapSharedQueue(reply, resolver, &queue);
+  if (error != 0) return error;
+  ring->mask = queue.entries - 1;
   ring->stride = rocegw_rq_stride(reply.max_sge);
   ring->max_sge = reply.max_sge;
-  ring->slots = static_cast<uint8_t*>(resolver(reply.slots, entries * ring->stride));
-  ring->order = static_cast<uint32_t*>(resolver(reply.order, entries * sizeof(uint32_t)));
+  ring->slots = queue.slots;
+  ring->order = queue.order;
+  ring->capacity = queue.entries;
   ring->control =
       static_cast<rocegw_srq_control*>(resolver(reply.control, sizeof(rocegw_srq_control)));
   ring->payload_stride = reply.payload_stride;
   if (reply.payload.length != 0) {
-    ring->payload =
-        static_cast<const uint8_t*>(resolver(reply.payload, entries * reply.payload_stride));
+    ring->payload_slots = queue.entries;
+    ring->payload = static_cast<const uint8_t*>(
+        resolver(reply.payload, uint64_t{queue.entries} * reply.payload_stride));
   }
-  const bool whole = ring->slots != nullptr && ring->order != nullptr && ring->control != nullptr &&
-                     (ring->payload != nullptr || reply.payload_stride == 0);
+  const bool whole =
+      ring->control != nullptr && (ring->payload != nullptr || reply.payload_stride == 0);
   return whole ? 0 : EPROTO;
 }
 
@@ -93,6 +107,7 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
       receive.payload_stride = reply.rq_payload_stride;
       receive.payload = static_cast<const uint8_t*>(
           resolver(reply.rq_payload, uint64_t{reply.rq_entries} * reply.rq_payload_stride));
+      receive.payload_slots = reply.rq_entries;
       if (receive.payload == nullptr) return EPROTO;
     }
   }

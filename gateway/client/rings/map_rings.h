@@ -27,6 +27,8 @@ struct QpMapping {
   bool signal_all;
 };
 
+int MapSharedQueue(const rocegw_srq_reply& reply, const LocationResolver& resolver,
+                   SharedQueue* queue);
 int MapSharedRing(const rocegw_srq_reply& reply, const LocationResolver& resolver,
                   SharedRing* ring);
 int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,

@@ -21,6 +21,7 @@ bool ScatterPayload(const ReceiveSlots& slots, const rocegw_cqe& cqe) {
   uint32_t left = cqe.byte_length;
   if (slots.payload == nullptr || left > slots.payload_stride) return false;
   const uint32_t slot = cqe.ring_slot & slots.mask;
+  if (slot >= slots.payload_slots) return false;
   const uint8_t* from = slots.payload + size_t{slot} * slots.payload_stride;
   const uint8_t* place = slots.slots + size_t{slot} * slots.stride;
   const auto* wqe = reinterpret_cast<const rocegw_recv_wqe*>(place);

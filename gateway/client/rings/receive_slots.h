@@ -16,6 +16,7 @@ struct ReceiveSlots {
   uint8_t* slots;
   const uint8_t* payload;  // nullptr: the daemon places everything
   uint32_t payload_stride;
+  uint32_t payload_slots;  // the first so many have such an area
   uint32_t max_sge;
   const KeyTable* keys;
   uint32_t pd;

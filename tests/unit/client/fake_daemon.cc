@@ -312,8 +312,48 @@ std::vector<uint8_t> FakeDaemon::MakeCq(Connection& connection, const RecordedRe
   reply.rings = Allocate(connection, true,
                          uint64_t{options_.workers} * cq.entries * sizeof(rocegw_cqe), &place);
   cq.rings = static_cast<rocegw_cqe*>(place);
+  cq.reply = reply;
   cqs_[cq.handle] = cq;
   return Bytes(reply);
+}
+
+// Everything that fits from the old rings goes along.
+std::vector<uint8_t> FakeDaemon::ResizeCq(Connection& connection, const RecordedRequest& request) {
+  const auto asked = request.As<rocegw_resize_cq>();
+  FakeCq& cq = cqs_[asked.cq];
+  const FakeCq old = cq;
+  cq.entries = cq.reply.entries = std::bit_ceil(asked.entries);
+  void* place = nullptr;
+  cq.reply.rings = Allocate(connection, true,
+                            uint64_t{options_.workers} * cq.entries * sizeof(rocegw_cqe), &place);
+  cq.rings = static_cast<rocegw_cqe*>(place);
+  for (uint32_t w = 0; w < options_.workers; ++w)
+    for (uint32_t back = 1; back <= std::min({cq.entries, old.entries, cq.produced[w]}); ++back) {
+      const uint32_t index = cq.produced[w] - back;
+      cq.rings[w * cq.entries + (index & (cq.entries - 1))] =
+          old.rings[w * old.entries + (index & (old.entries - 1))];
+    }
+  return Bytes(cq.reply);
+}
+
+std::vector<uint8_t> FakeDaemon::ResizeSrq(Connection& connection, const RecordedRequest& request) {
+  const auto asked = request.As<rocegw_modify_srq>();
+  FakeSrq& srq = srqs_[asked.srq];
+  const FakeSrq old = srq;
+  if (asked.max_wr <= srq.reply.entries) return Bytes(srq.reply);
+  srq.reply.entries = asked.max_wr;
+  void* place = nullptr;
+  srq.reply.order = Allocate(connection, false, uint64_t{asked.max_wr} * sizeof(uint32_t), &place);
+  srq.order = static_cast<uint32_t*>(place);
+  const uint32_t stride = rocegw_rq_stride(srq.reply.max_sge);
+  srq.reply.slots = Allocate(connection, false, uint64_t{asked.max_wr} * stride, &place);
+  srq.slots = static_cast<uint8_t*>(place);
+  memcpy(srq.slots, old.slots, size_t{old.reply.entries} * stride);
+  for (uint32_t back = 1; back <= old.reply.entries; ++back) {
+    const uint32_t index = srq.control->producer - back;
+    srq.order[index & (asked.max_wr - 1)] = old.order[index & (old.reply.entries - 1)];
+  }
+  return Bytes(srq.reply);
 }
 
 std::vector<uint8_t> FakeDaemon::MakeSrq(Connection& connection, const RecordedRequest& request) {
@@ -491,6 +531,10 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
     }
     case ROCEGW_MSG_CREATE_CQ:
       return MakeCq(connection, request);
+    case ROCEGW_MSG_RESIZE_CQ:
+      return ResizeCq(connection, request);
+    case ROCEGW_MSG_MODERATE_CQ:
+      return Bytes(rocegw_object_reply{});
     case ROCEGW_MSG_CREATE_QP:
       return MakeQp(connection, request);
     case ROCEGW_MSG_MODIFY_QP: {
@@ -518,7 +562,8 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       return MakeSrq(connection, request);
     case ROCEGW_MSG_MODIFY_SRQ: {
       const auto asked = request.As<rocegw_modify_srq>();
-      srqs_[asked.srq].limit = asked.limit;
+      if ((asked.mask & ROCEGW_SRQ_LIMIT) != 0) srqs_[asked.srq].limit = asked.limit;
+      if ((asked.mask & ROCEGW_SRQ_MAX_WR) != 0) return ResizeSrq(connection, request);
       return Bytes(rocegw_object_reply{});
     }
     case ROCEGW_MSG_QUERY_SRQ: {

@@ -42,6 +42,7 @@ struct FakeChunk {
 };
 
 struct FakeCq {
+  rocegw_cq_reply reply{};
   uint32_t handle = 0;
   uint64_t cookie = 0;
   uint32_t channel = 0;
@@ -165,6 +166,8 @@ class FakeDaemon {
   void AnnounceMemory(Connection& connection);
   rocegw_location Allocate(Connection& connection, bool read_only, uint64_t bytes, void** place);
   std::vector<uint8_t> MakeCq(Connection& connection, const RecordedRequest& request);
+  std::vector<uint8_t> ResizeCq(Connection& connection, const RecordedRequest& request);
+  std::vector<uint8_t> ResizeSrq(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeSrq(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeQp(Connection& connection, const RecordedRequest& request);
   std::vector<uint8_t> MakeRegion(const RecordedRequest& request, int* fd);

@@ -207,6 +207,66 @@ TEST_F(QpTest, Receive_PayloadFromTheRing_LandsInTheBuffer) {
   EXPECT_STREQ("incoming", buffer_ + 100);
 }
 
+TEST_F(QpTest, ResizeCq_WhatWaitsIsPolledFromTheNewRings) {
+  ibv_sge sge = Sge(0, 16);
+  const auto complete = [&](uint64_t id) {
+    ibv_send_wr wr{};
+    wr.wr_id = id;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    ASSERT_EQ(0, ibv_post_send(qp_, &wr, &bad));
+    rocegw_cqe cqe{};
+    cqe.wr_id = id;
+    cqe.ring_slot = static_cast<uint32_t>(id);
+    Fake().status->sq_released = static_cast<uint32_t>(id) + 1;
+    daemon_->Complete(cq_->handle, Fake().reply.worker, Fake(), cqe);
+  };
+  ToState(IBV_QPS_INIT);
+  ToState(IBV_QPS_RTR);
+  ToState(IBV_QPS_RTS);
+  ibv_wc wc{};
+  for (uint64_t id = 0; id < 5; ++id) complete(id);
+  for (uint64_t id = 0; id < 3; ++id) ASSERT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
+  ASSERT_EQ(0, ibv_resize_cq(cq_, 100));
+  EXPECT_EQ(128, cq_->cqe);
+  EXPECT_EQ(100u, daemon_->Last(ROCEGW_MSG_RESIZE_CQ).As<rocegw_resize_cq>().entries);
+  complete(5);
+  for (uint64_t id = 3; id < 6; ++id) {
+    ASSERT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
+    EXPECT_EQ(id, wc.wr_id);
+  }
+  EXPECT_EQ(0, ibv_poll_cq(cq_, 1, &wc));
+  complete(6);
+  daemon_->Fail(ROCEGW_MSG_RESIZE_CQ, EINVAL);
+  EXPECT_EQ(EINVAL, ibv_resize_cq(cq_, 4));
+  EXPECT_EQ(128, cq_->cqe);
+  EXPECT_EQ(1, ibv_poll_cq(cq_, 1, &wc)) << "it goes on as it was";
+  EXPECT_EQ(EINVAL, ibv_resize_cq(cq_, 0));
+  daemon_->Fail(ROCEGW_MSG_RESIZE_CQ, ENOSYS);
+  EXPECT_EQ(EOPNOTSUPP, ibv_resize_cq(cq_, 64)) << "an older daemon";
+}
+
+TEST_F(QpTest, ModifyCq_TellsTheDaemon) {
+  ibv_modify_cq_attr attr{};
+  EXPECT_EQ(0, ibv_modify_cq(cq_, &attr));
+  attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+  attr.moderate = {8, 100};
+  EXPECT_EQ(0, ibv_modify_cq(cq_, &attr));
+  const auto asked = daemon_->Last(ROCEGW_MSG_MODERATE_CQ).As<rocegw_moderate_cq>();
+  EXPECT_EQ(cq_->handle, asked.cq);
+  EXPECT_EQ(8u, asked.count);
+  EXPECT_EQ(100u, asked.period);
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_MODERATE_CQ).size());
+  attr.attr_mask = 2;
+  EXPECT_EQ(EINVAL, ibv_modify_cq(cq_, &attr));
+  attr.attr_mask = IBV_CQ_ATTR_MODERATE;
+  daemon_->Fail(ROCEGW_MSG_MODERATE_CQ, ENOSYS);
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_cq(cq_, &attr));
+}
+
 TEST_F(QpTest, Reset_ForgetsWhatWasPostedAndCompleted) {
   ToState(IBV_QPS_RTS);
   ibv_send_wr wr{};

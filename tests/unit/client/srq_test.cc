@@ -36,9 +36,10 @@ class SrqTest : public AttachedTest {
   }
 
   FakeSrq Fake() { return daemon_.Srq(srq_->handle); }
-  ibv_qp* MakeQp() {
+  ibv_qp* MakeQp() { return MakeQp(cq_); }
+  ibv_qp* MakeQp(ibv_cq* cq) {
     ibv_qp_init_attr init{};
-    init.send_cq = init.recv_cq = cq_;
+    init.send_cq = init.recv_cq = cq;
     init.srq = srq_;
     init.qp_type = IBV_QPT_RC;
     init.cap = {4, 0, 1, 0, 0};
@@ -193,11 +194,82 @@ TEST_F(SrqTest, CompletionsOfAQueuePairThatGoes_FreeTheirSlots) {
   EXPECT_EQ(ENOMEM, Post(7)) << "polling frees nothing again";
 }
 
+TEST_F(SrqTest, DaemonIsGone_EveryReceiveIsFlushedOnce_ByWhicheverQueueIsPolled) {
+  ibv_cq* const other = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp* const one = MakeQp(cq_);
+  ibv_qp* const two = MakeQp(other);
+  for (uint64_t id = 0; id < 4; ++id) EXPECT_EQ(0, Post(id));
+  Complete(one, Fake().order[1]);
+  EXPECT_EQ(1u, PollOne());
+  daemon_.Die();
+  std::multiset<uint64_t> flushed;
+  ibv_cq* const queues[] = {cq_, other};
+  for (int i = 0; i < 8192 && flushed.size() < 3; ++i) {
+    ibv_wc wc{};
+    if (ibv_poll_cq(queues[i % 2], 1, &wc) != 1) continue;
+    EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
+    EXPECT_EQ(IBV_WC_RECV, wc.opcode);
+    EXPECT_EQ(i % 2 == 0 ? one->qp_num : two->qp_num, wc.qp_num);
+    flushed.insert(wc.wr_id);
+  }
+  EXPECT_EQ((std::multiset<uint64_t>{0, 2, 3}), flushed);
+  EXPECT_EQ(0, Post(9)) << "posting goes on";
+  ibv_wc wc{};
+  ASSERT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
+  EXPECT_EQ(9u, wc.wr_id);
+  EXPECT_EQ(0, ibv_poll_cq(other, 1, &wc));
+  EXPECT_EQ(0, ibv_destroy_qp(one));
+  EXPECT_EQ(0, ibv_destroy_qp(two));
+  EXPECT_EQ(0, ibv_destroy_cq(other));
+}
+
+TEST_F(SrqTest, Larger_WhatIsPostedStays_AndMoreFits) {
+  ibv_qp* const qp = MakeQp(cq_);
+  for (uint64_t id = 0; id < 4; ++id) EXPECT_EQ(0, Post(id));
+  EXPECT_EQ(ENOMEM, Post(4));
+  ibv_srq_attr attr{};
+  attr.max_wr = 5;
+  ASSERT_EQ(0, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  EXPECT_EQ(8u, daemon_.Last(ROCEGW_MSG_MODIFY_SRQ).As<rocegw_modify_srq>().max_wr);
+  for (uint64_t id = 4; id < 8; ++id) EXPECT_EQ(0, Post(id));
+  EXPECT_EQ(ENOMEM, Post(8));
+  const FakeSrq fake = Fake();
+  std::set<uint64_t> ids;
+  for (uint32_t i = 0; i < 8; ++i) {
+    const uint32_t slot = fake.order[i];
+    ids.insert(fake.Receive(slot)->wr_id);
+    Complete(qp, slot, slot < 4 ? "text" : nullptr);
+  }
+  EXPECT_EQ(8u, ids.size());
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(ids.contains(PollOne()));
+  EXPECT_STREQ("text", &buffer_[0]);
+  for (uint64_t id = 0; id < 8; ++id) EXPECT_EQ(0, Post(id));
+  EXPECT_EQ(0, ibv_destroy_qp(qp));
+}
+
+TEST_F(SrqTest, Smaller_OnlyWhenLessIsPosted) {
+  ibv_qp* const qp = MakeQp(cq_);
+  for (uint64_t id = 0; id < 3; ++id) EXPECT_EQ(0, Post(id));
+  ibv_srq_attr attr{};
+  attr.max_wr = 2;
+  EXPECT_EQ(EINVAL, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  Complete(qp, Fake().order[0]);
+  PollOne();
+  EXPECT_EQ(0, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  EXPECT_EQ(ENOMEM, Post(3));
+  attr.max_wr = 0;
+  EXPECT_EQ(EINVAL, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  daemon_.Fail(ROCEGW_MSG_MODIFY_SRQ, ENOMEM);
+  attr.max_wr = 64;
+  EXPECT_EQ(ENOMEM, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
+  EXPECT_EQ(ENOMEM, Post(3)) << "as before";
+  EXPECT_EQ(0, ibv_destroy_qp(qp));
+}
+
 TEST_F(SrqTest, Limit_IsSetReadAndReported) {
   ibv_srq_attr attr{};
   attr.srq_limit = 3;
   EXPECT_EQ(0, ibv_modify_srq(srq_, &attr, IBV_SRQ_LIMIT));
-  EXPECT_EQ(EOPNOTSUPP, ibv_modify_srq(srq_, &attr, IBV_SRQ_MAX_WR));
   EXPECT_EQ(EINVAL, ibv_modify_srq(srq_, &attr, 64));
   ibv_srq_attr now{};
   EXPECT_EQ(0, ibv_query_srq(srq_, &now));

@@ -262,6 +262,55 @@ TEST_F(QpTest, RegMrIova2_OptionalFlags_AreAcceptedAndNotPassedOn) {
   EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
+TEST_F(QpTest, ReregMr_NewKeysOverWhatWasAskedFor_AndTheOldOnesAreGone) {
+  const uint32_t old_key = mr_->lkey;
+  ibv_pd* const other = ibv_alloc_pd(context_);
+  ASSERT_NE(nullptr, other);
+  ASSERT_EQ(0, ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, other,
+                            nullptr, 0, IBV_ACCESS_LOCAL_WRITE));
+  auto asked = daemon_->Last(ROCEGW_MSG_REG_MR).As<rocegw_reg_mr>();
+  EXPECT_EQ(other->handle, asked.pd);
+  EXPECT_EQ(unsigned{IBV_ACCESS_LOCAL_WRITE}, asked.access);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(buffer_), asked.address);
+  EXPECT_EQ(sizeof buffer_, asked.length);
+  EXPECT_EQ(other, mr_->pd);
+  EXPECT_NE(old_key, mr_->lkey);
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_DEREG_MR).size());
+  ASSERT_EQ(0, ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, buffer_ + 64, 128, 0));
+  asked = daemon_->Last(ROCEGW_MSG_REG_MR).As<rocegw_reg_mr>();
+  EXPECT_EQ(reinterpret_cast<uint64_t>(buffer_ + 64), asked.address);
+  EXPECT_EQ(asked.address, asked.iova);
+  EXPECT_EQ(128u, asked.length);
+  EXPECT_EQ(other->handle, asked.pd);
+  EXPECT_EQ(buffer_ + 64, mr_->addr);
+  EXPECT_EQ(128u, mr_->length);
+  EXPECT_EQ(0, ibv_dereg_mr(mr_));
+  mr_ = nullptr;
+  EXPECT_EQ(0, ibv_dealloc_pd(other));
+}
+
+TEST_F(QpTest, ReregMr_Refused_TheRegionIsAsItWas) {
+  const ibv_mr before = *mr_;
+  const size_t asked = daemon_->Requests(ROCEGW_MSG_REG_MR).size();
+  const auto refused = [&](int flags, void* address, size_t length, int access) {
+    return ibv_rereg_mr(mr_, flags, nullptr, address, length, access) == IBV_REREG_MR_ERR_INPUT;
+  };
+  EXPECT_TRUE(refused(0, nullptr, 0, 0));
+  EXPECT_TRUE(refused(8, nullptr, 0, 0));
+  EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_PD, nullptr, 0, 0));
+  EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, 64, 0));
+  EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_TRANSLATION, buffer_, 0, 0));
+  EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_REMOTE_WRITE));
+  EXPECT_EQ(EINVAL, errno);
+  EXPECT_EQ(asked, daemon_->Requests(ROCEGW_MSG_REG_MR).size());
+  daemon_->Fail(ROCEGW_MSG_REG_MR, ENOMEM);
+  EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_LOCAL_WRITE));
+  EXPECT_EQ(ENOMEM, errno);
+  EXPECT_EQ(before.lkey, mr_->lkey);
+  EXPECT_EQ(before.handle, mr_->handle);
+  EXPECT_EQ(0u, daemon_->Requests(ROCEGW_MSG_DEREG_MR).size());
+}
+
 TEST_F(QpTest, DeregMr_Refused_KeepsTheRegion) {
   daemon_->Fail(ROCEGW_MSG_DEREG_MR, EBUSY);
   EXPECT_EQ(EBUSY, ibv_dereg_mr(mr_));

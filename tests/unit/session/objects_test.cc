@@ -168,6 +168,61 @@ TEST_F(Objects, CreateCq_RingsPerWorkerInReadOnlyMemory) {
   EXPECT_TRUE(On(0).cqs.empty());
 }
 
+TEST_F(Objects, ResizeCq_NewRingsOnEveryWorker_OrTheOldOnes) {
+  const auto cq = client.CreateCq(context, 100);
+  auto request = TestClient::Request<rocegw_resize_cq>(ROCEGW_MSG_RESIZE_CQ);
+  request.cq = cq.handle;
+  request.entries = 1000;
+  const auto larger = client.Call<rocegw_cq_reply>(request);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(larger.handle, cq.handle);
+  EXPECT_EQ(larger.entries, 1024u);
+  EXPECT_EQ(larger.worker_count, cq.worker_count);
+  EXPECT_EQ(larger.control.offset, cq.control.offset);
+  EXPECT_TRUE(client.chunks[larger.rings.chunk].read_only);
+  for (size_t w = 0; w < host.workers.size(); ++w) {
+    const verbs::CqConfig& config = On(w).cqs[cq.handle];
+    EXPECT_EQ(config.entries, 1024u);
+    config.ring->wr_id = 40 + w;
+    const uint8_t* const theirs = client.At(larger.rings) + w * 1024 * sizeof(rocegw_cqe);
+    EXPECT_EQ(reinterpret_cast<const rocegw_cqe*>(theirs)->wr_id, 40 + w);
+  }
+  rocegw_cqe* const old = On(0).cqs[cq.handle].ring;
+  host.workers[1]->fail_next = ENOSPC;
+  request.entries = 16;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL) << "more waits than that";
+  EXPECT_EQ(On(0).cqs[cq.handle].ring, old);
+  EXPECT_EQ(On(0).cqs[cq.handle].entries, 1024u);
+  request.entries = 0;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL);
+  request.entries = (1u << 20) + 1;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL);
+  request.cq = 99;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(Objects, ModerateCq_IsToldToEveryWorker_WithOneCount) {
+  const uint32_t cq = Cq();
+  auto request = TestClient::Request<rocegw_moderate_cq>(ROCEGW_MSG_MODERATE_CQ);
+  request.cq = cq;
+  request.count = 7;
+  request.period = 50;
+  client.Call<rocegw_object_reply>(request);
+  ASSERT_EQ(client.error(), 0);
+  const worker::ModerateCq& first = On(0).moderated[cq];
+  const worker::ModerateCq& second = On(1).moderated[cq];
+  EXPECT_EQ(first.count, 7u);
+  EXPECT_EQ(first.period, Microseconds(50));
+  EXPECT_EQ(first.moderation, second.moderation);
+  request.cq = 99;
+  client.Call<rocegw_object_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
 TEST_F(Objects, CreateCq_RefusesBadSizesAndChannels) {
   client.CreateCq(context, 0);
   EXPECT_EQ(client.error(), EINVAL);

@@ -47,6 +47,15 @@ class SharedQueues : public ::testing::Test {
     client.Call<rocegw_object_reply>(request);
     return client.error();
   }
+  rocegw_srq_reply Resize(uint32_t srq, uint32_t max_wr, uint32_t mask = ROCEGW_SRQ_MAX_WR,
+                          uint32_t limit = 0) {
+    auto request = TestClient::Request<rocegw_modify_srq>(ROCEGW_MSG_MODIFY_SRQ);
+    request.srq = srq;
+    request.mask = mask;
+    request.limit = limit;
+    request.max_wr = max_wr;
+    return client.Call<rocegw_srq_reply>(request);
+  }
   rocegw_query_srq_reply Query(uint32_t srq) {
     auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_QUERY_SRQ);
     request.handle = srq;
@@ -121,10 +130,76 @@ TEST_F(SharedQueues, ModifyAndQuery_TheLimit) {
   EXPECT_EQ(now.max_wr, 128u);
   EXPECT_EQ(now.max_sge, 3u);
   EXPECT_EQ(Arm(srq, 129), EINVAL);
-  EXPECT_EQ(Arm(srq, 1, 1), EINVAL);
+  EXPECT_EQ(Arm(srq, 1, 4), EINVAL);
   EXPECT_EQ(Arm(srq + 1, 1), EINVAL);
   Query(srq + 1);
   EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(SharedQueues, Larger_KeepsWhatIsPostedAtItsIndicesAndSlots) {
+  const rocegw_srq_reply before = Create(4, 3);
+  auto* const control = reinterpret_cast<rocegw_srq_control*>(client.At(before.control));
+  auto* const order = reinterpret_cast<uint32_t*>(client.At(before.order));
+  uint8_t* const slots = client.At(before.slots);
+  const uint32_t stride = rocegw_rq_stride(3);
+  // Indices 7 to 10 are posted, in slots 2, 0, 3, 1.
+  control->producer = 11;
+  const uint32_t posted[] = {2, 0, 3, 1};
+  for (uint32_t i = 0; i < 4; ++i) {
+    order[(7 + i) & 3] = posted[i];
+    reinterpret_cast<rocegw_recv_wqe*>(slots + size_t{i} * stride)->wr_id = 50 + i;
+  }
+  const rocegw_srq_reply after = Resize(before.handle, 9);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(after.handle, before.handle);
+  EXPECT_EQ(after.entries, 16u);
+  EXPECT_EQ(after.control.offset, before.control.offset);
+  EXPECT_EQ(after.payload.offset, before.payload.offset);
+  EXPECT_EQ(after.payload.length, before.payload.length);
+  const verbs::SrqConfig& config = On(WorkerOf(before.handle)).srqs[before.handle];
+  EXPECT_EQ(config.entries, 16u);
+  const auto* const new_order = reinterpret_cast<const uint32_t*>(config.order);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(new_order[7 + i], posted[i]);
+    const uint8_t* const slot = config.slots + size_t{i} * stride;
+    EXPECT_EQ(reinterpret_cast<const rocegw_recv_wqe*>(slot)->wr_id, 50 + i);
+  }
+  // The client sees the same memory.
+  reinterpret_cast<uint32_t*>(client.At(after.order))[12] = 9;
+  EXPECT_EQ(new_order[12], 9u);
+  EXPECT_EQ(Query(before.handle).max_wr, 16u);
+  const rocegw_qp_reply qp = CreateQp(before.handle);
+  EXPECT_EQ(On(qp.worker).qps[qp.qpn].config.rq_entries, 4u) << "no more have payload areas";
+}
+
+TEST_F(SharedQueues, Smaller_KeepsItsMemory_AndItsLimitFits) {
+  const rocegw_srq_reply before = Create(64);
+  const rocegw_srq_reply after = Resize(before.handle, 10);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(after.entries, 64u);
+  EXPECT_EQ(after.slots.offset, before.slots.offset);
+  EXPECT_EQ(Query(before.handle).max_wr, 16u);
+  EXPECT_EQ(Arm(before.handle, 17), EINVAL);
+  Resize(before.handle, 8, ROCEGW_SRQ_MAX_WR | ROCEGW_SRQ_LIMIT, 8);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(Query(before.handle).limit, 8u);
+  Resize(before.handle, 8, ROCEGW_SRQ_MAX_WR | ROCEGW_SRQ_LIMIT, 9);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_F(SharedQueues, ResizeRefused_EverythingIsAsBefore) {
+  const rocegw_srq_reply srq = Create(4);
+  for (const uint32_t size : {0u, 16385u, UINT32_MAX}) {
+    Resize(srq.handle, size);
+    EXPECT_EQ(client.error(), EINVAL);
+  }
+  const size_t worker = WorkerOf(srq.handle);
+  host.workers[worker]->fail_next = ENOENT;
+  const uint8_t* const slots = On(worker).srqs[srq.handle].slots;
+  Resize(srq.handle, 100);
+  EXPECT_EQ(client.error(), ENOENT);
+  EXPECT_EQ(On(worker).srqs[srq.handle].slots, slots);
+  EXPECT_EQ(Query(srq.handle).max_wr, 4u);
 }
 
 TEST_F(SharedQueues, WrongWishes_AreRefused) {

@@ -72,5 +72,29 @@ TEST(CompletionRing, AcrossTheWrapOfTheIndex) {
   }
 }
 
+TEST(CompletionRing, MovesWithWhatTheClientHasNotTaken) {
+  std::vector<rocegw_cqe> ring(kEntries), larger(4 * kEntries), smaller(kEntries / 2);
+  uint32_t consumer = 0;
+  CompletionRing producer(ring.data(), kEntries, &consumer);
+  for (uint64_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(producer.Push(Entry(i)));
+    if (i < 3) consumer = static_cast<uint32_t>(i) + 1;
+  }
+  EXPECT_FALSE(producer.MoveTo(smaller.data(), kEntries / 2)) << "three wait";
+  EXPECT_TRUE(producer.Push(Entry(6))) << "it goes on where it was";
+  ASSERT_TRUE(producer.MoveTo(larger.data(), 4 * kEntries));
+  for (uint64_t i = 7; i < 19; ++i) ASSERT_TRUE(producer.Push(Entry(i)));
+  EXPECT_FALSE(producer.Push(Entry(99)));
+  for (uint32_t i = 3; i < 19; ++i) {
+    EXPECT_EQ(larger[i & (4 * kEntries - 1)].wr_id, i);
+    EXPECT_EQ(larger[i & (4 * kEntries - 1)].sequence, i + 1);
+  }
+  consumer = 18;
+  ASSERT_TRUE(producer.MoveTo(smaller.data(), kEntries / 2));
+  EXPECT_EQ(smaller[18 & 1].wr_id, 18u);
+  EXPECT_TRUE(producer.Push(Entry(19)));
+  EXPECT_FALSE(producer.Push(Entry(20)));
+}
+
 }  // namespace
 }  // namespace rocegw::shm

@@ -320,5 +320,38 @@ TEST(SharedReceives, Datagrams_TakeThemToo_AndATooLongOneLeavesThem) {
   EXPECT_EQ(crowd.end.free_slots(), 16u);
 }
 
+// What waited before is taken in its order, at its slots, then what was posted later; slots without
+// payload areas are filled across memory.
+TEST(SharedReceives, Larger_WhileReceivesWait) {
+  for (const auto type : {verbs::QpType::kRc, verbs::QpType::kUd}) {
+    Crowd crowd({.entries = 4, .payload_stride = 256}, 1, type);
+    for (uint64_t id = 0; id < 3; ++id) crowd.Post(id);
+    crowd.DeliverAll(0, 64);
+    crowd.DeliverAll(0, 64);
+    EXPECT_EQ(crowd.Poll(0).size(), 2u);
+    crowd.Post(3);
+    const verbs::SrqConfig larger = crowd.end.Grow(16);
+    crowd.receives.Grow(larger.entries, larger.order, larger.slots);
+    for (uint64_t id = 4; id < 10; ++id) crowd.Post(id);
+    EXPECT_EQ(crowd.end.free_slots(), 8u);
+    std::vector<uint64_t> ids;
+    size_t in_memory = 0;
+    for (int i = 0; i < 8; ++i) {
+      crowd.DeliverAll(0, 64);
+      for (const rocegw_cqe& cqe : crowd.Poll(0)) {
+        EXPECT_EQ(cqe.status, 0);
+        ids.push_back(cqe.wr_id);
+        const size_t header = type == verbs::QpType::kUd ? 40 : 0;
+        const bool in_ring = (cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0;
+        EXPECT_EQ(in_ring, cqe.ring_slot < 4);
+        EXPECT_TRUE(in_ring || crowd.Holds(0, cqe.wr_id, header, 64));
+        in_memory += in_ring ? 0 : 1;
+      }
+    }
+    EXPECT_EQ(ids, (std::vector<uint64_t>{2, 3, 4, 5, 6, 7, 8, 9}));
+    EXPECT_EQ(in_memory, 6u);
+  }
+}
+
 }  // namespace
 }  // namespace rocegw::testing::shared_receives

@@ -9,7 +9,8 @@
 namespace rocegw::verbs::completion_queue {
 namespace {
 
-constexpr uint32_t kEntries = 4;
+constexpr uint32_t kEntries = 16;
+constexpr TimePoint kNow{1000};
 
 class CompletionQueueTest : public ::testing::Test {
  protected:
@@ -72,38 +73,38 @@ TEST_F(CompletionQueueTest, Overrun_StaysBroken) {
 
 TEST_F(CompletionQueueTest, Unarmed_NoEvent) {
   Push();
-  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_FALSE(queue.TakeEvent(kNow));
 }
 
 TEST_F(CompletionQueueTest, ArmedForAny_OneEvent) {
   control()->arm = ROCEGW_CQ_ARM_ANY;
   Push();
-  EXPECT_TRUE(queue.TakeEvent());
+  EXPECT_TRUE(queue.TakeEvent(kNow));
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_UNARMED});
   Push();
-  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_FALSE(queue.TakeEvent(kNow));
 }
 
 TEST_F(CompletionQueueTest, ArmedForSolicited_OnlySolicitedOrFailed) {
   control()->arm = ROCEGW_CQ_ARM_SOLICITED;
   Push();
-  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_FALSE(queue.TakeEvent(kNow));
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_ARM_SOLICITED}) << "still armed";
   Push(ROCEGW_CQE_SOLICITED);
   Push();
-  EXPECT_TRUE(queue.TakeEvent()) << "one of the burst is enough";
+  EXPECT_TRUE(queue.TakeEvent(kNow)) << "one of the burst is enough";
   control()->arm = ROCEGW_CQ_ARM_SOLICITED;
   Push();
-  EXPECT_FALSE(queue.TakeEvent()) << "the burst before does not count";
+  EXPECT_FALSE(queue.TakeEvent(kNow)) << "the burst before does not count";
   control()->worker[1].consumer = 4;
   Push(0, 5);
-  EXPECT_TRUE(queue.TakeEvent()) << "a failure is always told";
+  EXPECT_TRUE(queue.TakeEvent(kNow)) << "a failure is always told";
 }
 
 TEST_F(CompletionQueueTest, ArmWordOfNonsense_CountsAsAny) {
   control()->arm = 0xDEADBEEF;
   Push();
-  EXPECT_TRUE(queue.TakeEvent());
+  EXPECT_TRUE(queue.TakeEvent(kNow));
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_UNARMED});
 }
 
@@ -119,8 +120,92 @@ TEST_F(CompletionQueueTest, SleepersOfWhateverNumber_AskedOnce) {
 TEST_F(WithoutChannel, Armed_NoEventAndStillArmed) {
   control()->arm = ROCEGW_CQ_ARM_ANY;
   Push();
-  EXPECT_FALSE(queue.TakeEvent());
+  EXPECT_FALSE(queue.TakeEvent(kNow));
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_ARM_ANY});
+}
+
+// Two workers' rings of one queue.
+class ModeratedQueue : public CompletionQueueTest {
+ protected:
+  ModeratedQueue() : queue2(Config(0)) {}
+  void Moderate(uint32_t count, Duration period) {
+    queue.Moderate(all, count, period);
+    queue2.Moderate(all, count, period);
+  }
+  CqModeration all;
+  CompletionQueue queue2;
+};
+
+TEST_F(ModeratedQueue, Count_IsOfAllWorkersTogether) {
+  Moderate(3, {});
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  EXPECT_EQ(queue.due, kNever);
+  ASSERT_TRUE(queue2.Push({}));
+  ASSERT_TRUE(queue2.Push({}));
+  EXPECT_TRUE(queue2.TakeEvent(kNow));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow)) << "counted from the event on";
+}
+
+TEST_F(ModeratedQueue, BeforeItIsArmed_NothingCounts) {
+  Moderate(2, Microseconds(10));
+  Push();
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  Push();
+  EXPECT_TRUE(queue.TakeEvent(kNow));
+}
+
+TEST_F(ModeratedQueue, Period_RunsFromTheFirst) {
+  Moderate(5, Microseconds(10));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  EXPECT_EQ(queue.due, kNow + Microseconds(10));
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow + Microseconds(5)));
+  EXPECT_EQ(queue.due, kNow + Microseconds(10));
+  EXPECT_TRUE(queue.TakeEvent(kNow + Microseconds(10)));
+  EXPECT_EQ(queue.due, kNever);
+}
+
+TEST_F(ModeratedQueue, AnotherWorkerHasTold_NothingIsDueAnyMore) {
+  Moderate(2, Microseconds(10));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  ASSERT_TRUE(queue2.Push({}));
+  EXPECT_TRUE(queue2.TakeEvent(kNow));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  EXPECT_FALSE(queue.TakeEvent(kNow + Microseconds(10)));
+  EXPECT_EQ(queue.due, kNever);
+}
+
+TEST_F(ModeratedQueue, SolicitedOnOneWorker_CountReachedOnAnother) {
+  Moderate(2, {});
+  control()->arm = ROCEGW_CQ_ARM_SOLICITED;
+  ASSERT_TRUE(queue2.Push({}));
+  ASSERT_TRUE(queue2.Push({}));
+  EXPECT_FALSE(queue2.TakeEvent(kNow)) << "none is solicited";
+  Push(ROCEGW_CQE_SOLICITED);
+  EXPECT_TRUE(queue.TakeEvent(kNow));
+}
+
+TEST_F(ModeratedQueue, LiftedWhileOneWaits_TheEventComes) {
+  Moderate(9, {});
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  Push();
+  EXPECT_FALSE(queue.TakeEvent(kNow));
+  Moderate(0, {});
+  EXPECT_TRUE(queue.TakeEvent(kNow));
+  control()->arm = ROCEGW_CQ_ARM_ANY;
+  EXPECT_FALSE(queue.TakeEvent(kNow)) << "for nothing new, none";
 }
 
 }  // namespace

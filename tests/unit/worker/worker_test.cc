@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -59,6 +61,40 @@ rocegw_send_wqe WriteTo(int side) {
   wqe.u.rdma.remote_address = GatewayPair::kBase;
   wqe.u.rdma.rkey = GatewayPair::kKey[side];
   return wqe;
+}
+
+// Moderation by time: the event comes when the period is over, without any other reason to look.
+TEST(Worker, CompletionThatIsHeldBack_IsToldInTime) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.qpn = 77;
+  ring.event_fd = pair[0];
+  RingEnd& local = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  ring.event_fd = -1;
+  RingEnd& remote = gateways.AddQp(1, ring);
+  gateways.Connect(local, remote);
+  verbs::CqModeration moderation;
+  const worker::ModerateCq told{SessionId{1}, local.options().handle, &moderation, 3,
+                                Microseconds(500)};
+  ASSERT_EQ(gateways.Call(0, 0, {0, told}).error, 0);
+  local.Arm(ROCEGW_CQ_ARM_ANY);
+  ASSERT_TRUE(local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, local);
+  TimePoint completed = kNever;
+  rocegw_completion_event event{};
+  for (int i = 0; i < 200; ++i) {
+    gateways.Step(Microseconds(10));
+    if (completed == kNever && !local.Poll().empty()) completed = gateways.now();
+    if (recv(pair[1], &event, sizeof event, 0) > 0) break;
+  }
+  ASSERT_NE(completed, kNever);
+  EXPECT_GE(gateways.now(), completed + Microseconds(480));
+  EXPECT_LE(gateways.now(), completed + Microseconds(520));
+  close(pair[0]);
+  close(pair[1]);
 }
 
 // A program was told that its queue pair receives before the worker came to hear of it, and its
