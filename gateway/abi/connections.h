@@ -120,6 +120,16 @@ struct rocegw_cm_notify {
   uint32_t event; /* enum ibv_event_type */
 };
 
+/* Where datagrams to the group go, as an event: MULTICAST_JOIN with dgid, QPN, Q_Key. Queue pairs
+ * are attached by ATTACH_MULTICAST. */
+struct rocegw_cm_join {
+  struct rocegw_request header;
+  uint32_t id;
+  uint32_t join; /* comes back in the event */
+  struct rocegw_sockaddr group;
+  uint32_t reserved;
+};
+
 /* Record on a CM channel. The new id of a CONNECT_REQUEST counts against its listener's backlog and
  * ends with it until the library names it in any request (QUERY_ID will do), which it does when it
  * hands the request to the program. */
@@ -140,6 +150,8 @@ struct rocegw_cm_event {
   uint32_t traffic_class;
   uint32_t flow_label;
   struct rocegw_cm_param param; /* depths from the receiver's point of view */
+  uint32_t join;                /* MULTICAST_JOIN only; since minor 5 */
+  uint32_t reserved;
 };
 
 #endif /* ROCEGW_ABI_CONNECTIONS_H */

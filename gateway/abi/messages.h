@@ -62,6 +62,8 @@ enum rocegw_message {
   ROCEGW_MSG_DESTROY_GROUP = 30,
   ROCEGW_MSG_RESIZE_CQ = 31, /* answered as CREATE_CQ */
   ROCEGW_MSG_MODERATE_CQ = 32,
+  ROCEGW_MSG_ATTACH_MULTICAST = 33,
+  ROCEGW_MSG_DETACH_MULTICAST = 34,
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -81,6 +83,7 @@ enum rocegw_message {
   ROCEGW_MSG_CM_MIGRATE = 79,
   ROCEGW_MSG_CM_NOTIFY = 80,
   ROCEGW_MSG_CM_QUERY_ID = 81,
+  ROCEGW_MSG_CM_JOIN = 82, /* answered by a MULTICAST_JOIN event as well */
 
   /* Daemon to client, unasked; they come before the reply that needs them. */
   ROCEGW_MSG_CHUNK = 128,  /* descriptor: memfd of the chunk */
@@ -164,6 +167,9 @@ struct rocegw_device_reply {
   uint8_t active_width;
   uint8_t active_speed;
   uint16_t gid_table_length;
+  /* Since minor 5. */
+  uint32_t max_multicast; /* attachments of queue pairs of a session to groups */
+  uint32_t reserved;
 };
 
 struct rocegw_query_gids {

@@ -123,7 +123,7 @@ enum rocegw_srq_mask {
   ROCEGW_SRQ_MAX_WR = 1,
   ROCEGW_SRQ_LIMIT = 2
 }; /* as enum ibv_srq_attr_mask */
-/* With MAX_WR (since minor 3) answered as CREATE_SRQ: slots and order may lie elsewhere, with what
+/* With MAX_WR (since minor 4) answered as CREATE_SRQ: slots and order may lie elsewhere, with what
  * they held; more slots are free ones behind the old, without payload areas. The client posts
  * nothing from its request to the answer, and has no more than that posted. */
 struct rocegw_modify_srq {
@@ -194,6 +194,14 @@ struct rocegw_query_qp_reply {
   uint32_t max_recv_sge;
   uint32_t max_inline;
   uint32_t path; /* enum rocegw_qp_path; 0 before minor 1 */
+};
+/* A datagram QP gets what is sent to the group, and no longer. A QP is not destroyed before
+ * (EBUSY). Attaching twice is attaching once. */
+struct rocegw_multicast {
+  struct rocegw_request header;
+  uint32_t qp;
+  uint32_t reserved;
+  uint8_t group[16]; /* an IPv6 group, or an IPv4 group as ::ffff:a.b.c.d */
 };
 /* An endpoint behind another gateway that work requests of endpoints name. */
 struct rocegw_create_peer {

@@ -15,9 +15,11 @@ namespace rocegw::client {
 int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
   constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                               IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  // A queue pair never gets what it sends to a group itself.
+  constexpr uint32_t kIgnoredFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
   const uint32_t mask = attr.comp_mask;
   if ((mask & ~kKnown) != 0 ||
-      ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr.create_flags != 0) ||
+      ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && (attr.create_flags & ~kIgnoredFlags) != 0) ||
       ((mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER) != 0 && attr.max_tso_header != 0)) {
     return refusal::ibv_create_qp_ex;
   }

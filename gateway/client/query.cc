@@ -51,6 +51,9 @@ void FillDeviceAttr(const rocegw_device_reply& reply, ibv_device_attr* attr) {
   attr->max_srq = static_cast<int>(reply.max_srq);
   attr->max_srq_wr = static_cast<int>(reply.max_srq_wr);
   attr->max_srq_sge = static_cast<int>(reply.max_srq_sge);
+  attr->max_mcast_grp = static_cast<int>(reply.max_multicast);
+  attr->max_mcast_qp_attach = static_cast<int>(reply.max_multicast);
+  attr->max_total_mcast_qp_attach = static_cast<int>(reply.max_multicast);
   attr->max_pkeys = 1;
   attr->local_ca_ack_delay = reply.local_ack_delay;
   attr->phys_port_cnt = 1;

@@ -9,24 +9,19 @@
 
 // Nothing is taken from it, whatever it is asked.
 #define ROCEGW_REFUSALS(R)                                          \
-  R(ibv_attach_mcast, EOPNOTSUPP, "no multicast")                   \
   R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                   \
   R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                \
-  R(ibv_detach_mcast, EOPNOTSUPP, "no multicast")                   \
   R(ibv_import_device, EOPNOTSUPP, "objects belong to one process") \
   R(ibv_import_dm, EOPNOTSUPP, "no device memory")                  \
   R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")     \
   R(ibv_import_pd, EOPNOTSUPP, "objects belong to one process")     \
-  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")   \
-  R(rdma_join_multicast, EOPNOTSUPP, "no multicast")                \
-  R(rdma_join_multicast_ex, EOPNOTSUPP, "no multicast")             \
-  R(rdma_leave_multicast, EOPNOTSUPP, "no multicast")
+  R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")
 
 // It works, but not for this.
 #define ROCEGW_PARTS_REFUSED(R)                                                            \
   R(ibv_alloc_parent_domain, EOPNOTSUPP, "allocators: queues lie in the gateway's memory") \
   R(ibv_create_cq_ex, EOPNOTSUPP, "VLAN, flow tags, tag matching, ignored overruns")       \
-  R(ibv_create_qp, EOPNOTSUPP, "UC, XRC and raw packets")                                  \
+  R(ibv_create_qp, EOPNOTSUPP, "UC, XRC and raw packets")                                      \
   R(ibv_create_qp_ex, EOPNOTSUPP,                                                          \
     "creation flags, TSO, RSS, XRC, operations that are refused below")                    \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")      \

@@ -4,11 +4,8 @@
 
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
-#include "gateway/client/refusals.h"
 #include "gateway/client/session.h"
 
-using rocegw::client::IsOurs;
-namespace refusal = rocegw::client::refusal;
 using rocegw::client::Session;
 
 namespace {
@@ -21,16 +18,6 @@ bool IsAttached() {
 }
 
 }  // namespace
-
-ROCEGW_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
-  if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_attach_mcast)(qp, gid, lid);
-  return refusal::ibv_attach_mcast;
-}
-
-ROCEGW_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
-  if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_detach_mcast)(qp, gid, lid);
-  return refusal::ibv_detach_mcast;
-}
 
 // Fork is always safe with our devices; the installed library still has to know for its own.
 ROCEGW_EXPORT int ibv_fork_init() {

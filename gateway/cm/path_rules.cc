@@ -11,11 +11,6 @@ constexpr uint32_t kLongestHeaders = 40 + 8 + 12 + 4 + 28 + 4;
 constexpr uint8_t kSmallestMtuCode = 1;  // 256
 constexpr uint8_t kLargestMtuCode = 5;   // 4096
 
-bool IsMulticast(const wire::Gid& address) {
-  if (address.IsV4()) return (address.bytes[12] & 0xF0) == 0xE0;
-  return address.bytes[0] == 0xFF;
-}
-
 bool IsBroadcast(const wire::Gid& address) { return address.IsV4() && address.V4() == 0xFFFFFFFF; }
 
 // 0.0.0.0/8 and the unspecified address.
@@ -24,7 +19,7 @@ bool IsZeroNet(const wire::Gid& address) {
 }
 
 bool Acceptable(const wire::Gid& address, bool from_self) {
-  if (IsMulticast(address) || IsBroadcast(address) || IsZeroNet(address)) return false;
+  if (address.IsMulticast() || IsBroadcast(address) || IsZeroNet(address)) return false;
   return from_self || !Endpoint{address}.IsLoopback();
 }
 

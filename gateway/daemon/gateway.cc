@@ -183,6 +183,10 @@ Status Gateway::StartSessions() {
       [this](const wire::Gid& destination, uint32_t interface_index) {
         return ports_->SourceFor(destination, interface_index);
       });
+  sessions_->services().multicast.membership = [this](size_t device, const wire::Gid& group,
+                                                      bool joined) {
+    return ports_->SetMembership(device, group, joined);
+  };
   sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
   Status status = sessions_->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                      owner.value().uid, owner.value().gid});

@@ -26,6 +26,9 @@ class PortBackend {
   // 0 and "" where the notion does not apply.
   virtual uint64_t receive_buffer_bytes() const { return 0; }
   virtual std::string segmentation() const { return ""; }
+  // Packets for the group arrive from now on, or no longer need to. Without anything to do where
+  // the device hears every group.
+  virtual Status SetMembership(const wire::Gid& /*group*/, bool /*joined*/) { return OkStatus(); }
   // For a device that the kernel does not know: fills link, MTU and MAC.
   virtual void Describe(port::InterfaceInfo& /*device*/) const {}
 };

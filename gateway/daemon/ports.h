@@ -49,6 +49,11 @@ class Ports {
   // its prefixes covers the destination, else what the kernel says, else of a device with a router.
   StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
 
+  // Packets for a multicast group arrive at that device from now on, or no longer.
+  Status SetMembership(size_t device, const wire::Gid& group, bool joined) const {
+    return ports_[device].backend->SetMembership(group, joined);
+  }
+
   // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
   uint32_t SafeWindow() const;
   // Of the fastest port; 0: no link says how fast it is.

@@ -9,14 +9,21 @@ namespace {
 
 class UdpBackend final : public PortBackend {
  public:
-  explicit UdpBackend(std::unique_ptr<port::UdpPortGroup> group) : group_(std::move(group)) {}
+  UdpBackend(std::unique_ptr<port::UdpPortGroup> group, std::string interface)
+      : group_(std::move(group)), interface_(std::move(interface)) {}
 
   port::PacketPort& queue(size_t worker) override { return group_->queue(worker); }
   uint64_t receive_buffer_bytes() const override { return group_->receive_buffer_bytes(); }
   std::string segmentation() const override { return group_->segmentation_reason(); }
+  // One queue hears it: its worker hands copies on.
+  Status SetMembership(const wire::Gid& group, bool joined) override {
+    return joined ? group_->JoinMulticast(group, interface_, 0)
+                  : group_->LeaveMulticast(group, interface_, 0);
+  }
 
  private:
   std::unique_ptr<port::UdpPortGroup> group_;
+  std::string interface_;
 };
 
 port::Segmentation Translate(Segmentation segmentation) {
@@ -42,7 +49,8 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   udp.socket_receive_buffer = config.receive_buffer_bytes;
   auto group = port::UdpPortGroup::Create(udp, steering);
   if (!group.ok()) return group.status();
-  return std::unique_ptr<PortBackend>(std::make_unique<UdpBackend>(std::move(*group)));
+  return std::unique_ptr<PortBackend>(
+      std::make_unique<UdpBackend>(std::move(*group), config.interface));
 }
 
 }  // namespace rocegw::daemon

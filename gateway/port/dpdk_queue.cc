@@ -276,7 +276,10 @@ bool DpdkQueue::Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram) {
     return false;
   }
   if (verdict == FrameVerdict::kOther) config_.link->HandleFrame(frame);
-  if (verdict == FrameVerdict::kOther || !neighbours_.IsOwn(parsed.meta.destination)) {
+  // Groups: the device hears all of them, and the worker knows which are wanted.
+  const wire::Gid& destination = parsed.meta.destination;
+  const bool ours = destination.IsMulticast() || neighbours_.IsOwn(destination);
+  if (verdict == FrameVerdict::kOther || !ours) {
     counters_.rx_not_roce.Add();
     return false;
   }

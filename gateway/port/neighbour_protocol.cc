@@ -167,12 +167,11 @@ wire::Gid AllNodes() {
 
 bool MulticastMac(const wire::Gid& destination, MacAddress& mac) {
   const auto& bytes = destination.bytes;
+  if (!destination.IsMulticast()) return false;
   if (destination.IsV4()) {
-    if (bytes[kV4Offset] >> 4 != 0xE) return false;
     mac = {0x01, 0x00, 0x5E, static_cast<uint8_t>(bytes[13] & 0x7F), bytes[14], bytes[15]};
     return true;
   }
-  if (bytes[0] != 0xFF) return false;
   mac = {0x33, 0x33, bytes[12], bytes[13], bytes[14], bytes[15]};
   return true;
 }

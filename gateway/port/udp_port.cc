@@ -74,6 +74,27 @@ StatusOr<size_t> ChooseMaxDatagram(const UdpPortConfig& config) {
   return longest;
 }
 
+// 0 or errno.
+int SetMembership(int fd, const wire::Gid& group, const std::string& interface, bool joined) {
+  const unsigned index = if_nametoindex(interface.c_str());
+  if (index == 0) return ENODEV;
+  int result = 0;
+  if (group.IsV4()) {
+    ip_mreqn request{};
+    request.imr_multiaddr.s_addr = htonl(group.V4());
+    request.imr_ifindex = static_cast<int>(index);
+    result = setsockopt(fd, IPPROTO_IP, joined ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request,
+                        sizeof request);
+  } else {
+    ipv6_mreq request{};
+    std::memcpy(&request.ipv6mr_multiaddr, group.bytes.data(), group.bytes.size());
+    request.ipv6mr_interface = index;
+    result = setsockopt(fd, IPPROTO_IPV6, joined ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &request,
+                        sizeof request);
+  }
+  return result == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
@@ -142,23 +163,16 @@ Status UdpPortGroup::Restart(const SteeringTable& steering) {
 
 Status UdpPortGroup::JoinMulticast(const wire::Gid& group, const std::string& interface,
                                    size_t queue) {
-  const auto index = static_cast<int>(if_nametoindex(interface.c_str()));
-  if (index == 0) return {ENODEV, "no network interface " + interface};
-  const int fd = ports_[queue]->socket_.get();
-  int result = 0;
-  if (group.IsV4()) {
-    ip_mreqn request{};
-    request.imr_multiaddr.s_addr = htonl(group.V4());
-    request.imr_ifindex = index;
-    result = setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
-  } else {
-    ipv6_mreq request{};
-    std::memcpy(&request.ipv6mr_multiaddr, group.bytes.data(), group.bytes.size());
-    request.ipv6mr_interface = static_cast<unsigned>(index);
-    result = setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof request);
-  }
-  if (result == 0 || errno == EADDRINUSE) return OkStatus();
-  return {errno, std::string("cannot join the multicast group: ") + strerror(errno)};
+  const int error = SetMembership(ports_[queue]->socket_.get(), group, interface, true);
+  if (error == 0 || error == EADDRINUSE) return OkStatus();
+  return {error, "cannot join the multicast group on " + interface + ": " + strerror(error)};
+}
+
+Status UdpPortGroup::LeaveMulticast(const wire::Gid& group, const std::string& interface,
+                                    size_t queue) {
+  const int error = SetMembership(ports_[queue]->socket_.get(), group, interface, false);
+  if (error == 0) return OkStatus();
+  return {error, "cannot leave the multicast group on " + interface + ": " + strerror(error)};
 }
 
 }  // namespace rocegw::port

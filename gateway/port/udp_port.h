@@ -72,6 +72,7 @@ class UdpPortGroup {
 
   // Receives packets for a multicast group on this interface, on one queue's socket.
   Status JoinMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
+  Status LeaveMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
 
  private:
   UdpPortGroup() = default;

@@ -107,6 +107,8 @@ class ClientSession {
 
   // Makes the session known to all workers, once; `done` gets an errno.
   void LinkToWorkers(std::function<void(int error)> done);
+  // The port of the device that it was made on.
+  uint32_t DeviceOf(const Qp& qp) { return objects_.contexts.Find(qp.context)->device; }
   // Chooses how client memory is reached. `memory` may be invalid.
   Status SetUpMemory(UniqueFd memory);
   Status ReplaceMemory(UniqueFd memory);

@@ -55,6 +55,10 @@ Command FindCommand(uint32_t type) {
       return QueryEce;
     case ROCEGW_MSG_SET_ECE:
       return SetEce;
+    case ROCEGW_MSG_ATTACH_MULTICAST:
+      return AttachMulticast;
+    case ROCEGW_MSG_DETACH_MULTICAST:
+      return DetachMulticast;
     case ROCEGW_MSG_CREATE_PEER:
       return CreatePeer;
     case ROCEGW_MSG_DESTROY_PEER:
@@ -105,6 +109,8 @@ Command FindCommand(uint32_t type) {
       return CmMigrate;
     case ROCEGW_MSG_CM_NOTIFY:
       return CmNotify;
+    case ROCEGW_MSG_CM_JOIN:
+      return CmJoin;
     case ROCEGW_MSG_CM_QUERY_ID:
       return CmQueryId;
     default:

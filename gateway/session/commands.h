@@ -56,6 +56,10 @@ void DestroyQp(ClientSession& session, Request& request);
 void QueryEce(ClientSession& session, Request& request);
 void SetEce(ClientSession& session, Request& request);
 
+// commands_multicast.cc
+void AttachMulticast(ClientSession& session, Request& request);
+void DetachMulticast(ClientSession& session, Request& request);
+
 // commands_peer.cc
 void CreatePeer(ClientSession& session, Request& request);
 void DestroyPeer(ClientSession& session, Request& request);
@@ -82,6 +86,7 @@ void CmInitQpAttr(ClientSession& session, Request& request);
 void CmSetOption(ClientSession& session, Request& request);
 void CmMigrate(ClientSession& session, Request& request);
 void CmNotify(ClientSession& session, Request& request);
+void CmJoin(ClientSession& session, Request& request);
 void CmQueryId(ClientSession& session, Request& request);
 
 }  // namespace rocegw::session

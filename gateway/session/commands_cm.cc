@@ -206,6 +206,30 @@ void CmResolveRoute(ClientSession& session, Request& request) {
   AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::ResolveRoute{}));
 }
 
+void CmJoin(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_cm_join>();
+  const CmId* const id = FindId(session, asked.id);
+  const auto group = EndpointOf(asked.group);
+  cm::CmEvent event;
+  if (id == nullptr || !session.cm().Query(session.id(), id->engine, event.info) ||
+      event.info.qp_type != cm::QpType::kUd || event.info.device < 0 || !group ||
+      !group->address.IsMulticast() || group->address.IsV4() != event.info.source_gid.IsV4()) {
+    return session.ReplyError(EINVAL);
+  }
+  if (const int error = session.services().CheckPeer(session.pool(), group->address))
+    return session.ReplyError(error);
+  event.type = cm::EventType::kMulticastJoin;
+  event.info.destination_gid = group->address;
+  event.param.qpn = kMulticastQpn;
+  event.param.qkey = cm::kUdpQkey;
+  rocegw_cm_event record = RecordOf(event);
+  record.cookie = id->cookie;
+  record.id = asked.id;
+  record.join = asked.join;
+  session.ReplyDone();
+  session.objects().cm_channels.Find(id->channel)->events->Send(asked.id, BytesOf(record));
+}
+
 void CmListen(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_listen>();
   CmId* const id = FindId(session, asked.id);

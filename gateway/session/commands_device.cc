@@ -112,6 +112,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.active_width = kWidth4x;
   reply.active_speed = kSpeedFdr10;
   reply.gid_table_length = kGidTableLength;
+  reply.max_multicast = options.device.max_multicast;
   session.Reply(reply);
 }
 

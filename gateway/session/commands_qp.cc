@@ -116,7 +116,7 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
     config.rq_payload_stride = srq->payload_stride;
     config.rq_payload = srq->payload.address;
   }
-  const uint32_t device = session.objects().contexts.Find(qp.context)->device;
+  const uint32_t device = session.DeviceOf(qp);
   config.device = device;
   config.gids = session.services().GidTableOf(session.pool(), device);
   config.peers = session.services().PeerRulesOf(session.pool());
@@ -410,6 +410,9 @@ void QueryQp(ClientSession& session, Request& request) {
 void DestroyQp(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   if (session.objects().qps.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  const auto& multicast = session.objects().multicast;
+  const auto attached = multicast.lower_bound({handle, wire::Gid{}});
+  if (attached != multicast.end() && attached->first == handle) return session.ReplyError(EBUSY);
   DropQp(session, handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
 }
 

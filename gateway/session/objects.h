@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
@@ -20,6 +22,7 @@
 #include "gateway/shm/segment.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/types.h"
+#include "gateway/wire/gid.h"
 
 namespace rocegw::session {
 
@@ -169,6 +172,8 @@ struct Objects {
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;
+  // Attachments of queue pairs to multicast groups: handle, group.
+  std::set<std::pair<uint32_t, wire::Gid>> multicast;
   KeyMap<uint32_t> qp_by_number;  // QPN to handle
   std::unordered_map<uint32_t, uint32_t>
       cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected

@@ -51,6 +51,7 @@ struct DeviceBounds {
   uint32_t max_rd_atomic = 16;
   uint64_t max_mr_size = uint64_t{1} << 47;  // all of a user address space
   uint32_t max_message = 0x7FFFFFFF;
+  uint32_t max_multicast = 1024;  // attachments to groups, of one session
 };
 
 inline constexpr uint32_t kVendorId = wire::kDefaultVendorId;

@@ -18,6 +18,7 @@
 #include "gateway/session/event_log.h"
 #include "gateway/session/key_generator.h"
 #include "gateway/session/log_limiter.h"
+#include "gateway/session/multicast_groups.h"
 #include "gateway/session/options.h"
 #include "gateway/session/qpn_allocator.h"
 #include "gateway/session/random.h"
@@ -113,6 +114,7 @@ struct Services {
   // For what is new, in turn.
   WorkerIndex NextWorker();
 
+  MulticastGroups multicast;
   const Drain* drain = nullptr;  // the server's
   CmBinding* cm = nullptr;       // the server's
   Captures* captures = nullptr;  // the server's

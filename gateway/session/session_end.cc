@@ -97,6 +97,18 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
     return context == 0 || object.context == context;
   };
   const auto answered = [join](const worker::ControlReply&) {};
+  std::erase_if(objects_.multicast, [&](const auto& attachment) {
+    const Qp& qp = *objects_.qps.Find(attachment.first);
+    if (!belongs(qp)) return false;
+    const uint32_t device = DeviceOf(qp);
+    services_.multicast.Remove(device, attachment.second);
+    services_.workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::Multicast{id_, device, attachment.second, qp.qpn, false};
+        },
+        answered);
+    return true;
+  });
   objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
     if (belongs(qp)) {
       services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn}, answered);

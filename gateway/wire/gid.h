@@ -44,6 +44,8 @@ struct Gid {
     return static_cast<uint32_t>(bytes[12]) << 24 | static_cast<uint32_t>(bytes[13]) << 16 |
            static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];
   }
+  // Of a group (RFC 1112, RFC 4291).
+  bool IsMulticast() const { return IsV4() ? bytes[12] >> 4 == 0xE : bytes[0] == 0xFF; }
   bool IsZero() const { return *this == Gid{}; }
 };
 

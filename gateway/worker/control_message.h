@@ -118,6 +118,15 @@ struct UnlinkGroup {
   SessionId session;
   Qpn number;
 };
+// That queue pair gets what is sent to the group, or no longer. Told to every worker: packets for
+// groups arrive at any, which hands a copy to each that has receivers.
+struct Multicast {
+  SessionId session;
+  uint32_t device = 0;
+  wire::Gid group;
+  Qpn qpn;
+  bool attached = true;
+};
 struct LinkRegion {
   verbs::RegionConfig config;
 };
@@ -181,8 +190,8 @@ struct ControlMessage {
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
                LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
-               LinkRegion, UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels, UsePorts,
-               UseChannels>
+               Multicast, LinkRegion, UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels,
+               UsePorts, UseChannels>
       body;
 };
 

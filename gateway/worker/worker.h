@@ -12,9 +12,11 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
@@ -126,6 +128,13 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet);
+  void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
+
+  // worker_multicast.cc
+  void OnMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
+  metrics::DropReason ToGroup(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  metrics::DropReason ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
+                               TimePoint now);
 
   // worker_channel.cc
   metrics::DropReason OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now);
@@ -184,6 +193,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const LinkGroup& body);
   ControlReply Do(const UnlinkGroup& body);
   transport::EndpointGroup* GroupOf(const verbs::QpConfig& config);
+  ControlReply Do(const Multicast& body);
   ControlReply Do(const LinkRegion& body);
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
@@ -214,8 +224,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
   channel::ChannelSet channels_{counters_, *this};
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
-  KeyMap<SlotHandle> qps_;                                         // by QPN
-  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by their own numbers
+  KeyMap<SlotHandle> qps_;                                                // by QPN
+  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;         // by their own numbers
+  std::map<std::pair<uint32_t, wire::Gid>, std::vector<Qpn>> multicast_;  // by device and group
   verbs::MrTable regions_;
   std::unordered_map<uint32_t, std::unique_ptr<WorkerSession>> sessions_;
   std::vector<WorkerSession*> active_;

@@ -51,26 +51,34 @@ size_t Worker::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, 
     counters_.rx_packets.Add();
     counters_.rx_bytes.Add(burst[i].bytes.size());
     const Qpn qpn = port::DestinationQpn(burst[i].bytes);
+    if (qpn == kMulticastQpn) {
+      OnMulticast(device, burst[i], now);
+      continue;
+    }
     const WorkerIndex owner = options_.steering.WorkerOf(qpn);
     if (owner == options_.index || owner >= options_.inboxes.size()) {
       OnDatagram(device, burst[i], now);
       continue;
     }
-    WorkerInbox& inbox = *options_.inboxes[owner];
-    if (!inbox.from[options_.index].Push(device, burst[i])) {
-      counters_.Drop(DropReason::k_handoff_full);
-      continue;
-    }
-    counters_.handoff_tx_packets.Add();
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (inbox.sleeping.load(std::memory_order_relaxed)) {
-      const uint64_t one = 1;
-      // A full eventfd counter wakes as well.
-      [[maybe_unused]] const ssize_t n = write(inbox.wake_fd, &one, sizeof one);
-    }
+    HandOver(owner, device, burst[i]);
   }
   scheduler_.ChargeNoted();
   return count;
+}
+
+void Worker::HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram) {
+  WorkerInbox& other = *options_.inboxes[owner];
+  if (!other.from[options_.index].Push(device, datagram)) {
+    counters_.Drop(DropReason::k_handoff_full);
+    return;
+  }
+  counters_.handoff_tx_packets.Add();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (other.sleeping.load(std::memory_order_relaxed)) {
+    const uint64_t one = 1;
+    // A full eventfd counter wakes as well.
+    [[maybe_unused]] const ssize_t n = write(other.wake_fd, &one, sizeof one);
+  }
 }
 
 bool Worker::ReceiveHandedOver(TimePoint now) {
@@ -110,6 +118,8 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) {
     reason = OnMad(device, packet);
+  } else if (qpn == kMulticastQpn) {
+    reason = ToGroup(device, packet, now);
   } else if (packet.traits->service == wire::Service::kChannel) {
     reason = OnChannelPacket(device, packet, now);
   } else {

@@ -267,6 +267,20 @@ int FakeWorker::Apply(const worker::UnlinkPeer& m) {
   return session->peers.erase(m.handle) != 0 ? 0 : Broken("unknown peer unlinked");
 }
 
+int FakeWorker::Apply(const worker::Multicast& m) {
+  if (Find(m.session, "Multicast") == nullptr) return EINVAL;
+  const auto [first, last] = multicast.equal_range({m.device, m.group});
+  for (auto member = first; member != last; ++member) {
+    if (member->second != m.qpn.value) continue;
+    if (m.attached) return Broken("attached twice");
+    multicast.erase(member);
+    return 0;
+  }
+  if (!m.attached) return Broken("detached what is not attached");
+  multicast.insert({{m.device, m.group}, m.qpn.value});
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::LinkRegion& m) {
   Session* const session = Find(m.config.session, "region");
   if (session == nullptr) return EINVAL;

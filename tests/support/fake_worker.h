@@ -47,7 +47,8 @@ class FakeWorker {
 
   worker::WorkerLink link;
   std::map<uint32_t, Session> sessions;
-  std::set<uint32_t> ready;  // QPNs that are nobody's yet
+  std::multimap<std::pair<uint32_t, wire::Gid>, uint32_t> multicast;  // device and group to QPN
+  std::set<uint32_t> ready;                                           // QPNs that are nobody's yet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
   std::vector<port::PacketPort*> ports;  // of the last UsePorts
@@ -78,6 +79,7 @@ class FakeWorker {
   int Apply(const worker::UnlinkPeer& m);
   int Apply(const worker::LinkGroup& m);
   int Apply(const worker::UnlinkGroup& m);
+  int Apply(const worker::Multicast& m);
   int Apply(const worker::LinkRegion& m);
   int Apply(const worker::UnlinkRegion& m);
   int Apply(const worker::SnapshotQps& m, worker::ControlReply& reply);

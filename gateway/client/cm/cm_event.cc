@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
 
@@ -138,6 +139,9 @@ Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       id->remote_ece = {record.param.ece_vendor, record.param.ece_options, 0};
       FinishActiveSide(id, event);
+      break;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+      if (!FinishJoin(id, record.join, &event->event)) return Outcome::kSkip;
       break;
     case RDMA_CM_EVENT_REJECTED:
       BreakQp(id);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_devices.h"
+#include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -82,6 +83,7 @@ void FreeId(CmId* id) {
   if (id->cm_device != nullptr) ReleaseCmDevice(id->cm_device);
   free(id->id.route.path_rec);
   free(id->qp_init_attr);
+  ForgetGroups(id);
   pthread_cond_destroy(&id->acknowledged);
   pthread_mutex_destroy(&id->lock);
   id->mark = 0;

@@ -17,6 +17,7 @@
 namespace rocegw::client {
 
 struct CmDevice;
+struct CmJoin;
 
 struct CmChannel {
   rdma_event_channel channel;  // first: programs hold it
@@ -41,7 +42,7 @@ struct CmId {
   uint32_t handle;
   uint64_t cookie;
   uint32_t events_delivered;  // under the table's lock
-  pthread_mutex_t lock;       // events_completed
+  pthread_mutex_t lock;       // events_completed, joins
   pthread_cond_t acknowledged;
   bool passive;                 // came with a connection request
   bool removal_told;            // under the table's lock
@@ -50,6 +51,8 @@ struct CmId {
   ibv_qp_init_attr* qp_init_attr;  // of rdma_create_ep, for the ids that rdma_get_request makes
   ibv_ece local_ece;
   ibv_ece remote_ece;
+  CmJoin* joins;  // multicast groups; under `lock`
+  uint32_t last_join;
   CmId* next;  // in its bucket of the table
 };
 static_assert(offsetof(CmId, device) == sizeof(rdma_cm_id));

@@ -45,19 +45,3 @@ ROCEGW_EXPORT int rdma_get_remote_ece(rdma_cm_id* rdma, ibv_ece* ece) {
   *ece = FromRdma(rdma)->remote_ece;
   return 0;
 }
-
-ROCEGW_EXPORT int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast)(id, address, context);
-  return CmError(refusal::rdma_join_multicast);
-}
-
-ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr,
-                                         void* context) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast_ex)(id, attr, context);
-  return CmError(refusal::rdma_join_multicast_ex);
-}
-
-ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_leave_multicast)(id, address);
-  return CmError(refusal::rdma_leave_multicast);
-}

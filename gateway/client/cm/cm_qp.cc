@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/extended.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -163,6 +164,7 @@ ROCEGW_EXPORT void rdma_destroy_qp(rdma_cm_id* id) {
     ROCEGW_REAL(rdma_destroy_qp)(id);
     return;
   }
+  rocegw::client::DetachGroups(FromRdma(id));
   if (id->qp != nullptr) ibv_destroy_qp(id->qp);
   id->qp = nullptr;
   rocegw::client::DestroyQueues(id);

@@ -52,6 +52,16 @@ class Pair:
                    f"{host.name} counted {sent} packets sent and {received} received, at least {at_least} were due")
 
     @contextlib.contextmanager
+    def counted_one_way(self, left_is_active, at_least):
+        """The active host sends so many packets that nobody answers, and the passive one gets them."""
+        hosts = self.roles(left_is_active)
+        before = [host.counters() for host in hosts]
+        yield
+        (sent, _), (_, received) = [host.moved(old, host.counters()) for host, old in zip(hosts, before)]
+        expect(sent >= at_least and received >= at_least,
+               f"{sent} packets were sent and {received} received, at least {at_least} were due")
+
+    @contextlib.contextmanager
     def recorded(self):
         """Records what passes on the link; yields the file, complete when the block is left."""
         path = self._lab.path("link.pcap")

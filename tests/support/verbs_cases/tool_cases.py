@@ -185,6 +185,32 @@ def _udaddy(role, left_is_active):
     return Case(f"udaddy.{role}", 4200, run)
 
 
+def _mckey(role, left_is_active, family):
+    group = "239.77.1.9" if family == 4 else "ff15::77:9"
+
+    def run(pair):
+        active, passive = pair.roles(left_is_active)
+        common = ["-m", group, "-C", "10", "-S", "1000"]
+
+        def command(host):
+            return ["mckey", *common, "-b", host.address4 if family == 4 else host.address6]
+        # Two endpoints of the passive host get each message, and end when they have all ten.
+        other = passive.start(command(passive))
+        try:
+            other.expect("receiving data transfers", 30)
+            with pair.counted_one_way(left_is_active, at_least=10):
+                outputs = run_tool(pair, left_is_active, command(passive), command(active) + ["-s"],
+                                   ready="receiving data transfers")
+                outputs = (*outputs, _finish(other))
+        finally:
+            other.signal(9)
+            other.wait(10)
+        for output in outputs:
+            expect("return status 0" in output, f"mckey is not content:\n{output}")
+        return "10 messages to two members"
+    return Case(f"mckey.{role}.ipv{family}", 4200 if family == 4 else 1500, run)
+
+
 def _pingpong(program, options, role, left_is_active, mtu, name=None):
     def run(pair):
         active, passive = pair.roles(left_is_active)
@@ -224,6 +250,8 @@ def tool_cases():
             _rping(role, left_is_active, 6),
             _ucmatose(role, left_is_active),
             _udaddy(role, left_is_active),
+            _mckey(role, left_is_active, 4),
+            _mckey(role, left_is_active, 6),
             _pingpong("ibv_rc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
             _pingpong("ibv_rc_pingpong", ["-m", "1024", "-e"], role, left_is_active, 1024),
             _pingpong("ibv_rc_pingpong", ["-m", "4096", "-N"], role, left_is_active, 4096, name="ibv_wr_pingpong"),

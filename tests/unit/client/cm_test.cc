@@ -44,6 +44,78 @@ TEST_F(CmTest, CreateId_TellsChannelSpaceAndCookie) {
   rdma_destroy_event_channel(channel);
 }
 
+TEST_F(CmTest, JoinMulticast_AttachesTheQueuePair_UntilItIsLeft) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(0, rdma_create_id(channel, &id, this, RDMA_PS_UDP));
+  sockaddr_in own = Address("10.0.0.1", 0);
+  ASSERT_EQ(0, rdma_bind_addr(id, Generic(own)));
+  ibv_qp_init_attr attr = QpAttr();
+  attr.qp_type = IBV_QPT_UD;
+  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  daemon_->OnRequest(ROCEGW_MSG_CM_JOIN, [this](const RecordedRequest& request) {
+    const auto asked = request.As<rocegw_cm_join>();
+    rocegw_cm_event event = Event(asked.id, RDMA_CM_EVENT_MULTICAST_JOIN);
+    event.join = asked.join;
+    event.param.qpn = 0xFFFFFF;
+    event.param.qkey = 0x01234567;
+    memset(event.dgid, 0, 10);
+    event.dgid[10] = event.dgid[11] = 0xFF;
+    memcpy(event.dgid + 12, asked.group.address, 4);
+    daemon_->SendCmEvent(Known(asked.id).channel, event);
+    return Bytes(rocegw_object_reply{});
+  });
+  sockaddr_in group = Address("239.1.2.3", 0);
+  sockaddr_in other = Address("239.1.2.4", 0);
+  int context = 0;
+  ASSERT_EQ(0, rdma_join_multicast(id, Generic(group), &context));
+  rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+  ASSERT_NE(nullptr, event);
+  EXPECT_EQ(0, event->status);
+  EXPECT_EQ(&context, event->param.ud.private_data);
+  EXPECT_EQ(0xFFFFFFu, event->param.ud.qp_num);
+  EXPECT_EQ(0x01234567u, event->param.ud.qkey);
+  EXPECT_EQ(239, event->param.ud.ah_attr.grh.dgid.raw[12]);
+  EXPECT_EQ(0, rdma_ack_cm_event(event));
+  const auto attached = daemon_->Last(ROCEGW_MSG_ATTACH_MULTICAST).As<rocegw_multicast>();
+  EXPECT_EQ(id->qp->handle, attached.qp);
+  EXPECT_EQ(239, attached.group[12]);
+  EXPECT_EQ(0xFF, attached.group[11]);
+
+  rdma_cm_join_mc_attr_ex ex{};
+  ex.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS;
+  ex.addr = Generic(other);
+  EXPECT_EQ(-1, rdma_join_multicast_ex(id, &ex, nullptr));
+  EXPECT_EQ(EINVAL, errno);
+  ex.comp_mask |= RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+  ex.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+  ASSERT_EQ(0, rdma_join_multicast_ex(id, &ex, nullptr));
+  ExpectAndAck(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_ATTACH_MULTICAST).size()) << "it only sends";
+
+  EXPECT_EQ(0, rdma_leave_multicast(id, Generic(other)));
+  EXPECT_EQ(0u, daemon_->Requests(ROCEGW_MSG_DETACH_MULTICAST).size());
+  EXPECT_EQ(0, rdma_leave_multicast(id, Generic(group)));
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_DETACH_MULTICAST).size());
+  EXPECT_EQ(-1, rdma_leave_multicast(id, Generic(group)));
+  EXPECT_EQ(EADDRNOTAVAIL, errno);
+
+  daemon_->Fail(ROCEGW_MSG_ATTACH_MULTICAST, ENOMEM);
+  ASSERT_EQ(0, rdma_join_multicast(id, Generic(group), nullptr));
+  event = Expect(channel, RDMA_CM_EVENT_MULTICAST_ERROR);
+  ASSERT_NE(nullptr, event);
+  EXPECT_EQ(ENOMEM, event->status);
+  EXPECT_EQ(0, rdma_ack_cm_event(event));
+  daemon_->Fail(ROCEGW_MSG_ATTACH_MULTICAST, 0);
+  ASSERT_EQ(0, rdma_join_multicast(id, Generic(other), nullptr));
+  ExpectAndAck(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+  rdma_destroy_qp(id);
+  EXPECT_EQ(2u, daemon_->Requests(ROCEGW_MSG_DETACH_MULTICAST).size())
+      << "a QP that is attached stays";
+  EXPECT_EQ(0, rdma_destroy_id(id));
+  rdma_destroy_event_channel(channel);
+}
+
 TEST_F(CmTest, BindAddr_KnownAddress_BindsTheDevice) {
   rdma_event_channel* channel = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;

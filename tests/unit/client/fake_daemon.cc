@@ -534,6 +534,8 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
     case ROCEGW_MSG_RESIZE_CQ:
       return ResizeCq(connection, request);
     case ROCEGW_MSG_MODERATE_CQ:
+    case ROCEGW_MSG_ATTACH_MULTICAST:
+    case ROCEGW_MSG_DETACH_MULTICAST:
       return Bytes(rocegw_object_reply{});
     case ROCEGW_MSG_CREATE_QP:
       return MakeQp(connection, request);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datagram queue pairs in multicast groups. A group is an address: a pool that may only talk to
+// some addresses joins only groups among them.
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <iterator>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+struct Attachment {
+  uint32_t handle = 0;  // of the queue pair
+  const Qp* qp = nullptr;
+  uint32_t device = 0;
+  wire::Gid group;
+};
+
+Attachment Read(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_multicast>();
+  Attachment named;
+  named.handle = asked.qp;
+  named.qp = session.objects().qps.Find(asked.qp);
+  if (named.qp != nullptr) named.device = session.DeviceOf(*named.qp);
+  std::copy(std::begin(asked.group), std::end(asked.group), named.group.bytes.begin());
+  return named;
+}
+
+void TellWorkers(ClientSession& session, const Attachment& what, bool attached) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::Multicast{session.id(), what.device, what.group, what.qp->qpn, attached};
+      },
+      [&session](const worker::ControlReply& told) {
+        told.error == 0 ? session.ReplyDone() : session.ReplyError(told.error);
+      });
+}
+
+}  // namespace
+
+void AttachMulticast(ClientSession& session, Request& request) {
+  const Attachment wanted = Read(session, request);
+  Services& services = session.services();
+  auto& attached = session.objects().multicast;
+  if (wanted.qp == nullptr || wanted.qp->type != verbs::QpType::kUd || !wanted.group.IsMulticast())
+    return session.ReplyError(EINVAL);
+  if (attached.contains({wanted.handle, wanted.group})) return session.ReplyDone();
+  if (attached.size() >= services.options.device.max_multicast) return session.ReplyError(ENOMEM);
+  if (const int error = services.CheckPeer(session.pool(), wanted.group))
+    return session.ReplyError(error);
+  const Status heard = services.multicast.Add(wanted.device, wanted.group);
+  if (!heard.ok()) {
+    services.Say(Severity::kWarning, session.pool().name() + ": " + heard.text());
+    return session.ReplyError(heard.error());
+  }
+  attached.insert({wanted.handle, wanted.group});
+  TellWorkers(session, wanted, true);
+}
+
+void DetachMulticast(ClientSession& session, Request& request) {
+  const Attachment known = Read(session, request);
+  if (session.objects().multicast.erase({known.handle, known.group}) == 0)
+    return session.ReplyError(EINVAL);
+  session.services().multicast.Remove(known.device, known.group);
+  TellWorkers(session, known, false);
+}
+
+}  // namespace rocegw::session
