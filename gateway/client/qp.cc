@@ -182,7 +182,8 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
 }
 
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
-  if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UD) {
+  if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC &&
+      attr.qp_type != IBV_QPT_UD) {
     return refusal::ibv_create_qp;
   }
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;

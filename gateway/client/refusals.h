@@ -21,7 +21,7 @@
 #define ROCEGW_PARTS_REFUSED(R)                                                            \
   R(ibv_alloc_parent_domain, EOPNOTSUPP, "allocators: queues lie in the gateway's memory") \
   R(ibv_create_cq_ex, EOPNOTSUPP, "VLAN, flow tags, tag matching, ignored overruns")       \
-  R(ibv_create_qp, EOPNOTSUPP, "UC, XRC and raw packets")                                      \
+  R(ibv_create_qp, EOPNOTSUPP, "XRC and raw packets")                                      \
   R(ibv_create_qp_ex, EOPNOTSUPP,                                                          \
     "creation flags, TSO, RSS, XRC, operations that are refused below")                    \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")      \

@@ -22,10 +22,11 @@ struct SendBuilder {
 namespace {
 
 constexpr uint64_t kDatagramOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-constexpr uint64_t kConnectedOps = kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE |
-                                   IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-                                   IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr uint64_t kUnreliableOps =
+    kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+constexpr uint64_t kReliableOps = kUnreliableOps | IBV_QP_EX_WITH_RDMA_READ |
+                                  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 Qp* QpOf(ibv_qp_ex* ex) { return FromIbv(&ex->qp_base); }
 SendBuilder& BuilderOf(ibv_qp_ex* ex) { return *QpOf(ex)->builder; }
@@ -154,7 +155,9 @@ void SetInline(ibv_qp_ex* ex, void* address, size_t length) {
 }  // namespace
 
 int CheckSendOps(ibv_qp_type type, uint64_t ops) {
-  const uint64_t known = type == IBV_QPT_UD ? kDatagramOps : kConnectedOps;
+  const uint64_t known = type == IBV_QPT_UD   ? kDatagramOps
+                         : type == IBV_QPT_UC ? kUnreliableOps
+                                              : kReliableOps;
   return (ops & ~known) != 0 ? refusal::ibv_create_qp_ex : 0;
 }
 

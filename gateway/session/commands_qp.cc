@@ -37,8 +37,8 @@ bool ValidOrdering(const rocegw_create_qp& asked) {
 }
 
 bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
-  const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UD ||
-                    asked.type == ROCEGW_QPT_ENDPOINT;
+  const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC ||
+                    asked.type == ROCEGW_QPT_UD || asked.type == ROCEGW_QPT_ENDPOINT;
   return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
          asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
          asked.max_inline <= bounds.max_inline && ValidOrdering(asked) &&

@@ -6,6 +6,38 @@
 #include "gateway/wire/codec.h"
 
 namespace rocegw::transport {
+namespace {
+
+// SENDs and WRITEs of the unreliable service have the codes of the reliable one, plus this.
+constexpr uint8_t kUnreliable = 0x20;
+
+wire::Opcode ReliableOpcode(const verbs::SendRequest& request, bool first, bool last) {
+  using wire::Opcode;
+  const bool immediate = request.opcode == verbs::SendOpcode::kSendImm ||
+                         request.opcode == verbs::SendOpcode::kWriteImm;
+  if (request.is_send()) {
+    if (first)
+      return !last       ? Opcode::kRcSendFirst
+             : immediate ? Opcode::kRcSendOnlyImm
+                         : Opcode::kRcSendOnly;
+    return !last ? Opcode::kRcSendMiddle : immediate ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
+  }
+  if (first)
+    return !last       ? Opcode::kRcWriteFirst
+           : immediate ? Opcode::kRcWriteOnlyImm
+                       : Opcode::kRcWriteOnly;
+  return !last       ? Opcode::kRcWriteMiddle
+         : immediate ? Opcode::kRcWriteLastImm
+                     : Opcode::kRcWriteLast;
+}
+
+}  // namespace
+
+wire::Opcode DataOpcode(wire::Service service, const verbs::SendRequest& request, bool first,
+                        bool last) {
+  const auto code = static_cast<uint8_t>(ReliableOpcode(request, first, last));
+  return static_cast<wire::Opcode>(service == wire::Service::kUc ? code | kUnreliable : code);
+}
 
 uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet) {

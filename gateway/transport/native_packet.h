@@ -5,9 +5,15 @@
 
 #include "gateway/port/packet_port.h"
 #include "gateway/transport/qp_context.h"
+#include "gateway/verbs/work_request.h"
 #include "gateway/wire/headers.h"
+#include "gateway/wire/opcode.h"
 
 namespace rocegw::transport {
+
+// Of a packet of a SEND or WRITE of a connected queue pair.
+wire::Opcode DataOpcode(wire::Service service, const verbs::SendRequest& request, bool first,
+                        bool last);
 
 // Writes headers (destination, P_Key and pad count are filled in here, in `headers` itself), pad
 // and length for `payload` bytes; returns where the payload goes. The packet is complete once those

@@ -138,6 +138,8 @@ std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const 
 std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
 // Messages to and from any endpoint, by channels.
 std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config);
+// UC.
+std::unique_ptr<QueuePair> MakeUcQueuePair(const verbs::QpConfig& config);
 // UD.
 std::unique_ptr<QueuePair> MakeUdQueuePair(const verbs::QpConfig& config);
 

@@ -15,26 +15,6 @@ namespace {
 // up.
 constexpr uint32_t kAckEvery = 16;
 
-wire::Opcode DataOpcode(const verbs::SendRequest& request, bool first, bool last) {
-  using wire::Opcode;
-  const bool immediate = request.opcode == verbs::SendOpcode::kSendImm ||
-                         request.opcode == verbs::SendOpcode::kWriteImm;
-  if (request.is_send()) {
-    if (first)
-      return !last       ? Opcode::kRcSendFirst
-             : immediate ? Opcode::kRcSendOnlyImm
-                         : Opcode::kRcSendOnly;
-    return !last ? Opcode::kRcSendMiddle : immediate ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
-  }
-  if (first)
-    return !last       ? Opcode::kRcWriteFirst
-           : immediate ? Opcode::kRcWriteOnlyImm
-                       : Opcode::kRcWriteOnly;
-  return !last       ? Opcode::kRcWriteMiddle
-         : immediate ? Opcode::kRcWriteLastImm
-                     : Opcode::kRcWriteLast;
-}
-
 flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
   flow::CcConfig config = cc;
   config.packet_bytes = qp.mtu();
@@ -209,7 +189,7 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o,
   if (packet == nullptr) return Sent::kPortFull;
 
   wire::Headers headers;
-  headers.bth.opcode = DataOpcode(request, psn == o.first, last);
+  headers.bth.opcode = DataOpcode(wire::Service::kRc, request, psn == o.first, last);
   headers.bth.psn = psn;
   headers.bth.solicited = last && (request.flags & ROCEGW_WQE_SOLICITED) != 0;
   headers.bth.ack_request = probe || WantsAck(qp, o, last, bytes, now);

@@ -16,7 +16,7 @@ void Responder::Start(QpContext& qp) {
   expected_ = qp.attributes.rq_psn;
   msn_ = 0;
   gap_answered_ = rnr_ = established_ = false;
-  message_ = Message::kNone;
+  message_ = MessageKind::kNone;
   // At least one slot even where READs are refused, so that indexing stays simple.
   remembered_.assign(std::max<size_t>(1, qp.attributes.max_dest_rd_atomic), Remembered{});
   next_remembered_ = 0;
@@ -37,7 +37,7 @@ void Responder::SetDepth(QpContext& qp) {
 void Responder::Reset() {
   replies_.clear();
   held_until_ = kNever;
-  message_ = Message::kNone;
+  message_ = MessageKind::kNone;
 }
 
 DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
@@ -61,21 +61,10 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
   return Execute(qp, outbox, packet);
 }
 
-// Position in the message and payload length (IBTA 9.7.4.1.2, 9.7.4.1.6).
 DropReason Responder::CheckSequence(QpContext& qp, const wire::RxPacket& packet) {
-  const wire::OpcodeTraits& traits = *packet.traits;
-  const Message message = traits.operation == wire::Operation::kSend    ? Message::kSend
-                          : traits.operation == wire::Operation::kWrite ? Message::kWrite
-                                                                        : Message::kNone;
-  const Message wanted = traits.starts_message() ? Message::kNone : message;
-  if (message_ != wanted) return DropReason::k_invalid_request;
-  if (message == Message::kNone) return DropReason::kNone;
-  const size_t length = packet.payload.size();
-  if (!traits.ends_message())
-    return length == qp.mtu() ? DropReason::kNone : DropReason::k_invalid_request;
-  if (length > qp.mtu()) return DropReason::k_invalid_request;
-  if (traits.position == wire::Position::kLast && length == 0) return DropReason::k_invalid_request;
-  return DropReason::kNone;
+  if (!Continues(*packet.traits, message_)) return DropReason::k_invalid_request;
+  if (KindOf(*packet.traits) == MessageKind::kNone) return DropReason::kNone;
+  return HasProperLength(packet, qp.mtu()) ? DropReason::kNone : DropReason::k_invalid_request;
 }
 
 DropReason Responder::Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
@@ -186,7 +175,7 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   }
   receive.received += length;
   qp.bytes_received += length;
-  message_ = packet.traits->ends_message() ? Message::kNone : Message::kSend;
+  message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kSend;
   if (packet.traits->ends_message()) {
     CompleteReceive(qp, outbox, packet, receive.received, in_ring);
   }
@@ -236,7 +225,7 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
     write_left_ -= length;
     qp.bytes_received += length;
   }
-  message_ = last ? Message::kNone : Message::kWrite;
+  message_ = last ? MessageKind::kNone : MessageKind::kWrite;
   if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_length_, false);
   Advance(qp, packet, 1);
   return DropReason::kNone;

@@ -14,6 +14,7 @@
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/flow/flow.h"
+#include "gateway/transport/message_position.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/transport/receive_queue.h"
 #include "gateway/transport/requester.h"
@@ -49,13 +50,12 @@ class Responder {
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
   // The queue pair has gone to error: the message under way goes no further.
-  void Stop() { message_ = Message::kNone; }
+  void Stop() { message_ = MessageKind::kNone; }
 
   bool has_replies() const { return !replies_.empty(); }
   Psn expected() const { return expected_; }
 
  private:
-  enum class Message : uint8_t { kNone, kSend, kWrite };
   enum class ReplyKind : uint8_t { kAck, kRead, kAtomic };
 
   struct Reply {
@@ -135,7 +135,7 @@ class Responder {
   bool established_ = false;
   uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
 
-  Message message_ = Message::kNone;
+  MessageKind message_ = MessageKind::kNone;
   // WRITE in progress
   uint64_t write_address_ = 0;
   uint32_t write_rkey_ = 0;

@@ -194,6 +194,8 @@ ControlReply Worker::Do(const LinkQp& body) {
     std::unique_ptr<transport::QueuePair>& qp = slots_[handle.index].qp;
     if (config.type == verbs::QpType::kUd) {
       qp = transport::MakeUdQueuePair(config);
+    } else if (config.type == verbs::QpType::kUc) {
+      qp = transport::MakeUcQueuePair(config);
     } else if (config.type == verbs::QpType::kEndpoint) {
       qp = transport::MakeEndpoint(config);
     } else {

@@ -33,8 +33,13 @@ QpHost::QpHost(const Options& options)
   config.gids = options.gids;
   config.peers = options.peers;
   config.port_mtu = options.port_mtu;
-  qp_ = options.type == verbs::QpType::kRc ? transport::MakeRcQueuePair(config, options.cc)
-                                           : transport::MakeUdQueuePair(config);
+  if (options.type == verbs::QpType::kRc) {
+    qp_ = transport::MakeRcQueuePair(config, options.cc);
+  } else if (options.type == verbs::QpType::kUc) {
+    qp_ = transport::MakeUcQueuePair(config);
+  } else {
+    qp_ = transport::MakeUdQueuePair(config);
+  }
   transport::QpContext& context = qp_->context();
   context.send_cq = context.recv_cq = cq_.get();
   context.srq = options.srq;
@@ -65,16 +70,20 @@ int QpHost::ToInit(verbs::QpAttributes want) {
 
 int QpHost::ToRtr(verbs::QpAttributes want) {
   want.state = verbs::QpState::kRtr;
-  return Modify(verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu | verbs::kAttrDestQpn |
-                    verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic | verbs::kAttrMinRnrTimer,
-                want);
+  uint32_t mask = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu | verbs::kAttrDestQpn |
+                  verbs::kAttrRqPsn;
+  if (options_.type == verbs::QpType::kRc)
+    mask |= verbs::kAttrMaxDestRdAtomic | verbs::kAttrMinRnrTimer;
+  return Modify(mask, want);
 }
 
 int QpHost::ToRts(verbs::QpAttributes want) {
   want.state = verbs::QpState::kRts;
-  return Modify(verbs::kAttrState | verbs::kAttrTimeout | verbs::kAttrRetryCnt |
-                    verbs::kAttrRnrRetry | verbs::kAttrSqPsn | verbs::kAttrMaxQpRdAtomic,
-                want);
+  uint32_t mask = verbs::kAttrState | verbs::kAttrSqPsn;
+  if (options_.type == verbs::QpType::kRc)
+    mask |= verbs::kAttrTimeout | verbs::kAttrRetryCnt | verbs::kAttrRnrRetry |
+            verbs::kAttrMaxQpRdAtomic;
+  return Modify(mask, want);
 }
 
 int QpHost::ToState(verbs::QpState state) {

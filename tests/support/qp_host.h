@@ -40,7 +40,8 @@ class QpHost : public transport::Outbox {
                       const verbs::QpAttributes& limits = DefaultLimits());
   // Limits of tests that want none of their own, every right granted to the peer.
   static verbs::QpAttributes DefaultLimits();
-  // One RC transition each. `want` holds everything that the way to RTS asks for.
+  // One transition of a connected queue pair each. `want` holds everything that the way to RTS asks
+  // for.
   int ToInit(verbs::QpAttributes want);
   int ToRtr(verbs::QpAttributes want);
   int ToRts(verbs::QpAttributes want);

@@ -134,6 +134,14 @@ def _shared_receives_case(role, left_is_active):
     return Case(f"perftest.ib_send_bw_srq.socket.{role}", 4200, run)
 
 
+def _unreliable_case(program, role, left_is_active):
+    """Over an unreliable connection nothing slows the sender down: small messages, which fit what a receiver holds."""
+    def run(pair):
+        with pair.counted_one_way(left_is_active, at_least=200):
+            return perftest(pair, left_is_active, program, "socket", 4096, extra=("-c", "UC"), size=1024)
+    return Case(f"perftest.{program}_uc.socket.{role}", 4200, run)
+
+
 # librdmacm's and libibverbs' own examples -----------------------------------------------------------------------------
 
 
@@ -252,6 +260,9 @@ def tool_cases():
             _udaddy(role, left_is_active),
             _mckey(role, left_is_active, 4),
             _mckey(role, left_is_active, 6),
+            _unreliable_case("ib_write_bw", role, left_is_active),
+            _unreliable_case("ib_send_bw", role, left_is_active),
+            _pingpong("ibv_uc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
             _pingpong("ibv_rc_pingpong", ["-m", "4096"], role, left_is_active, 4096),
             _pingpong("ibv_rc_pingpong", ["-m", "1024", "-e"], role, left_is_active, 1024),
             _pingpong("ibv_rc_pingpong", ["-m", "4096", "-N"], role, left_is_active, 4096, name="ibv_wr_pingpong"),

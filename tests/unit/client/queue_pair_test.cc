@@ -51,6 +51,24 @@ TEST_F(QpTest, CreateQp_WhatWeDoNotHave_IsRefusedPolitely) {
   EXPECT_EQ(0, ibv_destroy_qp(plain));
 }
 
+TEST_F(QpTest, CreateQp_Unreliable_HasSendsAndWritesOnly) {
+  ibv_qp_init_attr_ex extended{};
+  extended.qp_type = IBV_QPT_UC;
+  extended.send_cq = extended.recv_cq = cq_;
+  extended.cap = {1, 1, 1, 1, 0};
+  extended.pd = pd_;
+  extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  extended.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+  ibv_qp* const qp = ibv_create_qp_ex(context_, &extended);
+  ASSERT_NE(nullptr, qp);
+  EXPECT_EQ(uint32_t{ROCEGW_QPT_UC}, daemon_->Qp(qp->qp_num).request.type);
+  EXPECT_EQ(IBV_QPT_UC, qp->qp_type);
+  EXPECT_EQ(0, ibv_destroy_qp(qp));
+  extended.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ;
+  EXPECT_EQ(nullptr, ibv_create_qp_ex(context_, &extended));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
 TEST_F(QpTest, ModifyQp_SendsOnlyWhatTheMaskNames) {
   ibv_qp_attr attr;
   memset(static_cast<void*>(&attr), 0x5a, sizeof attr);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a request packet stands in its message (IBTA 9.7.4.1.2, 9.7.4.1.6), for the responders of
+// the connected services. Pure functions.
+#pragma once
+
+#include "gateway/wire/codec.h"
+
+namespace rocegw::transport {
+
+enum class MessageKind : uint8_t { kNone, kSend, kWrite };
+
+inline MessageKind KindOf(const wire::OpcodeTraits& traits) {
+  if (traits.operation == wire::Operation::kSend) return MessageKind::kSend;
+  return traits.operation == wire::Operation::kWrite ? MessageKind::kWrite : MessageKind::kNone;
+}
+
+// It begins a message, or goes on with the one that is `open`.
+inline bool Continues(const wire::OpcodeTraits& traits, MessageKind open) {
+  return open == (traits.starts_message() ? MessageKind::kNone : KindOf(traits));
+}
+
+// As much payload as a packet in that place has.
+inline bool HasProperLength(const wire::RxPacket& packet, uint32_t mtu) {
+  const size_t length = packet.payload.size();
+  if (!packet.traits->ends_message()) return length == mtu;
+  if (length > mtu) return false;
+  return packet.traits->position != wire::Position::kLast || length != 0;
+}
+
+}  // namespace rocegw::transport

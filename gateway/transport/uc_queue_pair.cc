@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unreliable connections (IBTA 9.8.2): SENDs and WRITEs in order to one peer, complete when they
+// have left. Nothing is acknowledged. A message of which something is missing or wrong is dropped
+// without a word, and its receive is the next message's.
+#include <algorithm>
+
+#include "gateway/transport/completion.h"
+#include "gateway/transport/message_position.h"
+#include "gateway/transport/native_packet.h"
+#include "gateway/transport/queue_pair.h"
+#include "gateway/transport/receive_queue.h"
+#include "gateway/transport/send_queue.h"
+
+namespace rocegw::transport {
+namespace {
+
+using metrics::DropReason;
+using verbs::WcStatus;
+
+class UcQueuePair final : public QueuePair {
+ public:
+  explicit UcQueuePair(const verbs::QpConfig& config) : QueuePair(config) {
+    send_.SetSize(config.sq_entries, config.max_send_sge);
+  }
+
+  uint32_t outstanding() const override { return send_.size(); }
+  Psns psns() const override { return {next_, next_, expected_}; }
+  void GiveBackReceives() override { (void)receives_.Reset(qp_); }
+
+ protected:
+  bool DoReset() override {
+    const bool sends = send_.Reset(qp_);
+    const bool receives = receives_.Reset(qp_);
+    cursor_ = send_.head();
+    open_ = MessageKind::kNone;
+    dropping_ = established_ = false;
+    return sends && receives;
+  }
+  void DoReadyToReceive(TimePoint) override {
+    expected_ = qp_.attributes.rq_psn;
+    placement_ticket_ = qp_.tickets_issued;
+  }
+  void DoReadyToSend(TimePoint) override { next_ = qp_.attributes.sq_psn; }
+  bool Drained() const override { return send_.drained(); }
+  void DoFlush(Outbox& outbox) override {
+    send_.Flush(qp_, outbox);
+    receives_.Flush(qp_, outbox, qp_.tickets_issued);
+  }
+  PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override;
+  DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
+  void DoMemoryDone(Outbox& outbox) override {
+    receives_.OnMemoryDone(qp_, outbox);
+    send_.OnMemoryDone(qp_, outbox);
+  }
+  void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override;
+
+ private:
+  enum class Sent : uint8_t { kYes, kPortFull, kFailed };
+  SendEntry* Current(Outbox& outbox);
+  Sent SendOne(Outbox& outbox, SendEntry& entry);
+  DropReason Execute(Outbox& outbox, const wire::RxPacket& packet);
+  DropReason ExecuteSend(Outbox& outbox, const wire::RxPacket& packet);
+  DropReason ExecuteWrite(Outbox& outbox, const wire::RxPacket& packet);
+  DropReason TakeReceive(Outbox& outbox, bool into_it);
+  void Close(Outbox& outbox, const wire::RxPacket& packet, uint32_t length, bool in_ring);
+  void Break(Outbox& outbox);
+  // The rest of the message is not looked at.
+  DropReason Drop(DropReason reason) {
+    open_ = MessageKind::kNone;
+    dropping_ = true;
+    return reason;
+  }
+
+  SendQueue send_;
+  ReceiveQueue receives_;
+  uint32_t cursor_ = 0;  // request that is being sent, or the next one
+  Psn next_;
+  Psn expected_;
+  MessageKind open_ = MessageKind::kNone;  // the message that is being received
+  bool dropping_ = false;                  // until another one begins
+  bool established_ = false;
+  uint32_t placement_ticket_ = 0;
+  uint64_t write_address_ = 0;
+  uint32_t write_rkey_ = 0;
+  uint32_t write_length_ = 0;
+  uint32_t write_left_ = 0;
+};
+
+// What is to be sent next; nullptr: nothing, for now.
+SendEntry* UcQueuePair::Current(Outbox& outbox) {
+  if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
+  const bool drains = qp_.state() == verbs::QpState::kSqd;
+  if (cursor_ == send_.tail() && (drains || !send_.FetchOne(qp_, outbox))) return nullptr;
+  SendEntry& entry = send_.At(cursor_);
+  if (entry.failed != WcStatus::kSuccess) return nullptr;
+  if (!entry.started) {
+    if (drains || !send_.Check(qp_, cursor_)) return nullptr;
+    send_.Start(cursor_);
+  }
+  return &entry;
+}
+
+PumpResult UcQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
+  if (!qp_.sends()) return PumpResult::kIdle;
+  while (budget.left()) {
+    SendEntry* const entry = Current(outbox);
+    if (entry == nullptr) {
+      send_.Retire(qp_, outbox);
+      return PumpResult::kIdle;
+    }
+    const uint32_t before = entry->sent;
+    const Sent sent = SendOne(outbox, *entry);
+    if (sent == Sent::kPortFull) return PumpResult::kMore;
+    if (sent == Sent::kFailed) continue;
+    budget.Take(entry->sent - before);
+    if (!entry->answered) continue;
+    ++cursor_;
+    send_.Retire(qp_, outbox);
+    if (!qp_.sends()) return PumpResult::kIdle;
+  }
+  return PumpResult::kMore;
+}
+
+UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
+  const verbs::SendRequest& request = entry.request;
+  const uint32_t bytes = std::min(qp_.mtu(), request.length - entry.sent);
+  const bool last = entry.sent + bytes == request.length;
+  SendPieces from;
+  if (!send_.Find(qp_, cursor_, entry.sent, bytes, from)) return Sent::kFailed;
+  port::TxPacket* const packet = outbox.NewPacket(qp_);
+  if (packet == nullptr) return Sent::kPortFull;
+  wire::Headers headers;
+  headers.bth.opcode = DataOpcode(wire::Service::kUc, request, entry.sent == 0, last);
+  headers.bth.psn = next_;
+  headers.bth.solicited = last && (request.flags & ROCEGW_WQE_SOLICITED) != 0;
+  headers.immediate = request.immediate;
+  headers.reth = {request.remote_address, request.rkey, request.length};
+  uint8_t* const body = BuildPacket(qp_, headers, bytes, *packet);
+  send_.Fill(qp_, outbox, cursor_, entry.sent, bytes, from, next_, body, *packet);
+  outbox.Send(qp_, packet);
+  next_ = next_ + 1;
+  entry.sent += bytes;
+  qp_.bytes_sent += bytes;
+  qp_.counters->request_tx_packets.Add();
+  if (last) {
+    // Its buffers are the program's again when they have been read.
+    entry.ticket = qp_.tickets_issued;
+    entry.has_ticket = true;
+    send_.Answer(qp_, cursor_);
+  }
+  return Sent::kYes;
+}
+
+DropReason UcQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint) {
+  if (packet.traits->service != wire::Service::kUc) return DropReason::k_wrong_service;
+  if (!qp_.receives()) return DropReason::k_qp_state;
+  // Nothing from elsewhere may touch a connection.
+  if (packet.meta.source != qp_.attributes.path.destination ||
+      packet.meta.destination != qp_.attributes.path.source) {
+    return DropReason::k_wrong_address;
+  }
+  if (!established_) {
+    established_ = true;
+    if (qp_.state() == verbs::QpState::kRtr) outbox.Event(qp_, verbs::AsyncEvent::kCommEstablished);
+  }
+  const bool gap = packet.headers.bth.psn != expected_;
+  expected_ = packet.headers.bth.psn + 1;
+  if (packet.traits->starts_message()) {
+    // Whatever was before has lost its end.
+    open_ = MessageKind::kNone;
+    dropping_ = false;
+  } else if (gap || dropping_) {
+    return Drop(DropReason::k_sequence_gap);
+  }
+  if (!Continues(*packet.traits, open_) || !HasProperLength(packet, qp_.mtu()))
+    return Drop(DropReason::k_invalid_request);
+  return Execute(outbox, packet);
+}
+
+DropReason UcQueuePair::Execute(Outbox& outbox, const wire::RxPacket& packet) {
+  const DropReason reason = KindOf(*packet.traits) == MessageKind::kSend
+                                ? ExecuteSend(outbox, packet)
+                                : ExecuteWrite(outbox, packet);
+  if (reason != DropReason::kNone) return Drop(reason);
+  open_ = packet.traits->ends_message() ? MessageKind::kNone : KindOf(*packet.traits);
+  return DropReason::kNone;
+}
+
+// Takes the next receive where none is left from a message that was dropped.
+DropReason UcQueuePair::TakeReceive(Outbox& outbox, bool into_it) {
+  if (receives_.first() == receives_.next()) {
+    switch (receives_.Open(qp_, outbox)) {
+      case shm::WorkQueue::Look::kFault:
+        return DropReason::k_operation_error;
+      case shm::WorkQueue::Look::kEmpty:
+        return DropReason::k_ud_no_receive;
+      case shm::WorkQueue::Look::kReady:
+        break;
+    }
+  }
+  OpenReceive& receive = receives_.At(receives_.first());
+  receive.received = 0;
+  WcStatus status = receive.status;
+  if (status == WcStatus::kSuccess && into_it && !receives_.Writable(qp_, receives_.first()))
+    status = WcStatus::kLocalProtection;
+  if (status == WcStatus::kSuccess) return DropReason::kNone;
+  receives_.CloseFailed(qp_, status, placement_ticket_);
+  qp_.counters->wqe_bad_requests.Add();
+  Break(outbox);
+  return DropReason::k_operation_error;
+}
+
+void UcQueuePair::Close(Outbox& outbox, const wire::RxPacket& packet, uint32_t length,
+                        bool in_ring) {
+  receives_.CloseReceived(qp_, outbox,
+                          {.write = packet.traits->operation == wire::Operation::kWrite,
+                           .has_immediate = packet.traits->has_immediate,
+                           .solicited = packet.headers.bth.solicited,
+                           .in_ring = in_ring,
+                           .length = length,
+                           .immediate = packet.headers.immediate},
+                          placement_ticket_);
+}
+
+DropReason UcQueuePair::ExecuteSend(Outbox& outbox, const wire::RxPacket& packet) {
+  const auto length = static_cast<uint32_t>(packet.payload.size());
+  if (packet.traits->starts_message()) {
+    const DropReason reason = TakeReceive(outbox, true);
+    if (reason != DropReason::kNone) return reason;
+  }
+  const uint32_t number = receives_.first();
+  OpenReceive& receive = receives_.At(number);
+  if (uint64_t{receive.received} + length > receive.request.capacity)
+    return DropReason::k_invalid_request;
+  const bool in_ring =
+      packet.traits->position == wire::Position::kOnly && receives_.FitsRing(qp_, number, length);
+  if (in_ring) {
+    receives_.PlaceInRing(qp_, number, packet.payload);
+  } else if (!receives_.Place(qp_, outbox, number, receive.received, packet.payload,
+                              {.psn = packet.headers.bth.psn}, placement_ticket_)) {
+    receives_.CloseFailed(qp_, WcStatus::kLocalProtection, placement_ticket_);
+    Break(outbox);
+    return DropReason::k_operation_error;
+  }
+  receive.received += length;
+  qp_.bytes_received += length;
+  if (packet.traits->ends_message()) Close(outbox, packet, receive.received, in_ring);
+  return DropReason::kNone;
+}
+
+DropReason UcQueuePair::ExecuteWrite(Outbox& outbox, const wire::RxPacket& packet) {
+  const auto length = static_cast<uint32_t>(packet.payload.size());
+  if (packet.traits->starts_message()) {
+    const wire::Reth& reth = packet.headers.reth;
+    if ((qp_.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
+        reth.length > verbs::kMaxMessage) {
+      return DropReason::k_invalid_request;
+    }
+    if (reth.length != 0 &&
+        qp_.regions->Find(MemoryKey{reth.rkey}, qp_.config.session, qp_.config.pd,
+                          verbs::kAccessRemoteWrite, reth.address, reth.length) == nullptr) {
+      return DropReason::k_access_error;
+    }
+    write_address_ = reth.address;
+    write_rkey_ = reth.rkey;
+    write_left_ = write_length_ = reth.length;
+  }
+  const bool last = packet.traits->ends_message();
+  if (last ? length != write_left_ : length >= write_left_) return DropReason::k_invalid_request;
+  if (packet.traits->has_immediate) {
+    const DropReason reason = TakeReceive(outbox, false);
+    if (reason != DropReason::kNone) return reason;
+  }
+  if (length != 0) {
+    const verbs::RegionConfig* const region =
+        qp_.regions->Find(MemoryKey{write_rkey_}, qp_.config.session, qp_.config.pd,
+                          verbs::kAccessRemoteWrite, write_address_, length);
+    if (region == nullptr) return DropReason::k_access_error;
+    const uint64_t in_region = write_address_ - region->iova;
+    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
+                              .publish = last,
+                              .length = length,
+                              .address = region->address + in_region,
+                              .direct = region->DirectAt(in_region, length),
+                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
+    outbox.Access(
+        qp_, op,
+        {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kWrite, packet.headers.bth.psn, 0},
+        nullptr);
+    placement_ticket_ = qp_.tickets_issued;
+    write_address_ += length;
+    write_left_ -= length;
+    qp_.bytes_received += length;
+  }
+  if (packet.traits->has_immediate) Close(outbox, packet, write_length_, false);
+  return DropReason::kNone;
+}
+
+void UcQueuePair::Break(Outbox& outbox) {
+  if (qp_.state() == verbs::QpState::kError) return;
+  qp_.attributes.state = verbs::QpState::kError;
+  qp_.counters->qp_error_events.Add();
+  outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
+}
+
+void UcQueuePair::DoMemoryFault(Outbox& outbox, const AccessTag& tag) {
+  qp_.counters->memory_fault_operations.Add();
+  if (tag.purpose == AccessPurpose::kSendPayload) {
+    if (send_.Holds(tag.request)) send_.At(tag.request).failed = WcStatus::kLocalProtection;
+    send_.Retire(qp_, outbox);
+    return;
+  }
+  // Receives that were filled later than the fault do not complete well.
+  const bool receive = tag.purpose == AccessPurpose::kReceive;
+  if (!receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) &&
+      receive && receives_.IsOpen(receives_.first())) {
+    receives_.CloseFailed(qp_, WcStatus::kLocalProtection, placement_ticket_);
+  }
+  Break(outbox);
+}
+
+}  // namespace
+
+std::unique_ptr<QueuePair> MakeUcQueuePair(const verbs::QpConfig& config) {
+  return std::make_unique<UcQueuePair>(config);
+}
+
+}  // namespace rocegw::transport
