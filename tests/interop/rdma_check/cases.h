@@ -26,6 +26,7 @@ std::vector<Case> AtomicCases();
 std::vector<Case> FaultCases();
 std::vector<Case> DatagramCases();
 std::vector<Case> ConnectCases();
+std::vector<Case> QueueCases();
 // Not part of `*`.
 std::vector<Case> EceCases();
 std::vector<Case> EndlessCases();
