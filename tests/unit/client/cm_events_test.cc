@@ -200,9 +200,6 @@ TEST_F(CmTest, SetOption_PassesValuesAndAcceptsPaths) {
     EXPECT_EQ(-1, rdma_set_local_ece(id, &ece));
     EXPECT_EQ(EINVAL, errno);
   }
-  sockaddr_in group = Address("239.0.0.1", 0);
-  EXPECT_EQ(-1, rdma_join_multicast(id, Generic(group), nullptr));
-  EXPECT_EQ(EOPNOTSUPP, errno);
   EXPECT_EQ(0, rdma_destroy_id(id));
   rdma_destroy_event_channel(channel);
 }
