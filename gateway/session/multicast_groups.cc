@@ -6,7 +6,7 @@ namespace rocegw::session {
 Status MulticastGroups::Add(uint32_t device, const wire::Gid& group) {
   const auto [found, first] = users_.try_emplace({device, group}, 0);
   if (first && membership) {
-    const Status joined = membership(device, group, true);
+    Status joined = membership(device, group, true);
     if (!joined.ok()) {
       users_.erase(found);
       return joined;

@@ -34,8 +34,10 @@ void Worker::OnMulticast(uint32_t device, const wire::RxDatagram& datagram, Time
     const WorkerIndex owner = options_.steering.WorkerOf(member);
     if (owner < receives.size()) receives[owner] = true;
   }
-  for (WorkerIndex owner = 0; owner < receives.size(); ++owner)
-    if (receives[owner] && owner != options_.index) HandOver(owner, device, datagram);
+  for (size_t owner = 0; owner < receives.size(); ++owner) {
+    if (receives[owner] && owner != options_.index)
+      HandOver(static_cast<WorkerIndex>(owner), device, datagram);
+  }
   if (receives[options_.index]) OnDatagram(device, datagram, now);
 }
 
