@@ -168,7 +168,7 @@ void Worker::OnWake(SessionId id, TimePoint now) {
 }
 
 bool Worker::PrepareSleep(TimePoint now) {
-  if (scheduler_.HasReady(now) || !outgoing_.empty() || !unsent_messages_.empty() ||
+  if (scheduler_.HasReady(now) || !outgoing_.empty() || ports_hold_ || !unsent_messages_.empty() ||
       !unsent_.empty() || channels_.busy()) {
     return false;
   }
@@ -291,8 +291,17 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   }
 }
 
+// What a port could not hand on, for lack of room or of its neighbour's address, nobody else will.
+void Worker::FlushPorts() {
+  ports_hold_ = false;
+  for (port::PacketPort* port : options_.ports) ports_hold_ |= !port->Flush();
+}
+
 bool Worker::TransmitAll() {
-  if (outgoing_.empty()) return false;
+  if (outgoing_.empty()) {
+    if (ports_hold_) FlushPorts();
+    return false;
+  }
   scheduler_.Mark();
   size_t kept = 0;
   bool progress = false;
@@ -324,7 +333,7 @@ bool Worker::TransmitAll() {
     begin = end;
   }
   outgoing_.resize(kept);
-  for (port::PacketPort* port : options_.ports) port->Flush();
+  FlushPorts();
   scheduler_.ChargeNoted();
   return progress;
 }

@@ -117,6 +117,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool RunDeadlines(TimePoint now);
   bool PumpQueuePairs(TimePoint now);
   bool TransmitAll();
+  void FlushPorts();
   void SendCompletionEvents();
   void SendEventIfDue(verbs::CompletionQueue& cq);
   bool TrySend(verbs::CompletionQueue& cq);
@@ -241,6 +242,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<SlotHandle> after_pump_;  // their session's copier takes nothing for now
   bool port_full_ = false;
   std::vector<Outgoing> outgoing_;
+  bool ports_hold_ = false;  // packets that wait in a port for more than a worker
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;
   std::vector<port::TxPacket*> burst_;

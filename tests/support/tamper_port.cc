@@ -154,6 +154,20 @@ void TamperScript::Feed(int direction, Direction& state, Packet packet) {
   }
 }
 
+size_t TamperPort::Transmit(std::span<port::TxPacket* const> packets) {
+  if (script_.park_flushes_ == 0) return inner_.Transmit(packets);
+  parked_.insert(parked_.end(), packets.begin(), packets.end());
+  return packets.size();
+}
+
+bool TamperPort::Flush() {
+  if (!parked_.empty() && script_.park_flushes_ != 0 && --script_.park_flushes_ == 0) {
+    const size_t taken = inner_.Transmit(parked_);
+    parked_.erase(parked_.begin(), parked_.begin() + static_cast<ptrdiff_t>(taken));
+  }
+  return inner_.Flush() && parked_.empty();
+}
+
 size_t TamperPort::Receive(std::span<wire::RxDatagram> into) {
   handed_out_.clear();
   std::array<wire::RxDatagram, 32> burst;

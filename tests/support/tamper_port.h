@@ -63,6 +63,9 @@ class TamperScript {
   const TamperRule& rule(size_t number) const { return rules_[number].rule; }
   // Applied to packets that no rule acted on.
   void Set(const TamperProbabilities& probabilities) { probabilities_ = probabilities; }
+  // As a port that does not know its neighbour yet: what it is given to send waits in it until it
+  // was flushed so often.
+  void ParkForFlushes(size_t flushes) { park_flushes_ = flushes; }
   // From here on everything passes; held packets stay held until released.
   void Calm();
 
@@ -102,6 +105,7 @@ class TamperScript {
   std::vector<RuleState> rules_;
   TamperProbabilities probabilities_;
   std::mt19937_64 random_;
+  size_t park_flushes_ = 0;
   size_t dropped_ = 0;
   size_t delayed_ = 0;
   size_t duplicated_ = 0;
@@ -119,10 +123,8 @@ class TamperPort final : public port::PacketPort {
   port::PortLimits limits() const override { return inner_.limits(); }
   port::TxPacket* Acquire() override { return inner_.Acquire(); }
   void Release(port::TxPacket* packet) override { inner_.Release(packet); }
-  size_t Transmit(std::span<port::TxPacket* const> packets) override {
-    return inner_.Transmit(packets);
-  }
-  bool Flush() override { return inner_.Flush(); }
+  size_t Transmit(std::span<port::TxPacket* const> packets) override;
+  bool Flush() override;
   size_t Receive(std::span<wire::RxDatagram> into) override;
   int wake_fd() const override { return inner_.wake_fd(); }
   const port::PortCounters& counters() const override { return inner_.counters(); }
@@ -137,6 +139,7 @@ class TamperPort final : public port::PacketPort {
   const int direction_;
   TamperScript::Direction state_;
   std::vector<TamperScript::Packet> handed_out_;
+  std::vector<port::TxPacket*> parked_;
 };
 
 }  // namespace rocegw::testing

@@ -97,6 +97,19 @@ TEST(Worker, CompletionThatIsHeldBack_IsToldInTime) {
   close(pair[1]);
 }
 
+// Nothing else happens meanwhile: no answer, no time-out.
+TEST(Worker, PacketThatWaitsInThePort_LeavesWithoutAnotherReason) {
+  TamperScript script;
+  script.ParkForFlushes(5);
+  GatewayPair gateways({.script = &script});
+  const Ends ends = Connected(gateways);
+  ASSERT_TRUE(ends.local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  gateways.Ring(0, ends.local);
+  for (int i = 0; i < 100 && ends.local.Poll().empty(); ++i) gateways.Step(Microseconds(10));
+  EXPECT_EQ(gateways.Count(1, &metrics::WorkerCounters::rx_packets), 1u);
+  EXPECT_EQ(gateways.Count(0, &metrics::WorkerCounters::tx_packets), 1u);
+}
+
 // A program was told that its queue pair receives before the worker came to hear of it, and its
 // peer is quick.
 TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
