@@ -19,7 +19,7 @@ def parser_for(description):
     parser.add_argument("--workers", type=int, default=1, help="workers of each gateway")
     parser.add_argument("--channels", choices=("enabled", "disabled"), default="enabled",
                         help="channels between gateways")
-    parser.add_argument("--binaries", default=default_binaries(), help="bin folder of the build to test")
+    parser.add_argument("--binaries", type=os.path.abspath, default=default_binaries(), help="bin folder of the build to test")
     parser.add_argument("--list", action="store_true", help="print the ids and exit")
     parser.add_argument("--keep", action="store_true", help="keep the run's files")
     parser.add_argument("--verbose", action="store_true", help="print the gateways' logs after a failure")
