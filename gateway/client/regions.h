@@ -24,7 +24,7 @@ struct Region {
   uint64_t inode;
   uint32_t device_major;
   uint32_t device_minor;
-  uint64_t made_ns;     // CLOCK_MONOTONIC
+  int64_t made_ns;      // CLOCK_MONOTONIC
   uint32_t handle;      // at the daemon; 0: it has none (any more)
   uint32_t references;  // registrations
   int memfd;

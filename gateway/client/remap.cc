@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 
 #include "gateway/client/memory_map.h"
 #include "gateway/client/move_rules.h"
@@ -15,6 +14,7 @@
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/regions.h"
 #include "gateway/client/report.h"
+#include "gateway/client/rings/monotonic_time.h"
 
 namespace rocegw::client {
 
@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kWorthwhile = 1u << 20;  // smaller ranges gain little
 // Moving costs as much as copying some hundred times: programs that register for moments are left
 // alone after a few such registrations in a row.
-constexpr uint64_t kShortLifeNs = 100'000'000;
+constexpr int64_t kShortLifeNs = 100'000'000;
 constexpr uint32_t kMostShortLives = 8;
 
 // Under the move lock.
@@ -31,12 +31,6 @@ Registration* g_registrations = nullptr;
 uint32_t g_short_lives = 0;
 uint64_t g_moved = 0;                     // registrations
 uint64_t g_kept[ROCEGW_KEPT_COUNT] = {};  // by reason
-
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 bool Overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end) {
   return a < b_end && b < a_end;
@@ -172,7 +166,7 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
     return ROCEGW_KEPT_REFUSED;
   }
   AddRegion(region);
-  const uint64_t begun = NowNs();
+  const int64_t begun = MonotonicNs();
   const bool ready = WatchWrites(userfault, start, end - start) && IsPlainMemory(start, end);
   const uint64_t moved =
       ready ? MovePages(userfault, start, end - start, region->memfd, ListGuard()) : 0;
@@ -181,7 +175,7 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
     Dissolve(region);
     return ROCEGW_KEPT_FAILED;
   }
-  region->made_ns = NowNs();
+  region->made_ns = MonotonicNs();
   Debug("moved %llu KiB at %#llx onto the gateway's memory in %llu us",
         static_cast<unsigned long long>(region->length >> 10),
         static_cast<unsigned long long>(start),
@@ -232,7 +226,7 @@ void DropReference(Registration* r) {
   r->region = nullptr;
   if (region == nullptr || --region->references != 0) return;
   if (region->inherited || !region->automatic) return;
-  const bool short_life = NowNs() - region->made_ns < kShortLifeNs;
+  const bool short_life = MonotonicNs() - region->made_ns < kShortLifeNs;
   g_short_lives = short_life ? g_short_lives + 1 : 0;
 }
 

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include "gateway/client/fork.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/report.h"
+#include "gateway/client/rings/monotonic_time.h"
 
 namespace rocegw::client {
 
@@ -37,12 +37,6 @@ int64_t g_ask_again_at = 0;
 // may ask others first) is not asked for again so soon.
 constexpr int64_t kLongRefusal = 100000000;
 constexpr int64_t kRefusalHolds = 1000000000;
-
-int64_t MonotonicNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
-}
 
 void CloseIfOpen(int* descriptor) {
   if (*descriptor >= 0) RawClose(*descriptor);

@@ -310,9 +310,7 @@ void MessageResponder::Refuse(QpContext& qp, Outbox& outbox, uint32_t number, ui
   const bool alone = static_cast<int32_t>(number - expected_) > 0;
   replies_.push_back({nak, attempt_, number, ticket, alone});
   refused_ = true;
-  if (qp.state() == verbs::QpState::kError) return;
-  qp.counters->qp_error_events.Add();
-  qp.attributes.state = verbs::QpState::kError;
+  if (!qp.EnterError()) return;
   outbox.Event(qp, EventOfNak(static_cast<NakCode>(nak)));
 }
 

@@ -71,6 +71,13 @@ struct QpContext {
   // States in which requests are taken, and in which they are made and responses are taken.
   bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
   bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }
+  // To the error state, by itself; false: it is there already.
+  bool EnterError() {
+    if (state() == verbs::QpState::kError) return false;
+    attributes.state = verbs::QpState::kError;
+    counters->qp_error_events.Add();
+    return true;
+  }
   bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }
   // The same ticket, or a newer one that is done as well: kept near, distances never wrap.
   uint32_t Near(uint32_t ticket) const { return IsDone(ticket) ? tickets_done : ticket; }

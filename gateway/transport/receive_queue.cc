@@ -150,13 +150,20 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
     const rocegw_cqe cqe = pending_.front().cqe;
     pending_.pop_front();
     Release(qp, cqe.ring_slot);
-    if (!PushReceive(qp, outbox, cqe) && qp.state() != verbs::QpState::kError) {
-      qp.attributes.state = verbs::QpState::kError;
-      qp.counters->qp_error_events.Add();
-    }
+    if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
   }
   if (qp.state() == verbs::QpState::kError && pending_.empty() && open_.empty())
     PostedReceives{qp}.TellLast(outbox);
+}
+
+// Receives that were filled later than the fault do not complete well; the one that faulted first
+// says why. They still wait for what is on its way to their buffers.
+void ReceiveQueue::OnFault(QpContext& qp, const AccessTag& tag, uint32_t ticket) {
+  const bool receive = tag.purpose == AccessPurpose::kReceive;
+  if (!FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) && receive &&
+      IsOpen(first())) {
+    CloseFailed(qp, WcStatus::kLocalProtection, ticket);
+  }
 }
 
 bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {

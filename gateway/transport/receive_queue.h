@@ -100,6 +100,9 @@ class ReceiveQueue {
   // Completions that wait for `ticket` or later fail: the first one with `status`, if there is one,
   // the rest as flushed. True: there was one to fail.
   bool FailFrom(uint32_t ticket, verbs::WcStatus status);
+  // Memory of that access could not be reached, where messages come in order. `ticket`: of the
+  // newest placement.
+  void OnFault(QpContext& qp, const AccessTag& tag, uint32_t ticket);
   // The completion of that ring slot, if it waits, fails.
   void FailOne(uint32_t ring_slot, verbs::WcStatus status);
   // Completes every receive that is open or posted as flushed, behind the ticket. The QP is in the

@@ -185,48 +185,18 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
 
 DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
   const Psn psn = packet.headers.bth.psn;
-  const auto length = static_cast<uint32_t>(packet.payload.size());
-  if (packet.traits->starts_message()) {
-    const wire::Reth& reth = packet.headers.reth;
-    if ((qp.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
-        reth.length > verbs::kMaxMessage) {
-      return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
-    }
-    if (reth.length != 0 &&
-        qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
-                         verbs::kAccessRemoteWrite, reth.address, reth.length) == nullptr) {
-      return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
-    }
-    write_address_ = reth.address;
-    write_rkey_ = reth.rkey;
-    write_left_ = write_length_ = reth.length;
-  }
-  const bool last = packet.traits->ends_message();
-  if (last ? length != write_left_ : length >= write_left_) {
-    return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
+  const IncomingWrite::Refusal refusal = write_.Admit(qp, packet);
+  if (refusal != IncomingWrite::Refusal::kNone) {
+    const bool access = refusal == IncomingWrite::Refusal::kAccess;
+    return Refuse(qp, outbox, psn, access ? NakCode::kRemoteAccess : NakCode::kInvalidRequest);
   }
   DropReason reason = DropReason::kNone;
   if (packet.traits->has_immediate && !TakeReceive(qp, outbox, packet, reason)) return reason;
-  if (length != 0) {
-    const verbs::RegionConfig* region =
-        qp.regions->Find(MemoryKey{write_rkey_}, qp.config.session, qp.config.pd,
-                         verbs::kAccessRemoteWrite, write_address_, length);
-    if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
-    const uint64_t in_region = write_address_ - region->iova;
-    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
-                              .publish = last,
-                              .length = length,
-                              .address = region->address + in_region,
-                              .direct = region->DirectAt(in_region, length),
-                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
-    outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, psn, 0}, nullptr);
-    placement_ticket_ = qp.tickets_issued;
-    write_address_ += length;
-    write_left_ -= length;
-    qp.bytes_received += length;
-  }
-  message_ = last ? MessageKind::kNone : MessageKind::kWrite;
-  if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_length_, false);
+  if (write_.Place(qp, outbox, packet) != IncomingWrite::Refusal::kNone)
+    return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+  if (!packet.payload.empty()) placement_ticket_ = qp.tickets_issued;
+  message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kWrite;
+  if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_.length(), false);
   Advance(qp, packet, 1);
   return DropReason::kNone;
 }
@@ -353,15 +323,10 @@ void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   DropRepliesFrom(tag.psn);
-  // Receives that were filled later than the fault do not complete well; the one that faulted first
-  // says why. They still wait for what is on its way to their buffers.
-  const bool receive = tag.purpose == AccessPurpose::kReceive;
-  if (!receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) &&
-      receive && receives_.IsOpen(receives_.first())) {
-    receives_.CloseFailed(qp, WcStatus::kLocalProtection, placement_ticket_);
-  }
+  receives_.OnFault(qp, tag, placement_ticket_);
   if (qp.state() == verbs::QpState::kError) return;
   // Everything before it is done.
+  const bool receive = tag.purpose == AccessPurpose::kReceive;
   Refuse(qp, outbox, tag.psn, receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess,
          qp.tickets_done);
 }

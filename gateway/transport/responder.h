@@ -14,6 +14,7 @@
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/flow/flow.h"
+#include "gateway/transport/incoming_write.h"
 #include "gateway/transport/message_position.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/transport/receive_queue.h"
@@ -136,11 +137,7 @@ class Responder {
   uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
 
   MessageKind message_ = MessageKind::kNone;
-  // WRITE in progress
-  uint64_t write_address_ = 0;
-  uint32_t write_rkey_ = 0;
-  uint32_t write_left_ = 0;
-  uint32_t write_length_ = 0;
+  IncomingWrite write_;  // in progress
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
   GrowingRing<Reply> replies_;

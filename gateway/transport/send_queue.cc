@@ -199,9 +199,7 @@ void SendQueue::Retire(QpContext& qp, Outbox& outbox) {
 }
 
 void SendQueue::Fail(QpContext& qp, WcStatus status) {
-  if (qp.state() == verbs::QpState::kError) return;
-  qp.attributes.state = verbs::QpState::kError;
-  qp.counters->qp_error_events.Add();
+  if (!qp.EnterError()) return;
   uint32_t i = head_;
   while (i != tail_ && At(i).answered && At(i).failed == WcStatus::kSuccess) ++i;
   if (i != tail_) At(i).failed = status;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
+#include "gateway/transport/incoming_write.h"
 #include "gateway/transport/message_position.h"
 #include "gateway/transport/native_packet.h"
 #include "gateway/transport/queue_pair.h"
@@ -80,11 +81,13 @@ class UcQueuePair final : public QueuePair {
   bool dropping_ = false;                  // until another one begins
   bool established_ = false;
   uint32_t placement_ticket_ = 0;
-  uint64_t write_address_ = 0;
-  uint32_t write_rkey_ = 0;
-  uint32_t write_length_ = 0;
-  uint32_t write_left_ = 0;
+  IncomingWrite write_;
 };
+
+DropReason ReasonOf(IncomingWrite::Refusal refusal) {
+  return refusal == IncomingWrite::Refusal::kAccess ? DropReason::k_access_error
+                                                    : DropReason::k_invalid_request;
+}
 
 // What is to be sent next; nullptr: nothing, for now.
 SendEntry* UcQueuePair::Current(Outbox& outbox) {
@@ -249,58 +252,21 @@ DropReason UcQueuePair::ExecuteSend(Outbox& outbox, const wire::RxPacket& packet
 }
 
 DropReason UcQueuePair::ExecuteWrite(Outbox& outbox, const wire::RxPacket& packet) {
-  const auto length = static_cast<uint32_t>(packet.payload.size());
-  if (packet.traits->starts_message()) {
-    const wire::Reth& reth = packet.headers.reth;
-    if ((qp_.attributes.access & verbs::kAccessRemoteWrite) == 0 ||
-        reth.length > verbs::kMaxMessage) {
-      return DropReason::k_invalid_request;
-    }
-    if (reth.length != 0 &&
-        qp_.regions->Find(MemoryKey{reth.rkey}, qp_.config.session, qp_.config.pd,
-                          verbs::kAccessRemoteWrite, reth.address, reth.length) == nullptr) {
-      return DropReason::k_access_error;
-    }
-    write_address_ = reth.address;
-    write_rkey_ = reth.rkey;
-    write_left_ = write_length_ = reth.length;
-  }
-  const bool last = packet.traits->ends_message();
-  if (last ? length != write_left_ : length >= write_left_) return DropReason::k_invalid_request;
+  const IncomingWrite::Refusal refusal = write_.Admit(qp_, packet);
+  if (refusal != IncomingWrite::Refusal::kNone) return ReasonOf(refusal);
   if (packet.traits->has_immediate) {
     const DropReason reason = TakeReceive(outbox, false);
     if (reason != DropReason::kNone) return reason;
   }
-  if (length != 0) {
-    const verbs::RegionConfig* const region =
-        qp_.regions->Find(MemoryKey{write_rkey_}, qp_.config.session, qp_.config.pd,
-                          verbs::kAccessRemoteWrite, write_address_, length);
-    if (region == nullptr) return DropReason::k_access_error;
-    const uint64_t in_region = write_address_ - region->iova;
-    const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
-                              .publish = last,
-                              .length = length,
-                              .address = region->address + in_region,
-                              .direct = region->DirectAt(in_region, length),
-                              .buffer = const_cast<uint8_t*>(packet.payload.data())};
-    outbox.Access(
-        qp_, op,
-        {qp_.handle, ++qp_.tickets_issued, AccessPurpose::kWrite, packet.headers.bth.psn, 0},
-        nullptr);
-    placement_ticket_ = qp_.tickets_issued;
-    write_address_ += length;
-    write_left_ -= length;
-    qp_.bytes_received += length;
-  }
-  if (packet.traits->has_immediate) Close(outbox, packet, write_length_, false);
+  if (write_.Place(qp_, outbox, packet) != IncomingWrite::Refusal::kNone)
+    return DropReason::k_access_error;
+  if (!packet.payload.empty()) placement_ticket_ = qp_.tickets_issued;
+  if (packet.traits->has_immediate) Close(outbox, packet, write_.length(), false);
   return DropReason::kNone;
 }
 
 void UcQueuePair::Break(Outbox& outbox) {
-  if (qp_.state() == verbs::QpState::kError) return;
-  qp_.attributes.state = verbs::QpState::kError;
-  qp_.counters->qp_error_events.Add();
-  outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
+  if (qp_.EnterError()) outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
 }
 
 void UcQueuePair::DoMemoryFault(Outbox& outbox, const AccessTag& tag) {
@@ -310,12 +276,7 @@ void UcQueuePair::DoMemoryFault(Outbox& outbox, const AccessTag& tag) {
     send_.Retire(qp_, outbox);
     return;
   }
-  // Receives that were filled later than the fault do not complete well.
-  const bool receive = tag.purpose == AccessPurpose::kReceive;
-  if (!receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) &&
-      receive && receives_.IsOpen(receives_.first())) {
-    receives_.CloseFailed(qp_, WcStatus::kLocalProtection, placement_ticket_);
-  }
+  receives_.OnFault(qp_, tag, placement_ticket_);
   Break(outbox);
 }
 

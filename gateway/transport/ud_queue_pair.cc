@@ -100,7 +100,6 @@ class UdQueuePair final : public QueuePair {
   WcStatus Check(const verbs::SendRequest& request) const;
   Sent SendOne(Outbox& outbox, const verbs::SendRequest& request, WcStatus& status);
   void FinishSend(Outbox& outbox, const verbs::SendRequest& request, WcStatus status);
-  void Break();
   void Receive(Outbox& outbox, const wire::RxPacket& packet, const verbs::ReceiveRequest& request);
 
   Psn psn_;
@@ -134,12 +133,6 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
     return WcStatus::kLocalProtection;
   }
   return WcStatus::kSuccess;
-}
-
-void UdQueuePair::Break() {
-  if (qp_.state() == verbs::QpState::kError) return;
-  qp_.attributes.state = verbs::QpState::kError;
-  qp_.counters->qp_error_events.Add();
 }
 
 UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest& request,
@@ -206,7 +199,7 @@ void UdQueuePair::FinishSend(Outbox& outbox, const verbs::SendRequest& request, 
   DoMemoryDone(outbox);
   // IBTA 10.2.2.4: a failed send stops the send queue; simplest and as most devices do, by the
   // error state.
-  if (status != WcStatus::kSuccess) Break();
+  if (status != WcStatus::kSuccess) (void)qp_.EnterError();
 }
 
 PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
@@ -264,7 +257,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
     receives_.push_back(
         {MakeCompletion(qp_, status, request.wr_id, index), qp_.tickets_issued, false});
     DoMemoryDone(outbox);
-    Break();
+    (void)qp_.EnterError();
     outbox.Event(qp_, verbs::AsyncEvent::kQpFatal);
     return DropReason::k_operation_error;
   }
@@ -331,14 +324,14 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
     if (done.silent) {
       ++qp_.sends_completed;
     } else if (!PushSend(qp_, outbox, done.cqe)) {
-      Break();
+      (void)qp_.EnterError();
     }
   }
   while (!receives_.empty() && qp_.IsDone(receives_.front().ticket)) {
     const Pending done = receives_.front();
     receives_.pop_front();
     if (qp_.srq == nullptr) qp_.rq.Release(done.cqe.ring_slot + 1);
-    if (!PushReceive(qp_, outbox, done.cqe)) Break();
+    if (!PushReceive(qp_, outbox, done.cqe)) (void)qp_.EnterError();
   }
   if (qp_.state() == verbs::QpState::kError && receives_.empty())
     PostedReceives{qp_}.TellLast(outbox);
@@ -352,7 +345,7 @@ void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {
     queue[i].cqe.status = static_cast<uint8_t>(WcStatus::kLocalProtection);
     queue[i].silent = false;
   }
-  Break();
+  (void)qp_.EnterError();
 }
 
 void UdQueuePair::DoFlush(Outbox& outbox) {

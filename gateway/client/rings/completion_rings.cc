@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gateway/client/rings/idle_poller.h"
+#include "gateway/client/rings/monotonic_time.h"
 #include "gateway/client/rings/shared_word.h"
 
 namespace rocegw::client {

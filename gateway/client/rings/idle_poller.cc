@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "gateway/client/raw_syscall.h"
+#include "gateway/client/rings/monotonic_time.h"
 
 namespace rocegw::client {
 namespace {
@@ -19,12 +20,6 @@ thread_local IdlePoller this_poller [[gnu::tls_model("initial-exec")]];
 }  // namespace
 
 IdlePoller& ThisPoller() { return this_poller; }
-
-int64_t MonotonicNs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
 
 void YieldCore(IdlePoller& poller) {
   const int64_t before = MonotonicNs();

@@ -38,7 +38,6 @@ class IdlePoller {
 
 // Of the calling thread.
 IdlePoller& ThisPoller();
-int64_t MonotonicNs();
 void YieldCore(IdlePoller& poller);
 // While *word, shared with the daemon, is `value`, until it is woken; not for long. Not a
 // cancellation point.

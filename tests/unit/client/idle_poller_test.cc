@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "gateway/client/rings/monotonic_time.h"
 #include "gateway/shm/sleepers.h"
 #include "tests/unit/client/ring_memory.h"
 
