@@ -7,21 +7,18 @@
 // Life: kOpening until the peer has told its number, kOpen, kClosing when nobody has used it for
 // long, kGone. A peer that has restarted answers with a reset: everything under way is lost, and
 // the channel is gone. Belongs to a ChannelSet, and so to one worker.
+//
+// Channels are many and most are idle. One that is open and has users, but has had nothing to do
+// for a second, rests: flows, line and timers are put away (awake_channel.h), and what is left of
+// them lies here until something moves again.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "gateway/channel/line.h"
-#include "gateway/channel/owner.h"
-#include "gateway/flow/carrier.h"
+#include "gateway/channel/awake_channel.h"
 #include "gateway/flow/cc_selector.h"
-#include "gateway/flow/receive_window.h"
-#include "gateway/flow/selective_flow.h"
-#include "gateway/metrics/worker_counters.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
-#include "gateway/wire/congestion_hint.h"
 
 namespace rocegw::channel {
 
@@ -35,12 +32,6 @@ struct ChannelKey {
   uint8_t traffic_class = 0;  // DSCP in the upper six bits
   uint8_t path = 0;
   bool operator==(const ChannelKey&) const = default;
-};
-
-// Channels of a set by what they need, as slots. Who is in them knows it.
-struct ChannelLists {
-  std::vector<uint32_t> due;      // something to send, or a deadline to arm
-  std::vector<uint32_t> waiting;  // somebody in line, or just no more
 };
 
 // How a channel is, for people.
@@ -73,37 +64,42 @@ class Channel final : public flow::Carrier {
     Qpn number;  // our own
     uint32_t epoch = 0;
     Psn first;  // of our frames
-    uint32_t instance = 0;
-    uint16_t worker = 0;     // whose it is
-    uint32_t window = 4096;  // packets that we take ahead
-    uint32_t device = 0;
-    uint32_t max_payload = 0;  // bytes of a frame
+    uint8_t device = 0;
+    uint32_t max_payload = 0;  // bytes of a frame, a multiple of kPayloadUnit
     uint32_t features = 0;     // wire::GatewayOption bits that we offer
-    flow::LedgerPool* pool = nullptr;
-    metrics::WorkerCounters* counters = nullptr;
   };
-  Channel(const ChannelKey& key, const Options& options, TimePoint now);
+  // Payloads begin and end at cache lines of what they carry.
+  static constexpr uint32_t kPayloadUnit = 64;
+
+  Channel(const ChannelKey& key, const Options& options, uint32_t slot, ChannelShared& shared,
+          TimePoint now);
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel();
 
   // The first step, ours: opens towards the peer's acceptor.
   void Open(Qpn acceptor, TimePoint now);
   // Where others to the same worker begin; the peer may have begun this one.
-  void LearnAcceptor(Qpn acceptor) { acceptor_ = acceptor; }
-  Qpn acceptor() const { return acceptor_; }
+  void LearnAcceptor(Qpn acceptor) { acceptor_ = acceptor.value & kQpnMask; }
+  Qpn acceptor() const { return Qpn{acceptor_}; }
   // What the peer has told about itself, as the first step or as its answer. `answer`: it waits for
-  // one. `cc`: how frames leave when this opens the channel. False: it contradicts what is known.
-  bool OnPeer(const wire::ChannelControl& control, const flow::CcConfig& cc, bool answer,
-              TimePoint now);
+  // one. `kind`: congestion control when this opens the channel. False: it contradicts what is
+  // known.
+  bool OnPeer(const wire::ChannelControl& control, flow::CcKind kind, bool answer, TimePoint now);
   // Of both ends, once it is open.
   uint32_t common() const { return features_; }
   // Another congestion control from now on.
-  void SwitchCc(const flow::CcConfig& cc, TimePoint now);
+  void SwitchCc(flow::CcKind kind, TimePoint now);
 
   // flow::Carrier
-  const flow::CarrierAddress& address() const override { return address_; }
+  const flow::CarrierAddress& address() const override { return awake_->address; }
+  const wire::Gid& peer() const override { return peer_; }
+  Qpn number() const override { return Qpn{number_}; }
+  uint32_t max_payload() const override { return payload_units_ * kPayloadUnit; }
   bool MaySend(flow::LinePlace& place, uint32_t bytes, TimePoint now) override;
   Psn OnSent(flow::LinePlace& place, const flow::FrameRef& frame, uint32_t bytes,
              TimePoint now) override;
-  Duration round_trip() const override { return out_.rtt().smoothed(); }
+  Duration round_trip() const override { return rtt().smoothed(); }
   void Hold() override { ++users_; }
   void Release() override;
 
@@ -113,32 +109,35 @@ class Channel final : public flow::Carrier {
                               uint8_t hint, bool ce_marked, TimePoint now);
   // Adds what congestion control learns to the sums.
   void OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& counts, TimePoint now);
-  void OnControl(const wire::ChannelControl& control);
+  void OnControl(const wire::ChannelControl& control, TimePoint now);
   void OnDeadline(TimePoint now);
   TimePoint deadline(TimePoint now) const;
+  // To be called after each event: one that nobody uses any more begins to count its time.
+  void NoteUse(TimePoint now);
   // Ends it, whatever it was doing.
   void Abandon(wire::ChannelReason why);
 
   // Frames that are lost, oldest first, as far as they may leave now.
   bool NextLost(Psn& psn, flow::FrameRef& frame, uint32_t& bytes, TimePoint now) const;
-  void OnResent(Psn psn, TimePoint now) { out_.OnResent(psn, now); }
+  void OnResent(Psn psn, TimePoint now) { awake_->out.OnResent(psn, now); }
   // Nobody needs that frame any more: one that says nothing takes its place. False: no packet.
-  bool SendVoid(Owner& owner, Psn psn, TimePoint now);
+  bool SendVoid(Psn psn, TimePoint now);
   // A frame of nobody's, without payload. False: no packet.
-  bool SendFrame(Owner& owner, Psn psn, wire::ChannelFrame& frame);
+  bool SendFrame(Psn psn, wire::ChannelFrame& frame);
   // Acknowledgements and control packets that are due; false: some could not leave.
-  bool SendOwn(Owner& owner, TimePoint now);
+  bool SendOwn(TimePoint now);
   // Somebody who waits may send now, when so many others have just been given their turns.
   bool HasTurn(TimePoint now, int given) const;
-  SlotHandle NextTurn() { return line_.Pop(); }
-  bool crowded() const { return !line_.empty(); }
-  size_t line_bytes() const { return line_.bytes(); }
+  SlotHandle NextTurn() { return awake_->line.Pop(); }
+  bool crowded() const { return awake_ != nullptr && !awake_->line.empty(); }
+  size_t line_bytes() const { return awake_ == nullptr ? 0 : awake_->line.bytes(); }
 
   ChannelKey key() const {
-    return {address_.path.source, address_.path.destination, peer_worker_, class_, path_};
+    return {shared_.sources[source_], peer_, peer_worker_, static_cast<uint8_t>(class_),
+            static_cast<uint8_t>(path_)};
   }
-  Qpn number() const { return address_.number; }
-  Qpn peer_number() const { return address_.channel; }
+  uint32_t device() const { return device_; }
+  Qpn peer_number() const { return Qpn{peer_number_}; }
   uint32_t epoch() const { return epoch_; }
   uint16_t epoch16() const { return static_cast<uint16_t>(epoch_); }
   uint32_t peer_epoch() const { return peer_epoch_; }
@@ -151,11 +150,17 @@ class Channel final : public flow::Carrier {
   // Begun by the peer, which has not, nor does anybody here use it: who forges an address can make
   // such channels and no others.
   bool half_open() const { return !confirmed_ && users_ == 0; }
-  const flow::SelectiveFlow& out() const { return out_; }
+  bool rests() const { return awake_ == nullptr; }
+  // Of one that does not rest.
+  const flow::SelectiveFlow& out() const { return awake_->out; }
+  const flow::RttEstimator& rtt() const { return rests() ? resting_.out.rtt : out().rtt(); }
+  flow::CcKind cc_kind() const { return rests() ? resting_.out.cc_kind() : out().cc_kind(); }
   // What it sends arrives, as far as is known.
   bool well() const {
-    return state_ == ChannelState::kOpen && out_.rtt().has_sample() && out_.unanswered() == 0;
+    return state_ == ChannelState::kOpen && rtt().has_sample() &&
+           (rests() || out().unanswered() == 0);
   }
+  uint16_t source_port() const { return source_port_; }
   uint32_t path_changes() const { return repins_; }
   // Takes the path of one that is well.
   void Follow(const Channel& other);
@@ -164,37 +169,25 @@ class Channel final : public flow::Carrier {
   void Due() {
     if (in_due) return;
     in_due = true;
-    lists->due.push_back(slot);
+    shared_.lists.due.push_back(slot_);
   }
 
   // For the set that owns it.
-  uint32_t slot = 0;
-  bool in_due = false;
-  bool in_waiting = false;
-  bool counted = false;  // among the half-open ones of its peer's address
-  // Begun by the peer, perhaps after a restart. Who says so may have forged its address: what was
-  // there before ends when the peer has shown that it hears us.
-  bool replaces = false;
-  ChannelLists* lists = nullptr;
-  TimePoint armed = kNever;  // in the worker's wheel
+  uint32_t slot() const { return slot_; }
+  TimePoint armed() const { return rests() ? kNever : awake_->armed; }
+  void SetArmed(TimePoint when) {
+    if (!rests()) awake_->armed = when;
+  }
 
  private:
-  // What is to be told next; one bit each.
-  enum DueBit : uint8_t {
-    kDueOpen = 1,
-    kDueOpened = 2,
-    kDueProbe = 4,
-    kDueClose = 8,
-    kDueClosed = 16,
-  };
   // A turn in the line.
   static constexpr int32_t kQuantum = 16 * 1024;
-  static constexpr Duration kFirstOpenResend = Milliseconds(5);
   static constexpr Duration kLastOpenResend = Milliseconds(160);
   static constexpr Duration kIdleTime = Seconds(60);
   // Probes that the peer repeats without having heard an answer until our path is suspected.
   static constexpr uint8_t kProbesInVain = 6;
   static constexpr Duration kHalfOpenTime = Seconds(5);
+  static constexpr uint32_t kQpnMask = 0xFFFFFF;
 
   // Nobody waits for a frame's arrival: answers tell.
   class Sink final : public flow::AckedSink {
@@ -207,47 +200,61 @@ class Channel final : public flow::Carrier {
     flow::CcCounts& counts_;
   };
 
-  bool quiet() const { return users_ == 0 && out_.idle(); }
-  TimePoint idle_until() const { return idle_since_ + (confirmed_ ? kIdleTime : kHalfOpenTime); }
-  bool SendControl(Owner& owner, wire::ControlKind kind, Qpn to);
-  bool SendAck(Owner& owner, TimePoint now);
+  void Wake(TimePoint now);
+  void Rest();
+  TimePoint RestsAt() const;
+  bool quiet() const { return users_ == 0 && (rests() || out().idle()); }
+  TimePoint IdleUntil() const;
+  bool SendControl(wire::ControlKind kind, Qpn to);
+  bool SendAck(TimePoint now);
   void ChangePath();
   void Pin(uint8_t hash);
   uint8_t OwnHash() const;
-  // Frames may be marked by switches where somebody cares.
-  void SetEcn(const flow::CcConfig& cc);
+  flow::CcConfig CcOf(flow::CcKind kind) const;
+  // With ECN bits: frames may be marked by switches where somebody cares.
+  uint8_t TrafficClassFor(flow::CcKind kind) const;
 
-  // Touched by every frame.
-  ChannelState state_ = ChannelState::kOpening;
-  uint8_t due_ = 0;
-  wire::ChannelReason why_ = wire::ChannelReason::kNone;
-  uint8_t repins_ = 0;
-  uint8_t probes_heard_ = 0;  // of the peer, and nothing else since
-  bool confirmed_ = false;    // the peer has answered what only its address is told
-  uint32_t users_ = 0;
-  flow::CarrierAddress address_;
-  flow::SelectiveFlow out_;
-  flow::ReceiveWindow in_;
-  wire::HintMeter hints_;  // of what has come
-  Line line_;
-
-  uint16_t peer_worker_;
-  uint8_t class_;
-  uint8_t path_;
-  uint32_t features_;  // offered; from then on when it opens: what both have
-  metrics::WorkerCounters* counters_;
-  Qpn acceptor_;
-  Psn first_;
+  // The first line of memory has what every packet asks for.
+  ChannelShared& shared_;
+  AwakeChannel* awake_ = nullptr;  // nullptr: it rests
+  wire::Gid peer_;
+  uint32_t number_ : 24;
+  uint32_t class_ : 8;
   uint32_t epoch_;
+  uint32_t users_ = 0;
+  uint16_t slot_;
+  uint16_t source_;  // in shared_.sources
+  uint8_t repins_ = 0;
+  uint8_t payload_units_;
+  wire::ChannelReason why_ = wire::ChannelReason::kNone;
+  ChannelState state_ : 2 = ChannelState::kOpening;
+  bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
+
+ public:
+  // For the set that owns it, too.
+  bool in_due : 1 = false;
+  bool in_waiting : 1 = false;
+  bool counted : 1 = false;  // among the half-open ones of its peer's address
+  // Begun by the peer, perhaps after a restart. Who says so may have forged its address: what was
+  // there before ends when the peer has shown that it hears us.
+  bool replaces : 1 = false;
+
+ private:
+  uint32_t peer_number_ : 24 = 0;
+  uint32_t path_ : 8;
   uint32_t peer_epoch_ = 0;
-  uint32_t instance_;
-  uint16_t worker_;
   uint32_t peer_instance_ = 0;
-  uint32_t window_;
-  uint32_t probe_answer_ = 0;  // number to echo with the next acknowledgement
-  Duration open_resend_ = kFirstOpenResend;
-  TimePoint handshake_at_ = kNever;
-  TimePoint idle_since_;  // until it opens: when it was made
+  uint32_t acceptor_ : 24 = 0;
+  uint32_t device_ : 8;
+  uint32_t features_;  // offered; from then on when it opens: what both have
+  uint16_t peer_worker_;
+  uint16_t source_port_ = 0;
+  // While it rests.
+  struct {
+    flow::RestingFlow out;
+    flow::RestingWindow in;
+  } resting_;
 };
+static_assert(sizeof(Channel) <= 136);
 
 }  // namespace rocegw::channel

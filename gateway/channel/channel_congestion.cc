@@ -7,17 +7,16 @@
 
 namespace rocegw::channel {
 
-flow::CcConfig ChannelSet::CcFor(uint32_t common) const {
-  flow::CcConfig cc = cc_;
-  cc.kind = flow::CcKind::kStatic;
+flow::CcKind ChannelSet::CcFor(uint32_t common) const {
+  auto best = flow::CcKind::kStatic;
   const uint32_t agreed = wire::AgreedOptions(common);
   for (size_t i = 0; i < flow::kCcKinds; ++i) {
     const auto kind = static_cast<flow::CcKind>(i);
-    if ((agreed & flow::OptionOf(kind)) != 0) cc.kind = kind;
+    if ((agreed & flow::OptionOf(kind)) != 0) best = kind;
   }
   const flow::CcKind wanted = class_ ? class_->current() : flow::CcKind::kCount;
-  if (wanted != flow::CcKind::kCount && (common & flow::OptionOf(wanted)) != 0) cc.kind = wanted;
-  return cc;
+  const bool both = wanted != flow::CcKind::kCount && (common & flow::OptionOf(wanted)) != 0;
+  return both ? wanted : best;
 }
 
 bool ChannelSet::LookAtCongestion(TimePoint now) {
@@ -35,7 +34,7 @@ bool ChannelSet::LookAtCongestion(TimePoint now) {
   counts_.losses = counters_.channel_resent_packets.Read();
   const auto rtt_of = [&](size_t place) {
     const Channel* const channel = slots_[place].get();
-    return channel != nullptr ? &channel->out().rtt() : nullptr;
+    return channel != nullptr ? &channel->rtt() : nullptr;
   };
   if (!class_->Look(counts_, slots_.size(), rtt_of, now)) return changed;
   counters_.congestion_switch_events.Add();

@@ -22,8 +22,6 @@ constexpr uint32_t kNobody = UINT32_MAX;
 // Who may send at once after room was found; more come when these have had theirs.
 constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
-// Payloads begin and end at cache lines of what they carry.
-constexpr size_t kPayloadUnit = 64;
 
 // A channel decides about ECN by itself.
 constexpr uint8_t Dscp(uint8_t traffic_class) {
@@ -34,7 +32,10 @@ constexpr uint8_t Dscp(uint8_t traffic_class) {
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
                      const flow::CcPolicy& policy, TimePoint now) {
   options_ = options;
-  cc_ = cc;
+  shared_.cc = cc;
+  shared_.instance = options.instance;
+  shared_.worker = options.worker;
+  shared_.window = options.window;
   if (policy.count != 0) class_.emplace(policy, flow::CcKind::kCount, now);
   random_ = SecretSequence(options.secret);
   by_key_ = ChannelIndex(random_.Next());
@@ -45,18 +46,21 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
 }
 
 ChannelBytes ChannelSet::MeasureBytes() const {
-  ChannelBytes bytes;
+  ChannelBytes bytes{.awake = shared_.awake.bytes_used()};
   for (const auto& channel : slots_) {
     if (channel == nullptr) continue;
     ++bytes.channels;
-    bytes.objects += sizeof(Channel) + channel->line_bytes() + channel->out().running_bytes();
+    bytes.awake += channel->line_bytes();
   }
-  const size_t lists =
-      lists_.due.capacity() + lists_.waiting.capacity() + running_.capacity() + free_.capacity();
-  bytes.tables = slots_.capacity() * sizeof(slots_[0]) + lists * sizeof(uint32_t) +
-                 by_number_.bytes() + by_key_.bytes() + by_peer_.bytes();
-  bytes.in_flight = pool_.bytes_used();
-  bytes.pooled = pool_.bytes_held() - pool_.bytes_used();
+  bytes.objects = bytes.channels * sizeof(Channel);
+  const ChannelLists& lists = shared_.lists;
+  const size_t listed =
+      lists.due.capacity() + lists.waiting.capacity() + running_.capacity() + free_.capacity();
+  bytes.tables = slots_.capacity() * sizeof(slots_[0]) + listed * sizeof(uint16_t) +
+                 by_number_.bytes() + by_key_.bytes() + by_peer_.bytes() + shared_.sources.bytes();
+  const flow::LedgerPool& ledgers = shared_.ledgers;
+  bytes.in_flight = ledgers.bytes_used();
+  bytes.pooled = ledgers.bytes_held() - ledgers.bytes_used() + shared_.awake.bytes_kept();
   return bytes;
 }
 
@@ -73,7 +77,7 @@ uint32_t ChannelSet::HashOf(const ChannelKey& key) const {
 }
 
 uint32_t ChannelSet::PeerHashOf(const Channel& channel) const {
-  return HashOf(channel.key().peer, channel.peer_number());
+  return HashOf(channel.peer(), channel.peer_number());
 }
 
 uint32_t ChannelSet::HashOf(const wire::Gid& peer, Qpn number) const {
@@ -98,38 +102,34 @@ template <typename Good>
 Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number, Good good) {
   const int64_t slot = by_peer_.Find(HashOf(peer, number), [&](uint32_t at) {
     const Channel& channel = *slots_[at];
-    return channel.key().peer == peer && channel.peer_number() == number &&
+    return channel.peer() == peer && channel.peer_number() == number &&
            channel.state() != ChannelState::kGone && good(channel);
   });
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
 }
 
 Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now) {
-  if (!enabled() || numbers_.empty()) return nullptr;
+  // A channel names its device by a byte.
+  if (!enabled() || numbers_.empty() || device > UINT8_MAX) return nullptr;
+  constexpr size_t kUnit = Channel::kPayloadUnit;
   constexpr size_t kOverhead = wire::kMaxChannelHeaderLength + wire::kIcrcLength;
-  const size_t room = std::max(owner_.MaxDatagram(device), kOverhead + kPayloadUnit) - kOverhead;
+  const size_t room = std::min<size_t>(
+      std::max(owner_.MaxDatagram(device), kOverhead + kUnit) - kOverhead, wire::kMaxPayload);
   const Channel::Options options{.number = numbers_.front(),
                                  .epoch = Random(),
                                  .first = Psn(Random()),
-                                 .instance = options_.instance,
-                                 .worker = options_.worker,
-                                 .window = options_.window,
-                                 .device = device,
-                                 .max_payload = static_cast<uint32_t>(room - room % kPayloadUnit),
-                                 .features = options_.features,
-                                 .pool = &pool_,
-                                 .counters = &counters_};
+                                 .device = static_cast<uint8_t>(device),
+                                 .max_payload = static_cast<uint32_t>(room - room % kUnit),
+                                 .features = options_.features};
   numbers_.pop_front();
-  uint32_t slot = static_cast<uint32_t>(slots_.size());
+  auto slot = static_cast<uint32_t>(slots_.size());
   if (free_.empty()) {
     slots_.emplace_back();
   } else {
     slot = free_.back();
     free_.pop_back();
   }
-  slots_[slot] = std::make_unique<Channel>(key, options, now);
-  slots_[slot]->slot = slot;
-  slots_[slot]->lists = &lists_;
+  slots_[slot] = std::make_unique<Channel>(key, options, slot, shared_, now);
   by_key_.Insert(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
   by_number_.Insert(slot, [this](uint32_t at) { return slots_[at]->number().value; });
   counters_.channel_open_events.Add();
@@ -154,12 +154,12 @@ Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path&
 }
 
 Channel* ChannelSet::Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now) {
-  const Channel* const own = ByNumber(channel.address().number);
+  const Channel* const own = ByNumber(channel.number());
   if (own == nullptr || own->state() != ChannelState::kOpen || paths >= options_.paths)
     return nullptr;
   ChannelKey key = own->key();
   key.path = static_cast<uint8_t>((key.path + paths) % options_.paths);
-  return Find(key, own->acceptor(), own->peer_instance(), channel.address().device, now);
+  return Find(key, own->acceptor(), own->peer_instance(), own->device(), now);
 }
 
 Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
@@ -182,9 +182,9 @@ Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance
 
 void ChannelSet::Rearm(Channel& channel, TimePoint now) {
   const TimePoint deadline = channel.deadline(now);
-  if (deadline >= channel.armed) return;
-  channel.armed = deadline;
-  owner_.ArmChannel(channel.slot, deadline);
+  if (deadline >= channel.armed()) return;
+  channel.SetArmed(deadline);
+  owner_.ArmChannel(channel.slot(), deadline);
 }
 
 // One that has left its path takes that of a channel to the same worker by which something arrives;
@@ -202,8 +202,8 @@ bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
   if (slot >= slots_.size() || slots_[slot] == nullptr) return false;
   Channel& channel = *slots_[slot];
   // One that is left over from before an earlier one was armed.
-  if (channel.armed > now && channel.armed != kNever) return false;
-  channel.armed = kNever;
+  if (channel.armed() > now && channel.armed() != kNever) return false;
+  channel.SetArmed(kNever);
   if (channel.deadline(now) > now) {
     Rearm(channel, now);
     return false;
@@ -230,7 +230,7 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
     if (result == flow::Resend::kPortFull) return false;
     if (result == flow::Resend::kDone) {
       channel.OnResent(psn, now);
-    } else if (!channel.SendVoid(owner_, psn, now)) {
+    } else if (!channel.SendVoid(psn, now)) {
       return false;
     }
     counters_.channel_resent_packets.Add();
@@ -239,13 +239,13 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
 }
 
 bool ChannelSet::Run(TimePoint now) {
-  if (lists_.due.empty()) return false;
+  if (shared_.lists.due.empty()) return false;
   running_.clear();
-  running_.swap(lists_.due);
-  for (const uint32_t slot : running_) {
+  running_.swap(shared_.lists.due);
+  for (const uint16_t slot : running_) {
     Channel& channel = *slots_[slot];
     channel.in_due = false;
-    const bool sent = Resend(channel, now) & channel.SendOwn(owner_, now);
+    const bool sent = Resend(channel, now) & channel.SendOwn(now);
     if (channel.state() == ChannelState::kGone) {
       Bury(channel);
       continue;
@@ -254,9 +254,10 @@ bool ChannelSet::Run(TimePoint now) {
     if (channel.replaces && channel.confirmed()) {
       channel.replaces = false;
       EndOthersOf(channel.key(), channel.peer_instance());
-      EndOthersOf(channel.key().peer, channel.peer_number(), channel.peer_epoch());
+      EndOthersOf(channel.peer(), channel.peer_number(), channel.peer_epoch());
     }
     if (!sent) channel.Due();
+    channel.NoteUse(now);
     Rearm(channel, now);
   }
   return true;
@@ -291,14 +292,14 @@ bool ChannelSet::TakesHalfOpen(const wire::Gid& peer) {
 void ChannelSet::AddHalfOpen(Channel& channel) {
   if (!channel.half_open() || channel.counted) return;
   channel.counted = true;
-  ++HalfOpenOf(channel.key().peer);
-  half_open_.push_back({channel.slot, channel.epoch()});
+  ++HalfOpenOf(channel.peer());
+  half_open_.push_back({channel.slot(), channel.epoch()});
 }
 
 void ChannelSet::SettleHalfOpen(Channel& channel) {
   if (!channel.counted) return;
   channel.counted = false;
-  --HalfOpenOf(channel.key().peer);
+  --HalfOpenOf(channel.peer());
   // What is done with leaves from the front on; behind one that is not it stays for seconds.
   while (!half_open_.empty()) {
     const Channel* first = slots_[half_open_.front().slot].get();
@@ -329,12 +330,12 @@ void ChannelSet::Bury(Channel& channel) {
   // Whoever uses it holds it.
   if (channel.used())
     owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
-  const uint32_t slot = channel.slot;
+  const auto slot = static_cast<uint16_t>(channel.slot());
   by_number_.Erase(slot, [this](uint32_t at) { return slots_[at]->number().value; });
   by_key_.Erase(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
   by_peer_.Erase(slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
-  std::erase(lists_.waiting, slot);
-  std::erase(lists_.due, slot);
+  std::erase(shared_.lists.waiting, slot);
+  std::erase(shared_.lists.due, slot);
   // At the end of the row: its number rests for as long as there are others.
   numbers_.push_back(channel.number());
   slots_[slot].reset();
@@ -351,16 +352,16 @@ std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {
 
 bool ChannelSet::GiveTurns(TimePoint now) {
   bool given = false;
-  for (size_t i = 0; i < lists_.waiting.size();) {
-    Channel& channel = *slots_[lists_.waiting[i]];
+  for (size_t i = 0; i < shared_.lists.waiting.size();) {
+    Channel& channel = *slots_[shared_.lists.waiting[i]];
     for (int turn = 0; turn < kTurnsAtOnce && channel.HasTurn(now, turn); ++turn) {
       owner_.OnTurn(channel, channel.NextTurn());
       given = true;
     }
     if (!channel.crowded()) {
       channel.in_waiting = false;
-      lists_.waiting[i] = lists_.waiting.back();
-      lists_.waiting.pop_back();
+      shared_.lists.waiting[i] = shared_.lists.waiting.back();
+      shared_.lists.waiting.pop_back();
     } else {
       // Pacing may be all that holds them up.
       Rearm(channel, now);
@@ -379,7 +380,7 @@ DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, T
     case wire::Operation::kChannelAck: {
       Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
       if (channel == nullptr) return DropReason::k_unknown_channel;
-      if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+      if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
       wire::ChannelAck ack;
       if (const DropReason reason = wire::DecodeAck(packet.payload, ack);
           reason != DropReason::kNone) {
@@ -409,7 +410,7 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
       SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, now);
     return DropReason::k_unknown_channel;
   }
-  if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+  if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
   if (delivery.frame.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
   const bool marked = (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe;
   const DropReason reason = channel->OnFrame(packet.headers.bth.psn, delivery.frame,
@@ -449,7 +450,7 @@ bool ChannelSet::SendRefusal(Channel& channel, const flow::FrameRef& refusal, Ps
                            .syndrome = wire::kSyndromeNotReady | kNotReadyTimer,
                            .attempt = refusal.extra,
                            .message = refusal.message};
-  return channel.SendFrame(owner_, psn, frame);
+  return channel.SendFrame(psn, frame);
 }
 
 DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
@@ -467,7 +468,7 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
       SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, now);
     return DropReason::k_unknown_channel;
   }
-  if (packet.meta.source != channel->key().peer) return DropReason::k_wrong_address;
+  if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
   if (control.peer_epoch != channel->epoch()) return DropReason::k_channel_epoch;
   if (control.kind == ControlKind::kOpened) {
     if (!Acceptable(control)) {
@@ -478,7 +479,7 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
     return Meet(*channel, control, false, now);
   }
   const uint32_t changes = channel->path_changes();
-  channel->OnControl(control);
+  channel->OnControl(control, now);
   if (channel->path_changes() != changes) TakePathOfAnother(*channel);
   channel->Due();
   return DropReason::kNone;
@@ -533,7 +534,7 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
   if (!channel.OnPeer(control, CcFor(options_.features & control.features), answer, now))
     return DropReason::k_channel_state;
   if (opening)
-    by_peer_.Insert(channel.slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
+    by_peer_.Insert(channel.slot(), [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
   channel.Due();
   return DropReason::kNone;
 }
@@ -544,7 +545,7 @@ DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelContro
     return DropReason::k_unknown_channel;
   // It must repeat what only the peer of our frames can know.
   Channel* channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
-    return known.address().epoch == static_cast<uint16_t>(control.epoch);
+    return static_cast<uint16_t>(known.peer_epoch()) == static_cast<uint16_t>(control.epoch);
   });
   if (channel == nullptr) return DropReason::k_channel_epoch;
   channel->Abandon(control.reason);

@@ -46,17 +46,18 @@ struct Delivery {
 // Memory of a worker's channels, by what it is for.
 struct ChannelBytes {
   size_t channels = 0;   // how many there are
-  size_t objects = 0;    // themselves
+  size_t objects = 0;    // themselves, as they rest
   size_t tables = 0;     // that find them
+  size_t awake = 0;      // what those have on top that were in use within the last second
   size_t in_flight = 0;  // ledgers and bitmaps of what is under way
-  size_t pooled = 0;     // kept for more of it
+  size_t pooled = 0;     // kept for more of both
 };
 
 class ChannelSet {
  public:
   // Opens and takes no channels until Use.
   ChannelSet(metrics::WorkerCounters& counters, Owner& owner)
-      : counters_(counters), owner_(owner) {}
+      : counters_(counters), owner_(owner), shared_(counters, owner) {}
   // Once, before there are any. `cc`: of all channels, but for its kind, which `policy` chooses
   // where it has rules, and else what both ends have in common.
   void Use(const ChannelOptions& options, const flow::CcConfig& cc, const flow::CcPolicy& policy,
@@ -92,11 +93,11 @@ class ChannelSet {
   std::vector<ChannelSnapshot> Snapshots() const;
 
   // Something is due although no timer says so.
-  bool busy() const { return !lists_.due.empty(); }
+  bool busy() const { return !shared_.lists.due.empty(); }
   ChannelBytes MeasureBytes() const;
 
  private:
-  flow::CcConfig CcFor(uint32_t common) const;
+  flow::CcKind CcFor(uint32_t common) const;
   uint8_t PathOf(uint32_t number, uint32_t beside) const;
   // The channel to an instance of the peer, made and begun at that acceptor when there is none.
   Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
@@ -146,15 +147,14 @@ class ChannelSet {
               const wire::ChannelControl& control);
 
   ChannelOptions options_;
-  flow::CcConfig cc_;
   std::optional<flow::CcClass> class_;  // where the policy has rules
   flow::CcCounts counts_;
   SecretSequence random_{SecretKey{}};
   metrics::WorkerCounters& counters_;
   Owner& owner_;
-  flow::LedgerPool pool_;
+  ChannelShared shared_;
   std::vector<std::unique_ptr<Channel>> slots_;
-  std::vector<uint32_t> free_;
+  std::vector<uint16_t> free_;
   ChannelIndex by_number_{0};
   ChannelIndex by_key_{0};
   ChannelIndex by_peer_{0};  // those whose peer's number is known
@@ -167,8 +167,7 @@ class ChannelSet {
   GrowingRing<Opened> half_open_;
   // How many, by hash of the address: where two share a limit, neither knows of whom.
   std::array<uint16_t, 256> half_open_of_{};
-  ChannelLists lists_;
-  std::vector<uint32_t> running_;  // what was due when Run began; keeps its room
+  std::vector<uint16_t> running_;  // what was due when Run began; keeps its room
   double reset_tokens_ = 0;
   TimePoint reset_time_;
 };

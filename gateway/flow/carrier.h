@@ -19,15 +19,10 @@ namespace rocegw::flow {
 // Where its frames go.
 struct CarrierAddress {
   wire::Path path;
-  uint32_t device = 0;  // index of the daemon's port
-  Qpn number;           // our own
-  Qpn channel;          // the peer's
-  uint16_t epoch = 0;   // low half of the peer's epoch
-  // Payload bytes of a frame that fits the port, whatever its header: frames need not be as long as
-  // a path MTU, which leaves room for native headers only.
-  uint32_t max_payload = 0;
-  uint8_t hint = 0;   // byte 4 of their BTH (wire/congestion_hint.h)
-  uint8_t flags = 0;  // wire::FrameFlag bits that the next one has on top
+  Qpn channel;         // the peer's
+  uint16_t epoch = 0;  // low half of the peer's epoch
+  uint8_t hint = 0;    // byte 4 of their BTH (wire/congestion_hint.h)
+  uint8_t flags = 0;   // wire::FrameFlag bits that the next one has on top
 };
 
 // What became of a frame that was to be built again.
@@ -47,7 +42,13 @@ struct LinePlace {
 
 class Carrier {
  public:
+  // From a yes of MaySend until what was sent then is acknowledged.
   virtual const CarrierAddress& address() const = 0;
+  virtual const wire::Gid& peer() const = 0;
+  virtual Qpn number() const = 0;  // our own
+  // Payload bytes of a frame that fits the port, whatever its header: frames need not be as long as
+  // a path MTU, which leaves room for native headers only.
+  virtual uint32_t max_payload() const = 0;
 
   // May a frame with so many payload bytes of that queue pair leave now? After a no the queue pair
   // stands in line; the worker pumps it when its turn has come. A yes is used at once or not at

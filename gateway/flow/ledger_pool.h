@@ -12,6 +12,7 @@
 
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
+#include "gateway/base/shelf.h"
 #include "gateway/base/time.h"
 #include "gateway/flow/frame_ref.h"
 
@@ -71,22 +72,6 @@ class LedgerPool {
   size_t bytes_held() const;
 
  private:
-  template <typename Block>
-  struct Shelf {
-    Block* Take();
-    void GiveBack(Block* block);
-    void Clear();
-
-    union Node {
-      Node* next;
-      Block block;
-      Node() : next(nullptr) {}
-    };
-    Node* free = nullptr;
-    size_t free_count = 0;
-    size_t used = 0;
-  };
-
   Shelf<RecordChunk> chunks_;
   Shelf<LedgerPage> pages_;
 };

@@ -21,6 +21,12 @@ void ReceiveWindow::Start(Psn first, uint32_t window_packets) {
   SetWindow(window_packets);
 }
 
+void ReceiveWindow::Resume(const RestingWindow& resting, uint32_t window_packets) {
+  Start(resting.next, window_packets);
+  marked_ = resting.marked;
+  duplicates_ = resting.duplicates;
+}
+
 void ReceiveWindow::Stop() {
   if (bitmap_ != nullptr) pool_->GiveBack(bitmap_);
   bitmap_ = nullptr;

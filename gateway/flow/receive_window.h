@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of selective repeat: which packets of one PSN space have arrived, and what the
 // next acknowledgement says. Packets are taken in any order, each once, and placed by their owner
-// as they come; only this bookkeeping waits for order. At rest it is half a cache line; a bitmap
+// as they come; only this bookkeeping waits for order. It is half a cache line; a bitmap
 // from the worker's pool exists while there are holes. Owned by a channel, on its worker's thread;
 // lengths are bytes.
 #pragma once
@@ -21,6 +21,13 @@ enum class Admission : uint8_t {
   kBeyond,     // further ahead than the window allows; to be dropped
 };
 
+// What is left of a window that has no holes and owes no acknowledgement.
+struct RestingWindow {
+  Psn next;
+  uint32_t marked = 0;
+  uint8_t duplicates = 0;
+};
+
 class ReceiveWindow {
  public:
   explicit ReceiveWindow(LedgerPool& pool) : pool_(&pool) {}
@@ -29,6 +36,10 @@ class ReceiveWindow {
   ~ReceiveWindow() { Stop(); }
 
   void Start(Psn first, uint32_t window_packets);
+  // It may be put away; what is kept of it then, and how it goes on.
+  bool may_rest() const { return bitmap_ == nullptr && ack_now_ == 0 && unacked_ == 0; }
+  RestingWindow Rest() const { return {next_, marked_, static_cast<uint8_t>(duplicates_)}; }
+  void Resume(const RestingWindow& resting, uint32_t window_packets);
   // Its memory goes back.
   void Stop();
   // More or less room from now on; what has arrived stays. At most kMaxFlowPackets.

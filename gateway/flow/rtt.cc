@@ -11,11 +11,17 @@ namespace {
 constexpr Duration kProbeFloor = Milliseconds(4);
 constexpr Duration kRecoveryFloor = Microseconds(100);
 constexpr Duration kProbeWithoutSample = Milliseconds(50);
+
+uint32_t Clamped(Duration rtt) {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(rtt.ns, 1, std::numeric_limits<uint32_t>::max()));
+}
 }  // namespace
 
+RttEstimator::RttEstimator(Duration guess) : variation_(guess.ns > 0 ? Clamped(guess) : 0) {}
+
 void RttEstimator::OnSample(Duration rtt) {
-  const auto sample =
-      static_cast<uint32_t>(std::clamp<int64_t>(rtt.ns, 1, std::numeric_limits<uint32_t>::max()));
+  const uint32_t sample = Clamped(rtt);
   if (!has_sample()) {
     smoothed_ = minimum_ = sample;
     variation_ = sample / 2;

@@ -46,9 +46,6 @@ struct SelectiveFlow::Newest {
   TimePoint sent;
 };
 
-// What an idle flow holds.
-static_assert(sizeof(SelectiveFlow) <= 104);
-
 void SelectiveFlow::Start(const SelectiveConfig& config, Psn first, TimePoint now) {
   Stop();
   una_ = next_ = first;
@@ -58,58 +55,75 @@ void SelectiveFlow::Start(const SelectiveConfig& config, Psn first, TimePoint no
   marked_ = 0;
   reorder_level_ = duplicates_ = 0;
   lost_ = resent_ = spurious_ = 0;
-  rtt_ = RttEstimator();
-  handshake_rtt_ = config.rtt.ns > 0 ? Clamp32(config.rtt.ns) : 0;
-  config_ = config.cc;
-  resting_window_ = 0;
-  // Somebody must ask when it opens.
-  if (room_closed()) Wake(now);
+  probe_number_ = 0;
+  rtt_ = RttEstimator(config.rtt);
+  timer_ = now;
+  cc_ = MakeCc(config.cc, now);
 }
 
 void SelectiveFlow::Stop() {
-  if (run_ != nullptr && run_->directory != nullptr) {
-    for (RecordChunk* chunk : run_->directory->chunks) {
+  if (directory_ != nullptr) {
+    for (RecordChunk* chunk : directory_->chunks) {
       if (chunk != nullptr) pool_->GiveBack(chunk);
     }
-    pool_->GiveBack(run_->directory);
+    pool_->GiveBack(directory_);
+    directory_ = nullptr;
   }
   una_ = next_;
-  run_.reset();
+  in_flight_ = order_ = newest_ = newest_rtt_ = probe_order_ = episode_ = 0;
+  flight_ = missing_ = {kNone, kNone};
+  flying_ = waiting_ = unasked_ = 0;
+  probes_ = calm_ = 0;
 }
 
-CcState SelectiveFlow::MakeCc(TimePoint now) const {
+RestingFlow SelectiveFlow::Rest() const {
+  RestingFlow resting{.rtt = rtt_,
+                      .next = next_,
+                      .marked = marked_,
+                      .window = Clamp32(static_cast<int64_t>(cc_window())),
+                      .lost = lost_,
+                      .resent = resent_,
+                      .spurious = spurious_,
+                      .room = static_cast<uint16_t>(PsnDistance(limit_, next_)),
+                      .duplicates = duplicates_};
+  resting.reorder_level = reorder_level_ & 7;
+  resting.kind = static_cast<uint8_t>(cc_.kind) & 31;
+  return resting;
+}
+
+void SelectiveFlow::Resume(const RestingFlow& resting, const CcConfig& cc, TimePoint now) {
+  SelectiveConfig config{.cc = cc, .room_packets = resting.room};
+  config.cc.kind = resting.cc_kind();
+  Start(config, resting.next, now);
+  rtt_ = resting.rtt;
+  marked_ = resting.marked;
+  reorder_level_ = resting.reorder_level;
+  duplicates_ = resting.duplicates;
+  lost_ = resting.lost;
+  resent_ = resting.resent;
+  spurious_ = resting.spurious;
+  // An answer to a probe from before the rest names another number: since then the flow has sent.
+  probe_number_ = resting.next.value << 8;
+  // Without a round trip nothing was ever acknowledged, and so nothing learnt.
+  if (!rtt_.has_sample()) return;
+  AlgorithmOf(cc_.kind).take_over(cc_, {resting.window, rtt_.smoothed()}, now);
+}
+
+CcState SelectiveFlow::MakeCc(const CcConfig& config, TimePoint now) const {
   CcState cc;
-  cc.kind = config_.kind;
-  AlgorithmOf(cc.kind).init(cc, config_, now);
+  cc.kind = config.kind;
+  AlgorithmOf(cc.kind).init(cc, config, now);
   return cc;
 }
 
-void SelectiveFlow::Wake(TimePoint now) {
-  if (run_ != nullptr) return;
-  run_ = std::make_unique<Running>();
-  run_->timer = now;
-  run_->cc = MakeCc(now);
-  if (resting_window_ != 0) {
-    const CcOperatingPoint point{resting_window_, rtt_.smoothed()};
-    AlgorithmOf(config_.kind).take_over(run_->cc, point, now);
-  }
-}
-
 uint64_t SelectiveFlow::cc_window() const {
-  if (run_ == nullptr && resting_window_ != 0) return resting_window_;
-  return AlgorithmOf(config_.kind)
-      .window(run_ == nullptr ? MakeCc(TimePoint()) : run_->cc, rtt_.smoothed());
+  return AlgorithmOf(cc_.kind).window(cc_, rtt_.smoothed());
 }
 
 void SelectiveFlow::SwitchCc(const CcConfig& cc, TimePoint now) {
   const CcOperatingPoint point{cc_window(), rtt_.smoothed()};
-  config_ = cc;
-  if (run_ == nullptr) {
-    resting_window_ = Clamp32(static_cast<int64_t>(point.window));
-    return;
-  }
-  run_->cc = MakeCc(now);
-  AlgorithmOf(config_.kind).take_over(run_->cc, point, now);
+  cc_ = MakeCc(cc, now);
+  AlgorithmOf(cc_.kind).take_over(cc_, point, now);
 }
 
 bool SelectiveFlow::MaySend(uint64_t bytes, TimePoint now) const {
@@ -117,23 +131,20 @@ bool SelectiveFlow::MaySend(uint64_t bytes, TimePoint now) const {
     const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
     if (span >= max_packets_ || !PsnBefore(next_, limit_)) return false;
   }
-  // What rests has sent nothing that pacing would have to make up for.
-  if (run_ == nullptr) return true;
-  const SendGate gate = AlgorithmOf(config_.kind).gate(run_->cc, run_->in_flight);
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   if (gate.earliest > now) return false;
-  return run_->flying == 0 || bytes <= gate.bytes;
+  return flying_ == 0 || bytes <= gate.bytes;
 }
 
 TimePoint SelectiveFlow::earliest() const {
-  if (run_ == nullptr) return kNever;
-  const SendGate gate = AlgorithmOf(config_.kind).gate(run_->cc, run_->in_flight);
+  const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   return gate.earliest.ns > 0 ? gate.earliest : kNever;
 }
 
 const SentRecord* SelectiveFlow::Find(Psn psn) const {
-  if (run_ == nullptr || run_->directory == nullptr) return nullptr;
+  if (directory_ == nullptr) return nullptr;
   const uint32_t slot = SlotOf(psn);
-  const RecordChunk* chunk = run_->directory->chunks[slot / kRecordsPerChunk];
+  const RecordChunk* chunk = directory_->chunks[slot / kRecordsPerChunk];
   if (chunk == nullptr || (chunk->live >> slot % kRecordsPerChunk & 1) == 0) return nullptr;
   return &chunk->records[slot % kRecordsPerChunk];
 }
@@ -152,24 +163,22 @@ void SelectiveFlow::Remove(List& list, const SentRecord& record) {
 }
 
 void SelectiveFlow::EnterFlight(SentRecord& record, uint32_t slot, TimePoint now) {
-  record.order = run_->order++;
+  record.order = order_++;
   record.sent = now;
-  Append(run_->flight, slot);
-  if (run_->flying++ == 0) run_->timer = now;
-  run_->in_flight += record.bytes;
-  run_->unasked =
-      static_cast<uint16_t>(std::min<uint32_t>(run_->unasked + (record.bytes + 63) / 64, 0xFFFF));
-  AlgorithmOf(config_.kind).on_sent(run_->cc, record.bytes, now);
+  Append(flight_, slot);
+  if (flying_++ == 0) timer_ = now;
+  in_flight_ += record.bytes;
+  unasked_ = static_cast<uint16_t>(std::min<uint32_t>(unasked_ + (record.bytes + 63) / 64, 0xFFFF));
+  AlgorithmOf(cc_.kind).on_sent(cc_, record.bytes, now);
 }
 
 Psn SelectiveFlow::OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now) {
   const Psn psn = next_;
   const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
   if (!ROCEGW_INVARIANT(span < kMaxFlowPackets, "selective-flow-window")) return psn;
-  Wake(now);
-  if (run_->directory == nullptr) run_->directory = pool_->TakePage();
+  if (directory_ == nullptr) directory_ = pool_->TakePage();
   const uint32_t slot = SlotOf(psn);
-  RecordChunk*& chunk = run_->directory->chunks[slot / kRecordsPerChunk];
+  RecordChunk*& chunk = directory_->chunks[slot / kRecordsPerChunk];
   if (chunk == nullptr) chunk = pool_->TakeChunk();
   chunk->live |= uint64_t{1} << slot % kRecordsPerChunk;
   SentRecord& record = chunk->records[slot % kRecordsPerChunk];
@@ -182,16 +191,16 @@ Psn SelectiveFlow::OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now) 
 }
 
 bool SelectiveFlow::AsksForAck() {
-  if (run_ == nullptr || run_->unasked == 0) return false;
-  if (uint64_t{run_->unasked} * 64 * 4 < cc_window()) return false;
-  run_->unasked = 0;
+  if (unasked_ == 0) return false;
+  if (uint64_t{unasked_} * 64 * 4 < cc_window()) return false;
+  unasked_ = 0;
   return true;
 }
 
 bool SelectiveFlow::NextLost(Psn& psn, FrameRef& frame, uint32_t& bytes) const {
   if (packets_lost() == 0) return false;
-  const SentRecord& record = At(run_->missing.first);
-  psn = PsnOf(run_->missing.first);
+  const SentRecord& record = At(missing_.first);
+  psn = PsnOf(missing_.first);
   frame = record.frame;
   bytes = record.bytes;
   return true;
@@ -202,8 +211,8 @@ void SelectiveFlow::OnResent(Psn psn, TimePoint now) {
   if (!ROCEGW_INVARIANT(lost, "selective-flow-resent")) return;
   const uint32_t slot = SlotOf(psn);
   SentRecord& record = At(slot);
-  Remove(run_->missing, record);
-  --run_->waiting;
+  Remove(missing_, record);
+  --waiting_;
   record.lost = 0;
   record.resent = 1;
   ++resent_;
@@ -213,15 +222,15 @@ void SelectiveFlow::OnResent(Psn psn, TimePoint now) {
 void SelectiveFlow::AckRecord(const SentRecord& record, Newest& newest) {
   newest.acked_bytes += record.bytes;
   if (record.lost != 0) {
-    Remove(run_->missing, record);
-    --run_->waiting;
+    Remove(missing_, record);
+    --waiting_;
     newest.late = true;
     ++spurious_;
     return;
   }
-  Remove(run_->flight, record);
-  --run_->flying;
-  run_->in_flight -= record.bytes;
+  Remove(flight_, record);
+  --flying_;
+  in_flight_ -= record.bytes;
   // Sooner than an answer can be, it may be the transmission before that has arrived. Then what was
   // sent between the two is not overdue.
   if (record.resent != 0 && newest.now - record.sent - newest.held < rtt_.minimum() * 3 / 4) return;
@@ -236,7 +245,7 @@ void SelectiveFlow::AckRecord(const SentRecord& record, Newest& newest) {
 void SelectiveFlow::AckPiece(Psn first, uint32_t count, uint64_t bits, AckedSink& sink,
                              Newest& newest) {
   const uint32_t slot = SlotOf(first);
-  RecordChunk*& chunk = run_->directory->chunks[slot / kRecordsPerChunk];
+  RecordChunk*& chunk = directory_->chunks[slot / kRecordsPerChunk];
   if (chunk == nullptr) return;
   const uint32_t shift = slot % kRecordsPerChunk;
   uint64_t arrived = (bits & LowBits(count)) << shift & chunk->live;
@@ -271,10 +280,9 @@ void SelectiveFlow::AckBitmap(const AckInfo& ack, AckedSink& sink, Newest& newes
 
 bool SelectiveFlow::OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink) {
   if (PsnBefore(ack.next, una_) || PsnAfter(ack.next, next_)) return false;
-  Wake(now);
   Newest newest{.now = now, .held = std::max(ack.held, Duration{})};
-  const uint64_t in_flight_before = run_->in_flight;
-  if (run_->directory != nullptr) {
+  const uint64_t in_flight_before = in_flight_;
+  if (directory_ != nullptr) {
     for (Psn psn = una_; psn != ack.next;) {
       const uint32_t left = kRecordsPerChunk - SlotOf(psn) % kRecordsPerChunk;
       const uint32_t count = std::min(left, static_cast<uint32_t>(PsnDistance(ack.next, psn)));
@@ -285,17 +293,16 @@ bool SelectiveFlow::OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink) {
   }
   una_ = ack.next;
   limit_ = ack.next + std::min(ack.room_packets, kMaxFlowPackets);
-  run_->timer = now;
+  timer_ = now;
   LearnFrom(ack, newest, in_flight_before, sink, now);
   if (ack.probe != 0 && ack.probe == probe_number_) {
-    while (run_->flying != 0 && Before(At(run_->flight.first).order, run_->probe_order))
-      DeclareOldestLost(now);
+    while (flying_ != 0 && Before(At(flight_.first).order, probe_order_)) DeclareOldestLost(now);
   }
-  run_->probes = 0;
+  probes_ = 0;
   FindLost(now);
-  if (idle() && run_->directory != nullptr) {
-    pool_->GiveBack(run_->directory);
-    run_->directory = nullptr;
+  if (idle() && directory_ != nullptr) {
+    pool_->GiveBack(directory_);
+    directory_ = nullptr;
   }
   return true;
 }
@@ -313,15 +320,14 @@ void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t
       .acked_bytes = newest.acked_bytes, .in_flight_before = in_flight_before, .hint = ack.hint};
   if (newest.found) {
     const Duration rtt{Clamp32((now - newest.sent - newest.held).ns)};
-    if (Before(run_->newest, newest.order) || run_->newest_rtt == 0) {
-      run_->newest = newest.order;
-      run_->newest_rtt = static_cast<uint32_t>(rtt.ns);
+    if (Before(newest_, newest.order) || newest_rtt_ == 0) {
+      newest_ = newest.order;
+      newest_rtt_ = static_cast<uint32_t>(rtt.ns);
     }
     // Orders compare over 2^31 transmissions; what is remembered follows.
-    if (static_cast<int32_t>(run_->newest - run_->episode) > kLongAgo)
-      run_->episode = run_->newest - kLongAgo / 2;
-    if (static_cast<int32_t>(run_->newest - run_->probe_order) > kLongAgo) {
-      run_->probe_order = run_->newest - kLongAgo / 2;
+    if (static_cast<int32_t>(newest_ - episode_) > kLongAgo) episode_ = newest_ - kLongAgo / 2;
+    if (static_cast<int32_t>(newest_ - probe_order_) > kLongAgo) {
+      probe_order_ = newest_ - kLongAgo / 2;
     }
     // What was sent twice may have arrived the first time (Karn).
     if (!newest.resent) {
@@ -335,12 +341,12 @@ void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t
     marked_ = ack.marked_bytes_running;
     feedback.marked_bytes = std::min<uint64_t>(marked, newest.acked_bytes);
   }
-  AlgorithmOf(config_.kind).on_feedback(run_->cc, feedback, now);
+  AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
   sink.OnFeedback(feedback);
 }
 
 void SelectiveFlow::OnLate() {
-  run_->calm = 0;
+  calm_ = 0;
   reorder_level_ = std::min<uint8_t>(reorder_level_ + 1, kMaxReorderLevel);
 }
 
@@ -350,88 +356,73 @@ Duration SelectiveFlow::ReorderTime() const {
 }
 
 TimePoint SelectiveFlow::ReorderDeadline() const {
-  if (run_->flying == 0 || run_->newest_rtt == 0) return kNever;
-  const SentRecord& oldest = At(run_->flight.first);
-  if (!Before(oldest.order, run_->newest)) return kNever;
-  return oldest.sent + Nanoseconds(run_->newest_rtt) + ReorderTime();
+  if (flying_ == 0 || newest_rtt_ == 0) return kNever;
+  const SentRecord& oldest = At(flight_.first);
+  if (!Before(oldest.order, newest_)) return kNever;
+  return oldest.sent + Nanoseconds(newest_rtt_) + ReorderTime();
 }
 
 void SelectiveFlow::FindLost(TimePoint now) {
   const uint32_t threshold = kReorderPackets << reorder_level_;
-  while (run_->flying != 0 && run_->newest_rtt != 0) {
-    const SentRecord& oldest = At(run_->flight.first);
-    if (!Before(oldest.order, run_->newest)) return;
-    if (run_->newest - oldest.order < threshold && ReorderDeadline() > now) return;
+  while (flying_ != 0 && newest_rtt_ != 0) {
+    const SentRecord& oldest = At(flight_.first);
+    if (!Before(oldest.order, newest_)) return;
+    if (newest_ - oldest.order < threshold && ReorderDeadline() > now) return;
     DeclareOldestLost(now);
   }
 }
 
 void SelectiveFlow::DeclareOldestLost(TimePoint now) {
-  const uint16_t slot = run_->flight.first;
+  const uint16_t slot = flight_.first;
   SentRecord& record = At(slot);
-  Remove(run_->flight, record);
-  --run_->flying;
-  run_->in_flight -= record.bytes;
+  Remove(flight_, record);
+  --flying_;
+  in_flight_ -= record.bytes;
   record.lost = 1;
-  Append(run_->missing, slot);
-  ++run_->waiting;
+  Append(missing_, slot);
+  ++waiting_;
   ++lost_;
   // What left before congestion control heard of the last loss says nothing new.
-  if (Before(record.order, run_->episode)) return;
-  run_->episode = run_->order;
-  if (++run_->calm >= kCalmEpisodes) {
-    run_->calm = 0;
+  if (Before(record.order, episode_)) return;
+  episode_ = order_;
+  if (++calm_ >= kCalmEpisodes) {
+    calm_ = 0;
     if (reorder_level_ != 0) --reorder_level_;
   }
-  AlgorithmOf(config_.kind).on_loss(run_->cc, now);
+  AlgorithmOf(cc_.kind).on_loss(cc_, now);
 }
 
-void SelectiveFlow::OnCnp(TimePoint now) {
-  // Of what a flow at rest sent long ago it says nothing any more.
-  if (run_ != nullptr) AlgorithmOf(config_.kind).on_cnp(run_->cc, now);
-}
+void SelectiveFlow::OnCnp(TimePoint now) { AlgorithmOf(cc_.kind).on_cnp(cc_, now); }
 
 TimePoint SelectiveFlow::ProbeDeadline() const {
   // With nothing in flight only a closed window is worth asking about.
-  if (run_->flying == 0 && !room_closed()) return kNever;
+  if (flying_ == 0 && !room_closed()) return kNever;
   Duration first = kProbeWithoutRtt;
   if (rtt_.has_sample()) {
     first = std::max(kProbeFloor, rtt_.UnlikelyLater());
-  } else if (handshake_rtt_ != 0) {
-    first = std::max(kProbeFloor, Nanoseconds(handshake_rtt_) * 3);
+  } else if (rtt_.guess().ns != 0) {
+    first = std::max(kProbeFloor, rtt_.guess() * 3);
   }
-  const Duration wait = first * (int64_t{1} << std::min<int>(run_->probes, 8));
-  return run_->timer + std::max(first, std::min(wait, kProbeCeiling));
-}
-
-// With a closed window it must go on asking.
-TimePoint SelectiveFlow::RestDeadline() const {
-  return idle() && !room_closed() ? run_->timer + kRestAfter : kNever;
+  const Duration wait = first * (int64_t{1} << std::min<int>(probes_, 8));
+  return timer_ + std::max(first, std::min(wait, kProbeCeiling));
 }
 
 TimePoint SelectiveFlow::deadline() const {
-  if (run_ == nullptr) return kNever;
-  const TimePoint own = Earlier(Earlier(ReorderDeadline(), ProbeDeadline()), RestDeadline());
-  return Earlier(AlgorithmOf(config_.kind).deadline(run_->cc), own);
+  const TimePoint own = Earlier(ReorderDeadline(), ProbeDeadline());
+  return Earlier(AlgorithmOf(cc_.kind).deadline(cc_), own);
 }
 
 FlowVerdict SelectiveFlow::OnDeadline(TimePoint now) {
-  if (run_ == nullptr) return FlowVerdict::kNothing;
-  const CcAlgorithm& cc = AlgorithmOf(config_.kind);
-  if (cc.deadline(run_->cc) <= now) cc.on_deadline(run_->cc, now);
-  if (RestDeadline() <= now) {
-    resting_window_ = Clamp32(static_cast<int64_t>(cc_window()));
-    run_.reset();
-    return FlowVerdict::kNothing;
-  }
+  const CcAlgorithm& cc = AlgorithmOf(cc_.kind);
+  if (cc.deadline(cc_) <= now) cc.on_deadline(cc_, now);
   FindLost(now);
   if (ProbeDeadline() > now) return FlowVerdict::kNothing;
-  if (run_->probes >= kDeadAfter) return FlowVerdict::kDead;
-  ++run_->probes;
-  run_->timer = now;
-  run_->probe_order = run_->order;
+  if (probes_ >= kDeadAfter) return FlowVerdict::kDead;
+  ++probes_;
+  timer_ = now;
+  probe_order_ = order_;
   if (++probe_number_ == 0) probe_number_ = 1;
-  return run_->probes % kSuspectAfter == 0 ? FlowVerdict::kPathSuspect : FlowVerdict::kProbe;
+  return probes_ % kSuspectAfter == 0 ? FlowVerdict::kPathSuspect : FlowVerdict::kProbe;
 }
 
 }  // namespace rocegw::flow

@@ -10,12 +10,14 @@
 // packet without data: its answer is all that the receiver has, so what was sent before the probe
 // and is not in it is lost. On a path that keeps order nothing else is ever called lost.
 //
+// A flow that has sent nothing for long can be put away: Resting is all that is kept of it, and
+// Resume goes on from there.
+//
 // Invariant: una <= next <= una + 4096. A packet in [una, next) that is not acknowledged is either
 // in flight or lost; what is lost leaves first.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "gateway/base/psn.h"
@@ -63,6 +65,25 @@ enum class FlowVerdict : uint8_t {
   kDead,         // nothing has been heard for so long that the peer is gone
 };
 
+// What is left of a flow with nothing in flight. Lost are what pacing owes, what congestion control
+// knew but for the window it had reached, and how orderly the path lately was but for the level.
+struct RestingFlow {
+  RttEstimator rtt;
+  Psn next;
+  uint32_t marked = 0;
+  uint32_t window = 0;  // bytes that congestion control let into the network
+  uint32_t lost = 0;
+  uint32_t resent = 0;
+  uint32_t spurious = 0;
+  uint16_t room = 0;  // packets that the receiver takes
+  uint8_t reorder_level : 3 = 0;
+  uint8_t kind : 5 = 0;  // CcKind
+  uint8_t duplicates = 0;
+
+  CcKind cc_kind() const { return static_cast<CcKind>(kind); }
+};
+static_assert(sizeof(RestingFlow) == 40 && kCcKinds <= 32);
+
 class SelectiveFlow {
  public:
   explicit SelectiveFlow(LedgerPool& pool) : pool_(&pool) {}
@@ -77,25 +98,31 @@ class SelectiveFlow {
   // new one goes on at the rate or window that the old one had reached.
   void SwitchCc(const CcConfig& cc, TimePoint now);
 
+  // From when on it may be put away, if nothing happens until then; kNever: it may not. With a
+  // closed window it must go on asking.
+  TimePoint rests_at() const { return idle() && !room_closed() ? timer_ + kRestAfter : kNever; }
+  // Of one that may.
+  RestingFlow Rest() const;
+  // Instead of Start, with the kind of the resting one.
+  void Resume(const RestingFlow& resting, const CcConfig& cc, TimePoint now);
+
   Psn una() const { return una_; }
   Psn next() const { return next_; }
   bool idle() const { return una_ == next_; }
   // Lost ones are not in flight.
-  uint64_t in_flight() const { return run_ == nullptr ? 0 : run_->in_flight; }
-  uint32_t packets_in_flight() const { return run_ == nullptr ? 0 : run_->flying; }
+  uint64_t in_flight() const { return in_flight_; }
+  uint32_t packets_in_flight() const { return flying_; }
   // And not resent yet.
-  uint32_t packets_lost() const { return run_ == nullptr ? 0 : run_->waiting; }
+  uint32_t packets_lost() const { return waiting_; }
   const RttEstimator& rtt() const { return rtt_; }
-  CcKind cc_kind() const { return config_.kind; }
+  CcKind cc_kind() const { return cc_.kind; }
   // Packets may say to switches that they can be marked.
-  bool uses_marks() const { return AlgorithmOf(config_.kind).uses_marks; }
+  bool uses_marks() const { return AlgorithmOf(cc_.kind).uses_marks; }
   // Bytes that congestion control lets into the network per round trip.
   uint64_t cc_window() const;
-  // Of memory that is not there when it has been idle for long.
-  size_t running_bytes() const { return run_ == nullptr ? 0 : sizeof(Running); }
   uint32_t probe_number() const { return probe_number_; }
   // Probes since the last sign of life.
-  uint32_t unanswered() const { return run_ == nullptr ? 0 : run_->probes; }
+  uint32_t unanswered() const { return probes_; }
 
   // May the next packet, of so many bytes, leave now? While something is lost the next packet is
   // that of NextLost; else it is a new one, which must also fit into the window. One packet is
@@ -162,7 +189,7 @@ class SelectiveFlow {
   static uint32_t SlotOf(Psn psn) { return psn.value % kMaxFlowPackets; }
   Psn PsnOf(uint32_t slot) const { return una_ + (slot - SlotOf(una_)) % kMaxFlowPackets; }
   SentRecord& At(uint32_t slot) const {
-    return run_->directory->chunks[slot / kRecordsPerChunk]->records[slot % kRecordsPerChunk];
+    return directory_->chunks[slot / kRecordsPerChunk]->records[slot % kRecordsPerChunk];
   }
   const SentRecord* Find(Psn psn) const;
   void Append(List& list, uint32_t slot);
@@ -181,52 +208,40 @@ class SelectiveFlow {
   // Of the oldest packet in flight, by time alone; kNever when none sent later has arrived.
   TimePoint ReorderDeadline() const;
   TimePoint ProbeDeadline() const;
-  TimePoint RestDeadline() const;
   bool room_closed() const { return idle() && limit_ == next_; }
 
-  // What a flow needs that has, or lately had, something in flight. One that has been idle for
-  // kRestAfter does without, and begins again where it was.
-  struct Running {
-    // What is touched for each packet.
-    LedgerPage* directory = nullptr;  // nullptr: idle
-    uint32_t in_flight = 0;           // bytes
-    uint32_t order = 0;               // of the next transmission
-    uint32_t newest = 0;              // order of the newest transmission that has arrived
-    uint32_t newest_rtt = 0;          // ns, of that transmission
-    TimePoint timer;                  // last sign of life, or first packet after nothing in flight
-    List flight = {kNone, kNone};     // in order of transmission
-    List missing = {kNone, kNone};    // lost, in the order in which it was found
-    uint16_t flying = 0;
-    uint16_t waiting = 0;
-    uint8_t probes = 0;    // since the last sign of life
-    uint8_t calm = 0;      // episodes without a late packet
-    uint16_t unasked = 0;  // units of 64 bytes, sent since a packet asked for its acknowledgement
-    // The rest.
-    uint32_t probe_order = 0;  // what was sent before the newest probe has a smaller order
-    uint32_t episode = 0;      // what is lost with a smaller order belongs to the last loss episode
-    CcState cc;
-  };
-  void Wake(TimePoint now);
-  CcState MakeCc(TimePoint now) const;
+  CcState MakeCc(const CcConfig& config, TimePoint now) const;
 
-  std::unique_ptr<Running> run_;  // nullptr: at rest, with nothing in flight
+  // By use: first what every packet and every acknowledgement touches.
   LedgerPool* pool_;
+  LedgerPage* directory_ = nullptr;  // nullptr: nothing in flight
   Psn una_;
   Psn next_;
-  Psn limit_;            // the receiver takes what is before
-  uint32_t marked_ = 0;  // bytes, running count of the receiver
+  Psn limit_;                      // the receiver takes what is before
+  uint32_t in_flight_ = 0;         // bytes
+  uint32_t order_ = 0;             // of the next transmission
+  uint32_t newest_ = 0;            // order of the newest transmission that has arrived
+  uint32_t newest_rtt_ = 0;        // ns, of that transmission
+  List flight_ = {kNone, kNone};   // in order of transmission
+  TimePoint timer_;                // last sign of life, or first packet after nothing in flight
+  List missing_ = {kNone, kNone};  // lost, in the order in which it was found
+  uint16_t flying_ = 0;
+  uint16_t waiting_ = 0;
+  uint16_t unasked_ = 0;  // units of 64 bytes, sent since a packet asked for its acknowledgement
   uint16_t max_packets_ = 0;
+  uint8_t probes_ = 0;  // since the last sign of life
+  uint8_t calm_ = 0;    // episodes without a late packet
   uint8_t reorder_level_ = 0;
-  uint8_t duplicates_ = 0;  // running count of the receiver
-  // ns; only says when to ask after the first packets: it may be far above what packets need later.
-  uint32_t handshake_rtt_ = 0;
+  uint8_t duplicates_ = 0;    // running count of the receiver
+  uint32_t marked_ = 0;       // bytes, running count of the receiver
+  uint32_t probe_order_ = 0;  // what was sent before the newest probe has a smaller order
+  uint32_t episode_ = 0;      // what is lost with a smaller order belongs to the last loss episode
   RttEstimator rtt_;
+  CcState cc_;
   uint32_t lost_ = 0;
   uint32_t resent_ = 0;
   uint32_t spurious_ = 0;
   uint32_t probe_number_ = 0;
-  CcConfig config_;
-  uint32_t resting_window_ = 0;  // what congestion control had reached; 0: it has not begun
 };
 
 }  // namespace rocegw::flow

@@ -39,7 +39,7 @@ QueuePair* EndpointGroup::Choose(const MessageName& message, const wire::Channel
   }
   switch (config_.dispatch) {
     case verbs::Dispatch::kHash:
-      return ByHash(message.carrier->address().path.destination.MixInto(message.source));
+      return ByHash(message.carrier->peer().MixInto(message.source));
     case verbs::Dispatch::kRoundRobin:
       return ByTurn(TakesReceive(frame));
     case verbs::Dispatch::kDepth:

@@ -132,8 +132,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   SendEntry& entry = send_.At(index);
   flow::Carrier& carrier = *MessageOf(index).carrier;
   const uint32_t offset = entry.sent;
-  const uint32_t most =
-      std::min(verbs::MtuBytes(qp.config.port_mtu), carrier.address().max_payload);
+  const uint32_t most = std::min(verbs::MtuBytes(qp.config.port_mtu), carrier.max_payload());
   const uint32_t bytes = std::min(most, entry.request.length - offset);
   if (!lanes_.MaySend(carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;

@@ -159,7 +159,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
     return Sent::kFailed;
   }
   const uint32_t offset = executed.sent;
-  const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
+  const uint32_t most = std::min(qp.mtu(), carrier_->max_payload());
   const uint32_t bytes = executed.atomic ? 0 : std::min(most, executed.length - offset);
   flow::Carrier* carrier = carrier_;
   if (qp.spread != nullptr && qp.carrier != nullptr) {

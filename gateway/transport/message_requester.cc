@@ -168,7 +168,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox,
                                                   PumpBudget& budget) {
   SendEntry& entry = send_.At(cursor_);
   const uint32_t offset = entry.sent;
-  const uint32_t most = std::min(qp.mtu(), carrier_->address().max_payload);
+  const uint32_t most = std::min(qp.mtu(), carrier_->max_payload());
   const uint32_t bytes = std::min(most, PayloadOf(entry.request) - offset);
   flow::Carrier* const way = WayOf(qp, outbox, entry.request, bytes, now);
   if (way == nullptr) return Sent::kGateClosed;

@@ -119,7 +119,7 @@ void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::Chan
   for (auto& [number, group] : groups_) group.OnCarrierLost(carrier);
   if (!opened || why == wire::ChannelReason::kUnknownChannel ||
       why == wire::ChannelReason::kStaleEpoch) {
-    Notify({0, PeerChanged{carrier.address().path.destination}});
+    Notify({0, PeerChanged{carrier.peer()}});
   }
 }
 

@@ -261,7 +261,7 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
       .bytes_received = context.bytes_received,
       .retransmits = context.retransmits,
       .on_channel = context.carrier != nullptr,
-      .channel = context.carrier != nullptr ? context.carrier->address().number : kInvalidQpn,
+      .channel = context.carrier != nullptr ? context.carrier->number() : kInvalidQpn,
       .declined = context.declined};
   snapshot.attributes.sq_draining = slot.qp->draining();
   return snapshot;

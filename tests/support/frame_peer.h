@@ -18,6 +18,9 @@ namespace rocegw::testing {
 class ScriptedCarrier final : public flow::Carrier {
  public:
   const flow::CarrierAddress& address() const override { return to; }
+  const wire::Gid& peer() const override { return to.path.destination; }
+  Qpn number() const override { return own; }
+  uint32_t max_payload() const override { return most; }
   bool MaySend(flow::LinePlace& place, uint32_t, TimePoint) override {
     if (!open) place.waiting = true;
     return open;
@@ -30,6 +33,8 @@ class ScriptedCarrier final : public flow::Carrier {
   void Release() override { --users; }
 
   flow::CarrierAddress to;
+  Qpn own{0x2000};
+  uint32_t most = wire::kMaxPayload;
   bool open = true;
   int users = 0;
   std::vector<flow::FrameRef> refs;  // by PSN
@@ -50,7 +55,6 @@ class FramePeer {
     carrier.to.path = base_.attributes().path;
     carrier.to.channel = Qpn{ScriptedPeer::kQpn};
     carrier.to.epoch = kEpoch;
-    carrier.to.max_payload = wire::kMaxPayload;
     if (options.state == verbs::QpState::kRtr) return;
     base_.host().qp().BindCarrier(carrier);
     EXPECT_EQ(base_.host().ToRts(base_.attributes()), 0);

@@ -2,8 +2,9 @@
 // What established, idle queue pairs on channels cost: bytes per table from the real structures of
 // one worker, what the worker has allocated in all, and the growth of resident memory, for some
 // numbers of queue pairs and peers. Then the CPU time of binding a queue pair to a channel that is
-// there already. A process for each row; programs' rings and memory are made before the counting
-// begins. What is held for packets in flight is told apart: it follows them, not the tables.
+// there already, and of messages. A process for each row; programs' rings and memory are made
+// before the counting begins. What is held for packets in flight is told apart: it follows them,
+// not the tables.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ struct Shape {
 };
 
 struct Row {
-  size_t channels, objects, tables, endpoint_bytes, in_flight, pooled;
+  size_t channels, objects, tables, endpoint_bytes, awake, in_flight, pooled;
   int64_t heap;      // of the worker, all of it
   int64_t resident;  // of both ends
   bool ok;
@@ -97,6 +98,7 @@ Row Measure(const Shape& shape) {
   row.objects = state.channels.objects;
   row.tables = state.channels.tables;
   row.endpoint_bytes = state.endpoint_bytes;
+  row.awake = state.channels.awake;
   row.in_flight = state.channels.in_flight;
   row.pooled = state.channels.pooled;
   row.ok = row.ok && state.endpoints == shape.endpoints && row.channels == shape.peers;
@@ -144,6 +146,23 @@ double ReadyMicroseconds(int rounds, bool native) {
   return bench::Median(all);
 }
 
+// Microseconds of CPU that a SEND and a WRITE each way take both workers and whoever steps them, on
+// one channel, with all packets and completions: for comparing two builds.
+double ExchangeMicroseconds(int rounds) {
+  constexpr int kExchanges = 2000;
+  StateWorld world(1, 2);
+  if (!world.Connect(0, 0) || !world.Exchange(0, 1)) return -1;
+  std::vector<double> all;
+  for (int round = 0; round < rounds; ++round) {
+    const double begin = bench::ThreadCpuSeconds();
+    for (int i = 0; i < kExchanges; ++i) {
+      if (!world.Exchange(0, 1)) return -1;
+    }
+    all.push_back((bench::ThreadCpuSeconds() - begin) / kExchanges * 1e6);
+  }
+  return bench::Median(all);
+}
+
 double KiB(int64_t bytes) { return static_cast<double>(bytes) / 1024; }
 
 }  // namespace
@@ -156,8 +175,9 @@ int main(int argc, char** argv) {
       "that "
       "of "
       "both ends\n");
-  std::printf("%9s %6s | %9s %8s %10s %9s | %9s %7s | %10s %9s\n", "endpoints", "peers", "channels",
-              "tables", "endpoints", "transport", "in flight", "pooled", "all heap", "RSS");
+  std::printf("%9s %6s | %9s %8s %10s %9s | %6s %9s %7s | %10s %9s\n", "endpoints", "peers",
+              "channels", "tables", "endpoints", "transport", "awake", "in flight", "pooled",
+              "all heap", "RSS");
   std::string json = "{\"rows\": [";
   bool ok = true;
   const Shape shapes[] = {{1, 1},      {1024, 1},    {2048, 1},    {512, 512},
@@ -166,30 +186,35 @@ int main(int argc, char** argv) {
     const Row row = MeasureApart(shape);
     ok = ok && row.ok;
     const auto transport = static_cast<int64_t>(row.objects + row.tables + row.endpoint_bytes);
-    std::printf("%9u %6u | %9.1f %8.1f %10.1f %9.1f | %9.1f %7.1f | %10.1f %9.1f%s\n",
+    std::printf("%9u %6u | %9.1f %8.1f %10.1f %9.1f | %6.1f %9.1f %7.1f | %10.1f %9.1f%s\n",
                 shape.endpoints, shape.peers, KiB(static_cast<int64_t>(row.objects)),
                 KiB(static_cast<int64_t>(row.tables)),
                 KiB(static_cast<int64_t>(row.endpoint_bytes)), KiB(transport),
-                KiB(static_cast<int64_t>(row.in_flight)), KiB(static_cast<int64_t>(row.pooled)),
-                KiB(row.heap), KiB(row.resident), row.ok ? "" : "  FAILED");
+                KiB(static_cast<int64_t>(row.awake)), KiB(static_cast<int64_t>(row.in_flight)),
+                KiB(static_cast<int64_t>(row.pooled)), KiB(row.heap), KiB(row.resident),
+                row.ok ? "" : "  FAILED");
     json += std::string(&shape == shapes ? "" : ", ") +
             "{\"endpoints\": " + std::to_string(shape.endpoints) +
             ", \"peers\": " + std::to_string(shape.peers) +
             ", \"channel_bytes\": " + std::to_string(row.objects + row.tables) +
             ", \"endpoint_bytes\": " + std::to_string(row.endpoint_bytes) +
+            ", \"awake_bytes\": " + std::to_string(row.awake) +
             ", \"pooled_bytes\": " + std::to_string(row.pooled) +
             ", \"heap_bytes\": " + std::to_string(row.heap) +
             ", \"resident_bytes\": " + std::to_string(row.resident) + "}";
   }
   const double channel = ReadyMicroseconds(arguments.rounds, false);
   const double native = ReadyMicroseconds(arguments.rounds, true);
-  ok = ok && channel >= 0 && native >= 0;
+  const double exchange = ExchangeMicroseconds(arguments.rounds);
+  ok = ok && channel >= 0 && native >= 0 && exchange >= 0;
+  std::printf("a SEND and a WRITE each way: %.2f us of CPU at both ends together\n", exchange);
   std::printf(
       "a later queue pair from INIT to RTS: %.2f us of CPU on the channel, %.2f us as plain "
       "RoCEv2\n",
       channel, native);
   json += "], \"ready_on_channel_us\": " + std::to_string(channel) +
-          ", \"ready_native_us\": " + std::to_string(native) + "}\n";
+          ", \"ready_native_us\": " + std::to_string(native) +
+          ", \"exchange_us\": " + std::to_string(exchange) + "}\n";
   bench::WriteJson(arguments, json);
   return ok ? 0 : 1;
 }

@@ -404,6 +404,96 @@ TEST_F(ChannelSetTest, CloseThatNobodyAnswers_EndsAllTheSame) {
   EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
 }
 
+// Nothing is armed for a channel at rest.
+TEST_F(ChannelSetTest, LastUserLeavesOneAtRest_ClosedAfterAMinute) {
+  Channel* channel = OpenAndSend(1);
+  pair.b().Hold(pair.b().Reach(pair.a(), pair.now));
+  pair.Advance(Seconds(30));
+  ASSERT_TRUE(channel->rests());
+  channel->Release();
+  pair.a().held.clear();
+  const auto dark = [](const ChannelPacket&) { return true; };
+  pair.Advance(Seconds(59), dark);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  pair.Advance(Seconds(3), dark);
+  EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, IdleForASecond_RestsAndGoesOnWhereItWas) {
+  Channel* channel = OpenAndSend(1);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  pair.b().Hold(back);
+  pair.Advance(Milliseconds(500));
+  EXPECT_FALSE(channel->rests());
+  pair.Advance(Seconds(2));
+  EXPECT_TRUE(channel->rests());
+  EXPECT_TRUE(back->rests());
+  const channel::ChannelBytes bytes = pair.a().set.MeasureBytes();
+  EXPECT_EQ(bytes.awake + bytes.in_flight, 0u);
+  const channel::ChannelSnapshot before = channel->Snapshot();
+  EXPECT_EQ(before.users, 1u);
+  EXPECT_GT(before.window, 0u);
+  const uint16_t port = channel->source_port();
+  // Either end may begin, and both go on with the next PSN.
+  EXPECT_TRUE(pair.b().Send(*back, 2, pair.now));
+  pair.Settle();
+  EXPECT_FALSE(channel->rests());
+  EXPECT_TRUE(pair.a().Send(*channel, 3, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().delivered, (Numbers{2}));
+  EXPECT_EQ(pair.b().delivered, (Numbers{1, 3}));
+  EXPECT_EQ(channel->source_port(), port);
+  const channel::ChannelSnapshot after = channel->Snapshot();
+  EXPECT_EQ(after.congestion, before.congestion);
+  EXPECT_GE(after.window, before.window / 2);
+  EXPECT_EQ(after.resent, before.resent);
+  EXPECT_EQ(pair.a().counters.channel_resent_packets.Read(), 0u);
+}
+
+TEST_F(ChannelSetTest, LossAfterARest_BuiltAgainUnderItsPsn) {
+  Channel* channel = OpenAndSend(1);
+  pair.b().Hold(pair.b().Reach(pair.a(), pair.now));
+  pair.Advance(Seconds(5));
+  ASSERT_TRUE(channel->rests());
+  int lost = 0;
+  for (uint32_t message = 10; message < 20; ++message)
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+  pair.Settle([&](const ChannelPacket& packet) {
+    return packet.Is(Operation::kChannelFrame) && lost++ == 3;
+  });
+  pair.Advance(Milliseconds(10));
+  EXPECT_EQ(pair.b().delivered.size(), 11u);
+  EXPECT_EQ(pair.a().counters.channel_resent_packets.Read(), 1u);
+}
+
+TEST_F(ChannelSetTest, PeerRestartedDuringARest_FrameDrawsResetAndTheChannelEnds) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Seconds(5));
+  ASSERT_TRUE(channel->rests());
+  pair.Restart(1);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_TRUE(pair.b().delivered.empty());
+}
+
+// A peer that was started anew begins with its own first step.
+TEST_F(ChannelSetTest, OneAtRestThatIsReplaced_Ends) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Seconds(5));
+  ASSERT_TRUE(channel->rests());
+  pair.Restart(1);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  pair.b().Hold(back);
+  EXPECT_FALSE(pair.b().Send(*back, 3, pair.now)) << "it is not open yet";
+  pair.Settle();
+  EXPECT_TRUE(pair.b().Send(*back, 3, pair.now));
+  pair.Advance(Milliseconds(1));
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_EQ(pair.a().why, ChannelReason::kStaleEpoch);
+  EXPECT_EQ(pair.a().delivered, (Numbers{3}));
+}
+
 TEST_F(ChannelSetTest, LostFrame_BuiltAgainUnderItsPsn) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
@@ -439,14 +529,14 @@ TEST_F(ChannelSetTest, LostFrameThatNobodyWaitsFor_ItsPsnIsFilled) {
 TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
-  const uint16_t before = channel->address().path.source_port;
+  const uint16_t before = channel->source_port();
   // Everything by that way is lost.
   const auto broken = [&](const ChannelPacket& packet) {
     return packet.meta.source_port == before;
   };
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
   pair.Advance(Seconds(2), broken);
-  EXPECT_NE(channel->address().path.source_port, before);
+  EXPECT_NE(channel->source_port(), before);
   EXPECT_GE(pair.a().counters.channel_path_change_events.Read(), 1u);
   EXPECT_EQ(pair.b().delivered, (Numbers{1, 2}));
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
@@ -457,14 +547,14 @@ TEST_F(ChannelSetTest, AnswersToProbesAreLost_WhoGivesThemTakesAnotherPort) {
   Channel* channel = OpenAndSend(1);
   Channel* back = pair.b().Reach(pair.a(), pair.now);
   pair.Advance(Milliseconds(1));
-  const uint16_t before = back->address().path.source_port;
+  const uint16_t before = back->source_port();
   const auto broken = [&](const ChannelPacket& packet) {
     return packet.meta.source == pair.b().gid && packet.meta.source_port == before;
   };
   EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
   pair.Advance(Seconds(2), broken);
-  EXPECT_NE(back->address().path.source_port, before);
-  EXPECT_TRUE(channel->out().idle());
+  EXPECT_NE(back->source_port(), before);
+  EXPECT_TRUE(channel->rests());
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
 }
 
@@ -483,17 +573,17 @@ TEST_F(ChannelSetTest, SeveralPaths_HavePortsOfTheirOwn_AndOneThatFailsTakesThat
     ASSERT_NE(all[i], nullptr);
     EXPECT_EQ(pairs.a().set.Beside(*all[i], 3 - i, pairs.now), i == 0 ? nullptr : first);
     EXPECT_TRUE(pairs.a().Send(*all[i], i, pairs.now));
-    ports.insert(all[i]->address().path.source_port);
+    ports.insert(all[i]->source_port());
   }
   pairs.Settle();
   pairs.Advance(Milliseconds(1));
   EXPECT_EQ(ports.size(), 3u);
-  const uint16_t failed = all[1]->address().path.source_port;
+  const uint16_t failed = all[1]->source_port();
   EXPECT_TRUE(pairs.a().Send(*all[1], 9, pairs.now));
   pairs.Advance(Seconds(1),
                 [&](const ChannelPacket& packet) { return packet.meta.source_port == failed; });
-  EXPECT_NE(all[1]->address().path.source_port, failed);
-  EXPECT_TRUE(ports.contains(all[1]->address().path.source_port));
+  EXPECT_NE(all[1]->source_port(), failed);
+  EXPECT_TRUE(ports.contains(all[1]->source_port()));
   EXPECT_EQ(pairs.b().delivered, (Numbers{0, 1, 2, 9}));
 }
 

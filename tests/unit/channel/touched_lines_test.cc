@@ -125,7 +125,8 @@ ATOMIC(64, uint64_t)
 namespace rocegw::testing::touched_lines {
 namespace {
 
-constexpr size_t kChannelLines = 6;  // all that there are
+constexpr size_t kChannelLines = 2;  // what it is while it rests
+constexpr size_t kAwakeLines = 6;    // what it has on top; all that there are
 constexpr size_t kQueuePairLines = 24;
 
 // Bytes of the object itself, as its maker allocates it.
@@ -151,14 +152,19 @@ TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
   for (const auto& [size, of_size] : lines)
     std::printf("blocks of %zu bytes: %zu lines\n", size, of_size.size());
   const size_t channel = lines[sizeof(channel::Channel)].size();
+  const size_t awake = lines[sizeof(channel::AwakeChannel)].size();
   const size_t qp = lines[qp_bytes].size();
   RecordProperty("channel_lines", static_cast<int>(channel));
   RecordProperty("queue_pair_lines", static_cast<int>(qp));
-  std::printf("a SEND and a WRITE each way touch %zu lines of the channel, %zu of the queue pair\n",
-              channel, qp);
+  RecordProperty("awake_lines", static_cast<int>(awake));
+  std::printf(
+      "a SEND and a WRITE each way touch %zu and %zu lines of the channel, %zu of the queue pair\n",
+      channel, awake, qp);
   EXPECT_GT(channel, 0u);
   EXPECT_GT(qp, 0u);
+  EXPECT_GT(awake, 0u);
   EXPECT_LE(channel, kChannelLines);
+  EXPECT_LE(awake, kAwakeLines);
   EXPECT_LE(qp, kQueuePairLines);
 }
 

@@ -63,6 +63,13 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
     return psns;
   }
   void Wait(Duration by) { now = now + by; }
+  // It is put away for so long.
+  void RestFor(Duration time, const CcConfig& cc) {
+    const RestingFlow resting = flow.Rest();
+    flow.Stop();
+    Wait(time);
+    flow.Resume(resting, cc, now);
+  }
   // Round trips of kRtt are known, nothing is in flight.
   void LearnRtt() {
     Send(1);
@@ -101,20 +108,23 @@ TEST_F(SelectiveFlowTest, AtRest_HoldsNoMemory) {
   Ack(165);
   EXPECT_EQ(pool.bytes_used(), 0u);
   EXPECT_TRUE(flow.idle());
-  EXPECT_EQ(flow.deadline(), now + SelectiveFlow::kRestAfter);
-  Wait(SelectiveFlow::kRestAfter);
-  EXPECT_EQ(flow.OnDeadline(now), FlowVerdict::kNothing);
-  EXPECT_EQ(flow.running_bytes(), 0u);
   EXPECT_EQ(flow.deadline(), kNever);
+  EXPECT_EQ(flow.rests_at(), now + SelectiveFlow::kRestAfter);
 }
 
-TEST_F(SelectiveFlowTest, NeverUsed_IsAtRest) {
-  EXPECT_EQ(flow.running_bytes(), 0u);
+TEST_F(SelectiveFlowTest, NeverUsed_MayRest) {
   EXPECT_EQ(flow.deadline(), kNever);
   EXPECT_EQ(flow.OnDeadline(now), FlowVerdict::kNothing);
   EXPECT_EQ(flow.earliest(), kNever);
   EXPECT_GT(flow.cc_window(), 0u);
-  EXPECT_EQ(flow.running_bytes(), 0u);
+  EXPECT_EQ(flow.rests_at(), now + SelectiveFlow::kRestAfter);
+}
+
+TEST_F(SelectiveFlowTest, InFlight_DoesNotRest) {
+  Send(2);
+  EXPECT_EQ(flow.rests_at(), kNever);
+  Ack(101);
+  EXPECT_EQ(flow.rests_at(), kNever);
 }
 
 TEST_F(SelectiveFlowTest, AfterRest_GoesOnWhereItWas) {
@@ -135,30 +145,31 @@ TEST_F(SelectiveFlowTest, AfterRest_GoesOnWhereItWas) {
   const Duration rtt = flow.rtt().smoothed();
   const uint32_t resent = flow.resent();
   Wait(SelectiveFlow::kRestAfter * 2);
-  flow.OnDeadline(now);
-  ASSERT_EQ(flow.running_bytes(), 0u);
-  EXPECT_EQ(flow.cc_window(), window);
+  ASSERT_LE(flow.rests_at(), now);
+  RestFor({}, config.cc);
+  EXPECT_GE(flow.cc_window(), window / 2);
+  EXPECT_LE(flow.cc_window(), window * 2);
   EXPECT_EQ(flow.rtt().smoothed(), rtt);
   EXPECT_EQ(flow.resent(), resent);
   EXPECT_TRUE(flow.MaySend(kBytes, now));
-  // What comes now for what was before changes nothing.
-  flow.OnCnp(now);
   Send(1);
   EXPECT_EQ(flow.next().value, 106u);
-  EXPECT_GE(flow.cc_window(), window / 2);
-  EXPECT_LE(flow.cc_window(), window * 2);
   Wait(kRtt);
   Ack(106);
   EXPECT_TRUE(flow.idle());
 }
 
-TEST_F(SelectiveFlowTest, SwitchCcAtRest_TheNewOneBeginsWhereTheOldOneWas) {
+TEST_F(SelectiveFlowTest, AnotherKindAtRest_BeginsWhereTheOldOneWas) {
   CcConfig cc;
-  cc.kind = CcKind::kSwift;
   cc.packet_bytes = kBytes;
-  flow.SwitchCc(cc, now);
+  LearnRtt();
+  const uint64_t window = flow.cc_window();
+  RestingFlow resting = flow.Rest();
+  resting.kind = static_cast<uint8_t>(CcKind::kSwift);
+  flow.Resume(resting, cc, now);
   EXPECT_EQ(flow.cc_kind(), CcKind::kSwift);
-  EXPECT_EQ(flow.running_bytes(), 0u);
+  EXPECT_LE(flow.cc_window(), window);
+  EXPECT_GE(flow.cc_window(), window / 2);
   Send(1);
   EXPECT_EQ(flow.cc_kind(), CcKind::kSwift);
   EXPECT_EQ(flow.in_flight(), kBytes);
@@ -172,16 +183,61 @@ TEST_F(SelectiveFlowTest, ClosedWindow_DoesNotRest) {
   for (int i = 0; i < 10; ++i) {
     Wait(flow.deadline() - now);
     EXPECT_NE(flow.OnDeadline(now), FlowVerdict::kNothing);
+    EXPECT_EQ(flow.rests_at(), kNever);
   }
-  EXPECT_GT(flow.running_bytes(), 0u);
 }
 
-TEST_F(SelectiveFlowTest, AckAtRest_ClosesAndOpensTheWindow) {
+TEST_F(SelectiveFlowTest, AfterRest_TheReceiversCountsAndItsRoomGoOn) {
+  LearnRtt();
+  AckInfo info = Info(101, {});
+  info.room_packets = 3;
+  info.duplicates_running = 7;
+  Take(info);
+  const uint32_t spurious = flow.spurious();
+  RestFor(Seconds(100), {});
+  Send(3);
+  EXPECT_FALSE(flow.MaySend(kBytes, now));
+  Wait(kRtt);
+  info = Info(104, {});
+  info.duplicates_running = 7;
+  Take(info);
+  EXPECT_EQ(flow.spurious(), spurious) << "nothing came twice meanwhile";
+}
+
+// A probe of before the rest may be answered after it: that answer knows nothing of what has left
+// since.
+TEST_F(SelectiveFlowTest, AnswerToAProbeOfBeforeTheRest_LosesNothing) {
+  LearnRtt();
+  Send(1);
+  Wait(SelectiveFlow::kProbeFloor);
+  ASSERT_EQ(flow.OnDeadline(now), FlowVerdict::kProbe);
+  const uint32_t old = flow.probe_number();
+  Ack(102);
+  RestFor(Seconds(2), {});
+  Send(2);
+  now = flow.deadline();
+  ASSERT_EQ(flow.OnDeadline(now), FlowVerdict::kProbe);
+  EXPECT_NE(flow.probe_number(), old);
+  Ack(102, {}, old);
+  EXPECT_TRUE(Resend().empty());
+}
+
+TEST_F(SelectiveFlowTest, HandshakesRoundTrip_OutlastsARest) {
+  SelectiveConfig config;
+  config.rtt = Milliseconds(2);
+  Start(config);
+  RestFor(Seconds(2), {});
+  Send(1);
+  EXPECT_EQ(flow.deadline(), now + Milliseconds(6));
+}
+
+TEST_F(SelectiveFlowTest, AckWithoutData_ClosesAndOpensTheWindow) {
   AckInfo info = Info(100, {});
   info.room_packets = 0;
   EXPECT_TRUE(Take(info));
   EXPECT_FALSE(flow.MaySend(kBytes, now));
   EXPECT_NE(flow.deadline(), kNever) << "somebody must ask";
+  EXPECT_EQ(flow.rests_at(), kNever);
   EXPECT_TRUE(Ack(100));
   EXPECT_TRUE(flow.MaySend(kBytes, now));
 }
@@ -401,7 +457,7 @@ TEST_F(SelectiveFlowTest, ClosedWindow_IsAskedAbout) {
   EXPECT_EQ(flow.OnDeadline(now), FlowVerdict::kProbe);
   Ack(102, {}, flow.probe_number());
   EXPECT_TRUE(flow.MaySend(kBytes, now));
-  EXPECT_EQ(flow.deadline(), now + SelectiveFlow::kRestAfter);
+  EXPECT_EQ(flow.deadline(), kNever);
 }
 
 TEST_F(SelectiveFlowTest, ProbesAnswer_TellsExactlyWhatIsMissing) {

@@ -9,13 +9,14 @@ namespace rocegw::testing::state {
 namespace {
 
 // What a thousand of each may hold, KiB.
-constexpr size_t kChannelBytes = 368;
+constexpr size_t kChannelBytes = 160;
 constexpr size_t kEndpointBytes = 204;
 
 struct Held {
   size_t channels = 0;
   size_t channel_bytes = 0;  // with what finds them
   size_t endpoint_bytes = 0;
+  size_t awake = 0;
   size_t in_flight = 0;
   size_t pooled = 0;
 };
@@ -28,8 +29,9 @@ Held HeldBy(uint32_t endpoints, uint32_t peers) {
   const worker::Worker::StateBytes state = world.gateway().MeasureState();
   EXPECT_EQ(state.endpoints, endpoints);
   EXPECT_EQ(state.channels.channels, peers);
-  return {state.channels.channels, state.channels.objects + state.channels.tables,
-          state.endpoint_bytes, state.channels.in_flight, state.channels.pooled};
+  return {state.channels.channels,  state.channels.objects + state.channels.tables,
+          state.endpoint_bytes,     state.channels.awake,
+          state.channels.in_flight, state.channels.pooled};
 }
 
 TEST(StateBytes, ManyQueuePairsOnOneChannel_TheChannelStaysWhatItIs) {
@@ -43,9 +45,11 @@ TEST(StateBytes, ManyQueuePairsOnOneChannel_TheChannelStaysWhatItIs) {
 
 TEST(StateBytes, Idle_NothingIsHeldForPacketsInFlight) {
   const Held held = HeldBy(256, 64);
+  EXPECT_EQ(held.awake, 0u);
   EXPECT_EQ(held.in_flight, 0u);
   // A few blocks, whatever the number of channels.
-  EXPECT_LE(held.pooled, 16 * (sizeof(flow::RecordChunk) + sizeof(flow::LedgerPage) + 16));
+  EXPECT_LE(held.pooled, 16 * (sizeof(flow::RecordChunk) + sizeof(flow::LedgerPage) +
+                               sizeof(channel::AwakeChannel)));
 }
 
 TEST(StateBytes, QueuePairsPlusPeers_NotTheirProduct) {

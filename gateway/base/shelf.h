@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of one kind that come and go: what is given back is kept for the next taker, as much as is
+// used, or a few blocks. Belongs to its owner; not thread safe. Everything must have come back
+// before it dies. Sizes in bytes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace rocegw {
+
+template <typename Block>
+class Shelf {
+ public:
+  Shelf() = default;
+  Shelf(const Shelf&) = delete;
+  Shelf& operator=(const Shelf&) = delete;
+  ~Shelf() {
+    while (free_ != nullptr) delete TakeFree();
+  }
+
+  template <typename... Args>
+  Block* Take(Args&&... args) {
+    Node* const node = free_ != nullptr ? TakeFree() : new Node;
+    ++used_;
+    // Large blocks are not to be filled with zeros.
+    if constexpr (sizeof...(Args) == 0) {
+      return new (&node->block) Block;
+    } else {
+      return new (&node->block) Block(std::forward<Args>(args)...);
+    }
+  }
+  void GiveBack(Block* block) {
+    --used_;
+    block->~Block();
+    // The block is the union's only other member, so it lies where its node does.
+    Node* const node = reinterpret_cast<Node*>(block);
+    node->next = free_;
+    free_ = node;
+    ++free_count_;
+    while (free_count_ > std::max(used_, kKeepAtLeast)) delete TakeFree();
+  }
+
+  size_t bytes_used() const { return used_ * sizeof(Block); }
+  size_t bytes_kept() const { return free_count_ * sizeof(Block); }
+
+ private:
+  // Whatever is used, so that who comes and goes does not allocate.
+  static constexpr size_t kKeepAtLeast = 16;
+
+  union Node {
+    Node() : next(nullptr) {}
+    ~Node() {}
+    Node* next;
+    Block block;
+  };
+  Node* TakeFree() {
+    --free_count_;
+    return std::exchange(free_, free_->next);
+  }
+
+  Node* free_ = nullptr;
+  size_t free_count_ = 0;
+  size_t used_ = 0;
+};
+
+}  // namespace rocegw

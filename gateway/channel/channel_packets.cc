@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What channels send of their own: acknowledgements, control packets, frames of nobody's.
+#include <algorithm>
+
+#include "gateway/channel/channel.h"
+#include "gateway/port/steering.h"
+#include "gateway/wire/gateway_mad.h"
+
+namespace rocegw::channel {
+
+using wire::ChannelReason;
+using wire::ControlKind;
+
+namespace {
+void Finish(port::TxPacket& packet, size_t length, const wire::Path& path, Qpn from) {
+  packet.length = static_cast<uint32_t>(length);
+  packet.known_crc = {};
+  packet.source_qpn = from;
+  packet.path = path;
+}
+}  // namespace
+
+bool SendControlPacket(Owner& owner, uint32_t device, const wire::Path& path, Qpn to, Qpn from,
+                       const wire::ChannelControl& control) {
+  port::TxPacket* packet = owner.NewChannelPacket(device);
+  if (packet == nullptr) return false;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelControl;
+  headers.bth.dest_qpn = to;
+  size_t length = wire::EncodeHeaders(headers, packet->data);
+  length += wire::EncodeControl(control, packet->data + length);
+  Finish(*packet, length, path, from);
+  owner.SendChannelPacket(device, packet);
+  return true;
+}
+
+bool Channel::SendVoid(Psn psn, TimePoint now) {
+  wire::ChannelFrame nothing;
+  if (!SendFrame(psn, nothing)) return false;
+  awake_->out.OnResent(psn, now);
+  return true;
+}
+
+bool Channel::SendFrame(Psn psn, wire::ChannelFrame& frame) {
+  port::TxPacket* packet = shared_.owner.NewChannelPacket(device_);
+  if (packet == nullptr) return false;
+  frame.epoch = awake_->address.epoch;
+  frame.flags |= awake_->address.flags;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelFrame;
+  headers.bth.dest_qpn = awake_->address.channel;
+  headers.bth.psn = psn;
+  headers.bth.set_hint(awake_->address.hint);
+  size_t length = wire::EncodeHeaders(headers, packet->data);
+  length += wire::EncodeFrame(frame, packet->data + length);
+  Finish(*packet, length, awake_->address.path, number());
+  shared_.owner.SendChannelPacket(device_, packet);
+  return true;
+}
+
+bool Channel::SendAck(TimePoint now) {
+  port::TxPacket* packet = shared_.owner.NewChannelPacket(device_);
+  if (packet == nullptr) return false;
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelAck;
+  headers.bth.dest_qpn = awake_->address.channel;
+  headers.bth.psn = awake_->in.next();
+  wire::ChannelAck ack;
+  ack.epoch = awake_->address.epoch;
+  ack.marked_bytes = awake_->in.marked_bytes();
+  ack.duplicates = awake_->in.duplicates();
+  ack.hint = awake_->hints.Take();
+  ack.room = awake_->in.room();
+  ack.held_ns = static_cast<uint32_t>(std::min<int64_t>(awake_->in.held(now).ns, UINT32_MAX));
+  ack.probe = awake_->probe_answer;
+  ack.words = static_cast<uint16_t>(awake_->in.FillBitmap(ack.bitmap));
+  size_t length = wire::EncodeHeaders(headers, packet->data);
+  length += wire::EncodeAck(ack, packet->data + length);
+  Finish(*packet, length, awake_->address.path, number());
+  // Unlike data, an acknowledgement is not to be marked.
+  packet->path.traffic_class &= static_cast<uint8_t>(~wire::kEcnMask);
+  shared_.owner.SendChannelPacket(device_, packet);
+  shared_.counters.channel_ack_tx_packets.Add();
+  awake_->in.OnAckSent();
+  awake_->probe_answer = 0;
+  return true;
+}
+
+bool Channel::SendControl(ControlKind kind, Qpn to) {
+  wire::ChannelControl control{.kind = kind,
+                               .channel = number().value,
+                               .epoch = epoch_,
+                               .peer_epoch = peer_epoch_,
+                               .instance = shared_.instance};
+  if (kind == ControlKind::kOpen || kind == ControlKind::kOpened) {
+    control.initial_psn = awake_->first;
+    control.traffic_class = static_cast<uint8_t>(class_);
+    control.window = shared_.window;
+    control.path = static_cast<uint8_t>(path_);
+    // Opened: what holds; open: what may.
+    control.features =
+        state_ == ChannelState::kOpening ? features_ : wire::AgreedOptions(features_);
+    control.cc_kind = static_cast<uint8_t>(awake_->out.cc_kind());
+    control.worker = shared_.worker;
+  }
+  if (kind == ControlKind::kProbe) control.probe = awake_->out.probe_number();
+  if (kind == ControlKind::kClose) control.reason = ChannelReason::kIdle;
+  wire::Path path = awake_->address.path;
+  if (kind == ControlKind::kOpen)
+    path.source_port = port::SourcePort(port::PathHash(path.source, path.destination, path_), to);
+  return SendControlPacket(shared_.owner, device_, path, to, number(), control);
+}
+
+bool Channel::SendOwn(TimePoint now) {
+  if (rests()) return true;
+  const auto send = [&](DueBit due, ControlKind kind, Qpn to) {
+    if ((awake_->due & due) == 0) return true;
+    if (!SendControl(kind, to)) return false;
+    awake_->due &= static_cast<uint8_t>(~due);
+    return true;
+  };
+  if (!send(kDueOpen, ControlKind::kOpen, acceptor())) return false;
+  if (!send(kDueOpened, ControlKind::kOpened, awake_->address.channel)) return false;
+  if (!send(kDueProbe, ControlKind::kProbe, awake_->address.channel)) return false;
+  if (!send(kDueClose, ControlKind::kClose, awake_->address.channel)) return false;
+  if ((awake_->due & kDueClosed) != 0) {
+    if (!SendControl(ControlKind::kClosed, awake_->address.channel)) return false;
+    Abandon(ChannelReason::kIdle);
+    return true;
+  }
+  return !awake_->in.ack_due() || SendAck(now);
+}
+
+}  // namespace rocegw::channel
