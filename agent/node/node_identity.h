@@ -28,6 +28,7 @@ class NodeIdentity {
   // "gateways/G"
   const std::string& gateway() const { return gateway_; }
   const std::vector<std::string>& controllers() const { return controllers_; }
+  identity::TimePoint not_before() const { return facts_.not_before; }
   identity::TimePoint not_after() const { return facts_.not_after; }
   // Half of the certificate's life has passed then.
   identity::TimePoint renew_at() const;

@@ -320,6 +320,11 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
           loop_, stubs_, question.explain(), deadline,
           [&](auto... call) { stubs_->debug->async()->Explain(call...); },
           answer([](TunnelAnswer& a, auto& r) { a.mutable_explanation()->Swap(&r); }));
+    case TunnelQuestion::kDiagnose:
+      return Run<gateway::v1::DiagnoseResponse>(
+          loop_, stubs_, question.diagnose(), deadline,
+          [&](auto... call) { stubs_->debug->async()->Diagnose(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_diagnosis()->Swap(&r); }));
     case TunnelQuestion::kCapture: {
       const auto part = [this, id = question.id(), all = parts](TunnelAnswer piece) {
         if (!piece.more()) captures_.erase(id);

@@ -8,7 +8,9 @@
 #include <chrono>
 #include <utility>
 
+#include "controlplane/identity/certificate_diagnosis.h"
 #include "controlplane/identity/durable_file.h"
+#include "gateway/doctor/finding.h"
 
 namespace rocegw::agent {
 namespace {
@@ -105,6 +107,7 @@ void Agent::Connect() {
                  [this, id = question.id(), tunnel = tunnel_](fleet::v1::TunnelAnswer answer) {
                    // Another controller counts its questions anew.
                    if (link_ == nullptr || tunnel != tunnel_) return;
+                   if (answer.has_diagnosis()) AddOwnDiagnoses(*answer.mutable_diagnosis());
                    answer.set_id(id);
                    link_->Answer(answer);
                  });
@@ -116,6 +119,12 @@ void Agent::Connect() {
   link_ = std::make_unique<ControllerLink>(
       loop_, [this] { return Channel(); }, identity_.gateway(), std::move(events));
   link_->Start();
+}
+
+void Agent::AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const {
+  *response.add_diagnoses() = identity::DiagnoseCertificate(
+      identity_.gateway(), identity_.not_before(), identity_.not_after(), identity::Now());
+  doctor::SortByWorst(response);
 }
 
 void Agent::OnClosed(const grpc::Status& status) {

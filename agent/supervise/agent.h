@@ -61,6 +61,7 @@ class Agent final : private AgentActions {
   // To the controller that is called now.
   std::shared_ptr<grpc::Channel> Channel();
   void Connect();
+  void AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const;
   void OnClosed(const grpc::Status& status);
   void Probe();
   void OnProbe(const StatusOr<GatewayProbe>& probe);

@@ -8,6 +8,7 @@
 #include "controlplane/api/audit_note.h"
 #include "controlplane/api/drain.h"
 #include "controlplane/store/random_uuid.h"
+#include "gateway/process/build_info.h"
 
 namespace rocegw::api {
 namespace {
@@ -154,6 +155,9 @@ grpc::ServerUnaryReactor* GatewaysService::GetFleetProgress(
     response->set_in_sync(progress.in_sync);
     response->set_unadopted(progress.unadopted);
     response->set_rejecting(progress.rejecting);
+    response->set_version(process::Version());
+    *response->mutable_read_time() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+        identity::Now().time_since_epoch() / std::chrono::nanoseconds(1));
     reactor->Finish(grpc::Status::OK);
   };
   const auto serve = [this, answer, asked = request->revision()](grpc::ServerUnaryReactor* reactor,
@@ -262,6 +266,15 @@ grpc::ServerUnaryReactor* GatewaysService::ExplainGateway(
   *question.mutable_explain() = request->explain();
   return AskGateway(*context, *request, questions_, request->name(), question, response,
                     &TunnelAnswer::explanation);
+}
+
+grpc::ServerUnaryReactor* GatewaysService::DiagnoseGateway(
+    grpc::CallbackServerContext* context, const admin::v1::DiagnoseGatewayRequest* request,
+    gateway::v1::DiagnoseResponse* response) {
+  TunnelQuestion question;
+  question.mutable_diagnose();
+  return AskGateway(*context, *request, questions_, request->name(), question, response,
+                    &TunnelAnswer::diagnosis);
 }
 
 grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* GatewaysService::CaptureGateway(

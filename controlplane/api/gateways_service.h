@@ -88,6 +88,9 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* ListGatewayEvents(grpc::CallbackServerContext* context,
                                               const admin::v1::ListGatewayObjectsRequest* request,
                                               gateway::v1::ListEventsResponse* response) override;
+  grpc::ServerUnaryReactor* DiagnoseGateway(grpc::CallbackServerContext* context,
+                                            const admin::v1::DiagnoseGatewayRequest* request,
+                                            gateway::v1::DiagnoseResponse* response) override;
   grpc::ServerUnaryReactor* ExplainGateway(grpc::CallbackServerContext* context,
                                            const admin::v1::ExplainGatewayRequest* request,
                                            gateway::v1::ExplainResponse* response) override;

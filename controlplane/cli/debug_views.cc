@@ -10,6 +10,7 @@
 #include "controlplane/cli/kinds.h"
 #include "controlplane/cli/quantity.h"
 #include "controlplane/cli/table.h"
+#include "controlplane/cli/wrapped.h"
 
 namespace rocegw::cli {
 namespace {
@@ -44,20 +45,6 @@ const char* HeadOf(gateway::v1::FindingKind kind) {
     default:
       return "Else";
   }
-}
-
-std::string Wrapped(const std::string& text, const std::string& indent) {
-  std::istringstream words(text);
-  std::string out;
-  std::string line = indent;
-  for (std::string word; words >> word;) {
-    if (line.size() > indent.size() && line.size() + 1 + word.size() > kLine) {
-      out += line + "\n";
-      line = indent;
-    }
-    line += (line.size() == indent.size() ? "" : " ") + word;
-  }
-  return out + line + "\n";
 }
 
 auto KeyOf(const Finding& finding) {

@@ -14,6 +14,7 @@ enum ExitCode : int {
   kUnavailable = 6,      // nobody answers
   kDeadline = 7,         // no answer, or what was waited for did not come, in time
   kPartlyFailed = 8,     // some of several things were done
+  kWarned = 9,           // looked for trouble, and found only what may become some
   kConditionFalse = 10,  // asked about a condition (ready? in sync? intact?), and it does not hold
 };
 

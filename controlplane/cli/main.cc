@@ -29,8 +29,8 @@ constexpr char kFooter[] =
     "\n"
     "Exit status: 0 done, 1 refused for a reason that is told, 2 wrong usage,\n"
     "3 not found, 4 conflict (exists, or was changed meanwhile), 5 no right,\n"
-    "6 nobody answers, 7 not in time, 8 partly done, 10 what was asked about does\n"
-    "not hold (status: not ready, not in sync).\n"
+    "6 nobody answers, 7 not in time, 8 partly done, 9 only warnings (doctor),\n"
+    "10 what was asked about does not hold (status: not ready, not in sync).\n"
     "\n"
     "Examples:\n"
     "  rocegwctl status\n"
@@ -82,6 +82,7 @@ int Main(int argc, char** argv) {
   AddWriteCommands(app, program);
   AddDrainCommands(app, program);
   AddDebugCommands(app, program);
+  AddDoctorCommand(app, program);
   AddFleetCommands(app, program);
   AddAuditCommands(app, program);
   AddSysdumpCommand(app, program);

@@ -264,4 +264,26 @@ void AddDeleted(const Kind& kind, const std::string& name, bool wide, Table& tab
   table.AddRow(std::move(cells));
 }
 
+std::string GatewayReason(const types::v1::Gateway& gateway, int64_t now) {
+  const auto& status = gateway.status();
+  if (!status.connected()) {
+    const int64_t seen = status.last_seen_time().seconds();
+    return seen == 0 ? "has never been here" : "last seen " + AgeText(now - seen) + " ago";
+  }
+  if (status.rejections_size() != 0) {
+    const auto& first = status.rejections(0);
+    return first.object() + ": " + first.reason() + ": " + first.message();
+  }
+  for (const auto& condition : status.conditions()) {
+    if (!condition.holds()) return condition.message();
+  }
+  if (gateway.spec().admin_state() == types::v1::DRAINING) {
+    const auto& drain = status.drain();
+    if (drain.empty()) return "empty";
+    return std::to_string(drain.sessions()) + " sessions, " + std::to_string(drain.qps()) + " QPs";
+  }
+  return "runs " + std::to_string(status.applied_revision()) + ", should run " +
+         std::to_string(status.desired_revision());
+}
+
 }  // namespace rocegw::cli

@@ -24,5 +24,7 @@ void AddDeleted(const Kind& kind, const std::string& name, bool wide, Table& tab
 // One word: "ok", "disconnected", "no-daemon", "unadopted", "rejecting", "behind", "draining",
 // "drained".
 std::string GatewayWord(const types::v1::Gateway& gateway);
+// Why it is not "ok", in a few words.
+std::string GatewayReason(const types::v1::Gateway& gateway, int64_t now);
 
 }  // namespace rocegw::cli

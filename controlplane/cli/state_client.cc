@@ -93,4 +93,14 @@ CallResult StateClient::GetCounters(gateway::v1::GetCountersResponse& out) {
   return rpc_.Call(kFleet + std::string("GetGatewayCounters"), request, out);
 }
 
+CallResult StateClient::Diagnose(gateway::v1::DiagnoseResponse& out) {
+  if (gateway_.empty()) {
+    return rpc_.Call("/rocegw.gateway.v1.DebugService/Diagnose", gateway::v1::DiagnoseRequest(),
+                     out);
+  }
+  admin::v1::DiagnoseGatewayRequest request;
+  request.set_name(gateway_);
+  return rpc_.Call(kFleet + std::string("DiagnoseGateway"), request, out);
+}
+
 }  // namespace rocegw::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live state of one gateway: from gateway.v1.StateService on its unix socket, or through its
+// The live state of one gateway: from gateway.v1.StateService and
+// DebugService on its unix socket, or through its
 // agent's tunnel from admin.v1.Gateways of the controller; the answers are the same. Lists are read
 // to their last page. One thread; every call blocks at most until the timeout of `rpc`, counted
 // anew for each call.
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "controlplane/cli/rpc.h"
+#include "rocegw/gateway/v1/debug.pb.h"
 #include "rocegw/gateway/v1/state.pb.h"
 
 namespace rocegw::cli {
@@ -26,6 +28,7 @@ class StateClient {
   CallResult ListPools(gateway::v1::ListPoolsResponse& out);
   CallResult ListEvents(gateway::v1::ListEventsResponse& out);
   CallResult GetCounters(gateway::v1::GetCountersResponse& out);
+  CallResult Diagnose(gateway::v1::DiagnoseResponse& out);
 
  private:
   template <typename Response, typename MoveRows>

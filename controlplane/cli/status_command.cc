@@ -20,29 +20,6 @@ struct StatusOptions {
   bool wait = false;
 };
 
-std::string Reason(const types::v1::Gateway& gateway) {
-  const auto& status = gateway.status();
-  if (!status.connected()) {
-    const int64_t seen = status.last_seen_time().seconds();
-    return seen == 0 ? "has never been here"
-                     : "last seen " + AgeText(Program::Now() - seen) + " ago";
-  }
-  if (status.rejections_size() != 0) {
-    const auto& first = status.rejections(0);
-    return first.object() + ": " + first.reason() + ": " + first.message();
-  }
-  for (const auto& condition : status.conditions()) {
-    if (!condition.holds()) return condition.message();
-  }
-  if (gateway.spec().admin_state() == types::v1::DRAINING) {
-    const auto& drain = status.drain();
-    if (drain.empty()) return "empty";
-    return std::to_string(drain.sessions()) + " sessions, " + std::to_string(drain.qps()) + " QPs";
-  }
-  return "runs " + std::to_string(status.applied_revision()) + ", should run " +
-         std::to_string(status.desired_revision());
-}
-
 CallResult PrintTroubled(Program& program) {
   const Kind& kind = *FindKind("gateways");
   ObjectList list;
@@ -59,7 +36,7 @@ CallResult PrintTroubled(Program& program) {
     if (table.rows() == kMostListed) {
       ++left_out;
     } else {
-      table.AddRow({ShortName(gateway.name()), word, Reason(gateway)});
+      table.AddRow({ShortName(gateway.name()), word, GatewayReason(gateway, Program::Now())});
     }
   }
   if (table.rows() == 0) return {};

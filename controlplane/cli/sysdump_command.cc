@@ -71,6 +71,8 @@ class Dump {
     AddAnswer(folder + "mrs.json", client.ListMrs(mrs), mrs);
     gateway::v1::GetCountersResponse counters;
     AddAnswer(folder + "counters.json", client.GetCounters(counters), counters);
+    gateway::v1::DiagnoseResponse diagnosis;
+    AddAnswer(folder + "doctor.json", client.Diagnose(diagnosis), diagnosis);
   }
 
   void AddFleet(const DumpQuery& query) {

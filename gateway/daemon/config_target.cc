@@ -75,7 +75,7 @@ std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& 
     for (const session::Device& device : sessions_.services().devices)
       here |= std::find(device.gids.begin(), device.gids.end(), address) != device.gids.end();
     if (here) continue;
-    return apply::Wrong{apply::kAddressNotHere, "spec.addresses: " + service::AddressText(address) +
+    return apply::Wrong{apply::kAddressNotHere, "spec.addresses: " + wire::AddressText(address) +
                                                     " is no address of this gateway"};
   }
   if (auto wrong = CheckReserve(settings)) return wrong;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gateway/apply/static_config.h"
+#include "gateway/daemon/gateway_facts.h"
 #include "gateway/flow/cc_profile.h"
 #include "gateway/process/build_info.h"
 
@@ -108,7 +109,7 @@ Gateway::Gateway(Config config)
       sysfs_(config_.runtime_dir + "/sysfs"),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_),
-      grpc_server_(identity_, readiness_, *this, this, this, this) {
+      grpc_server_(identity_, readiness_, *this, this, this, this, this) {
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
   lifecycle_.Add(
@@ -379,6 +380,14 @@ void Gateway::AbortCapture(std::shared_ptr<port::CaptureSink> sink) {
   (void)loop_.Post([this, sink = std::move(sink)] {
     if (sessions_ != nullptr) sessions_->captures().Abort(sink);
   });
+}
+
+void Gateway::Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) {
+  Snapshot({.sessions = true, .qps = true, .pools = true},
+           [this, done = std::move(done)](const session::StateSnapshot& snapshot) {
+             const auto workers = static_cast<uint32_t>(steering_.worker_count());
+             diagnoses_.Ask(FactsOf(config_, identity_, workers, snapshot), done);
+           });
 }
 
 std::string Gateway::Summary() const {

@@ -13,6 +13,7 @@
 #include "gateway/base/status.h"
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/config_target.h"
+#include "gateway/daemon/diagnoses.h"
 #include "gateway/daemon/ports.h"
 #include "gateway/daemon/sysfs_view.h"
 #include "gateway/daemon/workers.h"
@@ -31,7 +32,8 @@ namespace rocegw::daemon {
 class Gateway final : private service::StateSource,
                       private service::ConfigSource,
                       private service::AttachSource,
-                      private service::CaptureSource {
+                      private service::CaptureSource,
+                      private service::DiagnosisSource {
  public:
   explicit Gateway(Config config);
   ~Gateway() override { Stop(); }
@@ -77,6 +79,8 @@ class Gateway final : private service::StateSource,
   void StartCapture(const session::CaptureOrder& order, std::shared_ptr<port::CaptureSink> sink,
                     std::function<void(const Status&)> started) override;
   void AbortCapture(std::shared_ptr<port::CaptureSink> sink) override;
+  // service::DiagnosisSource
+  void Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) override;
 
   // service::AttachSource
   void ListHeld(uint64_t after, Duration wait,
@@ -101,6 +105,7 @@ class Gateway final : private service::StateSource,
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
   session::ControlLoop::WatchId monitor_watch_ = 0;
+  Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;

@@ -40,17 +40,6 @@ std::span<const uint8_t> BytesOf(const uint32_t& number) {
   return {reinterpret_cast<const uint8_t*>(&number), sizeof number};
 }
 
-wire::Gid GidOf(std::span<const uint8_t> value) {
-  wire::Gid gid;
-  if (value.size() == 4) {
-    gid = wire::Gid::FromV4(0);
-    std::copy(value.begin(), value.end(), gid.bytes.begin() + 12);
-  } else if (value.size() == 16) {
-    std::copy(value.begin(), value.end(), gid.bytes.begin());
-  }
-  return gid;
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface) {
@@ -206,7 +195,7 @@ KernelNeighbours::Route KernelNeighbours::AskRoute(const wire::Gid& destination)
     wire::Gid gateway;
     message.Attributes(sizeof answer, [&](uint16_t type, std::span<const uint8_t> value) {
       if (type == RTA_OIF) output = AttributeU32(value);
-      if (type == RTA_GATEWAY) gateway = GidOf(value);
+      if (type == RTA_GATEWAY) gateway = AttributeAddress(value);
     });
     // A route over another interface is none for this port.
     if (answer.rtm_type != RTN_UNICAST || output != interface_index_) return;

@@ -22,20 +22,6 @@
 namespace rocegw::port {
 namespace {
 
-std::optional<wire::Gid> GidOf(uint8_t family, std::span<const uint8_t> value) {
-  wire::Gid gid;
-  if (family == AF_INET && value.size() == 4) {
-    gid = wire::Gid::FromV4(0);
-    std::copy(value.begin(), value.end(), gid.bytes.begin() + 12);
-    return gid;
-  }
-  if (family == AF_INET6 && value.size() == 16) {
-    std::copy(value.begin(), value.end(), gid.bytes.begin());
-    return gid;
-  }
-  return std::nullopt;
-}
-
 std::optional<InterfaceInfo> ParseLink(const NetlinkMessage& message) {
   ifinfomsg header{};
   if (message.type != RTM_NEWLINK || !message.Read(header)) return std::nullopt;
@@ -69,19 +55,19 @@ std::optional<ParsedAddress> ParseAddress(const NetlinkMessage& message) {
   ifaddrmsg header{};
   if (message.type != RTM_NEWADDR || !message.Read(header)) return std::nullopt;
   uint32_t flags = header.ifa_flags;
-  std::optional<wire::Gid> local;
-  std::optional<wire::Gid> peer;
+  wire::Gid local;
+  wire::Gid peer;
   message.Attributes(sizeof header, [&](uint16_t type, std::span<const uint8_t> value) {
-    if (type == IFA_LOCAL) local = GidOf(header.ifa_family, value);
-    if (type == IFA_ADDRESS) peer = GidOf(header.ifa_family, value);
+    if (type == IFA_LOCAL) local = AttributeAddress(value);
+    if (type == IFA_ADDRESS) peer = AttributeAddress(value);
     if (type == IFA_FLAGS) flags = AttributeU32(value);
   });
   // On a point-to-point link IFA_ADDRESS is the other end.
-  const std::optional<wire::Gid>& gid = local ? local : peer;
-  if (!gid || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return std::nullopt;
+  const wire::Gid& gid = local.IsZero() ? peer : local;
+  if (gid.IsZero() || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return std::nullopt;
   const bool link_local =
-      header.ifa_family == AF_INET6 && gid->bytes[0] == 0xFE && (gid->bytes[1] & 0xC0) == 0x80;
-  return ParsedAddress{header.ifa_index, {*gid, header.ifa_prefixlen, link_local}};
+      header.ifa_family == AF_INET6 && gid.bytes[0] == 0xFE && (gid.bytes[1] & 0xC0) == 0x80;
+  return ParsedAddress{header.ifa_index, {gid, header.ifa_prefixlen, link_local}};
 }
 
 int Rank(const InterfaceAddress& address) {

@@ -138,4 +138,15 @@ uint32_t AttributeU32(std::span<const uint8_t> value) {
   return number;
 }
 
+wire::Gid AttributeAddress(std::span<const uint8_t> value) {
+  wire::Gid gid;
+  if (value.size() == 4) {
+    gid = wire::Gid::FromV4(0);
+    std::copy(value.begin(), value.end(), gid.bytes.begin() + 12);
+  } else if (value.size() == gid.bytes.size()) {
+    std::copy(value.begin(), value.end(), gid.bytes.begin());
+  }
+  return gid;
+}
+
 }  // namespace rocegw::port

@@ -16,6 +16,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/wire/gid.h"
 
 namespace rocegw::port {
 
@@ -78,5 +79,7 @@ class NetlinkSocket {
 
 // An attribute's value as a number; 0 when it is too short.
 uint32_t AttributeU32(std::span<const uint8_t> value);
+// An attribute's value as an address, by its length; zero when it has another one.
+wire::Gid AttributeAddress(std::span<const uint8_t> value);
 
 }  // namespace rocegw::port

@@ -13,6 +13,7 @@
 
 #include "gateway/service/call_rules.h"
 #include "gateway/service/explain.h"
+#include "gateway/service/state_messages.h"
 #include "proto/rules/capture_duration.h"
 #include "proto/rules/check.h"
 
@@ -174,6 +175,22 @@ grpc::ServerUnaryReactor* DebugService::Explain(grpc::CallbackServerContext* con
           *response = service::Explain(*request, identity_, readiness_.reason(), snapshot, config);
           reactor->Finish(grpc::Status::OK);
         });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* DebugService::Diagnose(grpc::CallbackServerContext* context,
+                                                 const gateway::v1::DiagnoseRequest*,
+                                                 gateway::v1::DiagnoseResponse* response) {
+  if (grpc::Status wrong = CheckDeadline(*context); !wrong.ok())
+    return service::Refuse(context, wrong);
+  if (diagnoses_ == nullptr)
+    return service::Refuse(context, {grpc::StatusCode::UNIMPLEMENTED, "it does not diagnose"});
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  diagnoses_->Diagnose([this, reactor, response](const gateway::v1::DiagnoseResponse& found) {
+    *response = found;
+    FillTime(identity_.now_ns(), *response->mutable_read_time());
+    reactor->Finish(grpc::Status::OK);
   });
   return reactor;
 }

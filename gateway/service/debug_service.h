@@ -6,6 +6,7 @@
 
 #include "gateway/service/capture_source.h"
 #include "gateway/service/config_source.h"
+#include "gateway/service/diagnosis_source.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 #include "rocegw/gateway/v1/debug.grpc.pb.h"
@@ -14,18 +15,22 @@ namespace rocegw::service {
 
 class DebugService final : public gateway::v1::DebugService::CallbackService {
  public:
-  // All live longer than the service.
+  // All live longer than the service. diagnoses: may be nullptr.
   DebugService(const GatewayIdentity& identity, const Readiness& readiness, StateSource& state,
-               ConfigSource& config, CaptureSource& captures)
+               ConfigSource& config, CaptureSource& captures, DiagnosisSource* diagnoses)
       : identity_(identity),
         readiness_(readiness),
         state_(state),
         config_(config),
-        captures_(captures) {}
+        captures_(captures),
+        diagnoses_(diagnoses) {}
 
   grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
                                     const gateway::v1::ExplainRequest* request,
                                     gateway::v1::ExplainResponse* response) override;
+  grpc::ServerUnaryReactor* Diagnose(grpc::CallbackServerContext* context,
+                                     const gateway::v1::DiagnoseRequest* request,
+                                     gateway::v1::DiagnoseResponse* response) override;
   grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* Capture(
       grpc::CallbackServerContext* context, const gateway::v1::CaptureRequest* request) override;
 
@@ -35,6 +40,7 @@ class DebugService final : public gateway::v1::DebugService::CallbackService {
   StateSource& state_;
   ConfigSource& config_;
   CaptureSource& captures_;
+  DiagnosisSource* const diagnoses_;  // nullptr: there is none
 };
 
 }  // namespace rocegw::service

@@ -87,7 +87,7 @@ class Explanation {
       const auto known = sessions_.find(qp.session);
       const std::string pool = known == sessions_.end() ? "" : known->second->pool;
       if (!scope_.empty() && !tenant::IsInScope(scope_, pool)) continue;
-      if (!peer_.empty() && AddressText(qp.remote_gid) != peer_) continue;
+      if (!peer_.empty() && wire::AddressText(qp.remote_gid) != peer_) continue;
       if (qpn_ != 0 && qp.qpn != qpn_) continue;
       found = true;
       if (qpn_ != 0) pool_of_qp_ = pool;

@@ -27,12 +27,13 @@ constexpr process::SocketWords kPlace = {"gRPC socket", "runtime_dir or grpc_soc
 
 struct GrpcServer::Parts {
   Parts(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
-        ConfigSource* config_source, AttachSource* attach_source, CaptureSource* captures)
+        ConfigSource* config_source, AttachSource* attach_source, CaptureSource* captures,
+        DiagnosisSource* diagnoses)
       : state(identity, readiness, source) {
     if (attach_source != nullptr) attaches.emplace(*attach_source);
     if (config_source != nullptr) config.emplace(*config_source);
     if (config_source != nullptr && captures != nullptr)
-      debug.emplace(identity, readiness, source, *config_source, *captures);
+      debug.emplace(identity, readiness, source, *config_source, *captures, diagnoses);
   }
   StateService state;
   std::optional<ConfigService> config;
@@ -44,8 +45,9 @@ struct GrpcServer::Parts {
 
 GrpcServer::GrpcServer(const GatewayIdentity& identity, const Readiness& readiness,
                        StateSource& source, ConfigSource* config, AttachSource* attaches,
-                       CaptureSource* captures)
-    : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches, captures)) {}
+                       CaptureSource* captures, DiagnosisSource* diagnoses)
+    : parts_(std::make_unique<Parts>(identity, readiness, source, config, attaches, captures,
+                                     diagnoses)) {}
 
 GrpcServer::~GrpcServer() { Stop(); }
 

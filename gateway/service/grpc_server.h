@@ -14,6 +14,7 @@
 #include "gateway/service/attach_source.h"
 #include "gateway/service/capture_source.h"
 #include "gateway/service/config_source.h"
+#include "gateway/service/diagnosis_source.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 
@@ -29,10 +30,11 @@ struct SocketPlace {
 class GrpcServer {
  public:
   // All live longer than the server. Without `config` the configuration cannot be changed, without
-  // `attaches` nobody can be vouched for, without `config` or `captures` there is no debug service.
+  // `attaches` nobody can be vouched for, without `config` or `captures` there is no debug service,
+  // without `diagnoses` it does not diagnose.
   GrpcServer(const GatewayIdentity& identity, const Readiness& readiness, StateSource& source,
              ConfigSource* config = nullptr, AttachSource* attaches = nullptr,
-             CaptureSource* captures = nullptr);
+             CaptureSource* captures = nullptr, DiagnosisSource* diagnoses = nullptr);
   ~GrpcServer();
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;

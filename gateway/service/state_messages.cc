@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/service/state_messages.h"
 
-#include <arpa/inet.h>
-
 #include <cstdio>
 
 #include "gateway/apply/settings_reader.h"
@@ -63,13 +61,6 @@ const std::vector<uint64_t>& PortQueueCounters(const session::StateSnapshot& sna
 
 }  // namespace
 
-std::string AddressText(const wire::Gid& gid) {
-  if (gid.IsZero()) return "";
-  char text[INET6_ADDRSTRLEN];
-  const void* bytes = gid.IsV4() ? gid.bytes.data() + 12 : gid.bytes.data();
-  return inet_ntop(gid.IsV4() ? AF_INET : AF_INET6, bytes, text, sizeof text);
-}
-
 void FillTime(int64_t ns, google::protobuf::Timestamp& out) {
   out.set_seconds(ns / 1000000000);
   out.set_nanos(static_cast<int32_t>(ns % 1000000000));
@@ -105,8 +96,8 @@ void FillQp(const std::string& parent, const session::QpRow& row, types::v1::Que
   out.set_type(Type(row.type));
   out.set_state(State(row.state));
   out.set_remote_qpn(row.remote_qpn);
-  out.set_local_address(AddressText(row.local_gid));
-  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_local_address(wire::AddressText(row.local_gid));
+  out.set_remote_address(wire::AddressText(row.remote_gid));
   out.set_path_mtu(row.path_mtu);
   out.set_send_psn(row.send_psn);
   out.set_unacked_psn(row.unacked_psn);
@@ -135,8 +126,8 @@ void FillConnection(const std::string& parent, const session::ConnectionRow& row
   out.set_remote_comm_id(row.remote_comm_id);
   out.set_local_qpn(row.local_qpn);
   out.set_remote_qpn(row.remote_qpn);
-  out.set_local_address(AddressText(row.local_gid));
-  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_local_address(wire::AddressText(row.local_gid));
+  out.set_remote_address(wire::AddressText(row.remote_gid));
   out.set_path_mtu(row.path_mtu);
   out.mutable_sent()->set_vendor_id(row.sent_vendor);
   out.mutable_sent()->set_options(row.sent_options);
@@ -156,8 +147,8 @@ void FillChannel(const std::string& parent, const session::ChannelRow& row,
   out.set_peer_number(row.peer_number);
   out.set_worker(row.worker);
   out.set_peer_worker(row.peer_worker);
-  out.set_local_address(AddressText(row.local_gid));
-  out.set_remote_address(AddressText(row.remote_gid));
+  out.set_local_address(wire::AddressText(row.local_gid));
+  out.set_remote_address(wire::AddressText(row.remote_gid));
   out.set_traffic_class(row.traffic_class);
   out.set_path(row.path);
   out.set_state(row.state);
@@ -281,7 +272,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
     port.set_path_mtu(row.path_mtu);
     port.set_receive_buffer_bytes(row.receive_buffer_bytes);
     port.set_segmentation(row.segmentation);
-    for (const wire::Gid& gid : row.gids) port.add_addresses(AddressText(gid));
+    for (const wire::Gid& gid : row.gids) port.add_addresses(wire::AddressText(gid));
     port.set_note(row.note);
   }
   for (const session::WorkerRow& row : snapshot.workers) {

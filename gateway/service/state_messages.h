@@ -27,7 +27,4 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
 void FillCounters(const session::StateSnapshot& snapshot, gateway::v1::GetCountersResponse& out);
 void FillTime(int64_t ns, google::protobuf::Timestamp& out);
 
-// "192.0.2.1", "fe80::1", or "" for the zero GID.
-std::string AddressText(const wire::Gid& gid);
-
 }  // namespace rocegw::service

@@ -312,6 +312,7 @@ SessionRow ClientSession::Row() const {
   row.cm_ids = static_cast<uint32_t>(objects_.cm_ids.size());
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) { row.registered_bytes += mr.length; });
   row.segment_bytes = segment_.bytes();
+  row.library_minor = library_minor_;
   row.memory_way = memory_way_;
   row.trusted = trusted_;
   return row;

@@ -114,7 +114,11 @@ class ClientSession {
   Status ReplaceMemory(UniqueFd memory);
   bool memory_reachable() const { return memory_reachable_; }
   rocegw_memory_way memory_way() const { return memory_way_; }
-  void Greeted() { greeted_ = true; }
+  // minor: of the attach protocol that its library speaks.
+  void Greeted(uint32_t minor) {
+    greeted_ = true;
+    library_minor_ = minor;
+  }
 
   // Frees what a destroy command or a failed create leaves: everything of the object, workers have
   // let go of it.
@@ -173,6 +177,7 @@ class ClientSession {
   MessageSink& sink_;
   int64_t attached_ns_;
   bool greeted_ = false;
+  uint32_t library_minor_ = 0;
   bool ending_ = false;
   bool ended_ = false;
   std::optional<Pending> pending_;

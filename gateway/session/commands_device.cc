@@ -51,7 +51,7 @@ void Hello(ClientSession& session, Request& request) {
     session.ReplyError(memory.error());
     return session.End(memory.text());
   }
-  session.Greeted();
+  session.Greeted(hello.minor);
   const Options& options = session.services().options;
   rocegw_hello_reply reply{};
   reply.major = ROCEGW_ABI_MAJOR;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/services.h"
 
-#include <arpa/inet.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,13 +10,6 @@ namespace rocegw::session {
 namespace {
 
 constexpr char kDefaultTenant[] = "tenants/default";
-
-std::string AddressText(const wire::Gid& gid) {
-  char text[INET6_ADDRSTRLEN] = "";
-  const void* const bytes = gid.IsV4() ? gid.bytes.data() + 12 : gid.bytes.data();
-  ::inet_ntop(gid.IsV4() ? AF_INET : AF_INET6, bytes, text, sizeof text);
-  return text;
-}
 
 }  // namespace
 
@@ -148,7 +140,8 @@ int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
   if (pool.MayTalkTo(peer)) return 0;
   pool.CountPeerRefused();
   Tell("PEER_NOT_ALLOWED", pool.name(), "",
-       pool.name() + ": its programs may not talk to " + AddressText(peer) + " (allowed_peers)");
+       pool.name() + ": its programs may not talk to " + wire::AddressText(peer) +
+           " (allowed_peers)");
   return EACCES;
 }
 

@@ -33,6 +33,7 @@ struct SessionRow {
   uint32_t cm_ids = 0;
   uint64_t registered_bytes = 0;
   uint64_t segment_bytes = 0;                          // shared memory given to this process
+  uint32_t library_minor = 0;                          // of ROCEGW_ABI_MINOR, as it greeted
   rocegw_memory_way memory_way = ROCEGW_MEMORY_CROSS;  // how MRs that are not remapped are reached
   bool trusted = false;  // client memory is touched on the worker itself, not on a copier thread
 };

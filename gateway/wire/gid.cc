@@ -13,4 +13,11 @@ std::optional<Gid> ParseGid(const std::string& text) {
   return std::nullopt;
 }
 
+std::string AddressText(const Gid& gid) {
+  if (gid.IsZero()) return "";
+  char text[INET6_ADDRSTRLEN];
+  const void* const bytes = gid.IsV4() ? gid.bytes.data() + 12 : gid.bytes.data();
+  return inet_ntop(gid.IsV4() ? AF_INET : AF_INET6, bytes, text, sizeof text);
+}
+
 }  // namespace rocegw::wire

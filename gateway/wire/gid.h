@@ -51,5 +51,7 @@ struct Gid {
 
 // "192.0.2.1", "2001:db8::1"; nothing: the text is no address.
 std::optional<Gid> ParseGid(const std::string& text);
+// The same way back; "" for the zero GID.
+std::string AddressText(const Gid& gid);
 
 }  // namespace rocegw::wire

@@ -94,9 +94,12 @@ class GatewayHost(Host):
     def log(self):
         return self.daemon.output if self.daemon else ""
 
+    def control_words(self, *words):
+        return [os.path.join(self.binaries, "rocegwctl"), "--socket", self.grpc_socket, *words]
+
     def control(self, *words):
         """Output of rocegwctl."""
-        return run([os.path.join(self.binaries, "rocegwctl"), "--socket", self.grpc_socket, *words])
+        return run(self.control_words(*words))
 
     # Host -----------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <future>
 #include <optional>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "controlplane/api/pools_service.h"
 #include "controlplane/store/memory_store.h"
 #include "controlplane/sync/operation_keeper.h"
+#include "gateway/process/build_info.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::testing::gateways {
@@ -47,6 +49,8 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
         answer.mutable_status()->set_version("7");
       } else if (question.has_explain()) {
         answer.mutable_explanation()->add_findings()->set_object(question.explain().pool());
+      } else if (question.has_diagnose()) {
+        answer.mutable_diagnosis()->add_diagnoses()->set_check("udp_port");
       } else if (question.has_list_events()) {
         answer.mutable_events()->add_events()->set_reason("QUOTA_EXCEEDED");
       } else if (question.has_list_pools()) {
@@ -351,6 +355,11 @@ TEST_F(GatewaysServiceTest, QuestionsGoThroughTheTunnel) {
   gateway::v1::ListChannelsResponse channels;
   ASSERT_TRUE(gateways_->ListGatewayChannels(Context().get(), list, &channels).ok());
   EXPECT_EQ(channels.channels(0).number(), 23u);
+  admin::v1::DiagnoseGatewayRequest diagnose;
+  diagnose.set_name("gateways/g");
+  gateway::v1::DiagnoseResponse diagnosis;
+  ASSERT_TRUE(gateways_->DiagnoseGateway(Context().get(), diagnose, &diagnosis).ok());
+  EXPECT_EQ(diagnosis.diagnoses(0).check(), "udp_port");
   gateway::v1::ListMrsResponse mrs;
   EXPECT_EQ(gateways_->ListGatewayMrs(Context().get(), list, &mrs).error_message(),
             "never heard of it");
@@ -526,6 +535,8 @@ TEST_F(GatewaysServiceTest, Progress_CountsWhoRunsARevision) {
   Apply(request.revision());
   ASSERT_TRUE(gateways_->GetFleetProgress(Context().get(), request, &progress).ok());
   EXPECT_EQ(progress.in_sync(), 1u);
+  EXPECT_EQ(progress.version(), process::Version());
+  EXPECT_NEAR(progress.read_time().seconds(), std::time(nullptr), 60);
   request.set_revision(1000000);
   EXPECT_EQ(gateways_->GetFleetProgress(Context().get(), request, &progress).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

@@ -15,10 +15,12 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 
 #include "controlplane/cli/exit_code.h"
+#include "gateway/doctor/finding.h"
 #include "gateway/service/grpc_server.h"
 #include "tests/unit/service/fake_source.h"
 
@@ -83,6 +85,30 @@ class FakeCaptures final : public service::CaptureSource {
   port::CaptureTap tap_;
 };
 
+// One finding of each severity.
+class FakeDiagnoses final : public service::DiagnosisSource {
+ public:
+  void Diagnose(std::function<void(const gateway::v1::DiagnoseResponse&)> done) override {
+    done(response);
+  }
+  gateway::v1::DiagnoseResponse response = [] {
+    gateway::v1::DiagnoseResponse all;
+    const std::string host = "gateways/host-a";
+    *all.add_diagnoses() =
+        doctor::Check("udp_port", host)
+            .Fail("UDP 4791 is held by process 33 (python3) of user 7",
+                  "packets that are for the gateway go there, or it cannot start",
+                  "stop it: kill 33");
+    *all.add_diagnoses() =
+        doctor::Check("offloads", host + "/ports/port0")
+            .Warn("tx, gro off at eth0 (ena)",
+                  "the kernel refuses sends of several packets in one call: each packet is a call",
+                  "ethtool -K eth0 tx on gro on");
+    *all.add_diagnoses() = doctor::Check("clock", host).Ok("synchronised, at most 2 ms off");
+    return all;
+  }();
+};
+
 class RocegwctlTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -125,7 +151,9 @@ class RocegwctlTest : public testing::Test {
   service::FakeSource source_;
   FakeConfig config_;
   FakeCaptures captures_;
-  service::GrpcServer server_{identity_, readiness_, source_, &config_, nullptr, &captures_};
+  FakeDiagnoses diagnoses_;
+  service::GrpcServer server_{identity_, readiness_, source_,    &config_,
+                              nullptr,   &captures_, &diagnoses_};
 };
 
 TEST_F(RocegwctlTest, DrainHere_WaitsUntilItIsEmpty) {
@@ -303,6 +331,44 @@ TEST_F(RocegwctlTest, Explain_TellsEverythingInSentences) {
             "nothing was refused or dropped, and nothing is in the way\n");
   EXPECT_EQ(Ctl("explain --peer nowhere").code, kFailed);
   EXPECT_EQ(Ctl("explain --qp twelve").code, kUsage);
+}
+
+TEST_F(RocegwctlTest, Doctor_TellsTheWorstFirstAndExitsWithIt) {
+  const std::string apart = " --agent-dir " + directory_.File("nobody");
+  ExpectGolden("doctor.txt", "doctor" + apart, kConditionFalse);
+  ExpectGolden("doctor_wide.txt", "doctor -o wide" + apart, kConditionFalse);
+  ExpectGolden("doctor.json", "doctor -o json" + apart, kConditionFalse);
+  EXPECT_EQ(Ctl("doctor -o name" + apart).out,
+            "gateways/host-a udp_port\ngateways/host-a/ports/port0 offloads\n");
+  diagnoses_.response.mutable_diagnoses()->DeleteSubrange(0, 1);
+  EXPECT_EQ(Ctl("doctor" + apart).code, kWarned);
+  diagnoses_.response.mutable_diagnoses()->DeleteSubrange(0, 1);
+  const Outcome good = Ctl("doctor" + apart);
+  EXPECT_EQ(good.code, kOk);
+  EXPECT_EQ(good.out, "0 fail, 0 warn, 1 ok (-o wide shows these)\n");
+}
+
+TEST_F(RocegwctlTest, Doctor_WithoutADaemon_LooksAtTheHostItself) {
+  const Outcome run = CtlAt("/nonexistent/grpc.sock", "doctor --agent-dir /nonexistent");
+  EXPECT_EQ(run.code, kConditionFalse);
+  EXPECT_EQ(run.err, "");
+  EXPECT_TRUE(run.out.starts_with("fail  host  daemon\n    no gateway at /nonexistent/grpc.sock"))
+      << run.out;
+  const auto json = nlohmann::json::parse(
+      CtlAt("/nonexistent/grpc.sock", "doctor -o json --agent-dir /nonexistent").out);
+  std::set<std::string> checks;
+  for (const auto& one : json["diagnoses"]) checks.insert(one["check"]);
+  checks.erase("udp_port");  // where this host has it from somebody
+  EXPECT_EQ(checks, (std::set<std::string>{"clock", "daemon", "remapping"}));
+}
+
+TEST_F(RocegwctlTest, Doctor_TooOldGateway_SaysSo) {
+  service::GrpcServer old{identity_, readiness_, source_, &config_, nullptr, &captures_};
+  const std::string socket = directory_.File("old.sock");
+  ASSERT_TRUE(old.Start({socket}).ok());
+  const Outcome run = CtlAt(socket, "doctor");
+  EXPECT_EQ(run.code, kFailed);
+  EXPECT_NE(run.err.find("does not know DebugService/Diagnose"), std::string::npos) << run.err;
 }
 
 TEST_F(RocegwctlTest, Capture_WritesAFileAndTellsItsEnd) {

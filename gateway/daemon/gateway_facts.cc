@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/gateway_facts.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "gateway/port/port_config.h"
+#include "gateway/port/port_counters.h"
+
+namespace rocegw::daemon {
+namespace {
+
+uint64_t OverflowsOf(const session::StateSnapshot& snapshot, const std::string& port) {
+  const auto* const counter = std::ranges::find_if(port::kPortCounters, [](const auto& info) {
+    return std::string(info.name) == "rx_overflow";
+  });
+  const auto index = static_cast<size_t>(counter - std::begin(port::kPortCounters));
+  uint64_t overflows = 0;
+  for (const session::PortQueueRow& queue : snapshot.port_queues)
+    if (queue.port == port && index < queue.counters.size()) overflows += queue.counters[index];
+  return overflows;
+}
+
+doctor::PortFacts PortOf(const PortConfig& config, const session::PortRow& row,
+                         const session::StateSnapshot& snapshot) {
+  doctor::PortFacts port;
+  port.name = row.name;
+  port.mode = row.mode;
+  port.interface = row.interface;
+  port.up = row.up;
+  if (!row.up) port.note = row.note;
+  port.interface_mtu = row.interface_mtu;
+  port.path_mtu = row.path_mtu;
+  for (const session::QpRow& qp : snapshot.qps) {
+    if (qp.path_mtu <= row.path_mtu || std::ranges::find(row.gids, qp.local_gid) == row.gids.end())
+      continue;
+    ++port.longer_qps;
+    port.longest_path_mtu = std::max(port.longest_path_mtu, qp.path_mtu);
+  }
+  port.receive_buffer = row.receive_buffer_bytes;
+  if (config.mode == PortMode::kUdp) port.receive_buffer_asked = config.receive_buffer_bytes;
+  port.receive_overflows = OverflowsOf(snapshot, row.name);
+  return port;
+}
+
+uint64_t SessionsOf(const session::StateSnapshot& snapshot) {
+  uint64_t sessions = 0;
+  for (const session::PoolRow& pool : snapshot.pools) {
+    for (const session::LimitRow& limit : pool.limits) {
+      if (limit.limit != "sessions") continue;
+      if (limit.peak == tenant::kUnlimited) return tenant::kUnlimited;
+      sessions += limit.peak;
+    }
+  }
+  return sessions;
+}
+
+}  // namespace
+
+doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentity& identity,
+                             uint32_t workers, const session::StateSnapshot& snapshot) {
+  doctor::GatewayFacts facts;
+  facts.gateway = "gateways/" + identity.name;
+  facts.version = identity.version;
+  facts.workers = workers;
+  facts.sessions = SessionsOf(snapshot);
+  facts.remap_allowed = config.default_pool.remap_allowed;
+  facts.runtime_dir = config.runtime_dir;
+  facts.sockets = {{config.attach_socket.path, config.attach_socket.mode, true},
+                   {config.grpc_socket.path, config.grpc_socket.mode, false}};
+  for (const session::PortRow& row : snapshot.ports) {
+    const auto known = std::ranges::find(config.ports, row.name, &PortConfig::name);
+    if (known == config.ports.end()) continue;
+    facts.ports.push_back(PortOf(*known, row, snapshot));
+    if (known->mode == PortMode::kUdp) {
+      facts.send_buffer = port::UdpPortConfig().socket_send_buffer;
+    } else {
+      facts.huge_pages = config.dpdk.huge_pages;
+      facts.locked_memory = uint64_t{config.dpdk.memory_mb} << 20;
+    }
+    if (known->mode != PortMode::kVdev) facts.wants_udp_port = true;
+  }
+  facts.library_minor = ROCEGW_ABI_MINOR;
+  for (const session::SessionRow& session : snapshot.sessions)
+    facts.libraries.push_back({session.pid, session.comm, session.library_minor});
+  return facts;
+}
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon knows of itself, for those who examine it. Pure.
+#pragma once
+
+#include <string>
+
+#include "gateway/daemon/config.h"
+#include "gateway/doctor/facts.h"
+#include "gateway/service/identity.h"
+#include "gateway/session/state_rows.h"
+
+namespace rocegw::daemon {
+
+// The snapshot has sessions, queue pairs and pools.
+doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentity& identity,
+                             uint32_t workers, const session::StateSnapshot& snapshot);
+
+}  // namespace rocegw::daemon

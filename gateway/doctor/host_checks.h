@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the host and of the process, one finding each. Pure functions; what is found when is in
+// docs/doctor.md.
+#pragma once
+
+#include "gateway/doctor/facts.h"
+#include "gateway/doctor/finding.h"
+
+namespace rocegw::doctor {
+
+Diagnosis CheckOpenFiles(const Facts& facts);
+Diagnosis CheckLockedMemory(const Facts& facts);
+Diagnosis CheckHugePages(const Facts& facts);
+Diagnosis CheckProcessors(const Facts& facts);
+Diagnosis CheckClock(const Facts& facts);
+Diagnosis CheckSendBuffer(const Facts& facts);
+Diagnosis CheckProcessMemory(const Facts& facts);
+Diagnosis CheckRemapping(const Facts& facts);
+Diagnosis CheckRuntimeDir(const Facts& facts);
+Diagnosis CheckSockets(const Facts& facts);
+Diagnosis CheckLibraries(const Facts& facts);
+
+}  // namespace rocegw::doctor

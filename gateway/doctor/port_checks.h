@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the network: UDP port 4791, and each port's link, MTU, buffers, offloads, neighbours.
+// Pure functions; what is found when is in docs/doctor.md.
+#pragma once
+
+#include "gateway/doctor/facts.h"
+#include "gateway/doctor/finding.h"
+
+namespace rocegw::doctor {
+
+Diagnosis CheckUdpPort(const Facts& facts);
+Diagnosis CheckLink(const Facts& facts, const PortFacts& port);
+Diagnosis CheckPathMtu(const Facts& facts, const PortFacts& port);
+Diagnosis CheckReceiveBuffer(const Facts& facts, const PortFacts& port);
+Diagnosis CheckOffloads(const Facts& facts, const PortFacts& port);
+Diagnosis CheckNeighbours(const Facts& facts, const PortFacts& port);
+
+}  // namespace rocegw::doctor

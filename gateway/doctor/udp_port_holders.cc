@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/doctor/udp_port_holders.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "gateway/doctor/small_file.h"
+
+namespace rocegw::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename Number>
+bool ReadNumber(std::string_view text, int base, Number& out) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  return read.ec == std::errc() && read.ptr == text.data() + text.size();
+}
+
+// Sockets that a process has, of those that are looked for.
+void LookInto(const fs::path& process, const std::map<std::string, size_t>& wanted,
+              const std::function<void(size_t)>& found) {
+  std::error_code error;
+  for (fs::directory_iterator at(process / "fd", error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code unreadable;
+    const std::string target = fs::read_symlink(at->path(), unreadable).string();
+    const auto socket = wanted.find(target);
+    if (!unreadable && socket != wanted.end()) found(socket->second);
+  }
+}
+
+}  // namespace
+
+std::vector<UdpSocketLine> SocketsOfPort(std::string_view table, uint16_t port) {
+  std::vector<UdpSocketLine> sockets;
+  std::istringstream lines{std::string(table)};
+  for (std::string line; std::getline(lines, line);) {
+    // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...
+    std::istringstream words(line);
+    std::vector<std::string> word;
+    for (std::string one; words >> one;) word.push_back(std::move(one));
+    constexpr size_t kLocal = 1;
+    constexpr size_t kUid = 7;
+    constexpr size_t kInode = 9;
+    if (word.size() <= kInode) continue;
+    const size_t colon = word[kLocal].rfind(':');
+    uint16_t number = 0;
+    UdpSocketLine socket;
+    if (colon == std::string::npos ||
+        !ReadNumber(std::string_view(word[kLocal]).substr(colon + 1), 16, number) ||
+        number != port || !ReadNumber(word[kUid], 10, socket.uid) ||
+        !ReadNumber(word[kInode], 10, socket.inode)) {
+      continue;
+    }
+    sockets.push_back(socket);
+  }
+  return sockets;
+}
+
+std::vector<UdpPortHolder> FindHolders(const std::string& proc, uint16_t port) {
+  std::vector<UdpPortHolder> holders;
+  std::map<std::string, size_t> wanted;
+  for (const char* const table : {"/net/udp", "/net/udp6"}) {
+    for (const UdpSocketLine& socket : SocketsOfPort(ReadSmallFile(proc + table), port)) {
+      wanted["socket:[" + std::to_string(socket.inode) + "]"] = holders.size();
+      holders.push_back({.own = false, .pid = 0, .command = {}, .uid = socket.uid});
+    }
+  }
+  if (holders.empty()) return holders;
+  LookInto(proc + "/self", wanted, [&](size_t at) { holders[at].own = true; });
+  const auto strange = [](const UdpPortHolder& holder) { return !holder.own; };
+  // The list of all processes costs much more than the own one.
+  if (std::none_of(holders.begin(), holders.end(), strange)) return holders;
+  std::error_code error;
+  for (fs::directory_iterator at(proc, error), end; !error && at != end; at.increment(error)) {
+    pid_t pid = 0;
+    if (!ReadNumber(at->path().filename().string(), 10, pid)) continue;
+    LookInto(at->path(), wanted, [&](size_t socket) {
+      UdpPortHolder& holder = holders[socket];
+      if (holder.own || holder.pid != 0) return;
+      holder.pid = pid;
+      holder.command = FirstLine(ReadSmallFile(at->path().string() + "/comm"));
+    });
+  }
+  return holders;
+}
+
+}  // namespace rocegw::doctor

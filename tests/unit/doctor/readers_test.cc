@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read from the host: texts of the kernel that are written down here, and this very
+// process.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gateway/base/unique_fd.h"
+#include "gateway/doctor/read_host.h"
+#include "gateway/doctor/udp_port_holders.h"
+
+namespace rocegw::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTable[] =
+    "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+    "inode ref pointer drops\n"
+    " 2114: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 "
+    "33412 2 0000000000000000 0\n"
+    " 2115: 00000000:0044 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 "
+    "8 2 0000000000000000 0\n"
+    " 2116: 0000000000000000FFFF00000100007F:12B7 00000000000000000000000000000000:0000 07 "
+    "00000000:00000000 00:00000000 00000000     0        0 33500 2 0000000000000000 0\n"
+    "cut: 00000000:12B7 00000000:0000 07\n";
+
+// A /proc made of files.
+class MadeUpProc : public ::testing::Test {
+ protected:
+  MadeUpProc() { EXPECT_NE(mkdtemp(root_), nullptr); }
+  ~MadeUpProc() override { fs::remove_all(root_); }
+  void File(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(root_ + ("/" + name)).parent_path());
+    std::ofstream(root_ + ("/" + name)) << text;
+  }
+  void Socket(const std::string& process, const std::string& inode) const {
+    fs::create_directories(root_ + ("/" + process + "/fd"));
+    fs::create_symlink("socket:[" + inode + "]", root_ + ("/" + process + "/fd/3"));
+  }
+  char root_[32] = "/tmp/rocegw-doctor-XXXXXX";
+};
+
+TEST(SocketsOfPort, FindsBothFamiliesAndSkipsWhatIsNoLine) {
+  const auto sockets = SocketsOfPort(kTable, 4791);
+  EXPECT_EQ(sockets, (std::vector<UdpSocketLine>{{33412, 1000}, {33500, 0}}));
+  EXPECT_EQ(SocketsOfPort(kTable, 68), (std::vector<UdpSocketLine>{{8, 0}}));
+  EXPECT_TRUE(SocketsOfPort("", 4791).empty());
+}
+
+TEST_F(MadeUpProc, FindHolders_TellsOwnForeignAndUnknown) {
+  File("net/udp", kTable);
+  Socket("self", "33412");
+  Socket("77", "33500");
+  File("77/comm", "socat\n");
+  auto holders = FindHolders(root_, 4791);
+  ASSERT_EQ(holders.size(), 2U);
+  EXPECT_TRUE(holders[0].own);
+  EXPECT_EQ(holders[0].uid, 1000U);
+  EXPECT_FALSE(holders[1].own);
+  EXPECT_EQ(holders[1].pid, 77);
+  EXPECT_EQ(holders[1].command, "socat");
+  fs::remove_all(root_ + std::string("/77"));
+  holders = FindHolders(root_, 4791);
+  EXPECT_EQ(holders[1].pid, 0);
+  EXPECT_TRUE(FindHolders(root_, 1).empty());
+}
+
+TEST(FindHolders, RealSocketOfThisProcess_IsItsOwn) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const auto holders = FindHolders("/proc", ntohs(address.sin_port));
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_TRUE(holders[0].own);
+  EXPECT_EQ(holders[0].uid, getuid());
+}
+
+TEST(EffectiveCapabilities, AreTakenFromTheStatus) {
+  EXPECT_EQ(EffectiveCapabilities("Name:\tx\nCapEff:\t0000000000081000\nCapBnd:\t0\n"), 0x81000U);
+  EXPECT_EQ(EffectiveCapabilities("Name:\tx\n"), 0U);
+}
+
+TEST(IsBefore, ComparesNumbersNotTexts) {
+  EXPECT_TRUE(IsBefore("6.1.0-18-amd64", 6, 4));
+  EXPECT_TRUE(IsBefore("5.10.0\n", 6, 4));
+  EXPECT_FALSE(IsBefore("6.4.0", 6, 4));
+  EXPECT_FALSE(IsBefore("6.18.5", 6, 4));
+  EXPECT_FALSE(IsBefore("strange", 6, 4));
+}
+
+TEST_F(MadeUpProc, ReadHost_TakesSysctlsHugePagesAndDevices) {
+  File("proc/self/status", "CapEff:\t0000000000080000\n");
+  File("proc/self/fd/0", "");
+  File("proc/self/fd/1", "");
+  File("proc/sys/net/core/wmem_max", "212992\n");
+  File("proc/sys/kernel/yama/ptrace_scope", "1\n");
+  File("proc/sys/kernel/osrelease", "6.1.0\n");
+  File("proc/sys/vm/overcommit_memory", "2\n");
+  File("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "3\n");
+  File("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "2\n");
+  File("sys/class/infiniband/rxe0/parent", "eth0\n");
+  File("sys/class/infiniband/mlx5_0/node_desc", "x\n");
+  const std::string root = root_;
+  const HostFacts host =
+      ReadHost({}, {.proc = root + "/proc", .sys = root + "/sys", .dev = root + "/dev"});
+  EXPECT_EQ(host.open_files, 2U);
+  EXPECT_TRUE(host.may_trace);
+  EXPECT_FALSE(host.may_administer_network);
+  EXPECT_EQ(host.send_buffer_limit, 212992U);
+  EXPECT_EQ(host.ptrace_scope, 1);
+  EXPECT_TRUE(host.userfaultfd_old);
+  EXPECT_TRUE(host.strict_overcommit);
+  EXPECT_FALSE(host.userfaultfd_device);
+  EXPECT_EQ(host.huge_pages, 3U);
+  EXPECT_EQ(host.free_huge_page_bytes, 4U << 20);
+  EXPECT_EQ(host.rxe_devices, std::vector<std::string>{"rxe0"});
+  EXPECT_GE(host.processors, 1U);
+}
+
+TEST_F(MadeUpProc, ReadHost_LooksAtFilesAndInterfacesOfTheGateway) {
+  GatewayFacts gateway;
+  gateway.runtime_dir = root_;
+  gateway.sockets = {{root_ + std::string("/attach.sock"), 0600, true}};
+  PortFacts port;
+  port.interface = "lo";
+  gateway.ports = {port};
+  File("attach.sock", "");
+  fs::permissions(root_, fs::perms(0701));
+  const HostFacts host = ReadHost(gateway);
+  EXPECT_TRUE(host.runtime_dir.exists);
+  EXPECT_EQ(host.runtime_dir.mode, 0701U);
+  EXPECT_EQ(host.runtime_dir.uid, getuid());
+  EXPECT_TRUE(host.sockets.at(gateway.sockets[0].path).exists);
+  EXPECT_FALSE(host.sockets.at(gateway.sockets[0].path).socket);
+  EXPECT_TRUE(host.interfaces.at("lo").features.loopback);
+  EXPECT_TRUE(host.interfaces.at("lo").features.features.contains("tx-generic-segmentation"));
+  EXPECT_TRUE(host.interfaces.at("lo").failed_routers.empty());
+}
+
+}  // namespace
+}  // namespace rocegw::doctor
