@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
+#include "agent/kube/cdi_spec.h"
 #include "agent/reconcile/unary_call.h"
 #include "deviceplugin.grpc.pb.h"
 
@@ -45,6 +47,11 @@ DevicePlugin::~DevicePlugin() { *alive_ = false; }
 void DevicePlugin::Update() {
   for (auto& [name, resource] : resources_) resource.server->Update();
   Look();
+  if (containers_.cdi_dir.empty()) return;
+  std::set<std::string> offered;
+  for (const std::string& name : slots_.Resources())
+    for (const OfferedSlot& slot : slots_.Slots(name)) offered.insert(slot.id);
+  KeepCdiSpecs(containers_.cdi_dir, offered);
 }
 
 void DevicePlugin::Look() {

@@ -11,15 +11,11 @@
 #include <set>
 #include <utility>
 
+#include "agent/kube/cdi_spec.h"
 #include "deviceplugin.grpc.pb.h"
 
 namespace rocegw::agent {
 namespace {
-
-constexpr char kContainerDir[] = "/run/rocegw";
-constexpr char kContainerSocket[] = "/run/rocegw/attach.sock";
-constexpr char kContainerLibraryDir[] = "/opt/rocegw/lib";
-constexpr char kPreload[] = "/opt/rocegw/lib/librocegw-verbs.so";
 
 grpc::Status StatusOf(const Status& status) {
   const auto code =
@@ -27,24 +23,24 @@ grpc::Status StatusOf(const Status& status) {
   return {code, status.text()};
 }
 
-v1beta1::ContainerAllocateResponse Hand(const Slot& slot, const ContainerSettings& containers) {
+// By kubelet itself, or by the container runtime's description of the slot.
+StatusOr<v1beta1::ContainerAllocateResponse> Hand(const Slot& slot,
+                                                  const ContainerSettings& containers) {
   v1beta1::ContainerAllocateResponse container;
-  auto& variables = *container.mutable_envs();
-  variables["ROCEGW_SOCKET"] = kContainerSocket;
-  variables["ROCEGW_SLOT"] = slot.id;
-  // The library says in the pod's log why it is refused.
-  variables["ROCEGW_RUN"] = "1";
-  // The folder and not the socket: a gateway that starts anew makes another socket in it.
-  v1beta1::Mount& mount = *container.add_mounts();
-  mount.set_host_path(slot.directory);
-  mount.set_container_path(kContainerDir);
-  mount.set_read_only(true);
-  if (containers.library_dir.empty()) return container;
-  variables["LD_PRELOAD"] = kPreload;
-  v1beta1::Mount& library = *container.add_mounts();
-  library.set_host_path(containers.library_dir);
-  library.set_container_path(kContainerLibraryDir);
-  library.set_read_only(true);
+  const ContainerEdits edits = EditsFor(slot, containers);
+  if (!containers.cdi_dir.empty()) {
+    Status written = WriteCdiSpec(containers.cdi_dir, slot.id, edits);
+    if (!written.ok()) return written;
+    container.add_cdi_devices()->set_name(CdiDeviceName(slot.id));
+    return container;
+  }
+  container.mutable_envs()->insert(edits.variables.begin(), edits.variables.end());
+  for (const ContainerMount& edit : edits.mounts) {
+    v1beta1::Mount& mount = *container.add_mounts();
+    mount.set_host_path(edit.host_path);
+    mount.set_container_path(edit.container_path);
+    mount.set_read_only(true);
+  }
   return container;
 }
 
@@ -198,8 +194,11 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
       slots_.Allocate(resource_, ids, [this, answer](const StatusOr<std::vector<Slot>>& slots) {
         v1beta1::AllocateResponse allocated;
         if (!slots.ok()) return answer->Finish(StatusOf(slots.status()), allocated);
-        for (const Slot& slot : slots.value())
-          *allocated.add_container_responses() = Hand(slot, containers_);
+        for (const Slot& slot : slots.value()) {
+          auto container = Hand(slot, containers_);
+          if (!container.ok()) return answer->Finish(StatusOf(container.status()), {});
+          *allocated.add_container_responses() = std::move(*container);
+        }
         ++allocations_;
         answer->Finish(grpc::Status::OK, allocated);
       });
@@ -210,8 +209,14 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
       v1beta1::PreStartContainerResponse* response) override {
     std::vector<std::string> ids(request->devices_ids().begin(), request->devices_ids().end());
     return OnLoop<v1beta1::PreStartContainerResponse>(response, [this, ids](auto answer) {
-      slots_.Prepare(resource_, ids, [answer](const StatusOr<std::vector<Slot>>& slots) {
-        answer->Finish(slots.ok() ? grpc::Status::OK : StatusOf(slots.status()), {});
+      slots_.Prepare(resource_, ids, [this, answer](const StatusOr<std::vector<Slot>>& slots) {
+        if (!slots.ok()) return answer->Finish(StatusOf(slots.status()), {});
+        // The runtime's folder does not outlive a restart of the host; what kubelet knows does.
+        for (const Slot& slot : slots.value()) {
+          const auto container = Hand(slot, containers_);
+          if (!container.ok()) return answer->Finish(StatusOf(container.status()), {});
+        }
+        answer->Finish(grpc::Status::OK, {});
       });
     });
   }

@@ -12,18 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/kube/container_edits.h"
 #include "agent/kube/slot_allocator.h"
 #include "gateway/base/status.h"
 #include "gateway/session/control_loop.h"
 
 namespace rocegw::agent {
-
-// What containers get beside their slot.
-struct ContainerSettings {
-  // Folder of the host with librocegw-verbs.so, mounted into containers; empty: theirs.
-  std::string library_dir;
-  bool operator==(const ContainerSettings&) const = default;
-};
 
 class PluginServer {
  public:

@@ -80,6 +80,7 @@ void ReadTop(Section& top, Config& config) {
     section.Text("pod_resources_socket", process::CheckSocketPath, kubernetes.pod_resources_socket);
     section.Text("pod_log_dir", CheckOptionalPath, kubernetes.pod_log_dir);
     section.Text("library_dir", CheckOptionalPath, kubernetes.containers.library_dir);
+    section.Text("cdi_dir", CheckOptionalPath, kubernetes.containers.cdi_dir);
   });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
@@ -141,6 +142,9 @@ kubernetes:
   # Folder of the host with librocegw-verbs.so, for containers; it is mounted there and preloaded. Empty: containers bring
   # the library along and preload it themselves.
   library_dir: ""
+  # Folder where the container runtime looks for descriptions of devices (CDI; containerd from 1.7, CRI-O: /var/run/cdi).
+  # Containers then get their slot by it, and LD_PRELOAD over a pod's own. Empty: kubelet gives it to them.
+  cdi_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

@@ -21,6 +21,9 @@
 {{- $_ := set $kubernetes "pod_resources_socket" (printf "%s/pod-resources/kubelet.sock" $plugin.kubeletDir) -}}
 {{- $_ := set $kubernetes "pod_log_dir" $plugin.podLogDir -}}
 {{- $_ := set $kubernetes "library_dir" (ternary $plugin.libraryDir "" (ne $plugin.library "")) -}}
+{{- if $plugin.cdiDir -}}
+{{- $_ := set $kubernetes "cdi_dir" $plugin.cdiDir -}}
+{{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- end -}}
 {{- toYaml (merge $own (deepCopy $agent.config)) -}}

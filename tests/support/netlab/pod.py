@@ -15,10 +15,13 @@ _CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP
 
 
 class Kubelet:
-    """binaries: the bin folder of a build."""
+    """binaries: the bin folder of a build. cdi: containers get their slots as the container runtime's devices."""
 
-    def __init__(self, lab, binaries):
+    def __init__(self, lab, binaries, cdi=False):
         self.lab = lab
+        self.cdi_directory = lab.path("cdi") if cdi else ""
+        if cdi:
+            os.mkdir(self.cdi_directory)
         self.directory = lab.directory
         os.mkdir(lab.path("pods"))
         self._process = subprocess.Popen(
@@ -42,7 +45,8 @@ class Kubelet:
         """Section of the agent's configuration."""
         return (f"kubernetes:\n  enabled: true\n  device_plugin_dir: {self.directory}/dp\n"
                 f"  pod_resources_socket: {self.directory}/pod-resources/kubelet.sock\n"
-                f"  pod_log_dir: {self.directory}/pods\n  library_dir: {library_dir}\n")
+                f"  pod_log_dir: {self.directory}/pods\n  library_dir: {library_dir}\n"
+                f"  cdi_dir: \"{self.cdi_directory}\"\n")
 
     def wait_healthy(self, resource, count):
         if not self.ask("wait", resource, count)["ok"]:
@@ -66,6 +70,9 @@ class Pod:
         self.device = answer["device"]
         self.environment = answer["container"].get("envs", {})
         self.mounts = answer["container"].get("mounts", [])
+        # What a container runtime does with devices of CDI; kubelet gives it their names only.
+        for device in answer["container"].get("cdiDevices", []):
+            self._add_device(device["name"])
         self.uid = str(uuid.uuid4())
         self._starts = 0
         self._logs = os.path.join(kubelet.directory, "pods", f"{name_space}_{name}_{self.uid}")
@@ -86,6 +93,18 @@ class Pod:
         self._containers.append(name)
         return LocalJob(["runc", "--root", self._state(), "run", "-b", bundle, name],
                         title=f"pod {self.name_space}/{self.name}: {command}")
+
+    def _add_device(self, name):
+        for path in glob.glob(f"{self.kubelet.cdi_directory}/*.json"):
+            with open(path, encoding="utf-8") as file:
+                spec = json.load(file)
+            for device in spec["devices"]:
+                if f"{spec['kind']}={device['name']}" == name:
+                    edits = device["containerEdits"]
+                    self.environment.update(line.split("=", 1) for line in edits["env"])
+                    self.mounts += [{**mount, "readOnly": "ro" in mount["options"]} for mount in edits["mounts"]]
+                    return
+        raise LabError(f"no file describes the device {name}")
 
     def again(self, command):
         """The container is started anew, with what it was given in the beginning."""

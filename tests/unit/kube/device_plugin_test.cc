@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -59,6 +60,7 @@ class Node : public ::testing::Test {
     settings.pod_resources_socket = kubelet->pod_resources_socket();
     settings.pod_log_dir = "";
     settings.containers.library_dir = "/opt/lib";
+    settings.containers.cdi_dir = cdi_dir;
     const KubernetesPace pace{Milliseconds(10), Seconds(30), Milliseconds(20), Milliseconds(50)};
     OnLoop([&] { agent.emplace(loop, gateway, rules, settings, pace, root + "/sys"); });
   }
@@ -82,6 +84,7 @@ class Node : public ::testing::Test {
   }
 
   std::string root;
+  std::string cdi_dir;  // empty: kubelet gives containers their slots
   ControlLoop loop;
   PoolsGateway gateway{loop};
   RuleVerdicts rules{{{kPool, {1000}, {}}}};
@@ -116,6 +119,64 @@ TEST_F(Node, PoolIsOffered_ContainerGetsDirectoryLibraryAndEnvironment) {
     EXPECT_EQ(gateway.cleared, std::vector<std::string>(2, "/run/rocegw/a/30c41873/0/attach.sock"))
         << "when it was given, and before the container's start";
   });
+}
+
+TEST_F(Node, Cdi_ContainerGetsADeviceThatAFileDescribes) {
+  cdi_dir = root + "/cdi";
+  std::filesystem::create_directory(cdi_dir);
+  std::ofstream(cdi_dir + "/other-vendor.json") << "{}";
+  std::ofstream(cdi_dir + "/rocegw-slot-0123abcd-0.json") << "{}";
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  const Admission admission = kubelet->Admit("web", "a", kResource);
+  ASSERT_EQ(admission.problem, "");
+  EXPECT_EQ(admission.container.mounts_size(), 0);
+  EXPECT_EQ(admission.container.envs_size(), 0);
+  ASSERT_EQ(admission.container.cdi_devices_size(), 1);
+  EXPECT_EQ(admission.container.cdi_devices(0).name(), "rocegw.io/slot=30c41873-0");
+  const std::string file = cdi_dir + "/rocegw-slot-30c41873-0.json";
+  const auto read = [&] {
+    std::ifstream stream(file);
+    return nlohmann::json::parse(stream);
+  };
+  const nlohmann::json wanted = nlohmann::json::parse(R"({
+    "cdiVersion": "0.5.0",
+    "kind": "rocegw.io/slot",
+    "devices": [{
+      "name": "30c41873-0",
+      "containerEdits": {
+        "env": ["LD_PRELOAD=/opt/rocegw/lib/librocegw-verbs.so", "ROCEGW_RUN=1",
+                "ROCEGW_SLOT=30c41873-0", "ROCEGW_SOCKET=/run/rocegw/attach.sock"],
+        "mounts": [
+          {"hostPath": "/run/rocegw/a/30c41873/0", "containerPath": "/run/rocegw",
+           "options": ["ro", "nosuid", "nodev", "bind"]},
+          {"hostPath": "/opt/lib", "containerPath": "/opt/rocegw/lib",
+           "options": ["ro", "nosuid", "nodev", "bind"]}]
+      }
+    }]
+  })");
+  EXPECT_EQ(read(), wanted);
+  EXPECT_TRUE(std::filesystem::exists(cdi_dir + "/other-vendor.json"));
+  EXPECT_FALSE(std::filesystem::exists(cdi_dir + "/rocegw-slot-0123abcd-0.json"))
+      << "of a pool that is not there any more";
+  // A host that starts anew has an empty folder, and kubelet asks for no slot again.
+  std::filesystem::remove(file);
+  EXPECT_EQ(kubelet->StartAgain(kResource, "30c41873-0"), "");
+  EXPECT_EQ(read(), wanted);
+}
+
+TEST_F(Node, Cdi_FileThatCannotBeWritten_RefusesTheContainerWithTheRemedy) {
+  cdi_dir = root + "/missing";
+  kubelet->Start();
+  AddPool();
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 3));
+  const std::string problem = kubelet->Admit("web", "a", kResource).problem;
+  EXPECT_NE(problem.find("rocegw-slot-30c41873-0.json: No such file"), std::string::npos)
+      << problem;
+  EXPECT_NE(problem.find("kubernetes.cdi_dir"), std::string::npos) << problem;
 }
 
 TEST_F(Node, MoreThanOneSlotForAContainer_IsRefusedWithWhatToDo) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kube/container_edits.h"
+
+namespace rocegw::agent {
+namespace {
+
+constexpr char kContainerDir[] = "/run/rocegw";
+constexpr char kContainerSocket[] = "/run/rocegw/attach.sock";
+constexpr char kContainerLibraryDir[] = "/opt/rocegw/lib";
+constexpr char kPreload[] = "/opt/rocegw/lib/librocegw-verbs.so";
+
+}  // namespace
+
+ContainerEdits EditsFor(const Slot& slot, const ContainerSettings& settings) {
+  ContainerEdits edits;
+  edits.variables["ROCEGW_SOCKET"] = kContainerSocket;
+  edits.variables["ROCEGW_SLOT"] = slot.id;
+  // The library says in the pod's log why it is refused.
+  edits.variables["ROCEGW_RUN"] = "1";
+  // The folder and not the socket: a gateway that starts anew makes another socket in it.
+  edits.mounts.push_back({slot.directory, kContainerDir});
+  if (settings.library_dir.empty()) return edits;
+  edits.variables["LD_PRELOAD"] = kPreload;
+  edits.mounts.push_back({settings.library_dir, kContainerLibraryDir});
+  return edits;
+}
+
+}  // namespace rocegw::agent
