@@ -64,9 +64,9 @@ void Channel::Rest() {
 
 // What nobody uses stays awake until it is closed.
 TimePoint Channel::RestsAt() const {
-  const bool may = state_ == ChannelState::kOpen && users_ != 0 && awake_->due == 0 &&
-                   awake_->line.empty() && awake_->in.may_rest();
-  return may ? awake_->out.rests_at() : kNever;
+  const TimePoint when = out().rests_at();
+  if (when == kNever || state_ != ChannelState::kOpen || users_ == 0) return kNever;
+  return awake_->due == 0 && !crowded() && awake_->in.may_rest() ? when : kNever;
 }
 
 void Channel::Open(Qpn acceptor, TimePoint now) {
@@ -155,7 +155,8 @@ void Channel::ChangePath() {
 
 void Channel::Follow(const Channel& other) { Pin(port::PathHashIn(other.source_port_)); }
 
-bool Channel::MaySend(flow::LinePlace& place, uint32_t bytes, TimePoint now) {
+bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+                      TimePoint now) {
   Wake(now);
   if (state_ == ChannelState::kOpen && awake_->out.MaySend(bytes, now)) {
     // Whoever has had its turn lets others go first.
@@ -171,16 +172,17 @@ bool Channel::MaySend(flow::LinePlace& place, uint32_t bytes, TimePoint now) {
   if (!place.waiting) {
     place.waiting = true;
     // Whoever finds no room in its turn loses no turn by it.
-    awake_->line.Push(place.tenant, place.qp, place.credit > 0);
+    awake_->line.Push(who.tenant, who.qp, place.credit > 0);
     if (place.credit <= 0) place.credit = kQuantum;
   }
   return false;
 }
 
-Psn Channel::OnSent(flow::LinePlace& place, const flow::FrameRef& frame, uint32_t bytes,
-                    TimePoint now) {
-  place.credit -= static_cast<int32_t>(bytes + wire::kFrameBaseLength);
-  if (!awake_->line.empty()) awake_->line.Charge(place.tenant, bytes + wire::kFrameBaseLength);
+Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
+                    const flow::FrameRef& frame, uint32_t bytes, TimePoint now) {
+  const auto cost = static_cast<int>(bytes + wire::kFrameBaseLength);
+  place.credit = static_cast<int16_t>(place.credit - cost);
+  if (!awake_->line.empty()) awake_->line.Charge(who.tenant, bytes + wire::kFrameBaseLength);
   Due();
   const Psn psn = awake_->out.OnSent(frame, bytes, now);
   awake_->address.flags = awake_->out.AsksForAck() ? wire::kFrameAckNow : 0;

@@ -96,9 +96,10 @@ class Channel final : public flow::Carrier {
   const wire::Gid& peer() const override { return peer_; }
   Qpn number() const override { return Qpn{number_}; }
   uint32_t max_payload() const override { return payload_units_ * kPayloadUnit; }
-  bool MaySend(flow::LinePlace& place, uint32_t bytes, TimePoint now) override;
-  Psn OnSent(flow::LinePlace& place, const flow::FrameRef& frame, uint32_t bytes,
-             TimePoint now) override;
+  bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+               TimePoint now) override;
+  Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
+             uint32_t bytes, TimePoint now) override;
   Duration round_trip() const override { return rtt().smoothed(); }
   void Hold() override { ++users_; }
   void Release() override;
@@ -181,7 +182,7 @@ class Channel final : public flow::Carrier {
 
  private:
   // A turn in the line.
-  static constexpr int32_t kQuantum = 16 * 1024;
+  static constexpr int16_t kQuantum = 16 * 1024;
   static constexpr Duration kLastOpenResend = Milliseconds(160);
   static constexpr Duration kIdleTime = Seconds(60);
   // Probes that the peer repeats without having heard an answer until our path is suspected.

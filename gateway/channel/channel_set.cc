@@ -436,9 +436,9 @@ void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
                                .offset = frame.source.value,
                                .kind = static_cast<uint8_t>(FrameKind::kReply),
                                .extra = static_cast<uint8_t>(frame.attempt + 1)};
-  flow::LinePlace place{.credit = INT32_MAX};
+  flow::LinePlace place{.credit = INT16_MAX};
   if (!channel.out().MaySend(0, now)) return;
-  const Psn psn = channel.OnSent(place, refusal, 0, now);
+  const Psn psn = channel.OnSent({}, place, refusal, 0, now);
   SendRefusal(channel, refusal, psn);
   channel.Due();
 }

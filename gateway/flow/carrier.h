@@ -32,12 +32,16 @@ enum class Resend : uint8_t {
   kPortFull,  // ask again
 };
 
+// Who stands in line: a queue pair of a tenant (by its tag).
+struct LineMember {
+  SlotHandle qp;
+  uint32_t tenant = 0;
+};
+
 // A queue pair's place among those who wait for the same carrier; lives in the queue pair.
 struct LinePlace {
-  SlotHandle qp;
-  uint32_t tenant = 0;  // tag
   bool waiting = false;
-  int32_t credit = 0;  // bytes it may send before it must stand in line again
+  int16_t credit = 0;  // bytes it may send before it must stand in line again
 };
 
 class Carrier {
@@ -53,9 +57,10 @@ class Carrier {
   // May a frame with so many payload bytes of that queue pair leave now? After a no the queue pair
   // stands in line; the worker pumps it when its turn has come. A yes is used at once or not at
   // all.
-  virtual bool MaySend(LinePlace& place, uint32_t bytes, TimePoint now) = 0;
+  virtual bool MaySend(const LineMember& who, LinePlace& place, uint32_t bytes, TimePoint now) = 0;
   // Enters a frame that leaves now; its PSN.
-  virtual Psn OnSent(LinePlace& place, const FrameRef& frame, uint32_t bytes, TimePoint now) = 0;
+  virtual Psn OnSent(const LineMember& who, LinePlace& place, const FrameRef& frame, uint32_t bytes,
+                     TimePoint now) = 0;
 
   // Smoothed; 0: not known.
   virtual Duration round_trip() const { return {}; }

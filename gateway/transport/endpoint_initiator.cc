@@ -78,7 +78,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
                       .key = peer->second.key,
                       .again = now,
                       .give_up = now + Milliseconds(qp.config.give_up_ms)};
-  lanes_.Use(qp.handle, qp.config.tenant_tag, *carrier);
+  lanes_.Use(*carrier);
   look_at_ = Earlier(look_at_, MessageOf(index).give_up);
   send_.Start(index);
   return true;
@@ -134,7 +134,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   const uint32_t offset = entry.sent;
   const uint32_t most = std::min(verbs::MtuBytes(qp.config.port_mtu), carrier.max_payload());
   const uint32_t bytes = std::min(most, entry.request.length - offset);
-  if (!lanes_.MaySend(carrier, bytes, now)) return Sent::kGateClosed;
+  if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) {
     End(qp, index, WcStatus::kLocalProtection);
@@ -145,7 +145,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = lanes_.OnSent(carrier, ref, bytes, now);
+  const Psn psn = lanes_.OnSent(qp.line_member(), carrier, ref, bytes, now);
   Fill(qp, outbox, index, offset, bytes, psn, *packet);
   outbox.Send(qp, packet);
   entry.sent += bytes;

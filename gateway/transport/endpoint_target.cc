@@ -265,7 +265,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
 
 void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const ChannelFrame& frame,
                             uint8_t syndrome, const Record& record) {
-  lanes_.Use(qp.handle, qp.config.tenant_tag, carrier);
+  lanes_.Use(carrier);
   Reply reply{.carrier = &carrier,
               .to = frame.source,
               .for_group = IsForGroup(qp, frame),
@@ -304,7 +304,7 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
     const Reply reply = replies_.front();
     const bool due = qp.IsDone(reply.ticket);
     if (due && !budget.left()) return PumpResult::kMore;
-    if (!due || !lanes_.MaySend(*reply.carrier, 0, now)) {
+    if (!due || !lanes_.MaySend(qp.line_member(), *reply.carrier, 0, now)) {
       // Those to other gateways need not wait for this one's.
       waits = true;
       replies_.pop_front();
@@ -316,7 +316,7 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
     flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
     ref.length = reply.for_group ? 1 : 0;
-    const Psn psn = lanes_.OnSent(*reply.carrier, ref, 0, now);
+    const Psn psn = lanes_.OnSent(qp.line_member(), *reply.carrier, ref, 0, now);
     Fill(qp, reply, psn, reply.carrier->address(), *packet);
     outbox.Send(qp, packet);
     qp.counters->ack_tx_packets.Add();

@@ -19,11 +19,11 @@ flow::LinePlace* Lanes::PlaceOf(const flow::Carrier& carrier) {
   return lane == nullptr ? nullptr : &lane->place;
 }
 
-void Lanes::Use(SlotHandle qp, uint32_t tenant, flow::Carrier& carrier) {
+void Lanes::Use(flow::Carrier& carrier) {
   Lane* lane = Find(carrier);
   if (lane == nullptr) {
     carrier.Hold();
-    lanes_.push_back({&carrier, {.qp = qp, .tenant = tenant}, 0});
+    lanes_.push_back({&carrier, {}, 0});
     lane = &lanes_.back();
   }
   ++lane->uses;
@@ -44,14 +44,15 @@ void Lanes::Sweep(Lane& lane) {
   lanes_.pop_back();
 }
 
-bool Lanes::MaySend(flow::Carrier& carrier, uint32_t bytes, TimePoint now) {
+bool Lanes::MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes,
+                    TimePoint now) {
   Lane* lane = Find(carrier);
-  return lane != nullptr && carrier.MaySend(lane->place, bytes, now);
+  return lane != nullptr && carrier.MaySend(who, lane->place, bytes, now);
 }
 
-Psn Lanes::OnSent(flow::Carrier& carrier, const flow::FrameRef& frame, uint32_t bytes,
-                  TimePoint now) {
-  return carrier.OnSent(Find(carrier)->place, frame, bytes, now);
+Psn Lanes::OnSent(const flow::LineMember& who, flow::Carrier& carrier, const flow::FrameRef& frame,
+                  uint32_t bytes, TimePoint now) {
+  return carrier.OnSent(who, Find(carrier)->place, frame, bytes, now);
 }
 
 void Lanes::OnTurn(const flow::Carrier& carrier) {

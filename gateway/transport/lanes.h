@@ -20,15 +20,16 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  // A message or an answer of that queue pair begins to need the channel.
-  void Use(SlotHandle qp, uint32_t tenant, flow::Carrier& carrier);
+  // A message or an answer of the queue pair begins to need the channel.
+  void Use(flow::Carrier& carrier);
   // It ends to.
   void Leave(const flow::Carrier& carrier);
   // 0: it has no place there, or only waits to leave the line.
   uint32_t UsesOf(const flow::Carrier& carrier) const;
   bool Has(const flow::Carrier& carrier) const { return Find(carrier) != nullptr; }
-  bool MaySend(flow::Carrier& carrier, uint32_t bytes, TimePoint now);
-  Psn OnSent(flow::Carrier& carrier, const flow::FrameRef& frame, uint32_t bytes, TimePoint now);
+  bool MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes, TimePoint now);
+  Psn OnSent(const flow::LineMember& who, flow::Carrier& carrier, const flow::FrameRef& frame,
+             uint32_t bytes, TimePoint now);
   void OnTurn(const flow::Carrier& carrier);
   // The channel is gone.
   void Drop(const flow::Carrier& carrier);

@@ -109,21 +109,22 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
 MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMessage& message,
                                                        uint32_t number) {
   const size_t depth = qp.attributes.max_dest_rd_atomic;
+  std::vector<Executed>& executed = Working().executed;
   const auto before = [this](const Executed& a, const Executed& b) {
     return static_cast<int32_t>(a.message - expected_) <
            static_cast<int32_t>(b.message - expected_);
   };
-  if (executed_.size() < depth) {
-    executed_.reserve(depth);
-    executed_.push_back({.message = number});
+  if (executed.size() < depth) {
+    executed.reserve(depth);
+    executed.push_back({.message = number});
   }
   // Whoever asks lets go of answers in order, and may not wait for more than was agreed: when there
   // is no place left, the one with the lowest number is not waited for any more.
-  auto place = std::find_if(executed_.begin(), executed_.end(),
-                            [](const Executed& executed) { return !executed.asked; });
-  if (place == executed_.end() && depth != 0)
-    place = std::min_element(executed_.begin(), executed_.end(), before);
-  if (place == executed_.end() || (place->asked && !place->answered)) {
+  auto place = std::find_if(executed.begin(), executed.end(),
+                            [](const Executed& other) { return !other.asked; });
+  if (place == executed.end() && depth != 0)
+    place = std::min_element(executed.begin(), executed.end(), before);
+  if (place == executed.end() || (place->asked && !place->answered)) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return nullptr;
   }
@@ -132,7 +133,7 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMe
             .address = message.address,
             .rkey = message.rkey,
             .length = message.length};
-  answering_.push_back(static_cast<uint32_t>(place - executed_.begin()));
+  work_->answering.push_back(static_cast<uint32_t>(place - executed.begin()));
   return &*place;
 }
 

@@ -19,17 +19,17 @@ constexpr uint32_t kAloneBit = 0x100;
 // An acknowledgement covers all messages before it: one for each ticket is enough.
 void MessageResponder::QueueAck(QpContext& qp, uint32_t number) {
   const Reply reply{wire::kSyndromeAck, attempt_, number, Placed(qp)};
-  if (!replies_.empty() && replies_.back().syndrome == wire::kSyndromeAck &&
-      !replies_.back().alone &&
-      (replies_.back().ticket == reply.ticket || qp.IsDone(reply.ticket))) {
-    replies_.back() = reply;
+  GrowingRing<Reply>& replies = Working().replies;
+  if (!replies.empty() && replies.back().syndrome == wire::kSyndromeAck && !replies.back().alone &&
+      (replies.back().ticket == reply.ticket || qp.IsDone(reply.ticket))) {
+    replies.back() = reply;
     return;
   }
-  replies_.push_back(reply);
+  replies.push_back(reply);
 }
 
 void MessageResponder::QueueAckAlone(QpContext& qp, uint32_t number) {
-  replies_.push_back({wire::kSyndromeAck, attempt_, number, Placed(qp), true});
+  QueueReply({wire::kSyndromeAck, attempt_, number, Placed(qp), true});
 }
 
 // A peer that spreads its requests over several channels has what answers them on all of these.
@@ -38,7 +38,7 @@ void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
     for (flow::Carrier* const way : {carrier_, &carrier}) {
       if (way == qp.carrier || qp.IsBeside(*way)) continue;
       if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
-      qp.spread->Add(qp.line, *way);
+      qp.spread->Add(*way);
     }
     carrier_->Release();
   }
@@ -47,34 +47,37 @@ void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
 }
 
 MessageResponder::Executed* MessageResponder::Find(uint32_t number) {
-  for (Executed& executed : executed_)
+  if (work_ == nullptr) return nullptr;
+  for (Executed& executed : work_->executed)
     if (executed.asked && executed.message == number) return &executed;
   return nullptr;
 }
 
 PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
                                   PumpBudget& budget) {
-  if (carrier_ == nullptr) return PumpResult::kIdle;
+  if (carrier_ == nullptr || work_ == nullptr) return PumpResult::kIdle;
+  GrowingRing<Reply>& replies = work_->replies;
+  RestingRing<uint32_t>& answering = work_->answering;
   bool waits = false;
   // What was promised before an error still leaves; a QP that was reset has forgotten it.
-  while (budget.left() && !replies_.empty()) {
-    if (!qp.IsDone(replies_.front().ticket)) {
+  while (budget.left() && !replies.empty()) {
+    if (!qp.IsDone(replies.front().ticket)) {
       waits = true;
       break;
     }
-    const bool covered = replies_.size() > 1 && qp.IsDone(replies_[1].ticket) &&
-                         replies_.front().syndrome == wire::kSyndromeAck &&
-                         !replies_.front().alone && !replies_[1].alone;
+    const bool covered = replies.size() > 1 && qp.IsDone(replies[1].ticket) &&
+                         replies.front().syndrome == wire::kSyndromeAck && !replies.front().alone &&
+                         !replies[1].alone;
     if (!covered) {
-      const Sent sent = SendReply(qp, outbox, replies_.front(), now);
+      const Sent sent = SendReply(qp, outbox, replies.front(), now);
       if (sent == Sent::kPortFull) return PumpResult::kMore;
       if (sent == Sent::kGateClosed) return PumpResult::kBlocked;
       budget.Take(0);
     }
-    replies_.pop_front();
+    replies.pop_front();
   }
-  while (budget.left() && !answering_.empty()) {
-    Executed& executed = executed_[answering_.front()];
+  while (budget.left() && !answering.empty()) {
+    Executed& executed = work_->executed[answering.front()];
     if (executed.atomic && !executed.known) {
       waits = true;
       break;
@@ -82,10 +85,12 @@ PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
     const Sent sent = SendAnswer(qp, outbox, executed, now, budget);
     if (sent == Sent::kPortFull) return PumpResult::kMore;
     if (sent == Sent::kGateClosed) return PumpResult::kBlocked;
-    if (executed.answered) answering_.pop_front();
+    if (executed.answered) answering.pop_front();
   }
   if (waits) return PumpResult::kBlocked;
-  return replies_.empty() && answering_.empty() ? PumpResult::kIdle : PumpResult::kMore;
+  if (!replies.empty() || !answering.empty()) return PumpResult::kMore;
+  RestIfDone();
+  return PumpResult::kIdle;
 }
 
 void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn psn,
@@ -101,12 +106,12 @@ void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn ps
 MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox,
                                                    const Reply& reply, TimePoint now) {
   flow::LinePlace& place = qp.PlaceAt(*carrier_);
-  if (!carrier_->MaySend(place, 0, now)) return Sent::kGateClosed;
+  if (!carrier_->MaySend(qp.line_member(), place, 0, now)) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
   ref.offset = reply.syndrome | (reply.alone ? kAloneBit : 0);
-  const Psn psn = carrier_->OnSent(place, ref, 0, now);
+  const Psn psn = carrier_->OnSent(qp.line_member(), place, ref, 0, now);
   FillReply(qp, reply, psn, carrier_->address(), *packet);
   outbox.Send(qp, packet);
   qp.counters->ack_tx_packets.Add();
@@ -163,8 +168,8 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   const uint32_t bytes = executed.atomic ? 0 : std::min(most, executed.length - offset);
   flow::Carrier* carrier = carrier_;
   if (qp.spread != nullptr && qp.carrier != nullptr) {
-    carrier = qp.spread->Choose(*qp.carrier, qp.line, bytes, 0, now);
-  } else if (!carrier->MaySend(qp.PlaceAt(*carrier), bytes, now)) {
+    carrier = qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
+  } else if (!carrier->MaySend(qp.line_member(), qp.PlaceAt(*carrier), bytes, now)) {
     carrier = nullptr;
   }
   if (carrier == nullptr) return Sent::kGateClosed;
@@ -174,7 +179,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   flow::FrameRef ref = MakeFrameRef(qp, kind, executed.message, 0);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = carrier->OnSent(qp.PlaceAt(*carrier), ref, bytes, now);
+  const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
   const bool filled =
       FillAnswer(qp, outbox, executed, offset, bytes, psn, carrier->address(), *packet);
   // Its PSN is taken: what finds it lost will fill it with nothing.

@@ -46,30 +46,32 @@ uint32_t PayloadOf(const verbs::SendRequest& request) {
 
 }  // namespace
 
-void MessageRequester::Start(QpContext& qp, flow::Carrier& carrier, TimePoint now) {
-  carrier_ = &carrier;
-  base_ = cursor_ = send_.head();
+void MessageRequester::Start(const SendQueue& send, TimePoint now) {
+  active_ = true;
+  base_ = cursor_ = send.head();
   ordered_ = 0;
   receives_ = 0;
   attempt_ = 0;
   rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = knows_ways_ = false;
-  careful_ = 0;
-  rnr_left_ = qp.attributes.rnr_retry;
+  trouble_.reset();
   progress_ = now;
 }
 
-void MessageRequester::Reset() { carrier_ = nullptr; }
+void MessageRequester::Reset() {
+  active_ = false;
+  trouble_.reset();
+}
 
 // The request that is being sent or the next to begin; nullptr when there is none.
-SendEntry* MessageRequester::Current(QpContext& qp, Outbox& outbox) {
-  if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
+SendEntry* MessageRequester::Current(QpContext& qp, SendQueue& send, Outbox& outbox) {
+  if (static_cast<int32_t>(cursor_ - send.head()) < 0) cursor_ = send.head();
   for (;;) {
     // A queue that drains finishes what it has begun and takes nothing new.
-    if (cursor_ == send_.tail() &&
-        (qp.state() == verbs::QpState::kSqd || !send_.FetchOne(qp, outbox))) {
+    if (cursor_ == send.tail() &&
+        (qp.state() == verbs::QpState::kSqd || !send.FetchOne(qp, outbox))) {
       return nullptr;
     }
-    SendEntry& entry = send_.At(cursor_);
+    SendEntry& entry = send.At(cursor_);
     if (entry.failed != WcStatus::kSuccess) return nullptr;
     if (!entry.started || !entry.handed_over) return &entry;
     ++cursor_;
@@ -77,55 +79,59 @@ SendEntry* MessageRequester::Current(QpContext& qp, Outbox& outbox) {
 }
 
 // A fence waits for READs and atomics before it (IBTA 10.8.3.3), or for everything.
-bool MessageRequester::MustWait(const QpContext& qp, const SendEntry& entry) const {
+bool MessageRequester::MustWait(const QpContext& qp, const SendQueue& send,
+                                const SendEntry& entry) const {
   const uint16_t flags = entry.request.flags;
-  if ((flags & ROCEGW_WQE_FENCE) != 0 && send_.reading() != 0) return true;
+  if ((flags & ROCEGW_WQE_FENCE) != 0 && send.reading() != 0) return true;
   const bool here = qp.config.service_mode == verbs::ServiceMode::kByInitiator;
   const bool all = (flags & ROCEGW_WQE_FENCE_ALL) != 0 ||
                    (here && entry.request.order() == wire::MessageOrder::kAfterAll);
-  if (all && cursor_ != send_.head()) return true;
+  if (all && cursor_ != send.head()) return true;
   return here && ordered_ != 0 && entry.request.order() == wire::MessageOrder::kStrong;
 }
 
-PumpResult MessageRequester::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
+PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox, TimePoint now,
                                   PumpBudget& budget) {
-  if (!qp.sends() || carrier_ == nullptr || refused_) return PumpResult::kIdle;
+  if (!qp.sends() || !active_ || refused_) return PumpResult::kIdle;
   if (rnr_waiting_) {
-    if (now < rnr_until_) return PumpResult::kBlocked;
+    if (now < trouble_->until) return PumpResult::kBlocked;
     rnr_waiting_ = false;
+    EndTrouble();
     if (!not_ready_) progress_ = now;
   }
   if (offering_) {
-    if (now < offer_until_) return PumpResult::kBlocked;
+    if (now < trouble_->until) return PumpResult::kBlocked;
     offering_ = false;
+    EndTrouble();
   }
   while (budget.left()) {
-    SendEntry* entry = Current(qp, outbox);
+    SendEntry* entry = Current(qp, send, outbox);
     if (entry == nullptr) {
-      send_.Retire(qp, outbox);
+      send.Retire(qp, outbox);
       return PumpResult::kIdle;
     }
-    const bool offer = careful_ != 0 && entry->sent == 0;
-    if (offer && cursor_ != send_.head()) return PumpResult::kBlocked;
+    const bool offer = careful() && entry->sent == 0;
+    if (offer && cursor_ != send.head()) return PumpResult::kBlocked;
     if (!entry->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
-      if (MustWait(qp, *entry) || cursor_ - send_.head() >= kMaxAhead) return PumpResult::kBlocked;
-      if (entry->request.reads_remote() && send_.reading() >= qp.attributes.max_rd_atomic &&
+      if (MustWait(qp, send, *entry) || cursor_ - send.head() >= kMaxAhead)
+        return PumpResult::kBlocked;
+      if (entry->request.reads_remote() && send.reading() >= qp.attributes.max_rd_atomic &&
           qp.attributes.max_rd_atomic != 0) {
         return PumpResult::kBlocked;
       }
-      if (!send_.Check(qp, cursor_)) continue;
-      if (cursor_ == send_.head()) progress_ = now;
-      send_.Start(cursor_);
+      if (!send.Check(qp, cursor_)) continue;
+      if (cursor_ == send.head()) progress_ = now;
+      send.Start(cursor_);
       if (entry->request.order() != wire::MessageOrder::kNone) ++ordered_;
       entry->receive = receives_;
       receives_ += TakesReceive(entry->request) ? 1 : 0;
     }
-    switch (SendNext(qp, outbox, now, budget)) {
+    switch (SendNext(qp, send, outbox, now, budget)) {
       case Sent::kYes:
         if (offer) {
           offering_ = true;
-          offer_until_ = now + std::max(carrier_->round_trip() * 2, kLeastPatience);
+          trouble_->until = now + std::max(qp.carrier->round_trip() * 2, kLeastPatience);
           return PumpResult::kBlocked;
         }
         break;
@@ -145,10 +151,10 @@ void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
   if (!heard_) return;
   knows_ways_ = true;
   for (uint32_t paths = 1;; ++paths) {
-    flow::Carrier* const beside = outbox.Beside(*carrier_, paths);
+    flow::Carrier* const beside = outbox.Beside(*qp.carrier, paths);
     if (beside == nullptr) return;
     if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
-    if (!qp.IsBeside(*beside)) qp.spread->Add(qp.line, *beside);
+    if (!qp.IsBeside(*beside)) qp.spread->Add(*beside);
   }
 }
 
@@ -159,30 +165,30 @@ flow::Carrier* MessageRequester::WayOf(QpContext& qp, Outbox& outbox,
   if (any && !knows_ways_) OpenWays(qp, outbox);
   if (any && qp.spread != nullptr) {
     const uint32_t asked = request.opcode == verbs::SendOpcode::kRead ? request.length : 0;
-    return qp.spread->Choose(*carrier_, qp.line, bytes, asked, now);
+    return qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, asked, now);
   }
-  return carrier_->MaySend(qp.line, bytes, now) ? carrier_ : nullptr;
+  return qp.carrier->MaySend(qp.line_member(), qp.line, bytes, now) ? qp.carrier : nullptr;
 }
 
-MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox, TimePoint now,
-                                                  PumpBudget& budget) {
-  SendEntry& entry = send_.At(cursor_);
+MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                                  TimePoint now, PumpBudget& budget) {
+  SendEntry& entry = send.At(cursor_);
   const uint32_t offset = entry.sent;
-  const uint32_t most = std::min(qp.mtu(), carrier_->max_payload());
+  const uint32_t most = std::min(qp.mtu(), qp.carrier->max_payload());
   const uint32_t bytes = std::min(most, PayloadOf(entry.request) - offset);
   flow::Carrier* const way = WayOf(qp, outbox, entry.request, bytes, now);
   if (way == nullptr) return Sent::kGateClosed;
   SendPieces from;
-  if (bytes != 0 && !send_.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
+  if (bytes != 0 && !send.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref =
       MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = way->OnSent(qp.PlaceAt(*way), ref, bytes, now);
+  const Psn psn = way->OnSent(qp.line_member(), qp.PlaceAt(*way), ref, bytes, now);
   entry.attempt = attempt_;
-  Fill(qp, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
+  Fill(qp, send, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
   outbox.Send(qp, packet);
   if (!not_ready_) progress_ = now;
   entry.sent += bytes;
@@ -198,13 +204,13 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, Outbox& outbox,
   return Sent::kYes;
 }
 
-bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, const flow::CarrierAddress& to,
-                            uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
-                            port::TxPacket& packet) {
-  const SendEntry& entry = send_.At(index);
+bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
+                            const flow::CarrierAddress& to, uint32_t index, uint32_t offset,
+                            uint32_t bytes, Psn psn, port::TxPacket& packet) {
+  const SendEntry& entry = send.At(index);
   const verbs::SendRequest& request = entry.request;
   SendPieces from{.count = 0};
-  if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) return false;
+  if (bytes != 0 && !send.Find(qp, index, offset, bytes, from)) return false;
   ChannelFrame frame{.kind = FrameKindOf(request.opcode),
                      .attempt = entry.attempt,
                      .message = NumberOf(index),
@@ -228,23 +234,24 @@ bool MessageRequester::Fill(QpContext& qp, Outbox& outbox, const flow::CarrierAd
     frame.compare = swap ? request.compare_add : 0;
   }
   uint8_t* body = BuildFrame(qp, to, frame, psn, bytes, packet);
-  send_.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
+  send.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
   return true;
 }
 
-flow::Resend MessageRequester::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
-                                     const flow::FrameRef& frame, Psn psn) {
+flow::Resend MessageRequester::Again(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                     const flow::Carrier& carrier, const flow::FrameRef& frame,
+                                     Psn psn) {
   const uint32_t index = base_ + frame.message;
-  const bool mine = carrier_ == &carrier || (carrier_ != nullptr && qp.IsBeside(carrier));
-  if (!mine || !qp.sends() || !send_.Holds(index)) return flow::Resend::kVoid;
-  const SendEntry& entry = send_.At(index);
+  const bool mine = active_ && (qp.carrier == &carrier || qp.IsBeside(carrier));
+  if (!mine || !qp.sends() || !send.Holds(index)) return flow::Resend::kVoid;
+  const SendEntry& entry = send.At(index);
   if (!entry.started || entry.attempt != frame.extra || entry.failed != WcStatus::kSuccess ||
       (entry.answered && !entry.request.reads_remote())) {
     return flow::Resend::kVoid;
   }
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
-  if (!Fill(qp, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet)) {
+  if (!Fill(qp, send, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet)) {
     packet->length = 0;
     outbox.Send(qp, packet);
     return flow::Resend::kVoid;
@@ -256,60 +263,72 @@ flow::Resend MessageRequester::Again(QpContext& qp, Outbox& outbox, const flow::
   return flow::Resend::kDone;
 }
 
-SendEntry* MessageRequester::Asked(const ChannelFrame& frame, uint32_t& index) {
+SendEntry* MessageRequester::Asked(SendQueue& send, const ChannelFrame& frame,
+                                   uint32_t& index) const {
   index = base_ + frame.message;
-  if (!send_.Holds(index)) return nullptr;
-  SendEntry& entry = send_.At(index);
+  if (!send.Holds(index)) return nullptr;
+  SendEntry& entry = send.At(index);
   // Nothing is answered that has not been asked.
   return entry.started && entry.asked ? &entry : nullptr;
 }
 
-void MessageRequester::Answer(const QpContext& qp, uint32_t index) {
-  SendEntry& entry = send_.At(index);
+void MessageRequester::Answer(const QpContext& qp, SendQueue& send, uint32_t index) {
+  SendEntry& entry = send.At(index);
   if (entry.answered) return;
   if (entry.request.order() != wire::MessageOrder::kNone) --ordered_;
-  send_.Answer(qp, index);
+  send.Answer(qp, index);
   // It may be on its way once more.
   entry.sent = PayloadOf(entry.request);
   entry.handed_over = true;
   offering_ = false;
-  if (careful_ != 0) --careful_;
+  if (careful()) --trouble_->careful;
+  EndTrouble();
 }
 
 // Everything before `end` was executed; READs and atomics have their own answers.
-void MessageRequester::MarkAnswered(const QpContext& qp, uint32_t end) {
-  for (uint32_t i = send_.head(); i != end && send_.Holds(i); ++i)
-    if (!send_.At(i).request.reads_remote()) Answer(qp, i);
+void MessageRequester::MarkAnswered(const QpContext& qp, SendQueue& send, uint32_t end) {
+  for (uint32_t i = send.head(); i != end && send.Holds(i); ++i)
+    if (!send.At(i).request.reads_remote()) Answer(qp, send, i);
 }
 
-void MessageRequester::GoBackTo(uint32_t index, uint8_t attempt) {
-  for (uint32_t i = index; i != send_.tail() && send_.At(i).started; ++i) {
-    if (send_.At(i).answered) continue;
-    send_.At(i).sent = 0;
-    send_.At(i).handed_over = false;
+void MessageRequester::GoBackTo(SendQueue& send, uint32_t index, uint8_t attempt) {
+  for (uint32_t i = index; i != send.tail() && send.At(i).started; ++i) {
+    if (send.At(i).answered) continue;
+    send.At(i).sent = 0;
+    send.At(i).handed_over = false;
   }
   cursor_ = index;
   attempt_ = attempt;
 }
 
+MessageRequester::Trouble& MessageRequester::TroubleOf(const QpContext& qp) {
+  if (trouble_ == nullptr) {
+    trouble_ = std::make_unique<Trouble>();
+    trouble_->rnr_left = qp.attributes.rnr_retry;
+  }
+  return *trouble_;
+}
+
 // What the receiver is not ready for uses room of the channel that others could have: from now on
 // one message at a time is offered, and of it one frame until a refusal would have come, less and
 // less often.
-void MessageRequester::WaitToOffer(uint32_t index, Duration least, TimePoint now) {
-  if (careful_ == 0 || refused_number_ != NumberOf(index)) refused_since_ = now;
-  refused_number_ = NumberOf(index);
-  careful_ = kCareful;
+void MessageRequester::WaitToOffer(const QpContext& qp, uint32_t index, Duration least,
+                                   TimePoint now) {
+  if (!careful() || trouble_->number != NumberOf(index)) TroubleOf(qp).refused_since = now;
+  trouble_->number = NumberOf(index);
+  trouble_->careful = kCareful;
   offering_ = false;
   rnr_waiting_ = true;
-  rnr_until_ = now + std::max(least, std::min((now - refused_since_) / 8, kLongestPause));
+  const Duration pause = std::min((now - trouble_->refused_since) / 8, kLongestPause);
+  trouble_->until = now + std::max(least, pause);
 }
 
-DropReason MessageRequester::OnReply(QpContext& qp, Outbox& outbox, const ChannelFrame& frame,
-                                     TimePoint now) {
-  if (!qp.sends() || carrier_ == nullptr) return DropReason::k_qp_state;
+DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                     const ChannelFrame& frame, TimePoint now) {
+  if (!qp.sends() || !active_) return DropReason::k_qp_state;
   // Who has refused something is not there for what comes after it.
   if (refused_ && frame.not_ready()) return DropReason::k_stale_response;
-  if (frame.has(wire::kFrameRelaxed)) return OnReplyAlone(qp, outbox, frame, now);
+  if (frame.has(wire::kFrameRelaxed)) return OnReplyAlone(qp, send, outbox, frame, now);
   const wire::Aeth aeth{frame.syndrome, 0};
   uint32_t index = base_ + frame.message;
   // Who has no queue pair yet cannot tell where to go on: at what is not answered.
@@ -318,71 +337,71 @@ DropReason MessageRequester::OnReply(QpContext& qp, Outbox& outbox, const Channe
     // Attempts are refused one after the other: anything else is late.
     if (frame.attempt != static_cast<uint8_t>(attempt_ + 1)) return DropReason::k_stale_response;
     if (not_ready) {
-      for (index = send_.head(); send_.Holds(index) && send_.At(index).answered;) ++index;
+      for (index = send.head(); send.Holds(index) && send.At(index).answered;) ++index;
     }
-    if (!send_.Holds(index) || !send_.At(index).started) return DropReason::k_stale_response;
+    if (!send.Holds(index) || !send.At(index).started) return DropReason::k_stale_response;
     // Answers like this one may come so fast that no timer sees the time in between.
-    if (not_ready && TimeoutOf(qp) <= now) {
-      OnDeadline(qp, now);
+    if (not_ready && TimeoutOf(qp, send) <= now) {
+      OnDeadline(qp, send, now);
       return DropReason::kNone;
     }
     qp.counters->rnr_rx_packets.Add();
     // Somebody who is not ready is no sign of life: a queue pair that stays away ends in a timeout.
     if (!not_ready) {
       heard_ = true;
-      MarkAnswered(qp, index);
+      MarkAnswered(qp, send, index);
       if (qp.attributes.rnr_retry != 7) {
-        if (rnr_left_ == 0) {
-          send_.Fail(qp, WcStatus::kRnrRetryExceeded);
+        if (TroubleOf(qp).rnr_left == 0) {
+          send.Fail(qp, WcStatus::kRnrRetryExceeded);
           return DropReason::kNone;
         }
-        --rnr_left_;
+        --trouble_->rnr_left;
       }
       progress_ = now;
     }
     not_ready_ = not_ready;
-    GoBackTo(index, frame.attempt);
-    WaitToOffer(index, RnrDelay(aeth.rnr_timer()), now);
-    send_.Retire(qp, outbox);
+    GoBackTo(send, index, frame.attempt);
+    WaitToOffer(qp, index, RnrDelay(aeth.rnr_timer()), now);
+    send.Retire(qp, outbox);
     return DropReason::kNone;
   }
-  SendEntry* entry = Asked(frame, index);
+  SendEntry* entry = Asked(send, frame, index);
   if (aeth.is_ack()) {
     if (entry == nullptr) return DropReason::k_stale_response;
     qp.counters->ack_rx_packets.Add();
     heard_ = true;
     progress_ = now;
     not_ready_ = false;
-    rnr_left_ = qp.attributes.rnr_retry;
-    MarkAnswered(qp, index + 1);
-    send_.Retire(qp, outbox);
+    Configure(qp);
+    MarkAnswered(qp, send, index + 1);
+    send.Retire(qp, outbox);
     return DropReason::kNone;
   }
   // A message may be refused before it has left whole.
   const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome);
-  if (!refused.has_value() || !send_.Holds(index) || !send_.At(index).started)
+  if (!refused.has_value() || !send.Holds(index) || !send.At(index).started)
     return DropReason::k_malformed_response;
   // What READs and atomics before it bring may come later than the refusal: it fails in its turn.
   progress_ = now;
   refused_ = heard_ = true;
   rnr_waiting_ = false;
-  MarkAnswered(qp, index);
-  send_.At(index).failed = *refused;
-  send_.Retire(qp, outbox);
+  MarkAnswered(qp, send, index);
+  send.At(index).failed = *refused;
+  send.Retire(qp, outbox);
   qp.counters->nak_error_rx_packets.Add();
   return DropReason::kNone;
 }
 
 // One message has taken effect, or failed, before others that are older: those are still to come,
 // or never will.
-DropReason MessageRequester::OnReplyAlone(QpContext& qp, Outbox& outbox, const ChannelFrame& frame,
-                                          TimePoint now) {
+DropReason MessageRequester::OnReplyAlone(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                          const ChannelFrame& frame, TimePoint now) {
   const wire::Aeth aeth{frame.syndrome, 0};
   uint32_t index = 0;
-  SendEntry* entry = Asked(frame, index);
+  SendEntry* entry = Asked(send, frame, index);
   if (entry == nullptr) return DropReason::k_stale_response;
   if (const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome)) {
-    send_.Fail(qp, *refused);
+    send.Fail(qp, *refused);
     qp.counters->nak_error_rx_packets.Add();
     return DropReason::kNone;
   }
@@ -391,91 +410,93 @@ DropReason MessageRequester::OnReplyAlone(QpContext& qp, Outbox& outbox, const C
   heard_ = true;
   progress_ = now;
   not_ready_ = false;
-  Answer(qp, index);
-  send_.Retire(qp, outbox);
+  Answer(qp, send, index);
+  send.Retire(qp, outbox);
   return DropReason::kNone;
 }
 
-DropReason MessageRequester::OnReadResponse(QpContext& qp, Outbox& outbox,
+DropReason MessageRequester::OnReadResponse(QpContext& qp, SendQueue& send, Outbox& outbox,
                                             const ChannelFrame& frame,
                                             std::span<const uint8_t> payload, TimePoint now) {
   if (!qp.sends()) return DropReason::k_qp_state;
   uint32_t index;
-  SendEntry* entry = Asked(frame, index);
+  SendEntry* entry = Asked(send, frame, index);
   if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
   heard_ = true;
   progress_ = now;
   const auto bytes = static_cast<uint32_t>(payload.size());
   if (entry->request.opcode != verbs::SendOpcode::kRead || frame.length != entry->request.length ||
       bytes > frame.length - entry->received || (bytes == 0 && frame.length != 0)) {
-    send_.Fail(qp, WcStatus::kBadResponse);
+    send.Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
   qp.bytes_received += bytes;
-  send_.Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
+  send.Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
   entry->received += bytes;
   if (entry->received == frame.length) {
-    Answer(qp, index);
-    send_.Retire(qp, outbox);
+    Answer(qp, send, index);
+    send.Retire(qp, outbox);
   }
   return DropReason::kNone;
 }
 
-DropReason MessageRequester::OnAtomicResult(QpContext& qp, Outbox& outbox,
+DropReason MessageRequester::OnAtomicResult(QpContext& qp, SendQueue& send, Outbox& outbox,
                                             const ChannelFrame& frame, TimePoint now) {
   if (!qp.sends()) return DropReason::k_qp_state;
   uint32_t index;
-  SendEntry* entry = Asked(frame, index);
+  SendEntry* entry = Asked(send, frame, index);
   if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
   heard_ = true;
   progress_ = now;
   if (!entry->request.is_atomic()) {
-    send_.Fail(qp, WcStatus::kBadResponse);
+    send.Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
   // The result stays in the request until it is placed.
   entry->request.compare_add = frame.original;
-  send_.Place(qp, outbox, index, 0,
-              {reinterpret_cast<const uint8_t*>(&entry->request.compare_add), 8},
-              {.purpose = AccessPurpose::kAtomicPlacement});
-  Answer(qp, index);
-  send_.Retire(qp, outbox);
+  send.Place(qp, outbox, index, 0,
+             {reinterpret_cast<const uint8_t*>(&entry->request.compare_add), 8},
+             {.purpose = AccessPurpose::kAtomicPlacement});
+  Answer(qp, send, index);
+  send.Retire(qp, outbox);
   return DropReason::kNone;
 }
 
-void MessageRequester::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
+void MessageRequester::OnMemoryFault(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                     const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
-  if (!send_.Holds(tag.request)) return;
-  SendEntry& entry = send_.At(tag.request);
+  if (!send.Holds(tag.request)) return;
+  SendEntry& entry = send.At(tag.request);
   // A frame that was built again is not missed once the message is answered.
   if (tag.purpose == AccessPurpose::kSendPayload && entry.answered) return;
   entry.failed = WcStatus::kLocalProtection;
-  if (qp.state() != verbs::QpState::kError) send_.Retire(qp, outbox);
+  if (qp.state() != verbs::QpState::kError) send.Retire(qp, outbox);
 }
 
-void MessageRequester::OnCarrierLost(QpContext& qp) {
-  if (carrier_ == nullptr) return;
-  carrier_ = nullptr;
-  if (qp.sends()) send_.Fail(qp, WcStatus::kRetryExceeded);
+void MessageRequester::OnCarrierLost(QpContext& qp, SendQueue& send) {
+  if (!active_) return;
+  active_ = false;
+  if (qp.sends()) send.Fail(qp, WcStatus::kRetryExceeded);
 }
 
 // As long as a native requester would repeat itself (IBTA 9.7.6.1.3): so many timeouts.
-TimePoint MessageRequester::TimeoutOf(const QpContext& qp) const {
+TimePoint MessageRequester::TimeoutOf(const QpContext& qp, const SendQueue& send) const {
   const Duration timeout = flow::TransportTimeout(qp.attributes.timeout);
-  if (timeout.ns == 0 || send_.drained()) return kNever;
+  if (timeout.ns == 0 || send.drained()) return kNever;
   return progress_ + timeout * (int64_t{qp.attributes.retry_count} + 1);
 }
 
-TimePoint MessageRequester::deadline(const QpContext& qp) const {
-  if (carrier_ == nullptr || !qp.sends()) return kNever;
+TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send) const {
+  if (!active_ || !qp.sends()) return kNever;
   // Who is not there wins no time by saying so.
-  if (rnr_waiting_) return not_ready_ ? Earlier(rnr_until_, TimeoutOf(qp)) : rnr_until_;
-  return offering_ ? Earlier(offer_until_, TimeoutOf(qp)) : TimeoutOf(qp);
+  if (rnr_waiting_)
+    return not_ready_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : trouble_->until;
+  return offering_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : TimeoutOf(qp, send);
 }
 
-void MessageRequester::OnDeadline(QpContext& qp, TimePoint now) {
-  if (carrier_ == nullptr || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
-  if (TimeoutOf(qp) > now) return;
+void MessageRequester::OnDeadline(QpContext& qp, SendQueue& send, TimePoint now) {
+  if (!active_ || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
+  if (TimeoutOf(qp, send) > now) return;
   // What was lost is known from what the peer has acknowledged: it lives, and has the time anew.
   if (resent_ && !not_ready_) {
     resent_ = false;
@@ -483,7 +504,7 @@ void MessageRequester::OnDeadline(QpContext& qp, TimePoint now) {
     return;
   }
   qp.counters->timeout_events.Add();
-  send_.Fail(qp, WcStatus::kRetryExceeded);
+  send.Fail(qp, WcStatus::kRetryExceeded);
 }
 
 }  // namespace rocegw::transport

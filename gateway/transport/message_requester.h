@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "gateway/flow/carrier.h"
 #include "gateway/transport/pump.h"
@@ -20,85 +21,96 @@ namespace rocegw::transport {
 
 class MessageRequester {
  public:
-  // The queue outlives the requester.
-  explicit MessageRequester(SendQueue& send) : send_(send) {}
-
-  // RTR to RTS: from now on requests leave through the carrier, which the queue pair holds.
-  void Start(QpContext& qp, flow::Carrier& carrier, TimePoint now);
+  // RTR to RTS: from now on requests leave through the queue pair's carrier.
+  void Start(const SendQueue& send, TimePoint now);
   // Takes the limits of the attributes over anew while it runs.
-  void Configure(QpContext& qp) { rnr_left_ = qp.attributes.rnr_retry; }
+  void Configure(const QpContext& qp) {
+    if (trouble_ != nullptr) trouble_->rnr_left = qp.attributes.rnr_retry;
+  }
   // The queue has forgotten everything that was posted.
   void Reset();
-  bool active() const { return carrier_ != nullptr; }
+  bool active() const { return active_; }
   // The peer has answered something since Start.
   bool heard() const { return heard_; }
 
-  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
-  metrics::DropReason OnReply(QpContext& qp, Outbox& outbox, const wire::ChannelFrame& frame,
-                              TimePoint now);
-  metrics::DropReason OnReadResponse(QpContext& qp, Outbox& outbox, const wire::ChannelFrame& frame,
+  PumpResult Pump(QpContext& qp, SendQueue& send, Outbox& outbox, TimePoint now,
+                  PumpBudget& budget);
+  metrics::DropReason OnReply(QpContext& qp, SendQueue& send, Outbox& outbox,
+                              const wire::ChannelFrame& frame, TimePoint now);
+  metrics::DropReason OnReadResponse(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                     const wire::ChannelFrame& frame,
                                      std::span<const uint8_t> payload, TimePoint now);
-  metrics::DropReason OnAtomicResult(QpContext& qp, Outbox& outbox, const wire::ChannelFrame& frame,
-                                     TimePoint now);
+  metrics::DropReason OnAtomicResult(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                     const wire::ChannelFrame& frame, TimePoint now);
   // Builds a lost frame again under its PSN. kVoid: nobody waits for it any more.
-  flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+  flow::Resend Again(QpContext& qp, SendQueue& send, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
-  void OnDeadline(QpContext& qp, TimePoint now);
-  void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
+  void OnDeadline(QpContext& qp, SendQueue& send, TimePoint now);
+  void OnMemoryFault(QpContext& qp, SendQueue& send, Outbox& outbox, const AccessTag& tag);
   // The carrier, or one beside it, is gone, and with it what was under way.
-  void OnCarrierLost(QpContext& qp);
+  void OnCarrierLost(QpContext& qp, SendQueue& send);
 
-  TimePoint deadline(const QpContext& qp) const;
+  TimePoint deadline(const QpContext& qp, const SendQueue& send) const;
   // Numbers for a person: next message, oldest that is not answered.
   uint32_t next_message() const { return cursor_ - base_; }
-  uint32_t oldest_message() const { return send_.head() - base_; }
+  uint32_t oldest_message(const SendQueue& send) const { return send.head() - base_; }
 
  private:
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
 
   uint32_t NumberOf(uint32_t index) const { return index - base_; }
-  SendEntry* Current(QpContext& qp, Outbox& outbox);
-  bool MustWait(const QpContext& qp, const SendEntry& entry) const;
+  SendEntry* Current(QpContext& qp, SendQueue& send, Outbox& outbox);
+  bool MustWait(const QpContext& qp, const SendQueue& send, const SendEntry& entry) const;
   void OpenWays(QpContext& qp, Outbox& outbox);
   // What a frame of that request leaves by now; nullptr: there is no room.
   flow::Carrier* WayOf(QpContext& qp, Outbox& outbox, const verbs::SendRequest& request,
                        uint32_t bytes, TimePoint now);
-  Sent SendNext(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  Sent SendNext(QpContext& qp, SendQueue& send, Outbox& outbox, TimePoint now, PumpBudget& budget);
   // Fills a packet with the frame that begins at `offset`; false: its memory is gone.
-  bool Fill(QpContext& qp, Outbox& outbox, const flow::CarrierAddress& to, uint32_t index,
-            uint32_t offset, uint32_t bytes, Psn psn, port::TxPacket& packet);
+  bool Fill(QpContext& qp, SendQueue& send, Outbox& outbox, const flow::CarrierAddress& to,
+            uint32_t index, uint32_t offset, uint32_t bytes, Psn psn, port::TxPacket& packet);
   // The entry that an answer names; nullptr: none waits for it.
-  SendEntry* Asked(const wire::ChannelFrame& frame, uint32_t& index);
-  void MarkAnswered(const QpContext& qp, uint32_t end);
-  void Answer(const QpContext& qp, uint32_t index);
-  metrics::DropReason OnReplyAlone(QpContext& qp, Outbox& outbox, const wire::ChannelFrame& frame,
-                                   TimePoint now);
-  void GoBackTo(uint32_t index, uint8_t attempt);
-  void WaitToOffer(uint32_t index, Duration least, TimePoint now);
+  SendEntry* Asked(SendQueue& send, const wire::ChannelFrame& frame, uint32_t& index) const;
+  void MarkAnswered(const QpContext& qp, SendQueue& send, uint32_t end);
+  void Answer(const QpContext& qp, SendQueue& send, uint32_t index);
+  metrics::DropReason OnReplyAlone(QpContext& qp, SendQueue& send, Outbox& outbox,
+                                   const wire::ChannelFrame& frame, TimePoint now);
+  void GoBackTo(SendQueue& send, uint32_t index, uint8_t attempt);
+  void WaitToOffer(const QpContext& qp, uint32_t index, Duration least, TimePoint now);
   // When nobody will answer any more.
-  TimePoint TimeoutOf(const QpContext& qp) const;
+  TimePoint TimeoutOf(const QpContext& qp, const SendQueue& send) const;
 
-  SendQueue& send_;
-  flow::Carrier* carrier_ = nullptr;
+  // Of a receiver that was lately not ready for something.
+  struct Trouble {
+    uint8_t careful = 0;      // so many messages are offered one by one
+    uint8_t rnr_left = 0;     // refusals that are not an error
+    uint32_t number = 0;      // of the message that it was last not ready for
+    TimePoint refused_since;  // that one
+    TimePoint until;          // of the wait: before an offer, or for a refusal after one
+  };
+  Trouble& TroubleOf(const QpContext& qp);
+  bool careful() const { return trouble_ != nullptr && trouble_->careful != 0; }
+  // No wait is left, and it has taken enough.
+  void EndTrouble() {
+    if (!careful() && !rnr_waiting_ && !offering_) trouble_.reset();
+  }
+
   uint32_t base_ = 0;      // index of message 0
   uint32_t cursor_ = 0;    // is being sent, or is the next to begin
-  uint32_t ordered_ = 0;   // begun and not answered, of those that strong order waits for
   uint32_t receives_ = 0;  // receives taken at the peer by what was begun
+  uint16_t ordered_ = 0;   // begun and not answered, of those that strong order waits for
   uint8_t attempt_ = 0;
-  bool rnr_waiting_ = false;
-  bool not_ready_ = false;       // the last answer was that nobody is there
-  bool heard_ = false;           // the peer has answered something
-  bool refused_ = false;         // a request was: nothing is sent any more, but answers still come
-  bool offering_ = false;        // the first frame of a message has left, and nothing follows yet
-  bool resent_ = false;          // a frame was sent again: the channel is slow, not silent
-  bool knows_ways_ = false;      // channels beside its own are open, or there are none
-  uint8_t careful_ = 0;          // so many messages are offered one by one
-  uint32_t refused_number_ = 0;  // of the message that the receiver was last not ready for
-  TimePoint refused_since_;
-  TimePoint offer_until_;
-  uint8_t rnr_left_ = 0;
-  TimePoint rnr_until_;
+  bool active_ : 1 = false;  // it has started, and its carrier is not lost
+  bool rnr_waiting_ : 1 = false;
+  bool not_ready_ : 1 = false;   // the last answer was that nobody is there
+  bool heard_ : 1 = false;       // the peer has answered something
+  bool refused_ : 1 = false;     // a request was: nothing is sent any more, but answers still come
+  bool offering_ : 1 = false;    // the first frame of a message has left, and nothing follows yet
+  bool resent_ : 1 = false;      // a frame was sent again: the channel is slow, not silent
+  bool knows_ways_ : 1 = false;  // channels beside its own are open, or there are none
   TimePoint progress_;  // the last answer from the peer, or the last frame that could leave
+  std::unique_ptr<Trouble> trouble_;  // nullptr: there is none
 };
+static_assert(sizeof(MessageRequester) <= 32);
 
 }  // namespace rocegw::transport

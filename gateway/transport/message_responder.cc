@@ -22,11 +22,30 @@ void MessageResponder::Reset() {
   expected_ = 0;
   attempt_ = 0;
   established_ = refused_ = false;
-  messages_.clear();
-  replies_.clear();
-  executed_.clear();
-  answering_.clear();
-  ordered_ = 0;
+  work_.reset();
+}
+
+MessageResponder::Work& MessageResponder::Working() {
+  if (work_ == nullptr) {
+    work_ = std::make_unique<Work>();
+    work_->ordered = expected_;
+  }
+  return *work_;
+}
+
+void MessageResponder::RestIfDone() {
+  if (!work_->replies.empty() || !work_->messages.empty()) return;
+  if (work_->executed.empty()) {
+    work_.reset();
+  } else {
+    work_->replies = {};
+  }
+}
+
+void MessageResponder::Stop() {
+  if (work_ == nullptr) return;
+  work_->messages.clear();
+  work_->ordered = expected_;
 }
 
 // Of an attempt that is over, what is whole, waits for nobody and takes no receive is as good as
@@ -38,8 +57,9 @@ bool MessageResponder::TakenAnyway(const ChannelFrame& frame) const {
 }
 
 IncomingMessage& MessageResponder::MessageAt(uint32_t ahead) {
-  while (messages_.size() <= ahead) messages_.push_back({});
-  return messages_[ahead];
+  RestingRing<IncomingMessage>& messages = Working().messages;
+  while (messages.size() <= ahead) messages.push_back({});
+  return messages[ahead];
 }
 
 DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -63,7 +83,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
   if (ahead >= kMaxAhead) return DropReason::k_invalid_request;
 
   DropReason reason = DropReason::kNone;
-  const bool alone = ahead == 0 && messages_.empty();
+  const bool alone = ahead == 0 && messages_ahead() == 0;
   if (alone && frame.offset == 0 && frame.has(wire::kFrameLast)) {
     // The usual case, a message of one frame in its turn, leaves no trace.
     IncomingMessage message;
@@ -83,30 +103,33 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
 
 // What has taken effect stays known, since it is offered again with the others.
 void MessageResponder::ForgetUnfinished() {
-  for (size_t i = 0; i < messages_.size(); ++i)
-    if (!messages_[i].done) messages_[i] = {};
-  while (!messages_.empty() && !messages_.back().done) messages_.pop_back();
-  ordered_ = expected_;
+  if (work_ == nullptr) return;
+  RestingRing<IncomingMessage>& messages = work_->messages;
+  for (size_t i = 0; i < messages.size(); ++i)
+    if (!messages[i].done) messages[i] = {};
+  while (!messages.empty() && !messages.back().done) messages.pop_back();
+  work_->ordered = expected_;
 }
 
 // Whatever can take effect now does.
 void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
-  while (!messages_.empty() && qp.state() != verbs::QpState::kError) {
-    IncomingMessage& first = messages_.front();
+  Work& work = Working();
+  while (!work.messages.empty() && qp.state() != verbs::QpState::kError) {
+    IncomingMessage& first = work.messages.front();
     if (!first.done) {
       // One that was refused need not be whole to be told so.
       if (!first.seen() || (!first.whole() && !first.refused && first.nak == 0)) break;
       if (!Execute(qp, outbox, first, 1)) return;
     }
-    messages_.pop_front();
+    work.messages.pop_front();
     ++expected_;
   }
   // Those of strong order behind others that have none.
-  if (static_cast<int32_t>(ordered_ - expected_) < 0) ordered_ = expected_;
-  for (; qp.state() != verbs::QpState::kError; ++ordered_) {
-    const uint32_t ahead = ordered_ - expected_;
-    if (ahead >= messages_.size() || !messages_[ahead].seen()) return;
-    const IncomingMessage& next = messages_[ahead];
+  if (static_cast<int32_t>(work.ordered - expected_) < 0) work.ordered = expected_;
+  for (; qp.state() != verbs::QpState::kError; ++work.ordered) {
+    const uint32_t ahead = work.ordered - expected_;
+    if (ahead >= work.messages.size() || !work.messages[ahead].seen()) return;
+    const IncomingMessage& next = work.messages[ahead];
     if (!next.done && next.order() != wire::MessageOrder::kNone &&
         !ExecuteAhead(qp, outbox, ahead)) {
       return;
@@ -119,13 +142,15 @@ bool MessageResponder::MayAct(const QpContext& qp, const IncomingMessage& messag
   using enum wire::MessageOrder;
   if (ahead == 0) return true;
   if (message.takes_receive() && !qp.config.any_completion_order) return false;
-  if (message.order() == kStrong) return static_cast<int32_t>(ordered_ - expected_ - ahead) >= 0;
+  if (message.order() == kStrong) {
+    return work_ != nullptr && static_cast<int32_t>(work_->ordered - expected_ - ahead) >= 0;
+  }
   return message.order() != kAfterAll;
 }
 
 // Takes effect before its turn, if it may. What fails is told in its turn.
 bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead) {
-  IncomingMessage& message = messages_[ahead];
+  IncomingMessage& message = work_->messages[ahead];
   if (!message.whole() || message.refused || message.nak != 0 || !MayAct(qp, message, ahead))
     return false;
   const uint32_t number = expected_ + ahead;
@@ -254,10 +279,10 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
   const ByteRange whole{from, from + bytes.size()};
   std::span<const ByteRange> left(&whole, 1);
   std::vector<ByteRange> pieces;
-  if (first_later < messages_.size()) {
+  if (first_later < messages_ahead()) {
     pieces.push_back(whole);
-    for (size_t later = first_later; later < messages_.size(); ++later)
-      messages_[later].Subtract(pieces);
+    for (size_t later = first_later; later < messages_ahead(); ++later)
+      work_->messages[later].Subtract(pieces);
     left = pieces;
   }
   for (const ByteRange& piece : left) {
@@ -300,15 +325,15 @@ void MessageResponder::RefuseForNow(QpContext& qp) {
   qp.counters->rnr_tx_packets.Add();
   ++attempt_;
   ForgetUnfinished();
-  replies_.push_back({static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
-                      attempt_, expected_, Placed(qp)});
+  QueueReply({static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
+              attempt_, expected_, Placed(qp)});
 }
 
 void MessageResponder::Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak,
                               uint32_t ticket) {
   qp.counters->nak_error_tx_packets.Add();
   const bool alone = static_cast<int32_t>(number - expected_) > 0;
-  replies_.push_back({nak, attempt_, number, ticket, alone});
+  QueueReply({nak, attempt_, number, ticket, alone});
   refused_ = true;
   if (!qp.EnterError()) return;
   outbox.Event(qp, EventOfNak(static_cast<NakCode>(nak)));
@@ -328,19 +353,22 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   const uint32_t ahead = tag.request - expected_;
   if (static_cast<int32_t>(ahead) >= 0) {
     // One that was refused meanwhile comes again.
-    if (ahead >= messages_.size() || !messages_[ahead].seen()) return;
-    if (!messages_[ahead].done) {
-      messages_[ahead].nak = nak;
-      if (receive) messages_[ahead].receive_status = WcStatus::kLocalProtection;
+    if (ahead >= messages_ahead()) return;
+    IncomingMessage& message = work_->messages[ahead];
+    if (!message.seen()) return;
+    if (!message.done) {
+      message.nak = nak;
+      if (receive) message.receive_status = WcStatus::kLocalProtection;
       return;
     }
   }
   // It has taken effect, and nobody was told yet.
-  for (size_t left = replies_.size(); left != 0; --left) {
-    const Reply reply = replies_.front();
-    replies_.pop_front();
+  GrowingRing<Reply>& replies = Working().replies;
+  for (size_t left = replies.size(); left != 0; --left) {
+    const Reply reply = replies.front();
+    replies.pop_front();
     const auto later = static_cast<int32_t>(reply.message - tag.request);
-    if (reply.alone ? later != 0 : later < 0) replies_.push_back(reply);
+    if (reply.alone ? later != 0 : later < 0) replies.push_back(reply);
   }
   receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush);
   if (qp.state() == verbs::QpState::kError && !refused_) return;
@@ -352,8 +380,8 @@ void MessageResponder::OnCarrierLost(const flow::Carrier& carrier, bool beside) 
   if (carrier_ == nullptr || (carrier_ != &carrier && !beside)) return;
   carrier_->Release();
   carrier_ = nullptr;
-  replies_.clear();
   Stop();
+  if (work_ != nullptr) work_->replies.clear();
 }
 
 }  // namespace rocegw::transport

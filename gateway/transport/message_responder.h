@@ -7,10 +7,12 @@
 //
 // What a receiver is not ready for is thrown away and refused when its turn comes; the requester
 // then offers it, and all after it, as a new attempt. Answers wait behind memory operations as the
-// native responder's do. Belongs to one worker.
+// native responder's do. While nothing is under way there is no more of it than where it stands.
+// Belongs to one worker.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "gateway/flow/carrier.h"
@@ -46,13 +48,12 @@ class MessageResponder {
   // The carrier is gone; its peer's requests are, too. `beside`: it was one of several.
   void OnCarrierLost(const flow::Carrier& carrier, bool beside);
   // The queue pair has gone to error: messages under way go no further.
-  void Stop() {
-    messages_.clear();
-    ordered_ = expected_;
-  }
+  void Stop();
 
-  // Of memory that it holds while nothing is under way.
-  size_t idle_bytes() const { return executed_.capacity() * sizeof(Executed); }
+  // Of memory that it holds while nothing is under way: READs and atomics may be asked for again.
+  size_t idle_bytes() const {
+    return work_ == nullptr ? 0 : sizeof(Work) + work_->executed.capacity() * sizeof(Executed);
+  }
   // Number of the next message to take effect.
   uint32_t expected() const { return expected_; }
 
@@ -78,6 +79,21 @@ class MessageResponder {
     bool answered = false;
     uint64_t result = 0;
   };
+
+  // What it keeps of messages under way, of answers that wait, and of those that were given.
+  struct Work {
+    // No message before it keeps one of strong order waiting: they have taken effect, or have no
+    // order. Not before `expected_`, once Advance has run.
+    uint32_t ordered = 0;
+    GrowingRing<Reply> replies;
+    RestingRing<IncomingMessage> messages;  // [0] is `expected_`
+    RestingRing<uint32_t> answering;  // indices of those that are not answered, in their order
+    std::vector<Executed> executed;   // as many as the peer may have outstanding
+  };
+  Work& Working();
+  void RestIfDone();
+  size_t messages_ahead() const { return work_ == nullptr ? 0 : work_->messages.size(); }
+  void QueueReply(const Reply& reply) { Working().replies.push_back(reply); }
 
   // message_responder.cc
   bool TakenAnyway(const wire::ChannelFrame& frame) const;
@@ -139,18 +155,13 @@ class MessageResponder {
 
   ReceiveQueue& receives_;
   flow::Carrier* carrier_ = nullptr;
+  std::unique_ptr<Work> work_;  // nullptr: nothing is under way
   uint32_t expected_ = 0;
-  // No message before it keeps one of strong order waiting: they have taken effect, or have no
-  // order. Not before `expected_`, once Advance has run.
-  uint32_t ordered_ = 0;
+  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
   uint8_t attempt_ = 0;
   bool established_ = false;
-  bool refused_ = false;                   // for good: it has ended the queue pair
-  uint32_t placement_ticket_ = 0;          // of the newest placement or atomic
-  RestingRing<IncomingMessage> messages_;  // [0] is `expected_`
-  RestingRing<Reply> replies_;
-  std::vector<Executed> executed_;   // as many as the peer may have outstanding
-  RestingRing<uint32_t> answering_;  // indices of those that are not answered, in their order
+  bool refused_ = false;  // for good: it has ended the queue pair
 };
+static_assert(sizeof(MessageResponder) <= 40);
 
 }  // namespace rocegw::transport

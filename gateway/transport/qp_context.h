@@ -39,9 +39,9 @@ struct QpContext {
   flow::Carrier* carrier = nullptr;
   // By it, a peer that lets messages take effect out of turn where they allow it.
   bool peer_relaxes = false;
+  flow::LinePlace line;  // of its own carrier
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
-  flow::LinePlace line;
   // Channels beside it; nullptr: there are none, as for whoever asks for order.
   std::unique_ptr<Spread> spread;
   uint8_t connection = 0;  // counts resets, so that frames of an earlier connection are known
@@ -59,6 +59,7 @@ struct QpContext {
   uint64_t retransmits = 0;
   const PeerTable* peers = nullptr;  // endpoint: of its session
 
+  flow::LineMember line_member() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const { return spread != nullptr && spread->Has(by); }
   // Its place in the line of the channel that a frame is to leave by.
   flow::LinePlace& PlaceAt(const flow::Carrier& by) {

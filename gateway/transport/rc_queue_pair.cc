@@ -52,12 +52,12 @@ class RcQueuePair final : public QueuePair {
   }
   TimePoint deadline() const override {
     if (message_requester_.active())
-      return Earlier(responder_.deadline(), message_requester_.deadline(qp_));
+      return Earlier(responder_.deadline(), message_requester_.deadline(qp_, send_));
     return Earlier(responder_.deadline(), qp_.sends() ? requester_.deadline() : kNever);
   }
   Psns psns() const override {
     if (message_requester_.active()) {
-      return {Psn(message_requester_.next_message()), Psn(message_requester_.oldest_message()),
+      return {Psn(message_requester_.next_message()), Psn(message_requester_.oldest_message(send_)),
               Psn(message_responder_.expected())};
     }
     return {requester_.flow().next(), requester_.flow().una(), responder_.expected()};
@@ -90,13 +90,13 @@ class RcQueuePair final : public QueuePair {
         reason = message_responder_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
         break;
       case wire::FrameKind::kReadResponse:
-        reason = message_requester_.OnReadResponse(qp_, outbox, frame, payload, now);
+        reason = message_requester_.OnReadResponse(qp_, send_, outbox, frame, payload, now);
         break;
       case wire::FrameKind::kAtomicResult:
-        reason = message_requester_.OnAtomicResult(qp_, outbox, frame, now);
+        reason = message_requester_.OnAtomicResult(qp_, send_, outbox, frame, now);
         break;
       case wire::FrameKind::kReply:
-        reason = message_requester_.OnReply(qp_, outbox, frame, now);
+        reason = message_requester_.OnReply(qp_, send_, outbox, frame, now);
         break;
       case wire::FrameKind::kVoid:
       case wire::FrameKind::kCount:
@@ -110,8 +110,9 @@ class RcQueuePair final : public QueuePair {
                      Psn psn) override {
     if (!SameConnection(qp_, frame)) return flow::Resend::kVoid;
     const bool answer = IsAnswer(FrameKindOf(frame));
-    const flow::Resend result = answer ? message_responder_.Again(qp_, outbox, carrier, frame, psn)
-                                       : message_requester_.Again(qp_, outbox, carrier, frame, psn);
+    const flow::Resend result =
+        answer ? message_responder_.Again(qp_, outbox, carrier, frame, psn)
+               : message_requester_.Again(qp_, send_, outbox, carrier, frame, psn);
     if (!flushed()) FlushOnError(outbox);
     return result;
   }
@@ -145,7 +146,7 @@ class RcQueuePair final : public QueuePair {
       requester_.Start(qp_, cc_, now);
       return;
     }
-    if (mine || beside) message_requester_.OnCarrierLost(qp_);
+    if (mine || beside) message_requester_.OnCarrierLost(qp_, send_);
     if (!flushed()) FlushOnError(outbox);
   }
 
@@ -173,7 +174,7 @@ class RcQueuePair final : public QueuePair {
   }
   void DoReadyToSend(TimePoint now) override {
     if (qp_.carrier != nullptr) {
-      message_requester_.Start(qp_, *qp_.carrier, now);
+      message_requester_.Start(send_, now);
     } else {
       requester_.Start(qp_, cc_, now);
     }
@@ -245,7 +246,7 @@ class RcQueuePair final : public QueuePair {
       case AccessPurpose::kReadPlacement:
       case AccessPurpose::kAtomicPlacement:
         if (message_requester_.active()) {
-          message_requester_.OnMemoryFault(qp_, outbox, tag);
+          message_requester_.OnMemoryFault(qp_, send_, outbox, tag);
         } else {
           requester_.OnMemoryFault(qp_, outbox, tag);
         }
@@ -262,7 +263,7 @@ class RcQueuePair final : public QueuePair {
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     responder_.OnDeadline(now);
     if (message_requester_.active()) {
-      message_requester_.OnDeadline(qp_, now);
+      message_requester_.OnDeadline(qp_, send_, now);
     } else {
       requester_.OnDeadline(qp_, outbox, now);
     }
@@ -290,7 +291,7 @@ class RcQueuePair final : public QueuePair {
     qp_.carrier = nullptr;
   }
   PumpResult PumpRequests(Outbox& outbox, TimePoint now, PumpBudget& budget) {
-    return message_requester_.active() ? message_requester_.Pump(qp_, outbox, now, budget)
+    return message_requester_.active() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
                                        : requester_.Pump(qp_, outbox, now, budget);
   }
   static PumpResult Busier(PumpResult a, PumpResult b) {
@@ -298,15 +299,16 @@ class RcQueuePair final : public QueuePair {
     return a == PumpResult::kBlocked ? a : b;
   }
 
+  // Side by side what every message touches; the native halves are large.
   SendQueue send_;
   ReceiveQueue receives_;
-  Requester requester_{send_};
-  Responder responder_{receives_};
-  MessageRequester message_requester_{send_};
+  MessageRequester message_requester_;
   MessageResponder message_responder_{receives_};
-  flow::CcConfig cc_;
-  TimePoint next_cnp_;
   bool requests_first_ = false;
+  Responder responder_{receives_};
+  Requester requester_{send_};
+  TimePoint next_cnp_;
+  flow::CcConfig cc_;
 };
 
 }  // namespace

@@ -13,17 +13,15 @@ namespace rocegw::transport {
 class Spread {
  public:
   bool Has(const flow::Carrier& carrier) const { return lanes_.Has(carrier); }
-  // One more way, until it is dropped; `own`: the queue pair's place in its own channel's line.
-  void Add(const flow::LinePlace& own, flow::Carrier& carrier) {
-    lanes_.Use(own.qp, own.tenant, carrier);
-  }
+  // One more way, until it is dropped.
+  void Add(flow::Carrier& carrier) { lanes_.Use(carrier); }
   void Drop(const flow::Carrier& carrier) { lanes_.Drop(carrier); }
   size_t size() const { return lanes_.size(); }
 
   // The way of a frame that leaves now. nullptr: there is no room on any, and the queue pair stands
   // in every line. `asked`: bytes that it asks for, which will come back the same way.
-  flow::Carrier* Choose(flow::Carrier& own, flow::LinePlace& own_place, uint32_t bytes,
-                        uint32_t asked, TimePoint now);
+  flow::Carrier* Choose(const flow::LineMember& who, flow::Carrier& own, flow::LinePlace& own_place,
+                        uint32_t bytes, uint32_t asked, TimePoint now);
   // nullptr: it is none of them.
   flow::LinePlace* PlaceOf(const flow::Carrier& carrier) { return lanes_.PlaceOf(carrier); }
 

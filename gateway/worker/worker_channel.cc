@@ -47,17 +47,16 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   const SlotHandle handle = qp.handle;
   // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
   // endpoint, by somebody whom its pool may talk to.
-  const channel::ChannelKey& ends = delivery.channel->key();
+  const wire::Gid& peer = delivery.channel->peer();
   bool welcome = qp.receives();
   if (qp.config.type == verbs::QpType::kEndpoint) {
     welcome = welcome &&
               (frame.has(wire::kFrameEndpoint) || frame.kind == wire::FrameKind::kReply) &&
-              (qp.config.peers == nullptr || qp.config.peers->Allow(ends.peer));
+              (qp.config.peers == nullptr || qp.config.peers->Allow(peer));
   } else {
     welcome = welcome && qp.config.type == verbs::QpType::kRc && !frame.has(wire::kFrameEndpoint) &&
-              qp.attributes.dest_qpn == frame.source &&
-              qp.attributes.path.destination == ends.peer &&
-              qp.attributes.path.source == ends.source;
+              qp.attributes.dest_qpn == frame.source && qp.attributes.path.destination == peer &&
+              qp.attributes.path.source == delivery.channel->key().source;
   }
   if (!welcome) return refuse(DropReason::k_endpoint_not_ready);
   if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())

@@ -216,7 +216,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.counters = &counters_;
   context.owner = session;
   context.peers = &session->peers;
-  context.line = {.qp = handle, .tenant = config.tenant_tag};
+  context.line = {};
   session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   if (group != nullptr) group->Join(*slot.qp);
   return {};

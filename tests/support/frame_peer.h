@@ -21,11 +21,12 @@ class ScriptedCarrier final : public flow::Carrier {
   const wire::Gid& peer() const override { return to.path.destination; }
   Qpn number() const override { return own; }
   uint32_t max_payload() const override { return most; }
-  bool MaySend(flow::LinePlace& place, uint32_t, TimePoint) override {
+  bool MaySend(const flow::LineMember&, flow::LinePlace& place, uint32_t, TimePoint) override {
     if (!open) place.waiting = true;
     return open;
   }
-  Psn OnSent(flow::LinePlace&, const flow::FrameRef& frame, uint32_t, TimePoint) override {
+  Psn OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame, uint32_t,
+             TimePoint) override {
     refs.push_back(frame);
     return Psn(static_cast<uint32_t>(refs.size() - 1));
   }

@@ -113,18 +113,17 @@ class ChannelEnd final : public channel::Owner {
   // A frame without payload, by which tests know it again; false: it stands in line.
   bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
             uint32_t tenant = 0) {
-    flow::LinePlace& place = Place(qp, tenant);
-    if (!channel.MaySend(place, 0, now)) return false;
+    const flow::LineMember who{{qp, 0}, tenant};
+    flow::LinePlace& place = Place(qp);
+    if (!channel.MaySend(who, place, 0, now)) return false;
     const flow::FrameRef ref{.owner = {qp, 0},
                              .message = message,
                              .kind = static_cast<uint8_t>(wire::FrameKind::kReadRequest)};
-    SendFrameAs(channel.address(), message, channel.OnSent(place, ref, 0, now));
+    SendFrameAs(channel.address(), message, channel.OnSent(who, place, ref, 0, now));
     return true;
   }
-  flow::LinePlace& Place(uint32_t qp, uint32_t tenant) {
+  flow::LinePlace& Place(uint32_t qp) {
     if (places.size() <= qp) places.resize(qp + 1);
-    places[qp].qp = {qp, 0};
-    places[qp].tenant = tenant;
     return places[qp];
   }
 

@@ -236,8 +236,8 @@ TEST_F(ChannelSetTest, AQuarterOfTheWindowSent_ItsLastFrameAsksForAnAcknowledgem
   flow::LinePlace place;
   std::vector<uint8_t> flags;
   for (int i = 0; i < 8; ++i) {
-    ASSERT_TRUE(channel->MaySend(place, 4096, pair.now));
-    channel->OnSent(place, {}, 4096, pair.now);
+    ASSERT_TRUE(channel->MaySend({}, place, 4096, pair.now));
+    channel->OnSent({}, place, {}, 4096, pair.now);
     flags.push_back(channel->address().flags);
   }
   EXPECT_EQ(std::count(flags.begin(), flags.end(), wire::kFrameAckNow), 2);

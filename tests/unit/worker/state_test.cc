@@ -8,9 +8,10 @@
 namespace rocegw::testing::state {
 namespace {
 
-// What a thousand of each may hold, KiB.
-constexpr size_t kChannelBytes = 160;
-constexpr size_t kEndpointBytes = 204;
+// What a thousand of each may hold, KiB: together no more than 256.
+constexpr size_t kChannelBytes = 158;
+constexpr size_t kEndpointBytes = 92;
+static_assert(kChannelBytes + kEndpointBytes <= 256);
 
 struct Held {
   size_t channels = 0;
