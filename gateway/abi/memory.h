@@ -91,6 +91,18 @@ struct rocegw_mr_reply {
   uint32_t way; /* enum rocegw_memory_way */
 };
 
+/* A memory window: a key for a part of a region that is bound and invalidated by work requests. */
+struct rocegw_alloc_mw {
+  struct rocegw_request header;
+  uint32_t pd;
+  uint32_t type; /* enum ibv_mw_type */
+};
+struct rocegw_mw_reply {
+  struct rocegw_reply header;
+  uint32_t handle;
+  uint32_t rkey; /* bound to nothing */
+};
+
 struct rocegw_create_region {
   struct rocegw_request header;
   uint64_t address; /* page aligned */

@@ -64,6 +64,8 @@ enum rocegw_message {
   ROCEGW_MSG_MODERATE_CQ = 32,
   ROCEGW_MSG_ATTACH_MULTICAST = 33,
   ROCEGW_MSG_DETACH_MULTICAST = 34,
+  ROCEGW_MSG_ALLOC_MW = 35,
+  ROCEGW_MSG_DEALLOC_MW = 36,
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -169,7 +171,8 @@ struct rocegw_device_reply {
   uint16_t gid_table_length;
   /* Since minor 5. */
   uint32_t max_multicast; /* attachments of queue pairs of a session to groups */
-  uint32_t reserved;
+  /* Since minor 6. */
+  uint32_t max_mw; /* memory windows; 0: there are none */
 };
 
 struct rocegw_query_gids {

@@ -83,7 +83,8 @@ struct rocegw_send_wqe {
   uint8_t opcode;
   uint8_t num_sge;
   uint16_t flags;
-  uint32_t imm_or_rkey; /* immediate as the bytes of the wire, or the key to invalidate */
+  uint32_t imm_or_rkey; /* immediate as the bytes of the wire; the key to invalidate; BIND_MW: the
+                           key that the window gets */
   union {
     struct {
       uint64_t remote_address;
@@ -92,6 +93,14 @@ struct rocegw_send_wqe {
       uint32_t rkey;
       uint32_t peer; /* of an endpoint: handle of whom it is for; else 0 */
     } rdma;
+    struct { /* BIND_MW; since minor 6 */
+      uint64_t address;
+      uint64_t length;
+      uint32_t lkey;   /* of the region */
+      uint32_t window; /* R_Key that the window has until then */
+      uint32_t access; /* enum ibv_access_flags */
+      uint32_t reserved;
+    } bind;
     struct {
       struct rocegw_address_vector av;
       uint32_t remote_qpn;

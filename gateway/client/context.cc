@@ -44,8 +44,9 @@ void FillOperations(verbs_context* verbs) {
   verbs->context.ops.post_send = &PostSendOnQp;
   verbs->context.ops.post_recv = &PostReceiveOnQp;
   verbs->context.ops.post_srq_recv = &PostReceiveOnSrq;
-  verbs->context.ops.bind_mw = &RefuseBindMw;
-  verbs->context.ops.dealloc_mw = &RefuseDeallocMw;
+  verbs->context.ops.alloc_mw = &AllocMw;
+  verbs->context.ops.bind_mw = &BindMw;
+  verbs->context.ops.dealloc_mw = &DeallocMw;
 }
 
 ibv_context* Open(Session* session, Device* device) {

@@ -330,9 +330,6 @@ int PostReceiveOnQp(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return PostReceive(FromIbv(qp)->rings.receive, wr, bad);
 }
 
-int RefuseBindMw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return refusal::ibv_bind_mw; }
-int RefuseDeallocMw(ibv_mw*) { return refusal::ibv_dealloc_mw; }
-
 }  // namespace rocegw::client
 
 using rocegw::client::FromIbv;

@@ -51,6 +51,11 @@ void FillDeviceAttr(const rocegw_device_reply& reply, ibv_device_attr* attr) {
   attr->max_srq = static_cast<int>(reply.max_srq);
   attr->max_srq_wr = static_cast<int>(reply.max_srq_wr);
   attr->max_srq_sge = static_cast<int>(reply.max_srq_sge);
+  if (reply.max_mw != 0) {
+    attr->device_cap_flags |=
+        IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  }
+  attr->max_mw = static_cast<int>(reply.max_mw);
   attr->max_mcast_grp = static_cast<int>(reply.max_multicast);
   attr->max_mcast_qp_attach = static_cast<int>(reply.max_multicast);
   attr->max_total_mcast_qp_attach = static_cast<int>(reply.max_multicast);

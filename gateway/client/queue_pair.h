@@ -14,10 +14,9 @@ int PostReceiveOnQp(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int PostReceiveOnSrq(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 int RequestNotify(ibv_cq* cq, int solicited_only);
 
-// What this release of the library does not have, with the errors that programs take as "not
-// supported".
-int RefuseBindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
-int RefuseDeallocMw(ibv_mw* mw);
+ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type);
+int BindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind);
+int DeallocMw(ibv_mw* mw);
 
 // What a queue pair is to be beside what verbs have a word for; 0: as verbs.
 struct Ordering {

@@ -9,8 +9,6 @@
 
 // Nothing is taken from it, whatever it is asked.
 #define ROCEGW_REFUSALS(R)                                          \
-  R(ibv_bind_mw, EOPNOTSUPP, "no memory windows")                   \
-  R(ibv_dealloc_mw, EOPNOTSUPP, "no memory windows")                \
   R(ibv_import_device, EOPNOTSUPP, "objects belong to one process") \
   R(ibv_import_dm, EOPNOTSUPP, "no device memory")                  \
   R(ibv_import_mr, EOPNOTSUPP, "objects belong to one process")     \

@@ -22,10 +22,11 @@ struct SendBuilder {
 namespace {
 
 constexpr uint64_t kDatagramOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-constexpr uint64_t kUnreliableOps =
-    kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-constexpr uint64_t kReliableOps = kUnreliableOps | IBV_QP_EX_WITH_RDMA_READ |
-                                  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+constexpr uint64_t kUnreliableOps = kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE |
+                                    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |
+                                    IBV_QP_EX_WITH_BIND_MW;
+constexpr uint64_t kReliableOps = kUnreliableOps | IBV_QP_EX_WITH_SEND_WITH_INV |
+                                  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 Qp* QpOf(ibv_qp_ex* ex) { return FromIbv(&ex->qp_base); }
@@ -85,6 +86,18 @@ void Send(ibv_qp_ex* ex) { Begin(ex, IBV_WR_SEND); }
 
 void SendImmediate(ibv_qp_ex* ex, __be32 immediate) {
   Begin(ex, IBV_WR_SEND_WITH_IMM).imm_data = immediate;
+}
+
+void SendInvalidate(ibv_qp_ex* ex, uint32_t key) {
+  Begin(ex, IBV_WR_SEND_WITH_INV).invalidate_rkey = key;
+}
+
+void LocalInvalidate(ibv_qp_ex* ex, uint32_t key) {
+  Begin(ex, IBV_WR_LOCAL_INV).invalidate_rkey = key;
+}
+
+void Bind(ibv_qp_ex* ex, ibv_mw* mw, uint32_t key, const ibv_mw_bind_info* info) {
+  Begin(ex, IBV_WR_BIND_MW).bind_mw = {mw, key, *info};
 }
 
 ibv_send_wr& BeginRemote(ibv_qp_ex* ex, ibv_wr_opcode opcode, uint32_t rkey, uint64_t address) {
@@ -182,6 +195,9 @@ int AddSendBuilder(Qp* qp, uint64_t ops) {
   qp->ex.wr_set_inline_data_list = &SetInlineList;
   if ((ops & IBV_QP_EX_WITH_SEND) != 0) qp->ex.wr_send = &Send;
   if ((ops & IBV_QP_EX_WITH_SEND_WITH_IMM) != 0) qp->ex.wr_send_imm = &SendImmediate;
+  if ((ops & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) qp->ex.wr_send_inv = &SendInvalidate;
+  if ((ops & IBV_QP_EX_WITH_LOCAL_INV) != 0) qp->ex.wr_local_inv = &LocalInvalidate;
+  if ((ops & IBV_QP_EX_WITH_BIND_MW) != 0) qp->ex.wr_bind_mw = &Bind;
   if ((ops & IBV_QP_EX_WITH_RDMA_WRITE) != 0) qp->ex.wr_rdma_write = &Write;
   if ((ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0) qp->ex.wr_rdma_write_imm = &WriteImmediate;
   if ((ops & IBV_QP_EX_WITH_RDMA_READ) != 0) qp->ex.wr_rdma_read = &Read;

@@ -126,6 +126,7 @@ class ClientSession {
   void FreeCq(uint32_t handle);
   void FreeSrq(uint32_t handle);
   void FreeMr(uint32_t handle);
+  void FreeMw(uint32_t handle);
   void FreePeer(uint32_t handle);
   void FreeGroup(uint32_t handle);
   void FreePd(uint32_t handle);

@@ -25,6 +25,10 @@ Command FindCommand(uint32_t type) {
       return RegMr;
     case ROCEGW_MSG_DEREG_MR:
       return DeregMr;
+    case ROCEGW_MSG_ALLOC_MW:
+      return AllocMw;
+    case ROCEGW_MSG_DEALLOC_MW:
+      return DeallocMw;
     case ROCEGW_MSG_CREATE_CHANNEL:
       return CreateCompletionChannel;
     case ROCEGW_MSG_DESTROY_CHANNEL:

@@ -36,6 +36,10 @@ void DeregMr(ClientSession& session, Request& request);
 void CreateRegion(ClientSession& session, Request& request);
 void DestroyRegion(ClientSession& session, Request& request);
 
+// commands_window.cc
+void AllocMw(ClientSession& session, Request& request);
+void DeallocMw(ClientSession& session, Request& request);
+
 // commands_cq.cc
 void CreateCq(ClientSession& session, Request& request);
 void ResizeCq(ClientSession& session, Request& request);

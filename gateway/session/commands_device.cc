@@ -113,6 +113,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.active_speed = kSpeedFdr10;
   reply.gid_table_length = kGidTableLength;
   reply.max_multicast = options.device.max_multicast;
+  reply.max_mw = reply.max_mr;
   session.Reply(reply);
 }
 

@@ -11,10 +11,7 @@ namespace rocegw::session {
 namespace {
 
 // enum ibv_access_flags beyond those that the data path looks at. Accepted because they ask for
-// nothing that is not so anyway: windows are refused elsewhere, pages are never pinned, addresses
-// are the library's business.
-constexpr uint32_t kAccessMwBind = 1u << 4;
-constexpr uint32_t kAccessZeroBased = 1u << 5;
+// nothing that is not so anyway: pages are never pinned, addresses are the library's business.
 constexpr uint32_t kAccessOnDemand = 1u << 6;
 constexpr uint32_t kAccessHugetlb = 1u << 7;
 // Bits that a provider may ignore (IBV_ACCESS_OPTIONAL_RANGE).
@@ -24,8 +21,8 @@ constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRe
                                      verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic;
 
 bool AccessIsValid(uint32_t access) {
-  constexpr uint32_t kKnown = kDataPathAccess | kAccessMwBind | kAccessZeroBased | kAccessOnDemand |
-                              kAccessHugetlb | kAccessOptional;
+  constexpr uint32_t kKnown = kDataPathAccess | verbs::kAccessMwBind | verbs::kAccessZeroBased |
+                              kAccessOnDemand | kAccessHugetlb | kAccessOptional;
   if ((access & ~kKnown) != 0) return false;
   // Who may write from afar may write here (IBTA 10.6.3.2).
   const bool remote_change =
@@ -123,6 +120,8 @@ void RegMr(ClientSession& session, Request& request) {
   mr->charged = charged;
   mr->region = asked.region;
   mr->kept = asked.kept;
+  if ((asked.access & verbs::kAccessMwBind) != 0)
+    mr->windows = std::make_unique<verbs::BoundWindows>();
   ++pd->users;
   if (region != nullptr) ++region->users;
 
@@ -137,6 +136,7 @@ void RegMr(ClientSession& session, Request& request) {
   config.direct = direct.bytes;
   config.direct_from = direct.from;
   config.direct_length = direct.length;
+  config.windows = mr->windows.get();
   const uint32_t handle = objects.mrs.Add(std::move(mr));
   config.mr_handle = handle;
 
@@ -154,7 +154,9 @@ void RegMr(ClientSession& session, Request& request) {
 
 void DeregMr(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
-  if (session.objects().mrs.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  const Mr* const mr = session.objects().mrs.Find(handle);
+  if (mr == nullptr) return session.ReplyError(EINVAL);
+  if (mr->windows != nullptr && !mr->windows->Close()) return session.ReplyError(EBUSY);
   DropMr(session, handle, [&session] { session.ReplyDone(); });
 }
 

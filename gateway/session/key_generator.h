@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of memory regions (L_Key and R_Key are one number here): 32 unpredictable bits, unique in
-// the daemon, and resting for a while after their region is gone, so that a peer which still holds
-// one never meets somebody else's memory. Owner: session server, control thread.
+// Keys of memory regions (L_Key and R_Key are one number here) and of memory windows: 32
+// unpredictable bits, unique in the daemon, and resting for a while after their region is gone, so
+// that a peer which still holds one never meets somebody else's memory. A window has all keys that
+// differ from its first in the low 8 bits. Owner: session server, control thread.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,9 @@ class KeyGenerator {
   // Never 0 or 0xFFFFFFFF, which programs use for "none".
   MemoryKey Take();
   void Give(MemoryKey key);
+  // Any of the window's keys.
+  MemoryKey TakeForWindow();
+  void GiveFromWindow(MemoryKey key);
 
   size_t in_use() const { return taken_.size() - resting_.size(); }
 
@@ -30,6 +34,8 @@ class KeyGenerator {
   Random& random_;
   std::unordered_set<MemoryKey> taken_;  // in use and resting
   std::deque<MemoryKey> resting_;
+  std::unordered_set<uint32_t> windows_;  // upper 24 bits, in use and resting
+  std::deque<uint32_t> resting_windows_;
 };
 
 }  // namespace rocegw::session

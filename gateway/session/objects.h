@@ -21,6 +21,7 @@
 #include "gateway/session/handle_table.h"
 #include "gateway/shm/segment.h"
 #include "gateway/verbs/completion_queue.h"
+#include "gateway/verbs/memory_window.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/gid.h"
 
@@ -33,7 +34,7 @@ struct Context {
 
 struct Pd {
   uint32_t context = 0;
-  uint32_t users = 0;  // QPs, SRQs, MRs, peers and groups of endpoints
+  uint32_t users = 0;  // QPs, SRQs, MRs, MWs, peers and groups of endpoints
 };
 
 struct CompletionChannel {
@@ -135,6 +136,14 @@ struct Mr {
   uint64_t charged = 0;  // of registered_bytes: what lies in a region is counted there
   uint32_t region = 0;   // remapped; 0: none
   uint32_t kept = 0;     // enum rocegw_kept: what the library says about it
+  std::unique_ptr<verbs::BoundWindows> windows;  // nullptr: none may be bound to it
+};
+
+struct Mw {
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  MemoryKey key;  // the first
+  std::unique_ptr<verbs::MemoryWindow> window;
 };
 
 struct RemappedRegion {
@@ -167,6 +176,7 @@ struct Objects {
   HandleTable<Srq> srqs;
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;
+  HandleTable<Mw> mws;
   HandleTable<EndpointPeer> peers;
   HandleTable<EndpointGroup> groups;
   HandleTable<RemappedRegion> regions;

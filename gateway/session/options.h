@@ -76,7 +76,7 @@ struct PeerGateways {
   uint32_t vendor_id = kVendorId;
   // Of channels: with the kinds of congestion control that they may have.
   uint32_t features = wire::kOptionSelectiveAck | wire::kOptionOrdering | wire::kOptionEndpoints |
-                      wire::kOptionCcStatic;
+                      wire::kOptionInvalidation | wire::kOptionCcStatic;
   uint32_t window = 0;  // bytes that one worker can take at once
   uint32_t paths = 1;   // channels to the same worker, over which queue pairs are spread
 };

@@ -62,6 +62,13 @@ void ClientSession::FreeMr(uint32_t handle) {
   if (RemappedRegion* const region = objects_.regions.Find(mr->region)) --region->users;
 }
 
+void ClientSession::FreeMw(uint32_t handle) {
+  const auto mw = objects_.mws.Remove(handle);
+  services_.keys.GiveFromWindow(mw->key);
+  Give(Resource::kMrs);
+  --objects_.pds.Find(mw->pd)->users;
+}
+
 void ClientSession::FreePeer(uint32_t handle) {
   const auto peer = objects_.peers.Remove(handle);
   Give(Resource::kAhs);
@@ -138,6 +145,14 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
         },
         answered);
   });
+  objects_.mws.ForEach([&](uint32_t, const Mw& mw) {
+    if (!belongs(mw)) return;
+    services_.workers.Broadcast(
+        [&](WorkerIndex) {
+          return worker::UnlinkWindow{id_, verbs::MemoryWindow::NameOf(mw.key)};
+        },
+        answered);
+  });
   objects_.mrs.ForEach([&](uint32_t, const Mr& mr) {
     if (!belongs(mr)) return;
     services_.workers.Broadcast(
@@ -154,6 +169,8 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
   };
   for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
   for (const uint32_t srq : objects_.srqs.Select(belongs)) FreeSrq(srq);
+  // Windows leave the regions that they are bound to.
+  for (const uint32_t mw : objects_.mws.Select(belongs)) FreeMw(mw);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
   for (const uint32_t peer : objects_.peers.Select(belongs)) FreePeer(peer);
   for (const uint32_t group : objects_.groups.Select(belongs)) FreeGroup(group);

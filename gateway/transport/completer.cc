@@ -14,8 +14,11 @@ using verbs::WcStatus;
 
 // Every packet of them is acknowledged; READ data and atomic results have come.
 void Requester::MarkAnswered() {
+  // What is answered without the peer is not waited for here.
+  if (static_cast<int32_t>(answered_ - send_.head()) < 0) answered_ = send_.head();
   for (; send_.Holds(answered_) && send_.At(answered_).started; ++answered_) {
     SendEntry& o = send_.At(answered_);
+    if (o.request.is_local()) continue;
     if (PsnBefore(flow_.una(), o.end())) return;
     o.answered = true;
   }

@@ -32,8 +32,13 @@ verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
       return verbs::WcOpcode::kCompareSwap;
     case verbs::SendOpcode::kFetchAdd:
       return verbs::WcOpcode::kFetchAdd;
+    case verbs::SendOpcode::kLocalInvalidate:
+      return verbs::WcOpcode::kLocalInvalidate;
+    case verbs::SendOpcode::kBindMw:
+      return verbs::WcOpcode::kBindMw;
     case verbs::SendOpcode::kSend:
     case verbs::SendOpcode::kSendImm:
+    case verbs::SendOpcode::kSendInvalidate:
       break;
   }
   return verbs::WcOpcode::kSend;

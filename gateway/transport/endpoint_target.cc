@@ -202,19 +202,21 @@ void EndpointTarget::Place(QpContext& qp, Outbox& outbox, Record& record, uint32
                            std::span<const uint8_t> bytes, bool publish) {
   IncomingMessage& message = record.message;
   // The whole message must lie in the region, whichever part comes first.
-  const verbs::RegionConfig* region =
-      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteWrite, message.address, message.length);
-  if (region == nullptr) {
+  const std::optional<verbs::RemotePlace> whole =
+      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                             message.address, message.length);
+  const std::optional<verbs::RemotePlace> place =
+      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                             message.address + offset, bytes.size());
+  if (!whole.has_value() || !place.has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
-  const uint64_t in_region = message.address + offset - region->iova;
   memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                       .publish = publish,
                       .length = static_cast<uint32_t>(bytes.size()),
-                      .address = region->address + in_region,
-                      .direct = region->DirectAt(in_region, bytes.size())};
+                      .address = place->address,
+                      .direct = place->direct};
   if (bytes.data() == reinterpret_cast<const uint8_t*>(&message.tail)) {
     std::memcpy(&op.compare, bytes.data(), bytes.size());
   } else {

@@ -57,6 +57,9 @@ wire::FrameKind FrameKindOf(verbs::SendOpcode opcode) {
       return wire::FrameKind::kFetchAdd;
     case verbs::SendOpcode::kSend:
     case verbs::SendOpcode::kSendImm:
+    case verbs::SendOpcode::kSendInvalidate:
+    case verbs::SendOpcode::kLocalInvalidate:
+    case verbs::SendOpcode::kBindMw:
       break;
   }
   return wire::FrameKind::kSend;

@@ -4,6 +4,13 @@
 #include <algorithm>
 
 namespace rocegw::transport {
+namespace {
+
+uint32_t KeyIn(const wire::ChannelFrame& frame) {
+  return frame.has(wire::kFrameInvalidate) ? frame.invalidate_rkey : frame.rkey;
+}
+
+}  // namespace
 
 void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   kind = frame.kind;
@@ -12,7 +19,7 @@ void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   length = frame.length;
   receive = frame.receive;
   immediate = frame.immediate;
-  rkey = frame.rkey;
+  rkey = KeyIn(frame);
   address = frame.address;
   swap_or_add = frame.swap_or_add;
   compare = frame.compare;
@@ -20,7 +27,8 @@ void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
 
 bool IncomingMessage::Fits(const wire::ChannelFrame& frame) const {
   return kind == frame.kind && length == frame.length && receive == frame.receive &&
-         rkey == frame.rkey && address == frame.address;
+         rkey == KeyIn(frame) && invalidates() == frame.has(wire::kFrameInvalidate) &&
+         address == frame.address;
 }
 
 void IncomingMessage::AddPlaced(uint32_t begin, uint32_t end) {

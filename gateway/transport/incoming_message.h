@@ -34,7 +34,7 @@ struct IncomingMessage {
   uint32_t arrived = 0;  // payload bytes
   uint32_t receive = 0;
   uint32_t immediate = 0;
-  uint32_t rkey = 0;
+  uint32_t rkey = 0;  // of a SEND: what it invalidates
   uint64_t address = 0;
   uint64_t local = 0;  // of a WRITE: where its first byte goes, in the client's address space
   uint64_t swap_or_add = 0;
@@ -46,6 +46,7 @@ struct IncomingMessage {
 
   bool seen() const { return kind != wire::FrameKind::kVoid; }
   wire::MessageOrder order() const { return wire::OrderOf(flags); }
+  bool invalidates() const { return (flags & wire::kFrameInvalidate) != 0; }
   bool carries_payload() const {
     return kind == wire::FrameKind::kSend || kind == wire::FrameKind::kWrite;
   }

@@ -6,10 +6,10 @@
 namespace rocegw::transport {
 namespace {
 
-const verbs::RegionConfig* RegionFor(const QpContext& qp, uint32_t rkey, uint64_t address,
-                                     uint64_t length) {
-  return qp.regions->Find(MemoryKey{rkey}, qp.config.session, qp.config.pd,
-                          verbs::kAccessRemoteWrite, address, length);
+std::optional<verbs::RemotePlace> PlaceFor(const QpContext& qp, uint32_t rkey, uint64_t address,
+                                           uint64_t length) {
+  return qp.regions->FindRemote(qp.user(), MemoryKey{rkey}, verbs::kAccessRemoteWrite, address,
+                                length);
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ IncomingWrite::Refusal IncomingWrite::Admit(const QpContext& qp, const wire::RxP
         reth.length > verbs::kMaxMessage) {
       return Refusal::kInvalid;
     }
-    if (reth.length != 0 && RegionFor(qp, reth.rkey, reth.address, reth.length) == nullptr)
+    if (reth.length != 0 && !PlaceFor(qp, reth.rkey, reth.address, reth.length).has_value())
       return Refusal::kAccess;
     address_ = reth.address;
     rkey_ = reth.rkey;
@@ -36,14 +36,13 @@ IncomingWrite::Refusal IncomingWrite::Place(QpContext& qp, Outbox& outbox,
                                             const wire::RxPacket& packet) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
   if (length == 0) return Refusal::kNone;
-  const verbs::RegionConfig* const region = RegionFor(qp, rkey_, address_, length);
-  if (region == nullptr) return Refusal::kAccess;
-  const uint64_t in_region = address_ - region->iova;
+  const std::optional<verbs::RemotePlace> place = PlaceFor(qp, rkey_, address_, length);
+  if (!place.has_value()) return Refusal::kAccess;
   const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                             .publish = packet.traits->ends_message(),
                             .length = length,
-                            .address = region->address + in_region,
-                            .direct = region->DirectAt(in_region, length),
+                            .address = place->address,
+                            .direct = place->direct,
                             .buffer = const_cast<uint8_t*>(packet.payload.data())};
   outbox.Access(qp, op,
                 {qp.handle, ++qp.tickets_issued, AccessPurpose::kWrite, packet.headers.bth.psn, 0},

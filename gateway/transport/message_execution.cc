@@ -64,8 +64,10 @@ void MessageResponder::CompleteReceive(QpContext& qp, Outbox& outbox,
                            .has_immediate = (message.flags & wire::kFrameImmediate) != 0,
                            .solicited = (message.flags & wire::kFrameSolicited) != 0,
                            .in_ring = message.in_ring,
+                           .has_invalidated = message.invalidates(),
                            .length = message.length,
-                           .immediate = message.immediate},
+                           .immediate = message.immediate,
+                           .invalidated = message.rkey},
                           placement_ticket_);
 }
 
@@ -73,6 +75,11 @@ void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& m
                                uint32_t number) {
   if (!HasReceive(message, number)) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
+    return;
+  }
+  if (message.invalidates() && !qp.regions->Invalidate(qp.user(), MemoryKey{message.rkey})) {
+    message.nak = SyndromeOf(NakCode::kRemoteAccess);
+    message.receive_status = WcStatus::kLocalAccess;
     return;
   }
   CompleteReceive(qp, outbox, message);
@@ -144,8 +151,10 @@ void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t
     return;
   }
   if (message.length != 0 &&
-      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteRead, message.address, message.length) == nullptr) {
+      !qp.regions
+           ->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteRead,
+                        message.address, message.length)
+           .has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
@@ -158,21 +167,19 @@ void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage&
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
-  const verbs::RegionConfig* region =
-      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteAtomic, message.address, 8);
-  if (region == nullptr) {
+  const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
+      qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteAtomic, message.address, 8);
+  if (!place.has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
   Executed* executed = Remember(qp, message, number);
   if (executed == nullptr) return;
-  const uint64_t in_region = message.address - region->iova;
   const bool swap = message.kind == FrameKind::kCompareSwap;
   const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
                             .length = 8,
-                            .address = region->address + in_region,
-                            .direct = region->DirectAt(in_region, 8),
+                            .address = place->address,
+                            .direct = place->direct,
                             .compare = message.compare,
                             .swap_or_add = message.swap_or_add};
   outbox.Access(qp, op,

@@ -128,21 +128,20 @@ bool MessageResponder::FillAnswer(QpContext& qp, Outbox& outbox, const Executed&
                      .original = executed.result};
   if (executed.atomic) frame.length = 0;
   if (offset + bytes == frame.length) frame.flags |= wire::kFrameLast;
-  const verbs::RegionConfig* region = nullptr;
+  std::optional<verbs::RemotePlace> place;
   if (bytes != 0) {
-    region = qp.regions->Find(MemoryKey{executed.rkey}, qp.config.session, qp.config.pd,
-                              verbs::kAccessRemoteRead, executed.address + offset, bytes);
+    place = qp.regions->FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,
+                                   executed.address + offset, bytes);
     // Deregistered while it was being read.
-    if (region == nullptr) return false;
+    if (!place.has_value()) return false;
   }
   uint8_t* body = BuildFrame(qp, address, frame, psn, bytes, packet);
-  if (region == nullptr) return true;
-  const uint64_t in_region = executed.address + offset - region->iova;
+  if (!place.has_value()) return true;
   const memory::MemoryOp op{.kind = memory::OpKind::kRead,
                             .want_crc = true,
                             .length = bytes,
-                            .address = region->address + in_region,
-                            .direct = region->DirectAt(in_region, bytes),
+                            .address = place->address,
+                            .direct = place->direct,
                             .buffer = body};
   outbox.Access(qp, op,
                 {.qp = qp.handle,

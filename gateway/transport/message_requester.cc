@@ -114,6 +114,19 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
     if (offer && cursor_ != send.head()) return PumpResult::kBlocked;
     if (!entry->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
+      if (entry->request.is_local()) {
+        if (cursor_ != send.head()) return PumpResult::kBlocked;
+        // It is no message. Answers to older ones find nothing that waits for them.
+        send.ActLocally(qp, cursor_);
+        ++base_;
+        send.Retire(qp, outbox);
+        budget.Take(0);
+        continue;
+      }
+      if (entry->request.invalidates() && !qp.peer_invalidates) {
+        entry->failed = WcStatus::kLocalQpOperation;
+        continue;
+      }
       if (MustWait(qp, send, *entry) || cursor_ - send.head() >= kMaxAhead)
         return PumpResult::kBlocked;
       if (entry->request.reads_remote() && send.reading() >= qp.attributes.max_rd_atomic &&
@@ -225,6 +238,10 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
   if (request.has_immediate()) {
     frame.flags |= wire::kFrameImmediate;
     frame.immediate = request.immediate;
+  }
+  if (request.invalidates()) {
+    frame.flags |= wire::kFrameInvalidate;
+    frame.invalidate_rkey = request.immediate;
   }
   if ((request.flags & ROCEGW_WQE_SOLICITED) != 0 && TakesReceive(request))
     frame.flags |= wire::kFrameSolicited;

@@ -242,14 +242,14 @@ void MessageResponder::BeginWrite(QpContext& qp, IncomingMessage& message) {
     return;
   }
   if (message.length == 0) return;
-  const verbs::RegionConfig* region =
-      qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteWrite, message.address, message.length);
-  if (region == nullptr) {
+  const std::optional<verbs::RemotePlace> place =
+      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                             message.address, message.length);
+  if (!place.has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
-  message.local = region->address + (message.address - region->iova);
+  message.local = place->address;
 }
 
 void MessageResponder::TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
@@ -289,20 +289,18 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
     const uint64_t skipped = piece.begin - from;
     const uint64_t va = message.address + offset + skipped;
     const auto length = static_cast<uint32_t>(piece.end - piece.begin);
-    const verbs::RegionConfig* region =
-        qp.regions->Find(MemoryKey{message.rkey}, qp.config.session, qp.config.pd,
-                         verbs::kAccessRemoteWrite, va, length);
+    const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
+        qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite, va, length);
     // Deregistered meanwhile: nothing is placed, and the message is refused in its turn.
-    if (region == nullptr) {
+    if (!place.has_value()) {
       message.nak = SyndromeOf(NakCode::kRemoteAccess);
       return;
     }
-    const uint64_t in_region = va - region->iova;
     memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                         .publish = placing != Placing::kPacket,
                         .length = length,
-                        .address = region->address + in_region,
-                        .direct = region->DirectAt(in_region, length)};
+                        .address = place->address,
+                        .direct = place->direct};
     // A tail that was held back has no packet any more to lie in.
     if (placing == Placing::kHeldTail) {
       std::memcpy(&op.compare, bytes.data() + skipped, length);

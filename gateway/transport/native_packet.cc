@@ -15,6 +15,8 @@ wire::Opcode ReliableOpcode(const verbs::SendRequest& request, bool first, bool 
   using wire::Opcode;
   const bool immediate = request.opcode == verbs::SendOpcode::kSendImm ||
                          request.opcode == verbs::SendOpcode::kWriteImm;
+  if (request.invalidates() && last)
+    return first ? Opcode::kRcSendOnlyInvalidate : Opcode::kRcSendLastInvalidate;
   if (request.is_send()) {
     if (first)
       return !last       ? Opcode::kRcSendFirst

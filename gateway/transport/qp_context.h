@@ -39,6 +39,8 @@ struct QpContext {
   flow::Carrier* carrier = nullptr;
   // By it, a peer that lets messages take effect out of turn where they allow it.
   bool peer_relaxes = false;
+  // By it, a peer that knows SENDs with invalidation.
+  bool peer_invalidates = false;
   flow::LinePlace line;  // of its own carrier
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
@@ -67,6 +69,8 @@ struct QpContext {
     return beside == nullptr ? line : *beside;
   }
 
+  // As whom its peer reaches memory, and its own requests bind windows.
+  verbs::RemoteUser user() const { return {config.session, config.pd, config.qpn, handle}; }
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
   // States in which requests are taken, and in which they are made and responses are taken.

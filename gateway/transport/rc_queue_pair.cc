@@ -138,7 +138,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.OnCarrierLost(carrier, beside);
     if (mine && (!opened || forgotten)) {
       qp_.declined = why;
-      qp_.peer_relaxes = false;
+      qp_.peer_relaxes = qp_.peer_invalidates = false;
       qp_.spread.reset();
       if (!message_requester_.active()) return;
       message_requester_.Reset();
@@ -159,7 +159,7 @@ class RcQueuePair final : public QueuePair {
     message_requester_.Reset();
     message_responder_.Reset();
     ReleaseCarrier();
-    qp_.peer_relaxes = false;
+    qp_.peer_relaxes = qp_.peer_invalidates = false;
     qp_.spread.reset();
     qp_.line.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;

@@ -135,6 +135,10 @@ void ReceiveQueue::CloseReceived(QpContext& qp, Outbox& outbox, uint32_t number,
     cqe.imm_or_rkey = message.immediate;
     cqe.flags |= ROCEGW_CQE_WITH_IMM;
   }
+  if (message.has_invalidated) {
+    cqe.imm_or_rkey = message.invalidated;
+    cqe.flags |= ROCEGW_CQE_WITH_INV;
+  }
   if (message.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
   if (message.in_ring) cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
   Close(qp, number, cqe, ticket);

@@ -33,9 +33,11 @@ struct ReceivedMessage {
   bool has_immediate = false;
   bool solicited = false;
   bool in_ring = false;
+  bool has_invalidated = false;
   uint32_t length = 0;
   uint32_t immediate = 0;
-  Qpn source;  // an endpoint; kInvalidQpn: whoever the queue pair is connected to
+  uint32_t invalidated = 0;  // R_Key of a window that is no more
+  Qpn source;                // an endpoint; kInvalidQpn: whoever the queue pair is connected to
 };
 
 enum class ReceiveOrder : uint8_t { kOfTheRing, kAsTheyCome };

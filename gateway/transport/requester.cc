@@ -75,7 +75,8 @@ SendEntry* Requester::Current(QpContext& qp, Outbox& outbox) {
     }
     SendEntry& o = send_.At(cursor_);
     if (o.failed != verbs::WcStatus::kSuccess) return nullptr;
-    if (!o.started || PsnBefore(flow_.next(), o.end())) return &o;
+    const bool whole = o.request.is_local() || !PsnBefore(flow_.next(), o.end());
+    if (!o.started || !whole) return &o;
     ++cursor_;
   }
 }
@@ -120,6 +121,20 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
     }
     if (!o->started) {
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
+      if (o->request.is_local()) {
+        if (cursor_ == send_.head()) {
+          send_.ActLocally(qp, cursor_);
+          send_.Retire(qp, outbox);
+          budget.Take(0);
+          continue;
+        }
+        // It waits for an acknowledgement that nobody has asked for.
+        if (since_ack_request_ != 0 && awaited_.empty()) {
+          since_ack_request_ = 0;
+          SendProbe(qp, outbox, now);
+        }
+        return PumpResult::kBlocked;
+      }
       Begin(qp, *o, cursor_);
       if (o->failed != verbs::WcStatus::kSuccess) continue;
       if (!o->started) return PumpResult::kBlocked;
@@ -194,6 +209,7 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o,
   headers.bth.solicited = last && (request.flags & ROCEGW_WQE_SOLICITED) != 0;
   headers.bth.ack_request = probe || WantsAck(qp, o, last, bytes, now);
   headers.immediate = request.immediate;
+  headers.invalidate_rkey = request.immediate;
   headers.reth = {request.remote_address, request.rkey, request.length};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
   send_.Fill(qp, outbox, request.ring_slot, offset, bytes, from, psn, body, *packet);
@@ -245,7 +261,7 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& 
 void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
   for (uint32_t i = send_.head(); i != send_.tail() && send_.At(i).started; ++i) {
     SendEntry& o = send_.At(i);
-    if (o.answered) continue;
+    if (o.answered || o.request.is_local()) continue;
     if (o.request.reads_remote() || o.failed != verbs::WcStatus::kSuccess) break;
     qp.counters->tail_probe_events.Add();
     SendData(qp, outbox, o, flow_.una(), true, now);

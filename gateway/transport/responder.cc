@@ -70,7 +70,6 @@ DropReason Responder::CheckSequence(QpContext& qp, const wire::RxPacket& packet)
 DropReason Responder::Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
   switch (packet.traits->operation) {
     case wire::Operation::kSend:
-      if (packet.traits->has_invalidate) break;
       return ExecuteSend(qp, outbox, packet);
     case wire::Operation::kWrite:
       return ExecuteWrite(qp, outbox, packet);
@@ -149,8 +148,10 @@ void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPac
                            .has_immediate = packet.traits->has_immediate,
                            .solicited = h.bth.solicited,
                            .in_ring = in_ring,
+                           .has_invalidated = packet.traits->has_invalidate,
                            .length = bytes,
-                           .immediate = h.immediate},
+                           .immediate = h.immediate,
+                           .invalidated = h.invalidate_rkey},
                           placement_ticket_);
 }
 
@@ -174,6 +175,11 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
     return Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   }
   receive.received += length;
+  if (packet.traits->has_invalidate &&
+      !qp.regions->Invalidate(qp.user(), MemoryKey{packet.headers.invalidate_rkey})) {
+    receives_.CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
+    return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+  }
   qp.bytes_received += length;
   message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kSend;
   if (packet.traits->ends_message()) {
@@ -228,9 +234,10 @@ DropReason Responder::ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxP
       TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  if (reth.length != 0 &&
-      qp.regions->Find(MemoryKey{reth.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteRead, reth.address, reth.length) == nullptr) {
+  if (reth.length != 0 && !qp.regions
+                               ->FindRemote(qp.user(), MemoryKey{reth.rkey},
+                                            verbs::kAccessRemoteRead, reth.address, reth.length)
+                               .has_value()) {
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
   const uint32_t psns = std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu());
@@ -251,16 +258,14 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
       TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  const verbs::RegionConfig* region =
-      qp.regions->Find(MemoryKey{atomic.rkey}, qp.config.session, qp.config.pd,
-                       verbs::kAccessRemoteAtomic, atomic.address, 8);
-  if (region == nullptr) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
-  const uint64_t in_region = atomic.address - region->iova;
+  const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
+      qp.user(), MemoryKey{atomic.rkey}, verbs::kAccessRemoteAtomic, atomic.address, 8);
+  if (!place.has_value()) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   const bool swap = packet.traits->operation == wire::Operation::kCompareSwap;
   const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
                             .length = 8,
-                            .address = region->address + in_region,
-                            .direct = region->DirectAt(in_region, 8),
+                            .address = place->address,
+                            .direct = place->direct,
                             .compare = atomic.compare,
                             .swap_or_add = atomic.swap_or_add};
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);

@@ -160,11 +160,11 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
   if (!flow.MayAnswer(bytes, now)) return Replied::kGateClosed;
-  const verbs::RegionConfig* region = nullptr;
+  std::optional<verbs::RemotePlace> place;
   if (bytes != 0) {
-    region = qp.regions->Find(MemoryKey{reply.rkey}, qp.config.session, qp.config.pd,
-                              verbs::kAccessRemoteRead, reply.address + offset, bytes);
-    if (region == nullptr) {
+    place = qp.regions->FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
+                                   reply.address + offset, bytes);
+    if (!place.has_value()) {
       // Deregistered while it was being read.
       if (failed) return Replied::kDone;
       DropRepliesFrom(psn);
@@ -184,13 +184,12 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   headers.bth.psn = psn;
   headers.aeth = {wire::kSyndromeAck, reply.msn};
   uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
-  if (region != nullptr) {
-    const uint64_t in_region = reply.address + offset - region->iova;
+  if (place.has_value()) {
     const memory::MemoryOp op{.kind = memory::OpKind::kRead,
                               .want_crc = true,
                               .length = bytes,
-                              .address = region->address + in_region,
-                              .direct = region->DirectAt(in_region, bytes),
+                              .address = place->address,
+                              .direct = place->direct,
                               .buffer = body};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
                   packet);

@@ -66,9 +66,28 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
   return entry.failed == WcStatus::kSuccess;
 }
 
+// What the peer does by a key that is taken back is done before this completes.
+void SendQueue::ActLocally(QpContext& qp, uint32_t index) {
+  SendEntry& entry = At(index);
+  const verbs::SendRequest& request = entry.request;
+  const bool binds = request.opcode == verbs::SendOpcode::kBindMw;
+  const bool done = binds ? qp.regions->Bind(qp.user(), request.bind())
+                          : qp.regions->Invalidate(qp.user(), MemoryKey{request.immediate});
+  entry.started = entry.handed_over = true;
+  entry.ticket = qp.tickets_issued;
+  entry.has_ticket = true;
+  if (done) {
+    Answer(qp, index);
+  } else {
+    entry.failed = binds ? WcStatus::kMwBind : WcStatus::kLocalQpOperation;
+  }
+}
+
 void SendQueue::TakeBackBegun() {
   for (uint32_t i = head_; i != tail_; ++i) {
     SendEntry& entry = At(i);
+    // It has nothing to do with how others leave.
+    if (entry.request.is_local()) continue;
     entry.started = entry.handed_over = false;
     entry.sent = 0;
   }

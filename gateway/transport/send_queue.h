@@ -76,6 +76,9 @@ class SendQueue {
   bool FetchOne(QpContext& qp, Outbox& outbox);
   // Keys and limits of the request at `index`, when it is to go on its way; false: it has failed.
   bool Check(QpContext& qp, uint32_t index);
+  // Binds or invalidates what the local request at `index` says, when all before it are complete:
+  // it has started then, and is answered or has failed.
+  void ActLocally(QpContext& qp, uint32_t index);
   // It does.
   void Start(uint32_t index) {
     At(index).started = true;

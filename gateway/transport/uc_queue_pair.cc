@@ -97,8 +97,10 @@ SendEntry* UcQueuePair::Current(Outbox& outbox) {
   SendEntry& entry = send_.At(cursor_);
   if (entry.failed != WcStatus::kSuccess) return nullptr;
   if (!entry.started) {
-    if (drains || !send_.Check(qp_, cursor_)) return nullptr;
-    send_.Start(cursor_);
+    const bool local = entry.request.is_local();
+    if (drains || (local && cursor_ != send_.head())) return nullptr;
+    if (!local && !send_.Check(qp_, cursor_)) return nullptr;
+    if (!local) send_.Start(cursor_);
   }
   return &entry;
 }
@@ -126,6 +128,10 @@ PumpResult UcQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
 
 UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
   const verbs::SendRequest& request = entry.request;
+  if (request.is_local()) {
+    send_.ActLocally(qp_, cursor_);
+    return entry.answered ? Sent::kYes : Sent::kFailed;
+  }
   const uint32_t bytes = std::min(qp_.mtu(), request.length - entry.sent);
   const bool last = entry.sent + bytes == request.length;
   SendPieces from;

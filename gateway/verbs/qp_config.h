@@ -9,6 +9,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
+#include "gateway/verbs/memory_window.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/gid.h"
 #include "gateway/wire/prefix.h"
@@ -145,6 +146,11 @@ struct RegionConfig {
   uint8_t* direct = nullptr;
   uint64_t direct_from = 0;
   uint64_t direct_length = 0;
+  BoundWindows* windows = nullptr;  // nullptr: none may be bound to it
+
+  bool Holds(uint64_t va, uint64_t bytes) const {
+    return va >= iova && va - iova <= length && bytes <= length - (va - iova);
+  }
 
   // Where bytes of the region lie in our mapping; nullptr when they are not all there.
   uint8_t* DirectAt(uint64_t offset, uint64_t bytes) const {

@@ -44,7 +44,12 @@ enum Access : uint32_t {
   kAccessRemoteWrite = 2,
   kAccessRemoteRead = 4,
   kAccessRemoteAtomic = 8,
+  kAccessMwBind = 16,     // of a region: windows may be bound to it
+  kAccessZeroBased = 32,  // of a window: its users count from its first byte
 };
+
+// enum ibv_mw_type
+enum class MwType : uint8_t { kType1 = 1, kType2 = 2 };
 
 // enum ibv_wc_status
 enum class WcStatus : uint8_t {

@@ -23,7 +23,11 @@ bool OpcodeAllowed(QpType type, uint8_t opcode) {
     case ROCEGW_WR_RDMA_READ:
     case ROCEGW_WR_ATOMIC_CMP_AND_SWP:
     case ROCEGW_WR_ATOMIC_FETCH_AND_ADD:
+    case ROCEGW_WR_SEND_WITH_INV:
       return type == QpType::kRc;
+    case ROCEGW_WR_LOCAL_INV:
+    case ROCEGW_WR_BIND_MW:
+      return type == QpType::kRc || type == QpType::kUc;
     default:
       return false;
   }
@@ -44,6 +48,14 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
   out.opcode = static_cast<SendOpcode>(wqe.opcode);
   out.flags = wqe.flags;
   out.immediate = wqe.imm_or_rkey;
+  if (wqe.opcode == ROCEGW_WR_BIND_MW) {
+    out.remote_address = wqe.u.bind.address;
+    out.compare_add = wqe.u.bind.length;
+    out.rkey = wqe.u.bind.lkey;
+    out.peer = wqe.u.bind.window;
+    out.swap = wqe.u.bind.access;
+  }
+  if (out.is_local()) return WcStatus::kSuccess;
   out.sge_count = wqe.num_sge;
   if (config.type == QpType::kUd) {
     out.av = wqe.u.ud.av;

@@ -26,6 +26,9 @@ enum class SendOpcode : uint8_t {
   kRead = ROCEGW_WR_RDMA_READ,
   kCompareSwap = ROCEGW_WR_ATOMIC_CMP_AND_SWP,
   kFetchAdd = ROCEGW_WR_ATOMIC_FETCH_AND_ADD,
+  kLocalInvalidate = ROCEGW_WR_LOCAL_INV,
+  kBindMw = ROCEGW_WR_BIND_MW,
+  kSendInvalidate = ROCEGW_WR_SEND_WITH_INV,
 };
 
 struct SendRequest {
@@ -33,17 +36,17 @@ struct SendRequest {
   SendOpcode opcode = SendOpcode::kSend;
   uint16_t flags = 0;  // enum rocegw_wqe_flags
   uint32_t ring_slot = 0;
-  uint32_t length = 0;  // message bytes
-  uint32_t immediate = 0;
-  uint64_t remote_address = 0;
-  uint32_t rkey = 0;
+  uint32_t length = 0;          // message bytes
+  uint32_t immediate = 0;       // or the key to invalidate
+  uint64_t remote_address = 0;  // bind: of the region's first byte
+  uint32_t rkey = 0;            // bind: L_Key of the region
   uint32_t sge_count = 0;
-  uint64_t compare_add = 0;
-  uint64_t swap = 0;
+  uint64_t compare_add = 0;    // bind: length
+  uint64_t swap = 0;           // bind: access
   rocegw_address_vector av{};  // UD
   Qpn remote_qpn;              // UD
   uint32_t remote_qkey = 0;    // UD
-  uint32_t peer = 0;           // endpoint
+  uint32_t peer = 0;           // endpoint; bind: key of the window
   // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
   // copy only.
   const uint8_t* ring_payload = nullptr;
@@ -62,7 +65,23 @@ struct SendRequest {
     return opcode == SendOpcode::kSendImm || opcode == SendOpcode::kWriteImm;
   }
   bool is_write() const { return opcode == SendOpcode::kWrite || opcode == SendOpcode::kWriteImm; }
-  bool is_send() const { return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendImm; }
+  bool is_send() const {
+    return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendImm || invalidates();
+  }
+  // A SEND that takes a key back at the peer.
+  bool invalidates() const { return opcode == SendOpcode::kSendInvalidate; }
+  // It changes a window here, and nothing leaves.
+  bool is_local() const {
+    return opcode == SendOpcode::kLocalInvalidate || opcode == SendOpcode::kBindMw;
+  }
+  BindRequest bind() const {
+    return {.before = MemoryKey{peer},
+            .key = MemoryKey{immediate},
+            .region = MemoryKey{rkey},
+            .access = static_cast<uint32_t>(swap),
+            .address = remote_address,
+            .length = compare_add};
+  }
 };
 
 // Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for

@@ -66,7 +66,9 @@ bool IsReplySyndrome(uint8_t syndrome) {
 DropReason CheckFlags(const ChannelFrame& f) {
   const KindRule& rule = RuleOf(f.kind);
   if ((f.flags & ~rule.allowed) != 0) return DropReason::k_channel_flags;
-  if (f.has(kFrameImmediate) && f.has(kFrameInvalidate)) return DropReason::k_channel_flags;
+  // A window is taken back by the queue pair that it is bound to, which is connected.
+  if (f.has(kFrameInvalidate) && (f.has(kFrameImmediate) || f.has(kFrameEndpoint)))
+    return DropReason::k_channel_flags;
   // Only what takes a receive raises an event.
   if (f.kind == FrameKind::kWrite && f.has(kFrameSolicited) && !f.has(kFrameImmediate)) {
     return DropReason::k_channel_flags;

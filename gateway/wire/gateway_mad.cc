@@ -35,7 +35,7 @@ constexpr const char* kOptionNames[] = {
     "frames without ICRC",
     "ordering on request",
     "endpoints",
-    nullptr,
+    "invalidation",
     nullptr,
     "static window",
     "DCQCN",

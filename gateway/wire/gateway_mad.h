@@ -35,9 +35,10 @@ enum GatewayOption : uint32_t {
   kOptionPresent = 1u << 0,
   kOptionChannel = 1u << 1,
   kOptionSelectiveAck = 1u << 2,
-  kOptionNoIcrc = 1u << 3,     // frames of channels without ICRC; else with
-  kOptionOrdering = 1u << 4,   // takes messages whose order is relaxed
-  kOptionEndpoints = 1u << 5,  // has endpoints, which take messages without a connection
+  kOptionNoIcrc = 1u << 3,        // frames of channels without ICRC; else with
+  kOptionOrdering = 1u << 4,      // takes messages whose order is relaxed
+  kOptionEndpoints = 1u << 5,     // has endpoints, which take messages without a connection
+  kOptionInvalidation = 1u << 6,  // takes SENDs that invalidate
   // Bit 8 + n is kind n of congestion control, as frames of channels number it.
   kOptionCcStatic = 1u << 8,
   kOptionCcDcqcn = 1u << 9,

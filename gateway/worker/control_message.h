@@ -134,6 +134,15 @@ struct UnlinkRegion {
   SessionId session;
   MemoryKey key;
 };
+struct LinkWindow {
+  SessionId session;
+  uint32_t name = 0;                      // MemoryWindow::NameOf
+  verbs::MemoryWindow* window = nullptr;  // outlives the UnlinkWindow reply
+};
+struct UnlinkWindow {
+  SessionId session;
+  uint32_t name = 0;
+};
 // On one worker: that of all its queue pairs.
 struct LinkSrq {
   verbs::SrqConfig config;
@@ -190,8 +199,8 @@ struct ControlMessage {
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
                LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
-               Multicast, LinkRegion, UnlinkRegion, SendMad, SnapshotQps, SnapshotChannels,
-               UsePorts, UseChannels>
+               Multicast, LinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad, SnapshotQps,
+               SnapshotChannels, UsePorts, UseChannels>
       body;
 };
 

@@ -196,12 +196,14 @@ class Worker final : private transport::Outbox, private channel::Owner {
   transport::EndpointGroup* GroupOf(const verbs::QpConfig& config);
   ControlReply Do(const Multicast& body);
   ControlReply Do(const LinkRegion& body);
+  ControlReply Do(const LinkWindow& body);
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
   ControlReply Do(const SnapshotChannels& body);
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
   void Reply(uint64_t cookie, ControlReply reply);
+  void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
   void Notify(WorkerMessage message);
   static QpSnapshot SnapshotOf(const QpSlot& slot);
 

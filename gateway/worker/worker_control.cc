@@ -71,18 +71,21 @@ void Worker::Reply(uint64_t cookie, ControlReply reply) {
   if (cookie != 0) Notify({cookie, std::move(reply)});
 }
 
-void Worker::Apply(ControlMessage& message, TimePoint now) {
-  if (const auto* unlink = std::get_if<UnlinkRegion>(&message.body)) {
-    const bool known = regions_.Unlink(unlink->key);
-    WorkerSession* session = SessionOf(unlink->session);
-    // Operations that were checked against the region may still be with the copier.
-    if (session != nullptr && session->batches_collected < session->batches_submitted) {
-      session->late_replies.push_back({message.cookie, session->batches_submitted});
-      return;
-    }
-    Reply(message.cookie, Failed(known ? 0 : ENOENT));
+// Operations that were checked against what was unlinked may still be with the copier.
+void Worker::ReplyWhenUnused(SessionId session_id, uint64_t cookie, bool known) {
+  WorkerSession* session = SessionOf(session_id);
+  if (session != nullptr && session->batches_collected < session->batches_submitted) {
+    session->late_replies.push_back({cookie, session->batches_submitted});
     return;
   }
+  Reply(cookie, Failed(known ? 0 : ENOENT));
+}
+
+void Worker::Apply(ControlMessage& message, TimePoint now) {
+  if (const auto* unlink = std::get_if<UnlinkRegion>(&message.body))
+    return ReplyWhenUnused(unlink->session, message.cookie, regions_.Unlink(unlink->key));
+  if (const auto* unlink = std::get_if<UnlinkWindow>(&message.body))
+    return ReplyWhenUnused(unlink->session, message.cookie, regions_.UnlinkWindow(unlink->name));
   ControlReply reply;
   std::visit(
       [&](auto& body) {
@@ -90,7 +93,8 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
         if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp>) {
           reply = Do(body, now);
         } else if constexpr (std::is_same_v<Body, std::monostate> ||
-                             std::is_same_v<Body, UnlinkRegion>) {
+                             std::is_same_v<Body, UnlinkRegion> ||
+                             std::is_same_v<Body, UnlinkWindow>) {
           reply = Failed(EINVAL);
         } else {
           reply = Do(body);
@@ -280,6 +284,7 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
     if (channel != nullptr) {
       slot->qp->BindCarrier(*channel);
       context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;
+      context.peer_invalidates = (body.channel->features & wire::kOptionInvalidation) != 0;
     } else {
       context.declined = wire::ChannelReason::kNoResources;
     }
@@ -332,6 +337,10 @@ ControlReply Worker::Do(const UnlinkGroup& body) {
 
 ControlReply Worker::Do(const LinkRegion& body) {
   return Failed(regions_.Link(body.config) ? 0 : EEXIST);
+}
+
+ControlReply Worker::Do(const LinkWindow& body) {
+  return Failed(regions_.LinkWindow(body.name, *body.window) ? 0 : EEXIST);
 }
 
 ControlReply Worker::Do(const SendMad& body) {

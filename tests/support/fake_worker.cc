@@ -298,6 +298,24 @@ int FakeWorker::Apply(const worker::UnlinkRegion& m) {
   return session->mrs.erase(m.key.value) == 0 ? ENOENT : 0;
 }
 
+int FakeWorker::Apply(const worker::LinkWindow& m) {
+  Session* const session = Find(m.session, "window");
+  if (session == nullptr) return EINVAL;
+  if (m.window == nullptr || m.name == 0) return Broken("window without a name");
+  for (const auto& [id, other] : sessions) {
+    if (other.windows.contains(m.name)) return Broken("window linked twice");
+  }
+  if (const int error = TakeFailure()) return error;
+  session->windows[m.name] = m.window;
+  return 0;
+}
+
+int FakeWorker::Apply(const worker::UnlinkWindow& m) {
+  Session* const session = FindOrNull(m.session);
+  if (session == nullptr) return ENOENT;
+  return session->windows.erase(m.name) == 0 ? ENOENT : 0;
+}
+
 int FakeWorker::Apply(const worker::SnapshotQps& m, worker::ControlReply& reply) {
   for (const auto& [id, session] : sessions) {
     if (m.session.value != 0 && m.session.value != id) continue;

@@ -41,6 +41,7 @@ class FakeWorker {
     std::map<uint32_t, verbs::SrqConfig> srqs;         // by handle; limit: as armed last
     std::map<uint32_t, LinkedQp> qps;                  // by QPN
     std::map<uint32_t, verbs::RegionConfig> mrs;       // by key
+    std::map<uint32_t, verbs::MemoryWindow*> windows;  // by name
     std::map<uint32_t, transport::Peer> peers;         // by handle
     std::map<uint32_t, verbs::GroupConfig> groups;     // by number
   };
@@ -82,6 +83,8 @@ class FakeWorker {
   int Apply(const worker::Multicast& m);
   int Apply(const worker::LinkRegion& m);
   int Apply(const worker::UnlinkRegion& m);
+  int Apply(const worker::LinkWindow& m);
+  int Apply(const worker::UnlinkWindow& m);
   int Apply(const worker::SnapshotQps& m, worker::ControlReply& reply);
 
   worker::ControlReply Answer(const worker::ControlMessage& message);

@@ -16,6 +16,7 @@ constexpr uint32_t kSends = Bit(IBV_WR_SEND) | Bit(IBV_WR_SEND_WITH_IMM);
 constexpr uint32_t kWrites = Bit(IBV_WR_RDMA_WRITE) | Bit(IBV_WR_RDMA_WRITE_WITH_IMM);
 constexpr uint32_t kAtomics = Bit(IBV_WR_ATOMIC_CMP_AND_SWP) | Bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
 constexpr uint32_t kOutbound = kSends | kWrites | Bit(IBV_WR_SEND_WITH_INV);
+constexpr uint32_t kLocal = Bit(IBV_WR_BIND_MW) | Bit(IBV_WR_LOCAL_INV);
 constexpr uint32_t kWithRemoteAddress = kWrites | kAtomics | Bit(IBV_WR_RDMA_READ);
 constexpr uint32_t kKnownFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
@@ -26,14 +27,17 @@ static_assert(int{IBV_SEND_FENCE} == int{ROCEGW_WQE_FENCE} &&
               int{IBV_SEND_SOLICITED} == int{ROCEGW_WQE_SOLICITED} &&
               int{IBV_SEND_INLINE} == int{ROCEGW_WQE_INLINE});
 static_assert(int{IBV_WR_SEND_WITH_INV} == int{ROCEGW_WR_SEND_WITH_INV} &&
+              int{IBV_WR_BIND_MW} == int{ROCEGW_WR_BIND_MW} &&
+              int{IBV_WR_LOCAL_INV} == int{ROCEGW_WR_LOCAL_INV} &&
               int{IBV_WR_RDMA_READ} == int{ROCEGW_WR_RDMA_READ});
 static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 
 uint32_t OpcodesOf(uint8_t qp_type) {
   switch (qp_type) {
     case IBV_QPT_RC:
-      return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ);
+      return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ) | kLocal;
     case IBV_QPT_UC:
+      return kSends | kWrites | kLocal;
     case ROCEGW_QPT_ENDPOINT:
       return kSends | kWrites;
     default:
@@ -70,25 +74,47 @@ void CopyInline(const ibv_send_wr& wr, uint8_t* to) {
   }
 }
 
+// What changes a window here.
+int WriteLocal(SendRing& ring, const ibv_send_wr& wr, rocegw_send_wqe* wqe) {
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) return EINVAL;
+  wqe->u.bind = {};
+  wqe->imm_or_rkey = wr.invalidate_rkey;
+  if (wr.opcode == IBV_WR_BIND_MW) {
+    const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+    if (wr.bind_mw.mw == nullptr || (info.mr == nullptr && info.length != 0)) return EINVAL;
+    wqe->imm_or_rkey = wr.bind_mw.rkey;
+    wqe->u.bind = {
+        info.addr,           info.length,          info.mr != nullptr ? info.mr->lkey : 0,
+        wr.bind_mw.mw->rkey, info.mw_access_flags, 0};
+  }
+  wqe->wr_id = wr.wr_id;
+  wqe->opcode = static_cast<uint8_t>(wr.opcode);
+  wqe->num_sge = 0;
+  wqe->flags = static_cast<uint16_t>(wr.send_flags | (ring.signal_all ? IBV_SEND_SIGNALED : 0u));
+  return 0;
+}
+
 // Writes one WQE to the producer's slot. The slot belongs to the library until the index is stored.
 int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t peer) {
   // As a number: a program may have anything in there.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof(opcode));
   if (opcode >= 32 || (OpcodesOf(ring.qp_type) & Bit(static_cast<int>(opcode))) == 0) return EINVAL;
+  const uint32_t slot = ring.producer & ring.mask;
+  uint8_t* place = ring.slots + size_t{slot} * ring.stride;
+  auto* wqe = reinterpret_cast<rocegw_send_wqe*>(place);
+  const uint32_t kind = Bit(static_cast<int>(opcode));
+  if ((kind & kLocal) != 0)
+    return (wr.send_flags & ~kKnownFlags) != 0 ? EINVAL : WriteLocal(ring, wr, wqe);
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
   if ((wr.send_flags & ~kKnownFlags) != 0) return EINVAL;
   uint64_t total = 0;
   for (int i = 0; i < wr.num_sge; ++i) total += wr.sg_list[i].length;
   if (total > ring.max_message) return EINVAL;
-  const uint32_t kind = Bit(static_cast<int>(opcode));
   if ((kind & kAtomics) != 0 && total != 8) return EINVAL;
   const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   if (is_inline && ((kind & kOutbound) == 0 || total > ring.max_inline)) return EINVAL;
 
-  const uint32_t slot = ring.producer & ring.mask;
-  uint8_t* place = ring.slots + size_t{slot} * ring.stride;
-  auto* wqe = reinterpret_cast<rocegw_send_wqe*>(place);
   auto* sge = reinterpret_cast<rocegw_sge*>(place + sizeof(rocegw_send_wqe));
   uint8_t* payload = ring.payload + size_t{slot} * ring.payload_stride;
 

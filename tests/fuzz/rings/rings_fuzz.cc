@@ -42,15 +42,46 @@ QpHost::Options Small(uint32_t qpn, rocegw::verbs::QpType type,
   return options;
 }
 
+// A window, and a region of all memory that it may be bound to.
+constexpr rocegw::MemoryKey kWindow{0x12345600};
+constexpr rocegw::MemoryKey kBindable{0x77777777};
+struct Window {
+  explicit Window(QpHost& host) {
+    rocegw::verbs::RegionConfig region;
+    region.key = kBindable;
+    region.session = rocegw::SessionId{1};
+    region.pd = 1;
+    region.access = rocegw::verbs::kAccessLocalWrite;
+    region.iova = region.address = QpHost::kBase;
+    region.length = kMemory;
+    region.windows = &bound;
+    host.regions().Link(region);
+    host.regions().LinkWindow(rocegw::verbs::MemoryWindow::NameOf(kWindow), window);
+  }
+  rocegw::verbs::BoundWindows bound;
+  rocegw::verbs::MemoryWindow window{rocegw::verbs::MwType::kType2, rocegw::SessionId{1}, 1,
+                                     kWindow};
+};
+
 // What a program that follows the rules would write, so that inputs get deep.
 void WellFormed(QpHost& host, uint64_t how) {
   rocegw_send_wqe wqe{};
-  wqe.opcode = static_cast<uint8_t>(how % 7);
+  wqe.opcode = static_cast<uint8_t>(how % 10);
   wqe.flags = static_cast<uint16_t>(how >> 8 & 0x10F);
   wqe.num_sge = 1;
   wqe.u.rdma.remote_address = QpHost::kBase + (how >> 32 & 0xFFFF);
   wqe.u.rdma.rkey = 0x1002;
-  const bool atomic = wqe.opcode >= ROCEGW_WR_ATOMIC_CMP_AND_SWP;
+  if (wqe.opcode >= ROCEGW_WR_LOCAL_INV) wqe.imm_or_rkey = kWindow.value | (how >> 20 & 1);
+  if (wqe.opcode == ROCEGW_WR_BIND_MW) {
+    wqe.u.bind = {QpHost::kBase + (how >> 32 & 0xFFFF),
+                  how >> 48,
+                  kBindable.value,
+                  kWindow.value | static_cast<uint32_t>(how >> 21 & 1),
+                  static_cast<uint32_t>(how >> 24 & 0x3F),
+                  0};
+  }
+  const bool atomic =
+      wqe.opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP || wqe.opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
   const bool in_ring = (wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0;
   const uint32_t length =
       atomic ? 8 : static_cast<uint32_t>((how >> 16 & 0xFFF) % (in_ring ? 65 : 4096));
@@ -72,6 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   gids[1].entries[0] = rocegw::wire::Gid::FromV4(0xC0000202);
   QpHost client(Small((data[0] & 2) != 0 ? 0x11 : 0x10, type, gids[0]));
   QpHost peer(Small(2, rocegw::verbs::QpType::kRc, gids[1]));
+  Window window(client);
   if (type == rocegw::verbs::QpType::kRc) {
     QpHost::Connect(client, peer, 1, 100, 200);
   } else {

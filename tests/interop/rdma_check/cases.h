@@ -27,6 +27,7 @@ std::vector<Case> FaultCases();
 std::vector<Case> DatagramCases();
 std::vector<Case> ConnectCases();
 std::vector<Case> QueueCases();
+std::vector<Case> WindowCases();
 // Not part of `*`.
 std::vector<Case> EceCases();
 std::vector<Case> EndlessCases();

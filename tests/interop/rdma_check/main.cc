@@ -39,7 +39,7 @@ struct Arguments {
 std::vector<Case> AllCases() {
   std::vector<Case> all;
   for (auto&& group : {TransferCases(), AtomicCases(), FaultCases(), DatagramCases(),
-                       ConnectCases(), QueueCases(), EceCases(), EndlessCases()}) {
+                       ConnectCases(), QueueCases(), WindowCases(), EceCases(), EndlessCases()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

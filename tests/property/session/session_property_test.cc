@@ -40,6 +40,7 @@ struct Model {
   std::map<uint32_t, Cq> cqs;
   std::map<uint32_t, Qp> qps;
   std::map<uint32_t, Mr> mrs;
+  std::map<uint32_t, Mr> mws;  // by the name in their keys
 
   template <typename T>
   static void EraseOf(std::map<uint32_t, T>& objects, uint32_t context) {
@@ -52,6 +53,7 @@ struct Model {
     EraseOf(cqs, context);
     EraseOf(qps, context);
     EraseOf(mrs, context);
+    EraseOf(mws, context);
   }
 };
 
@@ -123,7 +125,7 @@ class SessionProperty : public ::testing::Test {
 void SessionProperty::Step(Player& player) {
   TestClient& client = *player.client;
   Model& m = player.model;
-  switch (random.Below(16)) {
+  switch (random.Below(18)) {
     case 0: {
       if (m.contexts.size() > 3) break;
       const uint32_t context = client.OpenContext();
@@ -209,8 +211,8 @@ void SessionProperty::Step(Player& player) {
         for (const auto& [handle, mr] : o.mrs) bytes += mr.length;
         return bytes;
       });
-      const bool room =
-          Sum([](const Model& o) { return o.mrs.size(); }) < 25 && used + length <= 100000;
+      const bool room = Sum([](const Model& o) { return o.mrs.size() + o.mws.size(); }) < 25 &&
+                        used + length <= 100000;
       const auto mr = client.RegMr(pd, 0x10000, length);
       ASSERT_EQ(client.error(), !m.pds.contains(pd) ? EINVAL : room ? 0 : ENOMEM);
       if (client.error() != 0) break;
@@ -219,6 +221,24 @@ void SessionProperty::Step(Player& player) {
       }
       m.mrs[mr.handle] = {m.pds[pd].context, pd, mr.rkey, length};
       ++m.pds[pd].users;
+      break;
+    }
+    case 16: {
+      auto alloc = TestClient::Request<rocegw_alloc_mw>(ROCEGW_MSG_ALLOC_MW);
+      alloc.pd = Pick(m.pds);
+      alloc.type = random.Coin() ? 1 : 2;
+      const bool room = Sum([](const Model& o) { return o.mrs.size() + o.mws.size(); }) < 25;
+      const auto mw = client.Call<rocegw_mw_reply>(alloc);
+      ASSERT_EQ(client.error(), !m.pds.contains(alloc.pd) ? EINVAL : room ? 0 : ENOMEM);
+      if (client.error() != 0) break;
+      m.mws[mw.handle] = {m.pds[alloc.pd].context, alloc.pd, mw.rkey >> 8, 0};
+      ++m.pds[alloc.pd].users;
+      break;
+    }
+    case 17: {
+      const uint32_t mw = Pick(m.mws);
+      if (m.mws.contains(mw)) --m.pds[m.mws[mw].pd].users;
+      Destroy(player, ROCEGW_MSG_DEALLOC_MW, m.mws, mw, false);
       break;
     }
     case 11: {
@@ -265,14 +285,17 @@ void SessionProperty::CompareWithWorkers() {
   for (size_t w = 0; w < host.workers.size(); ++w) {
     std::set<uint32_t> qps;
     std::set<uint32_t> keys;
+    std::set<uint32_t> windows;
     size_t cqs = 0;
     for (const auto& [id, session] : host.workers[w]->sessions) {
       cqs += session.cqs.size();
       for (const auto& [qpn, qp] : session.qps) qps.insert(qpn);
       for (const auto& [key, mr] : session.mrs) keys.insert(key);
+      for (const auto& [name, mw] : session.windows) windows.insert(name);
     }
     std::set<uint32_t> expected_qps;
     std::set<uint32_t> expected_keys;
+    std::set<uint32_t> expected_windows;
     size_t expected_cqs = 0;
     for (const auto& [id, player] : players) {
       expected_cqs += player.model.cqs.size();
@@ -280,9 +303,11 @@ void SessionProperty::CompareWithWorkers() {
         if (qp.worker == w) expected_qps.insert(qp.qpn);
       }
       for (const auto& [handle, mr] : player.model.mrs) expected_keys.insert(mr.key);
+      for (const auto& [handle, mw] : player.model.mws) expected_windows.insert(mw.key);
     }
     ASSERT_EQ(qps, expected_qps);
     ASSERT_EQ(keys, expected_keys);
+    ASSERT_EQ(windows, expected_windows);
     ASSERT_EQ(cqs, expected_cqs);
   }
 }

@@ -72,6 +72,7 @@ rocegw_device_reply DescribeDevice(uint32_t index, const FakeOptions&) {
   reply.max_cq = 512;
   reply.max_cqe = 1 << 16;
   reply.max_mr = 4096;
+  reply.max_mw = 128;
   reply.max_pd = 256;
   reply.max_ah = 1 << 20;
   reply.max_rd_atomic = 16;

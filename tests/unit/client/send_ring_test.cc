@@ -186,7 +186,7 @@ TEST(SendRing, PostSend_List_StopsAtTheFirstBadRequest) {
   RingMemory memory;
   const Buffer buffer(memory);
   ibv_sge sge = buffer.Sge(0, 8);
-  ibv_send_wr wrs[3] = {Request(IBV_WR_SEND, &sge, 1), Request(IBV_WR_LOCAL_INV, &sge, 1),
+  ibv_send_wr wrs[3] = {Request(IBV_WR_SEND, &sge, 1), Request(IBV_WR_TSO, &sge, 1),
                         Request(IBV_WR_SEND, &sge, 1)};
   wrs[0].next = &wrs[1];
   wrs[1].next = &wrs[2];

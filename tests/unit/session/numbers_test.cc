@@ -116,6 +116,40 @@ TEST(KeyGenerator, Take_BitsAreEvenAndIndependent) {
   EXPECT_NEAR(mean, 16, 0.06);
 }
 
+TEST(KeyGenerator, Windows_HaveAllKeysOfTheirName) {
+  Random random;
+  KeyGenerator keys(random);
+  std::set<uint32_t> names;
+  // Enough of both that names and keys would meet by chance.
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t name = keys.TakeForWindow().value >> 8;
+    ASSERT_TRUE(names.insert(name).second);
+    ASSERT_NE(name, 0u);
+    ASSERT_NE(name, 0xFFFFFFu);
+    for (int k = 0; k < 5; ++k) ASSERT_FALSE(names.contains(keys.Take().value >> 8));
+  }
+}
+
+TEST(KeyGenerator, TakeForWindow_NoNameThatARegionsKeyHas) {
+  Random random;
+  KeyGenerator keys(random);
+  std::set<uint32_t> regions;
+  for (int i = 0; i < 100000; ++i) regions.insert(keys.Take().value >> 8);
+  for (int i = 0; i < 2000; ++i) ASSERT_FALSE(regions.contains(keys.TakeForWindow().value >> 8));
+}
+
+TEST(KeyGenerator, GiveFromWindow_RestsUntilManyOthersWereGiven) {
+  Random random;
+  KeyGenerator keys(random);
+  const uint32_t first = keys.TakeForWindow().value >> 8;
+  keys.GiveFromWindow(MemoryKey{first << 8 | 7});
+  for (size_t i = 0; i < KeyGenerator::kResting; ++i) {
+    const MemoryKey key = keys.TakeForWindow();
+    ASSERT_NE(key.value >> 8, first);
+    keys.GiveFromWindow(key);
+  }
+}
+
 TEST(QpnAllocator, RestUntil_OutlastsTheUsualRest) {
   Random random;
   QpnAllocator allocator(port::SteeringTable(64), 64, random, Seconds(2));

@@ -421,8 +421,6 @@ TEST_P(RequesterBad, Fails_AfterWhatCameBefore) {
 INSTANTIATE_TEST_SUITE_P(
     All, RequesterBad,
     ::testing::Values(BadRequest{"UnknownOpcode", 200, 0, 4, 2},
-                      BadRequest{"BindMw", ROCEGW_WR_BIND_MW, ROCEGW_WQE_SIGNALED, 4, 2},
-                      BadRequest{"SendWithInvalidate", ROCEGW_WR_SEND_WITH_INV, 0, 4, 2},
                       BadRequest{"AtomicOfFour", ROCEGW_WR_ATOMIC_FETCH_AND_ADD, 0, 4, 1},
                       BadRequest{"AtomicOfSixteen", ROCEGW_WR_ATOMIC_CMP_AND_SWP, 0, 16, 1},
                       BadRequest{"InlineRead", ROCEGW_WR_RDMA_READ, ROCEGW_WQE_INLINE, 4, 2},

@@ -230,13 +230,11 @@ std::vector<Sequence> Sequences() {
       {"WriteMiddleWithinSend", {kRcSendFirst}, kRcWriteMiddle, false},
       {"WriteLastWithinSend", {kRcSendFirst}, kRcWriteLast, false},
       {"WriteLastImmWithinSend", {kRcSendFirst}, kRcWriteLastImm, false},
-      {"InvalidateLast", {kRcSendFirst}, kRcSendLastInvalidate, false},
-      {"InvalidateOnly", {}, kRcSendOnlyInvalidate, false},
       {"Flush", {}, kRcFlush, false},
       {"AtomicWrite", {}, kRcAtomicWrite, false},
   };
-  for (Opcode opcode : {kRcSendMiddle, kRcSendLast, kRcSendLastImm, kRcWriteMiddle, kRcWriteLast,
-                        kRcWriteLastImm}) {
+  for (Opcode opcode : {kRcSendMiddle, kRcSendLast, kRcSendLastImm, kRcSendLastInvalidate,
+                        kRcWriteMiddle, kRcWriteLast, kRcWriteLastImm}) {
     all.push_back({"FromNothing", {}, opcode, false});
     all.push_back({"AfterOnly", {kRcSendOnly}, opcode, false});
     all.push_back({"AfterRead", {kRcReadRequest}, opcode, false});
@@ -245,8 +243,9 @@ std::vector<Sequence> Sequences() {
                         kRcCompareSwap, kRcFetchAdd}) {
     all.push_back({"Alone", {}, opcode, true});
   }
-  for (Opcode opcode : {kRcSendFirst, kRcSendOnly, kRcSendOnlyImm, kRcWriteFirst, kRcWriteOnly,
-                        kRcWriteOnlyImm, kRcReadRequest, kRcCompareSwap, kRcFetchAdd}) {
+  for (Opcode opcode :
+       {kRcSendFirst, kRcSendOnly, kRcSendOnlyImm, kRcSendOnlyInvalidate, kRcWriteFirst,
+        kRcWriteOnly, kRcWriteOnlyImm, kRcReadRequest, kRcCompareSwap, kRcFetchAdd}) {
     all.push_back({"WithinSend", {kRcSendFirst}, opcode, false});
     all.push_back({"WithinWrite", {kRcWriteFirst}, opcode, false});
   }

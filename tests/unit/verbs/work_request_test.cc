@@ -105,9 +105,9 @@ TEST_F(WorkRequest, Opcodes_ByType) {
       {ROCEGW_WR_RDMA_READ, true, false},
       {ROCEGW_WR_ATOMIC_CMP_AND_SWP, true, false},
       {ROCEGW_WR_ATOMIC_FETCH_AND_ADD, true, false},
-      {ROCEGW_WR_LOCAL_INV, false, false},
-      {ROCEGW_WR_BIND_MW, false, false},
-      {ROCEGW_WR_SEND_WITH_INV, false, false},
+      {ROCEGW_WR_LOCAL_INV, true, false},
+      {ROCEGW_WR_BIND_MW, true, false},
+      {ROCEGW_WR_SEND_WITH_INV, true, false},
       {10, false, false},
       {255, false, false},
   };
