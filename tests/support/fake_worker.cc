@@ -69,7 +69,7 @@ int FakeWorker::Apply(const worker::UnlinkSession& m) {
   if (it == sessions.end()) return ENOENT;
   const Session& session = it->second;
   if (!session.qps.empty() || !session.cqs.empty() || !session.srqs.empty() ||
-      !session.mrs.empty()) {
+      !session.mrs.empty() || !session.windows.empty()) {
     Broken("session unlinked before its objects");
   }
   sessions.erase(it);

@@ -65,8 +65,8 @@ size_t SessionHost::LinkedObjects() const {
   size_t count = 0;
   for (const auto& worker : workers) {
     for (const auto& [id, session] : worker->sessions) {
-      count +=
-          1 + session.cqs.size() + session.srqs.size() + session.qps.size() + session.mrs.size();
+      count += 1 + session.cqs.size() + session.srqs.size() + session.qps.size() +
+               session.mrs.size() + session.windows.size();
     }
   }
   return count;

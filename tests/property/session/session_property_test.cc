@@ -353,10 +353,17 @@ TEST_F(SessionProperty, WorkersRefuse_NothingOfACommandThatFailedRemains) {
     auto& worker = *host.workers[random.Below(3)];
     worker.fail_next = EIO;
     uint32_t qp = 0;
-    switch (random.Below(3)) {
+    switch (random.Below(4)) {
       case 0:
         client.RegMr(pd, 4096, 64);
         break;
+      case 3: {
+        auto alloc = TestClient::Request<rocegw_alloc_mw>(ROCEGW_MSG_ALLOC_MW);
+        alloc.pd = pd;
+        alloc.type = 2;
+        client.Call<rocegw_mw_reply>(alloc);
+        break;
+      }
       case 1:
         client.CreateCq(context);
         break;
