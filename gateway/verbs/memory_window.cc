@@ -11,6 +11,24 @@ constexpr uint32_t kTagMask = 0xFF;
 
 }  // namespace
 
+// Whoever finds it taken sleeps: its holder may have lost its processor.
+class MemoryWindow::Guard {
+ public:
+  explicit Guard(std::atomic<bool>& taken) : taken_(taken) {
+    while (taken_.exchange(true, std::memory_order_acquire))
+      taken_.wait(true, std::memory_order_relaxed);
+  }
+  ~Guard() {
+    taken_.store(false, std::memory_order_release);
+    taken_.notify_one();
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  std::atomic<bool>& taken_;
+};
+
 bool BoundWindows::Enter() {
   uint32_t count = count_.load(std::memory_order_relaxed);
   do {
@@ -45,7 +63,7 @@ bool MemoryWindow::Bind(const RemoteUser& user, const BindRequest& request,
     const bool changes = (request.access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0;
     if (changes && (region->access & kAccessLocalWrite) == 0) return false;
   }
-  const std::lock_guard guard(lock_);
+  const Guard guard(taken_);
   if (key_ != request.before) return false;
   // One of type 2 is taken back before it is bound anew.
   if (type_ == MwType::kType2 && bound_ != nullptr) return false;
@@ -68,7 +86,7 @@ bool MemoryWindow::IsUsers(const RemoteUser& user, MemoryKey key) const {
 }
 
 bool MemoryWindow::Invalidate(const RemoteUser& user, MemoryKey key) {
-  const std::lock_guard guard(lock_);
+  const Guard guard(taken_);
   if (type_ != MwType::kType2 || !IsUsers(user, key)) return false;
   Leave();
   return true;
@@ -76,7 +94,7 @@ bool MemoryWindow::Invalidate(const RemoteUser& user, MemoryKey key) {
 
 bool MemoryWindow::Find(const RemoteUser& user, MemoryKey key, uint32_t access, uint64_t va,
                         uint64_t length, Place& place) const {
-  const std::lock_guard guard(lock_);
+  const Guard guard(taken_);
   if (!IsUsers(user, key) || (access_ & access) != access) return false;
   const uint64_t first = (access_ & kAccessZeroBased) != 0 ? 0 : address_;
   if (va < first) return false;
@@ -87,7 +105,7 @@ bool MemoryWindow::Find(const RemoteUser& user, MemoryKey key, uint32_t access, 
 }
 
 void MemoryWindow::Unbind() {
-  const std::lock_guard guard(lock_);
+  const Guard guard(taken_);
   Leave();
 }
 

@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "gateway/base/ids.h"
 #include "gateway/verbs/types.h"
@@ -76,13 +75,14 @@ class MemoryWindow {
   void Unbind();
 
  private:
+  class Guard;
   bool IsUsers(const RemoteUser& user, MemoryKey key) const;
   void Leave();
 
   const MwType type_;
   const SessionId session_;
   const uint32_t pd_;
-  mutable std::mutex lock_;  // of what follows
+  mutable std::atomic<bool> taken_{false};  // a lock, for what follows
   MemoryKey key_;
   MemoryKey region_;
   BoundWindows* bound_ = nullptr;  // the region's; nullptr: not bound

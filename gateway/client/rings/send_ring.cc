@@ -90,7 +90,8 @@ int WriteLocal(SendRing& ring, const ibv_send_wr& wr, rocegw_send_wqe* wqe) {
   wqe->wr_id = wr.wr_id;
   wqe->opcode = static_cast<uint8_t>(wr.opcode);
   wqe->num_sge = 0;
-  wqe->flags = static_cast<uint16_t>(wr.send_flags | (ring.signal_all ? IBV_SEND_SIGNALED : 0u));
+  wqe->flags = static_cast<uint16_t>(wr.send_flags);
+  if (ring.signal_all) wqe->flags |= ROCEGW_WQE_SIGNALED;
   return 0;
 }
 

@@ -51,7 +51,8 @@ class WindowTest : public AttachedTest {
     ibv_qp* qp = ibv_create_qp_ex(context_, &init);
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTS;
-    if (qp != nullptr) EXPECT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+    const int error = qp != nullptr ? ibv_modify_qp(qp, &attr, IBV_QP_STATE) : 0;
+    EXPECT_EQ(0, error);
     return qp;
   }
   int Post(ibv_send_wr& wr) {
