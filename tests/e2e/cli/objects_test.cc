@@ -178,6 +178,7 @@ TEST_F(RocegwctlObjectsTest, Tables_FitOn80Columns) {
                            "operations --help",
                            "events --help",
                            "explain --help",
+                           "doctor --help",
                            "capture --help",
                            "fleet adopt --help",
                            "join-token --help",
