@@ -17,13 +17,14 @@ using gateway::v1::WARN;
 constexpr int64_t kNow = 1'790'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
 
-void Expect(const Diagnosis& diagnosis, gateway::v1::Severity severity, const std::string& found) {
+void ExpectFinding(const Diagnosis& diagnosis, gateway::v1::Severity severity,
+                   const std::string& found) {
   EXPECT_EQ(diagnosis.severity(), severity) << diagnosis.ShortDebugString();
   EXPECT_NE(diagnosis.found().find(found), std::string::npos) << diagnosis.ShortDebugString();
   EXPECT_EQ(diagnosis.remedy().empty(), severity == OK) << diagnosis.ShortDebugString();
 }
 
-GatewayReading Good(const std::string& name) {
+GatewayReading GoodGateway(const std::string& name) {
   GatewayReading reading;
   reading.gateway.set_name("gateways/" + name);
   auto& status = *reading.gateway.mutable_status();
@@ -38,7 +39,7 @@ GatewayReading Good(const std::string& name) {
 FleetFacts GoodFleet() {
   FleetFacts facts;
   facts.controller_version = "0.2.0";
-  facts.gateways = {Good("a"), Good("b")};
+  facts.gateways = {GoodGateway("a"), GoodGateway("b")};
   facts.now = kNow;
   return facts;
 }
@@ -51,66 +52,66 @@ types::v1::Condition Broken(const std::string& type, const std::string& message)
 }
 
 TEST(FleetState, EachThingThatIsWrong_HasItsWord) {
-  GatewayReading reading = Good("a");
-  Expect(CheckState(reading, kNow), OK, "connected and in sync");
+  GatewayReading reading = GoodGateway("a");
+  ExpectFinding(CheckState(reading, kNow), OK, "connected and in sync");
   reading.gateway.mutable_status()->set_desired_revision(9);
-  Expect(CheckState(reading, kNow), WARN, "runs 0, should run 9");
+  ExpectFinding(CheckState(reading, kNow), WARN, "runs 0, should run 9");
   auto& rejection = *reading.gateway.mutable_status()->add_rejections();
   rejection.set_object("tenants/t/pools/p");
   rejection.set_reason("NO_CAPACITY");
   rejection.set_message("too much");
-  Expect(CheckState(reading, kNow), FAIL, "tenants/t/pools/p: NO_CAPACITY: too much");
+  ExpectFinding(CheckState(reading, kNow), FAIL, "tenants/t/pools/p: NO_CAPACITY: too much");
   *reading.gateway.mutable_status()->add_conditions() = Broken("Adopted", "another store");
-  Expect(CheckState(reading, kNow), WARN, "another store");
+  ExpectFinding(CheckState(reading, kNow), WARN, "another store");
   reading.problem = "not in time";
-  Expect(CheckState(reading, kNow), FAIL, "does not answer: not in time");
+  ExpectFinding(CheckState(reading, kNow), FAIL, "does not answer: not in time");
   reading.gateway.mutable_status()->clear_rejections();
   *reading.gateway.mutable_status()->add_conditions() = Broken("GatewayReachable", "no daemon");
   EXPECT_EQ(CheckState(reading, kNow).severity(), FAIL);
   reading.gateway.mutable_status()->set_connected(false);
-  Expect(CheckState(reading, kNow), FAIL, "not connected: has never been here");
+  ExpectFinding(CheckState(reading, kNow), FAIL, "not connected: has never been here");
   reading.gateway.mutable_status()->mutable_last_seen_time()->set_seconds(kNow - 185);
-  Expect(CheckState(reading, kNow), FAIL, "not connected: last seen 3m05s ago");
+  ExpectFinding(CheckState(reading, kNow), FAIL, "not connected: last seen 3m05s ago");
 }
 
 TEST(FleetClock, OnlyWhatIsBeyondTheWayThere_Counts) {
   const ClockReading reading = ReadClock(100 * kSecond, 104 * kSecond, 107 * kSecond);
   EXPECT_EQ(reading.ahead_ns, 5 * kSecond);
   EXPECT_EQ(reading.uncertain_ns, 2 * kSecond);
-  GatewayReading gateway = Good("a");
+  GatewayReading gateway = GoodGateway("a");
   gateway.clock = {3 * kSecond, kSecond};
   // Two seconds apart, and they may be two seconds wrong.
-  Expect(CheckHostClock(gateway, {kSecond, kSecond}), OK, "at most 4000 ms");
-  Expect(CheckHostClock(gateway, {0, 0}), WARN, "3000 ms ahead of");
+  ExpectFinding(CheckHostClock(gateway, {kSecond, kSecond}), OK, "at most 4000 ms");
+  ExpectFinding(CheckHostClock(gateway, {0, 0}), WARN, "3000 ms ahead of");
   gateway.clock = {-90 * kSecond, 0};
-  Expect(CheckHostClock(gateway, {0, 0}), FAIL, "90000 ms behind");
+  ExpectFinding(CheckHostClock(gateway, {0, 0}), FAIL, "90000 ms behind");
 }
 
 TEST(FleetVersions, OneApart_Warns_TwoApart_Fails) {
   FleetFacts facts = GoodFleet();
   facts.gateways[0].gateway.mutable_status()->set_agent_version("0.2.0 (79db21a73e23)");
-  Expect(CheckVersions(facts), OK, "all run 0.2.0");
+  ExpectFinding(CheckVersions(facts), OK, "all run 0.2.0");
   facts.gateways[1].gateway.mutable_status()->set_gateway_version("0.1.4");
-  Expect(CheckVersions(facts), WARN,
-         "controller 0.2.0; agents 0.2.0 (2); gateways 0.1.4 (1), 0.2.0 (1)");
+  ExpectFinding(CheckVersions(facts), WARN,
+                "controller 0.2.0; agents 0.2.0 (2); gateways 0.1.4 (1), 0.2.0 (1)");
   facts.gateways[0].gateway.mutable_status()->set_agent_version("0.3.0");
-  Expect(CheckVersions(facts), FAIL, "agents 0.2.0 (1), 0.3.0 (1)");
+  ExpectFinding(CheckVersions(facts), FAIL, "agents 0.2.0 (1), 0.3.0 (1)");
   facts.gateways[0].gateway.mutable_status()->set_agent_version("1.2.0");
   facts.gateways[1].gateway.mutable_status()->set_gateway_version("0.2.0");
   EXPECT_EQ(CheckVersions(facts).severity(), FAIL) << "another major number";
   // Of one that is away the last is not what it will come back with.
   facts.gateways[0].gateway.mutable_status()->set_connected(false);
-  Expect(CheckVersions(facts), OK, "all run 0.2.0");
+  ExpectFinding(CheckVersions(facts), OK, "all run 0.2.0");
 }
 
 TEST(FleetMtus, LinksThatDiffer_AreCounted) {
   FleetFacts facts = GoodFleet();
-  Expect(CheckMtus(facts), OK, "4200");
-  facts.gateways.push_back(Good("c"));
+  ExpectFinding(CheckMtus(facts), OK, "4200");
+  facts.gateways.push_back(GoodGateway("c"));
   facts.gateways[0].mtus = {1500};
-  Expect(CheckMtus(facts), WARN, "1500: a; 4200: b and 1 more");
+  ExpectFinding(CheckMtus(facts), WARN, "1500: a; 4200: b and 1 more");
   for (GatewayReading& reading : facts.gateways) reading.mtus.clear();
-  Expect(CheckMtus(facts), OK, "no gateway");
+  ExpectFinding(CheckMtus(facts), OK, "no gateway");
 }
 
 TEST(FleetPools, RejectedFails_NotYetEverywhereWarns) {
@@ -118,7 +119,7 @@ TEST(FleetPools, RejectedFails_NotYetEverywhereWarns) {
   good.set_name("tenants/t/pools/good");
   good.mutable_status()->set_gateways_selected(2);
   good.mutable_status()->set_gateways_applied(2);
-  Expect(CheckPools({good}).at(0), OK, "1 pools");
+  ExpectFinding(CheckPools({good}).at(0), OK, "1 pools");
   types::v1::Pool late = good;
   late.mutable_status()->set_gateways_applied(1);
   types::v1::Pool rejected = late;
@@ -130,8 +131,8 @@ TEST(FleetPools, RejectedFails_NotYetEverywhereWarns) {
   rejection.set_message("too much");
   const auto found = CheckPools({good, late, rejected});
   ASSERT_EQ(found.size(), 2U);
-  Expect(found[0], WARN, "runs on 1 of 2");
-  Expect(found[1], FAIL, "rejected by 1 of 2 gateways, a: NO_CAPACITY: too much");
+  ExpectFinding(found[0], WARN, "runs on 1 of 2");
+  ExpectFinding(found[1], FAIL, "rejected by 1 of 2 gateways, a: NO_CAPACITY: too much");
   EXPECT_EQ(found[1].object(), "tenants/t/pools/bad");
 }
 
@@ -141,7 +142,7 @@ TEST(ExamineFleet, GatewaysAndFleetTogether_TheWorstFirst) {
   theirs.set_severity(FAIL);
   theirs.set_check("udp_port");
   theirs.set_object("gateways/b");
-  auto& away = facts.gateways.emplace_back(Good("away"));
+  auto& away = facts.gateways.emplace_back(GoodGateway("away"));
   away.gateway.mutable_status()->set_connected(false);
   away.gateway.mutable_status()->mutable_certificate_expire_time()->set_seconds(kNow - 60);
   away.asked = false;

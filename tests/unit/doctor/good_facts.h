@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host on which nothing is wrong; tests spoil one thing each.
+// A host on which nothing is wrong; tests spoil one thing each, and expect a finding.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include "gateway/doctor/facts.h"
+#include "gateway/doctor/finding.h"
 
 namespace rocegw::doctor {
 
@@ -49,6 +52,17 @@ inline Facts GoodFacts() {
        {"tx-checksum-ipv4", "rx-gro", "rx-checksum", "tx-generic-segmentation"})
     interface.features.features[name] = {.on = true, .changeable = true};
   return facts;
+}
+
+// What was found, and the remedy, have these texts in them; only what is good needs none.
+inline void Expect(const Diagnosis& diagnosis, gateway::v1::Severity severity,
+                   const std::string& found, const std::string& remedy = {}) {
+  const bool good = severity == gateway::v1::OK;
+  EXPECT_EQ(diagnosis.severity(), severity) << diagnosis.ShortDebugString();
+  EXPECT_NE(diagnosis.found().find(found), std::string::npos) << diagnosis.ShortDebugString();
+  EXPECT_NE(diagnosis.remedy().find(remedy), std::string::npos) << diagnosis.ShortDebugString();
+  EXPECT_EQ(diagnosis.remedy().empty(), good) << diagnosis.ShortDebugString();
+  EXPECT_EQ(diagnosis.reason().empty(), good) << diagnosis.ShortDebugString();
 }
 
 }  // namespace rocegw::doctor

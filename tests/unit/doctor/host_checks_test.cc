@@ -12,15 +12,6 @@ using gateway::v1::FAIL;
 using gateway::v1::OK;
 using gateway::v1::WARN;
 
-// What was found has this text in it, and a remedy when it is not good.
-void Expect(const Diagnosis& diagnosis, gateway::v1::Severity severity, const std::string& found) {
-  EXPECT_EQ(diagnosis.severity(), severity) << diagnosis.ShortDebugString();
-  EXPECT_NE(diagnosis.found().find(found), std::string::npos) << diagnosis.ShortDebugString();
-  EXPECT_EQ(diagnosis.remedy().empty(), severity == OK) << diagnosis.ShortDebugString();
-  EXPECT_EQ(diagnosis.reason().empty(), severity == OK) << diagnosis.ShortDebugString();
-  EXPECT_EQ(diagnosis.object(), "gateways/host-a");
-}
-
 TEST(CheckOpenFiles, LimitBelowWhatProgramsMayNeed_Warns_NearlyUsedUp_Fails) {
   Facts facts = GoodFacts();
   Expect(CheckOpenFiles(facts), OK, "40 open, at most 1048576");

@@ -12,14 +12,6 @@ using gateway::v1::FAIL;
 using gateway::v1::OK;
 using gateway::v1::WARN;
 
-void Expect(const Diagnosis& diagnosis, gateway::v1::Severity severity, const std::string& found,
-            const std::string& remedy = {}) {
-  EXPECT_EQ(diagnosis.severity(), severity) << diagnosis.ShortDebugString();
-  EXPECT_NE(diagnosis.found().find(found), std::string::npos) << diagnosis.ShortDebugString();
-  EXPECT_NE(diagnosis.remedy().find(remedy), std::string::npos) << diagnosis.ShortDebugString();
-  EXPECT_EQ(diagnosis.remedy().empty(), severity == OK) << diagnosis.ShortDebugString();
-}
-
 class PortChecks : public ::testing::Test {
  protected:
   PortFacts& port() { return facts_.gateway.ports[0]; }
