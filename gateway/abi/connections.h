@@ -78,9 +78,14 @@ struct rocegw_cm_param {
 struct rocegw_cm_connect { /* also CM_ACCEPT */
   struct rocegw_request header;
   uint32_t id;
-  uint32_t reserved;
-  uint64_t cookie; /* accept: the cookie of the new id from now on; connect: ignored */
+  uint32_t with_qp; /* accept, since minor 7: not 0: the queue pair is brought to RTS before */
+  uint64_t cookie;  /* accept: the cookie of the new id from now on; connect: ignored */
   struct rocegw_cm_param param;
+};
+struct rocegw_cm_step { /* CM_ESTABLISH, CM_DISCONNECT */
+  struct rocegw_request header;
+  uint32_t id;
+  uint32_t with_qp; /* since minor 7: not 0: the id's queue pair is brought to RTS, to ERR before */
 };
 struct rocegw_cm_reject {
   struct rocegw_request header;

@@ -13,8 +13,8 @@
  * are answered in order. */
 struct rocegw_request {
   uint32_t type;
-  uint32_t length; /* header and body, bytes */
-  uint64_t request_id;
+  uint32_t length;     /* header and body, bytes */
+  uint64_t request_id; /* 0, since minor 7: no answer is wanted */
 };
 struct rocegw_reply {
   uint32_t type;

@@ -75,7 +75,8 @@ struct rocegw_create_qp {
   /* Since minor 2. */
   uint32_t srq;   /* shared receive queue that it takes receives from; 0: its own */
   uint32_t group; /* of endpoints, handle: that it joins; 0: none */
-  uint32_t reserved;
+  /* Since minor 7. */
+  uint32_t cm_id; /* RC, handle: it comes in INIT, as that id's connection wants it; 0: in RESET */
 };
 struct rocegw_qp_reply {
   struct rocegw_reply header;

@@ -261,6 +261,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   request.give_up_ms = ordering.give_up_ms;
   request.srq = attr->srq != nullptr ? attr->srq->handle : 0;
   request.group = ordering.group;
+  request.cm_id = ordering.cm_id;
   rocegw_qp_reply reply;
   Session* session = SessionOf(pd->context);
   error = qp->id != 0 ? session->Call(ROCEGW_MSG_CREATE_QP, &request, &reply) : ENOMEM;
@@ -300,12 +301,15 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   qp->cap = {reply.sq_entries, reply.rq_entries, reply.max_send_sge, reply.max_recv_sge,
              reply.max_inline};
   attr->cap = qp->cap;
+  if (ordering.cm_id != 0) SetState(qp, IBV_QPS_INIT);
   return &qp->ibv;
 }
 
 int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   return Modify(FromIbv(qp), attr, mask);
 }
+
+void Moved(ibv_qp* qp, ibv_qp_state state) { SetState(FromIbv(qp), state); }
 
 int DestroyQp(ibv_qp* ibv) {
   Qp* qp = FromIbv(ibv);

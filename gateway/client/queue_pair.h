@@ -27,6 +27,7 @@ struct Ordering {
   bool endpoint;
   uint32_t give_up_ms;
   uint32_t group;  // the daemon's handle
+  uint32_t cm_id;  // the daemon's handle: it comes in INIT, for that connection
 };
 
 // nullptr and errno. `attr->cap` holds what was given.
@@ -35,6 +36,8 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering = 
 // From RESET to INIT, RTR and RTS, and whatever else a state needs. 0 or errno.
 int ModifyQp(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
 int DestroyQp(ibv_qp* qp);
+// The daemon moves it without being asked by ModifyQp.
+void Moved(ibv_qp* qp, ibv_qp_state state);
 
 void ToAddressVector(const ibv_ah_attr& attr, rocegw_address_vector* vector);
 void FromQpAttr(const rocegw_qp_attr& from, ibv_qp_attr* to);

@@ -461,6 +461,18 @@ int Session::CallObject(uint32_t type, uint32_t handle) {
   return Call(type, &request, &reply);
 }
 
+int Session::TellObject(uint32_t type, uint32_t handle) {
+  rocegw_object_request request = {};
+  request.header.type = type;
+  request.header.length = sizeof(request);
+  request.handle = handle;
+  pthread_mutex_lock(&lock_);
+  const int error = dead() ? EIO : Send(&request, sizeof(request), -1);
+  if (error != 0) Break(strerror(error));
+  pthread_mutex_unlock(&lock_);
+  return error != 0 ? EIO : 0;
+}
+
 int Session::CallDestroy(uint32_t type, uint32_t handle) {
   const int error = CallObject(type, handle);
   return error != 0 && dead() ? 0 : error;

@@ -59,6 +59,8 @@ class Session {
                     int* events);
   // Requests that name one object and bring back nothing but success.
   int CallObject(uint32_t type, uint32_t handle);
+  // The same without an answer, for daemons since minor 7.
+  int TellObject(uint32_t type, uint32_t handle);
   // As CallObject, for taking objects away: a dead session has none any more, which is success.
   int CallDestroy(uint32_t type, uint32_t handle);
 

@@ -188,7 +188,7 @@ void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, const std::string&
   connections_.emplace(id, std::move(owned));
 
   connection->watch =
-      services_.loop.Watch(fd, EPOLLIN | EPOLLRDHUP,
+      services_.loop.Watch(fd, connection->watched,
                            [this, connection](uint32_t events) { OnSocket(*connection, events); });
   if (process >= 0) {
     connection->process_watch = services_.loop.Watch(
@@ -205,11 +205,17 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if (connection.closed) return;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
   if ((events & EPOLLOUT) != 0) connection.socket.Drain();
-  if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) ReadRequests(connection);
+  const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
+  const bool too_early = readable && connection.session->busy();
+  if (readable) ReadRequests(connection);
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
   if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
-  UpdateInterest(connection);
+  // Nearly all clients wait for each answer, so nothing comes while one is worked on, and looking
+  // away and back again would be two system calls for nothing.
+  const bool as_it_is = connection.session->busy() && !too_early &&
+                        !connection.socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
+  if (!as_it_is) UpdateInterest(connection);
 }
 
 bool AttachServer::TakeToken(Connection& connection) {
@@ -260,6 +266,8 @@ void AttachServer::UpdateInterest(Connection& connection) {
   } else if (!connection.session->busy() && connection.rate_timer == 0) {
     events |= EPOLLIN | EPOLLRDHUP;
   }
+  if (events == connection.watched) return;
+  connection.watched = events;
   services_.loop.Rearm(connection.watch, events);
 }
 

@@ -5,6 +5,7 @@
 // control thread.
 #pragma once
 
+#include <sys/epoll.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -72,6 +73,7 @@ class AttachServer {
     const std::string path;  // of the attach socket; empty: it did not come by one
     std::unique_ptr<ClientSession> session;
     ControlLoop::WatchId watch = 0;
+    uint32_t watched = EPOLLIN | EPOLLRDHUP;
     ControlLoop::WatchId process_watch = 0;
     ControlLoop::TimerId hello_timer = 0;
     ControlLoop::TimerId rate_timer = 0;

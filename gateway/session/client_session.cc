@@ -71,7 +71,7 @@ void ClientSession::SendReply(std::span<uint8_t> reply, int fd) {
   pending_.reset();
   if (ending_) return end_waits_for_pending_.reset();
   AnnounceChunks();
-  sink_.Send(reply, fd);
+  if (header->request_id != 0 || header->type == ROCEGW_MSG_HELLO) sink_.Send(reply, fd);
   AddSetUpTime();
   if (on_ready) on_ready();
 }
@@ -86,6 +86,8 @@ void ClientSession::AddSetUpTime() {
 }
 
 void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
+
+void ClientSession::Answer(int error) { error == 0 ? ReplyDone() : ReplyError(error); }
 
 void ClientSession::ReplyError(int error) {
   rocegw_reply reply{};

@@ -86,6 +86,8 @@ class ClientSession {
     SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, fd);
   }
   void ReplyDone();
+  // Done, or the errno.
+  void Answer(int error);
   // The request breaks the protocol: the session ends, and this is all the answer there is.
   void Violation(const std::string& reason);
   void ReplyError(int error);

@@ -108,6 +108,15 @@ bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {
   return engine_.QueryId(owner, id, out) == 0;
 }
 
+CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
+  CmId* const id = session.objects().cm_ids.Find(handle);
+  if (id != nullptr && id->listener != 0) {
+    id->listener = 0;
+    Run(session, id->engine, cm::RequestFetched{});
+  }
+  return id;
+}
+
 int CmBinding::InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
                                 cm::QpAttributes& out) const {
   return engine_.InitQpAttributes(owner, id, state, out);

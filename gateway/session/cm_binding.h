@@ -47,6 +47,10 @@ class CmBinding {
   void Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle);
   void Remove(cm::CmHandle engine) { places_.erase(engine); }
 
+  // By the client's handle; nullptr: there is none. A request that came in belongs to the program
+  // from the first time that it is named.
+  CmId* Named(ClientSession& session, uint32_t handle);
+
   // Looks up the route of an id that resolves, and answers the engine.
   void ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                       const cm::Endpoint& destination);

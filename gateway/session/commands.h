@@ -81,16 +81,18 @@ void CmBind(ClientSession& session, Request& request);
 void CmResolveAddr(ClientSession& session, Request& request);
 void CmResolveRoute(ClientSession& session, Request& request);
 void CmListen(ClientSession& session, Request& request);
+void CmSetOption(ClientSession& session, Request& request);
+void CmMigrate(ClientSession& session, Request& request);
+void CmJoin(ClientSession& session, Request& request);
+void CmQueryId(ClientSession& session, Request& request);
+
+// commands_connect.cc
 void CmConnect(ClientSession& session, Request& request);
 void CmAccept(ClientSession& session, Request& request);
 void CmReject(ClientSession& session, Request& request);
 void CmEstablish(ClientSession& session, Request& request);
 void CmDisconnect(ClientSession& session, Request& request);
 void CmInitQpAttr(ClientSession& session, Request& request);
-void CmSetOption(ClientSession& session, Request& request);
-void CmMigrate(ClientSession& session, Request& request);
 void CmNotify(ClientSession& session, Request& request);
-void CmJoin(ClientSession& session, Request& request);
-void CmQueryId(ClientSession& session, Request& request);
 
 }  // namespace rocegw::session

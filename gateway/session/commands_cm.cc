@@ -22,34 +22,11 @@ constexpr uint32_t kOptionAfOnly = 2;
 constexpr uint32_t kOptionAckTimeout = 3;
 constexpr uint32_t kOptionIbPath = 1;
 
-constexpr uint32_t kEventCommEstablished = 4;  // enum ibv_event_type
-
-// Names the id: a request that came in belongs to the program from the first time on.
-CmId* FindId(ClientSession& session, uint32_t handle) {
-  CmId* const id = session.objects().cm_ids.Find(handle);
-  if (id != nullptr && id->listener != 0) {
-    id->listener = 0;
-    session.cm().Run(session, id->engine, cm::RequestFetched{});
-  }
-  return id;
-}
-
-void Answer(ClientSession& session, int error) {
-  error == 0 ? session.ReplyDone() : session.ReplyError(error);
-}
-
 void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   cm::IdInfo info;
   if (error == 0 && !session.cm().Query(session.id(), id.engine, info)) error = EINVAL;
   if (error != 0) return session.ReplyError(error);
   session.Reply(ReplyOf(info));
-}
-
-// Runs a command that has no more to say than that it went well.
-void RunSimple(ClientSession& session, uint32_t handle, const CmBinding::Body& body) {
-  const CmId* const id = FindId(session, handle);
-  if (id == nullptr) return session.ReplyError(EINVAL);
-  Answer(session, session.cm().Run(session, id->engine, body));
 }
 
 std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space) {
@@ -73,17 +50,6 @@ void DestroyOne(ClientSession& session, uint32_t handle) {
   --session.objects().cm_channels.Find(id->channel)->users;
   session.Give(Resource::kCmIds);
   if (id->listens) session.Give(Resource::kListeners);
-}
-
-void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
-  if (qpn == kInvalidQpn) return;
-  id.qpn = qpn;
-  session.objects().cm_id_by_qpn[qpn.value] = handle;
-}
-
-// A program may only offer queue pairs of its own.
-bool OwnsQp(ClientSession& session, Qpn qpn) {
-  return session.objects().qp_by_number.Find(qpn.value) != nullptr;
 }
 
 std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
@@ -143,13 +109,13 @@ void CmCreateId(ClientSession& session, Request& request) {
 void CmDestroyId(ClientSession& session, Request& request) {
   const uint32_t handle = request.As<rocegw_object_request>().handle;
   Objects& objects = session.objects();
-  const CmId* const id = FindId(session, handle);
+  const CmId* const id = session.cm().Named(session, handle);
   if (id == nullptr) return session.ReplyError(EINVAL);
   session.cm().Run(session, id->engine, cm::DestroyId{});
   // Requests that the program never named end with their listener.
-  for (const uint32_t child :
-       objects.cm_ids.Select([&](const CmId& other) { return other.listener == handle; })) {
-    DestroyOne(session, child);
+  const auto unnamed = [&](const CmId& other) { return other.listener == handle; };
+  if (id->listens) {
+    for (const uint32_t child : objects.cm_ids.Select(unnamed)) DestroyOne(session, child);
   }
   const uint32_t events =
       id->events_moved + objects.cm_channels.Find(id->channel)->events->Forget(handle);
@@ -159,7 +125,7 @@ void CmDestroyId(ClientSession& session, Request& request) {
 
 void CmBind(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_bind>();
-  const CmId* const id = FindId(session, asked.id);
+  const CmId* const id = session.cm().Named(session, asked.id);
   const auto address = EndpointOf(asked.address);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!address || asked.address.family == 0) return session.ReplyError(EAFNOSUPPORT);
@@ -175,7 +141,7 @@ void CmBind(ClientSession& session, Request& request) {
 
 void CmResolveAddr(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_resolve_addr>();
-  const CmId* const id = FindId(session, asked.id);
+  const CmId* const id = session.cm().Named(session, asked.id);
   const auto source = EndpointOf(asked.source);
   const auto destination = EndpointOf(asked.destination);
   if (id == nullptr) return session.ReplyError(EINVAL);
@@ -201,14 +167,14 @@ void CmResolveAddr(ClientSession& session, Request& request) {
 
 void CmResolveRoute(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_resolve_route>();
-  const CmId* const id = FindId(session, asked.id);
+  const CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   AnswerWithId(session, *id, session.cm().Run(session, id->engine, cm::ResolveRoute{}));
 }
 
 void CmJoin(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_join>();
-  const CmId* const id = FindId(session, asked.id);
+  const CmId* const id = session.cm().Named(session, asked.id);
   const auto group = EndpointOf(asked.group);
   cm::CmEvent event;
   if (id == nullptr || !session.cm().Query(session.id(), id->engine, event.info) ||
@@ -232,7 +198,7 @@ void CmJoin(ClientSession& session, Request& request) {
 
 void CmListen(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_listen>();
-  CmId* const id = FindId(session, asked.id);
+  CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   if (!id->listens) {
     if (const int error = session.services().CheckDrain(session.pool(), "listener"))
@@ -248,70 +214,9 @@ void CmListen(ClientSession& session, Request& request) {
   AnswerWithId(session, *id, error);
 }
 
-void CmConnect(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_cm_connect>();
-  const cm::ConnectParams param = ParamsOf(asked.param);
-  CmId* const id = FindId(session, asked.id);
-  if (id == nullptr) return session.ReplyError(EINVAL);
-  if (param.qpn != kInvalidQpn && !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
-  cm::IdInfo info;
-  int error = 0;
-  if (session.cm().Query(session.id(), id->engine, info) && !info.destination_gid.IsZero())
-    error = session.services().CheckPeer(session.pool(), info.destination_gid);
-  if (error == 0) error = session.services().TakeConnect(session.pool());
-  if (error == 0) error = session.cm().Run(session, id->engine, cm::Connect{param});
-  if (error == 0) RememberQp(session, asked.id, *id, param.qpn);
-  Answer(session, error);
-}
-
-void CmAccept(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_cm_connect>();
-  const cm::ConnectParams param = ParamsOf(asked.param);
-  CmId* const id = FindId(session, asked.id);
-  if (id == nullptr || !OwnsQp(session, param.qpn)) return session.ReplyError(EINVAL);
-  // Before the command: what the accept brings about already carries it.
-  const uint64_t cookie = std::exchange(id->cookie, asked.cookie);
-  const int error = session.cm().Run(session, id->engine, cm::Accept{param});
-  if (error != 0) {
-    id->cookie = cookie;
-  } else {
-    RememberQp(session, asked.id, *id, param.qpn);
-  }
-  Answer(session, error);
-}
-
-void CmReject(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_cm_reject>();
-  cm::Reject reject;
-  if (asked.reason != 0) reject.reason = static_cast<wire::RejectReason>(asked.reason);
-  reject.private_data = cm::PrivateData::From({asked.private_data, asked.private_length});
-  RunSimple(session, asked.id, reject);
-}
-
-void CmEstablish(ClientSession& session, Request& request) {
-  RunSimple(session, request.As<rocegw_object_request>().handle, cm::Establish{});
-}
-
-void CmDisconnect(ClientSession& session, Request& request) {
-  RunSimple(session, request.As<rocegw_object_request>().handle, cm::Disconnect{});
-}
-
-void CmInitQpAttr(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_cm_init_qp_attr>();
-  const CmId* const id = FindId(session, asked.id);
-  const bool known = asked.qp_state >= static_cast<uint32_t>(cm::QpState::kInit) &&
-                     asked.qp_state <= static_cast<uint32_t>(cm::QpState::kRts);
-  if (id == nullptr || !known) return session.ReplyError(EINVAL);
-  cm::QpAttributes attributes;
-  const int error = session.cm().InitQpAttributes(
-      session.id(), id->engine, static_cast<cm::QpState>(asked.qp_state), attributes);
-  if (error != 0) return session.ReplyError(error);
-  session.Reply(ReplyOf(attributes));
-}
-
 void CmSetOption(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_set_option>();
-  const CmId* const id = FindId(session, asked.id);
+  const CmId* const id = session.cm().Named(session, asked.id);
   if (id == nullptr) return session.ReplyError(EINVAL);
   // A path that the program brings along says nothing that the addresses do not.
   if (asked.level == kLevelIb)
@@ -338,13 +243,13 @@ void CmSetOption(ClientSession& session, Request& request) {
     default:
       return session.ReplyError(ENOSYS);
   }
-  Answer(session, session.cm().Run(session, id->engine, option));
+  session.Answer(session.cm().Run(session, id->engine, option));
 }
 
 void CmMigrate(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_migrate>();
   Objects& objects = session.objects();
-  CmId* const id = FindId(session, asked.id);
+  CmId* const id = session.cm().Named(session, asked.id);
   CmChannel* const to = objects.cm_channels.Find(asked.channel);
   if (id == nullptr || to == nullptr) return session.ReplyError(EINVAL);
   CmChannel* const from = objects.cm_channels.Find(id->channel);
@@ -358,16 +263,8 @@ void CmMigrate(ClientSession& session, Request& request) {
   session.ReplyDone();
 }
 
-void CmNotify(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_cm_notify>();
-  if (asked.event == kEventCommEstablished)
-    return RunSimple(session, asked.id, cm::CommEstablished{});
-  // Other events of a QP are no news to the connection manager.
-  FindId(session, asked.id) != nullptr ? session.ReplyDone() : session.ReplyError(EINVAL);
-}
-
 void CmQueryId(ClientSession& session, Request& request) {
-  const CmId* const id = FindId(session, request.As<rocegw_object_request>().handle);
+  const CmId* const id = session.cm().Named(session, request.As<rocegw_object_request>().handle);
   if (id == nullptr) return session.ReplyError(EINVAL);
   AnswerWithId(session, *id, 0);
 }

@@ -13,9 +13,9 @@
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/qp_attributes.h"
+#include "gateway/session/qp_moves.h"
 #include "gateway/session/queue_memory.h"
 #include "gateway/tenant/tag.h"
-#include "gateway/verbs/qp_state.h"
 
 namespace rocegw::session {
 namespace {
@@ -158,29 +158,6 @@ std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& as
   return session.reserve()->TakeQp();
 }
 
-// The worker could only refuse what is known here: it need not be asked. A queue pair that has
-// failed meanwhile says so in memory that only the worker writes.
-bool NeedNotAsk(const Qp& qp, const rocegw_modify_qp& asked, const verbs::QpAttributes& wanted) {
-  if (!qp.setting_up || (asked.attr_mask & verbs::kAttrCurState) != 0) return false;
-  const uint32_t published =
-      __atomic_load_n(&qp.status.As<rocegw_qp_status>()->state, __ATOMIC_ACQUIRE);
-  if (published == static_cast<uint32_t>(verbs::QpState::kError)) return false;
-  const verbs::QpState next = (asked.attr_mask & verbs::kAttrState) != 0 ? wanted.state : qp.state;
-  return (next == verbs::QpState::kInit || next == verbs::QpState::kRtr ||
-          next == verbs::QpState::kRts) &&
-         verbs::CheckTransition(qp.type, qp.state, next, asked.attr_mask) == 0;
-}
-
-bool Becomes(const rocegw_modify_qp& asked, const verbs::QpAttributes& attributes,
-             verbs::QpState state) {
-  return (asked.attr_mask & verbs::kAttrState) != 0 && attributes.state == state;
-}
-
-void TakeDataPath(Qp& qp, const cm::DataPath& path) {
-  qp.any_order = path.channel.has_value() && (path.channel->features & wire::kOptionOrdering) != 0;
-  qp.data_path = path.reason;
-}
-
 rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
   const verbs::QpState state = now.attributes.state;
   const bool connected = state == verbs::QpState::kRtr || state == verbs::QpState::kRts ||
@@ -189,25 +166,6 @@ rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
   if (qp.type == verbs::QpType::kEndpoint) return ROCEGW_PATH_ANY_ORDER;
   if (!now.on_channel) return ROCEGW_PATH_NATIVE;
   return qp.any_order ? ROCEGW_PATH_ANY_ORDER : ROCEGW_PATH_CHANNEL;
-}
-
-void TellWorker(ClientSession& session, const rocegw_modify_qp& asked,
-                const verbs::QpAttributes& attributes,
-                const std::optional<verbs::ChannelTarget>& channel) {
-  WorkerRequests& workers = session.services().workers;
-  Qp& qp = *session.objects().qps.Find(asked.qp);
-  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, attributes, channel};
-  if (NeedNotAsk(qp, asked, attributes) && workers.TryTell(qp.worker, modify)) {
-    if ((asked.attr_mask & verbs::kAttrState) != 0) qp.state = attributes.state;
-    qp.setting_up = !Becomes(asked, attributes, verbs::QpState::kRts);
-    return session.ReplyDone();
-  }
-  qp.setting_up = false;
-  workers.Send(qp.worker, modify, [&session](const worker::ControlReply& reply) {
-    if (reply.error == 0) return session.ReplyDone();
-    session.CountSetUp(0, false);
-    session.ReplyError(reply.error);
-  });
 }
 
 // Only channels have options, and only connected queue pairs have channels.
@@ -244,9 +202,11 @@ void CreateQp(ClientSession& session, Request& request) {
   Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
   Srq* const srq = objects.srqs.Find(asked.srq);
   EndpointGroup* const group = objects.groups.Find(asked.group);
+  const CmId* const id = objects.cm_ids.Find(asked.cm_id);
   if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
       send_cq->context != pd->context || recv_cq->context != pd->context ||
       (asked.srq != 0 && (srq == nullptr || srq->context != pd->context)) ||
+      (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
       !Valid(asked, services.options.device) || !MayJoin(group, asked)) {
     return session.ReplyError(EINVAL);
   }
@@ -327,47 +287,24 @@ void CreateQp(ClientSession& session, Request& request) {
   // Before a worker knows it, so that no packet of it escapes a capture.
   services.captures->QpAdded(session.pool().name(), kept.qpn);
   const worker::LinkQp link{ConfigOf(session, kept, reply, asked)};
+  const auto finish = [&session, reply](int error) {
+    if (error == 0) return session.Reply(reply);
+    session.CountSetUp(0, false);
+    DropQp(session, reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
+  };
   if (ready && services.workers.TryTell(kept.worker, link)) {
     objects.qps.Find(reply.handle)->setting_up = true;
-    return session.Reply(reply);
+    if (id == nullptr) return finish(0);
+    return InitQpOf(session, *id, reply.handle, finish);
   }
-  services.workers.Send(kept.worker, link, [&session, reply](const worker::ControlReply& linked) {
-    if (linked.error == 0) return session.Reply(reply);
-    session.CountSetUp(0, false);
-    DropQp(session, reply.handle,
-           [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
-  });
+  const MoveDone each = WhenAll(id != nullptr ? 2 : 1, finish);
+  services.workers.Send(kept.worker, link,
+                        [each](const worker::ControlReply& linked) { each(linked.error); });
+  if (id != nullptr) InitQpOf(session, *id, reply.handle, each);
 }
 
 void ModifyQp(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_modify_qp>();
-  Services& services = session.services();
-  Qp* const qp = session.objects().qps.Find(asked.qp);
-  if (qp == nullptr) return session.ReplyError(EINVAL);
-  const Context* const context = session.objects().contexts.Find(qp->context);
-  const Device& device = services.DevicesOf(session.pool())[context->device];
-  auto attributes =
-      FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
-  if (!attributes.ok()) return session.ReplyError(attributes.status().error());
-  if ((asked.attr_mask & verbs::kAttrAv) != 0) {
-    const wire::Gid& peer = attributes->path.destination;
-    if (const int error = services.CheckPeer(session.pool(), peer))
-      return session.ReplyError(error);
-  }
-  if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = attributes->dest_qpn;
-  if (!qp->was_set_up)
-    session.CountSetUp(asked.qp, Becomes(asked, *attributes, verbs::QpState::kRts));
-  const bool connects = qp->type == verbs::QpType::kRc &&
-                        Becomes(asked, *attributes, verbs::QpState::kRtr) &&
-                        (asked.attr_mask & verbs::kAttrAv) != 0;
-  if (!connects) return TellWorker(session, asked, *attributes, std::nullopt);
-  // One request at a time: nothing but the session's end comes between.
-  session.cm().WithDataPath(attributes->path, qp->peer, qp->ece_allowed,
-                            [&session, asked, to = *attributes](const cm::DataPath& chosen) {
-                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
-                              TakeDataPath(*session.objects().qps.Find(asked.qp), chosen);
-                              TellWorker(session, asked, to, chosen.channel);
-                            });
+  MoveQp(session, request.As<rocegw_modify_qp>(), [&session](int error) { session.Answer(error); });
 }
 
 void QueryEce(ClientSession& session, Request& request) {

@@ -27,30 +27,6 @@ void QueuePair::PublishState() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void QueuePair::Apply(uint32_t mask, const verbs::QpAttributes& wanted) {
-  verbs::QpAttributes& a = qp_.attributes;
-  if (mask & verbs::kAttrAccessFlags) a.access = wanted.access;
-  if (mask & verbs::kAttrPkeyIndex) a.pkey_index = wanted.pkey_index;
-  if (mask & verbs::kAttrPort) a.port = wanted.port;
-  if (mask & verbs::kAttrQkey) a.qkey = wanted.qkey;
-  if (mask & verbs::kAttrAv) {
-    a.path = wanted.path;
-    a.sgid_index = wanted.sgid_index;
-    a.flow_label = wanted.flow_label;
-    a.service_level = wanted.service_level;
-  }
-  if (mask & verbs::kAttrPathMtu) a.path_mtu = wanted.path_mtu;
-  if (mask & verbs::kAttrTimeout) a.timeout = wanted.timeout;
-  if (mask & verbs::kAttrRetryCnt) a.retry_count = wanted.retry_count;
-  if (mask & verbs::kAttrRnrRetry) a.rnr_retry = wanted.rnr_retry;
-  if (mask & verbs::kAttrRqPsn) a.rq_psn = wanted.rq_psn;
-  if (mask & verbs::kAttrSqPsn) a.sq_psn = wanted.sq_psn;
-  if (mask & verbs::kAttrMaxQpRdAtomic) a.max_rd_atomic = wanted.max_rd_atomic;
-  if (mask & verbs::kAttrMaxDestRdAtomic) a.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
-  if (mask & verbs::kAttrMinRnrTimer) a.min_rnr_timer = wanted.min_rnr_timer;
-  if (mask & verbs::kAttrDestQpn) a.dest_qpn = wanted.dest_qpn;
-}
-
 int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted,
                       TimePoint now) {
   const QpState current = qp_.attributes.state;
@@ -58,7 +34,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
   const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
   if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0)
     return error;
-  Apply(mask, wanted);
+  verbs::TakeAttributes(mask, wanted, qp_.attributes);
   qp_.attributes.state = next;
   const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
   tell_drained_ = next == QpState::kSqd && (tell_drained_ || notify);

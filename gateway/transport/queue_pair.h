@@ -124,7 +124,6 @@ class QueuePair {
   QpContext qp_;
 
  private:
-  void Apply(uint32_t mask, const verbs::QpAttributes& wanted);
   void PublishState();
   void ReportDrained(Outbox& outbox);
 

@@ -84,6 +84,29 @@ int CheckTransition(QpType type, QpState current, QpState next, uint32_t mask) {
   return EINVAL;
 }
 
+void TakeAttributes(uint32_t mask, const QpAttributes& wanted, QpAttributes& to) {
+  if (mask & kAttrAccessFlags) to.access = wanted.access;
+  if (mask & kAttrPkeyIndex) to.pkey_index = wanted.pkey_index;
+  if (mask & kAttrPort) to.port = wanted.port;
+  if (mask & kAttrQkey) to.qkey = wanted.qkey;
+  if (mask & kAttrAv) {
+    to.path = wanted.path;
+    to.sgid_index = wanted.sgid_index;
+    to.flow_label = wanted.flow_label;
+    to.service_level = wanted.service_level;
+  }
+  if (mask & kAttrPathMtu) to.path_mtu = wanted.path_mtu;
+  if (mask & kAttrTimeout) to.timeout = wanted.timeout;
+  if (mask & kAttrRetryCnt) to.retry_count = wanted.retry_count;
+  if (mask & kAttrRnrRetry) to.rnr_retry = wanted.rnr_retry;
+  if (mask & kAttrRqPsn) to.rq_psn = wanted.rq_psn;
+  if (mask & kAttrSqPsn) to.sq_psn = wanted.sq_psn;
+  if (mask & kAttrMaxQpRdAtomic) to.max_rd_atomic = wanted.max_rd_atomic;
+  if (mask & kAttrMaxDestRdAtomic) to.max_dest_rd_atomic = wanted.max_dest_rd_atomic;
+  if (mask & kAttrMinRnrTimer) to.min_rnr_timer = wanted.min_rnr_timer;
+  if (mask & kAttrDestQpn) to.dest_qpn = wanted.dest_qpn;
+}
+
 const char* StateName(QpState state) {
   static constexpr const char* kNames[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
   const auto i = static_cast<size_t>(state);

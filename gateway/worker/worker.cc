@@ -91,6 +91,7 @@ bool Worker::RunOnce(TimePoint now) {
   busy |= channels_.Run(now);
   busy |= TransmitAll();
   SendCompletionEvents();
+  WakeControl();
   (busy ? counters_.loop_busy_iterations : counters_.loop_idle_iterations).Add();
   return busy;
 }

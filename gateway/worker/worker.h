@@ -204,6 +204,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UseChannels& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
+  void WakeControl();
   void Notify(WorkerMessage message);
   static QpSnapshot SnapshotOf(const QpSlot& slot);
 
@@ -253,6 +254,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<verbs::CompletionQueue*> timed_;   // an event is held back until its time
   std::vector<verbs::CompletionQueue*> unsent_;  // an event is due, but the channel was full
   std::deque<WorkerMessage> unsent_messages_;    // the ring to the control thread was full
+  bool wake_control_ = false;                    // it has got something since it was woken last
   uint32_t gsi_psn_ = 0;
 };
 

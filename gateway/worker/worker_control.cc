@@ -33,7 +33,7 @@ bool Worker::ApplyControl(TimePoint now) {
   while (!unsent_messages_.empty() &&
          options_.link->to_control.Push(std::move(unsent_messages_.front()))) {
     unsent_messages_.pop_front();
-    busy = true;
+    busy = wake_control_ = true;
   }
   ControlMessage message;
   scheduler_.Mark();
@@ -51,11 +51,15 @@ bool Worker::ApplyControl(TimePoint now) {
       break;
     }
   }
-  if (busy) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
-  }
+  WakeControl();
   return busy;
+}
+
+void Worker::WakeControl() {
+  if (!wake_control_) return;
+  wake_control_ = false;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
 }
 
 void Worker::Notify(WorkerMessage message) {
@@ -63,8 +67,7 @@ void Worker::Notify(WorkerMessage message) {
     // A ring that is full has not touched it.
     unsent_messages_.push_back(std::move(message));  // NOLINT(bugprone-use-after-move)
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
+  wake_control_ = true;
 }
 
 void Worker::Reply(uint64_t cookie, ControlReply reply) {

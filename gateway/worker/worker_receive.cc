@@ -165,8 +165,7 @@ DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet) {
     return DropReason::k_mad_rate;
   }
   counters_.mad_rx_packets.Add();
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
+  wake_control_ = true;
   return DropReason::kNone;
 }
 

@@ -222,7 +222,7 @@ int FakeWorker::Apply(const worker::ModifyQp& m, worker::ControlReply& reply) {
       (m.mask & verbs::kAttrState) != 0 ? m.attributes.state : qp.attributes.state;
   if (const int error = verbs::CheckTransition(qp.config.type, qp.attributes.state, next, m.mask))
     return error;
-  qp.attributes = m.attributes;
+  verbs::TakeAttributes(m.mask, m.attributes, qp.attributes);
   qp.attributes.state = next;
   if (next == verbs::QpState::kRtr) qp.channel = m.channel;
   qp.config.status->state = static_cast<uint32_t>(next);

@@ -241,7 +241,7 @@ rocegw_cq_reply TestClient::CreateCq(uint32_t context, uint32_t entries, uint32_
   return Call<rocegw_cq_reply>(create);
 }
 
-rocegw_qp_reply TestClient::CreateQp(uint32_t pd, uint32_t cq, uint32_t type, uint32_t depth) {
+rocegw_create_qp TestClient::QpRequest(uint32_t pd, uint32_t cq, uint32_t type, uint32_t depth) {
   auto create = Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
   create.pd = pd;
   create.send_cq = create.recv_cq = cq;
@@ -249,7 +249,11 @@ rocegw_qp_reply TestClient::CreateQp(uint32_t pd, uint32_t cq, uint32_t type, ui
   create.max_send_wr = create.max_recv_wr = depth;
   create.max_send_sge = create.max_recv_sge = 1;
   create.cookie = 0x09;
-  return Call<rocegw_qp_reply>(create);
+  return create;
+}
+
+rocegw_qp_reply TestClient::CreateQp(uint32_t pd, uint32_t cq, uint32_t type, uint32_t depth) {
+  return Call<rocegw_qp_reply>(QpRequest(pd, cq, type, depth));
 }
 
 int TestClient::Modify(uint32_t qp, uint32_t mask, const rocegw_qp_attr& attr) {

@@ -114,6 +114,8 @@ class TestClient {
   rocegw_mr_reply RegMr(uint32_t pd, uint64_t address, uint64_t length, uint32_t access = 7,
                         uint32_t region = 0);
   rocegw_cq_reply CreateCq(uint32_t context, uint32_t entries = 16, uint32_t channel = 0);
+  static rocegw_create_qp QpRequest(uint32_t pd, uint32_t cq, uint32_t type = ROCEGW_QPT_RC,
+                                    uint32_t depth = 16);
   rocegw_qp_reply CreateQp(uint32_t pd, uint32_t cq, uint32_t type = ROCEGW_QPT_RC,
                            uint32_t depth = 16);
   // A request that names one object.

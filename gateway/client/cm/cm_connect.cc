@@ -5,6 +5,7 @@
 
 #include "gateway/client/cm/cm_id.h"
 #include "gateway/client/objects.h"
+#include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
 
 namespace rocegw::client {
@@ -60,9 +61,15 @@ int Accept(CmId* id, rdma_conn_param param) {
   rocegw_cm_connect request = {};
   request.cookie = id->cookie;
   int error = Fill(id, param, datagram ? kDatagramAcceptData : kAcceptData, &request.param);
-  // Ready before the peer hears of it: its first message may follow its RTU at once.
+  // Ready before the peer hears of it: its first message may follow its RTU at once, and the
+  // program may answer before this returns.
   if (error == 0 && !datagram && id->id.qp != nullptr) {
-    error = ReadyQp(id, param.responder_resources, param.initiator_depth);
+    request.with_qp = TakesQpAlong(id) ? 1 : 0;
+    if (request.with_qp != 0) {
+      Moved(id->id.qp, IBV_QPS_RTS);
+    } else {
+      error = ReadyQp(id, param.responder_resources, param.initiator_depth);
+    }
   }
   if (error == 0) error = CmCall(id, ROCEGW_MSG_CM_ACCEPT, &request);
   if (error != 0 && !datagram) BreakQp(id);
@@ -126,8 +133,7 @@ ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
 ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_disconnect)(rdma);
   CmId* id = FromRdma(rdma);
-  int error = BreakQp(id);
-  if (error == 0) error = id->session->CallObject(ROCEGW_MSG_CM_DISCONNECT, id->handle);
+  const int error = rocegw::client::StepWithQp(id, ROCEGW_MSG_CM_DISCONNECT, IBV_QPS_ERR);
   return error != 0 ? CmError(error) : Complete(id);
 }
 

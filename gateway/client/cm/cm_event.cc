@@ -65,13 +65,7 @@ int RejectQuietly(CmId* id) {
 // ESTABLISHED. Without a QP of ours the program does all that.
 void FinishActiveSide(CmId* id, CmEvent* event) {
   if (id->id.qp == nullptr) return;
-  int error = ReadyQp(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
-  if (error == 0) {
-    rocegw_object_request request = {};
-    request.handle = id->handle;
-    rocegw_object_reply reply;
-    error = id->session->Call(ROCEGW_MSG_CM_ESTABLISH, &request, &reply);
-  }
+  const int error = StepWithQp(id, ROCEGW_MSG_CM_ESTABLISH, IBV_QPS_RTS);
   if (error == 0) {
     event->event.event = RDMA_CM_EVENT_ESTABLISHED;
     return;
@@ -96,7 +90,8 @@ CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
   EnterId(id, record.id);
   // Named to the daemon, the request is the program's: it outlives its listener, and counts against
   // the backlog no more.
-  int error = id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
+  int error = TakesQpAlong(id) ? id->session->TellObject(ROCEGW_MSG_CM_QUERY_ID, id->handle)
+                               : id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
   if (error == 0) error = TakePlace(id, PlaceOf(record));
   if (error == 0 && listener->synchronous != 0 && rdma_migrate_id(&id->id, nullptr) != 0) {
     error = errno;

@@ -128,8 +128,15 @@ int TakePlace(CmId* id, const CmPlace& place);
 int QueryPlace(CmId* id);
 
 // --- queue pairs (cm_qp.cc): errno values
+// Whether requests about a connection take its queue pair along, and some want no answer. With an
+// older daemon every step is a request of its own.
+inline bool TakesQpAlong(const CmId* id) { return id->session->welcome().minor >= 7; }
 int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth);
 int BreakQp(CmId* id);
+
+// What ends a side's part of a connection, with its queue pair brought to `state` (RTS before it,
+// or ERR).
+int StepWithQp(CmId* id, uint32_t type, ibv_qp_state state);
 
 // --- events (cm_event.cc)
 // Waits for the event that ends what a synchronous id has begun; 0 or -1 and errno.

@@ -98,10 +98,12 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr) {
   if (pd->context != rdma->verbs) return EINVAL;
   int error = MakeMissingQueues(rdma, attr);
   if (error == 0) {
-    rdma->qp = ibv_create_qp(pd, attr);
+    Ordering connection = {};
+    if (attr->qp_type == IBV_QPT_RC && TakesQpAlong(id)) connection.cm_id = id->handle;
+    rdma->qp = CreateQp(pd, attr, connection);
     if (rdma->qp == nullptr) error = errno;
   }
-  if (error == 0) {
+  if (error == 0 && rdma->qp->state == IBV_QPS_RESET) {
     error = rdma->qp_type == IBV_QPT_UD ? ReadyDatagramQp(id)
                                         : MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
     if (error != 0) {
@@ -132,6 +134,19 @@ int BreakQp(CmId* id) {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;
   return ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE);
+}
+
+int StepWithQp(CmId* id, uint32_t type, ibv_qp_state state) {
+  ibv_qp* qp = id->id.qp;
+  rocegw_cm_step request = {};
+  request.with_qp = qp != nullptr && TakesQpAlong(id) ? 1 : 0;
+  if (qp != nullptr && request.with_qp == 0) {
+    const int error = state == IBV_QPS_RTS ? ReadyQp(id, kAsOffered, kAsOffered) : BreakQp(id);
+    if (error != 0) return error;
+  }
+  const int error = CmCall(id, type, &request);
+  if (error == 0 && request.with_qp != 0) Moved(qp, state);
+  return error;
 }
 
 }  // namespace rocegw::client

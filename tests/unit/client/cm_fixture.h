@@ -48,8 +48,10 @@ inline rocegw_sockaddr Wire(const char* text, uint16_t port) {
 
 class CmTest : public ::testing::Test {
  protected:
+  FakeOptions options_;
+
   void SetUp() override {
-    daemon_ = std::make_unique<FakeDaemon>();
+    daemon_ = std::make_unique<FakeDaemon>(options_);
     setenv("ROCEGW_SOCKET", daemon_->socket_path().c_str(), 1);
     daemon_->OnRequest(ROCEGW_MSG_CM_BIND, [](const RecordedRequest& request) {
       const auto asked = request.As<rocegw_cm_bind>();
@@ -115,6 +117,14 @@ class CmTest : public ::testing::Test {
     if (daemon_ != nullptr) daemon_->Die();  // its thread uses the fixture
     daemon_.reset();
     unsetenv("ROCEGW_SOCKET");
+  }
+
+  // The last request of the type was about the id and took its queue pair along.
+  void ExpectStep(uint32_t type, const rdma_cm_id* id) {
+    const auto step = daemon_->Last(type).As<rocegw_cm_step>();
+    EXPECT_EQ(1u, step.with_qp);
+    EXPECT_EQ(daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().cm_id, step.id);
+    EXPECT_NE(nullptr, id->qp);
   }
 
   struct KnownId {

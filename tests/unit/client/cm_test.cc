@@ -208,15 +208,14 @@ TEST_F(CmTest, Active_WithQp_IsMadeReadyBeforeTheProgramHears) {
   EXPECT_STREQ("from the peer", static_cast<const char*>(event->param.conn.private_data));
   EXPECT_EQ(5, event->param.conn.responder_resources);
   EXPECT_EQ(IBV_QPS_RTS, id->qp->state);
-  EXPECT_EQ(0x4321u, [&] {
-    const auto all = daemon_->Requests(ROCEGW_MSG_MODIFY_QP);
-    return all[all.size() - 2].As<rocegw_modify_qp>().attr.dest_qpn;
-  }());
   EXPECT_EQ(ROCEGW_MSG_CM_ESTABLISH, daemon_->History().back()) << "the peer is told last";
+  ExpectStep(ROCEGW_MSG_CM_ESTABLISH, event->id);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
 
   ASSERT_EQ(0, rdma_disconnect(id));
   EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
+  ExpectStep(ROCEGW_MSG_CM_DISCONNECT, id);
+  EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_MODIFY_QP).empty()) << "the daemon moves it";
   ExpectAndAck(channel, RDMA_CM_EVENT_DISCONNECTED);
   rdma_destroy_qp(id);
   EXPECT_EQ(nullptr, id->qp);
@@ -231,12 +230,12 @@ TEST_F(CmTest, Active_QpCannotBeMadeReady_IsAConnectError) {
   ibv_qp_init_attr attr = QpAttr();
   ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
   ASSERT_EQ(0, rdma_connect(id, nullptr));
-  daemon_->Fail(ROCEGW_MSG_MODIFY_QP, EINVAL);
+  daemon_->Fail(ROCEGW_MSG_CM_ESTABLISH, EINVAL);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_ERROR);
   ASSERT_NE(nullptr, event);
   EXPECT_EQ(-EINVAL, event->status);
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_REJECT).size());
-  EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_CM_ESTABLISH).empty());
+  EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
   rdma_destroy_qp(id);
   EXPECT_EQ(0, rdma_destroy_id(id));
@@ -336,9 +335,11 @@ TEST_F(CmTest, Passive_RequestMakesAnIdThatCanBeAccepted) {
   EXPECT_EQ(5, accept.param.responder_resources);
   EXPECT_EQ(2, accept.param.initiator_depth);
   EXPECT_EQ(IBV_QPS_RTS, id->qp->state) << "ready before the peer hears";
-  const auto modifies = daemon_->Requests(ROCEGW_MSG_MODIFY_QP);
-  EXPECT_EQ(5, modifies[modifies.size() - 2].As<rocegw_modify_qp>().attr.max_dest_rd_atomic);
-  EXPECT_EQ(2, modifies.back().As<rocegw_modify_qp>().attr.max_rd_atomic);
+  EXPECT_EQ(1u, accept.with_qp);
+  EXPECT_EQ(handle, daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().cm_id);
+  EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_MODIFY_QP).empty()) << "the daemon moves it";
+  EXPECT_EQ(0u, daemon_->Last(ROCEGW_MSG_CM_QUERY_ID).As<rocegw_request>().request_id)
+      << "nobody waits for an answer";
   event = Expect(channel, RDMA_CM_EVENT_ESTABLISHED);
   ASSERT_NE(nullptr, event);
   EXPECT_EQ(id, event->id);

@@ -247,7 +247,7 @@ void FakeDaemon::Serve(Connection& connection) {
   answer_head->type = request.type;
   answer_head->length = static_cast<uint32_t>(reply.size());
   answer_head->request_id = head.request_id;
-  SendMessage(connection.socket, reply, fd);
+  if (head.request_id != 0) SendMessage(connection.socket, reply, fd);
   if (fd >= 0) close(fd);
   changed_.notify_all();
 }

@@ -161,6 +161,7 @@ TEST(Attach, Hello_ShorterAndLongerMessagesAreUnderstood) {
   } longer{};
   longer.known = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_OPEN_CONTEXT);
   longer.known.header.length = sizeof longer;
+  longer.known.header.request_id = 4;
   ASSERT_TRUE(client.SendRaw({reinterpret_cast<uint8_t*>(&longer), sizeof longer}));
   host.Settle();
   auto reply = client.Receive();

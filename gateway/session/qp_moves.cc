@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/qp_moves.h"
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/cm_binding.h"
+#include "gateway/session/cm_records.h"
+#include "gateway/session/qp_attributes.h"
+#include "gateway/verbs/qp_state.h"
+
+namespace rocegw::session {
+namespace {
+
+struct Move {
+  rocegw_modify_qp asked{};
+  verbs::QpAttributes to;
+};
+
+// The worker could only refuse what is known here: it need not be asked. A queue pair that has
+// failed meanwhile says so in memory that only the worker writes.
+bool NeedNotAsk(const Qp& qp, const Move& move) {
+  if (!qp.setting_up || (move.asked.attr_mask & verbs::kAttrCurState) != 0) return false;
+  const uint32_t published =
+      __atomic_load_n(&qp.status.As<rocegw_qp_status>()->state, __ATOMIC_ACQUIRE);
+  if (published == static_cast<uint32_t>(verbs::QpState::kError)) return false;
+  const verbs::QpState next =
+      (move.asked.attr_mask & verbs::kAttrState) != 0 ? move.to.state : qp.state;
+  return (next == verbs::QpState::kInit || next == verbs::QpState::kRtr ||
+          next == verbs::QpState::kRts) &&
+         verbs::CheckTransition(qp.type, qp.state, next, move.asked.attr_mask) == 0;
+}
+
+bool Becomes(const Move& move, verbs::QpState state) {
+  return (move.asked.attr_mask & verbs::kAttrState) != 0 && move.to.state == state;
+}
+
+void TakeDataPath(Qp& qp, const cm::DataPath& path) {
+  qp.any_order = path.channel.has_value() && (path.channel->features & wire::kOptionOrdering) != 0;
+  qp.data_path = path.reason;
+}
+
+// What the client says, checked; 0 or errno.
+int Check(ClientSession& session, Move& move) {
+  Services& services = session.services();
+  const rocegw_modify_qp& asked = move.asked;
+  Qp* const qp = session.objects().qps.Find(asked.qp);
+  if (qp == nullptr) return EINVAL;
+  const Context* const context = session.objects().contexts.Find(qp->context);
+  const Device& device = services.DevicesOf(session.pool())[context->device];
+  auto attributes =
+      FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
+  if (!attributes.ok()) return attributes.status().error();
+  move.to = *attributes;
+  if ((asked.attr_mask & verbs::kAttrAv) != 0) {
+    if (const int error = services.CheckPeer(session.pool(), move.to.path.destination))
+      return error;
+  }
+  if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = move.to.dest_qpn;
+  if (!qp->was_set_up) session.CountSetUp(asked.qp, Becomes(move, verbs::QpState::kRts));
+  return 0;
+}
+
+// The same for a state and the attributes that an id's connection gives it.
+int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState state,
+             const OwnDepths* depths, Move& move) {
+  cm::QpAttributes attributes;
+  if (const int error = session.cm().InitQpAttributes(session.id(), id.engine, state, attributes))
+    return error;
+  const rocegw_cm_qp_attr_reply known = ReplyOf(attributes);
+  move.asked.qp = qp;
+  move.asked.attr_mask = known.attr_mask;
+  move.asked.attr = known.attr;
+  if (depths != nullptr && state == cm::QpState::kRtr)
+    move.asked.attr.max_dest_rd_atomic = depths->responder_resources;
+  if (depths != nullptr && state == cm::QpState::kRts)
+    move.asked.attr.max_rd_atomic = depths->initiator_depth;
+  return Check(session, move);
+}
+
+void TellWorker(ClientSession& session, const Move& move,
+                const std::optional<verbs::ChannelTarget>& channel, MoveDone done) {
+  WorkerRequests& workers = session.services().workers;
+  const rocegw_modify_qp& asked = move.asked;
+  Qp& qp = *session.objects().qps.Find(asked.qp);
+  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, move.to, channel};
+  if (NeedNotAsk(qp, move) && workers.TryTell(qp.worker, modify)) {
+    if ((asked.attr_mask & verbs::kAttrState) != 0) qp.state = move.to.state;
+    qp.setting_up = !Becomes(move, verbs::QpState::kRts);
+    return done(0);
+  }
+  qp.setting_up = false;
+  workers.Send(qp.worker, modify,
+               [&session, done = std::move(done)](const worker::ControlReply& reply) {
+                 if (reply.error != 0) session.CountSetUp(0, false);
+                 done(reply.error);
+               });
+}
+
+}  // namespace
+
+MoveDone WhenAll(int missing, MoveDone done) {
+  struct Gathering {
+    int missing;
+    int error;
+    MoveDone done;
+  };
+  return [all = std::make_shared<Gathering>(Gathering{missing, 0, std::move(done)})](int error) {
+    if (all->error == 0) all->error = error;
+    if (--all->missing == 0) all->done(all->error);
+  };
+}
+
+void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done) {
+  Move move;
+  move.asked = asked;
+  if (const int error = Check(session, move)) return done(error);
+  const Qp& qp = *session.objects().qps.Find(asked.qp);
+  const bool connects = qp.type == verbs::QpType::kRc && Becomes(move, verbs::QpState::kRtr) &&
+                        (asked.attr_mask & verbs::kAttrAv) != 0;
+  if (!connects) return TellWorker(session, move, std::nullopt, std::move(done));
+  // One request at a time: nothing but the session's end comes between.
+  session.cm().WithDataPath(move.to.path, qp.peer, qp.ece_allowed,
+                            [&session, move, done = std::move(done)](const cm::DataPath& chosen) {
+                              if (session.ending()) return done(ESHUTDOWN);
+                              TakeDataPath(*session.objects().qps.Find(move.asked.qp), chosen);
+                              TellWorker(session, move, chosen.channel, done);
+                            });
+}
+
+void InitQpOf(ClientSession& session, const CmId& id, uint32_t qp, MoveDone done) {
+  Move move;
+  const int error = CheckFor(session, id, qp, cm::QpState::kInit, nullptr, move);
+  if (error != 0) return done(error);
+  TellWorker(session, move, std::nullopt, std::move(done));
+}
+
+void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDepths* depths,
+               MoveDone done) {
+  // INIT again: what a peer may do with the queue pair is known only now.
+  constexpr std::array kStates = {cm::QpState::kInit, cm::QpState::kRtr, cm::QpState::kRts};
+  std::array<Move, kStates.size()> moves;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (const int error = CheckFor(session, id, qp, kStates[i], depths, moves[i]))
+      return done(error);
+  }
+  const Qp& known = *session.objects().qps.Find(qp);
+  if (known.type != verbs::QpType::kRc) return done(EINVAL);
+  session.cm().WithDataPath(moves[1].to.path, known.peer, known.ece_allowed,
+                            [&session, moves, done = std::move(done)](const cm::DataPath& chosen) {
+                              if (session.ending()) return done(ESHUTDOWN);
+                              TakeDataPath(*session.objects().qps.Find(moves[1].asked.qp), chosen);
+                              // All on their way at once: the worker takes them in order, and
+                              // refuses what follows something that it refused.
+                              const MoveDone each = WhenAll(static_cast<int>(moves.size()), done);
+                              for (const Move& move : moves) {
+                                const bool connects = Becomes(move, verbs::QpState::kRtr);
+                                TellWorker(session, move, connects ? chosen.channel : std::nullopt,
+                                           each);
+                              }
+                            });
+}
+
+void BreakQp(ClientSession& session, uint32_t qp, MoveDone done) {
+  rocegw_modify_qp asked{};
+  asked.qp = qp;
+  asked.attr_mask = verbs::kAttrState;
+  asked.attr.qp_state = static_cast<uint32_t>(verbs::QpState::kError);
+  MoveQp(session, asked, std::move(done));
+}
+
+}  // namespace rocegw::session
