@@ -300,6 +300,7 @@ void CreateQp(ClientSession& session, Request& request) {
   const MoveDone each = WhenAll(id != nullptr ? 2 : 1, finish);
   services.workers.Send(kept.worker, link,
                         [each](const worker::ControlReply& linked) { each(linked.error); });
+  objects.qps.Find(reply.handle)->setting_up = true;
   if (id != nullptr) InitQpOf(session, *id, reply.handle, each);
 }
 
