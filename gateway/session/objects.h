@@ -97,8 +97,8 @@ struct Qp {
   shm::Block rq_payload;
   uint32_t doorbell_page = 0;
   uint32_t doorbell_bit = 0;
-  // It is on its way to RTS: nothing that the worker could refuse, so programs need not wait for it.
-  // `state` is as told to the worker last.
+  // It is on its way to RTS: nothing that the worker could refuse, so programs need not wait for
+  // it. `state` is as told to the worker last.
   bool setting_up = false;
   verbs::QpState state = verbs::QpState::kReset;
   // Options of gateway to gateway that the program allows (ibv_set_ece).
