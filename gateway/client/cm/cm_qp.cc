@@ -103,7 +103,7 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr) {
     rdma->qp = CreateQp(pd, attr, connection);
     if (rdma->qp == nullptr) error = errno;
   }
-  if (error == 0 && rdma->qp->state == IBV_QPS_RESET) {
+  if (rdma->qp != nullptr && rdma->qp->state == IBV_QPS_RESET) {
     error = rdma->qp_type == IBV_QPT_UD ? ReadyDatagramQp(id)
                                         : MoveTo(id, IBV_QPS_INIT, kAsOffered, kAsOffered);
     if (error != 0) {
