@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live state of one gateway: from gateway.v1.StateService and
-// DebugService on its unix socket, or through its
-// agent's tunnel from admin.v1.Gateways of the controller; the answers are the same. Lists are read
-// to their last page. One thread; every call blocks at most until the timeout of `rpc`, counted
-// anew for each call.
+// The live state of one gateway: from gateway.v1.StateService and DebugService on its unix socket,
+// or through its agent's tunnel from admin.v1.Gateways of the controller; the answers are the same.
+// Lists are read to their last page. One thread; every call blocks at most until the timeout of
+// `rpc`, counted anew for each call.
 #pragma once
 
 #include <string>

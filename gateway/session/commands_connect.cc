@@ -135,8 +135,7 @@ void CmNotify(ClientSession& session, Request& request) {
   if (asked.event == kEventCommEstablished)
     return RunSimple(session, asked.id, cm::CommEstablished{});
   // Other events of a QP are no news to the connection manager.
-  session.cm().Named(session, asked.id) != nullptr ? session.ReplyDone()
-                                                   : session.ReplyError(EINVAL);
+  session.Answer(session.cm().Named(session, asked.id) != nullptr ? 0 : EINVAL);
 }
 
 }  // namespace rocegw::session

@@ -148,9 +148,7 @@ void ModerateCq(ClientSession& session, Request& request) {
         return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,
                                   Microseconds(asked.period)};
       },
-      [&session](const worker::ControlReply& told) {
-        told.error == 0 ? session.ReplyDone() : session.ReplyError(told.error);
-      });
+      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
 }
 
 void DestroyCq(ClientSession& session, Request& request) {

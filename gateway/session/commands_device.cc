@@ -72,8 +72,7 @@ void Hello(ClientSession& session, Request& request) {
 
 void SetMemory(ClientSession& session, Request& request) {
   if (!request.fd.valid()) return session.ReplyError(EBADF);
-  const Status replaced = session.ReplaceMemory(std::move(request.fd));
-  replaced.ok() ? session.ReplyDone() : session.ReplyError(replaced.error());
+  session.Answer(session.ReplaceMemory(std::move(request.fd)).error());
 }
 
 void QueryDevice(ClientSession& session, Request& request) {

@@ -34,9 +34,7 @@ void TellWorkers(ClientSession& session, const Attachment& what, bool attached) 
       [&](WorkerIndex) {
         return worker::Multicast{session.id(), what.device, what.group, what.qp->qpn, attached};
       },
-      [&session](const worker::ControlReply& told) {
-        told.error == 0 ? session.ReplyDone() : session.ReplyError(told.error);
-      });
+      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
 }
 
 }  // namespace

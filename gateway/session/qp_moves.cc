@@ -141,6 +141,8 @@ void InitQpOf(ClientSession& session, const CmId& id, uint32_t qp, MoveDone done
 
 void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDepths* depths,
                MoveDone done) {
+  const Qp& known = *session.objects().qps.Find(qp);
+  if (known.type != verbs::QpType::kRc) return done(EINVAL);
   // INIT again: what a peer may do with the queue pair is known only now.
   constexpr std::array kStates = {cm::QpState::kInit, cm::QpState::kRtr, cm::QpState::kRts};
   std::array<Move, kStates.size()> moves;
@@ -148,8 +150,6 @@ void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDep
     if (const int error = CheckFor(session, id, qp, kStates[i], depths, moves[i]))
       return done(error);
   }
-  const Qp& known = *session.objects().qps.Find(qp);
-  if (known.type != verbs::QpType::kRc) return done(EINVAL);
   session.cm().WithDataPath(moves[1].to.path, known.peer, known.ece_allowed,
                             [&session, moves, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);

@@ -105,10 +105,9 @@ int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t pee
   uint8_t* place = ring.slots + size_t{slot} * ring.stride;
   auto* wqe = reinterpret_cast<rocegw_send_wqe*>(place);
   const uint32_t kind = Bit(static_cast<int>(opcode));
-  if ((kind & kLocal) != 0)
-    return (wr.send_flags & ~kKnownFlags) != 0 ? EINVAL : WriteLocal(ring, wr, wqe);
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
   if ((wr.send_flags & ~kKnownFlags) != 0) return EINVAL;
+  if ((kind & kLocal) != 0) return WriteLocal(ring, wr, wqe);
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
   uint64_t total = 0;
   for (int i = 0; i < wr.num_sge; ++i) total += wr.sg_list[i].length;
   if (total > ring.max_message) return EINVAL;

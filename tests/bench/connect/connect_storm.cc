@@ -10,14 +10,14 @@
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 
-#include <algorithm>
-#include <atomic>
 #include <barrier>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,7 +71,7 @@ struct Place {
   }
 };
 
-void Serve(const std::string& address, int first_port, int instances) {
+void Serve(const std::string& address, int first_port, int instances, std::latch& listening) {
   Place place;
   for (int i = 0; i < instances; ++i) {
     rdma_cm_id* listener = nullptr;
@@ -82,6 +82,7 @@ void Serve(const std::string& address, int first_port, int instances) {
       Fail("listener");
     }
   }
+  listening.count_down();
   for (;;) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(place.channel, &event) != 0) Fail("rdma_get_cm_event");
@@ -196,8 +197,12 @@ int main(int argc, char** argv) {
   const int window = argc > 5 ? std::atoi(argv[5]) : 16;
   std::vector<std::thread> all;
   if (role == "server") {
+    std::latch listening(threads);
     for (int i = 0; i < threads; ++i)
-      all.emplace_back(Serve, address, kFirstPort + i * instances, instances);
+      all.emplace_back(Serve, address, kFirstPort + i * instances, instances, std::ref(listening));
+    listening.wait();
+    std::printf("listening\n");
+    std::fflush(stdout);
     for (auto& thread : all) thread.join();
   }
   // The client has as many threads as the server.
