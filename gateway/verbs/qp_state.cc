@@ -52,8 +52,7 @@ constexpr Transition kTransitions[] = {
     {QpState::kSqd,
      QpState::kSqd,
      {0, 0, 0},
-     {kSqdRcOptional, kAttrPort | kAttrAv | kAttrAccessFlags | kAttrPkeyIndex,
-      kAttrPkeyIndex | kAttrQkey}},
+     {kSqdRcOptional, kAttrAv | kAttrAccessFlags | kAttrPkeyIndex, kAttrPkeyIndex | kAttrQkey}},
     {QpState::kSqd,
      QpState::kRts,
      {0, 0, 0},
@@ -71,8 +70,7 @@ size_t TypeColumn(QpType type) { return type == QpType::kRc ? 0 : type == QpType
 
 int CheckTransition(QpType type, QpState current, QpState next, uint32_t mask) {
   const uint32_t attributes = mask & ~static_cast<uint32_t>(kAttrState);
-  if (next == QpState::kReset || next == QpState::kError)
-    return attributes & ~kAttrCurState ? EINVAL : 0;
+  if (next == QpState::kReset || next == QpState::kError) return attributes != 0 ? EINVAL : 0;
   if (type == QpType::kRc && current == QpState::kSqe) return EINVAL;
   for (const Transition& t : kTransitions) {
     if (t.from != current || t.to != next) continue;

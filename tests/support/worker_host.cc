@@ -3,9 +3,13 @@
 
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
+#include <utility>
+
+#include "tests/support/qp_transition_table.h"
 
 namespace rocegw::testing {
 namespace {
@@ -14,12 +18,18 @@ UniqueFd MakeEvent() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 
 }  // namespace
 
-WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads)
-    : threads_(threads), control_wake_(MakeEvent()) {
-  (void)loop.Open();
+std::shared_ptr<port::PairLink> WorkerHost::LinkFor(size_t workers) {
   port::PairConfig config;
   config.steering[0] = config.steering[1] = port::SteeringTable(workers);
-  ports_ = std::make_unique<port::PairLink>(config);
+  return std::make_shared<port::PairLink>(config);
+}
+
+WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
+                       std::shared_ptr<port::PairLink> link, int side)
+    : threads_(threads),
+      control_wake_(MakeEvent()),
+      ports_(link != nullptr ? std::move(link) : LinkFor(workers)) {
+  (void)loop.Open();
   std::vector<worker::WorkerInbox*> inboxes;
   std::vector<worker::WorkerLink*> links;
   for (size_t i = 0; i < workers; ++i) {
@@ -34,21 +44,32 @@ WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads)
     One& one = *workers_[i];
     worker::WorkerOptions as;
     as.index = static_cast<WorkerIndex>(i);
-    as.ports = {&ports_->port(0, i)};
+    as.ports = {&ports_->port(static_cast<size_t>(side), i)};
     as.link = &one.link;
     as.inboxes = inboxes;
-    as.steering = config.steering[0];
+    as.steering = port::SteeringTable(workers);
     as.counters = &one.counters;
     as.start = session::ControlLoop::Now();
     if (threads_) {
       one.thread = std::move(*worker::WorkerThread::Start(std::move(as), {}, -1));
     } else {
+      as.watch = [](void* context, int fd, SessionId session, bool add) {
+        auto& watched = static_cast<One*>(context)->watched;
+        if (add) {
+          watched.emplace(fd, session);
+        } else {
+          watched.erase(fd);
+        }
+      };
+      as.watch_context = &one;
       one.worker = std::make_unique<worker::Worker>(std::move(as));
     }
   }
+  session::Device device = SessionHost::MakeDevice();
+  device.gids[0] = GidOf(side);
   server = std::make_unique<session::SessionServer>(
-      loop, links, config.steering[0], std::vector{SessionHost::MakeDevice()}, std::move(options),
-      [](session::Severity, const std::string&) {});
+      loop, links, port::SteeringTable(workers), std::vector{device}, std::move(options),
+      [this](session::Severity, const std::string& line) { log.push_back(line); });
 }
 
 WorkerHost::~WorkerHost() {
@@ -85,10 +106,22 @@ void WorkerHost::OnControl(const std::function<void()>& task) {
   done.get_future().wait();
 }
 
-void WorkerHost::Turn() {
+void WorkerHost::OwnTurn() {
   loop.RunOnce({});
   if (threads_) return;
-  for (const auto& one : workers_) one->worker->RunOnce(session::ControlLoop::Now());
+  for (const auto& one : workers_) {
+    const TimePoint now = session::ControlLoop::Now();
+    for (const auto& [fd, session] : one->watched) {
+      uint64_t value = 0;
+      if (::read(fd, &value, sizeof value) == sizeof value) one->worker->OnWake(session, now);
+    }
+    one->worker->RunOnce(now);
+  }
+}
+
+void WorkerHost::Turn() {
+  OwnTurn();
+  if (neighbour_ != nullptr) neighbour_->OwnTurn();
 }
 
 void WorkerHost::Settle() {
@@ -118,34 +151,32 @@ WorkerHost::Program WorkerHost::Begin(const std::string& pool) {
   return program;
 }
 
-int WorkerHost::Connect(TestClient& client, uint32_t qp) {
+int WorkerHost::Connect(TestClient& client, uint32_t qp, const Peer& peer, verbs::QpType type) {
   rocegw_qp_attr attr{};
-  attr.qp_state = static_cast<uint32_t>(verbs::QpState::kInit);
   attr.port_num = 1;
-  attr.access_flags = 7;
-  const uint32_t to_init =
-      verbs::kAttrState | verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrAccessFlags;
-  if (const int error = client.Modify(qp, to_init, attr)) return error;
-  attr.qp_state = static_cast<uint32_t>(verbs::QpState::kRtr);
+  attr.access_flags = 15;
+  attr.qkey = kQkey;
   attr.path_mtu = 3;
-  attr.dest_qpn = 0x1234;
-  attr.rq_psn = 7;
-  attr.max_dest_rd_atomic = 16;
+  attr.dest_qpn = peer.qpn;
+  attr.rq_psn = attr.sq_psn = 7;
+  attr.max_dest_rd_atomic = attr.max_rd_atomic = 16;
   attr.min_rnr_timer = 12;
-  const wire::Gid peer = wire::Gid::FromV4(0xC0000202);
-  std::memcpy(attr.av.dgid, peer.bytes.data(), sizeof attr.av.dgid);
-  const uint32_t to_rtr = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu |
-                          verbs::kAttrDestQpn | verbs::kAttrRqPsn | verbs::kAttrMaxDestRdAtomic |
-                          verbs::kAttrMinRnrTimer;
-  if (const int error = client.Modify(qp, to_rtr, attr)) return error;
-  attr.qp_state = static_cast<uint32_t>(verbs::QpState::kRts);
+  std::memcpy(attr.av.dgid, peer.gid.bytes.data(), sizeof attr.av.dgid);
   attr.timeout = 14;
   attr.retry_cnt = attr.rnr_retry = 7;
-  attr.sq_psn = 9;
-  attr.max_rd_atomic = 16;
-  const uint32_t to_rts = verbs::kAttrState | verbs::kAttrTimeout | verbs::kAttrRetryCnt |
-                          verbs::kAttrRnrRetry | verbs::kAttrSqPsn | verbs::kAttrMaxQpRdAtomic;
-  return client.Modify(qp, to_rts, attr);
+  using enum verbs::QpState;
+  for (const auto& [from, to] : {std::pair{kReset, kInit}, {kInit, kRtr}, {kRtr, kRts}}) {
+    attr.qp_state = static_cast<uint32_t>(to);
+    const uint32_t must = RuleOf(type, from, to)->must;
+    if (const int error = client.Modify(qp, verbs::kAttrState | must, attr)) return error;
+  }
+  return 0;
+}
+
+uint64_t WorkerHost::Count(metrics::Counter metrics::WorkerCounters::*counter) const {
+  uint64_t total = 0;
+  for (const auto& one : workers_) total += (one->counters.*counter).Read();
+  return total;
 }
 
 }  // namespace rocegw::testing

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session server with real workers, on a port that leads nowhere: what a gateway does for its
-// programs, without a network. Driven by hand in one thread, or by threads of its own.
+// A session server with real workers, on a port that leads nowhere or to another such host: what a
+// gateway does for its programs, without a network. Driven by hand in one thread, or by threads of
+// its own.
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,7 +21,9 @@ namespace rocegw::testing {
 
 class WorkerHost {
  public:
-  WorkerHost(size_t workers, session::Options options, bool threads);
+  // Two hosts at one link are neighbours: side 0 has the address 192.0.2.1, side 1 192.0.2.2.
+  WorkerHost(size_t workers, session::Options options, bool threads,
+             std::shared_ptr<port::PairLink> link = nullptr, int side = 0);
   ~WorkerHost();
   WorkerHost(const WorkerHost&) = delete;
   WorkerHost& operator=(const WorkerHost&) = delete;
@@ -30,6 +34,12 @@ class WorkerHost {
   void StartControl();
   // Runs on the control thread, and waits for it.
   void OnControl(const std::function<void()>& task);
+
+  // A link for hosts of so many workers.
+  static std::shared_ptr<port::PairLink> LinkFor(size_t workers);
+  static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
+  // By hand: whenever this host has a turn, its neighbour has one too.
+  void TurnsWith(WorkerHost& neighbour) { neighbour_ = &neighbour; }
 
   // One turn of everybody, by hand.
   void Turn();
@@ -44,10 +54,21 @@ class WorkerHost {
     uint32_t cq = 0;
   };
   Program Begin(const std::string& pool);
-  // RESET to RTS in three steps, towards a peer that does not exist. The first errno; 0: none.
-  static int Connect(TestClient& client, uint32_t qp);
+  // RESET to RTS in three steps; as it is, towards a peer that does not exist. The first errno; 0:
+  // none.
+  struct Peer {
+    uint32_t qpn = 0x1234;
+    wire::Gid gid = GidOf(1);
+  };
+  static int Connect(TestClient& client, uint32_t qp, const Peer& peer,
+                     verbs::QpType type = verbs::QpType::kRc);
+  static int Connect(TestClient& client, uint32_t qp) { return Connect(client, qp, Peer()); }
+  static constexpr uint32_t kQkey = 0x11111111;  // of datagram queue pairs
+
+  uint64_t Count(metrics::Counter metrics::WorkerCounters::*counter) const;
 
   session::ControlLoop loop;
+  std::vector<std::string> log;  // what the session server says; of the control thread
   std::unique_ptr<session::SessionServer> server;
 
  private:
@@ -59,11 +80,14 @@ class WorkerHost {
     std::unique_ptr<worker::WorkerThread> thread;
     worker::WorkerInbox inbox;
     UniqueFd wake;
+    std::map<int, SessionId> watched;  // by hand: descriptors of sessions that may sleep
   };
+  void OwnTurn();
 
   const bool threads_;
   UniqueFd control_wake_;
-  std::unique_ptr<port::PairLink> ports_;
+  std::shared_ptr<port::PairLink> ports_;
+  WorkerHost* neighbour_ = nullptr;
   std::vector<std::unique_ptr<One>> workers_;
   std::thread control_;
 };
