@@ -81,7 +81,8 @@ static inline const char* rocegw_kept_text(uint32_t kept) {
 enum rocegw_memory_way {
   ROCEGW_MEMORY_CROSS = 0,
   ROCEGW_MEMORY_DESCRIPTOR = 1,
-  ROCEGW_MEMORY_REMAPPED = 2
+  ROCEGW_MEMORY_REMAPPED = 2,
+  ROCEGW_MEMORY_IN_PROCESS = 3 /* the gateway is part of the process */
 };
 struct rocegw_mr_reply {
   struct rocegw_reply header;

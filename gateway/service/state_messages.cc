@@ -19,6 +19,8 @@ types::v1::MemoryWay Way(rocegw_memory_way way) {
       return types::v1::DESCRIPTOR;
     case ROCEGW_MEMORY_REMAPPED:
       return types::v1::REMAPPED;
+    case ROCEGW_MEMORY_IN_PROCESS:
+      break;  // a gateway inside of a program serves no calls
   }
   return types::v1::MEMORY_WAY_UNSPECIFIED;
 }

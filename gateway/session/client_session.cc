@@ -11,6 +11,7 @@
 
 #include "gateway/base/invariant.h"
 #include "gateway/memory/cross_process.h"
+#include "gateway/memory/own_memory.h"
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/cm_records.h"
 #include "gateway/session/commands.h"
@@ -170,6 +171,12 @@ Status ClientSession::SetUpMemory(UniqueFd memory) {
     if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
   }
   memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
+  if (services_.options.memory_way == MemoryWay::kOwn) {
+    memory_reachable_ = true;
+    memory_ = std::make_shared<memory::OwnMemory>(locks);
+    memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
+    return OkStatus();
+  }
   const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
                          peer_.uid == ::geteuid() &&
                          memory::CrossProcessMemory::Permitted(peer_.pid);

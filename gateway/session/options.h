@@ -84,6 +84,7 @@ struct PeerGateways {
 enum class MemoryWay : uint8_t {
   kAuto,        // cross-process for our own user, else the descriptor
   kDescriptor,  // always the descriptor
+  kOwn,         // programs are this process
 };
 
 struct Options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ways into another process, with real child processes: order, batches, the exact place of
-// faults, atomics.
+// The ways into memory that may fault: of another process, with real child processes, and our own.
+// Order, batches, the exact place of faults, atomics.
 #include "gateway/memory/foreign_memory.h"
 
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 
 #include "gateway/memory/cross_process.h"
 #include "gateway/memory/descriptor.h"
+#include "gateway/memory/own_memory.h"
 #include "tests/support/random.h"
 #include "tests/unit/memory/child_process.h"
 
@@ -25,7 +26,7 @@ namespace {
 using testing::ChildProcess;
 using testing::kPage;
 
-enum class Way { kCross, kDescriptor };
+enum class Way { kCross, kDescriptor, kOwn };
 
 class Foreign : public ::testing::TestWithParam<Way> {
  protected:
@@ -39,8 +40,22 @@ class Foreign : public ::testing::TestWithParam<Way> {
   }
   static uint8_t Original(size_t at) { return static_cast<uint8_t>(at * 31 >> 3); }
 
-  void SetUp() override { space = Open(child); }
+  static constexpr size_t kOwnBytes = 4 * kPage;
+
+  void SetUp() override {
+    space = Open(child);
+    base = child.address();
+    if (GetParam() != Way::kOwn) return;
+    own_pages = static_cast<uint8_t*>(
+        ::mmap(nullptr, kOwnBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ::close(Prepare(own_pages));
+    base = reinterpret_cast<uint64_t>(own_pages);
+  }
+  void TearDown() override {
+    if (own_pages != nullptr) ::munmap(own_pages, kOwnBytes);
+  }
   std::unique_ptr<ForeignMemory> Open(ChildProcess& process) {
+    if (GetParam() == Way::kOwn) return std::make_unique<OwnMemory>(locks);
     if (GetParam() == Way::kCross)
       return std::make_unique<CrossProcessMemory>(process.pid(), locks);
     return std::make_unique<DescriptorMemory>(UniqueFd(process.ReleaseFd()), locks);
@@ -48,7 +63,7 @@ class Foreign : public ::testing::TestWithParam<Way> {
   MemoryOp Op(OpKind kind, uint64_t at, uint32_t length, uint8_t* buffer) {
     MemoryOp op;
     op.kind = kind;
-    op.address = child.address() + at;
+    op.address = base + at;
     op.length = length;
     op.buffer = buffer;
     return op;
@@ -64,6 +79,8 @@ class Foreign : public ::testing::TestWithParam<Way> {
 
   AtomicLocks locks;
   ChildProcess child{{4, 0, Prepare}};
+  uint8_t* own_pages = nullptr;
+  uint64_t base = 0;
   std::unique_ptr<ForeignMemory> space;
   MemoryCounts counts;
 };
@@ -163,9 +180,9 @@ TEST_P(Foreign, ReadOnlyPages_CanBeRead) {
   EXPECT_EQ(Execute(ops), 1u);
   EXPECT_EQ(byte, Original(3 * kPage));
   ops[0].kind = OpKind::kWrite;
-  // The mem file forces its way (the library looks at permissions when it registers); the system
-  // call does not.
-  EXPECT_EQ(Execute(ops), GetParam() == Way::kCross ? 0u : 1u);
+  // The mem file forces its way (the library looks at permissions when it registers); the others do
+  // not.
+  EXPECT_EQ(Execute(ops), GetParam() == Way::kDescriptor ? 1u : 0u);
 }
 
 TEST_P(Foreign, ZeroLength_IsDoneAnywhere) {
@@ -219,10 +236,10 @@ TEST_P(Foreign, Atomics_FromSeveralThreads_LoseNothing) {
   uint64_t zero = 0;
   std::vector<MemoryOp> clear{Op(OpKind::kWrite, 64, 8, reinterpret_cast<uint8_t*>(&zero))};
   ASSERT_EQ(Execute(clear), 1u);
-  ChildProcess* const process = &child;
+  const pid_t process = GetParam() == Way::kOwn ? ::getpid() : child.pid();
   std::vector<std::unique_ptr<ForeignMemory>> spaces;
   for (int t = 0; t < kThreads; ++t)
-    spaces.push_back(std::make_unique<CrossProcessMemory>(process->pid(), locks));
+    spaces.push_back(std::make_unique<CrossProcessMemory>(process, locks));
   spaces.push_back(std::move(space));
   std::vector<std::thread> threads;
   for (auto& own : spaces) {
@@ -259,6 +276,7 @@ TEST_P(Foreign, DirectAndCross_KeepTheirOrder) {
 }
 
 TEST_P(Foreign, ProcessGone_EverythingFaults) {
+  if (GetParam() == Way::kOwn) GTEST_SKIP() << "then we are gone as well";
   child.Kill();
   uint8_t buffer[8] = {};
   std::vector<MemoryOp> ops{Op(OpKind::kRead, 0, 8, buffer)};
@@ -294,8 +312,10 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   auto* const shared = static_cast<Shared*>(
       ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<uint8_t> payload(kLength);
+  // What we write to our own memory must be seen there too.
+  const int kind = GetParam() == Way::kOwn ? MAP_SHARED : MAP_PRIVATE;
   auto* const target = static_cast<uint8_t*>(
-      ::mmap(nullptr, kLength, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      ::mmap(nullptr, kLength, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0));
   int pipe_ends[2];
   ASSERT_EQ(::pipe(pipe_ends), 0);
   const pid_t watcher = ::fork();
@@ -320,7 +340,9 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   ASSERT_EQ(::read(pipe_ends[0], &child_fd, sizeof child_fd),
             static_cast<ssize_t>(sizeof child_fd));
   std::unique_ptr<ForeignMemory> path;
-  if (GetParam() == Way::kCross) {
+  if (GetParam() == Way::kOwn) {
+    path = std::make_unique<OwnMemory>(locks);
+  } else if (GetParam() == Way::kCross) {
     path = std::make_unique<CrossProcessMemory>(watcher, locks);
   } else {
     path = std::make_unique<DescriptorMemory>(
@@ -368,16 +390,16 @@ TEST_P(Foreign, RandomBatches_LikeAByteArray) {
       op.publish = random.Coin();
       if (random.Below(10) == 0) {
         op.kind = OpKind::kFetchAdd;
-        op.address = child.address() + (at & ~size_t{7});
+        op.address = base + (at & ~size_t{7});
         op.length = 8;
         op.swap_or_add = random.Bits();
-        if ((at & ~size_t{7}) + 8 > kBytes) op.address = child.address();
+        if ((at & ~size_t{7}) + 8 > kBytes) op.address = base;
       }
       if (random.Below(300) == 0) {
-        op.address = child.address() + 2 * kPage + 8;
+        op.address = base + 2 * kPage + 8;
         op.length = 8;
       }
-      const size_t place = op.address - child.address();
+      const size_t place = op.address - base;
       if (place >= kBytes && stop == count) stop = i;
       if (stop == count) {
         if (op.kind == OpKind::kWrite)
@@ -401,9 +423,11 @@ TEST_P(Foreign, RandomBatches_LikeAByteArray) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Foreign, ::testing::Values(Way::kCross, Way::kDescriptor),
+INSTANTIATE_TEST_SUITE_P(Ways, Foreign, ::testing::Values(Way::kCross, Way::kDescriptor, Way::kOwn),
                          [](const auto& way) {
-                           return way.param == Way::kCross ? "Cross" : "Descriptor";
+                           return way.param == Way::kCross        ? "Cross"
+                                  : way.param == Way::kDescriptor ? "Descriptor"
+                                                                  : "Own";
                          });
 
 }  // namespace

@@ -264,6 +264,26 @@ TEST(Attach, NoGreeting_EndsAfterItsTime) {
   EXPECT_EQ(host.server->session_count(), 0u);
 }
 
+// A gateway inside of a program: nobody needs to hand over a way in.
+TEST(Attach, OwnMemory_NeedsNoDescriptor) {
+  session::Options options;
+  options.memory_way = session::MemoryWay::kOwn;
+  SessionHost host(1, options);
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t pd = client.AllocPd(client.OpenContext());
+  EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_IN_PROCESS));
+  uint64_t word = 5;
+  memory::MemoryOp op;
+  uint64_t seen = 0;
+  op.address = reinterpret_cast<uint64_t>(&word);
+  op.length = 8;
+  op.buffer = reinterpret_cast<uint8_t*>(&seen);
+  memory::MemoryCounts counts;
+  EXPECT_EQ(host.workers[0]->sessions.begin()->second.link.space->Execute({&op, 1}, counts), 1u);
+  EXPECT_EQ(seen, 5u);
+}
+
 TEST(Attach, MemoryDescriptor_IsUsedWhenAskedFor) {
   session::Options options;
   options.memory_way = session::MemoryWay::kDescriptor;

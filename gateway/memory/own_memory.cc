@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/memory/own_memory.h"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::memory {
+namespace {
+
+// From here on the second copy costs more than process_vm_writev's way of finding pages.
+constexpr uint64_t kMostThroughFile = 32 << 10;
+
+// A file whose pages are mapped here: what is written to the one is read from the other.
+class CopyFile {
+ public:
+  CopyFile() : fd_(::memfd_create("rocegw-copy", MFD_CLOEXEC)) {
+    if (!fd_.valid() || ::ftruncate(fd_.get(), kMostThroughFile) != 0) return;
+    void* const base = ::mmap(nullptr, kMostThroughFile, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_POPULATE, fd_.get(), 0);
+    if (base != MAP_FAILED) base_ = static_cast<uint8_t*>(base);
+  }
+  ~CopyFile() {
+    if (base_ != nullptr) ::munmap(base_, kMostThroughFile);
+  }
+  CopyFile(const CopyFile&) = delete;
+  CopyFile& operator=(const CopyFile&) = delete;
+
+  // nullptr: the system did not let us have it.
+  uint8_t* base() const { return base_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  UniqueFd fd_;
+  uint8_t* base_ = nullptr;
+};
+
+uint64_t CopyLocals(bool in, const iovec* locals, size_t count, uint8_t* scratch, uint64_t most) {
+  uint64_t at = 0;
+  for (size_t i = 0; i < count && at < most; ++i) {
+    const uint64_t length = std::min<uint64_t>(locals[i].iov_len, most - at);
+    if (in) {
+      std::memcpy(scratch + at, locals[i].iov_base, length);
+    } else {
+      std::memcpy(locals[i].iov_base, scratch + at, length);
+    }
+    at += length;
+  }
+  return at;
+}
+
+// How many bytes were moved; nothing when this way is not to be had and says nothing about the
+// memory (a limit on the size of files, for one).
+std::optional<uint64_t> MoveThroughFile(const CopyFile& file, bool write, const iovec* locals,
+                                        size_t local_count, const iovec* remotes,
+                                        size_t remote_count, uint64_t bytes) {
+  if (write) CopyLocals(true, locals, local_count, file.base(), bytes);
+  ssize_t moved = 0;
+  do {
+    moved = write ? ::preadv(file.fd(), remotes, static_cast<int>(remote_count), 0)
+                  : ::pwritev(file.fd(), remotes, static_cast<int>(remote_count), 0);
+  } while (moved < 0 && errno == EINTR);
+  if (moved < 0) return errno == EFAULT ? std::optional<uint64_t>(0) : std::nullopt;
+  if (!write) CopyLocals(false, locals, local_count, file.base(), static_cast<uint64_t>(moved));
+  return static_cast<uint64_t>(moved);
+}
+
+}  // namespace
+
+uint64_t OwnMemory::Move(bool write, Pieces& pieces) {
+  if (pieces.bytes <= kMostThroughFile) {
+    thread_local const CopyFile file;
+    if (file.base() != nullptr) {
+      const auto moved = MoveThroughFile(file, write, pieces.local, pieces.locals, pieces.remote,
+                                         pieces.remotes, pieces.bytes);
+      if (moved) return *moved;
+    }
+  }
+  const auto call = write ? ::process_vm_writev : ::process_vm_readv;
+  ssize_t moved = 0;
+  do {
+    moved = call(::getpid(), pieces.local, pieces.locals, pieces.remote, pieces.remotes, 0);
+  } while (moved < 0 && errno == EINTR);
+  return moved < 0 ? 0 : static_cast<uint64_t>(moved);
+}
+
+}  // namespace rocegw::memory
