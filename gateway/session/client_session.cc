@@ -167,15 +167,15 @@ Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
 }
 
 Status ClientSession::SetUpMemory(UniqueFd memory) {
-  if (memory.valid()) {
-    if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
-  }
   memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
   if (services_.options.memory_way == MemoryWay::kOwn) {
     memory_reachable_ = true;
     memory_ = std::make_shared<memory::OwnMemory>(locks);
     memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
     return OkStatus();
+  }
+  if (memory.valid()) {
+    if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
   }
   const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
                          peer_.uid == ::geteuid() &&
@@ -194,6 +194,7 @@ Status ClientSession::SetUpMemory(UniqueFd memory) {
 }
 
 Status ClientSession::ReplaceMemory(UniqueFd memory) {
+  if (memory_way_ == ROCEGW_MEMORY_IN_PROCESS) return OkStatus();
   if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
   // Cross-process access follows the process by itself.
   if (descriptor_memory_ == nullptr) return OkStatus();

@@ -264,13 +264,17 @@ TEST(Attach, NoGreeting_EndsAfterItsTime) {
   EXPECT_EQ(host.server->session_count(), 0u);
 }
 
-// A gateway inside of a program: nobody needs to hand over a way in.
+// A gateway inside of a program: the way in that libraries hand over is not looked at.
 TEST(Attach, OwnMemory_NeedsNoDescriptor) {
   session::Options options;
   options.memory_way = session::MemoryWay::kOwn;
   SessionHost host(1, options);
   TestClient client(host);
-  ASSERT_TRUE(client.Hello());
+  const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(client.Hello(nothing.get()));
+  client.Call<rocegw_object_reply>(
+      TestClient::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY), nothing.get());
+  EXPECT_EQ(client.error(), 0);
   const uint32_t pd = client.AllocPd(client.OpenContext());
   EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_IN_PROCESS));
   uint64_t word = 5;
