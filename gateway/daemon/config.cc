@@ -16,15 +16,12 @@
 namespace rocegw::daemon {
 namespace {
 
+using datapath::kMaxWorkers;
+using datapath::kPortModes;
 using process::CheckAbsolutePath;
 using process::CheckSocketPath;
 using process::Section;
 
-constexpr std::pair<const char*, PortMode> kPortModes[] = {
-    {"udp", PortMode::kUdp}, {"af_packet", PortMode::kAfPacket}, {"vdev", PortMode::kVdev}};
-
-// The steering table has 64 buckets of QPNs; a worker without one would never see a packet.
-constexpr uint32_t kMaxWorkers = 64;
 constexpr uint32_t kMaxPorts = 16;
 // struct ifreq holds 15 characters.
 constexpr size_t kMaxInterfaceName = 15;
@@ -421,12 +418,5 @@ ConfigResult ReadConfig(const std::string& file) {
       process::ReadDocument(file, [&result](Section& top) { ReadTop(top, result.config); });
   return result;
 }
-
-uint32_t EffectiveWorkers(const Config& config, uint32_t processors) {
-  if (config.workers != 0) return config.workers;
-  return std::clamp(processors / 4, 1u, kMaxWorkers);
-}
-
-const char* PortModeName(PortMode mode) { return kPortModes[static_cast<size_t>(mode)].first; }
 
 }  // namespace rocegw::daemon

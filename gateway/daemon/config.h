@@ -6,56 +6,27 @@
 // people). Start-up only, one thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "gateway/flow/cc_profile.h"
-#include "gateway/flow/cc_selector.h"
+#include "gateway/datapath/config.h"
 #include "gateway/process/logging.h"
-#include "gateway/wire/gateway_mad.h"
-#include "gateway/wire/gid.h"
 
 namespace rocegw::daemon {
 
-enum class PortMode : uint8_t { kUdp, kAfPacket, kVdev };
-enum class Segmentation : uint8_t { kAuto, kOn, kOff };
-enum class Steering : uint8_t { kQpn, kHash };
+using datapath::GatewaysConfig;
+using datapath::InterfaceAddress;
+using datapath::LimitsConfig;
+using datapath::MacAddress;
+using datapath::NeighbourConfig;
+using datapath::PoolConfig;
+using datapath::PortConfig;
+using datapath::PortMode;
+using datapath::Segmentation;
+using datapath::Steering;
 using process::LogLevel;
-
-using MacAddress = std::array<uint8_t, 6>;
-
-struct InterfaceAddress {
-  wire::Gid address;
-  uint32_t prefix_length = 0;  // of the address family: 0 to 32 or 0 to 128
-  bool operator==(const InterfaceAddress&) const = default;
-};
-
-struct NeighbourConfig {
-  wire::Gid address;
-  MacAddress mac{};
-  bool operator==(const NeighbourConfig&) const = default;
-};
-
-struct PortConfig {
-  std::string name = "port0";
-  PortMode mode = PortMode::kUdp;
-  std::string interface = "auto";  // netdev; "auto": the one that the default route names
-  Segmentation segmentation = Segmentation::kAuto;
-  Steering steering = Steering::kQpn;
-  uint64_t receive_buffer_bytes = 8ull << 20;  // asked of the kernel for each receiving socket
-  // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
-  std::string vdev;  // "net_memif0,role=server"
-  uint32_t mtu = 1500;
-  MacAddress mac{};  // all zero: what the device says
-  std::vector<InterfaceAddress> addresses;
-  std::vector<wire::Gid> routers;  // at most one IPv4 and one IPv6
-  std::vector<NeighbourConfig> neighbours;
-  bool operator==(const PortConfig&) const = default;
-};
 
 struct SocketConfig {
   std::string path;
@@ -64,42 +35,11 @@ struct SocketConfig {
   bool operator==(const SocketConfig&) const = default;
 };
 
-// At most so many at a time; 0: none at all.
-struct LimitsConfig {
-  uint32_t sessions = 256;
-  uint32_t qps = 65536;
-  uint32_t cqs = 65536;
-  uint32_t srqs = 65536;
-  uint32_t mrs = 262144;
-  uint32_t pds = 16384;
-  uint32_t cm_ids = 65536;
-  uint64_t registered_bytes = 1ull << 40;
-  uint64_t segment_bytes = 8ull << 30;
-  bool operator==(const LimitsConfig&) const = default;
-};
-
-// The pool tenants/default/pools/default, which exists without a controller.
-struct PoolConfig {
-  bool trusted = true;  // client memory may be reached on the workers themselves
-  bool remap_allowed = true;
-  LimitsConfig limits;
-  bool operator==(const PoolConfig&) const = default;
-};
-
 struct DpdkConfig {
   bool huge_pages = true;             // "auto": used when the system has any
   uint32_t memory_mb = 256;           // without huge pages
   std::vector<std::string> eal_args;  // appended
   bool operator==(const DpdkConfig&) const = default;
-};
-
-// What is between this gateway and others.
-struct GatewaysConfig {
-  bool discovery = true;
-  bool channels = true;
-  uint32_t paths = 1;
-  uint32_t vendor_id = wire::kDefaultVendorId;  // a locally administered OUI
-  bool operator==(const GatewaysConfig&) const = default;
 };
 
 // An object of the section `static`: desired configuration that holds until an agent brings some.
@@ -110,26 +50,15 @@ struct StaticObject {
   bool operator==(const StaticObject&) const = default;
 };
 
-struct Config {
+// Ports, workers, what is between gateways and the default pool are the data path's.
+struct Config : datapath::Config {
   std::string name;  // of this gateway; empty: the host name
   std::string runtime_dir = "/run/rocegw";
   LogLevel log_level = LogLevel::kInfo;
-  uint32_t workers = 0;  // 0: a quarter of the processors, at least one
-  bool pin_workers = false;
-  std::vector<PortConfig> ports = {PortConfig{}};
   SocketConfig attach_socket = {"/run/rocegw/attach.sock", 0660, ""};
   SocketConfig grpc_socket = {"/run/rocegw/grpc.sock", 0600, ""};
   std::string metrics_address = "127.0.0.1:7474";  // empty: no metrics
   DpdkConfig dpdk;
-  uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
-  GatewaysConfig gateways;
-  flow::CcKind native_congestion = flow::CcKind::kDcqcn;  // of connections to RNICs
-  flow::CcProfile congestion;                             // the link's speed is not in it
-  flow::CcPolicy congestion_policy;                       // no rules: native_congestion stays
-  // Kinds that channels may have, as wire::GatewayOption bits.
-  uint32_t channel_congestion = wire::kOptionCcStatic * ((1u << flow::kCcKinds) - 1);
-  flow::CcPolicy channel_policy;  // no rules: the best of them stays
-  PoolConfig default_pool;
   std::vector<StaticObject> static_objects;  // not looked into yet
   bool operator==(const Config&) const = default;
 };
@@ -146,10 +75,5 @@ ConfigResult ReadConfig(const std::string& file);
 // What holds when there is no file: every key with its default value and an explanation. Valid
 // YAML.
 std::string_view DefaultConfigText();
-
-// Workers to start on a machine with so many processors.
-uint32_t EffectiveWorkers(const Config& config, uint32_t processors);
-
-const char* PortModeName(PortMode mode);
 
 }  // namespace rocegw::daemon

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gateway/daemon/dpdk_backend.h"
+
 #include <utility>
 
-#include "gateway/daemon/port_backend.h"
 #include "gateway/port/dpdk_environment.h"
 #include "gateway/port/dpdk_port.h"
 
 namespace rocegw::daemon {
 namespace {
 
-class DpdkBackend final : public PortBackend {
+class DpdkBackend final : public datapath::PortBackend {
  public:
   explicit DpdkBackend(std::unique_ptr<port::DpdkPortGroup> group) : group_(std::move(group)) {}
 
@@ -26,9 +27,10 @@ class DpdkBackend final : public PortBackend {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config,
-                                                const DpdkConfig& environment, size_t interface_mtu,
-                                                const port::SteeringTable& steering) {
+StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
+                                                          const DpdkConfig& environment,
+                                                          size_t interface_mtu,
+                                                          const port::SteeringTable& steering) {
   const Status started =
       port::StartDpdk({environment.huge_pages, environment.memory_mb, environment.eal_args});
   if (!started.ok()) return started;
@@ -54,7 +56,7 @@ StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config,
   }
   auto group = port::DpdkPortGroup::Create(dpdk, steering);
   if (!group.ok()) return group.status();
-  return std::unique_ptr<PortBackend>(std::make_unique<DpdkBackend>(std::move(*group)));
+  return std::unique_ptr<datapath::PortBackend>(std::make_unique<DpdkBackend>(std::move(*group)));
 }
 
 }  // namespace rocegw::daemon

@@ -2,7 +2,6 @@
 #include "gateway/daemon/gateway.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 #include <vector>
 
 #include "gateway/apply/static_config.h"
+#include "gateway/daemon/dpdk_backend.h"
 #include "gateway/daemon/gateway_facts.h"
-#include "gateway/flow/cc_profile.h"
 #include "gateway/process/build_info.h"
 
 namespace rocegw::daemon {
@@ -70,17 +69,6 @@ session::Options SessionOptions(const Config& config, const std::string& sysfs_r
   options.version = Version();
   options.sysfs_root = sysfs_root;
   options.slots_dir = SlotsDir(config);
-  options.trusted = config.default_pool.trusted;
-  options.remap_allowed = config.default_pool.remap_allowed;
-  options.gateways.features |= config.channel_congestion;
-  options.gateways.discovery = config.gateways.discovery;
-  options.gateways.channels = config.gateways.channels;
-  options.gateways.paths = config.gateways.paths;
-  options.gateways.vendor_id = config.gateways.vendor_id;
-  const LimitsConfig& limits = config.default_pool.limits;
-  options.limits = {limits.sessions,     limits.qps, limits.cqs,    limits.srqs,
-                    limits.mrs,          limits.pds, limits.cm_ids, limits.registered_bytes,
-                    limits.segment_bytes};
   return options;
 }
 
@@ -98,15 +86,19 @@ void LogSessionLine(session::Severity severity, const std::string& line) {
   }
 }
 
-uint32_t Processors() { return std::max(1u, std::thread::hardware_concurrency()); }
-
 }  // namespace
 
 Gateway::Gateway(Config config)
     : config_(std::move(config)),
-      steering_(EffectiveWorkers(config_, Processors())),
       identity_(MakeIdentity(config_)),
       sysfs_(config_.runtime_dir + "/sysfs"),
+      data_path_(config_, loop_,
+                 {LogSessionLine,
+                  [this](const PortConfig& port, size_t interface_mtu,
+                         const port::SteeringTable& steering) {
+                    return OpenDpdk(port, config_.dpdk, interface_mtu, steering);
+                  },
+                  [this](const session::Device& device) { UpdateSysfs(device); }}),
       metrics_(identity_, readiness_, *this),
       metrics_server_(metrics_, readiness_),
       grpc_server_(identity_, readiness_, *this, this, this, this, this) {
@@ -118,14 +110,15 @@ Gateway::Gateway(Config config)
       "runtime directory", [this] { return runtime_dir_.Claim(config_.runtime_dir); },
       [this] { runtime_dir_.Release(); });
   lifecycle_.Add(
-      "ports", [this] { return StartPorts(); }, [this] { ports_.reset(); });
+      "ports", [this] { return data_path_.StartPorts(); }, [this] { data_path_.StopPorts(); });
   lifecycle_.Add(
-      "workers", [this] { return workers_.Start(config_, steering_, *ports_); },
-      [this] { workers_.Stop(); });
+      "workers", [this] { return data_path_.StartWorkers(); },
+      [this] { data_path_.StopWorkers(); });
   lifecycle_.Add(
       "sysfs view", [this] { return StartSysfs(); }, [this] { sysfs_.Remove(); });
   lifecycle_.Add(
-      "sessions", [this] { return StartSessions(); }, [this] { StopSessions(); });
+      "sessions", [this] { return StartSessions(); },
+      [this] { sessions_ended_ = data_path_.StopSessions(kSessionsEndWithin); });
   lifecycle_.Add(
       "configuration", [this] { return StartConfiguration(); },
       [this] {
@@ -140,7 +133,7 @@ Gateway::Gateway(Config config)
       "gRPC", [this] { return StartGrpc(); },
       [this] {
         // Calls that wait for somebody to attach end now.
-        sessions_->gate().StopTelling();
+        sessions()->gate().StopTelling();
         WhileLooping([this] { grpc_server_.Stop(); });
       });
 }
@@ -159,57 +152,21 @@ Status Gateway::StartLoop() {
   return status;
 }
 
-Status Gateway::StartPorts() {
-  auto ports = Ports::Create(config_, steering_);
-  if (!ports.ok()) return ports.status();
-  ports_ = std::move(*ports);
-  return OkStatus();
-}
+Status Gateway::StartSysfs() { return sysfs_.Create(data_path_.Devices(), Version()); }
 
-Status Gateway::StartSysfs() {
-  std::vector<session::Device> devices;
-  for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
-  return sysfs_.Create(devices, Version());
+void Gateway::UpdateSysfs(const session::Device& device) {
+  if (Status status = sysfs_.Update(device); !status.ok())
+    spdlog::warn("sysfs view: {}", status.text());
 }
 
 Status Gateway::StartSessions() {
   const auto owner = FindOwner(config_.attach_socket.owner);
   if (!owner.ok()) return {owner.status().error(), "attach_socket." + owner.status().text()};
-  std::vector<session::Device> devices;
-  for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
-  session::Options options = SessionOptions(config_, sysfs_.root());
-  options.gateways.window = ports_->SafeWindow();
-  sessions_ = std::make_unique<session::SessionServer>(
-      loop_, workers_.links(), steering_, std::move(devices), std::move(options), LogSessionLine,
-      [this](const wire::Gid& destination, uint32_t interface_index) {
-        return ports_->SourceFor(destination, interface_index);
-      });
-  sessions_->services().multicast.membership = [this](size_t device, const wire::Gid& group,
-                                                      bool joined) {
-    return ports_->SetMembership(device, group, joined);
-  };
-  sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
-  Status status = sessions_->Listen({config_.attach_socket.path, config_.attach_socket.mode,
-                                     owner.value().uid, owner.value().gid});
-  if (!status.ok()) {
-    sessions_.reset();
-    return status;
-  }
-  monitor_watch_ =
-      loop_.Watch(ports_->monitor_fd(), EPOLLIN, [this](uint32_t) { OnAddressChange(); });
-  return OkStatus();
-}
-
-void Gateway::StopSessions() {
-  loop_.Unwatch(std::exchange(monitor_watch_, 0));
-  sessions_ended_ = false;
-  sessions_->Shutdown([this] { sessions_ended_ = true; });
-  loop_.Post([] {});  // the first round must not wait
-  const TimePoint deadline = session::ControlLoop::Now() + kSessionsEndWithin;
-  while (!sessions_ended_ && session::ControlLoop::Now() < deadline) {
-    loop_.RunOnce(Milliseconds(100));
-  }
-  if (sessions_ended_) sessions_.reset();
+  data_path_.StartSessions(SessionOptions(config_, sysfs_.root()));
+  Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
+                                      owner.value().uid, owner.value().gid});
+  if (!status.ok()) (void)data_path_.StopSessions(kSessionsEndWithin);
+  return status;
 }
 
 std::vector<std::string> Gateway::CheckStatic(const Config& config, const std::string& file) {
@@ -219,13 +176,14 @@ std::vector<std::string> Gateway::CheckStatic(const Config& config, const std::s
 }
 
 Status Gateway::StartConfiguration() {
-  target_.emplace(*sessions_, SlotsDir(config_));
-  engine_.emplace(apply::Facts{"gateways/" + identity_.name, sessions_->services().pools.capacity(),
-                               config_.runtime_dir + "/config.state"},
-                  *target_, session::WallClockNs);
+  target_.emplace(*sessions(), SlotsDir(config_));
+  engine_.emplace(
+      apply::Facts{"gateways/" + identity_.name, sessions()->services().pools.capacity(),
+                   config_.runtime_dir + "/config.state"},
+      *target_, session::WallClockNs);
   const Status started = engine_->Start(StaticObjects(config_).objects);
   if (!started.ok()) spdlog::warn("{}; the static configuration is used", started.text());
-  sessions_->RemoveLeftoverSlots();
+  sessions()->RemoveLeftoverSlots();
   rocegw::gateway::v1::GetConfigResponse config;
   engine_->Describe(config);
   for (const types::v1::Rejection& rejection : config.rejections()) {
@@ -269,29 +227,14 @@ void Gateway::WhileLooping(const std::function<void()>& work) {
   thread.join();
 }
 
-void Gateway::OnAddressChange() {
-  for (const size_t index : ports_->Refresh()) {
-    const session::Device& device = ports_->device(index);
-    spdlog::info("device {} ({}): {}, {} addresses", device.name, device.interface,
-                 device.up ? "up" : "down",
-                 std::count_if(device.gids.begin(), device.gids.end(),
-                               [](const wire::Gid& gid) { return !gid.IsZero(); }));
-    sessions_->UpdateDevice(index, device);
-    if (Status status = sysfs_.Update(device); !status.ok()) {
-      spdlog::warn("sysfs view: {}", status.text());
-    }
-  }
-}
-
 void Gateway::Snapshot(const session::StateQuery& query,
                        std::function<void(session::StateSnapshot)> done) {
-  sessions_->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
-    ports_->AddRows(snapshot);
-    workers_.AddRows(snapshot);
+  sessions()->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
+    data_path_.AddRows(snapshot);
     if (engine_) {
       snapshot.config_source = engine_->source();
       snapshot.applied_revision = engine_->revision();
-      snapshot.capacity = sessions_->services().pools.capacity();
+      snapshot.capacity = sessions()->services().pools.capacity();
     }
     done(std::move(snapshot));
   });
@@ -318,8 +261,8 @@ void Gateway::Drain(bool drain, std::function<void(bool, session::DrainRow)> don
   const bool posted = loop_.Post([this, drain, shared] {
     if (!engine_) return (*shared)(false, {});
     spdlog::info("drain: {}", drain ? "asked for here" : "taken back here");
-    sessions_->OrderDrainLocally(drain);
-    sessions_->Snapshot(
+    sessions()->OrderDrainLocally(drain);
+    sessions()->Snapshot(
         {}, [shared](const session::StateSnapshot& snapshot) { (*shared)(true, snapshot.drain); });
   });
   if (!posted) (*shared)(false, {});
@@ -341,8 +284,8 @@ void Gateway::ListHeld(uint64_t after, Duration wait,
   auto shared =
       std::make_shared<std::function<void(std::vector<session::HeldRow>)>>(std::move(done));
   const bool posted = loop_.Post([this, after, wait, shared] {
-    if (sessions_ == nullptr) return (*shared)({});
-    sessions_->gate().List(after, wait, *shared);
+    if (sessions() == nullptr) return (*shared)({});
+    sessions()->gate().List(after, wait, *shared);
   });
   if (!posted) (*shared)({});
 }
@@ -351,15 +294,16 @@ void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
                          std::function<void(bool)> done) {
   auto shared = std::make_shared<std::function<void(bool)>>(std::move(done));
   const bool posted = loop_.Post([this, id, allowed, reason, shared] {
-    (*shared)(sessions_ != nullptr && sessions_->gate().Answer(id, allowed, reason));
+    (*shared)(sessions() != nullptr && sessions()->gate().Answer(id, allowed, reason));
   });
   if (!posted) (*shared)(false);
 }
 
 void Gateway::ClearSocket(const std::string& path, std::function<void(uint32_t)> done) {
   auto shared = std::make_shared<std::function<void(uint32_t)>>(std::move(done));
-  const bool posted = loop_.Post(
-      [this, path, shared] { (*shared)(sessions_ == nullptr ? 0 : sessions_->ClearSocket(path)); });
+  const bool posted = loop_.Post([this, path, shared] {
+    (*shared)(sessions() == nullptr ? 0 : sessions()->ClearSocket(path));
+  });
   if (!posted) (*shared)(0);
 }
 
@@ -368,32 +312,32 @@ void Gateway::StartCapture(const session::CaptureOrder& order,
                            std::function<void(const Status&)> started) {
   const Status stopping(ESHUTDOWN, "the gateway is stopping");
   const bool posted = loop_.Post([this, order, sink = std::move(sink), started, stopping] {
-    if (sessions_ == nullptr) return started(stopping);
+    if (sessions() == nullptr) return started(stopping);
     session::CaptureOrder named = order;
-    named.bounds.interfaces = ports_->QueueNames();
-    sessions_->captures().Start(named, sink, started);
+    named.bounds.interfaces = data_path_.ports().QueueNames();
+    sessions()->captures().Start(named, sink, started);
   });
   if (!posted) started(stopping);
 }
 
 void Gateway::AbortCapture(std::shared_ptr<port::CaptureSink> sink) {
   (void)loop_.Post([this, sink = std::move(sink)] {
-    if (sessions_ != nullptr) sessions_->captures().Abort(sink);
+    if (sessions() != nullptr) sessions()->captures().Abort(sink);
   });
 }
 
 void Gateway::Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) {
   Snapshot({.sessions = true, .qps = true, .pools = true},
            [this, done = std::move(done)](const session::StateSnapshot& snapshot) {
-             const auto workers = static_cast<uint32_t>(steering_.worker_count());
+             const auto workers = static_cast<uint32_t>(data_path_.steering().worker_count());
              diagnoses_.Ask(FactsOf(config_, identity_, workers, snapshot), done);
            });
 }
 
 std::string Gateway::Summary() const {
-  std::string text = std::to_string(steering_.worker_count()) + " workers";
+  std::string text = std::to_string(data_path_.steering().worker_count()) + " workers";
   session::StateSnapshot snapshot;
-  ports_->AddRows(snapshot);
+  data_path_.ports().AddRows(snapshot);
   for (const session::PortRow& row : snapshot.ports) {
     text += "; " + row.device + ": " + row.mode + " on " +
             (row.interface.empty() ? "its own device" : row.interface) + ", path MTU " +

@@ -14,9 +14,8 @@
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/config_target.h"
 #include "gateway/daemon/diagnoses.h"
-#include "gateway/daemon/ports.h"
 #include "gateway/daemon/sysfs_view.h"
-#include "gateway/daemon/workers.h"
+#include "gateway/datapath/data_path.h"
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/metrics_server.h"
 #include "gateway/process/runtime_dir.h"
@@ -54,15 +53,14 @@ class Gateway final : private service::StateSource,
   std::string Summary() const;
 
  private:
+  session::SessionServer* sessions() const { return data_path_.sessions(); }
   Status StartLoop();
-  Status StartPorts();
   Status StartSysfs();
+  void UpdateSysfs(const session::Device& device);
   Status StartSessions();
   Status StartConfiguration();
-  void StopSessions();
   Status StartMetrics();
   Status StartGrpc();
-  void OnAddressChange();
   // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
   // the loop.
   void WhileLooping(const std::function<void()>& work);
@@ -90,7 +88,6 @@ class Gateway final : private service::StateSource,
                   std::function<void(bool)> done) override;
 
   const Config config_;
-  const port::SteeringTable steering_;
   service::GatewayIdentity identity_;
   service::Readiness readiness_;
   session::ControlLoop loop_;
@@ -98,13 +95,10 @@ class Gateway final : private service::StateSource,
   bool sessions_ended_ = true;
 
   process::RuntimeDir runtime_dir_{"runtime_dir", "rocegwd"};
-  std::unique_ptr<Ports> ports_;
-  Workers workers_;
   SysfsView sysfs_;
-  std::unique_ptr<session::SessionServer> sessions_;
+  datapath::DataPath data_path_;
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
-  session::ControlLoop::WatchId monitor_watch_ = 0;
   Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;

@@ -2,13 +2,14 @@
 #include <cerrno>
 #include <string>
 
-#include "gateway/daemon/port_backend.h"
+#include "gateway/daemon/dpdk_backend.h"
 
 namespace rocegw::daemon {
 
-StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config, const DpdkConfig&, size_t,
-                                                const port::SteeringTable&) {
-  return Status(ENOTSUP, std::string("mode ") + PortModeName(config.mode) +
+StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
+                                                          const DpdkConfig&, size_t,
+                                                          const port::SteeringTable&) {
+  return Status(ENOTSUP, std::string("mode ") + datapath::PortModeName(config.mode) +
                              " needs DPDK, which this rocegwd was built without "
                              "(ROCEGW_WITH_DPDK); use mode udp");
 }

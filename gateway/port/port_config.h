@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct UdpPortConfig {
   size_t socket_receive_buffer = 8U << 20;  // asked for; what the kernel grants is reported
   size_t socket_send_buffer = 4U << 20;
   size_t source_ports_per_queue = 256;  // sockets kept open for sending, per address family
+  // Set: receives for this address alone, on one queue; multicast groups are refused then.
+  std::optional<wire::Gid> only_address;
 };
 
 struct StaticNeighbour {

@@ -110,12 +110,16 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
   if (!max_datagram.ok()) return max_datagram.status();
   auto segmentation = ChooseSegmentation(config);
   if (!segmentation.ok()) return segmentation.status();
-  auto lock = LockInstance(config.udp_port);
-  if (!lock.ok()) return lock.status();
-
   std::unique_ptr<UdpPortGroup> group(new UdpPortGroup);
   group->config_ = config;
-  group->lock_ = std::move(*lock);
+  if (!config.only_address) {
+    auto lock = LockInstance(config.udp_port);
+    if (!lock.ok()) return lock.status();
+    group->lock_ = std::move(*lock);
+  } else if (steering.worker_count() != 1) {
+    // A group of sockets could be joined by a gateway that has every address.
+    return Status(EINVAL, "a port with one address alone has one worker");
+  }
   group->segmentation_reason_ = segmentation->reason;
   const UdpTransmitterConfig transmit{
       .packets = std::max<size_t>(config.packets_per_queue, 1),
@@ -140,7 +144,9 @@ Status UdpPortGroup::Open(const SteeringTable& steering) {
   for (auto& port : ports_) {
     ReceiveSocketOptions options{.port = config_.udp_port,
                                  .buffer_bytes = config_.socket_receive_buffer};
-    if (config_.steer_by_qpn && port == ports_.front()) options.steering = program;
+    options.address = config_.only_address;
+    if (!options.address && config_.steer_by_qpn && port == ports_.front())
+      options.steering = program;
     auto socket = OpenReceiveSocket(options);
     if (!socket.ok()) return socket.status();
     port->socket_ = std::move(socket->fd);
@@ -163,6 +169,9 @@ Status UdpPortGroup::Restart(const SteeringTable& steering) {
 
 Status UdpPortGroup::JoinMulticast(const wire::Gid& group, const std::string& interface,
                                    size_t queue) {
+  if (config_.only_address) {
+    return {EOPNOTSUPP, "a port with one address alone hears no multicast group"};
+  }
   const int error = SetMembership(ports_[queue]->socket_.get(), group, interface, true);
   if (error == 0 || error == EADDRINUSE) return OkStatus();
   return {error, "cannot join the multicast group on " + interface + ": " + strerror(error)};

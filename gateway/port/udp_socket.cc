@@ -73,23 +73,36 @@ bool RefuseInput(int fd) {
   return AttachProgram(fd, SO_ATTACH_FILTER, drop_all);
 }
 
-bool BindAny(int fd, int family, uint16_t port) {
+// gid: zero for any address.
+bool Bind(int fd, int family, uint16_t port, const wire::Gid& gid) {
   if (family == AF_INET6) {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
     address.sin6_port = htons(port);
+    std::memcpy(&address.sin6_addr, gid.bytes.data(), gid.bytes.size());
     return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
+  if (gid.IsV4()) address.sin_addr.s_addr = htonl(gid.V4());
   return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-Status CannotBind(uint16_t port, int error) {
+bool BindAny(int fd, int family, uint16_t port) { return Bind(fd, family, port, {}); }
+
+Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& address = {}) {
   const std::string number = std::to_string(port);
+  const std::string at = address ? " of " + wire::AddressText(*address) : "";
   if (error != EADDRINUSE) {
-    return {error, "cannot bind UDP port " + number + ": " + strerror(error)};
+    return {error, "cannot bind UDP port " + number + at + ": " + strerror(error)};
+  }
+  if (address) {
+    return {error, "UDP port " + number + at +
+                       " is taken, by a rocegwd (which has it on every address), another program "
+                       "or the kernel's rdma_rxe: stop it, or use an address in a network "
+                       "namespace of its own; find it with `ss -lunp 'sport = :" +
+                       number + "'`"};
   }
   return {error, "UDP port " + number +
                      " is taken by another program or by the kernel's rdma_rxe; find it with "
@@ -115,7 +128,7 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
   const int family = result.dual_stack ? AF_INET6 : AF_INET;
   const int fd = result.fd.get();
   if (!result.fd.valid()) return Failed("opening a UDP socket");
-  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  if (!options.address && !Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
   if (!SetReceiveMetadata(fd, result.dual_stack)) return Failed("asking for packet metadata");
   // A group joined on one socket must not reach the others of the reuseport group.
   (void)Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -125,7 +138,8 @@ StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
   if (!options.steering.empty() && !AttachProgram(fd, SO_ATTACH_REUSEPORT_CBPF, options.steering)) {
     return Failed("attaching the steering program");
   }
-  if (!BindAny(fd, family, options.port)) return CannotBind(options.port, errno);
+  if (!Bind(fd, family, options.port, options.address.value_or(wire::Gid{})))
+    return CannotBind(options.port, errno, options.address);
   return result;
 }
 

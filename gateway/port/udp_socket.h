@@ -9,10 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/wire/gid.h"
 
 namespace rocegw::port {
 
@@ -25,6 +27,8 @@ struct ReceiveSocketOptions {
   size_t buffer_bytes = 0;
   // Runs once per reuseport group: give it with the group's first socket only.
   std::span<const sock_filter> steering;
+  // Set: bound to this address alone and in no group, so that the kernel lets nobody else have it.
+  std::optional<wire::Gid> address;
 };
 
 struct ReceiveSocket {
@@ -33,8 +37,9 @@ struct ReceiveSocket {
   bool dual_stack = false;  // false: the kernel has no IPv6, the socket is AF_INET
 };
 
-// Bound to all addresses, member of the port's reuseport group, non-blocking, with receive offload;
-// each message carries destination address, traffic class and hop limit. IPv4 arrives mapped.
+// Bound to all addresses and member of the port's reuseport group unless `address` says otherwise;
+// non-blocking, with receive offload; each message carries destination address, traffic class and
+// hop limit. IPv4 arrives mapped.
 StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options);
 
 // Only sends: bound to a source port, refuses everything that comes in. Never fragments: DF is set,

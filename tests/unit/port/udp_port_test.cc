@@ -362,6 +362,55 @@ TEST(UdpPort_Create, TakenPortIsRefusedWithARemedy) {
   EXPECT_NE(group.status().text().find("ss -lunp"), std::string::npos) << group.status().text();
 }
 
+// Two gateways with an address each share a host, and none takes the other's packets.
+TEST(UdpPort_OnlyAddress, TwoOnOneHost_EachHearsItsOwn) {
+  UdpPortConfig config = LoopbackConfig();
+  const wire::Gid addresses[] = {wire::Gid::FromV4(0x7F000001), wire::Gid::FromV4(0x7F000002)};
+  std::unique_ptr<UdpPortGroup> groups[2];
+  for (size_t i = 0; i < 2; ++i) {
+    config.only_address = addresses[i];
+    groups[i] = MakeGroup(config);
+    ASSERT_NE(groups[i], nullptr);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    wire::Path path = LoopbackPath(true);
+    path.source = addresses[i];
+    path.destination = addresses[1 - i];
+    ASSERT_TRUE(SendTestPacket(groups[i]->queue(0), path, kQpn, 0, 100));
+    const auto got = ReceiveCount(groups[1 - i]->queue(0), 1);
+    ExpectInOrder(got, 1);
+    EXPECT_EQ(got[0].meta.source, addresses[i]);
+    EXPECT_EQ(got[0].meta.destination, addresses[1 - i]);
+    EXPECT_TRUE(ReceiveAll(groups[i]->queue(0)).empty());
+  }
+}
+
+TEST(UdpPort_OnlyAddress, Taken_IsRefusedWithARemedy) {
+  UdpPortConfig config = LoopbackConfig();
+  UdpPortConfig all = config;
+  config.only_address = Loopback(true);
+  {
+    const auto group = MakeGroup(config);
+    const auto second = UdpPortGroup::Create(config, SteeringTable(1));
+    EXPECT_EQ(second.status().error(), EADDRINUSE);
+    EXPECT_NE(second.status().text().find("of 127.0.0.1 is taken, by a rocegwd"),
+              std::string::npos);
+    EXPECT_EQ(UdpPortGroup::Create(all, SteeringTable(1)).status().error(), EADDRINUSE);
+  }
+  const auto everything = MakeGroup(all);
+  EXPECT_EQ(UdpPortGroup::Create(config, SteeringTable(1)).status().error(), EADDRINUSE);
+}
+
+TEST(UdpPort_OnlyAddress, WhatItCannotHave_IsRefused) {
+  UdpPortConfig config = LoopbackConfig();
+  config.only_address = Loopback(true);
+  EXPECT_EQ(UdpPortGroup::Create(config, SteeringTable(2)).status().error(), EINVAL);
+  const auto group = MakeGroup(config);
+  EXPECT_EQ(group->JoinMulticast(wire::Gid::FromV4(0xE0000901), "lo", 0).error(), EOPNOTSUPP);
+  config.only_address = wire::Gid::FromV4(0xC6336401);
+  EXPECT_EQ(UdpPortGroup::Create(config, SteeringTable(1)).status().error(), EADDRNOTAVAIL);
+}
+
 TEST(UdpPort_Create, UnknownInterfaceIsNamed) {
   UdpPortConfig config = LoopbackConfig();
   config.interfaces = {"nosuch0"};

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon finds out about its machine at start.
+// What a gateway finds out about its machine at start.
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "gateway/daemon/interface_choice.h"
+#include "gateway/datapath/interface_choice.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 namespace {
 
 port::InterfaceInfo Interface(std::string name, uint32_t address) {
@@ -47,5 +48,13 @@ TEST(InterfaceChoice, NoDecision_TellsCandidatesAndRemedy) {
             "[{interface: NAME}] (there are: eth0)");
 }
 
+TEST(InterfaceOf, Address_NamesItsInterface) {
+  const std::vector<port::InterfaceInfo> all{Interface("eth0", 1), Interface("eth1", 2)};
+  EXPECT_EQ(InterfaceOf(all, wire::Gid::FromV4(2)).value(), "eth1");
+  const auto none = InterfaceOf(all, wire::Gid::FromV4(0xC0000203));
+  EXPECT_EQ(none.status().error(), EADDRNOTAVAIL);
+  EXPECT_NE(none.status().text().find("192.0.2.3"), std::string::npos);
+}
+
 }  // namespace
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

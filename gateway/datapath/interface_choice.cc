@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/interface_choice.h"
+#include "gateway/datapath/interface_choice.h"
 
 #include <algorithm>
 #include <cerrno>
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 
 StatusOr<std::string> ChooseInterface(const std::vector<port::InterfaceInfo>& interfaces,
                                       const std::optional<wire::Gid>& default_source) {
@@ -36,4 +36,16 @@ StatusOr<std::string> ChooseInterface(const std::vector<port::InterfaceInfo>& in
                     candidates + ")");
 }
 
-}  // namespace rocegw::daemon
+StatusOr<std::string> InterfaceOf(const std::vector<port::InterfaceInfo>& interfaces,
+                                  const wire::Gid& address) {
+  for (const port::InterfaceInfo& interface : interfaces) {
+    const auto& own = interface.addresses;
+    if (std::any_of(own.begin(), own.end(), [&](const auto& a) { return a.gid == address; }))
+      return interface.name;
+  }
+  return Status(EADDRNOTAVAIL, "no network interface here has the address " +
+                                   wire::AddressText(address) +
+                                   "; `ip address` lists what there is");
+}
+
+}  // namespace rocegw::datapath

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "gateway/daemon/port_backend.h"
+#include "gateway/datapath/port_backend.h"
 #include "gateway/port/udp_port.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 namespace {
 
 class UdpBackend final : public PortBackend {
@@ -47,10 +47,11 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   udp.segmentation = Translate(config.segmentation);
   udp.steer_by_qpn = config.steering == Steering::kQpn;
   udp.socket_receive_buffer = config.receive_buffer_bytes;
+  udp.only_address = config.only_address;
   auto group = port::UdpPortGroup::Create(udp, steering);
   if (!group.ok()) return group.status();
   return std::unique_ptr<PortBackend>(
       std::make_unique<UdpBackend>(std::move(*group), config.interface));
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

@@ -9,14 +9,14 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
-#include "gateway/daemon/config.h"
-#include "gateway/daemon/ports.h"
+#include "gateway/datapath/config.h"
+#include "gateway/datapath/ports.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/steering.h"
 #include "gateway/session/state_rows.h"
 #include "gateway/worker/worker_thread.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 
 class Workers {
  public:
@@ -49,4 +49,4 @@ class Workers {
   std::vector<std::unique_ptr<One>> workers_;
 };
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

@@ -12,11 +12,15 @@
 #include "gateway/port/local_address.h"
 #include "gateway/wire/gid.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 
 // default_source: the own address that a packet to anywhere would carry; nothing without a default
 // route.
 StatusOr<std::string> ChooseInterface(const std::vector<port::InterfaceInfo>& interfaces,
                                       const std::optional<wire::Gid>& default_source);
 
-}  // namespace rocegw::daemon
+// The one that has the address. EADDRNOTAVAIL: none has.
+StatusOr<std::string> InterfaceOf(const std::vector<port::InterfaceInfo>& interfaces,
+                                  const wire::Gid& address);
+
+}  // namespace rocegw::datapath

@@ -4,16 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "gateway/base/status.h"
-#include "gateway/daemon/config.h"
+#include "gateway/datapath/config.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 
 class PortBackend {
  public:
@@ -36,9 +37,8 @@ class PortBackend {
 // config.interface is a name here, no longer "auto". interface_mtu is in bytes.
 StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
                                                const port::SteeringTable& steering);
-// ENOTSUP when this build has no DPDK.
-StatusOr<std::unique_ptr<PortBackend>> OpenDpdk(const PortConfig& config,
-                                                const DpdkConfig& environment, size_t interface_mtu,
-                                                const port::SteeringTable& steering);
+// The same for the modes that are no kernel sockets. interface_mtu is 0 for a device of its own.
+using DpdkOpener = std::function<StatusOr<std::unique_ptr<PortBackend>>(
+    const PortConfig& config, size_t interface_mtu, const port::SteeringTable& steering)>;
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/ports.h"
+#include "gateway/datapath/ports.h"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <functional>
 #include <utility>
 
-#include "gateway/daemon/interface_choice.h"
+#include "gateway/datapath/interface_choice.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 namespace {
 
 // IPv6 header, UDP, BTH, the largest extension headers of any opcode (AtomicETH 28) with XRC's 4,
@@ -34,10 +34,11 @@ uint8_t IbvMtu(uint32_t path_mtu) {
   return static_cast<uint8_t>(std::countr_zero(path_mtu) - 7);  // 256 is 1, 4096 is 5
 }
 
-StatusOr<std::string> ResolveInterface(const std::string& name) {
-  if (name != "auto") return name;
+StatusOr<std::string> ResolveInterface(const PortConfig& config) {
+  if (config.interface != "auto") return config.interface;
   auto interfaces = port::ReadInterfaces();
   if (!interfaces.ok()) return interfaces.status();
+  if (config.only_address) return InterfaceOf(*interfaces, *config.only_address);
   const auto source = port::SourceFor(wire::Gid::FromV4(kAnywhere));
   return ChooseInterface(*interfaces,
                          source.ok() ? std::optional<wire::Gid>(source.value()) : std::nullopt);
@@ -79,7 +80,8 @@ uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback) {
 }
 
 StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
-                                               const port::SteeringTable& steering) {
+                                               const port::SteeringTable& steering,
+                                               const DpdkOpener& open_dpdk) {
   std::unique_ptr<Ports> ports(new Ports);
   ports->workers_ = steering.worker_count();
   auto monitor = port::AddressMonitor::Create();
@@ -89,7 +91,7 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
     Port& port = ports->ports_.emplace_back();
     port.config = port_config;
     port.device.name = "rocegw" + std::to_string(ports->ports_.size() - 1);
-    if (Status status = Open(port, config.dpdk, steering); !status.ok()) {
+    if (Status status = Open(port, open_dpdk, steering); !status.ok()) {
       return Status(status.error(), "port " + port_config.name + ": " + status.text());
     }
     const size_t before = (ports->ports_.size() - 1) * ports->workers_;
@@ -101,10 +103,10 @@ StatusOr<std::unique_ptr<Ports>> Ports::Create(const Config& config,
   return ports;
 }
 
-Status Ports::Open(Port& port, const DpdkConfig& dpdk, const port::SteeringTable& steering) {
+Status Ports::Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering) {
   const bool own_device = port.config.mode == PortMode::kVdev;
   if (!own_device) {
-    auto interface = ResolveInterface(port.config.interface);
+    auto interface = ResolveInterface(port.config);
     if (!interface.ok()) return interface.status();
     port.config.interface = *interface;
     if (Status status = Look(port); !status.ok()) return status;
@@ -115,9 +117,13 @@ Status Ports::Open(Port& port, const DpdkConfig& dpdk, const port::SteeringTable
                           " is needed: ip link set " + port.config.interface + " mtu 1500"};
     }
   }
-  auto backend = port.config.mode == PortMode::kUdp
-                     ? OpenUdp(port.config, steering)
-                     : OpenDpdk(port.config, dpdk, port.interface.mtu, steering);
+  const bool udp = port.config.mode == PortMode::kUdp;
+  if (!udp && !open_dpdk) {
+    return {ENOTSUP, std::string("there is no mode ") + PortModeName(port.config.mode) +
+                         " here; use mode udp"};
+  }
+  auto backend =
+      udp ? OpenUdp(port.config, steering) : open_dpdk(port.config, port.interface.mtu, steering);
   if (!backend.ok()) return backend.status();
   port.backend = std::move(*backend);
   return own_device ? Look(port) : OkStatus();
@@ -135,6 +141,11 @@ Status Ports::Look(Port& port) {
     auto info = port::ReadInterface(port.config.interface);
     if (!info.ok()) return info.status();
     port.interface = std::move(*info);
+    if (port.config.only_address) {
+      std::erase_if(port.interface.addresses, [&](const port::InterfaceAddress& address) {
+        return address.gid != *port.config.only_address;
+      });
+    }
   }
   port.gids.Update(port.interface.addresses);
   session::Device& device = port.device;
@@ -206,7 +217,7 @@ StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t inte
   }
   if (kernel_knows) {
     auto source = port::SourceFor(destination, interface_index);
-    if (source.ok()) return source;
+    if (source.ok()) return InsteadOf(*source);
   }
   for (const Port& port : ports_) {
     const auto& routers = port.config.routers;
@@ -220,6 +231,15 @@ StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t inte
     }
   }
   return Status(ENETUNREACH, "no port leads there");
+}
+
+// The kernel names the first address of an interface, which may be somebody else's.
+wire::Gid Ports::InsteadOf(const wire::Gid& source) const {
+  for (const Port& port : ports_) {
+    const auto& own = port.config.only_address;
+    if (own && own->IsV4() == source.IsV4()) return *own;
+  }
+  return source;
 }
 
 uint64_t Ports::LinkBytesPerSecond() const {
@@ -282,4 +302,4 @@ void Ports::AddRows(session::StateSnapshot& snapshot) const {
   }
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

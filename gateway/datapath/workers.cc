@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/daemon/workers.h"
+#include "gateway/datapath/workers.h"
 
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 
 #include "gateway/metrics/drop_reason.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 namespace {
 
 // With so few processors a spinning worker takes time from the program it works for.
@@ -110,4 +110,4 @@ void Workers::AddRows(session::StateSnapshot& snapshot) const {
   }
 }
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

@@ -12,8 +12,8 @@
 
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
-#include "gateway/daemon/config.h"
-#include "gateway/daemon/port_backend.h"
+#include "gateway/datapath/config.h"
+#include "gateway/datapath/port_backend.h"
 #include "gateway/port/capture_port.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/packet_port.h"
@@ -22,13 +22,14 @@
 #include "gateway/session/options.h"
 #include "gateway/session/state_rows.h"
 
-namespace rocegw::daemon {
+namespace rocegw::datapath {
 
 class Ports {
  public:
-  // Errors name the port, what is wrong and the remedy.
+  // Errors name the port, what is wrong and the remedy. Without open_dpdk there is mode udp alone.
   static StatusOr<std::unique_ptr<Ports>> Create(const Config& config,
-                                                 const port::SteeringTable& steering);
+                                                 const port::SteeringTable& steering,
+                                                 const DpdkOpener& open_dpdk);
 
   size_t device_count() const { return ports_.size(); }
   // A worker's queue of every port, by device index.
@@ -72,8 +73,9 @@ class Ports {
   };
 
   Ports() = default;
-  static Status Open(Port& port, const DpdkConfig& dpdk, const port::SteeringTable& steering);
+  static Status Open(Port& port, const DpdkOpener& open_dpdk, const port::SteeringTable& steering);
   static Status Look(Port& port);
+  wire::Gid InsteadOf(const wire::Gid& source) const;
   static session::PortRow RowOf(const Port& port);
 
   port::CaptureTaps taps_;
@@ -93,4 +95,4 @@ uint32_t PathMtuFor(size_t interface_mtu);
 // without a MAC gets one made from `fallback`, marked as locally administered.
 uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback);
 
-}  // namespace rocegw::daemon
+}  // namespace rocegw::datapath

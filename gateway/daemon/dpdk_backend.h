@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports that are no kernel sockets: DPDK devices. Control thread, while no worker runs.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "gateway/base/status.h"
+#include "gateway/daemon/config.h"
+#include "gateway/datapath/port_backend.h"
+#include "gateway/port/steering.h"
+
+namespace rocegw::daemon {
+
+// ENOTSUP when this build has no DPDK.
+StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& config,
+                                                          const DpdkConfig& environment,
+                                                          size_t interface_mtu,
+                                                          const port::SteeringTable& steering);
+
+}  // namespace rocegw::daemon

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/datapath/data_path.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "gateway/cm/state_table.h"
+
+namespace rocegw::datapath {
+namespace {
+
+uint32_t Processors() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+void FillIn(const Config& config, session::Options& options) {
+  options.trusted = config.default_pool.trusted;
+  options.remap_allowed = config.default_pool.remap_allowed;
+  options.gateways.features |= config.channel_congestion;
+  options.gateways.discovery = config.gateways.discovery;
+  options.gateways.channels = config.gateways.channels;
+  options.gateways.paths = config.gateways.paths;
+  options.gateways.vendor_id = config.gateways.vendor_id;
+  const LimitsConfig& limits = config.default_pool.limits;
+  options.limits = {limits.sessions,     limits.qps, limits.cqs,    limits.srqs,
+                    limits.mrs,          limits.pds, limits.cm_ids, limits.registered_bytes,
+                    limits.segment_bytes};
+}
+
+}  // namespace
+
+DataPath::DataPath(const Config& config, session::ControlLoop& loop, Outside outside)
+    : config_(config),
+      loop_(loop),
+      outside_(std::move(outside)),
+      steering_(EffectiveWorkers(config, Processors())) {}
+
+DataPath::~DataPath() { loop_.Unwatch(monitor_watch_); }
+
+Status DataPath::StartPorts() {
+  auto ports = Ports::Create(config_, steering_, outside_.open_dpdk);
+  if (!ports.ok()) return ports.status();
+  ports_ = std::move(*ports);
+  return OkStatus();
+}
+
+Status DataPath::StartWorkers() { return workers_.Start(config_, steering_, *ports_); }
+
+void DataPath::StartSessions(session::Options options) {
+  FillIn(config_, options);
+  options.gateways.window = ports_->SafeWindow();
+  sessions_ = std::make_unique<session::SessionServer>(
+      loop_, workers_.links(), steering_, Devices(), std::move(options), outside_.log,
+      [this](const wire::Gid& destination, uint32_t interface_index) {
+        return ports_->SourceFor(destination, interface_index);
+      });
+  sessions_->services().multicast.membership = [this](size_t device, const wire::Gid& group,
+                                                      bool joined) {
+    return ports_->SetMembership(device, group, joined);
+  };
+  sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
+  monitor_watch_ =
+      loop_.Watch(ports_->monitor_fd(), EPOLLIN, [this](uint32_t) { OnAddressChange(); });
+}
+
+bool DataPath::StopSessions(Duration within, Duration farewell) {
+  loop_.Unwatch(std::exchange(monitor_watch_, 0));
+  sessions_ended_ = false;
+  sessions_->Shutdown([this] { sessions_ended_ = true; });
+  loop_.Post([] {});  // the first round must not wait
+  const TimePoint deadline = session::ControlLoop::Now() + within;
+  while (!sessions_ended_ && session::ControlLoop::Now() < deadline)
+    loop_.RunOnce(Milliseconds(100));
+  if (!sessions_ended_) return false;
+  const TimePoint patience = session::ControlLoop::Now() + farewell;
+  while (!PeersKnow() && session::ControlLoop::Now() < patience) loop_.RunOnce(Milliseconds(10));
+  sessions_.reset();
+  return true;
+}
+
+bool DataPath::PeersKnow() const {
+  const auto connections = sessions_->cm().engine().Connections();
+  return std::none_of(connections.begin(), connections.end(), [](const cm::ConnectionRow& row) {
+    return std::string_view(row.state) == cm::StateName(cm::ConnectionState::kDreqSent);
+  });
+}
+
+std::vector<session::Device> DataPath::Devices() const {
+  std::vector<session::Device> devices;
+  for (size_t i = 0; i < ports_->device_count(); ++i) devices.push_back(ports_->device(i));
+  return devices;
+}
+
+void DataPath::AddRows(session::StateSnapshot& snapshot) const {
+  ports_->AddRows(snapshot);
+  workers_.AddRows(snapshot);
+}
+
+void DataPath::OnAddressChange() {
+  for (const size_t index : ports_->Refresh()) {
+    const session::Device& device = ports_->device(index);
+    outside_.log(
+        session::Severity::kInfo,
+        "device " + device.name + " (" + device.interface + "): " + (device.up ? "up" : "down") +
+            ", " +
+            std::to_string(std::count_if(device.gids.begin(), device.gids.end(),
+                                         [](const wire::Gid& gid) { return !gid.IsZero(); })) +
+            " addresses");
+    sessions_->UpdateDevice(index, device);
+    if (outside_.on_device_change) outside_.on_device_change(device);
+  }
+}
+
+}  // namespace rocegw::datapath
