@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "gateway/client/fork.h"
+#include "gateway/client/in_process.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/report.h"
 #include "gateway/client/rings/monotonic_time.h"
@@ -47,6 +48,10 @@ void CloseIfOpen(int* descriptor) {
 void ReportUnreachable(int error, bool refused, const char* reason) {
   if (g_reported_unreachable) return;
   g_reported_unreachable = true;
+  if (GatewayIsInProcess() && reason[0] != '\0') {
+    Warn("no gateway in this process: %s", reason);
+    return;
+  }
   if (refused && error != EPROTONOSUPPORT) {
     Warn("the gateway at %s refuses this program: %s%s%s", AttachPath(), strerror(error),
          reason[0] != '\0' ? ": " : "", reason);
@@ -80,6 +85,11 @@ struct Session::Worker {
 };
 
 const char* AttachPath() {
+  if (GatewayIsInProcess()) {
+    // Tells gateways apart as paths of sockets do.
+    const char* address = getenv("ROCEGW_ADDRESS");
+    return address != nullptr && address[0] != '\0' ? address : "any address";
+  }
   const char* path = getenv("ROCEGW_SOCKET");
   return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
 }
@@ -202,6 +212,15 @@ void Session::Destroy() {
 }
 
 int Session::Connect() {
+  if (GatewayIsInProcess()) {
+    const int fd = AttachInProcess(refusal_, sizeof(refusal_));
+    if (fd < 0) {
+      refused_ = true;
+      return -fd;
+    }
+    socket_ = MoveAside(fd);
+    return 0;
+  }
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const char* path = AttachPath();

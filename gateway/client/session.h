@@ -124,7 +124,8 @@ class Session {
   KeyTable keys_;
 };
 
-// The path that is attached to: ROCEGW_SOCKET or the default.
+// The path that is attached to: ROCEGW_SOCKET or the default; with the gateway in this process its
+// address instead.
 const char* AttachPath();
 
 // Moves a descriptor of the library out of the range that programs use (select, dup2 to small

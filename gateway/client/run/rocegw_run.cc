@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// rocegw-run: starts a program so that its RDMA calls go to the local gateway. Sets LD_PRELOAD, or
-// LD_LIBRARY_PATH to the drop-in pair, and ROCEGW_SOCKET, after having looked whether that can work
-// at all: a gateway that answers, and a program that the dynamic loader will hand the library to.
+// rocegw-run: starts a program so that its RDMA calls go to the local gateway, or to one inside of
+// it. Sets LD_PRELOAD, or LD_LIBRARY_PATH to the drop-in pair, and where the gateway is, after
+// having looked whether that can work at all: a gateway that answers, or a free port for one, and a
+// program that the dynamic loader will hand the library to.
+#include <arpa/inet.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +18,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,11 +33,16 @@ constexpr int kExitUsage = 125;
 constexpr int kExitCannotRun = 126;
 constexpr int kExitNotFound = 127;
 
+constexpr uint16_t kRocePort = 4791;
+
 constexpr char kHelp[] =
     "usage: rocegw-run [--socket PATH] [--drop-in] [--library FILE] [--remap MODE] [--] PROGRAM\n"
     "                  [ARGUMENT ...]\n"
+    "       rocegw-run --in-process [--address IP] [--drop-in] [--library FILE] [--] PROGRAM\n"
+    "                  [ARGUMENT ...]\n"
     "\n"
-    "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host.\n"
+    "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host, or\n"
+    "with a gateway of its own.\n"
     "\n"
     "  --socket PATH    where the gateway listens (default: $ROCEGW_SOCKET, else\n"
     "                   " ROCEGW_ATTACH_SOCKET
@@ -46,19 +55,32 @@ constexpr char kHelp[] =
     "  --remap MODE     auto, always or never: whether registered memory may move onto pages that\n"
     "                   the gateway shares, where its pool allows that (default: $ROCEGW_REMAP,\n"
     "                   else auto)\n"
+    "  --in-process     no daemon: the gateway runs in threads of PROGRAM, from "
+    "librocegw-engine.so\n"
+    "                   beside the library; for one program at a time that wants the least "
+    "latency\n"
+    "  --address IP     with --in-process: the only address of this host that its gateway uses, "
+    "so\n"
+    "                   that others may have theirs (default: all of the interface with the "
+    "default\n"
+    "                   route)\n"
     "  --help           this text\n"
     "\n"
     "examples:\n"
     "  rocegw-run -- ibv_devinfo -v             the device, its GIDs and limits\n"
     "  rocegw-run -- ib_write_bw -d rocegw0 -x 0 PEER\n"
     "  rocegw-run -- rping -c -a PEER -v\n"
+    "  rocegw-run --in-process --address 192.0.2.7 -- ib_write_lat -R PEER\n"
     "\n"
-    "It sets LD_PRELOAD (with --drop-in LD_LIBRARY_PATH) and ROCEGW_SOCKET; programs that PROGRAM\n"
-    "starts inherit both. Devices of the machine itself stay usable. ROCEGW_DEBUG=1 tells what "
+    "It sets LD_PRELOAD (with --drop-in LD_LIBRARY_PATH) and ROCEGW_SOCKET (with --in-process\n"
+    "ROCEGW_IN_PROCESS, ROCEGW_ADDRESS and ROCEGW_RUN); programs that PROGRAM starts inherit "
+    "them.\n"
+    " Devices of the machine itself stay usable. ROCEGW_DEBUG=1 tells what "
     "the\n"
     "library does.\n"
     "\n"
-    "exit status: PROGRAM's; 125 wrong usage or no gateway, 126 PROGRAM cannot be run, 127 there\n"
+    "exit status: PROGRAM's; 125 wrong usage, no gateway or no port for one, 126 PROGRAM cannot be "
+    "run, 127 there\n"
     "is no such PROGRAM\n";
 
 [[gnu::format(printf, 2, 3)]] int Fail(int status, const char* format, ...) {
@@ -183,11 +205,53 @@ int TryConnect(const std::string& path) {
   return error;
 }
 
+// Whether a gateway inside of PROGRAM could have its port, as that will bind it: 0 or the errno.
+// address: empty for any.
+int TryPort(const std::string& address) {
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_port = htons(kRocePort);
+  const std::string mapped = "::ffff:" + address;
+  const bool v4 = address.find(':') == std::string::npos;
+  if (!address.empty() &&
+      inet_pton(AF_INET6, v4 ? mapped.c_str() : address.c_str(), &name.sin6_addr) != 1) {
+    return EINVAL;
+  }
+  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return 0;  // a kernel without IPv6: the gateway will say what is wrong
+  const int off = 0;
+  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  const int error = bound ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+int CannotHavePort(const std::string& address, int error) {
+  const std::string where = address.empty() ? "" : " of " + address;
+  if (error == EINVAL) return Fail(kExitUsage, "--address %s is no IP address", address.c_str());
+  if (error == EADDRNOTAVAIL) {
+    return Fail(kExitUsage, "%s is no address of this host; `ip address` lists them",
+                address.c_str());
+  }
+  if (error != EADDRINUSE) {
+    return Fail(kExitUsage, "UDP port %u%s: %s", unsigned{kRocePort}, where.c_str(),
+                std::strerror(error));
+  }
+  return Fail(kExitUsage,
+              "UDP port %u%s is taken, by a rocegwd or another program (`ss -lunp 'sport = :%u'` "
+              "names it): stop it, leave out --in-process, or give each process --address with an "
+              "address of its own",
+              unsigned{kRocePort}, where.c_str(), unsigned{kRocePort});
+}
+
 int Run(int argc, char** argv) {
   std::string socket_path;
+  std::string address;
   std::string library;
   std::string remap;
   bool drop_in = false;
+  bool in_process = false;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -203,7 +267,12 @@ int Run(int argc, char** argv) {
       drop_in = true;
       continue;
     }
+    if (option == "--in-process") {
+      in_process = true;
+      continue;
+    }
     std::string* value = option == "--socket"    ? &socket_path
+                         : option == "--address" ? &address
                          : option == "--library" ? &library
                          : option == "--remap"   ? &remap
                                                  : nullptr;
@@ -218,6 +287,10 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage, "--remap is auto, always or never, not %s", remap.c_str());
   }
   if (i >= argc) return Fail(kExitUsage, "which program? See rocegw-run --help");
+  if (!in_process && !address.empty()) return Fail(kExitUsage, "--address goes with --in-process");
+  if (in_process && (!socket_path.empty() || !remap.empty())) {
+    return Fail(kExitUsage, "--in-process has neither a socket nor memory to remap");
+  }
 
   if (socket_path.empty()) {
     const char* variable = std::getenv("ROCEGW_SOCKET");
@@ -235,6 +308,8 @@ int Run(int argc, char** argv) {
   if (drop_in && !IsFile(pair + "/libibverbs.so.1")) {
     return Fail(kExitUsage, "there is no %s/libibverbs.so.1", pair.c_str());
   }
+  const std::string engine = library.substr(0, library.rfind('/') + 1) + "librocegw-engine.so";
+  if (in_process && !IsFile(engine)) return Fail(kExitUsage, "there is no %s", engine.c_str());
   const std::string program = FindProgram(argv[i]);
   struct stat s;
   if (program.empty() || stat(program.c_str(), &s) != 0) {
@@ -254,7 +329,9 @@ int Run(int argc, char** argv) {
     return Fail(kExitCannotRun, "%s is made for the C library musl: the library needs glibc",
                 program.c_str());
   }
-  if (const int error = TryConnect(socket_path); error != 0) {
+  if (in_process) {
+    if (const int error = TryPort(address); error != 0) return CannotHavePort(address, error);
+  } else if (const int error = TryConnect(socket_path); error != 0) {
     return Fail(kExitUsage, "no gateway at %s (%s): is rocegwd running here, and may you use it?",
                 socket_path.c_str(), std::strerror(error));
   }
@@ -265,7 +342,14 @@ int Run(int argc, char** argv) {
   } else {
     PutFirst("LD_PRELOAD", library);
   }
-  setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);
+  if (in_process) {
+    setenv("ROCEGW_IN_PROCESS", "1", 1);
+    setenv("ROCEGW_ADDRESS", address.c_str(), 1);
+    setenv("ROCEGW_RUN", "1", 1);  // what keeps the gateway from starting is said
+  } else {
+    unsetenv("ROCEGW_IN_PROCESS");
+    setenv("ROCEGW_SOCKET", socket_path.c_str(), 1);
+  }
   if (!remap.empty()) setenv("ROCEGW_REMAP", remap.c_str(), 1);
   execv(program.c_str(), argv + i);
   return Fail(kExitCannotRun, "cannot run %s: %s", program.c_str(), std::strerror(errno));

@@ -8,11 +8,16 @@
 //   udp_floor receive ADDRESS [--remapped]
 //   udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped]
 // Both print one line `KEY=VALUE ...` at the end: bytes, seconds, cpu seconds of the process.
+//   udp_floor pong ADDRESS
+//   udp_floor ping ADDRESS OWN_ADDRESS COUNT
+// One small packet there and back at a time, both ends asking their socket again and again as
+// perftest does its completions; prints half a round trip, in microseconds.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,6 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -249,6 +255,64 @@ int Send(const char* to_text, const char* own_text, double seconds, bool remappe
   return 0;
 }
 
+constexpr size_t kPing = kHeader + 8 + kIcrc;
+
+// Asks until there is a datagram, and lets others have the processor as the gateway does.
+ssize_t AwaitDatagram(int fd, uint8_t* into, size_t size, sockaddr_in* from) {
+  for (uint32_t empty = 1;; ++empty) {
+    socklen_t length = sizeof *from;
+    const ssize_t n =
+        recvfrom(fd, into, size, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(from), &length);
+    if (n >= 0) return n;
+    if (empty % 64 == 0) sched_yield();
+  }
+}
+
+int Pong(const char* own_text) {
+  const sockaddr_in own = Address(own_text, kPort);
+  const int fd = OpenSocket(own);
+  std::printf("udp_floor: receiving\n");
+  std::fflush(stdout);
+  std::array<uint8_t, 256> buffer;
+  sockaddr_in from{};
+  while (AwaitDatagram(fd, buffer.data(), buffer.size(), &from) == kPing) {
+    wire::RxMeta meta;
+    meta.source = wire::Gid::FromV4(ntohl(from.sin_addr.s_addr));
+    meta.destination = wire::Gid::FromV4(ntohl(own.sin_addr.s_addr));
+    meta.source_port = ntohs(from.sin_port);
+    uint16_t ip_id = 0;
+    if (!wire::VerifyIcrc(meta, {buffer.data(), kPing}, &ip_id)) return 1;
+    wire::Path path{.source = meta.destination, .destination = meta.source, .source_port = kPort};
+    wire::SealIcrc(path, 0, buffer.data(), kPing - kIcrc);
+    sendto(fd, buffer.data(), kPing, 0, reinterpret_cast<const sockaddr*>(&from), sizeof from);
+  }
+  return 0;
+}
+
+int Ping(const char* to_text, const char* own_text, size_t count) {
+  const sockaddr_in to = Address(to_text, kPort);
+  const sockaddr_in own = Address(own_text, kPort);
+  const int fd = OpenSocket(own);
+  const wire::Path path{.source = wire::Gid::FromV4(ntohl(own.sin_addr.s_addr)),
+                        .destination = wire::Gid::FromV4(ntohl(to.sin_addr.s_addr)),
+                        .source_port = kPort};
+  std::array<uint8_t, 256> buffer{};
+  std::vector<double> halves;
+  for (size_t i = 0; i < count; ++i) {
+    const auto start = Clock::now();
+    wire::SealIcrc(path, 0, buffer.data(), kPing - kIcrc);
+    sendto(fd, buffer.data(), kPing, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    sockaddr_in from{};
+    AwaitDatagram(fd, buffer.data(), buffer.size(), &from);
+    halves.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() / 2);
+  }
+  std::sort(halves.begin(), halves.end());
+  std::printf("role=ping count=%zu p50_us=%.2f p99_us=%.2f crc=%s\n", count, halves[count / 2],
+              halves[count * 99 / 100], wire::CrcImplementation());
+  sendto(fd, nullptr, 0, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  return 0;
+}
+
 }  // namespace
 }  // namespace rocegw::bench
 
@@ -260,8 +324,14 @@ int main(int argc, char** argv) {
   if (role == "send" && words == 5) {
     return rocegw::bench::Send(argv[2], argv[3], std::atof(argv[4]), remapped);
   }
+  if (role == "pong" && words == 3) return rocegw::bench::Pong(argv[2]);
+  if (role == "ping" && words == 5) {
+    return rocegw::bench::Ping(argv[2], argv[3], std::max(std::atoi(argv[4]), 1));
+  }
   std::fprintf(stderr,
                "usage: udp_floor receive ADDRESS [--remapped]\n"
-               "       udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped]\n");
+               "       udp_floor send ADDRESS OWN_ADDRESS SECONDS [--remapped]\n"
+               "       udp_floor pong ADDRESS\n"
+               "       udp_floor ping ADDRESS OWN_ADDRESS COUNT\n");
   return 2;
 }

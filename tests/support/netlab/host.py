@@ -83,6 +83,10 @@ class Host:
             looker.signal(signal.SIGKILL)
             raise LabError(f"{job.title} does not listen on port {port}; output:\n{job.output}") from error
 
+    def forget_gids(self):
+        """Programs may see other addresses from now on."""
+        self._gids = None
+
     def gid_index(self, address):
         """Index in the device's GID table of the RoCEv2 GID of an address, as ibv_devinfo shows it."""
         if self._gids is None:

@@ -12,7 +12,7 @@ from .check_cases import rdma_check
 NOTICE = 30
 
 
-def _endless(pair, left_is_active, connect, user=None):
+def endless(pair, left_is_active, connect, user=None):
     """rdma_check's endless traffic, already flowing: (active job, passive job)."""
     active, passive = pair.roles(left_is_active)
     port = passive.fresh_port()
@@ -27,7 +27,7 @@ def _endless(pair, left_is_active, connect, user=None):
 
 def _killed(identifier, left_is_active, kill_left, connect):
     def run(pair):
-        client, server = _endless(pair, left_is_active, connect)
+        client, server = endless(pair, left_is_active, connect)
         left, right = (client, server) if left_is_active else (server, client)
         victim, witness = (left, right) if kill_left else (right, left)
         try:
@@ -59,7 +59,7 @@ def _neighbour_unharmed(connect):
         kills = 0
         try:
             while neighbour.running:
-                client, other = _endless(pair, True, connect)
+                client, other = endless(pair, True, connect)
                 client.signal(signal.SIGKILL)
                 client.wait(10)
                 other.signal(signal.SIGKILL)

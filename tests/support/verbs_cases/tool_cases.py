@@ -219,22 +219,27 @@ def _mckey(role, left_is_active, family):
     return Case(f"mckey.{role}.ipv{family}", 4200 if family == 4 else 1500, run)
 
 
+def pingpong(pair, program, options, left_is_active):
+    """One of libibverbs' examples; both sides look at what they received."""
+    active, passive = pair.roles(left_is_active)
+    port = passive.fresh_port()
+
+    def command(host):
+        # -c: look at what was received.
+        return [program, "-d", host.device, "-g", str(host.gid_index(host.address4)), "-p", str(port),
+                "-n", "200", "-s", "2000", "-c", *options]
+    outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
+                       ready=lambda host, job: host.wait_listening(port, job))
+    for output in outputs:
+        expect("200 iters in" in output, f"{program} is not content:\n{output}")
+        expect("invalid data" not in output, f"{program} received wrong data:\n{output}")
+    return re.search(r"200 iters in .*", outputs[1]).group(0)
+
+
 def _pingpong(program, options, role, left_is_active, mtu, name=None):
     def run(pair):
-        active, passive = pair.roles(left_is_active)
-        port = passive.fresh_port()
-
-        def command(host):
-            # -c: look at what was received.
-            return [program, "-d", host.device, "-g", str(host.gid_index(host.address4)), "-p", str(port),
-                    "-n", "200", "-s", "2000", "-c", *options]
         with pair.counted(at_least=200):
-            outputs = run_tool(pair, left_is_active, command(passive), command(active) + [passive.address4],
-                               ready=lambda host, job: host.wait_listening(port, job))
-        for output in outputs:
-            expect("200 iters in" in output, f"{program} is not content:\n{output}")
-            expect("invalid data" not in output, f"{program} received wrong data:\n{output}")
-        return re.search(r"200 iters in .*", outputs[1]).group(0)
+            return pingpong(pair, program, options, left_is_active)
     return Case(f"{name or program}.{role}.mtu{mtu}", 4200 if mtu > 1024 else 1500, run)
 
 

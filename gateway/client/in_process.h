@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gateway inside of this process, where rocegw-run was asked for one (docs/in_process.md): a
+// library beside this one, loaded at first use and never before. Any thread; attaching one at a
+// time.
+#pragma once
+
+#include <cstddef>
+
+namespace rocegw::client {
+
+// ROCEGW_IN_PROCESS is 1: there is no daemon to be attached to.
+bool GatewayIsInProcess();
+
+// A connected descriptor, or -errno with the reason, one line for a person.
+int AttachInProcess(char* reason, size_t size);
+
+}  // namespace rocegw::client

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/inprocess/engine.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "gateway/datapath/data_path.h"
+#include "gateway/inprocess/own_descriptors.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::inprocess {
+namespace {
+
+constexpr Duration kLoopRound = Seconds(60);
+constexpr Duration kSessionsEndWithin = Seconds(2);
+// A peer answers within a round trip; one that does not finds out by its retries.
+constexpr Duration kFarewell = Milliseconds(200);
+// Where programs do not look for descriptors (select, dup2 to small numbers).
+constexpr int kLowestOwnDescriptor = 100;
+
+// The program's handlers run on the program's threads. The C library leaves out the signals with
+// which it tells all threads of a process of new user ids.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+UniqueFd MovedAside(int fd) {
+  UniqueFd original(fd);
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kLowestOwnDescriptor);
+  if (moved >= 0) return UniqueFd(moved);
+  // The limit is lower; only the first three would be in the way.
+  const int low = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return low >= 0 ? UniqueFd(low) : std::move(original);
+}
+
+Status NoDescriptors(int error) {
+  return {error, std::string("no socket pair: ") + std::strerror(error)};
+}
+
+}  // namespace
+
+datapath::Config Engine::ConfigFor(const std::optional<wire::Gid>& address) {
+  datapath::Config config;
+  config.workers = 1;
+  config.ports[0].only_address = address;
+  // What remapping spares, a system call that looks for pages, is spared here anyway; and its hooks
+  // would have our threads wait for those that wait for us.
+  config.default_pool.remap_allowed = false;
+  return config;
+}
+
+Engine::Engine(datapath::Config config, session::Log log, bool keep_stderr)
+    : config_(std::move(config)), log_(std::move(log)), keep_stderr_(keep_stderr) {}
+
+Engine::~Engine() {
+  if (thread_.joinable()) Stop(kSessionsEndWithin + kFarewell);
+}
+
+Status Engine::Start() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return NoDescriptors(errno);
+  orders_ = MovedAside(ends[0]);
+  UniqueFd engine_end = MovedAside(ends[1]);
+  struct stat about {};
+  if (::fstat(orders_.get(), &about) != 0) return NoDescriptors(errno);
+  orders_device_ = about.st_dev;
+  orders_inode_ = about.st_ino;
+  process_ = ::getpid();
+  try {
+    const AllSignalsBlocked blocked;
+    thread_ = std::thread(&Engine::Run, this, engine_end.get());
+  } catch (const std::system_error& error) {
+    return {error.code().value(), std::string("no thread: ") + error.what()};
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stage_ != Stage::kStarting; });
+  if (stage_ == Stage::kRunning) return OkStatus();
+  lock.unlock();
+  thread_.join();
+  return status_;
+}
+
+void Engine::SetStage(Stage stage, Status status) {
+  const std::lock_guard lock(mutex_);
+  stage_ = stage;
+  status_ = std::move(status);
+  changed_.notify_all();
+}
+
+// The engine's thread. Its end of the orders stays open in the program's table until Start is over,
+// in its own until the thread ends with the table.
+void Engine::Run(int orders) {
+  pthread_setname_np(pthread_self(), "rocegw-control");
+  if (Status own = LeaveDescriptorsOfProgram(orders, keep_stderr_); !own.ok())
+    return SetStage(Stage::kFailed, own);
+  Serve(orders);
+}
+
+void Engine::Serve(int orders) {
+  session::ControlLoop loop;
+  if (Status opened = loop.Open(); !opened.ok()) return SetStage(Stage::kFailed, opened);
+  datapath::DataPath path(config_, loop, {log_, {}, {}});
+  Status started = path.StartPorts();
+  if (started.ok()) started = path.StartWorkers();
+  if (!started.ok()) {
+    path.StopWorkers();
+    return SetStage(Stage::kFailed, started);
+  }
+  session::Options options;
+  options.version = ROCEGW_VERSION;
+  options.memory_way = session::MemoryWay::kOwn;
+  path.StartSessions(std::move(options));
+
+  bool stop = false;
+  const auto watch = loop.Watch(orders, EPOLLIN, [&](uint32_t) {
+    Order order{};
+    UniqueFd descriptor;
+    if (!Receive(orders, order, descriptor)) {
+      stop = true;  // the program has closed its end: nobody can come any more
+    } else if (order == Order::kStop) {
+      stop = true;
+    } else if (descriptor.valid()) {
+      path.sessions()->Attach(std::move(descriptor), session::kDefaultPool, "in-process");
+    }
+  });
+  SetStage(Stage::kRunning);
+  while (!stop) loop.RunOnce(kLoopRound);
+  loop.Unwatch(watch);
+  if (!path.StopSessions(kSessionsEndWithin, kFarewell)) {
+    // Workers and queues are still tied together: this thread must not take anything away.
+    for (;;) ::pause();
+  }
+  path.StopWorkers();
+  path.StopPorts();
+  SetStage(Stage::kStopped);
+}
+
+StatusOr<UniqueFd> Engine::Attach() {
+  if (::getpid() != process_) {
+    return Status(
+        EOWNERDEAD,
+        "this process is a child of the one that has the gateway; start RDMA in the child "
+        "alone, or use a rocegwd");
+  }
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return NoDescriptors(errno);
+  UniqueFd program_end(ends[0]);
+  UniqueFd engine_end(ends[1]);
+  (void)::fcntl(engine_end.get(), F_SETFL, O_NONBLOCK);
+  if (!Send(Order::kAttach, engine_end.get())) {
+    return Status(EPIPE,
+                  "the program has closed descriptors that it did not open, those of the gateway "
+                  "inside of it among them");
+  }
+  return program_end;
+}
+
+bool Engine::Stop(Duration within) {
+  if (::getpid() != process_ || !Send(Order::kStop, -1)) {
+    thread_.detach();
+    return false;
+  }
+  std::unique_lock lock(mutex_);
+  const bool ended = changed_.wait_for(lock, std::chrono::nanoseconds(within.ns),
+                                       [this] { return stage_ == Stage::kStopped; });
+  lock.unlock();
+  ended ? thread_.join() : thread_.detach();
+  return ended;
+}
+
+bool Engine::Send(Order order, int descriptor) const {
+  struct stat about {};
+  if (::fstat(orders_.get(), &about) != 0 || about.st_dev != orders_device_ ||
+      about.st_ino != orders_inode_) {
+    return false;
+  }
+  iovec part{&order, sizeof order};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+  }
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(orders_.get(), &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == sizeof order;
+}
+
+bool Engine::Receive(int orders, Order& order, UniqueFd& descriptor) {
+  iovec part{&order, sizeof order};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(orders, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof order) return false;
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+    descriptor.Reset(fd);
+  }
+  return true;
+}
+
+}  // namespace rocegw::inprocess

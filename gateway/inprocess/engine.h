@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gateway of one process, inside of it (docs/in_process.md): the daemon's data path with its
+// control loop and its worker in threads of their own, which take no signals, share no descriptor
+// with the program, and leave the process to it. Program and engine meet as elsewhere: on attach
+// connections and the shared memory that goes over them. The threads of a process are not in its
+// children: there an engine is of no use.
+//
+// Calls: one at a time, from any thread of the program. Errors name what is wrong and the remedy.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "gateway/base/status.h"
+#include "gateway/base/time.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/datapath/config.h"
+#include "gateway/session/log_limiter.h"
+
+namespace rocegw::inprocess {
+
+class Engine {
+ public:
+  // keep_stderr: `log` writes there. The log is called by the engine's threads.
+  Engine(datapath::Config config, session::Log log, bool keep_stderr);
+  // Stop, if nobody did.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Everything runs, or nothing.
+  Status Start();
+  // A connection to it. EOWNERDEAD in a child of the process that has started it, EPIPE when the
+  // program has closed our descriptor.
+  StatusOr<UniqueFd> Attach();
+  // Sessions end, peers are told, threads end. False: not in that time; the threads may still run,
+  // and nothing of this object may go.
+  bool Stop(Duration within);
+
+  // What a gateway inside of a program is made from: one worker, memory where it is. `address`:
+  // the only one that it uses; nothing: every address of the interface with the default route.
+  static datapath::Config ConfigFor(const std::optional<wire::Gid>& address);
+
+ private:
+  enum class Order : char { kAttach = 'a', kStop = 's' };
+  enum class Stage { kStarting, kRunning, kFailed, kStopped };
+
+  void Run(int orders);
+  void Serve(int orders);
+  void SetStage(Stage stage, Status status = OkStatus());
+  bool Send(Order order, int descriptor) const;
+  static bool Receive(int orders, Order& order, UniqueFd& descriptor);
+
+  const datapath::Config config_;
+  const session::Log log_;
+  const bool keep_stderr_;
+  pid_t process_ = 0;
+  // The program's end of what orders go over. Who closes all descriptors closes it too, and its
+  // number may then be somebody else's: compared before use.
+  UniqueFd orders_;
+  dev_t orders_device_ = 0;
+  ino_t orders_inode_ = 0;
+  std::thread thread_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  Stage stage_ = Stage::kStarting;
+  Status status_;
+};
+
+}  // namespace rocegw::inprocess
