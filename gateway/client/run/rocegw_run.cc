@@ -75,13 +75,11 @@ constexpr char kHelp[] =
     "It sets LD_PRELOAD (with --drop-in LD_LIBRARY_PATH) and ROCEGW_SOCKET (with --in-process\n"
     "ROCEGW_IN_PROCESS, ROCEGW_ADDRESS and ROCEGW_RUN); programs that PROGRAM starts inherit "
     "them.\n"
-    " Devices of the machine itself stay usable. ROCEGW_DEBUG=1 tells what "
-    "the\n"
-    "library does.\n"
+    "Devices of the machine itself stay usable. ROCEGW_DEBUG=1 tells what the library does.\n"
     "\n"
-    "exit status: PROGRAM's; 125 wrong usage, no gateway or no port for one, 126 PROGRAM cannot be "
-    "run, 127 there\n"
-    "is no such PROGRAM\n";
+    "exit status: PROGRAM's; 125 wrong usage, no gateway or no port for one, 126 PROGRAM cannot "
+    "be\n"
+    "run, 127 there is no such PROGRAM\n";
 
 [[gnu::format(printf, 2, 3)]] int Fail(int status, const char* format, ...) {
   va_list arguments;

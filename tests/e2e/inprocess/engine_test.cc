@@ -98,6 +98,11 @@ TEST_F(InProcess, Descriptors_OfTheProgramGainOne) {
 TEST_F(InProcess, Threads_HaveNamesAndTakeNoSignals) {
   Engine engine = Make();
   ASSERT_TRUE(engine.Start().ok());
+  // Its worker has answered, so it has got to where it says its name.
+  const auto client = Attach(engine);
+  ASSERT_TRUE(client->Hello());
+  client->RegMr(client->AllocPd(client->OpenContext()), 4096, 64);
+  ASSERT_EQ(client->error(), 0);
   std::map<std::string, std::string> blocked;
   for (const auto& task : fs::directory_iterator("/proc/self/task"))
     blocked[LineOf(task.path() / "comm", "")] = LineOf(task.path() / "status", "SigBlk:\t");
