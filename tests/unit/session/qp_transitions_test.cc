@@ -196,9 +196,9 @@ TEST_P(QpTransitions, AsTheTableSays_AndRefusedOnesChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Types, QpTransitions,
                          ::testing::Values(QpType::kRc, QpType::kUc, QpType::kUd),
-                         [](const auto& info) {
-                           return info.param == QpType::kRc   ? "Rc"
-                                  : info.param == QpType::kUc ? "Uc"
+                         [](const auto& type) {
+                           return type.param == QpType::kRc   ? "Rc"
+                                  : type.param == QpType::kUc ? "Uc"
                                                               : "Ud";
                          });
 
