@@ -70,6 +70,8 @@ class TestClient {
 
   // The host's loop and workers run in threads of their own: answers are waited for.
   void HostHasThreads() { host_has_threads_ = true; }
+  // Answers may depend on others than the host, and need it to settle more than once.
+  void AnswersTakeTime() { answers_take_time_ = true; }
 
   template <typename T>
   static T Request(uint32_t type) {
@@ -150,6 +152,7 @@ class TestClient {
   std::function<void()> settle_;
   UniqueFd socket_;
   bool host_has_threads_ = false;
+  bool answers_take_time_ = false;
   uint64_t next_request_ = 1;
   int error_ = 0;
 };

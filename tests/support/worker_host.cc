@@ -137,6 +137,7 @@ std::unique_ptr<TestClient> WorkerHost::Join(const std::string& pool) {
   const auto attach = [this, socket = ends[1], &pool] { server->Attach(UniqueFd(socket), pool); };
   control_.joinable() ? OnControl(attach) : attach();
   auto client = std::make_unique<TestClient>([this] { Settle(); }, UniqueFd(ends[0]));
+  client->AnswersTakeTime();
   if (control_.joinable()) client->HostHasThreads();
   return client;
 }

@@ -37,9 +37,10 @@ class WorkerHost {
 
   // A link for hosts of so many workers.
   static std::shared_ptr<port::PairLink> LinkFor(size_t workers);
+  const std::shared_ptr<port::PairLink>& link() const { return ports_; }
   static wire::Gid GidOf(int side) { return wire::Gid::FromV4(0xC0000201u + side); }
   // By hand: whenever this host has a turn, its neighbour has one too.
-  void TurnsWith(WorkerHost& neighbour) { neighbour_ = &neighbour; }
+  void TurnsWith(WorkerHost* neighbour) { neighbour_ = neighbour; }
 
   // One turn of everybody, by hand.
   void Turn();

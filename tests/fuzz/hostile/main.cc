@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hostile program against a gateway, with so many spoiled descriptors:
+//   fuzz_hostile [--descriptors N] [--seed S]
+// Half of them with queue pairs that share channels, half as plain RoCEv2. Prints what was done and
+// how it ended; exit status 0 when everything was as it must be.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/fuzz/hostile/hostile_world.h"
+
+namespace rocegw::testing {
+namespace {
+
+void Print(const HostileWorld& world) {
+  const HostileFigures& figures = world.figures();
+  std::printf("  descriptors %" PRIu64 " (%" PRIu64 " of sends, %" PRIu64
+              " of receives) in %" PRIu64 " batches\n",
+              figures.descriptors(), figures.sends, figures.receives, figures.batches);
+  std::printf("  indices %" PRIu64 ", doorbell pages %" PRIu64 ", other bytes %" PRIu64
+              ", messages %" PRIu64 "\n",
+              figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages);
+  std::printf("  refused when read %" PRIu64 ", sessions ended %" PRIu64
+              ", connections refused %" PRIu64 ", good messages %" PRIu64 "\n",
+              figures.refused_when_read, figures.sessions_ended, figures.connections_refused,
+              figures.good_messages);
+  for (const auto& [status, count] : figures.completions)
+    std::printf("  completions with status %u: %" PRIu64 "\n", status, count);
+  for (const auto& [said, count] : figures.ends)
+    std::printf("  logged %" PRIu64 " times:%s\n", count, said.c_str());
+  std::printf("%s", world.Counters().c_str());
+  std::fflush(stdout);
+}
+
+bool Run(uint64_t descriptors, uint64_t seed, bool channels) {
+  std::printf("%s, seed %" PRIu64 "\n", channels ? "channels" : "plain RoCEv2", seed);
+  std::fflush(stdout);
+  HostileWorld world(seed, channels);
+  bool good = true;
+  uint64_t told = 0;
+  try {
+    while (world.figures().descriptors() < descriptors) {
+      world.Batch();
+      if (world.figures().descriptors() / 1000000 == told) continue;
+      told = world.figures().descriptors() / 1000000;
+      std::printf("  %" PRIu64 " million\n", told);
+      std::fflush(stdout);
+    }
+    world.LookForLeaks();
+  } catch (const std::runtime_error& error) {
+    std::printf("FAIL in batch %" PRIu64 ": %s\n", world.figures().batches, error.what());
+    good = false;
+  }
+  Print(world);
+  return good;
+}
+
+}  // namespace
+}  // namespace rocegw::testing
+
+int main(int argc, char** argv) {
+  uint64_t descriptors = 100000;
+  uint64_t seed = 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--descriptors") == 0)
+      descriptors = std::strtoull(argv[i + 1], nullptr, 0);
+    if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 0);
+  }
+  const bool native = rocegw::testing::Run(descriptors / 2, seed, false);
+  const bool channels = rocegw::testing::Run(descriptors - descriptors / 2, seed, true);
+  return native && channels ? 0 : 1;
+}
