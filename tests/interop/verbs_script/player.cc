@@ -13,6 +13,7 @@
 
 #include "tests/interop/rdma_check/arena.h"
 #include "tests/interop/rdma_check/failure.h"
+#include "tests/interop/verbs_script/words.h"
 
 namespace rocegw::interop {
 namespace {
@@ -23,85 +24,6 @@ constexpr uint32_t kGrh = 40;
 constexpr uint32_t kBadKey = 0xDEAD5A00;
 constexpr uint64_t kMarker = 0xFFFF;  // ID of the request behind all others
 constexpr uint32_t kGap = 16;         // changed bytes so near to each other are told as one extent
-
-const char* StatusName(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_SUCCESS:
-      return "ok";
-    case IBV_WC_LOC_LEN_ERR:
-      return "LOC_LEN_ERR";
-    case IBV_WC_LOC_QP_OP_ERR:
-      return "LOC_QP_OP_ERR";
-    case IBV_WC_LOC_PROT_ERR:
-      return "LOC_PROT_ERR";
-    case IBV_WC_WR_FLUSH_ERR:
-      return "WR_FLUSH_ERR";
-    case IBV_WC_MW_BIND_ERR:
-      return "MW_BIND_ERR";
-    case IBV_WC_BAD_RESP_ERR:
-      return "BAD_RESP_ERR";
-    case IBV_WC_LOC_ACCESS_ERR:
-      return "LOC_ACCESS_ERR";
-    case IBV_WC_REM_INV_REQ_ERR:
-      return "REM_INV_REQ_ERR";
-    case IBV_WC_REM_ACCESS_ERR:
-      return "REM_ACCESS_ERR";
-    case IBV_WC_REM_OP_ERR:
-      return "REM_OP_ERR";
-    case IBV_WC_RETRY_EXC_ERR:
-      return "RETRY_EXC_ERR";
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "RNR_RETRY_EXC_ERR";
-    case IBV_WC_REM_ABORT_ERR:
-      return "REM_ABORT_ERR";
-    case IBV_WC_FATAL_ERR:
-      return "FATAL_ERR";
-    case IBV_WC_GENERAL_ERR:
-      return "GENERAL_ERR";
-    default:
-      return "another status";
-  }
-}
-
-const char* OpcodeName(ibv_wc_opcode opcode) {
-  switch (opcode) {
-    case IBV_WC_SEND:
-      return "SEND";
-    case IBV_WC_RDMA_WRITE:
-      return "RDMA_WRITE";
-    case IBV_WC_RDMA_READ:
-      return "RDMA_READ";
-    case IBV_WC_COMP_SWAP:
-      return "COMP_SWAP";
-    case IBV_WC_FETCH_ADD:
-      return "FETCH_ADD";
-    case IBV_WC_RECV:
-      return "RECV";
-    case IBV_WC_RECV_RDMA_WITH_IMM:
-      return "RECV_RDMA_WITH_IMM";
-    default:
-      return "another opcode";
-  }
-}
-
-constexpr const char* kStates[] = {"reset", "init", "rtr", "rts", "sqd", "sqe", "err"};
-
-std::string ErrnoName(int error) {
-  const char* const name = ::strerrorname_np(error);
-  return name != nullptr ? name : std::to_string(error);
-}
-
-int Rights(const std::string& letters) {
-  int rights = 0;
-  for (const char letter : letters) {
-    rights |= letter == 'l'   ? IBV_ACCESS_LOCAL_WRITE
-              : letter == 'w' ? IBV_ACCESS_REMOTE_WRITE
-              : letter == 'r' ? IBV_ACCESS_REMOTE_READ
-              : letter == 'a' ? IBV_ACCESS_REMOTE_ATOMIC
-                              : 0;
-  }
-  return rights;
-}
 
 std::string OwnLines(bool left, const std::string& text) {
   return std::string(left ? "L " : "R ") + text + "\n";
@@ -362,10 +284,8 @@ std::string Player::AwaitChange(const Extent& piece) const {
 }
 
 std::string Player::Move(const std::string& state) {
-  const auto* const found = std::find(std::begin(kStates), std::end(kStates), state);
-  Check(found != std::end(kStates), "no state '", state, "'");
   ibv_qp_attr attr{};
-  attr.qp_state = static_cast<ibv_qp_state>(found - kStates);
+  attr.qp_state = StateNamed(state);
   const int error = ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE);
   // What a reset forgets is not waited for.
   if (error == 0 && attr.qp_state == IBV_QPS_RESET) open_sends_ = open_receives_ = 0;
@@ -376,7 +296,7 @@ std::string Player::State() {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   CheckCode(ibv_query_qp(qp_.get(), &attr, IBV_QP_STATE, &init), "ibv_query_qp");
-  return OwnLines(left_, std::string("is in ") + kStates[attr.qp_state]);
+  return OwnLines(left_, "is in " + StateName(attr.qp_state));
 }
 
 std::string Player::Play(const ScriptLine& line) {

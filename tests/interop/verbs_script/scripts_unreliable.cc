@@ -6,48 +6,6 @@
 
 namespace rocegw::interop {
 
-std::vector<Script> SharedReceiveScripts() {
-  return {
-      {"srq.send", R"(
-        qp rc srq
-        R recv 1 1000+200
-        R recv 2 2000+200
-        L send 3 100+100
-        L send 4 200+100 imm=3
-        L sends 2
-        R recvs 2)"},
-      {"srq.write_with_immediate", R"(
-        qp rc srq
-        R recv 1 1000+200
-        L write 3 100+100 to=3000 imm=3
-        L sends 1
-        R recvs 1)"},
-      {"srq.empty", R"(
-        qp rc srq rnr=0
-        L send 3 100+100
-        L sends 1
-        L state)"},
-      {"srq.receive_too_small", R"(
-        qp rc srq
-        R recv 1 1000+50
-        L send 3 100+100
-        L sends 1
-        R recvs 1
-        R state)"},
-      {"srq.post_to_the_queue_pair", R"(
-        qp rc srq
-        R recv 1 1000+50
-        R to err
-        R state)"},
-      {"srq.datagrams", R"(
-        qp ud srq
-        R recv 1 1000+200
-        L send 3 100+100
-        L sends 1
-        R recvs 1)"},
-  };
-}
-
 std::vector<Script> UnreliableScripts() {
   return {
       {"uc.send", R"(
