@@ -19,6 +19,7 @@ namespace {
 struct Move {
   rocegw_modify_qp asked{};
   verbs::QpAttributes to;
+  std::optional<cm::DataPath> path;  // of one that connects
 };
 
 // The worker could only refuse what is known here: it need not be asked. A queue pair that has
@@ -39,9 +40,13 @@ bool Becomes(const Move& move, verbs::QpState state) {
   return (move.asked.attr_mask & verbs::kAttrState) != 0 && move.to.state == state;
 }
 
-void TakeDataPath(Qp& qp, const cm::DataPath& path) {
-  qp.any_order = path.channel.has_value() && (path.channel->features & wire::kOptionOrdering) != 0;
-  qp.data_path = path.reason;
+// The worker has taken it, or will: what is known of the queue pair here, too.
+void Remember(const Move& move, Qp& qp) {
+  if ((move.asked.attr_mask & verbs::kAttrDestQpn) != 0) qp.peer = move.to.dest_qpn;
+  if (!move.path) return;
+  const auto& channel = move.path->channel;
+  qp.any_order = channel.has_value() && (channel->features & wire::kOptionOrdering) != 0;
+  qp.data_path = move.path->reason;
 }
 
 // What the client says, checked; 0 or errno.
@@ -60,7 +65,6 @@ int Check(ClientSession& session, Move& move) {
     if (const int error = services.CheckPeer(session.pool(), move.to.path.destination))
       return error;
   }
-  if ((asked.attr_mask & verbs::kAttrDestQpn) != 0) qp->peer = move.to.dest_qpn;
   if (!qp->was_set_up) session.CountSetUp(asked.qp, Becomes(move, verbs::QpState::kRts));
   return 0;
 }
@@ -82,21 +86,26 @@ int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState st
   return Check(session, move);
 }
 
-void TellWorker(ClientSession& session, const Move& move,
-                const std::optional<verbs::ChannelTarget>& channel, MoveDone done) {
+void TellWorker(ClientSession& session, const Move& move, MoveDone done) {
   WorkerRequests& workers = session.services().workers;
   const rocegw_modify_qp& asked = move.asked;
   Qp& qp = *session.objects().qps.Find(asked.qp);
-  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, move.to, channel};
+  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, move.to,
+                                move.path ? move.path->channel : std::nullopt};
   if (NeedNotAsk(qp, move) && workers.TryTell(qp.worker, modify)) {
+    Remember(move, qp);
     if ((asked.attr_mask & verbs::kAttrState) != 0) qp.state = move.to.state;
     qp.setting_up = !Becomes(move, verbs::QpState::kRts);
     return done(0);
   }
   qp.setting_up = false;
   workers.Send(qp.worker, modify,
-               [&session, done = std::move(done)](const worker::ControlReply& reply) {
-                 if (reply.error != 0) session.CountSetUp(0, false);
+               [&session, move, done = std::move(done)](const worker::ControlReply& reply) {
+                 if (reply.error != 0) {
+                   session.CountSetUp(0, false);
+                 } else if (Qp* const known = session.objects().qps.Find(move.asked.qp)) {
+                   Remember(move, *known);
+                 }
                  done(reply.error);
                });
 }
@@ -122,13 +131,15 @@ void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done
   const Qp& qp = *session.objects().qps.Find(asked.qp);
   const bool connects = qp.type == verbs::QpType::kRc && Becomes(move, verbs::QpState::kRtr) &&
                         (asked.attr_mask & verbs::kAttrAv) != 0;
-  if (!connects) return TellWorker(session, move, std::nullopt, std::move(done));
+  if (!connects) return TellWorker(session, move, std::move(done));
+  const bool names_peer = (asked.attr_mask & verbs::kAttrDestQpn) != 0;
   // One request at a time: nothing but the session's end comes between.
-  session.cm().WithDataPath(move.to.path, qp.peer, qp.ece_allowed,
+  session.cm().WithDataPath(move.to.path, names_peer ? move.to.dest_qpn : qp.peer, qp.ece_allowed,
                             [&session, move, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
-                              TakeDataPath(*session.objects().qps.Find(move.asked.qp), chosen);
-                              TellWorker(session, move, chosen.channel, done);
+                              Move connecting = move;
+                              connecting.path = chosen;
+                              TellWorker(session, connecting, done);
                             });
 }
 
@@ -136,7 +147,7 @@ void InitQpOf(ClientSession& session, const CmId& id, uint32_t qp, MoveDone done
   Move move;
   const int error = CheckFor(session, id, qp, cm::QpState::kInit, nullptr, move);
   if (error != 0) return done(error);
-  TellWorker(session, move, std::nullopt, std::move(done));
+  TellWorker(session, move, std::move(done));
 }
 
 void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDepths* depths,
@@ -150,18 +161,15 @@ void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDep
     if (const int error = CheckFor(session, id, qp, kStates[i], depths, moves[i]))
       return done(error);
   }
-  session.cm().WithDataPath(moves[1].to.path, known.peer, known.ece_allowed,
+  session.cm().WithDataPath(moves[1].to.path, moves[1].to.dest_qpn, known.ece_allowed,
                             [&session, moves, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
-                              TakeDataPath(*session.objects().qps.Find(moves[1].asked.qp), chosen);
+                              auto chosen_moves = moves;
+                              chosen_moves[1].path = chosen;
                               // All on their way at once: the worker takes them in order, and
                               // refuses what follows something that it refused.
                               const MoveDone each = WhenAll(static_cast<int>(moves.size()), done);
-                              for (const Move& move : moves) {
-                                const bool connects = Becomes(move, verbs::QpState::kRtr);
-                                TellWorker(session, move, connects ? chosen.channel : std::nullopt,
-                                           each);
-                              }
+                              for (const Move& move : chosen_moves) TellWorker(session, move, each);
                             });
 }
 

@@ -477,6 +477,27 @@ TEST_F(Objects, ModifyQp_ToRtr_TranslatesThePath) {
   EXPECT_EQ(reinterpret_cast<rocegw_qp_status*>(client.At(qp.status))->state, 2u);
 }
 
+// A new path leads to the peer that the queue pair has, whatever else was asked for in vain.
+TEST_F(Objects, ModifyQp_RefusedPeer_IsForgotten) {
+  const auto qp = client.CreateQp(pd, Cq());
+  ASSERT_EQ(ToInit(qp.handle), 0);
+  rocegw_qp_attr attr = ToRtr();
+  ASSERT_EQ(client.Modify(qp.handle, kRtrMask, attr), 0);
+  attr.qp_state = static_cast<uint32_t>(QpState::kRts);
+  ASSERT_EQ(client.Modify(qp.handle,
+                          verbs::kAttrState | verbs::kAttrTimeout | verbs::kAttrRetryCnt |
+                              verbs::kAttrRnrRetry | verbs::kAttrSqPsn | verbs::kAttrMaxQpRdAtomic,
+                          attr),
+            0);
+  attr.dest_qpn = 0xABCDEF;
+  ASSERT_EQ(client.Modify(qp.handle, verbs::kAttrDestQpn, attr), EINVAL);
+  attr.qp_state = static_cast<uint32_t>(QpState::kSqd);
+  ASSERT_EQ(client.Modify(qp.handle, verbs::kAttrState, attr), 0);
+  ASSERT_EQ(client.Modify(qp.handle, verbs::kAttrAv, attr), 0);
+  const verbs::QpAttributes& seen = On(qp.worker).qps[qp.qpn].attributes;
+  EXPECT_EQ(seen.path.source_port & 0x3F, port::BucketOf(Qpn{0x123456}));
+}
+
 TEST_F(Objects, ModifyQp_RefusesWrongMaskMtuAndIndex) {
   const auto qp = client.CreateQp(pd, Cq());
   EXPECT_EQ(client.Modify(qp.handle, kRtrMask, ToRtr()), EINVAL) << "from RESET";
