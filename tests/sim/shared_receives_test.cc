@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/support/gateway_pair.h"
+#include "tests/support/marked_bytes.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing::shared_sim {
@@ -27,10 +28,6 @@ struct Case {
   const char* name;
   TamperProbabilities trouble;
 };
-
-uint8_t Mark(size_t pair, uint64_t message, size_t offset) {
-  return static_cast<uint8_t>(pair * 41 + message * 13 + offset * 7);
-}
 
 class SharedQueue : public ::testing::TestWithParam<std::tuple<Case, int, bool>> {
  protected:

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/support/gateway_pair.h"
+#include "tests/support/marked_bytes.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing {
@@ -23,10 +24,6 @@ class Workers : public ::testing::TestWithParam<std::tuple<Case, int, bool>> {};
 
 // Messages of each queue pair carry its number and a count in every byte, so that a byte that went
 // astray shows.
-uint8_t Mark(size_t pair, uint64_t message, size_t offset) {
-  return static_cast<uint8_t>(pair * 37 + message * 11 + offset * 7);
-}
-
 TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
   const auto& [c, seed, channels] = GetParam();
   const uint64_t used_seed = TestSeed(static_cast<uint64_t>(seed));

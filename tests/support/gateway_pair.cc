@@ -10,6 +10,7 @@
 
 #include "gateway/memory/cross_process.h"
 #include "gateway/wire/gateway_mad.h"
+#include "tests/support/qp_transition_table.h"
 
 namespace rocegw::testing {
 namespace {
@@ -261,17 +262,15 @@ void GatewayPair::Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu, uint8_t min_
     want.path.destination = GidOf(1 - side);
     want.dest_qpn = Qpn{ends[1 - side]->options().qpn};
     sides_[side].attributes[own.value] = want;
-    const auto step = [&](QpState state, uint32_t mask) {
-      want.state = state;
-      worker::ModifyQp body{session, own, kAttrState | mask, want, {}};
-      if (channels_ && state == QpState::kRtr) body.channel = TargetOf(1 - side, *ends[1 - side]);
+    const QpType type = ends[side]->options().type;
+    using enum QpState;
+    for (const auto& [from, to] : {std::pair{kReset, kInit}, {kInit, kRtr}, {kRtr, kRts}}) {
+      want.state = to;
+      worker::ModifyQp body{session, own, kAttrState | RuleOf(type, from, to)->must, want, {}};
+      if (channels_ && to == kRtr && type == QpType::kRc)
+        body.channel = TargetOf(1 - side, *ends[1 - side]);
       EXPECT_EQ(Call(side, WorkerOf(side, *ends[side]), {0, body}).error, 0);
-    };
-    step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags);
-    step(QpState::kRtr, kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic |
-                            kAttrMinRnrTimer);
-    step(QpState::kRts,
-         kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic);
+    }
   }
 }
 

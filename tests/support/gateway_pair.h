@@ -62,7 +62,7 @@ class GatewayPair {
 
   // Makes a QP on the worker that its QPN's bucket names.
   RingEnd& AddQp(int side, RingOptions options);
-  // Takes two RC queue pairs to RTS.
+  // Takes two connected queue pairs of one type to RTS.
   void Connect(RingEnd& a, RingEnd& b, uint8_t path_mtu = 5, uint8_t min_rnr_timer = 1);
   // What Connect gave it.
   verbs::QpAttributes AttributesOf(int side, const RingEnd& end) const {
