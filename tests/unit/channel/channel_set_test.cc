@@ -35,6 +35,13 @@ class ChannelSetTest : public ::testing::Test {
     pair.Settle();
     return channel;
   }
+  // A channel that somebody has begun and wants; its peer has not heard of it.
+  static Channel* Begun(ChannelPair& between, ChannelEnd& from, const ChannelEnd& to) {
+    Channel* channel = from.Reach(to, between.now);
+    from.Hold(channel);
+    return channel;
+  }
+  Channel* Begun() { return Begun(pair, pair.a(), pair.b()); }
   ChannelPair pair;
 };
 
@@ -81,8 +88,7 @@ TEST_F(ChannelSetTest, Frames_DeliveredOnceAndAcknowledged) {
 }
 
 TEST_F(ChannelSetTest, BeforeItIsOpen_SendersStandInLineAndComeWhenItIs) {
-  Channel* channel = pair.a().Reach(pair.b(), pair.now);
-  pair.a().Hold(channel);
+  Channel* channel = Begun();
   EXPECT_FALSE(pair.a().Send(*channel, 1, pair.now, 5));
   EXPECT_FALSE(pair.a().Send(*channel, 1, pair.now, 5)) << "it stands in it once";
   EXPECT_FALSE(pair.a().Send(*channel, 2, pair.now, 6));
@@ -91,8 +97,7 @@ TEST_F(ChannelSetTest, BeforeItIsOpen_SendersStandInLineAndComeWhenItIs) {
 }
 
 TEST_F(ChannelSetTest, FirstStepLost_SentAgainWithGrowingWaits) {
-  Channel* channel = pair.a().Reach(pair.b(), pair.now);
-  pair.a().Hold(channel);
+  Channel* channel = Begun();
   std::vector<TimePoint> opens;
   pair.Advance(Milliseconds(100), [&](const ChannelPacket& packet) {
     if (!packet.Is(ControlKind::kOpen)) return false;
@@ -105,8 +110,7 @@ TEST_F(ChannelSetTest, FirstStepLost_SentAgainWithGrowingWaits) {
 }
 
 TEST_F(ChannelSetTest, AnswerLost_GivenAgainForTheSameChannel) {
-  Channel* channel = pair.a().Reach(pair.b(), pair.now);
-  pair.a().Hold(channel);
+  Channel* channel = Begun();
   int answers = 0;
   pair.Advance(Milliseconds(100), [&](const ChannelPacket& packet) {
     return packet.Is(ControlKind::kOpened) && ++answers < 3;
@@ -117,10 +121,8 @@ TEST_F(ChannelSetTest, AnswerLost_GivenAgainForTheSameChannel) {
 }
 
 TEST_F(ChannelSetTest, BothBegin_OneChannel) {
-  Channel* of_a = pair.a().Reach(pair.b(), pair.now);
-  Channel* of_b = pair.b().Reach(pair.a(), pair.now);
-  pair.a().Hold(of_a);
-  pair.b().Hold(of_b);
+  Channel* of_a = Begun();
+  Channel* of_b = Begun(pair, pair.b(), pair.a());
   pair.Settle();
   EXPECT_EQ(of_a->state(), ChannelState::kOpen);
   EXPECT_EQ(of_b->state(), ChannelState::kOpen);
@@ -135,10 +137,8 @@ TEST_F(ChannelSetTest, BothBegin_OneChannel) {
 }
 
 TEST_F(ChannelSetTest, BothBeginAndOneFirstStepIsLost_OneChannel) {
-  Channel* of_a = pair.a().Reach(pair.b(), pair.now);
-  Channel* of_b = pair.b().Reach(pair.a(), pair.now);
-  pair.a().Hold(of_a);
-  pair.b().Hold(of_b);
+  Channel* of_a = Begun();
+  Channel* of_b = Begun(pair, pair.b(), pair.a());
   bool lost = false;
   pair.Advance(Milliseconds(50), [&](const ChannelPacket& packet) {
     if (lost || !packet.Is(ControlKind::kOpen)) return false;
@@ -153,8 +153,7 @@ TEST_F(ChannelSetTest, PeerWithoutNumbers_Refuses) {
   channel::ChannelOptions none = ChannelPair::OptionsOf(1);
   none.numbers.clear();
   ChannelPair other(ChannelPair::OptionsOf(0), none);
-  Channel* channel = other.a().Reach(other.b(), other.now);
-  other.a().Hold(channel);
+  Begun(other, other.a(), other.b());
   other.Settle();
   EXPECT_EQ(other.a().gone, 1);
   EXPECT_EQ(other.a().counters.channel_close_events.Read(), 1u);
@@ -165,7 +164,7 @@ TEST_F(ChannelSetTest, NothingInCommon_RefusesAndNothingWasOpen) {
   channel::ChannelOptions plain = ChannelPair::OptionsOf(1);
   plain.features &= ~uint32_t{wire::kOptionSelectiveAck};
   ChannelPair other(ChannelPair::OptionsOf(0), plain);
-  other.a().Hold(other.a().Reach(other.b(), other.now));
+  Begun(other, other.a(), other.b());
   other.Settle();
   EXPECT_EQ(other.a().gone, 1);
   EXPECT_FALSE(other.a().opened);
@@ -174,8 +173,7 @@ TEST_F(ChannelSetTest, NothingInCommon_RefusesAndNothingWasOpen) {
 }
 
 TEST_F(ChannelSetTest, PeerThatNeverAnswers_IsGivenUp) {
-  Channel* channel = pair.a().Reach(pair.b(), pair.now);
-  pair.a().Hold(channel);
+  Begun();
   int opens = 0;
   const auto lose = [&](const ChannelPacket& packet) {
     opens += packet.Is(ControlKind::kOpen) ? 1 : 0;
@@ -647,8 +645,7 @@ TEST_F(ChannelSetTest, WindowFull_TurnsGoAroundAmongThoseInLine) {
 }
 
 TEST_F(ChannelSetTest, PortWithoutPackets_NothingIsForgotten) {
-  Channel* channel = pair.a().Reach(pair.b(), pair.now);
-  pair.a().Hold(channel);
+  Channel* channel = Begun();
   pair.a().port_budget = 0;
   pair.a().Turn(pair.now);
   EXPECT_TRUE(pair.a().sent.empty());

@@ -200,8 +200,7 @@ TEST_F(CmTest, SetOption_PassesValuesAndAcceptsPaths) {
     EXPECT_EQ(-1, rdma_set_local_ece(id, &ece));
     EXPECT_EQ(EINVAL, errno);
   }
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, DaemonDies_WaitersWakeAndIdsCanBeDestroyed) {
@@ -220,8 +219,7 @@ TEST_F(CmTest, DaemonDies_WaitersWakeAndIdsCanBeDestroyed) {
   waiter.join();
   EXPECT_EQ(-1, rdma_connect(id, nullptr));
   EXPECT_EQ(EIO, errno);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 // Its status is 0, as that of what went well.
@@ -273,8 +271,7 @@ TEST_F(CmTest, ManyThreads_MakeAndDestroyIdsOnOneChannel) {
   Emit(NewestId(), RDMA_CM_EVENT_TIMEWAIT_EXIT);
   reader.join();
   EXPECT_EQ(0, failures);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Fork_ChildStartsAnew) {
@@ -293,8 +290,7 @@ TEST_F(CmTest, Fork_ChildStartsAnew) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(0, status);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -220,6 +221,27 @@ class CmTest : public ::testing::Test {
     EXPECT_EQ(0, rdma_resolve_route(id, 2000));
     ExpectAndAck(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
     return id;
+  }
+  // The same with a queue pair of the library's.
+  rdma_cm_id* ResolvedWithQp(rdma_event_channel* channel) {
+    rdma_cm_id* id = Resolved(channel);
+    ibv_qp_init_attr attr = QpAttr();
+    EXPECT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+    return id;
+  }
+  rdma_cm_id* Listening(rdma_event_channel* channel, int backlog) {
+    rdma_cm_id* listener = nullptr;
+    EXPECT_EQ(0, rdma_create_id(channel, &listener, this, RDMA_PS_TCP));
+    EXPECT_EQ(0, rdma_listen(listener, backlog));
+    return listener;
+  }
+  // They go, the ids with their queue pairs first.
+  static void End(rdma_event_channel* channel, std::initializer_list<rdma_cm_id*> ids) {
+    for (rdma_cm_id* id : ids) {
+      if (id->qp != nullptr) rdma_destroy_qp(id);
+      EXPECT_EQ(0, rdma_destroy_id(id));
+    }
+    rdma_destroy_event_channel(channel);
   }
   static ibv_qp_init_attr QpAttr() {
     ibv_qp_init_attr attr{};

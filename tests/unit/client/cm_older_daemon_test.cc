@@ -21,9 +21,7 @@ class CmOlderDaemonTest : public CmTest {
 
 TEST_F(CmOlderDaemonTest, Active_QpIsMadeReadyStepByStep) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = Resolved(channel);
-  ibv_qp_init_attr attr = QpAttr();
-  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  rdma_cm_id* id = ResolvedWithQp(channel);
   EXPECT_EQ(IBV_QPS_INIT, id->qp->state);
   ASSERT_EQ(0, rdma_connect(id, nullptr));
   ExpectAndAck(channel, RDMA_CM_EVENT_ESTABLISHED);
@@ -37,16 +35,12 @@ TEST_F(CmOlderDaemonTest, Active_QpIsMadeReadyStepByStep) {
   EXPECT_EQ(static_cast<uint32_t>(IBV_QPS_ERR), StatesAskedFor().back());
   EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
   ExpectAndAck(channel, RDMA_CM_EVENT_DISCONNECTED);
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmOlderDaemonTest, Active_QpCannotBeMadeReady_IsAConnectError) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = Resolved(channel);
-  ibv_qp_init_attr attr = QpAttr();
-  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  rdma_cm_id* id = ResolvedWithQp(channel);
   ASSERT_EQ(0, rdma_connect(id, nullptr));
   daemon_->Fail(ROCEGW_MSG_MODIFY_QP, EINVAL);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_ERROR);
@@ -55,16 +49,12 @@ TEST_F(CmOlderDaemonTest, Active_QpCannotBeMadeReady_IsAConnectError) {
   EXPECT_EQ(0, rdma_ack_cm_event(event));
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_REJECT).size());
   EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_CM_ESTABLISH).empty());
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmOlderDaemonTest, Passive_QpIsReadyBeforeTheAccept) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* listener = nullptr;
-  ASSERT_EQ(0, rdma_create_id(channel, &listener, this, RDMA_PS_TCP));
-  ASSERT_EQ(0, rdma_listen(listener, 3));
+  rdma_cm_id* listener = Listening(channel, 3);
   EmitRequest(daemon_->Last(ROCEGW_MSG_CM_LISTEN).As<rocegw_cm_listen>().id);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(nullptr, event);
@@ -85,10 +75,7 @@ TEST_F(CmOlderDaemonTest, Passive_QpIsReadyBeforeTheAccept) {
   EXPECT_EQ(5, modifies[2].As<rocegw_modify_qp>().attr.max_dest_rd_atomic);
   EXPECT_EQ(2, modifies[3].As<rocegw_modify_qp>().attr.max_rd_atomic);
   ExpectAndAck(channel, RDMA_CM_EVENT_ESTABLISHED);
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  EXPECT_EQ(0, rdma_destroy_id(listener));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id, listener});
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ TEST_F(CmTest, CreateId_TellsChannelSpaceAndCookie) {
   EXPECT_EQ(channel, id->channel);
   EXPECT_EQ(IBV_QPT_UD, id->qp_type);
   EXPECT_EQ(nullptr, id->verbs);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, JoinMulticast_AttachesTheQueuePair_UntilItIsLeft) {
@@ -112,8 +111,7 @@ TEST_F(CmTest, JoinMulticast_AttachesTheQueuePair_UntilItIsLeft) {
   rdma_destroy_qp(id);
   EXPECT_EQ(2u, daemon_->Requests(ROCEGW_MSG_DETACH_MULTICAST).size())
       << "a QP that is attached stays";
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, BindAddr_KnownAddress_BindsTheDevice) {
@@ -133,8 +131,7 @@ TEST_F(CmTest, BindAddr_KnownAddress_BindsTheDevice) {
   EXPECT_EQ(devices[0], id->verbs);
   EXPECT_EQ(nullptr, devices[1]);
   rdma_free_devices(devices);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, BindAddr_WildcardOtherFamiliesAndRefusals) {
@@ -164,8 +161,7 @@ TEST_F(CmTest, BindAddr_WildcardOtherFamiliesAndRefusals) {
   EXPECT_EQ(3u, asked.address.scope_id);
   EXPECT_EQ(0xfe, asked.address.address[0]);
   EXPECT_EQ(0, memcmp(&six.sin6_addr, &id->route.addr.src_sin6.sin6_addr, 16));
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Active_WithQp_IsMadeReadyBeforeTheProgramHears) {
@@ -220,15 +216,12 @@ TEST_F(CmTest, Active_WithQp_IsMadeReadyBeforeTheProgramHears) {
   rdma_destroy_qp(id);
   EXPECT_EQ(nullptr, id->qp);
   EXPECT_EQ(nullptr, id->send_cq);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Active_QpCannotBeMadeReady_IsAConnectError) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = Resolved(channel);
-  ibv_qp_init_attr attr = QpAttr();
-  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  rdma_cm_id* id = ResolvedWithQp(channel);
   ASSERT_EQ(0, rdma_connect(id, nullptr));
   daemon_->Fail(ROCEGW_MSG_CM_ESTABLISH, EINVAL);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_ERROR);
@@ -237,9 +230,7 @@ TEST_F(CmTest, Active_QpCannotBeMadeReady_IsAConnectError) {
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_REJECT).size());
   EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Active_QpOfTheProgram_IsLeftToTheProgram) {
@@ -261,8 +252,7 @@ TEST_F(CmTest, Active_QpOfTheProgram_IsLeftToTheProgram) {
   EXPECT_EQ(0, rdma_establish(id));
   EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_ESTABLISH).size());
   EXPECT_EQ(0, rdma_notify(id, IBV_EVENT_COMM_EST));
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Connect_TooMuchPrivateData_IsRefusedHere) {
@@ -277,16 +267,13 @@ TEST_F(CmTest, Connect_TooMuchPrivateData_IsRefusedHere) {
   EXPECT_EQ(-1, rdma_reject(id, data, 149));
   param.private_data_len = 197;
   EXPECT_EQ(-1, rdma_accept(id, &param));
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Rejected_BreaksTheQpAndCarriesReasonAndData) {
   automatic_ = true;
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = Resolved(channel);
-  ibv_qp_init_attr attr = QpAttr();
-  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  rdma_cm_id* id = ResolvedWithQp(channel);
   automatic_ = false;
   ASSERT_EQ(0, rdma_connect(id, nullptr));
   const uint32_t handle = daemon_->Last(ROCEGW_MSG_CM_CONNECT).As<rocegw_cm_connect>().id;
@@ -296,16 +283,12 @@ TEST_F(CmTest, Rejected_BreaksTheQpAndCarriesReasonAndData) {
   EXPECT_EQ(28, event->status);
   EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Passive_RequestMakesAnIdThatCanBeAccepted) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* listener = nullptr;
-  ASSERT_EQ(0, rdma_create_id(channel, &listener, this, RDMA_PS_TCP));
-  ASSERT_EQ(0, rdma_listen(listener, 3));
+  rdma_cm_id* listener = Listening(channel, 3);
   const auto asked = daemon_->Last(ROCEGW_MSG_CM_LISTEN).As<rocegw_cm_listen>();
   EXPECT_EQ(3u, asked.backlog);
   EXPECT_EQ(41000, ntohs(rdma_get_src_port(listener)));
@@ -344,17 +327,12 @@ TEST_F(CmTest, Passive_RequestMakesAnIdThatCanBeAccepted) {
   ASSERT_NE(nullptr, event);
   EXPECT_EQ(id, event->id);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  EXPECT_EQ(0, rdma_destroy_id(listener));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id, listener});
 }
 
 TEST_F(CmTest, Passive_RefusalAndDestroyBeforeTheAck) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* listener = nullptr;
-  ASSERT_EQ(0, rdma_create_id(channel, &listener, this, RDMA_PS_TCP));
-  ASSERT_EQ(0, rdma_listen(listener, 1));
+  rdma_cm_id* listener = Listening(channel, 1);
   EmitRequest(daemon_->Last(ROCEGW_MSG_CM_LISTEN).As<rocegw_cm_listen>().id);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
   ASSERT_NE(nullptr, event);
@@ -364,8 +342,7 @@ TEST_F(CmTest, Passive_RefusalAndDestroyBeforeTheAck) {
   EXPECT_EQ('n', asked.private_data[0]);
   EXPECT_EQ(0, rdma_destroy_id(event->id)) << "the event counts on the listener";
   EXPECT_EQ(0, rdma_ack_cm_event(event));
-  EXPECT_EQ(0, rdma_destroy_id(listener));
-  rdma_destroy_event_channel(channel);
+  End(channel, {listener});
 }
 
 TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
@@ -392,9 +369,7 @@ TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
   EXPECT_EQ(2, event->param.ud.ah_attr.grh.sgid_index);
   EXPECT_EQ(7, event->param.ud.ah_attr.grh.dgid.raw[14]);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
-  rdma_destroy_qp(id);
-  EXPECT_EQ(0, rdma_destroy_id(id));
-  rdma_destroy_event_channel(channel);
+  End(channel, {id});
 }
 
 }  // namespace

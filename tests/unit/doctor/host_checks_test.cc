@@ -12,8 +12,12 @@ using gateway::v1::FAIL;
 using gateway::v1::OK;
 using gateway::v1::WARN;
 
-TEST(CheckOpenFiles, LimitBelowWhatProgramsMayNeed_Warns_NearlyUsedUp_Fails) {
+class HostChecks : public ::testing::Test {
+ protected:
   Facts facts = GoodFacts();
+};
+
+TEST_F(HostChecks, OpenFiles_LimitBelowWhatProgramsMayNeed_Warns_NearlyUsedUp_Fails) {
   Expect(CheckOpenFiles(facts), OK, "40 open, at most 1048576");
   facts.host.open_files_limit = UINT64_MAX;
   Expect(CheckOpenFiles(facts), OK, "unlimited");
@@ -26,8 +30,7 @@ TEST(CheckOpenFiles, LimitBelowWhatProgramsMayNeed_Warns_NearlyUsedUp_Fails) {
   Expect(CheckOpenFiles(facts), FAIL, "8289 open");
 }
 
-TEST(CheckOpenFiles, ProgramsWithoutBound_NeedABoundedNumber) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, OpenFiles_ProgramsWithoutBound_NeedABoundedNumber) {
   facts.gateway.sessions = UINT64_MAX;
   facts.host.open_files_limit = 65536;
   Expect(CheckOpenFiles(facts), OK, "65536");
@@ -35,8 +38,7 @@ TEST(CheckOpenFiles, ProgramsWithoutBound_NeedABoundedNumber) {
   Expect(CheckOpenFiles(facts), WARN, "65535");
 }
 
-TEST(CheckLockedMemory, MattersOnlyWhereDpdkMayLockIt) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, LockedMemory_MattersOnlyWhereDpdkMayLockIt) {
   facts.host.locked_memory_limit = 0;
   Expect(CheckLockedMemory(facts), OK, "no port");
   facts.gateway.locked_memory = 256 << 20;
@@ -47,8 +49,7 @@ TEST(CheckLockedMemory, MattersOnlyWhereDpdkMayLockIt) {
   Expect(CheckLockedMemory(facts), OK, "unlimited");
 }
 
-TEST(CheckHugePages, MissOnlyWhereDpdkWouldTakeThem) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, HugePages_MissOnlyWhereDpdkWouldTakeThem) {
   Expect(CheckHugePages(facts), OK, "no port");
   facts.gateway.huge_pages = true;
   Expect(CheckHugePages(facts), WARN, "none are reserved");
@@ -57,16 +58,14 @@ TEST(CheckHugePages, MissOnlyWhereDpdkWouldTakeThem) {
   Expect(CheckHugePages(facts), OK, "256 reserved, 100 MiB free");
 }
 
-TEST(CheckProcessors, MoreWorkersThanProcessors_Warns) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, Processors_MoreWorkersThanProcessors_Warns) {
   facts.host.processors = 2;
   Expect(CheckProcessors(facts), OK, "2 workers, 2 processors");
   facts.host.processors = 1;
   Expect(CheckProcessors(facts), WARN, "2 workers, 1 processors");
 }
 
-TEST(CheckClock, NotSynchronisedOrNotKnown_Warns) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, Clock_NotSynchronisedOrNotKnown_Warns) {
   Expect(CheckClock(facts), OK, "synchronised, at most 2 ms off");
   facts.host.clock.synchronised = false;
   Expect(CheckClock(facts), WARN, "not synchronised");
@@ -74,8 +73,7 @@ TEST(CheckClock, NotSynchronisedOrNotKnown_Warns) {
   Expect(CheckClock(facts), WARN, "does not tell");
 }
 
-TEST(CheckSendBuffer, LimitIsPassedWithCapabilityOnly) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, SendBuffer_LimitIsPassedWithCapabilityOnly) {
   Expect(CheckSendBuffer(facts), OK, "4194304");
   facts.host.send_buffer_limit = 212992;
   Expect(CheckSendBuffer(facts), WARN, "net.core.wmem_max is 212992, 4194304 is asked for");
@@ -88,8 +86,7 @@ TEST(CheckSendBuffer, LimitIsPassedWithCapabilityOnly) {
   Expect(CheckSendBuffer(facts), OK, "no port");
 }
 
-TEST(CheckProcessMemory, YamaForbidsWithoutCapability) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, ProcessMemory_YamaForbidsWithoutCapability) {
   Expect(CheckProcessMemory(facts), OK, "user 0");
   facts.host.ptrace_scope = 1;
   Expect(CheckProcessMemory(facts), WARN, "ptrace_scope is 1");
@@ -97,8 +94,7 @@ TEST(CheckProcessMemory, YamaForbidsWithoutCapability) {
   Expect(CheckProcessMemory(facts), OK, "CAP_SYS_PTRACE");
 }
 
-TEST(CheckRemapping, EachThingThatKeepsItFromWorking_IsNamed) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, Remapping_EachThingThatKeepsItFromWorking_IsNamed) {
   Expect(CheckRemapping(facts), OK, "/dev/userfaultfd");
   facts.host.userfaultfd_device = false;
   Expect(CheckRemapping(facts), WARN, "/dev/userfaultfd cannot be opened");
@@ -112,8 +108,7 @@ TEST(CheckRemapping, EachThingThatKeepsItFromWorking_IsNamed) {
   Expect(CheckRemapping(facts), OK, "no pool");
 }
 
-TEST(CheckRuntimeDir, GoneOrWritable_Fails_OfSomebodyElse_Warns) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, RuntimeDir_GoneOrWritable_Fails_OfSomebodyElse_Warns) {
   Expect(CheckRuntimeDir(facts), OK, "/run/rocegw, mode 0755");
   facts.host.runtime_dir.mode = 0775;
   Expect(CheckRuntimeDir(facts), FAIL, "mode 0775");
@@ -127,8 +122,7 @@ TEST(CheckRuntimeDir, GoneOrWritable_Fails_OfSomebodyElse_Warns) {
   Expect(CheckRuntimeDir(facts), FAIL, "No such file");
 }
 
-TEST(CheckSockets, GoneFails_ChangedModeWarns_OpenToAllWarns) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, Sockets_GoneFails_ChangedModeWarns_OpenToAllWarns) {
   Expect(CheckSockets(facts), OK, "2 sockets");
   FileState& attach = facts.host.sockets["/run/rocegw/attach.sock"];
   attach.mode = 0666;
@@ -146,8 +140,7 @@ TEST(CheckSockets, GoneFails_ChangedModeWarns_OpenToAllWarns) {
   Expect(CheckSockets(facts), OK, "2 sockets");
 }
 
-TEST(CheckLibraries, OlderAndNewer_AreToldApart) {
-  Facts facts = GoodFacts();
+TEST_F(HostChecks, Libraries_OlderAndNewer_AreToldApart) {
   Expect(CheckLibraries(facts), OK, "rocegwd 0.1.0, 1 program attached");
   facts.gateway.libraries.push_back({18, "fio", 3});
   Expect(CheckLibraries(facts), WARN,
