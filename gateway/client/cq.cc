@@ -10,6 +10,7 @@
 
 #include "gateway/client/completion_queue.h"
 #include "gateway/client/event_acks.h"
+#include "gateway/client/in_process.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -51,7 +52,8 @@ int MapCq(Session* session, const rocegw_cq_reply& reply, Cq* cq) {
   auto* control = static_cast<rocegw_cq_control*>(session->resolver()(reply.control, control_size));
   if (control == nullptr) return EPROTO;
   const int error = cq->rings.Init(control, rings, reply.entries, reply.worker_count);
-  cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3);
+  // Who runs the gateway itself cannot sleep until it has something.
+  cq->rings.set_yield_after(YieldAfter(), session->welcome().minor >= 3 && run_gateway == nullptr);
   return error;
 }
 
@@ -113,10 +115,14 @@ ibv_cq* CreateCq(ibv_context* context, int entries, void* cq_context, ibv_comp_c
 
 int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns) {
   CompletionRings& rings = cq->rings;
-  bool quiet = false;
-  const int got = rings.Poll(count, wc, &quiet, made_ns);
-  if (!quiet) return got;
   Session* const session = SessionOf(cq->ibv.context);
+  bool quiet = false;
+  int got = rings.Poll(count, wc, &quiet, made_ns);
+  if (got == 0 && run_gateway != nullptr && !session->inherited()) {
+    run_gateway();
+    got = rings.Poll(count, wc, &quiet, made_ns);
+  }
+  if (!quiet) return got;
   // What a forked child inherited was never its own.
   return session->CheckHungUp() && !session->inherited() ? rings.Flush(count, wc) : 0;
 }

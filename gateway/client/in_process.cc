@@ -11,10 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/abi/engine.h"
 #include "gateway/client/libc_symbols.h"
 
 namespace rocegw::client {
+
+rocegw_engine_progress_function* run_gateway = nullptr;
 
 namespace {
 
@@ -49,18 +50,20 @@ bool FindLibrary(char* path, size_t size) {
   return length > 0 && static_cast<size_t>(length) < size;
 }
 
-}  // namespace
-
-bool GatewayIsInProcess() {
-  const char* value = getenv("ROCEGW_IN_PROCESS");
+bool IsOne(const char* name) {
+  const char* value = getenv(name);
   return value != nullptr && value[0] == '1' && value[1] == '\0';
 }
 
+}  // namespace
+
+bool GatewayIsInProcess() { return IsOne("ROCEGW_IN_PROCESS"); }
+
 int AttachInProcess(char* reason, size_t size) {
+  static void* handle = nullptr;
   if (g_attach == nullptr) {
     char path[PATH_MAX];
-    void* handle =
-        FindLibrary(path, sizeof(path)) ? OpenLibrary(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    handle = FindLibrary(path, sizeof(path)) ? OpenLibrary(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     if (handle != nullptr) {
       g_attach = reinterpret_cast<rocegw_engine_attach_function*>(
           LibcDlsym()(handle, ROCEGW_ENGINE_ATTACH));
@@ -70,7 +73,12 @@ int AttachInProcess(char* reason, size_t size) {
       return -ELIBACC;
     }
   }
-  return g_attach(reason, size);
+  const int connected = g_attach(reason, size);
+  if (connected >= 0 && IsOne("ROCEGW_RUN_IN_POLL")) {
+    run_gateway = reinterpret_cast<rocegw_engine_progress_function*>(
+        LibcDlsym()(handle, ROCEGW_ENGINE_PROGRESS));
+  }
+  return connected;
 }
 
 }  // namespace rocegw::client

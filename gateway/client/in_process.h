@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "gateway/abi/engine.h"
+
 namespace rocegw::client {
 
 // ROCEGW_IN_PROCESS is 1: there is no daemon to be attached to.
@@ -13,5 +15,8 @@ bool GatewayIsInProcess();
 
 // A connected descriptor, or -errno with the reason, one line for a person.
 int AttachInProcess(char* reason, size_t size);
+
+// Where the gateway runs on the threads that poll: its turn, when a poll has found nothing.
+extern rocegw_engine_progress_function* run_gateway;
 
 }  // namespace rocegw::client

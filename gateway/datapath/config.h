@@ -95,6 +95,7 @@ struct GatewaysConfig {
 struct Config {
   uint32_t workers = 0;  // 0: a quarter of the processors, at least one
   bool pin_workers = false;
+  bool guest_rounds = false;  // threads that poll may run a worker's rounds; in a program only
   std::vector<PortConfig> ports = {PortConfig{}};
   uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
   GatewaysConfig gateways;

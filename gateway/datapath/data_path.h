@@ -39,6 +39,8 @@ class DataPath {
   void StopPorts() { ports_.reset(); }
   Status StartWorkers();
   void StopWorkers() { workers_.Stop(); }
+  // Any thread, while the workers run.
+  void RunGuestRound() { workers_.RunGuestRound(); }
   // options: what the configuration says is filled in here.
   void StartSessions(session::Options options);
   // Ends all sessions, which takes microseconds, and waits up to `farewell` until the peers of

@@ -57,6 +57,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
   worker::IdlePolicy idle;
   if (processors.size() > kFewProcessors && processors.size() > count) idle.spins_before_yield = 0;
+  idle.guests = config.guest_rounds;
   for (size_t i = 0; i < count; ++i) {
     One& one = *workers_[i];
     worker::WorkerOptions options;

@@ -29,6 +29,10 @@ class Workers {
   Status Start(const Config& config, const port::SteeringTable& steering, const Ports& ports);
   void Stop();
 
+  // One round of the first worker on the calling thread, with Config::guest_rounds. Any thread,
+  // while the workers run.
+  void RunGuestRound() { workers_.front()->thread->RunGuestRound(); }
+
   // By worker; valid until destruction.
   std::vector<worker::WorkerLink*> links() const;
   void AddRows(session::StateSnapshot& snapshot) const;

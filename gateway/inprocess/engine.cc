@@ -17,7 +17,6 @@
 #include <system_error>
 #include <utility>
 
-#include "gateway/datapath/data_path.h"
 #include "gateway/inprocess/own_descriptors.h"
 #include "gateway/session/control_loop.h"
 
@@ -63,9 +62,10 @@ Status NoDescriptors(int error) {
 
 }  // namespace
 
-datapath::Config Engine::ConfigFor(const std::optional<wire::Gid>& address) {
+datapath::Config Engine::ConfigFor(const std::optional<wire::Gid>& address, bool run_in_poll) {
   datapath::Config config;
   config.workers = 1;
+  config.guest_rounds = run_in_poll;
   config.ports[0].only_address = address;
   // What remapping spares, a system call that looks for pages, is spared here anyway; and its hooks
   // would have our threads wait for those that wait for us.
@@ -94,6 +94,8 @@ Status Engine::Start() {
   try {
     const AllSignalsBlocked blocked;
     thread_ = std::thread(&Engine::Run, this, engine_end.get());
+    if (config_.guest_rounds)
+      (void)engine_end.Release();  // there is one table, and it is the engine's end there
   } catch (const std::system_error& error) {
     return {error.code().value(), std::string("no thread: ") + error.what()};
   }
@@ -116,8 +118,10 @@ void Engine::SetStage(Stage stage, Status status) {
 // in its own until the thread ends with the table.
 void Engine::Run(int orders) {
   pthread_setname_np(pthread_self(), "rocegw-control");
-  if (Status own = LeaveDescriptorsOfProgram(orders, keep_stderr_); !own.ok())
-    return SetStage(Stage::kFailed, own);
+  if (!config_.guest_rounds) {
+    if (Status own = LeaveDescriptorsOfProgram(orders, keep_stderr_); !own.ok())
+      return SetStage(Stage::kFailed, own);
+  }
   Serve(orders);
 }
 
@@ -148,6 +152,7 @@ void Engine::Serve(int orders) {
       path.sessions()->Attach(std::move(descriptor), session::kDefaultPool, "in-process");
     }
   });
+  if (config_.guest_rounds) open_to_guests_.store(&path);
   SetStage(Stage::kRunning);
   while (!stop) loop.RunOnce(kLoopRound);
   loop.Unwatch(watch);
@@ -155,9 +160,27 @@ void Engine::Serve(int orders) {
     // Workers and queues are still tied together: this thread must not take anything away.
     for (;;) ::pause();
   }
+  TurnGuestsAway();
   path.StopWorkers();
   path.StopPorts();
   SetStage(Stage::kStopped);
+}
+
+void Engine::Progress() {
+  // A thread that is cancelled at one of the system calls would take the worker with it.
+  int cancelled_at = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled_at);
+  const int saved = errno;
+  guests_.fetch_add(1);
+  if (datapath::DataPath* const path = open_to_guests_.load()) path->RunGuestRound();
+  guests_.fetch_sub(1);
+  errno = saved;
+  pthread_setcancelstate(cancelled_at, nullptr);
+}
+
+void Engine::TurnGuestsAway() {
+  open_to_guests_.store(nullptr);
+  while (guests_.load() != 0) std::this_thread::yield();
 }
 
 StatusOr<UniqueFd> Engine::Attach() {

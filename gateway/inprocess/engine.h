@@ -10,7 +10,9 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -19,13 +21,15 @@
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/datapath/config.h"
+#include "gateway/datapath/data_path.h"
 #include "gateway/session/log_limiter.h"
 
 namespace rocegw::inprocess {
 
 class Engine {
  public:
-  // keep_stderr: `log` writes there. The log is called by the engine's threads.
+  // keep_stderr: `log` writes there. The log is called by the engine's threads. With
+  // config.guest_rounds descriptors are shared with the program after all: its threads use them.
   Engine(datapath::Config config, session::Log log, bool keep_stderr);
   // Stop, if nobody did.
   ~Engine();
@@ -41,9 +45,13 @@ class Engine {
   // and nothing of this object may go.
   bool Stop(Duration within);
 
+  // A round of the worker on the calling thread, with config.guest_rounds; any thread, any time.
+  void Progress();
+
   // What a gateway inside of a program is made from: one worker, memory where it is. `address`:
   // the only one that it uses; nothing: every address of the interface with the default route.
-  static datapath::Config ConfigFor(const std::optional<wire::Gid>& address);
+  // run_in_poll: Progress may be called.
+  static datapath::Config ConfigFor(const std::optional<wire::Gid>& address, bool run_in_poll);
 
  private:
   enum class Order : char { kAttach = 'a', kStop = 's' };
@@ -51,6 +59,7 @@ class Engine {
 
   void Run(int orders);
   void Serve(int orders);
+  void TurnGuestsAway();
   void SetStage(Stage stage, Status status = OkStatus());
   bool Send(Order order, int descriptor) const;
   static bool Receive(int orders, Order& order, UniqueFd& descriptor);
@@ -65,6 +74,9 @@ class Engine {
   dev_t orders_device_ = 0;
   ino_t orders_inode_ = 0;
   std::thread thread_;
+  // Where guests go; nullptr before and after. Who ends the data path waits for those inside.
+  std::atomic<datapath::DataPath*> open_to_guests_{nullptr};
+  std::atomic<uint32_t> guests_{0};
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -26,8 +26,8 @@ constexpr Duration kStopWithin = Seconds(3);
 // Never destroyed: its threads may outlive static objects.
 Engine* g_engine = nullptr;
 
-bool Talks() {
-  const char* const value = std::getenv("ROCEGW_DEBUG");
+bool IsSet(const char* name) {
+  const char* const value = std::getenv(name);
   return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
 }
 
@@ -47,8 +47,8 @@ StatusOr<UniqueFd> StartAndAttach() {
       if (!address)
         return Status(EINVAL, std::string("ROCEGW_ADDRESS: '") + text + "' is no IP address");
     }
-    const bool talks = Talks();
-    auto engine = std::make_unique<Engine>(Engine::ConfigFor(address),
+    const bool talks = IsSet("ROCEGW_DEBUG");
+    auto engine = std::make_unique<Engine>(Engine::ConfigFor(address, IsSet("ROCEGW_RUN_IN_POLL")),
                                            talks ? session::Log(WriteLine) : session::Log(), talks);
     if (Status started = engine->Start(); !started.ok()) return started;
     g_engine = engine.release();
@@ -76,4 +76,8 @@ extern "C" [[gnu::visibility("default")]] int rocegw_engine_attach(char* reason,
   } catch (const std::exception& error) {
     return Refuse(ENOMEM, error.what(), reason, size);
   }
+}
+
+extern "C" [[gnu::visibility("default")]] void rocegw_engine_progress() {
+  rocegw::inprocess::g_engine->Progress();
 }

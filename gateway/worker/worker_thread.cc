@@ -3,13 +3,13 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "gateway/worker/cycle_clock.h"
 
@@ -21,6 +21,7 @@ constexpr uint64_t kWakeEvent = uint64_t{1} << 40;
 constexpr uint64_t kPortEvent = uint64_t{1} << 41;
 // While there is work, sleeping sessions are asked so often.
 constexpr uint32_t kWakesEvery = 32;
+constexpr int kWakesAtOnce = 32;
 constexpr Duration kMaxSleep = Seconds(1);
 // To fall asleep and to be woken takes about that long (the kernel gives timers 50 us of slack):
 // what is due sooner is awaited awake.
@@ -31,6 +32,10 @@ constexpr Duration kMaxSpin{INT64_MAX};
 // woken by a packet or a bell gets the core at once, who has yielded waits for a slice to end.
 constexpr Duration kLateYield = Microseconds(100);
 constexpr Duration kCrowded = Milliseconds(20);
+// A program that polls comes back much sooner; while it does, the worker's own thread looks so
+// often.
+constexpr Duration kGuestStays = Microseconds(50);
+constexpr Duration kNap = Microseconds(500);
 
 bool Add(int epoll_fd, int fd, uint64_t data) {
   epoll_event event{};
@@ -123,9 +128,27 @@ void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
   }
 }
 
-void WorkerThread::TakeWakes(Duration timeout, TimePoint now) {
-  epoll_event events[32];
-  const int count = Wait(epoll_fd_, events, 32, timeout);
+// Held by the worker's own thread but while it waits; by a guest for a round.
+class WorkerThread::AtHelm {
+ public:
+  explicit AtHelm(WorkerThread& worker) : worker_(worker) { Take(); }
+  ~AtHelm() { Leave(); }
+  AtHelm(const AtHelm&) = delete;
+  AtHelm& operator=(const AtHelm&) = delete;
+
+  void Take() {
+    if (!worker_.idle_.guests) return;
+    while (worker_.helm_.exchange(true, std::memory_order_acquire)) sched_yield();
+  }
+  void Leave() {
+    if (worker_.idle_.guests) worker_.helm_.store(false, std::memory_order_release);
+  }
+
+ private:
+  WorkerThread& worker_;
+};
+
+void WorkerThread::HandleWakes(const epoll_event* events, int count, TimePoint now) {
   for (int i = 0; i < count; ++i) {
     const uint64_t data = events[i].data.u64;
     if (data == kWakeEvent) {
@@ -135,12 +158,21 @@ void WorkerThread::TakeWakes(Duration timeout, TimePoint now) {
       const auto it = session_fds_.find(session.value);
       if (it == session_fds_.end()) continue;
       Drain(it->second);
-      worker_->OnWake(session, timeout.ns == 0 ? now : MonotonicNow());
+      worker_->OnWake(session, now);
     }
   }
 }
 
-void WorkerThread::Sleep(TimePoint now) {
+void WorkerThread::TakeWakes(TimePoint now) {
+  epoll_event events[kWakesAtOnce];
+  HandleWakes(events, Wait(epoll_fd_, events, kWakesAtOnce, Duration{}), now);
+}
+
+void WorkerThread::EndSleep() {
+  if (std::exchange(sleeps_, false)) worker_->FinishSleep();
+}
+
+void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
   if (worker_->NextDeadline() - now < kAwaitAwake) {
     sched_yield();
     return;
@@ -150,8 +182,33 @@ void WorkerThread::Sleep(TimePoint now) {
   if (const TimePoint deadline = worker_->NextDeadline(); deadline != kNever)
     timeout = std::clamp(deadline - now, Duration{}, kMaxSleep);
   counters_->sleeps_events.Add();
-  TakeWakes(timeout, now);
-  worker_->FinishSleep();
+  sleeps_ = true;
+  helm.Leave();
+  epoll_event events[kWakesAtOnce];
+  const int count = Wait(epoll_fd_, events, kWakesAtOnce, timeout);
+  helm.Take();
+  HandleWakes(events, count, timeout.ns == 0 ? now : MonotonicNow());
+  EndSleep();
+}
+
+void WorkerThread::RunGuestRound() {
+  const TimePoint now = MonotonicNow();
+  guest_at_ns_.store(now.ns, std::memory_order_relaxed);
+  if (helm_.load(std::memory_order_relaxed) || helm_.exchange(true, std::memory_order_acquire))
+    return;
+  EndSleep();
+  worker_->RunOnce(now);
+  if (++guest_rounds_ % kWakesEvery == 0) TakeWakes(now);
+  helm_.store(false, std::memory_order_release);
+}
+
+// As long as guests come.
+void WorkerThread::StayAway() const {
+  while (!stop_.load(std::memory_order_acquire) &&
+         MonotonicNow().ns - guest_at_ns_.load(std::memory_order_relaxed) < kGuestStays.ns) {
+    const timespec nap{0, kNap.ns};
+    nanosleep(&nap, nullptr);
+  }
 }
 
 void WorkerThread::Run() {
@@ -162,9 +219,11 @@ void WorkerThread::Run() {
   const bool may_sleep = idle_.spin < kMaxSpin;
   uint32_t idle_spins = 0;
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
+    if (idle_.guests) StayAway();
+    AtHelm helm(*this);
     const TimePoint now = MonotonicNow();
     const bool busy = worker_->RunOnce(now);
-    if (i % kWakesEvery == 0) TakeWakes(Duration{}, now);
+    if (i % kWakesEvery == 0) TakeWakes(now);
     if (busy) {
       last_work = now;
       idle_spins = 0;
@@ -172,12 +231,14 @@ void WorkerThread::Run() {
     }
     const bool yields = idle_.spins_before_yield != 0 && ++idle_spins >= idle_.spins_before_yield;
     if (now - last_work > idle_.spin || (yields && now < crowded_until)) {
-      Sleep(now);
+      Sleep(now, helm);
       last_work = MonotonicNow();
       idle_spins = 0;
     } else if (yields) {
       idle_spins = 0;
+      helm.Leave();
       sched_yield();
+      helm.Take();
       const TimePoint back = MonotonicNow();
       if (may_sleep && back - now > kLateYield) crowded_until = back + kCrowded;
     }

@@ -3,7 +3,13 @@
 // cores it yields after 64 iterations without work (or sleeps then, when yielding has turned out to
 // cost a scheduler slice); after 50 us without work it sleeps on one epoll set of ports, sessions'
 // eventfds and its own wake descriptor.
+//
+// With IdlePolicy::guests other threads of the process may run rounds in its place, one at a time
+// (docs/in_process.md). While somebody does, the worker's own thread only looks now and then
+// whether it is needed again.
 #pragma once
+
+#include <sys/epoll.h>
 
 #include <atomic>
 #include <memory>
@@ -18,6 +24,7 @@ namespace rocegw::worker {
 struct IdlePolicy {
   uint32_t spins_before_yield = 64;  // 0: never yields
   Duration spin = Microseconds(50);  // without work, before it sleeps
+  bool guests = false;               // other threads run rounds too
 };
 
 // CLOCK_MONOTONIC.
@@ -33,11 +40,20 @@ class WorkerThread {
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
+  // One round on the calling thread; nothing when somebody else is at it. Only with idle.guests.
+  // Any thread that shares descriptors with those that made and run the worker.
+  void RunGuestRound();
+
  private:
+  class AtHelm;
+
   WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd);
   void Run();
-  void Sleep(TimePoint now);
-  void TakeWakes(Duration timeout, TimePoint now);
+  void StayAway() const;
+  void Sleep(TimePoint now, AtHelm& helm);
+  void TakeWakes(TimePoint now);
+  void HandleWakes(const epoll_event* events, int count, TimePoint now);
+  void EndSleep();
   static void Watch(void* context, int fd, SessionId session, bool add);
 
   IdlePolicy idle_;
@@ -45,6 +61,12 @@ class WorkerThread {
   int wake_fd_;
   metrics::WorkerCounters* counters_;
   std::atomic<bool> stop_{false};
+  // Who holds it runs the worker; all below belongs to that thread. Always the worker's own without
+  // guests.
+  std::atomic<bool> helm_{false};
+  std::atomic<int64_t> guest_at_ns_{0};  // when one asked last
+  uint32_t guest_rounds_ = 0;
+  bool sleeps_ = false;  // clients will write their eventfd
   std::unordered_map<uint32_t, int> session_fds_;
   std::unique_ptr<Worker> worker_;
   std::thread thread_;

@@ -30,6 +30,7 @@ struct GatewayPairOptions {
   size_t workers[2] = {1, 1};
   TamperScript* script = nullptr;  // mistreats what both sides receive (Step only)
   bool threads = false;
+  worker::IdlePolicy idle;  // of threads
   flow::CcConfig congestion;
   size_t memory_bytes = 1 << 20;
   Reach reach = Reach::kBuffer;
@@ -48,6 +49,9 @@ class GatewayPair {
  public:
   explicit GatewayPair(const GatewayPairOptions& options);
   ~GatewayPair();
+
+  // With threads.
+  worker::WorkerThread& thread(int side, size_t worker) { return *sides_[side].threads[worker]; }
 
   // Where a session's memory begins, in its own addresses: with Reach::kBuffer always kBase.
   static constexpr uint64_t kBase = 0x10000000;

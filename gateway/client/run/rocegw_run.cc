@@ -38,8 +38,8 @@ constexpr uint16_t kRocePort = 4791;
 constexpr char kHelp[] =
     "usage: rocegw-run [--socket PATH] [--drop-in] [--library FILE] [--remap MODE] [--] PROGRAM\n"
     "                  [ARGUMENT ...]\n"
-    "       rocegw-run --in-process [--address IP] [--drop-in] [--library FILE] [--] PROGRAM\n"
-    "                  [ARGUMENT ...]\n"
+    "       rocegw-run --in-process [--address IP] [--run-in-poll] [--drop-in] [--library FILE]\n"
+    "                  [--] PROGRAM [ARGUMENT ...]\n"
     "\n"
     "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host, or\n"
     "with a gateway of its own.\n"
@@ -64,6 +64,10 @@ constexpr char kHelp[] =
     "                   that others may have theirs (default: all of the interface with the "
     "default\n"
     "                   route)\n"
+    "  --run-in-poll    with --in-process: threads that poll completion queues do the gateway's "
+    "work\n"
+    "                   in between, which is the least latency for programs that poll all the "
+    "time\n"
     "  --help           this text\n"
     "\n"
     "examples:\n"
@@ -250,6 +254,7 @@ int Run(int argc, char** argv) {
   std::string remap;
   bool drop_in = false;
   bool in_process = false;
+  bool run_in_poll = false;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -269,6 +274,10 @@ int Run(int argc, char** argv) {
       in_process = true;
       continue;
     }
+    if (option == "--run-in-poll") {
+      run_in_poll = true;
+      continue;
+    }
     std::string* value = option == "--socket"    ? &socket_path
                          : option == "--address" ? &address
                          : option == "--library" ? &library
@@ -285,7 +294,9 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage, "--remap is auto, always or never, not %s", remap.c_str());
   }
   if (i >= argc) return Fail(kExitUsage, "which program? See rocegw-run --help");
-  if (!in_process && !address.empty()) return Fail(kExitUsage, "--address goes with --in-process");
+  if (!in_process && (run_in_poll || !address.empty())) {
+    return Fail(kExitUsage, "--address and --run-in-poll go with --in-process");
+  }
   if (in_process && (!socket_path.empty() || !remap.empty())) {
     return Fail(kExitUsage, "--in-process has neither a socket nor memory to remap");
   }
@@ -343,6 +354,7 @@ int Run(int argc, char** argv) {
   if (in_process) {
     setenv("ROCEGW_IN_PROCESS", "1", 1);
     setenv("ROCEGW_ADDRESS", address.c_str(), 1);
+    setenv("ROCEGW_RUN_IN_POLL", run_in_poll ? "1" : "0", 1);
     setenv("ROCEGW_RUN", "1", 1);  // what keeps the gateway from starting is said
   } else {
     unsetenv("ROCEGW_IN_PROCESS");

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "tests/support/network_namespace.h"
 #include "tests/support/session_host.h"
@@ -41,7 +43,7 @@ class InProcess : public ::testing::Test {
     inside_.emplace(*space_);
   }
   static wire::Gid Address() { return *wire::ParseGid("127.0.0.1"); }
-  static Engine Make() { return Engine(Engine::ConfigFor(Address()), {}, false); }
+  static Engine Make() { return Engine(Engine::ConfigFor(Address(), false), {}, false); }
 
   static std::unique_ptr<TestClient> Attach(Engine& engine) {
     auto connected = engine.Attach();
@@ -84,6 +86,25 @@ TEST_F(InProcess, TwoAttached_ShareOneGatewayAndItsMemoryIsOurs) {
   }
   EXPECT_TRUE(engine.Stop(kStopWithin));
   EXPECT_TRUE(first->closed());
+}
+
+// Programs may poll while the process ends.
+TEST_F(InProcess, RunInPoll_GuestsComeAnyTime) {
+  Engine engine(Engine::ConfigFor(Address(), true), {}, false);
+  engine.Progress();
+  ASSERT_TRUE(engine.Start().ok());
+  std::atomic<bool> done{false};
+  std::thread poller([&] {
+    while (!done.load()) engine.Progress();
+  });
+  const auto client = Attach(engine);
+  ASSERT_TRUE(client->Hello());
+  client->RegMr(client->AllocPd(client->OpenContext()), 4096, 64);
+  EXPECT_EQ(client->error(), 0);
+  EXPECT_TRUE(engine.Stop(kStopWithin));
+  EXPECT_TRUE(client->closed());
+  done.store(true);
+  poller.join();
 }
 
 TEST_F(InProcess, Descriptors_OfTheProgramGainOne) {
@@ -196,7 +217,7 @@ TEST_F(InProcess, PortTaken_SaysWhatToDo) {
 }
 
 TEST_F(InProcess, NoSuchAddress_IsNamed) {
-  Engine engine(Engine::ConfigFor(wire::ParseGid("192.0.2.1")), {}, false);
+  Engine engine(Engine::ConfigFor(wire::ParseGid("192.0.2.1"), false), {}, false);
   const Status started = engine.Start();
   EXPECT_EQ(started.error(), EADDRNOTAVAIL);
   EXPECT_NE(started.text().find("192.0.2.1"), std::string::npos) << started.text();

@@ -13,17 +13,17 @@ from .crash_cases import NOTICE, endless
 from .tool_cases import perftest, pingpong, rping, run_tool
 
 
-def _launcher(host):
-    return [host.program("rocegw-run"), "--in-process", "--address", host.address4, "--"]
+def _launcher(host, *options):
+    return [host.program("rocegw-run"), "--in-process", "--address", host.address4, *options, "--"]
 
 
 @contextlib.contextmanager
-def in_process(*hosts):
-    """Programs of these hosts bring their gateway along; their daemons are stopped meanwhile."""
+def in_process(*hosts, options=()):
+    """Programs of these hosts bring their gateway along, with these options of rocegw-run; their daemons are stopped meanwhile."""
     usual = {host: host.launcher for host in hosts}
     for host in hosts:
         host.stop_gateway()
-        host.launcher = _launcher(host)
+        host.launcher = _launcher(host, *options)
         host.forget_gids()
     try:
         yield
@@ -34,10 +34,10 @@ def in_process(*hosts):
             host.start_gateway()
 
 
-def _programs(name, both):
+def _programs(name, both, options=()):
     def run(pair):
         notes, ran = [], []
-        with in_process(*((pair.left, pair.right) if both else (pair.left,))):
+        with in_process(*((pair.left, pair.right) if both else (pair.left,)), options=options):
             # With both alike the roles are too.
             for left_is_active in (True,) if both else (True, False):
                 notes.append(perftest(pair, left_is_active, "ib_write_bw", "cm"))
@@ -138,6 +138,7 @@ def _same_host(pair):
 
 
 def in_process_cases():
-    return [_programs("daemon_peer", False), _programs("both", True), _killed("cm"), _killed("socket"),
+    return [_programs("daemon_peer", False), _programs("both", True),
+            _programs("run_in_poll", True, ("--run-in-poll",)), _killed("cm"), _killed("socket"),
             Case("in_process.exit", 4200, _exit), Case("in_process.port_taken", 4200, _port_taken),
             Case("in_process.same_host", 4200, _same_host)]

@@ -3,17 +3,27 @@
 // ThreadSanitizer too.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "tests/support/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {
 
-TEST(WorkerThread, PingPong_TwoWorkersASide_EveryMessageComesBack) {
+class WorkerThreads : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Guests, WorkerThreads, ::testing::Values(false, true),
+                         [](const auto& test) { return test.param ? "Guests" : "Alone"; });
+
+// With guests: who waits runs the workers' rounds, as another thread does all the time, in every
+// other message; else the workers' own threads have to find out that they are needed again.
+TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   GatewayPairOptions options;
   options.workers[0] = options.workers[1] = 2;
   options.threads = true;
+  options.idle.guests = GetParam();
   GatewayPair gateways(options);
   struct Pair {
     RingEnd* ends[2];
@@ -41,7 +51,19 @@ TEST(WorkerThread, PingPong_TwoWorkersASide_EveryMessageComesBack) {
     ASSERT_TRUE(end.PostSend(wqe, {{0, 8, 0}}, &bytes));
     gateways.Ring(side, end);
   };
-  const auto wait = [](RingEnd& end, uint32_t& sends, uint64_t& value) {
+  std::atomic<bool> guests_come{GetParam()};
+  std::atomic<bool> done{false};
+  const auto come = [&] {
+    for (int side = 0; side < 2; ++side)
+      for (size_t w = 0; w < 2; ++w) gateways.thread(side, w).RunGuestRound();
+  };
+  std::thread other([&] {
+    while (!done.load()) {
+      if (guests_come.load()) come();
+      std::this_thread::yield();
+    }
+  });
+  const auto wait = [&](RingEnd& end, uint32_t& sends, uint64_t& value) {
     for (;;) {
       for (const rocegw_cqe& cqe : end.Poll()) {
         EXPECT_EQ(cqe.status, 0);
@@ -53,11 +75,13 @@ TEST(WorkerThread, PingPong_TwoWorkersASide_EveryMessageComesBack) {
         std::memcpy(&value, end.rq_payload(cqe.ring_slot), 8);
         return;
       }
+      if (guests_come.load()) come();
       std::this_thread::yield();
     }
   };
   uint32_t sends[2][2] = {};
   for (uint64_t round = 1; round <= 300; ++round) {
+    guests_come.store(GetParam() && round % 2 == 0);
     for (size_t p = 0; p < pairs.size(); ++p) {
       for (int side = 0; side < 2; ++side) {
         RingEnd& end = *pairs[p].ends[side];
@@ -74,6 +98,8 @@ TEST(WorkerThread, PingPong_TwoWorkersASide_EveryMessageComesBack) {
       ASSERT_EQ(got, round * 2);
     }
   }
+  done.store(true);
+  other.join();
   for (size_t p = 0; p < pairs.size(); ++p) {
     gateways.Remove(0, *pairs[p].ends[0]);
     gateways.Remove(1, *pairs[p].ends[1]);
