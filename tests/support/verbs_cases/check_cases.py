@@ -35,6 +35,7 @@ def rdma_check(pair, left_is_active, connect, cases="*", mtu=1024, wait="poll", 
             raise CaseFailure(str(error)) from error
     finally:
         server.signal(9)
+        server.wait(10)  # its gateway may be inside of it, and hold the port
     results = _LINE.findall(client.output)
     failed = [f"{name}:{why}" for name, verdict, why in results if verdict != "ok"]
     how = f"{'active' if left_is_active else 'passive'}, {connect}, seed {seed}"
