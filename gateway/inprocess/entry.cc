@@ -50,7 +50,12 @@ StatusOr<UniqueFd> StartAndAttach() {
     const bool talks = IsSet("ROCEGW_DEBUG");
     auto engine = std::make_unique<Engine>(Engine::ConfigFor(address, IsSet("ROCEGW_RUN_IN_POLL")),
                                            talks ? session::Log(WriteLine) : session::Log(), talks);
-    if (Status started = engine->Start(); !started.ok()) return started;
+    if (Status started = engine->Start(); !started.ok()) {
+      if (address || started.error() != ENODEV) return started;
+      return Status(ENODEV,
+                    "there is no interface to choose by a default route; say which address of this "
+                    "host it uses with rocegw-run --address IP (ROCEGW_ADDRESS)");
+    }
     g_engine = engine.release();
     // Behind the program's own handlers that are registered later, before those that were earlier.
     std::atexit(AtExit);
