@@ -2,6 +2,7 @@
 #include "gateway/memory/own_memory.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -62,10 +63,11 @@ std::optional<uint64_t> MoveThroughFile(const CopyFile& file, bool write, const 
                                         size_t local_count, const iovec* remotes,
                                         size_t remote_count, uint64_t bytes) {
   if (write) CopyLocals(true, locals, local_count, file.base(), bytes);
-  ssize_t moved = 0;
+  // Not by the C library's names: sanitizers would take it for an access that must not fail.
+  const long call = write ? SYS_preadv : SYS_pwritev;
+  long moved = 0;
   do {
-    moved = write ? ::preadv(file.fd(), remotes, static_cast<int>(remote_count), 0)
-                  : ::pwritev(file.fd(), remotes, static_cast<int>(remote_count), 0);
+    moved = ::syscall(call, file.fd(), remotes, remote_count, 0L, 0L);
   } while (moved < 0 && errno == EINTR);
   if (moved < 0) return errno == EFAULT ? std::optional<uint64_t>(0) : std::nullopt;
   if (!write) CopyLocals(false, locals, local_count, file.base(), static_cast<uint64_t>(moved));
