@@ -330,9 +330,10 @@ void HostileWorld::Batch() {
   left_.Settle();
   const uint64_t faults = left_.Count(&Counters::client_fault_events) - faults_before;
   for (; log_read_ < left_.log.size(); ++log_read_) {
-    // Without the number of the process.
+    // Without the number of the process, and of lines that were too many for the log.
     const std::string& said = left_.log[log_read_];
-    ++figures_.ends[said.substr(said.rfind(':') + 1)];
+    ++figures_.ends[said.ends_with("left out") ? " more than is logged"
+                                               : said.substr(said.rfind(':') + 1)];
   }
   if (HostileGone()) {
     ++figures_.sessions_ended;
