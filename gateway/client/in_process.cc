@@ -74,7 +74,8 @@ int AttachInProcess(char* reason, size_t size) {
     }
   }
   const int connected = g_attach(reason, size);
-  if (connected >= 0 && IsOne("ROCEGW_RUN_IN_POLL")) {
+  // Once: threads that poll read it.
+  if (connected >= 0 && run_gateway == nullptr && IsOne("ROCEGW_RUN_IN_POLL")) {
     run_gateway = reinterpret_cast<rocegw_engine_progress_function*>(
         LibcDlsym()(handle, ROCEGW_ENGINE_PROGRESS));
   }
