@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -52,13 +53,12 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
     gateways.Ring(side, end);
   };
   std::atomic<bool> guests_come{GetParam()};
-  std::atomic<bool> done{false};
   const auto come = [&] {
     for (int side = 0; side < 2; ++side)
       for (size_t w = 0; w < 2; ++w) gateways.thread(side, w).RunGuestRound();
   };
-  std::thread other([&] {
-    while (!done.load()) {
+  std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
       if (guests_come.load()) come();
       std::this_thread::yield();
     }
@@ -98,7 +98,7 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
       ASSERT_EQ(got, round * 2);
     }
   }
-  done.store(true);
+  other.request_stop();
   other.join();
   for (size_t p = 0; p < pairs.size(); ++p) {
     gateways.Remove(0, *pairs[p].ends[0]);
