@@ -14,7 +14,10 @@
 struct rocegw_request {
   uint32_t type;
   uint32_t length;     /* header and body, bytes */
-  uint64_t request_id; /* 0, since minor 7: no answer is wanted */
+  uint64_t request_id; /* 0, since minor 7: no answer is wanted; what fails then tells nobody, but
+                          since minor 9 for CM_RESOLVE_ADDR, CM_RESOLVE_ROUTE, CM_CONNECT, CM_ACCEPT
+                          and CM_ESTABLISH: ADDR_ERROR, ROUTE_ERROR or CONNECT_ERROR on the id's
+                          channel, with the errno as status */
 };
 struct rocegw_reply {
   uint32_t type;

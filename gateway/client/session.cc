@@ -71,6 +71,29 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
       AttachPath(), strerror(error));
 }
 
+// Most answers come sooner than a processor halts and is woken again: they are waited for awake,
+// unless others want the processor (a yield that took long says so, for a while).
+constexpr int64_t kLingerNs = 40000;
+constexpr int64_t kLateYieldNs = 20000;
+constexpr int64_t kCrowdedNs = 20000000;
+int64_t g_crowded_until = 0;
+
+long Linger(int socket, msghdr* header) {
+  const int64_t begin = MonotonicNs();
+  if (begin < __atomic_load_n(&g_crowded_until, __ATOMIC_RELAXED)) return -EAGAIN;
+  for (int64_t at = begin; at - begin < kLingerNs;) {
+    const long got = RawReceiveMessage(socket, header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (got != -EAGAIN) return got;
+    RawSyscall(SYS_sched_yield);
+    const int64_t back = MonotonicNs();
+    if (back - at > kLateYieldNs) {
+      __atomic_store_n(&g_crowded_until, back + kCrowdedNs, __ATOMIC_RELAXED);
+    }
+    at = back;
+  }
+  return -EAGAIN;
+}
+
 }  // namespace
 
 struct Session::Chunk {
@@ -315,10 +338,10 @@ int Session::Receive(void* message, uint32_t* size, int* descriptor) {
   header.msg_control = control;
   header.msg_controllen = sizeof(control);
   *descriptor = -1;
-  long got;
-  do {
+  long got = Linger(socket_, &header);
+  while (got == -EAGAIN || got == -EINTR) {
     got = RawReceiveMessage(socket_, &header, MSG_CMSG_CLOEXEC);
-  } while (got == -EINTR);
+  }
   if (got < 0) return static_cast<int>(-got);
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -480,16 +503,20 @@ int Session::CallObject(uint32_t type, uint32_t handle) {
   return Call(type, &request, &reply);
 }
 
+int Session::Tell(uint32_t type, rocegw_request* request, uint32_t size) {
+  request->type = type;
+  request->length = size;
+  request->request_id = 0;
+  // A record of the socket goes as a whole or not at all: no lock is needed.
+  const int error = dead() ? EIO : Send(request, size, -1);
+  if (error != 0) Break(strerror(error));
+  return error != 0 ? EIO : 0;
+}
+
 int Session::TellObject(uint32_t type, uint32_t handle) {
   rocegw_object_request request = {};
-  request.header.type = type;
-  request.header.length = sizeof(request);
   request.handle = handle;
-  pthread_mutex_lock(&lock_);
-  const int error = dead() ? EIO : Send(&request, sizeof(request), -1);
-  if (error != 0) Break(strerror(error));
-  pthread_mutex_unlock(&lock_);
-  return error != 0 ? EIO : 0;
+  return Tell(type, &request);
 }
 
 int Session::CallDestroy(uint32_t type, uint32_t handle) {

@@ -59,7 +59,13 @@ class Session {
                     int* events);
   // Requests that name one object and bring back nothing but success.
   int CallObject(uint32_t type, uint32_t handle);
-  // The same without an answer, for daemons since minor 7.
+  // Requests that want no answer, for daemons since minor 7: 0, or EIO when the session is dead.
+  // Waits for nobody, not even for a call of another thread.
+  int Tell(uint32_t type, rocegw_request* request, uint32_t size);
+  template <typename Request>
+  int Tell(uint32_t type, Request* request) {
+    return Tell(type, reinterpret_cast<rocegw_request*>(request), sizeof(Request));
+  }
   int TellObject(uint32_t type, uint32_t handle);
   // As CallObject, for taking objects away: a dead session has none any more, which is success.
   int CallDestroy(uint32_t type, uint32_t handle);

@@ -54,7 +54,8 @@ void ClientSession::OnMessage(std::span<const uint8_t> bytes, UniqueFd fd) {
     return End("first message was not a greeting");
   }
   if (greeted_ && request.header.type == ROCEGW_MSG_HELLO) return End("second greeting");
-  pending_ = Pending{request.header.type, request.header.request_id};
+  pending_ = Pending{request.header.type, request.header.request_id,
+                     request.As<rocegw_object_request>().handle};
   request_began_ = ControlLoop::Now();
   if (const Command command = FindCommand(request.header.type)) {
     command(*this, request);
@@ -91,6 +92,8 @@ void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
 void ClientSession::Answer(int error) { error == 0 ? ReplyDone() : ReplyError(error); }
 
 void ClientSession::ReplyError(int error) {
+  if (pending_.has_value() && pending_->request_id == 0 && !ending_)
+    services_.cm->OnUnanswered(*this, pending_->type, pending_->subject, error);
   rocegw_reply reply{};
   reply.error = error;
   SendReply({reinterpret_cast<uint8_t*>(&reply), sizeof reply}, -1);

@@ -152,6 +152,7 @@ class ClientSession {
   struct Pending {
     uint32_t type;
     uint64_t request_id;
+    uint32_t subject;  // what most requests name first
   };
   // What client memory is reached with. A copier that is blocked keeps it when the session is gone.
   struct MemoryParts {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,25 @@
 #include "gateway/session/services.h"
 
 namespace rocegw::session {
+namespace {
+
+// What a step of a connection that failed is to a program; nothing for other requests.
+std::optional<cm::EventType> FailureOf(uint32_t request) {
+  switch (request) {
+    case ROCEGW_MSG_CM_RESOLVE_ADDR:
+      return cm::EventType::kAddrError;
+    case ROCEGW_MSG_CM_RESOLVE_ROUTE:
+      return cm::EventType::kRouteError;
+    case ROCEGW_MSG_CM_CONNECT:
+    case ROCEGW_MSG_CM_ACCEPT:
+    case ROCEGW_MSG_CM_ESTABLISH:
+      return cm::EventType::kConnectError;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 cm::CmConfig CmBinding::ConfigFor(const Services& services) {
   cm::CmConfig config;
@@ -30,7 +50,7 @@ cm::CmConfig CmBinding::ConfigFor(const Services& services) {
 
 CmBinding::CmBinding(Services& services, SourceLookup lookup)
     : services_(services),
-      lookup_(std::move(lookup)),
+      sources_(std::move(lookup)),
       random_(services.random),
       engine_(ConfigFor(services), random_) {
   DevicesChanged();
@@ -50,6 +70,7 @@ void CmBinding::DevicesChanged() {
     }
   }
   engine_.SetAddresses(addresses);
+  sources_.Forget();
 }
 
 int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
@@ -67,7 +88,7 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   cm::AddressResolved resolved;
   const std::vector<Device>& devices = services_.DevicesOf(session.pool());
   const auto lookup = [&](const wire::Gid& to, uint32_t interface_index) -> StatusOr<wire::Gid> {
-    auto found = lookup_(to, interface_index);
+    auto found = sources_.Find(to, interface_index, ControlLoop::Now());
     if (!found.ok() || services_.MaySee(session.pool(), *found)) return found;
     // The kernel prefers an address of another pool: one of ours on the same device does as well.
     for (size_t d = 0; d < devices.size(); ++d) {
@@ -120,6 +141,22 @@ CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
 int CmBinding::InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
                                 cm::QpAttributes& out) const {
   return engine_.InitQpAttributes(owner, id, state, out);
+}
+
+void CmBinding::OnUnanswered(ClientSession& session, uint32_t request, uint32_t handle, int error) {
+  const CmId* const id = session.objects().cm_ids.Find(handle);
+  const auto type = FailureOf(request);
+  if (id == nullptr || !type) return;
+  // A peer that was promised an answer gets one.
+  if (request == ROCEGW_MSG_CM_ACCEPT || request == ROCEGW_MSG_CM_ESTABLISH)
+    Run(session, id->engine, cm::Reject{});
+  cm::CmEvent event;
+  event.type = *type;
+  event.status = -error;
+  event.id = id->engine;
+  event.owner = session.id();
+  (void)Query(session.id(), id->engine, event.info);
+  Deliver(event);
 }
 
 void CmBinding::DropSession(ClientSession& session) {

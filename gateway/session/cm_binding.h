@@ -62,6 +62,10 @@ class CmBinding {
   int InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
                        cm::QpAttributes& out) const;
 
+  // A request about an id failed and nobody waits for its answer: the id's channel tells, if it was
+  // a step of a connection.
+  void OnUnanswered(ClientSession& session, uint32_t request, uint32_t handle, int error);
+
   // The session is over: everything it had goes.
   void DropSession(ClientSession& session);
   // Data came before the message that says the connection is there.
@@ -114,7 +118,7 @@ class CmBinding {
   void ArmTimer();
 
   Services& services_;
-  SourceLookup lookup_;
+  RecentSources sources_;
   EngineRandom random_;
   cm::CmEngine engine_;
   cm::CmActions actions_;

@@ -113,8 +113,8 @@ void CmDisconnect(ClientSession& session, Request& request) {
   if (asked.with_qp == 0) return RunSimple(session, asked.id, cm::Disconnect{});
   const uint32_t* const qp = FindWithQp(session, asked.id).second;
   if (qp == nullptr) return session.ReplyError(EINVAL);
-  BreakQp(session, *qp,
-          Before(session, [&session, asked] { RunSimple(session, asked.id, cm::Disconnect{}); }));
+  BreakQp(session, *qp);
+  RunSimple(session, asked.id, cm::Disconnect{});
 }
 
 void CmInitQpAttr(ClientSession& session, Request& request) {

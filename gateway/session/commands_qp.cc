@@ -292,7 +292,9 @@ void CreateQp(ClientSession& session, Request& request) {
     session.CountSetUp(0, false);
     DropQp(session, reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
   };
-  if (ready && services.workers.TryTell(kept.worker, link)) {
+  // Its completion queues are there, so no worker refuses it; what shares more is asked about.
+  const bool plain = srq == nullptr && group == nullptr;
+  if (plain && services.workers.TryTell(kept.worker, link)) {
     objects.qps.Find(reply.handle)->setting_up = true;
     if (id == nullptr) return finish(0);
     return InitQpOf(session, *id, reply.handle, finish);

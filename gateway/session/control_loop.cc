@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/control_loop.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -17,6 +18,13 @@ namespace rocegw::session {
 namespace {
 
 constexpr uint64_t kWakeId = 0;
+
+// What follows at once on something else (a program's next request, a peer's answer) finds the
+// thread awake: to halt a processor and to wake it takes longer than all of that work.
+constexpr Duration kLinger = Microseconds(40);
+// Nobody lingers where others want the processor: a yield that took so long says so, for a while.
+constexpr Duration kLateYield = Microseconds(50);
+constexpr Duration kCrowded = Milliseconds(20);
 
 }  // namespace
 
@@ -93,13 +101,14 @@ bool ControlLoop::Post(std::function<void()> task) {
   return true;
 }
 
-void ControlLoop::RunTasks() {
+bool ControlLoop::RunTasks() {
   std::vector<std::function<void()>> tasks;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     tasks.swap(tasks_);
   }
   for (auto& task : tasks) task();
+  return !tasks.empty();
 }
 
 void ControlLoop::RunTimers() {
@@ -127,10 +136,38 @@ int ControlLoop::WaitMilliseconds(Duration wait) const {
   return static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max()));
 }
 
+bool ControlLoop::SourceHasWork() const { return source_ != nullptr && source_->HasWork(); }
+
+int ControlLoop::Linger(epoll_event* events, int most) {
+  const TimePoint begin = Now();
+  if (begin < crowded_until_) return 0;
+  for (TimePoint at = begin; at - begin < kLinger;) {
+    const int count = ::epoll_wait(epoll_.get(), events, most, 0);
+    if (count != 0 || SourceHasWork()) return count;
+    ::sched_yield();
+    const TimePoint back = Now();
+    if (back - at > kLateYield) crowded_until_ = back + kCrowded;
+    at = back;
+  }
+  return 0;
+}
+
+int ControlLoop::Await(epoll_event* events, int most, Duration wait) {
+  if (worked_ && WaitMilliseconds(wait) != 0) {
+    const int count = Linger(events, most);
+    if (count != 0 || SourceHasWork()) return count;
+  }
+  if (source_ != nullptr) source_->SetAwake(false);
+  const int count =
+      ::epoll_wait(epoll_.get(), events, most, SourceHasWork() ? 0 : WaitMilliseconds(wait));
+  if (source_ != nullptr) source_->SetAwake(true);
+  return count;
+}
+
 void ControlLoop::RunOnce(Duration wait) {
   std::array<epoll_event, 64> events;
-  const int count =
-      ::epoll_wait(epoll_.get(), events.data(), events.size(), WaitMilliseconds(wait));
+  const int count = Await(events.data(), events.size(), wait);
+  worked_ = count > 0;
   for (int i = 0; i < count; ++i) {
     const uint64_t id = events[i].data.u64;  // a copy: the record is packed
     if (id == kWakeId) {
@@ -144,7 +181,11 @@ void ControlLoop::RunOnce(Duration wait) {
     const std::shared_ptr<Watched> watched = it->second;
     watched->handler(events[i].events);
   }
-  RunTasks();
+  if (SourceHasWork()) {
+    source_->Work();
+    worked_ = true;
+  }
+  worked_ = RunTasks() || worked_;
   RunTimers();
   if (after_round_) after_round_();
 }

@@ -17,7 +17,21 @@
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
 
+struct epoll_event;
+
 namespace rocegw::session {
+
+// What a loop's thread looks at besides descriptors. Nobody writes a descriptor for it while the
+// loop is awake.
+class LoopSource {
+ public:
+  virtual ~LoopSource() = default;
+  virtual bool HasWork() const = 0;
+  virtual void Work() = 0;
+  // False: work that comes from now on is announced on a watched descriptor; what came before is
+  // seen by HasWork.
+  virtual void SetAwake(bool awake) = 0;
+};
 
 class ControlLoop {
  public:
@@ -42,6 +56,9 @@ class ControlLoop {
   // Runs after each round of handlers.
   void AfterRound(std::function<void()> hook) { after_round_ = std::move(hook); }
 
+  // Looked at in each round; nullptr: nothing. Stays the caller's.
+  void LookAt(LoopSource* source) { source_ = source; }
+
   // Any thread: runs `task` on the control thread. False when the loop has ended; the task is
   // dropped then.
   bool Post(std::function<void()> task);
@@ -62,7 +79,10 @@ class ControlLoop {
     std::function<void(uint32_t)> handler;
   };
 
-  void RunTasks();
+  bool SourceHasWork() const;
+  int Await(epoll_event* events, int most, Duration wait);
+  int Linger(epoll_event* events, int most);
+  bool RunTasks();
   void RunTimers();
   int WaitMilliseconds(Duration wait) const;
 
@@ -73,6 +93,9 @@ class ControlLoop {
   std::multimap<TimePoint, std::pair<TimerId, std::function<void()>>> timers_;
   std::unordered_map<TimerId, TimePoint> timer_deadlines_;
   std::function<void()> after_round_;
+  LoopSource* source_ = nullptr;
+  bool worked_ = false;  // in the last round
+  TimePoint crowded_until_;
 
   std::mutex mutex_;  // guards the two below
   std::vector<std::function<void()>> tasks_;

@@ -173,12 +173,14 @@ void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDep
                             });
 }
 
-void BreakQp(ClientSession& session, uint32_t qp, MoveDone done) {
-  rocegw_modify_qp asked{};
-  asked.qp = qp;
-  asked.attr_mask = verbs::kAttrState;
-  asked.attr.qp_state = static_cast<uint32_t>(verbs::QpState::kError);
-  MoveQp(session, asked, std::move(done));
+void BreakQp(ClientSession& session, uint32_t qp) {
+  Qp& known = *session.objects().qps.Find(qp);
+  known.setting_up = false;
+  verbs::QpAttributes to;
+  to.state = verbs::QpState::kError;
+  // No worker refuses that.
+  session.services().workers.Tell(
+      known.worker, worker::ModifyQp{session.id(), known.qpn, verbs::kAttrState, to, std::nullopt});
 }
 
 }  // namespace rocegw::session

@@ -22,7 +22,7 @@ MoveDone WhenAll(int missing, MoveDone done);
 void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done);
 
 // A connected queue pair of an id, with the attributes that the connection manager knows: from
-// RESET to INIT; from INIT, through it again and RTR, to RTS; to ERR. `qp` is the daemon's handle.
+// RESET to INIT; from INIT, through it again and RTR, to RTS. `qp` is the daemon's handle.
 void InitQpOf(ClientSession& session, const CmId& id, uint32_t qp, MoveDone done);
 struct OwnDepths {
   uint8_t responder_resources;
@@ -31,6 +31,7 @@ struct OwnDepths {
 // nullptr: as the connection manager has them.
 void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDepths* depths,
                MoveDone done);
-void BreakQp(ClientSession& session, uint32_t qp, MoveDone done);
+// To ERR; what is asked of its worker afterwards finds it there.
+void BreakQp(ClientSession& session, uint32_t qp);
 
 }  // namespace rocegw::session

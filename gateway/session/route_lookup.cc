@@ -15,6 +15,9 @@ bool IsOurs(const wire::Gid& gid, const std::vector<Device>& devices) {
   });
 }
 
+constexpr Duration kRecent = Milliseconds(50);
+constexpr size_t kMostRecent = 16;
+
 // The first address of that family.
 wire::Gid AnyOfFamily(bool v4, const std::vector<Device>& devices) {
   for (const Device& device : devices) {
@@ -29,6 +32,19 @@ wire::Gid AnyOfFamily(bool v4, const std::vector<Device>& devices) {
 
 StatusOr<wire::Gid> SourceByKernel(const wire::Gid& destination, uint32_t interface_index) {
   return port::SourceFor(destination, interface_index);
+}
+
+StatusOr<wire::Gid> RecentSources::Find(const wire::Gid& destination, uint32_t interface_index,
+                                        TimePoint now) {
+  std::erase_if(known_, [&](const Known& known) { return known.until <= now; });
+  for (const Known& known : known_) {
+    if (known.destination == destination && known.interface_index == interface_index)
+      return known.source;
+  }
+  auto found = lookup_(destination, interface_index);
+  if (found.ok() && known_.size() != kMostRecent)
+    known_.push_back({destination, interface_index, *found, now + kRecent});
+  return found;
 }
 
 StatusOr<Route> ResolveRoute(const cm::Endpoint& source, const cm::Endpoint& destination,

@@ -28,6 +28,25 @@ struct Route {
   wire::Gid destination;
 };
 
+// Answers of a lookup for a moment: who connects many times to the same few hosts asks the system
+// once. A route that changes is followed within that moment.
+class RecentSources {
+ public:
+  explicit RecentSources(SourceLookup lookup) : lookup_(std::move(lookup)) {}
+  StatusOr<wire::Gid> Find(const wire::Gid& destination, uint32_t interface_index, TimePoint now);
+  void Forget() { known_.clear(); }
+
+ private:
+  struct Known {
+    wire::Gid destination;
+    uint32_t interface_index;
+    wire::Gid source;
+    TimePoint until;
+  };
+  SourceLookup lookup_;
+  std::vector<Known> known_;
+};
+
 // `source` may be a wildcard: then by lookup. A loopback destination becomes an address of this
 // gateway. ENODEV when the route does not lead through one of the devices.
 StatusOr<Route> ResolveRoute(const cm::Endpoint& source, const cm::Endpoint& destination,

@@ -79,15 +79,12 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
   std::set<int> wake_fds;
   for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);
   for (const int fd : wake_fds) {
-    watches_.push_back(loop.Watch(fd, EPOLLIN, [this, fd](uint32_t) {
+    watches_.push_back(loop.Watch(fd, EPOLLIN, [fd](uint32_t) {
       uint64_t value = 0;
       (void)!::read(fd, &value, sizeof value);
-      if (services_.workers.Poll()) {
-        const uint64_t one = 1;
-        (void)!::write(fd, &one, sizeof one);
-      }
     }));
   }
+  loop.LookAt(&services_.workers);
   loop.AfterRound([this] { AfterRound(); });
 }
 
@@ -122,6 +119,7 @@ std::vector<Qpn> SessionServer::UseChannels() {
 
 SessionServer::~SessionServer() {
   services_.loop.AfterRound({});
+  services_.loop.LookAt(nullptr);
   services_.loop.Cancel(retry_timer_);
   for (const ControlLoop::WatchId watch : watches_) services_.loop.Unwatch(watch);
 }

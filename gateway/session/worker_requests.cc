@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -78,9 +80,13 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
   }
 }
 
-bool WorkerRequests::Poll() {
+bool WorkerRequests::HasWork() const {
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& lane) { return !lane.link->to_control.empty(); });
+}
+
+void WorkerRequests::Work() {
   worker::WorkerMessage message;
-  bool more = false;
   for (size_t i = 0; i < lanes_.size(); ++i) {
     // At most one ring full each, so that a talkative worker does not hold the control thread.
     size_t budget = lanes_[i].link->to_control.capacity();
@@ -88,9 +94,13 @@ bool WorkerRequests::Poll() {
       Take(static_cast<WorkerIndex>(i), message);
       --budget;
     }
-    more = more || budget == 0;
   }
-  return more;
+}
+
+void WorkerRequests::SetAwake(bool awake) {
+  for (Lane& lane : lanes_) lane.link->control_awake.store(awake, std::memory_order_relaxed);
+  // Before the ring is looked at once more.
+  if (!awake) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 bool WorkerRequests::Flush() {
@@ -103,6 +113,8 @@ bool WorkerRequests::Flush() {
     full = full || !lane.waiting.empty();
     if (!lane.wake) continue;
     lane.wake = false;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (lane.link->worker_awake.load(std::memory_order_relaxed)) continue;
     const uint64_t one = 1;
     (void)!::write(lane.link->worker_wake_fd, &one, sizeof one);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control thread's talk with the workers: messages with a continuation for the answer. Order
-// per worker is kept; what does not fit a worker's ring waits here. Continuations run from Poll.
+// per worker is kept; what does not fit a worker's ring waits here. Continuations run from Work.
 // Owner: the session server, control thread.
 #pragma once
 
@@ -10,12 +10,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/session/control_loop.h"
 #include "gateway/worker/control_message.h"
 #include "gateway/worker/worker_link.h"
 
 namespace rocegw::session {
 
-class WorkerRequests {
+class WorkerRequests final : public LoopSource {
  public:
   using Body = decltype(worker::ControlMessage::body);
   using Continuation = std::function<void(worker::ControlReply reply)>;
@@ -36,9 +37,10 @@ class WorkerRequests {
   // counts.
   void Broadcast(const BodyFor& body_for, Continuation done);
 
+  bool HasWork() const override;
   // Takes what workers said: answers go to their continuations, the rest to the handlers below.
-  // True: there may be more, call again after others had their turn.
-  bool Poll();
+  void Work() override;
+  void SetAwake(bool awake) override;
   // Hands over what waits and wakes workers that got something; to be called when a round of work
   // is over. True: a ring was full, call again soon.
   bool Flush();

@@ -5,11 +5,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace rocegw::shm {
 namespace {
+
+// The pages of so many bytes come together: a system call for some tens of queues.
+constexpr uint64_t kGranule = 65536;
 
 Status SystemError(const char* what) {
   const int error = errno;
@@ -37,20 +42,30 @@ Chunk::~Chunk() { ::munmap(base_, size_); }
 
 Status Chunk::Prefault() {
   if (Status there = Populate(0, size_); !there.ok()) return there;
-  populated_ = true;
   // Older kernels than 5.14 do not know it: the pages are there all the same.
   (void)::madvise(base_, size_, MADV_POPULATE_WRITE);
   return OkStatus();
 }
 
 Status Chunk::Populate(uint64_t offset, uint64_t length) {
-  if (populated_) return OkStatus();
+  if (length == 0) return OkStatus();
+  uint64_t first = offset / kGranule;
+  uint64_t end = (offset + length + kGranule - 1) / kGranule;
+  populated_.resize((size_ + kGranule - 1) / kGranule);
+  while (first != end && populated_[first]) ++first;
+  if (first == end) return OkStatus();
+  while (populated_[end - 1]) --end;
+  const uint64_t from = first * kGranule;
+  const uint64_t bytes = std::min(end * kGranule, size_) - from;
   int result = 0;
   do {
-    result = ::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(length));
+    result = ::fallocate(fd_.get(), 0, static_cast<off_t>(from), static_cast<off_t>(bytes));
   } while (result != 0 && errno == EINTR);
-  if (result == 0) return OkStatus();
-  return {ENOMEM, std::string("shared memory: fallocate: ") + std::strerror(errno)};
+  if (result != 0)
+    return {ENOMEM, std::string("shared memory: fallocate: ") + std::strerror(errno)};
+  std::fill(populated_.begin() + static_cast<ptrdiff_t>(first),
+            populated_.begin() + static_cast<ptrdiff_t>(end), true);
+  return OkStatus();
 }
 
 }  // namespace rocegw::shm

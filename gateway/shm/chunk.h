@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
@@ -44,7 +45,7 @@ class Chunk {
   uint8_t* base_;
   uint64_t size_;
   Writer writer_;
-  bool populated_ = false;
+  std::vector<bool> populated_;  // by granule
 };
 
 }  // namespace rocegw::shm

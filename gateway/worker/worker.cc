@@ -173,6 +173,7 @@ bool Worker::PrepareSleep(TimePoint now) {
       !unsent_.empty() || channels_.busy()) {
     return false;
   }
+  options_.link->worker_awake.store(false, std::memory_order_relaxed);
   inbox().sleeping.store(true, std::memory_order_seq_cst);
   // From here on every session tells by eventfd.
   for (WorkerSession* session : active_) session->last_active = now - kSessionIdle - Nanoseconds(1);

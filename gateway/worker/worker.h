@@ -74,7 +74,10 @@ class Worker final : private transport::Outbox, private channel::Owner {
   // looks once more. False when something is there: do not sleep.
   bool PrepareSleep(TimePoint now);
   // After sleep.
-  void FinishSleep() { inbox().sleeping.store(false, std::memory_order_relaxed); }
+  void FinishSleep() {
+    inbox().sleeping.store(false, std::memory_order_relaxed);
+    options_.link->worker_awake.store(true, std::memory_order_relaxed);
+  }
   // A session's eventfd was written (and read by the caller).
   void OnWake(SessionId session, TimePoint now);
   // When RunOnce has something to do without any outside event; kNever when nothing.

@@ -58,6 +58,8 @@ bool Worker::ApplyControl(TimePoint now) {
 void Worker::WakeControl() {
   if (!wake_control_) return;
   wake_control_ = false;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (options_.link->control_awake.load(std::memory_order_relaxed)) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(options_.link->control_wake_fd, &one, sizeof one);
 }

@@ -3,6 +3,8 @@
 // two sides.
 #pragma once
 
+#include <atomic>
+
 #include "gateway/base/spsc_ring.h"
 #include "gateway/worker/control_message.h"
 
@@ -17,6 +19,10 @@ struct WorkerLink {
   SpscRing<WorkerMessage> to_control;
   int worker_wake_fd = -1;  // eventfd: the control thread writes after Push, the worker waits on it
   int control_wake_fd = -1;  // eventfd shared by all workers: they write, the control thread waits
+  // Who says that it is awake looks at its ring again before it sleeps, and needs no descriptor
+  // written.
+  std::atomic<bool> worker_awake{false};
+  std::atomic<bool> control_awake{false};
 };
 
 }  // namespace rocegw::worker

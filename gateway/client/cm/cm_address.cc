@@ -134,6 +134,7 @@ int QueryPlace(CmId* id) {
 
 using rocegw::client::CmError;
 using rocegw::client::CmId;
+using rocegw::client::CmStage;
 using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
 using rocegw::client::ToWire;
@@ -144,6 +145,7 @@ ROCEGW_EXPORT int rdma_bind_addr(rdma_cm_id* rdma, sockaddr* address) {
   rocegw_cm_bind request = {};
   int error = ToWire(address, &request.address);
   if (error == 0) error = rocegw::client::CallForPlace(id, ROCEGW_MSG_CM_BIND, &request);
+  if (error == 0) id->stage = CmStage::kBetween;
   return CmError(error);
 }
 
@@ -158,12 +160,15 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
   request.timeout_ms = timeout_ms > 0 ? static_cast<uint32_t>(timeout_ms) : 0;
   int error = source != nullptr ? ToWire(source, &request.source) : 0;
   if (error == 0) error = ToWire(destination, &request.destination);
-  if (error == 0) error = CmCall(id, ROCEGW_MSG_CM_RESOLVE_ADDR, &request);
   if (error != 0) return CmError(error);
+  // Before the event is there, which another thread may take.
   const size_t length =
       destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   memcpy(&rdma->route.addr.dst_storage, destination, length);
-  return Complete(id);
+  // An address of its own may be none, which is an error of the call.
+  error = source != nullptr ? CmCall(id, ROCEGW_MSG_CM_RESOLVE_ADDR, &request)
+                            : CmStep(id, CmStage::kNew, ROCEGW_MSG_CM_RESOLVE_ADDR, &request);
+  return error != 0 ? CmError(error) : Complete(id);
 }
 
 ROCEGW_EXPORT int rdma_resolve_route(rdma_cm_id* rdma, int timeout_ms) {
@@ -171,7 +176,7 @@ ROCEGW_EXPORT int rdma_resolve_route(rdma_cm_id* rdma, int timeout_ms) {
   CmId* id = FromRdma(rdma);
   rocegw_cm_resolve_route request = {};
   request.timeout_ms = timeout_ms > 0 ? static_cast<uint32_t>(timeout_ms) : 0;
-  const int error = CmCall(id, ROCEGW_MSG_CM_RESOLVE_ROUTE, &request);
+  const int error = CmStep(id, CmStage::kAddressKnown, ROCEGW_MSG_CM_RESOLVE_ROUTE, &request);
   return error != 0 ? CmError(error) : Complete(id);
 }
 

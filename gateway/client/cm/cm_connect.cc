@@ -51,7 +51,10 @@ int Connect(CmId* id, const rdma_conn_param& param) {
   rocegw_cm_connect request = {};
   const uint8_t room = id->id.qp_type == IBV_QPT_UD ? kDatagramConnectData : kConnectData;
   const int error = Fill(id, param, room, &request.param);
-  return error != 0 ? error : CmCall(id, ROCEGW_MSG_CM_CONNECT, &request);
+  if (error != 0) return error;
+  const bool with_qp = id->id.qp_type == IBV_QPT_RC && id->id.qp != nullptr;
+  return with_qp ? CmStep(id, CmStage::kRouteKnown, ROCEGW_MSG_CM_CONNECT, &request)
+                 : CmCall(id, ROCEGW_MSG_CM_CONNECT, &request);
 }
 
 int Accept(CmId* id, rdma_conn_param param) {
@@ -71,7 +74,10 @@ int Accept(CmId* id, rdma_conn_param param) {
       error = ReadyQp(id, param.responder_resources, param.initiator_depth);
     }
   }
-  if (error == 0) error = CmCall(id, ROCEGW_MSG_CM_ACCEPT, &request);
+  if (error == 0) {
+    error = request.with_qp != 0 ? CmStep(id, CmStage::kRequested, ROCEGW_MSG_CM_ACCEPT, &request)
+                                 : CmCall(id, ROCEGW_MSG_CM_ACCEPT, &request);
+  }
   if (error != 0 && !datagram) BreakQp(id);
   return error;
 }
@@ -91,6 +97,7 @@ int Reject(CmId* id, const void* data, uint8_t length, uint8_t reason) {
 
 using rocegw::client::CmError;
 using rocegw::client::CmId;
+using rocegw::client::CmStage;
 using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
 
@@ -133,7 +140,9 @@ ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
 ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_disconnect)(rdma);
   CmId* id = FromRdma(rdma);
-  const int error = rocegw::client::StepWithQp(id, ROCEGW_MSG_CM_DISCONNECT, IBV_QPS_ERR);
+  // Who waits for the event has to know that there will be one.
+  const CmStage right = id->synchronous == 0 ? CmStage::kConnected : CmStage::kAsked;
+  const int error = rocegw::client::StepWithQp(id, right, ROCEGW_MSG_CM_DISCONNECT, IBV_QPS_ERR);
   return error != 0 ? CmError(error) : Complete(id);
 }
 

@@ -25,6 +25,19 @@ struct CmChannel {
   Session* session;
 };
 
+// Where a connection stands as far as this side knows. A step that can only be right where it is
+// asked for wants no answer; all others are asked, and get their errno.
+enum class CmStage : uint8_t {
+  kNew,
+  kAddressKnown,
+  kRouteKnown,
+  kRequested,  // came with a connection request
+  kAnswered,   // the peer has accepted, and waits for a word
+  kConnected,
+  kBetween,  // under way, over, or another kind of id
+  kAsked,    // no id is there: always asks
+};
+
 struct CmId {
   rdma_cm_id id;  // first: programs hold it
   // librdmacm's rsockets cast an id to the library's private structure, which has begun with these
@@ -44,6 +57,7 @@ struct CmId {
   uint32_t events_delivered;  // under the table's lock
   pthread_mutex_t lock;       // events_completed, joins
   pthread_cond_t acknowledged;
+  CmStage stage;
   bool passive;                 // came with a connection request
   bool removal_told;            // under the table's lock
   uint8_t responder_resources;  // passive: what the request offers
@@ -136,7 +150,7 @@ int BreakQp(CmId* id);
 
 // What ends a side's part of a connection, with its queue pair brought to `state` (RTS before it,
 // or ERR).
-int StepWithQp(CmId* id, uint32_t type, ibv_qp_state state);
+int StepWithQp(CmId* id, CmStage right, uint32_t type, ibv_qp_state state);
 
 // --- events (cm_event.cc)
 // Waits for the event that ends what a synchronous id has begun; 0 or -1 and errno.
@@ -147,6 +161,17 @@ int CmCall(CmId* id, uint32_t type, Request* request) {
   request->id = id->handle;
   rocegw_object_reply reply;
   return id->session->Call(type, request, &reply);
+}
+
+// A step of a connection that is asked for at `right`: fails as an event there, if at all.
+template <typename Request>
+int CmStep(CmId* id, CmStage right, uint32_t type, Request* request) {
+  constexpr uint32_t kFailuresAreEvents = 9;
+  const bool tell = id->stage == right && id->session->welcome().minor >= kFailuresAreEvents;
+  if (!tell) return CmCall(id, type, request);
+  id->stage = CmStage::kBetween;
+  request->id = id->handle;
+  return id->session->Tell(type, request);
 }
 
 }  // namespace rocegw::client

@@ -136,15 +136,15 @@ int BreakQp(CmId* id) {
   return ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE);
 }
 
-int StepWithQp(CmId* id, uint32_t type, ibv_qp_state state) {
+int StepWithQp(CmId* id, CmStage right, uint32_t type, ibv_qp_state state) {
   ibv_qp* qp = id->id.qp;
   rocegw_cm_step request = {};
   request.with_qp = qp != nullptr && TakesQpAlong(id) ? 1 : 0;
   if (qp != nullptr && request.with_qp == 0) {
     const int error = state == IBV_QPS_RTS ? ReadyQp(id, kAsOffered, kAsOffered) : BreakQp(id);
-    if (error != 0) return error;
+    return error != 0 ? error : CmCall(id, type, &request);
   }
-  const int error = CmCall(id, type, &request);
+  const int error = CmStep(id, right, type, &request);
   if (error == 0 && request.with_qp != 0) Moved(qp, state);
   return error;
 }

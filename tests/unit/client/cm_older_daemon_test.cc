@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections with a daemon of minor 6 or less: each step of a queue pair is a request of its own.
+// Connections with daemons of minor 6 or less: each step of a queue pair is a request of its own;
+// and of 8 or less: each step is asked for.
 #include <gtest/gtest.h>
 
 #include "tests/unit/client/cm_fixture.h"
@@ -76,6 +77,29 @@ TEST_F(CmOlderDaemonTest, Passive_QpIsReadyBeforeTheAccept) {
   EXPECT_EQ(2, modifies[3].As<rocegw_modify_qp>().attr.max_rd_atomic);
   ExpectAndAck(channel, RDMA_CM_EVENT_ESTABLISHED);
   End(channel, {id, listener});
+}
+
+class CmAskedStepsTest : public CmTest {
+ protected:
+  CmAskedStepsTest() { options_.minor = 8; }
+};
+
+TEST_F(CmAskedStepsTest, Active_QpCannotBeMadeReady_IsAConnectError) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = Resolved(channel);
+  ibv_qp_init_attr attr = QpAttr();
+  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  ASSERT_EQ(0, rdma_connect(id, nullptr));
+  daemon_->Fail(ROCEGW_MSG_CM_ESTABLISH, EINVAL);
+  rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_ERROR);
+  ASSERT_NE(nullptr, event);
+  EXPECT_EQ(-EINVAL, event->status);
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_REJECT).size());
+  EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
+  EXPECT_EQ(0, rdma_ack_cm_event(event));
+  rdma_destroy_qp(id);
+  EXPECT_EQ(0, rdma_destroy_id(id));
+  rdma_destroy_event_channel(channel);
 }
 
 }  // namespace

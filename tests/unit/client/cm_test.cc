@@ -219,15 +219,50 @@ TEST_F(CmTest, Active_WithQp_IsMadeReadyBeforeTheProgramHears) {
   End(channel, {id});
 }
 
-TEST_F(CmTest, Active_QpCannotBeMadeReady_IsAConnectError) {
+// What the daemon could refuse here it tells as an event; a program that takes a step at the wrong
+// time gets its errno from the call.
+TEST_F(CmTest, Steps_ThatCanOnlyBeRight_WantNoAnswer) {
+  const auto wants_answer = [&](uint32_t type) {
+    return daemon_->Last(type).As<rocegw_request>().request_id != 0;
+  };
   rdma_event_channel* channel = rdma_create_event_channel();
   rdma_cm_id* id = ResolvedWithQp(channel);
   ASSERT_EQ(0, rdma_connect(id, nullptr));
-  daemon_->Fail(ROCEGW_MSG_CM_ESTABLISH, EINVAL);
+  ExpectAndAck(channel, RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_EQ(0, rdma_disconnect(id));
+  ExpectAndAck(channel, RDMA_CM_EVENT_DISCONNECTED);
+  for (const uint32_t type :
+       {ROCEGW_MSG_CM_RESOLVE_ADDR, ROCEGW_MSG_CM_RESOLVE_ROUTE, ROCEGW_MSG_CM_CONNECT,
+        ROCEGW_MSG_CM_ESTABLISH, ROCEGW_MSG_CM_DISCONNECT}) {
+    EXPECT_EQ(1u, daemon_->Requests(type).size()) << type;
+    EXPECT_FALSE(wants_answer(type)) << type;
+  }
+  daemon_->Fail(ROCEGW_MSG_CM_DISCONNECT, EINVAL);
+  EXPECT_EQ(-1, rdma_disconnect(id)) << "it has done that";
+  EXPECT_EQ(EINVAL, errno);
+  daemon_->Fail(ROCEGW_MSG_CM_RESOLVE_ROUTE, EBUSY);
+  EXPECT_EQ(-1, rdma_resolve_route(id, 1000));
+  EXPECT_EQ(EBUSY, errno);
+  daemon_->Fail(ROCEGW_MSG_CM_CONNECT, EISCONN);
+  EXPECT_EQ(-1, rdma_connect(id, nullptr));
+  EXPECT_EQ(EISCONN, errno);
+  rdma_destroy_qp(id);
+  EXPECT_EQ(0, rdma_destroy_id(id));
+  rdma_destroy_event_channel(channel);
+}
+
+TEST_F(CmTest, ConnectError_BreaksTheQp) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = Resolved(channel);
+  ibv_qp_init_attr attr = QpAttr();
+  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  automatic_ = false;
+  ASSERT_EQ(0, rdma_connect(id, nullptr));
+  Emit(daemon_->Last(ROCEGW_MSG_CM_CONNECT).As<rocegw_cm_connect>().id, RDMA_CM_EVENT_CONNECT_ERROR,
+       -EAGAIN);
   rdma_cm_event* event = Expect(channel, RDMA_CM_EVENT_CONNECT_ERROR);
   ASSERT_NE(nullptr, event);
-  EXPECT_EQ(-EINVAL, event->status);
-  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_CM_REJECT).size());
+  EXPECT_EQ(-EAGAIN, event->status);
   EXPECT_EQ(IBV_QPS_ERR, id->qp->state);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
   End(channel, {id});

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -212,8 +213,8 @@ void FakeDaemon::Serve(Connection& connection) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  const ssize_t got = recvmsg(connection.socket, &header, MSG_CMSG_CLOEXEC);
   const std::lock_guard lock(mutex_);
+  const ssize_t got = recvmsg(connection.socket, &header, MSG_CMSG_CLOEXEC);
   if (got <= 0) {
     close(connection.socket);
     connection.socket = -1;  // poll ignores it
@@ -652,8 +653,21 @@ void FakeDaemon::OnRequest(uint32_t type, Answer answer) {
   answers_[type] = std::move(answer);
 }
 
+std::unique_lock<std::recursive_mutex> FakeDaemon::LockWhenAllIsRead() const {
+  std::unique_lock lock(mutex_);
+  if (std::this_thread::get_id() == thread_.get_id()) return lock;
+  changed_.wait(lock, [&] {
+    return std::none_of(connections_.begin(), connections_.end(), [](const auto& connection) {
+      int unread = 0;
+      return connection->socket >= 0 && ioctl(connection->socket, FIONREAD, &unread) == 0 &&
+             unread != 0;
+    });
+  });
+  return lock;
+}
+
 std::vector<RecordedRequest> FakeDaemon::Requests(uint32_t type) const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = LockWhenAllIsRead();
   std::vector<RecordedRequest> found;
   for (const RecordedRequest& request : requests_) {
     if (request.type == type) found.push_back(request);
@@ -662,7 +676,7 @@ std::vector<RecordedRequest> FakeDaemon::Requests(uint32_t type) const {
 }
 
 std::vector<uint32_t> FakeDaemon::History() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = LockWhenAllIsRead();
   std::vector<uint32_t> types;
   types.reserve(requests_.size());
   for (const RecordedRequest& request : requests_) types.push_back(request.type);

@@ -160,6 +160,8 @@ class FakeDaemon {
  private:
   struct Connection;
 
+  // Requests that want no answer may still be under way when a test looks at them.
+  std::unique_lock<std::recursive_mutex> LockWhenAllIsRead() const;
   void Run();
   void Serve(Connection& connection);
   std::vector<uint8_t> Respond(Connection& connection, const RecordedRequest& request, int* fd);
@@ -183,7 +185,7 @@ class FakeDaemon {
   std::thread thread_;
 
   mutable std::recursive_mutex mutex_;  // answers of a test may use the daemon
-  std::condition_variable_any changed_;
+  mutable std::condition_variable_any changed_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<RecordedRequest> requests_;
   std::map<uint32_t, int> failures_;

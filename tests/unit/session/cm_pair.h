@@ -20,12 +20,15 @@ enum Event : uint32_t {
   kAddrResolved = 0,
   kAddrError = 1,
   kRouteResolved = 2,
+  kRouteError = 3,
   kConnectRequest = 4,
   kConnectResponse = 5,
+  kConnectError = 6,
   kUnreachable = 7,
   kRejected = 8,
   kEstablished = 9,
   kDisconnected = 10,
+  kNoEvent = 1000,
 };
 
 constexpr uint32_t kTcp = 0x0106;
@@ -135,11 +138,11 @@ struct Program {
   }
   rocegw_qp_reply CreateQp() { return client.CreateQp(pd, cq); }
 
-  // An event with type 1000 when there is none.
+  // kNoEvent when there is none.
   rocegw_cm_event NextEvent() { return NextEventOn(events); }
   static rocegw_cm_event NextEventOn(const UniqueFd& from) {
     rocegw_cm_event event{};
-    event.type = 1000;
+    event.type = kNoEvent;
     (void)!::recv(from.get(), &event, sizeof event, MSG_DONTWAIT);
     return event;
   }

@@ -147,5 +147,65 @@ TEST_F(CmWithQp, RequestNumberZero_IsCarriedOutAndNotAnswered) {
   EXPECT_EQ(Accept(server, server_id, server_qp.qpn), 0);
 }
 
+// Sends a request that wants no answer, and gets none.
+template <typename Request>
+void Tell(SessionHost& host, Program& program, Request request) {
+  request.header.request_id = 0;
+  ASSERT_TRUE(program.client.SendRaw({reinterpret_cast<uint8_t*>(&request), sizeof request}));
+  host.Settle();
+  EXPECT_FALSE(program.client.Receive().has_value());
+}
+
+void ExpectFailure(const rocegw_cm_event& event, uint32_t type, uint32_t id, int error) {
+  EXPECT_EQ(event.type, type);
+  EXPECT_EQ(event.id, id);
+  EXPECT_EQ(event.status, -error);
+}
+
+TEST_F(CmWithQp, StepsThatNobodyWaitsFor_FailAsEvents) {
+  Program client(a);
+  Program server(b);
+  const uint32_t id = client.CreateId(0x77);
+  auto address = TestClient::Request<rocegw_cm_resolve_addr>(ROCEGW_MSG_CM_RESOLVE_ADDR);
+  address.id = id;
+  Tell(a, client, address);
+  const rocegw_cm_event first = client.NextEvent();
+  ExpectFailure(first, kAddrError, id, EAFNOSUPPORT);
+  EXPECT_EQ(first.cookie, 0x77u);
+  auto route = TestClient::Request<rocegw_cm_resolve_route>(ROCEGW_MSG_CM_RESOLVE_ROUTE);
+  route.id = id;
+  Tell(a, client, route);
+  ExpectFailure(client.NextEvent(), kRouteError, id, EINVAL);
+  auto connect = TestClient::Request<rocegw_cm_connect>(ROCEGW_MSG_CM_CONNECT);
+  connect.id = id;
+  connect.param.qpn = 0x1234;
+  Tell(a, client, connect);
+  ExpectFailure(client.NextEvent(), kConnectError, id, EINVAL);
+  auto disconnect = TestClient::Request<rocegw_cm_step>(ROCEGW_MSG_CM_DISCONNECT);
+  disconnect.id = id;
+  Tell(a, client, disconnect);
+  EXPECT_EQ(client.NextEvent().type, kNoEvent);
+  connect.id = id + 1;
+  Tell(a, client, connect);
+  EXPECT_EQ(client.NextEvent().type, kNoEvent) << "nobody's id";
+}
+
+TEST_F(CmWithQp, AcceptThatNobodyWaitsFor_Fails_ThePeerIsRefused) {
+  Program client(a);
+  Program server(b);
+  Request(client, server);
+  rocegw_qp_attr broken{};
+  broken.qp_state = kBroken;
+  ASSERT_EQ(server.client.Modify(server_qp.handle, verbs::kAttrState, broken), 0);
+  auto accept = TestClient::Request<rocegw_cm_connect>(ROCEGW_MSG_CM_ACCEPT);
+  accept.id = server_id;
+  accept.with_qp = 1;
+  accept.param.qpn = server_qp.qpn;
+  Tell(b, server, accept);
+  ExpectFailure(server.NextEvent(), kConnectError, server_id, EINVAL);
+  Carry();
+  EXPECT_EQ(client.NextEvent().type, kRejected);
+}
+
 }  // namespace
 }  // namespace rocegw::testing

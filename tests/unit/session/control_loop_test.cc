@@ -6,7 +6,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace rocegw::session {
@@ -122,6 +124,59 @@ TEST_F(Loop, Post_FromOtherThreads_AllRunOnTheLoop) {
   EXPECT_EQ(ran, kThreads * kTasks);
   EXPECT_FALSE(loop.Post([&ran] { ++ran; }));
   EXPECT_EQ(ran, kThreads * kTasks);
+}
+
+// Work that another thread brings; written to the descriptor only while the loop says it sleeps.
+class Source final : public LoopSource {
+ public:
+  bool HasWork() const override { return work != 0; }
+  void Work() override { done += work.exchange(0); }
+  void SetAwake(bool now) override {
+    awake = now;
+    if (!now && bring_while_falling_asleep != 0)
+      work += std::exchange(bring_while_falling_asleep, 0);
+  }
+  std::atomic<int> work{0};
+  std::atomic<bool> awake{false};
+  int bring_while_falling_asleep = 0;
+  int done = 0;
+};
+
+TEST_F(Loop, Source_IsLookedAtInEachRound) {
+  Source source;
+  loop.LookAt(&source);
+  source.work = 3;
+  loop.RunOnce(Seconds(3600));
+  EXPECT_EQ(source.done, 3) << "no descriptor was written";
+  EXPECT_TRUE(source.awake);
+  loop.LookAt(nullptr);
+  source.work = 1;
+  loop.RunOnce({});
+  EXPECT_EQ(source.done, 3);
+}
+
+TEST_F(Loop, Source_WorkThatComesWhileItFallsAsleep_IsSeen) {
+  Source source;
+  loop.LookAt(&source);
+  source.bring_while_falling_asleep = 5;
+  loop.RunOnce(Seconds(3600));
+  EXPECT_EQ(source.done, 5);
+}
+
+TEST_F(Loop, Source_SaysThatItSleeps_WhileItWaits) {
+  Source source;
+  loop.LookAt(&source);
+  std::atomic<bool> ran{false};
+  loop.At(ControlLoop::Now() + Milliseconds(1), [&] {
+    EXPECT_TRUE(source.awake);
+    ran = true;
+  });
+  std::thread other([&] {
+    while (!ran || source.awake) std::this_thread::yield();
+    loop.Stop();
+  });
+  loop.Run();
+  other.join();
 }
 
 TEST_F(Loop, AfterRound_RunsEachRound) {

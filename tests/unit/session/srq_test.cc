@@ -265,5 +265,16 @@ TEST_F(SharedQueues, SessionAndContextEnd_QueuePairsGoFirst) {
   EXPECT_EQ(host.LinkedObjects(), 0u);
 }
 
+TEST_F(SharedQueues, CreateQp_WorkerRefuses_NothingRemains) {
+  const uint32_t srq = Create().handle;
+  for (auto& worker : host.workers) worker->fail_next = EIO;
+  CreateQp(srq);
+  EXPECT_EQ(client.error(), EIO);
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kQps), 0u);
+  EXPECT_EQ(host.server->services().qpns.in_use(), 0u);
+  client.Object(ROCEGW_MSG_DESTROY_SRQ, srq);
+  EXPECT_EQ(client.error(), 0);
+}
+
 }  // namespace
 }  // namespace rocegw::testing

@@ -236,5 +236,24 @@ TEST(Segment, Free_InvalidBlockIsIgnored) {
   EXPECT_EQ(segment.bytes(), 0u);
 }
 
+TEST(Chunk, Populate_BringsPagesOfWhatIsNear) {
+  auto chunk = Chunk::Create(kMiB, Writer::kClient);
+  ASSERT_TRUE(chunk.ok());
+  const auto bytes = [&] {
+    struct stat now;
+    EXPECT_EQ(fstat((*chunk)->fd(), &now), 0);
+    return static_cast<uint64_t>(now.st_blocks) * 512;
+  };
+  EXPECT_EQ(bytes(), 0u);
+  ASSERT_TRUE((*chunk)->Populate(4096, 64).ok());
+  EXPECT_EQ(bytes(), 65536u);
+  ASSERT_TRUE((*chunk)->Populate(60000, 5536).ok());
+  EXPECT_EQ(bytes(), 65536u) << "they are there";
+  ASSERT_TRUE((*chunk)->Populate(3 * 65536 - 1, 2).ok());
+  EXPECT_EQ(bytes(), 3 * 65536u);
+  ASSERT_TRUE((*chunk)->Populate(0, kMiB).ok());
+  EXPECT_EQ(bytes(), kMiB);
+}
+
 }  // namespace
 }  // namespace rocegw::shm

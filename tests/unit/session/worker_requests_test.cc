@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/worker_requests.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::session {
+namespace {
+
+class ToOneWorker : public ::testing::Test {
+ protected:
+  ToOneWorker() { link.worker_wake_fd = wake.get(); }
+  bool Woken() {
+    uint64_t value = 0;
+    return ::read(wake.get(), &value, sizeof value) == sizeof value;
+  }
+
+  UniqueFd wake{::eventfd(0, EFD_NONBLOCK)};
+  worker::WorkerLink link;
+  WorkerRequests requests{{&link}};
+};
+
+TEST_F(ToOneWorker, Flush_WakesWhoSleeps_OncePerRound) {
+  requests.Tell(0, worker::UnlinkSession{});
+  requests.Tell(0, worker::UnlinkSession{});
+  EXPECT_FALSE(Woken());
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_TRUE(Woken());
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_FALSE(Woken()) << "nothing new";
+}
+
+TEST_F(ToOneWorker, Flush_LeavesWhoIsAwakeAlone) {
+  link.worker_awake = true;
+  requests.Tell(0, worker::UnlinkSession{});
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_FALSE(Woken());
+  EXPECT_FALSE(link.to_worker.empty());
+  link.worker_awake = false;
+  requests.Tell(0, worker::UnlinkSession{});
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_TRUE(Woken());
+}
+
+TEST_F(ToOneWorker, SetAwake_IsWhatWorkersLookAt) {
+  EXPECT_FALSE(link.control_awake) << "until the loop says so";
+  requests.SetAwake(true);
+  EXPECT_TRUE(link.control_awake);
+  requests.SetAwake(false);
+  EXPECT_FALSE(link.control_awake);
+}
+
+TEST_F(ToOneWorker, Work_TakesWhatCame) {
+  EXPECT_FALSE(requests.HasWork());
+  int told = 0;
+  requests.on_peer_changed = [&](const worker::PeerChanged&) { ++told; };
+  ASSERT_TRUE(link.to_control.Push({0, worker::PeerChanged{}}));
+  EXPECT_TRUE(requests.HasWork());
+  requests.Work();
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(requests.HasWork());
+}
+
+}  // namespace
+}  // namespace rocegw::session
