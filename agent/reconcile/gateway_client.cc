@@ -300,6 +300,11 @@ void GatewayClient::Ask(const fleet::v1::TunnelQuestion& question,
           loop_, stubs_, question.list_mrs(), deadline,
           [&](auto... call) { state.ListMrs(call...); },
           answer([](TunnelAnswer& a, auto& r) { a.mutable_mrs()->Swap(&r); }));
+    case TunnelQuestion::kListSrqs:
+      return Run<gateway::v1::ListSrqsResponse>(
+          loop_, stubs_, question.list_srqs(), deadline,
+          [&](auto... call) { state.ListSrqs(call...); },
+          answer([](TunnelAnswer& a, auto& r) { a.mutable_srqs()->Swap(&r); }));
     case TunnelQuestion::kGetCounters:
       return Run<gateway::v1::GetCountersResponse>(
           loop_, stubs_, question.get_counters(), deadline,

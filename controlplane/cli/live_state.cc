@@ -19,7 +19,7 @@ namespace {
 // How many rows of each table `status` shows.
 constexpr size_t kStatusRows = 20;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNouns = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNouns = {
     {{"sessions", "sessions"},
      {"session", "sessions"},
      {"qps", "qps"},
@@ -30,6 +30,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kNouns =
      {"channel", "channels"},
      {"mrs", "mrs"},
      {"mr", "mrs"},
+     {"srqs", "srqs"},
+     {"srq", "srqs"},
      {"counters", "counters"},
      {"events", "events"},
      {"event", "events"}}};
@@ -118,6 +120,11 @@ int GetLive(Program& program, const std::string& noun, const LiveQuery& query) {
     if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
     return PrintList(program, list, list.mrs(), MrsView);
   }
+  if (kind == "srqs") {
+    gateway::v1::ListSrqsResponse list;
+    if (auto result = client.ListSrqs(list); !result.ok()) return Fail(result);
+    return PrintList(program, list, list.srqs(), SrqsView);
+  }
   if (kind == "events") {
     gateway::v1::ListEventsResponse list;
     if (auto result = client.ListEvents(list); !result.ok()) return Fail(result);
@@ -178,9 +185,15 @@ int DescribeLive(Program& program, const std::string& noun, const std::vector<st
     if (auto result = client.ListMrs(list); !result.ok()) return Fail(result);
     return DescribeRows(program, list.mrs(), names);
   }
-  return Fail({kUsage,
-               "of one gateway there are to describe: sessions, qps, connections, channels, mrs",
-               {}});
+  if (kind == "srqs") {
+    gateway::v1::ListSrqsResponse list;
+    if (auto result = client.ListSrqs(list); !result.ok()) return Fail(result);
+    return DescribeRows(program, list.srqs(), names);
+  }
+  return Fail(
+      {kUsage,
+       "of one gateway there are to describe: sessions, qps, connections, channels, mrs, srqs",
+       {}});
 }
 
 int ShowGatewayStatus(Program& program, const LiveQuery& query) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `get sessions|qps|connections|channels|mrs|counters`, `describe` of these and `status` of one
-// gateway: the local one, or one of the fleet through its agent.
+// `get sessions|qps|connections|channels|mrs|srqs|counters`, `describe` of these and `status` of
+// one gateway: the local one, or one of the fleet through its agent.
 #pragma once
 
 #include <string>

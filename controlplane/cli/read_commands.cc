@@ -29,7 +29,8 @@ CallResult UnknownNoun(const std::string& noun) {
       kUsage,
       (noun.empty() ? "which kind?" : "no kind is called '" + noun + "';") + " there are " +
           KnownKinds() +
-          "; of one gateway: sessions, qps, connections, channels, mrs, counters, events, pools",
+          "; of one gateway: sessions, qps, connections, channels, mrs, srqs, counters, events, "
+          "pools",
       {}};
 }
 
@@ -165,31 +166,32 @@ void AddQuery(CLI::App& command, Query& query) {
 
 void AddReadCommands(CLI::App& app, Program& program) {
   const auto query = std::make_shared<Query>();
-  CLI::App* const get =
-      program.Add(app, "get", "objects as a table; what one gateway holds",
-                  "  rocegwctl get tenants\n"
-                  "  rocegwctl get pools --tenant blue -o wide\n"
-                  "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
-                  "  rocegwctl get gateways --selector zone=a --watch\n"
-                  "  rocegwctl get qps --gateway host-a\n"
-                  "  rocegwctl --local get counters --all" +
-                      std::string(kKinds) +
-                      ";\nof one gateway: sessions, qps, connections, channels, mrs, "
-                      "counters, events,\nand pools as it has them.",
-                  [&program, query] { return Get(program, *query); });
+  CLI::App* const get = program.Add(
+      app, "get", "objects as a table; what one gateway holds",
+      "  rocegwctl get tenants\n"
+      "  rocegwctl get pools --tenant blue -o wide\n"
+      "  rocegwctl get pool blue/web -o yaml > web.yaml\n"
+      "  rocegwctl get gateways --selector zone=a --watch\n"
+      "  rocegwctl get qps --gateway host-a\n"
+      "  rocegwctl --local get counters --all" +
+          std::string(kKinds) +
+          ";\nof one gateway: sessions, qps, connections, channels, mrs (and windows),\n"
+          "srqs, counters, events, and pools as it has them.",
+      [&program, query] { return Get(program, *query); });
   AddQuery(*get, *query);
   get->add_flag("-w,--watch", query->watch, "go on with every change");
   get->add_option("-g,--gateway", query->live.gateway, "what this gateway holds")
       ->type_name("NAME");
   get->add_flag("--all", query->live.all_counters, "counters: also those that are zero");
 
-  CLI::App* const describe = program.Add(
-      app, "describe", "everything about objects, for reading",
-      "  rocegwctl describe pool blue/web\n"
-      "  rocegwctl describe gateway host-a host-b\n"
-      "  rocegwctl describe qp 0x04b2c1 --gateway host-a" +
-          std::string(kKinds) + ";\nof one gateway: sessions, qps, connections, channels, mrs.",
-      [&program, query] { return Describe(program, *query); });
+  CLI::App* const describe =
+      program.Add(app, "describe", "everything about objects, for reading",
+                  "  rocegwctl describe pool blue/web\n"
+                  "  rocegwctl describe gateway host-a host-b\n"
+                  "  rocegwctl describe qp 0x04b2c1 --gateway host-a" +
+                      std::string(kKinds) +
+                      ";\nof one gateway: sessions, qps, connections, channels, mrs, srqs.",
+                  [&program, query] { return Describe(program, *query); });
   AddQuery(*describe, *query);
   describe->add_option("-g,--gateway", query->live.gateway, "what this gateway holds")
       ->type_name("NAME");

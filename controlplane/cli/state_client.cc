@@ -74,6 +74,11 @@ CallResult StateClient::ListMrs(gateway::v1::ListMrsResponse& out) {
                    [](auto& page, auto& all) { all.mutable_mrs()->MergeFrom(page.mrs()); });
 }
 
+CallResult StateClient::ListSrqs(gateway::v1::ListSrqsResponse& out) {
+  return ReadPages("Srqs", out,
+                   [](auto& page, auto& all) { all.mutable_srqs()->MergeFrom(page.srqs()); });
+}
+
 CallResult StateClient::ListPools(gateway::v1::ListPoolsResponse& out) {
   return ReadPages("Pools", out,
                    [](auto& page, auto& all) { all.mutable_pools()->MergeFrom(page.pools()); });

@@ -24,6 +24,7 @@ class StateClient {
   CallResult ListConnections(gateway::v1::ListConnectionsResponse& out);
   CallResult ListChannels(gateway::v1::ListChannelsResponse& out);
   CallResult ListMrs(gateway::v1::ListMrsResponse& out);
+  CallResult ListSrqs(gateway::v1::ListSrqsResponse& out);
   CallResult ListPools(gateway::v1::ListPoolsResponse& out);
   CallResult ListEvents(gateway::v1::ListEventsResponse& out);
   CallResult GetCounters(gateway::v1::GetCountersResponse& out);

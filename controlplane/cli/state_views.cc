@@ -53,6 +53,25 @@ std::string AccessText(const types::v1::MemoryRegion& mr) {
   return text.empty() ? "lr" : text;
 }
 
+std::string MrTypeText(const types::v1::MemoryRegion& mr) {
+  switch (mr.window()) {
+    case types::v1::WINDOW_TYPE_1:
+      return "mw1";
+    case types::v1::WINDOW_TYPE_2:
+      return "mw2";
+    default:
+      return "mr";
+  }
+}
+
+// "in 3-1", as regions are named; of one queue pair where it is only for that.
+std::string BindingText(const types::v1::MemoryRegion& window) {
+  if (window.bound_to().empty()) return "not bound";
+  std::string text = "in " + window.bound_to().substr(window.bound_to().rfind('/') + 1);
+  if (window.qpn() != 0) text += " for QP " + Hex(window.qpn(), 6);
+  return text;
+}
+
 template <typename E>
 std::string EnumText(const std::string& name, E value) {
   return static_cast<int>(value) == 0 ? "-" : name;
@@ -341,6 +360,7 @@ std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions&
   Table table;
   table.AddColumn("SESS", Column::kRight);
   table.AddColumn("HANDLE", Column::kRight);
+  table.AddColumn("TYPE", Column::kLeft);
   table.AddColumn("ADDRESS", Column::kLeft);
   table.AddColumn("LENGTH", Column::kRight);
   table.AddColumn("ACCESS", Column::kLeft);
@@ -350,17 +370,56 @@ std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions&
   const size_t shown = Shown(list.mrs(), options);
   for (size_t i = 0; i < shown; ++i) {
     const types::v1::MemoryRegion& row = list.mrs(static_cast<int>(i));
+    const bool is_window = row.window() != types::v1::WINDOW_TYPE_UNSPECIFIED;
+    const bool bound = !is_window || !row.bound_to().empty();
     std::vector<std::string> cells = {std::to_string(row.session()),
                                       std::to_string(row.handle()),
-                                      Hex(row.address(), 0),
-                                      BytesText(row.length()),
-                                      AccessText(row),
+                                      MrTypeText(row),
+                                      bound ? Hex(row.address(), 0) : "-",
+                                      bound ? BytesText(row.length()) : "-",
+                                      bound ? AccessText(row) : "-",
                                       WayText(row.way())};
     if (options.wide) cells.push_back(row.rkey_masked());
-    cells.push_back(OrDash(row.reason()));
+    cells.push_back(is_window ? BindingText(row) : OrDash(row.reason()));
     table.AddRow(std::move(cells));
   }
   return Finish(table, static_cast<size_t>(list.mrs_size()), options);
+}
+
+std::string SrqsView(const gateway::v1::ListSrqsResponse& list, const ViewOptions& options) {
+  Table table;
+  table.AddColumn("SESS", Column::kRight);
+  table.AddColumn("HANDLE", Column::kRight);
+  table.AddColumn("TYPE", Column::kLeft);
+  table.AddColumn("W", Column::kRight);
+  table.AddColumn("SIZE", Column::kRight);
+  table.AddColumn("HELD", Column::kRight);
+  table.AddColumn("LIMIT", Column::kRight);
+  table.AddColumn("QPS", Column::kRight);
+  table.AddColumn("TAKEN", Column::kRight);
+  if (options.wide) {
+    table.AddColumn("MAX-SGE", Column::kRight);
+    table.AddColumn("LIMIT-EVENTS", Column::kRight);
+  }
+  const size_t shown = Shown(list.srqs(), options);
+  for (size_t i = 0; i < shown; ++i) {
+    const types::v1::SharedReceiveQueue& row = list.srqs(static_cast<int>(i));
+    std::vector<std::string> cells = {std::to_string(row.session()),
+                                      std::to_string(row.handle()),
+                                      EnumText(types::v1::SrqType_Name(row.type()), row.type()),
+                                      std::to_string(row.worker()),
+                                      std::to_string(row.size()),
+                                      std::to_string(row.held()),
+                                      row.limit() == 0 ? "-" : std::to_string(row.limit()),
+                                      std::to_string(row.qps()),
+                                      std::to_string(row.taken())};
+    if (options.wide) {
+      cells.push_back(std::to_string(row.max_sge()));
+      cells.push_back(std::to_string(row.limit_events()));
+    }
+    table.AddRow(std::move(cells));
+  }
+  return Finish(table, static_cast<size_t>(list.srqs_size()), options);
 }
 
 std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool wide, bool all) {

@@ -24,6 +24,7 @@ std::string ConnectionsView(const gateway::v1::ListConnectionsResponse& list,
                             const ViewOptions& options);
 std::string ChannelsView(const gateway::v1::ListChannelsResponse& list, const ViewOptions& options);
 std::string MrsView(const gateway::v1::ListMrsResponse& list, const ViewOptions& options);
+std::string SrqsView(const gateway::v1::ListSrqsResponse& list, const ViewOptions& options);
 // Without `all` those that are zero on every worker are left out.
 std::string CountersView(const gateway::v1::GetCountersResponse& counters, bool wide, bool all);
 

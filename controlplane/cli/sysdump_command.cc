@@ -67,6 +67,8 @@ class Dump {
     AddAnswer(folder + "connections.json", client.ListConnections(connections), connections);
     gateway::v1::ListChannelsResponse channels;
     AddAnswer(folder + "channels.json", client.ListChannels(channels), channels);
+    gateway::v1::ListSrqsResponse srqs;
+    AddAnswer(folder + "srqs.json", client.ListSrqs(srqs), srqs);
     gateway::v1::ListMrsResponse mrs;
     AddAnswer(folder + "mrs.json", client.ListMrs(mrs), mrs);
     gateway::v1::GetCountersResponse counters;

@@ -52,7 +52,8 @@ constexpr const char* kFiles[] = {
     "types/v1/tenant",        "types/v1/pool",         "types/v1/cc_policy",
     "types/v1/gateway",       "types/v1/role_binding", "types/v1/operation",
     "types/v1/metadata",      "types/v1/limits",       "types/v1/push",
-    "types/v1/gateway_state", "types/v1/reasons",      "types/v1/annotations"};
+    "types/v1/gateway_state", "types/v1/connectivity", "types/v1/reasons",
+    "types/v1/annotations"};
 
 // One line of a table.
 std::string InLine(std::string_view comment) {

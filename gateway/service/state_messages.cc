@@ -51,6 +51,13 @@ constexpr const char* kAccessNames[] = {"local_write",   "remote_write", "remote
                                         "on_demand",     "huge_tlb"};
 constexpr uint32_t kAccessRelaxedOrdering = 1u << 20;
 
+// Of queue pairs and channels, as they are named.
+std::string NumberText(uint32_t number) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%06x", number);
+  return text;
+}
+
 // What the worker's queue of the port counted; empty when it has none there.
 const std::vector<uint64_t>& PortQueueCounters(const session::StateSnapshot& snapshot,
                                                const std::string& port, uint16_t worker) {
@@ -90,9 +97,7 @@ void FillSession(const std::string& parent, const session::SessionRow& row,
 }
 
 void FillQp(const std::string& parent, const session::QpRow& row, types::v1::QueuePair& out) {
-  char number[16];
-  std::snprintf(number, sizeof number, "0x%06x", row.qpn);
-  out.set_name(parent + "/qps/" + number);
+  out.set_name(parent + "/qps/" + NumberText(row.qpn));
   out.set_session(row.session);
   out.set_qpn(row.qpn);
   out.set_type(Type(row.type));
@@ -114,6 +119,9 @@ void FillQp(const std::string& parent, const session::QpRow& row, types::v1::Que
   out.set_transport(row.transport);
   out.set_transport_reason(row.transport_reason);
   out.set_channel(row.channel);
+  if (row.channel != 0) out.add_channels(parent + "/channels/" + NumberText(row.channel));
+  for (const uint32_t channel : row.beside)
+    out.add_channels(parent + "/channels/" + NumberText(channel));
 }
 
 void FillConnection(const std::string& parent, const session::ConnectionRow& row,
@@ -142,9 +150,7 @@ void FillConnection(const std::string& parent, const session::ConnectionRow& row
 
 void FillChannel(const std::string& parent, const session::ChannelRow& row,
                  types::v1::Channel& out) {
-  char number[16];
-  std::snprintf(number, sizeof number, "0x%06x", row.number);
-  out.set_name(parent + "/channels/" + number);
+  out.set_name(parent + "/channels/" + NumberText(row.number));
   out.set_number(row.number);
   out.set_peer_number(row.peer_number);
   out.set_worker(row.worker);
@@ -169,7 +175,8 @@ void FillChannel(const std::string& parent, const session::ChannelRow& row,
 }
 
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out) {
-  out.set_name(parent + "/mrs/" + std::to_string(row.session) + "-" + std::to_string(row.handle));
+  const std::string of_session = parent + "/mrs/" + std::to_string(row.session) + "-";
+  out.set_name(of_session + (row.window != 0 ? "w" : "") + std::to_string(row.handle));
   out.set_session(row.session);
   out.set_handle(row.handle);
   char masked[16];
@@ -181,8 +188,31 @@ void FillMr(const std::string& parent, const session::MrRow& row, types::v1::Mem
     if ((row.access >> bit & 1) != 0) out.add_access(kAccessNames[bit]);
   }
   if ((row.access & kAccessRelaxedOrdering) != 0) out.add_access("relaxed_ordering");
-  out.set_way(Way(row.way));
-  out.set_reason(row.reason);
+  out.set_windows(row.windows);
+  if (row.window == 0) {
+    out.set_way(Way(row.way));
+    out.set_reason(row.reason);
+    return;
+  }
+  out.set_window(row.window == 1 ? types::v1::WINDOW_TYPE_1 : types::v1::WINDOW_TYPE_2);
+  if (row.bound_to != 0) out.set_bound_to(of_session + std::to_string(row.bound_to));
+  out.set_qpn(row.window_qpn);
+}
+
+void FillSrq(const std::string& parent, const session::SrqRow& row,
+             types::v1::SharedReceiveQueue& out) {
+  out.set_name(parent + "/srqs/" + std::to_string(row.session) + "-" + std::to_string(row.handle));
+  out.set_session(row.session);
+  out.set_handle(row.handle);
+  out.set_type(types::v1::BASIC);
+  out.set_worker(row.worker);
+  out.set_size(row.size);
+  out.set_max_sge(row.max_sge);
+  out.set_limit(row.limit);
+  out.set_held(row.held);
+  out.set_qps(row.qps);
+  out.set_taken(row.taken);
+  out.set_limit_events(row.limit_events);
 }
 
 namespace {

@@ -19,6 +19,8 @@ void FillConnection(const std::string& parent, const session::ConnectionRow& row
 void FillChannel(const std::string& parent, const session::ChannelRow& row,
                  types::v1::Channel& out);
 void FillMr(const std::string& parent, const session::MrRow& row, types::v1::MemoryRegion& out);
+void FillSrq(const std::string& parent, const session::SrqRow& row,
+             types::v1::SharedReceiveQueue& out);
 void FillPool(const session::PoolRow& row, types::v1::PoolUsage& out);
 void FillEvent(const session::EventRow& row, types::v1::GatewayEvent& out);
 void FillDrain(const session::DrainRow& row, types::v1::DrainProgress& out);

@@ -71,7 +71,8 @@ grpc::ServerUnaryReactor* StateService::ListQps(grpc::CallbackServerContext* con
                                                 const gateway::v1::ListQpsRequest* request,
                                                 gateway::v1::ListQpsResponse* response) {
   return List(
-      context, *request, response, 'q', {.qps = true}, &session::StateSnapshot::qps,
+      context, *request, response, 'q', {.qps = true, .qpn = request->qpn()},
+      &session::StateSnapshot::qps,
       [](const session::QpRow& row) { return uint64_t{row.session} << 32 | row.qpn; },
       [](const std::string& parent, const session::QpRow& row, gateway::v1::ListQpsResponse& out) {
         FillQp(parent, row, *out.add_qps());
@@ -107,10 +108,23 @@ grpc::ServerUnaryReactor* StateService::ListMrs(grpc::CallbackServerContext* con
                                                 gateway::v1::ListMrsResponse* response) {
   return List(
       context, *request, response, 'm', {.mrs = true}, &session::StateSnapshot::mrs,
-      [](const session::MrRow& row) { return uint64_t{row.session} << 32 | row.handle; },
+      // Windows count their handles by themselves; they come behind the regions.
+      [](const session::MrRow& row) {
+        return uint64_t{row.session} << 32 | uint64_t{row.window != 0} << 31 | row.handle;
+      },
       [](const std::string& parent, const session::MrRow& row, gateway::v1::ListMrsResponse& out) {
         FillMr(parent, row, *out.add_mrs());
       });
+}
+
+grpc::ServerUnaryReactor* StateService::ListSrqs(grpc::CallbackServerContext* context,
+                                                 const gateway::v1::ListSrqsRequest* request,
+                                                 gateway::v1::ListSrqsResponse* response) {
+  return List(
+      context, *request, response, 'r', {.srqs = true}, &session::StateSnapshot::srqs,
+      [](const session::SrqRow& row) { return uint64_t{row.session} << 32 | row.handle; },
+      [](const std::string& parent, const session::SrqRow& row,
+         gateway::v1::ListSrqsResponse& out) { FillSrq(parent, row, *out.add_srqs()); });
 }
 
 grpc::ServerUnaryReactor* StateService::ListPools(grpc::CallbackServerContext* context,

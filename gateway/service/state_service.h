@@ -37,6 +37,9 @@ class StateService final : public gateway::v1::StateService::CallbackService {
   grpc::ServerUnaryReactor* ListMrs(grpc::CallbackServerContext* context,
                                     const gateway::v1::ListMrsRequest* request,
                                     gateway::v1::ListMrsResponse* response) override;
+  grpc::ServerUnaryReactor* ListSrqs(grpc::CallbackServerContext* context,
+                                     const gateway::v1::ListSrqsRequest* request,
+                                     gateway::v1::ListSrqsResponse* response) override;
   grpc::ServerUnaryReactor* GetCounters(grpc::CallbackServerContext* context,
                                         const gateway::v1::GetCountersRequest* request,
                                         gateway::v1::GetCountersResponse* response) override;

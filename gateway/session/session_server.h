@@ -89,8 +89,11 @@ class SessionServer {
   void AddressesMoved();
   void AtDrainDeadline(OnDeadline action);
   void AddDataPath(const worker::QpSnapshot& from, QpRow& row);
-  void AddQps(const std::shared_ptr<StateSnapshot>& snapshot, bool wanted,
+  void AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& snapshot);
+  void AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const StateQuery& query,
               std::function<void(StateSnapshot)> done);
+  void AddSrqs(const std::shared_ptr<StateSnapshot>& snapshot,
+               std::function<void(StateSnapshot)> done);
   void AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
                    std::function<void(StateSnapshot)> done);
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);

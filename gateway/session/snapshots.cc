@@ -2,6 +2,7 @@
 // State for the service: rows from what the control thread knows, and for QPs from what the workers
 // answer.
 #include <memory>
+#include <unordered_map>
 #include <utility>
 
 #include "gateway/session/session_server.h"
@@ -35,7 +36,40 @@ MrRow RowOf(const ClientSession& session, uint32_t handle, const Mr& mr) {
   if (row.way == ROCEGW_MEMORY_DESCRIPTOR) {
     row.reason += "; its user is not the daemon's, or its process is not visible here";
   }
+  if (mr.windows != nullptr) row.windows = mr.windows->count();
   return row;
+}
+
+// Windows look like the part of the region that they open. regions: handles by key.
+MrRow RowOf(const ClientSession& session, uint32_t handle, const Mw& mw,
+            const std::unordered_map<uint32_t, uint32_t>& regions) {
+  MrRow row;
+  row.session = session.id().value;
+  row.handle = handle;
+  row.rkey = mw.key.value;
+  row.window = mw.window->type() == verbs::MwType::kType1 ? 1 : 2;
+  const auto binding = mw.window->binding();
+  if (!binding.has_value()) return row;
+  row.rkey = binding->key.value;
+  row.address = binding->address;
+  row.length = binding->length;
+  row.access = binding->access;
+  if (row.window == 2) row.window_qpn = binding->qpn.value;
+  // Gone, or going, when it was read.
+  const auto region = regions.find(binding->region.value);
+  if (region != regions.end()) row.bound_to = region->second;
+  return row;
+}
+
+void AddMrs(const ClientSession& session, std::vector<MrRow>& rows) {
+  const Objects& objects = session.objects();
+  std::unordered_map<uint32_t, uint32_t> regions;
+  objects.mrs.ForEach([&](uint32_t handle, const Mr& mr) {
+    rows.push_back(RowOf(session, handle, mr));
+    if (objects.mws.size() != 0) regions[mr.key.value] = handle;
+  });
+  objects.mws.ForEach(
+      [&](uint32_t handle, const Mw& mw) { rows.push_back(RowOf(session, handle, mw, regions)); });
 }
 
 std::vector<std::string> NamesOf(uint32_t options) {
@@ -228,6 +262,25 @@ void SessionServer::AddDataPath(const worker::QpSnapshot& from, QpRow& row) {
   row.transport_reason =
       from.declined == wire::ChannelReason::kNone ? qp->data_path : DeclinedText(from.declined);
   row.channel = from.on_channel ? from.channel.value : 0;
+  for (const Qpn channel : from.beside) row.beside.push_back(channel.value);
+}
+
+void SessionServer::AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& snapshot) {
+  const ClientSession* const session = attach_.Find(from.session);
+  const Srq* const srq =
+      session == nullptr ? nullptr : session->objects().srqs.Find(from.srq_handle);
+  if (srq == nullptr) return;
+  SrqRow& row = snapshot.srqs.emplace_back();
+  row.session = from.session.value;
+  row.handle = from.srq_handle;
+  row.worker = srq->worker;
+  row.size = srq->capacity;
+  row.max_sge = srq->max_sge;
+  row.limit = from.limit;
+  row.held = from.waiting;
+  row.qps = srq->users;
+  row.taken = from.taken;
+  row.limit_events = from.limit_events;
 }
 
 void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done) {
@@ -241,10 +294,7 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     session.objects().qps.ForEach(
         [&](uint32_t, const Qp& qp) { ++snapshot->qps_by_worker[qp.worker]; });
     if (query.sessions) snapshot->sessions.push_back(session.Row());
-    if (!query.mrs) return;
-    session.objects().mrs.ForEach([&](uint32_t handle, const Mr& mr) {
-      snapshot->mrs.push_back(RowOf(session, handle, mr));
-    });
+    if (query.mrs) AddMrs(session, snapshot->mrs);
   });
   if (query.connections) {
     for (const cm::ConnectionRow& connection : cm_->engine().Connections())
@@ -266,20 +316,23 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();
   if (draining) FillHolders(attach_, snapshot->drain);
-  if (query.qps || draining) return AddQps(snapshot, query.qps, std::move(done));
+  // A list of its own each; queue pairs also tell how far a drain is.
   if (query.channels) return AddChannels(snapshot, std::move(done));
+  if (query.srqs) return AddSrqs(snapshot, std::move(done));
+  if (query.qps || draining) return AddQps(snapshot, query, std::move(done));
   done(std::move(*snapshot));
 }
 
-void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, bool wanted,
+void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const StateQuery& query,
                            std::function<void(StateSnapshot)> done) {
   services_.workers.Broadcast(
       [](WorkerIndex) { return worker::SnapshotQps{}; },
-      [this, snapshot, wanted, done = std::move(done)](const worker::ControlReply& reply) {
+      [this, snapshot, query, done = std::move(done)](const worker::ControlReply& reply) {
         for (const worker::QpSnapshot& qp : reply.qps)
           snapshot->drain.outstanding += qp.send_outstanding;
-        if (!wanted) return done(std::move(*snapshot));
+        if (!query.qps) return done(std::move(*snapshot));
         for (const worker::QpSnapshot& qp : reply.qps) {
+          if (query.qpn != 0 && qp.qpn.value != query.qpn) continue;
           QpRow row = RowOf(qp);
           row.worker = services_.steering.WorkerOf(qp.qpn);
           AddDataPath(qp, row);
@@ -297,6 +350,16 @@ void SessionServer::AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
         for (const channel::ChannelSnapshot& channel : reply.channels) {
           snapshot->channels.push_back(RowOf(channel, services_.steering.WorkerOf(channel.number)));
         }
+        done(std::move(*snapshot));
+      });
+}
+
+void SessionServer::AddSrqs(const std::shared_ptr<StateSnapshot>& snapshot,
+                            std::function<void(StateSnapshot)> done) {
+  services_.workers.Broadcast(
+      [](WorkerIndex) { return worker::SnapshotSrqs{}; },
+      [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
+        for (const worker::SrqSnapshot& srq : reply.srqs) AddSrqRow(srq, *snapshot);
         done(std::move(*snapshot));
       });
 }

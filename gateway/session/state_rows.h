@@ -60,6 +60,7 @@ struct QpRow {
   std::string transport;         // "native", "channel"; empty: not connected
   std::string transport_reason;  // one line
   uint32_t channel = 0;          // on a channel: our number of it
+  std::vector<uint32_t> beside;  // channels that it is spread over as well
 };
 
 // A connection of the connection manager; addresses and numbers as cm/describe.h has them.
@@ -116,7 +117,25 @@ struct MrRow {
   uint64_t length = 0;
   uint32_t access = 0;  // enum ibv_access_flags
   rocegw_memory_way way = ROCEGW_MEMORY_CROSS;
-  std::string reason;  // why this way and no faster one; empty for remapped
+  std::string reason;       // why this way and no faster one; empty for remapped
+  uint32_t windows = 0;     // bound to it
+  uint8_t window = 0;       // of a window: its type, 1 or 2; its binding is above and below
+  uint32_t bound_to = 0;    // of a bound window: handle of the region
+  uint32_t window_qpn = 0;  // of a bound window of type 2: whose queue pair may use it
+};
+
+// A shared receive queue.
+struct SrqRow {
+  uint32_t session = 0;
+  uint32_t handle = 0;
+  uint16_t worker = 0;
+  uint32_t size = 0;  // receives that may be posted
+  uint32_t max_sge = 0;
+  uint32_t limit = 0;  // 0: not armed
+  uint32_t held = 0;   // receives that wait for messages
+  uint32_t qps = 0;
+  uint64_t taken = 0;
+  uint64_t limit_events = 0;
 };
 
 struct PortRow {
@@ -242,11 +261,13 @@ struct Totals {
 struct StateQuery {
   bool sessions = false;
   bool qps = false;
+  uint32_t qpn = 0;  // of these only this one; 0: all
   bool mrs = false;
   bool connections = false;
   bool channels = false;
   bool pools = false;
   bool events = false;
+  bool srqs = false;
 };
 
 struct StateSnapshot {
@@ -270,6 +291,7 @@ struct StateSnapshot {
   std::vector<ChannelRow> channels;
   std::vector<PoolRow> pools;
   std::vector<EventRow> events;
+  std::vector<SrqRow> srqs;
 };
 
 }  // namespace rocegw::session

@@ -22,6 +22,7 @@ SharedReceives::Look SharedReceives::Check() {
 }
 
 uint32_t SharedReceives::Fetch() {
+  ++taken_;
   if (!returned_.empty()) {
     returned_.pop_back();
   } else {
@@ -39,8 +40,9 @@ void SharedReceives::Grow(uint32_t entries, const uint8_t* order, const uint8_t*
 }
 
 bool SharedReceives::TakeLimitEvent() {
-  if (limit_ == 0 || returned_.size() + order_.Waiting() >= limit_) return false;
+  if (limit_ == 0 || waiting() >= limit_) return false;
   limit_ = 0;
+  ++limit_events_;
   return true;
 }
 

@@ -31,7 +31,10 @@ class SharedReceives {
   uint32_t number() const { return next_; }
   // Takes it; its number.
   uint32_t Fetch();
-  void GiveBack(uint32_t number) { returned_.push_back(number); }
+  void GiveBack(uint32_t number) {
+    returned_.push_back(number);
+    --taken_;
+  }
 
   // The same receives in a larger queue, at the same indices and slots.
   void Grow(uint32_t entries, const uint8_t* order, const uint8_t* slots);
@@ -39,6 +42,11 @@ class SharedReceives {
   // An event is due once when fewer are posted than that; 0: none.
   void Arm(uint32_t limit) { limit_ = limit; }
   uint32_t limit() const { return limit_; }
+
+  // To be taken, as far as the client's index is possible.
+  uint32_t waiting() const { return static_cast<uint32_t>(returned_.size()) + order_.Waiting(); }
+  uint64_t taken() const { return taken_; }
+  uint64_t limit_events() const { return limit_events_; }
   // True: it is due now, and the limit is not armed any more.
   bool TakeLimitEvent();
 
@@ -49,6 +57,8 @@ class SharedReceives {
   std::vector<uint32_t> returned_;
   uint32_t next_ = 0;
   uint32_t limit_ = 0;
+  uint64_t taken_ = 0;
+  uint64_t limit_events_ = 0;
 };
 
 // The receives that a queue pair takes from: its own, or those of its shared receive queue.

@@ -5,6 +5,12 @@
 
 namespace rocegw::transport {
 
+std::vector<Qpn> Spread::Numbers() const {
+  std::vector<Qpn> numbers;
+  for (size_t i = 0; i < lanes_.size(); ++i) numbers.push_back(lanes_.At(i).number());
+  return numbers;
+}
+
 flow::Carrier* Spread::Choose(const flow::LineMember& who, flow::Carrier& own,
                               flow::LinePlace& own_place, uint32_t bytes, uint32_t asked,
                               TimePoint now) {

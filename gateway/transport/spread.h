@@ -6,6 +6,8 @@
 // receiver puts messages together whatever way their frames have come. Belongs to one worker.
 #pragma once
 
+#include <vector>
+
 #include "gateway/transport/lanes.h"
 
 namespace rocegw::transport {
@@ -17,6 +19,7 @@ class Spread {
   void Add(flow::Carrier& carrier) { lanes_.Use(carrier); }
   void Drop(const flow::Carrier& carrier) { lanes_.Drop(carrier); }
   size_t size() const { return lanes_.size(); }
+  std::vector<Qpn> Numbers() const;
 
   // The way of a frame that leaves now. nullptr: there is no room on any, and the queue pair stands
   // in every line. `asked`: bytes that it asks for, which will come back the same way.

@@ -43,6 +43,11 @@ bool BoundWindows::Close() {
          none == kClosed;
 }
 
+uint32_t BoundWindows::count() const {
+  const uint32_t count = count_.load(std::memory_order_relaxed);
+  return count == kClosed ? 0 : count;
+}
+
 void MemoryWindow::Leave() {
   if (bound_ != nullptr) bound_->Leave();
   bound_ = nullptr;
@@ -102,6 +107,12 @@ bool MemoryWindow::Find(const RemoteUser& user, MemoryKey key, uint32_t access, 
   if (offset > length_ || length > length_ - offset) return false;
   place = {region_, address_ + offset};
   return true;
+}
+
+std::optional<MemoryWindow::Binding> MemoryWindow::binding() const {
+  const Guard guard(taken_);
+  if (bound_ == nullptr) return std::nullopt;
+  return Binding{key_, region_, access_, address_, length_, qpn_};
 }
 
 void MemoryWindow::Unbind() {

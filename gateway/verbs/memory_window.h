@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "gateway/base/ids.h"
 #include "gateway/verbs/types.h"
@@ -27,6 +28,7 @@ class BoundWindows {
   void Leave() { count_.fetch_sub(1, std::memory_order_release); }
   // No window enters any more; false: there are some, and nothing changes.
   bool Close();
+  uint32_t count() const;
 
  private:
   static constexpr uint32_t kClosed = UINT32_MAX;
@@ -73,6 +75,18 @@ class MemoryWindow {
   bool Find(const RemoteUser& user, MemoryKey key, uint32_t access, uint64_t va, uint64_t length,
             Place& place) const;
   void Unbind();
+
+  MwType type() const { return type_; }
+  // What it opens now; nothing while it is not bound.
+  struct Binding {
+    MemoryKey key;
+    MemoryKey region;
+    uint32_t access = 0;
+    uint64_t address = 0;
+    uint64_t length = 0;
+    Qpn qpn;  // type 2
+  };
+  std::optional<Binding> binding() const;
 
  private:
   class Guard;

@@ -182,6 +182,8 @@ struct SnapshotQps {
 
 // Rows for every channel.
 struct SnapshotChannels {};
+// Rows for every shared receive queue.
+struct SnapshotSrqs {};
 
 // From now on these are the worker's queues, by device index: the same ones with or without what
 // captures put around them. Packets that are under way belong to the queue inside.
@@ -200,7 +202,7 @@ struct ControlMessage {
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
                LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
                Multicast, LinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad, SnapshotQps,
-               SnapshotChannels, UsePorts, UseChannels>
+               SnapshotChannels, SnapshotSrqs, UsePorts, UseChannels>
       body;
 };
 
@@ -221,8 +223,18 @@ struct QpSnapshot {
   uint64_t retransmits = 0;
   bool on_channel = false;  // requests leave by a channel: that one
   Qpn channel = kInvalidQpn;
+  std::vector<Qpn> beside;  // channels that it is spread over as well
   // Why the channel that was meant for it is not used; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
+};
+
+struct SrqSnapshot {
+  SessionId session;
+  uint32_t srq_handle = 0;
+  uint32_t limit = 0;
+  uint32_t waiting = 0;  // receives
+  uint64_t taken = 0;
+  uint64_t limit_events = 0;
 };
 
 // Answer to a message with a cookie.
@@ -230,6 +242,7 @@ struct ControlReply {
   int error = 0;                // errno
   std::vector<QpSnapshot> qps;  // QueryQp (one), SnapshotQps
   std::vector<channel::ChannelSnapshot> channels;
+  std::vector<SrqSnapshot> srqs;
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.
   uint64_t events_reported = 0;

@@ -184,6 +184,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const ArmSrq& body);
   ControlReply Do(const ResizeSrq& body);
   ControlReply Do(const QuerySrq& body);
+  ControlReply Do(const SnapshotSrqs& body);
   transport::SharedReceives* SrqOf(SessionId session, uint32_t handle);
   void TellLimitReached(const verbs::SrqConfig& srq);
   SlotHandle TakeSlot();

@@ -271,8 +271,10 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
       .retransmits = context.retransmits,
       .on_channel = context.carrier != nullptr,
       .channel = context.carrier != nullptr ? context.carrier->number() : kInvalidQpn,
+      .beside = {},
       .declined = context.declined};
   snapshot.attributes.sq_draining = slot.qp->draining();
+  if (context.spread != nullptr) snapshot.beside = context.spread->Numbers();
   return snapshot;
 }
 

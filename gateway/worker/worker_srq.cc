@@ -59,4 +59,19 @@ ControlReply Worker::Do(const QuerySrq& body) {
   return reply;
 }
 
+ControlReply Worker::Do(const SnapshotSrqs&) {
+  ControlReply reply;
+  for (const auto& [id, session] : sessions_) {
+    for (const auto& [handle, srq] : session->srqs) {
+      reply.srqs.push_back({.session = session->link.session,
+                            .srq_handle = handle,
+                            .limit = srq->limit(),
+                            .waiting = srq->waiting(),
+                            .taken = srq->taken(),
+                            .limit_events = srq->limit_events()});
+    }
+  }
+  return reply;
+}
+
 }  // namespace rocegw::worker

@@ -119,6 +119,7 @@ class Writer final : public Program {
 struct Ran {
   double share = 0;               // of what one cable carries
   std::vector<uint64_t> packets;  // by cable
+  size_t channels = 0;            // that the queue pair is said to send by
 };
 
 Ran RunFor(uint8_t opcode, verbs::ServiceMode mode, uint32_t paths) {
@@ -128,7 +129,8 @@ Ran RunFor(uint8_t opcode, verbs::ServiceMode mode, uint32_t paths) {
   net.network().RunFor(kTime);
   const double bytes = static_cast<double>(writer.done()) * kLength;
   const double one = static_cast<double>(kTrunkBits) / 8 * static_cast<double>(kTime.ns) / 1e9;
-  const Ran ran{bytes / one, net.Packets()};
+  const auto qps = net.host(0).Call(0, {0, worker::SnapshotQps{}}).qps;
+  const Ran ran{bytes / one, net.Packets(), 1 + qps.at(0).beside.size()};
   std::printf("%u paths, mode %u, opcode %u: %.2f of a cable, %llu and %llu packets\n", paths,
               static_cast<unsigned>(mode), opcode, ran.share,
               static_cast<unsigned long long>(ran.packets[0]),
@@ -144,6 +146,7 @@ TEST(Paths, Unordered_UsesBoth) {
   EXPECT_GT(ran.share, 1.7);
   EXPECT_GT(ran.packets[0], 1000u);
   EXPECT_GT(ran.packets[1], 1000u);
+  EXPECT_GT(ran.channels, 1u);
 }
 
 TEST(Paths, UnorderedReads_AreAnsweredOnBoth) {
@@ -157,6 +160,7 @@ TEST(Paths, Ordered_KeepsToOne) {
     const Ran ran = RunFor(ROCEGW_WR_RDMA_WRITE, mode, 8);
     EXPECT_LT(ran.share, 1.0);
     EXPECT_TRUE(ran.packets[0] == 0 || ran.packets[1] == 0) << "the other has nothing at all";
+    EXPECT_EQ(ran.channels, 1u);
   }
 }
 

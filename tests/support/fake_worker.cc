@@ -173,6 +173,19 @@ int FakeWorker::Apply(const worker::QuerySrq& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::SnapshotSrqs&, worker::ControlReply& reply) {
+  for (const auto& [id, session] : sessions) {
+    for (const auto& [handle, srq] : session.srqs) {
+      worker::SrqSnapshot& row = reply.srqs.emplace_back();
+      row.session = session.link.session;
+      row.srq_handle = handle;
+      row.limit = srq.limit;
+      row.waiting = srq.control->producer;
+    }
+  }
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::PrepareQp& m) {
   for (const auto& [id, session] : sessions) {
     if (session.qps.contains(m.qpn.value)) return Broken("linked QPN made ready");

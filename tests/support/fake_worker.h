@@ -71,6 +71,7 @@ class FakeWorker {
   int Apply(const worker::ArmSrq& m);
   int Apply(const worker::ResizeSrq& m);
   int Apply(const worker::QuerySrq& m, worker::ControlReply& reply);
+  int Apply(const worker::SnapshotSrqs& m, worker::ControlReply& reply);
   int Apply(const worker::PrepareQp& m);
   int Apply(const worker::LinkQp& m);
   int Apply(const worker::UnlinkQp& m);

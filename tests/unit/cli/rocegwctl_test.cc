@@ -210,7 +210,12 @@ TEST_F(RocegwctlTest, Get_EveryNoun_IsAsRecorded) {
   EXPECT_EQ(Ctl("get sessions -o name").out, "gateways/host-a/sessions/3\n");
   EXPECT_EQ(Ctl("get qps -o name").out,
             "gateways/host-a/qps/0x000012\ngateways/host-a/qps/0x0412ab\n");
-  EXPECT_EQ(Ctl("get mrs -o name").out, "gateways/host-a/mrs/3-1\ngateways/host-a/mrs/3-2\n");
+  ExpectGolden("srqs.txt", "get srqs");
+  ExpectGolden("srqs_wide.txt", "get srqs -o wide");
+  ExpectGolden("describe_srq.txt", "describe srq 3-1");
+  EXPECT_EQ(Ctl("get mrs -o name").out,
+            "gateways/host-a/mrs/3-1\ngateways/host-a/mrs/3-2\n"
+            "gateways/host-a/mrs/3-w1\ngateways/host-a/mrs/3-w2\n");
 }
 
 TEST_F(RocegwctlTest, Describe_OfRowsThatAreNotThere_SaysSo) {
@@ -235,6 +240,10 @@ TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
     qp.sends_posted = qp.sends_completed = 99999999;
   }
   for (session::MrRow& mr : source_.state.mrs) mr.reason = std::string(200, 'r');
+  for (session::SrqRow& srq : source_.state.srqs) {
+    srq.size = srq.held = srq.limit = srq.qps = 9999999;
+    srq.taken = 99999999999;
+  }
   for (session::ConnectionRow& connection : source_.state.connections) {
     connection.state = "waits for what the peer is";
     connection.remote_gid = v6;
@@ -246,7 +255,7 @@ TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
     channel.users = channel.resent = 9999999;
   }
   for (const char* command : {"status", "get sessions", "get qps", "get connections",
-                              "get channels", "get mrs", "get counters --all"}) {
+                              "get channels", "get mrs", "get srqs", "get counters --all"}) {
     std::istringstream lines(Ctl(command).out);
     for (std::string line; std::getline(lines, line);) {
       if (!line.starts_with("note: ")) {

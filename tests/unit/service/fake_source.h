@@ -48,6 +48,9 @@ class FakeSource : public StateSource {
     if (!query.channels) copy.channels.clear();
     if (!query.pools) copy.pools.clear();
     if (!query.events) copy.events.clear();
+    if (!query.srqs) copy.srqs.clear();
+    if (query.qpn != 0)
+      std::erase_if(copy.qps, [&](const session::QpRow& row) { return row.qpn != query.qpn; });
     done(std::move(copy));
   }
   void AnswerAll() {
@@ -58,8 +61,8 @@ class FakeSource : public StateSource {
   std::vector<std::function<void(session::StateSnapshot)>> unanswered_;
 };
 
-// Two workers, one session with an RC and a UD QP, two MRs. Counter i of worker w is 100 * w + i,
-// for the first four.
+// Two workers, one session with an RC and a UD QP, two MRs, two windows, an SRQ. Counter i of
+// worker w is 100 * w + i, for the first four.
 inline session::StateSnapshot TestState() {
   session::StateSnapshot state;
   for (uint64_t id = 1; id <= 2; ++id) {
@@ -148,6 +151,8 @@ inline session::StateSnapshot TestState() {
   rc.outstanding = 10;
   rc.transport = "channel";
   rc.transport_reason = "a channel was agreed on by the CM";
+  rc.channel = 0x40012;
+  rc.beside = {0x40013, 0x11};
   session::QpRow ud;
   ud.session = 3;
   ud.qpn = 0x000012;
@@ -171,7 +176,35 @@ inline session::StateSnapshot TestState() {
   cross.access = 0;
   cross.way = ROCEGW_MEMORY_CROSS;
   cross.reason = "smaller than the least length that is worth moving";
-  state.mrs = {remapped, cross};
+  session::MrRow bound;
+  bound.session = 3;
+  bound.handle = 1;
+  bound.rkey = 0xBEEF0042;
+  bound.address = 0x7F0000001000;
+  bound.length = 4096;
+  bound.access = 6;
+  bound.window = 2;
+  bound.bound_to = 1;
+  bound.window_qpn = rc.qpn;
+  session::MrRow unbound;
+  unbound.session = 3;
+  unbound.handle = 2;
+  unbound.rkey = 0xBEEF0107;
+  unbound.window = 1;
+  remapped.windows = 1;
+  state.mrs = {remapped, bound, cross, unbound};  // not in key order
+  session::SrqRow srq;
+  srq.session = 3;
+  srq.handle = 1;
+  srq.worker = 1;
+  srq.size = 1024;
+  srq.max_sge = 2;
+  srq.limit = 16;
+  srq.held = 900;
+  srq.qps = 5;
+  srq.taken = 123456;
+  srq.limit_events = 3;
+  state.srqs = {srq};
   session::ConnectionRow connection;
   connection.session = 3;
   connection.active = true;

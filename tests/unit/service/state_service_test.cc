@@ -91,6 +91,10 @@ TEST_F(StateServiceTest, Lists_CarryEveryField) {
   EXPECT_EQ(qps.qps(1).outstanding(), 10u);
   EXPECT_EQ(qps.qps(1).transport(), "channel");
   EXPECT_EQ(qps.qps(1).transport_reason(), "a channel was agreed on by the CM");
+  EXPECT_EQ(qps.qps(0).channels_size(), 0);
+  ASSERT_EQ(qps.qps(1).channels_size(), 3);
+  EXPECT_EQ(qps.qps(1).channels(0), "gateways/host-a/channels/0x040012");
+  EXPECT_EQ(qps.qps(1).channels(2), "gateways/host-a/channels/0x000011");
 
   gateway::v1::ListConnectionsResponse connections;
   ASSERT_TRUE(stub_->ListConnections(Soon().get(), {}, &connections).ok());
@@ -119,16 +123,44 @@ TEST_F(StateServiceTest, Lists_CarryEveryField) {
 
   gateway::v1::ListMrsResponse mrs;
   ASSERT_TRUE(stub_->ListMrs(Soon().get(), {}, &mrs).ok());
-  ASSERT_EQ(mrs.mrs_size(), 2);
+  ASSERT_EQ(mrs.mrs_size(), 4);
   EXPECT_EQ(mrs.mrs(0).name(), "gateways/host-a/mrs/3-1");
   EXPECT_EQ(mrs.mrs(0).rkey_masked(), "0x******78");
   EXPECT_EQ(mrs.mrs(0).access_size(), 4);
   EXPECT_EQ(mrs.mrs(0).access(3), "remote_atomic");
   EXPECT_EQ(mrs.mrs(0).way(), types::v1::REMAPPED);
+  EXPECT_EQ(mrs.mrs(0).windows(), 1u);
   EXPECT_EQ(mrs.mrs(1).access_size(), 0);
+  EXPECT_EQ(mrs.mrs(1).window(), types::v1::WINDOW_TYPE_UNSPECIFIED);
+  EXPECT_EQ(
+      mrs.mrs(2).ShortDebugString(),
+      "name: \"gateways/host-a/mrs/3-w1\" session: 3 handle: 1 rkey_masked: \"0x******42\" "
+      "address: 139637976731648 length: 4096 access: \"remote_write\" access: \"remote_read\" "
+      "window: WINDOW_TYPE_2 bound_to: \"gateways/host-a/mrs/3-1\" qpn: 266923");
+  EXPECT_EQ(mrs.mrs(3).ShortDebugString(),
+            "name: \"gateways/host-a/mrs/3-w2\" session: 3 handle: 2 rkey_masked: \"0x******07\" "
+            "window: WINDOW_TYPE_1");
   // The key itself must not leave the daemon in any form.
   EXPECT_EQ(mrs.DebugString().find("12345678"), std::string::npos);
   EXPECT_EQ(mrs.DebugString().find(std::to_string(0x12345678)), std::string::npos);
+}
+
+TEST_F(StateServiceTest, ListSrqs_CarriesEveryField) {
+  gateway::v1::ListSrqsResponse srqs;
+  ASSERT_TRUE(stub_->ListSrqs(Soon().get(), {}, &srqs).ok());
+  ASSERT_EQ(srqs.srqs_size(), 1);
+  EXPECT_EQ(srqs.srqs(0).ShortDebugString(),
+            "name: \"gateways/host-a/srqs/3-1\" session: 3 handle: 1 type: BASIC worker: 1 "
+            "size: 1024 max_sge: 2 limit: 16 held: 900 qps: 5 taken: 123456 limit_events: 3");
+}
+
+TEST_F(StateServiceTest, ListQpsOfOneNumber_HasNoOther) {
+  gateway::v1::ListQpsRequest request;
+  request.set_qpn(0x12);
+  gateway::v1::ListQpsResponse qps;
+  ASSERT_TRUE(stub_->ListQps(Soon().get(), request, &qps).ok());
+  ASSERT_EQ(qps.qps_size(), 1);
+  EXPECT_EQ(qps.qps(0).qpn(), 0x12u);
 }
 
 TEST_F(StateServiceTest, ListPools_HasLimitsAndPages) {

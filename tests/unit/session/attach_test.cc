@@ -353,10 +353,11 @@ TEST(Attach, Snapshot_ShowsWhatThereIs) {
   const auto mr = client.RegMr(pd, 4096, 64);
   session::StateSnapshot seen;
   int calls = 0;
-  host.server->Snapshot({true, true, true}, [&](session::StateSnapshot snapshot) {
-    seen = std::move(snapshot);
-    ++calls;
-  });
+  host.server->Snapshot({.sessions = true, .qps = true, .mrs = true},
+                        [&](session::StateSnapshot snapshot) {
+                          seen = std::move(snapshot);
+                          ++calls;
+                        });
   host.Settle();
   ASSERT_EQ(calls, 1);
   EXPECT_EQ(seen.totals.sessions, 1u);

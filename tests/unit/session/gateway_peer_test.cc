@@ -211,6 +211,13 @@ TEST_F(GatewayPeer, Channels_AreShownByWorker) {
                                                       "RTT-based control"}));
   EXPECT_EQ(rows[1].congestion, "swift");
   EXPECT_EQ(rows[1].rtt_ns, 50000u);
+  // Of a gateway that drains, too.
+  rows.clear();
+  here.server->OrderDrainLocally(true);
+  here.server->Snapshot({.channels = true},
+                        [&](const session::StateSnapshot& snapshot) { rows = snapshot.channels; });
+  here.Settle();
+  EXPECT_EQ(rows.size(), 2u);
 }
 
 TEST_F(GatewayPeer, PeerThatChanged_IsAskedAgain) {

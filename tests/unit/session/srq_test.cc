@@ -136,6 +136,28 @@ TEST_F(SharedQueues, ModifyAndQuery_TheLimit) {
   EXPECT_EQ(client.error(), EINVAL);
 }
 
+TEST_F(SharedQueues, Snapshot_HasARowForEach_AlsoDuringADrain) {
+  const rocegw_srq_reply one = Create(100, 3, 10);
+  reinterpret_cast<rocegw_srq_control*>(client.At(one.control))->producer = 9;
+  CreateQp(one.handle);
+  const uint32_t other = Create(8).handle;
+  host.server->OrderDrainLocally(true);
+  std::vector<session::SrqRow> rows;
+  host.server->Snapshot({.srqs = true},
+                        [&](const session::StateSnapshot& state) { rows = state.srqs; });
+  host.Settle();
+  ASSERT_EQ(rows.size(), 2u);
+  const session::SrqRow& row = rows[rows[0].handle == one.handle ? 0 : 1];
+  EXPECT_EQ(row.handle, one.handle);
+  EXPECT_EQ(row.worker, WorkerOf(one.handle));
+  EXPECT_EQ(row.size, 128u);
+  EXPECT_EQ(row.max_sge, 3u);
+  EXPECT_EQ(row.limit, 10u);
+  EXPECT_EQ(row.held, 9u);
+  EXPECT_EQ(row.qps, 1u);
+  EXPECT_EQ(rows[rows[0].handle == one.handle ? 1 : 0].handle, other);
+}
+
 TEST_F(SharedQueues, Larger_KeepsWhatIsPostedAtItsIndicesAndSlots) {
   const rocegw_srq_reply before = Create(4, 3);
   auto* const control = reinterpret_cast<rocegw_srq_control*>(client.At(before.control));

@@ -92,6 +92,36 @@ TEST_F(SessionWindows, BoundRegion_StaysUntilTheWindowIsGone) {
   EXPECT_EQ(client->error(), 0);
 }
 
+TEST_F(SessionWindows, Snapshot_TellsWhatIsBoundToWhat) {
+  client->RegMr(pd, 65536, 64, kBindable);
+  const auto mr = client->RegMr(pd, 4096, 64, kBindable);
+  const auto bound = Alloc(pd, 2);
+  ASSERT_TRUE(Bind(bound, mr));
+  const auto unbound = Alloc(pd, 1);
+  std::vector<session::MrRow> rows;
+  host.server->Snapshot({.mrs = true},
+                        [&](const session::StateSnapshot& state) { rows = state.mrs; });
+  host.Settle();
+  ASSERT_EQ(rows.size(), 4u);
+  for (const session::MrRow& row : rows) {
+    if (row.window == 0) {
+      EXPECT_EQ(row.windows, row.handle == mr.handle ? 1u : 0u);
+    } else if (row.handle == bound.handle) {
+      EXPECT_EQ(row.window, 2u);
+      EXPECT_EQ(row.bound_to, mr.handle);
+      EXPECT_EQ(row.address, 4096u);
+      EXPECT_EQ(row.length, 8u);
+      EXPECT_EQ(row.access, verbs::kAccessRemoteRead);
+      EXPECT_EQ(row.window_qpn, 9u);
+    } else {
+      EXPECT_EQ(row.handle, unbound.handle);
+      EXPECT_EQ(row.window, 1u);
+      EXPECT_EQ(row.bound_to, 0u);
+      EXPECT_EQ(row.length, 0u);
+    }
+  }
+}
+
 TEST_F(SessionWindows, RegionWithoutTheRight_IsBoundToByNobody) {
   const auto mr = client->RegMr(pd, 4096, 64, verbs::kAccessLocalWrite);
   EXPECT_FALSE(Bind(Alloc(pd, 2), mr));

@@ -275,6 +275,26 @@ TEST(SharedReceives, FewerThanTheLimit_IsSaidOnce) {
   EXPECT_EQ(crowd.Heard(0, AsyncEvent::kSrqLimitReached), 0u);
   crowd.receives.Arm(1);
   EXPECT_TRUE(crowd.receives.TakeLimitEvent()) << "it is so already";
+  EXPECT_EQ(crowd.receives.limit_events(), 2u);
+}
+
+TEST(SharedReceives, Counts_WhatWaitsAndWhatWasTaken) {
+  SharedEnd end({.entries = 4});
+  SharedReceives receives(end.Srq());
+  for (uint32_t i = 0; i < 3; ++i) end.order()[i] = i;
+  end.control().producer = 3;
+  EXPECT_EQ(receives.waiting(), 3u);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(receives.Check(), Look::kReady);
+    receives.Fetch();
+  }
+  EXPECT_EQ(receives.waiting(), 1u);
+  EXPECT_EQ(receives.taken(), 2u);
+  receives.GiveBack(1);
+  EXPECT_EQ(receives.waiting(), 2u);
+  EXPECT_EQ(receives.taken(), 1u);
+  end.control().producer = 77;
+  EXPECT_EQ(receives.waiting(), 1u) << "an impossible index counts for nothing";
 }
 
 TEST(SharedReceives, KeysAreThoseOfItsOwnProtectionDomain) {

@@ -52,6 +52,14 @@ TEST(Spread, WithoutOrder_TurnByTurn) {
   EXPECT_GT(ways.peer.carrier.refs.size(), 90u);
 }
 
+TEST(Spread, Numbers_AreThoseBesideItsOwn) {
+  TwoWays ways(verbs::ServiceMode::kUnordered);
+  ways.peer.base().PostWrite(kSource, 60000, kTarget);
+  ways.peer.Out();
+  ASSERT_NE(ways.peer.host().context().spread, nullptr);
+  EXPECT_EQ(ways.peer.host().context().spread->Numbers(), std::vector<Qpn>{ways.other.number()});
+}
+
 TEST(Spread, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
   TwoWays ways(verbs::ServiceMode::kUnordered);
   ways.peer.carrier.open = false;
