@@ -39,7 +39,8 @@ Agent::Agent(ControlLoop& loop, NodeIdentity& identity, GatewayPort& gateway, Ag
       identity_(identity),
       gateway_(gateway),
       options_(std::move(options)),
-      core_(identity.gateway(), options_.version, *this) {
+      core_(identity.gateway(), options_.version, *this),
+      probes_(loop, gateway, options_.program_folder) {
   Restore();
   Connect();
   Probe();
@@ -85,8 +86,7 @@ std::shared_ptr<grpc::Channel> Agent::Channel() {
 void Agent::Connect() {
   if (link_ != nullptr) core_.OnStreamClosed();
   link_.reset();
-  ++tunnel_;
-  gateway_.CancelAll();
+  DropQuestions();
   channel_.reset();
   ControllerEvents events;
   events.opened = [this] { core_.OnStreamOpened(ControlLoop::Now()); };
@@ -99,26 +99,35 @@ void Agent::Connect() {
     Note();
   };
   events.closed = [this](const grpc::Status& status) { OnClosed(status); };
-  events.question = [this](const fleet::v1::TunnelQuestion& question) {
-    if (question.cancel()) return gateway_.Cancel(question.id());
-    if (question.has_grant()) return gateway_.Grant(question.id(), question.grant());
-    ++counters_.questions;
-    gateway_.Ask(question,
-                 [this, id = question.id(), tunnel = tunnel_](fleet::v1::TunnelAnswer answer) {
-                   // Another controller counts its questions anew.
-                   if (link_ == nullptr || tunnel != tunnel_) return;
-                   if (answer.has_diagnosis()) AddOwnDiagnoses(*answer.mutable_diagnosis());
-                   answer.set_id(id);
-                   link_->Answer(answer);
-                 });
-  };
-  events.tunnel_closed = [this] {
-    ++tunnel_;
-    gateway_.CancelAll();
-  };
+  events.question = [this](const fleet::v1::TunnelQuestion& question) { OnQuestion(question); };
+  events.tunnel_closed = [this] { DropQuestions(); };
   link_ = std::make_unique<ControllerLink>(
       loop_, [this] { return Channel(); }, identity_.gateway(), std::move(events));
   link_->Start();
+}
+
+void Agent::OnQuestion(const fleet::v1::TunnelQuestion& question) {
+  if (question.cancel()) {
+    gateway_.Cancel(question.id());
+    return probes_.Cancel(question.id());
+  }
+  if (question.has_grant()) return gateway_.Grant(question.id(), question.grant());
+  ++counters_.questions;
+  const auto answer = [this, id = question.id(), tunnel = tunnel_](fleet::v1::TunnelAnswer part) {
+    // Another controller counts its questions anew.
+    if (link_ == nullptr || tunnel != tunnel_) return;
+    if (part.has_diagnosis()) AddOwnDiagnoses(*part.mutable_diagnosis());
+    part.set_id(id);
+    link_->Answer(part);
+  };
+  if (question.has_probe()) return probes_.Start(question.id(), question.probe(), answer);
+  gateway_.Ask(question, answer);
+}
+
+void Agent::DropQuestions() {
+  ++tunnel_;
+  gateway_.CancelAll();
+  probes_.CancelAll();
 }
 
 void Agent::AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const {

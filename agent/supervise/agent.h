@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/node/node_identity.h"
+#include "agent/probe/probes.h"
 #include "agent/reconcile/agent_core.h"
 #include "agent/reconcile/gateway_port.h"
 #include "agent/sync/controller_link.h"
@@ -40,6 +41,8 @@ struct AgentOptions {
   // File of the last good configuration; empty: none is kept.
   std::string state_file;
   Duration probe_every = Seconds(2);
+  // Of the programs that the agent starts: rocegw-run, rocegw-probe.
+  std::string program_folder;
 };
 
 class Agent final : private AgentActions {
@@ -62,6 +65,9 @@ class Agent final : private AgentActions {
   std::shared_ptr<grpc::Channel> Channel();
   void Connect();
   void AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const;
+  void OnQuestion(const fleet::v1::TunnelQuestion& question);
+  // Of the tunnel that there is no more.
+  void DropQuestions();
   void OnClosed(const grpc::Status& status);
   void Probe();
   void OnProbe(const StatusOr<GatewayProbe>& probe);
@@ -77,6 +83,7 @@ class Agent final : private AgentActions {
   const AgentOptions options_;
   AgentCounters counters_;
   AgentCore core_;
+  Probes probes_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ControllerLink> link_;
   uint64_t tunnel_ = 0;    // counts the tunnels, so that answers go up the one they belong to

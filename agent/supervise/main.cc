@@ -168,6 +168,12 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) 
   return NodeIdentity::Join(config.state_dir, *file, gateway);
 }
 
+// Where the programs are that are installed with this one.
+std::string OwnFolder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+}
+
 // What may change while the agent runs. A file with faults changes nothing.
 void Reload(const Arguments& arguments, RuleVerdicts& rules) {
   ConfigResult fresh = Load(arguments);
@@ -206,9 +212,10 @@ int Serve(const Arguments& arguments, const Config& config) {
   if (Status status = loop.Open(); !status.ok()) return Fail(status);
   const process::ServiceManager manager = process::ServiceManager::FromEnvironment();
   GatewayClient gateway(loop, config.gateway_socket);
-  Agent agent(
-      loop, *identity, gateway,
-      {.version = process::VersionText(), .state_file = config.state_dir + "/last-good.pb"});
+  Agent agent(loop, *identity, gateway,
+              {.version = process::VersionText(),
+               .state_file = config.state_dir + "/last-good.pb",
+               .program_folder = OwnFolder()});
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   RuleVerdicts rules(config.attach_rules);
   const DevicePluginCounters no_kubelet;

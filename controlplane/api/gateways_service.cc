@@ -232,6 +232,15 @@ grpc::ServerUnaryReactor* GatewaysService::ListGatewayMrs(
                     &TunnelAnswer::mrs);
 }
 
+grpc::ServerUnaryReactor* GatewaysService::ListGatewaySrqs(
+    grpc::CallbackServerContext* context, const admin::v1::ListGatewayObjectsRequest* request,
+    gateway::v1::ListSrqsResponse* response) {
+  TunnelQuestion question;
+  SetPage(*request, *question.mutable_list_srqs());
+  return AskGateway(*context, *request, questions_, request->parent(), question, response,
+                    &TunnelAnswer::srqs);
+}
+
 grpc::ServerUnaryReactor* GatewaysService::GetGatewayCounters(
     grpc::CallbackServerContext* context, const admin::v1::GetGatewayCountersRequest* request,
     gateway::v1::GetCountersResponse* response) {
@@ -283,6 +292,31 @@ grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* GatewaysService::CaptureGat
   if (auto error = Admit(*context, CallKind::kStream, *request, backend_.follower, admitted))
     return RefusedCapture(*error);
   return NewCapture(*context, questions_, admitted, *request, request->name(), request->capture());
+}
+
+grpc::ServerUnaryReactor* GatewaysService::TestConnectivity(
+    grpc::CallbackServerContext* context, const admin::v1::TestConnectivityRequest* request,
+    admin::v1::TestConnectivityResponse* response) {
+  const auto refuse = [context](const ApiError& error) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToStatus(error));
+    return reactor;
+  };
+  Admitted admitted;
+  if (auto error = Admit(*context, CallKind::kUnary, *request, backend_.follower, admitted))
+    return refuse(*error);
+  for (const std::string& name : {request->from(), request->to()}) {
+    if (!questions_.Exists(name)) return refuse(NotFound(name));
+  }
+  if (!connectivity_tests_.Begin()) {
+    return refuse({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                   "TOO_MANY_TESTS",
+                   "this controller runs as many connectivity tests as it may; try again",
+                   {},
+                   {}});
+  }
+  return NewConnectivityTest(*context, questions_, connectivity_tests_, admitted, *request,
+                             *response);
 }
 
 }  // namespace rocegw::api

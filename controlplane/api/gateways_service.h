@@ -3,6 +3,7 @@
 // tells of itself through its agent's tunnel. gRPC's threads.
 #pragma once
 
+#include "controlplane/api/connectivity_test.h"
 #include "controlplane/api/enrollment.h"
 #include "controlplane/api/gateway_questions.h"
 #include "controlplane/api/standard_service.h"
@@ -79,6 +80,9 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerUnaryReactor* ListGatewayMrs(grpc::CallbackServerContext* context,
                                            const admin::v1::ListGatewayObjectsRequest* request,
                                            gateway::v1::ListMrsResponse* response) override;
+  grpc::ServerUnaryReactor* ListGatewaySrqs(grpc::CallbackServerContext* context,
+                                            const admin::v1::ListGatewayObjectsRequest* request,
+                                            gateway::v1::ListSrqsResponse* response) override;
   grpc::ServerUnaryReactor* GetGatewayCounters(grpc::CallbackServerContext* context,
                                                const admin::v1::GetGatewayCountersRequest* request,
                                                gateway::v1::GetCountersResponse* response) override;
@@ -97,6 +101,9 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   grpc::ServerWriteReactor<gateway::v1::CaptureChunk>* CaptureGateway(
       grpc::CallbackServerContext* context,
       const admin::v1::CaptureGatewayRequest* request) override;
+  grpc::ServerUnaryReactor* TestConnectivity(
+      grpc::CallbackServerContext* context, const admin::v1::TestConnectivityRequest* request,
+      admin::v1::TestConnectivityResponse* response) override;
 
  private:
   const Backend& backend_;
@@ -105,6 +112,7 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   Enrollment& enrollment_;
   StandardService<types::v1::Gateway> standard_;
   StandardService<types::v1::Operation> operations_;
+  ConnectivityTests connectivity_tests_;
 };
 
 }  // namespace rocegw::api

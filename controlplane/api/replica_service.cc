@@ -53,7 +53,8 @@ class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, Tunne
 
  private:
   void Begin() {
-    if (!request_.question().has_capture()) {
+    // What goes on until it is cancelled.
+    if (!request_.question().has_capture() && !request_.question().has_probe()) {
       return tunnels_.Ask(request_.gateway(), request_.question(), context_->deadline(),
                           [outbox = outbox_](const sync::TunnelResult& result) {
                             for (const TunnelAnswer& part : result.parts) outbox->Send(part);

@@ -147,7 +147,8 @@ Words ValuesOf(const CLI::Option& option, Program& program) {
   if (option.check_lname("on-deadline")) return {"keep", "disconnect", "abort"};
   if (option.check_lname("context")) return ContextNames();
   if (option.check_lname("tenant")) return NamesOf(program, *FindKind("tenants"), {});
-  if (option.check_lname("gateway")) return NamesOf(program, *FindKind("gateways"), {});
+  if (option.check_lname("gateway") || option.check_lname("from") || option.check_lname("to"))
+    return NamesOf(program, *FindKind("gateways"), {});
   return {};
 }
 
@@ -163,7 +164,7 @@ Words PositionalsOf(const Line& line, Program& program) {
       Words kinds = KindNames(reads, !reads);
       if (command == "get")
         kinds.insert(kinds.end(),
-                     {"sessions", "qps", "connections", "channels", "mrs", "counters"});
+                     {"sessions", "qps", "connections", "channels", "mrs", "srqs", "counters"});
       return kinds;
     }
     const Kind* const kind = FindKind(line.positionals[0]);
@@ -171,6 +172,7 @@ Words PositionalsOf(const Line& line, Program& program) {
     if (at >= 2 && contains({"create", "update"})) return FieldsOf(*kind);
     return NamesOf(program, *kind, line.tenant);
   }
+  if (command == "test") return NamesOf(program, *FindKind("gateways"), {});
   if (at != 0) return {};
   if (contains({"status", "drain", "undrain", "revoke", "adopt"})) {
     return NamesOf(program, *FindKind("gateways"), {});

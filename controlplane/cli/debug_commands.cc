@@ -157,20 +157,6 @@ int Explain(Program& program, const ExplainQuery& query) {
 
 // Capture ---------------------------------------------------------------------------------------
 
-CallResult ReadAmount(const std::string& option, const std::string& text, Unit unit, uint64_t most,
-                      uint64_t& out) {
-  if (text.empty()) return {};
-  const auto amount = ParseQuantity(text, unit);
-  if (!amount.has_value() || *amount == 0 || *amount > most) {
-    return {kUsage,
-            option + ": '" + text + "' must be " + std::string(QuantityHelp(unit)) +
-                ", more than 0 and at most " + QuantityText(most, unit),
-            {}};
-  }
-  out = *amount;
-  return {};
-}
-
 CallResult ReadCapture(const CaptureQuery& query, CaptureRequest& request) {
   constexpr uint64_t kMostBytes = 1ULL << 30;
   constexpr uint64_t kMostPackets = 1'000'000'000;

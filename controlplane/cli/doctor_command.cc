@@ -8,6 +8,7 @@
 #include "controlplane/cli/documents.h"
 #include "controlplane/cli/fleet_doctor.h"
 #include "controlplane/cli/fleet_progress.h"
+#include "controlplane/cli/in_parallel.h"
 #include "controlplane/cli/live_state.h"
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/program.h"
@@ -124,10 +125,8 @@ int ExamineAll(Program& program) {
     Progress line;
     line.Show("asking the controller");
     if (auto result = ReadController(program, facts); !result.ok()) return Fail(result);
-    for (GatewayReading& reading : facts.gateways) {
-      line.Show("asking " + reading.gateway.name());
-      ReadGateway(program, reading);
-    }
+    line.Show("asking the gateways");
+    InParallel(facts.gateways.size(), [&](size_t i) { ReadGateway(program, facts.gateways[i]); });
   }
   return Print(program, ExamineFleet(facts));
 }

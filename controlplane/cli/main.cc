@@ -83,6 +83,7 @@ int Main(int argc, char** argv) {
   AddDrainCommands(app, program);
   AddDebugCommands(app, program);
   AddDoctorCommand(app, program);
+  AddConnectivityCommands(app, program);
   AddFleetCommands(app, program);
   AddAuditCommands(app, program);
   AddSysdumpCommand(app, program);

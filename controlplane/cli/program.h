@@ -79,6 +79,7 @@ void AddReadCommands(CLI::App& app, Program& program);
 void AddWriteCommands(CLI::App& app, Program& program);
 void AddStatusCommand(CLI::App& app, Program& program);
 void AddDebugCommands(CLI::App& app, Program& program);
+void AddConnectivityCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);
 void AddDrainCommands(CLI::App& app, Program& program);
 void AddFleetCommands(CLI::App& app, Program& program);

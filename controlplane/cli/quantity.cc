@@ -209,4 +209,18 @@ std::optional<int64_t> ParseDuration(std::string_view text) {
   return total;
 }
 
+CallResult ReadAmount(const std::string& option, const std::string& text, Unit unit, uint64_t most,
+                      uint64_t& out) {
+  if (text.empty()) return {};
+  const auto amount = ParseQuantity(text, unit);
+  if (!amount.has_value() || *amount == 0 || *amount > most) {
+    return {kUsage,
+            option + ": '" + text + "' must be " + std::string(QuantityHelp(unit)) +
+                ", more than 0 and at most " + QuantityText(most, unit),
+            {}};
+  }
+  out = *amount;
+  return {};
+}
+
 }  // namespace rocegw::cli

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "controlplane/cli/call_result.h"
+
 namespace rocegw::cli {
 
 enum class Unit : uint8_t { kCount, kBytes, kBytesPerSecond, kPerSecond, kMode };
@@ -20,6 +22,10 @@ Unit UnitOfField(std::string_view field);
 std::optional<uint64_t> ParseQuantity(std::string_view text, Unit unit);
 // What ParseQuantity takes: "a number, or with k, M, G", for messages.
 std::string_view QuantityHelp(Unit unit);
+
+// The value of an option, left alone where there is none: more than 0 and at most that much.
+CallResult ReadAmount(const std::string& option, const std::string& text, Unit unit, uint64_t most,
+                      uint64_t& out);
 
 // Short where nothing is lost: 5k, 16MiB, 10Gbps, 0660.
 std::string QuantityText(uint64_t value, Unit unit);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls to a controller or a gateway by the method's name, with messages of any type, so that one
-// piece of code serves all kinds of objects. One thread at a time; every call blocks at most until
-// its deadline. Refusals become text from the details that the server sends (google.rpc.ErrorInfo,
-// BadRequest).
+// piece of code serves all kinds of objects. Once it is connected any thread may call, also at the
+// same time; every call blocks at most until its deadline. Refusals become text from the details
+// that the server sends (google.rpc.ErrorInfo, BadRequest).
 #pragma once
 
 #include <google/protobuf/message.h>

@@ -29,7 +29,8 @@ constexpr std::array kRoles = {
     RoleRow{types::v1::OPERATOR,
             "tenants.get tenants.list pools.* ccPolicies.* gateways.get gateways.list "
             "gateways.create gateways.update "
-            "gateways.delete gateways.inspect gateways.capture gateways.drain gateways.join "
+            "gateways.delete gateways.inspect gateways.capture gateways.test gateways.drain "
+            "gateways.join "
             "operations.* audit.list "
             "audit.verify"},
     RoleRow{types::v1::TENANT_ADMIN, "tenants.get pools.*"},

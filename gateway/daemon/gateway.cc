@@ -231,6 +231,11 @@ void Gateway::Snapshot(const session::StateQuery& query,
                        std::function<void(session::StateSnapshot)> done) {
   sessions()->Snapshot(query, [this, done = std::move(done)](session::StateSnapshot snapshot) {
     data_path_.AddRows(snapshot);
+    // Its programs come without a slot.
+    for (session::PoolRow& pool : snapshot.pools) {
+      if (pool.name == session::kDefaultPool)
+        pool.sockets.insert(pool.sockets.begin(), config_.attach_socket.path);
+    }
     if (engine_) {
       snapshot.config_source = engine_->source();
       snapshot.applied_revision = engine_->revision();

@@ -42,6 +42,11 @@ TEST_F(RocegwctlCompletionTest, Bash_OffersCommandsKindsNamesFieldsAndValues) {
   EXPECT_EQ(Offered("drain host-a --on-deadline d"), "disconnect\n");
   EXPECT_EQ(Offered("drain host-a --on-d"), "--on-deadline\n");
   EXPECT_EQ(Offered("operations w"), "wait\n");
+  EXPECT_EQ(Offered("get sr"), "srqs\n");
+  EXPECT_EQ(Offered("connectivity t"), "test\n");
+  EXPECT_EQ(Offered("connectivity test host-a h"), "host-a\n");
+  EXPECT_EQ(Offered("connectivity test --from h"), "host-a\n");
+  EXPECT_EQ(Offered("connectivity test --ba"), "--bandwidth\n");
   EXPECT_EQ(Offered("completion z"), "zsh\n");
   EXPECT_EQ(Offered("nonsense x"), "\n");
 }

@@ -11,18 +11,11 @@
 #include <optional>
 #include <thread>
 
-#include "controlplane/api/operations_service.h"
-#include "controlplane/api/pools_service.h"
-#include "controlplane/store/memory_store.h"
-#include "controlplane/sync/operation_keeper.h"
 #include "gateway/process/build_info.h"
-#include "tests/support/store/scratch_directory.h"
+#include "tests/unit/api/gateways_world.h"
 
 namespace rocegw::testing::gateways {
 namespace {
-
-using admin::v1::Gateways;
-using admin::v1::Operations;
 
 class Agent : public sync::NodeStream, public sync::TunnelStream {
  public:
@@ -59,6 +52,8 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
         answer.mutable_connections()->add_connections()->set_local_qpn(19);
       } else if (question.has_list_channels()) {
         answer.mutable_channels()->add_channels()->set_number(23);
+      } else if (question.has_list_srqs()) {
+        answer.mutable_srqs()->add_srqs()->set_held(29);
       } else if (question.has_list_qps()) {
         answer.set_more(true);
         answer.mutable_qps()->add_qps()->set_qpn(17);
@@ -127,44 +122,13 @@ class Agent : public sync::NodeStream, public sync::TunnelStream {
   uint64_t cancelled_ = 0;
 };
 
-class GatewaysServiceTest : public ::testing::Test {
+class GatewaysServiceTest : public GatewaysWorld {
  protected:
-  GatewaysServiceTest() {
-    const std::string socket = "unix:" + directory_.File("gw.sock");
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(socket, grpc::experimental::LocalServerCredentials(UDS));
-    builder.RegisterService(&gateways_service_);
-    builder.RegisterService(&operations_service_);
-    builder.RegisterService(&pools_service_);
-    server_ = builder.BuildAndStart();
-    channel_ = grpc::CreateChannel(socket, grpc::experimental::LocalCredentials(UDS));
-    gateways_ = Gateways::NewStub(channel_);
-    operations_ = Operations::NewStub(channel_);
-    pools_ = admin::v1::Pools::NewStub(channel_);
-    admin::v1::CreateGatewayRequest request;
-    request.mutable_gateway()->set_name("gateways/g");
-    types::v1::Gateway created;
-    EXPECT_TRUE(gateways_->CreateGateway(Context().get(), request, &created).ok());
-    AwaitNewest();
-  }
   ~GatewaysServiceTest() override {
     agent_->Join();
-    server_->Shutdown(std::chrono::system_clock::now());
+    Stop();
   }
 
-  static std::unique_ptr<grpc::ClientContext> Context(
-      std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
-    auto context = std::make_unique<grpc::ClientContext>();
-    context->set_deadline(std::chrono::system_clock::now() + deadline);
-    return context;
-  }
-  // Questions and streams are about the fleet as it is known, which may be older than a write.
-  void AwaitNewest() {
-    const auto seen = std::make_shared<std::promise<void>>();
-    auto future = seen->get_future();
-    follower_->WhenNewest([seen](const auto&) { seen->set_value(); });
-    future.wait();
-  }
   // An agent's stream whose gateway runs everything.
   void Connect() {
     fleet::v1::Hello hello;
@@ -181,19 +145,6 @@ class GatewaysServiceTest : public ::testing::Test {
     report.set_store_uuid(push.store_uuid());
     report.set_applied_revision(push.revision());
     hub_.OnReport("gateways/g", stream_, report);
-  }
-  // Of calls of this method, what they were about and what was asked.
-  std::vector<std::pair<std::string, std::string>> Audited(const std::string& method) {
-    std::vector<std::pair<std::string, std::string>> found;
-    const auto page = store_->Range({.range = store::KeyRange::Prefix("audit/")});
-    for (const store::Entry& entry : page.value().entries) {
-      admin::v1::AuditRecord record;
-      EXPECT_TRUE(record.ParseFromString(entry.value));
-      if (!record.method().ends_with("/" + method)) continue;
-      EXPECT_EQ(record.principal(), "local:admin");
-      found.emplace_back(record.resource(), record.request());
-    }
-    return found;
   }
   void Draining(bool empty, uint64_t qps) {
     fleet::v1::Heartbeat heartbeat;
@@ -222,29 +173,8 @@ class GatewaysServiceTest : public ::testing::Test {
     return operation;
   }
 
-  ScratchDirectory directory_;
-  std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
-  std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(*store_));
-  api::Writer writer_{*store_, *follower_};
-  api::Backend backend_{*store_, *follower_, writer_};
-  std::unique_ptr<identity::CertificateAuthority> authority_ =
-      std::move(*identity::CertificateAuthority::Open(directory_.File(""), "example"));
-  api::Enrollment enrollment_{*store_, *follower_, *authority_, {}};
-  sync::StatusWriter statuses_{*store_, std::chrono::milliseconds(1)};
-  sync::NodeHub hub_{*follower_, statuses_, store_->uuid()};
-  sync::TunnelHub tunnels_;
-  api::QuestionRouter router_{*follower_, tunnels_, "self", nullptr};
-  sync::OperationKeeper keeper_{*follower_, statuses_};
-  api::GatewaysService gateways_service_{backend_, hub_, router_, enrollment_};
-  api::OperationsService operations_service_{backend_};
-  api::PoolsService pools_service_{backend_, router_};
   std::shared_ptr<Agent> agent_ = std::make_shared<Agent>(tunnels_);
   sync::NodeHub::StreamId stream_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<Gateways::Stub> gateways_;
-  std::unique_ptr<Operations::Stub> operations_;
-  std::unique_ptr<admin::v1::Pools::Stub> pools_;
 };
 
 TEST_F(GatewaysServiceTest, Drain_IsDoneWhenTheGatewayIsEmpty) {
@@ -355,6 +285,9 @@ TEST_F(GatewaysServiceTest, QuestionsGoThroughTheTunnel) {
   gateway::v1::ListChannelsResponse channels;
   ASSERT_TRUE(gateways_->ListGatewayChannels(Context().get(), list, &channels).ok());
   EXPECT_EQ(channels.channels(0).number(), 23u);
+  gateway::v1::ListSrqsResponse srqs;
+  ASSERT_TRUE(gateways_->ListGatewaySrqs(Context().get(), list, &srqs).ok());
+  EXPECT_EQ(srqs.srqs(0).held(), 29u);
   admin::v1::DiagnoseGatewayRequest diagnose;
   diagnose.set_name("gateways/g");
   gateway::v1::DiagnoseResponse diagnosis;
