@@ -7,6 +7,9 @@
 namespace rocegw::cm {
 namespace {
 
+// Tens of thousands of taken ports are not walked along for each new id.
+constexpr uint32_t kTakenInARow = 64;
+
 bool SameFamily(const Endpoint& a, const Endpoint& b) {
   return a.address.IsV4() == b.address.IsV4();
 }
@@ -42,8 +45,8 @@ bool PortTable::OnlyAutomatic(const Key& key) const {
                                            [](const Binding& held) { return held.automatic; });
 }
 
-// A peer only ever sees an active id's port as information, so when every port is taken active ids
-// share.
+// A peer only ever sees an active id's port as information, so active ids share one when so many in
+// a row are taken.
 uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmConfig& config,
                              RandomSource& random) const {
   const uint32_t count = config.last_ephemeral_port - config.first_ephemeral_port + 1u;
@@ -54,6 +57,7 @@ uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmCon
     const auto at = ports_.find({space, port});
     if (at == ports_.end()) return port;
     if (shared == 0 && wanted.automatic && OnlyAutomatic({space, port})) shared = port;
+    if (shared != 0 && i >= kTakenInARow) break;
   }
   return shared;
 }

@@ -288,5 +288,17 @@ TEST_F(IdTest, EphemeralPorts_WhenAllAreTaken_AreSharedByActiveIdsOnly) {
   EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
 }
 
+TEST_F(IdTest, EphemeralPorts_NearlyAllTaken_AreGivenOnceAsLongAsOneIsNear) {
+  CmConfig config;
+  config.first_ephemeral_port = 40000;
+  config.last_ephemeral_port = 40999;
+  Host small(V4(1), 1, config);
+  for (int i = 0; i < 1000; ++i) EXPECT_NE(small.Routed(V4(2), 7000).value, 0u);
+  EXPECT_GT(small.engine.port_count(), 900u);
+  while (small.engine.port_count() != 1000)
+    ASSERT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), 0) << "one is free";
+  EXPECT_EQ(small.Do(small.Create(), Bind{AnyV4(0)}), EADDRNOTAVAIL);
+}
+
 }  // namespace
 }  // namespace rocegw::cm
