@@ -348,6 +348,11 @@ TEST_F(SessionProperty, WorkersRefuse_NothingOfACommandThatFailedRemains) {
   const uint32_t pd = client.AllocPd(context);
   const auto kept = client.CreateCq(context);
   ASSERT_EQ(client.error(), 0);
+  auto receives = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
+  receives.pd = pd;
+  receives.max_wr = receives.max_sge = 1;
+  const uint32_t srq = client.Call<rocegw_srq_reply>(receives).handle;
+  ASSERT_EQ(client.error(), 0);
   for (int step = 0; step < 1000; ++step) {
     const size_t before = host.LinkedObjects();
     auto& worker = *host.workers[random.Below(3)];
@@ -367,9 +372,13 @@ TEST_F(SessionProperty, WorkersRefuse_NothingOfACommandThatFailedRemains) {
       case 1:
         client.CreateCq(context);
         break;
-      default:
-        qp = client.CreateQp(pd, kept.handle).handle;
+      default: {
+        // One that shares its receives: a worker is asked.
+        auto create = TestClient::QpRequest(pd, kept.handle);
+        create.srq = srq;
+        qp = client.Call<rocegw_qp_reply>(create).handle;
         break;
+      }
     }
     if (worker.fail_next == 0) {
       ASSERT_EQ(client.error(), EIO);
