@@ -145,7 +145,7 @@ ROCEGW_EXPORT int rdma_bind_addr(rdma_cm_id* rdma, sockaddr* address) {
   rocegw_cm_bind request = {};
   int error = ToWire(address, &request.address);
   if (error == 0) error = rocegw::client::CallForPlace(id, ROCEGW_MSG_CM_BIND, &request);
-  if (error == 0) id->stage = CmStage::kBetween;
+  if (error == 0) SetStage(id, CmStage::kBetween);
   return CmError(error);
 }
 

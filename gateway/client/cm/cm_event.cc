@@ -65,10 +65,10 @@ int RejectQuietly(CmId* id) {
 // ESTABLISHED. Without a QP of ours the program does all that.
 void FinishActiveSide(CmId* id, CmEvent* event) {
   if (id->id.qp == nullptr) return;
-  id->stage = CmStage::kAnswered;
+  SetStage(id, CmStage::kAnswered);
   const int error = StepWithQp(id, CmStage::kAnswered, ROCEGW_MSG_CM_ESTABLISH, IBV_QPS_RTS);
   if (error == 0) {
-    id->stage = CmStage::kConnected;
+    SetStage(id, CmStage::kConnected);
     event->event.event = RDMA_CM_EVENT_ESTABLISHED;
     return;
   }
@@ -84,7 +84,7 @@ CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
                     static_cast<rdma_port_space>(record.port_space));
   if (id == nullptr) return nullptr;
   id->passive = true;
-  id->stage = CmStage::kRequested;
+  SetStage(id, CmStage::kRequested);
   id->id.context = listener->id.context;
   id->id.qp_type = listener->id.qp_type;
   id->responder_resources = record.param.responder_resources;
@@ -123,7 +123,7 @@ Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
       const bool address = record.type == RDMA_CM_EVENT_ADDR_RESOLVED;
       const int error = TakePlace(id, PlaceOf(record));
       if (error == 0) {
-        id->stage = address ? CmStage::kAddressKnown : CmStage::kRouteKnown;
+        SetStage(id, address ? CmStage::kAddressKnown : CmStage::kRouteKnown);
         break;
       }
       event->event.event = address ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ROUTE_ERROR;
@@ -145,7 +145,7 @@ Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
       if (!FinishJoin(id, record.join, &event->event)) return Outcome::kSkip;
       break;
     case RDMA_CM_EVENT_ESTABLISHED:
-      id->stage = CmStage::kConnected;
+      SetStage(id, CmStage::kConnected);
       break;
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_REJECTED:

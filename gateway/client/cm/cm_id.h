@@ -57,7 +57,7 @@ struct CmId {
   uint32_t events_delivered;  // under the table's lock
   pthread_mutex_t lock;       // events_completed, joins
   pthread_cond_t acknowledged;
-  CmStage stage;
+  CmStage stage;                // by StageOf and SetStage
   bool passive;                 // came with a connection request
   bool removal_told;            // under the table's lock
   uint8_t responder_resources;  // passive: what the request offers
@@ -77,6 +77,16 @@ struct CmEvent {
   CmId* counted_on;     // whose count an acknowledgement raises
   uint8_t private_data[ROCEGW_CM_PRIVATE_MAX];
 };
+
+// One thread may take events while another goes on with what they brought.
+inline CmStage StageOf(const CmId* id) {
+  CmStage stage;
+  __atomic_load(&id->stage, &stage, __ATOMIC_ACQUIRE);
+  return stage;
+}
+inline void SetStage(CmId* id, CmStage stage) {
+  __atomic_store(&id->stage, &stage, __ATOMIC_RELEASE);
+}
 
 constexpr uint64_t kCmIdMark = 0x64695f6d63776772;
 
@@ -167,9 +177,9 @@ int CmCall(CmId* id, uint32_t type, Request* request) {
 template <typename Request>
 int CmStep(CmId* id, CmStage right, uint32_t type, Request* request) {
   constexpr uint32_t kFailuresAreEvents = 9;
-  const bool tell = id->stage == right && id->session->welcome().minor >= kFailuresAreEvents;
+  const bool tell = StageOf(id) == right && id->session->welcome().minor >= kFailuresAreEvents;
   if (!tell) return CmCall(id, type, request);
-  id->stage = CmStage::kBetween;
+  SetStage(id, CmStage::kBetween);
   request->id = id->handle;
   return id->session->Tell(type, request);
 }
