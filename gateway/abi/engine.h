@@ -18,7 +18,7 @@ typedef int rocegw_engine_attach_function(char* reason, size_t size);
 /* With ROCEGW_RUN_IN_POLL, after an attach: what the gateway has to do now is done on the calling
  * thread, unless another thread is at it. Any thread. */
 #define ROCEGW_ENGINE_PROGRESS "rocegw_engine_progress"
-typedef void rocegw_engine_progress_function(void);
+typedef void rocegw_engine_progress_function();
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ bool GatewayIsInProcess();
 int AttachInProcess(char* reason, size_t size);
 
 // Where the gateway runs on the threads that poll: its turn, when a poll has found nothing.
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): it begins as nullptr
 extern rocegw_engine_progress_function* run_gateway;
 
 }  // namespace rocegw::client

@@ -144,9 +144,8 @@ void Engine::Serve(int orders) {
   const auto watch = loop.Watch(orders, EPOLLIN, [&](uint32_t) {
     Order order{};
     UniqueFd descriptor;
-    if (!Receive(orders, order, descriptor)) {
-      stop = true;  // the program has closed its end: nobody can come any more
-    } else if (order == Order::kStop) {
+    // A program that has closed its end sends nobody any more.
+    if (!Receive(orders, order, descriptor) || order == Order::kStop) {
       stop = true;
     } else if (descriptor.valid()) {
       path.sessions()->Attach(std::move(descriptor), session::kDefaultPool, "in-process");
