@@ -209,6 +209,9 @@ TEST_F(PoolsE2e, EveryLimit_ErrnoEventCounterAndTheOtherPoolGoesOn) {
     EXPECT_EQ(Refused("tenants/blue/pools/big", limit), 0u) << limit;
     EXPECT_NE(daemon_->Log().find("limit of " + limit), std::string::npos);
   }
+  // Where nobody waits for the answer the refusal is an event.
+  const std::string by_event = Probe("red", "connects_with_qps 10.9.0.9");
+  EXPECT_TRUE(by_event.ends_with("Resource temporarily unavailable")) << by_event;
   // The other pool has its own numbers, and got none of the refusals.
   EXPECT_EQ(Probe("blue", "qps"), "50 Cannot allocate memory");
   EXPECT_EQ(Probe("blue", "pds"), "50 Cannot allocate memory");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ordinary verbs program that makes objects of one kind until it is refused, and prints how many
 // it got and the errno: "3 Cannot allocate memory".
-// Usage: quota_probe pds|cqs|qps|srqs|mrs|registered_bytes|segment_bytes|cm_ids|listeners|connects
+// Usage: quota_probe pds|cqs|qps|srqs|mrs|registered_bytes|segment_bytes|cm_ids|listeners
+//        quota_probe connects|connects_with_qps ADDRESS   the same for connections to there
 //        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
 //        quota_probe listen ADDRESS PORT   prints the result of the first of rdma_bind_addr and
 //                    rdma_listen that fails, or of the latter, with errno; stays until its input
@@ -11,6 +12,7 @@
 //        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
@@ -55,11 +57,16 @@ ibv_context* Open() {
   return ibv_open_device(devices[0]);
 }
 
-bool MakeQp(const Verbs& verbs) {
+ibv_qp_init_attr SmallQp(ibv_cq* cq) {
   ibv_qp_init_attr attr{};
-  attr.send_cq = attr.recv_cq = verbs.cq;
+  attr.send_cq = attr.recv_cq = cq;
   attr.qp_type = IBV_QPT_RC;
   attr.cap = {1, 1, 1, 1, 0};
+  return attr;
+}
+
+bool MakeQp(const Verbs& verbs) {
+  ibv_qp_init_attr attr = SmallQp(verbs.cq);
   return ibv_create_qp(verbs.pd, &attr) != nullptr;
 }
 
@@ -126,30 +133,53 @@ bool NextEvent(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   return good;
 }
 
-// Begins connections to an address where nobody needs to answer.
-int ProbeConnects(const Verbs& verbs, const char* address) {
-  rdma_event_channel* const channel = rdma_create_event_channel();
+// An id on which nothing is missing but the connection; nullptr: refused.
+rdma_cm_id* Routed(rdma_event_channel* channel, const char* address) {
+  rdma_cm_id* id = nullptr;
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(7999);
   inet_pton(AF_INET, address, &to.sin_addr);
+  const bool good = rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0 &&
+                    rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000) == 0 &&
+                    NextEvent(channel, RDMA_CM_EVENT_ADDR_RESOLVED) &&
+                    rdma_resolve_route(id, 2000) == 0 &&
+                    NextEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return good ? id : nullptr;
+}
+
+// Begins connections to an address where nobody needs to answer.
+int ProbeConnects(const Verbs& verbs, const char* address) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
   return CountUntilRefused([&] {
-    rdma_cm_id* id = nullptr;
-    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0 ||
-        rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000) != 0 ||
-        !NextEvent(channel, RDMA_CM_EVENT_ADDR_RESOLVED) || rdma_resolve_route(id, 2000) != 0 ||
-        !NextEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED)) {
-      return false;
-    }
-    ibv_qp_init_attr attr{};
-    attr.send_cq = attr.recv_cq = verbs.cq;
-    attr.qp_type = IBV_QPT_RC;
-    attr.cap = {1, 1, 1, 1, 0};
-    ibv_qp* const qp = ibv_create_qp(verbs.pd, &attr);
+    rdma_cm_id* const id = Routed(channel, address);
+    ibv_qp_init_attr attr = SmallQp(verbs.cq);
+    ibv_qp* const qp = id == nullptr ? nullptr : ibv_create_qp(verbs.pd, &attr);
     if (qp == nullptr) return false;
     rdma_conn_param param{};
     param.qp_num = qp->qp_num;
     return rdma_connect(id, &param) == 0;
+  });
+}
+
+// The same with queue pairs on the ids: who is refused hears it as an event.
+int ProbeConnectsWithQps(const char* address) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  ibv_cq* cq = nullptr;
+  return CountUntilRefused([&] {
+    rdma_cm_id* const id = Routed(channel, address);
+    if (id == nullptr) return false;
+    if (cq == nullptr) cq = ibv_create_cq(id->verbs, 16, nullptr, nullptr, 0);
+    ibv_qp_init_attr attr = SmallQp(cq);
+    if (rdma_create_qp(id, nullptr, &attr) != 0 || rdma_connect(id, nullptr) != 0) return false;
+    pollfd look{channel->fd, POLLIN, 0};
+    if (poll(&look, 1, 100) == 0) return true;
+    rdma_cm_event* event = nullptr;
+    if (rdma_get_cm_event(channel, &event) != 0) return false;
+    const int status = event->event == RDMA_CM_EVENT_CONNECT_ERROR ? event->status : 0;
+    rdma_ack_cm_event(event);
+    errno = -status;
+    return false;
   });
 }
 
@@ -180,6 +210,7 @@ int main(int argc, char** argv) {
   }
   if (kind == "bind" && argc > 2) return ProbeBind(argv[2]);
   if (kind == "listen" && argc > 3) return ProbeListen(argv[2], argv[3]);
+  if (kind == "connects_with_qps" && argc > 2) return ProbeConnectsWithQps(argv[2]);
   if (kind == "cm_ids" || kind == "listeners") return ProbeCm(kind);
   if (kind == "pds") {
     return CountUntilRefused([&] { return ibv_alloc_pd(verbs.context) != nullptr; });
