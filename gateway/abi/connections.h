@@ -21,6 +21,9 @@ struct rocegw_cm_create_id {
   uint32_t channel;
   uint32_t port_space; /* enum rdma_port_space */
   uint64_t cookie;     /* comes back in events */
+  /* Since minor 8. */
+  uint32_t qp_type; /* enum rocegw_qp_type that it connects; 0: as the port space has it */
+  uint32_t reserved;
 };
 struct rocegw_cm_bind {
   struct rocegw_request header;

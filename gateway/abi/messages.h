@@ -69,6 +69,9 @@ enum rocegw_message {
   ROCEGW_MSG_DETACH_MULTICAST = 34,
   ROCEGW_MSG_ALLOC_MW = 35,
   ROCEGW_MSG_DEALLOC_MW = 36,
+  ROCEGW_MSG_OPEN_XRCD = 37, /* descriptor: of the file that names the domain (may be absent) */
+  ROCEGW_MSG_CLOSE_XRCD = 38,
+  ROCEGW_MSG_OPEN_QP = 39, /* answered as CREATE_QP */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -176,6 +179,9 @@ struct rocegw_device_reply {
   uint32_t max_multicast; /* attachments of queue pairs of a session to groups */
   /* Since minor 6. */
   uint32_t max_mw; /* memory windows; 0: there are none */
+  /* Since minor 8. */
+  uint32_t max_xrcd; /* XRC domains that a process may have open; 0: there is no XRC */
+  uint32_t reserved;
 };
 
 struct rocegw_query_gids {

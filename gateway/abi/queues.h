@@ -42,10 +42,30 @@ struct rocegw_moderate_cq {
   uint16_t period; /* microseconds */
 };
 
+/* Since minor 8. Programs of a pool that name the same file share a domain: its shared receive
+ * queues, each of which is its maker's, and its XRC_RECV queue pairs, which live on as long as
+ * somebody has them open. Without a file it is the session's own. Closing a domain that has
+ * something of the session in it: EBUSY. */
+enum rocegw_xrcd_flags {
+  ROCEGW_XRCD_CREATE = 1,    /* it may be made; else EAGAIN when there is none */
+  ROCEGW_XRCD_EXCLUSIVE = 2, /* EINVAL when there is one */
+};
+struct rocegw_open_xrcd {
+  struct rocegw_request header;
+  uint32_t context;
+  uint32_t flags; /* enum rocegw_xrcd_flags */
+  uint32_t named; /* not 0: by the file whose descriptor comes along */
+  uint32_t reserved;
+};
+
 enum rocegw_qp_type {
   ROCEGW_QPT_RC = 2,
   ROCEGW_QPT_UC = 3,
   ROCEGW_QPT_UD = 4,
+  ROCEGW_QPT_XRC_SEND = 9,
+  /* Sends nothing and has no queues: what it receives is for a shared receive queue of its domain
+     that the peer names. PD and CQs are 0. */
+  ROCEGW_QPT_XRC_RECV = 10,
   ROCEGW_QPT_ENDPOINT = 255
 }; /* as enum ibv_qp_type */
 /* Who keeps the order that requests of a QP ask for. */
@@ -77,6 +97,17 @@ struct rocegw_create_qp {
   uint32_t group; /* of endpoints, handle: that it joins; 0: none */
   /* Since minor 7. */
   uint32_t cm_id; /* RC, handle: it comes in INIT, as that id's connection wants it; 0: in RESET */
+  /* Since minor 8. */
+  uint32_t xrcd; /* XRC_RECV, handle: its domain; else 0 */
+  uint32_t reserved;
+};
+/* An XRC_RECV queue pair that anybody has made in the domain, as one's own: EINVAL when there is
+ * none of that number. Since minor 8. */
+struct rocegw_open_qp {
+  struct rocegw_request header;
+  uint32_t xrcd;
+  uint32_t qpn;
+  uint64_t cookie; /* comes back in async events */
 };
 struct rocegw_qp_reply {
   struct rocegw_reply header;
@@ -108,6 +139,9 @@ struct rocegw_create_srq {
   uint32_t max_sge;
   uint32_t limit;  /* an event says when fewer receives are posted; 0: none does */
   uint64_t cookie; /* comes back in async events */
+  /* Since minor 8. */
+  uint32_t xrcd; /* handle; 0: a basic one, whose queue pairs name it */
+  uint32_t cq;   /* with an xrcd: where its receives complete */
 };
 struct rocegw_srq_reply {
   struct rocegw_reply header;
@@ -119,6 +153,8 @@ struct rocegw_srq_reply {
   struct rocegw_location order;   /* ring of slots */
   struct rocegw_location slots;
   struct rocegw_location payload; /* read-only; length 0: receives are placed by the daemon */
+  uint32_t number;                /* with an xrcd, since minor 8: by which peers name it; 24 bits */
+  uint32_t reserved;
 };
 enum rocegw_srq_mask {
   ROCEGW_SRQ_MAX_WR = 1,

@@ -91,7 +91,8 @@ struct rocegw_send_wqe {
       uint64_t compare_add;
       uint64_t swap;
       uint32_t rkey;
-      uint32_t peer; /* of an endpoint: handle of whom it is for; else 0 */
+      uint32_t peer; /* of an endpoint: handle of whom it is for; XRC_SEND, of every opcode: number
+                        of the shared receive queue there; else 0 */
     } rdma;
     struct { /* BIND_MW; since minor 6 */
       uint64_t address;
@@ -137,6 +138,8 @@ enum rocegw_cqe_flags {
   ROCEGW_CQE_PAYLOAD_IN_RING = 256,
   ROCEGW_CQE_SOLICITED = 512,
   ROCEGW_CQE_RECEIVE = 1024, /* completes a receive (else a send) */
+  /* A receive of XRC: `qp_handle` is that of the shared receive queue. */
+  ROCEGW_CQE_XRC = 2048,
 };
 
 /* Completion. Valid when `sequence` is the consumer's index + 1 (load acquire); the rest was

@@ -26,8 +26,8 @@
 #define ROCEGW_ABI_MAJOR 1u
 /* 1: ordering on request; 2: shared receive queues; 3: pollers sleep; 4: queues that change their
  * size, moderation of completion events; 5: multicast; 6: memory windows, SENDs with invalidation;
- * 7: queue pairs go along with their connection; 9: steps of a connection that fail without an
- * answer fail as events */
+ * 7: queue pairs go along with their connection; 8: XRC; 9: steps of a connection that fail without
+ * an answer fail as events */
 #define ROCEGW_ABI_MINOR 9u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u

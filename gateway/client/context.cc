@@ -18,6 +18,7 @@
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
 #include "gateway/client/refusals.h"
+#include "gateway/client/xrc.h"
 
 namespace rocegw::client {
 
@@ -33,6 +34,11 @@ void FillOperations(verbs_context* verbs) {
   verbs->create_qp_ex = &CreateQpExtended;
   verbs->create_cq_ex = &CreateCqExtended;
   verbs->modify_cq = &ModifyCq;
+  verbs->open_xrcd = &OpenXrcd;
+  verbs->close_xrcd = &CloseXrcd;
+  verbs->create_srq_ex = &CreateSrqExtended;
+  verbs->get_srq_num = &GetSrqNumber;
+  verbs->open_qp = &OpenQp;
   verbs->alloc_td = &AllocThreadDomain;
   verbs->dealloc_td = &DeallocThreadDomain;
   verbs->alloc_parent_domain = &AllocParentDomain;

@@ -9,12 +9,19 @@
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/refusals.h"
 #include "gateway/client/send_builder.h"
+#include "gateway/client/xrc.h"
 
 namespace rocegw::client {
 
+bool InXrcd(const ibv_qp_init_attr_ex& attr, const ibv_context* context) {
+  return (attr.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && attr.xrcd != nullptr &&
+         attr.xrcd->context == context;
+}
+
 int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
   constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                              IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+                              IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+                              IBV_QP_INIT_ATTR_XRCD;
   // A queue pair never gets what it sends to a group itself.
   constexpr uint32_t kIgnoredFlags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
   const uint32_t mask = attr.comp_mask;
@@ -46,15 +53,14 @@ int AddCalls(const ibv_qp_init_attr_ex& attr, ibv_qp* qp) {
 ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   ibv_qp_init_attr basic;
   int error = ToBasicAttr(*attr, &basic);
-  if (error == 0 &&
-      ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd->context != context)) {
-    error = EINVAL;
-  }
+  const bool receives = attr->qp_type == IBV_QPT_XRC_RECV;
+  const bool in_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd->context == context;
+  if (error == 0 && !(receives ? InXrcd(*attr, context) : in_pd)) error = EINVAL;
   if (error != 0) {
     errno = error;
     return nullptr;
   }
-  ibv_qp* qp = CreateQp(attr->pd, &basic);
+  ibv_qp* qp = receives ? CreateXrcReceiver(attr->xrcd, &basic) : CreateQp(attr->pd, &basic);
   if (qp == nullptr) return nullptr;
   error = AddCalls(*attr, qp);
   if (error != 0) {

@@ -71,9 +71,18 @@ struct Cq {
   uint32_t async_events_delivered;  // same
 };
 
+struct Xrcd {
+  ibv_xrcd ibv;
+  uint32_t handle;
+};
+
 struct Srq {
   ibv_srq ibv;
   SharedRing ring;
+  // Of XRC: as whom the queue of its completions knows it, and where they go; else nullptr.
+  QpRings* receiver;
+  ibv_cq* cq;
+  uint32_t number;
   uint64_t id;
   uint32_t events_delivered;  // under the object lock
 };
@@ -118,6 +127,7 @@ inline Mr* FromIbv(ibv_mr* mr) { return reinterpret_cast<Mr*>(mr); }
 inline Channel* FromIbv(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
 inline Cq* FromIbv(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
 inline Srq* FromIbv(ibv_srq* srq) { return reinterpret_cast<Srq*>(srq); }
+inline Xrcd* FromIbv(ibv_xrcd* xrcd) { return reinterpret_cast<Xrcd*>(xrcd); }
 inline Qp* FromIbv(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
 
 inline Session* SessionOf(ibv_context* context) { return FromIbv(context)->session; }

@@ -51,17 +51,18 @@ void FreeOrder(QpRings& rings) {
 // The completion queues learn about the QP before it can complete anything.
 int JoinQueues(Qp* qp) {
   const int error = FromIbv(qp->ibv.send_cq)->rings.Add(&qp->rings, true, false);
-  if (error != 0) return error;
+  if (error != 0 || qp->ibv.recv_cq == nullptr) return error;
   const int receive_error = FromIbv(qp->ibv.recv_cq)->rings.Add(&qp->rings, false, true);
   if (receive_error != 0) FromIbv(qp->ibv.send_cq)->rings.Remove(&qp->rings);
   return receive_error;
 }
 
 void LeaveQueues(Qp* qp) {
+  if (qp->ibv.send_cq == nullptr) return;
   // What it has received and nobody polled holds slots that are not its own.
   if (qp->rings.shared != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Purge(&qp->rings, false, true);
   FromIbv(qp->ibv.send_cq)->rings.Remove(&qp->rings);
-  FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
+  if (qp->ibv.recv_cq != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Remove(&qp->rings);
 }
 
 template <typename Request>
@@ -77,11 +78,13 @@ int AskEce(ibv_qp* qp, uint32_t type, Request* request, ibv_ece* ece) {
 // After a reset both sides begin at the index that the daemon names, and what was posted or
 // completed before is gone.
 void StartOver(Qp* qp) {
+  // It has no queues.
+  if (qp->ibv.send_cq == nullptr) return;
   if (qp->ibv.send_cq == qp->ibv.recv_cq) {
     FromIbv(qp->ibv.send_cq)->rings.Purge(&qp->rings, true, true);
   } else {
     FromIbv(qp->ibv.send_cq)->rings.Purge(&qp->rings, true, false);
-    FromIbv(qp->ibv.recv_cq)->rings.Purge(&qp->rings, false, true);
+    if (qp->ibv.recv_cq != nullptr) FromIbv(qp->ibv.recv_cq)->rings.Purge(&qp->rings, false, true);
   }
   SendRing& send = qp->rings.send;
   {
@@ -182,13 +185,16 @@ int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
 }
 
 int CheckInit(const ibv_pd* pd, const ibv_qp_init_attr& attr, bool endpoint) {
+  // It belongs to an XRC domain, which ibv_create_qp_ex names.
+  if (!endpoint && attr.qp_type == IBV_QPT_XRC_RECV) return EINVAL;
   if (!endpoint && attr.qp_type != IBV_QPT_RC && attr.qp_type != IBV_QPT_UC &&
-      attr.qp_type != IBV_QPT_UD) {
+      attr.qp_type != IBV_QPT_UD && attr.qp_type != IBV_QPT_XRC_SEND) {
     return refusal::ibv_create_qp;
   }
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
+  if (attr.send_cq == nullptr || attr.send_cq->context != pd->context) return EINVAL;
+  if (attr.qp_type == IBV_QPT_XRC_SEND) return attr.srq != nullptr ? EINVAL : 0;
+  if (attr.recv_cq == nullptr || attr.recv_cq->context != pd->context) return EINVAL;
   if (attr.srq != nullptr && (endpoint || attr.srq->context != pd->context)) return EINVAL;
-  if (attr.send_cq->context != pd->context || attr.recv_cq->context != pd->context) return EINVAL;
   return 0;
 }
 
@@ -244,10 +250,12 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   auto* qp = MakeObject<Qp>();
   if (qp == nullptr) return nullptr;
   qp->id = AddObject(ObjectKind::kQp, qp);
+  // Who receives nothing completes no receives.
+  ibv_cq* const recv_cq = attr->qp_type == IBV_QPT_XRC_SEND ? nullptr : attr->recv_cq;
   rocegw_create_qp request = {};
   request.pd = pd->handle;
   request.send_cq = attr->send_cq->handle;
-  request.recv_cq = attr->recv_cq->handle;
+  request.recv_cq = (recv_cq != nullptr ? recv_cq : attr->send_cq)->handle;
   request.type = attr->qp_type;
   request.max_send_wr = attr->cap.max_send_wr;
   request.max_recv_wr = attr->cap.max_recv_wr;
@@ -267,7 +275,7 @@ ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* attr, const Ordering& ordering) {
   error = qp->id != 0 ? session->Call(ROCEGW_MSG_CREATE_QP, &request, &reply) : ENOMEM;
   if (error == 0) {
     qp->ibv.send_cq = attr->send_cq;
-    qp->ibv.recv_cq = attr->recv_cq;
+    qp->ibv.recv_cq = recv_cq;
     error = Map(session, pd->context, pd, *attr, reply, &qp->rings);
     if (attr->srq != nullptr) qp->rings.shared = &FromIbv(attr->srq)->ring;
     // Messages of many senders are received as they come.

@@ -55,6 +55,7 @@ void FillDeviceAttr(const rocegw_device_reply& reply, ibv_device_attr* attr) {
     attr->device_cap_flags |=
         IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
   }
+  if (reply.max_xrcd != 0) attr->device_cap_flags |= IBV_DEVICE_XRC;
   attr->max_mw = static_cast<int>(reply.max_mw);
   attr->max_mcast_grp = static_cast<int>(reply.max_multicast);
   attr->max_mcast_qp_attach = static_cast<int>(reply.max_multicast);

@@ -16,15 +16,15 @@
   R(ibv_reg_dmabuf_mr, EOPNOTSUPP, "no device memory is reached")
 
 // It works, but not for this.
-#define ROCEGW_PARTS_REFUSED(R)                                                            \
-  R(ibv_alloc_parent_domain, EOPNOTSUPP, "allocators: queues lie in the gateway's memory") \
-  R(ibv_create_cq_ex, EOPNOTSUPP, "VLAN, flow tags, tag matching, ignored overruns")       \
-  R(ibv_create_qp, EOPNOTSUPP, "XRC and raw packets")                                      \
-  R(ibv_create_qp_ex, EOPNOTSUPP,                                                          \
-    "creation flags, TSO, RSS, XRC, operations that are refused below")                    \
-  R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")      \
-  R(ibv_reg_mr, EOPNOTSUPP, "on-demand and zero-based regions")                            \
-  R(rdma_create_srq_ex, EOPNOTSUPP, "types other than the basic one")                      \
+#define ROCEGW_PARTS_REFUSED(R)                                                                  \
+  R(ibv_alloc_parent_domain, EOPNOTSUPP, "allocators: queues lie in the gateway's memory")       \
+  R(ibv_create_cq_ex, EOPNOTSUPP, "VLAN, flow tags, tag matching, ignored overruns")             \
+  R(ibv_create_qp, EOPNOTSUPP, "raw packets")                                                    \
+  R(ibv_create_qp_ex, EOPNOTSUPP, "creation flags, TSO, RSS, operations that are refused below") \
+  R(ibv_create_srq_ex, EOPNOTSUPP, "tag matching")                                               \
+  R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")            \
+  R(ibv_reg_mr, EOPNOTSUPP, "on-demand and zero-based regions")                                  \
+  R(rdma_create_srq_ex, EOPNOTSUPP, "tag matching")                                              \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")
 
 namespace rocegw::client::refusal {

@@ -131,6 +131,10 @@ void SetAddress(ibv_qp_ex* ex, ibv_ah* ah, uint32_t qpn, uint32_t qkey) {
   BuilderOf(ex).wr.wr.ud = {ah, qpn, qkey};
 }
 
+void SetReceiver(ibv_qp_ex* ex, uint32_t number) {
+  BuilderOf(ex).wr.qp_type.xrc.remote_srqn = number;
+}
+
 void SetSges(ibv_qp_ex* ex, size_t count, const ibv_sge* sges) {
   SendBuilder& builder = BuilderOf(ex);
   if (count > QpOf(ex)->rings.send.max_sge) return Fail(builder, EINVAL);
@@ -168,9 +172,10 @@ void SetInline(ibv_qp_ex* ex, void* address, size_t length) {
 }  // namespace
 
 int CheckSendOps(ibv_qp_type type, uint64_t ops) {
-  const uint64_t known = type == IBV_QPT_UD   ? kDatagramOps
-                         : type == IBV_QPT_UC ? kUnreliableOps
-                                              : kReliableOps;
+  const uint64_t known = type == IBV_QPT_UD         ? kDatagramOps
+                         : type == IBV_QPT_UC       ? kUnreliableOps
+                         : type == IBV_QPT_XRC_RECV ? 0
+                                                    : kReliableOps;
   return (ops & ~known) != 0 ? refusal::ibv_create_qp_ex : 0;
 }
 
@@ -189,6 +194,7 @@ int AddSendBuilder(Qp* qp, uint64_t ops) {
   qp->ex.wr_complete = &Complete;
   qp->ex.wr_abort = &Abort;
   qp->ex.wr_set_ud_addr = &SetAddress;
+  qp->ex.wr_set_xrc_srqn = &SetReceiver;
   qp->ex.wr_set_sge = &SetSge;
   qp->ex.wr_set_sge_list = &SetSges;
   qp->ex.wr_set_inline_data = &SetInline;

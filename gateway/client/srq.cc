@@ -10,7 +10,9 @@
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
+#include "gateway/client/refusals.h"
 #include "gateway/client/rings/map_rings.h"
+#include "gateway/client/xrc.h"
 
 namespace rocegw::client {
 
@@ -19,7 +21,24 @@ namespace {
 constexpr uint32_t kMinorWithResize = 4;
 constexpr uint32_t kMostReceives = 1u << 24;  // beyond any daemon's limit
 
-ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
+// Receives of XRC complete in the queue that it is born with; the queue learns about it before.
+int JoinQueue(Srq* srq, ibv_cq* cq, uint32_t handle) {
+  srq->receiver = MakeObject<QpRings>();
+  if (srq->receiver == nullptr) return ENOMEM;
+  srq->receiver->handle = handle;
+  srq->receiver->qpn = kReceiver | handle;
+  srq->receiver->shared = &srq->ring;
+  srq->cq = cq;
+  return FromIbv(cq)->rings.Add(srq->receiver, false, true);
+}
+
+// What verbs ask for beyond a basic one; all null: nothing.
+struct XrcPlace {
+  ibv_xrcd* xrcd;
+  ibv_cq* cq;
+};
+
+ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init, XrcPlace place = {}) {
   auto* srq = MakeObject<Srq>();
   if (srq == nullptr) return nullptr;
   srq->id = AddObject(ObjectKind::kSrq, srq);
@@ -29,6 +48,8 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   request.max_sge = init->attr.max_sge;
   request.limit = init->attr.srq_limit;
   request.cookie = srq->id;
+  request.xrcd = place.xrcd != nullptr ? FromIbv(place.xrcd)->handle : 0;
+  request.cq = place.cq != nullptr ? place.cq->handle : 0;
   rocegw_srq_reply reply;
   Session* session = SessionOf(pd->context);
   int error =
@@ -38,10 +59,12 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
     srq->ring.pd = pd->handle;
     error = MapSharedRing(reply, session->resolver(), &srq->ring);
     if (error == 0) error = InitShared(srq->ring);
+    if (error == 0 && place.cq != nullptr) error = JoinQueue(srq, place.cq, reply.handle);
     if (error != 0) session->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, reply.handle);
   }
   if (error != 0) {
     RemoveObject(srq->id);
+    free(srq->receiver);
     free(srq);
     errno = error;
     return nullptr;
@@ -50,6 +73,7 @@ ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) {
   srq->ibv.srq_context = init->srq_context;
   srq->ibv.pd = pd;
   srq->ibv.handle = reply.handle;
+  srq->number = reply.number;
   pthread_mutex_init(&srq->ibv.mutex, nullptr);
   pthread_cond_init(&srq->ibv.cond, nullptr);
   init->attr.max_wr = reply.entries;
@@ -88,6 +112,37 @@ int ModifySrq(Srq* srq, const ibv_srq_attr& attr, int mask) {
 }
 
 }  // namespace
+
+ibv_srq* CreateSrqExtended(ibv_context* context, ibv_srq_init_attr_ex* attr) {
+  constexpr uint32_t kPlain = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  constexpr uint32_t kPlaced = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  const ibv_srq_type type =
+      (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 ? attr->srq_type : IBV_SRQT_BASIC;
+  const bool xrc = type == IBV_SRQT_XRC;
+  if ((attr->comp_mask & ~(kPlain | kPlaced)) != 0 || (!xrc && type != IBV_SRQT_BASIC)) {
+    errno = refusal::ibv_create_srq_ex;
+    return nullptr;
+  }
+  const bool whole = (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0 &&
+                     attr->pd->context == context &&
+                     (!xrc || ((attr->comp_mask & kPlaced) == kPlaced &&
+                               attr->xrcd->context == context && attr->cq->context == context));
+  if (!whole) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  ibv_srq_init_attr plain = {attr->srq_context, attr->attr};
+  ibv_srq* srq = CreateSrq(attr->pd, &plain, xrc ? XrcPlace{attr->xrcd, attr->cq} : XrcPlace{});
+  if (srq != nullptr) attr->attr = plain.attr;
+  return srq;
+}
+
+int GetSrqNumber(ibv_srq* srq, uint32_t* number) {
+  // Basic ones have none.
+  if (FromIbv(srq)->number == 0) return EINVAL;
+  *number = FromIbv(srq)->number;
+  return 0;
+}
 
 int PostReceiveOnSrq(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return PostShared(FromIbv(srq)->ring, wr, bad);
@@ -129,11 +184,13 @@ ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
   Srq* srq = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, ibv->handle);
   if (error != 0) return error;
+  if (srq->receiver != nullptr) FromIbv(srq->cq)->rings.Remove(srq->receiver);
   rocegw::client::RemoveObject(srq->id);
   rocegw::client::WaitForEventAcks(srq);
   pthread_cond_destroy(&ibv->cond);
   pthread_mutex_destroy(&ibv->mutex);
   DestroyShared(srq->ring);
+  free(srq->receiver);
   free(srq);
   return 0;
 }

@@ -35,6 +35,11 @@ uint8_t PacketLifetime(const Core& core, const Id& id) {
                                                   : core.config.packet_lifetime;
 }
 
+wire::CmTransport TransportOf(QpType type) {
+  if (type == QpType::kXrcSend) return wire::CmTransport::kExtended;
+  return type == QpType::kUc ? wire::CmTransport::kUc : wire::CmTransport::kRc;
+}
+
 wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connection,
                         const ConnectParams& param) {
   wire::CmReq req;
@@ -47,7 +52,7 @@ wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connec
   req.initiator_depth = connection.initiator_depth;
   req.remote_response_timeout = core.config.response_timeout;
   req.local_response_timeout = core.config.response_timeout;
-  req.transport = id.qp_type == QpType::kUc ? wire::CmTransport::kUc : wire::CmTransport::kRc;
+  req.transport = TransportOf(id.qp_type);
   req.flow_control = param.flow_control;
   req.starting_psn = connection.local_psn;
   req.retry_count = connection.retry_count;
@@ -55,6 +60,12 @@ wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connec
   req.path_mtu = id.path_mtu;
   req.max_cm_retries = core.config.max_cm_retries;
   req.srq = param.srq;
+  if (id.qp_type == QpType::kXrcSend) {
+    // It answers nothing, and what the peer sends by a queue pair of its own is not this one's.
+    req.extended_transport = wire::kXrcTransport;
+    req.responder_resources = req.retry_count = req.rnr_retry_count = 0;
+    req.srq = false;
+  }
   req.primary =
       PrimaryPath(id, AckTimeoutCode(core.config.target_ack_delay, PacketLifetime(core, id)));
   std::span<uint8_t, sizeof req.private_data> area(req.private_data);
@@ -85,6 +96,8 @@ void SendRequest(Core& core, const Id& id, Connection& connection, const Connect
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   if (id.state != IdState::kRouteResolved) return EINVAL;
   if (id.qp_type == QpType::kUd) return StartSidr(core, id, param, step);
+  // Who only receives waits for others.
+  if (id.qp_type == QpType::kXrcReceive) return EINVAL;
   if (param.private_data.length > kMaxConnectData || !UsableQpn(param.qpn)) return EINVAL;
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
@@ -121,15 +134,17 @@ void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
 
 DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step) {
   const auto& rep = *std::get_if<wire::CmRep>(&in.mad.body);
-  if (!UsableQpn(rep.local_qpn)) return DropReason::k_mad_malformed;
   Id* id = core.IdOf(connection);
   if (id == nullptr) return DropReason::k_cm_unmatched;
+  // XRC's end is named where that of RD would be.
+  const Qpn peer = id->qp_type == QpType::kXrcSend ? Qpn{rep.local_eecn} : rep.local_qpn;
+  if (!UsableQpn(peer)) return DropReason::k_mad_malformed;
   connection.remote_comm_id = rep.local_comm_id;
   connection.remote_ca_guid = rep.local_ca_guid;
-  connection.remote_qpn = rep.local_qpn;
+  connection.remote_qpn = peer;
   EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, core.ViewOf(connection), connection.ece);
   core.connections.IndexRemoteId(connection);
-  if (core.connections.ByRemoteQpn(rep.local_ca_guid, rep.local_qpn) != nullptr) {
+  if (core.connections.ByRemoteQpn(rep.local_ca_guid, peer) != nullptr) {
     // The peer answers with a QP whose previous connection here is not over.
     ++core.counters.stale;
     core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);
@@ -148,7 +163,7 @@ DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& 
   core.Answered(connection);
 
   ConnectParams param;
-  param.qpn = rep.local_qpn;
+  param.qpn = peer;
   param.responder_resources = connection.responder_resources;
   param.initiator_depth = connection.initiator_depth;
   param.flow_control = rep.flow_control;

@@ -31,7 +31,10 @@ inline constexpr uint64_t kEngineHandleBit = 1ull << 63;
 enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013F };
 
 // enum ibv_qp_type
-enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4 };
+enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4, kXrcSend = 9, kXrcReceive = 10 };
+// Waits for acknowledgements, and repeats; executes READs and atomics.
+constexpr bool Requests(QpType type) { return type == QpType::kRc || type == QpType::kXrcSend; }
+constexpr bool Responds(QpType type) { return type == QpType::kRc || type == QpType::kXrcReceive; }
 
 // An IP address with a port. IPv4 is ::ffff:a.b.c.d; the wildcards are :: and ::ffff:0.0.0.0.
 struct Endpoint {

@@ -69,7 +69,8 @@ int SetIdOption(Core& core, Id& id, const SetOption& command) {
       return 0;
     }
     case SetOption::Name::kAckTimeout:
-      if (id.qp_type != QpType::kRc || command.value > kAckTimeoutMask) return EINVAL;
+      if ((!Requests(id.qp_type) && !Responds(id.qp_type)) || command.value > kAckTimeoutMask)
+        return EINVAL;
       id.has_ack_timeout = true;
       id.ack_timeout = static_cast<uint8_t>(command.value);
       return 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "gateway/cm/cm_time.h"
 #include "gateway/cm/handlers.h"
@@ -30,12 +31,26 @@ DropReason Refuse(Core& core, const Inbound& in, wire::RejectReason reason, Step
   return DropReason::kNone;
 }
 
+// Of the queue pair that answers. Nothing: there is none.
+std::optional<QpType> TypeFor(const wire::CmReq& req) {
+  switch (req.transport) {
+    case wire::CmTransport::kRc:
+      return QpType::kRc;
+    case wire::CmTransport::kUc:
+      return QpType::kUc;
+    case wire::CmTransport::kExtended:
+      if (req.extended_transport == wire::kXrcTransport) return QpType::kXrcReceive;
+      break;
+    case wire::CmTransport::kRd:
+      break;
+  }
+  return std::nullopt;
+}
+
 // What can be judged without looking for a listener. Nothing: no fault.
 std::optional<wire::RejectReason> FaultOf(const Core& core, const Inbound& in,
                                           const wire::CmReq& req) {
-  if (req.transport != wire::CmTransport::kRc && req.transport != wire::CmTransport::kUc) {
-    return wire::RejectReason::kInvalidTransport;
-  }
+  if (!TypeFor(req).has_value()) return wire::RejectReason::kInvalidTransport;
   // A non-zero alternate LID means an alternate path, which RoCE has not.
   if (req.alternate.local_lid != 0) return wire::RejectReason::kInvalidAlternateGid;
   // The path of the data must be that of this message: otherwise a request could turn a QP's
@@ -108,7 +123,8 @@ uint8_t Depth(uint8_t wanted, uint8_t offered, const Core& core) {
   return wanted == kMaxDepth ? offered : std::min(wanted, core.config.max_depth);
 }
 
-wire::CmRep MakeReply(const Core& core, const Connection& connection, const ConnectParams& param) {
+wire::CmRep MakeReply(const Core& core, const Id& id, const Connection& connection,
+                      const ConnectParams& param) {
   wire::CmRep rep;
   rep.local_comm_id = connection.local_comm_id;
   rep.remote_comm_id = connection.remote_comm_id;
@@ -121,6 +137,12 @@ wire::CmRep MakeReply(const Core& core, const Connection& connection, const Conn
   rep.flow_control = param.flow_control;
   rep.rnr_retry_count = std::min(param.rnr_retry_count, kMaxRetryCount);
   rep.srq = param.srq;
+  if (id.qp_type == QpType::kXrcReceive) {
+    // As Linux has it: the end is named where that of RD would be.
+    rep.local_eecn = std::exchange(rep.local_qpn, Qpn{0}).value;
+    rep.initiator_depth = 0;
+    rep.srq = true;
+  }
   rep.local_ca_guid = core.config.ca_guid;
   std::copy_n(param.private_data.bytes.begin(), param.private_data.length,
               rep.private_data.begin());
@@ -152,9 +174,8 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   }
 
   Incoming incoming;
-  const QpType type = req.transport == wire::CmTransport::kUc ? QpType::kUc : QpType::kRc;
   const auto header = std::span(req.private_data).first<wire::kIpCmHeaderLength>();
-  switch (Match(core, in, req.service_id, type, header, incoming)) {
+  switch (Match(core, in, req.service_id, *TypeFor(req), header, incoming)) {
     case IncomingVerdict::kNoService:
       return Refuse(core, in, wire::RejectReason::kInvalidServiceId, step);
     case IncomingVerdict::kNoListener:
@@ -240,7 +261,7 @@ int AcceptRequest(Core& core, Id& id, const ConnectParams& param, Step& step) {
   const Ece ece = EceForReply(param.ece, core.ViewOf(*connection), connection->ece);
   connection->state = ConnectionState::kRepSent;
   core.SendUntilAnswered(
-      *connection, connection->transaction_id, MakeReply(core, *connection, param), ece.options,
+      *connection, connection->transaction_id, MakeReply(core, id, *connection, param), ece.options,
       CodeToDuration(connection->peer_response_timeout), connection->peer_cm_retries + 1, step);
   return 0;
 }

@@ -24,7 +24,7 @@ void SetInit(const Id& id, const Connection* connection, QpAttributes& out) {
   out.mask = kQpState | kQpPkeyIndex | kQpPort | kQpAccessFlags;
   if (connection == nullptr) return;
   out.access = kAccessRemoteWrite;
-  if (id.qp_type == QpType::kRc && connection->responder_resources > 0) {
+  if (Responds(id.qp_type) && connection->responder_resources > 0) {
     out.access |= kAccessRemoteRead | kAccessRemoteAtomic;
   }
 }
@@ -39,7 +39,7 @@ void SetReadyToReceive(const Id& id, const Connection& connection, QpAttributes&
   out.path_mtu = connection.path_mtu;
   out.dest_qpn = connection.remote_qpn;
   out.rq_psn = connection.local_psn;
-  if (id.qp_type == QpType::kRc) {
+  if (Responds(id.qp_type)) {
     out.mask |= kQpMaxDestRdAtomic | kQpMinRnrTimer;
     out.max_dest_rd_atomic = connection.responder_resources;
   }
@@ -48,9 +48,12 @@ void SetReadyToReceive(const Id& id, const Connection& connection, QpAttributes&
 void SetReadyToSend(const Id& id, const Connection& connection, QpAttributes& out) {
   out.mask = kQpState | kQpSqPsn;
   out.sq_psn = connection.remote_psn;
-  if (id.qp_type == QpType::kRc) {
-    out.mask |= kQpTimeout | kQpRetryCount | kQpRnrRetry | kQpMaxRdAtomic;
+  if (Requests(id.qp_type) || Responds(id.qp_type)) {
+    out.mask |= kQpTimeout;
     out.timeout = id.has_ack_timeout ? id.ack_timeout : connection.ack_timeout;
+  }
+  if (Requests(id.qp_type)) {
+    out.mask |= kQpRetryCount | kQpRnrRetry | kQpMaxRdAtomic;
     out.retry_count = connection.retry_count;
     out.rnr_retry = connection.rnr_retry_count;
     out.max_rd_atomic = connection.initiator_depth;

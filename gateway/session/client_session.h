@@ -111,6 +111,10 @@ class ClientSession {
   void LinkToWorkers(std::function<void(int error)> done);
   // The port of the device that it was made on.
   uint32_t DeviceOf(const Qp& qp) { return objects_.contexts.Find(qp.context)->device; }
+  // As whose workers know it: the session's, or its domain's.
+  SessionId LinkedAs(const Qp& qp) const {
+    return qp.xrcd == 0 ? id_ : objects_.xrcds.Find(qp.xrcd)->domain->id;
+  }
   // Chooses how client memory is reached. `memory` may be invalid.
   Status SetUpMemory(UniqueFd memory);
   Status ReplaceMemory(UniqueFd memory);
@@ -127,6 +131,7 @@ class ClientSession {
   void FreeQp(uint32_t handle);
   void FreeCq(uint32_t handle);
   void FreeSrq(uint32_t handle);
+  void FreeXrcd(uint32_t handle);
   void FreeMr(uint32_t handle);
   void FreeMw(uint32_t handle);
   void FreePeer(uint32_t handle);
@@ -134,6 +139,11 @@ class ClientSession {
   void FreePd(uint32_t handle);
   void AddRegion(uint32_t handle, std::shared_ptr<memory::Region> region);
   void FreeRegion(uint32_t handle);
+
+  // Unlinks and frees a queue pair; one that others have open too is only the session's no more.
+  void DropQp(uint32_t handle, std::function<void(uint32_t events)> done);
+  // The session has nothing in the domain any more. `done`: workers have forgotten what nobody has.
+  void LeaveXrcd(Xrcd& xrcd, std::function<void()> done);
 
   // Unlinks and frees all objects of a context, itself included.
   void CloseContext(uint32_t context, std::function<void()> done);
@@ -165,6 +175,8 @@ class ClientSession {
   void AnnounceWorkers();
   void ContinueEnd();
   void DropCmIds();
+  // XRC_RECV: it is the session's no more. True: nor anybody else's, and workers must forget it.
+  bool LetGoOfTarget(uint32_t handle);
   // 0: of all contexts. `join` is let go when the workers have answered.
   void UnlinkObjectsOf(uint32_t context, const Join& join);
   void FreeObjectsOf(uint32_t context);

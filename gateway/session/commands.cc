@@ -59,6 +59,12 @@ Command FindCommand(uint32_t type) {
       return QueryEce;
     case ROCEGW_MSG_SET_ECE:
       return SetEce;
+    case ROCEGW_MSG_OPEN_XRCD:
+      return OpenXrcd;
+    case ROCEGW_MSG_CLOSE_XRCD:
+      return CloseXrcd;
+    case ROCEGW_MSG_OPEN_QP:
+      return OpenQp;
     case ROCEGW_MSG_ATTACH_MULTICAST:
       return AttachMulticast;
     case ROCEGW_MSG_DETACH_MULTICAST:

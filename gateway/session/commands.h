@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "gateway/abi/rocegw_abi.h"
 #include "gateway/session/request.h"
 
 namespace rocegw::session {
@@ -59,6 +60,13 @@ void QueryQp(ClientSession& session, Request& request);
 void DestroyQp(ClientSession& session, Request& request);
 void QueryEce(ClientSession& session, Request& request);
 void SetEce(ClientSession& session, Request& request);
+
+// commands_xrc.cc
+void OpenXrcd(ClientSession& session, Request& request);
+void CloseXrcd(ClientSession& session, Request& request);
+void OpenQp(ClientSession& session, Request& request);
+// For CreateQp, of that type.
+void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked);
 
 // commands_multicast.cc
 void AttachMulticast(ClientSession& session, Request& request);

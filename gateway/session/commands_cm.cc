@@ -29,13 +29,19 @@ void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   session.Reply(ReplyOf(info));
 }
 
-std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space) {
+// qp_type: enum rocegw_qp_type; 0: what the port space is for.
+std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space, uint32_t qp_type) {
   switch (static_cast<cm::PortSpace>(port_space)) {
     case cm::PortSpace::kTcp:
     case cm::PortSpace::kIb:
-      return {{static_cast<cm::PortSpace>(port_space), cm::QpType::kRc}};
+      if (qp_type != 0 && qp_type != ROCEGW_QPT_RC && qp_type != ROCEGW_QPT_XRC_SEND &&
+          qp_type != ROCEGW_QPT_XRC_RECV)
+        return std::nullopt;
+      return {{static_cast<cm::PortSpace>(port_space),
+               qp_type == 0 ? cm::QpType::kRc : static_cast<cm::QpType>(qp_type)}};
     case cm::PortSpace::kUdp:
     case cm::PortSpace::kIpoib:
+      if (qp_type != 0 && qp_type != ROCEGW_QPT_UD) return std::nullopt;
       return {{static_cast<cm::PortSpace>(port_space), cm::QpType::kUd}};
   }
   return std::nullopt;
@@ -86,7 +92,7 @@ void CmDestroyChannel(ClientSession& session, Request& request) {
 void CmCreateId(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_create_id>();
   CmChannel* const channel = session.objects().cm_channels.Find(asked.channel);
-  const auto kind = KindOf(asked.port_space);
+  const auto kind = KindOf(asked.port_space, asked.qp_type);
   if (channel == nullptr || !kind) return session.ReplyError(EINVAL);
   if (const int error = session.Take(Resource::kCmIds)) return session.ReplyError(error);
   const cm::CmHandle engine = session.cm().NextHandle();

@@ -113,6 +113,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.gid_table_length = kGidTableLength;
   reply.max_multicast = options.device.max_multicast;
   reply.max_mw = reply.max_mr;
+  reply.max_xrcd = reply.max_pd;
   session.Reply(reply);
 }
 

@@ -36,13 +36,19 @@ bool ValidOrdering(const rocegw_create_qp& asked) {
   return plain || (asked.type == ROCEGW_QPT_RC && asked.service_mode <= ROCEGW_SERVICE_UNORDERED);
 }
 
+// Of its own, or of a shared receive queue that it is born with.
+bool HasReceives(const rocegw_create_qp& asked) {
+  return asked.type != ROCEGW_QPT_ENDPOINT && asked.type != ROCEGW_QPT_XRC_SEND;
+}
+
 bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
   const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC ||
-                    asked.type == ROCEGW_QPT_UD || asked.type == ROCEGW_QPT_ENDPOINT;
+                    asked.type == ROCEGW_QPT_UD || asked.type == ROCEGW_QPT_XRC_SEND ||
+                    asked.type == ROCEGW_QPT_ENDPOINT;
   return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
          asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
          asked.max_inline <= bounds.max_inline && ValidOrdering(asked) &&
-         (asked.srq == 0 || asked.type != ROCEGW_QPT_ENDPOINT);
+         (asked.srq == 0 || HasReceives(asked));
 }
 
 bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
@@ -179,22 +185,11 @@ void ReplyEce(ClientSession& session, const Qp& qp) {
   session.Reply(reply);
 }
 
-void DropQp(ClientSession& session, uint32_t handle, std::function<void(uint32_t events)> done) {
-  const Qp& qp = *session.objects().qps.Find(handle);
-  session.services().workers.Send(qp.worker, worker::UnlinkQp{session.id(), qp.qpn},
-                                  [&session, handle, context = qp.context,
-                                   done = std::move(done)](const worker::ControlReply&) {
-                                    const uint32_t events = session.ForgetAsyncEvents(
-                                        context, ROCEGW_OBJECT_QP, handle);
-                                    session.FreeQp(handle);
-                                    done(events);
-                                  });
-}
-
 }  // namespace
 
 void CreateQp(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_qp>();
+  if (asked.type == ROCEGW_QPT_XRC_RECV) return CreateXrcTarget(session, asked);
   Objects& objects = session.objects();
   Services& services = session.services();
   Pd* const pd = objects.pds.Find(asked.pd);
@@ -205,7 +200,7 @@ void CreateQp(ClientSession& session, Request& request) {
   const CmId* const id = objects.cm_ids.Find(asked.cm_id);
   if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
       send_cq->context != pd->context || recv_cq->context != pd->context ||
-      (asked.srq != 0 && (srq == nullptr || srq->context != pd->context)) ||
+      (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)) ||
       (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
       !Valid(asked, services.options.device) || !MayJoin(group, asked)) {
     return session.ReplyError(EINVAL);
@@ -226,9 +221,10 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->type = static_cast<verbs::QpType>(asked.type);
   qp->cookie = asked.cookie;
   qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
-  qp->rq_entries = srq != nullptr ? 0 : std::bit_ceil(std::max(asked.max_recv_wr, 1u));
+  const bool has_rq = srq == nullptr && asked.type != ROCEGW_QPT_XRC_SEND;
+  qp->rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
-  qp->max_recv_sge = srq != nullptr ? 0 : std::max(asked.max_recv_sge, 1u);
+  qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
   const uint32_t inline_stride = (asked.max_inline + kLine - 1) / kLine * kLine;
   const uint32_t sq_payload_stride =
       std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
@@ -236,8 +232,7 @@ void CreateQp(ClientSession& session, Request& request) {
   // programs count on it (rdma_xclient); the room is there anyway.
   qp->max_inline =
       std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
-  const uint32_t rq_payload_stride =
-      srq != nullptr ? 0 : PayloadStride(qp->rq_entries, kPayloadBudget);
+  const uint32_t rq_payload_stride = has_rq ? PayloadStride(qp->rq_entries, kPayloadBudget) : 0;
 
   if (!ready) {
     std::optional<WorkerIndex> on;
@@ -290,7 +285,7 @@ void CreateQp(ClientSession& session, Request& request) {
   const auto finish = [&session, reply](int error) {
     if (error == 0) return session.Reply(reply);
     session.CountSetUp(0, false);
-    DropQp(session, reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
+    session.DropQp(reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
   };
   // Its completion queues are there, so no worker refuses it; what shares more is asked about.
   const bool plain = srq == nullptr && group == nullptr;
@@ -329,7 +324,7 @@ void QueryQp(ClientSession& session, Request& request) {
   const Qp* const qp = session.objects().qps.Find(handle);
   if (qp == nullptr) return session.ReplyError(EINVAL);
   session.services().workers.Send(
-      qp->worker, worker::QueryQp{session.id(), qp->qpn},
+      qp->worker, worker::QueryQp{session.LinkedAs(*qp), qp->qpn},
       [&session, handle](const worker::ControlReply& answer) {
         if (answer.error != 0 || answer.qps.empty()) {
           return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
@@ -353,7 +348,7 @@ void DestroyQp(ClientSession& session, Request& request) {
   const auto& multicast = session.objects().multicast;
   const auto attached = multicast.lower_bound({handle, wire::Gid{}});
   if (attached != multicast.end() && attached->first == handle) return session.ReplyError(EBUSY);
-  DropQp(session, handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+  session.DropQp(handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
 }
 
 }  // namespace rocegw::session

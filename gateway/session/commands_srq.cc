@@ -49,6 +49,7 @@ rocegw_srq_reply Describe(const Srq& srq) {
   reply.order = srq.order.location();
   reply.slots = srq.slots.location();
   reply.payload = srq.payload.location();
+  reply.number = srq.number;
   return reply;
 }
 
@@ -111,8 +112,15 @@ void CreateSrq(ClientSession& session, Request& request) {
   Services& services = session.services();
   const DeviceBounds& bounds = services.options.device;
   Pd* const pd = session.objects().pds.Find(asked.pd);
-  if (pd == nullptr || asked.max_wr == 0 || asked.max_wr > bounds.max_qp_wr ||
-      asked.max_sge > bounds.max_sge || asked.limit > asked.max_wr)
+  Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
+  Cq* const cq = session.objects().cqs.Find(asked.cq);
+  const bool xrc = asked.xrcd != 0;
+  if (xrc && (pd == nullptr || xrcd == nullptr || cq == nullptr || xrcd->context != pd->context ||
+              cq->context != pd->context))
+    return session.ReplyError(EINVAL);
+  if (pd == nullptr || (!xrc && asked.cq != 0) || asked.max_wr == 0 ||
+      asked.max_wr > bounds.max_qp_wr || asked.max_sge > bounds.max_sge ||
+      asked.limit > asked.max_wr)
     return session.ReplyError(EINVAL);
   if (const int error = services.CheckDrain(session.pool(), "shared receive queue"))
     return session.ReplyError(error);
@@ -121,16 +129,24 @@ void CreateSrq(ClientSession& session, Request& request) {
   auto srq = std::make_unique<Srq>();
   srq->context = pd->context;
   srq->pd = asked.pd;
-  srq->worker = services.NextWorker();
+  srq->worker = xrc ? xrcd->domain->worker : services.NextWorker();
+  srq->xrcd = asked.xrcd;
+  srq->cq = asked.cq;
   srq->cookie = asked.cookie;
   srq->entries = srq->capacity = srq->payload_slots = std::bit_ceil(asked.max_wr);
   srq->max_sge = std::max(asked.max_sge, 1u);
   srq->payload_stride = PayloadStride(srq->entries, kPayloadOfAll);
-  if (!AllocateSrq(session, *srq)) {
+  if (xrc) srq->number = services.xrc.TakeNumber();
+  if ((xrc && srq->number == 0) || !AllocateSrq(session, *srq)) {
+    services.xrc.GiveNumber(srq->number);
     session.Give(Resource::kSrqs);
     return session.ReplyError(ENOMEM);
   }
   ++pd->users;
+  if (xrc) {
+    ++xrcd->users;
+    ++cq->users;
+  }
 
   verbs::SrqConfig config;
   config.session = session.id();
@@ -141,6 +157,16 @@ void CreateSrq(ClientSession& session, Request& request) {
   config.control = srq->control.As<rocegw_srq_control>();
   config.order = srq->order.address;
   config.slots = srq->slots.address;
+  if (xrc) {
+    config.domain = xrcd->domain->id;
+    config.number = srq->number;
+    config.pd = srq->pd;
+    config.cq = srq->cq;
+    config.max_sge = srq->max_sge;
+    config.payload_slots = srq->payload_slots;
+    config.payload_stride = srq->payload_stride;
+    config.payload = srq->payload.address;
+  }
   const WorkerIndex worker = srq->worker;
   rocegw_srq_reply reply = Describe(*srq);
   reply.handle = config.srq_handle = session.objects().srqs.Add(std::move(srq));

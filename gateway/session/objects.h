@@ -19,6 +19,7 @@
 #include "gateway/memory/region.h"
 #include "gateway/session/event_channel.h"
 #include "gateway/session/handle_table.h"
+#include "gateway/session/xrc_domains.h"
 #include "gateway/shm/segment.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/memory_window.h"
@@ -54,12 +55,24 @@ struct Cq {
   uint32_t users = 0;                               // QPs, a QP that uses it twice counts twice
 };
 
+// An XRC domain that the session has open.
+struct Xrcd {
+  uint32_t context = 0;
+  XrcDomain* domain = nullptr;
+  uint32_t users = 0;               // SRQs and receiving QPs of the session
+  bool left = false;                // it is about to go
+  std::unique_ptr<XrcDomain> last;  // and nobody else has it
+};
+
 // With all its queue pairs on one worker.
 struct Srq {
   uint32_t context = 0;
   uint32_t pd = 0;
   WorkerIndex worker = 0;
   uint64_t cookie = 0;
+  uint32_t xrcd = 0;           // 0: it is a basic one
+  uint32_t cq = 0;             // with an xrcd: of its receives
+  uint32_t number = 0;         // same: by which peers name it
   uint32_t entries = 0;        // slots
   uint32_t capacity = 0;       // receives that may be posted
   uint32_t payload_slots = 0;  // the first so many slots have room for a payload
@@ -79,6 +92,7 @@ struct Qp {
   uint32_t recv_cq = 0;
   uint32_t srq = 0;
   uint32_t group = 0;  // 0: none
+  uint32_t xrcd = 0;   // XRC_RECV: its domain, to which it belongs; it has nothing of the session's
   verbs::QpType type = verbs::QpType::kRc;
   Qpn qpn;
   Qpn peer;  // as last set, whether or not the QP took it
@@ -105,9 +119,10 @@ struct Qp {
   uint32_t ece_allowed = UINT32_MAX;
   // On a channel: the other end lets messages take effect as they ask for.
   bool any_order = false;
-  const char* data_path = "";  // why; static text, one line
-  Duration set_up;             // what its commands took until now
-  bool was_set_up = false;     // it has been in RTS
+  const char* data_path = "";       // why; static text, one line
+  Duration set_up;                  // what its commands took until now
+  bool was_set_up = false;          // it has been in RTS
+  std::unique_ptr<XrcTarget> last;  // XRC_RECV: nobody else has it, and it is about to go
 };
 
 // Whom endpoints name.
@@ -173,6 +188,7 @@ struct Objects {
   HandleTable<Pd> pds;
   HandleTable<CompletionChannel> channels;
   HandleTable<Cq> cqs;
+  HandleTable<Xrcd> xrcds;
   HandleTable<Srq> srqs;
   HandleTable<Qp> qps;
   HandleTable<Mr> mrs;

@@ -90,7 +90,7 @@ void TellWorker(ClientSession& session, const Move& move, MoveDone done) {
   WorkerRequests& workers = session.services().workers;
   const rocegw_modify_qp& asked = move.asked;
   Qp& qp = *session.objects().qps.Find(asked.qp);
-  const worker::ModifyQp modify{session.id(), qp.qpn, asked.attr_mask, move.to,
+  const worker::ModifyQp modify{session.LinkedAs(qp), qp.qpn, asked.attr_mask, move.to,
                                 move.path ? move.path->channel : std::nullopt};
   if (NeedNotAsk(qp, move) && workers.TryTell(qp.worker, modify)) {
     Remember(move, qp);
@@ -128,7 +128,9 @@ void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done
   Move move;
   move.asked = asked;
   if (const int error = Check(session, move)) return done(error);
-  const Qp& qp = *session.objects().qps.Find(asked.qp);
+  Qp& qp = *session.objects().qps.Find(asked.qp);
+  if (verbs::IsXrc(qp.type))
+    qp.data_path = "XRC goes as plain RoCEv2: channels know no receive queues";
   const bool connects = qp.type == verbs::QpType::kRc && Becomes(move, verbs::QpState::kRtr) &&
                         (asked.attr_mask & verbs::kAttrAv) != 0;
   if (!connects) return TellWorker(session, move, std::move(done));

@@ -24,6 +24,7 @@
 #include "gateway/session/random.h"
 #include "gateway/session/ready_reserve.h"
 #include "gateway/session/worker_requests.h"
+#include "gateway/session/xrc_domains.h"
 #include "gateway/tenant/registry.h"
 #include "gateway/verbs/qp_config.h"
 
@@ -115,6 +116,7 @@ struct Services {
   WorkerIndex NextWorker();
 
   MulticastGroups multicast;
+  XrcDomains xrc;
   const Drain* drain = nullptr;  // the server's
   CmBinding* cm = nullptr;       // the server's
   Captures* captures = nullptr;  // the server's

@@ -19,9 +19,58 @@ std::shared_ptr<void> JoinThen(std::function<void()> done) {
 
 }  // namespace
 
+bool ClientSession::LetGoOfTarget(uint32_t handle) {
+  Qp& qp = *objects_.qps.Find(handle);
+  auto& targets = objects_.xrcds.Find(qp.xrcd)->domain->targets;
+  const auto target = targets.find(qp.qpn.value);
+  // It has been let go of before.
+  if (target == targets.end()) return false;
+  std::erase_if(target->second->openers, [&](const XrcOpener& opener) {
+    return opener.session == id_ && opener.handle == handle;
+  });
+  if (!target->second->openers.empty()) return false;
+  qp.last = std::move(target->second);
+  targets.erase(target);
+  return true;
+}
+
+void ClientSession::DropQp(uint32_t handle, std::function<void(uint32_t events)> done) {
+  const Qp& qp = *objects_.qps.Find(handle);
+  const auto forget = [this, handle, context = qp.context, done = std::move(done)] {
+    const uint32_t events = ForgetAsyncEvents(context, ROCEGW_OBJECT_QP, handle);
+    FreeQp(handle);
+    done(events);
+  };
+  if (qp.xrcd != 0 && !LetGoOfTarget(handle)) return forget();
+  services_.workers.Send(qp.worker, worker::UnlinkQp{LinkedAs(qp), qp.qpn},
+                         [forget](const worker::ControlReply&) { forget(); });
+}
+
+void ClientSession::LeaveXrcd(Xrcd& xrcd, std::function<void()> done) {
+  if (std::exchange(xrcd.left, true)) return done();
+  xrcd.last = services_.xrc.Close(*xrcd.domain);
+  if (xrcd.last == nullptr) return done();
+  services_.workers.Send(xrcd.domain->worker, worker::UnlinkSession{xrcd.domain->id},
+                         [done = std::move(done)](const worker::ControlReply&) { done(); });
+}
+
+void ClientSession::FreeXrcd(uint32_t handle) {
+  objects_.xrcds.Remove(handle);
+  Give(Resource::kPds);
+}
+
 void ClientSession::FreeQp(uint32_t handle) {
   const auto qp = objects_.qps.Remove(handle);
-  objects_.qp_by_number.Erase(qp->qpn.value);
+  const uint32_t* const known = objects_.qp_by_number.Find(qp->qpn.value);
+  if (known != nullptr && *known == handle) objects_.qp_by_number.Erase(qp->qpn.value);
+  if (qp->xrcd != 0) {
+    --objects_.xrcds.Find(qp->xrcd)->users;
+    Give(Resource::kQps);
+    if (qp->last == nullptr) return;
+    services_.captures->QpRemoved(pool().name(), qp->qpn);
+    services_.qpns.Give(qp->qpn, ControlLoop::Now());
+    return;
+  }
   for (shm::Block* block :
        {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
     segment_.Free(*block);
@@ -41,6 +90,11 @@ void ClientSession::FreeSrq(uint32_t handle) {
   const auto srq = objects_.srqs.Remove(handle);
   for (shm::Block* block : {&srq->control, &srq->order, &srq->slots, &srq->payload})
     segment_.Free(*block);
+  if (Xrcd* const xrcd = objects_.xrcds.Find(srq->xrcd)) {
+    services_.xrc.GiveNumber(srq->number);
+    --xrcd->users;
+    --objects_.cqs.Find(srq->cq)->users;
+  }
   Give(Resource::kSrqs);
   --objects_.pds.Find(srq->pd)->users;
 }
@@ -116,13 +170,15 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
         answered);
     return true;
   });
-  objects_.qps.ForEach([&](uint32_t, const Qp& qp) {
-    if (belongs(qp)) {
-      services_.workers.Send(qp.worker, worker::UnlinkQp{id_, qp.qpn}, answered);
-    }
+  objects_.qps.ForEach([&](uint32_t handle, const Qp& qp) {
+    if (belongs(qp) && (qp.xrcd == 0 || LetGoOfTarget(handle)))
+      services_.workers.Send(qp.worker, worker::UnlinkQp{LinkedAs(qp), qp.qpn}, answered);
   });
   objects_.srqs.ForEach([&](uint32_t handle, const Srq& srq) {
     if (belongs(srq)) services_.workers.Send(srq.worker, worker::UnlinkSrq{id_, handle}, answered);
+  });
+  objects_.xrcds.ForEach([&](uint32_t, Xrcd& xrcd) {
+    if (belongs(xrcd)) LeaveXrcd(xrcd, [join] {});
   });
   objects_.cqs.ForEach([&](uint32_t handle, const Cq& cq) {
     if (!belongs(cq)) return;
@@ -169,6 +225,7 @@ void ClientSession::FreeObjectsOf(uint32_t context) {
   };
   for (const uint32_t qp : objects_.qps.Select(belongs)) FreeQp(qp);
   for (const uint32_t srq : objects_.srqs.Select(belongs)) FreeSrq(srq);
+  for (const uint32_t xrcd : objects_.xrcds.Select(belongs)) FreeXrcd(xrcd);
   // Windows leave the regions that they are bound to.
   for (const uint32_t mw : objects_.mws.Select(belongs)) FreeMw(mw);
   for (const uint32_t mr : objects_.mrs.Select(belongs)) FreeMr(mr);
@@ -213,7 +270,8 @@ void ClientSession::DisconnectAll() {
   failed.state = verbs::QpState::kError;
   objects_.qps.ForEach([&](uint32_t, Qp& qp) {
     qp.setting_up = false;
-    services_.workers.Tell(qp.worker, worker::ModifyQp{id_, qp.qpn, verbs::kAttrState, failed});
+    services_.workers.Tell(qp.worker,
+                           worker::ModifyQp{LinkedAs(qp), qp.qpn, verbs::kAttrState, failed});
   });
 }
 

@@ -62,6 +62,7 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
     cm_->OnMad(mad);
   };
   services_.workers.on_async_event = [this](const worker::AsyncEventRaised& event) {
+    if (XrcDomains::IsDomain(event.session)) return TellOpeners(event);
     if (ClientSession* const session = attach_.Find(event.session)) session->OnAsyncEvent(event);
   };
   services_.workers.on_session_stopped = [this](const worker::SessionStopped& stopped) {
@@ -122,6 +123,20 @@ SessionServer::~SessionServer() {
   services_.loop.LookAt(nullptr);
   services_.loop.Cancel(retry_timer_);
   for (const ControlLoop::WatchId watch : watches_) services_.loop.Unwatch(watch);
+}
+
+void SessionServer::TellOpeners(const worker::AsyncEventRaised& event) {
+  const XrcDomain* const domain = services_.xrc.Find(event.session);
+  if (domain == nullptr) return;
+  const auto target = domain->targets.find(event.qpn.value);
+  if (target == domain->targets.end()) return;
+  for (const XrcOpener& opener : target->second->openers) {
+    worker::AsyncEventRaised theirs = event;
+    theirs.session = opener.session;
+    theirs.handle = opener.handle;
+    theirs.cookie = opener.cookie;
+    if (ClientSession* const session = attach_.Find(opener.session)) session->OnAsyncEvent(theirs);
+  }
 }
 
 void SessionServer::AfterRound() {

@@ -88,6 +88,10 @@ class SessionServer {
   // Pools changed: programs may see other addresses now.
   void AddressesMoved();
   void AtDrainDeadline(OnDeadline action);
+  // Of a queue pair that several sessions have open: each of them hears of it.
+  void TellOpeners(const worker::AsyncEventRaised& event);
+  // Of such a queue pair: as its first opener's.
+  void AssignToOpener(worker::QpSnapshot& qp) const;
   void AddDataPath(const worker::QpSnapshot& from, QpRow& row);
   void AddSrqRow(const worker::SrqSnapshot& from, StateSnapshot& snapshot);
   void AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const StateQuery& query,

@@ -166,7 +166,7 @@ QpRow RowOf(const worker::QpSnapshot& qp) {
   row.qpn = qp.qpn.value;
   row.type = static_cast<uint8_t>(qp.type);
   row.state = static_cast<uint8_t>(qp.attributes.state);
-  const bool connected = (qp.type == verbs::QpType::kRc || qp.type == verbs::QpType::kUc) &&
+  const bool connected = (verbs::IsReliable(qp.type) || qp.type == verbs::QpType::kUc) &&
                          qp.attributes.state >= verbs::QpState::kRtr;
   if (connected) {
     row.remote_qpn = qp.attributes.dest_qpn.value;
@@ -253,6 +253,15 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
 
 }  // namespace
 
+void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
+  const XrcDomain* const domain = services_.xrc.Find(qp.session);
+  if (domain == nullptr) return;
+  const auto target = domain->targets.find(qp.qpn.value);
+  if (target == domain->targets.end()) return;
+  qp.session = target->second->openers.front().session;
+  qp.qp_handle = target->second->openers.front().handle;
+}
+
 void SessionServer::AddDataPath(const worker::QpSnapshot& from, QpRow& row) {
   if (row.remote_qpn == 0) return;
   const ClientSession* const session = attach_.Find(from.session);
@@ -331,8 +340,9 @@ void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const
         for (const worker::QpSnapshot& qp : reply.qps)
           snapshot->drain.outstanding += qp.send_outstanding;
         if (!query.qps) return done(std::move(*snapshot));
-        for (const worker::QpSnapshot& qp : reply.qps) {
+        for (worker::QpSnapshot qp : reply.qps) {
           if (query.qpn != 0 && qp.qpn.value != query.qpn) continue;
+          AssignToOpener(qp);
           QpRow row = RowOf(qp);
           row.worker = services_.steering.WorkerOf(qp.qpn);
           AddDataPath(qp, row);

@@ -50,6 +50,7 @@ rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t 
   cqe.wr_id = wr_id;
   cqe.qpn = qp.config.qpn.value;
   cqe.qp_handle = qp.config.qp_handle;
+  if (qp.config.type == verbs::QpType::kXrcReceive) cqe.flags = ROCEGW_CQE_XRC;
   cqe.status = static_cast<uint8_t>(status);
   cqe.ring_slot = ring_slot;
   return cqe;

@@ -8,8 +8,10 @@
 namespace rocegw::transport {
 namespace {
 
-// SENDs and WRITEs of the unreliable service have the codes of the reliable one, plus this.
+// SENDs and WRITEs of the unreliable service have the codes of the reliable one, plus this; all
+// packets of XRC have.
 constexpr uint8_t kUnreliable = 0x20;
+constexpr uint8_t kXrc = 0xA0;
 
 wire::Opcode ReliableOpcode(const verbs::SendRequest& request, bool first, bool last) {
   using wire::Opcode;
@@ -44,6 +46,9 @@ wire::Opcode DataOpcode(wire::Service service, const verbs::SendRequest& request
 uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet) {
   const uint32_t pad = -payload & 3;
+  if (verbs::IsXrc(qp.config.type) &&
+      wire::TraitsOf(headers.bth.opcode).service == wire::Service::kRc)
+    headers.bth.opcode = static_cast<wire::Opcode>(static_cast<uint8_t>(headers.bth.opcode) | kXrc);
   headers.bth.dest_qpn = qp.attributes.dest_qpn;
   headers.bth.pkey = wire::kDefaultPkey;
   headers.bth.pad_count = static_cast<uint8_t>(pad);

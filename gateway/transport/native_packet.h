@@ -15,7 +15,8 @@ namespace rocegw::transport {
 wire::Opcode DataOpcode(wire::Service service, const verbs::SendRequest& request, bool first,
                         bool last);
 
-// Writes headers (destination, P_Key and pad count are filled in here, in `headers` itself), pad
+// Writes headers (destination, P_Key and pad count are filled in here, in `headers` itself, and of
+// an XRC queue pair the codes of RC become those of its service), pad
 // and length for `payload` bytes; returns where the payload goes. The packet is complete once those
 // bytes are written.
 uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,

@@ -56,6 +56,8 @@ class Outbox {
   virtual flow::Carrier* Reach(const Peer&, uint32_t /*beside*/) { return nullptr; }
   // The channel to where that one leads, so many paths beside it; nullptr as above.
   virtual flow::Carrier* Beside(const flow::Carrier&, uint32_t /*paths*/) { return nullptr; }
+  // Does its session take memory operations now? Who works for one session does not ask.
+  virtual bool MayAccess(QpContext&) { return true; }
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
   // The client broke the rules of the shared memory.
   virtual void Fault(QpContext& qp, const char* reason) = 0;

@@ -90,9 +90,9 @@ metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& pa
 }
 
 void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
-  qp_.tickets_done = ticket;
+  qp_.tickets_done = DoneUpTo(ticket);
   // Kept near, so that the distance never wraps.
-  if (qp_.IsDone(qp_.first_ticket)) qp_.first_ticket = ticket + 1;
+  if (qp_.IsDone(qp_.first_ticket)) qp_.first_ticket = qp_.tickets_done + 1;
   DoMemoryDone(outbox);
   if (!flushed_) FlushOnError(outbox);
 }

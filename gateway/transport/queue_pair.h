@@ -17,6 +17,8 @@
 
 namespace rocegw::transport {
 
+class XrcDomain;
+
 // A message of an endpoint, as its target knows it.
 struct MessageName {
   const flow::Carrier* carrier = nullptr;
@@ -101,6 +103,8 @@ class QueuePair {
   QueuePair() = default;
   explicit QueuePair(const verbs::QpConfig& config) { Bind(config); }
   void Bind(const verbs::QpConfig& config);
+  // A ticket was reported done: up to which all are.
+  virtual uint32_t DoneUpTo(uint32_t ticket) { return ticket; }
   // To be called after every event: a queue pair that has gone to error flushes.
   void FlushOnError(Outbox& outbox);
   bool flushed() const { return flushed_; }
@@ -135,6 +139,10 @@ class QueuePair {
 std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc);
 // RC, nobody's: Adopt and what follows until the first request allocate nothing.
 std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
+// The receiving end of XRC (xrc_target.h); the domain outlives it. The sending end is an RC queue
+// pair without a responder.
+std::unique_ptr<QueuePair> MakeXrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc,
+                                         XrcDomain& domain);
 // Messages to and from any endpoint, by channels.
 std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config);
 // UC.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/cnp_sender.h"
 #include "gateway/transport/frame_packet.h"
 #include "gateway/transport/message_requester.h"
 #include "gateway/transport/message_responder.h"
-#include "gateway/transport/native_packet.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/requester.h"
 #include "gateway/transport/responder.h"
@@ -74,7 +74,7 @@ class RcQueuePair final : public QueuePair {
     cc_ = cc;
     if (!qp_.receives()) return;
     requester_.SwitchCc(qp_, cc, now);
-    qp_.ecn = profile().ecn && requester_.flow().uses_marks();
+    qp_.ecn = ProfileOf(cc_).ecn && requester_.flow().uses_marks();
   }
 
   metrics::DropReason OnFrame(Outbox& outbox, flow::Carrier& carrier,
@@ -169,8 +169,8 @@ class RcQueuePair final : public QueuePair {
   void DoReadyToReceive(TimePoint now) override {
     responder_.Start(qp_);
     requester_.Open(qp_, cc_, now);
-    next_cnp_ = now;
-    qp_.ecn = profile().ecn && requester_.flow().uses_marks();
+    cnps_.Start(now);
+    qp_.ecn = ProfileOf(cc_).ecn && requester_.flow().uses_marks();
   }
   void DoReadyToSend(TimePoint now) override {
     if (qp_.carrier != nullptr) {
@@ -212,7 +212,10 @@ class RcQueuePair final : public QueuePair {
   metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
                                TimePoint now) override {
     const bool cnp = packet.traits->service == wire::Service::kCnp;
-    if (!cnp && packet.traits->service != wire::Service::kRc)
+    const bool xrc = qp_.config.type == verbs::QpType::kXrcSend;
+    const wire::Service service = xrc ? wire::Service::kXrc : wire::Service::kRc;
+    // Who only sends gets answers.
+    if (!cnp && (packet.traits->service != service || (xrc && packet.traits->is_request)))
       return metrics::DropReason::k_wrong_service;
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
     // Nothing from elsewhere may touch a connection.
@@ -225,10 +228,7 @@ class RcQueuePair final : public QueuePair {
       requester_.OnCnp(now);
       return metrics::DropReason::kNone;
     }
-    const bool data =
-        packet.traits->is_request || packet.traits->operation == wire::Operation::kReadResponse;
-    if (data && (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe)
-      NotifyCongestion(outbox, now);
+    cnps_.OnPacket(qp_, outbox, ProfileOf(cc_), packet, now);
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
                                      : requester_.OnResponse(qp_, outbox, packet, now);
   }
@@ -270,22 +270,6 @@ class RcQueuePair final : public QueuePair {
   }
 
  private:
-  const flow::CcProfile& profile() const {
-    return cc_.profile != nullptr ? *cc_.profile : flow::CcProfile::Preset();
-  }
-
-  // Data has met congestion on its way: who sends it is told, now and then. A CNP that cannot leave
-  // at once is as good as lost, which CNPs may be.
-  void NotifyCongestion(Outbox& outbox, TimePoint now) {
-    if (!profile().send_cnps || now < next_cnp_) return;
-    port::TxPacket* packet = outbox.NewPacket(qp_);
-    if (packet == nullptr) return;
-    BuildCnp(qp_, profile().cnp_traffic_class, *packet);
-    outbox.Send(qp_, packet);
-    next_cnp_ = now + profile().cnp_interval;
-    qp_.counters->cnp_tx_packets.Add();
-  }
-
   void ReleaseCarrier() {
     if (qp_.carrier != nullptr) qp_.carrier->Release();
     qp_.carrier = nullptr;
@@ -307,7 +291,7 @@ class RcQueuePair final : public QueuePair {
   bool requests_first_ = false;
   Responder responder_{receives_};
   Requester requester_{send_};
-  TimePoint next_cnp_;
+  CnpSender cnps_;
   flow::CcConfig cc_;
 };
 

@@ -68,6 +68,8 @@ class ReceiveQueue {
   shm::WorkQueue::Look Open(QpContext& qp, Outbox& outbox);
   // May its buffers be written (IBTA 10.6.3)?
   bool Writable(const QpContext& qp, uint32_t number);
+  // Completions that wait for memory operations.
+  bool waits() const { return !pending_.empty(); }
   // Queues the placement of message bytes behind what came before; the newest ticket goes to
   // `ticket`. False: the buffers are not there any more.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,

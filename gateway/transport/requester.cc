@@ -15,12 +15,6 @@ namespace {
 // up.
 constexpr uint32_t kAckEvery = 16;
 
-flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
-  flow::CcConfig config = cc;
-  config.packet_bytes = qp.mtu();
-  return config;
-}
-
 flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
   return {
       .cc = CcConfigOf(qp, cc),
@@ -30,6 +24,12 @@ flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
 }
 
 }  // namespace
+
+flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
+  flow::CcConfig config = cc;
+  config.packet_bytes = qp.mtu();
+  return config;
+}
 
 void Requester::Open(const QpContext& qp, const flow::CcConfig& cc, TimePoint now) {
   flow_.Open(CcConfigOf(qp, cc), now);
@@ -206,6 +206,7 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o,
   wire::Headers headers;
   headers.bth.opcode = DataOpcode(wire::Service::kRc, request, psn == o.first, last);
   headers.bth.psn = psn;
+  headers.xrc_srq = request.peer;
   headers.bth.solicited = last && (request.flags & ROCEGW_WQE_SOLICITED) != 0;
   headers.bth.ack_request = probe || WantsAck(qp, o, last, bytes, now);
   headers.immediate = request.immediate;
@@ -229,6 +230,7 @@ Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, SendEntry& o,
   if (packet == nullptr) return Sent::kPortFull;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kRcReadRequest;
+  headers.xrc_srq = o.request.peer;
   headers.bth.psn = flow_.next();
   headers.bth.ack_request = true;
   headers.reth = {o.request.remote_address + offset, o.request.rkey, bytes};
@@ -246,6 +248,7 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& 
   const bool swap = o.request.opcode == verbs::SendOpcode::kCompareSwap;
   wire::Headers headers;
   headers.bth.opcode = swap ? wire::Opcode::kRcCompareSwap : wire::Opcode::kRcFetchAdd;
+  headers.xrc_srq = o.request.peer;
   headers.bth.psn = flow_.next();
   headers.bth.ack_request = true;
   headers.atomic = {o.request.remote_address, o.request.rkey,

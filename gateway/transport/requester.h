@@ -22,6 +22,9 @@ namespace rocegw::transport {
 
 inline constexpr uint32_t kReadChunk = 128 * 1024;
 
+// Congestion control for packets of that queue pair's size.
+flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc);
+
 class Requester {
  public:
   // The queue outlives the requester.

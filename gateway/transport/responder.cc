@@ -20,7 +20,7 @@ void Responder::Start(QpContext& qp) {
   // At least one slot even where READs are refused, so that indexing stays simple.
   remembered_.assign(std::max<size_t>(1, qp.attributes.max_dest_rd_atomic), Remembered{});
   next_remembered_ = 0;
-  placement_ticket_ = qp.tickets_issued;
+  placement_ticket_ = read_ticket_ = qp.tickets_issued;
 }
 
 void Responder::SetDepth(QpContext& qp) {
@@ -55,10 +55,23 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     QueueAck(qp, expected_, msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
+  if (lanes_ != nullptr && !EnterLane(packet))
+    return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
     return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
   }
   return Execute(qp, outbox, packet);
+}
+
+// All packets of a message name the same receive queue.
+bool Responder::EnterLane(const wire::RxPacket& packet) {
+  const uint32_t srq = packet.headers.xrc_srq;
+  if (message_ != MessageKind::kNone && srq != lane_) return false;
+  ReceiveQueue* const receives = lanes_->Enter(srq);
+  if (receives == nullptr) return false;
+  receives_ = receives;
+  lane_ = srq;
+  return true;
 }
 
 DropReason Responder::CheckSequence(QpContext& qp, const wire::RxPacket& packet) {
@@ -114,7 +127,7 @@ void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t ps
 bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                             DropReason& reason) {
   const Psn psn = packet.headers.bth.psn;
-  switch (receives_.Open(qp, outbox)) {
+  switch (receives_->Open(qp, outbox)) {
     case shm::WorkQueue::Look::kFault:
       reason = DropReason::k_operation_error;
       return false;
@@ -127,14 +140,14 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
     case shm::WorkQueue::Look::kReady:
       break;
   }
-  WcStatus status = receives_.At(receives_.first()).status;
+  WcStatus status = receives_->At(receives_->first()).status;
   // A WRITE with immediate takes a receive and none of its buffers.
   if (status == WcStatus::kSuccess && packet.traits->operation == wire::Operation::kSend &&
-      !receives_.Writable(qp, receives_.first())) {
+      !receives_->Writable(qp, receives_->first())) {
     status = WcStatus::kLocalProtection;
   }
   if (status == WcStatus::kSuccess) return true;
-  receives_.CloseFailed(qp, status, placement_ticket_);
+  receives_->CloseFailed(qp, status, placement_ticket_);
   qp.counters->wqe_bad_requests.Add();
   reason = Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   return false;
@@ -143,16 +156,16 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
 void Responder::CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                 uint32_t bytes, bool in_ring) {
   const wire::Headers& h = packet.headers;
-  receives_.CloseReceived(qp, outbox,
-                          {.write = packet.traits->operation == wire::Operation::kWrite,
-                           .has_immediate = packet.traits->has_immediate,
-                           .solicited = h.bth.solicited,
-                           .in_ring = in_ring,
-                           .has_invalidated = packet.traits->has_invalidate,
-                           .length = bytes,
-                           .immediate = h.immediate,
-                           .invalidated = h.invalidate_rkey},
-                          placement_ticket_);
+  receives_->CloseReceived(qp, outbox,
+                           {.write = packet.traits->operation == wire::Operation::kWrite,
+                            .has_immediate = packet.traits->has_immediate,
+                            .solicited = h.bth.solicited,
+                            .in_ring = in_ring,
+                            .has_invalidated = packet.traits->has_invalidate,
+                            .length = bytes,
+                            .immediate = h.immediate,
+                            .invalidated = h.invalidate_rkey},
+                           placement_ticket_);
 }
 
 DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet) {
@@ -160,24 +173,24 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   const auto length = static_cast<uint32_t>(packet.payload.size());
   DropReason reason = DropReason::kNone;
   if (packet.traits->starts_message() && !TakeReceive(qp, outbox, packet, reason)) return reason;
-  OpenReceive& receive = receives_.At(receives_.first());
+  OpenReceive& receive = receives_->At(receives_->first());
   if (uint64_t{receive.received} + length > receive.request.capacity) {
-    receives_.CloseFailed(qp, WcStatus::kLocalLength, placement_ticket_);
+    receives_->CloseFailed(qp, WcStatus::kLocalLength, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
   const bool in_ring = packet.traits->position == wire::Position::kOnly &&
-                       receives_.FitsRing(qp, receives_.first(), length);
+                       receives_->FitsRing(qp, receives_->first(), length);
   if (in_ring) {
-    receives_.PlaceInRing(qp, receives_.first(), packet.payload);
-  } else if (!receives_.Place(qp, outbox, receives_.first(), receive.received, packet.payload,
-                              {.psn = psn}, placement_ticket_)) {
-    receives_.CloseFailed(qp, WcStatus::kLocalProtection, placement_ticket_);
+    receives_->PlaceInRing(qp, receives_->first(), packet.payload);
+  } else if (!receives_->Place(qp, outbox, receives_->first(), receive.received, packet.payload,
+                               {.psn = psn}, placement_ticket_)) {
+    receives_->CloseFailed(qp, WcStatus::kLocalProtection, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   }
   receive.received += length;
   if (packet.traits->has_invalidate &&
       !qp.regions->Invalidate(qp.user(), MemoryKey{packet.headers.invalidate_rkey})) {
-    receives_.CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
+    receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
   qp.bytes_received += length;
@@ -224,6 +237,7 @@ Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_
   memory.valid = true;
   memory.first = packet.headers.bth.psn;
   memory.psns = psns;
+  memory.srq = lane_;
   return memory;
 }
 
@@ -328,7 +342,7 @@ void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
   DropRepliesFrom(tag.psn);
-  receives_.OnFault(qp, tag, placement_ticket_);
+  receives_->OnFault(qp, tag, placement_ticket_);
   if (qp.state() == verbs::QpState::kError) return;
   // Everything before it is done.
   const bool receive = tag.purpose == AccessPurpose::kReceive;

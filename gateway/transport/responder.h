@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
@@ -23,10 +24,22 @@
 
 namespace rocegw::transport {
 
+// Whom requests of XRC are for: each names a shared receive queue, whose owner's memory and
+// receives it gets.
+class RequestLanes {
+ public:
+  virtual ~RequestLanes() = default;
+  // The context becomes its owner's, with those receives; nullptr: the domain has none of that
+  // number.
+  virtual ReceiveQueue* Enter(uint32_t srq) = 0;
+};
+
 class Responder {
  public:
   // The queue outlives the responder.
-  explicit Responder(ReceiveQueue& receives) : receives_(receives) {}
+  explicit Responder(ReceiveQueue& receives) : receives_(&receives) {}
+  // Of XRC, with receives that belong to nobody.
+  Responder(ReceiveQueue& none, RequestLanes& lanes) : receives_(&none), lanes_(&lanes) {}
 
   // INIT to RTR.
   void Start(QpContext& qp);
@@ -47,11 +60,21 @@ class Responder {
     if (held_until_ <= now) held_until_ = kNever;
   }
   // More tickets are done: replies may leave (with the next Pump).
-  void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
+  void OnMemoryDone(QpContext& qp) {
+    placement_ticket_ = qp.Near(placement_ticket_);
+    read_ticket_ = qp.Near(read_ticket_);
+  }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
   // The queue pair has gone to error: the message under way goes no further.
   void Stop() { message_ = MessageKind::kNone; }
+
+  // Of XRC: what was said last of receives is about those.
+  void UseReceives(ReceiveQueue& receives) { receives_ = &receives; }
+  // SRQ that the last request named.
+  uint32_t lane() const { return lane_; }
+  // Whose memory the next reply reads; nothing: nobody's.
+  std::optional<uint32_t> NextRead() const;
 
   bool has_replies() const { return !replies_.empty(); }
   Psn expected() const { return expected_; }
@@ -69,6 +92,7 @@ class Responder {
     // kRead
     uint32_t psns = 0;
     uint32_t sent = 0;
+    uint32_t srq = 0;  // XRC: whose memory it is
     uint64_t address = 0;
     uint32_t rkey = 0;
     uint32_t length = 0;
@@ -86,8 +110,10 @@ class Responder {
     uint32_t length = 0;
     uint64_t result = 0;
     uint32_t msn = 0;
+    uint32_t srq = 0;  // XRC: whose memory it is
   };
   // responder.cc
+  bool EnterLane(const wire::RxPacket& packet);
   metrics::DropReason CheckSequence(QpContext& qp, const wire::RxPacket& packet);
   metrics::DropReason Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
@@ -128,7 +154,11 @@ class Responder {
   // The newest reply is a NAK that ends the connection.
   bool EndsInRefusal() const;
 
-  ReceiveQueue& receives_;
+  ReceiveQueue* receives_;
+  RequestLanes* lanes_ = nullptr;  // nullptr: not of XRC
+  uint32_t lane_ = 0;              // SRQ that the last request named
+  uint32_t read_lane_ = 0;         // whose memory was read last for an answer, and the ticket
+  uint32_t read_ticket_ = 0;
   Psn expected_;
   uint32_t msn_ = 0;
   bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes

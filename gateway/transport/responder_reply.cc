@@ -56,6 +56,7 @@ void Responder::QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint
                       .msn = memory.msn,
                       .ticket = Placed(qp),
                       .psns = psns,
+                      .srq = memory.srq,
                       .address = address,
                       .rkey = memory.rkey,
                       .length = length});
@@ -101,6 +102,11 @@ bool Responder::EndsInRefusal() const {
          last.syndrome > wire::SyndromeOf(wire::NakCode::kPsnSequence);
 }
 
+std::optional<uint32_t> Responder::NextRead() const {
+  if (replies_.empty() || replies_.front().kind != ReplyKind::kRead) return std::nullopt;
+  return replies_.front().srq;
+}
+
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                            PumpBudget& budget) {
   held_until_ = kNever;
@@ -112,6 +118,9 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
       replies_.pop_front();
       continue;
     }
+    // Packets of one session leave in order; those of another must not overtake them.
+    const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_lane_;
+    if (lanes_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
     const uint64_t before = qp.bytes_sent;
     Replied result = Replied::kDone;
     switch (reply.kind) {
@@ -160,12 +169,14 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
   if (!flow.MayAnswer(bytes, now)) return Replied::kGateClosed;
+  const bool there = lanes_ == nullptr || lanes_->Enter(reply.srq) != nullptr;
   std::optional<verbs::RemotePlace> place;
-  if (bytes != 0) {
-    place = qp.regions->FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
-                                   reply.address + offset, bytes);
+  if (bytes != 0 || !there) {
+    if (there)
+      place = qp.regions->FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
+                                     reply.address + offset, bytes);
     if (!place.has_value()) {
-      // Deregistered while it was being read.
+      // Deregistered while it was being read, or the whole session is gone.
       if (failed) return Replied::kDone;
       DropRepliesFrom(psn);
       Refuse(qp, outbox, psn, wire::NakCode::kRemoteAccess);
@@ -193,6 +204,8 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
                               .buffer = body};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
                   packet);
+    read_lane_ = reply.srq;
+    read_ticket_ = qp.tickets_issued;
   }
   outbox.Send(qp, packet);
   qp.counters->read_response_tx_packets.Add();

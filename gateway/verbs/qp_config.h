@@ -103,6 +103,16 @@ struct SrqConfig {
   const rocegw_srq_control* control = nullptr;  // client memory: untrusted
   const uint8_t* order = nullptr;               // client memory: untrusted
   const uint8_t* slots = nullptr;               // client memory: untrusted
+  // Of an XRC domain: the session that workers know the domain as, and what its queue pairs are
+  // told with the receives; without one, queue pairs are born with all that (QpConfig).
+  SessionId domain;
+  uint32_t number = 0;  // by which peers name it
+  uint32_t pd = 0;
+  uint32_t cq = 0;
+  uint32_t max_sge = 0;
+  uint32_t payload_slots = 0;
+  uint32_t payload_stride = 0;
+  uint8_t* payload = nullptr;  // ours, client reads
 };
 
 // Endpoints that are addressed as one.

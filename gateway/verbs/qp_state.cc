@@ -9,69 +9,75 @@ namespace {
 struct Transition {
   QpState from;
   QpState to;
-  uint32_t required[3];  // by type: RC, UC, UD
-  uint32_t optional[3];
+  uint32_t required[5];  // by type: RC, UC, UD, XRC sending, XRC receiving
+  uint32_t optional[5];
 };
 
+constexpr uint32_t kInit = kAttrPkeyIndex | kAttrPort | kAttrAccessFlags;
+constexpr uint32_t kInitDatagrams = kAttrPkeyIndex | kAttrPort | kAttrQkey;
 constexpr uint32_t kRtrConnected = kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn;
+constexpr uint32_t kRtrReceives = kRtrConnected | kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
 constexpr uint32_t kRtrOptional = kAttrAccessFlags | kAttrPkeyIndex;
-constexpr uint32_t kSqdRcOptional = kAttrPort | kAttrAv | kAttrTimeout | kAttrRetryCnt |
-                                    kAttrRnrRetry | kAttrMaxQpRdAtomic | kAttrMaxDestRdAtomic |
-                                    kAttrAccessFlags | kAttrPkeyIndex | kAttrMinRnrTimer;
+constexpr uint32_t kRtsSends =
+    kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic;
+constexpr uint32_t kRunning = kAttrCurState | kAttrAccessFlags;
+constexpr uint32_t kRunningReceives = kRunning | kAttrMinRnrTimer;
+constexpr uint32_t kRunningDatagrams = kAttrCurState | kAttrQkey;
+constexpr uint32_t kSqdUc = kAttrAv | kAttrAccessFlags | kAttrPkeyIndex;
+constexpr uint32_t kSqdSends =
+    kSqdUc | kAttrPort | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrMaxQpRdAtomic;
+constexpr uint32_t kSqdReceives =
+    kSqdUc | kAttrPort | kAttrTimeout | kAttrMaxDestRdAtomic | kAttrMinRnrTimer;
+constexpr uint32_t kNotify = kAttrEnSqdAsyncNotify;
 
 constexpr Transition kTransitions[] = {
-    {QpState::kReset,
-     QpState::kInit,
-     {kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags,
-      kAttrPkeyIndex | kAttrPort | kAttrQkey},
-     {0, 0, 0}},
-    {QpState::kInit,
-     QpState::kInit,
-     {0, 0, 0},
-     {kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags,
-      kAttrPkeyIndex | kAttrPort | kAttrQkey}},
+    {QpState::kReset, QpState::kInit, {kInit, kInit, kInitDatagrams, kInit, kInit}, {}},
+    {QpState::kInit, QpState::kInit, {}, {kInit, kInit, kInitDatagrams, kInit, kInit}},
     {QpState::kInit,
      QpState::kRtr,
-     {kRtrConnected | kAttrMaxDestRdAtomic | kAttrMinRnrTimer, kRtrConnected, 0},
-     {kRtrOptional, kRtrOptional, kAttrPkeyIndex | kAttrQkey}},
+     {kRtrReceives, kRtrConnected, 0, kRtrConnected, kRtrReceives},
+     {kRtrOptional, kRtrOptional, kAttrPkeyIndex | kAttrQkey, kRtrOptional, kRtrOptional}},
     {QpState::kRtr,
      QpState::kRts,
-     {kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic, kAttrSqPsn,
-      kAttrSqPsn},
-     {kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer, kAttrCurState | kAttrAccessFlags,
-      kAttrCurState | kAttrQkey}},
+     {kRtsSends, kAttrSqPsn, kAttrSqPsn, kRtsSends, kAttrTimeout | kAttrSqPsn},
+     {kRunningReceives, kRunning, kRunningDatagrams, kRunning, kRunningReceives}},
     {QpState::kRts,
      QpState::kRts,
-     {0, 0, 0},
-     {kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer, kAttrCurState | kAttrAccessFlags,
-      kAttrCurState | kAttrQkey}},
-    {QpState::kRts,
-     QpState::kSqd,
-     {0, 0, 0},
-     {kAttrEnSqdAsyncNotify, kAttrEnSqdAsyncNotify, kAttrEnSqdAsyncNotify}},
+     {},
+     {kRunningReceives, kRunning, kRunningDatagrams, kRunning, kRunningReceives}},
+    {QpState::kRts, QpState::kSqd, {}, {kNotify, kNotify, kNotify, kNotify, kNotify}},
     {QpState::kSqd,
      QpState::kSqd,
-     {0, 0, 0},
-     {kSqdRcOptional, kAttrAv | kAttrAccessFlags | kAttrPkeyIndex, kAttrPkeyIndex | kAttrQkey}},
+     {},
+     {kSqdSends | kSqdReceives, kSqdUc, kAttrPkeyIndex | kAttrQkey, kSqdSends, kSqdReceives}},
     {QpState::kSqd,
      QpState::kRts,
-     {0, 0, 0},
-     {kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer, kAttrCurState | kAttrAccessFlags,
-      kAttrCurState | kAttrQkey}},
-    {QpState::kSqe,
-     QpState::kRts,
-     {0, 0, 0},
-     {0, kAttrCurState | kAttrAccessFlags, kAttrCurState | kAttrQkey}},
+     {},
+     {kRunningReceives, kRunning, kRunningDatagrams, kRunning, kRunningReceives}},
+    {QpState::kSqe, QpState::kRts, {}, {0, kRunning, kRunningDatagrams, 0, 0}},
 };
 
-size_t TypeColumn(QpType type) { return type == QpType::kRc ? 0 : type == QpType::kUc ? 1 : 2; }
+size_t TypeColumn(QpType type) {
+  switch (type) {
+    case QpType::kRc:
+      return 0;
+    case QpType::kUc:
+      return 1;
+    case QpType::kXrcSend:
+      return 3;
+    case QpType::kXrcReceive:
+      return 4;
+    default:
+      return 2;
+  }
+}
 
 }  // namespace
 
 int CheckTransition(QpType type, QpState current, QpState next, uint32_t mask) {
   const uint32_t attributes = mask & ~static_cast<uint32_t>(kAttrState);
   if (next == QpState::kReset || next == QpState::kError) return attributes != 0 ? EINVAL : 0;
-  if (type == QpType::kRc && current == QpState::kSqe) return EINVAL;
+  if (IsReliable(type) && current == QpState::kSqe) return EINVAL;
   for (const Transition& t : kTransitions) {
     if (t.from != current || t.to != next) continue;
     const uint32_t required = t.required[TypeColumn(type)];

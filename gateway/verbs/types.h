@@ -11,7 +11,20 @@
 
 namespace rocegw::verbs {
 
-enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4, kEndpoint = 255 };
+enum class QpType : uint8_t {
+  kRc = 2,
+  kUc = 3,
+  kUd = 4,
+  kXrcSend = 9,
+  kXrcReceive = 10,
+  kEndpoint = 255
+};
+constexpr bool IsXrc(QpType type) {
+  return type == QpType::kXrcSend || type == QpType::kXrcReceive;
+}
+// Has one peer, which acknowledges.
+constexpr bool IsReliable(QpType type) { return type == QpType::kRc || IsXrc(type); }
+
 enum class QpState : uint8_t {
   kReset = 0,
   kInit = 1,

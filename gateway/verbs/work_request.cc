@@ -24,10 +24,10 @@ bool OpcodeAllowed(QpType type, uint8_t opcode) {
     case ROCEGW_WR_ATOMIC_CMP_AND_SWP:
     case ROCEGW_WR_ATOMIC_FETCH_AND_ADD:
     case ROCEGW_WR_SEND_WITH_INV:
-      return type == QpType::kRc;
+      return type == QpType::kRc || type == QpType::kXrcSend;
     case ROCEGW_WR_LOCAL_INV:
     case ROCEGW_WR_BIND_MW:
-      return type == QpType::kRc || type == QpType::kUc;
+      return type != QpType::kUd && type != QpType::kEndpoint;
     default:
       return false;
   }

@@ -46,7 +46,7 @@ struct SendRequest {
   rocegw_address_vector av{};  // UD
   Qpn remote_qpn;              // UD
   uint32_t remote_qkey = 0;    // UD
-  uint32_t peer = 0;           // endpoint; bind: key of the window
+  uint32_t peer = 0;           // endpoint; XRC: number of the SRQ; bind: key of the window
   // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
   // copy only.
   const uint8_t* ring_payload = nullptr;

@@ -72,8 +72,13 @@ void EncodeBth(const Bth& bth, uint8_t* p) {
                        (bth.ack_request ? kAckRequestBit : 0u) | bth.psn.value);
 }
 
-// Order on the wire: FETH before RETH, RETH or DETH before ImmDt, AETH before AtomicAckETH.
+// Order on the wire: XRCETH first, FETH before RETH, RETH or DETH before ImmDt, AETH before
+// AtomicAckETH.
 void DecodeExtended(const OpcodeTraits& traits, const uint8_t* p, Headers& headers) {
+  if (traits.has_xrceth) {
+    headers.xrc_srq = LoadBe24(p);
+    p += kXrcethLength;
+  }
   if (traits.has_deth) {
     headers.deth.qkey = LoadBe32(p);
     headers.deth.source_qpn = Qpn{LoadBe24(p + 4)};
@@ -110,6 +115,10 @@ void DecodeExtended(const OpcodeTraits& traits, const uint8_t* p, Headers& heade
 }
 
 uint8_t* EncodeExtended(const OpcodeTraits& traits, const Headers& headers, uint8_t* p) {
+  if (traits.has_xrceth) {
+    StoreBe32(p, headers.xrc_srq & 0xFFFFFF);
+    p += kXrcethLength;
+  }
   if (traits.has_deth) {
     StoreBe32(p, headers.deth.qkey);
     StoreBe32(p + 4, headers.deth.source_qpn.value & 0xFFFFFF);

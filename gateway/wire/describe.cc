@@ -91,6 +91,7 @@ std::string Describe(const RxPacket& packet) {
   if (h.bth.fecn) text += " fecn";
   if (h.bth.becn) text += " becn";
   if (h.bth.pkey != kDefaultPkey) Append(text, " pkey=0x%04x", unsigned{h.bth.pkey});
+  if (traits.has_xrceth) Append(text, " srq=0x%06x", unsigned{h.xrc_srq});
   if (traits.has_deth) {
     Append(text, " from=0x%06x qkey=0x%" PRIx32, unsigned{h.deth.source_qpn.value}, h.deth.qkey);
   }

@@ -21,13 +21,14 @@ inline constexpr size_t kDethLength = 8;
 inline constexpr size_t kImmediateLength = 4;
 inline constexpr size_t kInvalidateLength = 4;
 inline constexpr size_t kFethLength = 4;
+inline constexpr size_t kXrcethLength = 4;
 // A CNP's reserved bytes, all zero. They count as header: a CNP has no payload.
 inline constexpr size_t kCnpReservedLength = 16;
 inline constexpr size_t kIcrcLength = 4;
 // The largest path MTU: no packet carries more payload.
 inline constexpr size_t kMaxPayload = 4096;
-// BTH, RETH and ImmDt are 32; BTH and AtomicETH 40; nothing is longer.
-inline constexpr size_t kMaxHeaderLength = 40;
+// BTH, XRCETH, RETH and ImmDt are 36; BTH, XRCETH and AtomicETH 44; nothing is longer.
+inline constexpr size_t kMaxHeaderLength = 44;
 inline constexpr uint16_t kDefaultPkey = 0xFFFF;
 inline constexpr uint32_t kGsiQkey = 0x80010000;
 
@@ -97,6 +98,7 @@ struct Deth {
 
 struct Headers {
   Bth bth;
+  uint32_t xrc_srq = 0;  // 24 bits: the shared receive queue that the request is for
   Reth reth;
   AtomicEth atomic;
   uint64_t atomic_ack = 0;  // original value of the remote operand

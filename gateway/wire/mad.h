@@ -41,6 +41,7 @@ enum class CmAttribute : uint16_t {
 };
 
 // REQ TransportType.
+inline constexpr uint8_t kXrcTransport = 1;  // ExtendedTransportType
 enum class CmTransport : uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
 
 // Which message an MRA or REJ answers.

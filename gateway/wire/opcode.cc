@@ -89,14 +89,51 @@ constexpr Row kRows[] = {
     {"UD SEND Only", kData | kDeth, kUdSendOnly, Service::kUd, Op::kSend, kOnly},
     {"UD SEND Only Imm", kData | kDeth | kImmediate, kUdSendOnlyImm, Service::kUd, Op::kSend,
      kOnly},
+    {"XRC SEND First", kData, kXrcSendFirst, Service::kXrc, Op::kSend, kFirst},
+    {"XRC SEND Middle", kData, kXrcSendMiddle, Service::kXrc, Op::kSend, kMiddle},
+    {"XRC SEND Last", kData, kXrcSendLast, Service::kXrc, Op::kSend, kLast},
+    {"XRC SEND Last Imm", kData | kImmediate, kXrcSendLastImm, Service::kXrc, Op::kSend, kLast},
+    {"XRC SEND Only", kData, kXrcSendOnly, Service::kXrc, Op::kSend, kOnly},
+    {"XRC SEND Only Imm", kData | kImmediate, kXrcSendOnlyImm, Service::kXrc, Op::kSend, kOnly},
+    {"XRC WRITE First", kWriteData, kXrcWriteFirst, Service::kXrc, Op::kWrite, kFirst},
+    {"XRC WRITE Middle", kData, kXrcWriteMiddle, Service::kXrc, Op::kWrite, kMiddle},
+    {"XRC WRITE Last", kData, kXrcWriteLast, Service::kXrc, Op::kWrite, kLast},
+    {"XRC WRITE Last Imm", kData | kImmediate, kXrcWriteLastImm, Service::kXrc, Op::kWrite, kLast},
+    {"XRC WRITE Only", kWriteData, kXrcWriteOnly, Service::kXrc, Op::kWrite, kOnly},
+    {"XRC WRITE Only Imm", kWriteData | kImmediate, kXrcWriteOnlyImm, Service::kXrc, Op::kWrite,
+     kOnly},
+    {"XRC READ Request", kRequest | kReth, kXrcReadRequest, Service::kXrc, Op::kReadRequest, kOnly},
+    {"XRC READ Response First", kAeth | kPayload, kXrcReadResponseFirst, Service::kXrc,
+     Op::kReadResponse, kFirst},
+    {"XRC READ Response Middle", kPayload, kXrcReadResponseMiddle, Service::kXrc, Op::kReadResponse,
+     kMiddle},
+    {"XRC READ Response Last", kAeth | kPayload, kXrcReadResponseLast, Service::kXrc,
+     Op::kReadResponse, kLast},
+    {"XRC READ Response Only", kAeth | kPayload, kXrcReadResponseOnly, Service::kXrc,
+     Op::kReadResponse, kOnly},
+    {"XRC ACK", kAeth, kXrcAck, Service::kXrc, Op::kAck, kOnly},
+    {"XRC ATOMIC ACK", kAeth | kAtomicAckEth, kXrcAtomicAck, Service::kXrc, Op::kAtomicAck, kOnly},
+    {"XRC Compare Swap", kRequest | kAtomicEth, kXrcCompareSwap, Service::kXrc, Op::kCompareSwap,
+     kOnly},
+    {"XRC Fetch Add", kRequest | kAtomicEth, kXrcFetchAdd, Service::kXrc, Op::kFetchAdd, kOnly},
+    {"XRC SEND Last Invalidate", kData | kInvalidate, kXrcSendLastInvalidate, Service::kXrc,
+     Op::kSend, kLast},
+    {"XRC SEND Only Invalidate", kData | kInvalidate, kXrcSendOnlyInvalidate, Service::kXrc,
+     Op::kSend, kOnly},
     {"CNP", kNothing, kCnp, Service::kCnp, Op::kCnp, kOnly},
     {"CH Frame", kData, kChannelFrame, Service::kChannel, Op::kChannelFrame, kOnly},
     {"CH Ack", kPayload, kChannelAck, Service::kChannel, Op::kChannelAck, kOnly},
     {"CH Control", kPayload, kChannelControl, Service::kChannel, Op::kChannelControl, kOnly},
 };
 
+// Every request of the service, whichever part of its message it is (IBTA annex A14).
+constexpr bool NamesSrq(const Row& row) {
+  return row.service == Service::kXrc && (row.content & kRequest) != 0;
+}
+
 constexpr size_t LengthOf(const Row& row) {
   size_t length = kBthLength;
+  if (NamesSrq(row)) length += kXrcethLength;
   if (row.content & kReth) length += kRethLength;
   if (row.content & kAeth) length += kAethLength;
   if (row.content & kAtomicEth) length += kAtomicEthLength;
@@ -118,6 +155,7 @@ constexpr std::array<OpcodeTraits, 256> MakeTable() {
     t.operation = row.operation;
     t.position = row.position;
     t.is_request = row.content & kRequest;
+    t.has_xrceth = NamesSrq(row);
     t.has_reth = row.content & kReth;
     t.has_aeth = row.content & kAeth;
     t.has_atomic_eth = row.content & kAtomicEth;

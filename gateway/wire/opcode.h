@@ -49,13 +49,36 @@ enum class Opcode : uint8_t {
   kUdSendOnly = 0x64,
   kUdSendOnlyImm = 0x65,
   kCnp = 0x81,
+  kXrcSendFirst = 0xA0,
+  kXrcSendMiddle = 0xA1,
+  kXrcSendLast = 0xA2,
+  kXrcSendLastImm = 0xA3,
+  kXrcSendOnly = 0xA4,
+  kXrcSendOnlyImm = 0xA5,
+  kXrcWriteFirst = 0xA6,
+  kXrcWriteMiddle = 0xA7,
+  kXrcWriteLast = 0xA8,
+  kXrcWriteLastImm = 0xA9,
+  kXrcWriteOnly = 0xAA,
+  kXrcWriteOnlyImm = 0xAB,
+  kXrcReadRequest = 0xAC,
+  kXrcReadResponseFirst = 0xAD,
+  kXrcReadResponseMiddle = 0xAE,
+  kXrcReadResponseLast = 0xAF,
+  kXrcReadResponseOnly = 0xB0,
+  kXrcAck = 0xB1,
+  kXrcAtomicAck = 0xB2,
+  kXrcCompareSwap = 0xB3,
+  kXrcFetchAdd = 0xB4,
+  kXrcSendLastInvalidate = 0xB6,
+  kXrcSendOnlyInvalidate = 0xB7,
   // Manufacturer range: between gateways only (channel_header.h).
   kChannelFrame = 0xC0,
   kChannelAck = 0xC1,
   kChannelControl = 0xC2,
 };
 
-enum class Service : uint8_t { kRc, kUc, kUd, kCnp, kChannel, kNone };
+enum class Service : uint8_t { kRc, kUc, kUd, kXrc, kCnp, kChannel, kNone };
 
 enum class Operation : uint8_t {
   kSend,
@@ -83,6 +106,7 @@ struct OpcodeTraits {
   Operation operation = Operation::kNone;
   Position position = Position::kOnly;
   bool is_request = false;
+  bool has_xrceth = false;
   bool has_reth = false;
   bool has_aeth = false;
   bool has_atomic_eth = false;

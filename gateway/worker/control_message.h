@@ -42,6 +42,9 @@ struct LinkSession {
   rocegw_worker_line* line = nullptr;  // ours, client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
   tenant::Share* share = nullptr;      // its pool's; nullptr: of no pool
+  // It is an XRC domain, which several sessions share: it has queue pairs that receive (their
+  // configurations name it) and no memory. Told to the worker of the domain only.
+  bool xrc_domain = false;
 };
 // The worker destroys nothing: QPs, CQs and regions of the session were unlinked before.
 struct UnlinkSession {
@@ -143,7 +146,7 @@ struct UnlinkWindow {
   SessionId session;
   uint32_t name = 0;
 };
-// On one worker: that of all its queue pairs.
+// On one worker: that of all its queue pairs, or of its XRC domain.
 struct LinkSrq {
   verbs::SrqConfig config;
 };

@@ -384,10 +384,20 @@ void Worker::SendEventIfDue(verbs::CompletionQueue& cq) {
   unsent_.push_back(&cq);
 }
 
+bool Worker::MayAccess(transport::QpContext& qp) {
+  const WorkerSession& session = OwnerOf(qp);
+  return !session.failed && !session.backlogged;
+}
+
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
   AsyncEventRaised raised{qp.config.session, event,        ROCEGW_OBJECT_QP, qp.config.qp_handle,
                           qp.config.cookie,  qp.config.qpn};
+  // It is the domain's, whomever its messages are for.
+  const QpSlot* const slot = Slot(qp.handle);
+  if (qp.config.type == verbs::QpType::kXrcReceive && slot != nullptr)
+    raised.session = slot->session->link.session;
   if (event == verbs::AsyncEvent::kCqError) {
+    raised.session = qp.config.session;
     const verbs::CompletionQueue& cq = qp.send_cq->overrun() ? *qp.send_cq : *qp.recv_cq;
     raised.kind = ROCEGW_OBJECT_CQ;
     raised.handle = cq.config().cq_handle;

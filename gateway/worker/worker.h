@@ -159,7 +159,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void FlushMemory();
   void FlushTrusted(WorkerSession& session);
   void Report(std::span<AccessNote> notes, std::span<const memory::MemoryOp> ops);
-  void ReportFault(AccessNote& note);
+  void ReportFault(WorkerSession& session, AccessNote& note);
   void SubmitToCopier(WorkerSession& session);
   bool CollectFromCopiers();
   void Count(const memory::MemoryCounts& counts);
@@ -186,6 +186,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const QuerySrq& body);
   ControlReply Do(const SnapshotSrqs& body);
   transport::SharedReceives* SrqOf(SessionId session, uint32_t handle);
+  transport::XrcDomain* DomainOf(SessionId domain);
+  std::unique_ptr<transport::QueuePair> MakeQp(const verbs::QpConfig& config);
   void TellLimitReached(const verbs::SrqConfig& srq);
   SlotHandle TakeSlot();
   ControlReply Do(const PrepareQp& body);
@@ -217,6 +219,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void Send(transport::QpContext& qp, port::TxPacket* packet) override;
   void Access(transport::QpContext& qp, const memory::MemoryOp& op, const transport::AccessTag& tag,
               port::TxPacket* fills) override;
+  bool MayAccess(transport::QpContext& qp) override;
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
   void Fault(transport::QpContext& qp, const char* reason) override;
   // Nothing of that session is looked at any more; the control thread ends it.

@@ -115,6 +115,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   session->last_active = now;
   WorkerSession* raw = session.get();
   if (!sessions_.emplace(body.session.value, std::move(session)).second) return Failed(EEXIST);
+  if (body.xrc_domain) raw->domain = std::make_unique<transport::XrcDomain>();
   raw->account = scheduler_.Open(body.share);
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
@@ -176,40 +177,50 @@ ControlReply Worker::Do(const PrepareQp& body) {
   return {};
 }
 
+std::unique_ptr<transport::QueuePair> Worker::MakeQp(const verbs::QpConfig& config) {
+  switch (config.type) {
+    case verbs::QpType::kUd:
+      return transport::MakeUdQueuePair(config);
+    case verbs::QpType::kUc:
+      return transport::MakeUcQueuePair(config);
+    case verbs::QpType::kEndpoint:
+      return transport::MakeEndpoint(config);
+    case verbs::QpType::kXrcReceive:
+      return transport::MakeXrcTarget(config, CongestionOf(config), *DomainOf(config.session));
+    case verbs::QpType::kRc:
+    case verbs::QpType::kXrcSend:
+      break;
+  }
+  return transport::MakeRcQueuePair(config, CongestionOf(config));
+}
+
 ControlReply Worker::Do(const LinkQp& body) {
   const verbs::QpConfig& config = body.config;
   WorkerSession* session = SessionOf(config.session);
   if (session == nullptr) return Failed(ENOENT);
-  const auto send_cq = session->cqs.find(config.send_cq);
-  const auto recv_cq = session->cqs.find(config.recv_cq);
-  if (send_cq == session->cqs.end() || recv_cq == session->cqs.end() ||
-      config.doorbell_page >= session->pages.size() ||
-      config.doorbell_bit >= ROCEGW_DOORBELL_BITS || config.device >= options_.ports.size()) {
+  // What has no queues gets them with each message.
+  const bool queueless = config.type == verbs::QpType::kXrcReceive;
+  verbs::CompletionQueue* const send_cq = CqOf(config.session, config.send_cq);
+  verbs::CompletionQueue* const recv_cq = CqOf(config.session, config.recv_cq);
+  const bool bell =
+      config.doorbell_page < session->pages.size() && config.doorbell_bit < ROCEGW_DOORBELL_BITS;
+  if (queueless != (session->domain != nullptr) || config.device >= options_.ports.size() ||
+      (!queueless && (send_cq == nullptr || recv_cq == nullptr || !bell))) {
     return Failed(EINVAL);
   }
   transport::SharedReceives* const srq = SrqOf(config.session, config.srq);
   if (config.srq != 0 && srq == nullptr) return Failed(EINVAL);
   transport::EndpointGroup* const group = GroupOf(config);
   if (config.group != kInvalidQpn && group == nullptr) return Failed(EINVAL);
-  const flow::CcConfig congestion = CongestionOf(config);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
     handle = *ready;
     if (slots_[handle.index].session != nullptr) return Failed(EEXIST);
-    slots_[handle.index].qp->Adopt(config, congestion);
+    slots_[handle.index].qp->Adopt(config, CongestionOf(config));
   } else {
     handle = TakeSlot();
     qps_.Insert(config.qpn.value, handle);
-    std::unique_ptr<transport::QueuePair>& qp = slots_[handle.index].qp;
-    if (config.type == verbs::QpType::kUd) {
-      qp = transport::MakeUdQueuePair(config);
-    } else if (config.type == verbs::QpType::kUc) {
-      qp = transport::MakeUcQueuePair(config);
-    } else if (config.type == verbs::QpType::kEndpoint) {
-      qp = transport::MakeEndpoint(config);
-    } else {
-      qp = transport::MakeRcQueuePair(config, congestion);
-    }
+    slots_[handle.index].qp = MakeQp(config);
   }
   QpSlot& slot = slots_[handle.index];
   slot.session = session;
@@ -218,15 +229,15 @@ ControlReply Worker::Do(const LinkQp& body) {
   slot.armed = kNever;
   transport::QpContext& context = slot.qp->context();
   context.handle = handle;
-  context.send_cq = send_cq->second.get();
-  context.recv_cq = recv_cq->second.get();
+  context.send_cq = send_cq;
+  context.recv_cq = recv_cq;
   context.srq = srq;
   context.regions = &regions_;
   context.counters = &counters_;
   context.owner = session;
   context.peers = &session->peers;
   context.line = {};
-  session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
+  if (!queueless) session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   if (group != nullptr) group->Join(*slot.qp);
   return {};
 }
@@ -235,11 +246,12 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
   const transport::QpContext& context = slot->qp->context();
-  if (slot->session != nullptr) {
+  if (slot->session != nullptr && slot->session->domain == nullptr) {
     slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
         SlotHandle{};
   }
-  if (context.srq != nullptr) slot->qp->GiveBackReceives();
+  if (context.srq != nullptr || context.config.type == verbs::QpType::kXrcReceive)
+    slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;
   if (transport::EndpointGroup* const group = GroupOf(context.config))
     group->Leave(*slot->qp, now_);

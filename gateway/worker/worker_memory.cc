@@ -85,7 +85,7 @@ void Worker::FlushTrusted(WorkerSession& session) {
     const size_t done = session.link.space->Execute(rest, counts);
     Report(std::span(notes).subspan(begin, done), rest.first(done));
     begin += done;
-    if (begin < ops.size()) ReportFault(notes[begin++]);
+    if (begin < ops.size()) ReportFault(session, notes[begin++]);
   }
   Count(counts);
   // Keeps the room for the next burst.
@@ -123,14 +123,14 @@ void Worker::Report(std::span<AccessNote> notes, std::span<const memory::MemoryO
   }
 }
 
-void Worker::ReportFault(AccessNote& note) {
+void Worker::ReportFault(WorkerSession& session, AccessNote& note) {
   // The packet must not leave with bytes that were never read.
   if (note.fills != nullptr) note.fills->length = 0;
   QpSlot* slot = Slot(note.tag.qp);
   if (slot == nullptr) return;
   // The queue pairs of a program that was killed fall silent, as hardware's do: its memory goes
   // before its socket does, and a NAK would tell the peer that a request was wrong.
-  if (slot->session->link.space->Gone()) return Stop(*slot->session, "its process is gone");
+  if (session.link.space->Gone()) return Stop(session, "its process is gone");
   slot->qp->OnMemoryFault(*this, note.tag);
   slot->qp->OnMemoryDone(*this, note.tag.ticket);
   AfterEvent(*slot, note.tag.qp);
@@ -185,7 +185,7 @@ bool Worker::CollectFromCopiers() {
         const memory::MemoryOp& op = batch->ops[i];
         if (next_failed < batch->failed.size() && batch->failed[next_failed] == i) {
           ++next_failed;
-          ReportFault(note);
+          ReportFault(session, note);
           continue;
         }
         if (op.kind == memory::OpKind::kRead) {

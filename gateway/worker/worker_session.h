@@ -14,6 +14,7 @@
 #include "gateway/shm/doorbell.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/transport/shared_receives.h"
+#include "gateway/transport/xrc_domain.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/worker/control_message.h"
 #include "gateway/worker/scheduler.h"
@@ -56,6 +57,8 @@ struct WorkerSession {
   transport::PeerTable peers;  // whom its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
   std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>> srqs;  // same
+  // It is an XRC domain rather than a client's; else nullptr.
+  std::unique_ptr<transport::XrcDomain> domain;
   bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more
   // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
   bool active = true;

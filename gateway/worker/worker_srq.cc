@@ -23,17 +23,34 @@ void Worker::TellLimitReached(const verbs::SrqConfig& srq) {
                               .qpn = {}}});
 }
 
+transport::XrcDomain* Worker::DomainOf(SessionId domain) {
+  WorkerSession* const session = SessionOf(domain);
+  return session == nullptr ? nullptr : session->domain.get();
+}
+
 ControlReply Worker::Do(const LinkSrq& body) {
   WorkerSession* const session = SessionOf(body.config.session);
   if (session == nullptr) return Failed(ENOENT);
+  if (session->srqs.contains(body.config.srq_handle)) return Failed(EEXIST);
   auto srq = std::make_unique<transport::SharedReceives>(body.config);
-  return Failed(session->srqs.emplace(body.config.srq_handle, std::move(srq)).second ? 0 : EEXIST);
+  if (body.config.domain.value != 0) {
+    transport::XrcDomain* const domain = DomainOf(body.config.domain);
+    verbs::CompletionQueue* const cq = CqOf(body.config.session, body.config.cq);
+    if (domain == nullptr || cq == nullptr) return Failed(EINVAL);
+    if (!domain->Add({srq.get(), cq, session})) return Failed(EEXIST);
+  }
+  session->srqs.emplace(body.config.srq_handle, std::move(srq));
+  return {};
 }
 
-// Its queue pairs were unlinked before.
+// Queue pairs that were born with it were unlinked before; those of an XRC domain go on without.
 ControlReply Worker::Do(const UnlinkSrq& body) {
-  WorkerSession* const session = SessionOf(body.session);
-  return Failed(session != nullptr && session->srqs.erase(body.srq_handle) != 0 ? 0 : ENOENT);
+  const transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
+  if (srq == nullptr) return Failed(ENOENT);
+  if (transport::XrcDomain* const domain = DomainOf(srq->config().domain))
+    domain->Remove(srq->config().number);
+  SessionOf(body.session)->srqs.erase(body.srq_handle);
+  return {};
 }
 
 ControlReply Worker::Do(const ArmSrq& body) {

@@ -57,7 +57,7 @@ FakeWorker::Session* FakeWorker::Find(SessionId id, const char* what) {
 
 int FakeWorker::Apply(const worker::LinkSession& m) {
   if (sessions.contains(m.session.value)) return Broken("session linked twice");
-  if (m.space == nullptr || m.line == nullptr || m.wake_fd < 0)
+  if (m.line == nullptr || (!m.xrc_domain && (m.space == nullptr || m.wake_fd < 0)))
     return Broken("session without parts");
   if (const int error = TakeFailure()) return error;
   sessions[m.session.value].link = m;
@@ -123,6 +123,8 @@ int FakeWorker::Apply(const worker::UnlinkCq& m, worker::ControlReply& reply) {
     if (qp.config.send_cq == m.cq_handle || qp.config.recv_cq == m.cq_handle)
       Broken("CQ unlinked before its QPs");
   }
+  for (const auto& [handle, srq] : session->srqs)
+    if (srq.domain.value != 0 && srq.cq == m.cq_handle) Broken("CQ unlinked before its SRQ");
   if (session->cqs.erase(m.cq_handle) == 0) return ENOENT;
   reply.events_reported = cq_events[m.cq_handle];
   return 0;
@@ -132,6 +134,11 @@ int FakeWorker::Apply(const worker::LinkSrq& m) {
   Session* const session = Find(m.config.session, "SRQ");
   if (session == nullptr) return EINVAL;
   if (session->srqs.contains(m.config.srq_handle)) return Broken("SRQ linked twice");
+  if (m.config.domain.value != 0) {
+    const Session* const domain = FindOrNull(m.config.domain);
+    if (domain == nullptr || !domain->link.xrc_domain) return Broken("SRQ without its domain");
+    if (!session->cqs.contains(m.config.cq)) return Broken("SRQ of a domain without its CQ");
+  }
   if (const int error = TakeFailure()) return error;
   session->srqs[m.config.srq_handle] = m.config;
   return 0;
@@ -198,6 +205,14 @@ int FakeWorker::Apply(const worker::LinkQp& m) {
   if (session == nullptr) return EINVAL;
   for (const auto& [id, other] : sessions) {
     if (other.qps.contains(m.config.qpn.value)) return Broken("QPN linked twice");
+  }
+  if ((m.config.type == verbs::QpType::kXrcReceive) != session->link.xrc_domain)
+    return Broken("QP of another kind than its session");
+  if (session->link.xrc_domain) {
+    if (const int error = TakeFailure()) return error;
+    m.config.status->state = 0;
+    session->qps[m.config.qpn.value] = {m.config, {}};
+    return 0;
   }
   if (!session->cqs.contains(m.config.send_cq) || !session->cqs.contains(m.config.recv_cq)) {
     return Broken("QP without its CQs");

@@ -33,8 +33,10 @@ QpHost::QpHost(const Options& options)
   config.gids = options.gids;
   config.peers = options.peers;
   config.port_mtu = options.port_mtu;
-  if (options.type == verbs::QpType::kRc) {
+  if (options.type == verbs::QpType::kRc || options.type == verbs::QpType::kXrcSend) {
     qp_ = transport::MakeRcQueuePair(config, options.cc);
+  } else if (options.type == verbs::QpType::kXrcReceive) {
+    qp_ = transport::MakeXrcTarget(config, options.cc, *options.domain);
   } else if (options.type == verbs::QpType::kUc) {
     qp_ = transport::MakeUcQueuePair(config);
   } else {
@@ -72,7 +74,7 @@ int QpHost::ToRtr(verbs::QpAttributes want) {
   want.state = verbs::QpState::kRtr;
   uint32_t mask = verbs::kAttrState | verbs::kAttrAv | verbs::kAttrPathMtu | verbs::kAttrDestQpn |
                   verbs::kAttrRqPsn;
-  if (options_.type == verbs::QpType::kRc)
+  if (options_.type == verbs::QpType::kRc || options_.type == verbs::QpType::kXrcReceive)
     mask |= verbs::kAttrMaxDestRdAtomic | verbs::kAttrMinRnrTimer;
   return Modify(mask, want);
 }
@@ -80,7 +82,8 @@ int QpHost::ToRtr(verbs::QpAttributes want) {
 int QpHost::ToRts(verbs::QpAttributes want) {
   want.state = verbs::QpState::kRts;
   uint32_t mask = verbs::kAttrState | verbs::kAttrSqPsn;
-  if (options_.type == verbs::QpType::kRc)
+  if (options_.type == verbs::QpType::kXrcReceive) mask |= verbs::kAttrTimeout;
+  if (options_.type == verbs::QpType::kRc || options_.type == verbs::QpType::kXrcSend)
     mask |= verbs::kAttrTimeout | verbs::kAttrRetryCnt | verbs::kAttrRnrRetry |
             verbs::kAttrMaxQpRdAtomic;
   return Modify(mask, want);
@@ -165,9 +168,9 @@ void QpHost::Send(transport::QpContext&, port::TxPacket* packet) {
   outgoing_.push_back(static_cast<Packet*>(packet->cookie));
 }
 
-void QpHost::Access(transport::QpContext&, const memory::MemoryOp& op,
+void QpHost::Access(transport::QpContext& qp, const memory::MemoryOp& op,
                     const transport::AccessTag& tag, port::TxPacket* fills) {
-  QueuedOp queued{op, tag, fills, {}};
+  QueuedOp queued{op, tag, fills, {}, qp.config.session};
   if (op.kind == memory::OpKind::kWrite) {
     const uint8_t* from =
         op.buffer != nullptr ? op.buffer : reinterpret_cast<const uint8_t*>(&op.compare);
@@ -210,18 +213,35 @@ void QpHost::RunMemory(size_t count) {
   for (; count > 0 && !ops_.empty(); --count) {
     QueuedOp queued = std::move(ops_.front());
     ops_.pop_front();
-    Packet* packet = queued.fills == nullptr ? nullptr : static_cast<Packet*>(queued.fills->cookie);
-    if (packet != nullptr) --packet->unread;
-    uint64_t original = 0;
-    if (!Execute(queued, original)) {
-      if (packet != nullptr) packet->dropped = true;
-      qp_->OnMemoryFault(*this, queued.tag);
-    } else if (queued.tag.purpose == transport::AccessPurpose::kAtomic) {
-      qp_->OnAtomicResult(queued.tag, original);
-    }
-    qp_->OnMemoryDone(*this, queued.tag.ticket);
+    Finish(std::move(queued));
   }
   Collect();
+}
+
+void QpHost::RunMemoryOf(SessionId session) {
+  for (size_t i = 0; i < ops_.size();) {
+    if (ops_[i].session != session) {
+      ++i;
+      continue;
+    }
+    QueuedOp queued = std::move(ops_[i]);
+    ops_.erase(ops_.begin() + static_cast<ptrdiff_t>(i));
+    Finish(std::move(queued));
+  }
+  Collect();
+}
+
+void QpHost::Finish(QueuedOp queued) {
+  Packet* packet = queued.fills == nullptr ? nullptr : static_cast<Packet*>(queued.fills->cookie);
+  if (packet != nullptr) --packet->unread;
+  uint64_t original = 0;
+  if (!Execute(queued, original)) {
+    if (packet != nullptr) packet->dropped = true;
+    qp_->OnMemoryFault(*this, queued.tag);
+  } else if (queued.tag.purpose == transport::AccessPurpose::kAtomic) {
+    qp_->OnAtomicResult(queued.tag, original);
+  }
+  qp_->OnMemoryDone(*this, queued.tag.ticket);
 }
 
 void QpHost::Settle() {

@@ -11,6 +11,7 @@
 
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/shared_receives.h"
+#include "gateway/transport/xrc_domain.h"
 #include "gateway/verbs/mr_table.h"
 #include "tests/support/ring_end.h"
 
@@ -31,6 +32,7 @@ class QpHost : public transport::Outbox {
     const verbs::PeerRules* peers = nullptr;  // UD
     uint8_t port_mtu = 5;
     transport::SharedReceives* srq = nullptr;  // of `shared`
+    transport::XrcDomain* domain = nullptr;    // of a receiving end of XRC
   };
   explicit QpHost(const Options& options);
   ~QpHost() override;
@@ -86,6 +88,8 @@ class QpHost : public transport::Outbox {
   void Settle();
   // The same with the oldest `count` operations only; packets that wait for others stay.
   void RunMemory(size_t count);
+  // All operations of one session's memory, ahead of those of others.
+  void RunMemoryOf(SessionId session);
   // Moves what has left the queue pair to `sent`, up to the first packet that waits for memory.
   void Collect();
   struct QueuedOp {
@@ -93,6 +97,7 @@ class QpHost : public transport::Outbox {
     transport::AccessTag tag;
     port::TxPacket* fills;
     std::vector<uint8_t> copy;  // of a write's bytes
+    SessionId session;
   };
   const std::deque<QueuedOp>& queued() const { return ops_; }
   std::deque<WirePacket> sent;
@@ -101,6 +106,7 @@ class QpHost : public transport::Outbox {
   transport::QpContext& context() { return qp_->context(); }
   metrics::WorkerCounters& counters() { return *counters_; }
   std::vector<verbs::AsyncEvent> events;
+  bool may_access = true;
   std::vector<const char*> faults;
   metrics::DropReason last_drop = metrics::DropReason::kNone;
   // Packets the port will give out before it is dry.
@@ -111,6 +117,7 @@ class QpHost : public transport::Outbox {
   void Send(transport::QpContext&, port::TxPacket* packet) override;
   void Access(transport::QpContext&, const memory::MemoryOp& op, const transport::AccessTag& tag,
               port::TxPacket* fills) override;
+  bool MayAccess(transport::QpContext&) override { return may_access; }
   void Event(transport::QpContext&, verbs::AsyncEvent event) override { events.push_back(event); }
   void Fault(transport::QpContext&, const char* reason) override { faults.push_back(reason); }
   TimePoint now() const override { return now_; }
@@ -125,6 +132,7 @@ class QpHost : public transport::Outbox {
     bool dropped = false;
   };
   bool Execute(QueuedOp& queued, uint64_t& original);
+  void Finish(QueuedOp queued);
 
   Options options_;
   TimePoint now_;

@@ -25,7 +25,7 @@ namespace transition_table {
 using enum verbs::QpAttrMask;
 using S = verbs::QpState;
 
-enum Types : uint8_t { kRc = 1, kUc = 2, kUd = 4 };
+enum Types : uint8_t { kRc = 1, kUc = 2, kUd = 4, kXrcSend = 8, kXrcReceive = 16, kXrc = 24 };
 
 struct Row {
   S from;
@@ -36,42 +36,53 @@ struct Row {
 };
 
 inline constexpr Row kRows[] = {
-    {S::kReset, S::kInit, kRc | kUc, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, 0},
+    {S::kReset, S::kInit, kRc | kUc | kXrc, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, 0},
     {S::kReset, S::kInit, kUd, kAttrPkeyIndex | kAttrPort | kAttrQkey, 0},
 
-    {S::kInit, S::kInit, kRc | kUc, 0, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags},
+    {S::kInit, S::kInit, kRc | kUc | kXrc, 0, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags},
     {S::kInit, S::kInit, kUd, 0, kAttrPkeyIndex | kAttrPort | kAttrQkey},
 
-    {S::kInit, S::kRtr, kRc,
+    {S::kInit, S::kRtr, kRc | kXrcReceive,
      kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn | kAttrMaxDestRdAtomic | kAttrMinRnrTimer,
      kAttrAccessFlags | kAttrPkeyIndex},
-    {S::kInit, S::kRtr, kUc, kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn,
+    {S::kInit, S::kRtr, kUc | kXrcSend, kAttrAv | kAttrPathMtu | kAttrDestQpn | kAttrRqPsn,
      kAttrAccessFlags | kAttrPkeyIndex},
     {S::kInit, S::kRtr, kUd, 0, kAttrPkeyIndex | kAttrQkey},
 
     {S::kRtr, S::kRts, kRc,
      kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic,
      kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
+    {S::kRtr, S::kRts, kXrcSend,
+     kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrSqPsn | kAttrMaxQpRdAtomic,
+     kAttrCurState | kAttrAccessFlags},
+    {S::kRtr, S::kRts, kXrcReceive, kAttrTimeout | kAttrSqPsn,
+     kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
     {S::kRtr, S::kRts, kUc, kAttrSqPsn, kAttrCurState | kAttrAccessFlags},
     {S::kRtr, S::kRts, kUd, kAttrSqPsn, kAttrCurState | kAttrQkey},
 
-    {S::kRts, S::kRts, kRc, 0, kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
-    {S::kRts, S::kRts, kUc, 0, kAttrCurState | kAttrAccessFlags},
+    {S::kRts, S::kRts, kRc | kXrcReceive, 0, kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
+    {S::kRts, S::kRts, kUc | kXrcSend, 0, kAttrCurState | kAttrAccessFlags},
     {S::kRts, S::kRts, kUd, 0, kAttrCurState | kAttrQkey},
 
-    {S::kRts, S::kSqd, kRc | kUc | kUd, 0, kAttrEnSqdAsyncNotify},
+    {S::kRts, S::kSqd, kRc | kUc | kUd | kXrc, 0, kAttrEnSqdAsyncNotify},
 
     {S::kSqd, S::kSqd, kRc, 0,
      kAttrPort | kAttrAv | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrMaxQpRdAtomic |
          kAttrMaxDestRdAtomic | kAttrAccessFlags | kAttrPkeyIndex | kAttrMinRnrTimer},
+    {S::kSqd, S::kSqd, kXrcSend, 0,
+     kAttrPort | kAttrAv | kAttrTimeout | kAttrRetryCnt | kAttrRnrRetry | kAttrMaxQpRdAtomic |
+         kAttrAccessFlags | kAttrPkeyIndex},
+    {S::kSqd, S::kSqd, kXrcReceive, 0,
+     kAttrPort | kAttrAv | kAttrTimeout | kAttrMaxDestRdAtomic | kAttrAccessFlags | kAttrPkeyIndex |
+         kAttrMinRnrTimer},
     {S::kSqd, S::kSqd, kUc, 0, kAttrAv | kAttrAccessFlags | kAttrPkeyIndex},
     {S::kSqd, S::kSqd, kUd, 0, kAttrPkeyIndex | kAttrQkey},
 
-    {S::kSqd, S::kRts, kRc, 0, kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
-    {S::kSqd, S::kRts, kUc, 0, kAttrCurState | kAttrAccessFlags},
+    {S::kSqd, S::kRts, kRc | kXrcReceive, 0, kAttrCurState | kAttrAccessFlags | kAttrMinRnrTimer},
+    {S::kSqd, S::kRts, kUc | kXrcSend, 0, kAttrCurState | kAttrAccessFlags},
     {S::kSqd, S::kRts, kUd, 0, kAttrCurState | kAttrQkey},
 
-    // RC queue pairs have no such state.
+    // Reliable queue pairs have no such state.
     {S::kSqe, S::kRts, kUc, 0, kAttrCurState | kAttrAccessFlags},
     {S::kSqe, S::kRts, kUd, 0, kAttrCurState | kAttrQkey},
 };
@@ -83,7 +94,11 @@ inline std::optional<TransitionRule> RuleOf(verbs::QpType type, verbs::QpState f
   using namespace transition_table;  // NOLINT(google-build-using-namespace)
   // From any state, and nothing can be given.
   if (to == S::kReset || to == S::kError) return TransitionRule{};
-  const uint8_t bit = type == verbs::QpType::kRc ? kRc : type == verbs::QpType::kUc ? kUc : kUd;
+  const uint8_t bit = type == verbs::QpType::kRc           ? kRc
+                      : type == verbs::QpType::kUc         ? kUc
+                      : type == verbs::QpType::kXrcSend    ? kXrcSend
+                      : type == verbs::QpType::kXrcReceive ? kXrcReceive
+                                                           : kUd;
   for (const Row& row : kRows) {
     if (row.from == from && row.to == to && (row.types & bit) != 0)
       return TransitionRule{row.must, row.may};

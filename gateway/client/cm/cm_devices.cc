@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/cm/cm_devices.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 
 #include <cerrno>
@@ -49,6 +50,7 @@ CmDevice* OpenByNumber(Session* session, uint32_t index) {
 // With the lock held.
 void Drop(CmDevice* device) {
   if (--device->references != 0) return;
+  if (device->xrcd != nullptr) ibv_close_xrcd(device->xrcd);
   ibv_dealloc_pd(device->pd);
   ibv_close_device(device->context);
   free(device);
@@ -82,6 +84,17 @@ void ReleaseCmDevice(CmDevice* device) {
   pthread_mutex_lock(&g_lock);
   Drop(device);
   pthread_mutex_unlock(&g_lock);
+}
+
+ibv_xrcd* XrcdOfCmDevice(CmDevice* device) {
+  pthread_mutex_lock(&g_lock);
+  if (device->xrcd == nullptr) {
+    ibv_xrcd_init_attr own = {IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, O_CREAT};
+    device->xrcd = ibv_open_xrcd(device->context, &own);
+  }
+  ibv_xrcd* const xrcd = device->xrcd;
+  pthread_mutex_unlock(&g_lock);
+  return xrcd;
 }
 
 void LockCmDevices() { pthread_mutex_lock(&g_lock); }

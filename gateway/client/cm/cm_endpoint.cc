@@ -44,16 +44,23 @@ using rocegw::client::CmError;
 using rocegw::client::CmId;
 using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
+using rocegw::client::Session;
 
 ROCEGW_EXPORT int rdma_create_ep(rdma_cm_id** result, rdma_addrinfo* info, ibv_pd* pd,
                                  ibv_qp_init_attr* attr) {
   rdma_cm_id* rdma = nullptr;
   const auto port_space = static_cast<rdma_port_space>(info->ai_port_space);
-  if (rdma_create_id(nullptr, &rdma, nullptr, port_space) != 0) return -1;
-  if (!IsOurs(rdma)) {
-    ROCEGW_REAL(rdma_destroy_id)(rdma);
-    return ROCEGW_REAL(rdma_create_ep)(result, info, pd, attr);
+  Session* session = rocegw::client::AcquireForCm();
+  if (session == nullptr) {
+    const auto real = ROCEGW_REAL(rdma_create_ep);
+    return real != nullptr ? real(result, info, pd, attr) : CmError(ENODEV);
   }
+  const bool xrc = info->ai_qp_type == IBV_QPT_XRC_SEND || info->ai_qp_type == IBV_QPT_XRC_RECV;
+  const int created = rocegw::client::CreateId(session, nullptr, &rdma, nullptr, port_space,
+                                               xrc ? static_cast<uint32_t>(info->ai_qp_type) : 0);
+  const int create_error = errno;
+  session->Release();
+  if (created != 0) return CmError(create_error);
   CmId* id = FromRdma(rdma);
   if (info->ai_qp_type != 0) rdma->qp_type = static_cast<ibv_qp_type>(info->ai_qp_type);
   if (attr != nullptr) attr->qp_type = rdma->qp_type;
@@ -75,7 +82,7 @@ ROCEGW_EXPORT void rdma_destroy_ep(rdma_cm_id* rdma) {
     return;
   }
   if (rdma->qp != nullptr) rdma_destroy_qp(rdma);
-  if (rdma->srq != nullptr) ibv_destroy_srq(rdma->srq);
+  if (rdma->srq != nullptr) rocegw::client::DestroySrqOf(rdma);
   rdma_destroy_id(rdma);
 }
 

@@ -93,8 +93,8 @@ CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
   EnterId(id, record.id);
   // Named to the daemon, the request is the program's: it outlives its listener, and counts against
   // the backlog no more.
-  int error = TakesQpAlong(id) ? id->session->TellObject(ROCEGW_MSG_CM_QUERY_ID, id->handle)
-                               : id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
+  int error = SavesRequests(id) ? id->session->TellObject(ROCEGW_MSG_CM_QUERY_ID, id->handle)
+                                : id->session->CallObject(ROCEGW_MSG_CM_QUERY_ID, id->handle);
   if (error == 0) error = TakePlace(id, PlaceOf(record));
   if (error == 0 && listener->synchronous != 0 && rdma_migrate_id(&id->id, nullptr) != 0) {
     error = errno;

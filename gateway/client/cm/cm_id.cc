@@ -152,6 +152,38 @@ void LockIds() { pthread_mutex_lock(&g_lock); }
 void UnlockIds() { pthread_mutex_unlock(&g_lock); }
 void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
 
+int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
+             rdma_port_space port_space, uint32_t qp_type) {
+  CmChannel* own = nullptr;
+  if (channel == nullptr) {
+    own = MakeChannel(session);
+    if (own == nullptr) return -1;
+    channel = &own->channel;
+  }
+  CmId* id = MakeId(session, channel, port_space);
+  if (id == nullptr) {
+    if (own != nullptr) DestroyChannel(own);
+    return CmError(ENOMEM);
+  }
+  id->synchronous = own != nullptr ? 1 : 0;
+  id->id.context = context;
+  if (qp_type != 0) id->id.qp_type = static_cast<ibv_qp_type>(qp_type);
+  rocegw_cm_create_id request = {};
+  request.channel = FromRdma(channel)->handle;
+  request.port_space = port_space;
+  request.qp_type = qp_type;
+  request.cookie = id->cookie;
+  rocegw_object_reply reply;
+  const int error = session->Call(ROCEGW_MSG_CM_CREATE_ID, &request, &reply);
+  if (error != 0) {
+    FreeId(id);
+    return CmError(error);
+  }
+  EnterId(id, reply.handle);
+  *result = &id->id;
+  return 0;
+}
+
 }  // namespace rocegw::client
 
 using rocegw::client::AcquireForCm;
@@ -162,54 +194,21 @@ using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
 using rocegw::client::Session;
 
-namespace {
-
-int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
-             rdma_port_space port_space) {
-  CmChannel* own = nullptr;
-  if (channel == nullptr) {
-    own = rocegw::client::MakeChannel(session);
-    if (own == nullptr) return -1;
-    channel = &own->channel;
-  }
-  CmId* id = rocegw::client::MakeId(session, channel, port_space);
-  if (id == nullptr) {
-    if (own != nullptr) DestroyChannel(own);
-    return CmError(ENOMEM);
-  }
-  id->synchronous = own != nullptr ? 1 : 0;
-  id->id.context = context;
-  rocegw_cm_create_id request = {};
-  request.channel = FromRdma(channel)->handle;
-  request.port_space = port_space;
-  request.cookie = id->cookie;
-  rocegw_object_reply reply;
-  const int error = session->Call(ROCEGW_MSG_CM_CREATE_ID, &request, &reply);
-  if (error != 0) {
-    rocegw::client::FreeId(id);
-    return CmError(error);
-  }
-  rocegw::client::EnterId(id, reply.handle);
-  *result = &id->id;
-  return 0;
-}
-
-}  // namespace
-
 ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                                  rdma_port_space port_space) {
   if (channel != nullptr && !IsOurs(channel)) {
     return ROCEGW_REAL(rdma_create_id)(channel, id, context, port_space);
   }
   if (channel != nullptr) {
-    return CreateId(FromRdma(channel)->session, channel, id, context, port_space);
+    return rocegw::client::CreateId(FromRdma(channel)->session, channel, id, context, port_space,
+                                    0);
   }
   Session* session = AcquireForCm();
   if (session == nullptr) {
     const auto real = ROCEGW_REAL(rdma_create_id);
     return real != nullptr ? real(channel, id, context, port_space) : CmError(ENODEV);
   }
-  const int result = CreateId(session, nullptr, id, context, port_space);
+  const int result = rocegw::client::CreateId(session, nullptr, id, context, port_space, 0);
   const int saved = errno;
   session->Release();
   errno = saved;

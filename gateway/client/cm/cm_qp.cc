@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_id.h"
 #include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/extended.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
+#include "gateway/client/xrc.h"
 
 namespace rocegw::client {
 
@@ -56,8 +58,9 @@ int ReadyDatagramQp(CmId* id) {
   return error;
 }
 
-// Completion queues for a program that brings none; each with a channel, and the id as its context.
-int MakeQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** channel, ibv_cq** cq) {
+}  // namespace
+
+int MakeCompletionQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** channel, ibv_cq** cq) {
   *channel = ibv_create_comp_channel(id->verbs);
   if (*channel == nullptr) return errno;
   *cq = ibv_create_cq(id->verbs, static_cast<int>(entries), id, *channel, 0);
@@ -75,14 +78,19 @@ void DestroyQueues(rdma_cm_id* id) {
   id->recv_cq_channel = id->send_cq_channel = nullptr;
 }
 
+namespace {
+
 int MakeMissingQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
   int error = 0;
-  if (attr->recv_cq == nullptr && attr->cap.max_recv_wr != 0) {
-    error = MakeQueue(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
+  // The receiving end of XRC has no queues, and the sending one completes no receives.
+  if (attr->qp_type == IBV_QPT_XRC_RECV) return 0;
+  const bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
+  if (receives && attr->recv_cq == nullptr && attr->cap.max_recv_wr != 0) {
+    error = MakeCompletionQueue(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
     attr->recv_cq = id->recv_cq;
   }
   if (error == 0 && attr->send_cq == nullptr && attr->cap.max_send_wr != 0) {
-    error = MakeQueue(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
+    error = MakeCompletionQueue(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
     attr->send_cq = id->send_cq;
   }
   // A queue that is never posted to completes nothing either.
@@ -91,7 +99,13 @@ int MakeMissingQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
   return error;
 }
 
-int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr) {
+ibv_qp* CreateReceiver(CmId* id, ibv_xrcd* xrcd, ibv_qp_init_attr* attr) {
+  if (xrcd == nullptr) xrcd = XrcdOfCmDevice(id->cm_device);
+  return xrcd != nullptr ? CreateXrcReceiver(xrcd, attr) : nullptr;
+}
+
+// xrcd: of the receiving end of XRC; nullptr: the device's.
+int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr, ibv_xrcd* xrcd = nullptr) {
   CmId* id = FromRdma(rdma);
   if (rdma->qp != nullptr || rdma->verbs == nullptr) return EINVAL;
   if (pd == nullptr) pd = rdma->pd;
@@ -100,7 +114,8 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr) {
   if (error == 0) {
     Ordering connection = {};
     if (attr->qp_type == IBV_QPT_RC && TakesQpAlong(id)) connection.cm_id = id->handle;
-    rdma->qp = CreateQp(pd, attr, connection);
+    rdma->qp = attr->qp_type == IBV_QPT_XRC_RECV ? CreateReceiver(id, xrcd, attr)
+                                                 : CreateQp(pd, attr, connection);
     if (rdma->qp == nullptr) error = errno;
   }
   if (rdma->qp != nullptr && rdma->qp->state == IBV_QPS_RESET) {
@@ -164,9 +179,11 @@ ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp_ex)(id, attr);
   ibv_pd* pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? attr->pd : nullptr;
   ibv_qp_init_attr basic;
-  const int error = rocegw::client::ToBasicAttr(*attr, &basic);
+  int error = rocegw::client::ToBasicAttr(*attr, &basic);
+  const bool domain = (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0;
+  if (error == 0 && domain && !rocegw::client::InXrcd(*attr, id->verbs)) error = EINVAL;
   if (error != 0) return CmError(error);
-  int result = rocegw::client::CreateQpOnId(id, pd, &basic);
+  int result = rocegw::client::CreateQpOnId(id, pd, &basic, domain ? attr->xrcd : nullptr);
   if (result != 0) return CmError(result);
   result = rocegw::client::AddCalls(*attr, id->qp);
   if (result != 0) rdma_destroy_qp(id);

@@ -2,9 +2,10 @@
 // Shared receive queues that belong to an id.
 #include <cerrno>
 
+#include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_id.h"
 #include "gateway/client/real.h"
-#include "gateway/client/refusals.h"
+#include "gateway/client/xrc.h"
 
 namespace rocegw::client {
 
@@ -20,7 +21,52 @@ int CreateSrqOnId(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
   return 0;
 }
 
+// A domain and a queue for the completions of who brings none, as librdmacm has it.
+int CompleteXrc(CmId* id, ibv_srq_init_attr_ex* attr) {
+  rdma_cm_id* rdma = &id->id;
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0 || attr->xrcd == nullptr) {
+    attr->xrcd = XrcdOfCmDevice(id->cm_device);
+    if (attr->xrcd == nullptr) return errno;
+  }
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) == 0 || attr->cq == nullptr) {
+    const int error =
+        MakeCompletionQueue(rdma, attr->attr.max_wr, &rdma->recv_cq_channel, &rdma->recv_cq);
+    if (error != 0) return error;
+    attr->cq = rdma->recv_cq;
+  }
+  attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  return 0;
+}
+
+int CreateSrqOnIdExtended(CmId* id, ibv_srq_init_attr_ex* attr) {
+  rdma_cm_id* rdma = &id->id;
+  if (rdma->srq != nullptr || rdma->verbs == nullptr ||
+      (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) {
+    return EINVAL;
+  }
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == nullptr) attr->pd = rdma->pd;
+  attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+  int error = attr->srq_type == IBV_SRQT_XRC ? CompleteXrc(id, attr) : 0;
+  if (error == 0) {
+    rdma->srq = CreateSrqExtended(rdma->verbs, attr);
+    if (rdma->srq == nullptr) error = errno;
+  }
+  if (error != 0) {
+    DestroyQueues(rdma);
+    return error;
+  }
+  rdma->pd = attr->pd;
+  return 0;
+}
+
 }  // namespace
+
+void DestroySrqOf(rdma_cm_id* id) {
+  if (id->srq != nullptr) ibv_destroy_srq(id->srq);
+  id->srq = nullptr;
+  // What it was given with the receives.
+  if (id->qp == nullptr) DestroyQueues(id);
+}
 
 }  // namespace rocegw::client
 
@@ -34,15 +80,7 @@ ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr*
 
 ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
-  constexpr uint32_t kKnown = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-  const bool typed = (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0;
-  if ((attr->comp_mask & ~kKnown) != 0 || (typed && attr->srq_type != IBV_SRQT_BASIC))
-    return CmError(rocegw::client::refusal::rdma_create_srq_ex);
-  ibv_pd* pd = (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0 ? attr->pd : nullptr;
-  ibv_srq_init_attr basic = {attr->srq_context, attr->attr};
-  const int error = rocegw::client::CreateSrqOnId(id, pd, &basic);
-  if (error == 0) attr->attr = basic.attr;
-  return CmError(error);
+  return CmError(rocegw::client::CreateSrqOnIdExtended(rocegw::client::FromRdma(id), attr));
 }
 
 ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
@@ -50,6 +88,5 @@ ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
     ROCEGW_REAL(rdma_destroy_srq)(id);
     return;
   }
-  if (id->srq != nullptr) ibv_destroy_srq(id->srq);
-  id->srq = nullptr;
+  rocegw::client::DestroySrqOf(id);
 }

@@ -12,6 +12,10 @@
 namespace rocegw::client {
 
 namespace {
+// The receives of XRC are those of a shared receive queue, whichever queue pair has got them.
+uint32_t OwnerOf(const rocegw_cqe& cqe) {
+  return (cqe.flags & ROCEGW_CQE_XRC) != 0 ? kReceiver | cqe.qp_handle : cqe.qpn;
+}
 uint32_t HashQpn(uint32_t qpn) { return (qpn * 0x9E3779B1u) >> 8; }
 // Empty polls in a row between two looks at the daemon, each of which is a system call.
 constexpr uint32_t kQuietPolls = 1024;
@@ -118,7 +122,7 @@ void CompletionRings::Purge(QpRings* qp, bool sends, bool receives) {
 
 // False: the completion is for nobody any more.
 bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc) {
-  QpRings* qp = FindQp(cqe.qpn);
+  QpRings* qp = FindQp(OwnerOf(cqe));
   if (qp == nullptr || qp->handle != cqe.qp_handle) return false;
   PurgeMark& purge = (cqe.flags & ROCEGW_CQE_RECEIVE) != 0 ? qp->receive_purge : qp->send_purge;
   if (purge.active) {

@@ -24,7 +24,9 @@ struct PurgeMark {
 
 class CompletionRings;
 
-// What the rings know about one QP.
+// What the rings know about one QP, or about a shared receive queue of XRC, whose number is then
+// its handle with this bit.
+inline constexpr uint32_t kReceiver = 1u << 31;
 struct QpRings {
   uint32_t handle;
   uint32_t qpn;

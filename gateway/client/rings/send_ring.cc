@@ -35,11 +35,14 @@ static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 uint32_t OpcodesOf(uint8_t qp_type) {
   switch (qp_type) {
     case IBV_QPT_RC:
+    case IBV_QPT_XRC_SEND:
       return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ) | kLocal;
     case IBV_QPT_UC:
       return kSends | kWrites | kLocal;
     case ROCEGW_QPT_ENDPOINT:
       return kSends | kWrites;
+    case IBV_QPT_XRC_RECV:
+      return 0;
     default:
       return kSends;
   }
@@ -155,6 +158,7 @@ int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t pee
     wqe->u.rdma = {};
   }
   if (peer != 0) wqe->u.rdma.peer = peer;
+  if (ring.qp_type == IBV_QPT_XRC_SEND) wqe->u.rdma.peer = wr.qp_type.xrc.remote_srqn;
   return 0;
 }
 

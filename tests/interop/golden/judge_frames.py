@@ -4,7 +4,8 @@
 
 tshark must dissect every frame without a malformed mark and read the values that write_frames put in. scapy must
 compute the ICRC that an IPv4 frame carries; for IPv6, which scapy does not do, zlib's crc32 over the masked bytes must.
-tshark 4.0 knows neither CNP (0x81) nor FLUSH (0x1C) and ATOMIC WRITE (0x1D): of those it must read the BTH.
+tshark 4.0 knows neither CNP (0x81) nor FLUSH (0x1C), ATOMIC WRITE (0x1D) and XRC (0xA0 and up): of those it must read the BTH. An XRC
+request must be its RC twin with the XRCETH behind the BTH.
 """
 import collections
 import logging
@@ -21,14 +22,17 @@ from scapy.utils import rdpcap  # noqa: E402
 
 # What tshark takes any payload for, by guessing; ours is counting bytes.
 GUESSES = ["rpcordma", "smc", "smb_direct", "nvme-rdma", "lnet", "iser", "infiniband.eoib", "infiniband_sdp", "fcoib"]
-UNKNOWN_TO_TSHARK = {0x1C, 0x1D, 0x81}
+XRC = {0xA0 + low for low in set(range(0x15)) | {0x16, 0x17}}
+XRC_ANSWERS = set(range(0xAD, 0xB3))
+UNKNOWN_TO_TSHARK = {0x1C, 0x1D, 0x81} | XRC
 
 # Extended headers by operation, in order, as IBTA has them (RC and UC by their low five bits).
 CONNECTED = {0x03: ["imm"], 0x05: ["imm"], 0x06: ["reth"], 0x09: ["imm"], 0x0A: ["reth"], 0x0B: ["reth", "imm"],
              0x0C: ["reth"], 0x0D: ["aeth"], 0x0F: ["aeth"], 0x10: ["aeth"], 0x11: ["aeth"],
              0x12: ["aeth", "atomicack"], 0x13: ["atomic"], 0x14: ["atomic"], 0x16: ["ieth"], 0x17: ["ieth"]}
 SPECIAL = {0x64: ["deth"], 0x65: ["deth", "imm"]}
-EVERY_OPCODE = (set(range(0x15)) | {0x16, 0x17, 0x1C, 0x1D} | set(range(0x20, 0x2C)) | {0x64, 0x65, 0x81})
+EVERY_OPCODE = (set(range(0x15)) | {0x16, 0x17, 0x1C, 0x1D} | set(range(0x20, 0x2C)) | {0x64, 0x65, 0x81}
+                | XRC)
 
 # Field of tshark: value that write_frames gives it, by opcode.
 FIELDS = {
@@ -110,6 +114,23 @@ def judge_by_tshark(path, packets):
             fault(number, "TVer or P_Key")
 
 
+def judge_xrc(packets):
+    """The bytes behind the BTH, and how much longer each frame is than that of RC with as much payload."""
+    lengths = collections.defaultdict(list)
+    for packet in packets:
+        datagram = bytes(packet[UDP].payload)
+        lengths[datagram[0]].append(len(datagram))
+    for number, packet in enumerate(packets, 1):
+        datagram = bytes(packet[UDP].payload)
+        opcode = datagram[0]
+        if opcode in XRC - XRC_ANSWERS and datagram[12:16] != struct.pack(">I", 0x999900 + opcode):
+            fault(number, f"opcode {opcode:#x}: XRCETH {datagram[12:16].hex()}")
+    for opcode in XRC:
+        more = 0 if opcode in XRC_ANSWERS else 4
+        if lengths[opcode] != [length + more for length in lengths[opcode - 0xA0]]:
+            fault("-", f"opcode {opcode:#x}: lengths {lengths[opcode]}, of RC {lengths[opcode - 0xA0]}")
+
+
 def icrc_of_ipv6(frame):
     covered = bytearray(frame[14:-4])
     covered[0] |= 0x0F
@@ -146,6 +167,7 @@ def main():
         if missing:
             fault("-", f"no frame of opcodes {sorted(missing)}")
         judge_by_tshark(path, packets)
+        judge_xrc(packets)
         families = judge_by_scapy(packets)
     for text in faults[:40]:
         print(text)

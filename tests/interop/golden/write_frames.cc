@@ -71,6 +71,7 @@ Headers HeadersFor(uint8_t opcode) {
   h.bth.ack_request = TraitsOf(opcode).is_request && TraitsOf(opcode).ends_message();
   h.bth.dest_qpn = Qpn{0x123400u + opcode};
   h.bth.psn = Psn(0xABC000u + opcode);
+  h.xrc_srq = 0x999900u + opcode;
   h.reth = {0x7F00112233440000u + opcode, 0x01020300u + opcode, 0x00010000u + opcode};
   h.atomic = {0x7F00112233440000u + opcode, 0x01020300u + opcode, 0x1111111111111100u + opcode,
               0x2222222222222200u + opcode};

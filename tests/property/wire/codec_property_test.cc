@@ -28,6 +28,7 @@ Headers SomeHeaders(Random& random, Opcode opcode) {
   h.bth.dest_qpn = Qpn{random.Value<uint32_t>() & 0xFFFFFF};
   h.bth.ack_request = random.Coin();
   h.bth.psn = Psn(random.Value<uint32_t>());
+  h.xrc_srq = random.Value<uint32_t>() & 0xFFFFFF;
   h.reth = {random.Bits(), random.Value<uint32_t>(), random.Value<uint32_t>()};
   h.atomic = {random.Bits(), random.Value<uint32_t>(), random.Bits(), random.Bits()};
   h.atomic_ack = random.Bits();

@@ -11,7 +11,8 @@ from .tool_cases import perftest, run_tool
 # What the suites that run tool_cases leave out, each program once; the tools among those with options that they do not use there.
 ONCE = ["ibv_asyncwatch", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy",
         "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
-        "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket"]
+        "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket", "perftest_more.*.xrc.socket", "ibv_xsrq_pingpong",
+        "rdma_xclient.xrc"]
 
 _FIRST_TRANSFERS = ("ib_write", "ib_read", "ib_send")
 
@@ -49,6 +50,7 @@ def _perftest_cases():
         _perftest_case("lists", "ib_write_bw", "socket", extra=("-l", "10")),
         _perftest_case("inline", "ib_write_lat", "socket", extra=("-I", "64")),
     ]
+    cases += [_perftest_case("xrc", verb + kind, "socket", extra=("-c", "XRC")) for verb in _FIRST_TRANSFERS for kind in ("_bw", "_lat")]
     return cases
 
 
@@ -62,7 +64,21 @@ def _events_seen(pair):
         job.wait(10)
 
 
-def _endpoints(server, client, options):
+def _domain_pingpong(pair):
+    """ibv_xsrq_pingpong: shared receive queues of a domain, one queue pair that receives for them."""
+    port = pair.right.fresh_port()
+
+    def command(host):
+        return ["ibv_xsrq_pingpong", "-d", host.device, "-g", str(host.gid_index(host.address4)), "-p", str(port), "-n", "200", "-s", "2000",
+                "-m", "4096"]
+    with pair.counted(at_least=200):
+        outputs = run_tool(pair, True, command(pair.right), command(pair.left) + [pair.right.address4],
+                           ready=lambda host, job: host.wait_listening(port, job))
+    for output in outputs:
+        expect(re.search(r"iters in [\d.]+ seconds", output), f"not content:\n{output}")
+
+
+def _endpoints(server, client, options, service="rc"):
     """rdma_client and rdma_server, rdma_xclient and rdma_xserver: one message each way; both count it as success."""
     def run(pair):
         port = pair.right.fresh_port()
@@ -71,7 +87,7 @@ def _endpoints(server, client, options):
             outputs = run_tool(pair, True, [server, *common], [client, *common, "-s", pair.right.address4], ready="start")
         for output in outputs:
             expect(re.search(r"end 0$", output.strip()), f"not content:\n{output}")
-    return Case(f"{client}.rc", 1500, run)
+    return Case(f"{client}.{service}", 1500, run)
 
 
 def _connections(pair):
@@ -114,6 +130,8 @@ def program_cases():
         Case("ibv_asyncwatch", 1500, _events_seen),
         _endpoints("rdma_server", "rdma_client", []),
         _endpoints("rdma_xserver", "rdma_xclient", ["-c", "r"]),
+        _endpoints("rdma_xserver", "rdma_xclient", ["-c", "x"], "xrc"),
+        Case("ibv_xsrq_pingpong", 4200, _domain_pingpong),
         Case("cmtime", 1500, _connections),
         _stream("rstream", 64, False),
         _stream("rstream", 65536, True),

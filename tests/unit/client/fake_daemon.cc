@@ -369,6 +369,7 @@ std::vector<uint8_t> FakeDaemon::MakeSrq(Connection& connection, const RecordedR
   reply.entries = std::bit_ceil(std::max(srq.request.max_wr, 1u));
   reply.max_sge = std::max(srq.request.max_sge, 1u);
   reply.payload_stride = options_.receive_payload ? options_.payload_stride : 0;
+  reply.number = srq.request.xrcd != 0 ? kFakeSrqNumber : 0;
   void* place = nullptr;
   reply.control = Allocate(connection, false, sizeof(rocegw_srq_control), &place);
   srq.control = static_cast<rocegw_srq_control*>(place);
@@ -535,6 +536,12 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       return MakeCq(connection, request);
     case ROCEGW_MSG_RESIZE_CQ:
       return ResizeCq(connection, request);
+    case ROCEGW_MSG_OPEN_XRCD: {
+      rocegw_object_reply reply{};
+      reply.handle = next_handle_++;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_CLOSE_XRCD:
     case ROCEGW_MSG_MODERATE_CQ:
     case ROCEGW_MSG_ATTACH_MULTICAST:
     case ROCEGW_MSG_DETACH_MULTICAST:

@@ -52,6 +52,8 @@ struct FakeCq {
   std::vector<uint32_t> produced;  // per worker
 };
 
+inline constexpr uint32_t kFakeSrqNumber = 0x515151;
+
 struct FakeSrq {
   uint32_t handle = 0;
   uint64_t cookie = 0;

@@ -99,7 +99,7 @@ TEST_F(SrqTest, Create_FillsWhatProgramsRead_AndTellsTheDaemon) {
   ibv_srq* const second = ibv_create_srq_ex(context_, &extended);
   ASSERT_NE(nullptr, second);
   EXPECT_EQ(0, ibv_destroy_srq(second));
-  extended.srq_type = IBV_SRQT_XRC;
+  extended.srq_type = IBV_SRQT_TM;
   EXPECT_EQ(nullptr, ibv_create_srq_ex(context_, &extended));
   EXPECT_EQ(EOPNOTSUPP, errno);
 }

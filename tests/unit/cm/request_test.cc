@@ -122,8 +122,15 @@ TEST_F(RequestTest, FaultyRequests_AreRejected_WithTheirReason) {
   const Fault faults[] = {
       {"RD transport", [](CmMad& m) { Body(m).transport = wire::CmTransport::kRd; },
        RejectReason::kInvalidTransport},
-      {"XRC", [](CmMad& m) { Body(m).transport = wire::CmTransport::kExtended; },
+      {"an extended transport that is not XRC",
+       [](CmMad& m) { Body(m).transport = wire::CmTransport::kExtended; },
        RejectReason::kInvalidTransport},
+      {"XRC for an RC listener",
+       [](CmMad& m) {
+         Body(m).transport = wire::CmTransport::kExtended;
+         Body(m).extended_transport = wire::kXrcTransport;
+       },
+       RejectReason::kConsumer},
       {"UC for an RC listener", [](CmMad& m) { Body(m).transport = wire::CmTransport::kUc; },
        RejectReason::kConsumer},
       {"alternate path", [](CmMad& m) { Body(m).alternate.local_lid = 1; },

@@ -195,11 +195,12 @@ TEST_P(QpTransitions, AsTheTableSays_AndRefusedOnesChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, QpTransitions,
-                         ::testing::Values(QpType::kRc, QpType::kUc, QpType::kUd),
+                         ::testing::Values(QpType::kRc, QpType::kUc, QpType::kUd, QpType::kXrcSend),
                          [](const auto& type) {
                            return type.param == QpType::kRc   ? "Rc"
                                   : type.param == QpType::kUc ? "Uc"
-                                                              : "Ud";
+                                  : type.param == QpType::kUd ? "Ud"
+                                                              : "XrcSend";
                          });
 
 }  // namespace

@@ -59,6 +59,9 @@ TEST(QpState, Rc_EveryTransitionAndMask) { CheckAll(QpType::kRc); }
 TEST(QpState, Uc_EveryTransitionAndMask) { CheckAll(QpType::kUc); }
 TEST(QpState, Ud_EveryTransitionAndMask) { CheckAll(QpType::kUd); }
 
+TEST(QpState, XrcSend_EveryTransitionAndMask) { CheckAll(QpType::kXrcSend); }
+TEST(QpState, XrcReceive_EveryTransitionAndMask) { CheckAll(QpType::kXrcReceive); }
+
 TEST(QpState, Names) {
   EXPECT_EQ(StateName(S::kReset), std::string_view("RESET"));
   EXPECT_EQ(StateName(S::kError), std::string_view("ERR"));

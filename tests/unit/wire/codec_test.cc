@@ -82,6 +82,7 @@ Headers FullHeaders(Opcode opcode) {
   h.bth.dest_qpn = Qpn{0xABCDEF};
   h.bth.ack_request = true;
   h.bth.psn = Psn(0xFEDCBA);
+  h.xrc_srq = 0xFACADE;
   h.reth = {0x1122334455667788, 0x99AABBCC, 0x80000000};
   h.atomic = {0x0102030405060708, 0x11121314, 0x2122232425262728, 0x3132333435363738};
   h.atomic_ack = 0x4142434445464748;
@@ -133,6 +134,7 @@ TEST(Codec, EveryOpcode_SurvivesARoundTrip) {
       EXPECT_EQ(out.bth.dest_qpn, in.bth.dest_qpn);
       EXPECT_EQ(out.bth.ack_request, in.bth.ack_request);
       EXPECT_EQ(out.bth.psn, in.bth.psn);
+      EXPECT_EQ(out.xrc_srq, traits.has_xrceth ? in.xrc_srq : 0);
       EXPECT_EQ(out.reth.address, traits.has_reth ? in.reth.address : 0);
       EXPECT_EQ(out.reth.rkey, traits.has_reth ? in.reth.rkey : 0);
       EXPECT_EQ(out.reth.length, traits.has_reth ? in.reth.length : 0);
@@ -179,6 +181,12 @@ TEST(EncodeHeaders, BytesOfEachField_AreWhereTheSpecificationHasThem) {
   EXPECT_EQ(encoded(Opcode::kRcFlush),
             with_bth({0x1C}, "00000021112233445566778899aabbcc80000000"));
   EXPECT_EQ(encoded(Opcode::kUdSendOnlyImm), with_bth({0x65}, "800100000061626374737271"));
+  EXPECT_EQ(encoded(Opcode::kXrcSendMiddle), with_bth({0xA1}, "00facade"));
+  EXPECT_EQ(encoded(Opcode::kXrcWriteOnlyImm),
+            with_bth({0xAB}, "00facade112233445566778899aabbcc8000000074737271"));
+  EXPECT_EQ(encoded(Opcode::kXrcFetchAdd),
+            with_bth({0xB4}, "00facade01020304050607081112131421222324252627283132333435363738"));
+  EXPECT_EQ(encoded(Opcode::kXrcAck), with_bth({0xB1}, "61515253"));
   EXPECT_EQ(encoded(Opcode::kCnp), with_bth({0x81}, "00000000000000000000000000000000"));
 }
 
@@ -280,7 +288,7 @@ TEST(Decode, UndefinedOpcode_IsNamed) {
     EXPECT_EQ(b.ReasonOf(bytes), DropReason::k_unknown_opcode) << number;
     ++undefined;
   }
-  EXPECT_EQ(undefined, 256 - 43);
+  EXPECT_EQ(undefined, 256 - 66);
 }
 
 TEST(Decode, PadThatIsNotThePayloads_IsBadPad) {

@@ -21,7 +21,10 @@ const std::map<int, int> kLengths = {
     {0x10, 16}, {0x11, 16}, {0x12, 24}, {0x13, 40}, {0x14, 40}, {0x16, 16}, {0x17, 16}, {0x1C, 32},
     {0x1D, 28}, {0x20, 12}, {0x21, 12}, {0x22, 12}, {0x23, 16}, {0x24, 12}, {0x25, 16}, {0x26, 28},
     {0x27, 12}, {0x28, 12}, {0x29, 16}, {0x2A, 28}, {0x2B, 32}, {0x64, 20}, {0x65, 24}, {0x81, 28},
-    {0xC0, 12}, {0xC1, 12}, {0xC2, 12}};
+    {0xA0, 16}, {0xA1, 16}, {0xA2, 16}, {0xA3, 20}, {0xA4, 16}, {0xA5, 20}, {0xA6, 32}, {0xA7, 16},
+    {0xA8, 16}, {0xA9, 20}, {0xAA, 32}, {0xAB, 36}, {0xAC, 32}, {0xAD, 16}, {0xAE, 12}, {0xAF, 16},
+    {0xB0, 16}, {0xB1, 16}, {0xB2, 24}, {0xB3, 44}, {0xB4, 44}, {0xB6, 20}, {0xB7, 20}, {0xC0, 12},
+    {0xC1, 12}, {0xC2, 12}};
 
 TEST(TraitsOf, EveryNumber_IsDefinedExactlyWhenListed) {
   for (int number = 0; number < 256; ++number) {
@@ -48,6 +51,7 @@ TEST(TraitsOf, Names_AreUnique) {
 TEST(TraitsOf, Service_FollowsTheUpperBits) {
   for (const auto& [number, length] : kLengths) {
     const Service expected = number >= 0xC0   ? Service::kChannel
+                             : number >= 0xA0 ? Service::kXrc
                              : number == 0x81 ? Service::kCnp
                              : number >= 0x60 ? Service::kUd
                              : number >= 0x20 ? Service::kUc
@@ -70,12 +74,36 @@ TEST(TraitsOf, UcOpcode_HasTheTraitsOfItsRcTwin) {
   }
 }
 
+TEST(TraitsOf, XrcOpcode_HasTheTraitsOfItsRcTwin) {
+  for (uint8_t low = 0; low <= 0x17; ++low) {
+    const OpcodeTraits& rc = TraitsOf(low);
+    const OpcodeTraits& xrc = TraitsOf(static_cast<uint8_t>(0xA0 + low));
+    ASSERT_EQ(rc.defined(), xrc.defined()) << int{low};
+    if (!rc.defined()) continue;
+    EXPECT_EQ("X" + std::string(rc.name), xrc.name);
+    EXPECT_EQ(rc.operation, xrc.operation) << rc.name;
+    EXPECT_EQ(rc.position, xrc.position) << rc.name;
+    EXPECT_EQ(rc.has_reth, xrc.has_reth) << rc.name;
+    EXPECT_EQ(rc.has_aeth, xrc.has_aeth) << rc.name;
+    EXPECT_EQ(rc.has_atomic_eth, xrc.has_atomic_eth) << rc.name;
+    EXPECT_EQ(rc.has_atomic_ack_eth, xrc.has_atomic_ack_eth) << rc.name;
+    EXPECT_EQ(rc.has_immediate, xrc.has_immediate) << rc.name;
+    EXPECT_EQ(rc.has_invalidate, xrc.has_invalidate) << rc.name;
+    EXPECT_EQ(rc.has_payload, xrc.has_payload) << rc.name;
+    EXPECT_EQ(rc.is_request, xrc.is_request) << rc.name;
+    EXPECT_FALSE(rc.has_xrceth) << rc.name;
+    // Requests name the receive queue, answers do not.
+    EXPECT_EQ(xrc.has_xrceth, xrc.is_request) << rc.name;
+  }
+}
+
 TEST(TraitsOf, Requests_AreWhatARequesterSends) {
   std::set<int> replies;
   for (const auto& [number, length] : kLengths) {
     if (!TraitsOf(static_cast<uint8_t>(number)).is_request) replies.insert(number);
   }
-  EXPECT_EQ(replies, (std::set<int>{0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x81, 0xC1, 0xC2}));
+  EXPECT_EQ(replies, (std::set<int>{0x0D, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x81, 0xAD, 0xAE, 0xAF,
+                                    0xB0, 0xB1, 0xB2, 0xC1, 0xC2}));
 }
 
 TEST(TraitsOf, Payload_IsCarriedByDataOnly) {
@@ -83,7 +111,8 @@ TEST(TraitsOf, Payload_IsCarriedByDataOnly) {
   for (const auto& [number, length] : kLengths) {
     if (!TraitsOf(static_cast<uint8_t>(number)).has_payload) without.insert(number);
   }
-  EXPECT_EQ(without, (std::set<int>{0x0C, 0x11, 0x12, 0x13, 0x14, 0x1C, 0x81}));
+  EXPECT_EQ(without, (std::set<int>{0x0C, 0x11, 0x12, 0x13, 0x14, 0x1C, 0x81, 0xAC, 0xB1, 0xB2,
+                                    0xB3, 0xB4}));
 }
 
 TEST(TraitsOf, Positions_StartAndEndMessages) {

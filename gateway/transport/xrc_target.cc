@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving end of XRC (IBTA annex A14): a responder as that of RC, connected to one XRC_SEND
+// queue pair, without receives, completion queues or a protection domain of its own. Every request
+// names a shared receive queue of the domain; its receives, its completion queue, its protection
+// domain and its session's memory are what the request gets. So the queue pair's context is the
+// domain's between requests and that queue's owner's while one is executed.
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/flow/flow.h"
+#include "gateway/transport/cnp_sender.h"
+#include "gateway/transport/queue_pair.h"
+#include "gateway/transport/requester.h"
+#include "gateway/transport/responder.h"
+#include "gateway/transport/ticket_runs.h"
+#include "gateway/transport/xrc_domain.h"
+
+namespace rocegw::transport {
+namespace {
+
+// An owner that takes no memory operations is asked again after that.
+constexpr Duration kOwnerBusy = Microseconds(100);
+
+// What of a context is its owner's.
+struct Belongings {
+  SessionId session;
+  uint32_t handle = 0;
+  uint32_t pd = 0;
+  uint32_t srq = 0;
+  uint32_t rq_entries = 0;
+  uint32_t max_recv_sge = 0;
+  uint32_t rq_stride = 0;
+  uint32_t rq_payload_stride = 0;
+  uint8_t* rq_payload = nullptr;
+  SharedReceives* receives = nullptr;
+  verbs::CompletionQueue* cq = nullptr;
+  void* owner = nullptr;
+};
+
+Belongings BelongingsOf(const QpContext& qp) {
+  const verbs::QpConfig& c = qp.config;
+  return {c.session,   c.qp_handle,         c.pd,         c.srq,  c.rq_entries, c.max_recv_sge,
+          c.rq_stride, c.rq_payload_stride, c.rq_payload, qp.srq, qp.recv_cq,   qp.owner};
+}
+
+Belongings BelongingsOf(const XrcReceiver& receiver) {
+  const verbs::SrqConfig& c = receiver.receives->config();
+  return {c.session,       c.srq_handle,      c.pd,        c.srq_handle,
+          c.payload_slots, c.max_sge,         c.stride,    c.payload_stride,
+          c.payload,       receiver.receives, receiver.cq, receiver.owner};
+}
+
+void Give(const Belongings& from, QpContext& qp) {
+  verbs::QpConfig& c = qp.config;
+  c.session = from.session;
+  c.qp_handle = from.handle;
+  c.pd = c.srq_pd = from.pd;
+  c.srq = from.srq;
+  c.rq_entries = from.rq_entries;
+  c.max_recv_sge = from.max_recv_sge;
+  c.rq_stride = from.rq_stride;
+  c.rq_payload_stride = from.rq_payload_stride;
+  c.rq_payload = from.rq_payload;
+  qp.srq = from.receives;
+  qp.recv_cq = qp.send_cq = from.cq;
+  qp.owner = from.owner;
+}
+
+class XrcTarget final : public QueuePair, private RequestLanes, private XrcMember {
+ public:
+  XrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc, XrcDomain& domain)
+      : QueuePair(config), domain_(domain), cc_(cc) {
+    domain_.Join(*this);
+  }
+  ~XrcTarget() override { domain_.Leave(*this); }
+
+  void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
+    responder_.OnAtomicResult(tag, original);
+  }
+  TimePoint deadline() const override { return Earlier(responder_.deadline(), again_); }
+  Psns psns() const override { return {Psn(), Psn(), responder_.expected()}; }
+  void GiveBackReceives() override { (void)ResetReceives(); }
+  void SwitchCc(const flow::CcConfig& cc, TimePoint now) override {
+    cc_ = cc;
+    if (!qp_.receives()) return;
+    flow_.SwitchCc(CcConfigOf(qp_, cc_), now);
+    qp_.ecn = ProfileOf(cc_).ecn && flow_.uses_marks();
+  }
+
+ protected:
+  bool DoReset() override {
+    const bool reset = ResetReceives();
+    responder_.Reset();
+    flow_ = flow::Flow();
+    // Whoever has made a queue hears of it from the queue.
+    qp_.last_receive_told = true;
+    return reset;
+  }
+  void DoReadyToReceive(TimePoint now) override {
+    responder_.Start(qp_);
+    flow_.Open(CcConfigOf(qp_, cc_), now);
+    cnps_.Start(now);
+    qp_.ecn = ProfileOf(cc_).ecn && flow_.uses_marks();
+    qp_.last_receive_told = true;
+  }
+  void DoAttributes(uint32_t mask) override {
+    if ((mask & verbs::kAttrMaxDestRdAtomic) != 0) responder_.SetDepth(qp_);
+  }
+  bool Drained() const override { return true; }
+
+  void DoFlush(Outbox& outbox) override {
+    const Visit visit(*this);
+    responder_.Stop();
+    for (const auto& [number, lane] : lanes_) {
+      Turn(lane.get());
+      lane->receives.Flush(qp_, outbox, qp_.tickets_issued);
+      List(*lane);
+    }
+  }
+
+  PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    const Visit visit(*this);
+    again_ = kNever;
+    if (const auto next = responder_.NextRead(); next.has_value()) {
+      Lane* const lane = LaneOf(*next);
+      Turn(lane);
+      if (lane != nullptr && !outbox.MayAccess(qp_)) {
+        again_ = now + kOwnerBusy;
+        return PumpResult::kBlocked;
+      }
+    }
+    return responder_.Pump(qp_, outbox, flow_, now, budget);
+  }
+
+  metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
+                               TimePoint now) override {
+    const bool cnp = packet.traits->service == wire::Service::kCnp;
+    if (!cnp && (packet.traits->service != wire::Service::kXrc || !packet.traits->is_request))
+      return metrics::DropReason::k_wrong_service;
+    if (!qp_.receives()) return metrics::DropReason::k_qp_state;
+    // Nothing from elsewhere may touch a connection.
+    if (packet.meta.source != qp_.attributes.path.destination ||
+        packet.meta.destination != qp_.attributes.path.source) {
+      return metrics::DropReason::k_wrong_address;
+    }
+    if (cnp) {
+      qp_.counters->cnp_rx_packets.Add();
+      flow_.OnCnp(now);
+      return metrics::DropReason::kNone;
+    }
+    cnps_.OnPacket(qp_, outbox, ProfileOf(cc_), packet, now);
+    const Visit visit(*this);
+    Lane* const lane = LaneOf(packet.headers.xrc_srq);
+    Turn(lane);
+    // Who is killed falls silent first, and is refused when it is gone.
+    if (lane != nullptr && !outbox.MayAccess(qp_)) return metrics::DropReason::k_write_pending;
+    const metrics::DropReason reason = responder_.OnRequest(qp_, outbox, packet);
+    if (lane != nullptr) List(*lane);
+    return reason;
+  }
+
+  uint32_t DoneUpTo(uint32_t ticket) override {
+    NoteTickets();
+    return tickets_.Done(ticket);
+  }
+
+  void DoMemoryDone(Outbox& outbox) override {
+    const Visit visit(*this);
+    responder_.OnMemoryDone(qp_);
+    std::erase_if(waiting_, [&](Lane* lane) {
+      Turn(lane);
+      lane->receives.OnMemoryDone(qp_, outbox);
+      lane->listed = lane->receives.waits();
+      return !lane->listed;
+    });
+  }
+
+  void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
+    const Visit visit(*this);
+    const uint32_t number = tickets_.LaneOf(tag.ticket);
+    // What later requests have placed elsewhere does not complete well either.
+    for (Lane* const lane : waiting_)
+      if (lane->number != number)
+        (void)lane->receives.FailFrom(tag.ticket, verbs::WcStatus::kFlush);
+    Lane* const lane = LaneOf(number);
+    Turn(lane);
+    responder_.UseReceives(lane != nullptr ? lane->receives : nobodys_);
+    responder_.OnMemoryFault(qp_, outbox, tag);
+    if (lane != nullptr) List(*lane);
+  }
+
+  void DoDeadline(Outbox&, TimePoint now) override {
+    responder_.OnDeadline(now);
+    if (again_ <= now) again_ = kNever;
+  }
+
+ private:
+  // One shared receive queue, as this queue pair has met it.
+  struct Lane {
+    uint32_t number = 0;
+    Belongings belongings;
+    ReceiveQueue receives;
+    bool listed = false;
+  };
+
+  // Whatever happens inside, the context is afterwards what it was before: reports of memory
+  // operations come in the middle of requests.
+  class Visit {
+   public:
+    explicit Visit(XrcTarget& target) : target_(target), before_(target.at_) {}
+    ~Visit() { target_.Turn(before_); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    XrcTarget& target_;
+    Lane* before_;
+  };
+
+  Lane* LaneOf(uint32_t number) {
+    if (at_ != nullptr && at_->number == number) return at_;
+    const auto known = lanes_.find(number);
+    if (known != lanes_.end()) return known->second.get();
+    const XrcReceiver* const receiver = domain_.Find(number);
+    if (receiver == nullptr) return nullptr;
+    auto lane = std::make_unique<Lane>();
+    lane->number = number;
+    lane->belongings = BelongingsOf(*receiver);
+    return lanes_.emplace(number, std::move(lane)).first->second.get();
+  }
+
+  ReceiveQueue* Enter(uint32_t srq) override {
+    Lane* const lane = LaneOf(srq);
+    if (lane == nullptr) return nullptr;
+    Turn(lane);
+    return &lane->receives;
+  }
+
+  // nullptr: the domain.
+  void Turn(Lane* to) {
+    if (to == at_) return;
+    NoteTickets();
+    if (at_ == nullptr) domains_ = BelongingsOf(qp_);
+    Give(to != nullptr ? to->belongings : domains_, qp_);
+    at_ = to;
+  }
+
+  void NoteTickets() {
+    if (at_ != nullptr) tickets_.Add(at_->belongings.session, at_->number, qp_.tickets_issued);
+  }
+
+  void List(Lane& lane) {
+    if (lane.listed || !lane.receives.waits()) return;
+    lane.listed = true;
+    waiting_.push_back(&lane);
+  }
+
+  bool ResetReceives() {
+    const Visit visit(*this);
+    bool possible = true;
+    for (const auto& [number, lane] : lanes_) {
+      Turn(lane.get());
+      possible &= lane->receives.Reset(qp_);
+      lane->listed = false;
+    }
+    waiting_.clear();
+    return possible;
+  }
+
+  void Forget(uint32_t number) override {
+    const auto known = lanes_.find(number);
+    if (known == lanes_.end()) return;
+    Turn(nullptr);
+    // The rest of a message for it is one for nobody.
+    responder_.UseReceives(nobodys_);
+    if (responder_.lane() == number) responder_.Stop();
+    std::erase(waiting_, known->second.get());
+    lanes_.erase(known);
+    qp_.tickets_done = tickets_.Abandon(number);
+  }
+
+  XrcDomain& domain_;
+  std::unordered_map<uint32_t, std::unique_ptr<Lane>> lanes_;
+  std::vector<Lane*> waiting_;  // completions wait for memory operations
+  Lane* at_ = nullptr;          // whose the context is now; nullptr: the domain's
+  Belongings domains_;          // while it is not
+  TicketRuns tickets_;
+  ReceiveQueue nobodys_;
+  Responder responder_{nobodys_, *this};
+  flow::Flow flow_;           // for READ responses
+  TimePoint again_ = kNever;  // whose memory is to be read takes no operations until then
+  CnpSender cnps_;
+  flow::CcConfig cc_;
+};
+
+}  // namespace
+
+std::unique_ptr<QueuePair> MakeXrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc,
+                                         XrcDomain& domain) {
+  return std::make_unique<XrcTarget>(config, cc, domain);
+}
+
+}  // namespace rocegw::transport

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tickets of several sessions' memory operations, reported by each session in its own order.
+#include "gateway/transport/ticket_runs.h"
+
+#include <gtest/gtest.h>
+
+namespace rocegw::transport {
+namespace {
+
+constexpr SessionId kOne{1};
+constexpr SessionId kTwo{2};
+
+TEST(TicketRuns, OneSession_IsDoneAsItReports) {
+  TicketRuns runs;
+  runs.Add(kOne, 7, 3);
+  runs.Add(kOne, 7, 5);
+  EXPECT_EQ(runs.LaneOf(4), 7u);
+  EXPECT_EQ(runs.Done(2), 2u);
+  EXPECT_EQ(runs.Done(5), 5u);
+  EXPECT_EQ(runs.LaneOf(5), 0u);
+}
+
+TEST(TicketRuns, LaterOnesOfAnotherSession_WaitForTheOldest) {
+  TicketRuns runs;
+  runs.Add(kOne, 7, 2);
+  runs.Add(kTwo, 8, 4);
+  runs.Add(kOne, 7, 6);
+  EXPECT_EQ(runs.Done(4), 0u);
+  EXPECT_EQ(runs.Done(1), 1u);
+  EXPECT_EQ(runs.Done(2), 4u);
+  EXPECT_EQ(runs.Done(6), 6u);
+}
+
+TEST(TicketRuns, Report_IsOfAllThatTheSessionHasBefore) {
+  TicketRuns runs;
+  runs.Add(kOne, 7, 2);
+  runs.Add(kTwo, 8, 3);
+  runs.Add(kOne, 9, 5);
+  EXPECT_EQ(runs.Done(5), 2u) << "of one session, whichever lane; the other has said nothing";
+  EXPECT_EQ(runs.Done(3), 5u);
+}
+
+TEST(TicketRuns, AbandonedLane_IsNotWaitedFor) {
+  TicketRuns runs;
+  runs.Add(kOne, 7, 2);
+  runs.Add(kTwo, 8, 3);
+  EXPECT_EQ(runs.Done(3), 0u);
+  EXPECT_EQ(runs.Abandon(7), 3u);
+  EXPECT_EQ(runs.Done(1), 3u) << "a late report says nothing";
+}
+
+TEST(TicketRuns, GoRound) {
+  TicketRuns runs;
+  uint32_t ticket = 0;
+  for (uint32_t step : {0x40000000u, 0x3FFFFFFFu, 0x40000000u, 0x40000005u}) {
+    ticket += step;
+    runs.Add(kOne, 1, ticket);
+    EXPECT_EQ(runs.Done(ticket), ticket);
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::transport
