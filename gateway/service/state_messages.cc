@@ -35,6 +35,10 @@ types::v1::QpType Type(uint8_t type) {
       return types::v1::UC;
     case ROCEGW_QPT_UD:
       return types::v1::UD;
+    case ROCEGW_QPT_XRC_SEND:
+      return types::v1::XRC_SEND;
+    case ROCEGW_QPT_XRC_RECV:
+      return types::v1::XRC_RECV;
     default:
       return types::v1::QP_TYPE_UNSPECIFIED;
   }
