@@ -163,9 +163,9 @@ void ChildProcess::ReadError() {
 std::string ChildProcess::LastError() const {
   const size_t end = errors_.find_last_not_of("\n ");
   if (end == std::string::npos) return {};
-  const size_t begin = errors_.rfind('\n', end);
-  return errors_.substr(begin == std::string::npos ? 0 : begin + 1,
-                        end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+  const size_t before = errors_.rfind('\n', end);
+  const size_t begin = before == std::string::npos ? 0 : before + 1;
+  return errors_.substr(begin, end - begin + 1);
 }
 
 void ChildProcess::OnEnd() {

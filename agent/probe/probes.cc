@@ -30,13 +30,19 @@ constexpr Duration kGrace = Seconds(1);
 constexpr int64_t kAnswerSeconds = 5;
 constexpr int32_t kPage = 1000;
 
+int64_t LimitMs(const ProbeRequest& request) {
+  return std::clamp(TimeUtil::DurationToMilliseconds(request.time_limit()), kLeastMs, kMostMs);
+}
+
 std::vector<std::string> Words(const std::string& folder, const std::string& socket,
                                const ProbeRequest& request) {
-  const int64_t limit =
-      std::clamp(TimeUtil::DurationToMilliseconds(request.time_limit()), kLeastMs, kMostMs);
-  std::vector<std::string> words = {
-      folder + "/rocegw-run", "--socket",           socket, "--", folder + "/rocegw-probe",
-      "--time-limit",         std::to_string(limit)};
+  std::vector<std::string> words = {folder + "/rocegw-run",
+                                    "--socket",
+                                    socket,
+                                    "--",
+                                    folder + "/rocegw-probe",
+                                    "--time-limit",
+                                    std::to_string(LimitMs(request))};
   if (request.address().empty()) return words;
   words.insert(words.end(), {"--connect", request.address(), std::to_string(request.port()),
                              "--message-bytes", std::to_string(request.message_bytes()),
@@ -139,7 +145,7 @@ void Probes::Launch(uint64_t question, Probe& probe, const std::string& socket) 
                   Fault(types::v1::NO_PROBE,
                         process.status().text() + ": " + std::strerror(process.status().error())));
   probe.process = std::move(*process);
-  const Duration limit = Milliseconds(std::stoll(words[6]));
+  const Duration limit = Milliseconds(LimitMs(probe.request));
   probe.timer = loop_.At(ControlLoop::Now() + limit + kGrace, [this, question] {
     Finish(question, Fault(types::v1::TIMED_OUT, "the probe did not end in time and was killed"));
   });

@@ -113,10 +113,14 @@ WorkerThread::WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd)
 
 WorkerThread::~WorkerThread() {
   stop_.store(true, std::memory_order_release);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof one);
+  Rouse();
   if (thread_.joinable()) thread_.join();
   close(epoll_fd_);
+}
+
+void WorkerThread::Rouse() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof one);
 }
 
 void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
@@ -196,7 +200,12 @@ void WorkerThread::RunGuestRound() {
   guest_at_ns_.store(now.ns, std::memory_order_relaxed);
   if (helm_.load(std::memory_order_relaxed) || helm_.exchange(true, std::memory_order_acquire))
     return;
-  EndSleep();
+  if (sleeps_) {
+    EndSleep();
+    // Its own thread waits for what was due when it fell asleep, and from now on nobody writes a
+    // descriptor for it: it has to be there when the guests stay away.
+    Rouse();
+  }
   worker_->RunOnce(now);
   if (++guest_rounds_ % kWakesEvery == 0) TakeWakes(now);
   helm_.store(false, std::memory_order_release);

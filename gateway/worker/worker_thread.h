@@ -49,6 +49,7 @@ class WorkerThread {
 
   WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd);
   void Run();
+  void Rouse() const;
   void StayAway() const;
   void Sleep(TimePoint now, AtHelm& helm);
   void TakeWakes(TimePoint now);

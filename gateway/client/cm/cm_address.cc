@@ -166,8 +166,8 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
       destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   memcpy(&rdma->route.addr.dst_storage, destination, length);
   // An address of its own may be none, which is an error of the call.
-  error = source != nullptr ? CmCall(id, ROCEGW_MSG_CM_RESOLVE_ADDR, &request)
-                            : CmStep(id, CmStage::kNew, ROCEGW_MSG_CM_RESOLVE_ADDR, &request);
+  const CmStage right = source == nullptr ? CmStage::kNew : CmStage::kAsked;
+  error = CmStep(id, right, ROCEGW_MSG_CM_RESOLVE_ADDR, &request);
   return error != 0 ? CmError(error) : Complete(id);
 }
 

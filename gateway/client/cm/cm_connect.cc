@@ -53,8 +53,8 @@ int Connect(CmId* id, const rdma_conn_param& param) {
   const int error = Fill(id, param, room, &request.param);
   if (error != 0) return error;
   const bool with_qp = id->id.qp_type == IBV_QPT_RC && id->id.qp != nullptr;
-  return with_qp ? CmStep(id, CmStage::kRouteKnown, ROCEGW_MSG_CM_CONNECT, &request)
-                 : CmCall(id, ROCEGW_MSG_CM_CONNECT, &request);
+  return CmStep(id, with_qp ? CmStage::kRouteKnown : CmStage::kAsked, ROCEGW_MSG_CM_CONNECT,
+                &request);
 }
 
 int Accept(CmId* id, rdma_conn_param param) {
@@ -74,10 +74,8 @@ int Accept(CmId* id, rdma_conn_param param) {
       error = ReadyQp(id, param.responder_resources, param.initiator_depth);
     }
   }
-  if (error == 0) {
-    error = request.with_qp != 0 ? CmStep(id, CmStage::kRequested, ROCEGW_MSG_CM_ACCEPT, &request)
-                                 : CmCall(id, ROCEGW_MSG_CM_ACCEPT, &request);
-  }
+  const CmStage right = request.with_qp != 0 ? CmStage::kRequested : CmStage::kAsked;
+  if (error == 0) error = CmStep(id, right, ROCEGW_MSG_CM_ACCEPT, &request);
   if (error != 0 && !datagram) BreakQp(id);
   return error;
 }

@@ -35,7 +35,7 @@ enum class CmStage : uint8_t {
   kAnswered,   // the peer has accepted, and waits for a word
   kConnected,
   kBetween,  // under way, over, or another kind of id
-  kAsked,    // no id is there: always asks
+  kAsked,    // nowhere: a step that is right there always asks
 };
 
 struct CmId {

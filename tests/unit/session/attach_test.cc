@@ -265,6 +265,19 @@ TEST(Attach, NoGreeting_EndsAfterItsTime) {
 }
 
 // A gateway inside of a program: the way in that libraries hand over is not looked at.
+// The worker reaches the memory of the client, which is this process.
+void ExpectReadsThisProcess(const SessionHost& host) {
+  uint64_t word = 5;
+  memory::MemoryOp op;
+  uint64_t seen = 0;
+  op.address = reinterpret_cast<uint64_t>(&word);
+  op.length = 8;
+  op.buffer = reinterpret_cast<uint8_t*>(&seen);
+  memory::MemoryCounts counts;
+  EXPECT_EQ(host.workers[0]->sessions.begin()->second.link.space->Execute({&op, 1}, counts), 1u);
+  EXPECT_EQ(seen, 5u);
+}
+
 TEST(Attach, OwnMemory_NeedsNoDescriptor) {
   session::Options options;
   options.memory_way = session::MemoryWay::kOwn;
@@ -277,15 +290,7 @@ TEST(Attach, OwnMemory_NeedsNoDescriptor) {
   EXPECT_EQ(client.error(), 0);
   const uint32_t pd = client.AllocPd(client.OpenContext());
   EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_IN_PROCESS));
-  uint64_t word = 5;
-  memory::MemoryOp op;
-  uint64_t seen = 0;
-  op.address = reinterpret_cast<uint64_t>(&word);
-  op.length = 8;
-  op.buffer = reinterpret_cast<uint8_t*>(&seen);
-  memory::MemoryCounts counts;
-  EXPECT_EQ(host.workers[0]->sessions.begin()->second.link.space->Execute({&op, 1}, counts), 1u);
-  EXPECT_EQ(seen, 5u);
+  ExpectReadsThisProcess(host);
 }
 
 TEST(Attach, MemoryDescriptor_IsUsedWhenAskedFor) {
@@ -297,15 +302,7 @@ TEST(Attach, MemoryDescriptor_IsUsedWhenAskedFor) {
   ASSERT_TRUE(client.Hello(memory.get()));
   const uint32_t pd = client.AllocPd(client.OpenContext());
   EXPECT_EQ(client.RegMr(pd, 4096, 64).way, static_cast<uint32_t>(ROCEGW_MEMORY_DESCRIPTOR));
-  uint64_t word = 5;
-  memory::MemoryOp op;
-  uint64_t seen = 0;
-  op.address = reinterpret_cast<uint64_t>(&word);
-  op.length = 8;
-  op.buffer = reinterpret_cast<uint8_t*>(&seen);
-  memory::MemoryCounts counts;
-  EXPECT_EQ(host.workers[0]->sessions.begin()->second.link.space->Execute({&op, 1}, counts), 1u);
-  EXPECT_EQ(seen, 5u);
+  ExpectReadsThisProcess(host);
   // A fresh descriptor takes the place of the old one.
   auto set = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
   client.Call<rocegw_object_reply>(set, memory.get());
