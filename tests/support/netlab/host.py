@@ -47,6 +47,11 @@ class Host:
         """Returns "" when the host works; else brings it up again and returns what happened to it."""
         raise NotImplementedError
 
+    def link_fault(self):
+        """"" unless the host's link is dead through no fault of what is tested; else what is to be seen of that. The host is
+        new afterwards."""
+        return ""
+
     # All of them ----------------------------------------------------------------------------------------------------
 
     def run(self, command, timeout=60):

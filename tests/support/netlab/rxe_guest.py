@@ -4,6 +4,7 @@
 The guest is emulated (TCG), so it needs no /dev/kvm; it boots in a few seconds. It sits on a tap device of a namespace.
 Programs are started through guest_agent over a virtio-serial port, whatever state the guest's network is in."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,9 @@ from .job import Job, LabError, run
 _HEADER = struct.Struct("<IIB")
 _GUEST_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "interop", "guest")
 _COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+_LINK_STATE = """cat /proc/net/dev; grep virtio /proc/interrupts; grep NET_ /proc/softirqs; ps | grep -v '\\[';
+cd /sys/class/net/eth0/queues/tx-0 && grep . tx_timeout byte_queue_limits/inflight; dmesg | tail -n 60"""
+_QUEUES = [f"info virtio-queue-status /machine/peripheral-anon/device[0]/virtio-backend {queue}" for queue in (0, 1)]
 
 
 class GuestJob(Job):
@@ -30,42 +34,53 @@ class GuestJob(Job):
 
 
 class RxeGuest(Host):
-    """addresses: (IPv4, IPv6) as text without prefix length. The prefix lengths are 24 and 64."""
+    """addresses: (IPv4, IPv6) as text without prefix length. The prefix lengths are 24 and 64. neighbour: an address that
+    answers whenever the link works."""
 
-    def __init__(self, lab, name, namespace, tap, addresses, image, mtu=4200):
+    def __init__(self, lab, name, namespace, tap, addresses, image, mtu=4200, neighbour=None):
         super().__init__(name, addresses, device="rxe0")
+        self._lab = lab
+        self._namespace = namespace
+        self._tap = tap
+        self._image = image
+        self._mtu = mtu
+        self._neighbour = neighbour
+        self._mac = "52:54:00:%02x:%02x:%02x" % tuple(int(part) for part in addresses[0].split(".")[1:])
+        self._console = lab.path(f"{name}.console")
+        self._agent_path = lab.path(f"{name}.agent")
+        self._monitor_path = lab.path(f"{name}.monitor")
+        self._start_qemu()
+        lab.on_close(self.power_off)
+
+    def _start_qemu(self):
         self._jobs = {}
         self._next = 1
         self._lock = threading.Lock()
         self._ready = threading.Event()  # the agent has spoken, or the guest has ended
         self._up = False
         self._gone = False
-        self._mac = "52:54:00:%02x:%02x:%02x" % tuple(int(part) for part in addresses[0].split(".")[1:])
-        self._console = lab.path(f"{name}.console")
-        agent = lab.path(f"{name}.agent")
-        kernel_root, initramfs = image
-        kernel = _kernel(kernel_root)
-        append = (f"console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off rocegw.mtu={mtu} "
-                  f"rocegw.addr4={addresses[0]}/24 rocegw.addr6={addresses[1]}/64")
+        kernel_root, initramfs = self._image
+        append = (f"console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off rocegw.mtu={self._mtu} "
+                  f"rocegw.addr4={self.address4}/24 rocegw.addr6={self.address6}/64")
         command = [
             "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "768",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-kernel", kernel, "-initrd", initramfs, "-append", append,
+            "-kernel", _kernel(kernel_root), "-initrd", initramfs, "-append", append,
             "-serial", f"file:{self._console}",
-            "-netdev", f"tap,id=net0,ifname={tap},script=no,downscript=no",
+            "-monitor", f"unix:{self._monitor_path},server=on,wait=off",
+            "-netdev", f"tap,id=net0,ifname={self._tap},script=no,downscript=no",
             "-device", f"virtio-net-pci,netdev=net0,mac={self._mac},host_mtu=4200",
             "-device", "virtio-serial-pci",
-            "-chardev", f"socket,id=agent,path={agent},server=on,wait=off",
+            "-chardev", f"socket,id=agent,path={self._agent_path},server=on,wait=off",
             "-device", "virtserialport,chardev=agent,name=rocegw.agent",
         ]
-        self._agent_path = agent
-        self._qemu = lab.start(command, title=f"qemu {name}", namespace=namespace)
-        lab.on_close(self.power_off)
+        self._qemu = self._lab.start(command, title=f"qemu {self.name}", namespace=self._namespace)
 
     def wait_ready(self, timeout=120):
         """Connects to the agent and waits for its first word."""
         self._socket = _connect(self._agent_path, self._qemu)
-        threading.Thread(target=self._receive, daemon=True).start()
+        self._reader = threading.Thread(target=self._receive, daemon=True)
+        self._reader.start()
         self._ready.wait(timeout)
         if not self._up:
             raise LabError(f"{self.name} did not boot within {timeout} s:\n{self.console()}")
@@ -75,6 +90,39 @@ class RxeGuest(Host):
         if not self._gone and self._qemu.running:
             return ""
         raise LabError(f"{self.name} is gone; last of its console:\n{self.console()}")
+
+    def link_fault(self):
+        """A guest's virtio queue has been seen to stand still until its end, on a busy machine. Nothing of a gateway is in
+        there; without a guest that can be reached there is nothing to judge it by, though."""
+        if self._neighbour is None or self._gone:
+            return ""
+        ping = self.start_plain(f"ping -c 3 -W 1 {self._neighbour}")
+        if ping.wait(20) == 0:
+            return ""
+        story = "\n".join([f"{self.name}: no answer from {self._neighbour}", self._told(_LINK_STATE), self._monitor(_QUEUES),
+                           self._qemu.output])
+        self.power_off()
+        self._reader.join()
+        self.forget_gids()
+        self._start_qemu()
+        self.wait_ready()
+        return story
+
+    def _told(self, command):
+        try:
+            return self.run_plain(command, 20)
+        except LabError as error:
+            return str(error)
+
+    def _monitor(self, commands):
+        """What QEMU's monitor answers, without the line editor's work. QEMU ends with that."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(5)
+            connection.connect(self._monitor_path)
+            connection.sendall("".join(line + "\n" for line in (*commands, "quit")).encode())
+            text = connection.makefile(errors="replace").read()
+            return "\n".join(line.rstrip() for line in text.splitlines() if "\x1b" not in line)
+        return "no monitor"
 
     def console(self):
         try:
@@ -151,6 +199,7 @@ class RxeGuest(Host):
 
     def set_mtu(self, mtu):
         self.run_plain(f"ip link set eth0 mtu {mtu}")
+        self._mtu = mtu
 
 
 def _connect(path, qemu):
