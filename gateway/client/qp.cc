@@ -164,7 +164,21 @@ ibv_qp_attr OnlyMasked(const ibv_qp_attr& from, int mask) {
   return to;
 }
 
+// What the other end of XRC alone has; the kernel does not look at it either (ib_uverbs), and
+// perftest gives both ends everything.
+int NotOf(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_XRC_SEND:
+      return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    case IBV_QPT_XRC_RECV:
+      return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+    default:
+      return 0;
+  }
+}
+
 int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
+  mask &= ~NotOf(qp->ibv.qp_type);
   if ((mask & ~kSupportedMask) != 0) return refusal::ibv_modify_qp;
   // RoCE has no other addresses than GIDs.
   if ((mask & IBV_QP_AV) != 0 && attr.ah_attr.is_global == 0) return EINVAL;

@@ -69,7 +69,7 @@ ibv_xrcd* OpenXrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
     request.named = attr->fd != -1 ? 1 : 0;
     if ((attr->oflags & O_CREAT) != 0) request.flags |= ROCEGW_XRCD_CREATE;
     if ((attr->oflags & O_EXCL) != 0) request.flags |= ROCEGW_XRCD_EXCLUSIVE;
-    rocegw_object_reply reply;
+    rocegw_object_reply reply = {};
     error = attr->fd != -1 && fcntl(attr->fd, F_GETFD) < 0
                 ? EBADF
                 : OfAnyDaemon(SessionOf(context)->Call(ROCEGW_MSG_OPEN_XRCD, &request, &reply,

@@ -11,16 +11,6 @@ namespace rocegw::client {
 
 namespace {
 
-int CreateSrqOnId(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
-  if (id->srq != nullptr || id->verbs == nullptr) return EINVAL;
-  if (pd == nullptr) pd = id->pd;
-  if (pd->context != id->verbs) return EINVAL;
-  id->srq = ibv_create_srq(pd, attr);
-  if (id->srq == nullptr) return errno;
-  id->pd = pd;
-  return 0;
-}
-
 // A domain and a queue for the completions of who brings none, as librdmacm has it.
 int CompleteXrc(CmId* id, ibv_srq_init_attr_ex* attr) {
   rdma_cm_id* rdma = &id->id;
@@ -38,7 +28,7 @@ int CompleteXrc(CmId* id, ibv_srq_init_attr_ex* attr) {
   return 0;
 }
 
-int CreateSrqOnIdExtended(CmId* id, ibv_srq_init_attr_ex* attr) {
+int CreateSrqOnId(CmId* id, ibv_srq_init_attr_ex* attr) {
   rdma_cm_id* rdma = &id->id;
   if (rdma->srq != nullptr || rdma->verbs == nullptr ||
       (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0) {
@@ -75,12 +65,21 @@ using rocegw::client::IsOurs;
 
 ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq)(id, pd, attr);
-  return CmError(rocegw::client::CreateSrqOnId(id, pd, attr));
+  // As librdmacm has it, the id says what kind of queue it is.
+  ibv_srq_init_attr_ex extended = {};
+  extended.srq_context = attr->srq_context;
+  extended.attr = attr->attr;
+  extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  extended.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
+  extended.pd = pd;
+  const int error = rocegw::client::CreateSrqOnId(rocegw::client::FromRdma(id), &extended);
+  if (error == 0) attr->attr = extended.attr;
+  return CmError(error);
 }
 
 ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
-  return CmError(rocegw::client::CreateSrqOnIdExtended(rocegw::client::FromRdma(id), attr));
+  return CmError(rocegw::client::CreateSrqOnId(rocegw::client::FromRdma(id), attr));
 }
 
 ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {

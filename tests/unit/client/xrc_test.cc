@@ -190,7 +190,13 @@ TEST_F(XrcTest, Sender_NamesTheQueueInEveryRequest) {
   states.ah_attr.is_global = 1;
   for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     states.qp_state = state;
-    ASSERT_EQ(0, ibv_modify_qp(qp, &states, IBV_QP_STATE));
+    // What a receiving end alone has is passed over, as the kernel does.
+    states.min_rnr_timer = 12;
+    states.retry_cnt = 7;
+    ASSERT_EQ(0,
+              ibv_modify_qp(qp, &states, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_RETRY_CNT));
+    EXPECT_EQ(0u, daemon_.Qp(qp->qp_num).attr.min_rnr_timer);
+    EXPECT_EQ(7u, daemon_.Qp(qp->qp_num).attr.retry_cnt);
   }
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
