@@ -63,7 +63,8 @@ class RxeGuest(Host):
         append = (f"console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off rocegw.mtu={self._mtu} "
                   f"rocegw.addr4={self.address4}/24 rocegw.addr6={self.address6}/64")
         command = [
-            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "768",
+            # It stands for a machine of its own; polling workers are not to keep it from its processor.
+            "nice", "-n", "-10", "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "768",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", _kernel(kernel_root), "-initrd", initramfs, "-append", append,
             "-serial", f"file:{self._console}",

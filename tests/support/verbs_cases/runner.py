@@ -10,7 +10,7 @@ from netlab.job import LabError
 from .case import CaseFailure
 
 # A link that dies oftener than that in one run is not the test equipment's whim.
-_LINK_FAULTS_BORNE = 3
+_LINK_FAULTS_BORNE = 6
 
 
 def select(cases, patterns):
