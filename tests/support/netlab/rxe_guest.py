@@ -64,7 +64,11 @@ class RxeGuest(Host):
                   f"rocegw.addr4={self.address4}/24 rocegw.addr6={self.address6}/64")
         command = [
             # It stands for a machine of its own; polling workers are not to keep it from its processor.
-            "nice", "-n", "-10", "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "1", "-m", "768",
+            "nice", "-n", "-10", "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "768",
+            # One processor. For a machine that can have but one this emulator leaves the lock out of locked instructions, Linux's
+            # memory barrier among them, though its devices run on other threads: then the guest at times does not see that a
+            # virtio queue wants a notification, and the queue stands still for good.
+            "-smp", "1,maxcpus=2",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", _kernel(kernel_root), "-initrd", initramfs, "-append", append,
             "-serial", f"file:{self._console}",
