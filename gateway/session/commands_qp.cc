@@ -15,7 +15,6 @@
 #include "gateway/session/qp_attributes.h"
 #include "gateway/session/qp_moves.h"
 #include "gateway/session/queue_memory.h"
-#include "gateway/tenant/tag.h"
 
 namespace rocegw::session {
 namespace {
@@ -81,7 +80,7 @@ bool TakeDoorbell(ClientSession& session, Qp& qp) {
 
 verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_reply& reply,
                          const rocegw_create_qp& asked) {
-  verbs::QpConfig config;
+  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), session.DeviceOf(qp));
   config.type = qp.type;
   config.qpn = qp.qpn;
   config.session = session.id();
@@ -122,13 +121,6 @@ verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_r
     config.rq_payload_stride = srq->payload_stride;
     config.rq_payload = srq->payload.address;
   }
-  const uint32_t device = session.DeviceOf(qp);
-  config.device = device;
-  config.gids = session.services().GidTableOf(session.pool(), device);
-  config.peers = session.services().PeerRulesOf(session.pool());
-  config.tenant_tag = tenant::TagOf(session.pool().name());
-  config.port_mtu = session.services().devices[device].active_mtu;
-  config.window_bytes = static_cast<uint32_t>(session.pool().settings().window_bytes);
   config.doorbell_page = qp.doorbell_page;
   config.doorbell_bit = qp.doorbell_bit;
   return config;

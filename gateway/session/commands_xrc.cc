@@ -9,26 +9,18 @@
 #include "gateway/session/captures.h"
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
-#include "gateway/tenant/tag.h"
 
 namespace rocegw::session {
 namespace {
 
 verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, XrcDomain& domain,
                          XrcTarget& target) {
-  Services& services = session.services();
-  verbs::QpConfig config;
+  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), domain.device);
   config.type = verbs::QpType::kXrcReceive;
   config.qpn = qp.qpn;
   config.session = domain.id;
-  config.device = domain.device;
   config.control = &target.control;
   config.status = &target.status;
-  config.gids = services.GidTableOf(session.pool(), domain.device);
-  config.peers = services.PeerRulesOf(session.pool());
-  config.tenant_tag = tenant::TagOf(session.pool().name());
-  config.port_mtu = services.devices[domain.device].active_mtu;
-  config.window_bytes = static_cast<uint32_t>(session.pool().settings().window_bytes);
   return config;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "gateway/tenant/tag.h"
+
 namespace rocegw::session {
 namespace {
 
@@ -157,6 +159,17 @@ const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   rules->pool = of_pool;
   all_peer_rules_.push_back(std::move(rules));
   return all_peer_rules_.back().get();
+}
+
+verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) {
+  verbs::QpConfig config;
+  config.device = device;
+  config.gids = GidTableOf(pool, device);
+  config.peers = PeerRulesOf(pool);
+  config.tenant_tag = tenant::TagOf(pool.name());
+  config.port_mtu = devices[device].active_mtu;
+  config.window_bytes = static_cast<uint32_t>(pool.settings().window_bytes);
+  return config;
 }
 
 std::optional<Services::TakenQpn> Services::TakeQpn(std::optional<WorkerIndex> on) {

@@ -104,6 +104,9 @@ struct Services {
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
+  // What a queue pair's configuration has of its pool and its port; the rest is its own.
+  verbs::QpConfig QpConfigOn(const tenant::Pool& pool, uint32_t device);
+
   // A number for a new queue pair and the worker that it leads to; the workers take turns, one that
   // has no number left is passed over. Nothing: none has.
   struct TakenQpn {

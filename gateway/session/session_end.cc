@@ -36,14 +36,14 @@ bool ClientSession::LetGoOfTarget(uint32_t handle) {
 
 void ClientSession::DropQp(uint32_t handle, std::function<void(uint32_t events)> done) {
   const Qp& qp = *objects_.qps.Find(handle);
-  const auto forget = [this, handle, context = qp.context, done = std::move(done)] {
+  auto forget = [this, handle, context = qp.context, done = std::move(done)] {
     const uint32_t events = ForgetAsyncEvents(context, ROCEGW_OBJECT_QP, handle);
     FreeQp(handle);
     done(events);
   };
   if (qp.xrcd != 0 && !LetGoOfTarget(handle)) return forget();
   services_.workers.Send(qp.worker, worker::UnlinkQp{LinkedAs(qp), qp.qpn},
-                         [forget](const worker::ControlReply&) { forget(); });
+                         [forget = std::move(forget)](const worker::ControlReply&) { forget(); });
 }
 
 void ClientSession::LeaveXrcd(Xrcd& xrcd, std::function<void()> done) {

@@ -126,11 +126,9 @@ SessionServer::~SessionServer() {
 }
 
 void SessionServer::TellOpeners(const worker::AsyncEventRaised& event) {
-  const XrcDomain* const domain = services_.xrc.Find(event.session);
-  if (domain == nullptr) return;
-  const auto target = domain->targets.find(event.qpn.value);
-  if (target == domain->targets.end()) return;
-  for (const XrcOpener& opener : target->second->openers) {
+  const XrcTarget* const target = services_.xrc.FindTarget(event.session, event.qpn);
+  if (target == nullptr) return;
+  for (const XrcOpener& opener : target->openers) {
     worker::AsyncEventRaised theirs = event;
     theirs.session = opener.session;
     theirs.handle = opener.handle;

@@ -254,12 +254,10 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
 }  // namespace
 
 void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
-  const XrcDomain* const domain = services_.xrc.Find(qp.session);
-  if (domain == nullptr) return;
-  const auto target = domain->targets.find(qp.qpn.value);
-  if (target == domain->targets.end()) return;
-  qp.session = target->second->openers.front().session;
-  qp.qp_handle = target->second->openers.front().handle;
+  const XrcTarget* const target = services_.xrc.FindTarget(qp.session, qp.qpn);
+  if (target == nullptr) return;
+  qp.session = target->openers.front().session;
+  qp.qp_handle = target->openers.front().handle;
 }
 
 void SessionServer::AddDataPath(const worker::QpSnapshot& from, QpRow& row) {
@@ -340,8 +338,9 @@ void SessionServer::AddQps(const std::shared_ptr<StateSnapshot>& snapshot, const
         for (const worker::QpSnapshot& qp : reply.qps)
           snapshot->drain.outstanding += qp.send_outstanding;
         if (!query.qps) return done(std::move(*snapshot));
-        for (worker::QpSnapshot qp : reply.qps) {
-          if (query.qpn != 0 && qp.qpn.value != query.qpn) continue;
+        for (const worker::QpSnapshot& known : reply.qps) {
+          if (query.qpn != 0 && known.qpn.value != query.qpn) continue;
+          worker::QpSnapshot qp = known;
           AssignToOpener(qp);
           QpRow row = RowOf(qp);
           row.worker = services_.steering.WorkerOf(qp.qpn);

@@ -67,6 +67,13 @@ XrcDomain* XrcDomains::Find(SessionId id) const {
   return it == domains_.end() ? nullptr : it->second.get();
 }
 
+XrcTarget* XrcDomains::FindTarget(SessionId id, Qpn qpn) const {
+  const XrcDomain* const domain = Find(id);
+  if (domain == nullptr) return nullptr;
+  const auto target = domain->targets.find(qpn.value);
+  return target == domain->targets.end() ? nullptr : target->second.get();
+}
+
 uint32_t XrcDomains::TakeNumber() {
   if (numbers_.size() >= kMostNumbers) return 0;
   for (;;) {

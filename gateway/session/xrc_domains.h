@@ -69,6 +69,8 @@ class XrcDomains {
 
   // nullptr: no domain is known as that.
   XrcDomain* Find(SessionId id) const;
+  // A queue pair of that domain; nullptr: there is none.
+  XrcTarget* FindTarget(SessionId id, Qpn qpn) const;
   static bool IsDomain(SessionId id) { return (id.value & kDomain) != 0; }
 
   // Of shared receive queues, by which peers name them: 24 bits, no two at a time. 0: none is left.

@@ -5,11 +5,12 @@
 
 namespace rocegw::transport {
 
-void CnpSender::OnPacket(QpContext& qp, Outbox& outbox, const flow::CcProfile& profile,
+void CnpSender::OnPacket(QpContext& qp, Outbox& outbox, const flow::CcConfig& cc,
                          const wire::RxPacket& packet, TimePoint now) {
   const bool data =
       packet.traits->is_request || packet.traits->operation == wire::Operation::kReadResponse;
   if (!data || (packet.meta.traffic_class & wire::kEcnMask) != wire::kEcnCe) return;
+  const flow::CcProfile& profile = ProfileOf(cc);
   if (!profile.send_cnps || now < next_) return;
   port::TxPacket* const notice = outbox.NewPacket(qp);
   if (notice == nullptr) return;

@@ -18,7 +18,7 @@ class CnpSender {
  public:
   void Start(TimePoint now) { next_ = now; }
   // Looks at a packet; a CNP that cannot leave at once is as good as lost, which CNPs may be.
-  void OnPacket(QpContext& qp, Outbox& outbox, const flow::CcProfile& profile,
+  void OnPacket(QpContext& qp, Outbox& outbox, const flow::CcConfig& cc,
                 const wire::RxPacket& packet, TimePoint now);
 
  private:

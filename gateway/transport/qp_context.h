@@ -16,6 +16,7 @@
 #include "gateway/verbs/qp_config.h"
 #include "gateway/verbs/types.h"
 #include "gateway/wire/channel_header.h"
+#include "gateway/wire/datagram.h"
 
 namespace rocegw::transport {
 
@@ -76,6 +77,11 @@ struct QpContext {
   // States in which requests are taken, and in which they are made and responses are taken.
   bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
   bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }
+  // Nothing from elsewhere may touch a connection.
+  bool IsFromPeer(const wire::RxMeta& packet) const {
+    return packet.source == attributes.path.destination &&
+           packet.destination == attributes.path.source;
+  }
   // To the error state, by itself; false: it is there already.
   bool EnterError() {
     if (state() == verbs::QpState::kError) return false;

@@ -218,17 +218,13 @@ class RcQueuePair final : public QueuePair {
     if (!cnp && (packet.traits->service != service || (xrc && packet.traits->is_request)))
       return metrics::DropReason::k_wrong_service;
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
-    // Nothing from elsewhere may touch a connection.
-    if (packet.meta.source != qp_.attributes.path.destination ||
-        packet.meta.destination != qp_.attributes.path.source) {
-      return metrics::DropReason::k_wrong_address;
-    }
+    if (!qp_.IsFromPeer(packet.meta)) return metrics::DropReason::k_wrong_address;
     if (cnp) {
       qp_.counters->cnp_rx_packets.Add();
       requester_.OnCnp(now);
       return metrics::DropReason::kNone;
     }
-    cnps_.OnPacket(qp_, outbox, ProfileOf(cc_), packet, now);
+    cnps_.OnPacket(qp_, outbox, cc_, packet, now);
     return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
                                      : requester_.OnResponse(qp_, outbox, packet, now);
   }

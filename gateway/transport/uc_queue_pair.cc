@@ -163,11 +163,7 @@ UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
 DropReason UcQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint) {
   if (packet.traits->service != wire::Service::kUc) return DropReason::k_wrong_service;
   if (!qp_.receives()) return DropReason::k_qp_state;
-  // Nothing from elsewhere may touch a connection.
-  if (packet.meta.source != qp_.attributes.path.destination ||
-      packet.meta.destination != qp_.attributes.path.source) {
-    return DropReason::k_wrong_address;
-  }
+  if (!qp_.IsFromPeer(packet.meta)) return DropReason::k_wrong_address;
   if (!established_) {
     established_ = true;
     if (qp_.state() == verbs::QpState::kRtr) outbox.Event(qp_, verbs::AsyncEvent::kCommEstablished);

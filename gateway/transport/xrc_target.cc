@@ -139,17 +139,13 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     if (!cnp && (packet.traits->service != wire::Service::kXrc || !packet.traits->is_request))
       return metrics::DropReason::k_wrong_service;
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
-    // Nothing from elsewhere may touch a connection.
-    if (packet.meta.source != qp_.attributes.path.destination ||
-        packet.meta.destination != qp_.attributes.path.source) {
-      return metrics::DropReason::k_wrong_address;
-    }
+    if (!qp_.IsFromPeer(packet.meta)) return metrics::DropReason::k_wrong_address;
     if (cnp) {
       qp_.counters->cnp_rx_packets.Add();
       flow_.OnCnp(now);
       return metrics::DropReason::kNone;
     }
-    cnps_.OnPacket(qp_, outbox, ProfileOf(cc_), packet, now);
+    cnps_.OnPacket(qp_, outbox, cc_, packet, now);
     const Visit visit(*this);
     Lane* const lane = LaneOf(packet.headers.xrc_srq);
     Turn(lane);

@@ -3,6 +3,8 @@
 // sockets; all in one thread: Settle runs everything until nothing happens any more.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <functional>
 #include <map>
@@ -155,6 +157,22 @@ class TestClient {
   bool answers_take_time_ = false;
   uint64_t next_request_ = 1;
   int error_ = 0;
+};
+
+// A program with one of everything that queue pairs need.
+struct TestProgram {
+  explicit TestProgram(SessionHost& host, const std::string& pool = session::kDefaultPool)
+      : client(host, pool) {
+    EXPECT_TRUE(client.Hello());
+    context = client.OpenContext();
+    pd = client.AllocPd(context);
+    cq = client.CreateCq(context).handle;
+  }
+
+  TestClient client;
+  uint32_t context = 0;
+  uint32_t pd = 0;
+  uint32_t cq = 0;
 };
 
 }  // namespace rocegw::testing

@@ -56,11 +56,9 @@ ROCEGW_EXPORT int rdma_create_ep(rdma_cm_id** result, rdma_addrinfo* info, ibv_p
     return real != nullptr ? real(result, info, pd, attr) : CmError(ENODEV);
   }
   const bool xrc = info->ai_qp_type == IBV_QPT_XRC_SEND || info->ai_qp_type == IBV_QPT_XRC_RECV;
-  const int created = rocegw::client::CreateId(session, nullptr, &rdma, nullptr, port_space,
-                                               xrc ? static_cast<uint32_t>(info->ai_qp_type) : 0);
-  const int create_error = errno;
-  session->Release();
-  if (created != 0) return CmError(create_error);
+  const uint32_t qp_type = xrc ? static_cast<uint32_t>(info->ai_qp_type) : 0;
+  if (rocegw::client::CreateSynchronousId(session, &rdma, nullptr, port_space, qp_type) != 0)
+    return -1;
   CmId* id = FromRdma(rdma);
   if (info->ai_qp_type != 0) rdma->qp_type = static_cast<ibv_qp_type>(info->ai_qp_type);
   if (attr != nullptr) attr->qp_type = rdma->qp_type;

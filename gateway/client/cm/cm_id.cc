@@ -152,6 +152,9 @@ void LockIds() { pthread_mutex_lock(&g_lock); }
 void UnlockIds() { pthread_mutex_unlock(&g_lock); }
 void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
 
+namespace {
+
+// As rdma_create_id, for queue pairs of that type; 0: as the port space has it. -1 and errno.
 int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
              rdma_port_space port_space, uint32_t qp_type) {
   CmChannel* own = nullptr;
@@ -184,6 +187,17 @@ int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result,
   return 0;
 }
 
+}  // namespace
+
+int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
+                        rdma_port_space port_space, uint32_t qp_type) {
+  const int created = CreateId(session, nullptr, result, context, port_space, qp_type);
+  const int saved = errno;
+  session->Release();
+  errno = saved;
+  return created;
+}
+
 }  // namespace rocegw::client
 
 using rocegw::client::AcquireForCm;
@@ -208,11 +222,7 @@ ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, v
     const auto real = ROCEGW_REAL(rdma_create_id);
     return real != nullptr ? real(channel, id, context, port_space) : CmError(ENODEV);
   }
-  const int result = rocegw::client::CreateId(session, nullptr, id, context, port_space, 0);
-  const int saved = errno;
-  session->Release();
-  errno = saved;
-  return result;
+  return rocegw::client::CreateSynchronousId(session, id, context, port_space, 0);
 }
 
 ROCEGW_EXPORT int rdma_destroy_id(rdma_cm_id* rdma) {

@@ -118,9 +118,10 @@ void DestroyChannel(CmChannel* channel);
 // In the table, but unknown to the daemon yet; nullptr: out of memory.
 CmId* MakeId(Session* session, rdma_event_channel* channel, rdma_port_space port_space);
 void FreeId(CmId* id);
-// As rdma_create_id, for queue pairs of that type; 0: as the port space has it. -1 and errno.
-int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
-             rdma_port_space port_space, uint32_t qp_type);
+// As rdma_create_id without a channel, for queue pairs of that type (0: as the port space has it).
+// Takes over the caller's reference to the session. -1 and errno.
+int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
+                        rdma_port_space port_space, uint32_t qp_type);
 // Makes an id findable by the daemon's handle.
 void EnterId(CmId* id, uint32_t handle);
 // The id of an event, with the event counted as delivered to it; nullptr: gone.
@@ -165,7 +166,7 @@ int ReadyQp(CmId* id, uint8_t responder_resources, uint8_t initiator_depth);
 int BreakQp(CmId* id);
 // Completion queues for a program that brings none; each with a channel, and the id as its context.
 int MakeCompletionQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** channel, ibv_cq** cq);
-// All that the id has.
+// All that the id has, unless something of it still completes there.
 void DestroyQueues(rdma_cm_id* id);
 
 // --- shared receive queues (cm_srq.cc)

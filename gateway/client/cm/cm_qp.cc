@@ -68,6 +68,9 @@ int MakeCompletionQueue(rdma_cm_id* id, uint32_t entries, ibv_comp_channel** cha
 }
 
 void DestroyQueues(rdma_cm_id* id) {
+  // Receives of XRC complete there without a queue pair.
+  const ibv_cq* const in_use = id->srq != nullptr ? FromIbv(id->srq)->cq : nullptr;
+  if (id->qp != nullptr || (in_use != nullptr && in_use == id->recv_cq)) return;
   if (id->recv_cq != nullptr) ibv_destroy_cq(id->recv_cq);
   if (id->send_cq != nullptr && id->send_cq != id->recv_cq) ibv_destroy_cq(id->send_cq);
   if (id->recv_cq_channel != nullptr) ibv_destroy_comp_channel(id->recv_cq_channel);

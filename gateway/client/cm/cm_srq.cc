@@ -54,8 +54,7 @@ int CreateSrqOnId(CmId* id, ibv_srq_init_attr_ex* attr) {
 void DestroySrqOf(rdma_cm_id* id) {
   if (id->srq != nullptr) ibv_destroy_srq(id->srq);
   id->srq = nullptr;
-  // What it was given with the receives.
-  if (id->qp == nullptr) DestroyQueues(id);
+  DestroyQueues(id);
 }
 
 }  // namespace rocegw::client

@@ -50,13 +50,9 @@ inline session::Device DeviceAt(uint32_t v4) {
 }
 
 // A process with one of everything that a connection needs.
-struct Program {
+struct Program : TestProgram {
   explicit Program(SessionHost& host, const std::string& pool = session::kDefaultPool)
-      : client(host, pool) {
-    EXPECT_TRUE(client.Hello());
-    context = client.OpenContext();
-    pd = client.AllocPd(context);
-    cq = client.CreateCq(context).handle;
+      : TestProgram(host, pool) {
     channel = client
                   .Call<rocegw_object_reply>(
                       TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CM_CREATE_CHANNEL))
@@ -147,10 +143,6 @@ struct Program {
     return event;
   }
 
-  TestClient client;
-  uint32_t context = 0;
-  uint32_t pd = 0;
-  uint32_t cq = 0;
   uint32_t channel = 0;
   UniqueFd events;
 };

@@ -16,14 +16,9 @@ constexpr uint32_t kCreate = ROCEGW_XRCD_CREATE;
 constexpr uint32_t kExclusive = ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE;
 
 // A program with all that XRC needs.
-struct Program {
-  explicit Program(SessionHost& host, const std::string& pool = session::kDefaultPool)
-      : client(host, pool) {
-    EXPECT_TRUE(client.Hello());
-    context = client.OpenContext();
-    pd = client.AllocPd(context);
-    cq = client.CreateCq(context).handle;
-  }
+struct Program : TestProgram {
+  using TestProgram::TestProgram;
+
   // 0: refused.
   uint32_t OpenXrcd(int fd, uint32_t flags = kCreate) {
     auto request = TestClient::Request<rocegw_open_xrcd>(ROCEGW_MSG_OPEN_XRCD);
@@ -60,11 +55,6 @@ struct Program {
     client.Object(type, handle);
     return client.error();
   }
-
-  TestClient client;
-  uint32_t context = 0;
-  uint32_t pd = 0;
-  uint32_t cq = 0;
 };
 
 class XrcSessions : public ::testing::Test {

@@ -60,17 +60,26 @@ TEST(TraitsOf, Service_FollowsTheUpperBits) {
   }
 }
 
+// But for the service and what it adds to every packet.
+void ExpectTwins(const OpcodeTraits& rc, const OpcodeTraits& other) {
+  EXPECT_EQ(rc.operation, other.operation) << rc.name;
+  EXPECT_EQ(rc.position, other.position) << rc.name;
+  EXPECT_EQ(rc.has_reth, other.has_reth) << rc.name;
+  EXPECT_EQ(rc.has_aeth, other.has_aeth) << rc.name;
+  EXPECT_EQ(rc.has_atomic_eth, other.has_atomic_eth) << rc.name;
+  EXPECT_EQ(rc.has_atomic_ack_eth, other.has_atomic_ack_eth) << rc.name;
+  EXPECT_EQ(rc.has_immediate, other.has_immediate) << rc.name;
+  EXPECT_EQ(rc.has_invalidate, other.has_invalidate) << rc.name;
+  EXPECT_EQ(rc.has_payload, other.has_payload) << rc.name;
+  EXPECT_EQ(rc.is_request, other.is_request) << rc.name;
+}
+
 TEST(TraitsOf, UcOpcode_HasTheTraitsOfItsRcTwin) {
   for (uint8_t low = 0; low <= 0x0B; ++low) {
     const OpcodeTraits& rc = TraitsOf(low);
     const OpcodeTraits& uc = TraitsOf(static_cast<uint8_t>(0x20 + low));
     EXPECT_EQ(std::string(rc.name).substr(2), std::string(uc.name).substr(2));
-    EXPECT_EQ(rc.operation, uc.operation) << rc.name;
-    EXPECT_EQ(rc.position, uc.position) << rc.name;
-    EXPECT_EQ(rc.has_reth, uc.has_reth) << rc.name;
-    EXPECT_EQ(rc.has_immediate, uc.has_immediate) << rc.name;
-    EXPECT_EQ(rc.has_payload, uc.has_payload) << rc.name;
-    EXPECT_EQ(rc.is_request, uc.is_request) << rc.name;
+    ExpectTwins(rc, uc);
   }
 }
 
@@ -81,16 +90,7 @@ TEST(TraitsOf, XrcOpcode_HasTheTraitsOfItsRcTwin) {
     ASSERT_EQ(rc.defined(), xrc.defined()) << int{low};
     if (!rc.defined()) continue;
     EXPECT_EQ("X" + std::string(rc.name), xrc.name);
-    EXPECT_EQ(rc.operation, xrc.operation) << rc.name;
-    EXPECT_EQ(rc.position, xrc.position) << rc.name;
-    EXPECT_EQ(rc.has_reth, xrc.has_reth) << rc.name;
-    EXPECT_EQ(rc.has_aeth, xrc.has_aeth) << rc.name;
-    EXPECT_EQ(rc.has_atomic_eth, xrc.has_atomic_eth) << rc.name;
-    EXPECT_EQ(rc.has_atomic_ack_eth, xrc.has_atomic_ack_eth) << rc.name;
-    EXPECT_EQ(rc.has_immediate, xrc.has_immediate) << rc.name;
-    EXPECT_EQ(rc.has_invalidate, xrc.has_invalidate) << rc.name;
-    EXPECT_EQ(rc.has_payload, xrc.has_payload) << rc.name;
-    EXPECT_EQ(rc.is_request, xrc.is_request) << rc.name;
+    ExpectTwins(rc, xrc);
     EXPECT_FALSE(rc.has_xrceth) << rc.name;
     // Requests name the receive queue, answers do not.
     EXPECT_EQ(xrc.has_xrceth, xrc.is_request) << rc.name;
