@@ -7,6 +7,8 @@ namespace rocegw::verbs {
 namespace {
 
 constexpr uint32_t kRemoteAccess = kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
+// Programs ask for the right to write here as they do for regions, and providers let them.
+constexpr uint32_t kIgnoredAccess = kAccessLocalWrite;
 constexpr uint32_t kTagMask = 0xFF;
 
 }  // namespace
@@ -56,7 +58,7 @@ void MemoryWindow::Leave() {
 bool MemoryWindow::Bind(const RemoteUser& user, const BindRequest& request,
                         const RegionConfig* region) {
   if (user.session != session_ || user.pd != pd_) return false;
-  if ((request.access & ~(kRemoteAccess | kAccessZeroBased)) != 0) return false;
+  if ((request.access & ~(kRemoteAccess | kAccessZeroBased | kIgnoredAccess)) != 0) return false;
   const bool zero_based = (request.access & kAccessZeroBased) != 0;
   if (type_ == MwType::kType1 ? zero_based : request.length == 0) return false;
   if (request.length != 0) {

@@ -92,6 +92,12 @@ TEST_P(Windows, Rights_AreThoseOfTheWindow) {
   EXPECT_FALSE(Reaches(kIova, 8, kAccessRemoteAtomic));
 }
 
+TEST_P(Windows, TheRightToWriteHere_IsNoneForPeers) {
+  ASSERT_TRUE(table.Bind(kUser, Wish(0, 64, kAccessLocalWrite | kAccessRemoteRead)));
+  EXPECT_TRUE(Reaches(kIova, 64, kAccessRemoteRead));
+  EXPECT_FALSE(Reaches(kIova, 64, kAccessRemoteWrite));
+}
+
 TEST_P(Windows, Strangers_ReachNothing) {
   ASSERT_TRUE(table.Bind(kUser, Wish()));
   RemoteUser other = kUser;
@@ -120,7 +126,7 @@ TEST_P(Windows, WrongWishes_ChangeNothing) {
       {"begins too early", Wish(uint64_t(-1), 2)},
       {"ends too late", Wish(0, kLength + 1)},
       {"wraps", Wish(1, UINT64_MAX)},
-      {"local access", Wish(0, 1, kAccessLocalWrite)},
+      {"binding", Wish(0, 1, kAccessMwBind)},
       {"unknown access", Wish(0, 1, 1u << 20)},
       {"no such region", Wish()},
       {"not its key", Wish()},
