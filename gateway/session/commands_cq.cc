@@ -40,15 +40,43 @@ rocegw_cq_reply Describe(uint32_t handle, const Cq& cq, size_t workers) {
   return reply;
 }
 
-// All workers go on in these rings.
-void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, const shm::Block& rings,
-            std::function<void(int error)> done) {
+// All workers go on in these rings, unless more than `most` waits in one.
+void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, uint32_t most,
+            const shm::Block& rings, std::function<void(int error)> done) {
   session.services().workers.Broadcast(
       [&](WorkerIndex w) {
-        return worker::ResizeCq{session.id(), handle, entries,
+        return worker::ResizeCq{session.id(), handle, entries, most,
                                 rings.As<rocegw_cqe>() + size_t{w} * entries};
       },
       [done = std::move(done)](const worker::ControlReply& moved) { done(moved.error); });
+}
+
+struct Resizing {
+  uint32_t cq = 0;
+  uint32_t entries = 0;  // of the rings it is to have
+  uint32_t asked = 0;    // by the client: at most `entries`
+  bool fresh = false;    // these rings are not the present ones
+  shm::Block rings;
+};
+
+void Refuse(ClientSession& session, Resizing to, int error) {
+  if (to.fresh) session.segment().Free(to.rings);
+  session.ReplyError(error == ENOSPC ? EINVAL : error);
+}
+
+void Resize(ClientSession& session, const Resizing& to) {
+  MoveTo(session, to.cq, to.entries, to.asked, to.rings, [&session, to](int error) {
+    Cq& known = *session.objects().cqs.Find(to.cq);
+    if (error == 0) {
+      if (to.fresh) session.segment().Free(known.rings);
+      known.rings = to.rings;
+      known.entries = to.entries;
+      return session.Reply(Describe(to.cq, known, session.services().workers.worker_count()));
+    }
+    // Some worker has more than that: those that have moved go back, where all of it fits.
+    MoveTo(session, to.cq, known.entries, known.entries, known.rings,
+           [&session, to, error](int) { Refuse(session, to, error); });
+  });
 }
 
 }  // namespace
@@ -115,26 +143,21 @@ void ResizeCq(ClientSession& session, Request& request) {
   Cq* const cq = session.objects().cqs.Find(asked.cq);
   if (cq == nullptr || asked.entries == 0 || asked.entries > services.options.device.max_cqe)
     return session.ReplyError(EINVAL);
-  const size_t workers = services.workers.worker_count();
   const uint32_t entries = EntriesFor(asked.entries);
-  if (entries == cq->entries) return session.Reply(Describe(asked.cq, *cq, workers));
-  auto rings = session.Allocate(shm::Writer::kDaemon, RingBytes(workers, entries));
-  if (!rings.ok()) return session.ReplyError(ENOMEM);
-  MoveTo(session, asked.cq, entries, *rings,
-         [&session, handle = asked.cq, entries, rings = *rings, workers](int error) mutable {
-           Cq& known = *session.objects().cqs.Find(handle);
-           if (error == 0) {
-             session.segment().Free(known.rings);
-             known.rings = rings;
-             known.entries = entries;
-             return session.Reply(Describe(handle, known, workers));
-           }
-           // Some worker has more than that: those that have moved go back, where all of it fits.
-           MoveTo(session, handle, known.entries, known.rings,
-                  [&session, rings, error](int) mutable {
-                    session.segment().Free(rings);
-                    session.ReplyError(error == ENOSPC ? EINVAL : error);
-                  });
+  Resizing to{asked.cq, entries, asked.entries, entries != cq->entries, cq->rings};
+  if (to.fresh) {
+    auto rings =
+        session.Allocate(shm::Writer::kDaemon, RingBytes(services.workers.worker_count(), entries));
+    if (!rings.ok()) return session.ReplyError(ENOMEM);
+    to.rings = *rings;
+  }
+  // Asked first where they are: what was posted before the call is then under way or done, and
+  // nobody has to move back for it. Rings are larger than programs ask for, but who asks for less
+  // than what waits is told so, as by other providers.
+  MoveTo(session, asked.cq, cq->entries, std::min(asked.entries, cq->entries), cq->rings,
+         [&session, to](int error) {
+           if (error != 0) return Refuse(session, to, error);
+           Resize(session, to);
          });
 }
 

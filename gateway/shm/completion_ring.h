@@ -32,12 +32,12 @@ class CompletionRing {
     return true;
   }
 
-  // Goes on in another ring, with what the client has not taken. False: it does not fit, and
-  // nothing has changed.
-  bool MoveTo(rocegw_cqe* ring, uint32_t entries) {
+  // Goes on in another ring, with what the client has not taken. False: that is more than `most`,
+  // at most the other ring's entries, and nothing has changed.
+  bool MoveTo(rocegw_cqe* ring, uint32_t entries, uint32_t most) {
     const uint32_t consumer = LoadAcquire(consumer_);
     if (produced_ - consumer <= entries_) consumed_ = consumer;
-    if (produced_ - consumed_ > entries) return false;
+    if (produced_ - consumed_ > most) return false;
     for (uint32_t index = consumed_; index != produced_ && ring != ring_; ++index)
       ring[index & (entries - 1)] = ring_[index & (entries_ - 1)];
     ring_ = ring;

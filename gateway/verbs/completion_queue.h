@@ -43,8 +43,10 @@ class CompletionQueue {
     return true;
   }
 
-  // Goes on in another ring; false: it is too small for what the client has not taken.
-  bool Resize(rocegw_cqe* ring, uint32_t entries) { return ring_.MoveTo(ring, entries); }
+  // Goes on in another ring; false: the client has not taken more than `most`.
+  bool Resize(rocegw_cqe* ring, uint32_t entries, uint32_t most) {
+    return ring_.MoveTo(ring, entries, most);
+  }
 
   // Events come when so many completions wait, or when the first has waited for so long; neither:
   // for each. What waits now is looked at again with the next TakeEvent.

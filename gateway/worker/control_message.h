@@ -58,11 +58,13 @@ struct AddDoorbellPage {
 struct LinkCq {
   verbs::CqConfig config;
 };
-// It goes on in another ring, with what the client has not polled; ENOSPC: that does not fit.
+// It goes on in another ring, with what the client has not polled; ENOSPC: that is more than
+// `most`.
 struct ResizeCq {
   SessionId session;
   uint32_t cq_handle = 0;
   uint32_t entries = 0;
+  uint32_t most = 0;  // at most `entries`
   rocegw_cqe* ring = nullptr;
 };
 struct ModerateCq {

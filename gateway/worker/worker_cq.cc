@@ -38,7 +38,7 @@ ControlReply Worker::Do(const UnlinkCq& body) {
 ControlReply Worker::Do(const ResizeCq& body) {
   verbs::CompletionQueue* const cq = CqOf(body.session, body.cq_handle);
   if (cq == nullptr) return Failed(ENOENT);
-  return Failed(cq->Resize(body.ring, body.entries) ? 0 : ENOSPC);
+  return Failed(cq->Resize(body.ring, body.entries, body.most) ? 0 : ENOSPC);
 }
 
 ControlReply Worker::Do(const ModerateCq& body) {

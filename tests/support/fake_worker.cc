@@ -38,7 +38,13 @@ int FakeWorker::Broken(const std::string& rule) {
   return EINVAL;
 }
 
-int FakeWorker::TakeFailure() { return std::exchange(fail_next, 0); }
+int FakeWorker::TakeFailure() {
+  if (fail_next != 0 && fail_after > 0) {
+    --fail_after;
+    return 0;
+  }
+  return std::exchange(fail_next, 0);
+}
 
 // A command that the end of its session overtook takes back what it made after all is gone.
 FakeWorker::Session* FakeWorker::FindOrNull(SessionId id) {
@@ -101,6 +107,7 @@ int FakeWorker::Apply(const worker::ResizeCq& m) {
   Session* const session = Find(m.session, "ResizeCq");
   if (session == nullptr || !session->cqs.contains(m.cq_handle))
     return Broken("unknown CQ resized");
+  if (m.most == 0 || m.most > m.entries) return Broken("more may wait than there is room for");
   if (const int error = TakeFailure()) return error;
   verbs::CqConfig& cq = session->cqs[m.cq_handle];
   cq.entries = m.entries;

@@ -57,6 +57,7 @@ class FakeWorker {
   std::vector<channel::ChannelSnapshot> channel_rows;
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
   int fail_next = 0;                       // errno for the next Link message, then cleared
+  int fail_after = 0;                      // so many messages before that succeed
 
  private:
   int Apply(const worker::LinkSession& m);

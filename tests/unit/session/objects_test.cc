@@ -133,6 +133,29 @@ TEST_F(Objects, RegMr_RefusesWhatMakesNoSense) {
   EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes), 0u);
 }
 
+TEST_F(Objects, RegMr_Implicit_IsEverything_AndCountsAsNoBytes) {
+  constexpr uint32_t kOnDemand = 64;
+  client.RegMr(pd, 0, UINT64_MAX, verbs::kAccessLocalWrite);
+  EXPECT_EQ(client.error(), EINVAL) << "not on demand";
+  client.RegMr(pd, 0, UINT64_MAX - 1, kOnDemand);
+  EXPECT_EQ(client.error(), EINVAL) << "not everything";
+  client.RegMr(pd, 1, UINT64_MAX - 1, kOnDemand);
+  EXPECT_EQ(client.error(), EINVAL);
+  const auto mr = client.RegMr(pd, 0, UINT64_MAX, verbs::kAccessLocalWrite | kOnDemand);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(On(1).mrs[mr.rkey].length, UINT64_MAX);
+  EXPECT_EQ(On(1).mrs[mr.rkey].access, uint32_t{verbs::kAccessLocalWrite});
+  EXPECT_TRUE(On(1).mrs[mr.rkey].Holds(0x7FFF'0000'0000, 1 << 30));
+  const auto used = [this](session::Resource what) {
+    return host.server->services().pools.gateway().used(what);
+  };
+  EXPECT_EQ(used(session::Resource::kRegisteredBytes), 0u);
+  EXPECT_EQ(used(session::Resource::kMrs), 1u);
+  client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(used(session::Resource::kMrs), 0u);
+}
+
 TEST_F(Objects, RegMr_WorkerRefuses_NothingRemains) {
   host.workers[1]->fail_next = ENOSPC;
   client.RegMr(pd, 4096, 64);
@@ -189,9 +212,21 @@ TEST_F(Objects, ResizeCq_NewRingsOnEveryWorker_OrTheOldOnes) {
   }
   rocegw_cqe* const old = On(0).cqs[cq.handle].ring;
   host.workers[1]->fail_next = ENOSPC;
+  request.entries = 600;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL) << "more waits than that, although it would fit";
+  request.entries = 600;
+  EXPECT_EQ(client.Call<rocegw_cq_reply>(request).entries, 1024u) << "the rings it has";
+  EXPECT_EQ(client.error(), 0);
+  host.workers[1]->fail_next = ENOSPC;
   request.entries = 16;
   client.Call<rocegw_cq_reply>(request);
   EXPECT_EQ(client.error(), EINVAL) << "more waits than that";
+  EXPECT_EQ(On(0).cqs[cq.handle].ring, old);
+  host.workers[1]->fail_next = ENOSPC;
+  host.workers[1]->fail_after = 1;
+  client.Call<rocegw_cq_reply>(request);
+  EXPECT_EQ(client.error(), EINVAL) << "more came meanwhile";
   EXPECT_EQ(On(0).cqs[cq.handle].ring, old);
   EXPECT_EQ(On(0).cqs[cq.handle].entries, 1024u);
   request.entries = 0;

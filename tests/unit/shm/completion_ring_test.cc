@@ -80,9 +80,12 @@ TEST(CompletionRing, MovesWithWhatTheClientHasNotTaken) {
     ASSERT_TRUE(producer.Push(Entry(i)));
     if (i < 3) consumer = static_cast<uint32_t>(i) + 1;
   }
-  EXPECT_FALSE(producer.MoveTo(smaller.data(), kEntries / 2)) << "three wait";
+  EXPECT_FALSE(producer.MoveTo(smaller.data(), kEntries / 2, kEntries / 2)) << "three wait";
+  EXPECT_FALSE(producer.MoveTo(larger.data(), 4 * kEntries, 2)) << "more than is asked for";
+  EXPECT_FALSE(producer.MoveTo(ring.data(), kEntries, 2)) << "also where it is";
+  EXPECT_TRUE(producer.MoveTo(ring.data(), kEntries, 3));
   EXPECT_TRUE(producer.Push(Entry(6))) << "it goes on where it was";
-  ASSERT_TRUE(producer.MoveTo(larger.data(), 4 * kEntries));
+  ASSERT_TRUE(producer.MoveTo(larger.data(), 4 * kEntries, 3 * kEntries));
   for (uint64_t i = 7; i < 19; ++i) ASSERT_TRUE(producer.Push(Entry(i)));
   EXPECT_FALSE(producer.Push(Entry(99)));
   for (uint32_t i = 3; i < 19; ++i) {
@@ -90,7 +93,7 @@ TEST(CompletionRing, MovesWithWhatTheClientHasNotTaken) {
     EXPECT_EQ(larger[i & (4 * kEntries - 1)].sequence, i + 1);
   }
   consumer = 18;
-  ASSERT_TRUE(producer.MoveTo(smaller.data(), kEntries / 2));
+  ASSERT_TRUE(producer.MoveTo(smaller.data(), kEntries / 2, 1));
   EXPECT_EQ(smaller[18 & 1].wr_id, 18u);
   EXPECT_TRUE(producer.Push(Entry(19)));
   EXPECT_FALSE(producer.Push(Entry(20)));
