@@ -3,6 +3,7 @@
 // inline in verbs.h.
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "gateway/client/domains.h"
 #include "gateway/client/extended.h"
 #include "gateway/client/objects.h"
+#include "gateway/client/on_demand.h"
 #include "gateway/client/query.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/raw_syscall.h"
@@ -31,6 +33,7 @@ void FillOperations(verbs_context* verbs) {
   verbs->query_port = &QueryPort;
   verbs->query_device_ex = &QueryDeviceExtended;
   verbs->query_rt_values = &QueryClock;
+  verbs->advise_mr = &AdviseMr;
   verbs->create_qp_ex = &CreateQpExtended;
   verbs->create_cq_ex = &CreateCqExtended;
   verbs->modify_cq = &ModifyCq;
@@ -137,10 +140,12 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
 }
 
 // Sharing objects between processes needs a daemon that hands them on; ours ties them to one
-// process.
+// process. Other devices' command descriptors are files of /dev/infiniband.
 ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
   const auto real = ROCEGW_REAL(ibv_import_device);
-  if (real != nullptr) return real(cmd_fd);
+  struct stat about = {};
+  const bool ours = fstat(cmd_fd, &about) == 0 && !S_ISCHR(about.st_mode);
+  if (real != nullptr && !ours) return real(cmd_fd);
   errno = rocegw::client::refusal::ibv_import_device;
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory registration. The range is checked here as hardware drivers do by pinning it: not mapped,
-// or not writable where the access asks for it, is EFAULT.
+// or not writable where the access asks for it, is EFAULT. On-demand regions are neither pinned nor
+// checked, and what is mapped there may change.
 #include <cerrno>
 #include <cstdlib>
 
@@ -19,14 +20,13 @@ namespace {
 
 constexpr uint32_t kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
-constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ;
+constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
 // Hints that change nothing here: memory is never huge-page pinned, and ordering is always kept.
 constexpr uint32_t kIgnoredAccess =
     IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_OPTIONAL_RANGE;
 constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int CheckAccess(uint32_t access) {
-  if ((access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED)) != 0) return refusal::ibv_reg_mr;
   if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return refusal::ibv_reg_mr;
   if ((access & kNeedLocalWrite) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   return 0;
@@ -38,7 +38,9 @@ int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t acces
   const auto start = reinterpret_cast<uint64_t>(address);
   int error = CheckAccess(access);
   if (error == 0 && (length == 0 || start + length < start || iova + length < iova)) error = EINVAL;
-  if (error == 0) error = CheckMapped(start, length, (access & kWriting) != 0);
+  // What is there counts when it is used, not now.
+  const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
+  if (error == 0 && !on_demand) error = CheckMapped(start, length, (access & kWriting) != 0);
   if (error != 0) return error;
   auto* registration = MakeObject<Registration>();
   if (registration == nullptr) return ENOMEM;
@@ -49,7 +51,12 @@ int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t acces
   request.address = start;
   request.length = length;
   request.iova = iova;
-  BeginRegistration(session, start, length, (access & kWriting) != 0, registration);
+  const bool written = (access & kWriting) != 0;
+  if (on_demand) {
+    ListRegistration(session, start, length, written, registration);
+  } else {
+    BeginRegistration(session, start, length, written, registration);
+  }
   request.region = RegionHandle(*registration);
   request.region_offset = RegionOffset(*registration);
   request.kept = registration->kept;

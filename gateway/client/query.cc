@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "gateway/client/device.h"
+#include "gateway/client/on_demand.h"
 #include "gateway/client/real.h"
 
 #undef ibv_query_port
@@ -151,6 +152,7 @@ int QueryDeviceExtended(ibv_context* ibv, const ibv_query_device_ex_input* input
   filled.completion_timestamp_mask = ~uint64_t{0};
   filled.hca_core_clock = 1000000;  // kHz: time stamps count nanoseconds
   filled.phys_port_cnt_ex = 1;
+  FillOnDemandCaps(&filled);
   filled.cq_mod_caps = {UINT16_MAX, UINT16_MAX};
   memset(static_cast<void*>(attr), 0, size);
   memcpy(static_cast<void*>(attr), &filled, size < sizeof(filled) ? size : sizeof(filled));

@@ -263,6 +263,15 @@ void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool w
         rocegw_kept_text(registration->kept));
 }
 
+void ListRegistration(Session* session, uint64_t start, uint64_t length, bool written,
+                      Registration* registration) {
+  const MoveLock lock;
+  *registration = {g_registrations, session,           start, start + length, written,
+                   nullptr,         ROCEGW_KEPT_UNSAID};
+  g_registrations = registration;
+  ++g_kept[ROCEGW_KEPT_UNSAID];
+}
+
 void LeaveRegion(Registration* registration) {
   const MoveLock lock;
   --g_moved;

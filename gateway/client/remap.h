@@ -28,6 +28,10 @@ struct Registration {
 // Before the daemon is asked to register [start, start + length).
 void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                        Registration* registration);
+// The same for an on-demand registration: its pages stay, whatever they are, since it must follow
+// what the program maps there; and nobody else's move while it can write to them.
+void ListRegistration(Session* session, uint64_t start, uint64_t length, bool written,
+                      Registration* registration);
 // The daemon does not want it with the region: it goes on without.
 void LeaveRegion(Registration* registration);
 // When the daemon has let go of it.

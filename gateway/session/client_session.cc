@@ -323,7 +323,9 @@ SessionRow ClientSession::Row() const {
   row.qps = static_cast<uint32_t>(objects_.qps.size());
   row.mrs = static_cast<uint32_t>(objects_.mrs.size());
   row.cm_ids = static_cast<uint32_t>(objects_.cm_ids.size());
-  objects_.mrs.ForEach([&](uint32_t, const Mr& mr) { row.registered_bytes += mr.length; });
+  objects_.mrs.ForEach([&](uint32_t, const Mr& mr) {
+    if (mr.length != Mr::kEverything) row.registered_bytes += mr.length;
+  });
   row.segment_bytes = segment_.bytes();
   row.library_minor = library_minor_;
   row.memory_way = memory_way_;

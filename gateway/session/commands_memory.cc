@@ -30,6 +30,12 @@ bool AccessIsValid(uint32_t access) {
   return !remote_change || (access & verbs::kAccessLocalWrite) != 0;
 }
 
+// Everything that the program has and will have mapped: an implicit on-demand region.
+bool IsImplicit(const rocegw_reg_mr& asked) {
+  return (asked.access & kAccessOnDemand) != 0 && asked.address == 0 && asked.iova == 0 &&
+         asked.length == Mr::kEverything;
+}
+
 bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
 }
@@ -86,7 +92,9 @@ void RegMr(ClientSession& session, Request& request) {
   Objects& objects = session.objects();
   Services& services = session.services();
   Pd* const pd = objects.pds.Find(asked.pd);
-  if (pd == nullptr || asked.length == 0 || asked.length > services.options.device.max_mr_size ||
+  const bool implicit = IsImplicit(asked);
+  if (pd == nullptr || asked.length == 0 ||
+      (asked.length > services.options.device.max_mr_size && !implicit) ||
       !AccessIsValid(asked.access) || !FitsAddressSpace(asked.address, asked.length) ||
       !FitsAddressSpace(asked.iova, asked.length)) {
     return session.ReplyError(EINVAL);
@@ -104,7 +112,8 @@ void RegMr(ClientSession& session, Request& request) {
   if (direct.length != asked.length && !session.memory_reachable()) {
     return session.ReplyError(EPERM);
   }
-  const uint64_t charged = asked.length - direct.length;
+  // A limit counts what is registered by name.
+  const uint64_t charged = implicit ? 0 : asked.length - direct.length;
   if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
   if (const int error = session.Take(Resource::kRegisteredBytes, charged)) {
     session.Give(Resource::kMrs);

@@ -142,6 +142,7 @@ struct EndpointGroup {
 };
 
 struct Mr {
+  static constexpr uint64_t kEverything = UINT64_MAX;  // length of an implicit on-demand region
   uint32_t context = 0;
   uint32_t pd = 0;
   MemoryKey key;

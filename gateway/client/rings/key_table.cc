@@ -134,10 +134,10 @@ bool KeyTable::Find(uint32_t lkey, RegisteredRange* range) const {
 }
 
 uint8_t* KeyTable::Locate(uint32_t lkey, uint32_t pd, uint64_t iova, uint32_t length,
-                          uint32_t need_access) const {
+                          uint32_t need_access, uint32_t not_access) const {
   RegisteredRange range;
   if (!Find(lkey, &range)) return nullptr;
-  if (range.pd != pd || (range.access & need_access) != need_access) return nullptr;
+  if (range.pd != pd || (range.access & (need_access | not_access)) != need_access) return nullptr;
   if (iova < range.iova) return nullptr;
   const uint64_t offset = iova - range.iova;
   if (offset > range.length || range.length - offset < length) return nullptr;

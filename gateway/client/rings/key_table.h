@@ -30,9 +30,9 @@ class KeyTable {
   bool Find(uint32_t lkey, RegisteredRange* range) const;
 
   // Where [iova, iova + length) of the key lies; nullptr when the key, its PD or the range does not
-  // fit, or when `need_access` bits are missing.
-  uint8_t* Locate(uint32_t lkey, uint32_t pd, uint64_t iova, uint32_t length,
-                  uint32_t need_access) const;
+  // fit, or when the key does not have the bits `need_access`, or has one of `not_access`.
+  uint8_t* Locate(uint32_t lkey, uint32_t pd, uint64_t iova, uint32_t length, uint32_t need_access,
+                  uint32_t not_access = 0) const;
 
   // Frees everything; nobody may look any more.
   void Clear();

@@ -55,12 +55,13 @@ bool Full(SendRing& ring) {
 }
 
 // Gathers `total` bytes of registered memory into the payload slot; false when a key or range is
-// not good here.
+// not good here. On-demand memory may not be there, which is for the gateway to find out.
 bool CopyRegistered(const SendRing& ring, const ibv_send_wr& wr, uint8_t* to) {
   for (int i = 0; i < wr.num_sge; ++i) {
     const ibv_sge& sge = wr.sg_list[i];
     if (sge.length == 0) continue;
-    const uint8_t* from = ring.keys->Locate(sge.lkey, ring.pd, sge.addr, sge.length, 0);
+    const uint8_t* from =
+        ring.keys->Locate(sge.lkey, ring.pd, sge.addr, sge.length, 0, IBV_ACCESS_ON_DEMAND);
     if (from == nullptr) return false;
     memcpy(to, from, sge.length);
     to += sge.length;

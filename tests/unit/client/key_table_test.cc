@@ -41,6 +41,8 @@ TEST(KeyTable, Locate_EdgesOfTheRange) {
   EXPECT_EQ(nullptr, table.Locate(7, 4, 0x1000, 1, 0));
   EXPECT_EQ(nullptr, table.Locate(7, 3, 0x1000, 1, 2));
   EXPECT_EQ(nullptr, table.Locate(8, 3, 0x1000, 1, 0));
+  EXPECT_NE(nullptr, table.Locate(7, 3, 0x1000, 1, 1, 2));
+  EXPECT_EQ(nullptr, table.Locate(7, 3, 0x1000, 1, 0, 1));
 }
 
 TEST(KeyTable, InsertRemove_RandomHistory_MatchesAMap) {

@@ -167,6 +167,19 @@ TEST_F(RemapRulesTest, WritableMemory_ForReadingOnly_Moves) {
   EXPECT_EQ(KeptBecause(memory.data(), memory.size(), IBV_ACCESS_REMOTE_READ), 0u);
 }
 
+TEST_F(RemapRulesTest, OnDemand_Stays_AndSoDoesWhatItReaches) {
+  constexpr int kOnDemand = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
+  Memory memory(2 * kMiB);
+  ibv_mr* mr = Register(memory.data(), memory.size(), kOnDemand);
+  EXPECT_EQ(Told().region, 0u);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  mr = Register(nullptr, SIZE_MAX, kOnDemand);
+  EXPECT_EQ(Told().region, 0u);
+  EXPECT_EQ(KeptBecause(memory.data(), memory.size()), static_cast<uint32_t>(ROCEGW_KEPT_IN_USE));
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(KeptBecause(memory.data(), memory.size()), 0u);
+}
+
 TEST_F(RemapRulesTest, Properties_ThatWouldBeLost_Stay) {
   const auto advised = static_cast<uint32_t>(ROCEGW_KEPT_ADVISED);
   for (const int advice : {MADV_HUGEPAGE, MADV_DONTFORK, MADV_DONTDUMP, MADV_WIPEONFORK}) {

@@ -81,6 +81,17 @@ TEST(SendRing, PostSend_SmallRegisteredPayload_IsCopiedWithItsKeys) {
   EXPECT_EQ(0, memcmp(memory.SendPayload(0) + 100, buffer.bytes.data() + 500, 28));
 }
 
+TEST(SendRing, PostSend_OnDemandMemory_IsNotTouchedHere) {
+  RingMemory memory;
+  memory.keys().Insert(0x66, {0, UINT64_MAX, 0, RingMemory::kPd, IBV_ACCESS_ON_DEMAND});
+  ibv_sge sge = {4096, 8, 0x66};  // nothing is mapped there
+  ibv_send_wr wr = Request(IBV_WR_SEND, &sge, 1);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(0, PostSend(memory.qp().send, &wr, &bad));
+  EXPECT_EQ(0, memory.SendSlot(0).flags);
+  EXPECT_EQ(4096u, memory.SendSges(0)[0].address);
+}
+
 TEST(SendRing, PostSend_KeyThatDoesNotFit_LeavesTheCheckToTheDaemon) {
   RingMemory memory;
   const Buffer buffer(memory);

@@ -244,7 +244,7 @@ TEST_F(QpTest, RegMr_ImpossibleRequests_AreRefused) {
   EXPECT_EQ(EINVAL, errno);
   EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_EQ(EINVAL, errno) << "remote write needs local write";
-  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, IBV_ACCESS_ON_DEMAND));
+  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, IBV_ACCESS_ZERO_BASED));
   EXPECT_EQ(EOPNOTSUPP, errno);
   EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, ~size_t{0}, 0));
   EXPECT_EQ(EINVAL, errno);
@@ -309,6 +309,14 @@ TEST_F(QpTest, ReregMr_Refused_TheRegionIsAsItWas) {
   EXPECT_EQ(before.lkey, mr_->lkey);
   EXPECT_EQ(before.handle, mr_->handle);
   EXPECT_EQ(0u, daemon_->Requests(ROCEGW_MSG_DEREG_MR).size());
+}
+
+TEST_F(QpTest, ImportDevice_OfOurs_IsRefusedAsNotSupported) {
+  const int duplicate = dup(context_->cmd_fd);
+  errno = 0;
+  EXPECT_EQ(nullptr, ibv_import_device(duplicate));
+  EXPECT_EQ(EOPNOTSUPP, errno);
+  close(duplicate);
 }
 
 TEST_F(QpTest, DeregMr_Refused_KeepsTheRegion) {
