@@ -140,6 +140,7 @@ enum rocegw_cqe_flags {
   ROCEGW_CQE_RECEIVE = 1024, /* completes a receive (else a send) */
   /* A receive of XRC: `qp_handle` is that of the shared receive queue. */
   ROCEGW_CQE_XRC = 2048,
+  ROCEGW_CQE_IPV4 = 4096, /* with ROCEGW_CQE_GRH: the datagram came over IPv4 */
 };
 
 /* Completion. Valid when `sequence` is the consumer's index + 1 (load acquire); the rest was

@@ -53,7 +53,6 @@ int InitFromGrh(Context* context, uint8_t port, const ibv_wc* wc, const ibv_grh*
                 ibv_ah_attr* attr) {
   memset(attr, 0, sizeof(*attr));
   attr->port_num = port;
-  attr->sl = wc->sl;
   if ((wc->wc_flags & IBV_WC_GRH) == 0) return EINVAL;
   const auto* header = reinterpret_cast<const uint8_t*>(grh);
   uint8_t own_gid[16];

@@ -81,10 +81,7 @@ int SetIdOption(Core& core, Id& id, const SetOption& command) {
 int BindId(Core& core, Id& id, const Endpoint& address, bool automatic) {
   if (id.state != IdState::kIdle) return EINVAL;
   const LocalAddress* local = nullptr;
-  if (address.IsLoopback()) {
-    if (core.addresses.empty()) return ENODEV;
-    local = &core.addresses.front();
-  } else if (!address.IsWildcard()) {
+  if (!address.IsWildcard() && !address.IsLoopback()) {
     local = core.FindAddress(address.address);
     if (local == nullptr) return EADDRNOTAVAIL;
   }

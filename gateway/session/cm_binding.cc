@@ -112,17 +112,8 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
 }
 
 int CmBinding::LocalAddress(ClientSession& session, const cm::Endpoint& address) const {
-  if (address.IsWildcard()) return 0;
-  if (!address.IsLoopback())
-    return services_.MaySee(session.pool(), address.address) ? 0 : EADDRNOTAVAIL;
-  // The engine takes the first address there is.
-  for (const Device& device : services_.devices) {
-    for (const wire::Gid& gid : device.gids) {
-      if (!gid.IsZero() && services_.MaySee(session.pool(), gid)) return 0;
-      if (!gid.IsZero()) return EADDRNOTAVAIL;
-    }
-  }
-  return 0;
+  if (address.IsWildcard() || address.IsLoopback()) return 0;
+  return services_.MaySee(session.pool(), address.address) ? 0 : EADDRNOTAVAIL;
 }
 
 bool CmBinding::Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const {

@@ -278,6 +278,7 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
   cqe.byte_length = length + kGrhLength;
   cqe.source_qpn = packet.headers.deth.source_qpn.value;
   cqe.flags = ROCEGW_CQE_GRH;
+  if (packet.meta.source.IsV4()) cqe.flags |= ROCEGW_CQE_IPV4;
   if (packet.traits->has_immediate) {
     cqe.flags |= ROCEGW_CQE_WITH_IMM;
     cqe.imm_or_rkey = packet.headers.immediate;

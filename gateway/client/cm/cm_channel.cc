@@ -64,6 +64,9 @@ CmChannel* MakeChannel(Session* session) {
     errno = error;
     return nullptr;
   }
+  // librspreload.so until 2024 mistakes a program's descriptor for that of a socket's channel where
+  // the channel's is the lower one, so that select() names neither.
+  channel->channel.fd = MoveAside(channel->channel.fd);
   channel->session = session;
   session->AddReference();
   if (!Register(&channel->channel)) {

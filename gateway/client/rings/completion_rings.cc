@@ -23,6 +23,17 @@ constexpr uint32_t kWcFlags = ROCEGW_CQE_GRH | ROCEGW_CQE_WITH_IMM | ROCEGW_CQE_
 static_assert(int{IBV_WC_GRH} == int{ROCEGW_CQE_GRH} &&
               int{IBV_WC_WITH_IMM} == int{ROCEGW_CQE_WITH_IMM} &&
               int{IBV_WC_WITH_INV} == int{ROCEGW_CQE_WITH_INV});
+
+// RoCE has no service levels on the wire. RNICs of NVIDIA say there in which kind of packet a
+// datagram came, and UCX drops datagrams over IPv4 that do not.
+constexpr uint8_t kUdpDatagram = 8;  // RoCEv2
+constexpr uint8_t kOverIpv6 = 1;
+constexpr uint8_t kOverIpv4 = 2;
+
+uint8_t ServiceLevelOf(const rocegw_cqe& cqe) {
+  if ((cqe.flags & ROCEGW_CQE_GRH) == 0) return 0;
+  return kUdpDatagram | ((cqe.flags & ROCEGW_CQE_IPV4) != 0 ? kOverIpv4 : kOverIpv6);
+}
 }  // namespace
 
 int CompletionRings::Init(rocegw_cq_control* control, const void* rings, uint32_t entries,
@@ -140,7 +151,7 @@ bool CompletionRings::Convert(const rocegw_cqe& cqe, uint32_t index, ibv_wc* wc)
   wc->wc_flags = cqe.flags & kWcFlags;
   wc->pkey_index = 0;
   wc->slid = 0;
-  wc->sl = 0;
+  wc->sl = ServiceLevelOf(cqe);
   wc->dlid_path_bits = 0;
   if ((cqe.flags & ROCEGW_CQE_RECEIVE) != 0) {
     if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0 && cqe.status == IBV_WC_SUCCESS &&

@@ -35,6 +35,17 @@ TEST_F(CmTest, DestroyId_WaitsForAcknowledgements) {
   rdma_destroy_event_channel(channel);
 }
 
+// librspreload.so needs it for select(): its own descriptors of accepted sockets are younger than
+// their channels.
+TEST_F(CmTest, ChannelDescriptor_IsHigherThanThoseOfTheProgramThatComeLater) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  ASSERT_NE(nullptr, channel);
+  const int later = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  EXPECT_LT(later, channel->fd);
+  close(later);
+  rdma_destroy_event_channel(channel);
+}
+
 TEST_F(CmTest, Events_OfDestroyedIds_AreSkippedAndTheirRequestsDropped) {
   rdma_event_channel* channel = rdma_create_event_channel();
   rdma_cm_id* gone = nullptr;

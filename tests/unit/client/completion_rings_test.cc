@@ -72,6 +72,21 @@ TEST(CompletionRings, Poll_AllFields_AreCarriedOver) {
   EXPECT_EQ(1u, memory.consumer(0));
 }
 
+// UCX takes the length of the GIDs in a datagram's header from it, as RNICs of NVIDIA tell it.
+TEST(CompletionRings, Poll_ServiceLevel_SaysWhichPacketADatagramCameIn) {
+  RingMemory memory;
+  ibv_sge sge{};
+  ASSERT_EQ(0, PostReceives(memory, &sge, 0, 3));
+  memory.Complete(0, Received(0, 40, ROCEGW_CQE_GRH | ROCEGW_CQE_IPV4));
+  memory.Complete(0, Received(1, 40, ROCEGW_CQE_GRH));
+  memory.Complete(0, Received(2, 40, 0));
+  ibv_wc wc[3];
+  ASSERT_EQ(3, memory.cq().Poll(3, wc));
+  EXPECT_EQ(0xa, wc[0].sl);
+  EXPECT_EQ(0x9, wc[1].sl);
+  EXPECT_EQ(0, wc[2].sl) << "of a connection";
+}
+
 TEST(CompletionRings, Poll_TwoWorkers_TakesTurnsAndKeepsEachOrder) {
   RingMemory memory;
   for (uint64_t i = 0; i < 8; ++i) {

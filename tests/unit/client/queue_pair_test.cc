@@ -406,12 +406,14 @@ TEST_F(DatagramTest, CreateAhFromWc_AnswersTheSender) {
   grh[39] = 2;  // to 10.0.0.2, which is GID 2
   ibv_wc wc{};
   wc.wc_flags = IBV_WC_GRH;
+  wc.sl = 0xa;  // says that it came over IPv4, and is no service level to answer with
   ibv_ah_attr attr;
   ASSERT_EQ(0, ibv_init_ah_from_wc(context_, 1, &wc, reinterpret_cast<ibv_grh*>(grh), &attr));
   EXPECT_EQ(2, attr.grh.sgid_index);
   EXPECT_EQ(0xff, attr.grh.dgid.raw[11]);
   EXPECT_EQ(200, attr.grh.dgid.raw[15]);
   EXPECT_EQ(0x20, attr.grh.traffic_class);
+  EXPECT_EQ(0, attr.sl);
   ibv_ah* ah = ibv_create_ah_from_wc(pd_, &wc, reinterpret_cast<ibv_grh*>(grh), 1);
   ASSERT_NE(nullptr, ah);
   EXPECT_EQ(0, ibv_destroy_ah(ah));

@@ -47,10 +47,11 @@ TEST_F(IdTest, BindToWildcard_BindsNoDevice_AndPicksAPort) {
   EXPECT_LE(Info(id).local.port, 60999);
 }
 
-TEST_F(IdTest, BindToLoopback_BindsTheFirstDevice) {
+// As a kernel does: libfabric asks so whether it has to look for devices itself.
+TEST_F(IdTest, BindToLoopback_BindsNoDevice_AndKeepsTheAddress) {
   const CmHandle id = host.Create();
   ASSERT_EQ(host.Do(id, Bind{At(LoopbackV4(), 7000)}), 0);
-  EXPECT_EQ(Info(id).device, 0);
+  EXPECT_EQ(Info(id).device, -1);
   EXPECT_EQ(Info(id).local.address, LoopbackV4());
 }
 

@@ -351,7 +351,8 @@ TEST_F(Datagram, Receive_Ipv4HeaderInTheLastTwentyBytes) {
   EXPECT_EQ(cqe.opcode, 128);
   EXPECT_EQ(cqe.byte_length, 73u);
   EXPECT_EQ(cqe.source_qpn, kPeerQpn);
-  EXPECT_EQ(cqe.flags, ROCEGW_CQE_RECEIVE | ROCEGW_CQE_GRH | ROCEGW_CQE_SOLICITED);
+  EXPECT_EQ(cqe.flags,
+            ROCEGW_CQE_RECEIVE | ROCEGW_CQE_GRH | ROCEGW_CQE_IPV4 | ROCEGW_CQE_SOLICITED);
   const uint8_t* grh = &host.memory()[kBuffer];
   for (int i = 0; i < 20; ++i) EXPECT_EQ(grh[i], 0);
   const uint8_t expected[20] = {0x45, 0x6A, 0,   88, 0x12, 0x34, 0x40, 0, 63, 17,
@@ -374,6 +375,7 @@ TEST_F(Datagram, Receive_Ipv6HeaderWhole) {
   const rocegw_cqe cqe = PollOne();
   EXPECT_EQ(cqe.imm_or_rkey, 0x55667788u);
   EXPECT_NE(cqe.flags & ROCEGW_CQE_WITH_IMM, 0);
+  EXPECT_EQ(cqe.flags & ROCEGW_CQE_IPV4, 0);
   const uint8_t* grh = &host.memory()[kBuffer];
   EXPECT_EQ(grh[0], 0x66);
   EXPECT_EQ(grh[1], 0xA0);
