@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/rings/receive_slots.h"
 
+#include <sys/uio.h>
+
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/client/raw_syscall.h"
+
 namespace rocegw::client {
+
+namespace {
+
+// On-demand memory may not be there, which the kernel finds out without ending the program.
+bool CopyOnDemand(uint8_t* to, const uint8_t* from, uint32_t length) {
+  const iovec source = {const_cast<uint8_t*>(from), length};
+  const iovec target = {to, length};
+  const long copied =
+      RawSyscall(SYS_process_vm_writev, RawSyscall(SYS_getpid), &source, 1UL, &target, 1UL, 0UL);
+  if (copied != -EPERM && copied != -ENOSYS) return copied == static_cast<long>(length);
+  memcpy(to, from, length);  // a sandbox forbids the call
+  return true;
+}
+
+}  // namespace
 
 int WriteReceive(const ReceiveSlots& slots, uint32_t slot, const ibv_recv_wr& wr) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > slots.max_sge) return EINVAL;
@@ -30,10 +49,16 @@ bool ScatterPayload(const ReceiveSlots& slots, const rocegw_cqe& cqe) {
   for (uint32_t i = 0; i < count && left != 0; ++i) {
     const uint32_t piece = sge[i].length < left ? sge[i].length : left;
     if (piece == 0) continue;
-    uint8_t* to =
-        slots.keys->Locate(sge[i].lkey, slots.pd, sge[i].address, piece, IBV_ACCESS_LOCAL_WRITE);
-    if (to == nullptr) return false;
-    memcpy(to, from, piece);
+    const auto locate = [&](uint32_t not_access) {
+      return slots.keys->Locate(sge[i].lkey, slots.pd, sge[i].address, piece,
+                                IBV_ACCESS_LOCAL_WRITE, not_access);
+    };
+    if (uint8_t* const to = locate(IBV_ACCESS_ON_DEMAND)) {
+      memcpy(to, from, piece);
+    } else {
+      uint8_t* const on_demand = locate(0);
+      if (on_demand == nullptr || !CopyOnDemand(on_demand, from, piece)) return false;
+    }
     from += piece;
     left -= piece;
   }

@@ -190,6 +190,29 @@ TEST(CompletionRings, Poll_PayloadThatCannotBePlaced_FailsThatReceiveOnly) {
   EXPECT_EQ(IBV_WC_LOC_PROT_ERR, wc[4].status);
 }
 
+TEST(ReceiveRing, Payload_ForOnDemandMemory_IsCopiedWhereThereIsSome) {
+  RingMemory memory;
+  std::vector<uint8_t> buffer(64);
+  memory.keys().Insert(
+      1, {0, UINT64_MAX, 0, RingMemory::kPd, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND});
+  memory.keys().Insert(2, {0, UINT64_MAX, 0, RingMemory::kPd, IBV_ACCESS_ON_DEMAND});
+  const auto address = reinterpret_cast<uint64_t>(buffer.data());
+  ibv_sge good = {address, 64, 1};
+  ibv_sge nowhere = {4096, 64, 1};
+  ibv_sge read_only = {address, 64, 2};
+  for (ibv_sge* sge : {&good, &nowhere, &read_only}) ASSERT_EQ(0, PostReceives(memory, sge, 1));
+  memory.ReceivePayload(0)[7] = 9;
+  for (uint32_t i = 0; i < 3; ++i) {
+    memory.Complete(0, Received(i, 8, ROCEGW_CQE_PAYLOAD_IN_RING));
+  }
+  ibv_wc wc[3];
+  ASSERT_EQ(3, memory.cq().Poll(3, wc));
+  EXPECT_EQ(IBV_WC_SUCCESS, wc[0].status);
+  EXPECT_EQ(9, buffer[7]);
+  EXPECT_EQ(IBV_WC_LOC_PROT_ERR, wc[1].status);
+  EXPECT_EQ(IBV_WC_LOC_PROT_ERR, wc[2].status);
+}
+
 TEST(ReceiveRing, PostReceive_FullQueue_IsFreedByPollingNotByTheDaemon) {
   RingMemory memory;
   ASSERT_EQ(0, PostReceives(memory, nullptr, 0, 8));
