@@ -45,7 +45,7 @@ wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connec
   wire::CmReq req;
   req.local_comm_id = connection.local_comm_id;
   req.vendor_id = connection.ece.sent.vendor_id;
-  req.service_id = wire::IpServiceId(static_cast<uint16_t>(id.port_space), id.remote.port);
+  req.service_id = connection.service_id;
   req.local_ca_guid = core.config.ca_guid;
   req.local_qpn = connection.local_qpn;
   req.responder_resources = connection.responder_resources;
@@ -84,11 +84,27 @@ wire::CmRtu MakeReadyToUse(const Connection& connection) {
 
 void SendRequest(Core& core, const Id& id, Connection& connection, const ConnectParams& param,
                  Step& step) {
+  connection.state = ConnectionState::kReqSent;
+  connection.has_place = true;
+  connection.created = step.now;
   connection.transaction_id = core.random.Next();
   const Ece ece = EceForRequest(param.ece, core.ViewOf(connection), connection.ece);
   core.SendUntilAnswered(connection, connection.transaction_id,
                          MakeRequest(core, id, connection, param), ece.options, core.SlowInterval(),
                          core.config.max_cm_retries + 1, step);
+}
+
+void Hold(Connection& connection, const ConnectParams& param) {
+  connection.state = ConnectionState::kReqHeld;
+  if (connection.held == nullptr) connection.held = std::make_unique<ConnectParams>(param);
+}
+
+// At once, or when the listener has room for it.
+void SendRequestInTurn(Core& core, const Id& id, Connection& connection, const ConnectParams& param,
+                       Step& step) {
+  connection.ticket = core.window.Enter(LineOf(connection), connection.local_comm_id);
+  if (connection.ticket != 0) return Hold(connection, param);
+  SendRequest(core, id, connection, param, step);
 }
 
 }  // namespace
@@ -102,6 +118,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   Connection* connection = core.NewConnection(id, /*active=*/true, step);
   if (connection == nullptr) return ENOMEM;
   connection->path = MadPath(id.source_gid, id.destination_gid, id.traffic_class, id.hop_limit);
+  connection->service_id = wire::IpServiceId(static_cast<uint16_t>(id.port_space), id.remote.port);
   connection->local_qpn = param.qpn;
   connection->path_mtu = id.path_mtu;
   connection->responder_resources = std::min(param.responder_resources, core.config.max_depth);
@@ -111,24 +128,33 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   id.state = IdState::kConnecting;
   ++core.counters.connects;
   if (core.Ask(id.source_gid, id.destination_gid, step) == PeerKind::kAsking) {
-    connection->state = ConnectionState::kReqHeld;
-    connection->held = std::make_unique<ConnectParams>(param);
+    Hold(*connection, param);
     return 0;
   }
-  SendRequest(core, id, *connection, param, step);
+  SendRequestInTurn(core, id, *connection, param, step);
   return 0;
 }
 
 void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
   std::vector<Connection*> held;
   core.connections.ForEach([&](Connection& connection) {
-    if (connection.state == ConnectionState::kReqHeld && connection.path.destination == peer)
+    if (connection.state == ConnectionState::kReqHeld && connection.ticket == 0 &&
+        connection.path.destination == peer) {
       held.push_back(&connection);
+    }
   });
   for (Connection* const connection : held) {
-    const std::unique_ptr<ConnectParams> param = std::move(connection->held);
-    connection->state = ConnectionState::kReqSent;
-    SendRequest(core, *core.IdOf(*connection), *connection, *param, step);
+    SendRequestInTurn(core, *core.IdOf(*connection), *connection, *connection->held, step);
+    if (connection->ticket == 0) connection->held.reset();
+  }
+}
+
+void SendWaitingRequests(Core& core, Step& step) {
+  for (const uint32_t local_comm_id : core.window.TakeTurns()) {
+    Connection& connection = *core.connections.ByLocalId(local_comm_id);
+    connection.ticket = 0;
+    SendRequest(core, *core.IdOf(connection), connection, *connection.held, step);
+    connection.held.reset();
   }
 }
 
@@ -212,6 +238,7 @@ DropReason OnDelayOfRequest(Core& core, Connection& connection, const Inbound& i
   const auto& mra = *std::get_if<wire::CmMra>(&in.mad.body);
   if (mra.answered != wire::CmAnswered::kReq) return DropReason::k_cm_state;
   connection.state = ConnectionState::kReqDelayed;
+  core.LeaveWindow(connection, RequestWindow::End::kAnswered, step.now);
   const Duration wait = std::min(CodeToDuration(mra.service_timeout), core.config.longest_mra);
   core.SetDeadline(connection, connection.schedule.Extend(step.now, wait + core.SlowInterval()));
   return DropReason::kNone;

@@ -46,6 +46,14 @@ struct GatewaySettings {
   std::array<Qpn, wire::kMostGatewayWorkers> acceptors{};
 };
 
+// REQs without an answer that one listener may have from one program here (request_window.h).
+struct RequestWindowConfig {
+  uint32_t first = 256;
+  uint32_t least = 16;
+  uint32_t most = 512;  // half of what Linux lets wait for a listener that names no number
+  Duration interval = Milliseconds(200);
+};
+
 struct CmConfig {
   // Names this instance in CM messages. Peers remember connections by it, so it must differ from
   // that of every other gateway and of this one before a restart. 0: drawn at random.
@@ -81,6 +89,7 @@ struct CmConfig {
   uint32_t max_backlog = 1024;
 
   DiscoveryConfig discovery;
+  RequestWindowConfig request_window;
 
   // Answers to messages that belong to no connection: per second, and at once.
   uint32_t unsolicited_rate = 2000;

@@ -123,7 +123,9 @@ metrics::DropReason CmEngine::OnDatagram(std::span<const uint8_t> bytes, const w
 metrics::DropReason CmEngine::OnMad(const wire::CmMad& mad, const wire::RxMeta& meta,
                                     Qpn source_qpn, TimePoint now, CmActions& actions) {
   Step step{now, actions};
-  return Dispatch(*core_, {mad, meta, source_qpn}, step);
+  const DropReason reason = Dispatch(*core_, {mad, meta, source_qpn}, step);
+  SendWaitingRequests(*core_, step);
+  return reason;
 }
 
 int CmEngine::OnCommand(const CmCommand& command, TimePoint now, CmActions& actions) {
@@ -133,7 +135,9 @@ int CmEngine::OnCommand(const CmCommand& command, TimePoint now, CmActions& acti
   Id* id = core_->FindId(command.id);
   if (id == nullptr || id->owner != command.owner) return EINVAL;
   Step step{now, actions};
-  return std::visit(Executor{*core_, *id, step}, command.body);
+  const int error = std::visit(Executor{*core_, *id, step}, command.body);
+  SendWaitingRequests(*core_, step);
+  return error;
 }
 
 void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
@@ -146,6 +150,7 @@ void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
     // A listener takes its waiting requests along.
     if (Id* id = core_->FindId(handle); id != nullptr) DestroyAnyId(*core_, *id, step);
   }
+  SendWaitingRequests(*core_, step);
 }
 
 void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
@@ -163,6 +168,7 @@ void CmEngine::OnDeadline(TimePoint now, CmActions& actions) {
                            step);
     }
   }
+  SendWaitingRequests(*core_, step);
 }
 
 TimePoint CmEngine::deadline() const {

@@ -22,7 +22,7 @@ namespace rocegw::cm {
 // IBTA figures 114 and 115. A DREQ is answered at once, so there is no "DREQ received". SIDR
 // exchanges share the table and the resend machinery.
 enum class ConnectionState : uint8_t {
-  kReqHeld,      // active: whether the peer is a gateway is being found out
+  kReqHeld,      // active: no REQ yet, it waits for discovery or for a place at the listener
   kReqSent,      // active: REQ is out
   kReqDelayed,   // active: the peer asked for time with an MRA
   kReqReceived,  // passive: the program decides
@@ -80,9 +80,12 @@ struct Connection {
   bool asked_for_time = false;  // we sent an MRA: the peer is in no hurry to ask again
   bool fetched = false;         // passive: the program has seen the request
   uint16_t reason = 0;          // of the last REJ received or sent
-  TimePoint created;
+  TimePoint created;            // active: when its REQ went out, once it has
 
   std::unique_ptr<ConnectParams> held;  // kReqHeld: what the REQ will say
+  uint64_t service_id = 0;              // active: the listener's
+  uint64_t ticket = 0;                  // kReqHeld: it waits for a place (request_window.h)
+  bool has_place = false;
 
   // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state.
   wire::MadBytes pending{};

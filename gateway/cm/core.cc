@@ -12,6 +12,7 @@ Core::Core(const CmConfig& settings, RandomSource& source)
       random(source),
       early(settings.max_early_requests),
       discovery(settings.discovery, source),
+      window(settings.request_window),
       strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
   while (config.ca_guid == 0) config.ca_guid = random.Next();
 }
@@ -80,6 +81,8 @@ Connection* Core::NewConnection(Id& id, bool active, Step& step) {
 
 void Core::DropConnection(Connection& connection) {
   SetDeadline(connection, kNever);
+  LeaveWindow(connection, RequestWindow::End::kGone, {});
+  if (connection.ticket != 0) window.Forget(LineOf(connection), connection.ticket);
   Orphan(connection);
   const auto count = connections_of_owner.find(connection.owner);
   if (--count->second == 0) connections_of_owner.erase(count);
@@ -92,6 +95,12 @@ void Core::LeaveBacklog(Connection& connection) {
   const Id* id = IdOf(connection);
   if (id == nullptr) return;
   if (Id* listener = FindId(id->listener); listener != nullptr) --listener->waiting_requests;
+}
+
+void Core::LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now) {
+  if (!connection.has_place) return;
+  connection.has_place = false;
+  window.Leave(LineOf(connection), end, now);
 }
 
 void Core::Orphan(Connection& connection) {
@@ -138,6 +147,7 @@ void Core::Resend(const Connection& connection, Step& step) {
 }
 
 void Core::Answered(Connection& connection) {
+  LeaveWindow(connection, RequestWindow::End::kAnswered, {});
   connection.has_pending = false;
   SetDeadline(connection, kNever);
 }

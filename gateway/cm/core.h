@@ -23,6 +23,7 @@
 #include "gateway/cm/discovery.h"
 #include "gateway/cm/early_requests.h"
 #include "gateway/cm/port_table.h"
+#include "gateway/cm/request_window.h"
 #include "gateway/cm/token_bucket.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/wire/datagram.h"
@@ -57,6 +58,7 @@ struct Core {
   DeadlineSet deadlines;
   EarlyRequests early;
   Discovery discovery;
+  RequestWindow window;
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
   uint64_t last_engine_handle = kEngineHandleBit;
@@ -81,6 +83,8 @@ struct Core {
   void DropConnection(Connection& connection);
   // The request no longer waits for the program to look at it.
   void LeaveBacklog(Connection& connection);
+  // Its REQ counts no longer among those that its listener has before it.
+  void LeaveWindow(Connection& connection, RequestWindow::End end, TimePoint now);
   // Leaves the connection to itself; its id may die.
   void Orphan(Connection& connection);
 
@@ -125,5 +129,9 @@ struct Core {
 };
 
 IdInfo InfoOf(const Id& id);
+
+inline RequestWindow::Line LineOf(const Connection& connection) {
+  return {connection.owner, connection.path.destination, connection.service_id};
+}
 
 }  // namespace rocegw::cm

@@ -16,6 +16,8 @@ using metrics::DropReason;
 int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step);
 // Those that waited for what discovery finds out about the peer.
 void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step);
+// Those that waited for others of ours at the same listener.
+void SendWaitingRequests(Core& core, Step& step);
 int ConfirmEstablished(Core& core, Id& id, Step& step);
 DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& step);
 DropReason OnReplyAgain(Core& core, Connection& connection, const Inbound& in, Step& step);

@@ -24,7 +24,7 @@ struct Row {
 };
 
 constexpr Row kRows[kConnectionStates] = {
-    {.name = "waits for what the peer is"},
+    {.name = "REQ not sent yet"},
     {.name = "REQ sent",  //
      .mra = OnDelayOfRequest,
      .rej = OnRejectWhileConnecting,

@@ -346,6 +346,7 @@ void OnConnectionDeadline(Core& core, Connection& connection, Step& step) {
     GiveUp(core, connection, step);
     return;
   }
+  core.LeaveWindow(connection, RequestWindow::End::kRepeated, step.now);
   core.Resend(connection, step);
   core.SetDeadline(connection, connection.schedule.Next(step.now));
 }

@@ -245,7 +245,7 @@ TEST_F(RocegwctlTest, Tables_StayWithin80Columns) {
     srq.taken = 99999999999;
   }
   for (session::ConnectionRow& connection : source_.state.connections) {
-    connection.state = "waits for what the peer is";
+    connection.state = "REQ not sent yet";
     connection.remote_gid = v6;
   }
   for (session::ChannelRow& channel : source_.state.channels) {

@@ -86,7 +86,7 @@ TEST_F(GatewayPeerTest, ConnectBeforeTheAnswer_WaitsForIt) {
   Route();
   ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111, "hello")}), 0);
   EXPECT_EQ(client.actions.mads.size(), 1u) << "the question, and nothing else";
-  EXPECT_EQ(client.StateOf(active), "waits for what the peer is");
+  EXPECT_EQ(client.StateOf(active), "REQ not sent yet");
   Exchange(client, server);
   EXPECT_EQ(client.StateOf(active), "REQ sent");
   const auto event = server.NextEvent();
