@@ -8,12 +8,12 @@ local rocegw = Proto("rocegw", "rocegw channel")
 local FRAME, ACK, CONTROL = 0xC0, 0xC1, 0xC2
 local opcodes = { [FRAME] = "frame", [ACK] = "acknowledgement", [CONTROL] = "control" }
 local frame_kinds = { [0] = "void", "SEND", "WRITE", "READ request", "READ response", "compare-swap", "fetch-add",
-                      "atomic result", "reply" }
+                      "atomic result", "reply", "FLUSH", "ATOMIC WRITE" }
 local control_kinds = { [0] = "open", "opened", "refused", "probe", "close", "closed", "reset" }
 local reasons = { [0] = "none", "not allowed", "no resources", "unsupported", "unknown channel", "stale epoch", "idle",
                   "shutdown", "path failed", "protocol error" }
-local SEND, WRITE, READ, CAS, ADD, RESULT, REPLY = 1, 2, 3, 5, 6, 7, 8
-local frame_lengths = { [0] = 32, 32, 48, 48, 32, 64, 64, 40, 32 }
+local SEND, WRITE, CAS, ADD, RESULT, REPLY, FLUSH = 1, 2, 5, 6, 7, 8, 9
+local frame_lengths = { [0] = 32, 32, 48, 48, 32, 64, 64, 40, 32, 48, 48 }
 local MAX_WORDS = 128
 
 local f = {
@@ -52,6 +52,7 @@ local f = {
   immediate = ProtoField.uint32("rocegw.frame.immediate", "Immediate", base.HEX),
   invalidate = ProtoField.uint32("rocegw.frame.invalidate", "Key to invalidate", base.HEX),
   swap_or_add = ProtoField.uint64("rocegw.frame.swap_or_add", "Swap or add", base.HEX),
+  feth = ProtoField.uint32("rocegw.frame.feth", "Placement type, selectivity level << 4", base.HEX),
   compare = ProtoField.uint64("rocegw.frame.compare", "Compare", base.HEX),
   original = ProtoField.uint64("rocegw.frame.original", "Original value", base.HEX),
   payload = ProtoField.bytes("rocegw.frame.payload", "Payload"),
@@ -98,6 +99,9 @@ local function words(list)
   return " " .. table.concat(list, " ")
 end
 
+-- Behind address and key.
+local words_of = { [WRITE] = f.immediate, [FLUSH] = f.feth }
+
 -- Each returns the text of the info column, or nil and what is wrong.
 local function dissect_frame(body, tree)
   if body:len() < 32 then return nil, "shorter than a frame's header" end
@@ -115,8 +119,8 @@ local function dissect_frame(body, tree)
   add(tree, body, { { f.epoch, 2, 2 }, { f.tenant, 4, 4 }, { f.destination, 8, 3 }, { f.syndrome, 11, 1 },
                     { f.source, 12, 3 }, { f.attempt, 15, 1 }, { f.message, 16, 4 }, { f.offset, 20, 4 },
                     { f.length, 24, 4 }, { f.receive, 28, 4 } })
-  if kind == WRITE or kind == READ or kind == CAS or kind == ADD then
-    add(tree, body, { { f.address, 32, 8 }, { f.rkey, 40, 4 }, { kind == WRITE and f.immediate or f.reserved, 44, 4 } })
+  if frame_lengths[kind] >= 48 then
+    add(tree, body, { { f.address, 32, 8 }, { f.rkey, 40, 4 }, { words_of[kind] or f.reserved, 44, 4 } })
   end
   if kind == CAS or kind == ADD then add(tree, body, { { f.swap_or_add, 48, 8 }, { f.compare, 56, 8 } }) end
   if kind == RESULT then tree:add(f.original, body(32, 8)) end

@@ -138,6 +138,11 @@ struct rocegw_worker_announcement {
   struct rocegw_location line; /* struct rocegw_worker_line */
 };
 
+enum rocegw_device_features {
+  /* FLUSH and ATOMIC WRITE; regions and queue pairs may have IBV_ACCESS_FLUSH_GLOBAL. */
+  ROCEGW_DEVICE_PLACEMENT = 1
+};
+
 struct rocegw_query_device {
   struct rocegw_request header;
   uint32_t device; /* 0 .. device_count - 1 */
@@ -181,7 +186,8 @@ struct rocegw_device_reply {
   uint32_t max_mw; /* memory windows; 0: there are none */
   /* Since minor 8. */
   uint32_t max_xrcd; /* XRC domains that a process may have open; 0: there is no XRC */
-  uint32_t reserved;
+  /* Since minor 10. */
+  uint32_t features; /* enum rocegw_device_features */
 };
 
 struct rocegw_query_gids {

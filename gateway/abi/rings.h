@@ -42,6 +42,9 @@ enum rocegw_wqe_opcode { /* values of enum ibv_wr_opcode */
                          ROCEGW_WR_LOCAL_INV = 7,
                          ROCEGW_WR_BIND_MW = 8,
                          ROCEGW_WR_SEND_WITH_INV = 9,
+                         /* Since minor 10; of RC, on devices that have ROCEGW_DEVICE_PLACEMENT. */
+                         ROCEGW_WR_FLUSH = 14,
+                         ROCEGW_WR_ATOMIC_WRITE = 15,
 };
 
 enum rocegw_wqe_flags { /* low bits as enum ibv_send_flags */
@@ -88,8 +91,8 @@ struct rocegw_send_wqe {
   union {
     struct {
       uint64_t remote_address;
-      uint64_t compare_add;
-      uint64_t swap;
+      uint64_t compare_add; /* FLUSH: bytes of the range */
+      uint64_t swap;        /* FLUSH: as its FETH, placement type and selectivity level << 4 */
       uint32_t rkey;
       uint32_t peer; /* of an endpoint: handle of whom it is for; XRC_SEND, of every opcode: number
                         of the shared receive queue there; else 0 */

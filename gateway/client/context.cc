@@ -86,6 +86,7 @@ ibv_context* Open(Session* session, Device* device) {
   context->session = session;
   context->device = device;
   context->max_message = limits.max_message;
+  context->placement = (limits.features & ROCEGW_DEVICE_PLACEMENT) != 0;
   FillOperations(&context->verbs);
   ibv_context& ibv = context->verbs.context;
   ibv.device = &device->ibv;

@@ -18,7 +18,7 @@ bool InXrcd(const ibv_qp_init_attr_ex& attr, const ibv_context* context) {
          attr.xrcd->context == context;
 }
 
-int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
+int ToBasicAttr(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
   constexpr uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
                               IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
                               IBV_QP_INIT_ATTR_XRCD;
@@ -31,7 +31,7 @@ int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic) {
     return refusal::ibv_create_qp_ex;
   }
   if ((mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
-    const int error = CheckSendOps(attr.qp_type, attr.send_ops_flags);
+    const int error = CheckSendOps(context, attr.qp_type, attr.send_ops_flags);
     if (error != 0) return error;
   }
   *basic = {};
@@ -52,7 +52,7 @@ int AddCalls(const ibv_qp_init_attr_ex& attr, ibv_qp* qp) {
 
 ibv_qp* CreateQpExtended(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   ibv_qp_init_attr basic;
-  int error = ToBasicAttr(*attr, &basic);
+  int error = ToBasicAttr(context, *attr, &basic);
   const bool receives = attr->qp_type == IBV_QPT_XRC_RECV;
   const bool in_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd->context == context;
   if (error == 0 && !(receives ? InXrcd(*attr, context) : in_pd)) error = EINVAL;

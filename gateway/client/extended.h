@@ -9,7 +9,7 @@ namespace rocegw::client {
 
 // The plain attributes when `attr` asks for no more than those, a PD and ibv_wr_* calls that there
 // are; EOPNOTSUPP otherwise.
-int ToBasicAttr(const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic);
+int ToBasicAttr(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_init_attr* basic);
 // It names an XRC domain of the context.
 bool InXrcd(const ibv_qp_init_attr_ex& attr, const ibv_context* context);
 // Gives a queue pair that was made from the plain ones the calls that `attr` asks for. 0 or ENOMEM.

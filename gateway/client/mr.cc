@@ -26,7 +26,8 @@ constexpr uint32_t kIgnoredAccess =
     IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_OPTIONAL_RANGE;
 constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-int CheckAccess(uint32_t access) {
+int CheckAccess(ibv_context* context, uint32_t access) {
+  if (FromIbv(context)->placement) access &= ~kAccessFlushGlobal;
   if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return refusal::ibv_reg_mr;
   if ((access & kNeedLocalWrite) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   return 0;
@@ -36,7 +37,7 @@ int CheckAccess(uint32_t access) {
 // is registered then.
 int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access, Mr* mr) {
   const auto start = reinterpret_cast<uint64_t>(address);
-  int error = CheckAccess(access);
+  int error = CheckAccess(pd->context, access);
   if (error == 0 && (length == 0 || start + length < start || iova + length < iova)) error = EINVAL;
   // What is there counts when it is used, not now.
   const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
@@ -47,7 +48,7 @@ int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t acces
   Session* session = SessionOf(pd->context);
   rocegw_reg_mr request = {};
   request.pd = pd->handle;
-  request.access = access & kKnownAccess;
+  request.access = access & (kKnownAccess | kAccessFlushGlobal);
   request.address = start;
   request.length = length;
   request.iova = iova;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/later_verbs.h"
 #include "gateway/client/remap.h"
 #include "gateway/client/rings/completion_rings.h"
 #include "gateway/client/session.h"
@@ -33,6 +34,7 @@ struct Context {
   Device* device;
   uint32_t handle;
   uint32_t max_message;
+  bool placement;  // the device has FLUSH and ATOMIC WRITE
   bool fatal_reported;
 };
 
@@ -93,6 +95,7 @@ struct Qp {
   union {
     ibv_qp ibv;
     ibv_qp_ex ex;
+    LaterQpEx later;
   };
   uint32_t extended;     // libibverbs looks here to see whether it may use `ex`; 0: no
   SendBuilder* builder;  // of ibv_wr_*; nullptr: has none

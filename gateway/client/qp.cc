@@ -34,6 +34,7 @@ int Map(Session* session, ibv_context* context, ibv_pd* pd, const ibv_qp_init_at
   mapping.pd = pd->handle;
   mapping.qp_type = attr.qp_type;
   mapping.max_message = FromIbv(context)->max_message;
+  mapping.placement = FromIbv(context)->placement;
   mapping.signal_all = attr.sq_sig_all != 0;
   return MapQpRings(reply, session->resolver(), mapping, rings);
 }

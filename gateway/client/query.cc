@@ -153,6 +153,9 @@ int QueryDeviceExtended(ibv_context* ibv, const ibv_query_device_ex_input* input
   filled.hca_core_clock = 1000000;  // kHz: time stamps count nanoseconds
   filled.phys_port_cnt_ex = 1;
   FillOnDemandCaps(&filled);
+  filled.device_cap_flags_ex = filled.orig_attr.device_cap_flags;
+  if ((reply.features & ROCEGW_DEVICE_PLACEMENT) != 0)
+    filled.device_cap_flags_ex |= kDeviceFlushGlobal | kDeviceAtomicWrite;
   filled.cq_mod_caps = {UINT16_MAX, UINT16_MAX};
   memset(static_cast<void*>(attr), 0, size);
   memcpy(static_cast<void*>(attr), &filled, size < sizeof(filled) ? size : sizeof(filled));

@@ -23,7 +23,7 @@
   R(ibv_create_qp_ex, EOPNOTSUPP, "creation flags, TSO, RSS, operations that are refused below") \
   R(ibv_create_srq_ex, EOPNOTSUPP, "tag matching")                                               \
   R(ibv_modify_qp, EOPNOTSUPP, "alternate paths, path migration, changed capacities")            \
-  R(ibv_reg_mr, EOPNOTSUPP, "zero-based regions")                                                \
+  R(ibv_reg_mr, EOPNOTSUPP, "zero-based and persistent regions")                                 \
   R(rdma_create_srq_ex, EOPNOTSUPP, "tag matching")                                              \
   R(rdma_set_option, ENOSYS, "levels other than RDMA_OPTION_ID, but for a path")
 

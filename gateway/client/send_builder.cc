@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "gateway/client/later_verbs.h"
 #include "gateway/client/refusals.h"
 
 namespace rocegw::client {
@@ -14,6 +15,8 @@ struct SendBuilder {
   alignas(SendPost) uint8_t post[sizeof(SendPost)];  // between start and its end
   ibv_send_wr wr;                                    // the request that is being described
   bool open;                                         // there is one
+  uint64_t flush_length;                             // of a FLUSH
+  uint32_t feth;                                     // same; 0: it is none
   int error;                                         // the first
   ibv_sge* sges;                                     // room for max_sge
   uint8_t* inline_data;                              // room for max_inline
@@ -28,6 +31,7 @@ constexpr uint64_t kUnreliableOps = kDatagramOps | IBV_QP_EX_WITH_RDMA_WRITE |
 constexpr uint64_t kReliableOps = kUnreliableOps | IBV_QP_EX_WITH_SEND_WITH_INV |
                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr uint64_t kPlacementOps = kWithFlush | kWithAtomicWrite;
 
 Qp* QpOf(ibv_qp_ex* ex) { return FromIbv(&ex->qp_base); }
 SendBuilder& BuilderOf(ibv_qp_ex* ex) { return *QpOf(ex)->builder; }
@@ -42,8 +46,12 @@ void Fail(SendBuilder& builder, int error) {
 // The request is described when the next one begins, or the list ends.
 void Finish(ibv_qp_ex* ex) {
   SendBuilder& builder = BuilderOf(ex);
-  if (builder.open && builder.error == 0)
-    Fail(builder, PostOf(builder).Add(builder.wr, QpOf(ex)->rings.send.order_flags));
+  const uint32_t order = QpOf(ex)->rings.send.order_flags;
+  if (builder.open && builder.error == 0) {
+    Fail(builder, builder.feth != 0 ? PostOf(builder).AddFlush(builder.wr, order,
+                                                               builder.flush_length, builder.feth)
+                                    : PostOf(builder).Add(builder.wr, order));
+  }
   builder.open = false;
 }
 
@@ -56,6 +64,7 @@ ibv_send_wr& Begin(ibv_qp_ex* ex, ibv_wr_opcode opcode) {
   builder.wr.opcode = opcode;
   builder.wr.sg_list = builder.sges;
   builder.open = true;
+  builder.feth = 0;
   return builder.wr;
 }
 
@@ -169,10 +178,27 @@ void SetInline(ibv_qp_ex* ex, void* address, size_t length) {
   SetInlineList(ex, 1, &buffer);
 }
 
+void AtomicWrite(ibv_qp_ex* ex, uint32_t rkey, uint64_t address, const void* value) {
+  BeginRemote(ex, static_cast<ibv_wr_opcode>(kWrAtomicWrite), rkey, address);
+  SetInline(ex, const_cast<void*>(value), sizeof(uint64_t));
+}
+
+void Flush(ibv_qp_ex* ex, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
+           uint8_t level) {
+  BeginRemote(ex, static_cast<ibv_wr_opcode>(kWrFlush), rkey, address);
+  SendBuilder& builder = BuilderOf(ex);
+  if (type == 0 || (type & ~kFlushTypes) != 0 || level > kFlushLevels) return Fail(builder, EINVAL);
+  builder.flush_length = length;
+  builder.feth = type | uint32_t{level} << 4;
+}
+
 }  // namespace
 
-int CheckSendOps(ibv_qp_type type, uint64_t ops) {
-  const uint64_t known = type == IBV_QPT_UD         ? kDatagramOps
+int CheckSendOps(ibv_context* context, ibv_qp_type type, uint64_t ops) {
+  // An id that no device was found for has none.
+  const bool placement = type == IBV_QPT_RC && context != nullptr && FromIbv(context)->placement;
+  const uint64_t known = placement                  ? kReliableOps | kPlacementOps
+                         : type == IBV_QPT_UD       ? kDatagramOps
                          : type == IBV_QPT_UC       ? kUnreliableOps
                          : type == IBV_QPT_XRC_RECV ? 0
                                                     : kReliableOps;
@@ -209,6 +235,9 @@ int AddSendBuilder(Qp* qp, uint64_t ops) {
   if ((ops & IBV_QP_EX_WITH_RDMA_READ) != 0) qp->ex.wr_rdma_read = &Read;
   if ((ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) != 0) qp->ex.wr_atomic_cmp_swp = &CompareSwap;
   if ((ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) != 0) qp->ex.wr_atomic_fetch_add = &FetchAdd;
+  if ((ops & kWithAtomicWrite) != 0) qp->ex.wr_atomic_write = &AtomicWrite;
+  qp->later.extended = 1;
+  if ((ops & kWithFlush) != 0) qp->later.wr_flush = &Flush;
   qp->extended = 1;
   return 0;
 }

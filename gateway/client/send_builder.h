@@ -11,8 +11,8 @@
 namespace rocegw::client {
 
 // EOPNOTSUPP: queue pairs of that type have not all of these operations (enum
-// ibv_qp_create_send_ops_flags).
-int CheckSendOps(ibv_qp_type type, uint64_t ops);
+// ibv_qp_create_send_ops_flags), or not on that device.
+int CheckSendOps(ibv_context* context, ibv_qp_type type, uint64_t ops);
 // The queue pair has these calls from now on. ENOMEM or 0.
 int AddSendBuilder(Qp* qp, uint64_t ops);
 void RemoveSendBuilder(Qp* qp);

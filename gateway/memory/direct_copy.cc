@@ -35,6 +35,8 @@ bool Atomic(MemoryOp& op, AtomicLocks& locks) {
     AtomicLocks::Guard guard(locks, op.address);
     if (op.kind == OpKind::kFetchAdd) {
       original = __atomic_fetch_add(word, op.swap_or_add, __ATOMIC_ACQ_REL);
+    } else if (op.kind == OpKind::kAtomicStore) {
+      original = __atomic_exchange_n(word, op.swap_or_add, __ATOMIC_ACQ_REL);
     } else {
       original = op.compare;
       __atomic_compare_exchange_n(word, &original, op.swap_or_add, false, __ATOMIC_ACQ_REL,
@@ -66,6 +68,7 @@ bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
     }
     case OpKind::kCompareSwap:
     case OpKind::kFetchAdd:
+    case OpKind::kAtomicStore:
       return Atomic(op, locks);
   }
   return false;

@@ -23,6 +23,7 @@ inline uint32_t PublishTail(const MemoryOp& op) {
 // One result of an atomic operation: what memory holds afterwards, given what it held.
 inline uint64_t AtomicResult(const MemoryOp& op, uint64_t original) {
   if (op.kind == OpKind::kFetchAdd) return original + op.swap_or_add;
+  if (op.kind == OpKind::kAtomicStore) return op.swap_or_add;
   return original == op.compare ? op.swap_or_add : original;
 }
 

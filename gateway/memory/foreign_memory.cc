@@ -19,9 +19,7 @@ constexpr bool kListOrderIsVisible = true;
 constexpr bool kListOrderIsVisible = false;
 #endif
 
-bool IsAtomic(const MemoryOp& op) {
-  return op.kind == OpKind::kCompareSwap || op.kind == OpKind::kFetchAdd;
-}
+bool IsAtomic(const MemoryOp& op) { return op.kind != OpKind::kRead && op.kind != OpKind::kWrite; }
 
 }  // namespace
 

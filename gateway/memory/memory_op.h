@@ -18,6 +18,7 @@ enum class OpKind : uint8_t {
   kWrite,        // buffer -> client
   kCompareSwap,  // 8 bytes, aligned; buffer receives the original value (host order)
   kFetchAdd,     // 8 bytes, aligned; buffer receives the original value
+  kAtomicStore,  // 8 bytes, aligned, of swap_or_add; buffer receives the original value
 };
 
 struct MemoryOp {

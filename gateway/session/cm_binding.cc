@@ -131,7 +131,11 @@ CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
 
 int CmBinding::InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
                                 cm::QpAttributes& out) const {
-  return engine_.InitQpAttributes(owner, id, state, out);
+  const int error = engine_.InitQpAttributes(owner, id, state, out);
+  // As Linux does where a device has FLUSH: for whoever may ask for answers.
+  if (services_.options.placement && (out.access & verbs::kAccessRemoteRead) != 0)
+    out.access |= verbs::kAccessFlushGlobal;
+  return error;
 }
 
 void CmBinding::OnUnanswered(ClientSession& session, uint32_t request, uint32_t handle, int error) {

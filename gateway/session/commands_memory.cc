@@ -18,12 +18,14 @@ constexpr uint32_t kAccessHugetlb = 1u << 7;
 constexpr uint32_t kAccessOptional = 0x3FF00000;
 
 constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
-                                     verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic;
+                                     verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic |
+                                     verbs::kAccessFlushGlobal;
 
-bool AccessIsValid(uint32_t access) {
+bool AccessIsValid(uint32_t access, bool placement) {
   constexpr uint32_t kKnown = kDataPathAccess | verbs::kAccessMwBind | verbs::kAccessZeroBased |
                               kAccessOnDemand | kAccessHugetlb | kAccessOptional;
   if ((access & ~kKnown) != 0) return false;
+  if (!placement && (access & verbs::kAccessFlushGlobal) != 0) return false;
   // Who may write from afar may write here (IBTA 10.6.3.2).
   const bool remote_change =
       (access & (verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic)) != 0;
@@ -95,7 +97,8 @@ void RegMr(ClientSession& session, Request& request) {
   const bool implicit = IsImplicit(asked);
   if (pd == nullptr || asked.length == 0 ||
       (asked.length > services.options.device.max_mr_size && !implicit) ||
-      !AccessIsValid(asked.access) || !FitsAddressSpace(asked.address, asked.length) ||
+      !AccessIsValid(asked.access, services.options.placement) ||
+      !FitsAddressSpace(asked.address, asked.length) ||
       !FitsAddressSpace(asked.iova, asked.length)) {
     return session.ReplyError(EINVAL);
   }

@@ -217,7 +217,10 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
   qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
-  const uint32_t inline_stride = (asked.max_inline + kLine - 1) / kLine * kLine;
+  // ibv_wr_atomic_write brings its eight bytes along, whatever the queue was made for.
+  const bool placement = services.options.placement && asked.type == ROCEGW_QPT_RC;
+  const uint32_t least_inline = placement ? std::max(asked.max_inline, 8u) : asked.max_inline;
+  const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
   const uint32_t sq_payload_stride =
       std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
   // Who asks for none gets as much as a request's list would take, as from other devices, whose

@@ -100,6 +100,7 @@ struct Options {
   SessionBounds session;
   DeviceBounds device;
   PeerGateways gateways;
+  bool placement = false;  // devices have FLUSH and ATOMIC WRITE (IBTA annex A19)
   // How long an attach to a pool with `identity: REQUIRED` waits for a verdict.
   Duration verdict_within = Seconds(5);
   // How long after something was taken from a reserve it is filled up again: longer than it takes

@@ -75,8 +75,9 @@ StatusOr<verbs::QpAttributes> FromClient(const rocegw_qp_attr& attr, uint32_t ma
   to.service_level = attr.service_level;
   to.sqd_notify = attr.en_sqd_async_notify != 0;
   to.qkey = attr.qkey;
-  to.access = attr.access_flags & (verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
-                                   verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic);
+  to.access = attr.access_flags &
+              (verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite | verbs::kAccessRemoteRead |
+               verbs::kAccessRemoteAtomic | verbs::kAccessFlushGlobal);
   to.rq_psn = Psn(attr.rq_psn);
   to.sq_psn = Psn(attr.sq_psn);
   to.dest_qpn = Qpn{attr.dest_qpn & 0xFFFFFF};

@@ -169,6 +169,7 @@ verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) 
   config.tenant_tag = tenant::TagOf(pool.name());
   config.port_mtu = devices[device].active_mtu;
   config.window_bytes = static_cast<uint32_t>(pool.settings().window_bytes);
+  config.placement = options.placement;
   return config;
 }
 

@@ -38,7 +38,7 @@ std::optional<Psn> Requester::FirstAwaited() {
   if (send_.reading() == 0) return std::nullopt;
   for (uint32_t i = send_.head(); i != send_.tail() && send_.At(i).started; ++i) {
     const SendEntry& o = send_.At(i);
-    if (!o.request.reads_remote() || o.answered) continue;
+    if (!o.request.has_own_answer() || o.answered) continue;
     return PsnBefore(o.first, flow_.una()) ? flow_.una() : o.first;
   }
   return std::nullopt;
@@ -181,10 +181,11 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
   const uint32_t offset = OffsetOf(qp, *o, psn);
   // First/Middle/Last are not compared: some responders repeat a READ from its middle without a new
   // First.
-  const uint32_t expected = std::min(qp.mtu(), o->request.length - offset);
+  const bool reads = o->request.opcode == verbs::SendOpcode::kRead;
+  // FLUSH and ATOMIC WRITE are answered like a READ of nothing.
+  const uint32_t expected = reads ? std::min(qp.mtu(), o->request.length - offset) : 0;
   const bool is_nak = packet.traits->has_aeth && !packet.headers.aeth.is_ack();
-  if (o->request.opcode != verbs::SendOpcode::kRead || packet.payload.size() != expected ||
-      is_nak) {
+  if ((!reads && !o->request.is_placement()) || packet.payload.size() != expected || is_nak) {
     send_.Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }

@@ -36,6 +36,10 @@ verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode) {
       return verbs::WcOpcode::kLocalInvalidate;
     case verbs::SendOpcode::kBindMw:
       return verbs::WcOpcode::kBindMw;
+    case verbs::SendOpcode::kFlush:
+      return verbs::WcOpcode::kPlacementFlush;
+    case verbs::SendOpcode::kAtomicWrite:
+      return verbs::WcOpcode::kAtomicWrite;
     case verbs::SendOpcode::kSend:
     case verbs::SendOpcode::kSendImm:
     case verbs::SendOpcode::kSendInvalidate:

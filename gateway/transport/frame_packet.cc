@@ -55,6 +55,10 @@ wire::FrameKind FrameKindOf(verbs::SendOpcode opcode) {
       return wire::FrameKind::kCompareSwap;
     case verbs::SendOpcode::kFetchAdd:
       return wire::FrameKind::kFetchAdd;
+    case verbs::SendOpcode::kFlush:
+      return wire::FrameKind::kFlush;
+    case verbs::SendOpcode::kAtomicWrite:
+      return wire::FrameKind::kAtomicWrite;
     case verbs::SendOpcode::kSend:
     case verbs::SendOpcode::kSendImm:
     case verbs::SendOpcode::kSendInvalidate:

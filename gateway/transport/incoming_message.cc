@@ -18,7 +18,7 @@ void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   flags = frame.flags & static_cast<uint8_t>(~wire::kFrameLast);
   length = frame.length;
   receive = frame.receive;
-  immediate = frame.immediate;
+  immediate = frame.kind == wire::FrameKind::kFlush ? frame.feth : frame.immediate;
   rkey = KeyIn(frame);
   address = frame.address;
   swap_or_add = frame.swap_or_add;

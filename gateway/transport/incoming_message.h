@@ -33,11 +33,11 @@ struct IncomingMessage {
   uint32_t length = 0;
   uint32_t arrived = 0;  // payload bytes
   uint32_t receive = 0;
-  uint32_t immediate = 0;
-  uint32_t rkey = 0;  // of a SEND: what it invalidates
+  uint32_t immediate = 0;  // or FETH of a FLUSH
+  uint32_t rkey = 0;       // of a SEND: what it invalidates
   uint64_t address = 0;
-  uint64_t local = 0;  // of a WRITE: where its first byte goes, in the client's address space
-  uint64_t swap_or_add = 0;
+  uint64_t local = 0;        // of a WRITE: where its first byte goes, in the client's address space
+  uint64_t swap_or_add = 0;  // or what an ATOMIC WRITE writes
   uint64_t compare = 0;
   uint8_t tail_length = 0;  // of a WRITE: bytes held back until the message's turn
   uint64_t tail = 0;
@@ -50,6 +50,11 @@ struct IncomingMessage {
   bool carries_payload() const {
     return kind == wire::FrameKind::kSend || kind == wire::FrameKind::kWrite;
   }
+  bool is_placement() const {
+    return kind == wire::FrameKind::kFlush || kind == wire::FrameKind::kAtomicWrite;
+  }
+  // A reply says that it has taken effect; READs and atomics have answers of their own.
+  bool has_reply() const { return carries_payload() || is_placement(); }
   bool whole() const { return seen() && (!carries_payload() || arrived == length); }
   bool takes_receive() const {
     return kind == wire::FrameKind::kSend ||

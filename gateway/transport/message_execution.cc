@@ -5,6 +5,7 @@
 
 #include "gateway/transport/frame_packet.h"
 #include "gateway/transport/message_responder.h"
+#include "gateway/transport/placement.h"
 
 namespace rocegw::transport {
 
@@ -27,7 +28,7 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
     Refuse(qp, outbox, number, message.nak, Placed(qp));
     return false;
   }
-  if (message.carries_payload()) QueueAck(qp, number);
+  if (message.has_reply()) QueueAck(qp, number);
   return true;
 }
 
@@ -42,6 +43,10 @@ void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& messa
       break;
     case FrameKind::kReadRequest:
       ActRead(qp, message, number);
+      break;
+    case FrameKind::kFlush:
+    case FrameKind::kAtomicWrite:
+      ActPlacement(qp, outbox, message, number, first_later);
       break;
     default:
       ActAtomic(qp, outbox, message, number);
@@ -111,6 +116,31 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
                Placing::kHeldTail);
   }
   if (message.nak == 0 && message.takes_receive()) CompleteReceive(qp, outbox, message);
+}
+
+// The reply waits for what was placed before, and with an ATOMIC WRITE for itself.
+void MessageResponder::ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                                    uint32_t number, size_t first_later) {
+  const PlacementRequest request{message.address, message.rkey, message.length, message.immediate};
+  if (message.kind == FrameKind::kFlush) {
+    if (const auto refused = CheckFlush(qp, request)) message.nak = SyndromeOf(*refused);
+    return;
+  }
+  verbs::RemotePlace place;
+  if (const auto refused = CheckAtomicWrite(qp, request, place)) {
+    message.nak = SyndromeOf(*refused);
+    return;
+  }
+  message.local = place.address;
+  if (PlacedLater(message, first_later)) {
+    PlaceWrite(qp, outbox, message, number, 0,
+               {reinterpret_cast<const uint8_t*>(&message.swap_or_add), message.length},
+               first_later, Placing::kHeldTail);
+    return;
+  }
+  StoreAtomically(qp, outbox, place, message.swap_or_add,
+                  {.purpose = AccessPurpose::kWrite, .request = number, .on_channel = true});
+  placement_ticket_ = qp.tickets_issued;
 }
 
 MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMessage& message,

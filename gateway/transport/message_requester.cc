@@ -33,6 +33,8 @@ bool TakesReceive(const verbs::SendRequest& request) {
 wire::MessageOrder OrderFor(const QpContext& qp, const verbs::SendRequest& request) {
   using enum wire::MessageOrder;
   if (!qp.peer_relaxes) return kStrong;
+  // In every mode what it speaks of is done before it.
+  if (request.opcode == verbs::SendOpcode::kFlush) return kAfterAll;
   if (qp.config.service_mode == verbs::ServiceMode::kUnordered) return kNone;
   if (qp.config.service_mode == verbs::ServiceMode::kByInitiator)
     return request.order() == kNone ? kNone : kRelaxed;
@@ -123,7 +125,8 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
         budget.Take(0);
         continue;
       }
-      if (entry->request.invalidates() && !qp.peer_invalidates) {
+      if ((entry->request.invalidates() && !qp.peer_invalidates) ||
+          (entry->request.is_placement() && !qp.peer_places)) {
         entry->failed = WcStatus::kLocalQpOperation;
         continue;
       }
@@ -228,10 +231,11 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
                      .attempt = entry.attempt,
                      .message = NumberOf(index),
                      .offset = offset,
-                     .length = request.is_atomic() ? 0 : request.length,
+                     .length = request.is_atomic() ? 0 : request.remote_length(),
                      .receive = TakesReceive(request) ? entry.receive : 0,
                      .address = request.remote_address,
                      .rkey = request.rkey};
+  if (request.opcode == verbs::SendOpcode::kFlush) frame.feth = request.feth();
   frame.flags = static_cast<uint8_t>(OrderFor(qp, request));
   const bool last = offset + bytes == PayloadOf(request);
   if (last) frame.flags |= wire::kFrameLast;

@@ -157,7 +157,7 @@ bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahea
   Act(qp, outbox, message, number, size_t{ahead} + 1);
   if (message.refused || message.nak != 0) return false;
   message.done = true;
-  if (message.carries_payload()) QueueAckAlone(qp, number);
+  if (message.has_reply()) QueueAckAlone(qp, number);
   return true;
 }
 
@@ -174,6 +174,9 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
     if (message.kind == FrameKind::kSend)
       TakeSend(qp, outbox, message, expected_ + ahead, frame, payload);
     if (message.kind == FrameKind::kWrite) TakeWrite(qp, outbox, message, ahead, frame, payload);
+    // One frame has all of it.
+    if (message.kind == FrameKind::kAtomicWrite)
+      std::memcpy(&message.swap_or_add, payload.data(), sizeof message.swap_or_add);
   }
   message.arrived += static_cast<uint32_t>(payload.size());
   if (message.refused) return DropReason::k_rnr_wait;
@@ -269,6 +272,17 @@ void MessageResponder::TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage&
   PlaceWrite(qp, outbox, message, expected_ + ahead, frame.offset, payload.first(now),
              size_t{ahead} + 1, last && completes ? Placing::kLastOfPacket : Placing::kPacket);
   message.AddPlaced(frame.offset, frame.offset + now);
+}
+
+bool MessageResponder::PlacedLater(const IncomingMessage& message, size_t first_later) const {
+  const ByteRange whole{message.local, message.local + message.length};
+  std::vector<ByteRange> left;
+  for (size_t later = first_later; later < messages_ahead(); ++later) {
+    left.assign(1, whole);
+    work_->messages[later].Subtract(left);
+    if (left.size() != 1 || left[0].begin != whole.begin || left[0].end != whole.end) return true;
+  }
+  return false;
 }
 
 // What later WRITEs have put in the same place already stays: it is what must be there in the end.

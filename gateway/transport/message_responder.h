@@ -117,6 +117,8 @@ class MessageResponder {
   void PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
                   uint32_t offset, std::span<const uint8_t> bytes, size_t first_later,
                   Placing placing);
+  // Has one of those put something where this one writes?
+  bool PlacedLater(const IncomingMessage& message, size_t first_later) const;
   bool OpenReceiveOf(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
 
   // message_execution.cc
@@ -132,6 +134,8 @@ class MessageResponder {
                 size_t first_later);
   void ActRead(QpContext& qp, IncomingMessage& message, uint32_t number);
   void ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
+  void ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
+                    size_t first_later);
   void CompleteReceive(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
   Executed* Remember(QpContext& qp, IncomingMessage& message, uint32_t number);
   void RefuseForNow(QpContext& qp);

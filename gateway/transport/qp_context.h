@@ -42,6 +42,8 @@ struct QpContext {
   bool peer_relaxes = false;
   // By it, a peer that knows SENDs with invalidation.
   bool peer_invalidates = false;
+  // By it, a peer that knows FLUSH and ATOMIC WRITE.
+  bool peer_places = false;
   flow::LinePlace line;  // of its own carrier
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;

@@ -87,6 +87,8 @@ class RcQueuePair final : public QueuePair {
       case wire::FrameKind::kReadRequest:
       case wire::FrameKind::kCompareSwap:
       case wire::FrameKind::kFetchAdd:
+      case wire::FrameKind::kFlush:
+      case wire::FrameKind::kAtomicWrite:
         reason = message_responder_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
         break;
       case wire::FrameKind::kReadResponse:
@@ -138,7 +140,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.OnCarrierLost(carrier, beside);
     if (mine && (!opened || forgotten)) {
       qp_.declined = why;
-      qp_.peer_relaxes = qp_.peer_invalidates = false;
+      qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
       qp_.spread.reset();
       if (!message_requester_.active()) return;
       message_requester_.Reset();
@@ -159,7 +161,7 @@ class RcQueuePair final : public QueuePair {
     message_requester_.Reset();
     message_responder_.Reset();
     ReleaseCarrier();
-    qp_.peer_relaxes = qp_.peer_invalidates = false;
+    qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
     qp_.spread.reset();
     qp_.line.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;

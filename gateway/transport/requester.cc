@@ -102,7 +102,7 @@ bool Requester::MustWait(const QpContext& qp, const SendEntry& o) const {
   if (starts && (o.request.flags & ROCEGW_WQE_FENCE) != 0 && !awaited_.empty()) return true;
   if (starts && (o.request.flags & ROCEGW_WQE_FENCE_ALL) != 0 && &o != &send_.At(send_.head()))
     return true;
-  return o.request.reads_remote() && awaited_.size() >= qp.attributes.max_rd_atomic;
+  return o.request.has_own_answer() && awaited_.size() >= qp.attributes.max_rd_atomic;
 }
 
 PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
@@ -162,6 +162,7 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
 Requester::Sent Requester::SendOne(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now) {
   if (o.request.opcode == verbs::SendOpcode::kRead) return SendRead(qp, outbox, o, now);
   if (o.request.is_atomic()) return SendAtomic(qp, outbox, o, now);
+  if (o.request.is_placement()) return SendPlacement(qp, outbox, o, now);
   return SendData(qp, outbox, o, flow_.next(), false, now);
 }
 
@@ -261,16 +262,42 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& 
   return Sent::kYes;
 }
 
+// FLUSH and ATOMIC WRITE: one packet, answered by a READ response without data (IBTA annex A19).
+Requester::Sent Requester::SendPlacement(QpContext& qp, Outbox& outbox, SendEntry& o,
+                                         TimePoint now) {
+  const verbs::SendRequest& request = o.request;
+  const uint32_t bytes = request.length;
+  if (!flow_.MaySend(bytes, now)) return Sent::kGateClosed;
+  SendPieces from;
+  if (!send_.Find(qp, request.ring_slot, 0, bytes, from)) return Sent::kFailed;
+  port::TxPacket* packet = outbox.NewPacket(qp);
+  if (packet == nullptr) return Sent::kPortFull;
+  const bool flush = request.opcode == verbs::SendOpcode::kFlush;
+  const Psn psn = flow_.next();
+  wire::Headers headers;
+  headers.bth.opcode = flush ? wire::Opcode::kRcFlush : wire::Opcode::kRcAtomicWrite;
+  headers.bth.psn = psn;
+  headers.bth.ack_request = true;
+  headers.feth = request.feth();
+  headers.reth = {request.remote_address, request.rkey, request.remote_length()};
+  uint8_t* body = BuildPacket(qp, headers, bytes, *packet);
+  send_.Fill(qp, outbox, request.ring_slot, 0, bytes, from, psn, body, *packet);
+  outbox.Send(qp, packet);
+  awaited_.push_back({psn, psn + 1, request.ring_slot});
+  Account(qp, 1, bytes, bytes, now);
+  return Sent::kYes;
+}
+
 void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
   for (uint32_t i = send_.head(); i != send_.tail() && send_.At(i).started; ++i) {
     SendEntry& o = send_.At(i);
     if (o.answered || o.request.is_local()) continue;
-    if (o.request.reads_remote() || o.failed != verbs::WcStatus::kSuccess) break;
+    if (o.request.has_own_answer() || o.failed != verbs::WcStatus::kSuccess) break;
     qp.counters->tail_probe_events.Add();
     SendData(qp, outbox, o, flow_.una(), true, now);
     return;
   }
-  // An unanswered READ or atomic is asked for again, with what follows it.
+  // What has an answer of its own is asked for again, with what follows it.
   flow_.Rewind();
   SyncWithFlow();
 }

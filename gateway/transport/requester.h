@@ -55,7 +55,7 @@ class Requester {
   flow::Flow& flow() { return flow_; }
 
  private:
-  // A READ request or atomic that was sent; answered PSN by PSN.
+  // What has an answer of its own and was sent; answered PSN by PSN.
   struct Awaited {
     Psn next;
     Psn end;
@@ -75,6 +75,7 @@ class Requester {
   Sent SendData(QpContext& qp, Outbox& outbox, SendEntry& o, Psn psn, bool probe, TimePoint now);
   Sent SendRead(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now);
   Sent SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now);
+  Sent SendPlacement(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now);
   bool WantsAck(QpContext& qp, const SendEntry& o, bool last, uint32_t bytes, TimePoint now);
   void Account(QpContext& qp, uint32_t psns, uint64_t bytes, uint64_t leaves, TimePoint now);
   void SendProbe(QpContext& qp, Outbox& outbox, TimePoint now);

@@ -91,6 +91,10 @@ DropReason Responder::Execute(QpContext& qp, Outbox& outbox, const wire::RxPacke
     case wire::Operation::kCompareSwap:
     case wire::Operation::kFetchAdd:
       return ExecuteAtomic(qp, outbox, packet);
+    case wire::Operation::kAtomicWrite:
+      return ExecuteAtomicWrite(qp, outbox, packet);
+    case wire::Operation::kFlush:
+      return ExecuteFlush(qp, outbox, packet);
     default:
       break;
   }
@@ -225,7 +229,9 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
 bool Responder::TooManyReads(const QpContext& qp, bool repeated) const {
   size_t count = 0;
   for (size_t i = 0; i < replies_.size(); ++i) {
-    count += replies_[i].kind != ReplyKind::kAck && replies_[i].repeated == repeated;
+    const ReplyKind kind = replies_[i].kind;
+    count +=
+        kind != ReplyKind::kAck && kind != ReplyKind::kFlush && replies_[i].repeated == repeated;
   }
   return count >= qp.attributes.max_dest_rd_atomic;
 }
@@ -235,6 +241,7 @@ Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_
   next_remembered_ = (next_remembered_ + 1) % remembered_.size();
   memory = Remembered{};
   memory.valid = true;
+  memory.operation = packet.traits->operation;
   memory.first = packet.headers.bth.psn;
   memory.psns = psns;
   memory.srq = lane_;
@@ -285,7 +292,6 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
   outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kAtomic, psn, 0}, nullptr);
   placement_ticket_ = qp.tickets_issued;
   Remembered& memory = Remember(packet, 1);
-  memory.atomic = true;
   memory.ticket = qp.tickets_issued;
   Advance(qp, packet, 1);
   memory.msn = msn_;
@@ -299,8 +305,10 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
     case wire::Operation::kReadRequest: {
       const wire::Reth& reth = packet.headers.reth;
       const Remembered* memory = FindRemembered(psn);
-      if (memory == nullptr || memory->atomic || memory->rkey != reth.rkey)
+      if (memory == nullptr || memory->operation != packet.traits->operation ||
+          memory->rkey != reth.rkey) {
         return DropReason::k_duplicate_invalid;
+      }
       const uint64_t skipped =
           uint64_t{static_cast<uint32_t>(PsnDistance(psn, memory->first))} * qp.mtu();
       // The rest of what was asked for, or less.
@@ -316,16 +324,24 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
       return DropReason::k_duplicate_request;
     }
     case wire::Operation::kCompareSwap:
-    case wire::Operation::kFetchAdd: {
+    case wire::Operation::kFetchAdd:
+    case wire::Operation::kAtomicWrite: {
       const Remembered* memory = FindRemembered(psn);
-      if (memory == nullptr || !memory->atomic) return DropReason::k_duplicate_invalid;
+      if (memory == nullptr || memory->operation != packet.traits->operation)
+        return DropReason::k_duplicate_invalid;
       DropRepliesFrom(psn);
       if (TooManyReads(qp, true)) return DropReason::k_duplicate_invalid;
       qp.counters->atomic_replay_events.Add();
-      QueueAtomic(qp, *memory);
+      if (packet.traits->operation == wire::Operation::kAtomicWrite) {
+        QueueAtomicWrite(qp, *memory);
+      } else {
+        QueueAtomic(qp, *memory);
+      }
       replies_.back().repeated = true;
       return DropReason::k_duplicate_request;
     }
+    case wire::Operation::kFlush:
+      return OnDuplicateFlush(qp, packet);
     default:
       AcknowledgeAgain(qp, psn);
       return DropReason::k_duplicate_request;

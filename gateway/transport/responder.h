@@ -80,7 +80,7 @@ class Responder {
   Psn expected() const { return expected_; }
 
  private:
-  enum class ReplyKind : uint8_t { kAck, kRead, kAtomic };
+  enum class ReplyKind : uint8_t { kAck, kRead, kAtomic, kAtomicWrite, kFlush };
 
   struct Reply {
     ReplyKind kind = ReplyKind::kAck;
@@ -97,10 +97,10 @@ class Responder {
     uint32_t rkey = 0;
     uint32_t length = 0;
   };
-  // What a repeated READ or atomic is compared with (IBTA 9.7.5.1.5).
+  // What a repeated READ, atomic or ATOMIC WRITE is compared with (IBTA 9.7.5.1.5).
   struct Remembered {
     bool valid = false;
-    bool atomic = false;
+    wire::Operation operation = wire::Operation::kReadRequest;
     bool result_known = false;
     Psn first;
     uint32_t psns = 0;
@@ -120,6 +120,9 @@ class Responder {
   metrics::DropReason ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
+  metrics::DropReason ExecuteAtomicWrite(QpContext& qp, Outbox& outbox,
+                                         const wire::RxPacket& packet);
+  metrics::DropReason ExecuteFlush(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   // Takes the next posted receive; false: none, an RNR NAK was queued, or the receive was bad and
   // the QP has failed.
   bool TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
@@ -128,12 +131,14 @@ class Responder {
                        bool in_ring);
   void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
+  metrics::DropReason OnDuplicateFlush(QpContext& qp, const wire::RxPacket& packet);
   // Answers with a NAK behind the memory operations before it; the QP goes to error.
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code);
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code,
                              uint32_t ticket);
   Remembered& Remember(const wire::RxPacket& packet, uint32_t psns);
   bool TooManyReads(const QpContext& qp, bool repeated) const;
+  bool TooManyFlushes() const;
 
   // responder_reply.cc
   // The ticket of everything placed so far.
@@ -143,12 +148,15 @@ class Responder {
   void QueueRead(QpContext& qp, const Remembered& memory, Psn psn, uint64_t address,
                  uint32_t length, uint32_t psns);
   void QueueAtomic(QpContext& qp, const Remembered& memory);
+  void QueueAtomicWrite(const QpContext& qp, const Remembered& memory);
+  void QueueFlush(const QpContext& qp, Psn psn);
   void DropRepliesFrom(Psn psn);
   enum class Replied : uint8_t { kDone, kMore, kPortFull, kGateClosed, kRefused };
   Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Replied SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                          Reply& reply);
   Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
+  Replied SendEmptyResponse(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);
   bool CoveredByNext(const QpContext& qp) const;
   // The newest reply is a NAK that ends the connection.

@@ -133,6 +133,10 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
       case ReplyKind::kAtomic:
         result = SendAtomicAck(qp, outbox, reply);
         break;
+      case ReplyKind::kAtomicWrite:
+      case ReplyKind::kFlush:
+        result = SendEmptyResponse(qp, outbox, reply);
+        break;
     }
     if (result == Replied::kPortFull) return PumpResult::kMore;
     if (result == Replied::kGateClosed) {

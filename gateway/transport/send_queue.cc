@@ -59,7 +59,7 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
     if (!verbs::CheckKeys(*qp.regions, qp.config.send_keys(), ListOf(index), access))
       entry.failed = WcStatus::kLocalProtection;
   }
-  if (entry.failed == WcStatus::kSuccess && request.reads_remote() &&
+  if (entry.failed == WcStatus::kSuccess && request.has_own_answer() &&
       qp.attributes.max_rd_atomic == 0) {
     entry.failed = WcStatus::kLocalQpOperation;
   }
@@ -159,7 +159,7 @@ void SendQueue::Answer(const QpContext& qp, uint32_t index) {
 // Completes the oldest request.
 void SendQueue::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
   const SendEntry& entry = At(head_);
-  if (entry.started && entry.request.reads_remote()) --reading_;
+  if (entry.started && entry.request.has_own_answer()) --reading_;
   ++head_;
   qp.sq.Release(head_);
   if (!entry.completed) Tell(qp, outbox, entry, status);

@@ -66,7 +66,7 @@ class SendQueue {
   std::span<const rocegw_sge> ListOf(uint32_t index) {
     return SgesOf(index).first(At(index).request.sge_count);
   }
-  // READs and atomics begun and not retired.
+  // Requests with an answer of their own, begun and not retired.
   uint32_t reading() const { return reading_; }
   // Nothing that was begun is still open.
   bool drained() const { return head_ == tail_ || !At(head_).started; }
@@ -82,7 +82,7 @@ class SendQueue {
   // It does.
   void Start(uint32_t index) {
     At(index).started = true;
-    if (At(index).request.reads_remote()) ++reading_;
+    if (At(index).request.has_own_answer()) ++reading_;
   }
   // What was begun begins again, as if nothing of it had been sent.
   void TakeBackBegun();

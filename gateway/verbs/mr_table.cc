@@ -33,6 +33,12 @@ std::optional<RemotePlace> MrTable::FindRemote(const RemoteUser& user, MemoryKey
   return PlaceIn(*region, place.address, length);
 }
 
+bool MrTable::GrantsWhole(const RemoteUser& user, MemoryKey key, uint32_t access) const {
+  const RegionConfig* const region = regions_.Find(key.value);
+  return region != nullptr && region->session == user.session && region->pd == user.pd &&
+         (region->access & access) == access;
+}
+
 bool MrTable::Bind(const RemoteUser& user, const BindRequest& request) const {
   MemoryWindow* const window = FindWindow(request.before);
   return window != nullptr && window->Bind(user, request, regions_.Find(request.region.value));

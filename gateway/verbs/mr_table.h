@@ -36,6 +36,10 @@ class MrTable {
   std::optional<RemotePlace> FindRemote(const RemoteUser& user, MemoryKey key, uint32_t access,
                                         uint64_t va, uint64_t length) const;
 
+  // An R_Key of a region that grants `access`, whichever part of it is meant. No window does: what
+  // it was bound with is about its own part.
+  bool GrantsWhole(const RemoteUser& user, MemoryKey key, uint32_t access) const;
+
   // What work requests do to windows; false: they must not.
   bool Bind(const RemoteUser& user, const BindRequest& request) const;
   bool Invalidate(const RemoteUser& user, MemoryKey key) const;

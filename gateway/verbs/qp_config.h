@@ -56,6 +56,7 @@ struct QpConfig {
   uint32_t srq_pd = 0;  // keys of receives must belong to it, then
   bool signal_all = false;
   ServiceMode service_mode = ServiceMode::kByTarget;
+  bool placement = false;             // has the memory placement extensions, FLUSH and ATOMIC WRITE
   bool any_completion_order = false;  // completions need not come in the order of requests
 
   uint32_t sq_entries = 0;  // powers of two

@@ -57,8 +57,10 @@ enum Access : uint32_t {
   kAccessRemoteWrite = 2,
   kAccessRemoteRead = 4,
   kAccessRemoteAtomic = 8,
-  kAccessMwBind = 16,     // of a region: windows may be bound to it
-  kAccessZeroBased = 32,  // of a window: its users count from its first byte
+  kAccessMwBind = 16,            // of a region: windows may be bound to it
+  kAccessZeroBased = 32,         // of a window: its users count from its first byte
+  kAccessFlushGlobal = 256,      // FLUSH may make writes visible to everybody
+  kAccessFlushPersistent = 512,  // FLUSH may make writes outlast a power loss; no region has it
 };
 
 // enum ibv_mw_type
@@ -93,6 +95,8 @@ enum class WcOpcode : uint8_t {
   kFetchAdd = 4,
   kBindMw = 5,
   kLocalInvalidate = 6,
+  kPlacementFlush = 8,
+  kAtomicWrite = 9,
   kReceive = 128,
   kReceiveRdmaWithImm = 129,
 };

@@ -12,7 +12,8 @@ uint64_t SumLengths(std::span<const rocegw_sge> sges) {
   return total;
 }
 
-bool OpcodeAllowed(QpType type, uint8_t opcode) {
+bool OpcodeAllowed(const QpConfig& config, uint8_t opcode) {
+  const QpType type = config.type;
   switch (opcode) {
     case ROCEGW_WR_SEND:
     case ROCEGW_WR_SEND_WITH_IMM:
@@ -28,6 +29,9 @@ bool OpcodeAllowed(QpType type, uint8_t opcode) {
     case ROCEGW_WR_LOCAL_INV:
     case ROCEGW_WR_BIND_MW:
       return type != QpType::kUd && type != QpType::kEndpoint;
+    case ROCEGW_WR_FLUSH:
+    case ROCEGW_WR_ATOMIC_WRITE:
+      return config.placement && type == QpType::kRc;
     default:
       return false;
   }
@@ -42,7 +46,7 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
   out = SendRequest{};
   out.wr_id = wqe.wr_id;
   out.ring_slot = ring_slot;
-  if (!OpcodeAllowed(config.type, wqe.opcode)) return WcStatus::kLocalQpOperation;
+  if (!OpcodeAllowed(config, wqe.opcode)) return WcStatus::kLocalQpOperation;
   if (wqe.num_sge > config.max_send_sge || wqe.num_sge > sges.size())
     return WcStatus::kLocalQpOperation;
   out.opcode = static_cast<SendOpcode>(wqe.opcode);
@@ -68,11 +72,16 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
     out.compare_add = wqe.u.rdma.compare_add;
     out.swap = wqe.u.rdma.swap;
   }
+  if (out.opcode == SendOpcode::kFlush) {
+    // It moves no bytes.
+    if (out.sge_count != 0) return WcStatus::kLocalQpOperation;
+    return out.compare_add > kMaxMessage ? WcStatus::kLocalLength : WcStatus::kSuccess;
+  }
   shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
   const uint64_t total = SumLengths(sges.first(wqe.num_sge));
   if (total > kMaxMessage) return WcStatus::kLocalLength;
   out.length = static_cast<uint32_t>(total);
-  if (out.is_atomic() && total != 8) return WcStatus::kLocalLength;
+  if ((out.is_atomic() || out.is_placement()) && total != 8) return WcStatus::kLocalLength;
   if ((wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0) {
     if (out.reads_remote()) return WcStatus::kLocalQpOperation;
     if (total > config.sq_payload_stride) return WcStatus::kLocalLength;

@@ -29,6 +29,8 @@ enum class SendOpcode : uint8_t {
   kLocalInvalidate = ROCEGW_WR_LOCAL_INV,
   kBindMw = ROCEGW_WR_BIND_MW,
   kSendInvalidate = ROCEGW_WR_SEND_WITH_INV,
+  kFlush = ROCEGW_WR_FLUSH,
+  kAtomicWrite = ROCEGW_WR_ATOMIC_WRITE,
 };
 
 struct SendRequest {
@@ -41,8 +43,8 @@ struct SendRequest {
   uint64_t remote_address = 0;  // bind: of the region's first byte
   uint32_t rkey = 0;            // bind: L_Key of the region
   uint32_t sge_count = 0;
-  uint64_t compare_add = 0;    // bind: length
-  uint64_t swap = 0;           // bind: access
+  uint64_t compare_add = 0;    // bind: length; FLUSH: bytes of the range
+  uint64_t swap = 0;           // bind: access; FLUSH: FETH
   rocegw_address_vector av{};  // UD
   Qpn remote_qpn;              // UD
   uint32_t remote_qkey = 0;    // UD
@@ -52,10 +54,23 @@ struct SendRequest {
   const uint8_t* ring_payload = nullptr;
 
   bool reads_remote() const { return opcode == SendOpcode::kRead || is_atomic(); }
+  // Of the memory placement extensions (IBTA annex A19).
+  bool is_placement() const {
+    return opcode == SendOpcode::kFlush || opcode == SendOpcode::kAtomicWrite;
+  }
+  // Towards a native peer an acknowledgement does not answer it.
+  bool has_own_answer() const { return reads_remote() || is_placement(); }
+  // What it names at the peer, bytes.
+  uint32_t remote_length() const {
+    return opcode == SendOpcode::kFlush ? static_cast<uint32_t>(compare_add) : length;
+  }
+  uint32_t feth() const { return static_cast<uint32_t>(swap); }
   bool is_atomic() const {
     return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd;
   }
   wire::MessageOrder order() const {
+    // It speaks of what was before it.
+    if (opcode == SendOpcode::kFlush) return wire::MessageOrder::kAfterAll;
     if ((flags & ROCEGW_WQE_ORDER_RELAXED) != 0) return wire::MessageOrder::kRelaxed;
     if ((flags & ROCEGW_WQE_ORDER_NONE) != 0) return wire::MessageOrder::kNone;
     return (flags & ROCEGW_WQE_FENCE_TARGET) != 0 ? wire::MessageOrder::kAfterAll

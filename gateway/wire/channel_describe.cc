@@ -19,8 +19,9 @@ namespace {
   text += piece;
 }
 
-constexpr const char* kFrameNames[] = {"void",         "SEND",      "WRITE",         "READ", "DATA",
-                                       "compare-swap", "fetch-add", "atomic result", "reply"};
+constexpr const char* kFrameNames[] = {"void",  "SEND",         "WRITE",       "READ",
+                                       "DATA",  "compare-swap", "fetch-add",   "atomic result",
+                                       "reply", "FLUSH",        "ATOMIC WRITE"};
 static_assert(sizeof kFrameNames / sizeof *kFrameNames == static_cast<size_t>(FrameKind::kCount));
 constexpr const char* kControlNames[] = {"open",  "opened", "refused", "probe",
                                          "close", "closed", "reset"};
@@ -50,6 +51,9 @@ void PutFrame(std::string& text, std::span<const uint8_t> body) {
     case FrameKind::kReadResponse:
       Put(text, " off=%" PRIu32 " len=%" PRIu32, f.offset, f.length);
       break;
+    case FrameKind::kFlush:
+      Put(text, " flush=0x%" PRIx32, f.feth);
+      [[fallthrough]];
     case FrameKind::kReadRequest:
       Put(text, " len=%" PRIu32, f.length);
       break;

@@ -17,7 +17,7 @@ constexpr size_t kAddressedLength = 48;  // base, address, key and one word more
 constexpr size_t kResultLength = 40;
 
 // What a kind is made of. Offset, length and payload of a frame without data are 0, but for a READ
-// request, whose length is what it asks for.
+// request and a FLUSH, whose length is what they ask for.
 struct KindRule {
   uint8_t length;   // of the header; a SEND's without immediate
   uint8_t allowed;  // flags
@@ -40,6 +40,8 @@ constexpr KindRule kRules[] = {
     {kMaxFrameLength, kRequestFlags | kFrameRelaxed, false, true},               // fetch-add
     {kResultLength, kFrameLast | kFrameAckNow, false, true},                     // atomic result
     {kFrameBaseLength, kFrameAckNow | kFrameRelaxed, false, false},              // reply
+    {kAddressedLength, kRequestFlags | kFrameRelaxed, false, true},              // FLUSH
+    {kAddressedLength, kRequestFlags | kFrameRelaxed, true, true},               // ATOMIC WRITE
 };
 static_assert(std::size(kRules) == static_cast<size_t>(FrameKind::kCount));
 
@@ -47,6 +49,12 @@ const KindRule& RuleOf(FrameKind kind) { return kRules[static_cast<size_t>(kind)
 
 bool HasWord(FrameKind kind, uint8_t flags) {
   return kind == FrameKind::kSend && (flags & (kFrameImmediate | kFrameInvalidate)) != 0;
+}
+
+// Behind its base: address, key and one word more.
+bool IsAddressed(FrameKind kind) {
+  const uint8_t length = RuleOf(kind).length;
+  return length == kAddressedLength || length == kMaxFrameLength;
 }
 
 bool IsAtomic(FrameKind kind) {
@@ -83,11 +91,14 @@ DropReason CheckExtent(const ChannelFrame& f, size_t payload) {
   if (!rule.data) {
     if (payload != 0) return DropReason::k_bad_length;
     if (f.offset != 0) return DropReason::k_channel_field;
-    if (f.length != 0 && f.kind != FrameKind::kReadRequest) return DropReason::k_channel_field;
+    const bool asks = f.kind == FrameKind::kReadRequest || f.kind == FrameKind::kFlush;
+    if (f.length != 0 && !asks) return DropReason::k_channel_field;
     return DropReason::kNone;
   }
   if (payload > kMaxPayload) return DropReason::k_bad_length;
   if (f.offset > f.length || payload > f.length - f.offset) return DropReason::k_bad_length;
+  if (f.kind == FrameKind::kAtomicWrite && (f.length != 8 || f.offset != 0))
+    return DropReason::k_bad_length;
   // Only a message without bytes has a frame without any.
   if (payload == 0 && f.length != 0) return DropReason::k_bad_length;
   const bool ends = payload == f.length - f.offset;
@@ -107,6 +118,7 @@ bool FieldsFit(const ChannelFrame& f) {
   const bool takes_receive = kind == FrameKind::kSend || f.has(kFrameImmediate);
   if (!takes_receive && !f.has(kFrameEndpoint) && f.receive != 0) return false;
   if (kind == FrameKind::kWrite && !f.has(kFrameImmediate) && f.immediate != 0) return false;
+  if ((f.feth & ~(kFlushTypeMask | kFlushLevelMask)) != 0) return false;
   return kind != FrameKind::kFetchAdd || f.compare == 0;
 }
 
@@ -206,10 +218,14 @@ size_t EncodeFrame(const ChannelFrame& frame, uint8_t* out) {
   StoreBe32(out + 24, frame.length);
   StoreBe32(out + 28, frame.receive);
   uint8_t* const own = out + kFrameBaseLength;
-  if (kind == FrameKind::kWrite || kind == FrameKind::kReadRequest || IsAtomic(kind)) {
+  if (IsAddressed(kind)) {
     StoreBe64(own, frame.address);
     StoreBe32(own + 8, frame.rkey);
-    StoreRaw<uint32_t>(own + 12, kind == FrameKind::kWrite ? frame.immediate : 0);
+    if (kind == FrameKind::kFlush) {
+      StoreBe32(own + 12, frame.feth);
+    } else {
+      StoreRaw<uint32_t>(own + 12, kind == FrameKind::kWrite ? frame.immediate : 0);
+    }
   }
   if (IsAtomic(kind)) {
     StoreBe64(own + 16, frame.swap_or_add);
@@ -261,7 +277,13 @@ DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
       frame.compare = LoadBe64(own + 24);
       [[fallthrough]];
     case FrameKind::kReadRequest:
+    case FrameKind::kAtomicWrite:
       if (LoadBe32(own + 12) != 0) return DropReason::k_channel_field;
+      frame.address = LoadBe64(own);
+      frame.rkey = LoadBe32(own + 8);
+      break;
+    case FrameKind::kFlush:
+      frame.feth = LoadBe32(own + 12);
       frame.address = LoadBe64(own);
       frame.rkey = LoadBe32(own + 8);
       break;

@@ -42,6 +42,8 @@ enum class FrameKind : uint8_t {
   kFetchAdd = 6,
   kAtomicResult = 7,
   kReply = 8,
+  kFlush = 9,
+  kAtomicWrite = 10,
   kCount,
 };
 
@@ -85,16 +87,18 @@ struct ChannelFrame {
   uint8_t attempt = 0;
   uint32_t message = 0;  // number; reply, READ response, atomic result: of the request answered
   uint32_t offset = 0;   // of the payload in its message
-  uint32_t length = 0;   // of the message; READ request: what is asked for; atomics, reply: 0
+  // Of the message; READ request and FLUSH: what is asked for; atomics, reply: 0.
+  uint32_t length = 0;
   // Which receive of the endpoint a SEND or WRITE with immediate takes; with kFrameEndpoint its
   // key.
   uint32_t receive = 0;
-  // WRITE, READ request, atomics.
+  // WRITE, READ request, atomics, FLUSH, ATOMIC WRITE.
   uint64_t address = 0;  // of the message's first byte
   uint32_t rkey = 0;
   // SEND and WRITE with their flags.
   uint32_t immediate = 0;  // opaque: the bytes as they lie on the wire
   uint32_t invalidate_rkey = 0;
+  uint32_t feth = 0;  // FLUSH
   // Atomics and their result.
   uint64_t swap_or_add = 0;
   uint64_t compare = 0;

@@ -36,7 +36,7 @@ constexpr const char* kOptionNames[] = {
     "ordering on request",
     "endpoints",
     "invalidation",
-    nullptr,
+    "memory placement",
     "static window",
     "DCQCN",
     "DCTCP",

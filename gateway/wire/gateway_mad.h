@@ -39,6 +39,7 @@ enum GatewayOption : uint32_t {
   kOptionOrdering = 1u << 4,      // takes messages whose order is relaxed
   kOptionEndpoints = 1u << 5,     // has endpoints, which take messages without a connection
   kOptionInvalidation = 1u << 6,  // takes SENDs that invalidate
+  kOptionPlacement = 1u << 7,     // takes FLUSH and ATOMIC WRITE
   // Bit 8 + n is kind n of congestion control, as frames of channels number it.
   kOptionCcStatic = 1u << 8,
   kOptionCcDcqcn = 1u << 9,

@@ -81,6 +81,14 @@ enum class NakCode : uint8_t {
 };
 constexpr uint8_t SyndromeOf(NakCode code) { return static_cast<uint8_t>(code); }
 
+// FETH (IBTA annex A19): what a FLUSH is to reach, and which bytes it is about.
+inline constexpr uint32_t kFlushTypeMask = 0x0F;
+inline constexpr uint32_t kFlushGlobal = 0x01;      // visible to everybody
+inline constexpr uint32_t kFlushPersistent = 0x02;  // outlasts a loss of power
+inline constexpr uint32_t kFlushLevelMask = 0x30;
+inline constexpr uint32_t kFlushRange = 0x00;
+inline constexpr uint32_t kFlushRegion = 0x10;  // all of what the key stands for
+
 struct Aeth {
   uint8_t syndrome = kSyndromeAck;
   uint32_t msn = 0;  // 24 bits

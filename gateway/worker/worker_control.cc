@@ -304,6 +304,7 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
       slot->qp->BindCarrier(*channel);
       context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;
       context.peer_invalidates = (body.channel->features & wire::kOptionInvalidation) != 0;
+      context.peer_places = (body.channel->features & wire::kOptionPlacement) != 0;
     } else {
       context.declined = wire::ChannelReason::kNoResources;
     }

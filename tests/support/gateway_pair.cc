@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/memory/cross_process.h"
+#include "gateway/memory/direct_copy.h"
 #include "gateway/wire/gateway_mad.h"
 #include "tests/support/qp_transition_table.h"
 
@@ -36,15 +37,12 @@ class BufferSpace final : public memory::MemorySpace {
           std::memcpy(at, op.buffer, op.length);
           break;
         case memory::OpKind::kCompareSwap:
-        case memory::OpKind::kFetchAdd: {
+        case memory::OpKind::kFetchAdd:
+        case memory::OpKind::kAtomicStore: {
           uint64_t value;
           std::memcpy(&value, at, 8);
           std::memcpy(op.buffer, &value, 8);
-          if (op.kind == memory::OpKind::kFetchAdd) {
-            value += op.swap_or_add;
-          } else if (value == op.compare) {
-            value = op.swap_or_add;
-          }
+          value = memory::AtomicResult(op, value);
           std::memcpy(at, &value, 8);
           break;
         }

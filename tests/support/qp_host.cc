@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "gateway/memory/direct_copy.h"
 #include "gateway/wire/codec.h"
 #include "gateway/wire/describe.h"
 #include "gateway/wire/icrc.h"
@@ -22,7 +23,7 @@ QpHost::QpHost(const Options& options)
   region.session = SessionId{1};
   region.pd = 1;
   region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite |
-                  verbs::kAccessRemoteAtomic;
+                  verbs::kAccessRemoteAtomic | verbs::kAccessFlushGlobal;
   region.iova = kBase;
   region.address = kBase;
   region.length = memory_.size();
@@ -55,7 +56,8 @@ QpHost::~QpHost() {
 
 verbs::QpAttributes QpHost::DefaultLimits() {
   verbs::QpAttributes a;
-  a.access = verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
+  a.access = verbs::kAccessRemoteRead | verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic |
+             verbs::kAccessFlushGlobal;
   a.max_rd_atomic = a.max_dest_rd_atomic = 4;
   a.timeout = 14;
   a.retry_count = 7;
@@ -194,14 +196,10 @@ bool QpHost::Execute(QueuedOp& queued, uint64_t& original) {
       std::memcpy(bytes, queued.copy.data(), op.length);
       break;
     case memory::OpKind::kCompareSwap:
-    case memory::OpKind::kFetchAdd: {
+    case memory::OpKind::kFetchAdd:
+    case memory::OpKind::kAtomicStore: {
       std::memcpy(&original, bytes, 8);
-      uint64_t value = original;
-      if (op.kind == memory::OpKind::kFetchAdd) {
-        value += op.swap_or_add;
-      } else if (value == op.compare) {
-        value = op.swap_or_add;
-      }
+      const uint64_t value = memory::AtomicResult(op, original);
       std::memcpy(bytes, &value, 8);
       break;
     }

@@ -28,6 +28,7 @@ struct RingOptions {
   bool signal_all = false;
   verbs::ServiceMode service_mode = verbs::ServiceMode::kByTarget;
   bool any_completion_order = false;
+  bool placement = false;       // memory placement extensions
   uint32_t give_up_ms = 5000;   // endpoint
   SharedEnd* shared = nullptr;  // receives come from there
   uint32_t group = 0;           // endpoint: number of its group
@@ -59,6 +60,7 @@ class RingEnd {
     config.signal_all = options_.signal_all;
     config.service_mode = options_.service_mode;
     config.any_completion_order = options_.any_completion_order;
+    config.placement = options_.placement;
     config.give_up_ms = options_.give_up_ms;
     config.group = Qpn{options_.group};
     config.group_key = options_.group_key;

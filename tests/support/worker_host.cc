@@ -155,7 +155,7 @@ WorkerHost::Program WorkerHost::Begin(const std::string& pool) {
 int WorkerHost::Connect(TestClient& client, uint32_t qp, const Peer& peer, verbs::QpType type) {
   rocegw_qp_attr attr{};
   attr.port_num = 1;
-  attr.access_flags = 15;
+  attr.access_flags = 15 | verbs::kAccessFlushGlobal;
   attr.qkey = kQkey;
   attr.path_mtu = 3;
   attr.dest_qpn = peer.qpn;

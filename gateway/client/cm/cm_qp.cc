@@ -182,7 +182,7 @@ ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
   if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp_ex)(id, attr);
   ibv_pd* pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? attr->pd : nullptr;
   ibv_qp_init_attr basic;
-  int error = rocegw::client::ToBasicAttr(*attr, &basic);
+  int error = rocegw::client::ToBasicAttr(id->verbs, *attr, &basic);
   const bool domain = (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0;
   if (error == 0 && domain && !rocegw::client::InXrcd(*attr, id->verbs)) error = EINVAL;
   if (error != 0) return CmError(error);

@@ -82,6 +82,7 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
   send.max_sge = reply.max_send_sge;
   send.max_inline = reply.max_inline;
   send.max_message = mapping.max_message;
+  send.placement = mapping.placement;
   send.control = control;
   send.status = status;
   send.bell = bell;

@@ -24,6 +24,7 @@ struct QpMapping {
   uint32_t pd;
   uint32_t qp_type;
   uint32_t max_message;
+  bool placement;
   bool signal_all;
 };
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/client/later_verbs.h"
 #include "gateway/client/rings/address_handle.h"
 #include "gateway/client/rings/shared_word.h"
 
@@ -11,13 +12,15 @@ namespace rocegw::client {
 
 namespace {
 
-constexpr uint32_t Bit(int opcode) { return 1u << opcode; }
+constexpr uint32_t Bit(uint32_t opcode) { return 1u << opcode; }
 constexpr uint32_t kSends = Bit(IBV_WR_SEND) | Bit(IBV_WR_SEND_WITH_IMM);
 constexpr uint32_t kWrites = Bit(IBV_WR_RDMA_WRITE) | Bit(IBV_WR_RDMA_WRITE_WITH_IMM);
 constexpr uint32_t kAtomics = Bit(IBV_WR_ATOMIC_CMP_AND_SWP) | Bit(IBV_WR_ATOMIC_FETCH_AND_ADD);
-constexpr uint32_t kOutbound = kSends | kWrites | Bit(IBV_WR_SEND_WITH_INV);
+constexpr uint32_t kAtomicWrite = Bit(kWrAtomicWrite);
+constexpr uint32_t kOutbound = kSends | kWrites | Bit(IBV_WR_SEND_WITH_INV) | kAtomicWrite;
 constexpr uint32_t kLocal = Bit(IBV_WR_BIND_MW) | Bit(IBV_WR_LOCAL_INV);
-constexpr uint32_t kWithRemoteAddress = kWrites | kAtomics | Bit(IBV_WR_RDMA_READ);
+constexpr uint32_t kWithRemoteAddress = kWrites | kAtomics | Bit(IBV_WR_RDMA_READ) | kAtomicWrite;
+constexpr uint32_t kOfEight = kAtomics | kAtomicWrite;
 constexpr uint32_t kKnownFlags =
     IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 constexpr uint32_t kPrivilegedQkey = 0x80000000u;
@@ -30,13 +33,18 @@ static_assert(int{IBV_WR_SEND_WITH_INV} == int{ROCEGW_WR_SEND_WITH_INV} &&
               int{IBV_WR_BIND_MW} == int{ROCEGW_WR_BIND_MW} &&
               int{IBV_WR_LOCAL_INV} == int{ROCEGW_WR_LOCAL_INV} &&
               int{IBV_WR_RDMA_READ} == int{ROCEGW_WR_RDMA_READ});
+static_assert(kWrFlush == uint32_t{ROCEGW_WR_FLUSH} &&
+              kWrAtomicWrite == uint32_t{ROCEGW_WR_ATOMIC_WRITE});
 static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 
-uint32_t OpcodesOf(uint8_t qp_type) {
-  switch (qp_type) {
+uint32_t OpcodesOf(const SendRing& ring) {
+  constexpr uint32_t kReliable =
+      (kOutbound & ~kAtomicWrite) | kAtomics | Bit(IBV_WR_RDMA_READ) | kLocal;
+  switch (ring.qp_type) {
     case IBV_QPT_RC:
+      return ring.placement ? kReliable | kAtomicWrite : kReliable;
     case IBV_QPT_XRC_SEND:
-      return kOutbound | kAtomics | Bit(IBV_WR_RDMA_READ) | kLocal;
+      return kReliable;
     case IBV_QPT_UC:
       return kSends | kWrites | kLocal;
     case ROCEGW_QPT_ENDPOINT:
@@ -104,18 +112,18 @@ int Write(SendRing& ring, const ibv_send_wr& wr, uint32_t ordering, uint32_t pee
   // As a number: a program may have anything in there.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof(opcode));
-  if (opcode >= 32 || (OpcodesOf(ring.qp_type) & Bit(static_cast<int>(opcode))) == 0) return EINVAL;
+  if (opcode >= 32 || (OpcodesOf(ring) & Bit(opcode)) == 0) return EINVAL;
   const uint32_t slot = ring.producer & ring.mask;
   uint8_t* place = ring.slots + size_t{slot} * ring.stride;
   auto* wqe = reinterpret_cast<rocegw_send_wqe*>(place);
-  const uint32_t kind = Bit(static_cast<int>(opcode));
+  const uint32_t kind = Bit(opcode);
   if ((wr.send_flags & ~kKnownFlags) != 0) return EINVAL;
   if ((kind & kLocal) != 0) return WriteLocal(ring, wr, wqe);
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > ring.max_sge) return EINVAL;
   uint64_t total = 0;
   for (int i = 0; i < wr.num_sge; ++i) total += wr.sg_list[i].length;
   if (total > ring.max_message) return EINVAL;
-  if ((kind & kAtomics) != 0 && total != 8) return EINVAL;
+  if ((kind & kOfEight) != 0 && total != 8) return EINVAL;
   const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   if (is_inline && ((kind & kOutbound) == 0 || total > ring.max_inline)) return EINVAL;
 
@@ -182,6 +190,24 @@ int SendPost::Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer) {
   const int error = Full(ring_) ? ENOMEM : Write(ring_, wr, flags, peer);
   if (error == 0) ++ring_.producer;
   return error;
+}
+
+int SendPost::AddFlush(const ibv_send_wr& wr, uint32_t flags, uint64_t length, uint32_t feth) {
+  if (!ring_.placement || ring_.qp_type != IBV_QPT_RC || length > ring_.max_message ||
+      (wr.send_flags & ~kKnownFlags) != 0 || (wr.send_flags & IBV_SEND_INLINE) != 0) {
+    return EINVAL;
+  }
+  if (Full(ring_)) return ENOMEM;
+  const uint32_t slot = ring_.producer & ring_.mask;
+  auto* wqe = reinterpret_cast<rocegw_send_wqe*>(ring_.slots + size_t{slot} * ring_.stride);
+  *wqe = {};
+  wqe->wr_id = wr.wr_id;
+  wqe->opcode = ROCEGW_WR_FLUSH;
+  wqe->flags = static_cast<uint16_t>(wr.send_flags | flags);
+  if (ring_.signal_all) wqe->flags |= ROCEGW_WQE_SIGNALED;
+  wqe->u.rdma = {wr.wr.rdma.remote_addr, length, feth, wr.wr.rdma.rkey, 0};
+  ++ring_.producer;
+  return 0;
 }
 
 void SendPost::Forget() { ring_.producer = first_; }

@@ -36,6 +36,7 @@ struct SendRing {
   uint32_t state;  // enum ibv_qp_state as the library last set it
   uint8_t qp_type;
   bool signal_all;
+  bool placement;        // of RC: takes FLUSH and ATOMIC WRITE
   uint32_t order_flags;  // enum rocegw_wqe_flags: the order of requests that do not say theirs
 };
 
@@ -53,6 +54,9 @@ class SendPost {
   // `flags` of enum rocegw_wqe_flags beside those that follow from the request; `peer`: handle of
   // whom it is for, of endpoints. 0 or errno.
   int Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer = 0);
+  // A FLUSH, which ibv_send_wr cannot describe: `wr` has its wr_id, flags, address and key.
+  // `feth` is placement type and selectivity level << 4.
+  int AddFlush(const ibv_send_wr& wr, uint32_t flags, uint64_t length, uint32_t feth);
   // Nothing was added.
   void Forget();
 

@@ -28,13 +28,22 @@ bool IsAtomic(uint8_t opcode) {
   return opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP || opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+bool IsOfEight(uint8_t opcode) { return IsAtomic(opcode) || opcode == ROCEGW_WR_ATOMIC_WRITE; }
+
 // Which opcodes there are for a type.
 std::span<const uint8_t> OpcodesOf(QpType type) {
-  static constexpr uint8_t kReliable[] = {
-      ROCEGW_WR_RDMA_WRITE,           ROCEGW_WR_RDMA_WRITE_WITH_IMM, ROCEGW_WR_SEND,
-      ROCEGW_WR_SEND_WITH_IMM,        ROCEGW_WR_RDMA_READ,           ROCEGW_WR_ATOMIC_CMP_AND_SWP,
-      ROCEGW_WR_ATOMIC_FETCH_AND_ADD, ROCEGW_WR_LOCAL_INV,           ROCEGW_WR_BIND_MW,
-      ROCEGW_WR_SEND_WITH_INV};
+  static constexpr uint8_t kReliable[] = {ROCEGW_WR_RDMA_WRITE,
+                                          ROCEGW_WR_RDMA_WRITE_WITH_IMM,
+                                          ROCEGW_WR_SEND,
+                                          ROCEGW_WR_SEND_WITH_IMM,
+                                          ROCEGW_WR_RDMA_READ,
+                                          ROCEGW_WR_ATOMIC_CMP_AND_SWP,
+                                          ROCEGW_WR_ATOMIC_FETCH_AND_ADD,
+                                          ROCEGW_WR_LOCAL_INV,
+                                          ROCEGW_WR_BIND_MW,
+                                          ROCEGW_WR_SEND_WITH_INV,
+                                          ROCEGW_WR_FLUSH,
+                                          ROCEGW_WR_ATOMIC_WRITE};
   static constexpr uint8_t kUnreliable[] = {ROCEGW_WR_RDMA_WRITE, ROCEGW_WR_RDMA_WRITE_WITH_IMM,
                                             ROCEGW_WR_SEND,       ROCEGW_WR_SEND_WITH_IMM,
                                             ROCEGW_WR_LOCAL_INV,  ROCEGW_WR_BIND_MW};
@@ -72,7 +81,10 @@ void Descriptors::GoodSend(std::span<uint8_t> slot) {
     wqe.u.rdma.compare_add = random_.Bits();
     wqe.u.rdma.swap = random_.Bits();
   }
-  if (IsAtomic(wqe.opcode)) {
+  if (wqe.opcode == ROCEGW_WR_FLUSH) {
+    wqe.u.rdma.compare_add %= kMostBytes;
+    wqe.u.rdma.swap = 1 | (random_.Coin() ? 0x10 : 0);
+  } else if (IsOfEight(wqe.opcode)) {
     wqe.num_sge = 1;
     Store(slot, rocegw_sge{around_.memory, 8, around_.local_keys.front()}, kListAt);
   } else {
@@ -123,7 +135,7 @@ void Descriptors::SpoilSendField(std::span<uint8_t> slot) {
       wqe.opcode = random_.Value<uint8_t>();
       break;
     case 1:
-      wqe.opcode = static_cast<uint8_t>(random_.Below(12));
+      wqe.opcode = static_cast<uint8_t>(random_.Below(17));
       break;
     case 2:
       wqe.num_sge = random_.Value<uint8_t>();
@@ -205,10 +217,11 @@ bool Malformed(QpType type, const rocegw_qp_reply& queues, std::span<const uint8
   if (std::find(opcodes.begin(), opcodes.end(), wqe.opcode) == opcodes.end()) return true;
   if (wqe.num_sge > queues.max_send_sge) return true;
   if (wqe.opcode == ROCEGW_WR_LOCAL_INV || wqe.opcode == ROCEGW_WR_BIND_MW) return false;
+  if (wqe.opcode == ROCEGW_WR_FLUSH) return wqe.num_sge != 0 || wqe.u.rdma.compare_add > kLongest;
   uint64_t total = 0;
   for (size_t i = 0; i < wqe.num_sge; ++i)
     total += Load<rocegw_sge>(slot, kListAt + i * sizeof(rocegw_sge)).length;
-  if (total > kLongest || (IsAtomic(wqe.opcode) && total != 8)) return true;
+  if (total > kLongest || (IsOfEight(wqe.opcode) && total != 8)) return true;
   if ((wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) == 0) return false;
   const bool asks_for_bytes = IsAtomic(wqe.opcode) || wqe.opcode == ROCEGW_WR_RDMA_READ;
   return asks_for_bytes || total > queues.sq_payload_stride;

@@ -29,6 +29,8 @@ session::Options Settings(bool channels) {
   options.session.request_burst = ~uint32_t{0};
   options.gateways.channels = channels;
   options.gateways.window = 1 << 20;
+  options.placement = true;
+  options.gateways.features |= wire::kOptionPlacement;
   options.limits.segment_bytes = uint64_t{256} << 20;
   return options;
 }
@@ -103,7 +105,8 @@ void HostileWorld::Begin(WorkerHost& host, Program& program) {
   const rocegw_cq_reply cq = client.CreateCq(program.context, 8 * kDepth);
   program.base.cq = cq.handle;
   program.cq = ClientCq(client, cq);
-  program.key = client.RegMr(program.base.pd, program.at(), kMemory, 15).lkey;
+  program.key =
+      client.RegMr(program.base.pd, program.at(), kMemory, 15 | verbs::kAccessFlushGlobal).lkey;
   Require(client.error() == 0, "no region");
 }
 

@@ -38,6 +38,7 @@ QpHost::Options Small(uint32_t qpn, rocegw::verbs::QpType type,
   options.sq_entries = options.rq_entries = 8;
   options.cq_entries = 16;
   options.payload_stride = 64;
+  options.placement = qpn != 0x10;
   options.rq_payload_stride = (qpn & 1) != 0 ? 128 : 0;
   return options;
 }
@@ -66,7 +67,9 @@ struct Window {
 // What a program that follows the rules would write, so that inputs get deep.
 void WellFormed(QpHost& host, uint64_t how) {
   rocegw_send_wqe wqe{};
-  wqe.opcode = static_cast<uint8_t>(how % 10);
+  wqe.opcode = static_cast<uint8_t>(how % 12);
+  // The two behind those of plain verbs.
+  if (wqe.opcode >= 10) wqe.opcode += ROCEGW_WR_FLUSH - 10;
   wqe.flags = static_cast<uint16_t>(how >> 8 & 0x10F);
   wqe.num_sge = 1;
   wqe.u.rdma.remote_address = QpHost::kBase + (how >> 32 & 0xFFFF);
@@ -80,8 +83,14 @@ void WellFormed(QpHost& host, uint64_t how) {
                   static_cast<uint32_t>(how >> 24 & 0x3F),
                   0};
   }
-  const bool atomic =
-      wqe.opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP || wqe.opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
+  if (wqe.opcode == ROCEGW_WR_FLUSH) {
+    wqe.num_sge = 0;
+    wqe.u.rdma.compare_add = how >> 48;
+    wqe.u.rdma.swap = how >> 24 & 0x3F;
+  }
+  const bool atomic = wqe.opcode == ROCEGW_WR_ATOMIC_CMP_AND_SWP ||
+                      wqe.opcode == ROCEGW_WR_ATOMIC_FETCH_AND_ADD ||
+                      wqe.opcode == ROCEGW_WR_ATOMIC_WRITE;
   const bool in_ring = (wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0;
   const uint32_t length =
       atomic ? 8 : static_cast<uint32_t>((how >> 16 & 0xFFF) % (in_ring ? 65 : 4096));

@@ -26,7 +26,7 @@ def frame(kind, flags, offset, length, payload, **more):
     for bit, name in enumerate(FLAGS):
         wanted[f"frame.flags.{name}"] = flags >> bit & 1
     wanted.update({f"frame.{name}": value for name, value in more.items()})
-    if kind in (2, 3, 5, 6):
+    if kind in (2, 3, 5, 6, 9, 10):
         wanted.update(KEYED)
     return 0xC0, wanted, payload
 
@@ -66,6 +66,8 @@ EXPECTED = [
     frame(6, 0x04, 0, 0, 0, swap_or_add=0x6162636465666768, compare=0),
     frame(7, 0x14, 0, 0, 0, original=0x8182838485868788),
     frame(8, 0x10, 0, 0, 0, syndrome=0x62),
+    frame(9, 0x0C, 0, 0x00100000, 0, feth=0x11),
+    frame(10, 0x04, 0, 8, 8),
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(7)],
 ]

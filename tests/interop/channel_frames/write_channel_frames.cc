@@ -97,7 +97,9 @@ ChannelFrame FrameOf(FrameKind kind, uint8_t flags, uint32_t payload) {
   if (kind == FrameKind::kCompareSwap) f.compare = 0x7172737475767778;
   if (kind == FrameKind::kReply) f.syndrome = 0x62;
   if (kind == FrameKind::kSend || f.has(kFrameImmediate)) f.receive = 0x31323334;
-  if (kind == FrameKind::kReadRequest) f.length = 0x00100000;
+  if (kind == FrameKind::kReadRequest || kind == FrameKind::kFlush) f.length = 0x00100000;
+  if (kind == FrameKind::kFlush) f.feth = 0x11;
+  if (kind == FrameKind::kAtomicWrite) f.length = 8;
   if (kind == FrameKind::kSend || kind == FrameKind::kWrite || kind == FrameKind::kReadResponse) {
     f.offset = f.has(kFrameLast) && payload != 0 ? 4000 : 0;
     f.length = f.has(kFrameLast) ? f.offset + payload : 9000;
@@ -118,7 +120,7 @@ void AddFrames(Pcap& pcap) {
       {kWrite, 0x24, 100},     {kWrite, 0x00, 4096},     {kWrite, 0x0F, 2},
       {kReadRequest, 0x04, 0}, {kReadResponse, 0x04, 1}, {kReadResponse, 0x00, 1024},
       {kCompareSwap, 0x0C, 0}, {kFetchAdd, 0x04, 0},     {kAtomicResult, 0x14, 0},
-      {kReply, 0x10, 0},
+      {kReply, 0x10, 0},       {kFlush, 0x0C, 0},        {kAtomicWrite, 0x04, 8},
   };
   for (const Kind& kind : kinds) {
     const ChannelFrame frame = FrameOf(kind.kind, kind.flags, kind.payload);

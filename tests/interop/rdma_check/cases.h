@@ -29,6 +29,7 @@ std::vector<Case> ConnectCases();
 std::vector<Case> QueueCases();
 std::vector<Case> WindowCases();
 // Not part of `*`.
+std::vector<Case> PlacementCases();
 std::vector<Case> EceCases();
 std::vector<Case> EndlessCases();
 

@@ -57,12 +57,12 @@ PeerQp ParsePeer(const std::string& text) {
 
 }  // namespace
 
-void ToInit(ibv_qp* qp) {
+void ToInit(ibv_qp* qp, unsigned more_access) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
   attr.qp_access_flags =
-      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | more_access;
   CheckCode(ibv_modify_qp(qp, &attr,
                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
             "ibv_modify_qp to INIT");
@@ -160,11 +160,26 @@ ibv_qp_init_attr Connection::InitAttributes() {
   return init;
 }
 
+ibv_qp_init_attr_ex Connection::InitWithCalls() {
+  const ibv_qp_init_attr plain = InitAttributes();
+  ibv_qp_init_attr_ex init{};
+  init.send_cq = plain.send_cq;
+  init.recv_cq = plain.recv_cq;
+  init.qp_type = plain.qp_type;
+  init.sq_sig_all = plain.sq_sig_all;
+  init.cap = plain.cap;
+  init.pd = pd_;
+  init.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  init.send_ops_flags = options_.send_ops;
+  return init;
+}
+
 void Connection::CreateCommon(ibv_context* context) {
   own_pd_.reset(ibv_alloc_pd(context));
   CheckErrno(own_pd_ != nullptr, "ibv_alloc_pd");
   pd_ = own_pd_.get();
-  mr_.reset(ibv_reg_mr(pd_, arena_.at(0), Arena::kSize, kAllAccess));
+  const int access = kAllAccess | static_cast<int>(options_.more_access);
+  mr_.reset(ibv_reg_mr(pd_, arena_.at(0), Arena::kSize, access));
   CheckErrno(mr_ != nullptr, "ibv_reg_mr of ", Arena::kSize);
   const int depth = static_cast<int>(options_.depth * options_.qps);
   send_ = std::make_unique<Completions>(context, depth, use_events_);
@@ -180,10 +195,12 @@ void Connection::ConnectBySocket(Session& session) {
   std::mt19937_64 random(session.settings.seed * 2 + (session.is_client ? 1 : 0));
   for (uint32_t i = 0; i < options_.qps; ++i) {
     ibv_qp_init_attr init = InitAttributes();
-    ibv_qp* qp = ibv_create_qp(pd_, &init);
+    ibv_qp_init_attr_ex with_calls = InitWithCalls();
+    ibv_qp* qp = options_.send_ops == 0 ? ibv_create_qp(pd_, &init)
+                                        : ibv_create_qp_ex(context_.get(), &with_calls);
     CheckErrno(qp != nullptr, "ibv_create_qp");
     qps_.push_back(qp);
-    ToInit(qp);
+    ToInit(qp, (options_.send_ops & kWithFlush) != 0 ? kFlushGlobal : 0);
     // The first starts close to the end of the number space, so that a case of any size wraps.
     const uint32_t psn = i == 0 ? 0xFFFFF0 : static_cast<uint32_t>(random() & 0xFFFFFF);
     const PeerQp peer =
@@ -204,7 +221,10 @@ void Connection::ConnectByCm(Session& session) {
   const auto add_qp = [&](rdma_cm_id* id) {
     if (pd_ == nullptr) CreateCommon(id->verbs);
     ibv_qp_init_attr init = InitAttributes();
-    CheckErrno(rdma_create_qp(id, pd_, &init) == 0, "rdma_create_qp");
+    ibv_qp_init_attr_ex with_calls = InitWithCalls();
+    const int made = options_.send_ops == 0 ? rdma_create_qp(id, pd_, &init)
+                                            : rdma_create_qp_ex(id, &with_calls);
+    CheckErrno(made == 0, "rdma_create_qp");
     qps_.push_back(id->qp);
   };
 

@@ -21,6 +21,10 @@ namespace rocegw::interop {
 inline constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+// Headers before rdma-core 46 lack them: IBV_QP_EX_WITH_FLUSH, IBV_ACCESS_FLUSH_GLOBAL.
+inline constexpr uint64_t kWithFlush = 1 << 11;
+inline constexpr unsigned kFlushGlobal = 1 << 8;
+
 struct ConnectionOptions {
   uint32_t qps = 1;
   uint32_t depth = 64;  // of send and receive queue
@@ -30,7 +34,9 @@ struct ConnectionOptions {
   bool force_events = false;  // completion channels whatever the settings say
   uint8_t retry_count = 7;
   uint8_t rnr_retry = 7;
-  uint8_t read_depth = 8;  // READs and atomics in flight
+  uint8_t read_depth = 8;    // READs and atomics in flight
+  uint64_t send_ops = 0;     // enum ibv_qp_create_send_ops_flags; 0: made without ibv_wr_* calls
+  unsigned more_access = 0;  // of the region, beside kAllAccess
 };
 
 class CmChannel;
@@ -77,6 +83,7 @@ class Connection {
   // Separate from connecting, so that a failure there still runs the destructor.
   Connection(const ConnectionOptions& options, uint64_t arena_seed, bool use_events);
   ibv_qp_init_attr InitAttributes();
+  ibv_qp_init_attr_ex InitWithCalls();
   void CreateCommon(ibv_context* context);
   void ConnectByCm(Session& session);
   void ConnectBySocket(Session& session);
@@ -109,7 +116,7 @@ struct PeerQp {
   uint32_t psn;
   ibv_gid gid;
 };
-void ToInit(ibv_qp* qp);
+void ToInit(ibv_qp* qp, unsigned more_access = 0);
 void ToReadyToReceive(ibv_qp* qp, const PeerQp& peer, uint8_t gid_index, uint32_t mtu,
                       uint8_t read_depth);
 void ToReadyToSend(ibv_qp* qp, uint32_t psn, const ConnectionOptions& options);

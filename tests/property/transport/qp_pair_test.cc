@@ -45,7 +45,7 @@ class Side {
                               1024, 1025, Pick(20000), 4096 * Pick(10), 200000};
     auto length = static_cast<uint32_t>(sizes[Pick(10)]);
     wqe.u.rdma.rkey = peer.host_.key();
-    switch (Pick(6)) {
+    switch (Pick(7)) {
       case 0:
       case 1: {
         if (length > 100000) length = 100000;
@@ -83,6 +83,22 @@ class Side {
         std::memcpy(&model[into], &peer.model[at], length);
         host_.PostSend(wqe, Split(into, length));
         read_since_fence = true;
+        break;
+      }
+      case 5: {
+        if (Pick(2) != 0) {
+          wqe.opcode = ROCEGW_WR_FLUSH;
+          wqe.u.rdma.remote_address = peer.host_.Address(kTarget);
+          wqe.u.rdma.compare_add = length;
+          wqe.u.rdma.swap = wire::kFlushGlobal;
+          host_.PostSend(wqe, {});
+          break;
+        }
+        const uint64_t at = kAtomics + 8 * Pick(16);
+        wqe.opcode = ROCEGW_WR_ATOMIC_WRITE;
+        wqe.u.rdma.remote_address = peer.host_.Address(at);
+        std::memcpy(&peer.model[at], &model[from], 8);
+        host_.PostSend(wqe, {{from, 8}});
         break;
       }
       default: {
@@ -185,6 +201,7 @@ TEST_P(QpPair, RandomRequests_UnderTrouble_EqualTheModel) {
   std::mt19937_64 rng(static_cast<uint64_t>(seed) * 1000 + static_cast<uint64_t>(mtu));
   QpHost::Options options_a;
   options_a.payload_stride = 64;
+  options_a.placement = true;
   QpHost::Options options_b = options_a;
   options_b.qpn = 0x40012;
   options_b.gid = wire::Gid::FromV4(0xC0000202);

@@ -18,7 +18,7 @@ using rocegw::testing::TestSeed;
 // Any frame that may be sent, by the rules of docs/wire_format.md.
 ChannelFrame SomeFrame(Random& random, size_t& payload) {
   ChannelFrame f;
-  f.kind = static_cast<FrameKind>(random.Below(9));
+  f.kind = static_cast<FrameKind>(random.Below(11));
   f.epoch = random.Value<uint16_t>();
   f.flags = random.Coin() ? kFrameAckNow : 0;
   payload = 0;
@@ -62,15 +62,20 @@ ChannelFrame SomeFrame(Random& random, size_t& payload) {
       f.invalidate_rkey = random.Value<uint32_t>();
     }
   }
+  const bool flush = f.kind == FrameKind::kFlush;
+  const bool atomic_write = f.kind == FrameKind::kAtomicWrite;
   const bool atomic = f.kind == FrameKind::kCompareSwap || f.kind == FrameKind::kFetchAdd;
   const bool read = f.kind == FrameKind::kReadRequest;
-  if (send || write || atomic || read) flag(kFrameOrdered);
-  if (atomic) flag(kFrameRelaxed);
-  if (write || atomic || read) {
+  const bool placement = flush || atomic_write;
+  if (send || write || atomic || read || placement) flag(kFrameOrdered);
+  if (atomic || placement) flag(kFrameRelaxed);
+  if (write || atomic || read || placement) {
     f.address = random.Bits();
     f.rkey = random.Value<uint32_t>();
   }
-  if (read) f.length = random.Value<uint32_t>() >> 1;
+  if (atomic_write) f.length = 8, payload = 8;
+  if (flush) f.feth = static_cast<uint32_t>(random.Below(64));
+  if (read || flush) f.length = random.Value<uint32_t>() >> 1;
   if (atomic) f.swap_or_add = random.Bits();
   if (f.kind == FrameKind::kCompareSwap) f.compare = random.Bits();
   if (f.kind == FrameKind::kAtomicResult) f.original = random.Bits();
@@ -83,12 +88,13 @@ bool Same(const ChannelFrame& a, const ChannelFrame& b) {
          a.attempt == b.attempt && a.message == b.message && a.offset == b.offset &&
          a.length == b.length && a.receive == b.receive && a.address == b.address &&
          a.rkey == b.rkey && a.immediate == b.immediate && a.invalidate_rkey == b.invalidate_rkey &&
-         a.swap_or_add == b.swap_or_add && a.compare == b.compare && a.original == b.original;
+         a.feth == b.feth && a.swap_or_add == b.swap_or_add && a.compare == b.compare &&
+         a.original == b.original;
 }
 
 TEST(ChannelHeader, AnyValidFrame_SurvivesARoundTrip) {
   Random random(TestSeed(71));
-  int kinds[9] = {};
+  int kinds[11] = {};
   for (int round = 0; round < 40000; ++round) {
     size_t payload = 0;
     const ChannelFrame f = SomeFrame(random, payload);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/memory/direct_copy.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::sim {
@@ -51,15 +52,12 @@ size_t Host::Memory::Execute(std::span<memory::MemoryOp> ops, memory::MemoryCoun
         std::memcpy(at, op.buffer, op.length);
         break;
       case memory::OpKind::kCompareSwap:
-      case memory::OpKind::kFetchAdd: {
+      case memory::OpKind::kFetchAdd:
+      case memory::OpKind::kAtomicStore: {
         uint64_t value = 0;
         std::memcpy(&value, at, sizeof value);
         std::memcpy(op.buffer, &value, sizeof value);
-        if (op.kind == memory::OpKind::kFetchAdd) {
-          value += op.swap_or_add;
-        } else if (value == op.compare) {
-          value = op.swap_or_add;
-        }
+        value = memory::AtomicResult(op, value);
         std::memcpy(at, &value, sizeof value);
         break;
       }

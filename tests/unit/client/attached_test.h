@@ -14,6 +14,7 @@ namespace rocegw::testing {
 
 class AttachedTest : public ::testing::Test {
  protected:
+  explicit AttachedTest(const FakeOptions& options = {}) : daemon_(options) {}
   void SetUp() override {
     setenv("ROCEGW_SOCKET", daemon_.socket_path().c_str(), 1);
     int count = 0;

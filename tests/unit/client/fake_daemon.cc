@@ -55,7 +55,7 @@ void SendMessage(int socket, const std::vector<uint8_t>& bytes, int fd) {
   (void)!sendmsg(socket, &header, MSG_NOSIGNAL);
 }
 
-rocegw_device_reply DescribeDevice(uint32_t index, const FakeOptions&) {
+rocegw_device_reply DescribeDevice(uint32_t index, const FakeOptions& options) {
   rocegw_device_reply reply{};
   snprintf(reply.name, sizeof reply.name, "rocegw%u", index);
   snprintf(reply.interface, sizeof reply.interface, "eth%u", index);
@@ -85,6 +85,7 @@ rocegw_device_reply DescribeDevice(uint32_t index, const FakeOptions&) {
   reply.active_width = 2;
   reply.active_speed = 32;
   reply.gid_table_length = 16;
+  if (options.placement) reply.features |= ROCEGW_DEVICE_PLACEMENT;
   return reply;
 }
 

@@ -107,6 +107,7 @@ struct FakeOptions {
   uint32_t gids = 3;
   uint32_t payload_stride = 256;
   bool receive_payload = true;
+  bool placement = false;  // memory placement extensions
   uint32_t major = ROCEGW_ABI_MAJOR;
   uint32_t minor = ROCEGW_ABI_MINOR;
   uint32_t welcome_flags = 0;

@@ -95,6 +95,20 @@ TEST_F(Direct, Atomics_ReturnTheOriginal) {
   EXPECT_EQ(value, 7u);
 }
 
+TEST_F(Direct, AtomicStore_IsThereAtOnceAndReturnsTheOriginal) {
+  uint64_t value = 40;
+  std::memcpy(memory + 8, &value, 8);
+  MemoryOp store = Op(OpKind::kAtomicStore, 8, 8);
+  store.swap_or_add = 0x1122334455667788;
+  ASSERT_TRUE(ExecuteDirect(store, locks));
+  std::memcpy(&value, buffer, 8);
+  EXPECT_EQ(value, 40u);
+  std::memcpy(&value, memory + 8, 8);
+  EXPECT_EQ(value, 0x1122334455667788u);
+  MemoryOp crooked = Op(OpKind::kAtomicStore, 4, 8);
+  EXPECT_FALSE(ExecuteDirect(crooked, locks));
+}
+
 TEST_F(Direct, Atomics_Misaligned_AreRefused) {
   MemoryOp add = Op(OpKind::kFetchAdd, 4, 8);
   EXPECT_FALSE(ExecuteDirect(add, locks));

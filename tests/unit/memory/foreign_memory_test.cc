@@ -222,6 +222,11 @@ TEST_P(Foreign, Atomics_ReadChangeWrite) {
   ops = {swap, swap};
   ASSERT_EQ(Execute(ops), 2u);
   EXPECT_EQ(original, 1u) << "the second found the first's value and changed nothing";
+  MemoryOp store = Op(OpKind::kAtomicStore, 16, 8, reinterpret_cast<uint8_t*>(&original));
+  store.swap_or_add = 77;
+  ops = {store, store};
+  ASSERT_EQ(Execute(ops), 2u);
+  EXPECT_EQ(original, 77u) << "the second found the first's";
   MemoryOp crooked = Op(OpKind::kFetchAdd, 12, 8, reinterpret_cast<uint8_t*>(&original));
   ops = {crooked};
   EXPECT_EQ(Execute(ops), 0u);

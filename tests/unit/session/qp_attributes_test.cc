@@ -107,7 +107,7 @@ TEST(ToClient, RoundTrip_KeepsWhatWasSet) {
   attr.qkey = 0x11111111;
   attr.rq_psn = 0xFFFFFF;
   attr.sq_psn = 17;
-  attr.access_flags = 15;
+  attr.access_flags = 15 | verbs::kAccessFlushGlobal;
   attr.port_num = 1;
   attr.max_rd_atomic = 16;
   attr.max_dest_rd_atomic = 1;

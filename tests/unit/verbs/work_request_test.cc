@@ -92,6 +92,31 @@ TEST_F(WorkRequest, LongestMessage_TwoGigabytesAndNotAByteMore) {
   EXPECT_EQ(SendOf({{0, 0x80000000, 1}, {0, 0x80000000, 1}, {0, 8, 1}}), WcStatus::kLocalLength);
 }
 
+TEST_F(WorkRequest, PlacementExtensions_OfRcThatHasThem) {
+  const auto parsed = [this](uint8_t opcode, const std::vector<rocegw_sge>& sges) {
+    wqe.opcode = opcode;
+    wqe.u.rdma.compare_add = 4096;
+    wqe.u.rdma.swap = wire::kFlushGlobal;
+    return SendOf(sges);
+  };
+  EXPECT_EQ(parsed(ROCEGW_WR_FLUSH, {}), WcStatus::kLocalQpOperation);
+  EXPECT_EQ(parsed(ROCEGW_WR_ATOMIC_WRITE, {{0, 8, 1}}), WcStatus::kLocalQpOperation);
+  config.placement = true;
+  EXPECT_EQ(parsed(ROCEGW_WR_FLUSH, {}), WcStatus::kSuccess);
+  EXPECT_EQ(request.length, 0u);
+  EXPECT_EQ(request.remote_length(), 4096u);
+  EXPECT_EQ(request.feth(), wire::kFlushGlobal);
+  EXPECT_TRUE(request.has_own_answer());
+  EXPECT_EQ(request.order(), wire::MessageOrder::kAfterAll);
+  EXPECT_EQ(parsed(ROCEGW_WR_FLUSH, {{0, 8, 1}}), WcStatus::kLocalQpOperation);
+  EXPECT_EQ(parsed(ROCEGW_WR_ATOMIC_WRITE, {{0, 4, 1}, {8, 4, 1}}), WcStatus::kSuccess);
+  EXPECT_EQ(request.remote_length(), 8u);
+  EXPECT_FALSE(request.reads_remote());
+  EXPECT_EQ(parsed(ROCEGW_WR_ATOMIC_WRITE, {{0, 9, 1}}), WcStatus::kLocalLength);
+  config.type = QpType::kXrcSend;
+  EXPECT_EQ(parsed(ROCEGW_WR_ATOMIC_WRITE, {{0, 8, 1}}), WcStatus::kLocalQpOperation);
+}
+
 TEST_F(WorkRequest, Opcodes_ByType) {
   struct Case {
     uint8_t opcode;

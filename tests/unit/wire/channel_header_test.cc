@@ -63,7 +63,9 @@ ChannelFrame FrameOf(FrameKind kind) {
     f.offset = 4000;
     f.length = 4100;
   }
-  if (kind == FrameKind::kReadRequest) f.length = 0x00100000;
+  if (kind == FrameKind::kReadRequest || kind == FrameKind::kFlush) f.length = 0x00100000;
+  if (kind == FrameKind::kFlush) f.feth = 0x11;
+  if (kind == FrameKind::kAtomicWrite) f.length = 8;
   if (kind != FrameKind::kReply) f.flags = kFrameLast;
   if (kind == FrameKind::kReply) f.syndrome = 0x6E - 0x0C;
   if (kind == FrameKind::kSend) f.receive = 0x31323334;
@@ -78,7 +80,8 @@ ChannelFrame FrameOf(FrameKind kind) {
 }
 
 size_t PayloadOf(const ChannelFrame& f) {
-  return f.kind == FrameKind::kReadRequest ? 0 : f.length - f.offset;
+  const bool asks = f.kind == FrameKind::kReadRequest || f.kind == FrameKind::kFlush;
+  return asks ? 0 : f.length - f.offset;
 }
 
 DropReason ReasonOf(const ChannelFrame& frame, size_t payload) {
@@ -91,7 +94,8 @@ DropReason ReasonOf(const ChannelFrame& frame, size_t payload) {
 constexpr FrameKind kAllKinds[] = {
     FrameKind::kVoid,        FrameKind::kSend,         FrameKind::kWrite,
     FrameKind::kReadRequest, FrameKind::kReadResponse, FrameKind::kCompareSwap,
-    FrameKind::kFetchAdd,    FrameKind::kAtomicResult, FrameKind::kReply};
+    FrameKind::kFetchAdd,    FrameKind::kAtomicResult, FrameKind::kReply,
+    FrameKind::kFlush,       FrameKind::kAtomicWrite};
 
 TEST(ChannelFrame, EveryKind_HasTheseBytes) {
   const std::string base = "01020304 0A0B0C00 1A1B1C00 21222324 ";
@@ -107,6 +111,8 @@ TEST(ChannelFrame, EveryKind_HasTheseBytes) {
       "1604E1E2" + base + "00000000 00000000 00000000" + key + swap + "0000000000000000",
       "1704E1E2" + base + "00000000 00000000 00000000 8182838485868788",
       "1800E1E2 01020304 0A0B0C62 1A1B1C00 21222324 00000000 00000000 00000000",
+      "1904E1E2" + base + "00000000 00100000 00000000 4142434445464748 51525354 00000011",
+      "1A04E1E2" + base + "00000000 00000008 00000000" + key,
   };
   for (const FrameKind kind : kAllKinds) {
     const auto number = static_cast<size_t>(kind);
@@ -171,7 +177,7 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
     const DropReason reason = DecodeFrame(bytes, out, payload);
     if (first >> 4 != 1) {
       EXPECT_EQ(reason, DropReason::k_channel_version) << first;
-    } else if ((first & 15) > 8) {
+    } else if ((first & 15) > 10) {
       EXPECT_EQ(reason, DropReason::k_channel_kind) << first;
     } else {
       EXPECT_NE(reason, DropReason::k_channel_kind) << first;
@@ -182,7 +188,7 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
 
 // Written a second time: the flags (beyond the last, bit 2) that a kind may have.
 TEST(ChannelFrame, Flags_AreThoseOfTheKind) {
-  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0x38, 0x30, 0x38, 0x38, 0x10, 0x30};
+  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0x38, 0x30, 0x38, 0x38, 0x10, 0x30, 0x38, 0x38};
   for (const FrameKind kind : kAllKinds) {
     for (int flags = 0; flags < 256; ++flags) {
       ChannelFrame f = FrameOf(kind);
@@ -231,10 +237,22 @@ TEST(ChannelFrame, Payload_LiesInItsMessage) {
     f.flags = kFrameLast;
     EXPECT_EQ(ReasonOf(f, 0), DropReason::kNone);
   }
-  for (const FrameKind kind : {FrameKind::kVoid, FrameKind::kReadRequest, FrameKind::kCompareSwap,
-                               FrameKind::kFetchAdd, FrameKind::kAtomicResult, FrameKind::kReply}) {
+  for (const FrameKind kind :
+       {FrameKind::kVoid, FrameKind::kReadRequest, FrameKind::kCompareSwap, FrameKind::kFetchAdd,
+        FrameKind::kAtomicResult, FrameKind::kReply, FrameKind::kFlush}) {
     EXPECT_EQ(ReasonOf(FrameOf(kind), 4), DropReason::k_bad_length) << static_cast<int>(kind);
   }
+}
+
+TEST(ChannelFrame, AtomicWrite_IsEightBytesInOneFrame) {
+  ChannelFrame f = FrameOf(FrameKind::kAtomicWrite);
+  EXPECT_EQ(ReasonOf(f, 8), DropReason::kNone);
+  EXPECT_EQ(ReasonOf(f, 4), DropReason::k_channel_flags) << "there is more of it";
+  f.length = 9;
+  EXPECT_EQ(ReasonOf(f, 9), DropReason::k_bad_length);
+  f.length = 8;
+  f.offset = 4;
+  EXPECT_EQ(ReasonOf(f, 4), DropReason::k_bad_length);
 }
 
 TEST(ChannelFrame, ForbiddenField_IsRefused) {
@@ -245,9 +263,10 @@ TEST(ChannelFrame, ForbiddenField_IsRefused) {
   };
   using enum FrameKind;
   const std::vector<FrameKind> all_but_void = {
-      kSend, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult, kReply};
-  const std::vector<FrameKind> one = {kVoid,     kReadRequest,  kCompareSwap,
-                                      kFetchAdd, kAtomicResult, kReply};
+      kSend,     kWrite,        kReadRequest, kReadResponse, kCompareSwap,
+      kFetchAdd, kAtomicResult, kReply,       kFlush,        kAtomicWrite};
+  const std::vector<FrameKind> one = {kVoid,         kReadRequest, kCompareSwap, kFetchAdd,
+                                      kAtomicResult, kReply,       kFlush};
   const Case cases[] = {
       {"tenant", {kVoid}, [](ChannelFrame& f) { f.tenant = 1; }},
       {"destination", {kVoid}, [](ChannelFrame& f) { f.destination = Qpn{2}; }},
@@ -264,10 +283,12 @@ TEST(ChannelFrame, ForbiddenField_IsRefused) {
        {kVoid, kCompareSwap, kFetchAdd, kAtomicResult, kReply},
        [](ChannelFrame& f) { f.length = 8; }},
       {"receive",
-       {kVoid, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult, kReply},
+       {kVoid, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult, kReply,
+        kFlush, kAtomicWrite},
        [](ChannelFrame& f) { f.receive = 1; }},
       {"syndrome",
-       {kVoid, kSend, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult},
+       {kVoid, kSend, kWrite, kReadRequest, kReadResponse, kCompareSwap, kFetchAdd, kAtomicResult,
+        kFlush, kAtomicWrite},
        [](ChannelFrame& f) { f.syndrome = 0x1F; }},
       {"credits", {kReply}, [](ChannelFrame& f) { f.syndrome = 0; }},
       {"attempt", {kVoid, kReadResponse, kAtomicResult}, [](ChannelFrame& f) { f.attempt = 1; }},
@@ -275,7 +296,8 @@ TEST(ChannelFrame, ForbiddenField_IsRefused) {
       {"bit 7", {kReply}, [](ChannelFrame& f) { f.syndrome = 0x9F; }},
       {"immediate", {kWrite}, [](ChannelFrame& f) { f.immediate = 1; }},
       {"compare", {kFetchAdd}, [](ChannelFrame& f) { f.compare = 1; }},
-      {"READ of too much", {kReadRequest}, [](ChannelFrame& f) { f.length = 0x80000001; }},
+      {"unknown level", {kFlush}, [](ChannelFrame& f) { f.feth |= 0x40; }},
+      {"READ of too much", {kReadRequest, kFlush}, [](ChannelFrame& f) { f.length = 0x80000001; }},
   };
   for (const Case& c : cases) {
     for (const FrameKind kind : c.kinds) {
@@ -318,8 +340,8 @@ TEST(ChannelFrame, ReservedBytes_MustBeZero) {
     std::span<const uint8_t> payload;
     return DecodeFrame(bytes, out, payload);
   };
-  for (const FrameKind kind :
-       {FrameKind::kReadRequest, FrameKind::kCompareSwap, FrameKind::kFetchAdd}) {
+  for (const FrameKind kind : {FrameKind::kReadRequest, FrameKind::kCompareSwap,
+                               FrameKind::kFetchAdd, FrameKind::kAtomicWrite}) {
     for (size_t at = 44; at < 48; ++at) EXPECT_EQ(spoilt(kind, at), DropReason::k_channel_field);
   }
 }
@@ -589,6 +611,12 @@ TEST(ChannelPacket, Describe_IsOneLineEach) {
             "Frame" + bth + "compare-swap" + ends +
                 " va=0x4142434445464748 rkey=0x51525354 compare=0x7172737475767778 "
                 "swap=0x6162636465666768 last payload=0");
+  EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kFlush))),
+            "Frame" + bth + "FLUSH" + ends +
+                " flush=0x11 len=1048576 va=0x4142434445464748 rkey=0x51525354 last payload=0");
+  EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kAtomicWrite), 8)),
+            "Frame" + bth + "ATOMIC WRITE" + ends +
+                " va=0x4142434445464748 rkey=0x51525354 last payload=8");
   EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kReply))),
             "Frame" + bth + "reply" + ends + " nak=remote-access payload=0");
   EXPECT_EQ(Line(Opcode::kChannelFrame, Encoded(FrameOf(FrameKind::kVoid))),

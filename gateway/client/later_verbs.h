@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What later <infiniband/verbs.h> have that the one we are compiled with may lack, by value and
+// place: programs that were compiled with a later one run on this library too. FLUSH is in the
+// headers since rdma-core 46, ATOMIC WRITE since 44, its device capability since 46.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rocegw::client {
+
+inline constexpr uint32_t kWrFlush = 14;         // enum ibv_wr_opcode
+inline constexpr uint32_t kWrAtomicWrite = 15;   // same
+inline constexpr uint64_t kWithFlush = 1 << 11;  // enum ibv_qp_create_send_ops_flags
+inline constexpr uint64_t kWithAtomicWrite = 1 << 12;
+inline constexpr uint32_t kAccessFlushGlobal = 1 << 8;  // enum ibv_access_flags
+inline constexpr uint64_t kDeviceFlushGlobal = uint64_t{1}
+                                               << 38;  // enum ib_uverbs_device_cap_flags
+inline constexpr uint64_t kDeviceAtomicWrite = uint64_t{1} << 40;
+inline constexpr uint8_t kFlushTypes = 3;   // enum ibv_placement_type, all
+inline constexpr uint8_t kFlushLevels = 1;  // enum ibv_selectivity_level, the highest
+
+// ibv_qp_ex, which grows at its end.
+struct LaterQpEx {
+  uint8_t known[offsetof(ibv_qp_ex, wr_atomic_write) + sizeof(void*)];
+  union {
+    void (*wr_flush)(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, size_t len, uint8_t type,
+                     uint8_t level);
+    // A libibverbs without FLUSH looks here to see whether it may use the structure. It has no
+    // programs with FLUSH, so the place is free then.
+    uint32_t extended;
+  };
+};
+
+}  // namespace rocegw::client

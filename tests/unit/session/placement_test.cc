@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory placement extensions as sessions get them: devices, regions and queue pairs have them
+// where the gateway's configuration says so.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing::placement {
+namespace {
+
+session::Options Able(bool able) {
+  session::Options options;
+  options.placement = able;
+  return options;
+}
+
+class SessionPlacement : public ::testing::TestWithParam<bool> {
+ protected:
+  SessionPlacement() {
+    EXPECT_TRUE(client.Hello());
+    context = client.OpenContext();
+    pd = client.AllocPd(context);
+  }
+  SessionHost host{2, Able(GetParam())};
+  TestClient client{host};
+  uint32_t context = 0;
+  uint32_t pd = 0;
+};
+INSTANTIATE_TEST_SUITE_P(Gateway, SessionPlacement, ::testing::Bool(), [](const auto& parameter) {
+  return parameter.param ? "Enabled" : "Disabled";
+});
+
+TEST_P(SessionPlacement, Device_SaysSo) {
+  auto query = TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE);
+  const auto reply = client.Call<rocegw_device_reply>(query);
+  EXPECT_EQ(reply.features, GetParam() ? uint32_t{ROCEGW_DEVICE_PLACEMENT} : 0u);
+}
+
+TEST_P(SessionPlacement, Regions_MayBeFlushed) {
+  client.RegMr(pd, 4096, 64, verbs::kAccessLocalWrite | verbs::kAccessFlushGlobal);
+  EXPECT_EQ(client.error(), GetParam() ? 0 : EINVAL);
+  client.RegMr(pd, 4096, 64, verbs::kAccessLocalWrite | verbs::kAccessFlushPersistent);
+  EXPECT_EQ(client.error(), EINVAL);
+}
+
+TEST_P(SessionPlacement, Workers_HearThatAQueuePairHasThem) {
+  const uint32_t cq = client.CreateCq(context, 16).handle;
+  const auto qp = client.CreateQp(pd, cq);
+  ASSERT_EQ(client.error(), 0);
+  host.Settle();
+  bool found = false;
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, session] : worker->sessions) {
+      for (const auto& [qpn, linked] : session.qps) {
+        found |= qpn == qp.qpn;
+        EXPECT_EQ(linked.config.placement, GetParam());
+      }
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+// ibv_wr_atomic_write brings its bytes along: even where a queue is so long that it has no room
+// else.
+TEST_P(SessionPlacement, QueuePairsHaveRoomForEightBytes) {
+  const uint32_t cq = client.CreateCq(context, 16).handle;
+  const auto qp = client.CreateQp(pd, cq, ROCEGW_QPT_RC, 16384);
+  ASSERT_EQ(client.error(), 0);
+  EXPECT_EQ(qp.max_inline >= 8, GetParam());
+}
+
+}  // namespace
+}  // namespace rocegw::testing::placement
