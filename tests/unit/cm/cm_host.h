@@ -38,6 +38,7 @@ inline std::string_view TextOf(const PrivateData& data) {
   return all.substr(0, all.find('\0'));
 }
 
+inline constexpr uint16_t kPort = 7471;
 inline constexpr SessionId kProgram{7};
 inline constexpr SessionId kOtherProgram{8};
 

@@ -14,11 +14,10 @@ using metrics::DropReason;
 using testing::Exchange;
 using testing::Host;
 using testing::kOtherProgram;
+using testing::kPort;
 using testing::kProgram;
 using testing::TextOf;
 using testing::V4;
-
-constexpr uint16_t kPort = 7471;
 
 class ConnectTest : public ::testing::Test {
  protected:

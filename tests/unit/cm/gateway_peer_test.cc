@@ -11,9 +11,9 @@ namespace {
 using testing::Exchange;
 using testing::Host;
 using testing::kOtherProgram;
+using testing::kPort;
 using testing::V4;
 
-constexpr uint16_t kPort = 7471;
 constexpr uint32_t kAll = 0xFFFFFFFF;
 
 CmConfig Discovering() {

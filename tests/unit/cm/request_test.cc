@@ -13,12 +13,12 @@ namespace {
 
 using metrics::DropReason;
 using testing::Host;
+using testing::kPort;
 using testing::V4;
 using wire::CmMad;
 using wire::CmReq;
 using wire::RejectReason;
 
-constexpr uint16_t kPort = 7471;
 const wire::Gid kPeer = V4(9);
 
 // A REQ as rxe with Linux' rdma_cm sends it.

@@ -15,10 +15,9 @@ namespace {
 using testing::Exchange;
 using testing::Host;
 using testing::kOtherProgram;
+using testing::kPort;
 using testing::kProgram;
 using testing::V4;
-
-constexpr uint16_t kPort = 7471;
 
 CmConfig Narrow() {
   CmConfig config;

@@ -11,10 +11,9 @@ namespace {
 
 using testing::Exchange;
 using testing::Host;
+using testing::kPort;
 using testing::kProgram;
 using testing::V4;
-
-constexpr uint16_t kPort = 7471;
 
 TEST(XrcConnect, EndsAreNamedAsLinuxDoes_AndAskedForTheirHalf) {
   Host client{V4(1), 1};

@@ -93,11 +93,11 @@ TEST_F(WorkRequest, LongestMessage_TwoGigabytesAndNotAByteMore) {
 }
 
 TEST_F(WorkRequest, PlacementExtensions_OfRcThatHasThem) {
-  const auto parsed = [this](uint8_t opcode, const std::vector<rocegw_sge>& sges) {
+  const auto parsed = [this](uint8_t opcode, const std::vector<rocegw_sge>& pieces) {
     wqe.opcode = opcode;
     wqe.u.rdma.compare_add = 4096;
     wqe.u.rdma.swap = wire::kFlushGlobal;
-    return SendOf(sges);
+    return SendOf(pieces);
   };
   EXPECT_EQ(parsed(ROCEGW_WR_FLUSH, {}), WcStatus::kLocalQpOperation);
   EXPECT_EQ(parsed(ROCEGW_WR_ATOMIC_WRITE, {{0, 8, 1}}), WcStatus::kLocalQpOperation);
