@@ -144,8 +144,10 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
 // process. Other devices' command descriptors are files of /dev/infiniband.
 ROCEGW_EXPORT ibv_context* ibv_import_device(int cmd_fd) {
   const auto real = ROCEGW_REAL(ibv_import_device);
-  struct stat about = {};
-  const bool ours = fstat(cmd_fd, &about) == 0 && !S_ISCHR(about.st_mode);
+  struct statx about = {};
+  const bool ours =
+      rocegw::client::RawSyscall(SYS_statx, cmd_fd, "", AT_EMPTY_PATH, STATX_TYPE, &about) == 0 &&
+      !S_ISCHR(about.stx_mode);
   if (real != nullptr && !ours) return real(cmd_fd);
   errno = rocegw::client::refusal::ibv_import_device;
   return nullptr;

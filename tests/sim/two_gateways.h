@@ -55,8 +55,8 @@ class TwoGateways {
   Pair Connect() { return Connect(options_.connection); }
   Pair Connect(const ConnectionOptions& connection) {
     const uint32_t number = ++pairs_;
-    RingEnd& a = hosts[0].AddQp({.qpn = 100 + number, .handle = number});
-    RingEnd& b = hosts[1].AddQp({.qpn = 5000 + number, .handle = number});
+    RingEnd& a = hosts[0].AddQp({.qpn = 100 + number, .handle = number, .placement = true});
+    RingEnd& b = hosts[1].AddQp({.qpn = 5000 + number, .handle = number, .placement = true});
     Host::Connect(hosts[0], a, hosts[1], b, connection);
     return {a, b};
   }
@@ -81,8 +81,10 @@ class TwoGateways {
     wqe.u.rdma.rkey = hosts[1 - side].key() + request.wrong_key;
     wqe.u.rdma.compare_add = request.compare_add;
     wqe.u.rdma.swap = request.swap;
-    ASSERT_TRUE(
-        end.PostSend(wqe, {{Host::kBase + request.local, request.length, hosts[side].key()}}));
+    RingEnd::Sges sges;
+    if (request.length != 0)
+      sges.push_back({Host::kBase + request.local, request.length, hosts[side].key()});
+    ASSERT_TRUE(end.PostSend(wqe, sges));
     hosts[side].Ring(end);
   }
   void PostReceive(int side, RingEnd& end, uint64_t id, uint64_t local, uint32_t length) {

@@ -118,7 +118,8 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     region.session = kSession;
     region.pd = 1;
     region.access = verbs::kAccessLocalWrite | verbs::kAccessRemoteRead |
-                    verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic;
+                    verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic |
+                    verbs::kAccessFlushGlobal;
     region.iova = region.address = kBase;
     region.length = memory_.size();
     Must(Call(index, {0, worker::LinkRegion{region}}), "region");
@@ -147,7 +148,8 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
           .acceptor = Qpn{uint32_t{index} << port::kBucketShift | kAcceptorIndex},
           .peer_worker = index,
           .instance = kInstance + number(),
-          .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering};
+          .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering |
+                      wire::kOptionPlacement};
 }
 
 Host::~Host() = default;
@@ -201,7 +203,7 @@ void Host::ConnectTo(RingEnd& own, const wire::Gid& peer, Qpn peer_qpn, Psn send
   want.retry_count = options.retry_count;
   want.rnr_retry = options.rnr_retry;
   want.min_rnr_timer = options.min_rnr_timer;
-  want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic;
+  want.access = kAccessRemoteRead | kAccessRemoteWrite | kAccessRemoteAtomic | kAccessFlushGlobal;
   want.sq_psn = send_psn;
   want.rq_psn = receive_psn;
   want.dest_qpn = peer_qpn;
