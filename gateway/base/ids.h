@@ -30,7 +30,7 @@ using WorkerIndex = uint16_t;
 // A client session (one attached process). Never reused while the daemon lives.
 struct SessionId {
   uint32_t value = 0;
-  auto operator<=>(const SessionId&) const = default;
+  auto operator<=>(const SessionId&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Slot and generation in a worker's table: a stale handle is a counted miss, never a dangling

@@ -239,8 +239,9 @@ bool Talker::PostOne() {
 
 void Talker::PostRequests() {
   bool rang = false;
+  // Whoever waits for nothing that is announced must not pause: no event need follow.
   while (posted_ < config_.messages && requests_.size() < config_.slots && !broken_ &&
-         !peer_->broken_ && !Broken() && (requests_.empty() || random_.Below(4) != 0)) {
+         !peer_->broken_ && !Broken() && (NothingAnnounced() || random_.Below(4) != 0)) {
     if (!PostOne()) break;
     rang = true;
   }
@@ -397,11 +398,14 @@ void Talker::Look(TimePoint now) {
   PostRequests();
 }
 
+bool Talker::NothingAnnounced() const {
+  return std::none_of(requests_.begin(), requests_.end(),
+                      [](const Request& request) { return request.signaled; });
+}
+
 // Those that are left have no completion of their own, and the queue has let go of them.
 bool Talker::NothingLeft() const {
-  return end_.status().sq_released == static_cast<uint32_t>(posted_) &&
-         std::none_of(requests_.begin(), requests_.end(),
-                      [](const Request& request) { return request.signaled; });
+  return end_.status().sq_released == static_cast<uint32_t>(posted_) && NothingAnnounced();
 }
 
 bool Talker::done() const {

@@ -115,6 +115,8 @@ class Talker final : public Program {
   bool Broken() const {
     return end_.status().state == static_cast<uint32_t>(verbs::QpState::kError);
   }
+  // No request under way has a completion of its own.
+  bool NothingAnnounced() const;
   bool NothingLeft() const;
   void Fail(const std::string& what);
   void Check(Arena& arena, uint64_t at, uint64_t length, const char* what, uint64_t id);
