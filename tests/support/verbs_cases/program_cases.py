@@ -12,7 +12,7 @@ from .tool_cases import perftest, run_tool
 ONCE = ["ibv_asyncwatch", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy",
         "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
         "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket", "perftest_more.*.xrc.socket", "ibv_xsrq_pingpong",
-        "rdma_xclient.xrc", "ucx_perftest.*", "fi_pingpong.rdm"]
+        "rdma_xclient.xrc", "ucx_perftest.*"]
 
 _FIRST_TRANSFERS = ("ib_write", "ib_read", "ib_send")
 
