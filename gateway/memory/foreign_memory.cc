@@ -19,8 +19,6 @@ constexpr bool kListOrderIsVisible = true;
 constexpr bool kListOrderIsVisible = false;
 #endif
 
-bool IsAtomic(const MemoryOp& op) { return op.kind != OpKind::kRead && op.kind != OpKind::kWrite; }
-
 }  // namespace
 
 ForeignMemory::Pieces& ForeignMemory::Scratch() {
@@ -125,7 +123,7 @@ size_t ForeignMemory::Execute(std::span<MemoryOp> ops, MemoryCounts& counts) {
     }
     size_t end = i + 1;
     size_t done = 0;
-    if (IsAtomic(op)) {
+    if (op.is_atomic()) {
       done = ExecuteAtomic(op) ? 1 : 0;
     } else {
       while (end < ops.size() && ops[end].direct == nullptr && ops[end].kind == op.kind) ++end;

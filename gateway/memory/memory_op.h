@@ -34,6 +34,8 @@ struct MemoryOp {
   uint64_t compare = 0;
   uint64_t swap_or_add = 0;
   uint32_t crc = 0;  // out
+
+  bool is_atomic() const { return kind != OpKind::kRead && kind != OpKind::kWrite; }
 };
 
 struct MemoryCounts {

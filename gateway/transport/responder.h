@@ -152,6 +152,9 @@ class Responder {
   void QueueFlush(const QpContext& qp, Psn psn);
   void DropRepliesFrom(Psn psn);
   enum class Replied : uint8_t { kDone, kMore, kPortFull, kGateClosed, kRefused };
+  // A packet without data; false: the port is full.
+  bool SendBare(QpContext& qp, Outbox& outbox, const Reply& reply, wire::Opcode opcode,
+                uint64_t atomic_result = 0);
   Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Replied SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                          Reply& reply);

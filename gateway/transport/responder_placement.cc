@@ -3,7 +3,6 @@
 // answered with a READ response without data, behind everything that was placed before.
 #include <cstring>
 
-#include "gateway/transport/native_packet.h"
 #include "gateway/transport/placement.h"
 #include "gateway/transport/responder.h"
 
@@ -81,14 +80,7 @@ void Responder::QueueFlush(const QpContext& qp, Psn psn) {
 }
 
 Responder::Replied Responder::SendEmptyResponse(QpContext& qp, Outbox& outbox, const Reply& reply) {
-  port::TxPacket* packet = outbox.NewPacket(qp);
-  if (packet == nullptr) return Replied::kPortFull;
-  wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kRcReadResponseOnly;
-  headers.bth.psn = reply.psn;
-  headers.aeth = {wire::kSyndromeAck, reply.msn};
-  BuildPacket(qp, headers, 0, *packet);
-  outbox.Send(qp, packet);
+  if (!SendBare(qp, outbox, reply, wire::Opcode::kRcReadResponseOnly)) return Replied::kPortFull;
   qp.counters->read_response_tx_packets.Add();
   return Replied::kDone;
 }

@@ -151,15 +151,22 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
   return replies_.empty() ? PumpResult::kIdle : PumpResult::kMore;
 }
 
-Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
+bool Responder::SendBare(QpContext& qp, Outbox& outbox, const Reply& reply, wire::Opcode opcode,
+                         uint64_t atomic_result) {
   port::TxPacket* packet = outbox.NewPacket(qp);
-  if (packet == nullptr) return Replied::kPortFull;
+  if (packet == nullptr) return false;
   wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kRcAck;
+  headers.bth.opcode = opcode;
   headers.bth.psn = reply.psn;
   headers.aeth = {reply.syndrome, reply.msn};
+  headers.atomic_ack = atomic_result;
   BuildPacket(qp, headers, 0, *packet);
   outbox.Send(qp, packet);
+  return true;
+}
+
+Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
+  if (!SendBare(qp, outbox, reply, wire::Opcode::kRcAck)) return Replied::kPortFull;
   qp.counters->ack_tx_packets.Add();
   return Replied::kDone;
 }
@@ -222,16 +229,8 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
 Responder::Replied Responder::SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
   const Remembered* memory = FindRemembered(reply.psn);
   if (memory == nullptr || !memory->result_known) return Replied::kDone;
-  port::TxPacket* packet = outbox.NewPacket(qp);
-  if (packet == nullptr) return Replied::kPortFull;
-  wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kRcAtomicAck;
-  headers.bth.psn = reply.psn;
-  headers.aeth = {wire::kSyndromeAck, reply.msn};
-  headers.atomic_ack = memory->result;
-  BuildPacket(qp, headers, 0, *packet);
-  outbox.Send(qp, packet);
-  return Replied::kDone;
+  const bool sent = SendBare(qp, outbox, reply, wire::Opcode::kRcAtomicAck, memory->result);
+  return sent ? Replied::kDone : Replied::kPortFull;
 }
 
 }  // namespace rocegw::transport

@@ -9,14 +9,17 @@ RemotePlace PlaceIn(const RegionConfig& region, uint64_t va, uint64_t length) {
   return {region.address + in_region, region.DirectAt(in_region, length)};
 }
 
+bool Grants(const RegionConfig* region, SessionId session, uint32_t pd, uint32_t access) {
+  return region != nullptr && region->session == session && region->pd == pd &&
+         (region->access & access) == access;
+}
+
 }  // namespace
 
 const RegionConfig* MrTable::Find(MemoryKey key, SessionId session, uint32_t pd, uint32_t access,
                                   uint64_t va, uint64_t length) const {
   const RegionConfig* region = regions_.Find(key.value);
-  if (region == nullptr || region->session != session || region->pd != pd) return nullptr;
-  if ((region->access & access) != access) return nullptr;
-  return region->Holds(va, length) ? region : nullptr;
+  return Grants(region, session, pd, access) && region->Holds(va, length) ? region : nullptr;
 }
 
 std::optional<RemotePlace> MrTable::FindRemote(const RemoteUser& user, MemoryKey key,
@@ -34,9 +37,7 @@ std::optional<RemotePlace> MrTable::FindRemote(const RemoteUser& user, MemoryKey
 }
 
 bool MrTable::GrantsWhole(const RemoteUser& user, MemoryKey key, uint32_t access) const {
-  const RegionConfig* const region = regions_.Find(key.value);
-  return region != nullptr && region->session == user.session && region->pd == user.pd &&
-         (region->access & access) == access;
+  return Grants(regions_.Find(key.value), user.session, user.pd, access);
 }
 
 bool MrTable::Bind(const RemoteUser& user, const BindRequest& request) const {

@@ -265,11 +265,13 @@ DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
   frame.length = LoadBe32(p + 24);
   frame.receive = LoadBe32(p + 28);
   const uint8_t* const own = p + kFrameBaseLength;
+  if (IsAddressed(frame.kind)) {
+    frame.address = LoadBe64(own);
+    frame.rkey = LoadBe32(own + 8);
+  }
   switch (frame.kind) {
     case FrameKind::kWrite:
       frame.immediate = LoadRaw<uint32_t>(own + 12);
-      frame.address = LoadBe64(own);
-      frame.rkey = LoadBe32(own + 8);
       break;
     case FrameKind::kCompareSwap:
     case FrameKind::kFetchAdd:
@@ -279,13 +281,9 @@ DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
     case FrameKind::kReadRequest:
     case FrameKind::kAtomicWrite:
       if (LoadBe32(own + 12) != 0) return DropReason::k_channel_field;
-      frame.address = LoadBe64(own);
-      frame.rkey = LoadBe32(own + 8);
       break;
     case FrameKind::kFlush:
       frame.feth = LoadBe32(own + 12);
-      frame.address = LoadBe64(own);
-      frame.rkey = LoadBe32(own + 8);
       break;
     case FrameKind::kAtomicResult:
       frame.original = LoadBe64(own);

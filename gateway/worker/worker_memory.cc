@@ -74,9 +74,7 @@ void Worker::FlushTrusted(WorkerSession& session) {
   memory::MemoryCounts counts = std::exchange(session.counts, {});
   const size_t done_ahead = std::exchange(session.done_ahead, 0);
   for (size_t i = done_ahead; i < ops.size(); ++i) {
-    const bool atomic =
-        ops[i].kind != memory::OpKind::kRead && ops[i].kind != memory::OpKind::kWrite;
-    if (atomic) ops[i].buffer = reinterpret_cast<uint8_t*>(&notes[i].original);
+    if (ops[i].is_atomic()) ops[i].buffer = reinterpret_cast<uint8_t*>(&notes[i].original);
     if (ops[i].buffer == nullptr) ops[i].buffer = reinterpret_cast<uint8_t*>(&ops[i].compare);
   }
   Report(std::span(notes).first(done_ahead), std::span(ops).first(done_ahead));
