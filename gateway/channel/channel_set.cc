@@ -112,9 +112,10 @@ Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now)
   // A channel names its device by a byte.
   if (!enabled() || numbers_.empty() || device > UINT8_MAX) return nullptr;
   constexpr size_t kUnit = Channel::kPayloadUnit;
-  constexpr size_t kOverhead = wire::kMaxChannelHeaderLength + wire::kIcrcLength;
+  constexpr size_t kOverhead = wire::kMaxPayloadHeaderLength + wire::kIcrcLength;
   const size_t room = std::min<size_t>(
-      std::max(owner_.MaxDatagram(device), kOverhead + kUnit) - kOverhead, wire::kMaxPayload);
+      std::max(owner_.MaxDatagram(device, key.peer), kOverhead + kUnit) - kOverhead,
+      wire::kMaxPayload);
   const Channel::Options options{.number = numbers_.front(),
                                  .epoch = Random(),
                                  .first = Psn(Random()),

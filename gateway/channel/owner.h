@@ -16,8 +16,8 @@ class Owner {
  public:
   // A packet to fill, or nullptr when the device's port has none.
   virtual port::TxPacket* NewChannelPacket(uint32_t device) = 0;
-  // Bytes of a datagram, ICRC included, that the device's port takes.
-  virtual size_t MaxDatagram(uint32_t device) const = 0;
+  // Bytes of a datagram, ICRC included, that the device's port takes for that peer.
+  virtual size_t MaxDatagram(uint32_t device, const wire::Gid& peer) const = 0;
   // Takes the packet.
   virtual void SendChannelPacket(uint32_t device, port::TxPacket* packet) = 0;
   // A frame was lost: its queue pair sends it again under its PSN.

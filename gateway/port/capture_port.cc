@@ -60,7 +60,7 @@ size_t CapturePort::Transmit(std::span<TxPacket* const> packets) {
   if (!AnyActive()) return inner_.Transmit(packets);
   // Encoded before the inner port owns them, committed when it is known how many it took.
   Clear();
-  const size_t longest = inner_.limits().max_datagram;
+  const PortLimits limits = inner_.limits();
   for (TxPacket* packet : packets) {
     CaptureTap::Packet captured{.direction = CaptureDirection::kOutbound,
                                 .interface = interface_,
@@ -69,7 +69,7 @@ size_t CapturePort::Transmit(std::span<TxPacket* const> packets) {
                                 .ip_id = 0,
                                 .datagram = {}};
     const size_t length = packet->length + wire::kIcrcLength;
-    if (length <= longest) {
+    if (length <= limits.MaxDatagramTo(packet->path.destination)) {
       wire::SealIcrc(packet->path, 0, packet->data, packet->length, packet->known_crc);
       captured.datagram = {packet->data, length};
     }

@@ -66,7 +66,7 @@ void DpdkQueue::Lose(Slot* slot) {
 size_t DpdkQueue::Transmit(std::span<TxPacket* const> packets) {
   for (size_t i = 0; i < packets.size(); ++i) {
     auto* slot = static_cast<Slot*>(packets[i]);
-    if (slot->length + wire::kIcrcLength > config_.max_datagram) {
+    if (slot->length + wire::kIcrcLength > limits().MaxDatagramTo(slot->path.destination)) {
       Lose(slot);
     } else if (!Place(slot)) {
       return i;

@@ -18,6 +18,7 @@ inline constexpr size_t kVlanTagLength = 4;
 inline constexpr size_t kIpv4HeaderLength = 20;
 inline constexpr size_t kIpv6HeaderLength = 40;
 inline constexpr size_t kUdpHeaderLength = 8;
+inline constexpr size_t kMinIpUdpLength = kIpv4HeaderLength + kUdpHeaderLength;
 inline constexpr size_t kMaxIpUdpLength = kIpv6HeaderLength + kUdpHeaderLength;
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
@@ -27,10 +28,10 @@ inline constexpr uint16_t kEtherTypeIpv6 = 0x86DD;
 
 using MacAddress = std::array<uint8_t, 6>;
 
-// UDP payload that fits an interface whose MTU counts the IP header, whichever IP it is; 0 when the
-// MTU is too small for anything.
+// UDP payload that fits an interface whose MTU counts the IP header, behind an IPv4 header; 0 when
+// the MTU is too small for anything.
 constexpr size_t MaxDatagram(size_t mtu) {
-  return mtu > kMaxIpUdpLength ? mtu - kMaxIpUdpLength : 0;
+  return mtu > kMaxIpUdpLength ? mtu - kMinIpUdpLength : 0;
 }
 
 inline size_t IpUdpLength(const wire::Gid& destination) {

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "gateway/base/ids.h"
+#include "gateway/port/frame.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/icrc.h"
@@ -30,8 +31,14 @@ struct TxPacket {
 };
 
 struct PortLimits {
-  size_t max_datagram = 0;  // bytes of UDP payload with ICRC that fit the interface's MTU
-  size_t burst = 0;         // what Receive and Transmit handle well at once
+  // Bytes of UDP payload with ICRC that fit the interface's MTU behind an IPv4 header.
+  size_t max_datagram = 0;
+  size_t burst = 0;  // what Receive and Transmit handle well at once
+
+  // The same behind the header of the IP that goes there.
+  size_t MaxDatagramTo(const wire::Gid& destination) const {
+    return max_datagram - (IpUdpLength(destination) - kMinIpUdpLength);
+  }
 };
 
 class PacketPort {

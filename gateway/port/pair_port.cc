@@ -43,7 +43,7 @@ size_t PairPort::Transmit(std::span<TxPacket* const> packets) {
   size_t taken = 0;
   for (TxPacket* packet : packets) {
     auto* slot = static_cast<Slot*>(packet);
-    if (slot->length + wire::kIcrcLength > max_datagram_) {
+    if (slot->length + wire::kIcrcLength > limits().MaxDatagramTo(slot->path.destination)) {
       counters_.tx_lost.Add();
       pool_.Put(slot);
       ++taken;

@@ -98,11 +98,11 @@ int SetMembership(int fd, const wire::Gid& group, const std::string& interface, 
 }  // namespace
 
 UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
-    : max_datagram_(transmit.max_datagram),
+    : limits_(transmit.limits),
       transmitter_(transmit, counters_),
       receiver_(receive_buffers, counters_) {}
 
-PortLimits UdpPort::limits() const { return {.max_datagram = max_datagram_, .burst = kUdpBurst}; }
+PortLimits UdpPort::limits() const { return limits_; }
 
 StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig& config,
                                                              const SteeringTable& steering) {
@@ -123,7 +123,7 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
   group->segmentation_reason_ = segmentation->reason;
   const UdpTransmitterConfig transmit{
       .packets = std::max<size_t>(config.packets_per_queue, 1),
-      .max_datagram = *max_datagram,
+      .limits = {.max_datagram = *max_datagram, .burst = kUdpBurst},
       .segment_ipv4 = segmentation->ipv4,
       .segment_ipv6 = segmentation->ipv6,
       .udp_port = config.udp_port,

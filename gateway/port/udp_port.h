@@ -43,7 +43,7 @@ class UdpPort final : public PacketPort {
   friend class UdpPortGroup;
   UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers);
 
-  const size_t max_datagram_;
+  const PortLimits limits_;
   PortCounters counters_;
   UniqueFd socket_;
   UdpTransmitter transmitter_;

@@ -107,7 +107,7 @@ UdpTransmitter::UdpTransmitter(const UdpTransmitterConfig& config, PortCounters&
     : config_(config),
       segment_ipv4_(config.segment_ipv4),
       segment_ipv6_(config.segment_ipv6),
-      pool_(config.packets, config.max_datagram),
+      pool_(config.packets, config.limits.max_datagram),
       source_ports_(config.source_ports, config.udp_port, config.send_buffer_bytes, counters),
       messages_(kMessages),
       names_(kMessages),
@@ -126,7 +126,7 @@ size_t UdpTransmitter::Transmit(std::span<TxPacket* const> packets) {
   for (size_t i = 0; i < packets.size(); ++i) {
     if (waiting() == kQueue && !Flush() && waiting() == kQueue) return i;
     auto* slot = static_cast<Slot*>(packets[i]);
-    if (slot->length + wire::kIcrcLength > config_.max_datagram) {
+    if (slot->length + wire::kIcrcLength > config_.limits.MaxDatagramTo(slot->path.destination)) {
       counters_.tx_lost.Add();
       pool_.Put(slot);
       continue;

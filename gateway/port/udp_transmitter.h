@@ -23,7 +23,7 @@ namespace rocegw::port {
 
 struct UdpTransmitterConfig {
   size_t packets = 1024;
-  size_t max_datagram = 0;
+  PortLimits limits;
   bool segment_ipv4 = false;
   bool segment_ipv6 = false;
   uint16_t udp_port = wire::kRocePort;

@@ -13,7 +13,6 @@ using metrics::DropReason;
 
 constexpr uint8_t kKindMask = 0x0F;
 constexpr int kVersionShift = 4;
-constexpr size_t kAddressedLength = 48;  // base, address, key and one word more
 constexpr size_t kResultLength = 40;
 
 // What a kind is made of. Offset, length and payload of a frame without data are 0, but for a READ
@@ -31,17 +30,17 @@ constexpr KindRule kRules[] = {
      kRequestFlags | kFrameImmediate | kFrameSolicited | kFrameRelaxed | kFrameInvalidate |
          kFrameEndpoint,
      true, false},  // SEND
-    {kAddressedLength,
+    {kAddressedFrameLength,
      kRequestFlags | kFrameImmediate | kFrameSolicited | kFrameRelaxed | kFrameEndpoint, true,
      false},                                                                     // WRITE
-    {kAddressedLength, kRequestFlags | kFrameRelaxed, false, true},              // READ request
+    {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, false, true},         // READ request
     {kFrameBaseLength, kFrameLast | kFrameAckNow | kFrameRelaxed, true, false},  // READ response
     {kMaxFrameLength, kRequestFlags | kFrameRelaxed, false, true},               // compare-swap
     {kMaxFrameLength, kRequestFlags | kFrameRelaxed, false, true},               // fetch-add
     {kResultLength, kFrameLast | kFrameAckNow, false, true},                     // atomic result
     {kFrameBaseLength, kFrameAckNow | kFrameRelaxed, false, false},              // reply
-    {kAddressedLength, kRequestFlags | kFrameRelaxed, false, true},              // FLUSH
-    {kAddressedLength, kRequestFlags | kFrameRelaxed, true, true},               // ATOMIC WRITE
+    {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, false, true},         // FLUSH
+    {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, true, true},          // ATOMIC WRITE
 };
 static_assert(std::size(kRules) == static_cast<size_t>(FrameKind::kCount));
 
@@ -54,7 +53,7 @@ bool HasWord(FrameKind kind, uint8_t flags) {
 // Behind its base: address, key and one word more.
 bool IsAddressed(FrameKind kind) {
   const uint8_t length = RuleOf(kind).length;
-  return length == kAddressedLength || length == kMaxFrameLength;
+  return length == kAddressedFrameLength || length == kMaxFrameLength;
 }
 
 bool IsAtomic(FrameKind kind) {

@@ -23,12 +23,15 @@ inline constexpr uint8_t kChannelVersion = 1;
 // Channels side by side between the same two workers.
 inline constexpr uint32_t kMostPaths = 16;
 inline constexpr size_t kFrameBaseLength = 32;
-inline constexpr size_t kMaxFrameLength = 64;  // compare-swap and fetch-add
+inline constexpr size_t kAddressedFrameLength = 48;  // base, address, key and one word more
+inline constexpr size_t kMaxFrameLength = 64;        // compare-swap and fetch-add
 inline constexpr size_t kChannelAckLength = 24;
 inline constexpr size_t kChannelControlLength = 40;
 inline constexpr size_t kMaxBitmapWords = 128;
 // BTH and the longest frame header.
 inline constexpr size_t kMaxChannelHeaderLength = kBthLength + kMaxFrameLength;
+// The same of the frames that a payload may follow.
+inline constexpr size_t kMaxPayloadHeaderLength = kBthLength + kAddressedFrameLength;
 // No message is longer (IBTA 9.7.2).
 inline constexpr uint32_t kMaxMessageLength = 1u << 31;
 

@@ -2,8 +2,10 @@
 // Choice of the CRC kernel, powers of x for shifting states, and the CRC functions of icrc.h.
 #include "gateway/wire/crc32.h"
 
+#include <algorithm>
 #include <array>
 
+#include "gateway/wire/channel_header.h"
 #include "gateway/wire/crc32_kernels.h"
 #include "gateway/wire/crc32_polynomial.h"
 #include "gateway/wire/headers.h"
@@ -13,8 +15,10 @@ namespace rocegw::wire {
 namespace crc32 {
 namespace {
 
-// Covers every datagram: IP and UDP headers behind the ID, BTH, extended headers, payload.
-constexpr size_t kTabulated = 22 + kMaxHeaderLength + kMaxPayload + 1;
+// Covers every datagram: IP and UDP headers behind the ID, the longest headers of RoCE or of a
+// channel, payload.
+constexpr size_t kTabulated =
+    22 + std::max(kMaxHeaderLength, kMaxPayloadHeaderLength) + kMaxPayload + 1;
 using Powers = std::array<uint32_t, kTabulated>;
 
 constexpr uint32_t TimesByte(uint32_t a) {

@@ -145,7 +145,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   QpSlot* ReceiverOf(const channel::Delivery& delivery);
   metrics::DropReason Deliver(const channel::Delivery& delivery, TimePoint now);
   port::TxPacket* NewChannelPacket(uint32_t device) override;
-  size_t MaxDatagram(uint32_t device) const override;
+  size_t MaxDatagram(uint32_t device, const wire::Gid& peer) const override;
   void SendChannelPacket(uint32_t device, port::TxPacket* packet) override;
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override;

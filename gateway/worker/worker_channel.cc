@@ -72,8 +72,8 @@ port::TxPacket* Worker::NewChannelPacket(uint32_t device) {
   return options_.ports[device]->Acquire();
 }
 
-size_t Worker::MaxDatagram(uint32_t device) const {
-  return options_.ports[device]->limits().max_datagram;
+size_t Worker::MaxDatagram(uint32_t device, const wire::Gid& peer) const {
+  return options_.ports[device]->limits().MaxDatagramTo(peer);
 }
 
 void Worker::SendChannelPacket(uint32_t device, port::TxPacket* packet) {

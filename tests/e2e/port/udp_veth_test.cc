@@ -147,7 +147,7 @@ TEST_P(UdpVethTest, Run_CrossesUnsegmentedAndArrivesWhole) {
   const auto sender = Open(0);
   const auto receiver = Open(1);
   ASSERT_TRUE(sender != nullptr && receiver != nullptr);
-  EXPECT_EQ(sender->queue(0).limits().max_datagram, 4200U - 48);
+  EXPECT_EQ(sender->queue(0).limits().max_datagram, 4200U - 28);
   ASSERT_TRUE(sender->queue(0).segments(GetParam())) << sender->segmentation_reason();
   SendRun(sender->queue(0));
   const auto got = ReceiveCount(receiver->queue(0), 15);

@@ -74,7 +74,7 @@ size_t SimPort::Transmit(std::span<port::TxPacket* const> packets) {
     auto* packet = static_cast<Packet*>(filled);
     --taken_;
     moved_ = true;
-    if (packet->length + wire::kIcrcLength > limits().max_datagram) {
+    if (packet->length + wire::kIcrcLength > limits().MaxDatagramTo(packet->path.destination)) {
       counters_.tx_lost.Add();
       network_.store().Put(packet);
       continue;

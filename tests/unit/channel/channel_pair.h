@@ -67,7 +67,7 @@ class ChannelEnd final : public channel::Owner {
     packet_ = port::TxPacket{.data = room_};
     return &packet_;
   }
-  size_t MaxDatagram(uint32_t) const override { return 4200; }
+  size_t MaxDatagram(uint32_t, const wire::Gid&) const override { return max_datagram; }
   void SendChannelPacket(uint32_t, port::TxPacket* packet) override {
     sent.push_back(Sealed(*packet));
   }
@@ -170,6 +170,7 @@ class ChannelEnd final : public channel::Owner {
   wire::ChannelReason why = wire::ChannelReason::kNone;
   bool refuse = false;  // there is no endpoint
   uint32_t port_budget = 1u << 30;
+  size_t max_datagram = 4200;
   struct Timer {
     uint32_t slot;
     TimePoint when;

@@ -62,6 +62,18 @@ TEST_F(ChannelSetTest, Reach_OpensOnceAndEverybodySharesIt) {
   EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 1u);
 }
 
+TEST_F(ChannelSetTest, MaxPayload_IsWhatFitsBehindTheLongestHeaderOfAPayload) {
+  // Interfaces of 4200 bytes behind IPv4 and IPv6, of 1500 and of 9000.
+  uint8_t traffic_class = 0;
+  for (const auto& [datagram, payload] :
+       {std::pair{4172U, 4096U}, {4152U, 4032U}, {1472U, 1408U}, {8972U, 4096U}}) {
+    pair.a().max_datagram = datagram;
+    EXPECT_EQ(pair.a().Reach(pair.b(), pair.now, traffic_class)->max_payload(), payload)
+        << datagram;
+    traffic_class += 4;
+  }
+}
+
 TEST_F(ChannelSetTest, AnotherClass_AnotherChannel) {
   Channel* channel = pair.a().Reach(pair.b(), pair.now, 0);
   EXPECT_NE(pair.a().Reach(pair.b(), pair.now, 26 << 2), channel);

@@ -134,7 +134,7 @@ TEST_P(DpdkMemifTest, TwoPorts_ResolveEachOtherAndExchangePackets) {
     std::this_thread::yield();
   }
   ASSERT_TRUE(server->link() && client->link());
-  EXPECT_EQ(server->queue(0).limits().max_datagram, kMtu - 48);
+  EXPECT_EQ(server->queue(0).limits().max_datagram, kMtu - 28);
   const wire::Path there = PathBetween(1, 2, GetParam());
   Send(server->queue(0), there, 20, 4096);
   EXPECT_FALSE(server->queue(0).Flush()) << "the neighbour is not known yet";

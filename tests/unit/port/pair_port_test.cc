@@ -114,14 +114,22 @@ TEST(PairPort_Transmit, FullLanePushesBackAndKeepsOrder) {
 
 TEST(PairPort_Transmit, LongerThanTheMtuIsLostAndCounted) {
   PairLink link({.mtu = 1500});
-  EXPECT_EQ(link.port(0).limits().max_datagram, 1452U);
-  TxPacket* packet = link.port(0).Acquire();
-  packet->length = 1449;
-  ASSERT_EQ(link.port(0).Transmit({&packet, 1}), 1U);
-  EXPECT_EQ(link.port(0).counters().tx_lost.Read(), 1U);
-  EXPECT_TRUE(ReceiveAll(link.port(1)).empty());
-  ASSERT_TRUE(SendTestPacket(link.port(0), TestPath(), kQpn, 1, 1448 - 12));
-  EXPECT_EQ(ReceiveAll(link.port(1)).size(), 1U);
+  EXPECT_EQ(link.port(0).limits().max_datagram, 1472U);
+  const wire::Path ipv4 = TestPath();
+  wire::Path ipv6 = ipv4;
+  ipv6.source = testing::TestAddress(1, false);
+  ipv6.destination = testing::TestAddress(2, false);
+  uint64_t lost = 0;
+  for (const auto& [path, longest] : {std::pair{ipv4, 1468U}, {ipv6, 1448U}}) {
+    TxPacket* packet = link.port(0).Acquire();
+    packet->path = path;
+    packet->length = longest + 1;
+    ASSERT_EQ(link.port(0).Transmit({&packet, 1}), 1U);
+    EXPECT_EQ(link.port(0).counters().tx_lost.Read(), ++lost);
+    EXPECT_TRUE(ReceiveAll(link.port(1)).empty());
+    ASSERT_TRUE(SendTestPacket(link.port(0), path, kQpn, 1, longest - 12));
+    EXPECT_EQ(ReceiveAll(link.port(1)).size(), 1U);
+  }
 }
 
 TEST(PairPort_Steering, PacketsReachTheQueueOfTheirBucket) {

@@ -259,7 +259,7 @@ TEST_P(UdpPortTest, IcmpErrors_DoNotDisturbSending) {
   // Nobody listens at the destination: every packet draws a "port unreachable", which must not come
   // back as an error of a later send.
   UdpTransmitterConfig transmit{.packets = 64,
-                                .max_datagram = 4152,
+                                .limits = {.max_datagram = 4152},
                                 .segment_ipv4 = true,
                                 .segment_ipv6 = true,
                                 .udp_port = FreeUdpPort()};
