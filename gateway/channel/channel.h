@@ -54,6 +54,9 @@ struct ChannelSnapshot {
   uint32_t path_changes = 0;
 };
 
+// Whether acknowledgements that are due leave or wait for the next call.
+enum class Acks : uint8_t { kNow, kLater };
+
 // Sends a control packet. False: no packet.
 bool SendControlPacket(Owner& owner, uint32_t device, const wire::Path& path, Qpn to, Qpn from,
                        const wire::ChannelControl& control);
@@ -125,8 +128,9 @@ class Channel final : public flow::Carrier {
   bool SendVoid(Psn psn, TimePoint now);
   // A frame of nobody's, without payload. False: no packet.
   bool SendFrame(Psn psn, wire::ChannelFrame& frame);
-  // Acknowledgements and control packets that are due; false: some could not leave.
-  bool SendOwn(TimePoint now);
+  // Control packets and acknowledgements that are due, the latter unless they are put off; false:
+  // some are left.
+  bool SendOwn(TimePoint now, Acks acks);
   // Somebody who waits may send now, when so many others have just been given their turns.
   bool HasTurn(TimePoint now, int given) const;
   SlotHandle NextTurn() { return awake_->line.Pop(); }

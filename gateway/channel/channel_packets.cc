@@ -76,9 +76,9 @@ bool Channel::SendAck(TimePoint now) {
   ack.words = static_cast<uint16_t>(awake_->in.FillBitmap(ack.bitmap));
   size_t length = wire::EncodeHeaders(headers, packet->data);
   length += wire::EncodeAck(ack, packet->data + length);
+  // With the frames' ECN bits, although nobody counts its marks: a switch drops what it may not
+  // mark, and a port segments only what has one path.
   Finish(*packet, length, awake_->address.path, number());
-  // Unlike data, an acknowledgement is not to be marked.
-  packet->path.traffic_class &= static_cast<uint8_t>(~wire::kEcnMask);
   shared_.owner.SendChannelPacket(device_, packet);
   shared_.counters.channel_ack_tx_packets.Add();
   awake_->in.OnAckSent();
@@ -111,7 +111,7 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
   return SendControlPacket(shared_.owner, device_, path, to, number(), control);
 }
 
-bool Channel::SendOwn(TimePoint now) {
+bool Channel::SendOwn(TimePoint now, Acks acks) {
   if (rests()) return true;
   const auto send = [&](DueBit due, ControlKind kind, Qpn to) {
     if ((awake_->due & due) == 0) return true;
@@ -128,7 +128,7 @@ bool Channel::SendOwn(TimePoint now) {
     Abandon(ChannelReason::kIdle);
     return true;
   }
-  return !awake_->in.ack_due() || SendAck(now);
+  return !awake_->in.ack_due() || (acks == Acks::kNow && SendAck(now));
 }
 
 }  // namespace rocegw::channel

@@ -239,14 +239,14 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
   return true;
 }
 
-bool ChannelSet::Run(TimePoint now) {
+bool ChannelSet::Run(TimePoint now, Acks acks) {
   if (shared_.lists.due.empty()) return false;
   running_.clear();
   running_.swap(shared_.lists.due);
   for (const uint16_t slot : running_) {
     Channel& channel = *slots_[slot];
     channel.in_due = false;
-    const bool sent = Resend(channel, now) & channel.SendOwn(now);
+    const bool sent = Resend(channel, now) & channel.SendOwn(now, acks);
     if (channel.state() == ChannelState::kGone) {
       Bury(channel);
       continue;

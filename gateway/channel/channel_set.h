@@ -79,8 +79,10 @@ class ChannelSet {
   // told to try again.
   void RefuseEndpoint(const Delivery& delivery, TimePoint now);
 
-  // Lost frames and what the channels have to say themselves. True when there was something.
-  bool Run(TimePoint now);
+  // Lost frames and what the channels have to say themselves. True when there was something. An
+  // acknowledgement that is put off to a call behind the frames of the same round can leave in one
+  // segmented datagram with them, being shorter.
+  bool Run(TimePoint now, Acks acks);
   // Those who wait for room get it, as far as there is some. True when somebody did.
   bool GiveTurns(TimePoint now);
   // True when something was due.

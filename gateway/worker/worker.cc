@@ -82,13 +82,13 @@ bool Worker::RunOnce(TimePoint now) {
   if (options_.congestion_policy.count != 0) LookAtCongestion(now);
   busy |= channels_.LookAtCongestion(now);
   FlushMemory();
-  busy |= channels_.Run(now);
+  busy |= channels_.Run(now, channel::Acks::kLater);
   // Who finds no room on a channel waits for its turn there.
   do {
     busy |= PumpQueuePairs(now);
   } while (channels_.GiveTurns(now));
   FlushMemory();
-  busy |= channels_.Run(now);
+  busy |= channels_.Run(now, channel::Acks::kNow);
   busy |= TransmitAll();
   SendCompletionEvents();
   WakeControl();

@@ -145,7 +145,7 @@ class ChannelEnd final : public channel::Owner {
       return true;
     });
     for (const Timer& timer : due) set.OnTimer(timer.slot, now);
-    set.Run(now);
+    set.Run(now, channel::Acks::kNow);
     set.GiveTurns(now);
   }
   TimePoint next() const {

@@ -13,6 +13,7 @@
 namespace rocegw::testing::channel_set {
 namespace {
 
+using channel::Acks;
 using channel::Channel;
 using channel::ChannelState;
 using metrics::DropReason;
@@ -230,13 +231,30 @@ TEST_F(ChannelSetTest, FramesThatAreStampedAndMarked_AreToldBack) {
   pair.now = pair.now + Milliseconds(1);
   pair.Settle([&](const ChannelPacket& packet) {
     if (!packet.Is(wire::Operation::kChannelAck)) return false;
-    EXPECT_EQ(packet.meta.traffic_class & wire::kEcnMask, 0);
+    EXPECT_EQ(packet.meta.traffic_class & wire::kEcnMask, wire::kEcnEct0);
     wire::ChannelAck ack;
     EXPECT_EQ(wire::DecodeAck(packet.Decoded().payload, ack), metrics::DropReason::kNone);
     hint = ack.hint;
     return false;
   });
   EXPECT_EQ(hint, wire::HintOfLevel(33, true));
+}
+
+TEST_F(ChannelSetTest, AcknowledgementsPutOff_LeaveBehindTheFramesOfTheRound) {
+  Channel* channel = OpenAndSend(1);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  ASSERT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  // What came before it is missing: that is told at once.
+  pair.a().sent.clear();
+  ASSERT_TRUE(pair.a().Send(*channel, 3, pair.now));
+  pair.b().Receive(pair.a().sent.front(), pair.now);
+  EXPECT_TRUE(pair.b().set.Run(pair.now, Acks::kLater));
+  EXPECT_TRUE(pair.b().sent.empty());
+  ASSERT_TRUE(pair.b().Send(*back, 4, pair.now));
+  EXPECT_TRUE(pair.b().set.Run(pair.now, Acks::kNow));
+  ASSERT_EQ(pair.b().sent.size(), 2U);
+  EXPECT_FALSE(pair.b().sent[0].Is(wire::Operation::kChannelAck));
+  EXPECT_TRUE(pair.b().sent[1].Is(wire::Operation::kChannelAck));
 }
 
 // 16 packets of 4096 bytes are what a new flow may have in flight.
