@@ -37,8 +37,11 @@ DASHBOARD = dashboard(
                f'sum(rate(rocegw_drops_total{{reason="bad_icrc",{NODE}}}{RATE}))', thresholds=limits(GREEN, (0.1, RED))),
         number("Queue pairs that failed", "How many went to the error state in the last five minutes?", "short",
                f"sum(increase(rocegw_qp_error_events_total{{{NODE}}}[5m]))", thresholds=limits(GREEN, (1, RED))),
-        number("Error completions", "Which part of the completions tells of an error? Flushes of closing programs are among them.",
-               "percentunit", share_now("rocegw_cqe_error_entries_total", "rocegw_cqe_entries_total")),
+        number("Failed completions", "Which part of the completions tells of an error, but for flushes of programs that close?",
+               "percentunit",
+               f"(sum(rate(rocegw_cqe_error_entries_total{{{NODE}}}{RATE}))"
+               f" - sum(rate(rocegw_cqe_flushed_entries_total{{{NODE}}}{RATE})))"
+               f" / (sum(rate(rocegw_cqe_entries_total{{{NODE}}}{RATE})) > 0)"),
         graph("Retransmission", "On which nodes is how much sent again? Objective: less than 0.1 %", "percentunit",
               (share("rocegw_retransmit_packets_total", "rocegw_tx_packets_total"), "{{node}}"), thresholds=_LOSS),
         graph("How losses are found", "By what is a loss noticed? Timeouts cost milliseconds, the others a round trip.", "cps",

@@ -99,9 +99,10 @@ std::vector<ClientMetric::Label> PoolLabels(const std::string& name) {
   const size_t pool = name.rfind('/') + 1;
   return {{"pool", name.substr(pool)}, {"tenant", name.substr(tenant, end - tenant)}};
 }
-std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const std::string& limit) {
+std::vector<ClientMetric::Label> PoolLabels(const std::string& name, const char* key,
+                                            std::string_view value) {
   std::vector<ClientMetric::Label> labels = PoolLabels(name);
-  labels.insert(labels.begin(), {"limit", limit});
+  labels.insert(labels.begin(), {key, std::string(value)});
   return labels;
 }
 
@@ -158,6 +159,7 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
     if (!is_new) {
       known->second.sent_bytes += row.sent_bytes;
       known->second.sent_packets += row.sent_packets;
+      for (size_t i = 0; i < row.attaches.size(); ++i) known->second.attaches[i] += row.attaches[i];
     }
     for (size_t i = 0; !is_new && i < row.limits.size(); ++i) {
       known->second.limits[i].used += row.limits[i].used;
@@ -169,7 +171,7 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
     for (const auto& [pool, row] : pools) {
       for (const session::LimitRow& limit : row.limits) {
         if (const auto number = value(limit))
-          AddValue(family, PoolLabels(pool, limit.limit), static_cast<double>(*number));
+          AddValue(family, PoolLabels(pool, "limit", limit.limit), static_cast<double>(*number));
       }
     }
   };
@@ -201,6 +203,17 @@ void AddPools(std::vector<MetricFamily>& families, const session::StateSnapshot&
            &session::PoolRow::sent_bytes);
   add_sent("rocegw_pool_sent_packets_total", "sent by a pool's queue pairs",
            &session::PoolRow::sent_packets);
+  MetricFamily& attaches = AddFamily(
+      families, "rocegw_pool_attaches_total",
+      "programs that came to a pool: accepted; refused for a limit, a drain or their identity; "
+      "failed, because gateway, agent or the versions of the two ends did not allow it",
+      MetricType::Counter);
+  for (const auto& [pool, row] : pools) {
+    for (size_t i = 0; i < row.attaches.size(); ++i) {
+      AddValue(attaches, PoolLabels(pool, "outcome", tenant::kAttachOutcomeNames[i]),
+               static_cast<double>(row.attaches[i]));
+    }
+  }
 }
 
 void AddDiscovery(std::vector<MetricFamily>& families, const session::DiscoveryRow& row) {

@@ -43,6 +43,7 @@ void AttachGate::Hold(UniqueFd socket, tenant::Pool& pool, const std::string& pa
   const uint64_t id = held_.Add(attach, ControlLoop::Now());
   if (id == 0) {
     pool.CountIdentityRefused();
+    pool.CountAttach(tenant::AttachOutcome::kFailed);
     services_.Tell(
         "IDENTITY_DENIED", pool.name(), "many",
         pool.name() + ": attach of " + who + " refused, too many wait for the agent's verdict");
@@ -96,9 +97,12 @@ bool AttachGate::Answer(uint64_t id, bool allowed, const std::string& reason) {
   return true;
 }
 
-void AttachGate::Deny(HeldAttach attach, const std::string& reason) {
+void AttachGate::Deny(HeldAttach attach, const std::string& reason, tenant::AttachOutcome outcome) {
   tenant::Pool* const pool = services_.pools.FindPool(attach.pool);
-  if (pool != nullptr && pool->id() == attach.pool_id) pool->CountIdentityRefused();
+  if (pool != nullptr && pool->id() == attach.pool_id) {
+    pool->CountIdentityRefused();
+    pool->CountAttach(outcome);
+  }
   services_.Tell("IDENTITY_DENIED", attach.pool, attach.peer.comm,
                  attach.pool + ": attach of " + Describe(attach.peer) + " refused: " + reason);
   refuse_(std::move(attach.socket), EACCES, reason);
@@ -146,7 +150,7 @@ void AttachGate::OnDeadline() {
   for (const uint64_t id : gone) Forget(id);
   for (HeldAttach& attach : expired) {
     if (attach.greeted) {
-      Deny(std::move(attach), "no verdict of the agent in time");
+      Deny(std::move(attach), "no verdict of the agent in time", tenant::AttachOutcome::kFailed);
     } else {
       refuse_(std::move(attach.socket), EACCES, "");
     }

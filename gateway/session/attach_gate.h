@@ -48,7 +48,8 @@ class AttachGate {
     ControlLoop::WatchId process = 0;
   };
 
-  void Deny(HeldAttach attach, const std::string& reason);
+  void Deny(HeldAttach attach, const std::string& reason,
+            tenant::AttachOutcome outcome = tenant::AttachOutcome::kRefused);
   void Watch(uint64_t id, uint32_t events);
   void OnSocket(uint64_t id, uint32_t events);
   void Forget(uint64_t id);

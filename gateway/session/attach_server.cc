@@ -153,6 +153,7 @@ void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool, const std::string
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
+    pool.CountAttach(tenant::AttachOutcome::kFailed);
     return Refuse(std::move(socket), EACCES, "");
   }
   if (pool.settings().identity_required)
@@ -168,12 +169,15 @@ void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, const std::string&
                                           std::to_string(peer.pid) +
                                           ") refused: memory of former programs still blocks the "
                                           "threads that reached it");
+    pool.CountAttach(tenant::AttachOutcome::kFailed);
     return Refuse(std::move(socket), ENOMEM, "");
   }
-  if (const int error = services_.CheckDrain(pool, "attach"))
-    return Refuse(std::move(socket), error, "");
-  if (const int error = services_.Take(pool, Resource::kSessions))
-    return Refuse(std::move(socket), error, "");
+  int refused = services_.CheckDrain(pool, "attach");
+  if (refused == 0) refused = services_.Take(pool, Resource::kSessions);
+  if (refused != 0) {
+    pool.CountAttach(tenant::AttachOutcome::kRefused);
+    return Refuse(std::move(socket), refused, "");
+  }
   const uint32_t id = next_id_++;
   const int fd = socket.get();
   const int process = peer.process.get();

@@ -123,6 +123,7 @@ class ClientSession {
   // minor: of the attach protocol that its library speaks.
   void Greeted(uint32_t minor) {
     greeted_ = true;
+    pool_.CountAttach(tenant::AttachOutcome::kAccepted);
     library_minor_ = minor;
   }
 

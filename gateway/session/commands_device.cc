@@ -43,11 +43,13 @@ void Hello(ClientSession& session, Request& request) {
   const auto hello = request.As<rocegw_hello>();
   if (hello.magic != ROCEGW_ABI_MAGIC) return session.Violation("greeting of another protocol");
   if (hello.major != ROCEGW_ABI_MAJOR) {
+    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
     session.ReplyError(EPROTONOSUPPORT);
     return session.End("library speaks version " + std::to_string(hello.major) +
                        " of the attach protocol, this daemon " + std::to_string(ROCEGW_ABI_MAJOR));
   }
   if (Status memory = session.SetUpMemory(std::move(request.fd)); !memory.ok()) {
+    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
     session.ReplyError(memory.error());
     return session.End(memory.text());
   }

@@ -13,6 +13,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
+#include "gateway/tenant/attach_outcome.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::session {
@@ -195,6 +196,7 @@ struct PoolRow {
   std::vector<LimitRow> limits;
   ReadyRow ready;
   metrics::DurationHistogram set_up;  // queue pairs, from creation until they could send
+  tenant::AttachCounts attaches{};
   std::vector<std::string> sockets;
 };
 

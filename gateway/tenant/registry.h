@@ -17,6 +17,7 @@
 #include "gateway/base/time.h"
 #include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
+#include "gateway/tenant/attach_outcome.h"
 #include "gateway/tenant/quota_node.h"
 #include "gateway/tenant/settings.h"
 #include "gateway/tenant/share.h"
@@ -90,6 +91,8 @@ class Pool {
     return wire::Contain(tenant_->settings().allowed_peers, peer) &&
            wire::Contain(settings_.allowed_peers, peer);
   }
+  void CountAttach(AttachOutcome outcome) { ++attaches_[static_cast<size_t>(outcome)]; }
+  const AttachCounts& attaches() const { return attaches_; }
   void CountPeerRefused() { ++peers_refused_; }
   uint64_t peers_refused() const { return peers_refused_; }
   void CountIdentityRefused() { ++identities_refused_; }
@@ -118,6 +121,7 @@ class Pool {
   std::array<uint64_t, kLimits> refused_{};
   uint64_t peers_refused_ = 0;
   uint64_t identities_refused_ = 0;
+  AttachCounts attaches_{};
   metrics::DurationHistogram set_up_;
 };
 

@@ -157,10 +157,18 @@ TEST_F(MetricsTest, Page_PoolsOfOneNameAreOneSeries) {
   source_.state.pools[0].sent_bytes = 5;
   source_.state.pools.back().sent_bytes = 7;
   source_.state.pools.back().sent_packets = 3;
+  source_.state.pools[0].attaches = {4, 0, 1};
+  source_.state.pools.back().attaches = {2, 3, 0};
   const auto samples = Samples();
   EXPECT_EQ(samples.at(R"(rocegw_pool_used{limit="qps",pool="p1",tenant="red"})"), "22");
   EXPECT_EQ(samples.at(R"(rocegw_pool_sent_bytes_total{pool="p1",tenant="red"})"), "12");
   EXPECT_EQ(samples.at(R"(rocegw_pool_sent_packets_total{pool="p1",tenant="red"})"), "3");
+  for (const auto& [outcome, count] :
+       {std::pair{"accepted", "6"}, {"refused", "3"}, {"failed", "1"}}) {
+    EXPECT_EQ(samples.at("rocegw_pool_attaches_total{outcome=\"" + std::string(outcome) +
+                         "\",pool=\"p1\",tenant=\"red\"}"),
+              count);
+  }
 }
 
 // Fifty pools with all limits: at most 150 series each, beside those of the gateway itself.

@@ -165,6 +165,9 @@ class Gate : public ::testing::Test {
   uint64_t Refused(const std::string& pool = kAskedPool) {
     return host->server->services().pools.FindPool(pool)->identities_refused();
   }
+  tenant::AttachCounts Outcomes(const std::string& pool = kAskedPool) {
+    return host->server->services().pools.FindPool(pool)->attaches();
+  }
   std::string LastEvent() {
     const auto rows = host->server->services().events.Rows();
     return rows.empty() || rows[0].reason != "IDENTITY_DENIED" ? "" : rows[0].text;
@@ -258,6 +261,7 @@ TEST_F(Gate, NobodyAnswers_DeniedWhenItsTimeIsOver) {
   while (Refused() == 0) host->RunControl();
   EXPECT_EQ(Greeting(*client), EACCES);
   EXPECT_NE(LastEvent().find("no verdict"), std::string::npos);
+  EXPECT_EQ(Outcomes(), (tenant::AttachCounts{0, 0, 1}));
   EXPECT_TRUE(Held().empty());
 }
 
@@ -298,6 +302,7 @@ TEST_F(Gate, Several_EachHasItsOwnAnswer) {
   EXPECT_EQ(Greeting(*c), 0);
   EXPECT_TRUE(Answer(held[0].id, true));
   EXPECT_EQ(Greeting(*a), 0);
+  EXPECT_EQ(Outcomes(), (tenant::AttachCounts{2, 1, 0}));
 }
 
 TEST_F(Gate, PoolGoesMeanwhile_Denied) {
@@ -317,6 +322,7 @@ TEST_F(Gate, Allowed_TheOtherLimitsHold) {
   auto client = Knock();
   EXPECT_TRUE(Answer(Held().at(0).id, true));
   EXPECT_EQ(Greeting(*client), ENOMEM);
+  EXPECT_EQ(Outcomes(), (tenant::AttachCounts{0, 1, 0}));
 }
 
 TEST_F(Gate, Shutdown_LetsGoOfAll) {

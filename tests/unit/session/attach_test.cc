@@ -99,6 +99,12 @@ TEST_F(AttachSocket, HangUpWithoutGreeting_IsSeenWhenThereIsRoom) {
   EXPECT_EQ(small.server->session_count(), 0u);
   TestClient program(small, Connect());
   EXPECT_TRUE(program.Hello());
+  TestClient one_more(small, Connect());
+  EXPECT_FALSE(one_more.Hello());
+  tenant::AttachCounts outcomes{};
+  small.server->services().pools.ForEachPool(
+      [&](const tenant::Pool& pool) { outcomes = pool.attaches(); });
+  EXPECT_EQ(outcomes, (tenant::AttachCounts{1, 1, 0})) << "who only looks counts nowhere";
 }
 
 TEST_F(AttachSocket, Shutdown_RemovesTheSocketAndEndsSessions) {

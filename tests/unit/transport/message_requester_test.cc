@@ -171,6 +171,8 @@ TEST_P(MessageRequesterNak, EndsItsRequest_AnswersThoseBefore) {
   EXPECT_EQ(StatusesOf(peer.base().Poll()), (Statuses{kSuccess, GetParam().status, kFlush}));
   EXPECT_EQ(peer.state(), QpState::kError);
   EXPECT_EQ(peer.host().counters().nak_error_rx_packets.Read(), 1u);
+  EXPECT_EQ(peer.host().counters().cqe_error_entries.Read(), 2u);
+  EXPECT_EQ(peer.host().counters().cqe_flushed_entries.Read(), 1u);
 }
 INSTANTIATE_TEST_SUITE_P(All, MessageRequesterNak,
                          ::testing::Values(Refusal{0x61, 9}, Refusal{0x62, 10}, Refusal{0x63, 11},
