@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a program that wanted to attach to a pool. One count per program that greeted; who
-// only looked whether somebody answers counts nowhere.
+// What came of a program that wanted to attach to a pool. One count per connection that greeted or
+// was turned away before; who was let in, looked and left counts nowhere.
 #pragma once
 
 #include <array>

@@ -28,9 +28,7 @@ inline constexpr size_t kMaxFrameLength = 64;        // compare-swap and fetch-a
 inline constexpr size_t kChannelAckLength = 24;
 inline constexpr size_t kChannelControlLength = 40;
 inline constexpr size_t kMaxBitmapWords = 128;
-// BTH and the longest frame header.
-inline constexpr size_t kMaxChannelHeaderLength = kBthLength + kMaxFrameLength;
-// The same of the frames that a payload may follow.
+// BTH and the longest header of a frame that a payload may follow.
 inline constexpr size_t kMaxPayloadHeaderLength = kBthLength + kAddressedFrameLength;
 // No message is longer (IBTA 9.7.2).
 inline constexpr uint32_t kMaxMessageLength = 1u << 31;
