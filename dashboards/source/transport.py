@@ -37,7 +37,7 @@ DASHBOARD = dashboard(
                f'sum(rate(rocegw_drops_total{{reason="bad_icrc",{NODE}}}{RATE}))', thresholds=limits(GREEN, (0.1, RED))),
         number("Queue pairs that failed", "How many went to the error state in the last five minutes?", "short",
                f"sum(increase(rocegw_qp_error_events_total{{{NODE}}}[5m]))", thresholds=limits(GREEN, (1, RED))),
-        number("Failed completions", "Which part of the completions tells of an error, but for flushes of programs that close?",
+        number("Failed completions", "Which part of the completions tells of an error, flushes left out?",
                "percentunit",
                f"(sum(rate(rocegw_cqe_error_entries_total{{{NODE}}}{RATE}))"
                f" - sum(rate(rocegw_cqe_flushed_entries_total{{{NODE}}}{RATE})))"

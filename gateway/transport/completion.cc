@@ -9,9 +9,11 @@ bool Push(QpContext& qp, verbs::CompletionQueue& cq, Outbox& outbox, rocegw_cqe 
   const bool overrun_before = cq.overrun();
   if (cq.Push(cqe)) {
     qp.counters->cqe_entries.Add();
-    if (cqe.status != 0) qp.counters->cqe_error_entries.Add();
-    if (cqe.status == static_cast<uint32_t>(verbs::WcStatus::kFlush))
-      qp.counters->cqe_flushed_entries.Add();
+    if (cqe.status != 0) {
+      qp.counters->cqe_error_entries.Add();
+      if (cqe.status == static_cast<uint32_t>(verbs::WcStatus::kFlush))
+        qp.counters->cqe_flushed_entries.Add();
+    }
     return true;
   }
   if (!overrun_before) {

@@ -91,35 +91,38 @@ TEST_P(ChannelLaw, HundredToOne_RepeatsWhatWasLostAndNothingElse) {
 }
 
 // The mean over 25 round trips comes within a quarter of the fair share, and stays there for fifty.
-class ChannelJoin : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+struct Join {
+  const char* law;
+  int flows;
+  int late = 0;  // starts of twelve that are known to take longer
+};
+class ChannelJoin : public ::testing::TestWithParam<Join> {};
 INSTANTIATE_TEST_SUITE_P(Laws, ChannelJoin,
-                         ::testing::Values(std::pair{"caqm", 1}, std::pair{"caqm", 3},
-                                           std::pair{"caqm", 7}, std::pair{"swift", 1},
-                                           std::pair{"swift", 3}, std::pair{"swift", 7}),
+                         ::testing::Values(Join{"caqm", 1}, Join{"caqm", 3, 4}, Join{"caqm", 7},
+                                           Join{"swift", 1}, Join{"swift", 3}, Join{"swift", 7}),
                          [](const auto& test) {
-                           return std::string(test.param.first) + "_" +
-                                  std::to_string(test.param.second);
+                           return std::string(test.param.law) + "_" +
+                                  std::to_string(test.param.flows);
                          });
 
-TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTripsInMostPhases) {
+TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTrips) {
   // Swift aims at a round trip of 100 us.
-  const bool swift = std::string(GetParam().first) == "swift";
-  // A share of the pipe is few packets, and in some phases a flow leaves the band once more before
-  // it stays there.
-  constexpr int kPhases = 12;
+  const bool swift = std::string(GetParam().law) == "swift";
+  // With caqm and four flows a share is three to four packets, and at times a flow leaves the band
+  // once more before it stays there.
   int late = 0;
-  for (int after = 8; after < 8 + kPhases; ++after) {
-    const Report report = Observe("join", GetParam().first,
-                                  {{"flows", std::to_string(GetParam().second)},
+  for (int after = 8; after < 20; ++after) {
+    const Report report = Observe("join", GetParam().law,
+                                  {{"flows", std::to_string(GetParam().flows)},
                                    {"message_kb", "4"},
                                    {"depth", "128"},
                                    {"warmup_ms", std::to_string(after)},
                                    {"ms", swift ? "40" : "10"}});
     EXPECT_GE(report.Value("converged after round trips"), 0) << after;
-    EXPECT_LE(report.Value("converged after round trips"), 200) << after;
+    EXPECT_LE(report.Value("converged after round trips"), 150) << after;
     late += report.Value("converged after round trips") > 50;
   }
-  EXPECT_LE(late, kPhases / 2);
+  EXPECT_LE(late, GetParam().late);
 }
 
 }  // namespace
