@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace rocegw {
 
@@ -25,17 +26,17 @@ class GrowingRing {
 
   void push_back(T value) { Extend() = std::move(value); }
   void push_front(T value) {
-    if (tail_ - head_ == slots_.size()) Grow();
+    if (size() == capacity_) Grow();
     slots_[--head_ & Mask()] = std::move(value);
   }
   // A new last element, to be written in place: of a trivial type it holds anything, else nothing.
   T& Extend() {
-    if (tail_ - head_ == slots_.size()) Grow();
+    if (size() == capacity_) Grow();
     return slots_[tail_++ & Mask()];
   }
   // So many fit without another allocation.
   void Reserve(size_t count) {
-    while (slots_.size() < count) Grow();
+    while (capacity_ < count) Grow();
   }
   void pop_front() { Leave(head_++); }
   void pop_back() { Leave(--tail_); }
@@ -44,22 +45,27 @@ class GrowingRing {
   }
 
  private:
-  size_t Mask() const { return slots_.size() - 1; }
-  void Leave(size_t index) {
+  size_t Mask() const { return capacity_ - size_t{1}; }
+  void Leave(uint32_t index) {
     if constexpr (!std::is_trivially_destructible_v<T>) slots_[index & Mask()] = T();
+    // One that empties again and again stays in the same lines of memory.
+    if (empty()) head_ = tail_ = 0;
   }
   void Grow() {
-    std::vector<T> bigger(slots_.empty() ? 8 : slots_.size() * 2);
-    const size_t n = size();
-    for (size_t i = 0; i < n; ++i) bigger[i] = std::move((*this)[i]);
+    const uint32_t capacity = capacity_ == 0 ? 8 : capacity_ * 2;
+    auto bigger = std::make_unique<T[]>(capacity);
+    const auto n = static_cast<uint32_t>(size());
+    for (uint32_t i = 0; i < n; ++i) bigger[i] = std::move((*this)[i]);
     slots_ = std::move(bigger);
+    capacity_ = capacity;
     head_ = 0;
     tail_ = n;
   }
 
-  std::vector<T> slots_;
-  size_t head_ = 0;
-  size_t tail_ = 0;
+  std::unique_ptr<T[]> slots_;
+  uint32_t capacity_ = 0;  // 0 or a power of two
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
 };
 
 }  // namespace rocegw

@@ -14,18 +14,18 @@ namespace rocegw::shm {
 class WorkQueue {
  public:
   WorkQueue() = default;
-  // producer and slots are client memory; released is ours and read by the client. All indices
-  // begin at `first`.
+  // producer and slots are client memory; released is ours and read by the client. At most 2^15
+  // entries. All indices begin at `first`.
   WorkQueue(const uint32_t* producer, uint32_t* released, const uint8_t* slots, uint32_t entries,
             uint32_t stride, uint32_t first = 0)
       : producer_(producer),
         released_out_(released),
         slots_(slots),
-        entries_(entries),
-        stride_(stride),
         known_producer_(first),
         fetched_(first),
-        released_(first) {}
+        released_(first),
+        entries_(static_cast<uint16_t>(entries)),
+        stride_(static_cast<uint16_t>(stride)) {}
 
   enum class Look : uint8_t { kEmpty, kReady, kFault };
 
@@ -38,19 +38,19 @@ class WorkQueue {
     const uint32_t producer = LoadOrdered(producer_);
     if (producer == fetched_) return Look::kEmpty;
     // Neither beyond the ring nor back over what was fetched: the walk would not end.
-    if (producer - fetched_ > entries_ - (fetched_ - released_)) return Look::kFault;
+    if (producer - fetched_ > entries() - (fetched_ - released_)) return Look::kFault;
     known_producer_ = producer;
     return Look::kReady;
   }
 
   // Slots to fetch, as the client says.
   uint32_t Posted() const {
-    return entries_ == 0 ? 0 : std::min(LoadOrdered(producer_) - fetched_, entries_);
+    return entries_ == 0 ? 0 : std::min(LoadOrdered(producer_) - fetched_, entries());
   }
 
   // The slot that Check found; take it with Fetch. Copy it out, its content may change.
   const uint8_t* Slot() const {
-    return slots_ + static_cast<size_t>(fetched_ & (entries_ - 1)) * stride_;
+    return slots_ + static_cast<size_t>(fetched_ & (entries() - 1)) * stride_;
   }
   // Returns the index of the slot, free running.
   uint32_t Fetch() { return fetched_++; }
@@ -65,7 +65,7 @@ class WorkQueue {
   // was fetched is released then as well.
   bool Discard() {
     const uint32_t producer = entries_ == 0 ? fetched_ : LoadAcquire(producer_);
-    const bool possible = producer - fetched_ <= entries_ - (fetched_ - released_);
+    const bool possible = producer - fetched_ <= entries() - (fetched_ - released_);
     if (possible) fetched_ = producer;
     known_producer_ = fetched_;
     Release(fetched_);
@@ -86,11 +86,11 @@ class WorkQueue {
   const uint32_t* producer_ = nullptr;
   uint32_t* released_out_ = nullptr;
   const uint8_t* slots_ = nullptr;
-  uint32_t entries_ = 0;
-  uint32_t stride_ = 0;
   uint32_t known_producer_ = 0;
   uint32_t fetched_ = 0;
   uint32_t released_ = 0;
+  uint16_t entries_ = 0;
+  uint16_t stride_ = 0;  // bytes of a slot
 };
 
 }  // namespace rocegw::shm

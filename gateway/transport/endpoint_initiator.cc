@@ -77,7 +77,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
                       .endpoint = peer->second.endpoint,
                       .key = peer->second.key,
                       .again = now,
-                      .give_up = now + Milliseconds(qp.config.give_up_ms)};
+                      .give_up = now + Milliseconds(qp.rare.give_up_ms)};
   lanes_.Use(*carrier);
   look_at_ = Earlier(look_at_, MessageOf(index).give_up);
   send_.Start(index);
@@ -132,7 +132,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   SendEntry& entry = send_.At(index);
   flow::Carrier& carrier = *MessageOf(index).carrier;
   const uint32_t offset = entry.sent;
-  const uint32_t most = std::min(verbs::MtuBytes(qp.config.port_mtu), carrier.max_payload());
+  const uint32_t most = std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
   const uint32_t bytes = std::min(most, entry.request.length - offset);
   if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;

@@ -85,7 +85,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
                                    const ChannelFrame& frame, std::span<const uint8_t> payload,
                                    bool refuse) {
   const bool for_group = IsForGroup(qp, frame);
-  if (frame.receive != (for_group ? qp.config.group_key : qp.attributes.qkey)) {
+  if (frame.receive != (for_group ? qp.rare.group_key : qp.attributes.qkey)) {
     Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
     return DropReason::k_wrong_qkey;
   }
@@ -293,7 +293,7 @@ void EndpointTarget::Fill(const QpContext& qp, const Reply& reply, Psn psn,
   ChannelFrame frame{.kind = FrameKind::kReply,
                      .flags = wire::kFrameRelaxed,
                      .destination = reply.to,
-                     .source = reply.for_group ? qp.config.group : qp.config.qpn,
+                     .source = reply.for_group ? qp.rare.group : qp.config.qpn,
                      .syndrome = reply.syndrome,
                      .attempt = reply.attempt,
                      .message = reply.message};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the halves of a queue pair share: its identity, attributes, queues and the worker's tables
-// it looks into. Belongs to one worker; plain data.
+// it looks into. A worker has many queue pairs, and memory is what it waits for: members lie by who
+// looks at them, and what every message does comes first. Belongs to one worker; plain data.
 #pragma once
 
 #include <cstdint>
@@ -23,57 +24,81 @@ namespace rocegw::transport {
 class SharedReceives;
 
 struct QpContext {
-  verbs::QpConfig config;
-  verbs::QpAttributes attributes;  // attributes.state is the current one
-  SlotHandle handle;               // in the worker's QP table
-
-  shm::WorkQueue sq;
-  shm::WorkQueue rq;
-  SharedReceives* srq = nullptr;  // receives come from there instead; outlives the queue pair
-  verbs::CompletionQueue* send_cq = nullptr;
-  verbs::CompletionQueue* recv_cq = nullptr;
-  const verbs::MrTable* regions = nullptr;
-  metrics::WorkerCounters* counters = nullptr;
-  bool last_receive_told = false;  // with an srq, in the error state
-  bool ecn = false;                // packets say that switches may mark them (ECT(0))
+  // Every message.
+  SlotHandle handle;  // in the worker's QP table
   // What its requests leave by, fixed before it is ready to send; nullptr: as plain RoCEv2.
   flow::Carrier* carrier = nullptr;
-  // By it, a peer that lets messages take effect out of turn where they allow it.
-  bool peer_relaxes = false;
-  // By it, a peer that knows SENDs with invalidation.
-  bool peer_invalidates = false;
-  // By it, a peer that knows FLUSH and ATOMIC WRITE.
-  bool peer_places = false;
-  flow::LinePlace line;  // of its own carrier
-  // Why the carrier that was meant for it is not; kNone: it is, or none was.
-  wire::ChannelReason declined = wire::ChannelReason::kNone;
-  // Channels beside it; nullptr: there are none, as for whoever asks for order.
-  std::unique_ptr<Spread> spread;
-  uint8_t connection = 0;  // counts resets, so that frames of an earlier connection are known
-  void* owner = nullptr;   // the worker's record of the session; not for the transport
+  void* owner = nullptr;  // the worker's record of the session; not for the transport
+  const verbs::MrTable* regions = nullptr;
+  metrics::WorkerCounters* counters = nullptr;
+  verbs::CompletionQueue* send_cq = nullptr;
+  verbs::CompletionQueue* recv_cq = nullptr;
 
+  shm::WorkQueue sq;
   // Memory operations: tickets are handed out in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
-  uint32_t first_ticket = 1;  // older ones were issued before the last reset
+  flow::LinePlace line;      // of its own carrier
+  uint8_t connection = 0;    // counts resets, so that frames of an earlier connection are known
+  bool flushed : 1 = false;  // it is in the error state, and what was posted is told
+  bool tell_drained : 1 = false;     // once the send queue has drained (SQD)
+  bool leftovers : 1 = false;        // tickets from before the last reset are not all done
+  bool shares_receives : 1 = false;  // they come from `srq`
+  bool ecn : 1 = false;              // packets say that switches may mark them (ECT(0))
+  // By its carrier, a peer that lets messages take effect out of turn where they allow it.
+  bool peer_relaxes : 1 = false;
+  // By it, a peer that knows SENDs with invalidation.
+  bool peer_invalidates : 1 = false;
+  // By it, a peer that knows FLUSH and ATOMIC WRITE.
+  bool peer_places : 1 = false;
+  bool hears_native : 1 = false;    // requests have come as plain RoCEv2, since the last reset
+  bool requests_first : 1 = false;  // in its next turn
+  uint64_t bytes_sent = 0;
 
+  shm::WorkQueue rq;
+  uint64_t bytes_received = 0;
   uint64_t sends_completed = 0;
   uint64_t receives_completed = 0;
-  uint64_t bytes_sent = 0;
-  uint64_t bytes_received = 0;
-  uint64_t retransmits = 0;
+
+  verbs::QpMessageConfig config;
+  // Few of them; attributes.state is the current one.
+  verbs::QpAttributes attributes;
+
+  // Seldom.
+  verbs::QpRareConfig rare;
+  SharedReceives* srq = nullptr;     // outlives the queue pair
   const PeerTable* peers = nullptr;  // endpoint: of its session
+  // Channels beside its carrier; nullptr: there are none, as for whoever asks for order.
+  std::unique_ptr<Spread> spread;
+  uint64_t retransmits = 0;
+  uint32_t first_ticket = 1;       // older ones were issued before the last reset
+  bool last_receive_told = false;  // with an srq, in the error state
+  // Why the carrier that was meant for it is not; kNone: it is, or none was.
+  wire::ChannelReason declined = wire::ChannelReason::kNone;
 
   flow::LineMember line_member() const { return {handle, config.tenant_tag}; }
-  bool IsBeside(const flow::Carrier& by) const { return spread != nullptr && spread->Has(by); }
+  bool IsBeside(const flow::Carrier& by) const {
+    return &by != carrier && spread != nullptr && spread->Has(by);
+  }
   // Its place in the line of the channel that a frame is to leave by.
   flow::LinePlace& PlaceAt(const flow::Carrier& by) {
+    if (&by == carrier) return line;
     flow::LinePlace* const beside = spread == nullptr ? nullptr : spread->PlaceOf(by);
     return beside == nullptr ? line : *beside;
   }
 
+  // nullptr: it has receives of its own.
+  void TakeReceivesFrom(SharedReceives* shared) {
+    srq = shared;
+    shares_receives = shared != nullptr;
+  }
+  // Its receives that have room for a payload in the ring are those with a smaller number.
+  uint32_t payload_slots() const { return shares_receives ? rare.rq_entries : rq.entries(); }
   // As whom its peer reaches memory, and its own requests bind windows.
   verbs::RemoteUser user() const { return {config.session, config.pd, config.qpn, handle}; }
+  verbs::KeyScope receive_keys() const {
+    return {config.session, shares_receives ? rare.srq_pd : config.pd};
+  }
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
   // States in which requests are taken, and in which they are made and responses are taken.
@@ -83,6 +108,15 @@ struct QpContext {
   bool IsFromPeer(const wire::RxMeta& packet) const {
     return packet.source == attributes.path.destination &&
            packet.destination == attributes.path.source;
+  }
+  // Tickets up to this one are done.
+  void TakeDone(uint32_t ticket) {
+    tickets_done = ticket;
+    if (leftovers) leftovers = !IsDone(first_ticket - 1);
+  }
+  // It was issued before the last reset.
+  bool IsLeftOver(uint32_t ticket) const {
+    return leftovers && static_cast<int32_t>(ticket - first_ticket) < 0;
   }
   // To the error state, by itself; false: it is there already.
   bool EnterError() {

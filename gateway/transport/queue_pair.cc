@@ -11,6 +11,7 @@ using verbs::QpState;
 
 void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.config = config;
+  qp_.rare = config;
   qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
                           config.sq_entries, config.sq_stride);
   qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
@@ -18,11 +19,11 @@ void QueuePair::Bind(const verbs::QpConfig& config) {
 }
 
 void QueuePair::PublishState() {
-  __atomic_store_n(&qp_.config.status->state, static_cast<uint32_t>(qp_.attributes.state),
+  __atomic_store_n(&qp_.rare.status->state, static_cast<uint32_t>(qp_.attributes.state),
                    __ATOMIC_RELEASE);
   // In the error state receives are flushed as they are posted, so each post must be heard.
-  __atomic_store_n(&qp_.config.status->rq_starved,
-                   qp_.attributes.state == QpState::kError ? 1u : 0u, __ATOMIC_RELEASE);
+  __atomic_store_n(&qp_.rare.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
+                   __ATOMIC_RELEASE);
   // A client that still sees the old value has posted before: the flush that follows finds it.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
@@ -37,12 +38,13 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
   verbs::TakeAttributes(mask, wanted, qp_.attributes);
   qp_.attributes.state = next;
   const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
-  tell_drained_ = next == QpState::kSqd && (tell_drained_ || notify);
+  qp_.tell_drained = next == QpState::kSqd && (qp_.tell_drained || notify);
   qp_.attributes.sqd_notify = next == QpState::kSqd && (qp_.attributes.sqd_notify || notify);
   if (next == QpState::kReset) {
     qp_.attributes = verbs::QpAttributes();
     qp_.first_ticket = qp_.tickets_issued + 1;
-    flushed_ = false;
+    qp_.leftovers = !qp_.IsDone(qp_.tickets_issued);
+    qp_.flushed = false;
     qp_.last_receive_told = false;
     if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
   } else if (next == QpState::kRtr && current == QpState::kInit) {
@@ -60,16 +62,16 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
 
 void QueuePair::FlushOnError(Outbox& outbox) {
   if (qp_.attributes.state != QpState::kError) return;
-  if (!flushed_) {
-    flushed_ = true;
+  if (!qp_.flushed) {
+    qp_.flushed = true;
     PublishState();
   }
   DoFlush(outbox);
 }
 
 void QueuePair::ReportDrained(Outbox& outbox) {
-  if (!tell_drained_ || !Drained()) return;
-  tell_drained_ = false;
+  if (!qp_.tell_drained || !Drained()) return;
+  qp_.tell_drained = false;
   outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
 }
 
@@ -77,7 +79,7 @@ void QueuePair::OnDoorbell(Outbox& outbox) { FlushOnError(outbox); }
 
 PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
   const PumpResult result = DoPump(outbox, now, budget);
-  if (!flushed_) FlushOnError(outbox);
+  if (!qp_.flushed) FlushOnError(outbox);
   ReportDrained(outbox);
   return result;
 }
@@ -85,28 +87,26 @@ PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
 metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet,
                                         TimePoint now) {
   const metrics::DropReason reason = DoPacket(outbox, packet, now);
-  if (!flushed_) FlushOnError(outbox);
+  if (!qp_.flushed) FlushOnError(outbox);
   return reason;
 }
 
 void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
-  qp_.tickets_done = DoneUpTo(ticket);
-  // Kept near, so that the distance never wraps.
-  if (qp_.IsDone(qp_.first_ticket)) qp_.first_ticket = qp_.tickets_done + 1;
+  qp_.TakeDone(DoneUpTo(ticket));
   DoMemoryDone(outbox);
-  if (!flushed_) FlushOnError(outbox);
+  if (!qp_.flushed) FlushOnError(outbox);
 }
 
 void QueuePair::OnMemoryFault(Outbox& outbox, const AccessTag& tag) {
   // A reset queue pair has nothing to do with what it did before.
-  if (static_cast<int32_t>(tag.ticket - qp_.first_ticket) < 0) return;
+  if (qp_.IsLeftOver(tag.ticket)) return;
   DoMemoryFault(outbox, tag);
-  if (!flushed_) FlushOnError(outbox);
+  if (!qp_.flushed) FlushOnError(outbox);
 }
 
 void QueuePair::OnDeadline(Outbox& outbox, TimePoint now) {
   DoDeadline(outbox, now);
-  if (!flushed_) FlushOnError(outbox);
+  if (!qp_.flushed) FlushOnError(outbox);
 }
 
 }  // namespace rocegw::transport

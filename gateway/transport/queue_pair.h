@@ -107,7 +107,7 @@ class QueuePair {
   virtual uint32_t DoneUpTo(uint32_t ticket) { return ticket; }
   // To be called after every event: a queue pair that has gone to error flushes.
   void FlushOnError(Outbox& outbox);
-  bool flushed() const { return flushed_; }
+  bool flushed() const { return qp_.flushed; }
 
   // Per type.
   virtual bool DoReset() = 0;
@@ -130,9 +130,6 @@ class QueuePair {
  private:
   void PublishState();
   void ReportDrained(Outbox& outbox);
-
-  bool flushed_ = false;
-  bool tell_drained_ = false;
 };
 
 // RC: requester and responder over one flow.

@@ -51,9 +51,10 @@ class RcQueuePair final : public QueuePair {
     }
   }
   TimePoint deadline() const override {
+    const TimePoint answers = qp_.hears_native ? responder_.deadline() : kNever;
     if (message_requester_.active())
-      return Earlier(responder_.deadline(), message_requester_.deadline(qp_, send_));
-    return Earlier(responder_.deadline(), qp_.sends() ? requester_.deadline() : kNever);
+      return Earlier(answers, message_requester_.deadline(qp_, send_));
+    return Earlier(answers, qp_.sends() ? requester_.deadline() : kNever);
   }
   Psns psns() const override {
     if (message_requester_.active()) {
@@ -165,6 +166,7 @@ class RcQueuePair final : public QueuePair {
     qp_.spread.reset();
     qp_.line.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;
+    qp_.hears_native = false;
     ++qp_.connection;
     return sends && receives;
   }
@@ -199,14 +201,15 @@ class RcQueuePair final : public QueuePair {
   }
 
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
-    const bool requests_first = requests_first_;
+    const bool requests_first = qp_.requests_first;
     PumpResult requests = PumpResult::kMore;
     if (requests_first) requests = PumpRequests(outbox, now, budget);
-    PumpResult replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
+    PumpResult replies = PumpResult::kIdle;
+    if (qp_.hears_native) replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
     if (message_responder_.active())
       replies = Busier(replies, message_responder_.Pump(qp_, outbox, now, budget));
     // Answers that use up a whole turn do not use up the next one as well.
-    requests_first_ = !budget.left() && !requests_first;
+    qp_.requests_first = !budget.left() && !requests_first;
     if (!requests_first) requests = PumpRequests(outbox, now, budget);
     return Busier(replies, requests);
   }
@@ -227,12 +230,16 @@ class RcQueuePair final : public QueuePair {
       return metrics::DropReason::kNone;
     }
     cnps_.OnPacket(qp_, outbox, cc_, packet, now);
-    return packet.traits->is_request ? responder_.OnRequest(qp_, outbox, packet)
-                                     : requester_.OnResponse(qp_, outbox, packet, now);
+    if (!packet.traits->is_request) return requester_.OnResponse(qp_, outbox, packet, now);
+    if (!qp_.hears_native) {
+      qp_.hears_native = true;
+      responder_.Begin(qp_);
+    }
+    return responder_.OnRequest(qp_, outbox, packet);
   }
 
   void DoMemoryDone(Outbox& outbox) override {
-    responder_.OnMemoryDone(qp_);
+    if (qp_.hears_native) responder_.OnMemoryDone(qp_);
     message_responder_.OnMemoryDone(qp_);
     receives_.OnMemoryDone(qp_, outbox);
     send_.OnMemoryDone(qp_, outbox);
@@ -281,12 +288,12 @@ class RcQueuePair final : public QueuePair {
     return a == PumpResult::kBlocked ? a : b;
   }
 
-  // Side by side what every message touches; the native halves are large.
-  SendQueue send_;
-  ReceiveQueue receives_;
-  MessageRequester message_requester_;
+  // Side by side what every message on a channel touches, from a line of memory on; the native
+  // halves are large.
+  alignas(64) MessageRequester message_requester_;
   MessageResponder message_responder_{receives_};
-  bool requests_first_ = false;
+  ReceiveQueue receives_;
+  SendQueue send_;
   Responder responder_{receives_};
   Requester requester_{send_};
   CnpSender cnps_;

@@ -16,7 +16,7 @@ void ReceiveQueue::Reserve(uint32_t max_sge) {
 }
 
 bool ReceiveQueue::Reset(QpContext& qp) {
-  if (qp.srq != nullptr) {
+  if (qp.shares_receives) {
     for (size_t i = 0; i < open_.size(); ++i)
       if (!open_[i].closed) qp.srq->GiveBack(open_[i].request.ring_slot);
     for (size_t i = 0; i < pending_.size(); ++i) qp.srq->GiveBack(pending_[i].cqe.ring_slot);
@@ -25,9 +25,11 @@ bool ReceiveQueue::Reset(QpContext& qp) {
   sges_.clear();
   pending_.clear();
   first_ = next_ = 0;
-  unused_.clear();
-  early_.clear();
-  early_count_ = 0;
+  if (out_of_turn_ != nullptr) {
+    out_of_turn_->unused.clear();
+    out_of_turn_->early.clear();
+    out_of_turn_->early_count = 0;
+  }
   return PostedReceives{qp}.Discard();
 }
 
@@ -37,9 +39,9 @@ std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number)
 }
 
 uint32_t ReceiveQueue::NewNumber(const QpContext& qp) {
-  if (!unused_.empty()) {
-    const uint32_t number = unused_.back();
-    unused_.pop_back();
+  if (!in_order() && !out_of_turn_->unused.empty()) {
+    const uint32_t number = out_of_turn_->unused.back();
+    out_of_turn_->unused.pop_back();
     At(number) = {};
     return number;
   }
@@ -54,14 +56,15 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
   if (look != shm::WorkQueue::Look::kReady) return look;
   const uint8_t* slot = posted.Slot();
   const uint32_t index = posted.Fetch(outbox);
-  const uint32_t number = newest_ = NewNumber(qp);
+  const uint32_t number = NewNumber(qp);
+  if (!in_order()) out_of_turn_->newest = number;
   At(number).status =
       verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));
   return look;
 }
 
 bool ReceiveQueue::Writable(const QpContext& qp, uint32_t number) {
-  return verbs::CheckKeys(*qp.regions, qp.config.receive_keys(),
+  return verbs::CheckKeys(*qp.regions, qp.receive_keys(),
                           SgesOf(qp, number).first(At(number).request.sge_count),
                           verbs::kAccessLocalWrite);
 }
@@ -71,7 +74,7 @@ bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_
   tag.qp = qp.handle;
   tag.purpose = AccessPurpose::kReceive;
   return verbs::WalkPieces(
-      *qp.regions, qp.config.receive_keys(), SgesOf(qp, number).first(At(number).request.sge_count),
+      *qp.regions, qp.receive_keys(), SgesOf(qp, number).first(At(number).request.sge_count),
       verbs::kAccessLocalWrite, offset, static_cast<uint32_t>(bytes.size()),
       [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
@@ -86,7 +89,7 @@ bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_
 }
 
 void ReceiveQueue::PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes) {
-  const size_t slot = At(number).request.ring_slot & (qp.config.rq_entries - 1);
+  const size_t slot = At(number).request.ring_slot & (qp.payload_slots() - 1);
   std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, bytes.data(),
               bytes.size());
   qp.counters->memory_ring_operations.Add();
@@ -97,7 +100,7 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
   cqe.wr_id = receive.request.wr_id;
   cqe.ring_slot = in_order() ? receive.request.ring_slot : NextSlot(qp);
   receive.closed = true;
-  if (!in_order()) unused_.push_back(number);
+  if (!in_order()) out_of_turn_->unused.push_back(number);
   while (in_order() && !open_.empty() && open_.front().closed) {
     open_.pop_front();
     for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.pop_front();
@@ -107,18 +110,22 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
 }
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
-  if (qp.srq != nullptr) return;
-  const uint32_t mask = qp.config.rq_entries - 1;
+  if (qp.shares_receives) return;
+  const uint32_t mask = qp.rq.entries() - 1;
   if (slot != qp.rq.released()) {
-    if (early_.empty()) early_.resize(qp.config.rq_entries);
-    early_[slot & mask] = true;
-    ++early_count_;
+    if (out_of_turn_ == nullptr) out_of_turn_ = std::make_unique<OutOfTurn>();
+    std::vector<bool>& early = out_of_turn_->early;
+    if (early.empty()) early.resize(qp.rq.entries());
+    early[slot & mask] = true;
+    ++out_of_turn_->early_count;
     return;
   }
   uint32_t next = slot + 1;
-  for (; early_count_ != 0 && early_[next & mask]; ++next) {
-    early_[next & mask] = false;
-    --early_count_;
+  if (out_of_turn_ != nullptr) {
+    for (; out_of_turn_->early_count != 0 && out_of_turn_->early[next & mask]; ++next) {
+      out_of_turn_->early[next & mask] = false;
+      --out_of_turn_->early_count;
+    }
   }
   qp.rq.Release(next);
 }
@@ -196,7 +203,7 @@ void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {
     }
     for (uint32_t number = first_; number != next_; ++number)
       if (!At(number).closed) CloseFailed(qp, number, WcStatus::kFlush, ticket);
-  } while (qp.srq == nullptr && Open(qp, outbox) == shm::WorkQueue::Look::kReady);
+  } while (!qp.shares_receives && Open(qp, outbox) == shm::WorkQueue::Look::kReady);
   OnMemoryDone(qp, outbox);
 }
 

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -44,7 +45,10 @@ enum class ReceiveOrder : uint8_t { kOfTheRing, kAsTheyCome };
 
 class ReceiveQueue {
  public:
-  explicit ReceiveQueue(ReceiveOrder order = ReceiveOrder::kOfTheRing) : order_(order) {}
+  explicit ReceiveQueue(ReceiveOrder order = ReceiveOrder::kOfTheRing) {
+    if (order == ReceiveOrder::kAsTheyCome)
+      out_of_turn_ = std::make_unique<OutOfTurn>(OutOfTurn{.order = order});
+  }
   // Room for a receive of so many pieces, ahead of it.
   void Reserve(uint32_t max_sge);
   // Forgets everything that is posted, without completions; what was taken from a shared receive
@@ -59,7 +63,7 @@ class ReceiveQueue {
   }
   OpenReceive& At(uint32_t number) { return open_[number - first_]; }
   // As they come: what Open has opened last; the slot that the next one to be closed lets go of.
-  uint32_t newest() const { return newest_; }
+  uint32_t newest() const { return out_of_turn_->newest; }
   uint32_t NextSlot(const QpContext& qp) const {
     return qp.rq.released() + static_cast<uint32_t>(pending_.size());
   }
@@ -78,7 +82,7 @@ class ReceiveQueue {
   // receive queue got later have none.
   bool FitsRing(const QpContext& qp, uint32_t number, size_t bytes) {
     return bytes != 0 && bytes <= qp.config.rq_payload_stride &&
-           (qp.srq == nullptr || At(number).request.ring_slot < qp.config.rq_entries);
+           (!qp.shares_receives || At(number).request.ring_slot < qp.payload_slots());
   }
   // As they come: the client looks for it where the completion lets go of a slot.
   bool OwnsNextSlot(const QpContext& qp, uint32_t number) {
@@ -124,21 +128,29 @@ class ReceiveQueue {
   // The ring's slots go back in order.
   void Release(QpContext& qp, uint32_t slot);
   std::span<rocegw_sge> SgesOf(const QpContext& qp, uint32_t number);
-  bool in_order() const { return order_ == ReceiveOrder::kOfTheRing; }
+  bool in_order() const {
+    return out_of_turn_ == nullptr || out_of_turn_->order == ReceiveOrder::kOfTheRing;
+  }
   uint32_t NewNumber(const QpContext& qp);
 
-  ReceiveOrder order_;
+  // Where not everything is in the order of the ring.
+  struct OutOfTurn {
+    ReceiveOrder order = ReceiveOrder::kOfTheRing;
+    // As they come.
+    uint32_t newest = 0;
+    std::vector<uint32_t> unused;  // numbers below next_ of receives that are closed
+    // Of the ring: by slot, completed before older ones; empty until there are some.
+    std::vector<bool> early;
+    uint32_t early_count = 0;
+  };
+
+  uint32_t first_ = 0;
+  uint32_t next_ = 0;
   GrowingRing<OpenReceive> open_;
   // A power of two of entries for each open receive, so that a list never wraps around.
   GrowingRing<rocegw_sge> sges_;
-  uint32_t first_ = 0;
-  uint32_t next_ = 0;
-  uint32_t newest_ = 0;
-  std::vector<uint32_t> unused_;  // as they come: numbers below next_ of receives that are closed
   GrowingRing<Pending> pending_;
-  std::vector<bool>
-      early_;  // by ring slot: completed before older ones; empty until there are some
-  uint32_t early_count_ = 0;
+  std::unique_ptr<OutOfTurn> out_of_turn_;  // nullptr: everything is
 };
 
 }  // namespace rocegw::transport

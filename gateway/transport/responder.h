@@ -43,6 +43,10 @@ class Responder {
 
   // INIT to RTR.
   void Start(QpContext& qp);
+  // With the first request; until then it need not hear of memory operations.
+  void Begin(const QpContext& qp) {
+    placement_ticket_ = read_ticket_ = qp.leftovers ? qp.tickets_issued : qp.tickets_done;
+  }
   // Room to remember so many READs and atomics.
   void Reserve(uint32_t depth) { remembered_.reserve(depth); }
   // How many READs and atomics are remembered has changed.

@@ -11,15 +11,19 @@ namespace rocegw::transport {
 using verbs::WcStatus;
 
 void SendQueue::SetSize(uint32_t entries, uint32_t max_sge) {
-  ring_.resize(entries);
-  sges_.resize(static_cast<size_t>(entries) * max_sge);
-  mask_ = entries - 1;
-  max_sge_ = max_sge;
+  Reserve(entries, max_sge);
+  mask_ = static_cast<uint16_t>(entries - 1);
+  max_sge_ = static_cast<uint8_t>(max_sge);
 }
 
 void SendQueue::Reserve(uint32_t entries, uint32_t max_sge) {
-  ring_.reserve(entries);
-  sges_.reserve(static_cast<size_t>(entries) * max_sge);
+  if (entries > room_) {
+    ring_ = std::make_unique<SendEntry[]>(entries);
+    room_ = static_cast<uint16_t>(entries);
+  }
+  if (entries * max_sge <= sge_room_) return;
+  sges_ = std::make_unique<rocegw_sge[]>(size_t{entries} * max_sge);
+  sge_room_ = entries * max_sge;
 }
 
 bool SendQueue::Reset(QpContext& qp) {
@@ -153,7 +157,8 @@ bool SendQueue::Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t of
 
 void SendQueue::Answer(const QpContext& qp, uint32_t index) {
   At(index).answered = true;
-  if (qp.config.any_completion_order) early_.push_back(index);
+  if (!qp.config.any_completion_order) return;
+  early_.push_back(index);
 }
 
 // Completes the oldest request.
@@ -192,6 +197,7 @@ void SendQueue::RetireEach(QpContext& qp, Outbox& outbox) {
 }
 
 void SendQueue::CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones) {
+  if (!qp.config.any_completion_order) return;
   while (!early_.empty() && qp.state() != verbs::QpState::kError) {
     const uint32_t index = early_.front();
     if (Holds(index) && (failed_ones || At(index).failed == WcStatus::kSuccess)) {

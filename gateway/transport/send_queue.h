@@ -8,8 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/transport/outbox.h"
@@ -20,10 +20,6 @@ namespace rocegw::transport {
 struct SendEntry {
   verbs::SendRequest request;
   uint32_t ticket = 0;  // of the last placement, when has_ticket
-  bool has_ticket = false;
-  bool started = false;
-  bool answered = false;                               // whole: what it asked for has come
-  verbs::WcStatus failed = verbs::WcStatus::kSuccess;  // completes with it when it is the oldest
   // Towards a native peer: the PSNs it takes.
   Psn first;
   uint32_t psns = 0;
@@ -32,13 +28,18 @@ struct SendEntry {
   uint32_t sent = 0;
   uint32_t received = 0;
   uint32_t receive = 0;
+  verbs::WcStatus failed = verbs::WcStatus::kSuccess;  // completes with it when it is the oldest
   uint8_t attempt = 0;
-  bool handed_over = false;  // whole
-  bool asked = false;        // was handed over once, whatever came of it: it may be answered
-  bool completed = false;    // its completion is written, ahead of its turn
+  bool has_ticket : 1 = false;
+  bool started : 1 = false;
+  bool answered : 1 = false;     // whole: what it asked for has come
+  bool handed_over : 1 = false;  // whole
+  bool asked : 1 = false;        // was handed over once, whatever came of it: it may be answered
+  bool completed : 1 = false;    // its completion is written, ahead of its turn
 
   Psn end() const { return first + psns; }
 };
+static_assert(sizeof(SendEntry) == 96);
 
 // Where a packet's payload comes from.
 struct SendPieces {  // not initialised: made for every packet
@@ -119,21 +120,26 @@ class SendQueue {
 
  private:
   std::span<rocegw_sge> SgesOf(uint32_t index) {
-    return {sges_.data() + static_cast<size_t>(index & mask_) * max_sge_, max_sge_};
+    return {sges_.get() + static_cast<size_t>(index & mask_) * max_sge_, max_sge_};
   }
   void Complete(QpContext& qp, Outbox& outbox, verbs::WcStatus status);
   void CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones);
   void Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, verbs::WcStatus status);
 
-  std::vector<SendEntry> ring_;  // by index
-  std::vector<rocegw_sge> sges_;
-  uint32_t mask_ = 0;
-  uint32_t max_sge_ = 0;
+  // Every message.
+  std::unique_ptr<SendEntry[]> ring_;  // by index
+  std::unique_ptr<rocegw_sge[]> sges_;
   uint32_t head_ = 0;  // oldest not retired
   uint32_t tail_ = 0;  // next to fetch
-  uint32_t reading_ = 0;
+  uint16_t mask_ = 0;
+  uint16_t reading_ = 0;
+  uint8_t max_sge_ = 0;
   bool flushing_ = false;
+
+  // Few.
+  uint16_t room_ = 0;  // entries that `ring_` has
   uint32_t flush_ticket_ = 0;
+  uint32_t sge_room_ = 0;
   GrowingRing<uint32_t> early_;  // answered, completions in any order: by the ticket they wait for
 };
 

@@ -67,7 +67,7 @@ class UdQueuePair final : public QueuePair {
   uint32_t outstanding() const override { return static_cast<uint32_t>(sends_.size()); }
   Psns psns() const override { return {psn_, psn_, Psn()}; }
   void GiveBackReceives() override {
-    for (size_t i = 0; qp_.srq != nullptr && i < receives_.size(); ++i)
+    for (size_t i = 0; qp_.shares_receives && i < receives_.size(); ++i)
       qp_.srq->GiveBack(receives_[i].cqe.ring_slot);
   }
 
@@ -97,9 +97,9 @@ class UdQueuePair final : public QueuePair {
   };
 
   enum class Sent : uint8_t { kYes, kPortFull };
-  WcStatus Check(const verbs::SendRequest& request) const;
-  Sent SendOne(Outbox& outbox, const verbs::SendRequest& request, WcStatus& status);
-  void FinishSend(Outbox& outbox, const verbs::SendRequest& request, WcStatus status);
+  WcStatus Check(const verbs::DatagramRequest& request) const;
+  Sent SendOne(Outbox& outbox, const verbs::DatagramRequest& request, WcStatus& status);
+  void FinishSend(Outbox& outbox, const verbs::DatagramRequest& request, WcStatus status);
   void Receive(Outbox& outbox, const wire::RxPacket& packet, const verbs::ReceiveRequest& request);
 
   Psn psn_;
@@ -109,24 +109,24 @@ class UdQueuePair final : public QueuePair {
   std::deque<std::array<uint8_t, kGrhLength>> grh_;
   // A request that the port had no packet for.
   bool held_ = false;
-  verbs::SendRequest held_request_;
+  verbs::DatagramRequest held_request_;
   GrowingRing<Pending> sends_;
   GrowingRing<Pending> receives_;
 };
 
-WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
-  const bool known_source = qp_.config.gids != nullptr &&
+WcStatus UdQueuePair::Check(const verbs::DatagramRequest& request) const {
+  const bool known_source = qp_.rare.gids != nullptr &&
                             request.av.sgid_index < verbs::GidTable::kSize &&
-                            !qp_.config.gids->entries[request.av.sgid_index].IsZero();
+                            !qp_.rare.gids->entries[request.av.sgid_index].IsZero();
   if (!known_source) return WcStatus::kLocalQpOperation;
   // No packet leads from one address family to the other.
   wire::Gid destination;
   std::memcpy(destination.bytes.data(), request.av.dgid, destination.bytes.size());
-  if (destination.IsV4() != qp_.config.gids->entries[request.av.sgid_index].IsV4())
+  if (destination.IsV4() != qp_.rare.gids->entries[request.av.sgid_index].IsV4())
     return WcStatus::kLocalQpOperation;
-  if (qp_.config.peers != nullptr && !qp_.config.peers->Allow(destination))
+  if (qp_.rare.peers != nullptr && !qp_.rare.peers->Allow(destination))
     return WcStatus::kLocalQpOperation;
-  if (request.length > verbs::MtuBytes(qp_.config.port_mtu)) return WcStatus::kLocalLength;
+  if (request.length > verbs::MtuBytes(qp_.rare.port_mtu)) return WcStatus::kLocalLength;
   const bool keyed = request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0;
   if (keyed && !verbs::CheckKeys(*qp_.regions, qp_.config.send_keys(),
                                  std::span(sges_).first(request.sge_count), 0)) {
@@ -135,7 +135,7 @@ WcStatus UdQueuePair::Check(const verbs::SendRequest& request) const {
   return WcStatus::kSuccess;
 }
 
-UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest& request,
+UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::DatagramRequest& request,
                                        WcStatus& status) {
   status = Check(request);
   if (status != WcStatus::kSuccess) return Sent::kYes;
@@ -154,7 +154,7 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
   headers.immediate = request.immediate;
   psn_ = psn_ + 1;
   wire::Path path;
-  path.source = qp_.config.gids->entries[request.av.sgid_index];
+  path.source = qp_.rare.gids->entries[request.av.sgid_index];
   std::memcpy(path.destination.bytes.data(), request.av.dgid, 16);
   path.traffic_class = request.av.traffic_class;
   path.hop_limit = request.av.hop_limit == 0 ? 64 : request.av.hop_limit;
@@ -190,7 +190,8 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::SendRequest&
   return Sent::kYes;
 }
 
-void UdQueuePair::FinishSend(Outbox& outbox, const verbs::SendRequest& request, WcStatus status) {
+void UdQueuePair::FinishSend(Outbox& outbox, const verbs::DatagramRequest& request,
+                             WcStatus status) {
   rocegw_cqe cqe = MakeCompletion(qp_, status, request.wr_id, request.ring_slot);
   cqe.opcode = static_cast<uint8_t>(verbs::WcOpcode::kSend);
   cqe.byte_length = request.length;
@@ -213,7 +214,7 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
       const uint8_t* slot = qp_.sq.Slot();
       const uint32_t index = qp_.sq.Fetch();
       qp_.counters->wqe_send_requests.Add();
-      const WcStatus parsed = verbs::ParseSend(qp_.config, slot, index, held_request_, sges_);
+      const WcStatus parsed = verbs::ParseDatagram(qp_.config, slot, index, held_request_, sges_);
       if (parsed != WcStatus::kSuccess) {
         qp_.counters->wqe_bad_requests.Add();
         FinishSend(outbox, held_request_, parsed);
@@ -234,7 +235,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
   if (!qp_.receives()) return DropReason::k_qp_state;
   if (packet.headers.deth.qkey != qp_.attributes.qkey) return DropReason::k_wrong_qkey;
-  if (qp_.config.peers != nullptr && !qp_.config.peers->Allow(packet.meta.source))
+  if (qp_.rare.peers != nullptr && !qp_.rare.peers->Allow(packet.meta.source))
     return DropReason::k_peer_not_allowed;
   PostedReceives posted{qp_};
   if (posted.Check(outbox) != shm::WorkQueue::Look::kReady) return DropReason::k_ud_no_receive;
@@ -243,7 +244,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   const uint32_t index = posted.number();
   WcStatus status = verbs::ParseReceive(qp_.config, slot, index, request, receive_sges_);
   if (status == WcStatus::kSuccess &&
-      !verbs::CheckKeys(*qp_.regions, qp_.config.receive_keys(),
+      !verbs::CheckKeys(*qp_.regions, qp_.receive_keys(),
                         std::span(receive_sges_).first(request.sge_count),
                         verbs::kAccessLocalWrite)) {
     status = WcStatus::kLocalProtection;
@@ -269,8 +270,8 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
                           const verbs::ReceiveRequest& request) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
   // A shared receive queue may have got more slots than it had, and those no payload areas.
-  const bool later = qp_.srq != nullptr && request.ring_slot >= qp_.config.rq_entries;
-  const uint32_t slot = later ? request.ring_slot : request.ring_slot & (qp_.config.rq_entries - 1);
+  const bool later = qp_.shares_receives && request.ring_slot >= qp_.payload_slots();
+  const uint32_t slot = later ? request.ring_slot : request.ring_slot & (qp_.payload_slots() - 1);
   const size_t udp_payload =
       packet.traits->header_length + ((length + 3) & ~3u) + wire::kIcrcLength;
   rocegw_cqe cqe = MakeCompletion(qp_, WcStatus::kSuccess, request.wr_id, request.ring_slot);
@@ -295,9 +296,8 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
     WriteGrh(packet.meta, udp_payload, grh_[slot].data());
     const auto place = [&](uint32_t offset, const uint8_t* bytes, uint32_t count) {
       (void)verbs::WalkPieces(
-          *qp_.regions, qp_.config.receive_keys(),
-          std::span(receive_sges_).first(request.sge_count), verbs::kAccessLocalWrite, offset,
-          count, [&](const verbs::Piece& piece) {
+          *qp_.regions, qp_.receive_keys(), std::span(receive_sges_).first(request.sge_count),
+          verbs::kAccessLocalWrite, offset, count, [&](const verbs::Piece& piece) {
             const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                       .length = piece.length,
                                       .address = piece.address,
@@ -331,7 +331,7 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
   while (!receives_.empty() && qp_.IsDone(receives_.front().ticket)) {
     const Pending done = receives_.front();
     receives_.pop_front();
-    if (qp_.srq == nullptr) qp_.rq.Release(done.cqe.ring_slot + 1);
+    if (!qp_.shares_receives) qp_.rq.Release(done.cqe.ring_slot + 1);
     if (!PushReceive(qp_, outbox, done.cqe)) (void)qp_.EnterError();
   }
   if (qp_.state() == verbs::QpState::kError && receives_.empty())
@@ -359,7 +359,7 @@ void UdQueuePair::DoFlush(Outbox& outbox) {
   while (qp_.sq.Check() == shm::WorkQueue::Look::kReady) {
     const uint8_t* slot = qp_.sq.Slot();
     const uint32_t index = qp_.sq.Fetch();
-    (void)verbs::ParseSend(qp_.config, slot, index, held_request_, sges_);
+    (void)verbs::ParseDatagram(qp_.config, slot, index, held_request_, sges_);
     sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index),
                       qp_.tickets_issued, false});
   }

@@ -28,10 +28,10 @@ struct Belongings {
   uint32_t handle = 0;
   uint32_t pd = 0;
   uint32_t srq = 0;
-  uint32_t rq_entries = 0;
-  uint32_t max_recv_sge = 0;
+  uint16_t rq_entries = 0;
+  uint8_t max_recv_sge = 0;
   uint32_t rq_stride = 0;
-  uint32_t rq_payload_stride = 0;
+  uint16_t rq_payload_stride = 0;
   uint8_t* rq_payload = nullptr;
   SharedReceives* receives = nullptr;
   verbs::CompletionQueue* cq = nullptr;
@@ -39,9 +39,19 @@ struct Belongings {
 };
 
 Belongings BelongingsOf(const QpContext& qp) {
-  const verbs::QpConfig& c = qp.config;
-  return {c.session,   c.qp_handle,         c.pd,         c.srq,  c.rq_entries, c.max_recv_sge,
-          c.rq_stride, c.rq_payload_stride, c.rq_payload, qp.srq, qp.recv_cq,   qp.owner};
+  const verbs::QpMessageConfig& c = qp.config;
+  return {c.session,
+          c.qp_handle,
+          c.pd,
+          qp.rare.srq,
+          qp.rare.rq_entries,
+          c.max_recv_sge,
+          qp.rare.rq_stride,
+          c.rq_payload_stride,
+          c.rq_payload,
+          qp.srq,
+          qp.recv_cq,
+          qp.owner};
 }
 
 Belongings BelongingsOf(const XrcReceiver& receiver) {
@@ -52,17 +62,17 @@ Belongings BelongingsOf(const XrcReceiver& receiver) {
 }
 
 void Give(const Belongings& from, QpContext& qp) {
-  verbs::QpConfig& c = qp.config;
+  verbs::QpMessageConfig& c = qp.config;
   c.session = from.session;
   c.qp_handle = from.handle;
-  c.pd = c.srq_pd = from.pd;
-  c.srq = from.srq;
-  c.rq_entries = from.rq_entries;
+  c.pd = qp.rare.srq_pd = from.pd;
+  qp.rare.srq = from.srq;
+  qp.rare.rq_entries = from.rq_entries;
   c.max_recv_sge = from.max_recv_sge;
-  c.rq_stride = from.rq_stride;
+  qp.rare.rq_stride = from.rq_stride;
   c.rq_payload_stride = from.rq_payload_stride;
   c.rq_payload = from.rq_payload;
-  qp.srq = from.receives;
+  qp.TakeReceivesFrom(from.receives);
   qp.recv_cq = qp.send_cq = from.cq;
   qp.owner = from.owner;
 }
@@ -273,7 +283,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     if (responder_.lane() == number) responder_.Stop();
     std::erase(waiting_, known->second.get());
     lanes_.erase(known);
-    qp_.tickets_done = tickets_.Abandon(number);
+    qp_.TakeDone(tickets_.Abandon(number));
   }
 
   XrcDomain& domain_;

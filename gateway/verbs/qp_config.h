@@ -42,32 +42,42 @@ struct KeyScope {
   uint32_t pd = 0;  // session-scoped handle
 };
 
-struct QpConfig {
-  QpType type = QpType::kRc;
+// What every message looks at; in few bytes, since a worker has many queue pairs.
+struct QpMessageConfig {
+  const uint8_t* sq_payload = nullptr;  // client memory: untrusted
+  uint8_t* rq_payload = nullptr;        // ours, client reads
   Qpn qpn;
   SessionId session;
-  uint32_t device = 0;     // index of the daemon's port that it sends by
-  uint32_t qp_handle = 0;  // the client's handle, for events and completions
-  uint64_t cookie = 0;     // the client's cookie, for async events
-  uint32_t pd = 0;         // session-scoped handle; keys must belong to it
-  uint32_t send_cq = 0;    // session-scoped handles
+  uint32_t qp_handle = 0;          // the client's handle, for events and completions
+  uint32_t pd = 0;                 // session-scoped handle; keys must belong to it
+  uint32_t tenant_tag = 0;         // names its tenant on channels; both ends have the same
+  uint16_t sq_entries = 0;         // a power of two, at most 2^15
+  uint16_t sq_payload_stride = 0;  // bytes
+  uint16_t rq_payload_stride = 0;  // bytes; 0: receives are placed by memory operations
+  uint8_t max_send_sge = 0;
+  uint8_t max_recv_sge = 0;
+  uint8_t device = 0;  // index of the daemon's port that it sends by
+  QpType type = QpType::kRc;
+  ServiceMode service_mode : 2 = ServiceMode::kByTarget;
+  bool signal_all : 1 = false;
+  bool placement : 1 = false;  // has the memory placement extensions, FLUSH and ATOMIC WRITE
+  bool any_completion_order : 1 = false;  // completions need not come in the order of requests
+
+  KeyScope send_keys() const { return {session, pd}; }
+};
+static_assert(sizeof(QpMessageConfig) == 48);
+
+// What is asked for when it is made, or seldom.
+struct QpRareConfig {
+  uint64_t cookie = 0;   // the client's cookie, for async events
+  uint32_t send_cq = 0;  // session-scoped handles
   uint32_t recv_cq = 0;
   uint32_t srq = 0;  // shared receive queue; 0: none, else what is said of its RQ is said of that
   uint32_t srq_pd = 0;  // keys of receives must belong to it, then
-  bool signal_all = false;
-  ServiceMode service_mode = ServiceMode::kByTarget;
-  bool placement = false;             // has the memory placement extensions, FLUSH and ATOMIC WRITE
-  bool any_completion_order = false;  // completions need not come in the order of requests
-
-  uint32_t sq_entries = 0;  // powers of two
-  uint32_t rq_entries = 0;
-  uint32_t max_send_sge = 0;
-  uint32_t max_recv_sge = 0;
   uint32_t max_inline = 0;
+  uint16_t rq_entries = 0;  // as sq_entries
   uint32_t sq_stride = 0;
   uint32_t rq_stride = 0;
-  uint32_t sq_payload_stride = 0;
-  uint32_t rq_payload_stride = 0;  // 0: receives are placed by memory operations
   uint32_t give_up_ms = 0;  // endpoint: after that long without an answer a message has failed
   Qpn group;                // endpoint: of which it is a member; kInvalidQpn: none
   uint32_t group_key = 0;   // what messages to the group must name
@@ -75,23 +85,17 @@ struct QpConfig {
   rocegw_qp_control* control = nullptr;  // client memory: untrusted
   rocegw_qp_status* status = nullptr;    // ours, client reads
   const uint8_t* sq = nullptr;           // client memory: untrusted
-  const uint8_t* sq_payload = nullptr;   // client memory: untrusted
   const uint8_t* rq = nullptr;           // client memory: untrusted
-  uint8_t* rq_payload = nullptr;         // ours, client reads
 
   const PeerRules* peers = nullptr;  // nullptr: any
-  uint32_t tenant_tag = 0;           // names its tenant on channels; both ends have the same
   const GidTable* gids = nullptr;    // of the device; UD picks sources from it
-  uint8_t port_mtu = 3;  // enum ibv_mtu: the device's active MTU, the limit of a datagram
-
-  uint32_t window_bytes = 0;  // in flight; 0: as the worker has it
-
-  uint32_t doorbell_page = 0;  // index in the session's pages on this worker
+  uint32_t window_bytes = 0;         // in flight; 0: as the worker has it
+  uint32_t doorbell_page = 0;        // index in the session's pages on this worker
   uint32_t doorbell_bit = 0;
-
-  KeyScope send_keys() const { return {session, pd}; }
-  KeyScope receive_keys() const { return {session, srq != 0 ? srq_pd : pd}; }
+  uint8_t port_mtu = 3;  // enum ibv_mtu: the device's active MTU, the limit of a datagram
 };
+
+struct QpConfig : QpMessageConfig, QpRareConfig {};
 
 // A shared receive queue, on the one worker that has all its queue pairs.
 struct SrqConfig {
@@ -110,9 +114,9 @@ struct SrqConfig {
   uint32_t number = 0;  // by which peers name it
   uint32_t pd = 0;
   uint32_t cq = 0;
-  uint32_t max_sge = 0;
-  uint32_t payload_slots = 0;
-  uint32_t payload_stride = 0;
+  uint8_t max_sge = 0;
+  uint16_t payload_slots = 0;
+  uint16_t payload_stride = 0;
   uint8_t* payload = nullptr;  // ours, client reads
 };
 

@@ -141,30 +141,32 @@ enum QpAttrMask : uint32_t {
 
 // What modify_qp sets. Which fields count, the mask says.
 struct QpAttributes {
+  // Every message looks at these.
+  Qpn dest_qpn;
+  uint16_t access = 0;  // Access bits that peers may use
   QpState state = QpState::kReset;
-  QpState current_state = QpState::kReset;
   uint8_t path_mtu = 3;  // enum ibv_mtu: 1 = 256 .. 5 = 4096 bytes
-  uint8_t pkey_index = 0;
-  uint8_t port = 1;
-  uint8_t max_rd_atomic = 0;       // READs and atomics outstanding as requester
+  uint8_t timeout = 0;   // 4.096 us * 2^timeout, 0 = none
+  uint8_t retry_count = 0;
+  uint8_t max_rd_atomic = 0;  // READs and atomics outstanding as requester
+
   uint8_t max_dest_rd_atomic = 0;  // and as responder
   uint8_t min_rnr_timer = 0;       // IBTA table 46 code: 0 = 655.36 ms
-  uint8_t timeout = 0;             // 4.096 us * 2^timeout, 0 = none
-  uint8_t retry_count = 0;
-  uint8_t rnr_retry = 0;  // 7 = without end
+  uint8_t rnr_retry = 0;           // 7 = without end
+  uint8_t pkey_index = 0;
+  uint8_t port = 1;
   uint8_t service_level = 0;
+  uint8_t sgid_index = 0;
+  QpState current_state = QpState::kReset;
   bool sqd_notify = false;   // RTS to SQD: tell when the send queue has drained
   bool sq_draining = false;  // in answers only: SQD, and not all that was begun is complete
   uint32_t qkey = 0;
-  uint32_t access = 0;  // Access bits that peers may use
   Psn rq_psn;
   Psn sq_psn;
-  Qpn dest_qpn;
+  uint32_t flow_label = 0;
   // Path of a connected QP. The session fills it from the address vector: source GID from its
   // index, source port from the flow label rule.
   wire::Path path;
-  uint8_t sgid_index = 0;
-  uint32_t flow_label = 0;
 };
 
 constexpr uint32_t MtuBytes(uint8_t path_mtu) { return 128u << path_mtu; }

@@ -12,7 +12,7 @@ uint64_t SumLengths(std::span<const rocegw_sge> sges) {
   return total;
 }
 
-bool OpcodeAllowed(const QpConfig& config, uint8_t opcode) {
+bool OpcodeAllowed(const QpMessageConfig& config, uint8_t opcode) {
   const QpType type = config.type;
   switch (opcode) {
     case ROCEGW_WR_SEND:
@@ -37,12 +37,9 @@ bool OpcodeAllowed(const QpConfig& config, uint8_t opcode) {
   }
 }
 
-}  // namespace
-
-WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
-                   SendRequest& out, std::span<rocegw_sge> sges) {
-  rocegw_send_wqe wqe;
-  shm::CopyOut(&wqe, slot, sizeof wqe);
+// Of a request that was copied out; its list still lies in `slot`.
+WcStatus Judge(const QpMessageConfig& config, const rocegw_send_wqe& wqe, const uint8_t* slot,
+               uint32_t ring_slot, SendRequest& out, std::span<rocegw_sge> sges) {
   out = SendRequest{};
   out.wr_id = wqe.wr_id;
   out.ring_slot = ring_slot;
@@ -61,11 +58,7 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
   }
   if (out.is_local()) return WcStatus::kSuccess;
   out.sge_count = wqe.num_sge;
-  if (config.type == QpType::kUd) {
-    out.av = wqe.u.ud.av;
-    out.remote_qpn = Qpn{wqe.u.ud.remote_qpn & 0xFFFFFF};
-    out.remote_qkey = wqe.u.ud.remote_qkey;
-  } else {
+  if (config.type != QpType::kUd) {
     out.remote_address = wqe.u.rdma.remote_address;
     out.rkey = wqe.u.rdma.rkey;
     out.peer = wqe.u.rdma.peer;
@@ -92,7 +85,26 @@ WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_sl
   return WcStatus::kSuccess;
 }
 
-WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+}  // namespace
+
+WcStatus ParseSend(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                   SendRequest& out, std::span<rocegw_sge> sges) {
+  rocegw_send_wqe wqe;
+  shm::CopyOut(&wqe, slot, sizeof wqe);
+  return Judge(config, wqe, slot, ring_slot, out, sges);
+}
+
+WcStatus ParseDatagram(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                       DatagramRequest& out, std::span<rocegw_sge> sges) {
+  rocegw_send_wqe wqe;
+  shm::CopyOut(&wqe, slot, sizeof wqe);
+  out.av = wqe.u.ud.av;
+  out.remote_qpn = Qpn{wqe.u.ud.remote_qpn & 0xFFFFFF};
+  out.remote_qkey = wqe.u.ud.remote_qkey;
+  return Judge(config, wqe, slot, ring_slot, out, sges);
+}
+
+WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
                       ReceiveRequest& out, std::span<rocegw_sge> sges) {
   rocegw_recv_wqe wqe;
   shm::CopyOut(&wqe, slot, sizeof wqe);

@@ -33,25 +33,23 @@ enum class SendOpcode : uint8_t {
   kAtomicWrite = ROCEGW_WR_ATOMIC_WRITE,
 };
 
+// One line of memory.
 struct SendRequest {
   uint64_t wr_id = 0;
-  SendOpcode opcode = SendOpcode::kSend;
-  uint16_t flags = 0;  // enum rocegw_wqe_flags
-  uint32_t ring_slot = 0;
-  uint32_t length = 0;          // message bytes
-  uint32_t immediate = 0;       // or the key to invalidate
-  uint64_t remote_address = 0;  // bind: of the region's first byte
-  uint32_t rkey = 0;            // bind: L_Key of the region
-  uint32_t sge_count = 0;
-  uint64_t compare_add = 0;    // bind: length; FLUSH: bytes of the range
-  uint64_t swap = 0;           // bind: access; FLUSH: FETH
-  rocegw_address_vector av{};  // UD
-  Qpn remote_qpn;              // UD
-  uint32_t remote_qkey = 0;    // UD
-  uint32_t peer = 0;           // endpoint; XRC: number of the SRQ; bind: key of the window
   // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
   // copy only.
   const uint8_t* ring_payload = nullptr;
+  uint64_t remote_address = 0;  // bind: of the region's first byte
+  uint64_t compare_add = 0;     // bind: length; FLUSH: bytes of the range
+  uint64_t swap = 0;            // bind: access; FLUSH: FETH
+  uint32_t rkey = 0;            // bind: L_Key of the region
+  uint32_t length = 0;          // message bytes
+  uint32_t immediate = 0;       // or the key to invalidate
+  uint32_t peer = 0;            // endpoint; XRC: number of the SRQ; bind: key of the window
+  uint32_t ring_slot = 0;
+  uint16_t flags = 0;  // enum rocegw_wqe_flags
+  SendOpcode opcode = SendOpcode::kSend;
+  uint8_t sge_count = 0;
 
   bool reads_remote() const { return opcode == SendOpcode::kRead || is_atomic(); }
   // Of the memory placement extensions (IBTA annex A19).
@@ -99,11 +97,23 @@ struct SendRequest {
   }
 };
 
+static_assert(sizeof(SendRequest) == 64);
+
+// Of UD, where each request names whom it is for.
+struct DatagramRequest : SendRequest {
+  rocegw_address_vector av{};
+  Qpn remote_qpn;
+  uint32_t remote_qkey = 0;
+};
+
 // Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for
 // config.max_send_sge) and checks everything that needs no key: kSuccess, or the status that the
 // request must fail with. `out` has wr_id and ring_slot in any case.
-WcStatus ParseSend(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+WcStatus ParseSend(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
                    SendRequest& out, std::span<rocegw_sge> sges);
+// The same of a UD queue pair's.
+WcStatus ParseDatagram(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
+                       DatagramRequest& out, std::span<rocegw_sge> sges);
 
 struct ReceiveRequest {
   uint64_t wr_id = 0;
@@ -112,7 +122,7 @@ struct ReceiveRequest {
   uint64_t capacity = 0;  // bytes of all SGEs
 };
 
-WcStatus ParseReceive(const QpConfig& config, const uint8_t* slot, uint32_t ring_slot,
+WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
                       ReceiveRequest& out, std::span<rocegw_sge> sges);
 
 // Checks the keys of a list: every SGE must lie in a region of that PD that grants `access`.

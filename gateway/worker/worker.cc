@@ -390,8 +390,8 @@ bool Worker::MayAccess(transport::QpContext& qp) {
 }
 
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
-  AsyncEventRaised raised{qp.config.session, event,        ROCEGW_OBJECT_QP, qp.config.qp_handle,
-                          qp.config.cookie,  qp.config.qpn};
+  AsyncEventRaised raised{qp.config.session,   event,          ROCEGW_OBJECT_QP,
+                          qp.config.qp_handle, qp.rare.cookie, qp.config.qpn};
   // It is the domain's, whomever its messages are for.
   const QpSlot* const slot = Slot(qp.handle);
   if (qp.config.type == verbs::QpType::kXrcReceive && slot != nullptr)

@@ -95,12 +95,13 @@ class Worker final : private transport::Outbox, private channel::Owner {
   flow::CcKind congestion() const { return congestion_.current(); }
 
  private:
-  struct QpSlot {
+  // One line of memory.
+  struct alignas(64) QpSlot {
     std::unique_ptr<transport::QueuePair> qp;
     uint32_t generation = 0;
-    WorkerSession* session = nullptr;  // nullptr: the queue pair is ready, and nobody's
     bool runnable = false;
-    int64_t bytes_left = 0;  // of its turns; negative: sent ahead
+    WorkerSession* session = nullptr;  // nullptr: the queue pair is ready, and nobody's
+    int64_t bytes_left = 0;            // of its turns; negative: sent ahead
     TimePoint armed = kNever;
   };
 
@@ -165,7 +166,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void Count(const memory::MemoryCounts& counts);
 
   // worker_congestion.cc
-  flow::CcConfig CongestionOf(const verbs::QpConfig& config) const;
+  flow::CcConfig CongestionOf(const verbs::QpRareConfig& config) const;
   void LookAtCongestion(TimePoint now);
 
   // worker_control.cc
@@ -199,7 +200,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UnlinkPeer& body);
   ControlReply Do(const LinkGroup& body);
   ControlReply Do(const UnlinkGroup& body);
-  transport::EndpointGroup* GroupOf(const verbs::QpConfig& config);
+  transport::EndpointGroup* GroupOf(SessionId session, Qpn number);
   ControlReply Do(const Multicast& body);
   ControlReply Do(const LinkRegion& body);
   ControlReply Do(const LinkWindow& body);

@@ -47,16 +47,19 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   const SlotHandle handle = qp.handle;
   // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
   // endpoint, by somebody whom its pool may talk to.
-  const wire::Gid& peer = delivery.channel->peer();
+  const channel::Channel& by = *delivery.channel;
   bool welcome = qp.receives();
   if (qp.config.type == verbs::QpType::kEndpoint) {
     welcome = welcome &&
               (frame.has(wire::kFrameEndpoint) || frame.kind == wire::FrameKind::kReply) &&
-              (qp.config.peers == nullptr || qp.config.peers->Allow(peer));
+              (qp.rare.peers == nullptr || qp.rare.peers->Allow(by.peer()));
   } else {
+    // Its own channel was found by these addresses.
+    const wire::Path& path = qp.attributes.path;
+    const bool between_us =
+        qp.carrier == &by || (path.destination == by.peer() && path.source == by.key().source);
     welcome = welcome && qp.config.type == verbs::QpType::kRc && !frame.has(wire::kFrameEndpoint) &&
-              qp.attributes.dest_qpn == frame.source && qp.attributes.path.destination == peer &&
-              qp.attributes.path.source == delivery.channel->key().source;
+              qp.attributes.dest_qpn == frame.source && between_us;
   }
   if (!welcome) return refuse(DropReason::k_endpoint_not_ready);
   if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())

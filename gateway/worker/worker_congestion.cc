@@ -5,7 +5,7 @@
 
 namespace rocegw::worker {
 
-flow::CcConfig Worker::CongestionOf(const verbs::QpConfig& config) const {
+flow::CcConfig Worker::CongestionOf(const verbs::QpRareConfig& config) const {
   flow::CcConfig congestion = options_.congestion;
   congestion.kind = congestion_.current();
   if (config.window_bytes != 0) congestion.window_bytes = config.window_bytes;
@@ -16,7 +16,7 @@ void Worker::LookAtCongestion(TimePoint now) {
   congestion_.ChangeSome(slots_.size(), [&](size_t place) {
     QpSlot& slot = slots_[place];
     if (slot.qp == nullptr) return;
-    slot.qp->SwitchCc(CongestionOf(slot.qp->context().config), now);
+    slot.qp->SwitchCc(CongestionOf(slot.qp->context().rare), now);
     // The new gate may be open.
     if (slot.session != nullptr) MakeRunnable(slot, slot.qp->context().handle);
   });

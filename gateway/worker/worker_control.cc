@@ -210,7 +210,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   }
   transport::SharedReceives* const srq = SrqOf(config.session, config.srq);
   if (config.srq != 0 && srq == nullptr) return Failed(EINVAL);
-  transport::EndpointGroup* const group = GroupOf(config);
+  transport::EndpointGroup* const group = GroupOf(config.session, config.group);
   if (config.group != kInvalidQpn && group == nullptr) return Failed(EINVAL);
   SlotHandle handle;
   if (const SlotHandle* const ready = qps_.Find(config.qpn.value)) {
@@ -231,7 +231,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.handle = handle;
   context.send_cq = send_cq;
   context.recv_cq = recv_cq;
-  context.srq = srq;
+  context.TakeReceivesFrom(srq);
   context.regions = &regions_;
   context.counters = &counters_;
   context.owner = session;
@@ -247,13 +247,13 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
   const transport::QpContext& context = slot->qp->context();
   if (slot->session != nullptr && slot->session->domain == nullptr) {
-    slot->session->pages[context.config.doorbell_page].by_bit[context.config.doorbell_bit] =
+    slot->session->pages[context.rare.doorbell_page].by_bit[context.rare.doorbell_bit] =
         SlotHandle{};
   }
   if (context.srq != nullptr || context.config.type == verbs::QpType::kXrcReceive)
     slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;
-  if (transport::EndpointGroup* const group = GroupOf(context.config))
+  if (transport::EndpointGroup* const group = GroupOf(context.config.session, context.rare.group))
     group->Leave(*slot->qp, now_);
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
@@ -333,9 +333,9 @@ ControlReply Worker::Do(const UnlinkPeer& body) {
   return Failed(session != nullptr && session->peers.erase(body.handle) != 0 ? 0 : ENOENT);
 }
 
-transport::EndpointGroup* Worker::GroupOf(const verbs::QpConfig& config) {
-  const auto group = groups_.find(config.group.value);
-  const bool theirs = group != groups_.end() && group->second.config().session == config.session;
+transport::EndpointGroup* Worker::GroupOf(SessionId session, Qpn number) {
+  const auto group = groups_.find(number.value);
+  const bool theirs = group != groups_.end() && group->second.config().session == session;
   return theirs ? &group->second : nullptr;
 }
 

@@ -57,7 +57,7 @@ DropReason Worker::ToMember(Qpn member, uint32_t device, const wire::RxPacket& p
                             TimePoint now) {
   QpSlot* const slot = SlotOf(member);
   if (slot != nullptr && packet.headers.deth.source_qpn == member) {
-    const verbs::GidTable* const own = slot->qp->context().config.gids;
+    const verbs::GidTable* const own = slot->qp->context().rare.gids;
     const bool from_us = own != nullptr && std::find(own->entries.begin(), own->entries.end(),
                                                      packet.meta.source) != own->entries.end();
     if (from_us) return DropReason::kNone;

@@ -45,7 +45,7 @@ QpHost::QpHost(const Options& options)
   }
   transport::QpContext& context = qp_->context();
   context.send_cq = context.recv_cq = cq_.get();
-  context.srq = options.srq;
+  context.TakeReceivesFrom(options.srq);
   context.regions = &regions_;
   context.counters = counters_.get();
 }

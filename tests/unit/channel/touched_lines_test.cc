@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cache lines of its channel and of its queue pair a message touches in steady state. The
-// sources of flow, channel and transport are compiled once more for this program, with a call for
-// every access to memory (what ThreadSanitizer's instrumentation emits; the functions called are
-// the ones below, not the sanitizer's). Lines are counted in the blocks that the worker under test
-// has allocated. What only other modules touch (the worker's table, counters, rings) is not theirs.
+// sources of verbs, flow, channel, transport and worker are compiled once more for this program,
+// with a call for every access to memory (what ThreadSanitizer's instrumentation emits; the
+// functions called are the ones below, not the sanitizer's). Lines are counted in the blocks that
+// the worker under test has allocated. It prints which bytes of each line were touched; gdb names
+// their members: ptype /o 'rocegw::transport::(anonymous namespace)::RcQueuePair'.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <new>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "gateway/transport/queue_pair.h"
 #include "tests/support/state_world.h"
@@ -28,8 +35,15 @@ Block blocks[1 << 16];
 size_t block_count = 0;
 bool inside = false;    // the worker under test runs
 bool watching = false;  // and its accesses count
-// Lines by the size of their block, which tells what it is.
-std::map<size_t, std::set<uintptr_t>>* touched = nullptr;
+// Bytes of a block that one access has touched.
+struct Bytes {
+  size_t block;  // which
+  uintptr_t begin;
+  uintptr_t end;
+  auto operator<=>(const Bytes&) const = default;
+};
+// By the size of their block, which tells what it is.
+std::map<size_t, std::set<Bytes>>* touched = nullptr;
 
 void OnAccess(const void* pointer, size_t size) {
   if (!inside || !watching) return;
@@ -38,18 +52,14 @@ void OnAccess(const void* pointer, size_t size) {
     const Block& block = blocks[i];
     if (at < block.base || at >= block.base + block.size) continue;
     inside = false;  // the notes are not the worker's
-    // Lines as they are when blocks begin at one.
-    for (uintptr_t line = (at - block.base) / kLine; line <= (at + size - 1 - block.base) / kLine;
-         ++line) {
-      (*touched)[block.size].insert(i << 20 | line);
-    }
+    (*touched)[block.size].insert({i, at - block.base, at - block.base + size});
     inside = true;
     return;
   }
 }
 
-void* Allocate(size_t size) {
-  void* const pointer = std::malloc(size);
+void* Allocate(size_t size, size_t alignment = alignof(std::max_align_t)) {
+  void* const pointer = std::aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1));
   if (pointer == nullptr) std::abort();
   if (inside && block_count < std::size(blocks))
     blocks[block_count++] = {reinterpret_cast<uintptr_t>(pointer), size};
@@ -69,6 +79,11 @@ void Free(void* pointer) {
 
 void* operator new(size_t size) { return Allocate(size); }
 void* operator new[](size_t size) { return Allocate(size); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<size_t>(alignment));
+}
+void operator delete(void* pointer, std::align_val_t) noexcept { Free(pointer); }
+void operator delete(void* pointer, size_t, std::align_val_t) noexcept { Free(pointer); }
 void operator delete(void* pointer) noexcept { Free(pointer); }
 void operator delete[](void* pointer) noexcept { Free(pointer); }
 void operator delete(void* pointer, size_t) noexcept { Free(pointer); }
@@ -99,20 +114,35 @@ ACCESS(4)
 ACCESS(8)
 ACCESS(16)
 #undef ACCESS
-#define ATOMIC(bits, T)                                            \
-  T __tsan_atomic##bits##_load(const volatile T* p, int) {         \
-    OnAccess(const_cast<const T*>(p), sizeof(T));                  \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                   \
-  }                                                                \
-  void __tsan_atomic##bits##_store(volatile T* p, T value, int) {  \
-    OnAccess(const_cast<const T*>(p), sizeof(T));                  \
-    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                  \
-  }                                                                \
-  T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {  \
-    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);        \
-  }                                                                \
-  T __tsan_atomic##bits##_fetch_add(volatile T* p, T value, int) { \
-    return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);         \
+#define ATOMIC(bits, T)                                                                            \
+  T __tsan_atomic##bits##_load(const volatile T* p, int) {                                         \
+    OnAccess(const_cast<const T*>(p), sizeof(T));                                                  \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                \
+  void __tsan_atomic##bits##_store(volatile T* p, T value, int) {                                  \
+    OnAccess(const_cast<const T*>(p), sizeof(T));                                                  \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                  \
+  }                                                                                                \
+  T __tsan_atomic##bits##_exchange(volatile T* p, T value, int) {                                  \
+    return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);                                        \
+  }                                                                                                \
+  T __tsan_atomic##bits##_fetch_add(volatile T* p, T value, int) {                                 \
+    return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);                                         \
+  }                                                                                                \
+  T __tsan_atomic##bits##_fetch_sub(volatile T* p, T value, int) {                                 \
+    return __atomic_fetch_sub(p, value, __ATOMIC_SEQ_CST);                                         \
+  }                                                                                                \
+  T __tsan_atomic##bits##_fetch_or(volatile T* p, T value, int) {                                  \
+    return __atomic_fetch_or(p, value, __ATOMIC_SEQ_CST);                                          \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile T* p, T* expected, T value, int,      \
+                                                    int) {                                         \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,                \
+                                       __ATOMIC_SEQ_CST);                                          \
+  }                                                                                                \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile T* p, T* expected, T value, int, int) { \
+    return __atomic_compare_exchange_n(p, expected, value, true, __ATOMIC_SEQ_CST,                 \
+                                       __ATOMIC_SEQ_CST);                                          \
   }
 ATOMIC(8, uint8_t)
 ATOMIC(16, uint16_t)
@@ -127,21 +157,48 @@ namespace {
 
 constexpr size_t kChannelLines = 2;  // what it is while it rests
 constexpr size_t kAwakeLines = 6;    // what it has on top; all that there are
-constexpr size_t kQueuePairLines = 18;
+constexpr size_t kQueuePairLines = 7;
 
 // Bytes of the object itself, as its maker allocates it.
 size_t QueuePairBytes() {
   const size_t before = block_count;
   inside = true;
-  const auto qp = transport::MakeReadyQueuePair({});
+  auto qp = transport::MakeReadyQueuePair({});
+  const size_t bytes = blocks[before].size;
+  qp.reset();
   inside = false;
-  return blocks[before].size;
+  return bytes;
+}
+
+// Lines as they are when blocks begin at one; says which bytes of them were touched.
+size_t LinesOf(const char* what, const std::set<Bytes>& touches) {
+  std::map<std::pair<size_t, uintptr_t>, std::map<uintptr_t, uintptr_t>> lines;
+  for (const Bytes& bytes : touches) {
+    for (uintptr_t at = bytes.begin; at < bytes.end;) {
+      const uintptr_t end = std::min((at / kLine + 1) * kLine, bytes.end);
+      std::map<uintptr_t, uintptr_t>& runs = lines[{bytes.block, at / kLine}];
+      const auto before = runs.upper_bound(at);
+      if (before != runs.begin() && std::prev(before)->second >= at) {
+        std::prev(before)->second = std::max(std::prev(before)->second, end);
+      } else {
+        runs[at] = end;
+      }
+      at = end;
+    }
+  }
+  std::printf("%s: %zu lines\n", what, lines.size());
+  for (const auto& [line, runs] : lines) {
+    std::printf("  block %zu line %2zu:", line.first, line.second);
+    for (const auto& [begin, end] : runs) std::printf(" %zu-%zu", begin, end - 1);
+    std::printf("\n");
+  }
+  return lines.size();
 }
 
 TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
   const size_t qp_bytes = QueuePairBytes();
-  std::map<size_t, std::set<uintptr_t>> lines;
-  touched = &lines;
+  std::map<size_t, std::set<Bytes>> touches;
+  touched = &touches;
   StateWorld world(4, 2);
   world.Watch([](bool in) { inside = in; });
   for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(world.Connect(i, 0));
@@ -149,11 +206,16 @@ TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
   watching = true;
   ASSERT_TRUE(world.Exchange(1, 1));
   watching = false;
-  for (const auto& [size, of_size] : lines)
-    std::printf("blocks of %zu bytes: %zu lines\n", size, of_size.size());
-  const size_t channel = lines[sizeof(channel::Channel)].size();
-  const size_t awake = lines[sizeof(channel::AwakeChannel)].size();
-  const size_t qp = lines[qp_bytes].size();
+  const size_t channel = LinesOf("channel", touches[sizeof(channel::Channel)]);
+  const size_t awake = LinesOf("its block", touches[sizeof(channel::AwakeChannel)]);
+  const size_t qp = LinesOf("queue pair", touches[qp_bytes]);
+  for (const auto& [size, of_size] : touches) {
+    if (size == sizeof(channel::Channel) || size == sizeof(channel::AwakeChannel) ||
+        size == qp_bytes) {
+      continue;
+    }
+    LinesOf(("blocks of " + std::to_string(size) + " bytes").c_str(), of_size);
+  }
   RecordProperty("channel_lines", static_cast<int>(channel));
   RecordProperty("queue_pair_lines", static_cast<int>(qp));
   RecordProperty("awake_lines", static_cast<int>(awake));

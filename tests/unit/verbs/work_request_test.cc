@@ -35,7 +35,9 @@ class WorkRequest : public ::testing::Test {
     for (size_t i = 0; i < list.size() && i < kMostSges; ++i) {
       std::memcpy(slot.data() + sizeof wqe + i * sizeof list[i], &list[i], sizeof list[i]);
     }
-    const WcStatus status = ParseSend(config, slot.data(), index, request, sges);
+    const WcStatus status = config.type == QpType::kUd
+                                ? ParseDatagram(config, slot.data(), index, request, sges)
+                                : ParseSend(config, slot.data(), index, request, sges);
     EXPECT_EQ(request.wr_id, 77u);
     EXPECT_EQ(request.ring_slot, index);
     return status;
@@ -51,7 +53,7 @@ class WorkRequest : public ::testing::Test {
   std::vector<uint8_t> payload;
   rocegw_send_wqe wqe{};
   std::vector<rocegw_sge> list;
-  SendRequest request;
+  DatagramRequest request;
   std::array<rocegw_sge, kMostSges> sges{};
 };
 
