@@ -19,7 +19,7 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
   const uint32_t number = expected_;
   if (!message.refused && message.nak == 0) Act(qp, outbox, message, number, first_later);
   if (message.refused) {
-    RefuseForNow(qp);
+    RefuseForNow(qp, outbox);
     return false;
   }
   if (message.nak != 0) {
@@ -28,7 +28,7 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
     Refuse(qp, outbox, number, message.nak, Placed(qp));
     return false;
   }
-  if (message.has_reply()) QueueAck(qp, number);
+  if (message.has_reply()) QueueAck(qp, outbox, number);
   return true;
 }
 
@@ -42,7 +42,7 @@ void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& messa
       ActWrite(qp, outbox, message, number, first_later);
       break;
     case FrameKind::kReadRequest:
-      ActRead(qp, message, number);
+      ActRead(qp, outbox, message, number);
       break;
     case FrameKind::kFlush:
     case FrameKind::kAtomicWrite:
@@ -143,10 +143,10 @@ void MessageResponder::ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessa
   placement_ticket_ = qp.tickets_issued;
 }
 
-MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMessage& message,
-                                                       uint32_t number) {
+MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, Outbox& outbox,
+                                                       IncomingMessage& message, uint32_t number) {
   const size_t depth = qp.attributes.max_dest_rd_atomic;
-  std::vector<Executed>& executed = Working().executed;
+  std::vector<Executed>& executed = Working(outbox).executed;
   const auto before = [this](const Executed& a, const Executed& b) {
     return static_cast<int32_t>(a.message - expected_) <
            static_cast<int32_t>(b.message - expected_);
@@ -174,7 +174,8 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, IncomingMe
   return &*place;
 }
 
-void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t number) {
+void MessageResponder::ActRead(QpContext& qp, Outbox& outbox, IncomingMessage& message,
+                               uint32_t number) {
   if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 ||
       message.length > verbs::kMaxMessage) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
@@ -188,7 +189,7 @@ void MessageResponder::ActRead(QpContext& qp, IncomingMessage& message, uint32_t
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
-  Remember(qp, message, number);
+  Remember(qp, outbox, message, number);
 }
 
 void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message,
@@ -203,7 +204,7 @@ void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage&
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
   }
-  Executed* executed = Remember(qp, message, number);
+  Executed* executed = Remember(qp, outbox, message, number);
   if (executed == nullptr) return;
   const bool swap = message.kind == FrameKind::kCompareSwap;
   const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,

@@ -17,9 +17,9 @@ constexpr uint32_t kAloneBit = 0x100;
 }  // namespace
 
 // An acknowledgement covers all messages before it: one for each ticket is enough.
-void MessageResponder::QueueAck(QpContext& qp, uint32_t number) {
+void MessageResponder::QueueAck(QpContext& qp, Outbox& outbox, uint32_t number) {
   const Reply reply{wire::kSyndromeAck, attempt_, number, Placed(qp)};
-  GrowingRing<Reply>& replies = Working().replies;
+  GrowingRing<Reply>& replies = Working(outbox).replies;
   if (!replies.empty() && replies.back().syndrome == wire::kSyndromeAck && !replies.back().alone &&
       (replies.back().ticket == reply.ticket || qp.IsDone(reply.ticket))) {
     replies.back() = reply;
@@ -28,8 +28,8 @@ void MessageResponder::QueueAck(QpContext& qp, uint32_t number) {
   replies.push_back(reply);
 }
 
-void MessageResponder::QueueAckAlone(QpContext& qp, uint32_t number) {
-  QueueReply({wire::kSyndromeAck, attempt_, number, Placed(qp), true});
+void MessageResponder::QueueAckAlone(QpContext& qp, Outbox& outbox, uint32_t number) {
+  QueueReply(outbox, {wire::kSyndromeAck, attempt_, number, Placed(qp), true});
 }
 
 // A peer that spreads its requests over several channels has what answers them on all of these.
@@ -89,7 +89,7 @@ PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   }
   if (waits) return PumpResult::kBlocked;
   if (!replies.empty() || !answering.empty()) return PumpResult::kMore;
-  RestIfDone();
+  RestIfDone(outbox);
   return PumpResult::kIdle;
 }
 

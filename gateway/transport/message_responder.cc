@@ -25,18 +25,18 @@ void MessageResponder::Reset() {
   work_.reset();
 }
 
-MessageResponder::Work& MessageResponder::Working() {
+MessageResponder::Work& MessageResponder::Working(Outbox& outbox) {
   if (work_ == nullptr) {
-    work_ = std::make_unique<Work>();
+    work_ = outbox.under_way.messages.Take();
     work_->ordered = expected_;
   }
   return *work_;
 }
 
-void MessageResponder::RestIfDone() {
+void MessageResponder::RestIfDone(Outbox& outbox) {
   if (!work_->replies.empty() || !work_->messages.empty()) return;
   if (work_->executed.empty()) {
-    work_.reset();
+    outbox.under_way.messages.GiveBack(std::move(work_));
   } else {
     work_->replies = {};
   }
@@ -56,8 +56,8 @@ bool MessageResponder::TakenAnyway(const ChannelFrame& frame) const {
          !receives && static_cast<int32_t>(frame.message - expected_) > 0;
 }
 
-IncomingMessage& MessageResponder::MessageAt(uint32_t ahead) {
-  RestingRing<IncomingMessage>& messages = Working().messages;
+IncomingMessage& MessageResponder::MessageAt(Outbox& outbox, uint32_t ahead) {
+  RestingRing<IncomingMessage>& messages = Working(outbox).messages;
   while (messages.size() <= ahead) messages.push_back({});
   return messages[ahead];
 }
@@ -92,7 +92,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
     if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message, 0)) ++expected_;
     return reason;
   }
-  IncomingMessage& message = MessageAt(ahead);
+  IncomingMessage& message = MessageAt(outbox, ahead);
   if (message.done) return DropReason::k_duplicate_request;
   message.refused |= refuse;
   reason = Take(qp, outbox, message, ahead, frame, payload);
@@ -113,7 +113,7 @@ void MessageResponder::ForgetUnfinished() {
 
 // Whatever can take effect now does.
 void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
-  Work& work = Working();
+  Work& work = Working(outbox);
   while (!work.messages.empty() && qp.state() != verbs::QpState::kError) {
     IncomingMessage& first = work.messages.front();
     if (!first.done) {
@@ -157,7 +157,7 @@ bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahea
   Act(qp, outbox, message, number, size_t{ahead} + 1);
   if (message.refused || message.nak != 0) return false;
   message.done = true;
-  if (message.has_reply()) QueueAckAlone(qp, number);
+  if (message.has_reply()) QueueAckAlone(qp, outbox, number);
   return true;
 }
 
@@ -333,19 +333,19 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
 }
 
 // The message whose turn it is must come again, and with it all that follow.
-void MessageResponder::RefuseForNow(QpContext& qp) {
+void MessageResponder::RefuseForNow(QpContext& qp, Outbox& outbox) {
   qp.counters->rnr_tx_packets.Add();
   ++attempt_;
   ForgetUnfinished();
-  QueueReply({static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
-              attempt_, expected_, Placed(qp)});
+  QueueReply(outbox, {static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
+                      attempt_, expected_, Placed(qp)});
 }
 
 void MessageResponder::Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak,
                               uint32_t ticket) {
   qp.counters->nak_error_tx_packets.Add();
   const bool alone = static_cast<int32_t>(number - expected_) > 0;
-  QueueReply({nak, attempt_, number, ticket, alone});
+  QueueReply(outbox, {nak, attempt_, number, ticket, alone});
   refused_ = true;
   if (!qp.EnterError()) return;
   outbox.Event(qp, EventOfNak(static_cast<NakCode>(nak)));
@@ -375,7 +375,7 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
     }
   }
   // It has taken effect, and nobody was told yet.
-  GrowingRing<Reply>& replies = Working().replies;
+  GrowingRing<Reply>& replies = Working(outbox).replies;
   for (size_t left = replies.size(); left != 0; --left) {
     const Reply reply = replies.front();
     replies.pop_front();

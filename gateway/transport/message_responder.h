@@ -13,13 +13,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "gateway/flow/carrier.h"
-#include "gateway/transport/incoming_message.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/receive_queue.h"
-#include "gateway/transport/resting_ring.h"
 
 namespace rocegw::transport {
 
@@ -58,46 +55,18 @@ class MessageResponder {
   uint32_t expected() const { return expected_; }
 
  private:
-  struct Reply {
-    uint8_t syndrome = 0;
-    uint8_t attempt = 0;
-    uint32_t message = 0;
-    uint32_t ticket = 0;  // leaves when it is done
-    bool alone = false;   // speaks of that message, and of none before it
-  };
-  // A READ or atomic that was executed, until it can no longer be asked for.
-  struct Executed {
-    bool asked = false;
-    bool atomic = false;
-    bool known = false;  // the atomic's result
-    uint32_t message = 0;
-    uint32_t ticket = 0;
-    uint64_t address = 0;
-    uint32_t rkey = 0;
-    uint32_t length = 0;
-    uint32_t sent = 0;
-    bool answered = false;
-    uint64_t result = 0;
-  };
+  using Reply = MessageReply;
+  using Executed = ExecutedMessage;
+  using Work = MessagesUnderWay;
 
-  // What it keeps of messages under way, of answers that wait, and of those that were given.
-  struct Work {
-    // No message before it keeps one of strong order waiting: they have taken effect, or have no
-    // order. Not before `expected_`, once Advance has run.
-    uint32_t ordered = 0;
-    GrowingRing<Reply> replies;
-    RestingRing<IncomingMessage> messages;  // [0] is `expected_`
-    RestingRing<uint32_t> answering;  // indices of those that are not answered, in their order
-    std::vector<Executed> executed;   // as many as the peer may have outstanding
-  };
-  Work& Working();
-  void RestIfDone();
+  Work& Working(Outbox& outbox);
+  void RestIfDone(Outbox& outbox);
   size_t messages_ahead() const { return work_ == nullptr ? 0 : work_->messages.size(); }
-  void QueueReply(const Reply& reply) { Working().replies.push_back(reply); }
+  void QueueReply(Outbox& outbox, const Reply& reply) { Working(outbox).replies.push_back(reply); }
 
   // message_responder.cc
   bool TakenAnyway(const wire::ChannelFrame& frame) const;
-  IncomingMessage& MessageAt(uint32_t ahead);
+  IncomingMessage& MessageAt(Outbox& outbox, uint32_t ahead);
   metrics::DropReason Take(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t ahead,
                            const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
   void TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
@@ -132,19 +101,19 @@ class MessageResponder {
   void ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
                 size_t first_later);
-  void ActRead(QpContext& qp, IncomingMessage& message, uint32_t number);
+  void ActRead(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
                     size_t first_later);
   void CompleteReceive(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
-  Executed* Remember(QpContext& qp, IncomingMessage& message, uint32_t number);
-  void RefuseForNow(QpContext& qp);
+  Executed* Remember(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
+  void RefuseForNow(QpContext& qp, Outbox& outbox);
   void Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak, uint32_t ticket);
 
   // message_reply.cc
   uint32_t Placed(const QpContext& qp) const { return qp.Near(placement_ticket_); }
-  void QueueAck(QpContext& qp, uint32_t number);
-  void QueueAckAlone(QpContext& qp, uint32_t number);
+  void QueueAck(QpContext& qp, Outbox& outbox, uint32_t number);
+  void QueueAckAlone(QpContext& qp, Outbox& outbox, uint32_t number);
   Executed* Find(uint32_t number);
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
   void LeaveBy(QpContext& qp, flow::Carrier& carrier);

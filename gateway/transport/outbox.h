@@ -14,6 +14,7 @@
 #include "gateway/port/packet_port.h"
 #include "gateway/transport/peer.h"
 #include "gateway/transport/qp_context.h"
+#include "gateway/transport/under_way.h"
 
 namespace rocegw::transport {
 
@@ -40,6 +41,9 @@ struct AccessTag {
 class Outbox {
  public:
   virtual ~Outbox() = default;
+
+  // Belongs to all of its queue pairs.
+  UnderWay under_way;
 
   // A packet to fill, or nullptr when the port has none: the queue pair tries again when it is
   // pumped next.

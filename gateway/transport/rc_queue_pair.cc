@@ -22,7 +22,6 @@ class RcQueuePair final : public QueuePair {
   }
   explicit RcQueuePair(const verbs::QpShape& shape) {
     send_.Reserve(shape.sq_entries, shape.max_sge);
-    receives_.Reserve(shape.max_sge);
     responder_.Reserve(shape.rd_atomic);
   }
 

@@ -10,20 +10,15 @@ namespace rocegw::transport {
 
 using verbs::WcStatus;
 
-void ReceiveQueue::Reserve(uint32_t max_sge) {
-  open_.Reserve(1);
-  sges_.Reserve(Stride(max_sge));
-}
-
 bool ReceiveQueue::Reset(QpContext& qp) {
-  if (qp.shares_receives) {
-    for (size_t i = 0; i < open_.size(); ++i)
-      if (!open_[i].closed) qp.srq->GiveBack(open_[i].request.ring_slot);
-    for (size_t i = 0; i < pending_.size(); ++i) qp.srq->GiveBack(pending_[i].cqe.ring_slot);
+  if (qp.shares_receives && under_way_ != nullptr) {
+    const GrowingRing<OpenReceive>& open = under_way_->open;
+    const GrowingRing<PendingReceive>& pending = under_way_->pending;
+    for (size_t i = 0; i < open.size(); ++i)
+      if (!open[i].closed) qp.srq->GiveBack(open[i].request.ring_slot);
+    for (size_t i = 0; i < pending.size(); ++i) qp.srq->GiveBack(pending[i].cqe.ring_slot);
   }
-  open_.clear();
-  sges_.clear();
-  pending_.clear();
+  under_way_.reset();
   first_ = next_ = 0;
   if (out_of_turn_ != nullptr) {
     out_of_turn_->unused.clear();
@@ -35,18 +30,19 @@ bool ReceiveQueue::Reset(QpContext& qp) {
 
 std::span<rocegw_sge> ReceiveQueue::SgesOf(const QpContext& qp, uint32_t number) {
   const uint32_t stride = Stride(qp.config.max_recv_sge);
-  return {&sges_[static_cast<size_t>(number - first_) * stride], stride};
+  return {&under_way_->sges[static_cast<size_t>(number - first_) * stride], stride};
 }
 
-uint32_t ReceiveQueue::NewNumber(const QpContext& qp) {
+uint32_t ReceiveQueue::NewNumber(const QpContext& qp, Outbox& outbox) {
   if (!in_order() && !out_of_turn_->unused.empty()) {
     const uint32_t number = out_of_turn_->unused.back();
     out_of_turn_->unused.pop_back();
     At(number) = {};
     return number;
   }
-  open_.push_back({});
-  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.Extend();
+  if (under_way_ == nullptr) under_way_ = outbox.under_way.receives.Take();
+  under_way_->open.push_back({});
+  for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) under_way_->sges.Extend();
   return next_++;
 }
 
@@ -56,7 +52,7 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
   if (look != shm::WorkQueue::Look::kReady) return look;
   const uint8_t* slot = posted.Slot();
   const uint32_t index = posted.Fetch(outbox);
-  const uint32_t number = NewNumber(qp);
+  const uint32_t number = NewNumber(qp, outbox);
   if (!in_order()) out_of_turn_->newest = number;
   At(number).status =
       verbs::ParseReceive(qp.config, slot, index, At(number).request, SgesOf(qp, number));
@@ -101,12 +97,13 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
   cqe.ring_slot = in_order() ? receive.request.ring_slot : NextSlot(qp);
   receive.closed = true;
   if (!in_order()) out_of_turn_->unused.push_back(number);
-  while (in_order() && !open_.empty() && open_.front().closed) {
-    open_.pop_front();
-    for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) sges_.pop_front();
+  GrowingRing<OpenReceive>& open = under_way_->open;
+  while (in_order() && !open.empty() && open.front().closed) {
+    open.pop_front();
+    for (uint32_t i = Stride(qp.config.max_recv_sge); i != 0; --i) under_way_->sges.pop_front();
     ++first_;
   }
-  pending_.push_back({cqe, ticket});
+  under_way_->pending.push_back({cqe, ticket});
 }
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
@@ -157,13 +154,17 @@ void ReceiveQueue::CloseFailed(QpContext& qp, uint32_t number, WcStatus status, 
 }
 
 void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
-  while (!pending_.empty() && qp.IsDone(pending_.front().ticket)) {
-    const rocegw_cqe cqe = pending_.front().cqe;
-    pending_.pop_front();
-    Release(qp, cqe.ring_slot);
-    if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
+  if (under_way_ != nullptr) {
+    GrowingRing<PendingReceive>& pending = under_way_->pending;
+    while (!pending.empty() && qp.IsDone(pending.front().ticket)) {
+      const rocegw_cqe cqe = pending.front().cqe;
+      pending.pop_front();
+      Release(qp, cqe.ring_slot);
+      if (!PushReceive(qp, outbox, cqe)) (void)qp.EnterError();
+    }
+    if (under_way_->empty()) outbox.under_way.receives.GiveBack(std::move(under_way_));
   }
-  if (qp.state() == verbs::QpState::kError && pending_.empty() && open_.empty())
+  if (qp.state() == verbs::QpState::kError && under_way_ == nullptr)
     PostedReceives{qp}.TellLast(outbox);
 }
 
@@ -178,9 +179,10 @@ void ReceiveQueue::OnFault(QpContext& qp, const AccessTag& tag, uint32_t ticket)
 }
 
 bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
+  if (under_way_ == nullptr) return false;
   bool found = false;
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    Pending& pending = pending_[i];
+  for (size_t i = 0; i < under_way_->pending.size(); ++i) {
+    PendingReceive& pending = under_way_->pending[i];
     if (static_cast<int32_t>(pending.ticket - ticket) < 0) continue;
     const WcStatus with = found ? WcStatus::kFlush : status;
     found = true;
@@ -190,9 +192,10 @@ bool ReceiveQueue::FailFrom(uint32_t ticket, WcStatus status) {
 }
 
 void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
-  for (size_t i = 0; i < pending_.size(); ++i)
-    if (pending_[i].cqe.ring_slot == ring_slot)
-      pending_[i].cqe.status = static_cast<uint8_t>(status);
+  if (under_way_ == nullptr) return;
+  GrowingRing<PendingReceive>& pending = under_way_->pending;
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (pending[i].cqe.ring_slot == ring_slot) pending[i].cqe.status = static_cast<uint8_t>(status);
 }
 
 void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {

@@ -15,18 +15,10 @@
 #include <span>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
 #include "gateway/transport/outbox.h"
 #include "gateway/verbs/work_request.h"
 
 namespace rocegw::transport {
-
-struct OpenReceive {
-  verbs::ReceiveRequest request;
-  verbs::WcStatus status = verbs::WcStatus::kSuccess;  // what it must complete with, if it is bad
-  uint32_t received = 0;                               // bytes
-  bool closed = false;                                 // its completion is under way
-};
 
 // What has filled a receive.
 struct ReceivedMessage {
@@ -49,8 +41,6 @@ class ReceiveQueue {
     if (order == ReceiveOrder::kAsTheyCome)
       out_of_turn_ = std::make_unique<OutOfTurn>(OutOfTurn{.order = order});
   }
-  // Room for a receive of so many pieces, ahead of it.
-  void Reserve(uint32_t max_sge);
   // Forgets everything that is posted, without completions; what was taken from a shared receive
   // queue goes back. False: the client's index is impossible.
   bool Reset(QpContext& qp);
@@ -59,13 +49,14 @@ class ReceiveQueue {
   uint32_t first() const { return first_; }
   uint32_t next() const { return next_; }
   bool IsOpen(uint32_t number) const {
-    return number - first_ < next_ - first_ && !open_[number - first_].closed;
+    return number - first_ < next_ - first_ && !under_way_->open[number - first_].closed;
   }
-  OpenReceive& At(uint32_t number) { return open_[number - first_]; }
+  OpenReceive& At(uint32_t number) { return under_way_->open[number - first_]; }
   // As they come: what Open has opened last; the slot that the next one to be closed lets go of.
   uint32_t newest() const { return out_of_turn_->newest; }
   uint32_t NextSlot(const QpContext& qp) const {
-    return qp.rq.released() + static_cast<uint32_t>(pending_.size());
+    return qp.rq.released() +
+           (under_way_ == nullptr ? 0 : static_cast<uint32_t>(under_way_->pending.size()));
   }
 
   // Fetches the next posted receive; kReady: it is open now. kFault has told the outbox.
@@ -73,7 +64,7 @@ class ReceiveQueue {
   // May its buffers be written (IBTA 10.6.3)?
   bool Writable(const QpContext& qp, uint32_t number);
   // Completions that wait for memory operations.
-  bool waits() const { return !pending_.empty(); }
+  bool waits() const { return under_way_ != nullptr && !under_way_->pending.empty(); }
   // Queues the placement of message bytes behind what came before; the newest ticket goes to
   // `ticket`. False: the buffers are not there any more.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_t offset,
@@ -118,11 +109,6 @@ class ReceiveQueue {
   void Flush(QpContext& qp, Outbox& outbox, uint32_t ticket);
 
  private:
-  struct Pending {
-    rocegw_cqe cqe{};
-    uint32_t ticket = 0;
-  };
-
   static uint32_t Stride(uint32_t max_sge) { return std::bit_ceil(max_sge == 0 ? 1 : max_sge); }
   void Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket);
   // The ring's slots go back in order.
@@ -131,7 +117,7 @@ class ReceiveQueue {
   bool in_order() const {
     return out_of_turn_ == nullptr || out_of_turn_->order == ReceiveOrder::kOfTheRing;
   }
-  uint32_t NewNumber(const QpContext& qp);
+  uint32_t NewNumber(const QpContext& qp, Outbox& outbox);
 
   // Where not everything is in the order of the ring.
   struct OutOfTurn {
@@ -146,11 +132,8 @@ class ReceiveQueue {
 
   uint32_t first_ = 0;
   uint32_t next_ = 0;
-  GrowingRing<OpenReceive> open_;
-  // A power of two of entries for each open receive, so that a list never wraps around.
-  GrowingRing<rocegw_sge> sges_;
-  GrowingRing<Pending> pending_;
-  std::unique_ptr<OutOfTurn> out_of_turn_;  // nullptr: everything is
+  std::unique_ptr<ReceivesUnderWay> under_way_;  // nullptr: none is open, and none pending
+  std::unique_ptr<OutOfTurn> out_of_turn_;       // nullptr: everything is
 };
 
 }  // namespace rocegw::transport

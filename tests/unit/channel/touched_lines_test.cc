@@ -157,7 +157,7 @@ namespace {
 
 constexpr size_t kChannelLines = 2;  // what it is while it rests
 constexpr size_t kAwakeLines = 6;    // what it has on top; all that there are
-constexpr size_t kQueuePairLines = 7;
+constexpr size_t kQueuePairLines = 6;
 
 // Bytes of the object itself, as its maker allocates it.
 size_t QueuePairBytes() {

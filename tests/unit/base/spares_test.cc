@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/base/spares.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "gateway/base/growing_ring.h"
+
+namespace rocegw {
+namespace {
+
+TEST(Spares, Take_AfterGiveBack_IsTheSameObject) {
+  Spares<int> spares;
+  std::unique_ptr<int> one = spares.Take();
+  const int* const address = one.get();
+  *one = 5;
+  spares.GiveBack(std::move(one));
+  EXPECT_EQ(spares.count(), 1u);
+  one = spares.Take();
+  EXPECT_EQ(one.get(), address);
+  EXPECT_EQ(*one, 5) << "as it is";
+  EXPECT_EQ(spares.count(), 0u);
+}
+
+TEST(Spares, Take_TheLastGivenBackFirst) {
+  Spares<int> spares;
+  std::unique_ptr<int> first = spares.Take();
+  std::unique_ptr<int> second = spares.Take();
+  const int* const last = second.get();
+  spares.GiveBack(std::move(first));
+  spares.GiveBack(std::move(second));
+  EXPECT_EQ(spares.Take().get(), last);
+}
+
+TEST(Spares, GiveBack_OfMany_KeepsAFew) {
+  Spares<int> spares;
+  std::vector<std::unique_ptr<int>> taken;
+  for (int i = 0; i < 100; ++i) taken.push_back(spares.Take());
+  for (std::unique_ptr<int>& one : taken) spares.GiveBack(std::move(one));
+  EXPECT_EQ(spares.count(), 16u);
+}
+
+TEST(GrowingRing, ThatEmpties_StaysInTheSameSlot) {
+  GrowingRing<int> ring;
+  ring.push_back(1);
+  const int* const slot = &ring.front();
+  for (int i = 0; i < 20; ++i) {
+    ring.pop_front();
+    ring.push_back(i);
+    EXPECT_EQ(&ring.front(), slot);
+    EXPECT_EQ(ring.front(), i);
+  }
+}
+
+TEST(GrowingRing, PushFront_AtTheFirstSlot_KeepsOrderWhenItGrows) {
+  GrowingRing<int> ring;
+  for (int i = 0; i < 20; ++i) ring.push_front(i);
+  ASSERT_EQ(ring.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(ring[i], 19 - static_cast<int>(i));
+  EXPECT_EQ(ring.back(), 0);
+}
+
+}  // namespace
+}  // namespace rocegw
