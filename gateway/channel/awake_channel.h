@@ -30,24 +30,30 @@ enum DueBit : uint8_t {
 
 inline constexpr Duration kFirstOpenResend = Milliseconds(5);
 
-struct AwakeChannel {
-  explicit AwakeChannel(flow::LedgerPool& ledgers) : out(ledgers), in(ledgers) {}
+// By lines of memory: where frames go and what is to be told of those that came; timers and what
+// has come; what is sent, which takes three.
+struct alignas(64) AwakeChannel {
+  explicit AwakeChannel(flow::LedgerPool& ledgers) : in(ledgers), out(ledgers) {}
 
-  flow::SelectiveFlow out;
-  flow::ReceiveWindow in;
   flow::CarrierAddress address;
-  wire::HintMeter hints;      // of what has come
   uint8_t due = 0;            // DueBits
   uint8_t probes_heard = 0;   // of the peer, and nothing else since
   uint32_t probe_answer = 0;  // number to echo with the next acknowledgement
+  wire::HintMeter hints;      // of what has come
+
   Line line;
   TimePoint armed = kNever;  // in the worker's wheel
   TimePoint handshake_at = kNever;
   // Since when nobody uses it, or later; until it opens: when it was made. kNever: not noted yet.
   TimePoint idle_since = kNever;
+  flow::ReceiveWindow in;
+
+  flow::SelectiveFlow out;
+
   Duration open_resend = kFirstOpenResend;
   Psn first;  // of our frames
 };
+static_assert(sizeof(AwakeChannel) == 320);
 
 // Channels of a set by what they need, as slots. Who is in them knows it.
 struct ChannelLists {

@@ -21,8 +21,8 @@ Channel::Channel(const ChannelKey& key, const Options& options, uint32_t slot,
       slot_(static_cast<uint16_t>(slot)),
       source_(shared.sources.Take(key.source)),
       payload_units_(static_cast<uint8_t>(options.max_payload / kPayloadUnit)),
-      path_(key.path),
       device_(options.device),
+      path_(key.path),
       features_(options.features),
       peer_worker_(static_cast<uint16_t>(key.peer_worker)) {
   resting_.out.next = options.first;

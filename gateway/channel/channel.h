@@ -211,6 +211,8 @@ class Channel final : public flow::Carrier {
   bool quiet() const { return users_ == 0 && (rests() || out().idle()); }
   TimePoint IdleUntil() const;
   bool SendControl(wire::ControlKind kind, Qpn to);
+  // Control packets.
+  bool SendDue();
   bool SendAck(TimePoint now);
   void ChangePath();
   void Pin(uint8_t hash);
@@ -246,11 +248,13 @@ class Channel final : public flow::Carrier {
 
  private:
   uint32_t peer_number_ : 24 = 0;
-  uint32_t path_ : 8;
+  uint32_t device_ : 8;
+
+  // Few.
   uint32_t peer_epoch_ = 0;
   uint32_t peer_instance_ = 0;
   uint32_t acceptor_ : 24 = 0;
-  uint32_t device_ : 8;
+  uint32_t path_ : 8;
   uint32_t features_;  // offered; from then on when it opens: what both have
   uint16_t peer_worker_;
   uint16_t source_port_ = 0;

@@ -113,6 +113,11 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
 
 bool Channel::SendOwn(TimePoint now, Acks acks) {
   if (rests()) return true;
+  return (awake_->due == 0 || SendDue()) &&
+         (!awake_->in.ack_due() || (acks == Acks::kNow && SendAck(now)));
+}
+
+bool Channel::SendDue() {
   const auto send = [&](DueBit due, ControlKind kind, Qpn to) {
     if ((awake_->due & due) == 0) return true;
     if (!SendControl(kind, to)) return false;
@@ -126,9 +131,8 @@ bool Channel::SendOwn(TimePoint now, Acks acks) {
   if ((awake_->due & kDueClosed) != 0) {
     if (!SendControl(ControlKind::kClosed, awake_->address.channel)) return false;
     Abandon(ChannelReason::kIdle);
-    return true;
   }
-  return !awake_->in.ack_due() || (acks == Acks::kNow && SendAck(now));
+  return true;
 }
 
 }  // namespace rocegw::channel

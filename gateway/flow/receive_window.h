@@ -91,7 +91,6 @@ class ReceiveWindow {
   void Mark(Psn psn);
   void Advance();
 
-  LedgerPool* pool_;
   LedgerPage* bitmap_ = nullptr;  // of what has arrived beyond next_; nullptr: nothing
   Psn next_;
   uint32_t marked_ = 0;       // running, mod 2^32
@@ -100,6 +99,7 @@ class ReceiveWindow {
   uint32_t unacked_ : 7 = 0;  // arrivals since the last acknowledgement, at most kAckEvery
   uint32_t ack_now_ : 1 = 0;
   uint32_t duplicates_ : 8 = 0;  // running
+  LedgerPool* pool_;
 };
 static_assert(sizeof(ReceiveWindow) <= 32);
 

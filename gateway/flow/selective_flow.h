@@ -212,19 +212,18 @@ class SelectiveFlow {
 
   CcState MakeCc(const CcConfig& config, TimePoint now) const;
 
-  // By use: first what every packet and every acknowledgement touches.
-  LedgerPool* pool_;
+  // By use: first what every packet and every acknowledgement touches, a line of memory of the flow
+  // and one of its congestion control.
   LedgerPage* directory_ = nullptr;  // nullptr: nothing in flight
+  TimePoint timer_;                  // last sign of life, or first packet after nothing in flight
   Psn una_;
   Psn next_;
-  Psn limit_;                      // the receiver takes what is before
-  uint32_t in_flight_ = 0;         // bytes
-  uint32_t order_ = 0;             // of the next transmission
-  uint32_t newest_ = 0;            // order of the newest transmission that has arrived
-  uint32_t newest_rtt_ = 0;        // ns, of that transmission
-  List flight_ = {kNone, kNone};   // in order of transmission
-  TimePoint timer_;                // last sign of life, or first packet after nothing in flight
-  List missing_ = {kNone, kNone};  // lost, in the order in which it was found
+  Psn limit_;                     // the receiver takes what is before
+  uint32_t in_flight_ = 0;        // bytes
+  uint32_t order_ = 0;            // of the next transmission
+  uint32_t newest_ = 0;           // order of the newest transmission that has arrived
+  uint32_t newest_rtt_ = 0;       // ns, of that transmission
+  List flight_ = {kNone, kNone};  // in order of transmission
   uint16_t flying_ = 0;
   uint16_t waiting_ = 0;
   uint16_t unasked_ = 0;  // units of 64 bytes, sent since a packet asked for its acknowledgement
@@ -232,16 +231,20 @@ class SelectiveFlow {
   uint8_t probes_ = 0;  // since the last sign of life
   uint8_t calm_ = 0;    // episodes without a late packet
   uint8_t reorder_level_ = 0;
-  uint8_t duplicates_ = 0;    // running count of the receiver
-  uint32_t marked_ = 0;       // bytes, running count of the receiver
+  uint8_t duplicates_ = 0;  // running count of the receiver
+  uint32_t marked_ = 0;     // bytes, running count of the receiver
+
+  RttEstimator rtt_;
+  List missing_ = {kNone, kNone};  // lost, in the order in which it was found
+  CcState cc_;
+
   uint32_t probe_order_ = 0;  // what was sent before the newest probe has a smaller order
   uint32_t episode_ = 0;      // what is lost with a smaller order belongs to the last loss episode
-  RttEstimator rtt_;
-  CcState cc_;
   uint32_t lost_ = 0;
   uint32_t resent_ = 0;
   uint32_t spurious_ = 0;
   uint32_t probe_number_ = 0;
+  LedgerPool* pool_;
 };
 
 }  // namespace rocegw::flow

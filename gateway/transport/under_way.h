@@ -18,8 +18,8 @@ namespace rocegw::transport {
 
 struct OpenReceive {
   verbs::ReceiveRequest request;
-  verbs::WcStatus status = verbs::WcStatus::kSuccess;  // what it must complete with, if it is bad
   uint32_t received = 0;                               // bytes
+  verbs::WcStatus status = verbs::WcStatus::kSuccess;  // what it must complete with, if it is bad
   bool closed = false;                                 // its completion is under way
 };
 

@@ -113,7 +113,7 @@ WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32
   out.ring_slot = ring_slot;
   if (wqe.num_sge > config.max_recv_sge || wqe.num_sge > sges.size())
     return WcStatus::kLocalQpOperation;
-  out.sge_count = wqe.num_sge;
+  out.sge_count = static_cast<uint8_t>(wqe.num_sge);
   shm::CopyOut(sges.data(), slot + sizeof wqe, size_t{wqe.num_sge} * sizeof(rocegw_sge));
   for (const rocegw_sge& sge : sges.first(wqe.num_sge)) out.capacity += sge.length;
   return WcStatus::kSuccess;

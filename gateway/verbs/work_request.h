@@ -117,9 +117,9 @@ WcStatus ParseDatagram(const QpMessageConfig& config, const uint8_t* slot, uint3
 
 struct ReceiveRequest {
   uint64_t wr_id = 0;
-  uint32_t ring_slot = 0;
-  uint32_t sge_count = 0;
   uint64_t capacity = 0;  // bytes of all SGEs
+  uint32_t ring_slot = 0;
+  uint8_t sge_count = 0;
 };
 
 WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
