@@ -17,13 +17,11 @@ void Flow::Open(const CcConfig& cc, TimePoint now) {
 }
 
 void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
-  config_ = config;
+  Configure(config);
   una_ = next_ = max_ = first;
   ledger_.clear();
   in_flight_ = 0;
   rtt_ = RttEstimator();
-  retries_left_ = config.retry_count;
-  allowed_ = config.max_packets;
   probes_ = 0;
   probing_ = recovering_ = false;
   timer_start_ = last_probe_ = now;
@@ -31,14 +29,13 @@ void Flow::Start(const FlowConfig& config, Psn first, TimePoint now) {
 }
 
 void Flow::Configure(const FlowConfig& config) {
-  config_ = config;
-  retries_left_ = config.retry_count;
-  allowed_ = config.max_packets;
+  timeout_ = config.timeout;
+  retries_left_ = retry_count_ = config.retry_count;
+  allowed_ = max_packets_ = config.max_packets;
 }
 
 void Flow::SwitchCc(const CcConfig& cc, TimePoint now) {
   const CcOperatingPoint point{cc_window(), rtt_.smoothed()};
-  config_.cc = cc;
   cc_.kind = cc.kind;
   AlgorithmOf(cc_.kind).init(cc_, cc, now);
   AlgorithmOf(cc_.kind).take_over(cc_, point, now);
@@ -128,11 +125,11 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
     ledger_.pop_front();
   }
   const auto progress = static_cast<uint32_t>(PsnDistance(upto, una_));
-  allowed_ = std::min(allowed_ + progress, config_.max_packets);
+  allowed_ = std::min(allowed_ + progress, max_packets_);
   una_ = upto;
   // An acknowledgement may run ahead of a rewound flow.
   if (PsnBefore(next_, una_)) next_ = una_;
-  retries_left_ = config_.retry_count;
+  retries_left_ = retry_count_;
   probes_ = 0;
   recovering_ = false;
   timer_start_ = last_probe_ = now;
@@ -186,7 +183,7 @@ TimePoint Flow::ProbeDeadline() const {
 }
 
 TimePoint Flow::TimeoutDeadline() const {
-  return config_.timeout.ns == 0 ? kNever : timer_start_ + config_.timeout;
+  return timeout_.ns == 0 ? kNever : timer_start_ + timeout_;
 }
 
 TimePoint Flow::deadline() const {
@@ -217,6 +214,6 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
   return LossVerdict::kRewind;
 }
 
-void Flow::SlowDown() { allowed_ = std::min(kAfterLoss, config_.max_packets); }
+void Flow::SlowDown() { allowed_ = std::min(kAfterLoss, max_packets_); }
 
 }  // namespace rocegw::flow

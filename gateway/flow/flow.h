@@ -93,7 +93,7 @@ class Flow {
   // The receiver is there but not ready: goes back to una, and the retry budget is whole again.
   void OnReceiverNotReady() {
     GoBack();
-    retries_left_ = config_.retry_count;
+    retries_left_ = retry_count_;
   }
   // Starts the transport timer anew, e.g. after a receiver-not-ready wait.
   void RestartTimer(TimePoint now);
@@ -134,26 +134,31 @@ class Flow {
   TimePoint ProbeDeadline() const;
   TimePoint TimeoutDeadline() const;
 
-  FlowConfig config_;
+  // Every packet and every acknowledgement; three lines of memory, the last of congestion control.
   Psn una_;
   Psn next_;
   Psn max_;
-  GrowingRing<Record> ledger_;
+  uint32_t allowed_ = 0;  // packets in flight at once, at most max_packets_
   uint64_t in_flight_ = 0;
+  GrowingRing<Record> ledger_;
+  TimePoint timer_start_;  // last progress, or first packet after idle
+  TimePoint last_probe_;
+  Duration timeout_;  // transport timer; 0: none
+  uint32_t max_packets_ = FlowConfig{}.max_packets;
   RttEstimator rtt_;
-  CcState cc_;
-  uint64_t answered_ = 0;  // bytes in the current round
-  TimePoint answer_round_end_;
-  uint32_t retries_left_ = 0;
   uint32_t rewinds_ = 0;
-  uint32_t allowed_ = 0;  // packets in flight at once, at most max_packets
-  uint32_t probes_ = 0;   // since the last progress
+  uint32_t probes_ = 0;  // since the last progress
+  uint32_t retries_left_ = 0;
+  uint32_t retry_count_ = FlowConfig{}.retry_count;
   // The peer has missed una and said so; it will not say so again, so a repetition that is lost,
   // too, is found by asking soon.
   bool recovering_ = false;
-  bool probing_ = false;   // a single packet was sent again and not yet answered
-  TimePoint timer_start_;  // last progress, or first packet after idle
-  TimePoint last_probe_;
+  bool probing_ = false;  // a single packet was sent again and not yet answered
+  CcState cc_;
+
+  // Answers.
+  uint64_t answered_ = 0;  // bytes in the current round
+  TimePoint answer_round_end_;
 };
 
 }  // namespace rocegw::flow

@@ -293,8 +293,8 @@ class RcQueuePair final : public QueuePair {
   MessageResponder message_responder_{receives_};
   ReceiveQueue receives_;
   SendQueue send_;
+  alignas(64) Requester requester_{send_};
   Responder responder_{receives_};
-  Requester requester_{send_};
   CnpSender cnps_;
   flow::CcConfig cc_;
 };

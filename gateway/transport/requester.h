@@ -102,19 +102,21 @@ class Requester {
   void MarkAnswered();
   void SyncWithFlow();
 
+  // Every packet and every acknowledgement; a line of memory.
   SendQueue& send_;
   uint32_t cursor_ = 0;    // holds flow_.next(), or is the next to begin
   uint32_t answered_ = 0;  // the first that is not
-
-  flow::Flow flow_;
   uint32_t seen_rewinds_ = 0;
-  GrowingRing<Awaited> awaited_;
   uint32_t since_ack_request_ = 0;
+  TimePoint paced_until_ = kNever;  // the gate has said no, and when to ask again
+  GrowingRing<Awaited> awaited_;
+  uint32_t rnr_left_ = 0;
   bool asked_again_ = false;  // a lost answer was asked for again, and nothing has come since
   bool rnr_waiting_ = false;
+
+  flow::Flow flow_;
+
   TimePoint rnr_until_;
-  uint32_t rnr_left_ = 0;
-  TimePoint paced_until_ = kNever;  // the gate has said no, and when to ask again
 };
 
 }  // namespace rocegw::transport

@@ -169,24 +169,26 @@ class Responder {
   // The newest reply is a NAK that ends the connection.
   bool EndsInRefusal() const;
 
+  // Every request and its answer.
   ReceiveQueue* receives_;
   RequestLanes* lanes_ = nullptr;  // nullptr: not of XRC
-  uint32_t lane_ = 0;              // SRQ that the last request named
-  uint32_t read_lane_ = 0;         // whose memory was read last for an answer, and the ticket
-  uint32_t read_ticket_ = 0;
+  GrowingRing<Reply> replies_;
+  TimePoint held_until_ = kNever;
   Psn expected_;
   uint32_t msn_ = 0;
+  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
+  uint32_t read_ticket_ = 0;       // of the newest read for an answer
   bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes
   bool rnr_ = false;
   bool established_ = false;
-  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
-
   MessageKind message_ = MessageKind::kNone;
   IncomingWrite write_;  // in progress
+
+  // READs, atomics, XRC.
+  uint32_t lane_ = 0;       // SRQ that the last request named
+  uint32_t read_lane_ = 0;  // whose memory was read last for an answer
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
-  GrowingRing<Reply> replies_;
-  TimePoint held_until_ = kNever;
 };
 
 }  // namespace rocegw::transport

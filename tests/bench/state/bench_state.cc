@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -27,20 +28,23 @@ bool counting = false;
 int64_t counted = 0;
 constexpr size_t kMark = 16;
 
-void* Allocate(size_t size) {
-  auto* block = static_cast<size_t*>(std::malloc(size + kMark));
+// `alignment`: at least that of the mark.
+void* Allocate(size_t size, size_t alignment = kMark) {
+  const size_t whole = (alignment + size + alignment - 1) / alignment * alignment;
+  auto* const block = static_cast<uint8_t*>(std::aligned_alloc(alignment, whole));
   if (block == nullptr) std::abort();
-  block[0] = size;
-  block[1] = counting ? 1 : 0;
+  auto* const mark = reinterpret_cast<size_t*>(block + alignment - kMark);
+  mark[0] = size;
+  mark[1] = counting ? 1 : 0;
   if (counting) counted += static_cast<int64_t>(size);
-  return block + kMark / sizeof(size_t);
+  return block + alignment;
 }
 
-void Free(void* pointer) {
+void Free(void* pointer, size_t alignment = kMark) {
   if (pointer == nullptr) return;
-  auto* block = static_cast<size_t*>(pointer) - kMark / sizeof(size_t);
-  if (block[1] != 0) counted -= static_cast<int64_t>(block[0]);
-  std::free(block);
+  const auto* const mark = static_cast<size_t*>(pointer) - kMark / sizeof(size_t);
+  if (mark[1] != 0) counted -= static_cast<int64_t>(mark[0]);
+  std::free(static_cast<uint8_t*>(pointer) - alignment);
 }
 
 }  // namespace
@@ -51,6 +55,15 @@ void operator delete(void* pointer) noexcept { Free(pointer); }
 void operator delete[](void* pointer) noexcept { Free(pointer); }
 void operator delete(void* pointer, size_t) noexcept { Free(pointer); }
 void operator delete[](void* pointer, size_t) noexcept { Free(pointer); }
+void* operator new(size_t size, std::align_val_t alignment) {
+  return Allocate(size, static_cast<size_t>(alignment));
+}
+void operator delete(void* pointer, std::align_val_t alignment) noexcept {
+  Free(pointer, static_cast<size_t>(alignment));
+}
+void operator delete(void* pointer, size_t, std::align_val_t alignment) noexcept {
+  Free(pointer, static_cast<size_t>(alignment));
+}
 
 namespace {
 
@@ -147,18 +160,21 @@ double ReadyMicroseconds(int rounds, bool native) {
 }
 
 // Microseconds of CPU that a SEND and a WRITE each way take both workers and whoever steps them, on
-// one channel, with all packets and completions: for comparing two builds.
-double ExchangeMicroseconds(int rounds) {
-  constexpr int kExchanges = 2000;
-  StateWorld world(1, 2);
-  if (!world.Connect(0, 0) || !world.Exchange(0, 1)) return -1;
+// one channel, with all packets and completions: for comparing two builds. Queue pair after queue
+// pair: many do not fit into the processor's cache.
+double ExchangeMicroseconds(int rounds, uint32_t endpoints) {
+  const uint32_t turns = std::max(8192 / endpoints, 2u);
+  StateWorld world(endpoints, 2);
+  for (uint32_t i = 0; i < endpoints; ++i)
+    if (!world.Connect(i, 0)) return -1;
+  if (!world.Exchange(0, endpoints)) return -1;
   std::vector<double> all;
   for (int round = 0; round < rounds; ++round) {
     const double begin = bench::ThreadCpuSeconds();
-    for (int i = 0; i < kExchanges; ++i) {
-      if (!world.Exchange(0, 1)) return -1;
+    for (uint32_t i = 0; i < turns; ++i) {
+      if (!world.Exchange(0, endpoints)) return -1;
     }
-    all.push_back((bench::ThreadCpuSeconds() - begin) / kExchanges * 1e6);
+    all.push_back((bench::ThreadCpuSeconds() - begin) / turns / endpoints * 1e6);
   }
   return bench::Median(all);
 }
@@ -205,16 +221,23 @@ int main(int argc, char** argv) {
   }
   const double channel = ReadyMicroseconds(arguments.rounds, false);
   const double native = ReadyMicroseconds(arguments.rounds, true);
-  const double exchange = ExchangeMicroseconds(arguments.rounds);
-  ok = ok && channel >= 0 && native >= 0 && exchange >= 0;
-  std::printf("a SEND and a WRITE each way: %.2f us of CPU at both ends together\n", exchange);
+  ok = ok && channel >= 0 && native >= 0;
+  std::string exchanges;
+  for (const uint32_t endpoints : {1u, 1024u, 4096u}) {
+    const double exchange = ExchangeMicroseconds(arguments.rounds, endpoints);
+    ok = ok && exchange >= 0;
+    std::printf(
+        "a SEND and a WRITE each way, %u queue pairs in turn: %.2f us of CPU at both ends "
+        "together\n",
+        endpoints, exchange);
+    exchanges += ", \"exchange_" + std::to_string(endpoints) + "_us\": " + std::to_string(exchange);
+  }
   std::printf(
       "a later queue pair from INIT to RTS: %.2f us of CPU on the channel, %.2f us as plain "
       "RoCEv2\n",
       channel, native);
   json += "], \"ready_on_channel_us\": " + std::to_string(channel) +
-          ", \"ready_native_us\": " + std::to_string(native) +
-          ", \"exchange_us\": " + std::to_string(exchange) + "}\n";
+          ", \"ready_native_us\": " + std::to_string(native) + exchanges + "}\n";
   bench::WriteJson(arguments, json);
   return ok ? 0 : 1;
 }

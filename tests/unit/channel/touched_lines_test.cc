@@ -158,6 +158,7 @@ namespace {
 constexpr size_t kChannelLines = 1;  // what it is while it rests
 constexpr size_t kAwakeLines = 5;    // what it has on top; all that there are
 constexpr size_t kQueuePairLines = 6;
+constexpr size_t kNativeLines = 12;  // of a queue pair towards a peer that speaks plain RoCEv2
 
 // Bytes of the object itself, as its maker allocates it.
 size_t QueuePairBytes() {
@@ -195,11 +196,9 @@ size_t LinesOf(const char* what, const std::set<Bytes>& touches) {
   return lines.size();
 }
 
-TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
-  const size_t qp_bytes = QueuePairBytes();
-  std::map<size_t, std::set<Bytes>> touches;
+// What a SEND and a WRITE each way over one of some queue pairs touch.
+void Exchange(StateWorld& world, std::map<size_t, std::set<Bytes>>& touches) {
   touched = &touches;
-  StateWorld world(4, 2);
   world.Watch([](bool in) { inside = in; });
   for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(world.Connect(i, 0));
   for (int round = 0; round < 16; ++round) ASSERT_TRUE(world.Exchange(0, 4));
@@ -208,6 +207,25 @@ TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
   // Until everything is acknowledged.
   world.Rest(Microseconds(320));
   watching = false;
+}
+
+TEST(TouchedLines, SteadyState_NativeQueuePair) {
+  const size_t qp_bytes = QueuePairBytes();
+  StateWorld world(4, 2);
+  world.UseNative();
+  std::map<size_t, std::set<Bytes>> touches;
+  Exchange(world, touches);
+  const size_t qp = LinesOf("queue pair without a channel", touches[qp_bytes]);
+  RecordProperty("native_queue_pair_lines", static_cast<int>(qp));
+  EXPECT_GT(qp, 0u);
+  EXPECT_LE(qp, kNativeLines);
+}
+
+TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
+  const size_t qp_bytes = QueuePairBytes();
+  StateWorld world(4, 2);
+  std::map<size_t, std::set<Bytes>> touches;
+  Exchange(world, touches);
   const size_t channel = LinesOf("channel", touches[sizeof(channel::Channel)]);
   const size_t awake = LinesOf("its block", touches[sizeof(channel::AwakeChannel)]);
   const size_t qp = LinesOf("queue pair", touches[qp_bytes]);
