@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the halves of a queue pair share: its identity, attributes, queues and the worker's tables
 // it looks into. A worker has many queue pairs, and memory is what it waits for: members lie by who
-// looks at them, and what every message does comes first. Belongs to one worker; plain data.
+// looks at them, and what every message does comes first: four lines, the first behind the eight
+// bytes of QueuePair itself (unit_touched_lines). Belongs to one worker; plain data.
 #pragma once
 
 #include <cstdint>

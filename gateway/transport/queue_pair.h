@@ -28,7 +28,8 @@ struct MessageName {
   bool operator==(const MessageName&) const = default;
 };
 
-class QueuePair {
+// From a line of memory on, as QpContext counts on.
+class alignas(64) QueuePair {
  public:
   virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;

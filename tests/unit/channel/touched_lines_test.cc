@@ -67,7 +67,8 @@ void* Allocate(size_t size, size_t alignment = alignof(std::max_align_t)) {
 }
 
 void Free(void* pointer) {
-  for (size_t i = block_count; inside && i > 0; --i) {
+  // Whoever frees it: the address may become another block's.
+  for (size_t i = block_count; i > 0; --i) {
     if (blocks[i - 1].base != reinterpret_cast<uintptr_t>(pointer)) continue;
     blocks[i - 1].size = 0;
     break;
