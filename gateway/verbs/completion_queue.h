@@ -84,6 +84,7 @@ class CompletionQueue {
   // The worker's own notes: queues written in this burst, and whether an event waits for room in
   // its channel.
   std::vector<CompletionQueue*>* fresh_list = nullptr;
+  void* owner = nullptr;  // its session
   bool listed = false;
   bool timed = false;  // among those that wait for `due`
   bool event_pending = false;

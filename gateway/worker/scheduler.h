@@ -105,7 +105,7 @@ class Scheduler {
   void OnSent(Account& account, uint64_t bytes) {
     ++account.unpaid_packets;
     account.unpaid_bytes += bytes;
-    Note(account, 1, bytes);
+    Use(account);
   }
 
   // Has it used up its time while others want theirs?

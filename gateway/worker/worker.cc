@@ -277,7 +277,7 @@ port::TxPacket* Worker::NewPacket(transport::QpContext& qp) {
 
 void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   WorkerSession& session = OwnerOf(qp);
-  const Outgoing out{packet, qp.config.device};
+  const Outgoing out{packet, qp.config.device, session.account};
   scheduler_.OnSent(*session.account, packet->length + wire::kIcrcLength);
   // With a copier, packets keep their order behind reads that are not done yet.
   const bool waits = session.link.copier != nullptr &&
@@ -307,12 +307,17 @@ bool Worker::TransmitAll() {
   scheduler_.Mark();
   size_t kept = 0;
   bool progress = false;
+  const bool contended = scheduler_.contended();
   for (size_t begin = 0; begin < outgoing_.size();) {
     const uint32_t device = outgoing_[begin].device;
+    Account* const account = outgoing_[begin].account;
     port::PacketPort& port = *options_.ports[device];
     burst_.clear();
     size_t end = begin;
-    for (; end < outgoing_.size() && outgoing_[end].device == device; ++end) {
+    // Several pools at work: what each of them sends is handed over, and measured, apart.
+    for (; end < outgoing_.size() && outgoing_[end].device == device &&
+           (!contended || outgoing_[end].account == account);
+         ++end) {
       port::TxPacket* packet = outgoing_[end].packet;
       // Its payload could not be read: it never was.
       if (packet->length == 0) {
@@ -326,17 +331,19 @@ bool Worker::TransmitAll() {
     const size_t taken = port.Transmit(burst_);
     for (size_t i = taken; i < burst_.size(); ++i) {
       bytes -= burst_[i]->length + wire::kIcrcLength;
-      outgoing_[kept++] = {burst_[i], device};
+      outgoing_[kept++] = {burst_[i], device, account};
     }
     counters_.tx_packets.Add(taken);
     counters_.tx_bytes.Add(bytes);
     if (taken < burst_.size()) counters_.tx_pushback_events.Add();
     progress |= taken != 0;
     begin = end;
+    if (!contended || account == nullptr) continue;
+    port.Flush();
+    scheduler_.ChargeTo(*account);
   }
   outgoing_.resize(kept);
   FlushPorts();
-  scheduler_.ChargeNoted();
   return progress;
 }
 
@@ -359,12 +366,15 @@ void Worker::SendCompletionEvents() {
       return true;
     });
   }
+  scheduler_.Mark();
   for (verbs::CompletionQueue* cq : fresh_) {
     cq->listed = false;
     if (const uint32_t woken = cq->WakePollers(); woken != 0) counters_.cq_wake_events.Add(woken);
     SendEventIfDue(*cq);
+    scheduler_.Note(*static_cast<WorkerSession*>(cq->owner)->account, 1, 0);
   }
   fresh_.clear();
+  scheduler_.ChargeNoted();
   if (timed_.empty()) return;
   std::erase_if(timed_, [&](verbs::CompletionQueue* cq) {
     if (cq->due <= now_) SendEventIfDue(*cq);

@@ -129,6 +129,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   // worker_receive.cc
   bool ReceiveAll(TimePoint now);
   size_t ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now);
+  void TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now);
+  void Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   bool ReceiveHandedOver(TimePoint now);
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);

@@ -18,6 +18,7 @@ ControlReply Worker::Do(const LinkCq& body) {
   if (session == nullptr) return Failed(ENOENT);
   auto cq = std::make_unique<verbs::CompletionQueue>(body.config);
   cq->fresh_list = &fresh_;
+  cq->owner = session;
   return Failed(session->cqs.emplace(body.config.cq_handle, std::move(cq)).second ? 0 : EEXIST);
 }
 

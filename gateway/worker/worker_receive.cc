@@ -2,6 +2,8 @@
 // From a port's datagram to the queue pair that it is for, or to the worker that owns it.
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "gateway/wire/codec.h"
@@ -47,23 +49,53 @@ bool Worker::ReceiveAll(TimePoint now) {
 size_t Worker::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, TimePoint now) {
   scheduler_.Mark();
   const size_t count = options_.ports[device]->Receive(burst);
-  for (size_t i = 0; i < count; ++i) {
-    counters_.rx_packets.Add();
-    counters_.rx_bytes.Add(burst[i].bytes.size());
-    const Qpn qpn = port::DestinationQpn(burst[i].bytes);
-    if (qpn == kMulticastQpn) {
-      OnMulticast(device, burst[i], now);
-      continue;
-    }
-    const WorkerIndex owner = options_.steering.WorkerOf(qpn);
-    if (owner == options_.index || owner >= options_.inboxes.size()) {
-      OnDatagram(device, burst[i], now);
-      continue;
-    }
-    HandOver(owner, device, burst[i]);
+  if (scheduler_.contended()) {
+    TakeByPool(device, burst.first(count), now);
+  } else {
+    for (const wire::RxDatagram& datagram : burst.first(count)) Take(device, datagram, now);
   }
   scheduler_.ChargeNoted();
   return count;
+}
+
+// Those of one pool after those of another, each measured apart: what a packet costs says its
+// length little about, and much how warm its queue pair is.
+void Worker::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now) {
+  std::array<const Account*, kContendedBurst> pools;
+  uint32_t left = 0;
+  for (size_t i = 0; i < burst.size(); ++i) {
+    const QpSlot* const slot = SlotOf(port::DestinationQpn(burst[i].bytes));
+    Account* const pool = slot == nullptr || slot->session == nullptr ? nullptr : slot->session->account;
+    pools[i] = pool;
+    left |= 1u << i;
+    if (pool == nullptr) continue;
+    __builtin_prefetch(slot->qp.get());
+    scheduler_.Note(*pool, 1, burst[i].bytes.size());
+  }
+  // To receive them.
+  scheduler_.ChargeNoted();
+  while (left != 0) {
+    // Only compared: what is received may end a session.
+    const Account* const pool = pools[static_cast<size_t>(std::countr_zero(left))];
+    for (uint32_t others = left; others != 0; others &= others - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(others));
+      if (pools[i] != pool) continue;
+      left &= ~(1u << i);
+      Take(device, burst[i], now);
+    }
+    scheduler_.ChargeNoted();
+  }
+}
+
+void Worker::Take(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
+  counters_.rx_packets.Add();
+  counters_.rx_bytes.Add(datagram.bytes.size());
+  const Qpn qpn = port::DestinationQpn(datagram.bytes);
+  if (qpn == kMulticastQpn) return OnMulticast(device, datagram, now);
+  const WorkerIndex owner = options_.steering.WorkerOf(qpn);
+  if (owner == options_.index || owner >= options_.inboxes.size())
+    return OnDatagram(device, datagram, now);
+  HandOver(owner, device, datagram);
 }
 
 void Worker::HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram) {

@@ -36,6 +36,8 @@ inline constexpr uint32_t kChannelTimer = 1u << 31;
 struct Outgoing {
   port::TxPacket* packet = nullptr;
   uint32_t device = 0;
+  // Who pays for its transmission; nullptr: those whose frames it carries, or nobody.
+  Account* account = nullptr;
 };
 
 // Operations handed to the copier thread, with the packets that wait behind them. Collected in the
