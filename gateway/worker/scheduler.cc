@@ -8,18 +8,29 @@ namespace rocegw::worker {
 namespace {
 
 constexpr uint32_t kPacketsPerTurn = 32;
-// A round that hands out less than this only goes round more often; one that hands out more makes
-// the others wait.
-constexpr int64_t kLeastRound = 8'000;
-constexpr int64_t kMostRound = 200'000;
-// Who used more than that ahead is forgiven the rest.
-constexpr int64_t kMostDebt = 10 * kMostRound;
-// A turn beyond one's part.
-constexpr int64_t kLentTurn = 4'000;
+// A turn takes at least so much, if there is so much to send: a debt when it is more than what was
+// left.
+constexpr int64_t kLeastTurn = 4'000;
+// Of what was worked, this part may go by idle before it counts as time that nobody uses; so much
+// at once.
+constexpr int64_t kPauses = 8;
+constexpr int64_t kLongestPause = 2'000;
+// A round in which somebody waits does not take longer with nothing to do: the thread was not
+// there.
+constexpr int64_t kMostIdle = 10'000;
+// What pools need is learned from so much time.
+constexpr int64_t kLearned = 64'000;
+// Queue pairs of one pool go on sending for so long before another pool's: their packets are handed
+// over together.
+constexpr int64_t kStay = 16'000;
 // A pool that asks for nothing for so long does not compete.
 constexpr Duration kAtWork = Milliseconds(1);
 // Nothing that is measured in one piece takes longer by itself: the thread was interrupted.
 constexpr int64_t kInterrupted = 100'000;
+// Nor, beyond kLongTurn, a turn so many times as long as lately. Who pays for an interruption waits
+// as long again for nothing.
+constexpr int64_t kUnusual = 4;
+constexpr int64_t kLongTurn = 8'000;
 constexpr Duration kTellEvery = Seconds(1);
 // A turn takes at most this part of a second's worth of the pool's rate.
 constexpr uint64_t kTurnsPerSecond = 500;
@@ -32,11 +43,6 @@ void EraseOne(std::vector<T*>& from, const T* what) {
 
 uint32_t WeightOf(const tenant::Share* share) {
   return share == nullptr ? 1 : std::max(share->weight(), 1u);
-}
-
-// Less than its part is not kept for later, but for work that there was no time for.
-int64_t Refill(int64_t credit, int64_t part, bool waits) {
-  return std::clamp(credit + part, -kMostDebt, waits ? 2 * part : part);
 }
 
 }  // namespace
@@ -65,6 +71,9 @@ Account* Scheduler::Open(tenant::Share* share) {
   account.tenant = tenant->get();
   account.sessions = 1;
   account.ready.Reserve(reserved_);
+  (*tenant)->active.reserve((*tenant)->pools);
+  active_tenants_.reserve(tenants_.size());
+  tenant_times_.reserve(tenants_.size());
   active_.reserve(accounts_.size());
   waiting_.reserve(accounts_.size());
   noted_.reserve(accounts_.size());
@@ -81,7 +90,9 @@ void Scheduler::Close(Account* account) {
   EraseOne(active_, account);
   EraseOne(waiting_, account);
   EraseOne(noted_, account);
+  active_changed_ = true;
   TenantAccount* const tenant = account->tenant;
+  if (account->active) --tenant->at_work;
   if (--tenant->pools == 0)
     std::erase_if(tenants_, [&](const auto& known) { return known.get() == tenant; });
   std::erase_if(accounts_, [&](const auto& known) { return known.get() == account; });
@@ -89,54 +100,82 @@ void Scheduler::Close(Account* account) {
 
 void Scheduler::Activate(Account& account) {
   account.active = true;
-  account.credit = 0;
+  // Whoever comes waits for nobody at first.
+  account.time.credit = kLeastTurn;
+  if (account.tenant->at_work++ == 0) account.tenant->time.credit = kLeastTurn;
   active_.push_back(&account);
+  active_changed_ = true;
 }
 
 void Scheduler::BeginRound(TimePoint now) {
-  now_ = now;
+  const int64_t elapsed = (now - std::exchange(now_, now)).ns;
   for (Account* account : waiting_) {
     account->turns_left = static_cast<uint32_t>(account->ready.size());
     if (account->closed_until > now) continue;
     Use(*account);
-    saturated_ = true;
+    account->time.Wait();
+    account->tenant->time.Wait();
   }
   std::erase_if(active_, [&](Account* account) {
     account->active = now - account->used_at < kAtWork;
-    return !account->active;
+    if (account->active) return false;
+    --account->tenant->at_work;
+    active_changed_ = true;
+    return true;
   });
-  const bool saturated = std::exchange(saturated_, false);
   metering_ = clock_ != nullptr && active_.size() > 1;
-  if (metering_) HandOut(saturated);
-  round_ = 0;
-  served_ = false;
+  if (metering_) {
+    const bool learn = since_learned_ >= kLearned;
+    if (learn || active_changed_) DivideTime(learn);
+    HandOutTime(IdleOf(elapsed));
+  }
+  round_ = interrupted_ = 0;
 }
 
-void Scheduler::HandOut(bool saturated) {
-  for (Account* account : active_) account->tenant->active_weight = 0;
-  uint64_t all = 0;
+int64_t Scheduler::IdleOf(int64_t elapsed) {
+  const int64_t idle = std::clamp<int64_t>(elapsed - round_ - interrupted_, 0, kMostIdle);
+  pause_ = std::min(pause_ + round_ / kPauses, kLongestPause);
+  const int64_t paused = std::min(idle, pause_);
+  pause_ -= paused;
+  return idle - paused;
+}
+
+void Scheduler::ListActive() {
+  active_changed_ = false;
+  active_tenants_.clear();
+  tenant_times_.clear();
+  for (const auto& tenant : tenants_) tenant->active.clear();
   for (Account* account : active_) {
     TenantAccount& tenant = *account->tenant;
-    if (tenant.active_weight == 0) all += WeightOf(tenant.share);
-    tenant.active_weight += WeightOf(account->share);
+    if (tenant.active.empty()) {
+      active_tenants_.push_back(&tenant);
+      tenant_times_.push_back(&tenant.time);
+    }
+    tenant.active.push_back(&account->time);
   }
-  const int64_t round = std::clamp(round_, kLeastRound, kMostRound);
-  const auto part_of = [&](const TenantAccount& tenant) {
-    return static_cast<int64_t>(static_cast<uint64_t>(round) * WeightOf(tenant.share) / all);
-  };
-  for (Account* account : active_) {
-    TenantAccount& tenant = *account->tenant;
-    const auto part = static_cast<int64_t>(static_cast<uint64_t>(part_of(tenant)) *
-                                           WeightOf(account->share) / tenant.active_weight);
-    const bool waits = !account->ready.empty() && account->closed_until <= now_;
-    account->credit = saturated ? Refill(account->credit, part, waits) : part;
+}
+
+void Scheduler::DivideTime(bool learn) {
+  if (active_changed_) ListActive();
+  if (learn) since_learned_ = 0;
+  for (Account* account : active_) account->time.weight = WeightOf(account->share);
+  for (TenantAccount* tenant : active_tenants_) {
+    tenant->time.weight = WeightOf(tenant->share);
+    Divide(tenant->active, learn);
   }
-  // Once each.
-  for (const auto& tenant : tenants_) {
-    if (tenant->active_weight == 0) continue;
-    const int64_t part = part_of(*tenant);
-    tenant->credit = saturated ? Refill(tenant->credit, part, true) : part;
-    tenant->active_weight = 0;
+  Divide(tenant_times_, learn);
+}
+
+void Scheduler::HandOutTime(int64_t idle) {
+  HandOut(tenant_times_, round_, idle);
+  for (TenantAccount* tenant : active_tenants_) {
+    if (tenant->active.size() == 1) {
+      tenant->active.front()->credit = tenant->time.credit;
+    } else {
+      HandOut(tenant->active, tenant->time.given, 0);
+    }
+    tenant->time.waits = false;
+    for (TimeShare* time : tenant->active) time->waits = false;
   }
 }
 
@@ -166,8 +205,8 @@ Scheduler::Tier Scheduler::TierOf(Account& account, TimePoint now, Turn& turn) {
   account.closed_until = {};
   if (!metering_) return account.turns_left == 0 ? Tier::kNone : Tier::kOwnPart;
   if (promised) return Tier::kPromised;
-  if (account.tenant->credit > 0) return account.credit > 0 ? Tier::kOwnPart : Tier::kTenantsPart;
-  return served_ || account.turns_left == 0 ? Tier::kNone : Tier::kLent;
+  if (account.tenant->time.credit <= 0) return Tier::kNone;
+  return account.time.credit > 0 ? Tier::kOwnPart : Tier::kTenantsPart;
 }
 
 void Scheduler::HoldBack(Account& account, TimePoint now, const Turn& turn) {
@@ -187,14 +226,13 @@ void Scheduler::HoldBack(Account& account, TimePoint now, const Turn& turn) {
 bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   Tier best = Tier::kNone;
   size_t chosen = 0;
+  const bool moves = !metering_ || stayed_ >= kStay;
+  const size_t first = next_ + (moves && next_ < waiting_.size() && waiting_[next_] == staying_);
   for (size_t i = 0; i < waiting_.size() && best != Tier::kPromised; ++i) {
-    const size_t at = (next_ + i) % waiting_.size();
+    const size_t at = (first + i) % waiting_.size();
     Turn candidate;
     const Tier tier = TierOf(*waiting_[at], now, candidate);
-    if (tier == Tier::kNone || tier > best) continue;
-    // The least in debt.
-    const bool less = tier == Tier::kLent && waiting_[at]->credit > waiting_[chosen]->credit;
-    if (tier == best && !less) continue;
+    if (tier >= best) continue;
     best = tier;
     chosen = at;
     turn = candidate;
@@ -207,11 +245,13 @@ bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   if (account.turns_left != 0) --account.turns_left;
   if (account.ready.empty()) {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen));
-    next_ = chosen;
-  } else {
-    next_ = chosen + 1;
   }
-  served_ = true;
+  next_ = chosen;
+  // Several queue pairs of a pool in turn.
+  if (staying_ != &account) {
+    staying_ = &account;
+    stayed_ = 0;
+  }
   SetLimits(best, turn);
   return true;
 }
@@ -221,9 +261,8 @@ void Scheduler::SetLimits(Tier tier, Turn& turn) const {
   turn.packets = kPacketsPerTurn;
   turn.bytes = kBytesPerTurn;
   if (metering_ && tier != Tier::kPromised) {
-    const int64_t time = tier == Tier::kOwnPart ? std::min(account.credit, account.tenant->credit)
-                         : tier == Tier::kTenantsPart ? std::min(account.tenant->credit, kLentTurn)
-                                                      : kLentTurn;
+    const int64_t left = std::min(account.time.credit, account.tenant->time.credit);
+    const int64_t time = std::max(left, kLeastTurn);
     turn.packets = static_cast<uint32_t>(
         std::clamp<int64_t>(time / std::max<int64_t>(account.packet_cost, 1), 1, kPacketsPerTurn));
   }
@@ -243,12 +282,19 @@ void Scheduler::EndTurn(TimePoint now, const Turn& turn) {
   const uint64_t packets = std::exchange(account.unpaid_packets, 0);
   if (metering_) {
     int64_t cost = Elapsed();
+    if (packets != 0) {
+      const int64_t usual = account.packet_cost * static_cast<int64_t>(packets);
+      const int64_t most = std::max(kUnusual * usual, kLongTurn);
+      interrupted_ += std::max<int64_t>(cost - most, 0);
+      cost = std::min(cost, most);
+    }
     if (link_bytes_per_second_ != 0) {
       const double on_link =
           static_cast<double>(bytes) * 1e9 / static_cast<double>(link_bytes_per_second_);
       cost = std::max(cost, static_cast<int64_t>(on_link));
     }
     Charge(account, cost);
+    stayed_ += cost;
     if (packets != 0) {
       const int64_t of_one = cost / static_cast<int64_t>(packets);
       account.packet_cost += (of_one - account.packet_cost) / 8;
@@ -274,13 +320,18 @@ bool Scheduler::HasReady(TimePoint now) const {
 
 int64_t Scheduler::Elapsed() {
   const int64_t at = clock_();
-  return std::clamp<int64_t>(at - std::exchange(mark_, at), 0, kInterrupted);
+  const int64_t elapsed = std::max<int64_t>(at - std::exchange(mark_, at), 0);
+  interrupted_ += std::max<int64_t>(elapsed - kInterrupted, 0);
+  return std::min(elapsed, kInterrupted);
 }
 
 void Scheduler::Charge(Account& account, int64_t ns) {
-  account.credit -= ns;
-  account.tenant->credit -= ns;
+  for (TimeShare* time : {&account.time, &account.tenant->time}) {
+    time->credit -= ns;
+    time->used += ns;
+  }
   round_ += ns;
+  since_learned_ += ns;
 }
 
 void Scheduler::AddUnits(Account& account, uint64_t units) {

@@ -3,13 +3,14 @@
 // divided over tenants, inside of them over pools, by weight, and inside of a pool over queue
 // pairs: deficit round robin, one round an iteration of the worker. A pool pays for everything that
 // is done for it, not only for sending: control messages, doorbells, received packets and memory
-// operations are measured and charged, so a pool that makes work elsewhere sends less. Sent bytes
+// operations are measured and charged, each pool's apart, so a pool that makes work elsewhere sends
+// less. Sent bytes
 // count for the time that the link needs for them where that is longer.
 //
-// A round hands out as much time as the last one took. Who leaves some of its part unused keeps
-// nothing; who used more pays in the rounds that follow, as long as there is more to do than time.
-// What is committed to a pool in bytes or packets per second goes first, and no pool exceeds its
-// peak (tenant/share.h). With a single pool at work nothing is measured.
+// A round hands out as much time as the last one took (time_share.h says to whom); who used more
+// than its part pays in the rounds that follow. What is committed to a pool in bytes or packets per
+// second goes first, and no pool exceeds its peak (tenant/share.h). With a single pool at work
+// nothing is measured.
 //
 // Owner: one worker, its thread. No time is read but through the clock given; all of it is in
 // nanoseconds.
@@ -25,14 +26,16 @@
 #include "gateway/base/time.h"
 #include "gateway/tenant/share.h"
 #include "gateway/worker/control_message.h"
+#include "gateway/worker/time_share.h"
 
 namespace rocegw::worker {
 
 struct TenantAccount {
   const tenant::Share* share = nullptr;  // nullptr: of sessions without a pool (tests)
   uint32_t pools = 0;
-  uint32_t active_weight = 0;  // of its pools, this round
-  int64_t credit = 0;
+  uint32_t at_work = 0;  // of them
+  TimeShare time;
+  std::vector<TimeShare*> active;  // of its pools at work
 };
 
 // One pool on one worker.
@@ -42,13 +45,13 @@ struct Account {
   uint32_t sessions = 0;
   GrowingRing<SlotHandle> ready;  // queue pairs with something to send
   uint32_t turns_left = 0;        // of those that were ready when the round began
-  int64_t credit = 0;             // time left in this round; negative: used ahead
-  int64_t packet_cost = 500;      // of sending one, lately
-  uint64_t units = 0;             // part in what is being measured
-  TimePoint used_at;              // last
-  bool active = false;            // competes for the worker's time
-  TimePoint closed_until;         // its rate is used up
-  TimePoint told_at{INT64_MIN};   // that it was
+  TimeShare time;
+  int64_t packet_cost = 500;     // of sending one, lately
+  uint64_t units = 0;            // part in what is being measured
+  TimePoint used_at;             // last
+  bool active = false;           // competes for the worker's time
+  TimePoint closed_until;        // its rate is used up
+  TimePoint told_at{INT64_MIN};  // that it was
   // Sent since the rates were charged.
   uint64_t unpaid_bytes = 0;
   uint64_t unpaid_packets = 0;
@@ -73,8 +76,6 @@ class Scheduler {
   void Reserve(size_t queue_pairs);
 
   void BeginRound(TimePoint now);
-  // There is more to do than this round did.
-  void LeftOver() { saturated_ = true; }
   // Nanoseconds that were charged in this round.
   int64_t charged() const { return round_; }
   // Several pools are at work.
@@ -108,8 +109,13 @@ class Scheduler {
     Use(account);
   }
 
-  // Has it used up its time while others want theirs?
-  bool Exhausted(const Account& account) const { return metering_ && account.credit <= 0; }
+  // It has used up its time while others want theirs: what it asks for has to wait.
+  bool MustWait(Account& account) {
+    if (!metering_ || (account.time.credit > 0 && account.tenant->time.credit > 0)) return false;
+    account.time.Wait();
+    account.tenant->time.Wait();
+    return true;
+  }
 
   // What follows is measured from here.
   void Mark() {
@@ -134,7 +140,7 @@ class Scheduler {
   // A packet costs as much as so many bytes.
   static constexpr uint64_t kPacketUnits = 1024;
   // Who is served first. kNone: not now.
-  enum class Tier : uint8_t { kPromised, kOwnPart, kTenantsPart, kLent, kNone };
+  enum class Tier : uint8_t { kPromised, kOwnPart, kTenantsPart, kNone };
 
   void Use(Account& account) {
     account.used_at = now_;
@@ -145,7 +151,10 @@ class Scheduler {
   void Charge(Account& account, int64_t ns);
   void AddUnits(Account& account, uint64_t units);
   void DivideAmongNoted();
-  void HandOut(bool saturated);
+  void ListActive();
+  int64_t IdleOf(int64_t elapsed);
+  void DivideTime(bool learn);
+  void HandOutTime(int64_t idle);
   Tier TierOf(Account& account, TimePoint now, Turn& turn);
   void HoldBack(Account& account, TimePoint now, const Turn& turn);
   void SetLimits(Tier tier, Turn& turn) const;
@@ -158,13 +167,20 @@ class Scheduler {
   std::vector<Account*> waiting_;  // those with ready queue pairs
   size_t reserved_ = 0;
   size_t next_ = 0;  // in waiting_: whose turn comes first
+  // Who had the last turn, and the time of all its turns since another had one.
+  const Account* staying_ = nullptr;
+  int64_t stayed_ = 0;
   std::vector<Account*> noted_;
   std::vector<RateReached> held_back_;
   TimePoint now_;
   bool metering_ = false;
-  bool saturated_ = false;  // this round leaves something over
-  bool served_ = false;     // somebody has had a turn in this round
-  int64_t round_ = 0;
+  std::vector<TenantAccount*> active_tenants_;
+  std::vector<TimeShare*> tenant_times_;  // of those
+  bool active_changed_ = false;
+  int64_t pause_ = 0;          // may still go by idle
+  int64_t interrupted_ = 0;    // of this round, charged to nobody
+  int64_t round_ = 0;          // charged in this round
+  int64_t since_learned_ = 0;  // charged since needs were learned
   int64_t mark_ = 0;
 };
 

@@ -120,9 +120,8 @@ bool Worker::TakeDoorbells(TimePoint now) {
   bool busy = false;
   for (size_t i = 0; i < active_.size();) {
     WorkerSession& session = *active_[i];
-    if (!session.failed && scheduler_.Exhausted(*session.account)) {
+    if (!session.failed && scheduler_.MustWait(*session.account)) {
       // Its bells stay where they are until others have had their part.
-      scheduler_.LeftOver();
       session.last_active = now;
       busy = true;
     } else if (!session.failed && (all || session.pace.MayTake(now))) {

@@ -46,10 +46,7 @@ bool Worker::ApplyControl(TimePoint now) {
     if (session == nullptr) continue;
     scheduler_.ChargeTo(*session->account);
     // The rest, of this session or others, comes with the next iteration.
-    if (scheduler_.Exhausted(*session->account)) {
-      scheduler_.LeftOver();
-      break;
-    }
+    if (scheduler_.MustWait(*session->account)) break;
   }
   WakeControl();
   return busy;
@@ -139,6 +136,9 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   }
   for (const Outgoing& out : session->held) options_.ports[out.device]->Release(out.packet);
   for (const auto& late : session->late_replies) Reply(late.cookie, {});
+  for (Outgoing& out : outgoing_) {
+    if (out.account == session->account) out.account = nullptr;
+  }
   scheduler_.Close(session->account);
   sessions_.erase(body.session.value);
   return {};

@@ -37,10 +37,7 @@ bool Worker::ReceiveAll(TimePoint now) {
       if (count == 0) break;
       FlushMemory();
       if (count < burst.size()) break;
-      if (scheduler_.charged() > kContendedTime.ns) {
-        scheduler_.LeftOver();
-        break;
-      }
+      if (scheduler_.charged() > kContendedTime.ns) break;
     }
   }
   return busy;
@@ -65,7 +62,8 @@ void Worker::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst
   uint32_t left = 0;
   for (size_t i = 0; i < burst.size(); ++i) {
     const QpSlot* const slot = SlotOf(port::DestinationQpn(burst[i].bytes));
-    Account* const pool = slot == nullptr || slot->session == nullptr ? nullptr : slot->session->account;
+    Account* const pool =
+        slot == nullptr || slot->session == nullptr ? nullptr : slot->session->account;
     pools[i] = pool;
     left |= 1u << i;
     if (pool == nullptr) continue;

@@ -101,7 +101,7 @@ TEST_F(SchedulerTest, SinglePool_EveryQueuePairOneTurnARound) {
   Round();
   EXPECT_FALSE(scheduler.contended());
   EXPECT_EQ(Pump(), 3u * 32);
-  EXPECT_FALSE(scheduler.Exhausted(*only.account));
+  EXPECT_FALSE(scheduler.MustWait(*only.account));
 }
 
 TEST_F(SchedulerTest, TwoTenants_ManyQueuePairsGetNoMoreThanOne) {
@@ -226,6 +226,99 @@ TEST_F(SchedulerTest, PoolThatComesNowAndThen_IsServedWithinARound) {
     ASSERT_GT(seldom.sent, before);
   }
   EXPECT_LT(worst, 60'000);
+}
+
+// A program that posts the next request when one is complete has nothing to do in most rounds.
+TEST_F(SchedulerTest, PoolThatPauses_GetsItsPartAllTheSame) {
+  Greedy& greedy_one = AddGreedy(AddPool(AddTenant()), 8, 300);
+  Greedy& pauses = AddGreedy(AddPool(AddTenant()), 0, 300);
+  bool posted = false;
+  for (int i = 0; i < 30'000; ++i) {
+    // What it needs is learned first.
+    if (i == 600) greedy_one.time = pauses.time = 0;
+    Round();
+    // Its request takes up to 16 packets; the next one comes some rounds after it has been served.
+    if (!posted && i % 3 == 0) {
+      scheduler.Push(*pauses.account, {7, 0});
+      posted = true;
+    }
+    scheduler.Mark();
+    Scheduler::Turn turn;
+    while (scheduler.NextTurn(now, turn)) {
+      Greedy& who = Of(turn.account);
+      const uint32_t packets = &who == &pauses ? std::min(turn.packets, 16u) : turn.packets;
+      for (uint32_t k = 0; k < packets; ++k) scheduler.OnSent(*turn.account, kPacketBytes);
+      work_clock += packets * who.cost;
+      who.time += packets * who.cost;
+      scheduler.EndTurn(now, turn);
+      if (&who == &pauses) {
+        posted = false;
+      } else {
+        scheduler.PushAgain(*turn.account, turn.qp);
+      }
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(pauses.time) / static_cast<double>(greedy_one.time), 1.0, 0.05);
+}
+
+TEST_F(SchedulerTest, PoolThatNeedsLittle_TakesNothingElseFromTheOther) {
+  Greedy& greedy_one = AddGreedy(AddPool(AddTenant()), 4, 1000);
+  Account* const light = scheduler.Open(&AddPool(AddTenant()));
+  const int64_t began = work_clock;
+  for (int i = 0; i < 5000; ++i) {
+    Round(Nanoseconds(500));
+    scheduler.Mark();
+    work_clock += 100;
+    scheduler.ChargeTo(*light);
+    Pump();
+  }
+  const auto all = static_cast<double>(work_clock - began);
+  EXPECT_GT(static_cast<double>(greedy_one.time) / all, 0.75);
+}
+
+TEST_F(SchedulerTest, Interruption_IsNobodysDebt) {
+  Greedy& interrupted = AddGreedy(AddPool(AddTenant()), 4, 200);
+  Greedy& plain = AddGreedy(AddPool(AddTenant()), 4, 200);
+  Run(1000);
+  interrupted.time = plain.time = 0;
+  for (int i = 0; i < 300; ++i) {
+    Round();
+    scheduler.Mark();
+    Scheduler::Turn turn;
+    while (scheduler.NextTurn(now, turn)) {
+      Greedy& who = Of(turn.account);
+      for (uint32_t k = 0; k < turn.packets; ++k) scheduler.OnSent(*turn.account, kPacketBytes);
+      work_clock += turn.packets * who.cost;
+      who.time += turn.packets * who.cost;
+      // Once in a while the core is somebody else's for longer than a turn.
+      if (&who == &interrupted && i % 10 == 0) work_clock += 60'000;
+      scheduler.EndTurn(now, turn);
+      scheduler.PushAgain(*turn.account, turn.qp);
+    }
+  }
+  EXPECT_GT(static_cast<double>(interrupted.time) / static_cast<double>(plain.time), 0.75);
+}
+
+TEST_F(SchedulerTest, QueuePairsOfAPool_HaveTheirTurnsTogether) {
+  Greedy& a = AddGreedy(AddPool(AddTenant()), 50, 20);
+  Greedy& b = AddGreedy(AddPool(AddTenant()), 50, 20);
+  Run(100);
+  Round();
+  scheduler.Mark();
+  uint32_t turns = 0;
+  uint32_t changes = 0;
+  const Account* last = nullptr;
+  for (Scheduler::Turn turn; turns < 40 && scheduler.NextTurn(now, turn); ++turns) {
+    changes += last != nullptr && last != turn.account ? 1 : 0;
+    last = turn.account;
+    for (uint32_t k = 0; k < 8; ++k) scheduler.OnSent(*turn.account, kPacketBytes);
+    work_clock += 8 * Of(turn.account).cost;
+    scheduler.EndTurn(now, turn);
+    scheduler.PushAgain(*turn.account, turn.qp);
+  }
+  EXPECT_GT(turns, 10u);
+  EXPECT_LE(changes, 2u);
+  EXPECT_GT(a.sent + b.sent, 0u);
 }
 
 TEST_F(SchedulerTest, Alone_NothingIsForbiddenByDebt) {

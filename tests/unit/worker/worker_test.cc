@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "gateway/tenant/share.h"
 #include "tests/support/gateway_pair.h"
 
 namespace rocegw::testing {
@@ -292,6 +293,55 @@ TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
   }
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, 0);
+}
+
+// Steps by itself, so that work takes time.
+int64_t step_clock = 0;
+int64_t ReadStepClock() { return step_clock += 100; }
+
+// Packets of two pools in one burst are taken pool by pool: each queue pair's stay in order.
+TEST(Worker, BurstOfTwoPools_EachQueuePairsPacketsInOrder) {
+  tenant::Share root{nullptr};
+  tenant::Share tenants[2] = {tenant::Share{&root}, tenant::Share{&root}};
+  tenant::Share pools[2] = {tenant::Share{&tenants[0]}, tenant::Share{&tenants[1]}};
+  GatewayPairOptions options;
+  options.clock = &ReadStepClock;
+  for (auto& shares : options.shares) shares = {&pools[0], &pools[1]};
+  GatewayPair gateways(options);
+  RingEnd* from[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    RingOptions ring;
+    ring.session = 1 + i % 2;
+    ring.handle = 1 + i;
+    ring.qpn = 70 + 2 * i;
+    from[i] = &gateways.AddQp(1, ring);
+    ++ring.qpn;
+    gateways.Connect(gateways.AddQp(0, ring), *from[i]);
+  }
+  uint32_t done = 0;
+  uint32_t posted = 0;
+  for (int round = 0; round < 200; ++round) {
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t session = 1 + i % 2;
+      rocegw_send_wqe wqe = WriteTo(0);
+      wqe.u.rdma.rkey = GatewayPair::KeyOf(0, session).value;
+      const rocegw_sge sge{GatewayPair::kBase, 100, GatewayPair::KeyOf(1, session).value};
+      for (int k = 0; k < 3 && from[i]->PostSend(wqe, {sge}); ++k) ++posted;
+      gateways.Ring(1, *from[i]);
+    }
+    gateways.Step();
+    for (RingEnd* end : from) {
+      for (const rocegw_cqe& cqe : end->Poll()) {
+        EXPECT_EQ(cqe.status, 0);
+        ++done;
+      }
+    }
+  }
+  for (int i = 0; i < 20; ++i) gateways.Step();
+  for (RingEnd* end : from) done += static_cast<uint32_t>(end->Poll().size());
+  EXPECT_GT(posted, 1000u);
+  EXPECT_EQ(done, posted);
+  EXPECT_EQ(gateways.Count(1, &metrics::WorkerCounters::retransmit_packets), 0u);
 }
 
 }  // namespace
