@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/wire/link_local.h"
+
 namespace rocegw::port {
 namespace {
 
@@ -31,10 +33,6 @@ std::span<const uint8_t> AddressBytes(const wire::Gid& gid) {
 }
 
 uint8_t FamilyOf(const wire::Gid& gid) { return gid.IsV4() ? AF_INET : AF_INET6; }
-
-bool IsLinkLocal(const wire::Gid& gid) {
-  return gid.bytes[0] == 0xFE && (gid.bytes[1] & 0xC0) == 0x80;
-}
 
 std::span<const uint8_t> BytesOf(const uint32_t& number) {
   return {reinterpret_cast<const uint8_t*>(&number), sizeof number};
@@ -186,7 +184,7 @@ KernelNeighbours::Route KernelNeighbours::AskRoute(const wire::Gid& destination)
   NetlinkRequest request(RTM_GETROUTE, 0, header);
   request.Add(RTA_DST, AddressBytes(destination));
   const uint32_t index = interface_index_;
-  if (IsLinkLocal(destination)) request.Add(RTA_OIF, BytesOf(index));
+  if (wire::IsLinkLocal(destination)) request.Add(RTA_OIF, BytesOf(index));
   Route route;
   const Status status = queries_.Exchange(std::move(request), [&](const NetlinkMessage& message) {
     rtmsg answer{};

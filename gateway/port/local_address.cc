@@ -18,6 +18,7 @@
 
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/netlink.h"
+#include "gateway/wire/link_local.h"
 
 namespace rocegw::port {
 namespace {
@@ -65,9 +66,7 @@ std::optional<ParsedAddress> ParseAddress(const NetlinkMessage& message) {
   // On a point-to-point link IFA_ADDRESS is the other end.
   const wire::Gid& gid = local.IsZero() ? peer : local;
   if (gid.IsZero() || (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return std::nullopt;
-  const bool link_local =
-      header.ifa_family == AF_INET6 && gid.bytes[0] == 0xFE && (gid.bytes[1] & 0xC0) == 0x80;
-  return ParsedAddress{header.ifa_index, {gid, header.ifa_prefixlen, link_local}};
+  return ParsedAddress{header.ifa_index, {gid, header.ifa_prefixlen, wire::IsLinkLocal(gid)}};
 }
 
 int Rank(const InterfaceAddress& address) {

@@ -11,6 +11,7 @@
 #include "gateway/port/udp_socket.h"
 #include "gateway/wire/headers.h"
 #include "gateway/wire/icrc.h"
+#include "gateway/wire/link_local.h"
 
 namespace rocegw::port {
 namespace {
@@ -21,7 +22,7 @@ bool SamePath(const wire::Path& a, const wire::Path& b) {
 }
 
 bool IsLinkLocalOrMulticast(const wire::Gid& gid) {
-  return gid.bytes[0] == 0xFF || (gid.bytes[0] == 0xFE && (gid.bytes[1] & 0xC0) == 0x80);
+  return gid.bytes[0] == 0xFF || wire::IsLinkLocal(gid);
 }
 
 // Appends control messages to the buffer of one msghdr.

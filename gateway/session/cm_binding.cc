@@ -11,6 +11,7 @@
 #include "gateway/session/cm_records.h"
 #include "gateway/session/qp_attributes.h"
 #include "gateway/session/services.h"
+#include "gateway/wire/link_local.h"
 
 namespace rocegw::session {
 namespace {
@@ -65,8 +66,10 @@ void CmBinding::DevicesChanged() {
     const size_t count = std::min(device.gids.size(), verbs::GidTable::kSize);
     for (size_t i = 0; i < count; ++i) {
       if (device.gids[i].IsZero()) continue;
+      // As kernels have it: others are the same sockaddr_in6 that a program came with.
+      const uint32_t scope = wire::IsLinkLocal(device.gids[i]) ? device.interface_index : 0;
       addresses.push_back({device.gids[i], static_cast<int32_t>(d), static_cast<uint8_t>(i),
-                           device.interface_mtu, device.interface_index});
+                           device.interface_mtu, scope});
     }
   }
   engine_.SetAddresses(addresses);

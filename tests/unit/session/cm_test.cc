@@ -195,6 +195,22 @@ TEST_F(Cm, Bind_AddressesAndPorts) {
   EXPECT_EQ(two.client.error(), EADDRINUSE);
 }
 
+// Programs compare what they asked for with what they got, byte by byte (rsockets do).
+TEST_F(Cm, Bind_TellsTheInterface_OfLinkLocalAddressesAlone) {
+  session::Device device = SessionHost::MakeDevice();
+  const wire::Gid global = *wire::ParseGid("2001:db8::1");
+  const wire::Gid local = *wire::ParseGid("fe80::1");
+  device.gids = {global, local};
+  SessionHost host{1, {}, 4096, {device}, FirstAddress};
+  Program program(host);
+  rocegw_sockaddr address{};
+  address.family = AF_INET6;
+  std::ranges::copy(global.bytes, address.address);
+  EXPECT_EQ(program.Bind(program.CreateId(), address).source.scope_id, 0u);
+  std::ranges::copy(local.bytes, address.address);
+  EXPECT_EQ(program.Bind(program.CreateId(), address).source.scope_id, device.interface_index);
+}
+
 TEST_F(Cm, OthersIdsAndQps_CannotBeUsed) {
   Program client(a);
   Program thief(a);
