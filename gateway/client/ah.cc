@@ -72,13 +72,35 @@ int InitFromGrh(Context* context, uint8_t port, const ibv_wc* wc, const ibv_grh*
   return FindSourceIndex(context, port, own_gid, &attr->grh.sgid_index);
 }
 
-ibv_ah* CreateAh(ibv_pd* pd, const ibv_ah_attr* attr) {
+// Without a GRH an address is a LID, which nobody has on Ethernet: kernels refuse it there. But
+// rsockets begin each datagram socket with the LID of their own port, to hand on to themselves what
+// came by UDP before the peer knew their queue pair, and they do it on the protection domain that
+// rdma_cm made for them. There it is the port's first address, which leads back here like any.
+int ToOwnPort(ibv_pd* pd, ibv_ah_attr* attr) {
+  Context* context = FromIbv(pd->context);
+  ibv_port_attr port;
+  const int error = QueryPort(&context->verbs.context, attr->port_num, &port, sizeof(port));
+  if (error != 0) return error;
+  if (!FromIbv(pd)->made_for_ids || attr->dlid != port.lid) return EINVAL;
+  for (int i = 0; i < port.gid_tbl_len; ++i) {
+    ibv_gid_entry own;
+    if (FindGid(context, attr->port_num, static_cast<uint32_t>(i), &own) != 0) continue;
+    attr->is_global = 1;
+    attr->grh.dgid = own.gid;
+    attr->grh.sgid_index = static_cast<uint8_t>(i);
+    attr->grh.hop_limit = kDefaultHopLimit;
+    return 0;
+  }
+  return EINVAL;
+}
+
+ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr attr) {
   int error = 0;
   ibv_gid_entry source;
-  if (attr->is_global == 0) {
-    error = EINVAL;
+  if (attr.is_global == 0) {
+    error = ToOwnPort(pd, &attr);
   } else {
-    error = FindGid(FromIbv(pd->context), attr->port_num, attr->grh.sgid_index, &source);
+    error = FindGid(FromIbv(pd->context), attr.port_num, attr.grh.sgid_index, &source);
     if (error == ENODATA) error = EINVAL;
   }
   auto* ah = error == 0 ? MakeObject<AddressHandle>() : nullptr;
@@ -88,7 +110,7 @@ ibv_ah* CreateAh(ibv_pd* pd, const ibv_ah_attr* attr) {
   }
   ah->ibv.context = pd->context;
   ah->ibv.pd = pd;
-  ToAddressVector(*attr, &ah->vector);
+  ToAddressVector(attr, &ah->vector);
   return &ah->ibv;
 }
 
@@ -98,7 +120,7 @@ ibv_ah* CreateAh(ibv_pd* pd, const ibv_ah_attr* attr) {
 
 ROCEGW_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_create_ah)(pd, attr);
-  return rocegw::client::CreateAh(pd, attr);
+  return rocegw::client::CreateAh(pd, *attr);
 }
 
 ROCEGW_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
@@ -124,5 +146,5 @@ ROCEGW_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh
     errno = error;
     return nullptr;
   }
-  return rocegw::client::CreateAh(pd, &attr);
+  return rocegw::client::CreateAh(pd, attr);
 }

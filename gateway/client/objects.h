@@ -39,10 +39,11 @@ struct Context {
 };
 
 struct Pd {
-  ibv_pd ibv;        // ibv.handle is the daemon's
-  Pd* protection;    // of a parent domain: whose handle it has; nullptr: it is none
-  ibv_td* thread;    // of a parent domain, or nullptr
-  uint32_t parents;  // parent domains of it
+  ibv_pd ibv;         // ibv.handle is the daemon's
+  Pd* protection;     // of a parent domain: whose handle it has; nullptr: it is none
+  ibv_td* thread;     // of a parent domain, or nullptr
+  uint32_t parents;   // parent domains of it
+  bool made_for_ids;  // by rdma_cm, for ids of programs that bring none
 };
 
 struct Mr {

@@ -32,6 +32,7 @@ CmDevice* Open(Session* session, Device* device) {
     errno = error;
     return nullptr;
   }
+  FromIbv(opened->pd)->made_for_ids = true;
   opened->session = session;
   opened->references = 1;
   return opened;

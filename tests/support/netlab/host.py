@@ -77,10 +77,10 @@ class Host:
         self._next_port += 1
         return self._next_port
 
-    def wait_listening(self, port, job, timeout=30):
-        """Waits until something listens on a TCP port; LabError when the job that should has ended."""
-        pattern = ":%04X .* 0A " % port
-        looker = self.start_plain(["sh", "-c", f"until grep -Eq '{pattern}' /proc/net/tcp /proc/net/tcp6; "
+    def wait_listening(self, port, job, timeout=30, kind="tcp"):
+        """Waits until something listens on a TCP port, or has a UDP port; LabError when the job that should has ended."""
+        pattern = {"tcp": ":%04X .* 0A ", "udp": ":%04X .*:0000 07 "}[kind] % port
+        looker = self.start_plain(["sh", "-c", f"until grep -Eq '{pattern}' /proc/net/{kind} /proc/net/{kind}6; "
                                                "do sleep 0.02; done"])
         try:
             looker.wait(timeout)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "gateway/client/rings/address_handle.h"
 #include "tests/unit/client/cm_fixture.h"
 
 namespace rocegw::testing {
@@ -404,6 +405,43 @@ TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
   EXPECT_EQ(2, event->param.ud.ah_attr.grh.sgid_index);
   EXPECT_EQ(7, event->param.ud.ah_attr.grh.dgid.raw[14]);
   EXPECT_EQ(0, rdma_ack_cm_event(event));
+  End(channel, {id});
+}
+
+// How rsockets name themselves: an address of InfiniBand, the LID of the port.
+TEST_F(CmTest, Datagram_OwnPortByItsLid_IsItsFirstAddress_WhereThePdIsOurs) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(0, rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP));
+  sockaddr_in address = Address("10.0.0.1", 0);
+  ASSERT_EQ(0, rdma_bind_addr(id, Generic(address)));
+  ibv_port_attr port;
+  ASSERT_EQ(0, ibv_query_port(id->verbs, id->port_num, &port));
+  ibv_gid own;
+  ASSERT_EQ(0, ibv_query_gid(id->verbs, id->port_num, 0, &own));
+
+  ibv_ah_attr attr{};
+  attr.dlid = port.lid;
+  attr.port_num = id->port_num;
+  ibv_ah* ah = ibv_create_ah(id->pd, &attr);
+  ASSERT_NE(nullptr, ah);
+  const rocegw_address_vector& vector = reinterpret_cast<client::AddressHandle*>(ah)->vector;
+  EXPECT_EQ(0, memcmp(own.raw, vector.dgid, sizeof own.raw));
+  EXPECT_EQ(0, vector.sgid_index);
+  EXPECT_NE(0, vector.hop_limit);
+  EXPECT_EQ(0, attr.is_global) << "the program's own";
+  EXPECT_EQ(0, ibv_destroy_ah(ah));
+
+  const auto refused = [&attr](ibv_pd* pd) {
+    errno = 0;
+    return ibv_create_ah(pd, &attr) == nullptr && errno == EINVAL;
+  };
+  ibv_pd* pd = ibv_alloc_pd(id->verbs);
+  ASSERT_NE(nullptr, pd);
+  EXPECT_TRUE(refused(pd)) << "of the program's own";
+  EXPECT_EQ(0, ibv_dealloc_pd(pd));
+  attr.dlid = static_cast<uint16_t>(port.lid + 1);
+  EXPECT_TRUE(refused(id->pd)) << "somebody else's LID";
   End(channel, {id});
 }
 
