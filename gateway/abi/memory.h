@@ -20,6 +20,22 @@ struct rocegw_reg_mr {
   uint64_t region_offset; /* of `address` in the region; wraps when the region begins later */
 };
 
+/* Since minor 11: what the region is from now on, as in rocegw_reg_mr; its handle and its keys
+ * stay. With an error it is as it was. */
+struct rocegw_rereg_mr {
+  struct rocegw_request header;
+  uint32_t mr;
+  uint32_t pd; /* of the same context */
+  uint32_t access;
+  uint32_t region;
+  uint64_t address;
+  uint64_t length;
+  uint64_t iova;
+  uint64_t region_offset;
+  uint32_t kept;
+  uint32_t reserved;
+};
+
 /* Why the library left memory where it is. */
 enum rocegw_kept {
   ROCEGW_KEPT_UNSAID = 0,

@@ -71,7 +71,8 @@ enum rocegw_message {
   ROCEGW_MSG_DEALLOC_MW = 36,
   ROCEGW_MSG_OPEN_XRCD = 37, /* descriptor: of the file that names the domain (may be absent) */
   ROCEGW_MSG_CLOSE_XRCD = 38,
-  ROCEGW_MSG_OPEN_QP = 39, /* answered as CREATE_QP */
+  ROCEGW_MSG_OPEN_QP = 39,  /* answered as CREATE_QP */
+  ROCEGW_MSG_REREG_MR = 40, /* answered as REG_MR */
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,

@@ -33,70 +33,112 @@ int CheckAccess(ibv_context* context, uint32_t access) {
   return 0;
 }
 
-// Registers at the daemon and fills `mr`; its address in the program stays. 0 or errno, and nothing
-// is registered then.
-int Fill(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access, Mr* mr) {
-  const auto start = reinterpret_cast<uint64_t>(address);
-  int error = CheckAccess(pd->context, access);
-  if (error == 0 && (length == 0 || start + length < start || iova + length < iova)) error = EINVAL;
-  // What is there counts when it is used, not now.
-  const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
-  if (error == 0 && !on_demand) error = CheckMapped(start, length, (access & kWriting) != 0);
+// What a region is to be.
+struct Wish {
+  ibv_pd* pd;
+  void* address;
+  uint64_t length;
+  uint64_t iova;
+  uint32_t access;
+
+  uint64_t start() const { return reinterpret_cast<uint64_t>(address); }
+  bool on_demand() const { return (access & IBV_ACCESS_ON_DEMAND) != 0; }
+  bool written() const { return (access & kWriting) != 0; }
+  RegisteredRange range() const { return {iova, length, start(), pd->handle, access}; }
+};
+
+int Check(const Wish& wish) {
+  const int error = CheckAccess(wish.pd->context, wish.access);
   if (error != 0) return error;
+  if (wish.length == 0 || wish.start() + wish.length < wish.start() ||
+      wish.iova + wish.length < wish.iova) {
+    return EINVAL;
+  }
+  // What is there counts when it is used, not now.
+  return wish.on_demand() ? 0 : CheckMapped(wish.start(), wish.length, wish.written());
+}
+
+void End(Registration* registration) {
+  EndRegistration(registration);
+  free(registration);
+}
+
+// Has the daemon make what is wished of the region that `request` names, or of none. 0 and the
+// registration, which the caller ends; or errno, and nothing has changed.
+template <typename Request>
+int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
+        rocegw_mr_reply* reply) {
   auto* registration = MakeObject<Registration>();
   if (registration == nullptr) return ENOMEM;
-  Session* session = SessionOf(pd->context);
-  rocegw_reg_mr request = {};
-  request.pd = pd->handle;
-  request.access = access & (kKnownAccess | kAccessFlushGlobal);
-  request.address = start;
-  request.length = length;
-  request.iova = iova;
-  const bool written = (access & kWriting) != 0;
-  if (on_demand) {
-    ListRegistration(session, start, length, written, registration);
+  Session* session = SessionOf(wish.pd->context);
+  request->pd = wish.pd->handle;
+  request->access = wish.access & (kKnownAccess | kAccessFlushGlobal);
+  request->address = wish.start();
+  request->length = wish.length;
+  request->iova = wish.iova;
+  if (wish.on_demand()) {
+    ListRegistration(session, wish.start(), wish.length, wish.written(), registration);
   } else {
-    BeginRegistration(session, start, length, written, registration);
+    BeginRegistration(session, wish.start(), wish.length, wish.written(), registration);
   }
-  request.region = RegionHandle(*registration);
-  request.region_offset = RegionOffset(*registration);
-  request.kept = registration->kept;
-  rocegw_mr_reply reply;
-  error = session->Call(ROCEGW_MSG_REG_MR, &request, &reply);
-  if (error != 0 && request.region != 0) {
+  request->region = RegionHandle(*registration);
+  request->region_offset = RegionOffset(*registration);
+  request->kept = registration->kept;
+  int error = session->Call(type, request, reply);
+  if (error != 0 && request->region != 0) {
     // Daemons that want regions to hold all of a registration, limits that count both.
     LeaveRegion(registration);
-    request.region = 0;
-    request.region_offset = 0;
-    request.kept = registration->kept;
-    error = session->Call(ROCEGW_MSG_REG_MR, &request, &reply);
+    request->region = 0;
+    request->region_offset = 0;
+    request->kept = registration->kept;
+    error = session->Call(type, request, reply);
   }
   if (error == 0) {
-    error = session->keys().Insert(reply.lkey, {iova, length, start, pd->handle, access});
-    if (error != 0) session->CallDestroy(ROCEGW_MSG_DEREG_MR, reply.handle);
+    *made = registration;
+    return 0;
   }
-  if (error != 0) {
-    EndRegistration(registration);
-    free(registration);
-    return error;
-  }
+  End(registration);
+  return error;
+}
+
+// Its address in the program stays.
+void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registration, Mr* mr) {
   mr->registration = registration;
-  mr->access = access;
-  mr->iova = iova;
-  mr->ibv.context = pd->context;
-  mr->ibv.pd = pd;
-  mr->ibv.addr = address;
-  mr->ibv.length = length;
+  mr->access = wish.access;
+  mr->iova = wish.iova;
+  mr->ibv.context = wish.pd->context;
+  mr->ibv.pd = wish.pd;
+  mr->ibv.addr = wish.address;
+  mr->ibv.length = wish.length;
   mr->ibv.handle = reply.handle;
   mr->ibv.lkey = reply.lkey;
   mr->ibv.rkey = reply.rkey;
+}
+
+// 0 or errno, and nothing is registered then.
+int Make(const Wish& wish, Mr* mr) {
+  int error = Check(wish);
+  if (error != 0) return error;
+  Session* session = SessionOf(wish.pd->context);
+  Registration* registration = nullptr;
+  rocegw_reg_mr request = {};
+  rocegw_mr_reply reply;
+  error = Ask(ROCEGW_MSG_REG_MR, wish, &request, &registration, &reply);
+  if (error != 0) return error;
+  error = session->keys().Insert(reply.lkey, wish.range());
+  if (error != 0) {
+    session->CallDestroy(ROCEGW_MSG_DEREG_MR, reply.handle);
+    End(registration);
+    return error;
+  }
+  Fill(wish, reply, registration, mr);
   return 0;
 }
 
 ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
   auto* mr = MakeObject<Mr>();
   if (mr == nullptr) return nullptr;
-  const int error = Fill(pd, address, length, iova, access, mr);
+  const int error = Make({pd, address, length, iova, access}, mr);
   if (error == 0) return &mr->ibv;
   free(mr);
   errno = error;
@@ -108,13 +150,41 @@ int Release(const Mr& mr) {
   const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr.ibv.handle);
   if (error != 0) return error;
   session->keys().Remove(mr.ibv.lkey);
-  EndRegistration(mr.registration);
-  free(mr.registration);
+  End(mr.registration);
   return 0;
 }
 
-// The new one is made before the old one goes, so a refusal leaves the region as it was. Keys
-// change, as the manual page allows ("performs the functions deregister followed by register").
+// The region becomes that, under its keys.
+int Change(const Wish& wish, Mr* mr) {
+  const int error = Check(wish);
+  if (error != 0) return error;
+  Registration* registration = nullptr;
+  rocegw_rereg_mr request = {};
+  request.mr = mr->ibv.handle;
+  rocegw_mr_reply reply;
+  const int refused = Ask(ROCEGW_MSG_REREG_MR, wish, &request, &registration, &reply);
+  if (refused != 0) return refused;
+  SessionOf(wish.pd->context)->keys().Replace(reply.lkey, wish.range());
+  End(mr->registration);
+  Fill(wish, reply, registration, mr);
+  return 0;
+}
+
+// Another region in its place, with other keys. It is made before the old one goes, so that a
+// refusal leaves that as it was.
+int MakeAnew(const Wish& wish, Mr* mr) {
+  Mr fresh = *mr;
+  int error = Make(wish, &fresh);
+  if (error != 0) return error;
+  error = Release(*mr);
+  if (error != 0) {
+    Release(fresh);
+    return error;
+  }
+  *mr = fresh;
+  return 0;
+}
+
 int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length, uint32_t access) {
   constexpr uint32_t kKnown =
       IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
@@ -124,20 +194,17 @@ int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length,
       (changes_pd && (pd == nullptr || pd->context != mr->ibv.context))) {
     return EINVAL;
   }
-  const Mr old = *mr;
-  Mr fresh = old;
-  int error =
-      Fill(changes_pd ? pd : old.ibv.pd, moves ? address : old.ibv.addr,
-           moves ? length : old.ibv.length, moves ? reinterpret_cast<uint64_t>(address) : old.iova,
-           (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? access : old.access, &fresh);
-  if (error != 0) return error;
-  error = Release(old);
-  if (error != 0) {
-    Release(fresh);
-    return error;
+  Wish wish = {mr->ibv.pd, mr->ibv.addr, mr->ibv.length, mr->iova, mr->access};
+  if (changes_pd) wish.pd = pd;
+  if (moves) {
+    wish.address = address;
+    wish.length = length;
+    wish.iova = wish.start();
   }
-  *mr = fresh;
-  return 0;
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) wish.access = access;
+  constexpr uint32_t kMinorWithChanges = 11;
+  const bool changes = SessionOf(mr->ibv.context)->welcome().minor >= kMinorWithChanges;
+  return changes ? Change(wish, mr) : MakeAnew(wish, mr);
 }
 
 ibv_mr* RefuseMr(int error) {

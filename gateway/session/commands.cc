@@ -23,6 +23,8 @@ Command FindCommand(uint32_t type) {
       return DeallocPd;
     case ROCEGW_MSG_REG_MR:
       return RegMr;
+    case ROCEGW_MSG_REREG_MR:
+      return ReregMr;
     case ROCEGW_MSG_DEREG_MR:
       return DeregMr;
     case ROCEGW_MSG_ALLOC_MW:

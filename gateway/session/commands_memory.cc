@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
@@ -32,11 +34,34 @@ bool AccessIsValid(uint32_t access, bool placement) {
   return !remote_change || (access & verbs::kAccessLocalWrite) != 0;
 }
 
-// Everything that the program has and will have mapped: an implicit on-demand region.
-bool IsImplicit(const rocegw_reg_mr& asked) {
-  return (asked.access & kAccessOnDemand) != 0 && asked.address == 0 && asked.iova == 0 &&
-         asked.length == Mr::kEverything;
-}
+// What a region is to be.
+struct Wish {
+  template <typename Message>
+  explicit Wish(const Message& asked)
+      : pd(asked.pd),
+        access(asked.access),
+        address(asked.address),
+        length(asked.length),
+        iova(asked.iova),
+        region(asked.region),
+        kept(asked.kept),
+        region_offset(asked.region_offset) {}
+
+  // Everything that the program has and will have mapped: an implicit on-demand region.
+  bool IsImplicit() const {
+    return (access & kAccessOnDemand) != 0 && address == 0 && iova == 0 &&
+           length == Mr::kEverything;
+  }
+
+  uint32_t pd;
+  uint32_t access;
+  uint64_t address;
+  uint64_t length;
+  uint64_t iova;
+  uint32_t region;
+  uint32_t kept;
+  uint64_t region_offset;
+};
 
 bool FitsAddressSpace(uint64_t start, uint64_t length) {
   return length <= std::numeric_limits<uint64_t>::max() - start;
@@ -55,6 +80,82 @@ DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t le
   const uint64_t end = std::min(address + length, region.address() + region.length());
   if (begin >= end) return {};
   return {region.Find(begin, end - begin), begin - address, end - begin};
+}
+
+// Where a wish lies, and what it costs.
+struct Place {
+  Pd* pd = nullptr;
+  RemappedRegion* region = nullptr;
+  DirectPart direct;
+  uint64_t charged = 0;
+};
+
+// 0, or why there cannot be such a region.
+int Find(ClientSession& session, const Wish& wish, Place& place) {
+  Objects& objects = session.objects();
+  const Options& options = session.services().options;
+  place.pd = objects.pds.Find(wish.pd);
+  if (place.pd == nullptr || wish.length == 0 ||
+      (wish.length > options.device.max_mr_size && !wish.IsImplicit()) ||
+      !AccessIsValid(wish.access, options.placement) ||
+      !FitsAddressSpace(wish.address, wish.length) || !FitsAddressSpace(wish.iova, wish.length)) {
+    return EINVAL;
+  }
+  if (wish.region != 0) {
+    place.region = objects.regions.Find(wish.region);
+    if (place.region == nullptr) return EINVAL;
+    const memory::Region& memory = *place.region->memory;
+    place.direct = Intersect(memory, wish.address, wish.length);
+    if (place.direct.length == 0 || wish.address - memory.address() != wish.region_offset)
+      return EINVAL;
+  }
+  if (place.direct.length != wish.length && !session.memory_reachable()) return EPERM;
+  // A limit counts what is registered by name.
+  place.charged = wish.IsImplicit() ? 0 : wish.length - place.direct.length;
+  return 0;
+}
+
+// The region is that from now on; its key stays.
+void Adopt(const Wish& wish, const Place& place, Mr& mr) {
+  mr.context = place.pd->context;
+  mr.pd = wish.pd;
+  mr.address = wish.address;
+  mr.length = wish.length;
+  mr.access = wish.access;
+  mr.charged = place.charged;
+  mr.region = wish.region;
+  mr.kept = wish.kept;
+  mr.windows =
+      (wish.access & verbs::kAccessMwBind) != 0 ? std::make_unique<verbs::BoundWindows>() : nullptr;
+  ++place.pd->users;
+  if (place.region != nullptr) ++place.region->users;
+}
+
+verbs::RegionConfig ConfigOf(const ClientSession& session, const Wish& wish, const Place& place,
+                             uint32_t handle, const Mr& mr) {
+  verbs::RegionConfig config;
+  config.key = mr.key;
+  config.session = session.id();
+  config.pd = wish.pd;
+  config.access = wish.access & kDataPathAccess;
+  config.iova = wish.iova;
+  config.length = wish.length;
+  config.address = wish.address;
+  config.direct = place.direct.bytes;
+  config.direct_from = place.direct.from;
+  config.direct_length = place.direct.length;
+  config.windows = mr.windows.get();
+  config.mr_handle = handle;
+  return config;
+}
+
+rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
+                         const verbs::RegionConfig& config) {
+  rocegw_mr_reply reply{};
+  reply.handle = config.mr_handle;
+  reply.lkey = reply.rkey = config.key.value;
+  reply.way = place.direct.length != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  return reply;
 }
 
 void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
@@ -90,77 +191,61 @@ void DeallocPd(ClientSession& session, Request& request) {
 }
 
 void RegMr(ClientSession& session, Request& request) {
-  const auto asked = request.As<rocegw_reg_mr>();
+  const Wish wish(request.As<rocegw_reg_mr>());
   Objects& objects = session.objects();
   Services& services = session.services();
-  Pd* const pd = objects.pds.Find(asked.pd);
-  const bool implicit = IsImplicit(asked);
-  if (pd == nullptr || asked.length == 0 ||
-      (asked.length > services.options.device.max_mr_size && !implicit) ||
-      !AccessIsValid(asked.access, services.options.placement) ||
-      !FitsAddressSpace(asked.address, asked.length) ||
-      !FitsAddressSpace(asked.iova, asked.length)) {
-    return session.ReplyError(EINVAL);
-  }
-  DirectPart direct;
-  RemappedRegion* region = nullptr;
-  if (asked.region != 0) {
-    region = objects.regions.Find(asked.region);
-    if (region == nullptr) return session.ReplyError(EINVAL);
-    direct = Intersect(*region->memory, asked.address, asked.length);
-    if (direct.length == 0 || asked.address - region->memory->address() != asked.region_offset) {
-      return session.ReplyError(EINVAL);
-    }
-  }
-  if (direct.length != asked.length && !session.memory_reachable()) {
-    return session.ReplyError(EPERM);
-  }
-  // A limit counts what is registered by name.
-  const uint64_t charged = implicit ? 0 : asked.length - direct.length;
+  Place place;
+  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
   if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
-  if (const int error = session.Take(Resource::kRegisteredBytes, charged)) {
+  if (const int error = session.Take(Resource::kRegisteredBytes, place.charged)) {
     session.Give(Resource::kMrs);
     return session.ReplyError(error);
   }
-  auto mr = std::make_unique<Mr>();
-  mr->context = pd->context;
-  mr->pd = asked.pd;
-  mr->key = services.keys.Take();
-  mr->address = asked.address;
-  mr->length = asked.length;
-  mr->access = asked.access;
-  mr->charged = charged;
-  mr->region = asked.region;
-  mr->kept = asked.kept;
-  if ((asked.access & verbs::kAccessMwBind) != 0)
-    mr->windows = std::make_unique<verbs::BoundWindows>();
-  ++pd->users;
-  if (region != nullptr) ++region->users;
-
-  verbs::RegionConfig config;
-  config.key = mr->key;
-  config.session = session.id();
-  config.pd = asked.pd;
-  config.access = asked.access & kDataPathAccess;
-  config.iova = asked.iova;
-  config.length = asked.length;
-  config.address = asked.address;
-  config.direct = direct.bytes;
-  config.direct_from = direct.from;
-  config.direct_length = direct.length;
-  config.windows = mr->windows.get();
-  const uint32_t handle = objects.mrs.Add(std::move(mr));
-  config.mr_handle = handle;
-
-  rocegw_mr_reply reply{};
-  reply.handle = handle;
-  reply.lkey = reply.rkey = config.key.value;
-  reply.way = direct.length != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  auto added = std::make_unique<Mr>();
+  Mr& mr = *added;
+  mr.key = services.keys.Take();
+  Adopt(wish, place, mr);
+  const uint32_t handle = objects.mrs.Add(std::move(added));
+  const verbs::RegionConfig config = ConfigOf(session, wish, place, handle, mr);
+  const rocegw_mr_reply reply = ReplyFor(session, place, config);
   services.workers.Broadcast(
       [&](WorkerIndex) { return worker::LinkRegion{config}; },
       [&session, handle, reply](const worker::ControlReply& linked) {
         if (linked.error == 0) return session.Reply(reply);
         DropMr(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
+      });
+}
+
+void ReregMr(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_rereg_mr>();
+  const Wish wish(asked);
+  Objects& objects = session.objects();
+  Mr* const mr = objects.mrs.Find(asked.mr);
+  if (mr == nullptr) return session.ReplyError(EINVAL);
+  Place place;
+  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
+  if (place.pd->context != mr->context) return session.ReplyError(EINVAL);
+  const uint64_t more = place.charged > mr->charged ? place.charged - mr->charged : 0;
+  const uint64_t less = mr->charged > place.charged ? mr->charged - place.charged : 0;
+  if (const int error = session.Take(Resource::kRegisteredBytes, more))
+    return session.ReplyError(error);
+  if (mr->windows != nullptr && !mr->windows->Close()) {
+    session.Give(Resource::kRegisteredBytes, more);
+    return session.ReplyError(EBUSY);
+  }
+  session.Give(Resource::kRegisteredBytes, less);
+  --objects.pds.Find(mr->pd)->users;
+  if (RemappedRegion* const region = objects.regions.Find(mr->region)) --region->users;
+  // Workers look at them until all have the new region.
+  const std::shared_ptr<verbs::BoundWindows> windows = std::move(mr->windows);
+  Adopt(wish, place, *mr);
+  const verbs::RegionConfig config = ConfigOf(session, wish, place, asked.mr, *mr);
+  const rocegw_mr_reply reply = ReplyFor(session, place, config);
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) { return worker::RelinkRegion{config}; },
+      [&session, reply, windows](const worker::ControlReply& relinked) {
+        if (relinked.error == 0) return session.Reply(reply);
+        session.ReplyError(relinked.error);
       });
 }
 

@@ -16,6 +16,13 @@ bool Grants(const RegionConfig* region, SessionId session, uint32_t pd, uint32_t
 
 }  // namespace
 
+bool MrTable::Replace(const RegionConfig& region) {
+  RegionConfig* const linked = regions_.Find(region.key.value);
+  if (linked == nullptr) return false;
+  *linked = region;
+  return true;
+}
+
 const RegionConfig* MrTable::Find(MemoryKey key, SessionId session, uint32_t pd, uint32_t access,
                                   uint64_t va, uint64_t length) const {
   const RegionConfig* region = regions_.Find(key.value);

@@ -23,6 +23,8 @@ class MrTable {
  public:
   // False when the key is there already.
   bool Link(const RegionConfig& region) { return regions_.Insert(region.key.value, region); }
+  // The region with that key is another one from now on; false when there is none.
+  bool Replace(const RegionConfig& region);
   bool Unlink(MemoryKey key) { return regions_.Erase(key.value); }
   // A window goes by the name in its keys (MemoryWindow::NameOf).
   bool LinkWindow(uint32_t name, MemoryWindow& window) { return windows_.Insert(name, &window); }

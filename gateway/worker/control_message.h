@@ -135,6 +135,10 @@ struct Multicast {
 struct LinkRegion {
   verbs::RegionConfig config;
 };
+// What the key of a linked region stands for from now on.
+struct RelinkRegion {
+  verbs::RegionConfig config;
+};
 struct UnlinkRegion {
   SessionId session;
   MemoryKey key;
@@ -206,8 +210,8 @@ struct ControlMessage {
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
                LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
-               Multicast, LinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad, SnapshotQps,
-               SnapshotChannels, SnapshotSrqs, UsePorts, UseChannels>
+               Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad,
+               SnapshotQps, SnapshotChannels, SnapshotSrqs, UsePorts, UseChannels>
       body;
 };
 

@@ -86,6 +86,10 @@ void Worker::ReplyWhenUnused(SessionId session_id, uint64_t cookie, bool known) 
 void Worker::Apply(ControlMessage& message, TimePoint now) {
   if (const auto* unlink = std::get_if<UnlinkRegion>(&message.body))
     return ReplyWhenUnused(unlink->session, message.cookie, regions_.Unlink(unlink->key));
+  if (const auto* relink = std::get_if<RelinkRegion>(&message.body)) {
+    const verbs::RegionConfig& config = relink->config;
+    return ReplyWhenUnused(config.session, message.cookie, regions_.Replace(config));
+  }
   if (const auto* unlink = std::get_if<UnlinkWindow>(&message.body))
     return ReplyWhenUnused(unlink->session, message.cookie, regions_.UnlinkWindow(unlink->name));
   ControlReply reply;
@@ -96,6 +100,7 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
           reply = Do(body, now);
         } else if constexpr (std::is_same_v<Body, std::monostate> ||
                              std::is_same_v<Body, UnlinkRegion> ||
+                             std::is_same_v<Body, RelinkRegion> ||
                              std::is_same_v<Body, UnlinkWindow>) {
           reply = Failed(EINVAL);
         } else {

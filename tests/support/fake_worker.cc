@@ -327,6 +327,15 @@ int FakeWorker::Apply(const worker::LinkRegion& m) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::RelinkRegion& m) {
+  Session* const session = Find(m.config.session, "region");
+  if (session == nullptr) return EINVAL;
+  const auto linked = session->mrs.find(m.config.key.value);
+  if (linked == session->mrs.end()) return Broken("a key changes that is not linked");
+  linked->second = m.config;
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::UnlinkRegion& m) {
   Session* const session = FindOrNull(m.session);
   if (session == nullptr) return ENOENT;

@@ -84,6 +84,7 @@ class FakeWorker {
   int Apply(const worker::UnlinkGroup& m);
   int Apply(const worker::Multicast& m);
   int Apply(const worker::LinkRegion& m);
+  int Apply(const worker::RelinkRegion& m);
   int Apply(const worker::UnlinkRegion& m);
   int Apply(const worker::LinkWindow& m);
   int Apply(const worker::UnlinkWindow& m);

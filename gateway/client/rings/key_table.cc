@@ -35,22 +35,26 @@ struct KeyTable::Table {
   Entry entry[];
 };
 
+void KeyTable::Write(Entry* entry, uint32_t lkey, const RegisteredRange& range) {
+  const uint32_t version = entry->version;
+  __atomic_store_n(&entry->version, version + 1, __ATOMIC_SEQ_CST);
+  StoreRelease(&entry->state, uint32_t{kUsed});
+  StoreRelease(&entry->lkey, lkey);
+  StoreRelease(&entry->pd, range.pd);
+  StoreRelease(&entry->iova, range.iova);
+  StoreRelease(&entry->length, range.length);
+  StoreRelease(&entry->address, range.address);
+  StoreRelease(&entry->access, range.access);
+  StoreRelease(&entry->version, version + 2);
+}
+
 void KeyTable::Place(Table* table, uint32_t lkey, const RegisteredRange& range) {
   uint32_t index = Hash(lkey) & table->mask;
   while (table->entry[index].state == kUsed) index = (index + 1) & table->mask;
   Entry& entry = table->entry[index];
   if (entry.state == kEmpty) ++table->taken;
   ++table->used;
-  const uint32_t version = entry.version;
-  __atomic_store_n(&entry.version, version + 1, __ATOMIC_SEQ_CST);
-  StoreRelease(&entry.state, uint32_t{kUsed});
-  StoreRelease(&entry.lkey, lkey);
-  StoreRelease(&entry.pd, range.pd);
-  StoreRelease(&entry.iova, range.iova);
-  StoreRelease(&entry.length, range.length);
-  StoreRelease(&entry.address, range.address);
-  StoreRelease(&entry.access, range.access);
-  StoreRelease(&entry.version, version + 2);
+  Write(&entry, lkey, range);
 }
 
 void KeyTable::SetState(Table* table, uint32_t index, uint32_t state) {
@@ -86,6 +90,18 @@ int KeyTable::Insert(uint32_t lkey, const RegisteredRange& range) {
   }
   Place(table_, lkey, range);
   return 0;
+}
+
+void KeyTable::Replace(uint32_t lkey, const RegisteredRange& range) {
+  SpinGuard guard(lock_);
+  if (table_ == nullptr) return;
+  for (uint32_t index = Hash(lkey) & table_->mask; table_->entry[index].state != kEmpty;
+       index = (index + 1) & table_->mask) {
+    Entry& entry = table_->entry[index];
+    if (entry.state != kUsed || entry.lkey != lkey) continue;
+    Write(&entry, lkey, range);
+    return;
+  }
 }
 
 void KeyTable::Remove(uint32_t lkey) {

@@ -25,6 +25,8 @@ class KeyTable {
  public:
   // ENOMEM or 0. The key must not be in the table.
   int Insert(uint32_t lkey, const RegisteredRange& range);
+  // What a key in the table stands for from now on.
+  void Replace(uint32_t lkey, const RegisteredRange& range);
   void Remove(uint32_t lkey);
   // False when the key is not known.
   bool Find(uint32_t lkey, RegisteredRange* range) const;
@@ -44,6 +46,7 @@ class KeyTable {
 
   int Grow();
   static void SetState(Table* table, uint32_t index, uint32_t state);
+  static void Write(Entry* entry, uint32_t lkey, const RegisteredRange& range);
   static void Place(Table* table, uint32_t lkey, const RegisteredRange& range);
 
   SpinLock lock_;

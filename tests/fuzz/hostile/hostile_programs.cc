@@ -85,6 +85,7 @@ void HostileWorld::SendMessages() {
   } kRequests[] = {{ROCEGW_MSG_OPEN_CONTEXT, sizeof(rocegw_open_context)},
                    {ROCEGW_MSG_ALLOC_PD, sizeof(rocegw_alloc_pd)},
                    {ROCEGW_MSG_REG_MR, sizeof(rocegw_reg_mr)},
+                   {ROCEGW_MSG_REREG_MR, sizeof(rocegw_rereg_mr)},
                    {ROCEGW_MSG_DEREG_MR, sizeof(rocegw_object_request)},
                    {ROCEGW_MSG_ALLOC_MW, sizeof(rocegw_alloc_mw)},
                    {ROCEGW_MSG_CREATE_CQ, sizeof(rocegw_create_cq)},

@@ -530,7 +530,14 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       reply.handle = next_handle_++;
       reply.lkey = next_key_;
       reply.rkey = next_key_;
+      key_of_[reply.handle] = next_key_;
       next_key_ += 0x100;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_REREG_MR: {
+      rocegw_mr_reply reply{};
+      reply.handle = request.As<rocegw_rereg_mr>().mr;
+      reply.lkey = reply.rkey = key_of_[reply.handle];
       return Bytes(reply);
     }
     case ROCEGW_MSG_CREATE_CQ:

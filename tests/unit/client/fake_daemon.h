@@ -201,6 +201,7 @@ class FakeDaemon {
   std::vector<uint32_t> contexts_;
   uint32_t next_handle_ = 1;
   uint32_t next_key_ = 0x100;
+  std::map<uint32_t, uint32_t> key_of_;  // of memory regions, by handle
   uint32_t next_qpn_ = 0x40001;
   uint32_t last_qpn_ = 0;
   size_t accepted_ = 0;

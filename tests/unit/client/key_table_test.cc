@@ -45,6 +45,19 @@ TEST(KeyTable, Locate_EdgesOfTheRange) {
   EXPECT_EQ(nullptr, table.Locate(7, 3, 0x1000, 1, 0, 1));
 }
 
+TEST(KeyTable, Replace_TheKeyStandsForTheOtherRange) {
+  Table table{};
+  ASSERT_EQ(0, table.Insert(7, {0x1000, 0x100, 0x9000, 3, 1}));
+  ASSERT_EQ(0, table.Insert(8, {0x1000, 0x100, 0x9000, 3, 1}));
+  table.Replace(7, {0x2000, 0x80, 0xa000, 4, 2});
+  EXPECT_EQ(nullptr, table.Locate(7, 3, 0x1000, 1, 0));
+  EXPECT_EQ(reinterpret_cast<uint8_t*>(0xa000), table.Locate(7, 4, 0x2000, 0x80, 2));
+  EXPECT_NE(nullptr, table.Locate(8, 3, 0x1000, 1, 0)) << "another one";
+  table.Remove(7);
+  RegisteredRange range;
+  EXPECT_FALSE(table.Find(7, &range));
+}
+
 TEST(KeyTable, InsertRemove_RandomHistory_MatchesAMap) {
   const unsigned seed = 4711;
   SCOPED_TRACE(seed);

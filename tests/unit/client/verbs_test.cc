@@ -262,7 +262,50 @@ TEST_F(QpTest, RegMrIova2_OptionalFlags_AreAcceptedAndNotPassedOn) {
   EXPECT_EQ(0, ibv_dereg_mr(mr));
 }
 
-TEST_F(QpTest, ReregMr_NewKeysOverWhatWasAskedFor_AndTheOldOnesAreGone) {
+TEST_F(QpTest, ReregMr_ChangesTheRegionUnderItsKeys) {
+  const ibv_mr before = *mr_;
+  ibv_pd* const other = ibv_alloc_pd(context_);
+  ASSERT_NE(nullptr, other);
+  ASSERT_EQ(0, ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, other,
+                            nullptr, 0, IBV_ACCESS_LOCAL_WRITE));
+  auto asked = daemon_->Last(ROCEGW_MSG_REREG_MR).As<rocegw_rereg_mr>();
+  EXPECT_EQ(before.handle, asked.mr);
+  EXPECT_EQ(other->handle, asked.pd);
+  EXPECT_EQ(unsigned{IBV_ACCESS_LOCAL_WRITE}, asked.access);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(buffer_), asked.address);
+  EXPECT_EQ(asked.address, asked.iova);
+  EXPECT_EQ(sizeof buffer_, asked.length);
+  EXPECT_EQ(other, mr_->pd);
+  ASSERT_EQ(0, ibv_rereg_mr(mr_, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, buffer_ + 64, 128, 0));
+  asked = daemon_->Last(ROCEGW_MSG_REREG_MR).As<rocegw_rereg_mr>();
+  EXPECT_EQ(reinterpret_cast<uint64_t>(buffer_ + 64), asked.address);
+  EXPECT_EQ(asked.address, asked.iova);
+  EXPECT_EQ(128u, asked.length);
+  EXPECT_EQ(unsigned{IBV_ACCESS_LOCAL_WRITE}, asked.access);
+  EXPECT_EQ(other->handle, asked.pd);
+  EXPECT_EQ(buffer_ + 64, mr_->addr);
+  EXPECT_EQ(128u, mr_->length);
+  EXPECT_EQ(before.handle, mr_->handle);
+  EXPECT_EQ(before.lkey, mr_->lkey);
+  EXPECT_EQ(before.rkey, mr_->rkey);
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_REG_MR).size()) << "the first one alone";
+  EXPECT_EQ(0, ibv_dereg_mr(mr_));
+  mr_ = nullptr;
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_DEREG_MR).size());
+  EXPECT_EQ(0, ibv_dealloc_pd(other));
+}
+
+// Daemons of minor 10 and less know no such request.
+class OlderDaemonTest : public QpTest {
+ protected:
+  void SetUp() override {
+    FakeOptions options;
+    options.minor = 10;
+    Prepare(options);
+  }
+};
+
+TEST_F(OlderDaemonTest, ReregMr_NewKeysOverWhatWasAskedFor_AndTheOldOnesAreGone) {
   const uint32_t old_key = mr_->lkey;
   ibv_pd* const other = ibv_alloc_pd(context_);
   ASSERT_NE(nullptr, other);
@@ -291,7 +334,6 @@ TEST_F(QpTest, ReregMr_NewKeysOverWhatWasAskedFor_AndTheOldOnesAreGone) {
 
 TEST_F(QpTest, ReregMr_Refused_TheRegionIsAsItWas) {
   const ibv_mr before = *mr_;
-  const size_t asked = daemon_->Requests(ROCEGW_MSG_REG_MR).size();
   const auto refused = [&](int flags, void* address, size_t length, int access) {
     return ibv_rereg_mr(mr_, flags, nullptr, address, length, access) == IBV_REREG_MR_ERR_INPUT;
   };
@@ -302,8 +344,8 @@ TEST_F(QpTest, ReregMr_Refused_TheRegionIsAsItWas) {
   EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_TRANSLATION, buffer_, 0, 0));
   EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_EQ(EINVAL, errno);
-  EXPECT_EQ(asked, daemon_->Requests(ROCEGW_MSG_REG_MR).size());
-  daemon_->Fail(ROCEGW_MSG_REG_MR, ENOMEM);
+  EXPECT_EQ(0u, daemon_->Requests(ROCEGW_MSG_REREG_MR).size());
+  daemon_->Fail(ROCEGW_MSG_REREG_MR, ENOMEM);
   EXPECT_TRUE(refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_LOCAL_WRITE));
   EXPECT_EQ(ENOMEM, errno);
   EXPECT_EQ(before.lkey, mr_->lkey);

@@ -109,6 +109,83 @@ TEST_F(Objects, RegMr_OneKeyForBothKnownToAllWorkers) {
   EXPECT_EQ(client.error(), EINVAL);
 }
 
+rocegw_rereg_mr Rereg(uint32_t mr, uint32_t pd, uint64_t address, uint64_t length,
+                      uint32_t access) {
+  auto rereg = TestClient::Request<rocegw_rereg_mr>(ROCEGW_MSG_REREG_MR);
+  rereg.mr = mr;
+  rereg.pd = pd;
+  rereg.address = rereg.iova = address;
+  rereg.length = length;
+  rereg.access = access;
+  return rereg;
+}
+
+TEST_F(Objects, ReregMr_ChangesEverythingUnderTheSameKey) {
+  const uint32_t other = client.AllocPd(context);
+  const auto mr = client.RegMr(pd, 4096, 64);
+  const auto bytes = [this] {
+    return host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes);
+  };
+  for (const uint64_t length : {100, 64, 10}) {
+    const auto again = client.Call<rocegw_mr_reply>(
+        Rereg(mr.handle, other, 8192, length, verbs::kAccessRemoteRead));
+    ASSERT_EQ(client.error(), 0);
+    EXPECT_EQ(again.handle, mr.handle);
+    EXPECT_EQ(again.lkey, mr.lkey);
+    EXPECT_EQ(again.rkey, mr.rkey);
+    EXPECT_EQ(bytes(), length) << "counted once";
+    for (size_t w = 0; w < 2; ++w) {
+      ASSERT_EQ(On(w).mrs.size(), 1u);
+      const verbs::RegionConfig& config = On(w).mrs[mr.rkey];
+      EXPECT_EQ(config.pd, other);
+      EXPECT_EQ(config.address, 8192u);
+      EXPECT_EQ(config.length, length);
+      EXPECT_EQ(config.access, verbs::kAccessRemoteRead);
+    }
+  }
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kMrs), 1u);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, other);
+  EXPECT_EQ(client.error(), EBUSY);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), 0);
+  client.Object(ROCEGW_MSG_DEREG_MR, mr.handle);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, other);
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_EQ(bytes(), 0u);
+}
+
+TEST_F(Objects, ReregMr_Refused_TheRegionIsAsItWas) {
+  const auto mr = client.RegMr(pd, 4096, 64, 7 | verbs::kAccessMwBind);
+  const uint32_t elsewhere = client.AllocPd(client.OpenContext());
+  const struct {
+    const char* what;
+    rocegw_rereg_mr request;
+  } cases[] = {
+      {"no such region", Rereg(mr.handle + 1, pd, 4096, 64, 7)},
+      {"no such PD", Rereg(mr.handle, pd + 100, 4096, 64, 7)},
+      {"PD of another context", Rereg(mr.handle, elsewhere, 4096, 64, 7)},
+      {"empty", Rereg(mr.handle, pd, 4096, 0, 7)},
+      {"wraps", Rereg(mr.handle, pd, ~uint64_t{0} - 10, 64, 7)},
+      {"remote write alone", Rereg(mr.handle, pd, 4096, 64, verbs::kAccessRemoteWrite)},
+  };
+  for (const auto& c : cases) {
+    client.Call<rocegw_mr_reply>(c.request);
+    EXPECT_EQ(client.error(), EINVAL) << c.what;
+  }
+  const verbs::RegionConfig& config = On(0).mrs[mr.rkey];
+  ASSERT_TRUE(config.windows->Enter());
+  client.Call<rocegw_mr_reply>(Rereg(mr.handle, pd, 8192, 128, 7));
+  EXPECT_EQ(client.error(), EBUSY) << "a window is bound to it";
+  EXPECT_EQ(host.server->services().pools.gateway().used(session::Resource::kRegisteredBytes), 64u);
+  EXPECT_EQ(config.address, 4096u);
+  EXPECT_EQ(config.length, 64u);
+  config.windows->Leave();
+  client.Call<rocegw_mr_reply>(Rereg(mr.handle, pd, 8192, 128, 7 | verbs::kAccessMwBind));
+  EXPECT_EQ(client.error(), 0);
+  EXPECT_TRUE(On(0).mrs[mr.rkey].windows->Enter()) << "windows may be bound to it again";
+  On(0).mrs[mr.rkey].windows->Leave();
+}
+
 TEST_F(Objects, RegMr_RefusesWhatMakesNoSense) {
   const struct {
     const char* what;
@@ -732,8 +809,12 @@ TEST_F(Objects, Limits_BeyondIsEnomem) {
   EXPECT_EQ(one.error(), ENOMEM);
   one.RegMr(p, 4096, 101);
   EXPECT_EQ(one.error(), ENOMEM);
-  one.RegMr(p, 4096, 50);
+  const auto mr = one.RegMr(p, 4096, 50);
   EXPECT_EQ(one.error(), 0);
+  one.Call<rocegw_mr_reply>(Rereg(mr.handle, p, 4096, 101, 7));
+  EXPECT_EQ(one.error(), ENOMEM);
+  one.Call<rocegw_mr_reply>(Rereg(mr.handle, p, 4096, 100, 7));
+  EXPECT_EQ(one.error(), 0) << "what it has counts once";
   one.RegMr(p, 4096, 10);
   EXPECT_EQ(one.error(), ENOMEM);
   one.Object(ROCEGW_MSG_DESTROY_QP, qp.handle);

@@ -84,6 +84,23 @@ TEST_F(MrTableTest, AnotherSessionOrDomain_Refused) {
   EXPECT_EQ(table.Find(MemoryKey{Region().key.value + 1}, SessionId{3}, 5, 0, kIova, 1), nullptr);
 }
 
+TEST_F(MrTableTest, Replaced_IsWhatItWasReplacedBy) {
+  RegionConfig other = Region();
+  other.iova += 100;
+  other.pd = 6;
+  other.access = kAccessRemoteRead;
+  ASSERT_TRUE(table.Replace(other));
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_FALSE(Reaches(kIova + 100, 1)) << "its domain was another one";
+  const auto reaches = [this, &other](uint64_t va, uint32_t access) {
+    return table.Find(other.key, other.session, other.pd, access, va, 1) != nullptr;
+  };
+  EXPECT_TRUE(reaches(kIova + 100, kAccessRemoteRead));
+  EXPECT_FALSE(reaches(kIova + 99, 0));
+  EXPECT_FALSE(reaches(kIova + 100, kAccessLocalWrite));
+  EXPECT_FALSE(table.Replace(Region(0xABCD1235))) << "nobody has that key";
+}
+
 TEST_F(MrTableTest, Unlinked_IsGone) {
   EXPECT_FALSE(table.Link(Region())) << "the key is taken";
   EXPECT_FALSE(table.Unlink(MemoryKey{1}));
