@@ -126,6 +126,44 @@ TEST_F(RemapTest, Register_InsideOfWhatWasMoved_UsesTheSamePages) {
   EXPECT_TRUE(daemon_->Regions().empty());
 }
 
+TEST_F(RemapTest, Reregister_OtherRights_StaysOnItsPages) {
+  Memory memory(4 * kMiB);
+  FillWithPositions(memory);
+  ibv_mr* mr = Register(memory.data(), memory.size());
+  const rocegw_reg_mr first = Told();
+  ASSERT_EQ(
+      0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_LOCAL_WRITE));
+  const auto told = daemon_->Last(ROCEGW_MSG_REREG_MR).As<rocegw_rereg_mr>();
+  EXPECT_EQ(told.region, first.region);
+  EXPECT_EQ(told.region_offset, first.region_offset);
+  EXPECT_EQ(told.kept, 0u);
+  EXPECT_FALSE(IsPrivate(memory.data()));
+  EXPECT_EQ(WrongWords(memory), 0u);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_TRUE(IsPrivate(memory.data()));
+  EXPECT_EQ(WrongWords(memory), 0u);
+}
+
+TEST_F(RemapTest, Reregister_Elsewhere_OldPagesArePrivateAgain) {
+  Memory memory(4 * kMiB);
+  Memory other(2 * kMiB);
+  FillWithPositions(memory);
+  FillWithPositions(other);
+  ibv_mr* mr = Register(memory.data(), memory.size());
+  const uint32_t first = Told().region;
+  ASSERT_EQ(
+      0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, other.data(), other.size(), 0));
+  const auto told = daemon_->Last(ROCEGW_MSG_REREG_MR).As<rocegw_rereg_mr>();
+  EXPECT_NE(told.region, 0u);
+  EXPECT_NE(told.region, first);
+  EXPECT_TRUE(IsPrivate(memory.data()));
+  EXPECT_FALSE(IsPrivate(other.data()));
+  EXPECT_EQ(WrongWords(memory), 0u);
+  EXPECT_EQ(WrongWords(other), 0u);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_TRUE(IsPrivate(other.data()));
+}
+
 TEST_F(RemapTest, Register_OverlappingInPart_IsReachedTheOtherWay) {
   Memory memory(6 * kMiB);
   FillWithPositions(memory);
