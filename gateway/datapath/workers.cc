@@ -56,7 +56,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
   congestion_ = config.congestion;
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
   worker::IdlePolicy idle;
-  if (processors.size() > kFewProcessors && processors.size() > count) idle.spins_before_yield = 0;
+  if (processors.size() > kFewProcessors && processors.size() > count) idle.yields = false;
   idle.guests = config.guest_rounds;
   for (size_t i = 0; i < count; ++i) {
     One& one = *workers_[i];

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/port/dpdk_packet_socket.h"
 #include "gateway/port/dpdk_queue.h"
 #include "gateway/port/instance_lock.h"
 #include "gateway/port/kernel_neighbours.h"
@@ -68,7 +69,8 @@ struct DpdkPortGroup::State {
   Status Open(const DpdkPortConfig& config, size_t workers);
   Status Probe(const std::string& device);
   Status Configure(const DpdkPortConfig& config, size_t workers);
-  Status SetUpQueues(const DpdkPortConfig& config, size_t workers);
+  Status SetUpQueues(const DpdkPortConfig& config);
+  Status MakeQueues(const DpdkPortConfig& config, size_t workers);
   Status ReadMac(const MacAddress& wanted);
 
   std::shared_ptr<void> silence;
@@ -159,7 +161,7 @@ Status DpdkPortGroup::State::Configure(const DpdkPortConfig& config, size_t work
   return OkStatus();
 }
 
-Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config, size_t workers) {
+Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config) {
   auto receive_descriptors = static_cast<uint16_t>(config.descriptors);
   auto transmit_descriptors = static_cast<uint16_t>(config.descriptors);
   if (const int result =
@@ -186,23 +188,33 @@ Status DpdkPortGroup::State::SetUpQueues(const DpdkPortConfig& config, size_t wo
       return Failed("device " + name + " refuses a transmit queue", result);
     }
   }
+  return OkStatus();
+}
+
+Status DpdkPortGroup::State::MakeQueues(const DpdkPortConfig& config, size_t workers) {
   const bool shared = transmit_queues < workers;
   transmit_locks = std::vector<std::mutex>(shared ? transmit_queues : 0);
   for (size_t i = 0; i < workers; ++i) {
     auto pool = MakePool(std::max<size_t>(config.packets_per_queue, 64), DpdkQueue::private_bytes(),
-                         frame_bytes);
+                         FrameBytes(mtu));
     if (!pool.ok()) return pool.status();
     pools.push_back(*pool);
+    const bool receives = i < receive_queues;
     const size_t transmit_queue = i % transmit_queues;
+    const int packet_socket = receives ? PacketSocketOf(device, static_cast<uint16_t>(i)) : -1;
+    // Who answers for its addresses itself must hear its neighbours.
+    if (packet_socket >= 0 && !config.interface.empty())
+      KeepToUdpPort(packet_socket, config.udp_port);
     queues.push_back(std::make_unique<DpdkQueue>(
         DpdkQueueConfig{.device = device,
-                        .receive_queue = i < receive_queues ? static_cast<int>(i) : -1,
+                        .receive_queue = receives ? static_cast<int>(i) : -1,
                         .transmit_queue = static_cast<uint16_t>(transmit_queue),
                         .transmit_lock = shared ? &transmit_locks[transmit_queue] : nullptr,
                         .transmit_pool = *pool,
                         .max_datagram = MaxDatagram(mtu),
                         .udp_checksum = config.udp_checksum,
-                        .link = link.get()}));
+                        .link = link.get(),
+                        .wake_fd = packet_socket}));
   }
   return OkStatus();
 }
@@ -250,12 +262,12 @@ Status DpdkPortGroup::State::Open(const DpdkPortConfig& config, size_t workers) 
     if (Status status = ReadMac(config.mac); !status.ok()) return status;
     link = std::make_unique<OwnNeighbours>(mac, config.network);
   }
-  if (Status status = SetUpQueues(config, workers); !status.ok()) return status;
+  if (Status status = SetUpQueues(config); !status.ok()) return status;
   if (const int result = rte_eth_dev_start(device); result != 0) {
     return Failed("device " + name + " does not start", result);
   }
   started = true;
-  return OkStatus();
+  return MakeQueues(config, workers);
 }
 
 // Through the queueing discipline, as everything else that leaves a shared interface: bypassing it

@@ -30,6 +30,7 @@ struct DpdkQueueConfig {
   size_t max_datagram = 0;
   bool udp_checksum = false;
   LinkLayer* link = nullptr;
+  int wake_fd = -1;  // PacketPort's
 };
 
 class DpdkQueue final : public PacketPort {
@@ -49,7 +50,7 @@ class DpdkQueue final : public PacketPort {
   size_t Transmit(std::span<TxPacket* const> packets) override;
   bool Flush() override;
   size_t Receive(std::span<wire::RxDatagram> into) override;
-  int wake_fd() const override { return -1; }
+  int wake_fd() const override { return config_.wake_fd; }
   const PortCounters& counters() const override { return counters_; }
 
  private:

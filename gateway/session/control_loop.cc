@@ -20,11 +20,9 @@ namespace {
 constexpr uint64_t kWakeId = 0;
 
 // What follows at once on something else (a program's next request, a peer's answer) finds the
-// thread awake: to halt a processor and to wake it takes longer than all of that work.
+// thread awake: to halt a processor and to wake it takes longer than all of that work. Nobody
+// lingers where others want the processor.
 constexpr Duration kLinger = Microseconds(40);
-// Nobody lingers where others want the processor: a yield that took so long says so, for a while.
-constexpr Duration kLateYield = Microseconds(50);
-constexpr Duration kCrowded = Milliseconds(20);
 
 }  // namespace
 
@@ -140,13 +138,13 @@ bool ControlLoop::SourceHasWork() const { return source_ != nullptr && source_->
 
 int ControlLoop::Linger(epoll_event* events, int most) {
   const TimePoint begin = Now();
-  if (begin < crowded_until_) return 0;
+  if (late_yields_.crowded(begin)) return 0;
   for (TimePoint at = begin; at - begin < kLinger;) {
     const int count = ::epoll_wait(epoll_.get(), events, most, 0);
     if (count != 0 || SourceHasWork()) return count;
     ::sched_yield();
     const TimePoint back = Now();
-    if (back - at > kLateYield) crowded_until_ = back + kCrowded;
+    late_yields_.OnYield(at, back);
     at = back;
   }
   return 0;

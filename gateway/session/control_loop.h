@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/base/late_yields.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
@@ -95,7 +96,7 @@ class ControlLoop {
   std::function<void()> after_round_;
   LoopSource* source_ = nullptr;
   bool worked_ = false;  // in the last round
-  TimePoint crowded_until_;
+  LateYields late_yields_;
 
   std::mutex mutex_;  // guards the two below
   std::vector<std::function<void()>> tasks_;

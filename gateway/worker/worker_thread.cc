@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "gateway/base/late_yields.h"
 #include "gateway/worker/cycle_clock.h"
 
 namespace rocegw::worker {
@@ -23,15 +25,12 @@ constexpr uint64_t kPortEvent = uint64_t{1} << 41;
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kWakesAtOnce = 32;
 constexpr Duration kMaxSleep = Seconds(1);
-// To fall asleep and to be woken takes about that long (the kernel gives timers 50 us of slack):
-// what is due sooner is awaited awake.
+// To fall asleep and to be woken takes about that long: what is due sooner is awaited awake, unless
+// others want the core.
 constexpr Duration kAwaitAwake = Microseconds(100);
+// Of timers that end a sleep; the kernel's default is 50 us.
+constexpr Duration kTimerSlack = Microseconds(1);
 constexpr Duration kMaxSpin{INT64_MAX};
-// A yield that took so long gave the core to somebody who does not yield: a program that spins on
-// its memory, or a busy machine. For some time the worker then sleeps where it would yield: who is
-// woken by a packet or a bell gets the core at once, who has yielded waits for a slice to end.
-constexpr Duration kLateYield = Microseconds(100);
-constexpr Duration kCrowded = Milliseconds(20);
 // A program that polls comes back much sooner; while it does, the worker's own thread looks so
 // often.
 constexpr Duration kGuestStays = Microseconds(50);
@@ -176,8 +175,8 @@ void WorkerThread::EndSleep() {
   if (std::exchange(sleeps_, false)) worker_->FinishSleep();
 }
 
-void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
-  if (worker_->NextDeadline() - now < kAwaitAwake) {
+void WorkerThread::Sleep(TimePoint now, bool crowded, AtHelm& helm) {
+  if (!crowded && worker_->NextDeadline() - now < kAwaitAwake) {
     sched_yield();
     return;
   }
@@ -222,11 +221,12 @@ void WorkerThread::StayAway() const {
 
 void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
+  prctl(PR_SET_TIMERSLACK, kTimerSlack.ns);
   TimePoint last_work = MonotonicNow();
-  TimePoint crowded_until;
+  TimePoint last_rest = last_work;  // or work
+  LateYields late_yields;
   // A port without a descriptor to wait on has to be asked again and again.
   const bool may_sleep = idle_.spin < kMaxSpin;
-  uint32_t idle_spins = 0;
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     if (idle_.guests) StayAway();
     AtHelm helm(*this);
@@ -234,22 +234,20 @@ void WorkerThread::Run() {
     const bool busy = worker_->RunOnce(now);
     if (i % kWakesEvery == 0) TakeWakes(now);
     if (busy) {
-      last_work = now;
-      idle_spins = 0;
+      last_rest = last_work = now;
       continue;
     }
-    const bool yields = idle_.spins_before_yield != 0 && ++idle_spins >= idle_.spins_before_yield;
-    if (now - last_work > idle_.spin || (yields && now < crowded_until)) {
-      Sleep(now, helm);
-      last_work = MonotonicNow();
-      idle_spins = 0;
+    const bool yields = idle_.yields && now - last_rest >= idle_.yield;
+    const bool crowded = may_sleep && late_yields.crowded(now);
+    if (now - last_work > idle_.spin || (yields && crowded)) {
+      Sleep(now, crowded, helm);
+      last_rest = last_work = MonotonicNow();
     } else if (yields) {
-      idle_spins = 0;
       helm.Leave();
       sched_yield();
       helm.Take();
-      const TimePoint back = MonotonicNow();
-      if (may_sleep && back - now > kLateYield) crowded_until = back + kCrowded;
+      last_rest = MonotonicNow();
+      late_yields.OnYield(now, last_rest);
     }
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread around a worker: clock, busy polling, yielding and sleep. Where spinners may outnumber
-// cores it yields after 64 iterations without work (or sleeps then, when yielding has turned out to
-// cost a scheduler slice); after 50 us without work it sleeps on one epoll set of ports, sessions'
-// eventfds and its own wake descriptor.
+// cores it yields after 8 us without work (or sleeps then, when yielding has turned out to cost a
+// scheduler slice: base/late_yields.h); after 50 us without work it sleeps on one epoll set of
+// ports, sessions' eventfds and its own wake descriptor.
 //
 // With IdlePolicy::guests other threads of the process may run rounds in its place, one at a time
 // (docs/in_process.md). While somebody does, the worker's own thread only looks now and then
@@ -22,9 +22,11 @@
 namespace rocegw::worker {
 
 struct IdlePolicy {
-  uint32_t spins_before_yield = 64;  // 0: never yields
-  Duration spin = Microseconds(50);  // without work, before it sleeps
-  bool guests = false;               // other threads run rounds too
+  // Without work. To ask a socket takes a microsecond, a ring a tenth of that: so not rounds.
+  Duration yield = Microseconds(8);  // before it yields, and between two yields
+  Duration spin = Microseconds(50);  // before it sleeps
+  bool yields = true;
+  bool guests = false;  // other threads run rounds too
 };
 
 // CLOCK_MONOTONIC.
@@ -51,7 +53,7 @@ class WorkerThread {
   void Run();
   void Rouse() const;
   void StayAway() const;
-  void Sleep(TimePoint now, AtHelm& helm);
+  void Sleep(TimePoint now, bool crowded, AtHelm& helm);
   void TakeWakes(TimePoint now);
   void HandleWakes(const epoll_event* events, int count, TimePoint now);
   void EndSleep();

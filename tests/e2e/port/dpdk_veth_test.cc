@@ -6,6 +6,7 @@
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -119,6 +120,11 @@ class DpdkVethTest : public ::testing::TestWithParam<bool> {
     return got;
   }
 
+  // A new device hears everything for a moment.
+  static void TakeEarlyFrames(DpdkPortGroup& group) {
+    for (size_t i = 0; i < group.queues(); ++i) ReceiveAll(group.queue(i));
+  }
+
   static void ExpectWhole(const std::vector<Received>& got, const wire::Path& path, size_t count) {
     ASSERT_EQ(got.size(), count);
     for (uint32_t i = 0; i < count; ++i) {
@@ -212,6 +218,47 @@ TEST_P(DpdkVethTest, Unreachable_IsLostAtOnceAndNewRoutesAreSeen) {
   EXPECT_EQ(got[0].meta.destination, far.destination);
 }
 
+TEST_P(DpdkVethTest, Frames_WakeWhoWaitsForThem) {
+  const auto dpdk = OpenDpdk(2);
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  pollfd fds[] = {{dpdk->queue(0).wake_fd(), POLLIN, 0}, {dpdk->queue(1).wake_fd(), POLLIN, 0}};
+  ASSERT_GE(fds[0].fd, 0);
+  ASSERT_GE(fds[1].fd, 0);
+  ASSERT_NE(fds[0].fd, fds[1].fd);
+  TakeEarlyFrames(*dpdk);
+  EXPECT_EQ(poll(fds, 2, 0), 0);
+  // Several flows, so that the kernel spreads them over both.
+  bool woken[2] = {};
+  for (uint16_t flow = 0; flow < 64 && !(woken[0] && woken[1]); ++flow) {
+    wire::Path path = PathBetween(2, 1, GetParam());
+    path.source_port = static_cast<uint16_t>(0xC100 + flow);
+    Send(1, udp->queue(0), path, 1, 64);
+    ASSERT_EQ(poll(fds, 2, static_cast<int>(std::chrono::milliseconds(kPatience).count())), 1);
+    const size_t queue = fds[0].revents != 0 ? 0 : 1;
+    woken[queue] = true;
+    EXPECT_EQ(ReceiveAll(dpdk->queue(queue)).size(), 1U);
+    EXPECT_EQ(poll(fds, 2, 0), 0);
+  }
+  EXPECT_TRUE(woken[0] && woken[1]);
+}
+
+TEST_P(DpdkVethTest, OtherTraffic_DoesNotReachTheQueue) {
+  const auto dpdk = OpenDpdk();
+  const auto udp = OpenUdp();
+  ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
+  TakeEarlyFrames(*dpdk);
+  const uint64_t early = dpdk->queue(0).counters().rx_not_roce.Read();
+  {
+    const NetworkNamespace::Inside inside(*spaces_[1]);
+    const std::string to = GetParam() ? "10.9.0.1" : "fd09::1";
+    ASSERT_TRUE(spaces_[1]->Run("bash -c 'echo x > /dev/udp/" + to + "/4792'").ok());
+  }
+  Send(1, udp->queue(0), PathBetween(2, 1, GetParam()), 5, 64);
+  EXPECT_EQ(Poll(dpdk->queue(0), 5).size(), 5U);
+  EXPECT_EQ(dpdk->queue(0).counters().rx_not_roce.Read(), early);
+}
+
 TEST_P(DpdkVethTest, AddressAddedLater_IsOwn) {
   const auto dpdk = OpenDpdk();
   const auto udp = OpenUdp();
@@ -234,7 +281,7 @@ TEST_P(DpdkVethTest, ForeignDestination_IsNotTaken) {
   const auto udp = OpenUdp();
   ASSERT_TRUE(dpdk != nullptr && udp != nullptr);
   // The second host sends to an address that the first one is told to forward.
-  const std::string address = GetParam() ? "10.9.0.66" : "fd09::66";
+  const std::string address = GetParam() ? "10.9.0.66" : "fd09::42";
   ASSERT_TRUE(spaces_[1]
                   ->Run("ip neigh add " + address + " lladdr 02:09:00:00:00:01 dev " + interface_)
                   .ok());
