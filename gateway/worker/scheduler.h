@@ -4,8 +4,7 @@
 // pairs: deficit round robin, one round an iteration of the worker. A pool pays for everything that
 // is done for it, not only for sending: control messages, doorbells, received packets and memory
 // operations are measured and charged, each pool's apart, so a pool that makes work elsewhere sends
-// less. Sent bytes
-// count for the time that the link needs for them where that is longer.
+// less. Sent bytes count for the time that the link needs for them where that is longer.
 //
 // A round hands out as much time as the last one took (time_share.h says to whom); who used more
 // than its part pays in the rounds that follow. What is committed to a pool in bytes or packets per
