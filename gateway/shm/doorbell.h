@@ -46,6 +46,11 @@ uint32_t TakeDoorbellLeaves(rocegw_doorbell_page* page, uint64_t leaves, F&& on_
   return taken;
 }
 
+// Whether TakeDoorbells would find any.
+inline bool HasDoorbells(const rocegw_doorbell_page* page) {
+  return __atomic_load_n(&page->summary, __ATOMIC_RELAXED) != 0;
+}
+
 // At most so many leaves at once: a program that rings everything it has makes nobody wait for
 // thousands of bells. The other leaves keep their bits and come next.
 inline constexpr int kLeavesAtOnce = 8;
@@ -53,7 +58,7 @@ inline constexpr int kLeavesAtOnce = 8;
 // `turn` moves on from call to call, so that the first leaf is another one each time.
 template <typename F>
 uint32_t TakeDoorbells(rocegw_doorbell_page* page, uint32_t turn, F&& on_bit) {
-  if (__atomic_load_n(&page->summary, __ATOMIC_RELAXED) == 0) return 0;
+  if (!HasDoorbells(page)) return 0;
   uint64_t leaves = __atomic_exchange_n(&page->summary, 0, __ATOMIC_SEQ_CST);
   if (std::popcount(leaves) > kLeavesAtOnce) {
     const auto first = static_cast<int>(turn % 8) * 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One worker's view of the registered memory: key -> region or window, with the checks of every
-// access (IBTA 10.6.3). Linked and unlinked by control messages between bursts; a pointer returned
-// here is good until the next of them.
+// access (IBTA 10.6.3). Linked, replaced and unlinked by control messages between bursts; a pointer
+// returned here is good until the next of them.
 #pragma once
 
 #include <cstdint>

@@ -129,11 +129,11 @@ void Scheduler::BeginRound(TimePoint now) {
     if (learn || active_changed_) DivideTime(learn);
     HandOutTime(IdleOf(elapsed));
   }
-  round_ = interrupted_ = 0;
+  round_ = unpaid_ = 0;
 }
 
 int64_t Scheduler::IdleOf(int64_t elapsed) {
-  const int64_t idle = std::clamp<int64_t>(elapsed - round_ - interrupted_, 0, kMostIdle);
+  const int64_t idle = std::clamp<int64_t>(elapsed - round_ - unpaid_, 0, kMostIdle);
   pause_ = std::min(pause_ + round_ / kPauses, kLongestPause);
   const int64_t paused = std::min(idle, pause_);
   pause_ -= paused;
@@ -172,7 +172,7 @@ void Scheduler::HandOutTime(int64_t idle) {
     if (tenant->active.size() == 1) {
       tenant->active.front()->credit = tenant->time.credit;
     } else {
-      HandOut(tenant->active, tenant->time.given, 0);
+      HandOut(tenant->active, tenant->time.given, tenant->time.idle);
     }
     tenant->time.waits = false;
     for (TimeShare* time : tenant->active) time->waits = false;
@@ -285,7 +285,7 @@ void Scheduler::EndTurn(TimePoint now, const Turn& turn) {
     if (packets != 0) {
       const int64_t usual = account.packet_cost * static_cast<int64_t>(packets);
       const int64_t most = std::max(kUnusual * usual, kLongTurn);
-      interrupted_ += std::max<int64_t>(cost - most, 0);
+      unpaid_ += std::max<int64_t>(cost - most, 0);
       cost = std::min(cost, most);
     }
     if (link_bytes_per_second_ != 0) {
@@ -321,7 +321,7 @@ bool Scheduler::HasReady(TimePoint now) const {
 int64_t Scheduler::Elapsed() {
   const int64_t at = clock_();
   const int64_t elapsed = std::max<int64_t>(at - std::exchange(mark_, at), 0);
-  interrupted_ += std::max<int64_t>(elapsed - kInterrupted, 0);
+  unpaid_ += std::max<int64_t>(elapsed - kInterrupted, 0);
   return std::min(elapsed, kInterrupted);
 }
 

@@ -108,12 +108,17 @@ class Scheduler {
     Use(account);
   }
 
-  // It has used up its time while others want theirs: what it asks for has to wait.
-  bool MustWait(Account& account) {
-    if (!metering_ || (account.time.credit > 0 && account.tenant->time.credit > 0)) return false;
+  // It has used up its time while others want theirs.
+  bool InDebt(const Account& account) const {
+    return metering_ && account.active &&
+           (account.time.credit <= 0 || account.tenant->time.credit <= 0);
+  }
+  // Somebody in debt asks for something that has to wait. Whoever waits competes, or it would get
+  // no time to come out of debt.
+  void Wait(Account& account) {
+    account.used_at = now_;
     account.time.Wait();
     account.tenant->time.Wait();
-    return true;
   }
 
   // What follows is measured from here.
@@ -124,6 +129,10 @@ class Scheduler {
   void ChargeTo(Account& account) {
     Use(account);
     if (metering_) Charge(account, Elapsed());
+  }
+  // Everything since the mark was for nobody in particular.
+  void ChargeNobody() {
+    if (metering_) unpaid_ += Elapsed();
   }
   // A part of what is being measured is for that pool.
   void Note(Account& account, uint64_t packets, uint64_t bytes) {
@@ -177,7 +186,7 @@ class Scheduler {
   std::vector<TimeShare*> tenant_times_;  // of those
   bool active_changed_ = false;
   int64_t pause_ = 0;          // may still go by idle
-  int64_t interrupted_ = 0;    // of this round, charged to nobody
+  int64_t unpaid_ = 0;         // of this round: interruptions, and what was for nobody
   int64_t round_ = 0;          // charged in this round
   int64_t since_learned_ = 0;  // charged since needs were learned
   int64_t mark_ = 0;

@@ -21,11 +21,12 @@ int64_t PartOf(const TimeShare& share, int64_t time) {
   return time * static_cast<int64_t>(share.part) / static_cast<int64_t>(kWhole);
 }
 
-void Give(TimeShare& share, int64_t time, int64_t most = kMostSaved) {
+// Returns how much of it could be kept.
+int64_t Give(TimeShare& share, int64_t time, int64_t most = kMostSaved) {
   const int64_t before = share.credit;
   most = std::max(most, before);
   share.credit = std::clamp(before + time, -kMostDebt, most);
-  share.given += share.credit - before;
+  return share.credit - before;
 }
 
 void LearnNeeds(std::span<TimeShare* const> among) {
@@ -51,7 +52,7 @@ void GoAhead(std::span<TimeShare* const> among) {
     ahead = std::min(ahead, (1 - share->credit) * static_cast<int64_t>(kWhole) / share->part + 1);
   }
   ahead = std::max(ahead, kLeastAhead);
-  for (TimeShare* share : among) Give(*share, PartOf(*share, ahead) + 1);
+  for (TimeShare* share : among) share->given += Give(*share, PartOf(*share, ahead) + 1);
 }
 
 }  // namespace
@@ -80,15 +81,16 @@ void Divide(std::span<TimeShare* const> among, bool learn) {
 void HandOut(std::span<TimeShare* const> among, int64_t spent, int64_t idle) {
   uint64_t waiting = 0;
   for (TimeShare* share : among) {
-    share->given = 0;
+    share->idle = 0;
     // More than that is for work that there was no time for.
     const int64_t part = PartOf(*share, spent);
-    Give(*share, part, std::max(kMostSaved, share->waits ? 2 * part : part));
+    share->given = Give(*share, part, std::max(kMostSaved, share->waits ? 2 * part : part));
     if (share->waits) waiting += share->weight;
   }
   for (TimeShare* share : among) {
-    if (idle > 0 && share->waits)
-      Give(*share, idle * static_cast<int64_t>(share->weight) / static_cast<int64_t>(waiting));
+    if (idle <= 0 || !share->waits) continue;
+    share->idle = idle * static_cast<int64_t>(share->weight) / static_cast<int64_t>(waiting);
+    (void)Give(*share, share->idle);
   }
   if (waiting != 0) GoAhead(among);
 }

@@ -18,7 +18,8 @@ struct TimeShare {
 
   uint32_t weight = 1;
   int64_t credit = 0;      // left; negative: used ahead
-  int64_t given = 0;       // by the last HandOut
+  int64_t given = 0;       // by the last HandOut, of what was spent
+  int64_t idle = 0;        // by it, of what nobody used, whether it could be saved or not
   bool waits = false;      // has work now
   int64_t used = 0;        // since its need was learned
   bool waited = false;     // in that time, for others: it needs more than it used

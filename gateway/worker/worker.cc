@@ -120,9 +120,14 @@ bool Worker::TakeDoorbells(TimePoint now) {
   bool busy = false;
   for (size_t i = 0; i < active_.size();) {
     WorkerSession& session = *active_[i];
-    if (!session.failed && scheduler_.MustWait(*session.account)) {
+    if (!session.failed && scheduler_.InDebt(*session.account)) {
       // Its bells stay where they are until others have had their part.
-      session.last_active = now;
+      const bool rung = std::ranges::any_of(
+          session.pages, [](const DoorbellPage& page) { return shm::HasDoorbells(page.memory); });
+      if (rung) {
+        scheduler_.Wait(*session.account);
+        session.last_active = now;
+      }
       busy = true;
     } else if (!session.failed && (all || session.pace.MayTake(now))) {
       scheduler_.Mark();
@@ -337,9 +342,13 @@ bool Worker::TransmitAll() {
     if (taken < burst_.size()) counters_.tx_pushback_events.Add();
     progress |= taken != 0;
     begin = end;
-    if (!contended || account == nullptr) continue;
+    if (!contended) continue;
     port.Flush();
-    scheduler_.ChargeTo(*account);
+    if (account == nullptr) {
+      scheduler_.ChargeNobody();
+    } else {
+      scheduler_.ChargeTo(*account);
+    }
   }
   outgoing_.resize(kept);
   FlushPorts();

@@ -46,7 +46,10 @@ bool Worker::ApplyControl(TimePoint now) {
     if (session == nullptr) continue;
     scheduler_.ChargeTo(*session->account);
     // The rest, of this session or others, comes with the next iteration.
-    if (scheduler_.MustWait(*session->account)) break;
+    if (!options_.link->to_worker.empty() && scheduler_.InDebt(*session->account)) {
+      scheduler_.Wait(*session->account);
+      break;
+    }
   }
   WakeControl();
   return busy;
@@ -73,12 +76,16 @@ void Worker::Reply(uint64_t cookie, ControlReply reply) {
   if (cookie != 0) Notify({cookie, std::move(reply)});
 }
 
-// Operations that were checked against what was unlinked may still be with the copier.
+// Operations that were checked against what was unlinked may still be with the copier, or wait to
+// go there with the next batch.
 void Worker::ReplyWhenUnused(SessionId session_id, uint64_t cookie, bool known) {
   WorkerSession* session = SessionOf(session_id);
-  if (session != nullptr && session->batches_collected < session->batches_submitted) {
-    session->late_replies.push_back({cookie, session->batches_submitted});
-    return;
+  if (session != nullptr && session->link.copier != nullptr) {
+    const uint64_t after = session->batches_submitted + (session->ops.empty() ? 0 : 1);
+    if (session->batches_collected < after) {
+      session->late_replies.push_back({cookie, after});
+      return;
+    }
   }
   Reply(cookie, Failed(known ? 0 : ENOENT));
 }

@@ -36,7 +36,7 @@ inline constexpr uint32_t kChannelTimer = 1u << 31;
 struct Outgoing {
   port::TxPacket* packet = nullptr;
   uint32_t device = 0;
-  // Who pays for its transmission; nullptr: those whose frames it carries, or nobody.
+  // Who pays for its transmission; nullptr: nobody, as for a channel's own packets.
   Account* account = nullptr;
 };
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,16 +20,14 @@ namespace {
 
 // Event data: a session's number, or one of these.
 constexpr uint64_t kWakeEvent = uint64_t{1} << 40;
-constexpr uint64_t kPortEvent = uint64_t{1} << 41;
+constexpr uint64_t kPortEvent = uint64_t{1} << 41;  // and the port's descriptor
 // While there is work, sleeping sessions are asked so often.
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kWakesAtOnce = 32;
 constexpr Duration kMaxSleep = Seconds(1);
-// To fall asleep and to be woken takes about that long: what is due sooner is awaited awake, unless
-// others want the core.
+// To fall asleep and to be woken takes about that long (the kernel gives timers 50 us of slack):
+// what is due sooner is awaited awake.
 constexpr Duration kAwaitAwake = Microseconds(100);
-// Of timers that end a sleep; the kernel's default is 50 us.
-constexpr Duration kTimerSlack = Microseconds(1);
 constexpr Duration kMaxSpin{INT64_MAX};
 // A program that polls comes back much sooner; while it does, the worker's own thread looks so
 // often.
@@ -41,6 +39,18 @@ bool Add(int epoll_fd, int fd, uint64_t data) {
   event.events = EPOLLIN;
   event.data.u64 = data;
   return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+bool AddPort(int epoll_fd, int fd) {
+  return Add(epoll_fd, fd, kPortEvent | static_cast<uint64_t>(fd));
+}
+
+// An interface that went down leaves its packet sockets an error, which ends every sleep until
+// somebody has taken it.
+void TakeError(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
 }
 
 // Not in milliseconds: paced flows are due within less.
@@ -73,7 +83,7 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   }
   bool added = Add(epoll_fd, options.link->worker_wake_fd, kWakeEvent);
   for (const port::PacketPort* port : options.ports) {
-    if (port->wake_fd() >= 0) added = added && Add(epoll_fd, port->wake_fd(), kPortEvent);
+    if (port->wake_fd() >= 0) added = added && AddPort(epoll_fd, port->wake_fd());
     // Such a port has to be asked again and again.
     if (port->wake_fd() < 0) idle.spin = kMaxSpin;
   }
@@ -156,7 +166,9 @@ void WorkerThread::HandleWakes(const epoll_event* events, int count, TimePoint n
     const uint64_t data = events[i].data.u64;
     if (data == kWakeEvent) {
       Drain(wake_fd_);
-    } else if (data != kPortEvent) {
+    } else if ((data & kPortEvent) != 0) {
+      if ((events[i].events & EPOLLERR) != 0) TakeError(static_cast<int>(data & ~kPortEvent));
+    } else {
       const SessionId session{static_cast<uint32_t>(data)};
       const auto it = session_fds_.find(session.value);
       if (it == session_fds_.end()) continue;
@@ -175,8 +187,8 @@ void WorkerThread::EndSleep() {
   if (std::exchange(sleeps_, false)) worker_->FinishSleep();
 }
 
-void WorkerThread::Sleep(TimePoint now, bool crowded, AtHelm& helm) {
-  if (!crowded && worker_->NextDeadline() - now < kAwaitAwake) {
+void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
+  if (worker_->NextDeadline() - now < kAwaitAwake) {
     sched_yield();
     return;
   }
@@ -221,7 +233,6 @@ void WorkerThread::StayAway() const {
 
 void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
-  prctl(PR_SET_TIMERSLACK, kTimerSlack.ns);
   TimePoint last_work = MonotonicNow();
   TimePoint last_rest = last_work;  // or work
   LateYields late_yields;
@@ -238,9 +249,8 @@ void WorkerThread::Run() {
       continue;
     }
     const bool yields = idle_.yields && now - last_rest >= idle_.yield;
-    const bool crowded = may_sleep && late_yields.crowded(now);
-    if (now - last_work > idle_.spin || (yields && crowded)) {
-      Sleep(now, crowded, helm);
+    if (now - last_work > idle_.spin || (yields && may_sleep && late_yields.crowded(now))) {
+      Sleep(now, helm);
       last_rest = last_work = MonotonicNow();
     } else if (yields) {
       helm.Leave();

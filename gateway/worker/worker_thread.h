@@ -53,7 +53,7 @@ class WorkerThread {
   void Run();
   void Rouse() const;
   void StayAway() const;
-  void Sleep(TimePoint now, bool crowded, AtHelm& helm);
+  void Sleep(TimePoint now, AtHelm& helm);
   void TakeWakes(TimePoint now);
   void HandleWakes(const epoll_event* events, int count, TimePoint now);
   void EndSleep();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local view of the registered memory of one session: lkey to address range. The library needs it
 // where it copies small payloads itself, at post and poll time; the daemon checks every key again
-// on its own. Insert and Remove come from the control path, any thread; Find from any thread
-// without a lock. A lookup that races with the removal of the same key may say either, never
+// on its own. Insert, Replace and Remove come from the control path, any thread; Find from any
+// thread without a lock. A lookup that races with a change of the same key may say either, never
 // garbage. Addresses are virtual addresses of this process.
 #pragma once
 

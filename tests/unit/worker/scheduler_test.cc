@@ -101,7 +101,7 @@ TEST_F(SchedulerTest, SinglePool_EveryQueuePairOneTurnARound) {
   Round();
   EXPECT_FALSE(scheduler.contended());
   EXPECT_EQ(Pump(), 3u * 32);
-  EXPECT_FALSE(scheduler.MustWait(*only.account));
+  EXPECT_FALSE(scheduler.InDebt(*only.account));
 }
 
 TEST_F(SchedulerTest, TwoTenants_ManyQueuePairsGetNoMoreThanOne) {
@@ -274,6 +274,77 @@ TEST_F(SchedulerTest, PoolThatNeedsLittle_TakesNothingElseFromTheOther) {
   }
   const auto all = static_cast<double>(work_clock - began);
   EXPECT_GT(static_cast<double>(greedy_one.time) / all, 0.75);
+}
+
+// Its bells are all that it has, so nothing but waiting says that it is still there.
+TEST_F(SchedulerTest, PoolInDeepDebt_ComesOutOfItWhileItWaits) {
+  AddGreedy(AddPool(AddTenant()));
+  AddGreedy(AddPool(AddTenant()));
+  Account* const debtor = scheduler.Open(&AddPool(AddTenant()));
+  Round();
+  Pump();
+  Round();
+  for (int i = 0; i < 8; ++i) {
+    scheduler.Mark();
+    work_clock += 50'000;
+    scheduler.ChargeTo(*debtor);
+  }
+  ASSERT_TRUE(scheduler.InDebt(*debtor));
+  const TimePoint began = now;
+  while (scheduler.InDebt(*debtor) && now - began < Milliseconds(10)) {
+    scheduler.Wait(*debtor);
+    Pump();
+    Round();
+  }
+  EXPECT_FALSE(scheduler.InDebt(*debtor));
+  EXPECT_GT((now - began).ns, Milliseconds(1).ns);
+  EXPECT_TRUE(debtor->active);
+  scheduler.Close(debtor);
+}
+
+TEST_F(SchedulerTest, PoolThatRests_OwesNothing) {
+  AddGreedy(AddPool(AddTenant()));
+  AddGreedy(AddPool(AddTenant()));
+  Account* const debtor = scheduler.Open(&AddPool(AddTenant()));
+  Round();
+  Pump();
+  Round();
+  scheduler.Mark();
+  work_clock += 90'000;
+  scheduler.ChargeTo(*debtor);
+  Round();
+  ASSERT_TRUE(scheduler.InDebt(*debtor));
+  Round(Milliseconds(2));
+  EXPECT_FALSE(scheduler.InDebt(*debtor));
+  scheduler.Close(debtor);
+}
+
+// Both of one tenant, which has saved all that it may: idle time reaches the one that waits.
+TEST_F(SchedulerTest, PoolBesideOneThatRestsMostly_DoesNotWaitForIt) {
+  tenant::Share& tenant = AddTenant();
+  Account* const eager = scheduler.Open(&AddPool(tenant));
+  Account* const seldom = scheduler.Open(&AddPool(tenant));
+  int64_t worked = 0;
+  constexpr int kRounds = 20'000;
+  for (int i = 0; i < kRounds; ++i) {
+    Round(Nanoseconds(1000));
+    scheduler.Mark();
+    if (i % 100 == 0) {
+      work_clock += 1000;
+      scheduler.ChargeTo(*seldom);
+    }
+    if (scheduler.InDebt(*eager)) {
+      scheduler.Wait(*eager);
+      continue;
+    }
+    work_clock += 1000;
+    worked += 1000;
+    scheduler.ChargeTo(*eager);
+  }
+  // A round in which it waits is one that nobody uses.
+  EXPECT_GT(worked, int64_t{kRounds} * 1000 * 2 / 5);
+  scheduler.Close(eager);
+  scheduler.Close(seldom);
 }
 
 TEST_F(SchedulerTest, Interruption_IsNobodysDebt) {
