@@ -5,8 +5,9 @@ import json
 import os
 import re
 import signal
+import time
 
-from netlab.job import LocalJob
+from netlab.job import LocalJob, run
 
 from .case import Case, expect
 from .check_cases import rdma_check
@@ -252,6 +253,23 @@ def _lost(pair):
     return f"{len(rdma_check(pair, True, 'cm', cases='transfer.mixed*'))} rdma_check cases afterwards"
 
 
+def _rests(pair):
+    """Workers without work sleep, also after their interface was down, and programs work then."""
+    # One that spins goes round some hundred thousand times a second.
+    most = 5000
+    # Addresses of IPv6 would be gone.
+    run(["sh", "-c", f"echo 1 > /proc/sys/net/ipv6/conf/{pair.left.interface}/keep_addr_on_down"], namespace=pair.left.namespace)
+    for state in ("down", "up"):
+        run(["ip", "link", "set", pair.left.interface, state], namespace=pair.left.namespace)
+    time.sleep(1)  # what came of it
+    before = pair.left.counters()["rocegw_loop_idle_iterations_total"]
+    time.sleep(1)
+    rounds = pair.left.counters()["rocegw_loop_idle_iterations_total"] - before
+    expect(rounds < most, f"workers with nothing to do went round {rounds} times in a second")
+    ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
+    return f"{rounds:.0f} rounds in a second, {len(ran)} rdma_check cases afterwards"
+
+
 def gateway_cases():
     cases = [
         ("devinfo", 1500, _devinfo),
@@ -265,6 +283,7 @@ def gateway_cases():
         ("missing_interface", 1500, _missing_interface),
         ("unknown_key", 1500, _unknown_key),
         ("lost", 1500, _lost),
+        ("rests", 1500, _rests),
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
         Case("gateway.workers", 4200, _workers, "workers")]
