@@ -29,31 +29,31 @@ void Writer::Write(Call call, store::Revision at_least, Planner plan, Done done)
   attempt->call = std::move(call);
   attempt->plan = std::move(plan);
   attempt->done = std::move(done);
-  WhenFresh(at_least, [this, attempt] { Try(attempt); });
+  WhenFresh(at_least, [this, attempt](On thread) { Try(attempt, thread); });
 }
 
-void Writer::WhenFresh(store::Revision at_least, std::function<void()> call) {
+void Writer::WhenFresh(store::Revision at_least, std::function<void(On)> call) {
   const store::Revision seen =
       follower_.Read([](const sync::Fleet& fleet) { return fleet.view.revision; });
   const store::Revision acknowledged = acknowledged_.load();
-  if (at_least <= std::max(seen, acknowledged))
-    return follower_.WhenReached(acknowledged, std::move(call));
-  follower_.WhenNewest(
-      [this, acknowledged, call = std::move(call)](const StatusOr<store::Revision>& newest) {
-        if (newest.ok()) return call();
-        follower_.WhenReached(acknowledged, call);
-      });
+  if (at_least <= seen && acknowledged <= seen) return call(On::kCaller);
+  const auto later = [call = std::move(call)] { call(On::kFollower); };
+  if (at_least <= std::max(seen, acknowledged)) return follower_.WhenReached(acknowledged, later);
+  follower_.WhenNewest([this, acknowledged, later](const StatusOr<store::Revision>& newest) {
+    if (newest.ok()) return later();
+    follower_.WhenReached(acknowledged, later);
+  });
 }
 
 void Writer::Validate(store::Revision at_least, Planner plan, Done done) {
-  WhenFresh(at_least, [this, plan = std::move(plan), done = std::move(done)] {
+  WhenFresh(at_least, [this, plan = std::move(plan), done = std::move(done)](On) {
     PlanOrError planned = follower_.Read([&](const sync::Fleet& fleet) { return plan(fleet); });
     if (auto* const error = std::get_if<ApiError>(&planned)) return done(std::move(*error));
     done(Written{0, std::get<Plan>(planned).intent.value_or("")});
   });
 }
 
-void Writer::Try(const std::shared_ptr<Attempt>& attempt) {
+void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
   PlanOrError planned =
       follower_.Read([&](const sync::Fleet& fleet) { return attempt->plan(fleet); });
   if (auto* const error = std::get_if<ApiError>(&planned)) {
@@ -80,10 +80,12 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt) {
   records.audit.set_request_id(call.request_id);
   records.audit.set_etag_before(call.etag_before);
   records.audit.set_request(call.request_json);
-  store_.TxnAsync(ToTransaction(attempt->planned, records),
-                  [this, attempt](const StatusOr<store::TransactionResult>& result) {
-                    OnResult(attempt, result);
-                  });
+  const auto on_result = [this, attempt](const StatusOr<store::TransactionResult>& result) {
+    OnResult(attempt, result);
+  };
+  store::Transaction transaction = ToTransaction(attempt->planned, records);
+  if (thread == On::kCaller) return store_.TxnHere(std::move(transaction), on_result);
+  store_.TxnAsync(std::move(transaction), on_result);
 }
 
 void Writer::RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error) {
@@ -138,7 +140,7 @@ void Writer::OnResult(const std::shared_ptr<Attempt>& attempt,
   }
   // What it was refused for is known then. A deletion leaves nothing that would tell its revision.
   const store::Revision known = refused.newest != 0 ? refused.newest : result.value().revision;
-  follower_.WhenReached(known, [this, attempt] { Try(attempt); });
+  follower_.WhenReached(known, [this, attempt] { Try(attempt, On::kFollower); });
 }
 
 }  // namespace rocegw::api

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/server/measured_store.h"
 
-#include <algorithm>
-
 #include "gateway/process/metric_families.h"
 
 namespace rocegw::server {
@@ -17,13 +15,6 @@ prometheus::Histogram::BucketBoundaries Buckets() {
   return bounds;
 }
 
-// Only reads: a lookup, which changes nothing and waits for no disk.
-bool OnlyReads(const store::Transaction& transaction) {
-  return std::ranges::all_of(transaction.then, [](const store::Operation& operation) {
-    return operation.kind == store::Operation::Kind::kGet;
-  });
-}
-
 }  // namespace
 
 MeasuredStore::Meter::Meter() : seconds(Buckets()) {}
@@ -35,14 +26,23 @@ void MeasuredStore::Meter::Add(Clock::time_point begin, bool ok) {
 
 MeasuredStore::MeasuredStore(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
 
+store::Store::TxnDone MeasuredStore::Measuring(const store::Transaction& transaction,
+                                               TxnDone done) {
+  return [meter = transaction.OnlyReads() ? reads_ : transactions_, begin = Clock::now(),
+          done = std::move(done)](StatusOr<store::TransactionResult> result) {
+    meter->Add(begin, result.ok());
+    done(std::move(result));
+  };
+}
+
 void MeasuredStore::TxnAsync(store::Transaction transaction, TxnDone done) {
-  auto meter = OnlyReads(transaction) ? reads_ : transactions_;
-  store_->TxnAsync(std::move(transaction),
-                   [meter = std::move(meter), begin = Clock::now(),
-                    done = std::move(done)](StatusOr<store::TransactionResult> result) {
-                     meter->Add(begin, result.ok());
-                     done(std::move(result));
-                   });
+  TxnDone measuring = Measuring(transaction, std::move(done));
+  store_->TxnAsync(std::move(transaction), std::move(measuring));
+}
+
+void MeasuredStore::TxnHere(store::Transaction transaction, TxnDone done) {
+  TxnDone measuring = Measuring(transaction, std::move(done));
+  store_->TxnHere(std::move(transaction), std::move(measuring));
 }
 
 void MeasuredStore::RangeAsync(store::RangeRequest request, RangeDone done) {

@@ -26,6 +26,7 @@ class MeasuredStore final : public store::Store {
   const std::string& uuid() const override { return store_->uuid(); }
   std::string_view backend() const override { return store_->backend(); }
   void TxnAsync(store::Transaction transaction, TxnDone done) override;
+  void TxnHere(store::Transaction transaction, TxnDone done) override;
   void RangeAsync(store::RangeRequest request, RangeDone done) override;
   StatusOr<std::unique_ptr<store::Watch>> NewWatch(store::KeyRange range, store::Revision from,
                                                    std::function<void()> ready) override {
@@ -47,6 +48,8 @@ class MeasuredStore final : public store::Store {
     prometheus::Histogram seconds;
     std::atomic<uint64_t> failed{0};
   };
+  // `done`, and the transaction's time.
+  TxnDone Measuring(const store::Transaction& transaction, TxnDone done);
   // Shared with answers that come while the store goes.
   const std::shared_ptr<Meter> transactions_ = std::make_shared<Meter>();
   const std::shared_ptr<Meter> reads_ = std::make_shared<Meter>();

@@ -33,31 +33,51 @@ GroupCommit::GroupCommit(SqliteDatabase& database, Position position, Observer& 
 
 GroupCommit::~GroupCommit() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     stopping_ = true;
     posted_.notify_one();
+    left_.wait(lock, [this] { return guests_ == 0; });
   }
   thread_.join();
 }
 
 void GroupCommit::Post(Transaction transaction, Store::TxnDone done) {
+  Take(std::move(transaction), std::move(done), false);
+}
+
+void GroupCommit::WriteOrPost(Transaction transaction, Store::TxnDone done) {
+  Take(std::move(transaction), std::move(done), true);
+}
+
+void GroupCommit::Take(Transaction transaction, Store::TxnDone done, bool may_write) {
   const size_t bytes = BytesOf(transaction);
-  Status refused(kUnavailable, "too many transactions wait for the disk");
-  {
-    std::unique_lock lock(mutex_);
-    if (stopping_) {
-      refused = Status(kClosed, "the store is being closed");
-    } else if (jobs_.size() < kMaxWaiting && waiting_bytes_ + bytes <= kMaxWaitingBytes) {
-      waiting_bytes_ += bytes;
-      jobs_.emplace_back(Write{std::move(transaction), std::move(done)});
-      const bool first = jobs_.size() == 1;
-      lock.unlock();
-      // Without the lock, for which the writer would only wait as soon as it wakes up.
-      if (first) posted_.notify_one();
-      return;
-    }
+  std::unique_lock lock(mutex_);
+  if (stopping_) {
+    lock.unlock();
+    return done(Status(kClosed, "the store is being closed"));
   }
-  done(std::move(refused));
+  if (jobs_.size() >= kMaxWaiting || waiting_bytes_ + bytes > kMaxWaitingBytes) {
+    lock.unlock();
+    return done(Status(kUnavailable, "too many transactions wait for the disk"));
+  }
+  if (may_write && !writing_ && jobs_.empty()) {
+    writing_ = true;
+    ++guests_;
+    lock.unlock();
+    std::deque<Job> alone;
+    alone.emplace_back(Write{std::move(transaction), std::move(done)});
+    RunGroup(std::move(alone));
+    lock.lock();
+    if (--guests_ == 0 && stopping_) left_.notify_one();
+    return;
+  }
+  waiting_bytes_ += bytes;
+  jobs_.emplace_back(Write{std::move(transaction), std::move(done)});
+  // Who writes looks for more when it is done.
+  const bool wake = jobs_.size() == 1 && !writing_;
+  lock.unlock();
+  // Without the lock, for which the thread would only wait as soon as it wakes up.
+  if (wake) posted_.notify_one();
 }
 
 void GroupCommit::PostCompaction(Revision revision, std::function<void(Status)> done) {
@@ -78,18 +98,32 @@ LeaseId GroupCommit::NewLease() {
   return last_lease_;
 }
 
+bool GroupCommit::HasWork() const {
+  return !jobs_.empty() || (broken_.ok() && position_.swept < position_.compacted);
+}
+
 void GroupCommit::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    const bool sweeping = broken_.ok() && position_.swept < position_.compacted;
-    posted_.wait(lock, [&] { return stopping_ || !jobs_.empty() || sweeping; });
+    posted_.wait(lock, [this] { return !writing_ && (stopping_ || HasWork()); });
     // What is left to sweep is swept after the next start.
     if (jobs_.empty() && stopping_) return;
+    writing_ = true;
     std::deque<Job> group = TakeGroup();
     lock.unlock();
     RunGroup(std::move(group));
     lock.lock();
   }
+}
+
+void GroupCommit::StopWriting() {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    wake = stopping_ || HasWork();
+  }
+  if (wake) posted_.notify_one();
 }
 
 std::deque<GroupCommit::Job> GroupCommit::TakeGroup() {
@@ -117,6 +151,7 @@ void GroupCommit::RunGroup(std::deque<Job> jobs) {
     if (next_.compacted != position_.compacted) observer_.Compacted(next_.compacted);
     position_ = next_;
   }
+  StopWriting();
   if (answers.size() == 1) {
     answers.front()(status);
   } else if (!answers.empty()) {

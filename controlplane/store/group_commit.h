@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one writer of an SQLite store: a thread that takes all transactions that wait, makes one
-// SQLite transaction of them, and acknowledges each after the one fdatasync that they share. While
-// it syncs, the next ones gather; nobody waits for company. Posting is thread safe; the rest is the
-// writer's own.
+// The writes of an SQLite store. Who writes, one at a time, takes all transactions that wait, makes
+// one SQLite transaction of them, and acknowledges each after the one fdatasync that they share.
+// While it syncs, the next ones gather; nobody waits for company. Who finds that nobody writes may
+// write its own transaction itself, which saves two changes of thread; all others are written by a
+// thread that is kept for it. The public methods are thread safe; the rest belongs to who writes.
 //
 // What cannot be written is refused whole: a group is durable or has not been. After an error that
 // leaves this open (a failed sync), everything is refused until the process starts anew.
@@ -28,7 +29,7 @@ namespace rocegw::store {
 
 class GroupCommit {
  public:
-  // What the rest of the store learns, on the writer's thread.
+  // What the rest of the store learns, from who writes.
   class Observer {
    public:
     virtual ~Observer() = default;
@@ -36,7 +37,8 @@ class GroupCommit {
     virtual void Committed(std::vector<Changes> transactions) = 0;
     // From now on this is not readable; nothing has been removed yet.
     virtual void Compacted(Revision revision) = 0;
-    // After the acknowledgements, for which somebody waits: who watches may be told.
+    // After the acknowledgements, for which somebody waits: who watches may be told. Somebody else
+    // may write again already.
     virtual void Acknowledged() = 0;
   };
   struct Position {
@@ -53,6 +55,8 @@ class GroupCommit {
 
   // Refuses, with kUnavailable, what would make too much wait.
   void Post(Transaction transaction, Store::TxnDone done);
+  // The same; but when nobody writes, this thread does, and waits for the disk.
+  void WriteOrPost(Transaction transaction, Store::TxnDone done);
   void PostCompaction(Revision revision, std::function<void(Status)> done);
   // Deletes the keys of a lease; puts may name it until then. Lease 0: those of all leases, which
   // ended with the process that wrote them.
@@ -77,8 +81,12 @@ class GroupCommit {
   using Answer = std::function<void(const Status& group)>;
 
   void Run();
+  void Take(Transaction transaction, Store::TxnDone done, bool may_write);
   std::deque<Job> TakeGroup();
+  // By who is `writing_`, which it is no more when the answers are given.
   void RunGroup(std::deque<Job> jobs);
+  void StopWriting();
+  bool HasWork() const;
   // Everything but the commit. Answers are made even when an error ends the group.
   Status ApplyGroup(std::deque<Job> jobs, std::vector<Answer>* answers);
   Status Commit();
@@ -107,7 +115,10 @@ class GroupCommit {
   size_t waiting_bytes_ = 0;
   std::set<LeaseId> leases_;
   LeaseId last_lease_ = 0;
+  bool writing_ = false;
+  int guests_ = 0;  // threads within WriteOrPost that have written
   bool stopping_ = false;
+  std::condition_variable left_;
   DeliveryThread acknowledgements_;
   std::thread thread_;
 };

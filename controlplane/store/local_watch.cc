@@ -9,13 +9,8 @@ namespace {
 
 class LocalWatch : public Watch {
  public:
-  LocalWatch(WatchHub& hub, History& history, KeyRange range, Revision from,
-             std::shared_ptr<WatchHub::Waiter> waiter)
-      : hub_(hub),
-        history_(history),
-        range_(std::move(range)),
-        next_(from),
-        waiter_(std::move(waiter)) {}
+  LocalWatch(WatchHub& hub, History& history, std::shared_ptr<WatchHub::Waiter> waiter)
+      : hub_(hub), history_(history), waiter_(std::move(waiter)) {}
 
   ~LocalWatch() override {
     const std::lock_guard lock(waiter_->calling);
@@ -28,10 +23,11 @@ class LocalWatch : public Watch {
     while (pending_.empty()) {
       // Armed before looking: a change after the look wakes us, one before it is seen.
       hub_.Arm(*waiter_);
-      auto page = history_.ReadHistory(range_, next_);
+      const Revision from = waiter_->next;
+      auto page = history_.ReadHistory(waiter_->range, from);
       if (!page.ok()) return ended_ = page.status();
-      if (page->next == next_) return std::optional<Changes>();
-      next_ = page->next;
+      if (page->next == from) return std::optional<Changes>();
+      waiter_->GoOn(page->next);
       for (Changes& changes : page->transactions) pending_.push_back(std::move(changes));
     }
     hub_.Disarm(*waiter_);
@@ -43,8 +39,6 @@ class LocalWatch : public Watch {
  private:
   WatchHub& hub_;
   History& history_;
-  KeyRange range_;
-  Revision next_;
   std::shared_ptr<WatchHub::Waiter> waiter_;
   std::deque<Changes> pending_;
   Status ended_;
@@ -53,14 +47,13 @@ class LocalWatch : public Watch {
 }  // namespace
 
 std::unique_ptr<Watch> WatchHub::Add(KeyRange range, Revision from, std::function<void()> ready) {
-  auto waiter = std::make_shared<Waiter>();
-  waiter->ready = std::move(ready);
+  auto waiter = std::make_shared<Waiter>(std::move(range), from, std::move(ready));
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(waiters_, [](const auto& other) { return other.expired(); });
     waiters_.push_back(waiter);
   }
-  return std::make_unique<LocalWatch>(*this, history_, std::move(range), from, std::move(waiter));
+  return std::make_unique<LocalWatch>(*this, history_, std::move(waiter));
 }
 
 void WatchHub::Wake() {
@@ -78,6 +71,11 @@ void WatchHub::WakeAll() {
     }
   }
   for (const auto& waiter : waiters) {
+    if (!waiter->armed) continue;
+    if (const auto quiet = history_.QuietUntil(waiter->range, waiter->next)) {
+      waiter->GoOn(*quiet);
+      continue;
+    }
     const std::lock_guard lock(waiter->calling);
     if (!waiter->closed && Disarm(*waiter) && waiter->ready) waiter->ready();
   }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "controlplane/store/delivery_thread.h"
@@ -26,6 +28,9 @@ class History {
   virtual ~History() = default;
   // From `from` on, a bounded piece. kCompacted when `from` is not above the compaction point.
   virtual StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) = 0;
+  // A revision below which nothing in the range has changed from `from` on. nullopt: something has,
+  // or only the disk could tell.
+  virtual std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) = 0;
 };
 
 class WatchHub {
@@ -33,14 +38,25 @@ class WatchHub {
   WatchHub(History& history, DeliveryThread& delivery) : history_(history), delivery_(delivery) {}
 
   std::unique_ptr<Watch> Add(KeyRange range, Revision from, std::function<void()> ready);
-  // History has grown, or a part of it is gone: watches that wait are woken, on the delivery
-  // thread.
+  // History has grown, or a part of it is gone: watches that wait for it are woken, on the delivery
+  // thread. Others only go on to the end of what does not concern them.
   void Wake();
 
   // What hub and watch share of one watch.
   struct Waiter {
+    Waiter(KeyRange of, Revision from, std::function<void()> wake)
+        : range(std::move(of)), ready(std::move(wake)), next(from) {}
+    // All that concerns it before `revision` has been read, or there was nothing.
+    void GoOn(Revision revision) {
+      Revision now = next;
+      while (now < revision && !next.compare_exchange_weak(now, revision)) {
+      }
+    }
+
+    const KeyRange range;
     std::mutex calling;  // held while ready runs
     std::function<void()> ready;
+    std::atomic<Revision> next;  // it reads on from here
     std::atomic<bool> armed = false;
     bool closed = false;
   };

@@ -48,6 +48,7 @@ class MemoryStoreImpl : public MemoryStore, private History {
   StatusOr<TransactionResult> Apply(const Transaction& transaction);
   StatusOr<RangeResult> Read(const RangeRequest& request);
   StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
+  std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) override;
   // What the key holds at a revision, nullptr when it is absent.
   const Entry* At(const std::string& key, Revision revision) const;
   void Write(const Operation& operation, Changes* changes);
@@ -181,6 +182,15 @@ StatusOr<HistoryPage> MemoryStoreImpl::ReadHistory(const KeyRange& range, Revisi
     page.next = log_[i]->revision + 1;
   }
   return page;
+}
+
+std::optional<Revision> MemoryStoreImpl::QuietUntil(const KeyRange& range, Revision from) {
+  const std::lock_guard lock(mutex_);
+  if (from <= compacted_) return std::nullopt;
+  for (auto i = static_cast<size_t>(from - compacted_ - 1); i < log_.size(); ++i, ++from) {
+    if (Concerns(*log_[i], range)) return std::nullopt;
+  }
+  return from;
 }
 
 StatusOr<std::unique_ptr<Watch>> MemoryStoreImpl::NewWatch(KeyRange range, Revision from,

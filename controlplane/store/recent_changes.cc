@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/store/recent_changes.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace {
 constexpr size_t kRecentPage = 256;
 
 }  // namespace
+
+bool Concerns(const Changes& changes, const KeyRange& range) {
+  return std::ranges::any_of(
+      changes.changes, [&](const Change& change) { return range.Contains(change.entry.key); });
+}
 
 Changes Visible(const Changes& changes, const KeyRange& range) {
   Changes visible{changes.revision, {}};
@@ -51,6 +57,16 @@ std::optional<HistoryPage> RecentChanges::Read(const KeyRange& range, Revision f
     page.next = changes->revision + 1;
   }
   return page;
+}
+
+std::optional<Revision> RecentChanges::QuietUntil(const KeyRange& range, Revision from) const {
+  const std::lock_guard lock(mutex_);
+  if (kept_.empty() || from < kept_.front().changes->revision) return std::nullopt;
+  auto index = static_cast<size_t>(from - kept_.front().changes->revision);
+  for (; index < kept_.size(); ++index, ++from) {
+    if (Concerns(*kept_[index].changes, range)) return std::nullopt;
+  }
+  return from;
 }
 
 }  // namespace rocegw::store

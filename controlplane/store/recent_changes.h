@@ -22,6 +22,8 @@ class RecentChanges {
   void Append(Changes changes);
   // What the range saw from `from` on; nullopt when `from` is further back than memory reaches.
   std::optional<HistoryPage> Read(const KeyRange& range, Revision from) const;
+  // As History::QuietUntil.
+  std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) const;
 
  private:
   struct Kept {
@@ -34,7 +36,8 @@ class RecentChanges {
   size_t bytes_ = 0;
 };
 
-// The part of a transaction that lies in a range.
+// Whether a transaction changed anything in a range, and the part of it that did.
+bool Concerns(const Changes& changes, const KeyRange& range);
 Changes Visible(const Changes& changes, const KeyRange& range);
 
 }  // namespace rocegw::store

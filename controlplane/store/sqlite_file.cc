@@ -34,6 +34,10 @@ constexpr char kSchema[] = R"(
     create_revision, deleted, lease, length(value) AS bytes FROM changes;
 )";
 
+// 32 MiB of pages instead of 2: each write looks up keys all over the index, and what is not there
+// is copied from the file, or from the log, each time.
+constexpr char kWriterCache[] = "PRAGMA cache_size = -32768";
+
 Status Environment(const std::string& what, const std::string& path) {
   const int error = errno;
   return {error, what + " " + path + ": " + std::strerror(error)};
@@ -162,6 +166,7 @@ StatusOr<SqliteFile> OpenSqliteFile(const SqliteFileOptions& options) {
     const std::string pages = std::to_string(options.checkpoint_pages);
     status = file.database->Execute(("PRAGMA wal_autocheckpoint = " + pages).c_str());
   }
+  if (status.ok()) status = file.database->Execute(kWriterCache);
   if (status.ok() && empty.value()) status = MakeTables(*file.database);
   if (status.ok() && empty.value()) status = SyncFolder(options.path);
   if (status.ok()) status = ReadMeta(file, options.path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/store/sqlite_history.h"
 
+#include <limits>
 #include <utility>
 
 namespace rocegw::store {
@@ -17,7 +18,15 @@ Revision RevisionOf(int64_t id) { return id >> kSubBits; }
 }  // namespace
 
 StatusOr<std::optional<Entry>> SqliteHistory::Find(const std::string& key) {
-  if (Status status = find_.Start(key); !status.ok()) return status;
+  return FindBelow(key, std::numeric_limits<int64_t>::max());
+}
+
+StatusOr<std::optional<Entry>> SqliteHistory::FindAt(const std::string& key, Revision revision) {
+  return FindBelow(key, FirstIdOf(revision + 1));
+}
+
+StatusOr<std::optional<Entry>> SqliteHistory::FindBelow(const std::string& key, int64_t end) {
+  if (Status status = find_.Start(key, end); !status.ok()) return status;
   const SqliteReset reset(find_);
   const auto row = find_.Step();
   if (!row.ok()) return row.status();

@@ -20,6 +20,8 @@ class SqliteHistory {
 
   // What a key holds now, as this connection sees it.
   StatusOr<std::optional<Entry>> Find(const std::string& key);
+  // What it held at a revision that is readable.
+  StatusOr<std::optional<Entry>> FindAt(const std::string& key, Revision revision);
   // What the range held at a revision that is readable.
   StatusOr<RangeResult> Read(const RangeRequest& request, Revision revision);
   // Whole transactions from `from` to `to`, at least one if there is any, and until `rows` are
@@ -36,12 +38,13 @@ class SqliteHistory {
   StatusOr<Revision> Sweep(Revision swept, Revision compacted);
 
  private:
+  StatusOr<std::optional<Entry>> FindBelow(const std::string& key, int64_t end);
   StatusOr<std::vector<std::string>> Keys(SqliteStatement& statement);
 
   SqliteDatabase& database_;
   SqliteStatement find_{database_,
                         "SELECT id, create_revision, deleted, lease, value FROM changes "
-                        "WHERE key = ?1 ORDER BY id DESC LIMIT 1"};
+                        "WHERE key = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1"};
   // The inner query walks the index and finds the row that holds each key; no sorting is needed.
   SqliteStatement read_bounded_{database_,
                                 "SELECT c.key, c.value, c.create_revision, c.id, c.lease FROM "

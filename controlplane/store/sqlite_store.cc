@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,8 +75,10 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
   std::string_view backend() const override { return "sqlite"; }
 
   void TxnAsync(Transaction transaction, TxnDone done) override {
-    if (Status status = transaction.Validate(); !status.ok()) return done(std::move(status));
-    writer_.Post(std::move(transaction), std::move(done));
+    Begin(std::move(transaction), std::move(done), &GroupCommit::Post);
+  }
+  void TxnHere(Transaction transaction, TxnDone done) override {
+    Begin(std::move(transaction), std::move(done), &GroupCommit::WriteOrPost);
   }
   void RangeAsync(RangeRequest request, RangeDone done) override { done(Read(request)); }
   StatusOr<std::unique_ptr<Watch>> NewWatch(KeyRange range, Revision from,
@@ -87,8 +90,18 @@ class SqliteStore : public Store, private History, private GroupCommit::Observer
   Status EndLease(LeaseId lease);
 
  private:
+  using WriteWith = void (GroupCommit::*)(Transaction, TxnDone);
+  void Begin(Transaction transaction, TxnDone done, WriteWith write);
+  // Of one that only reads: it waits for no writer.
+  StatusOr<TransactionResult> ReadKeys(const Transaction& transaction);
+  // read(history, revision) at the newest revision, or at the one that is asked for.
+  template <typename Result, typename Function>
+  StatusOr<Result> ReadAt(Revision revision, const Function& read);
   StatusOr<RangeResult> Read(const RangeRequest& request);
   StatusOr<HistoryPage> ReadHistory(const KeyRange& range, Revision from) override;
+  std::optional<Revision> QuietUntil(const KeyRange& range, Revision from) override {
+    return recent_.QuietUntil(range, from);
+  }
   void Committed(std::vector<Changes> transactions) override;
   void Compacted(Revision revision) override { compacted_ = revision; }
   void Acknowledged() override { hub_.Wake(); }
@@ -127,20 +140,51 @@ void SqliteStore::Committed(std::vector<Changes> transactions) {
   revision_ = newest;
 }
 
-StatusOr<RangeResult> SqliteStore::Read(const RangeRequest& request) {
+void SqliteStore::Begin(Transaction transaction, TxnDone done, WriteWith write) {
+  if (Status status = transaction.Validate(); !status.ok()) return done(std::move(status));
+  if (transaction.OnlyReads()) return done(ReadKeys(transaction));
+  (writer_.*write)(std::move(transaction), std::move(done));
+}
+
+template <typename Result, typename Function>
+StatusOr<Result> SqliteStore::ReadAt(Revision revision, const Function& read) {
   while (true) {
     const Revision newest = revision_;
-    const Revision at = request.revision == 0 ? newest : request.revision;
+    const Revision at = revision == 0 ? newest : revision;
     if (at < 0 || at > newest) {
       return NotYet(at, newest);
     }
     auto reader = readers_.Take();
     if (!reader.ok()) return reader.status();
-    auto result = (*reader)->history.Read(request, at);
+    StatusOr<Result> result = read((*reader)->history, at);
     readers_.Return(std::move(*reader));
     if (at >= compacted_) return result;
-    if (request.revision != 0) return IsCompacted(compacted_);
+    if (revision != 0) return IsCompacted(compacted_);
   }
+}
+
+StatusOr<RangeResult> SqliteStore::Read(const RangeRequest& request) {
+  return ReadAt<RangeResult>(request.revision, [&](SqliteHistory& history, Revision at) {
+    return history.Read(request, at);
+  });
+}
+
+StatusOr<TransactionResult> SqliteStore::ReadKeys(const Transaction& transaction) {
+  const auto read = [&](SqliteHistory& history, Revision at) -> StatusOr<TransactionResult> {
+    TransactionResult result{.succeeded = true, .revision = at, .results = {}};
+    for (const Compare& compare : transaction.compares) {
+      const auto entry = history.FindAt(compare.key, at);
+      if (!entry.ok()) return entry.status();
+      result.succeeded &= compare.Holds(entry.value().has_value() ? &*entry.value() : nullptr);
+    }
+    for (const Operation& get : result.succeeded ? transaction.then : transaction.otherwise) {
+      auto entry = history.FindAt(get.key, at);
+      if (!entry.ok()) return entry.status();
+      result.results.emplace_back().entry = std::move(*entry);
+    }
+    return result;
+  };
+  return ReadAt<TransactionResult>(0, read);
 }
 
 StatusOr<HistoryPage> SqliteStore::ReadHistory(const KeyRange& range, Revision from) {

@@ -32,7 +32,7 @@ Status NotYet(Revision revision, Revision newest) {
 
 StatusOr<TransactionResult> Store::Txn(Transaction transaction) {
   return Wait<TransactionResult>(
-      [&](TxnDone done) { TxnAsync(std::move(transaction), std::move(done)); });
+      [&](TxnDone done) { TxnHere(std::move(transaction), std::move(done)); });
 }
 
 StatusOr<RangeResult> Store::Range(RangeRequest request) {

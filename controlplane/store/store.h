@@ -80,6 +80,11 @@ class Store {
   virtual std::string_view backend() const = 0;
 
   virtual void TxnAsync(Transaction transaction, TxnDone done) = 0;
+  // The same, but the caller may wait for the disk: where a backend can write on its thread at
+  // once, that is quicker than handing it over and back.
+  virtual void TxnHere(Transaction transaction, TxnDone done) {
+    TxnAsync(std::move(transaction), std::move(done));
+  }
   // kCompacted below the compaction point, kFutureRevision above the newest one.
   virtual void RangeAsync(RangeRequest request, RangeDone done) = 0;
 

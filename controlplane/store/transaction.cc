@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/store/transaction.h"
 
+#include <algorithm>
 #include <set>
 
 #include "controlplane/store/store.h"
@@ -103,6 +104,13 @@ Operation Operation::Delete(std::string_view key) {
 }
 
 Operation Operation::Get(std::string_view key) { return {Kind::kGet, std::string(key), {}, 0}; }
+
+bool Transaction::OnlyReads() const {
+  const auto reads = [](const Operation& operation) {
+    return operation.kind == Operation::Kind::kGet;
+  };
+  return std::ranges::all_of(then, reads) && std::ranges::all_of(otherwise, reads);
+}
 
 Status Transaction::Validate() const {
   size_t bytes = 0;

@@ -89,6 +89,8 @@ struct Transaction {
 
   // kInvalid (store.h), naming what is wrong, when it breaks a limit.
   Status Validate() const;
+  // Neither branch changes anything.
+  bool OnlyReads() const;
 };
 
 struct OperationResult {

@@ -27,6 +27,8 @@ DASHBOARD = dashboard(
         number("Frames sent again", "Which part of what is sent is a frame that was lost?", "percentunit",
                f"sum(rate(rocegw_channel_resent_packets_total{{{NODE}}}{RATE})) / (sum(rate(rocegw_tx_packets_total{{{NODE}}}"
                f"{RATE})) > 0)", thresholds=_LOSS),
+        number("Channels", "How many channels are there? Two gateways each count theirs.", "short",
+               f"sum(rocegw_worker_channels{{{NODE}}})"),
         number("Channels begun", "How many channels began in the last five minutes?", "short",
                f"sum(increase(rocegw_channel_open_events_total{{{NODE}}}[5m]))"),
         number("Paths given up", "How often did a channel take another path in the last five minutes?", "short",

@@ -19,6 +19,10 @@ def share_now(part, whole):
     return (f"sum(rate({part}{{{NODE}}}{RATE})) / (sum(rate({whole}{{{NODE}}}{RATE})) > 0)")
 
 
+def _operation_quantile(part):
+    return f"histogram_quantile({part}, sum by (le) (rate(rocegw_pool_operation_seconds_bucket{{{NODE}}}{RATE})))"
+
+
 _LOSS = limits(GREEN, (0.001, YELLOW), (0.01, RED))
 
 DASHBOARD = dashboard(
@@ -79,6 +83,11 @@ DASHBOARD = dashboard(
         graph("Suspicious packets", "Do damaged packets pass the invariant CRC?", "pps",
               (per_node("rocegw_icrc_id_jump_packets_total"), "{{node}} IP ID far from others"))),
     row("Latency",
+        graph("Requests", "How long do requests take from when a gateway takes them until they complete, at the median and in the slowest hundredth?",
+              "s", (_operation_quantile(0.5), "median"), (_operation_quantile(0.99), "slowest hundredth"), width=12),
+        graph("Mean time of requests", "On which nodes are requests slow?", "s",
+              (f"{per_node('rocegw_pool_operation_seconds_sum')} / ({per_node('rocegw_pool_operation_seconds_count')} > 0)",
+               "{{node}}"), width=12),
         graph("Set-up time", "How long does the gateway spend on a queue pair, at the median and in the slowest hundredth?", "s",
               (f"histogram_quantile(0.5, sum by (le) (rate(rocegw_pool_set_up_seconds_bucket{{{NODE}}}{RATE})))", "median"),
               (f"histogram_quantile(0.99, sum by (le) (rate(rocegw_pool_set_up_seconds_bucket{{{NODE}}}{RATE})))",

@@ -94,7 +94,8 @@ struct rocegw_send_wqe {
       uint64_t compare_add; /* FLUSH: bytes of the range */
       uint64_t swap;        /* FLUSH: as its FETH, placement type and selectivity level << 4 */
       uint32_t rkey;
-      uint32_t peer; /* of an endpoint: handle of whom it is for; XRC_SEND, of every opcode: number
+      uint32_t peer; /* of an endpoint (since minor 12 of READs and atomics, too): handle of whom
+                        it is for; XRC_SEND, of every opcode: number
                         of the shared receive queue there; else 0 */
     } rdma;
     struct { /* BIND_MW; since minor 6 */

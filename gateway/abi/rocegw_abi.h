@@ -28,7 +28,7 @@
  * size, moderation of completion events; 5: multicast; 6: memory windows, SENDs with invalidation;
  * 7: queue pairs go along with their connection; 8: XRC; 9: steps of a connection that fail without
  * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys */
-#define ROCEGW_ABI_MINOR 11u
+#define ROCEGW_ABI_MINOR 12u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hash map from a random 32-bit key to a value: open addressing, linear probing, no tombstones. The
-// keys are their own hash, so only keys that nobody outside can choose belong in it. Key 0 is not a
-// key. Pointers to values are good until the next Insert or Erase. Not thread safe.
+// Hash map from a random or counted number to a value: open addressing, linear probing, no
+// tombstones. The keys are their own hash, so only keys that nobody outside can choose belong in
+// it. Key 0 is not a key. Pointers to values are good until the next Insert or Erase. Not thread
+// safe.
 #pragma once
 
 #include <bit>
@@ -12,11 +13,11 @@
 
 namespace rocegw {
 
-template <typename V>
+template <typename V, typename Key = uint32_t>
 class KeyMap {
  public:
-  V* Find(uint32_t key) { return const_cast<V*>(static_cast<const KeyMap*>(this)->Find(key)); }
-  const V* Find(uint32_t key) const {
+  V* Find(Key key) { return const_cast<V*>(static_cast<const KeyMap*>(this)->Find(key)); }
+  const V* Find(Key key) const {
     if (slots_.empty() || key == 0) return nullptr;
     for (size_t i = Home(key);; i = Next(i)) {
       if (slots_[i].key == key) return &slots_[i].value;
@@ -25,7 +26,7 @@ class KeyMap {
   }
 
   // False when the key is 0 or there already.
-  bool Insert(uint32_t key, V value) {
+  bool Insert(Key key, V value) {
     if (key == 0 || Find(key) != nullptr) return false;
     if ((size_ + 1) * 2 > slots_.size()) Rehash(slots_.empty() ? 16 : slots_.size() * 2);
     Place(key, std::move(value));
@@ -33,7 +34,7 @@ class KeyMap {
     return true;
   }
 
-  bool Erase(uint32_t key) {
+  bool Erase(Key key) {
     if (slots_.empty() || key == 0) return false;
     size_t hole = Home(key);
     while (slots_[hole].key != key) {
@@ -61,12 +62,12 @@ class KeyMap {
 
  private:
   struct Slot {
-    uint32_t key = 0;
+    Key key = 0;
     V value{};
   };
-  size_t Home(uint32_t key) const { return key & (slots_.size() - 1); }
+  size_t Home(Key key) const { return key & (slots_.size() - 1); }
   size_t Next(size_t i) const { return (i + 1) & (slots_.size() - 1); }
-  void Place(uint32_t key, V value) {
+  void Place(Key key, V value) {
     size_t i = Home(key);
     while (slots_[i].key != 0) i = Next(i);
     slots_[i].key = key;

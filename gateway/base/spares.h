@@ -2,7 +2,7 @@
 // Objects of one kind of which many need one for a moment each: what is given back is the next to
 // be taken, as it is, so that few are ever made and those in use lie in the processor's cache.
 // Whoever gives one back has emptied it; what it has allocated it keeps. Holds a few; belongs to
-// one thread.
+// one thread. (shelf.h destroys what is given back and keeps its memory.)
 #pragma once
 
 #include <array>

@@ -103,6 +103,7 @@ class Channel final : public flow::Carrier {
                TimePoint now) override;
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
+  bool HasArrived(Psn psn) const override { return rests() || PsnBefore(psn, out().una()); }
   Duration round_trip() const override { return rtt().smoothed(); }
   void Hold() override { ++users_; }
   void Release() override;

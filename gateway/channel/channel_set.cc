@@ -227,6 +227,9 @@ bool ChannelSet::Resend(Channel& channel, TimePoint now) {
       result = SendRefusal(channel, frame, psn) ? flow::Resend::kDone : flow::Resend::kPortFull;
     } else {
       result = owner_.BuildAgain(channel, frame, psn);
+      wire::ChannelFrame answer;
+      if (result == flow::Resend::kVoid && owner_.AnswerOfDeparted(frame, answer))
+        result = channel.SendFrame(psn, answer) ? flow::Resend::kDone : flow::Resend::kPortFull;
     }
     if (result == flow::Resend::kPortFull) return false;
     if (result == flow::Resend::kDone) {

@@ -23,6 +23,11 @@ class Owner {
   // A frame was lost: its queue pair sends it again under its PSN.
   virtual flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                                   Psn psn) = 0;
+  // Nobody builds it any more: `frame` is the one that was lost, which needs no payload; false: it
+  // cannot be told.
+  virtual bool AnswerOfDeparted(const flow::FrameRef&, wire::ChannelFrame& /*frame*/) {
+    return false;
+  }
   // It stood in line, and may send now.
   virtual void OnTurn(const flow::Carrier& carrier, SlotHandle qp) = 0;
   // That channel is gone: whoever uses it must let go of it before this returns. `opened`: it has

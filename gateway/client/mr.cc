@@ -85,7 +85,8 @@ int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
   request->region_offset = RegionOffset(*registration);
   request->kept = registration->kept;
   int error = session->Call(type, request, reply);
-  if (error != 0 && request->region != 0) {
+  // A bound window stands in the way of it wherever it lies.
+  if (error != 0 && error != EBUSY && request->region != 0) {
     // Daemons that want regions to hold all of a registration, limits that count both.
     LeaveRegion(registration);
     request->region = 0;

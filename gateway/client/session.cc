@@ -24,7 +24,6 @@ namespace {
 constexpr int kLowestOwnDescriptor = 100;
 constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxWorkers = 1024;
-constexpr int kMaxErrno = 4095;
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // what follows, and reference counts
 Session* g_current = nullptr;
@@ -38,11 +37,6 @@ int64_t g_ask_again_at = 0;
 // may ask others first) is not asked for again so soon.
 constexpr int64_t kLongRefusal = 100000000;
 constexpr int64_t kRefusalHolds = 1000000000;
-
-void CloseIfOpen(int* descriptor) {
-  if (*descriptor >= 0) RawClose(*descriptor);
-  *descriptor = -1;
-}
 
 // reason: in the gateway's words, when it refused; may be empty.
 void ReportUnreachable(int error, bool refused, const char* reason) {
@@ -117,6 +111,11 @@ const char* AttachPath() {
   return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
 }
 
+void CloseIfOpen(int* descriptor) {
+  if (*descriptor >= 0) RawClose(*descriptor);
+  *descriptor = -1;
+}
+
 int MoveAside(int descriptor) {
   if (descriptor < 0 || descriptor >= kLowestOwnDescriptor) return descriptor;
   const int moved = static_cast<int>(RawFcntl(descriptor, F_DUPFD_CLOEXEC, kLowestOwnDescriptor));
@@ -187,11 +186,18 @@ Session* Session::Create() {
   }
   g_refusal = 0;
   auto* session = static_cast<Session*>(calloc(1, sizeof(Session)));
-  if (session == nullptr) {
+  // For as many as there may ever be, so that nobody who looks into it meets it moving; what is not
+  // used takes no memory.
+  auto* chunks = static_cast<Chunk*>(calloc(kMaxChunks, sizeof(Chunk)));
+  if (session == nullptr || chunks == nullptr) {
+    free(session);
+    free(chunks);
     errno = ENOMEM;
     return nullptr;
   }
+  session->chunks_ = chunks;
   pthread_mutex_init(&session->lock_, nullptr);
+  pthread_mutex_init(&session->send_lock_, nullptr);
   session->socket_ = -1;
   session->userfaultfd_device_ = -1;
   session->references_ = 1;
@@ -231,6 +237,7 @@ void Session::Destroy() {
   free(chunks_);
   free(workers_);
   pthread_mutex_destroy(&lock_);
+  pthread_mutex_destroy(&send_lock_);
   free(this);
 }
 
@@ -366,14 +373,8 @@ int Session::Receive(void* message, uint32_t* size, int* descriptor) {
 
 int Session::AddChunk(const rocegw_chunk_announcement& announcement, int descriptor) {
   if (descriptor < 0 || announcement.chunk >= kMaxChunks || announcement.size == 0) return EPROTO;
-  if (announcement.chunk >= chunk_count_) {
-    const uint32_t count = announcement.chunk + 8;
-    auto* bigger = static_cast<Chunk*>(realloc(chunks_, count * sizeof(Chunk)));
-    if (bigger == nullptr) return ENOMEM;
-    memset(static_cast<void*>(bigger + chunk_count_), 0, (count - chunk_count_) * sizeof(Chunk));
-    chunks_ = bigger;
-    chunk_count_ = count;
-  }
+  if (announcement.chunk >= chunk_count_)
+    __atomic_store_n(&chunk_count_, announcement.chunk + 1, __ATOMIC_RELAXED);
   Chunk& chunk = chunks_[announcement.chunk];
   if (chunk.base != nullptr) return EPROTO;
   const bool read_only = announcement.read_only != 0;
@@ -418,115 +419,9 @@ int Session::TakeAnnouncement(const void* message, uint32_t size, int* descripto
   return error;
 }
 
-int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_reply* reply,
-                  uint32_t reply_size, int* descriptor, int send_descriptor) {
-  if (descriptor != nullptr) *descriptor = -1;
-  if (dead()) return EIO;
-  alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
-  pthread_mutex_lock(&lock_);
-  if (dead()) {
-    pthread_mutex_unlock(&lock_);
-    return EIO;
-  }
-  request->type = type;
-  request->length = size;
-  request->request_id = ++last_request_;
-  int error = Send(request, size, send_descriptor);
-  // Who is refused at once finds the connection closed, and why in it; the error of the connection
-  // comes once, before that.
-  bool look_again = type == ROCEGW_MSG_HELLO;
-  if (look_again && (error == EPIPE || error == ECONNRESET)) error = 0;
-  while (error == 0) {
-    uint32_t length = 0;
-    int fd = -1;
-    error = Receive(message, &length, &fd);
-    if (look_again && error == ECONNRESET) {
-      look_again = false;
-      error = 0;
-      continue;
-    }
-    if (error != 0) {
-      CloseIfOpen(&fd);
-      break;
-    }
-    const auto* answer = reinterpret_cast<const rocegw_reply*>(message);
-    if (answer->type >= ROCEGW_MSG_CHUNK) {
-      error = TakeAnnouncement(message, length, &fd);
-      continue;
-    }
-    // A refusal may come before the greeting was looked at.
-    const bool mine = answer->request_id == request->request_id ||
-                      (type == ROCEGW_MSG_HELLO && answer->request_id == 0 && answer->error != 0);
-    if (answer->type != type || !mine) {
-      CloseIfOpen(&fd);
-      error = EPROTO;
-      break;
-    }
-    const int result = answer->error;
-    memset(static_cast<void*>(reply), 0, reply_size);
-    memcpy(static_cast<void*>(reply), message, length < reply_size ? length : reply_size);
-    if (result == 0 && descriptor != nullptr) {
-      *descriptor = fd;
-    } else {
-      CloseIfOpen(&fd);
-    }
-    pthread_mutex_unlock(&lock_);
-    if (result == 0) return 0;
-    refused_ = type == ROCEGW_MSG_HELLO;
-    return result > 0 && result <= kMaxErrno ? result : EIO;
-  }
-  Break(strerror(error));
-  pthread_mutex_unlock(&lock_);
-  // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to a
-  // program.
-  return welcome_.major == 0 ? error : EIO;
-}
-
-int Session::CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
-                           int* events) {
-  rocegw_object_reply reply;
-  *events = -1;
-  const int error =
-      Call(type, request, size, reinterpret_cast<rocegw_reply*>(&reply), sizeof(reply), events, -1);
-  if (error != 0) return error;
-  if (*events < 0) return EPROTO;
-  const long flags = RawFcntl(*events, F_GETFL, 0);
-  if (flags >= 0) RawFcntl(*events, F_SETFL, flags & ~O_NONBLOCK);
-  *handle = reply.handle;
-  return 0;
-}
-
-int Session::CallObject(uint32_t type, uint32_t handle) {
-  rocegw_object_request request = {};
-  request.handle = handle;
-  rocegw_object_reply reply;
-  return Call(type, &request, &reply);
-}
-
-int Session::Tell(uint32_t type, rocegw_request* request, uint32_t size) {
-  request->type = type;
-  request->length = size;
-  request->request_id = 0;
-  // A record of the socket goes as a whole or not at all: no lock is needed.
-  const int error = dead() ? EIO : Send(request, size, -1);
-  if (error != 0) Break(strerror(error));
-  return error != 0 ? EIO : 0;
-}
-
-int Session::TellObject(uint32_t type, uint32_t handle) {
-  rocegw_object_request request = {};
-  request.handle = handle;
-  return Tell(type, &request);
-}
-
-int Session::CallDestroy(uint32_t type, uint32_t handle) {
-  const int error = CallObject(type, handle);
-  return error != 0 && dead() ? 0 : error;
-}
-
 void* Session::Resolve(void* session, const rocegw_location& location, uint64_t need) {
   auto* self = static_cast<Session*>(session);
-  if (location.chunk >= self->chunk_count_) return nullptr;
+  if (location.chunk >= __atomic_load_n(&self->chunk_count_, __ATOMIC_RELAXED)) return nullptr;
   const Chunk& chunk = self->chunks_[location.chunk];
   if (chunk.base == nullptr || location.offset > chunk.size ||
       chunk.size - location.offset < need || location.offset % 8 != 0) {
@@ -561,6 +456,8 @@ void Session::UnlockAfterFork() {
 void Session::CutOff() {
   inherited_ = true;
   pthread_mutex_init(&lock_, nullptr);
+  pthread_mutex_init(&send_lock_, nullptr);
+  first_call_ = nullptr;
   CloseIfOpen(&socket_);
   CloseIfOpen(&userfaultfd_device_);
   for (uint32_t i = 0; i < worker_count_; ++i) CloseIfOpen(&workers_[i].wake_fd);

@@ -96,6 +96,7 @@ class Session {
  private:
   struct Chunk;
   struct Worker;
+  struct PendingCall;
 
   static Session* Create();
   void Destroy();  // with the list locked
@@ -103,6 +104,10 @@ class Session {
   int Greet();
   int Send(const void* message, uint32_t size, int descriptor);
   int Receive(void* message, uint32_t* size, int* descriptor);
+  int Await(PendingCall* call);
+  void ReadAnswers(PendingCall* reader);
+  int TakeAnswer(const void* message, uint32_t size, int* descriptor, PendingCall** answered);
+  void FailAll(int error);
   int TakeAnnouncement(const void* message, uint32_t size, int* descriptor);
   int AddChunk(const rocegw_chunk_announcement& announcement, int descriptor);
   int AddWorker(const rocegw_worker_announcement& announcement, int* descriptor);
@@ -110,7 +115,10 @@ class Session {
   void CutOff();
   static void* Resolve(void* session, const rocegw_location& location, uint64_t need);
 
-  pthread_mutex_t lock_;  // one request at a time; chunks and workers
+  pthread_mutex_t lock_;       // calls under way; chunks and workers
+  pthread_mutex_t send_lock_;  // requests with an answer; taken before the other
+  PendingCall* first_call_;    // those without an answer yet, as they were sent
+  bool being_read_;            // by one of them
   int socket_;
   uint32_t references_;
   uint32_t number_;
@@ -133,6 +141,9 @@ class Session {
 // The path that is attached to: ROCEGW_SOCKET or the default; with the gateway in this process its
 // address instead.
 const char* AttachPath();
+
+// -1 afterwards.
+void CloseIfOpen(int* descriptor);
 
 // Moves a descriptor of the library out of the range that programs use (select, dup2 to small
 // numbers).

@@ -2,7 +2,7 @@
 // The side that connects: REQ out, REP in, RTU out (IBTA 12.9.7, figure 114).
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <variant>
 #include <vector>
 
 #include "gateway/cm/cm_time.h"
@@ -96,7 +96,11 @@ void SendRequest(Core& core, const Id& id, Connection& connection, const Connect
 
 void Hold(Connection& connection, const ConnectParams& param) {
   connection.state = ConnectionState::kReqHeld;
-  if (connection.held == nullptr) connection.held = std::make_unique<ConnectParams>(param);
+  connection.message = param;
+}
+
+const ConnectParams& HeldBy(const Connection& connection) {
+  return *std::get_if<ConnectParams>(&connection.message);
 }
 
 // At once, or when the listener has room for it.
@@ -144,8 +148,8 @@ void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
     }
   });
   for (Connection* const connection : held) {
-    SendRequestInTurn(core, *core.IdOf(*connection), *connection, *connection->held, step);
-    if (connection->ticket == 0) connection->held.reset();
+    const ConnectParams param = HeldBy(*connection);
+    SendRequestInTurn(core, *core.IdOf(*connection), *connection, param, step);
   }
 }
 
@@ -153,8 +157,8 @@ void SendWaitingRequests(Core& core, Step& step) {
   for (const uint32_t local_comm_id : core.window.TakeTurns()) {
     Connection& connection = *core.connections.ByLocalId(local_comm_id);
     connection.ticket = 0;
-    SendRequest(core, *core.IdOf(connection), connection, *connection.held, step);
-    connection.held.reset();
+    const ConnectParams param = HeldBy(connection);
+    SendRequest(core, *core.IdOf(connection), connection, param, step);
   }
 }
 

@@ -4,6 +4,7 @@
 // order is the order of happening. The caller owns the lists and clears them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct CmEvent {
   SessionId owner;
   CmHandle id;        // for kConnectRequest the new id
   CmHandle listener;  // kConnectRequest only
+  uint32_t name = 0;  // of the id, for kConnectRequest of the listener (CmEngine::Name)
   EventType type = EventType::kAddrResolved;
   int status = 0;  // 0, -errno, a REJ reason (kRejected) or a SIDR status (kUnreachable of a UD id)
   ConnectParams param;  // private data is the whole zero-padded area of the message
@@ -66,6 +68,11 @@ struct CmActions {
   std::vector<QuarantineQpn> quarantined;
   std::vector<wire::Gid> settled;  // peers of which it is known now whether they are gateways
 
+  void Reserve(size_t each) {
+    mads.reserve(each);
+    events.reserve(each);
+    quarantined.reserve(each);
+  }
   void Clear() {
     mads.clear();
     events.clear();

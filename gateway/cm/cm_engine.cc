@@ -84,7 +84,8 @@ DataPath CmEngine::ChooseDataPath(const wire::Gid& source, const wire::Gid& peer
       return {true, std::nullopt, "what the peer is, is being found out"};
     case PeerKind::kUnknown:
     case PeerKind::kRnic:
-      return native("the peer does not answer as a gateway");
+      return {false, std::nullopt, "the peer does not answer as a gateway",
+              core.discovery.IsSilent(peer)};
     case PeerKind::kGateway:
       break;
   }
@@ -143,7 +144,7 @@ int CmEngine::OnCommand(const CmCommand& command, TimePoint now, CmActions& acti
 void CmEngine::DropOwner(SessionId owner, TimePoint now, CmActions& actions) {
   std::vector<CmHandle> handles;
   for (const auto& [handle, id] : core_->ids) {
-    if (id->owner == owner) handles.push_back(handle);
+    if (id.owner == owner) handles.push_back(handle);
   }
   Step step{now, actions};
   for (const CmHandle handle : handles) {
@@ -207,8 +208,16 @@ std::vector<ConnectionRow> CmEngine::Connections() const {
 std::vector<IdRow> CmEngine::Ids() const {
   std::vector<IdRow> rows;
   rows.reserve(core_->ids.size());
-  for (const auto& [handle, id] : core_->ids) rows.push_back(RowOf(*id, InfoOf(*id)));
+  for (const auto& [handle, id] : core_->ids) rows.push_back(RowOf(id, InfoOf(id)));
   return rows;
+}
+
+void CmEngine::Keep(size_t connections) { core_->Keep(connections); }
+bool CmEngine::Refill() { return core_->Refill(); }
+bool CmEngine::wants_refill() const { return core_->kept_ids.count() < core_->wanted; }
+
+void CmEngine::Name(CmHandle handle, uint32_t name) {
+  if (Id* const id = core_->FindId(handle)) id->name = name;
 }
 
 }  // namespace rocegw::cm

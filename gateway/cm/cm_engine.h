@@ -43,6 +43,7 @@ struct DataPath {
   bool wait = false;  // not known yet: ask again when the peer is among CmActions::settled
   std::optional<verbs::ChannelTarget> channel;  // nothing: native RC
   const char* reason = "";                      // static text, one line
+  bool silent = false;  // the peer did not answer: it may yet, if asked again
 };
 
 class CmEngine {
@@ -76,6 +77,17 @@ class CmEngine {
   // Does what is due. Never too early; the more often it is late, the later peers are asked again.
   void OnDeadline(TimePoint now, CmActions& actions);
   TimePoint deadline() const;  // kNever: nothing is waited for
+
+  // How its owner calls the id: said with every event of it from now on.
+  void Name(CmHandle id, uint32_t name);
+
+  // There is to be room for so many connections more at any time, so that one allocates nothing
+  // from its id or request on until it is established. Whoever comes first uses it.
+  void Keep(size_t connections);
+  // A bounded piece of work towards that. False: there was nothing to do.
+  bool Refill();
+  // Something was taken since.
+  bool wants_refill() const;
 
   // 0, or EINVAL when the id is not the owner's.
   int QueryId(SessionId owner, CmHandle id, IdInfo& out) const;

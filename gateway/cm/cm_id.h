@@ -29,6 +29,7 @@ const char* StateName(IdState state);
 struct Id {
   CmHandle handle;
   SessionId owner;
+  uint32_t name = 0;  // how its owner calls it
   PortSpace port_space = PortSpace::kTcp;
   QpType qp_type = QpType::kRc;
   IdState state = IdState::kIdle;

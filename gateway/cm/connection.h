@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <variant>
 
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
@@ -82,13 +82,13 @@ struct Connection {
   uint16_t reason = 0;          // of the last REJ received or sent
   TimePoint created;            // active: when its REQ went out, once it has
 
-  std::unique_ptr<ConnectParams> held;  // kReqHeld: what the REQ will say
-  uint64_t service_id = 0;              // active: the listener's
-  uint64_t ticket = 0;                  // kReqHeld: it waits for a place (request_window.h)
+  uint64_t service_id = 0;  // active: the listener's
+  uint64_t ticket = 0;      // kReqHeld: it waits for a place (request_window.h)
   bool has_place = false;
 
-  // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state.
-  wire::MadBytes pending{};
+  // What is sent again at `deadline`; in timewait and kSidrReplied the deadline ends the state. In
+  // kReqHeld what the REQ will say.
+  std::variant<wire::MadBytes, ConnectParams> message;
   bool has_pending = false;
   ResendSchedule schedule;
   TimePoint deadline = kNever;

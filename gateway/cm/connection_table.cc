@@ -10,13 +10,6 @@ Connection* Find(ConnectionTable& table, const Map& map, const Key& key) {
   return at == map.end() ? nullptr : table.ByLocalId(at->second);
 }
 
-// Another connection may have taken the key since.
-template <typename Map, typename Key>
-void EraseOwn(Map& map, const Key& key, uint32_t local_comm_id) {
-  const auto at = map.find(key);
-  if (at != map.end() && at->second == local_comm_id) map.erase(at);
-}
-
 }  // namespace
 
 Connection& ConnectionTable::Create(RandomSource& random) {
@@ -24,24 +17,45 @@ Connection& ConnectionTable::Create(RandomSource& random) {
   do {
     id = static_cast<uint32_t>(random.Next() >> 32);
   } while (id == 0 || by_local_id_.contains(id));
-  auto& slot = by_local_id_[id];
-  slot = std::make_unique<Connection>();
-  slot->local_comm_id = id;
-  return *slot;
+  Connection& made = kept_connections_.Insert(by_local_id_, id, Connection())->second;
+  made.local_comm_id = id;
+  return made;
+}
+
+// Another connection may have taken the key since.
+template <typename Map>
+void ConnectionTable::EraseOwn(Map& map, KeptNodes<Map>& kept, const typename Map::key_type& key,
+                               uint32_t id) {
+  const auto at = map.find(key);
+  if (at != map.end() && at->second == id) kept.Erase(map, at);
+}
+
+template <typename Map>
+void ConnectionTable::Index(Map& map, KeptNodes<Map>& kept, const typename Map::key_type& key,
+                            const Connection& connection) {
+  const auto at = map.find(key);
+  if (at != map.end()) {
+    at->second = connection.local_comm_id;
+  } else {
+    kept.Insert(map, key, connection.local_comm_id);
+  }
 }
 
 void ConnectionTable::Erase(Connection& connection) {
   const uint32_t id = connection.local_comm_id;
-  EraseOwn(by_remote_id_, std::pair(connection.remote_ca_guid, connection.remote_comm_id), id);
-  EraseOwn(by_remote_qpn_, std::pair(connection.remote_ca_guid, connection.remote_qpn.value), id);
-  EraseOwn(by_peer_, std::pair(connection.path.destination, connection.remote_qpn.value), id);
-  EraseOwn(by_sidr_request_, std::pair(connection.path.destination, connection.remote_comm_id), id);
-  by_local_id_.erase(id);
+  const wire::Gid& peer = connection.path.destination;
+  EraseOwn(by_remote_id_, kept_by_node_, {connection.remote_ca_guid, connection.remote_comm_id},
+           id);
+  EraseOwn(by_remote_qpn_, kept_by_node_, {connection.remote_ca_guid, connection.remote_qpn.value},
+           id);
+  EraseOwn(by_peer_, kept_by_address_, {peer, connection.remote_qpn.value}, id);
+  EraseOwn(by_sidr_request_, kept_by_address_, {peer, connection.remote_comm_id}, id);
+  kept_connections_.Erase(by_local_id_, by_local_id_.find(id));
 }
 
 Connection* ConnectionTable::ByLocalId(uint32_t local_comm_id) {
   const auto at = by_local_id_.find(local_comm_id);
-  return at == by_local_id_.end() ? nullptr : at->second.get();
+  return at == by_local_id_.end() ? nullptr : &at->second;
 }
 
 Connection* ConnectionTable::ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id) {
@@ -54,7 +68,7 @@ Connection* ConnectionTable::ByRemoteQpn(uint64_t ca_guid, Qpn remote_qpn) {
 
 const Connection* ConnectionTable::ByPeer(const wire::Gid& peer, Qpn remote_qpn) const {
   const auto at = by_peer_.find(std::pair(peer, remote_qpn.value));
-  return at == by_peer_.end() ? nullptr : by_local_id_.at(at->second).get();
+  return at == by_peer_.end() ? nullptr : &by_local_id_.at(at->second);
 }
 
 Connection* ConnectionTable::BySidrRequest(const wire::Gid& peer, uint32_t request_id) {
@@ -62,18 +76,33 @@ Connection* ConnectionTable::BySidrRequest(const wire::Gid& peer, uint32_t reque
 }
 
 void ConnectionTable::IndexRemoteId(Connection& connection) {
-  by_remote_id_[{connection.remote_ca_guid, connection.remote_comm_id}] = connection.local_comm_id;
+  Index(by_remote_id_, kept_by_node_, {connection.remote_ca_guid, connection.remote_comm_id},
+        connection);
 }
 
 void ConnectionTable::IndexRemoteQpn(Connection& connection) {
-  by_remote_qpn_[{connection.remote_ca_guid, connection.remote_qpn.value}] =
-      connection.local_comm_id;
-  by_peer_[{connection.path.destination, connection.remote_qpn.value}] = connection.local_comm_id;
+  const uint32_t qpn = connection.remote_qpn.value;
+  Index(by_remote_qpn_, kept_by_node_, {connection.remote_ca_guid, qpn}, connection);
+  Index(by_peer_, kept_by_address_, {connection.path.destination, qpn}, connection);
 }
 
 void ConnectionTable::IndexSidrRequest(Connection& connection) {
-  by_sidr_request_[{connection.path.destination, connection.remote_comm_id}] =
-      connection.local_comm_id;
+  Index(by_sidr_request_, kept_by_address_,
+        {connection.path.destination, connection.remote_comm_id}, connection);
+}
+
+void ConnectionTable::Keep(size_t wanted) {
+  kept_connections_.SetWanted(wanted);
+  // By communication ID and by queue pair.
+  kept_by_node_.SetWanted(2 * wanted);
+  kept_by_address_.SetWanted(wanted);
+}
+
+bool ConnectionTable::Refill(size_t most) {
+  const bool connections = kept_connections_.Refill(by_local_id_, most);
+  const bool by_node = kept_by_node_.Refill(by_remote_id_, 2 * most);
+  const bool by_address = kept_by_address_.Refill(by_peer_, most);
+  return connections || by_node || by_address;
 }
 
 }  // namespace rocegw::cm

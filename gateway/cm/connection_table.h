@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 
+#include "gateway/base/kept_nodes.h"
 #include "gateway/cm/cm_config.h"
 #include "gateway/cm/connection.h"
 
@@ -38,21 +38,39 @@ class ConnectionTable {
 
   size_t size() const { return by_local_id_.size(); }
 
+  // Room for so many connections more, other than of datagram services (kept_nodes.h).
+  void Keep(size_t wanted);
+  bool Refill(size_t most);
+
   template <typename Visitor>
   void ForEach(Visitor visit) const {
-    for (const auto& [id, connection] : by_local_id_) visit(std::as_const(*connection));
+    for (const auto& [id, connection] : by_local_id_) visit(connection);
   }
   template <typename Visitor>
   void ForEach(Visitor visit) {
-    for (const auto& [id, connection] : by_local_id_) visit(*connection);
+    for (auto& [id, connection] : by_local_id_) visit(connection);
   }
 
  private:
-  std::unordered_map<uint32_t, std::unique_ptr<Connection>> by_local_id_;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> by_remote_id_;
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> by_remote_qpn_;
-  std::map<std::pair<wire::Gid, uint32_t>, uint32_t> by_peer_;  // and its QPN
-  std::map<std::pair<wire::Gid, uint32_t>, uint32_t> by_sidr_request_;
+  // To our communication IDs.
+  using ByNode = std::map<std::pair<uint64_t, uint32_t>, uint32_t>;
+  using ByAddress = std::map<std::pair<wire::Gid, uint32_t>, uint32_t>;
+  using Connections = std::unordered_map<uint32_t, Connection>;
+
+  template <typename Map>
+  void Index(Map& map, KeptNodes<Map>& kept, const typename Map::key_type& key,
+             const Connection& connection);
+  template <typename Map>
+  void EraseOwn(Map& map, KeptNodes<Map>& kept, const typename Map::key_type& key, uint32_t id);
+
+  Connections by_local_id_;
+  ByNode by_remote_id_;
+  ByNode by_remote_qpn_;
+  ByAddress by_peer_;  // and its QPN
+  ByAddress by_sidr_request_;
+  KeptNodes<Connections> kept_connections_;
+  KeptNodes<ByNode> kept_by_node_;
+  KeptNodes<ByAddress> kept_by_address_;
 };
 
 }  // namespace rocegw::cm

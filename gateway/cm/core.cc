@@ -2,10 +2,17 @@
 #include "gateway/cm/core.h"
 
 #include <algorithm>
+#include <variant>
 
+#include "gateway/base/invariant.h"
 #include "gateway/cm/cm_time.h"
 
 namespace rocegw::cm {
+namespace {
+
+constexpr size_t kRefilledAtOnce = 64;
+
+}  // namespace
 
 Core::Core(const CmConfig& settings, RandomSource& source)
     : config(settings),
@@ -15,6 +22,25 @@ Core::Core(const CmConfig& settings, RandomSource& source)
       window(settings.request_window),
       strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
   while (config.ca_guid == 0) config.ca_guid = random.Next();
+}
+
+void Core::Keep(size_t connections_wanted) {
+  wanted = connections_wanted;
+  kept_ids.SetWanted(wanted);
+  connections.Keep(wanted);
+  ports.Keep(wanted);
+  deadlines.Keep(wanted);
+  window.Keep(wanted);
+}
+
+bool Core::Refill() {
+  owners.Reserve(owners.size() + wanted);
+  const bool of_ids = kept_ids.Refill(ids, kRefilledAtOnce);
+  const bool of_connections = connections.Refill(kRefilledAtOnce);
+  const bool of_ports = ports.Refill(kRefilledAtOnce);
+  const bool of_deadlines = deadlines.Refill(kRefilledAtOnce);
+  const bool of_window = window.Refill(kRefilledAtOnce);
+  return of_ids || of_connections || of_ports || of_deadlines || of_window;
 }
 
 const LocalAddress* Core::FindAddress(const wire::Gid& gid) const {
@@ -34,9 +60,24 @@ NegotiationView Core::ViewOf(const Connection& connection) const {
           discovery.FeaturesOf(peer)};
 }
 
-Id* Core::FindId(CmHandle handle) const {
+Id* Core::FindId(CmHandle handle) {
   const auto at = ids.find(handle);
-  return at == ids.end() ? nullptr : at->second.get();
+  return at == ids.end() ? nullptr : &at->second;
+}
+
+const Id* Core::FindId(CmHandle handle) const {
+  const auto at = ids.find(handle);
+  return at == ids.end() ? nullptr : &at->second;
+}
+
+Core::Holdings& Core::HoldingsOf(SessionId owner) {
+  owners.Insert(owner.value, {});
+  return *owners.Find(owner.value);
+}
+
+void Core::ForgetIfNothing(SessionId owner) {
+  const Holdings& held = *owners.Find(owner.value);
+  if (held.ids == 0 && held.connections == 0) owners.Erase(owner.value);
 }
 
 Connection* Core::ConnectionOf(const Id& id) {
@@ -45,28 +86,27 @@ Connection* Core::ConnectionOf(const Id& id) {
 
 Id* Core::NewId(CmHandle handle, SessionId owner) {
   if (ids.size() >= config.max_ids || ids.contains(handle)) return nullptr;
-  const auto held = ids_of_owner.find(owner);
-  if (held != ids_of_owner.end() && held->second >= config.max_ids_per_owner) return nullptr;
-  ++ids_of_owner[owner];
-  auto& slot = ids[handle];
-  slot = std::make_unique<Id>();
-  slot->handle = handle;
-  slot->owner = owner;
-  slot->psn = Psn(static_cast<uint32_t>(random.Next() >> 32));
-  return slot.get();
+  const Holdings* const known = owners.Find(owner.value);
+  if (known != nullptr && known->ids >= config.max_ids_per_owner) return nullptr;
+  ++HoldingsOf(owner).ids;
+  Id& id = kept_ids.Insert(ids, handle, Id())->second;
+  id.handle = handle;
+  id.owner = owner;
+  id.psn = Psn(static_cast<uint32_t>(random.Next() >> 32));
+  return &id;
 }
 
 void Core::EraseId(Id& id) {
   SetDeadline(id, kNever);
   if (id.holds_port) ports.Unbind(id.port_space, id.local.port, id.handle);
-  const auto count = ids_of_owner.find(id.owner);
-  if (--count->second == 0) ids_of_owner.erase(count);
-  ids.erase(id.handle);
+  --HoldingsOf(id.owner).ids;
+  ForgetIfNothing(id.owner);
+  kept_ids.Erase(ids, ids.find(id.handle));
 }
 
 Connection* Core::NewConnection(Id& id, bool active, Step& step) {
   if (connections.size() >= config.max_connections) return nullptr;
-  size_t& count = connections_of_owner[id.owner];
+  size_t& count = HoldingsOf(id.owner).connections;
   if (count >= config.max_connections_per_owner) return nullptr;
   ++count;
   Connection& connection = connections.Create(random);
@@ -84,8 +124,8 @@ void Core::DropConnection(Connection& connection) {
   LeaveWindow(connection, RequestWindow::End::kGone, {});
   if (connection.ticket != 0) window.Forget(LineOf(connection), connection.ticket);
   Orphan(connection);
-  const auto count = connections_of_owner.find(connection.owner);
-  if (--count->second == 0) connections_of_owner.erase(count);
+  --HoldingsOf(connection.owner).connections;
+  ForgetIfNothing(connection.owner);
   connections.Erase(connection);
 }
 
@@ -122,7 +162,7 @@ void Core::SendUntilAnswered(Connection& connection, uint64_t transaction_id,
                              const wire::CmBody& body, uint32_t modifier, Duration slow, int tries,
                              Step& step) {
   Send(connection, transaction_id, body, modifier, step);
-  connection.pending = step.actions.mads.back().bytes;
+  connection.message = step.actions.mads.back().bytes;
   connection.has_pending = true;
   connection.schedule = ResendSchedule::Start(step.now, config.first_resend, slow, tries);
   SetDeadline(connection, connection.schedule.Next(step.now));
@@ -131,17 +171,19 @@ void Core::SendUntilAnswered(Connection& connection, uint64_t transaction_id,
 void Core::SendRepeatedly(Connection& connection, const wire::CmBody& body, Duration span,
                           Step& step) {
   Send(connection, connection.transaction_id, body, 0, step);
-  connection.pending = step.actions.mads.back().bytes;
+  connection.message = step.actions.mads.back().bytes;
   connection.has_pending = true;
   connection.schedule = {config.first_resend, SlowInterval(), step.now + span};
   SetDeadline(connection, connection.schedule.Next(step.now));
 }
 
 void Core::Resend(const Connection& connection, Step& step) {
+  const auto* const message = std::get_if<wire::MadBytes>(&connection.message);
+  if (!ROCEGW_INVARIANT(message != nullptr, "cm-resend-of-what-was-sent")) return;
   SendMad& out = step.actions.mads.emplace_back();
   out.path = connection.path;
   out.destination = connection.peer_gsi;
-  out.bytes = connection.pending;
+  out.bytes = *message;
   ++counters.mads_sent;
   ++counters.mads_resent;
 }
@@ -181,10 +223,18 @@ void Core::Emit(const Id& id, EventType type, int status, const ConnectParams& p
   CmEvent& event = step.actions.events.emplace_back();
   event.owner = id.owner;
   event.id = id.handle;
+  event.name = id.name;
   event.type = type;
   event.status = status;
   event.param = param;
   event.info = InfoOf(id);
+}
+
+void Core::EmitRequest(const Id& id, const ConnectParams& param, Step& step) {
+  Emit(id, EventType::kConnectRequest, 0, param, step);
+  CmEvent& event = step.actions.events.back();
+  event.listener = id.listener;
+  event.name = FindId(id.listener)->name;
 }
 
 // The code is the peer's word: it must not hold a QPN for hours.

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "gateway/base/ids.h"
+#include "gateway/base/kept_nodes.h"
+#include "gateway/base/key_map.h"
 #include "gateway/base/time.h"
 #include "gateway/cm/cm_action.h"
 #include "gateway/cm/cm_config.h"
@@ -50,9 +51,14 @@ struct Core {
   CmConfig config;
   RandomSource& random;
   std::vector<LocalAddress> addresses;
-  std::unordered_map<CmHandle, std::unique_ptr<Id>> ids;
-  std::unordered_map<SessionId, size_t> ids_of_owner;
-  std::unordered_map<SessionId, size_t> connections_of_owner;  // orphans too
+  using Ids = std::unordered_map<CmHandle, Id>;
+  Ids ids;
+  KeptNodes<Ids> kept_ids;
+  struct Holdings {
+    size_t ids = 0;
+    size_t connections = 0;  // orphans too
+  };
+  KeyMap<Holdings> owners;  // by SessionId, those that have something
   ConnectionTable connections;
   PortTable ports;
   DeadlineSet deadlines;
@@ -62,15 +68,21 @@ struct Core {
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
   uint64_t last_engine_handle = kEngineHandleBit;
+  size_t wanted = 0;  // connections that there is to be room for
+
+  // As CmEngine's.
+  void Keep(size_t connections_wanted);
+  bool Refill();
 
   const LocalAddress* FindAddress(const wire::Gid& gid) const;
   // Own addresses are nobody's to ask.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, Step& step);
   NegotiationView ViewOf(const Connection& connection) const;
-  Id* FindId(CmHandle handle) const;
+  Id* FindId(CmHandle handle);
+  const Id* FindId(CmHandle handle) const;
   Connection* ConnectionOf(const Id& id);
   // nullptr: orphan.
-  Id* IdOf(const Connection& connection) const { return FindId(connection.id); }
+  Id* IdOf(const Connection& connection) { return FindId(connection.id); }
 
   // nullptr: a limit is reached.
   Id* NewId(CmHandle handle, SessionId owner);
@@ -107,6 +119,8 @@ struct Core {
 
   void Emit(const Id& id, EventType type, int status, Step& step);
   void Emit(const Id& id, EventType type, int status, const ConnectParams& param, Step& step);
+  // Of an id that came to a listener.
+  void EmitRequest(const Id& id, const ConnectParams& param, Step& step);
 
   Duration TimewaitOf(const Connection& connection) const;
   void EnterTimewait(Connection& connection, Step& step);
@@ -126,6 +140,10 @@ struct Core {
 
   // Interval after which Linux would repeat a request to this peer.
   Duration SlowInterval() const;
+
+ private:
+  Holdings& HoldingsOf(SessionId owner);
+  void ForgetIfNothing(SessionId owner);
 };
 
 IdInfo InfoOf(const Id& id);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "gateway/base/kept_nodes.h"
 #include "gateway/base/time.h"
 
 namespace rocegw::cm {
@@ -26,17 +27,32 @@ class DeadlineSet {
  public:
   // `held` is the object's own copy; kNever: none.
   void Move(DeadlineKey key, TimePoint& held, TimePoint next) {
-    if (held != kNever) entries_.erase({held, key});
+    if (held == next) return;
+    if (held == kNever) {
+      kept_.Insert(entries_, {next, key});
+    } else if (next == kNever) {
+      kept_.Erase(entries_, entries_.find({held, key}));
+    } else {
+      auto node = entries_.extract({held, key});
+      node.value().first = next;
+      entries_.insert(std::move(node));
+    }
     held = next;
-    if (held != kNever) entries_.insert({held, key});
   }
   TimePoint Earliest() const { return entries_.empty() ? kNever : entries_.begin()->first; }
   // The key of the earliest entry; there must be one.
   DeadlineKey Front() const { return entries_.begin()->second; }
   size_t size() const { return entries_.size(); }
 
+  // As in kept_nodes.h.
+  void Keep(size_t wanted) { kept_.SetWanted(wanted); }
+  bool Refill(size_t most) { return kept_.Refill(entries_, most); }
+
  private:
-  std::set<std::pair<TimePoint, DeadlineKey>> entries_;
+  using Entries = std::set<std::pair<TimePoint, DeadlineKey>>;
+
+  Entries entries_;
+  KeptNodes<Entries> kept_;
 };
 
 }  // namespace rocegw::cm

@@ -62,6 +62,7 @@ PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoin
   }
   Peer& entry = known->second;
   entry.asking = true;
+  entry.silent = false;
   entry.asked = now;
   entry.sent = 0;
   entry.source = source;
@@ -76,6 +77,11 @@ PeerKind Discovery::KindOf(const wire::Gid& peer) const {
   if (!config_.enabled) return PeerKind::kRnic;
   const auto known = peers_.find(peer);
   return known == peers_.end() ? PeerKind::kUnknown : known->second.kind;
+}
+
+bool Discovery::IsSilent(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  return known != peers_.end() && known->second.kind == PeerKind::kRnic && known->second.silent;
 }
 
 uint32_t Discovery::FeaturesOf(const wire::Gid& peer) const {
@@ -168,6 +174,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
   }
   peer.sent = 0;  // a second answer to the same question says nothing
   peer.until = now + config_.trust;
+  peer.silent = false;
   if (mad.status != 0) {
     ++counters_.refused;
     peer.kind = PeerKind::kRnic;
@@ -193,6 +200,7 @@ void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
     // Of a gateway silence says that it is away, not that it became something else.
     peer.until = now + (peer.kind == PeerKind::kGateway ? config_.away_rest : config_.trust);
     peer.kind = PeerKind::kRnic;
+    peer.silent = true;
     StopAsking(gid, peer, actions);
   }
 }

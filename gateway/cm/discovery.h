@@ -71,6 +71,8 @@ class Discovery {
   // it stays one.
   PeerKind Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now, CmActions& actions);
   PeerKind KindOf(const wire::Gid& peer) const;
+  // It counts as RDMA device because nothing came back.
+  bool IsSilent(const wire::Gid& peer) const;
   // Options of a gateway; 0 for anybody else.
   uint32_t FeaturesOf(const wire::Gid& peer) const;
   // Where a channel to this queue pair leads. Nothing: the peer is no gateway with channels.
@@ -96,7 +98,8 @@ class Discovery {
   struct Peer {
     PeerKind kind = PeerKind::kUnknown;
     bool asking = false;
-    uint8_t sent = 0;  // queries of this question
+    bool silent = false;  // when it was asked last
+    uint8_t sent = 0;     // queries of this question
     wire::Gid source;
     uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
     TimePoint asked;

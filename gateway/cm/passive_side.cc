@@ -208,8 +208,7 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   id.path_mtu = req.path_mtu;
   id.hop_limit = std::max(req.primary.hop_limit, kDefaultHopLimit);
   ++core.counters.requests;
-  core.Emit(id, EventType::kConnectRequest, 0, EventParameters(*connection, req), step);
-  step.actions.events.back().listener = id.listener;
+  core.EmitRequest(id, EventParameters(*connection, req), step);
   return DropReason::kNone;
 }
 

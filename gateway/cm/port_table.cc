@@ -30,9 +30,9 @@ bool Covers(const PortTable::Binding& binding, const wire::Gid& destination) {
 }  // namespace
 
 bool PortTable::Conflicts(const Key& key, const Binding& wanted, bool ignore_reuse) const {
-  const auto at = ports_.find(key);
-  if (at == ports_.end()) return false;
-  return std::any_of(at->second.begin(), at->second.end(), [&](const Binding& held) {
+  const auto [first, last] = bindings_.equal_range(key);
+  return std::any_of(first, last, [&](const auto& entry) {
+    const Binding& held = entry.second;
     if (held.id == wanted.id) return false;
     if (!ignore_reuse && held.reuse && wanted.reuse) return false;
     return Overlap(held, wanted);
@@ -40,9 +40,15 @@ bool PortTable::Conflicts(const Key& key, const Binding& wanted, bool ignore_reu
 }
 
 bool PortTable::OnlyAutomatic(const Key& key) const {
-  const auto at = ports_.find(key);
-  return at == ports_.end() || std::all_of(at->second.begin(), at->second.end(),
-                                           [](const Binding& held) { return held.automatic; });
+  const auto [first, last] = bindings_.equal_range(key);
+  return std::all_of(first, last, [](const auto& entry) { return entry.second.automatic; });
+}
+
+PortTable::Binding* PortTable::Find(const Key& key, CmHandle id) {
+  const auto [first, last] = bindings_.equal_range(key);
+  const auto at =
+      std::find_if(first, last, [id](const auto& entry) { return entry.second.id == id; });
+  return at == last ? nullptr : &at->second;
 }
 
 // A peer only ever sees an active id's port as information, so active ids share one when so many in
@@ -54,8 +60,7 @@ uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmCon
   uint16_t shared = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(config.first_ephemeral_port + (start + i) % count);
-    const auto at = ports_.find({space, port});
-    if (at == ports_.end()) return port;
+    if (!bindings_.contains({space, port})) return port;
     if (shared == 0 && wanted.automatic && OnlyAutomatic({space, port})) shared = port;
     if (shared != 0 && i >= kTakenInARow) break;
   }
@@ -70,46 +75,39 @@ int PortTable::Bind(PortSpace space, Binding& binding, const CmConfig& config,
   } else if (Conflicts({space, binding.address.port}, binding, /*ignore_reuse=*/false)) {
     return EADDRINUSE;
   }
-  ports_[{space, binding.address.port}].push_back(binding);
+  kept_.Insert(bindings_, {space, binding.address.port}, binding);
   return 0;
 }
 
 int PortTable::Listen(PortSpace space, uint16_t port, CmHandle id) {
-  const auto at = ports_.find({space, port});
-  if (at == ports_.end()) return EINVAL;
-  for (Binding& binding : at->second) {
-    if (binding.id != id) continue;
-    if (Conflicts({space, port}, binding, /*ignore_reuse=*/true)) return EADDRINUSE;
-    binding.listening = true;
-    return 0;
-  }
-  return EINVAL;
+  Binding* const binding = Find({space, port}, id);
+  if (binding == nullptr) return EINVAL;
+  if (Conflicts({space, port}, *binding, /*ignore_reuse=*/true)) return EADDRINUSE;
+  binding->listening = true;
+  return 0;
 }
 
 void PortTable::SetOptions(PortSpace space, uint16_t port, CmHandle id, bool reuse, bool af_only) {
-  const auto at = ports_.find({space, port});
-  if (at == ports_.end()) return;
-  for (Binding& binding : at->second) {
-    if (binding.id != id) continue;
-    binding.reuse = reuse;
-    binding.af_only = af_only;
-  }
+  Binding* const binding = Find({space, port}, id);
+  if (binding == nullptr) return;
+  binding->reuse = reuse;
+  binding->af_only = af_only;
 }
 
 void PortTable::Unbind(PortSpace space, uint16_t port, CmHandle id) {
-  const auto at = ports_.find({space, port});
-  if (at == ports_.end()) return;
-  std::erase_if(at->second, [id](const Binding& held) { return held.id == id; });
-  if (at->second.empty()) ports_.erase(at);
+  const auto [first, last] = bindings_.equal_range({space, port});
+  const auto at =
+      std::find_if(first, last, [id](const auto& entry) { return entry.second.id == id; });
+  if (at != last) kept_.Erase(bindings_, at);
 }
 
 CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid& destination,
                                  bool* port_open) const {
   *port_open = false;
   CmHandle found;
-  const auto at = ports_.find({space, port});
-  if (at == ports_.end()) return found;
-  for (const Binding& binding : at->second) {
+  const auto [first, last] = bindings_.equal_range({space, port});
+  for (auto at = first; at != last; ++at) {
+    const Binding& binding = at->second;
     if (!binding.listening) continue;
     *port_open = true;
     if (!Covers(binding, destination)) continue;
@@ -117,6 +115,13 @@ CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid
     found = binding.id;
   }
   return found;
+}
+
+size_t PortTable::size() const {
+  size_t ports = 0;
+  for (auto at = bindings_.begin(); at != bindings_.end(); at = bindings_.upper_bound(at->first))
+    ++ports;
+  return ports;
 }
 
 }  // namespace rocegw::cm

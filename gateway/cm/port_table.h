@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
+#include "gateway/base/kept_nodes.h"
 #include "gateway/cm/cm_config.h"
 #include "gateway/cm/cm_types.h"
 
@@ -44,16 +44,25 @@ class PortTable {
   CmHandle FindListener(PortSpace space, uint16_t port, const wire::Gid& destination,
                         bool* port_open) const;
 
-  size_t size() const { return ports_.size(); }
+  // Ports that somebody holds; takes as long as there are many.
+  size_t size() const;
+
+  // Room for so many bindings more (kept_nodes.h).
+  void Keep(size_t wanted) { kept_.SetWanted(wanted); }
+  bool Refill(size_t most) { return kept_.Refill(bindings_, most); }
 
  private:
   using Key = std::pair<PortSpace, uint16_t>;
+  using Bindings = std::multimap<Key, Binding>;
+  // nullptr: the id is not bound there.
+  Binding* Find(const Key& key, CmHandle id);
   bool Conflicts(const Key& key, const Binding& wanted, bool ignore_reuse) const;
   bool OnlyAutomatic(const Key& key) const;
   uint16_t FreePort(PortSpace space, const Binding& wanted, const CmConfig& config,
                     RandomSource& random) const;
 
-  std::map<Key, std::vector<Binding>> ports_;
+  Bindings bindings_;
+  KeptNodes<Bindings> kept_;
 };
 
 }  // namespace rocegw::cm

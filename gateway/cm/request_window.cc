@@ -6,12 +6,15 @@
 namespace rocegw::cm {
 
 uint64_t RequestWindow::Enter(const Line& line, uint32_t local_comm_id) {
-  Queue& queue = queues_.try_emplace(line, Queue{config_.first}).first->second;
+  auto at = queues_.find(line);
+  if (at == queues_.end())
+    at = kept_queues_.Insert(queues_, line, Queue{config_.first, 0, TimePoint{INT64_MIN}, {}});
+  Queue& queue = at->second;
   if (queue.taken < queue.room && queue.waiting.empty()) {
     ++queue.taken;
     return 0;
   }
-  queue.waiting.emplace(++last_ticket_, local_comm_id);
+  kept_waiting_.Insert(queue.waiting, ++last_ticket_, local_comm_id);
   return last_ticket_;
 }
 
@@ -31,27 +34,43 @@ void RequestWindow::Leave(const Line& line, End end, TimePoint now) {
 
 void RequestWindow::Forget(const Line& line, uint64_t ticket) {
   const auto at = queues_.find(line);
-  at->second.waiting.erase(ticket);
+  Waiting& waiting = at->second.waiting;
+  if (const auto place = waiting.find(ticket); place != waiting.end())
+    kept_waiting_.Erase(waiting, place);
   EraseIfIdle(at);
 }
 
-std::vector<uint32_t> RequestWindow::TakeTurns() {
-  std::vector<uint32_t> turns;
+const std::vector<uint32_t>& RequestWindow::TakeTurns() {
+  turns_.clear();
   for (const Line& line : freed_) {
     const auto at = queues_.find(line);
     if (at == queues_.end()) continue;
     Queue& queue = at->second;
     for (; queue.taken < queue.room && !queue.waiting.empty(); ++queue.taken) {
-      turns.push_back(queue.waiting.begin()->second);
-      queue.waiting.erase(queue.waiting.begin());
+      turns_.push_back(queue.waiting.begin()->second);
+      kept_waiting_.Erase(queue.waiting, queue.waiting.begin());
     }
   }
   freed_.clear();
-  return turns;
+  return turns_;
 }
 
-void RequestWindow::EraseIfIdle(std::map<Line, Queue>::iterator at) {
-  if (at->second.taken == 0 && at->second.waiting.empty()) queues_.erase(at);
+void RequestWindow::EraseIfIdle(Queues::iterator at) {
+  if (at->second.taken == 0 && at->second.waiting.empty()) kept_queues_.Erase(queues_, at);
+}
+
+void RequestWindow::Keep(size_t wanted) {
+  kept_queues_.SetWanted(wanted);
+  kept_waiting_.SetWanted(wanted);
+  freed_.reserve(wanted);
+  turns_.reserve(wanted);
+}
+
+bool RequestWindow::Refill(size_t most) {
+  const bool queues = kept_queues_.Refill(queues_, most);
+  Waiting of_any;
+  const bool waiting = kept_waiting_.Refill(of_any, most);
+  return queues || waiting;
 }
 
 }  // namespace rocegw::cm

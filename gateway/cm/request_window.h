@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gateway/base/ids.h"
+#include "gateway/base/kept_nodes.h"
 #include "gateway/base/time.h"
 #include "gateway/cm/cm_config.h"
 #include "gateway/wire/gid.h"
@@ -38,22 +39,32 @@ class RequestWindow {
   // It waits no longer.
   void Forget(const Line& line, uint64_t ticket);
 
-  // Connections whose turn has come, each with a place; longest wait first per line.
-  std::vector<uint32_t> TakeTurns();
+  // Connections whose turn has come, each with a place; longest wait first per line. Until the next
+  // call.
+  const std::vector<uint32_t>& TakeTurns();
+
+  // Room for so many connections more (kept_nodes.h).
+  void Keep(size_t wanted);
+  bool Refill(size_t most);
 
  private:
+  using Waiting = std::map<uint64_t, uint32_t>;  // ticket to connection
   struct Queue {
-    uint32_t room;
+    uint32_t room = 0;
     uint32_t taken = 0;
     TimePoint shrink_after{INT64_MIN};
-    std::map<uint64_t, uint32_t> waiting;  // ticket to connection
+    Waiting waiting;
   };
+  using Queues = std::map<Line, Queue>;
 
-  void EraseIfIdle(std::map<Line, Queue>::iterator at);
+  void EraseIfIdle(Queues::iterator at);
 
   const RequestWindowConfig config_;
-  std::map<Line, Queue> queues_;  // those with a place taken or somebody waiting
-  std::vector<Line> freed_;       // may have turns to give
+  Queues queues_;  // those with a place taken or somebody waiting
+  KeptNodes<Queues> kept_queues_;
+  KeptNodes<Waiting> kept_waiting_;
+  std::vector<Line> freed_;  // may have turns to give
+  std::vector<uint32_t> turns_;
   uint64_t last_ticket_ = 0;
 };
 

@@ -30,7 +30,7 @@ void SendReply(Core& core, Connection& connection, const wire::CmSidrRep& rep, u
                Step& step) {
   core.LeaveBacklog(connection);
   core.Send(connection, connection.transaction_id, rep, modifier, step);
-  connection.pending = step.actions.mads.back().bytes;
+  connection.message = step.actions.mads.back().bytes;
   connection.state = ConnectionState::kSidrReplied;
   core.SetDeadline(connection, step.now + core.config.answer_memory);
 }
@@ -87,8 +87,7 @@ DropReason OnNewSidrRequest(Core& core, const Inbound& in, Step& step) {
   param.private_data =
       PrivateData::From(std::span(req.private_data).subspan(wire::kIpCmHeaderLength));
   ++core.counters.requests;
-  core.Emit(id, EventType::kConnectRequest, 0, param, step);
-  step.actions.events.back().listener = id.listener;
+  core.EmitRequest(id, param, step);
   return DropReason::kNone;
 }
 

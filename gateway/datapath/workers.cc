@@ -101,6 +101,9 @@ void Workers::AddRows(session::StateSnapshot& snapshot) const {
     row.index = static_cast<uint16_t>(i);
     row.cpu = one.cpu;
     row.qps = i < snapshot.qps_by_worker.size() ? snapshot.qps_by_worker[i] : 0;
+    // Those that ended are read first: none of them can be missing among those that began.
+    const uint64_t ended = one.counters.channel_close_events.Read();
+    row.channels = static_cast<uint32_t>(one.counters.channel_open_events.Read() - ended);
     for (const metrics::CounterInfo& info : metrics::AllCounters()) {
       row.counters.push_back(info.get(one.counters).Read());
     }

@@ -61,6 +61,8 @@ class Carrier {
   // Enters a frame that leaves now; its PSN.
   virtual Psn OnSent(const LineMember& who, LinePlace& place, const FrameRef& frame, uint32_t bytes,
                      TimePoint now) = 0;
+  // Of one that was sent: it and all before it are acknowledged, so that none is built again.
+  virtual bool HasArrived(Psn psn) const = 0;
 
   // Smoothed; 0: not known.
   virtual Duration round_trip() const { return {}; }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Durations counted by size, in the steps 1, 2, 5 from a microsecond to half a second; what a
-// Prometheus histogram needs. A plain value of one thread; copies are snapshots.
+// Prometheus histogram needs.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,6 +13,7 @@
 
 namespace rocegw::metrics {
 
+// A plain value of one thread; copies are snapshots.
 class DurationHistogram {
  public:
   // Upper bounds in nanoseconds; what is above the last one is in none.
@@ -33,9 +35,37 @@ class DurationHistogram {
   int64_t sum_ns() const { return sum_ns_; }
 
  private:
+  friend class SharedDurationHistogram;
+
   std::array<uint64_t, kBounds.size()> counts_{};
   uint64_t count_ = 0;
   int64_t sum_ns_ = 0;
+};
+
+// What several threads gather there now and then, and any thread reads.
+class SharedDurationHistogram {
+ public:
+  // The total goes first, so that no reader finds more in the buckets than in all.
+  void Add(const DurationHistogram& some) {
+    sum_ns_.fetch_add(some.sum_ns_, std::memory_order_relaxed);
+    count_.fetch_add(some.count_, std::memory_order_relaxed);
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (some.counts_[i] != 0) counts_[i].fetch_add(some.counts_[i], std::memory_order_release);
+    }
+  }
+  DurationHistogram Read() const {
+    DurationHistogram all;
+    for (size_t i = 0; i < counts_.size(); ++i)
+      all.counts_[i] = counts_[i].load(std::memory_order_acquire);
+    all.count_ = count_.load(std::memory_order_relaxed);
+    all.sum_ns_ = sum_ns_.load(std::memory_order_relaxed);
+    return all;
+  }
+
+ private:
+  std::array<std::atomic<uint64_t>, DurationHistogram::kBounds.size()> counts_{};
+  std::atomic<uint64_t> count_{0};
+  std::atomic<int64_t> sum_ns_{0};
 };
 
 }  // namespace rocegw::metrics

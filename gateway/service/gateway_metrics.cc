@@ -84,6 +84,12 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
   for (const auto& row : snapshot.workers) {
     AddValue(qps, {{"worker", std::to_string(row.index)}}, row.qps);
   }
+  MetricFamily& channels =
+      AddFamily(families, "rocegw_worker_channels",
+                "channels of one worker to other gateways' workers", MetricType::Gauge);
+  for (const auto& row : snapshot.workers) {
+    AddValue(channels, {{"worker", std::to_string(row.index)}}, row.channels);
+  }
   MetricFamily& ports =
       AddFamily(families, "rocegw_port_up", "1: the port can send and receive", MetricType::Gauge);
   for (const auto& row : snapshot.ports) {
@@ -122,8 +128,8 @@ void AddHistogram(MetricFamily& family, std::vector<ClientMetric::Label> labels,
   family.metric.push_back(std::move(metric));
 }
 
-// Of pools that keep queue pairs ready; how long it takes, of those that have connected any.
-void AddSetUp(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
+// Of pools that keep queue pairs ready.
+void AddReady(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
   const auto add = [&](const char* name, const char* help, MetricType type,
                        uint64_t (*value)(const session::ReadyRow&)) {
     MetricFamily& family = AddFamily(families, name, help, type);
@@ -141,13 +147,16 @@ void AddSetUp(std::vector<MetricFamily>& families, const session::StateSnapshot&
   add("rocegw_pool_ready_misses_total",
       "queue pairs that had to be made although their pool keeps some ready", MetricType::Counter,
       [](const session::ReadyRow& row) { return row.misses; });
-  MetricFamily& times =
-      AddFamily(families, "rocegw_pool_set_up_seconds",
-                "what the gateway spent on a queue pair from its creation until it could send",
-                MetricType::Histogram);
+}
+
+// Of pools that have done any.
+void AddTimes(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot,
+              const char* name, const char* help,
+              const metrics::DurationHistogram session::PoolRow::*times) {
+  MetricFamily& family = AddFamily(families, name, help, MetricType::Histogram);
   for (const session::PoolRow& row : snapshot.pools) {
-    if (!row.leaving && row.set_up.count() != 0)
-      AddHistogram(times, PoolLabels(row.name), row.set_up);
+    if (!row.leaving && (row.*times).count() != 0)
+      AddHistogram(family, PoolLabels(row.name), row.*times);
   }
 }
 
@@ -265,7 +274,14 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
             readiness_.reason().empty() ? 1 : 0);
   AddGauges(families, *snapshot);
   AddPools(families, *snapshot);
-  AddSetUp(families, *snapshot);
+  AddReady(families, *snapshot);
+  AddTimes(families, *snapshot, "rocegw_pool_set_up_seconds",
+           "what the gateway spent on a queue pair from its creation until it could send",
+           &session::PoolRow::set_up);
+  AddTimes(families, *snapshot, "rocegw_pool_operation_seconds",
+           "requests of connected queue pairs and endpoints, from when the gateway took them until "
+           "they completed well",
+           &session::PoolRow::operations);
   AddDiscovery(families, snapshot->discovery);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);

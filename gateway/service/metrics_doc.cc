@@ -25,6 +25,7 @@ class OneOfEach : public StateSource {
     pool.limits = {{"qps", 1, 1, 1, 1}};
     pool.ready.wanted = 1;
     pool.set_up.Add(Microseconds(1));
+    pool.operations.Add(Microseconds(1));
     done(std::move(state));
   }
 };

@@ -19,8 +19,10 @@
 namespace rocegw::session {
 namespace {
 
-// Queue pairs that a session has room for from its start; beyond, its tables grow now and then.
+// Queue pairs and connections that a session has room for from its start; beyond, its tables grow
+// now and then.
 constexpr uint32_t kReadyAhead = 4096;
+constexpr size_t kListenersAhead = 64;
 
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
@@ -250,12 +252,22 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
   MakeRoomForReady();
 }
 
+size_t ClientSession::ready_ahead() const {
+  return reserve_ == nullptr ? 0 : std::min(reserve_->wanted(), kReadyAhead);
+}
+
+size_t ClientSession::ids_ahead() const {
+  return reserve_ == nullptr ? 0 : ready_ahead() + kListenersAhead;
+}
+
 // What a queue pair needs in the session itself is there before it comes out of the reserve.
 void ClientSession::MakeRoomForReady() {
   if (reserve_ == nullptr) return;
-  const size_t count = std::min(reserve_->wanted(), kReadyAhead);
+  const size_t count = ready_ahead();
   objects_.qps.Reserve(count);
   objects_.qp_by_number.Reserve(count);
+  objects_.cm_ids.Reserve(ids_ahead());
+  objects_.cm_id_by_qpn.Reserve(count);
   for (size_t w = 0; w < services_.workers.worker_count(); ++w)
     (void)AddDoorbellPage(static_cast<WorkerIndex>(w));
 }

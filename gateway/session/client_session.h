@@ -79,6 +79,18 @@ class ClientSession {
   // Of its pool, when that kept something ready as the session began; else nullptr.
   ReadyReserve* reserve() { return reserve_.get(); }
 
+  // Queue pairs that it has room for in its tables from its start, and ids that connect them or
+  // listen.
+  size_t ready_ahead() const;
+  size_t ids_ahead() const;
+  // Of the reserve, while that has any.
+  std::unique_ptr<CmId> NewCmId() {
+    return reserve_ == nullptr ? std::make_unique<CmId>() : reserve_->TakeCmId();
+  }
+  void GiveBack(std::unique_ptr<CmId> id) {
+    if (reserve_ != nullptr) reserve_->PutBack(std::move(id));
+  }
+
   // Answers the request under way. T begins with rocegw_reply; fd stays the caller's.
   template <typename T>
   void Reply(T reply, int fd = -1) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,9 @@
 
 namespace rocegw::session {
 namespace {
+
+// Of each kind; more grow the lists.
+constexpr size_t kActionsAtOnce = 16;
 
 // What a step of a connection that failed is to a program; nothing for other requests.
 std::optional<cm::EventType> FailureOf(uint32_t request) {
@@ -54,6 +58,8 @@ CmBinding::CmBinding(Services& services, SourceLookup lookup)
       sources_(std::move(lookup)),
       random_(services.random),
       engine_(ConfigFor(services), random_) {
+  actions_.Reserve(kActionsAtOnce);
+  carried_.Reserve(kActionsAtOnce);
   DevicesChanged();
 }
 
@@ -82,10 +88,6 @@ int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
   return error;
 }
 
-void CmBinding::Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle) {
-  places_[engine] = {session.id(), handle};
-}
-
 void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
                                const cm::Endpoint& destination) {
   cm::AddressResolved resolved;
@@ -103,7 +105,7 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
     }
     return Status(EADDRNOTAVAIL, "the pool has no address that leads there");
   };
-  auto route = ResolveRoute(source, destination, devices, lookup);
+  auto route = ResolveRoute(source, destination, devices, std::ref(lookup));
   if (route.ok()) {
     resolved.source = route->source;
     resolved.destination = route->destination;
@@ -153,20 +155,20 @@ void CmBinding::OnUnanswered(ClientSession& session, uint32_t request, uint32_t 
   event.status = -error;
   event.id = id->engine;
   event.owner = session.id();
+  event.name = handle;
   (void)Query(session.id(), id->engine, event.info);
   Deliver(event);
 }
 
 void CmBinding::DropSession(ClientSession& session) {
-  session.objects().cm_ids.ForEach([&](uint32_t, const CmId& id) { places_.erase(id.engine); });
   engine_.DropOwner(session.id(), ControlLoop::Now(), actions_);
   CarryOut();
 }
 
 void CmBinding::OnCommEstablished(ClientSession& session, Qpn qpn) {
-  const auto found = session.objects().cm_id_by_qpn.find(qpn.value);
-  if (found == session.objects().cm_id_by_qpn.end()) return;
-  const CmId* const id = session.objects().cm_ids.Find(found->second);
+  const uint32_t* const found = session.objects().cm_id_by_qpn.Find(qpn.value);
+  if (found == nullptr) return;
+  const CmId* const id = session.objects().cm_ids.Find(*found);
   Run(session, id->engine, cm::CommEstablished{});
 }
 
@@ -205,8 +207,9 @@ void CmBinding::CarryOut() {
   if (carrying_out_) return;
   carrying_out_ = true;
   while (true) {
-    cm::CmActions now;
-    std::swap(now, actions_);
+    carried_.Clear();
+    std::swap(carried_, actions_);
+    const cm::CmActions& now = carried_;
     for (const cm::QuarantineQpn& rest : now.quarantined) {
       services_.qpns.RestUntil(rest.qpn, rest.until, ControlLoop::Now());
     }
@@ -244,6 +247,7 @@ void CmBinding::CarryOut() {
     }
   }
   carrying_out_ = false;
+  if (engine_.wants_refill()) services_.reserves.RefillLater();
   ArmTimer();
 }
 
@@ -275,18 +279,17 @@ void CmBinding::SendMad(const cm::SendMad& mad) {
 }
 
 void CmBinding::Deliver(const cm::CmEvent& event) {
-  const bool is_request = event.type == cm::EventType::kConnectRequest;
-  const auto place = places_.find(is_request ? event.listener : event.id);
-  ClientSession* const session =
-      place == places_.end() ? nullptr : find_session(place->second.session);
+  ClientSession* const session = find_session(event.owner);
   if (session == nullptr || session->ending()) return;
-  const uint32_t handle = place->second.handle;
-  if (is_request) return DeliverRequest(*session, handle, event);
-  const CmId& id = *session->objects().cm_ids.Find(handle);
+  const bool is_request = event.type == cm::EventType::kConnectRequest;
+  // It may have gone meanwhile.
+  const CmId* const id = session->objects().cm_ids.Find(event.name);
+  if (id == nullptr || id->engine != (is_request ? event.listener : event.id)) return;
+  if (is_request) return DeliverRequest(*session, event.name, event);
   rocegw_cm_event record = RecordOf(event);
-  record.cookie = id.cookie;
-  record.id = handle;
-  session->objects().cm_channels.Find(id.channel)->events->Send(handle, BytesOf(record));
+  record.cookie = id->cookie;
+  record.id = event.name;
+  session->objects().cm_channels.Find(id->channel)->events->Send(event.name, BytesOf(record));
 }
 
 void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
@@ -308,7 +311,7 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
       services_.TakeConnect(pool) == 0 && services_.Take(pool, Resource::kCmIds) == 0;
   if (!granted) return refuse(wire::RejectReason::kNoResources);
   CmChannel& channel = *session.objects().cm_channels.Find(listener.channel);
-  auto id = std::make_unique<CmId>();
+  auto id = session.NewCmId();
   id->engine = event.id;
   id->channel = listener.channel;
   id->cookie = listener.cookie;
@@ -319,17 +322,16 @@ void CmBinding::DeliverRequest(ClientSession& session, uint32_t listener_handle,
   record.cookie = listener.cookie;
   record.listen_id = listener_handle;
   record.id = session.objects().cm_ids.Add(std::move(id));
-  Add(event.id, session, record.id);
+  Name(event.id, record.id);
   channel.events->Send(listener_handle, BytesOf(record));
 }
 
 void CmBinding::ArmTimer() {
   const TimePoint deadline = engine_.deadline();
-  if (deadline == timer_at_) return;
+  // One that is early looks again: deadlines of single messages come and go all the time.
+  if (timer_at_ <= deadline) return;
   services_.loop.Cancel(timer_);
-  timer_ = 0;
   timer_at_ = deadline;
-  if (deadline == kNever) return;
   timer_ = services_.loop.At(deadline, [this] {
     timer_ = 0;
     timer_at_ = kNever;

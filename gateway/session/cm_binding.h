@@ -6,13 +6,12 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
+#include "gateway/base/growing_ring.h"
 #include "gateway/cm/cm_engine.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/session/control_loop.h"
@@ -44,8 +43,12 @@ class CmBinding {
   int Run(ClientSession& session, cm::CmHandle id, const Body& body);
   // A name for an id that a client creates.
   cm::CmHandle NextHandle() { return {next_handle_++}; }
-  void Add(cm::CmHandle engine, const ClientSession& session, uint32_t handle);
-  void Remove(cm::CmHandle engine) { places_.erase(engine); }
+  // The client's handle for it.
+  void Name(cm::CmHandle engine, uint32_t handle) { engine_.Name(engine, handle); }
+
+  // As CmEngine's.
+  void Keep(size_t connections) { engine_.Keep(connections); }
+  bool Refill() { return engine_.Refill(); }
 
   // By the client's handle; nullptr: there is none. A request that came in belongs to the program
   // from the first time that it is named.
@@ -73,6 +76,8 @@ class CmBinding {
 
   // What this gateway offers to others; acceptors by worker.
   void OfferChannels(const std::vector<Qpn>& acceptors);
+  // `wait`: that is not known yet, and WithDataPath can wait for it.
+  cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
   // Calls then(const cm::DataPath&) once, with where data to `destination` may go: at once, without
   // allocating, when that is known, else when discovery has found out; the session may be ending
   // then.
@@ -94,10 +99,6 @@ class CmBinding {
   uint64_t drops(metrics::DropReason reason) const { return drops_[static_cast<size_t>(reason)]; }
 
  private:
-  struct Place {
-    SessionId session;
-    uint32_t handle;
-  };
   class EngineRandom final : public cm::RandomSource {
    public:
     explicit EngineRandom(Random& random) : random_(random) {}
@@ -108,7 +109,6 @@ class CmBinding {
   };
 
   static cm::CmConfig ConfigFor(const Services& services);
-  cm::DataPath ChooseDataPath(const wire::Path& path, Qpn destination, uint32_t allowed);
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   // Carries out what the engine wants, until it wants nothing more; then sets the timer.
   void CarryOut();
@@ -122,12 +122,12 @@ class CmBinding {
   EngineRandom random_;
   cm::CmEngine engine_;
   cm::CmActions actions_;
+  cm::CmActions carried_;  // those that are being carried out
   bool carrying_out_ = false;
-  std::deque<cm::SendMad> looped_;   // to one of our own addresses
-  std::deque<cm::CmCommand> later_;  // commands that carrying out brought about
+  GrowingRing<cm::SendMad> looped_;   // to one of our own addresses
+  GrowingRing<cm::CmCommand> later_;  // commands that carrying out brought about
   std::multimap<wire::Gid, std::function<void()>> waiting_;  // for what discovery finds out
   uint64_t next_handle_ = 1;
-  std::unordered_map<cm::CmHandle, Place> places_;
   std::array<uint64_t, metrics::kDropReasonCount> drops_{};
   ControlLoop::TimerId timer_ = 0;
   TimePoint timer_at_ = kNever;

@@ -48,14 +48,14 @@ std::optional<std::pair<cm::PortSpace, cm::QpType>> KindOf(uint32_t port_space, 
 }
 
 void DestroyOne(ClientSession& session, uint32_t handle) {
-  const auto id = session.objects().cm_ids.Remove(handle);
-  session.cm().Remove(id->engine);
+  auto id = session.objects().cm_ids.Remove(handle);
   auto& by_qpn = session.objects().cm_id_by_qpn;
-  const auto known = by_qpn.find(id->qpn.value);
-  if (known != by_qpn.end() && known->second == handle) by_qpn.erase(known);
+  const uint32_t* const known = by_qpn.Find(id->qpn.value);
+  if (known != nullptr && *known == handle) by_qpn.Erase(id->qpn.value);
   --session.objects().cm_channels.Find(id->channel)->users;
   session.Give(Resource::kCmIds);
   if (id->listens) session.Give(Resource::kListeners);
+  session.GiveBack(std::move(id));
 }
 
 std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
@@ -76,6 +76,7 @@ void CmCreateChannel(ClientSession& session, Request&) {
   if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CmChannel>();
   channel->events = std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours));
+  channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
   session.ReplyObject(handle, 0, pair->client.get());
 }
@@ -101,14 +102,14 @@ void CmCreateId(ClientSession& session, Request& request) {
     session.Give(Resource::kCmIds);
     return session.ReplyError(error);
   }
-  auto id = std::make_unique<CmId>();
+  auto id = session.NewCmId();
   id->engine = engine;
   id->channel = asked.channel;
   id->cookie = asked.cookie;
   id->port_space = kind->first;
   ++channel->users;
   const uint32_t handle = session.objects().cm_ids.Add(std::move(id));
-  session.cm().Add(engine, session, handle);
+  session.cm().Name(engine, handle);
   session.ReplyObject(handle, 0);
 }
 

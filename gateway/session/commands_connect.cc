@@ -25,7 +25,9 @@ void RunSimple(ClientSession& session, uint32_t handle, const CmBinding::Body& b
 void RememberQp(ClientSession& session, uint32_t handle, CmId& id, Qpn qpn) {
   if (qpn == kInvalidQpn) return;
   id.qpn = qpn;
-  session.objects().cm_id_by_qpn[qpn.value] = handle;
+  auto& by_qpn = session.objects().cm_id_by_qpn;
+  by_qpn.Erase(qpn.value);
+  by_qpn.Insert(qpn.value, handle);
 }
 
 // The id and the handle of the queue pair that it connects; nullptr: it has none.
@@ -51,7 +53,7 @@ void Accept(ClientSession& session, const rocegw_cm_connect& asked) {
 
 // Goes on when the queue pair is where it was brought to, unless the session ended meanwhile.
 template <typename Then>
-MoveDone Before(ClientSession& session, Then then) {
+auto Before(ClientSession& session, Then then) {
   return [&session, then = std::move(then)](int error) {
     if (error == 0 && session.ending()) error = ESHUTDOWN;
     if (error != 0) return session.ReplyError(error);

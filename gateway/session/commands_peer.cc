@@ -15,6 +15,9 @@ namespace rocegw::session {
 namespace {
 
 constexpr uint32_t kPeerMask = verbs::kAttrAv | verbs::kAttrDestQpn;
+// A queue pair whose peer keeps silent goes on as plain RoCEv2. For an endpoint there is no other
+// way, and a first packet may have to wait for its neighbour's address, or a busy gateway.
+constexpr Duration kPatience = Milliseconds(500);
 
 void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> done) {
   session.services().workers.Broadcast(
@@ -55,6 +58,18 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
       });
 }
 
+void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
+              const verbs::QpAttributes& attributes, TimePoint give_up) {
+  session.cm().WithDataPath(attributes.path, attributes.dest_qpn, UINT32_MAX,
+                            [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
+                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
+                              if (!chosen.silent || ControlLoop::Now() >= give_up)
+                                return LinkPeer(session, asked, attributes, chosen);
+                              session.cm().ForgetPeer(attributes.path.destination);
+                              FindPeer(session, asked, attributes, give_up);
+                            });
+}
+
 }  // namespace
 
 void CreatePeer(ClientSession& session, Request& request) {
@@ -70,14 +85,9 @@ void CreatePeer(ClientSession& session, Request& request) {
   auto attributes = FromClient(attr, kPeerMask, services.DevicesOf(session.pool())[index],
                                services.options.device, Qpn{asked.qpn});
   if (!attributes.ok()) return session.ReplyError(attributes.status().error());
-  const wire::Path& path = attributes->path;
-  if (const int error = services.CheckPeer(session.pool(), path.destination))
+  if (const int error = services.CheckPeer(session.pool(), attributes->path.destination))
     return session.ReplyError(error);
-  session.cm().WithDataPath(path, attributes->dest_qpn, UINT32_MAX,
-                            [&session, asked, to = *attributes](const cm::DataPath& chosen) {
-                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
-                              LinkPeer(session, asked, to, chosen);
-                            });
+  FindPeer(session, asked, *attributes, ControlLoop::Now() + kPatience);
 }
 
 void DestroyPeer(ClientSession& session, Request& request) {

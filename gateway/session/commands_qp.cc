@@ -284,7 +284,7 @@ void CreateQp(ClientSession& session, Request& request) {
   };
   // Its completion queues are there, so no worker refuses it; what shares more is asked about.
   const bool plain = srq == nullptr && group == nullptr;
-  if (plain && services.workers.TryTell(kept.worker, link)) {
+  if (plain && services.workers.TryTell(kept.worker, link, WorkerRequests::Haste::kWhenAwake)) {
     objects.qps.Find(reply.handle)->setting_up = true;
     if (id == nullptr) return finish(0);
     return InitQpOf(session, *id, reply.handle, finish);

@@ -24,12 +24,23 @@ constexpr uint64_t kWakeId = 0;
 // lingers where others want the processor.
 constexpr Duration kLinger = Microseconds(40);
 
+// Timers come and go all the time, few at once.
+constexpr size_t kKeptTimers = 16;
+
 }  // namespace
 
 TimePoint ControlLoop::Now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return {static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec};
+}
+
+ControlLoop::ControlLoop() {
+  kept_timers_.SetWanted(kKeptTimers);
+  kept_deadlines_.SetWanted(kKeptTimers);
+  (void)kept_timers_.Refill(timers_, kKeptTimers);
+  (void)kept_deadlines_.Refill(timer_deadlines_, kKeptTimers);
+  due_.reserve(kKeptTimers);
 }
 
 Status ControlLoop::Open() {
@@ -74,8 +85,8 @@ void ControlLoop::Unwatch(WatchId id) {
 
 ControlLoop::TimerId ControlLoop::At(TimePoint deadline, std::function<void()> handler) {
   const TimerId id = next_id_++;
-  timers_.emplace(deadline, std::make_pair(id, std::move(handler)));
-  timer_deadlines_.emplace(id, deadline);
+  kept_timers_.Insert(timers_, deadline, std::make_pair(id, std::move(handler)));
+  kept_deadlines_.Insert(timer_deadlines_, id, deadline);
   return id;
 }
 
@@ -84,8 +95,8 @@ void ControlLoop::Cancel(TimerId id) {
   if (found == timer_deadlines_.end()) return;
   auto [it, end] = timers_.equal_range(found->second);
   while (it != end && it->second.first != id) ++it;
-  if (it != end) timers_.erase(it);
-  timer_deadlines_.erase(found);
+  if (it != end) kept_timers_.Erase(timers_, it);
+  kept_deadlines_.Erase(timer_deadlines_, found);
 }
 
 bool ControlLoop::Post(std::function<void()> task) {
@@ -112,17 +123,17 @@ bool ControlLoop::RunTasks() {
 void ControlLoop::RunTimers() {
   const TimePoint now = Now();
   // Timers that a handler adds for the past wait for the next round, so that a round ends.
-  std::vector<TimerId> due;
+  due_.clear();
   for (auto it = timers_.begin(); it != timers_.end() && it->first <= now; ++it)
-    due.push_back(it->second.first);
-  for (const TimerId id : due) {
+    due_.push_back(it->second.first);
+  for (const TimerId id : due_) {
     const auto found = timer_deadlines_.find(id);
     if (found == timer_deadlines_.end()) continue;  // cancelled meanwhile
     auto it = timers_.lower_bound(found->second);
     while (it->second.first != id) ++it;
     const std::function<void()> handler = std::move(it->second.second);
-    timers_.erase(it);
-    timer_deadlines_.erase(found);
+    kept_timers_.Erase(timers_, it);
+    kept_deadlines_.Erase(timer_deadlines_, found);
     handler();
   }
 }

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/base/kept_nodes.h"
 #include "gateway/base/late_yields.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
@@ -39,7 +40,7 @@ class ControlLoop {
   using WatchId = uint64_t;  // 0: none
   using TimerId = uint64_t;  // 0: none
 
-  ControlLoop() = default;
+  ControlLoop();
   ControlLoop(const ControlLoop&) = delete;
   ControlLoop& operator=(const ControlLoop&) = delete;
 
@@ -91,8 +92,13 @@ class ControlLoop {
   UniqueFd wake_;
   uint64_t next_id_ = 1;
   std::unordered_map<WatchId, std::shared_ptr<Watched>> watches_;
-  std::multimap<TimePoint, std::pair<TimerId, std::function<void()>>> timers_;
-  std::unordered_map<TimerId, TimePoint> timer_deadlines_;
+  using Timers = std::multimap<TimePoint, std::pair<TimerId, std::function<void()>>>;
+  using TimerDeadlines = std::unordered_map<TimerId, TimePoint>;
+  Timers timers_;
+  TimerDeadlines timer_deadlines_;
+  KeptNodes<Timers> kept_timers_;
+  KeptNodes<TimerDeadlines> kept_deadlines_;
+  std::vector<TimerId> due_;
   std::function<void()> after_round_;
   LoopSource* source_ = nullptr;
   bool worked_ = false;  // in the last round

@@ -24,6 +24,11 @@ StatusOr<EventPair> MakeEventPair() {
 
 EventChannel::~EventChannel() { loop_.Unwatch(watch_); }
 
+EventChannel::Counts& EventChannel::CountsOf(Subject subject) {
+  counts_.Insert(subject, {});
+  return *counts_.Find(subject);
+}
+
 bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
   ssize_t sent = 0;
   do {
@@ -31,7 +36,7 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
   } while (sent < 0 && errno == EINTR);
   if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)) return false;
   // Any other error: the client closed its end. Its events go nowhere, as with a closed event file.
-  if (sent >= 0) ++sent_[subject];
+  if (sent >= 0) ++CountsOf(subject).sent;
   return true;
 }
 
@@ -43,11 +48,13 @@ void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool o
     return;
   }
   waiting_.push_back({subject, {record.begin(), record.end()}});
+  ++CountsOf(subject).waiting;
   if (watch_ == 0) watch_ = loop_.Watch(ours_.get(), EPOLLOUT, [this](uint32_t) { Drain(); });
 }
 
 void EventChannel::Drain() {
   while (!waiting_.empty() && TrySend(waiting_.front().subject, waiting_.front().bytes)) {
+    --CountsOf(waiting_.front().subject).waiting;
     waiting_.pop_front();
   }
   if (waiting_.empty()) {
@@ -57,15 +64,20 @@ void EventChannel::Drain() {
 }
 
 uint32_t EventChannel::Forget(Subject subject) {
-  std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
-  const auto it = sent_.find(subject);
-  if (it == sent_.end()) return 0;
-  const uint32_t count = it->second;
-  sent_.erase(it);
-  return count;
+  const Counts* const known = counts_.Find(subject);
+  if (known == nullptr) return 0;
+  const Counts counts = *known;
+  counts_.Erase(subject);
+  // Thousands may wait for a program that is slow to read, of others.
+  if (counts.waiting != 0)
+    std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
+  return counts.sent;
 }
 
 void EventChannel::MoveWaiting(Subject subject, EventChannel& to) {
+  const Counts* const known = counts_.Find(subject);
+  if (known == nullptr || known->waiting == 0) return;
+  CountsOf(subject).waiting = 0;
   std::deque<Record> kept;
   for (Record& record : waiting_) {
     if (record.subject == subject) {

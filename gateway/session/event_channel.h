@@ -11,9 +11,9 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "gateway/base/key_map.h"
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
 #include "gateway/session/control_loop.h"
@@ -29,13 +29,16 @@ StatusOr<EventPair> MakeEventPair();
 
 class EventChannel {
  public:
-  // Names an object whose events are counted together.
+  // Names an object whose events are counted together; not 0.
   using Subject = uint64_t;
 
   EventChannel(ControlLoop& loop, UniqueFd ours) : loop_(loop), ours_(std::move(ours)) {}
   ~EventChannel();
   EventChannel(const EventChannel&) = delete;
   EventChannel& operator=(const EventChannel&) = delete;
+
+  // So many objects can have events without another allocation.
+  void Reserve(size_t subjects) { counts_.Reserve(subjects); }
 
   // Puts a record on the channel. With `once`, not again while an equal one of the subject waits.
   void Send(Subject subject, std::span<const uint8_t> record, bool once = false);
@@ -54,7 +57,12 @@ class EventChannel {
     Subject subject;
     std::vector<uint8_t> bytes;
   };
+  struct Counts {
+    uint32_t sent = 0;
+    uint32_t waiting = 0;
+  };
 
+  Counts& CountsOf(Subject subject);
   bool TrySend(Subject subject, std::span<const uint8_t> record);
   void Drain();
 
@@ -62,7 +70,7 @@ class EventChannel {
   UniqueFd ours_;
   ControlLoop::WatchId watch_ = 0;
   std::deque<Record> waiting_;
-  std::unordered_map<Subject, uint32_t> sent_;
+  KeyMap<Counts, Subject> counts_;
 };
 
 }  // namespace rocegw::session

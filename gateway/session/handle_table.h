@@ -5,10 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "gateway/base/growing_ring.h"
 
 namespace rocegw::session {
 
@@ -30,8 +31,11 @@ class HandleTable {
     return static_cast<uint32_t>(slots_.size());
   }
 
-  // So many objects fit without another allocation.
-  void Reserve(size_t count) { slots_.reserve(count); }
+  // So many objects fit without another allocation, however often they come and go.
+  void Reserve(size_t count) {
+    slots_.reserve(count + kResting);
+    free_.Reserve(count + kResting);
+  }
 
   // nullptr for a handle that names nothing.
   T* Find(uint32_t handle) const {
@@ -67,7 +71,7 @@ class HandleTable {
 
  private:
   std::vector<std::unique_ptr<T>> slots_;
-  std::deque<uint32_t> free_;
+  GrowingRing<uint32_t> free_;
   size_t size_ = 0;
 };
 

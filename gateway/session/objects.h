@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
@@ -202,8 +201,7 @@ struct Objects {
   // Attachments of queue pairs to multicast groups: handle, group.
   std::set<std::pair<uint32_t, wire::Gid>> multicast;
   KeyMap<uint32_t> qp_by_number;  // QPN to handle
-  std::unordered_map<uint32_t, uint32_t>
-      cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected
+  KeyMap<uint32_t> cm_id_by_qpn;  // QPN to handle, of ids that connect or are connected
 };
 
 }  // namespace rocegw::session

@@ -77,7 +77,8 @@ struct PeerGateways {
   uint32_t vendor_id = kVendorId;
   // Of channels: with the kinds of congestion control that they may have.
   uint32_t features = wire::kOptionSelectiveAck | wire::kOptionOrdering | wire::kOptionEndpoints |
-                      wire::kOptionInvalidation | wire::kOptionCcStatic;
+                      wire::kOptionEndpointReads | wire::kOptionInvalidation |
+                      wire::kOptionCcStatic;
   uint32_t window = 0;  // bytes that one worker can take at once
   uint32_t paths = 1;   // channels to the same worker, over which queue pairs are spread
 };

@@ -16,15 +16,11 @@
 namespace rocegw::session {
 namespace {
 
-struct Move {
-  rocegw_modify_qp asked{};
-  verbs::QpAttributes to;
-  std::optional<cm::DataPath> path;  // of one that connects
-};
+constexpr size_t kConnecting = 1;  // of the three moves of BeginReady
 
 // The worker could only refuse what is known here: it need not be asked. A queue pair that has
 // failed meanwhile says so in memory that only the worker writes.
-bool NeedNotAsk(const Qp& qp, const Move& move) {
+bool NeedNotAsk(const Qp& qp, const QpMove& move) {
   if (!qp.setting_up || (move.asked.attr_mask & verbs::kAttrCurState) != 0) return false;
   const uint32_t published =
       __atomic_load_n(&qp.status.As<rocegw_qp_status>()->state, __ATOMIC_ACQUIRE);
@@ -36,12 +32,12 @@ bool NeedNotAsk(const Qp& qp, const Move& move) {
          verbs::CheckTransition(qp.type, qp.state, next, move.asked.attr_mask) == 0;
 }
 
-bool Becomes(const Move& move, verbs::QpState state) {
+bool Becomes(const QpMove& move, verbs::QpState state) {
   return (move.asked.attr_mask & verbs::kAttrState) != 0 && move.to.state == state;
 }
 
 // The worker has taken it, or will: what is known of the queue pair here, too.
-void Remember(const Move& move, Qp& qp) {
+void Remember(const QpMove& move, Qp& qp) {
   if ((move.asked.attr_mask & verbs::kAttrDestQpn) != 0) qp.peer = move.to.dest_qpn;
   if (!move.path) return;
   const auto& channel = move.path->channel;
@@ -50,7 +46,7 @@ void Remember(const Move& move, Qp& qp) {
 }
 
 // What the client says, checked; 0 or errno.
-int Check(ClientSession& session, Move& move) {
+int Check(ClientSession& session, QpMove& move) {
   Services& services = session.services();
   const rocegw_modify_qp& asked = move.asked;
   Qp* const qp = session.objects().qps.Find(asked.qp);
@@ -71,7 +67,7 @@ int Check(ClientSession& session, Move& move) {
 
 // The same for a state and the attributes that an id's connection gives it.
 int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState state,
-             const OwnDepths* depths, Move& move) {
+             const OwnDepths* depths, QpMove& move) {
   cm::QpAttributes attributes;
   if (const int error = session.cm().InitQpAttributes(session.id(), id.engine, state, attributes))
     return error;
@@ -86,28 +82,54 @@ int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState st
   return Check(session, move);
 }
 
-void TellWorker(ClientSession& session, const Move& move, MoveDone done) {
-  WorkerRequests& workers = session.services().workers;
-  const rocegw_modify_qp& asked = move.asked;
-  Qp& qp = *session.objects().qps.Find(asked.qp);
-  const worker::ModifyQp modify{session.LinkedAs(qp), qp.qpn, asked.attr_mask, move.to,
-                                move.path ? move.path->channel : std::nullopt};
-  if (NeedNotAsk(qp, move) && workers.TryTell(qp.worker, modify)) {
-    Remember(move, qp);
-    if ((asked.attr_mask & verbs::kAttrState) != 0) qp.state = move.to.state;
-    qp.setting_up = !Becomes(move, verbs::QpState::kRts);
-    return done(0);
+worker::ModifyQp MessageOf(ClientSession& session, const QpMove& move, const Qp& qp) {
+  return {session.LinkedAs(qp), qp.qpn, move.asked.attr_mask, move.to,
+          move.path ? move.path->channel : std::nullopt};
+}
+
+// False: its worker has to be asked, and has not been told yet.
+bool TellAtOnce(ClientSession& session, const QpMove& move) {
+  using Haste = WorkerRequests::Haste;
+  Qp& qp = *session.objects().qps.Find(move.asked.qp);
+  // A channel is opened before its first message, by who sends first and by who does not.
+  const bool opens = move.path && move.path->channel;
+  if (!NeedNotAsk(qp, move) ||
+      !session.services().workers.TryTell(qp.worker, MessageOf(session, move, qp),
+                                          opens ? Haste::kNow : Haste::kWhenAwake)) {
+    return false;
   }
+  Remember(move, qp);
+  if ((move.asked.attr_mask & verbs::kAttrState) != 0) qp.state = move.to.state;
+  qp.setting_up = !Becomes(move, verbs::QpState::kRts);
+  return true;
+}
+
+void TellWorker(ClientSession& session, const QpMove& move, MoveDone done) {
+  if (TellAtOnce(session, move)) return done(0);
+  Qp& qp = *session.objects().qps.Find(move.asked.qp);
   qp.setting_up = false;
-  workers.Send(qp.worker, modify,
-               [&session, move, done = std::move(done)](const worker::ControlReply& reply) {
-                 if (reply.error != 0) {
-                   session.CountSetUp(0, false);
-                 } else if (Qp* const known = session.objects().qps.Find(move.asked.qp)) {
-                   Remember(move, *known);
-                 }
-                 done(reply.error);
-               });
+  session.services().workers.Send(
+      qp.worker, MessageOf(session, move, qp),
+      [&session, move, done = std::move(done)](const worker::ControlReply& reply) {
+        if (reply.error != 0) {
+          session.CountSetUp(0, false);
+        } else if (Qp* const known = session.objects().qps.Find(move.asked.qp)) {
+          Remember(move, *known);
+        }
+        done(reply.error);
+      });
+}
+
+std::optional<int> TellThoseAtOnce(ClientSession& session, IdMoves& moves) {
+  while (moves.told < moves.count && TellAtOnce(session, moves.all[moves.told])) ++moves.told;
+  return moves.told == moves.count ? std::optional<int>(0) : std::nullopt;
+}
+
+// All on their way at once: the worker takes them in order, and refuses what follows something that
+// it refused.
+void TellTheRest(ClientSession& session, const IdMoves& moves, MoveDone done) {
+  const MoveDone each = WhenAll(static_cast<int>(moves.count - moves.told), std::move(done));
+  for (size_t i = moves.told; i < moves.count; ++i) TellWorker(session, moves.all[i], each);
 }
 
 }  // namespace
@@ -125,7 +147,7 @@ MoveDone WhenAll(int missing, MoveDone done) {
 }
 
 void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done) {
-  Move move;
+  QpMove move;
   move.asked = asked;
   if (const int error = Check(session, move)) return done(error);
   Qp& qp = *session.objects().qps.Find(asked.qp);
@@ -139,39 +161,48 @@ void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done
   session.cm().WithDataPath(move.to.path, names_peer ? move.to.dest_qpn : qp.peer, qp.ece_allowed,
                             [&session, move, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
-                              Move connecting = move;
+                              QpMove connecting = move;
                               connecting.path = chosen;
                               TellWorker(session, connecting, done);
                             });
 }
 
-void InitQpOf(ClientSession& session, const CmId& id, uint32_t qp, MoveDone done) {
-  Move move;
-  const int error = CheckFor(session, id, qp, cm::QpState::kInit, nullptr, move);
-  if (error != 0) return done(error);
-  TellWorker(session, move, std::move(done));
+std::optional<int> BeginInit(ClientSession& session, const CmId& id, uint32_t qp, IdMoves& moves) {
+  moves.count = 1;
+  const int error = CheckFor(session, id, qp, cm::QpState::kInit, nullptr, moves.all[0]);
+  if (error != 0) return error;
+  return TellThoseAtOnce(session, moves);
 }
 
-void ReadyQpOf(ClientSession& session, const CmId& id, uint32_t qp, const OwnDepths* depths,
-               MoveDone done) {
+std::optional<int> BeginReady(ClientSession& session, const CmId& id, uint32_t qp,
+                              const OwnDepths* depths, IdMoves& moves) {
   const Qp& known = *session.objects().qps.Find(qp);
-  if (known.type != verbs::QpType::kRc) return done(EINVAL);
+  if (known.type != verbs::QpType::kRc) return EINVAL;
   // INIT again: what a peer may do with the queue pair is known only now.
   constexpr std::array kStates = {cm::QpState::kInit, cm::QpState::kRtr, cm::QpState::kRts};
-  std::array<Move, kStates.size()> moves;
-  for (size_t i = 0; i < moves.size(); ++i) {
-    if (const int error = CheckFor(session, id, qp, kStates[i], depths, moves[i]))
-      return done(error);
+  moves.count = kStates.size();
+  for (size_t i = 0; i < moves.count; ++i) {
+    if (const int error = CheckFor(session, id, qp, kStates[i], depths, moves.all[i])) return error;
   }
-  session.cm().WithDataPath(moves[1].to.path, moves[1].to.dest_qpn, known.ece_allowed,
+  QpMove& connecting = moves.all[kConnecting];
+  const cm::DataPath chosen =
+      session.cm().ChooseDataPath(connecting.to.path, connecting.to.dest_qpn, known.ece_allowed);
+  if (chosen.wait) return std::nullopt;
+  connecting.path = chosen;
+  return TellThoseAtOnce(session, moves);
+}
+
+void FinishMoves(ClientSession& session, const IdMoves& moves, MoveDone done) {
+  const QpMove& connecting = moves.all[kConnecting];
+  if (moves.count <= kConnecting || connecting.path)
+    return TellTheRest(session, moves, std::move(done));
+  const Qp& known = *session.objects().qps.Find(connecting.asked.qp);
+  session.cm().WithDataPath(connecting.to.path, connecting.to.dest_qpn, known.ece_allowed,
                             [&session, moves, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
-                              auto chosen_moves = moves;
-                              chosen_moves[1].path = chosen;
-                              // All on their way at once: the worker takes them in order, and
-                              // refuses what follows something that it refused.
-                              const MoveDone each = WhenAll(static_cast<int>(moves.size()), done);
-                              for (const Move& move : chosen_moves) TellWorker(session, move, each);
+                              IdMoves chosen_moves = moves;
+                              chosen_moves.all[kConnecting].path = chosen;
+                              TellTheRest(session, chosen_moves, done);
                             });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "gateway/session/cm_binding.h"
 #include "gateway/session/services.h"
 
 namespace rocegw::session {
@@ -17,12 +18,19 @@ namespace {
 constexpr uint64_t kChunk = tenant::kReadyChunkBytes;
 static_assert(kChunk == shm::Segment::kFirstChunk);
 constexpr uint32_t kQpsPerTurn = 16;
+constexpr size_t kCmIdsPerTurn = 64;
 // Between two turns, so that requests have theirs.
 constexpr Duration kTurn = Microseconds(200);
 // A reserve that could not be filled.
 constexpr Duration kShortRetry = Seconds(1);
 
 }  // namespace
+
+void ReadyReserve::SetWanted(uint32_t wanted) {
+  wanted_ = wanted;
+  cm_ids_.reserve(wanted);
+  if (cm_ids_.size() > wanted) cm_ids_.resize(wanted);
+}
 
 void ReadyReserve::GiveBack() {
   if (pool_ != nullptr) pool_->Give(Resource::kSegmentBytes, charged_);
@@ -31,7 +39,7 @@ void ReadyReserve::GiveBack() {
 }
 
 void ReadyReserve::Close() {
-  wanted_ = 0;
+  SetWanted(0);
   while (RefillQps()) {
   }
   GiveBack();
@@ -55,6 +63,20 @@ void ReadyReserve::PutBack(std::unique_ptr<Qp> qp) {
   qps_.push_back(std::move(qp));
 }
 
+std::unique_ptr<CmId> ReadyReserve::TakeCmId() {
+  if (cm_ids_.empty()) return std::make_unique<CmId>();
+  std::unique_ptr<CmId> id = std::move(cm_ids_.back());
+  cm_ids_.pop_back();
+  services_.reserves.RefillLater();
+  return id;
+}
+
+void ReadyReserve::PutBack(std::unique_ptr<CmId> id) {
+  if (cm_ids_.size() >= wanted_) return;
+  *id = CmId();
+  cm_ids_.push_back(std::move(id));
+}
+
 std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint64_t bytes) {
   Chunks& chunks = Of(writer);
   if (wanted_ == 0 || chunks.empty() || bytes > kChunk) return std::nullopt;
@@ -66,7 +88,13 @@ std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint6
   return chunk;
 }
 
-bool ReadyReserve::Refill() { return RefillChunks() || RefillQps(); }
+bool ReadyReserve::Refill() { return RefillChunks() || RefillQps() || RefillCmIds(); }
+
+bool ReadyReserve::RefillCmIds() {
+  const size_t missing = std::min<size_t>(wanted_ - cm_ids_.size(), kCmIdsPerTurn);
+  for (size_t i = 0; i < missing; ++i) cm_ids_.push_back(std::make_unique<CmId>());
+  return missing != 0;
+}
 
 bool ReadyReserve::RefillChunks() {
   short_ = false;
@@ -154,6 +182,7 @@ void ReadyReserves::Set(tenant::Pool& pool) {
     known = by_pool_.emplace(pool.id(), std::make_shared<ReadyReserve>(services_, pool)).first;
   }
   known->second->SetWanted(wanted);
+  KeepConnections();
   if (!timer_.valid()) {
     timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     watch_ = services_.loop.Watch(timer_.get(), EPOLLIN, [this](uint32_t) { OnTimer(); });
@@ -166,6 +195,13 @@ void ReadyReserves::Close(const tenant::Pool& pool) {
   if (known == by_pool_.end()) return;
   known->second->Close();
   by_pool_.erase(known);
+  KeepConnections();
+}
+
+void ReadyReserves::KeepConnections() {
+  size_t wanted = 0;
+  for (const auto& [id, reserve] : by_pool_) wanted += reserve->wanted();
+  services_.cm->Keep(wanted);
 }
 
 std::shared_ptr<ReadyReserve> ReadyReserves::Of(const tenant::Pool& pool) const {
@@ -193,6 +229,7 @@ void ReadyReserves::OnTimer() {
     if (reserve->Refill()) return Arm(kTurn);
     is_short = is_short || reserve->is_short();
   }
+  if (services_.cm->Refill()) return Arm(kTurn);
   if (is_short) Arm(kShortRetry);
 }
 

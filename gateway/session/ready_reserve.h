@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool keeps ready (spec.ready_qps), so that setting up a queue pair allocates nothing and
-// waits for no worker: RC queue pairs that are linked to their workers and nobody's, and chunks of
-// shared memory, zero-filled and sealed. Chunks are given away whole, to one process. A reserve is
-// filled up again in small steps, some time after something was taken. Its memory is charged to its
-// pool. Owner: the services of the session layer, and sessions that take from it; control thread.
+// What a pool keeps ready (spec.ready_qps), so that setting up a queue pair or a connection
+// allocates nothing and waits for no worker: RC queue pairs that are linked to their workers and
+// nobody's, chunks of shared memory, zero-filled and sealed, ids of the connection manager. Chunks
+// are given away whole, to one process. A reserve is filled up again in small steps, some time
+// after something was taken. Its shared memory is charged to its pool. What the connection manager
+// itself needs it keeps for all pools together (CmEngine::Keep). Owner: the services of the session
+// layer, and sessions that take from it; control thread.
 #pragma once
 
 #include <array>
@@ -35,7 +37,7 @@ class ReadyReserve final : public shm::ChunkSource,
   ReadyReserve(Services& services, tenant::Pool& pool) : services_(services), pool_(&pool) {}
   ~ReadyReserve() override { GiveBack(); }
 
-  void SetWanted(uint32_t wanted) { wanted_ = wanted; }
+  void SetWanted(uint32_t wanted);
   // Nothing is kept any more; sessions may still ask, and get nothing.
   void Close();
 
@@ -43,6 +45,9 @@ class ReadyReserve final : public shm::ChunkSource,
   std::unique_ptr<Qp> TakeQp();
   // It was not used.
   void PutBack(std::unique_ptr<Qp> qp);
+  // Of the connection manager; a new one when there is none.
+  std::unique_ptr<CmId> TakeCmId();
+  void PutBack(std::unique_ptr<CmId> id);
   std::optional<shm::ReadyChunk> TakeChunk(shm::Writer writer, uint64_t bytes) override;
 
   // A bounded piece of work towards what is wanted. False: there was nothing to do.
@@ -67,6 +72,7 @@ class ReadyReserve final : public shm::ChunkSource,
   Chunks& Of(shm::Writer writer) { return chunks_[static_cast<size_t>(writer)]; }
   bool RefillChunks();
   bool RefillQps();
+  bool RefillCmIds();
   void Prepare();
   void Unlink(Qpn qpn, WorkerIndex worker);
   void GiveBack();
@@ -76,6 +82,7 @@ class ReadyReserve final : public shm::ChunkSource,
   uint32_t wanted_ = 0;
   GrowingRing<std::unique_ptr<Qp>> qps_;
   uint32_t preparing_ = 0;
+  std::vector<std::unique_ptr<CmId>> cm_ids_;
   std::array<Chunks, 2> chunks_;
   uint64_t charged_ = 0;
   bool short_ = false;
@@ -103,6 +110,8 @@ class ReadyReserves {
  private:
   void Arm(Duration after);
   void OnTimer();
+  // The sum of what is wanted, for the connection manager.
+  void KeepConnections();
 
   Services& services_;
   std::unordered_map<uint64_t, std::shared_ptr<ReadyReserve>> by_pool_;

@@ -34,6 +34,10 @@ StatusOr<wire::Gid> SourceByKernel(const wire::Gid& destination, uint32_t interf
   return port::SourceFor(destination, interface_index);
 }
 
+RecentSources::RecentSources(SourceLookup lookup) : lookup_(std::move(lookup)) {
+  known_.reserve(kMostRecent);
+}
+
 StatusOr<wire::Gid> RecentSources::Find(const wire::Gid& destination, uint32_t interface_index,
                                         TimePoint now) {
   std::erase_if(known_, [&](const Known& known) { return known.until <= now; });

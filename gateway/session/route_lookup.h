@@ -32,7 +32,7 @@ struct Route {
 // once. A route that changes is followed within that moment.
 class RecentSources {
  public:
-  explicit RecentSources(SourceLookup lookup) : lookup_(std::move(lookup)) {}
+  explicit RecentSources(SourceLookup lookup);
   StatusOr<wire::Gid> Find(const wire::Gid& destination, uint32_t interface_index, TimePoint now);
   void Forget() { known_.clear(); }
 

@@ -278,10 +278,12 @@ void ClientSession::DisconnectAll() {
 void ClientSession::DropCmIds() {
   const auto any = [](const auto&) { return true; };
   for (const uint32_t id : objects_.cm_ids.Select(any)) {
-    if (objects_.cm_ids.Remove(id)->listens) Give(Resource::kListeners);
+    auto dropped = objects_.cm_ids.Remove(id);
+    if (dropped->listens) Give(Resource::kListeners);
     Give(Resource::kCmIds);
+    GiveBack(std::move(dropped));
   }
-  objects_.cm_id_by_qpn.clear();
+  objects_.cm_id_by_qpn = {};
   for (const uint32_t channel : objects_.cm_channels.Select(any)) {
     objects_.cm_channels.Remove(channel);
   }

@@ -217,6 +217,7 @@ PoolRow RowOf(const tenant::Pool& pool) {
   identity.refused = pool.identities_refused();
   row.limits.push_back(std::move(identity));
   row.set_up = pool.set_up();
+  row.operations = pool.share().operations.Read();
   row.attaches = pool.attaches();
   return row;
 }

@@ -164,6 +164,7 @@ struct WorkerRow {
   uint16_t index = 0;
   int32_t cpu = -1;  // pinned to, -1: not pinned
   uint32_t qps = 0;
+  uint32_t channels = 0;           // to other gateways
   std::vector<uint64_t> counters;  // in the order of metrics::AllCounters()
   std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first
 };
@@ -195,7 +196,8 @@ struct PoolRow {
   uint64_t sent_packets = 0;
   std::vector<LimitRow> limits;
   ReadyRow ready;
-  metrics::DurationHistogram set_up;  // queue pairs, from creation until they could send
+  metrics::DurationHistogram set_up;      // queue pairs, from creation until they could send
+  metrics::DurationHistogram operations;  // requests, from when they were taken until completion
   tenant::AttachCounts attaches{};
   std::vector<std::string> sockets;
 };

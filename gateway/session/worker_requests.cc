@@ -34,10 +34,11 @@ void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation don
   Queue(worker, {cookie, body});
 }
 
-bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body) {
+bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body, Haste haste) {
   Lane& lane = lanes_[worker];
   if (!lane.waiting.empty() || !Push(lane, {0, body})) return false;
-  return lane.wake = true;
+  lane.wake = lane.wake || haste == Haste::kNow;
+  return true;
 }
 
 void WorkerRequests::Tell(WorkerIndex worker, const Body& body) { Queue(worker, {0, body}); }

@@ -30,7 +30,11 @@ class WorkerRequests final : public LoopSource {
   void Send(WorkerIndex worker, const Body& body, Continuation done);
   // The same without an answer, allocating nothing. False, and nothing is sent: it would have to
   // wait here.
-  [[nodiscard]] bool TryTell(WorkerIndex worker, const Body& body);
+  enum class Haste : uint8_t {
+    kNow,
+    kWhenAwake,  // it has nothing to do about it before a packet or a doorbell wakes it
+  };
+  [[nodiscard]] bool TryTell(WorkerIndex worker, const Body& body, Haste haste = Haste::kNow);
   // No answer wanted.
   void Tell(WorkerIndex worker, const Body& body);
   // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gateway/metrics/duration_histogram.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/rate_node.h"
 
@@ -38,6 +39,9 @@ class Share {
   // Of pools; all workers together.
   std::atomic<uint64_t> sent_bytes{0};  // headers included
   std::atomic<uint64_t> sent_packets{0};
+  // Requests of connected queue pairs and endpoints that completed well, from when the worker took
+  // them; a tenth of a second late while it is busy.
+  metrics::SharedDurationHistogram operations;
   // Times that something to send had to wait for a rate.
   std::atomic<uint64_t> held_back_by_bytes{0};
   std::atomic<uint64_t> held_back_by_packets{0};

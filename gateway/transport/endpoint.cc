@@ -22,10 +22,26 @@ class Endpoint final : public QueuePair {
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse, TimePoint now) override {
     metrics::DropReason reason = metrics::DropReason::k_invalid_request;
-    if (frame.kind == wire::FrameKind::kReply) {
-      reason = initiator_.OnReply(qp_, outbox, carrier, frame, now);
-    } else if (frame.kind == wire::FrameKind::kSend || frame.kind == wire::FrameKind::kWrite) {
-      reason = target_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
+    switch (frame.kind) {
+      case wire::FrameKind::kSend:
+      case wire::FrameKind::kWrite:
+      case wire::FrameKind::kReadRequest:
+      case wire::FrameKind::kCompareSwap:
+      case wire::FrameKind::kFetchAdd:
+        reason = target_.OnFrame(qp_, outbox, carrier, frame, payload, refuse);
+        break;
+      case wire::FrameKind::kReply:
+        reason = initiator_.OnReply(qp_, outbox, carrier, frame, now);
+        break;
+      case wire::FrameKind::kReadResponse:
+      case wire::FrameKind::kAtomicResult:
+        reason = initiator_.OnAnswer(qp_, outbox, carrier, frame, payload, now);
+        break;
+      case wire::FrameKind::kFlush:
+      case wire::FrameKind::kAtomicWrite:
+      case wire::FrameKind::kVoid:
+      case wire::FrameKind::kCount:
+        break;
     }
     if (!flushed()) FlushOnError(outbox);
     return reason;
@@ -46,8 +62,19 @@ class Endpoint final : public QueuePair {
   }
   uint32_t receives_left() const override { return target_.receives_left(qp_); }
   bool HasBegun(const MessageName& message) const override { return target_.HasBegun(message); }
+  std::unique_ptr<DepartedEndpoint> Depart() const override {
+    auto departed = std::make_unique<DepartedEndpoint>(qp_.handle, qp_.connection, qp_.config.qpn,
+                                                       qp_.rare.group, qp_.config.tenant_tag);
+    target_.Leave(*departed);
+    return departed;
+  }
   void ListBegun(std::vector<MessageName>& begun) const override { target_.ListBegun(begun); }
-  TimePoint deadline() const override { return qp_.sends() ? initiator_.deadline() : kNever; }
+  void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
+    target_.OnAtomicResult(tag, original);
+  }
+  TimePoint deadline() const override {
+    return qp_.sends() ? Earlier(initiator_.deadline(), target_.deadline()) : target_.deadline();
+  }
   Psns psns() const override { return {Psn(send_.tail()), Psn(send_.head()), Psn()}; }
   uint32_t outstanding() const override { return send_.size(); }
 
@@ -66,6 +93,9 @@ class Endpoint final : public QueuePair {
     send_.Flush(qp_, outbox);
     receives_.Flush(qp_, outbox, qp_.tickets_issued);
   }
+  PumpResult PumpAnswers(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    return target_.PumpReplies(qp_, outbox, now, budget);
+  }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     const PumpResult replies = target_.Pump(qp_, outbox, now, budget);
     if (replies == PumpResult::kMore) return replies;
@@ -79,16 +109,25 @@ class Endpoint final : public QueuePair {
     receives_.OnMemoryDone(qp_, outbox);
     // Once it has failed: what is left waits for memory, too.
     if (qp_.state() == verbs::QpState::kError) send_.OnMemoryDone(qp_, outbox);
+    // A READ is complete when its last bytes are in place.
+    if (qp_.sends()) send_.RetireEach(qp_, outbox);
   }
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
-    if (tag.purpose == AccessPurpose::kSendPayload) {
-      initiator_.OnMemoryFault(qp_, outbox, tag);
-    } else {
-      target_.OnMemoryFault(qp_, tag);
+    switch (tag.purpose) {
+      case AccessPurpose::kSendPayload:
+      case AccessPurpose::kReadPlacement:
+      case AccessPurpose::kAtomicPlacement:
+        return initiator_.OnMemoryFault(qp_, outbox, tag);
+      case AccessPurpose::kReceive:
+      case AccessPurpose::kWrite:
+      case AccessPurpose::kReadResponse:
+      case AccessPurpose::kAtomic:
+        return target_.OnMemoryFault(qp_, tag);
     }
   }
   void DoDeadline(Outbox& outbox, TimePoint now) override {
     initiator_.OnDeadline(qp_, outbox, now);
+    target_.OnDeadline(now);
   }
 
  private:

@@ -6,12 +6,14 @@
 #include "gateway/transport/completion.h"
 #include "gateway/transport/frame_packet.h"
 #include "gateway/transport/rnr_delay.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::transport {
 
 using metrics::DropReason;
 using verbs::WcStatus;
 using wire::ChannelFrame;
+using wire::FrameKind;
 
 namespace {
 
@@ -24,6 +26,8 @@ bool HasNoOrder(const QpContext& qp, const verbs::SendRequest& request) {
 
 void EndpointInitiator::Reset() {
   std::fill(messages_.begin(), messages_.end(), Message{});
+  reading_ = 0;
+  asked_ = 0;
   look_at_ = kNever;
 }
 
@@ -33,7 +37,12 @@ bool EndpointInitiator::Open(uint32_t index) const {
 }
 
 void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
-  if (send_.At(index).started) lanes_.Leave(*MessageOf(index).carrier);
+  const SendEntry& entry = send_.At(index);
+  if (entry.started) lanes_.Leave(*MessageOf(index).carrier);
+  if (entry.started && entry.request.reads_remote()) {
+    --reading_;
+    asked_ -= entry.request.length;
+  }
   MessageOf(index).carrier = nullptr;
   send_.Conclude(qp, index, status);
 }
@@ -43,6 +52,10 @@ bool EndpointInitiator::Waits(uint32_t index, const std::vector<uint32_t>& peers
   const verbs::SendRequest& request = send_.At(index).request;
   return request.order() == wire::MessageOrder::kStrong &&
          std::find(peers.begin(), peers.end(), request.peer) != peers.end();
+}
+
+bool EndpointInitiator::HasRoomToRead(const verbs::SendRequest& request) const {
+  return reading_ < kMostReading && (asked_ == 0 || asked_ + request.length <= kMostAsked);
 }
 
 // A message without order takes the path on which least is under way: a target puts it together on
@@ -63,8 +76,11 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
   const auto peer =
       qp.peers == nullptr ? PeerTable::const_iterator{} : qp.peers->find(entry.request.peer);
   const bool known = qp.peers != nullptr && peer != qp.peers->end();
-  if (!known || !send_.Check(qp, index)) {
-    End(qp, index, known ? entry.failed : WcStatus::kLocalQpOperation);
+  // Of a gateway that would not know what to do with it.
+  const bool answered = known && (!entry.request.reads_remote() ||
+                                  (peer->second.target.features & wire::kOptionEndpointReads) != 0);
+  if (!answered || !send_.Check(qp, index)) {
+    End(qp, index, answered ? entry.failed : WcStatus::kLocalQpOperation);
     return false;
   }
   flow::Carrier* carrier =
@@ -81,6 +97,10 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
   lanes_.Use(*carrier);
   look_at_ = Earlier(look_at_, MessageOf(index).give_up);
   send_.Start(index);
+  if (entry.request.reads_remote()) {
+    ++reading_;
+    asked_ += entry.request.length;
+  }
   return true;
 }
 
@@ -90,9 +110,14 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   while (qp.state() != verbs::QpState::kSqd && send_.FetchOne(qp, outbox)) {
   }
   bool waits = false;
+  bool reads = false;       // one is not complete
+  bool reads_wait = false;  // for others to be answered
   ordered_.clear();
   for (uint32_t index = send_.head(); index != send_.tail(); ++index) {
     SendEntry& entry = send_.At(index);
+    const bool is_read = entry.request.reads_remote();
+    const bool fenced = (entry.request.flags & ROCEGW_WQE_FENCE) != 0 && reads;
+    if (is_read && (!entry.answered || !send_.IsPlaced(qp, index))) reads = true;
     if (entry.answered) continue;
     if (!entry.started) {
       if (entry.failed != WcStatus::kSuccess) {
@@ -102,13 +127,15 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
       const uint16_t flags = entry.request.flags;
       const bool all = (flags & (ROCEGW_WQE_FENCE_ALL | ROCEGW_WQE_FENCE_TARGET)) != 0;
       if (qp.state() == verbs::QpState::kSqd) break;
-      if (all && index != send_.head()) {
+      if (fenced || (all && index != send_.head())) {
         waits = true;
         break;
       }
-      if (!HasNoOrder(qp, entry.request) && Waits(index, ordered_)) {
+      const bool ordered = !HasNoOrder(qp, entry.request);
+      reads_wait |= is_read && !HasRoomToRead(entry.request);
+      if ((is_read && reads_wait) || (ordered && Waits(index, ordered_))) {
         waits = true;
-        ordered_.push_back(entry.request.peer);
+        if (ordered) ordered_.push_back(entry.request.peer);
         continue;
       }
       if (!Begin(qp, outbox, index, now)) continue;
@@ -133,7 +160,8 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   flow::Carrier& carrier = *MessageOf(index).carrier;
   const uint32_t offset = entry.sent;
   const uint32_t most = std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
-  const uint32_t bytes = std::min(most, entry.request.length - offset);
+  const uint32_t payload = PayloadOf(entry.request);
+  const uint32_t bytes = std::min(most, payload - offset);
   if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) {
@@ -149,11 +177,15 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   Fill(qp, outbox, index, offset, bytes, psn, *packet);
   outbox.Send(qp, packet);
   entry.sent += bytes;
-  entry.handed_over = entry.sent == entry.request.length;
+  entry.handed_over = entry.sent == payload;
   entry.asked |= entry.handed_over;
   qp.counters->request_tx_packets.Add();
   qp.bytes_sent += bytes;
   budget.Take(bytes);
+  if (entry.request.opcode == verbs::SendOpcode::kRead) {
+    budget.bytes -= entry.request.length;
+    budget.asked += entry.request.length;
+  }
   return Sent::kYes;
 }
 
@@ -170,11 +202,12 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
                      .attempt = entry.attempt,
                      .message = index,
                      .offset = offset,
-                     .length = request.length,
+                     .length = request.is_atomic() ? 0 : request.length,
                      .receive = message.key,
                      .address = request.remote_address,
                      .rkey = request.rkey};
-  if (offset + bytes == request.length) frame.flags |= wire::kFrameLast;
+  if (offset + bytes == PayloadOf(request)) frame.flags |= wire::kFrameLast;
+  if (request.is_atomic()) PutOperands(request, frame);
   if (request.has_immediate()) {
     frame.flags |= wire::kFrameImmediate;
     frame.immediate = request.immediate;
@@ -232,7 +265,7 @@ DropReason EndpointInitiator::OnReply(QpContext& qp, Outbox& outbox, const flow:
     return DropReason::kNone;
   }
   if (aeth.is_ack()) {
-    if (!entry.asked) return DropReason::k_malformed_response;
+    if (!entry.asked || entry.request.reads_remote()) return DropReason::k_malformed_response;
     qp.counters->ack_rx_packets.Add();
     End(qp, index, WcStatus::kSuccess);
   } else if (aeth.is_nak()) {
@@ -245,11 +278,42 @@ DropReason EndpointInitiator::OnReply(QpContext& qp, Outbox& outbox, const flow:
   return DropReason::kNone;
 }
 
+DropReason EndpointInitiator::OnAnswer(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                                       const ChannelFrame& frame, std::span<const uint8_t> payload,
+                                       TimePoint now) {
+  if (!qp.sends()) return DropReason::k_qp_state;
+  const uint32_t index = frame.message;
+  if (!send_.Holds(index) || !Open(index)) return DropReason::k_stale_response;
+  SendEntry& entry = send_.At(index);
+  Message& message = MessageOf(index);
+  if (message.carrier != &carrier || message.endpoint != frame.source || !entry.asked)
+    return DropReason::k_stale_response;
+  const SendQueue::Taken taken = frame.kind == FrameKind::kReadResponse
+                                     ? send_.TakeReadPart(qp, outbox, index, frame, payload)
+                                     : send_.TakeAtomicResult(qp, outbox, index, frame.original);
+  message.give_up = now + Milliseconds(qp.rare.give_up_ms);
+  const bool malformed = taken == SendQueue::Taken::kMalformed;
+  if (malformed) {
+    End(qp, index, WcStatus::kBadResponse);
+  } else if (taken == SendQueue::Taken::kWhole || entry.failed != WcStatus::kSuccess) {
+    End(qp, index, entry.failed);
+  } else {
+    return DropReason::kNone;
+  }
+  send_.RetireEach(qp, outbox);
+  return malformed ? DropReason::k_malformed_response : DropReason::kNone;
+}
+
 void EndpointInitiator::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
-  if (!send_.Holds(tag.request) || !Open(tag.request)) return;
-  End(qp, tag.request, WcStatus::kLocalProtection);
-  send_.RetireEach(qp, outbox);
+  if (!send_.Holds(tag.request)) return;
+  if (Open(tag.request)) {
+    End(qp, tag.request, WcStatus::kLocalProtection);
+  } else if (tag.purpose != AccessPurpose::kSendPayload) {
+    // All of it came, and it waits to be in place.
+    send_.At(tag.request).failed = WcStatus::kLocalProtection;
+  }
+  if (qp.sends()) send_.RetireEach(qp, outbox);
 }
 
 void EndpointInitiator::OnCarrierLost(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier) {

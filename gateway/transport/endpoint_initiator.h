@@ -2,12 +2,14 @@
 // The sending half of an endpoint: each work request names its peer and becomes a message of its
 // own, which is answered, refused for now, or fails by itself. State is kept for messages under way
 // only. Strong order is kept here: a message leaves when those before it to the same peer, but for
-// those of no order, are answered. Belongs to one worker.
+// those of no order, are answered. READs and atomics are messages of one frame, answered by what
+// they asked for. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "gateway/transport/endpoint_answers.h"
 #include "gateway/transport/lanes.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/send_queue.h"
@@ -17,6 +19,11 @@ namespace rocegw::transport {
 
 class EndpointInitiator {
  public:
+  // READs and atomics under way, and bytes that READs ask for unless it is one alone: what they
+  // bring comes from many at once.
+  static constexpr uint32_t kMostReading = EndpointAnswers::kMostOfOne;
+  static constexpr uint64_t kMostAsked = 16 << 20;
+
   // Both outlive it.
   EndpointInitiator(SendQueue& send, Lanes& lanes) : send_(send), lanes_(lanes) {}
 
@@ -25,6 +32,10 @@ class EndpointInitiator {
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnReply(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                               const wire::ChannelFrame& frame, TimePoint now);
+  // A part of a READ's data, or an atomic's result.
+  metrics::DropReason OnAnswer(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                               TimePoint now);
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
@@ -46,6 +57,7 @@ class EndpointInitiator {
 
   Message& MessageOf(uint32_t index) { return messages_[index & (messages_.size() - 1)]; }
   bool Waits(uint32_t index, const std::vector<uint32_t>& peers) const;
+  bool HasRoomToRead(const verbs::SendRequest& request) const;
   flow::Carrier* Choose(Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
@@ -59,6 +71,8 @@ class EndpointInitiator {
   Lanes& lanes_;
   std::vector<Message> messages_;  // by index in the ring
   std::vector<uint32_t> ordered_;  // of the round under way: peers with a message that others await
+  uint32_t reading_ = 0;           // READs and atomics under way
+  uint64_t asked_ = 0;             // bytes that they ask for
   TimePoint look_at_ = kNever;     // no later than anything that is due
 };
 

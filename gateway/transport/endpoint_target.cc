@@ -23,12 +23,18 @@ constexpr uint8_t kRefusalTimer = 12;
 bool IsForGroup(const QpContext& qp, const ChannelFrame& frame) {
   return frame.destination != qp.config.qpn;
 }
+
+bool IsRead(FrameKind kind) {
+  return kind == FrameKind::kReadRequest || kind == FrameKind::kCompareSwap ||
+         kind == FrameKind::kFetchAdd;
+}
 }  // namespace
 
 void EndpointTarget::Reset() {
   under_way_.clear();
   spare_.clear();
   replies_.clear();
+  answers_.Reset();
 }
 
 bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) {
@@ -89,6 +95,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
     Answer(qp, carrier, frame, SyndromeOf(NakCode::kRemoteAccess), {});
     return DropReason::k_wrong_qkey;
   }
+  if (IsRead(frame.kind)) return TakeRead(qp, outbox, carrier, frame, refuse);
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
   Record alone;
   Record* record = &alone;
@@ -134,6 +141,21 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   if (message.whole() || message.nak != 0) {
     Finish(qp, outbox, *record, carrier, frame);
     if (!single) under_way_.erase(key);
+  }
+  return DropReason::kNone;
+}
+
+// Only what was not executed is offered again, so that no atomic happens twice.
+DropReason EndpointTarget::TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
+                                    const ChannelFrame& frame, bool refuse) {
+  if (refuse || !answers_.HasRoomFor(carrier, frame.source)) {
+    RefuseForNow(qp, carrier, frame);
+    return DropReason::k_rnr_wait;
+  }
+  const Qpn as = IsForGroup(qp, frame) ? qp.rare.group : qp.config.qpn;
+  if (const auto nak = answers_.Take(qp, outbox, carrier, frame, ++serial_, as)) {
+    qp.counters->nak_error_tx_packets.Add();
+    Answer(qp, carrier, frame, SyndromeOf(*nak), {});
   }
   return DropReason::kNone;
 }
@@ -288,19 +310,35 @@ void EndpointTarget::RefuseForNow(QpContext& qp, flow::Carrier& carrier,
   ++replies_.back().attempt;
 }
 
-void EndpointTarget::Fill(const QpContext& qp, const Reply& reply, Psn psn,
-                          const flow::CarrierAddress& address, port::TxPacket& packet) {
-  ChannelFrame frame{.kind = FrameKind::kReply,
-                     .flags = wire::kFrameRelaxed,
-                     .destination = reply.to,
-                     .source = reply.for_group ? qp.rare.group : qp.config.qpn,
-                     .syndrome = reply.syndrome,
-                     .attempt = reply.attempt,
-                     .message = reply.message};
-  BuildFrame(qp, address, frame, psn, 0, packet);
+// The reference to a reply has all of it.
+ChannelFrame EndpointTarget::ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group) {
+  return {.kind = FrameKind::kReply,
+          .flags = wire::kFrameRelaxed,
+          .destination = Qpn{frame.offset & 0xFFFFFF},
+          .source = frame.length != 0 ? group : number,
+          .syndrome = static_cast<uint8_t>(frame.offset >> 24),
+          .attempt = frame.extra,
+          .message = frame.message};
 }
 
 PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
+  const PumpResult answers = answers_.Pump(qp, outbox, now, budget);
+  for (const EndpointAnswers::Failed& failed : answers_.TakeFailed()) {
+    qp.counters->nak_error_tx_packets.Add();
+    replies_.push_back({.carrier = failed.carrier,
+                        .to = failed.to,
+                        .for_group = failed.as != qp.config.qpn,
+                        .syndrome = SyndromeOf(NakCode::kRemoteAccess),
+                        .message = failed.message,
+                        .ticket = qp.tickets_done});
+  }
+  const PumpResult replies = PumpReplies(qp, outbox, now, budget);
+  if (answers == PumpResult::kMore || replies == PumpResult::kMore) return PumpResult::kMore;
+  return replies == PumpResult::kIdle ? answers : replies;
+}
+
+PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
+                                       PumpBudget& budget) {
   bool waits = false;
   for (size_t left = replies_.size(); left != 0; --left) {
     const Reply reply = replies_.front();
@@ -319,7 +357,8 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
     ref.length = reply.for_group ? 1 : 0;
     const Psn psn = lanes_.OnSent(qp.line_member(), *reply.carrier, ref, 0, now);
-    Fill(qp, reply, psn, reply.carrier->address(), *packet);
+    ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
+    BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
     outbox.Send(qp, packet);
     qp.counters->ack_tx_packets.Add();
     budget.Take(0);
@@ -331,14 +370,12 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
 
 flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                    const flow::FrameRef& frame, Psn psn) {
+  if (FrameKindOf(frame) != FrameKind::kReply)
+    return answers_.Again(qp, outbox, carrier, frame, psn);
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
-  const Reply reply{.to = Qpn{frame.offset & 0xFFFFFF},
-                    .for_group = frame.length != 0,
-                    .syndrome = static_cast<uint8_t>(frame.offset >> 24),
-                    .attempt = frame.extra,
-                    .message = frame.message};
-  Fill(qp, reply, psn, carrier.address(), *packet);
+  ChannelFrame reply = ReplyOf(frame, qp.config.qpn, qp.rare.group);
+  BuildFrame(qp, carrier.address(), reply, psn, 0, *packet);
   outbox.Send(qp, packet);
   qp.counters->retransmit_packets.Add();
   ++qp.retransmits;
@@ -347,6 +384,8 @@ flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Ca
 
 void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
   qp.counters->memory_fault_operations.Add();
+  if (tag.purpose == AccessPurpose::kReadResponse || tag.purpose == AccessPurpose::kAtomic)
+    return answers_.OnMemoryFault(tag);
   const bool receive = tag.purpose == AccessPurpose::kReceive;
   const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
   for (auto& [key, record] : under_way_) {
@@ -364,6 +403,7 @@ void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
 }
 
 void EndpointTarget::OnCarrierLost(const flow::Carrier& carrier) {
+  answers_.OnCarrierLost(carrier);
   for (auto at = under_way_.begin(); at != under_way_.end();) {
     const bool gone = at->first.carrier == &carrier;
     if (gone) GiveBack(at->second);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of an endpoint: messages of anybody who knows its key. One of a single frame
 // leaves no trace; of a longer one a record is kept until it is whole. Each takes effect by itself
-// and is answered by itself: placed, refused for now, or failed. Belongs to one worker.
+// and is answered by itself: placed, refused for now, or failed. READs and atomics are executed
+// here and answered by EndpointAnswers. Belongs to one worker.
 //
 // A message that is refused comes again as a new attempt. Frames of an older one that are late can
 // never make it whole, since one of them was thrown away: their record goes when it is old.
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
+#include "gateway/transport/endpoint_answers.h"
 #include "gateway/transport/incoming_message.h"
 #include "gateway/transport/lanes.h"
 #include "gateway/transport/pump.h"
@@ -29,17 +31,25 @@ class EndpointTarget {
   static constexpr Duration kIdle = Milliseconds(20);
 
   // Both outlive it.
-  EndpointTarget(ReceiveQueue& receives, Lanes& lanes) : receives_(receives), lanes_(lanes) {}
+  EndpointTarget(ReceiveQueue& receives, Lanes& lanes)
+      : receives_(receives), lanes_(lanes), answers_(lanes) {}
 
   void Reset();
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  // The part of that which tells how messages went, without what READs and atomics bring.
+  PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
   void OnMemoryFault(QpContext& qp, const AccessTag& tag);
+  void OnAtomicResult(const AccessTag& tag, uint64_t original) {
+    answers_.OnAtomicResult(tag, original);
+  }
   void OnCarrierLost(const flow::Carrier& carrier);
+  void OnDeadline(TimePoint now) { answers_.OnDeadline(now); }
+  TimePoint deadline() const { return answers_.deadline(); }
 
   uint32_t receives_left(const QpContext& qp) const {
     return static_cast<uint32_t>(spare_.size()) + qp.rq.Posted();
@@ -48,6 +58,10 @@ class EndpointTarget {
     return under_way_.contains({message.carrier, message.source, message.message});
   }
   void ListBegun(std::vector<MessageName>& begun) const;
+  // What is not lost with it.
+  void Leave(DepartedEndpoint& departed) const { answers_.Leave(departed); }
+  // The reply that was sent as that, of an endpoint with that number, in that group.
+  static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
   size_t under_way() const { return under_way_.size(); }
 
@@ -106,14 +120,15 @@ class EndpointTarget {
   void Answer(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame,
               uint8_t syndrome, const Record& record);
   void RefuseForNow(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame);
-  static void Fill(const QpContext& qp, const Reply& reply, Psn psn,
-                   const flow::CarrierAddress& address, port::TxPacket& packet);
+  metrics::DropReason TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
+                               const wire::ChannelFrame& frame, bool refuse);
 
   ReceiveQueue& receives_;
   Lanes& lanes_;
   std::unordered_map<Key, Record, KeyHash> under_way_;
   std::vector<uint32_t> spare_;  // receives that are open and nobody's
   GrowingRing<Reply> replies_;
+  EndpointAnswers answers_;
   uint32_t serial_ = 0;
 };
 

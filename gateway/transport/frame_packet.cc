@@ -73,8 +73,22 @@ wire::FrameKind FrameKindOf(const flow::FrameRef& frame) {
   return static_cast<wire::FrameKind>(frame.kind & kKindMask);
 }
 
+uint32_t PayloadOf(const verbs::SendRequest& request) {
+  return request.reads_remote() ? 0 : request.length;
+}
+
+void PutOperands(const verbs::SendRequest& request, wire::ChannelFrame& frame) {
+  const bool swap = request.opcode == verbs::SendOpcode::kCompareSwap;
+  frame.swap_or_add = swap ? request.swap : request.compare_add;
+  frame.compare = swap ? request.compare_add : 0;
+}
+
 bool SameConnection(const QpContext& qp, const flow::FrameRef& frame) {
-  return frame.kind >> 4 == (qp.connection & kKindMask);
+  return IsOfConnection(qp.connection, frame);
+}
+
+bool IsOfConnection(uint8_t connection, const flow::FrameRef& frame) {
+  return frame.kind >> 4 == (connection & kKindMask);
 }
 
 }  // namespace rocegw::transport

@@ -24,8 +24,13 @@ flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t 
 wire::FrameKind FrameKindOf(const flow::FrameRef& frame);
 // Of the frames that ask for what the request wants.
 wire::FrameKind FrameKindOf(verbs::SendOpcode opcode);
+// Payload bytes of the request's own frames: READs and atomics are one frame without.
+uint32_t PayloadOf(const verbs::SendRequest& request);
+// Operands of an atomic, in the request's frame.
+void PutOperands(const verbs::SendRequest& request, wire::ChannelFrame& frame);
 // False: the queue pair was reset since, and the frame means nothing any more.
 bool SameConnection(const QpContext& qp, const flow::FrameRef& frame);
+bool IsOfConnection(uint8_t connection, const flow::FrameRef& frame);
 
 // How far ahead of the oldest message without an effect one may be: a receiver remembers those in
 // between.

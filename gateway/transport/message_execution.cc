@@ -6,6 +6,7 @@
 #include "gateway/transport/frame_packet.h"
 #include "gateway/transport/message_responder.h"
 #include "gateway/transport/placement.h"
+#include "gateway/transport/remote_read.h"
 
 namespace rocegw::transport {
 
@@ -176,53 +177,31 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, Outbox& ou
 
 void MessageResponder::ActRead(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                uint32_t number) {
-  if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0 ||
-      message.length > verbs::kMaxMessage) {
+  if ((qp.attributes.access & verbs::kAccessRemoteRead) == 0) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
-    return;
+  } else if (const auto refused = CheckRead(qp, message)) {
+    message.nak = SyndromeOf(*refused);
+  } else {
+    Remember(qp, outbox, message, number);
   }
-  if (message.length != 0 &&
-      !qp.regions
-           ->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteRead,
-                        message.address, message.length)
-           .has_value()) {
-    message.nak = SyndromeOf(NakCode::kRemoteAccess);
-    return;
-  }
-  Remember(qp, outbox, message, number);
 }
 
 void MessageResponder::ActAtomic(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                  uint32_t number) {
-  if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0 || (message.address & 7) != 0) {
+  if ((qp.attributes.access & verbs::kAccessRemoteAtomic) == 0) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
-  const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
-      qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteAtomic, message.address, 8);
-  if (!place.has_value()) {
-    message.nak = SyndromeOf(NakCode::kRemoteAccess);
+  verbs::RemotePlace place;
+  if (const auto refused = CheckAtomic(qp, message, place)) {
+    message.nak = SyndromeOf(*refused);
     return;
   }
   Executed* executed = Remember(qp, outbox, message, number);
   if (executed == nullptr) return;
-  const bool swap = message.kind == FrameKind::kCompareSwap;
-  const memory::MemoryOp op{.kind = swap ? memory::OpKind::kCompareSwap : memory::OpKind::kFetchAdd,
-                            .length = 8,
-                            .address = place->address,
-                            .direct = place->direct,
-                            .compare = message.compare,
-                            .swap_or_add = message.swap_or_add};
-  outbox.Access(qp, op,
-                {.qp = qp.handle,
-                 .ticket = ++qp.tickets_issued,
-                 .purpose = AccessPurpose::kAtomic,
-                 .request = number,
-                 .on_channel = true},
-                nullptr);
-  placement_ticket_ = qp.tickets_issued;
+  placement_ticket_ = ExecuteAtomic(qp, outbox, message, place, number);
   executed->atomic = true;
-  executed->ticket = qp.tickets_issued;
+  executed->ticket = placement_ticket_;
 }
 
 }  // namespace rocegw::transport

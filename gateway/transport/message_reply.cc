@@ -5,6 +5,7 @@
 
 #include "gateway/transport/frame_packet.h"
 #include "gateway/transport/message_responder.h"
+#include "gateway/transport/remote_read.h"
 
 namespace rocegw::transport {
 
@@ -118,42 +119,6 @@ MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox
   return Sent::kYes;
 }
 
-bool MessageResponder::FillAnswer(QpContext& qp, Outbox& outbox, const Executed& executed,
-                                  uint32_t offset, uint32_t bytes, Psn psn,
-                                  const flow::CarrierAddress& address, port::TxPacket& packet) {
-  ChannelFrame frame{.kind = executed.atomic ? FrameKind::kAtomicResult : FrameKind::kReadResponse,
-                     .message = executed.message,
-                     .offset = offset,
-                     .length = executed.length,
-                     .original = executed.result};
-  if (executed.atomic) frame.length = 0;
-  if (offset + bytes == frame.length) frame.flags |= wire::kFrameLast;
-  std::optional<verbs::RemotePlace> place;
-  if (bytes != 0) {
-    place = qp.regions->FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,
-                                   executed.address + offset, bytes);
-    // Deregistered while it was being read.
-    if (!place.has_value()) return false;
-  }
-  uint8_t* body = BuildFrame(qp, address, frame, psn, bytes, packet);
-  if (!place.has_value()) return true;
-  const memory::MemoryOp op{.kind = memory::OpKind::kRead,
-                            .want_crc = true,
-                            .length = bytes,
-                            .address = place->address,
-                            .direct = place->direct,
-                            .buffer = body};
-  outbox.Access(qp, op,
-                {.qp = qp.handle,
-                 .ticket = ++qp.tickets_issued,
-                 .purpose = AccessPurpose::kReadResponse,
-                 .psn = psn,
-                 .request = executed.message,
-                 .on_channel = true},
-                &packet);
-  return true;
-}
-
 MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbox,
                                                     Executed& executed, TimePoint now,
                                                     PumpBudget& budget) {
@@ -163,8 +128,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
     return Sent::kFailed;
   }
   const uint32_t offset = executed.sent;
-  const uint32_t most = std::min(qp.mtu(), carrier_->max_payload());
-  const uint32_t bytes = executed.atomic ? 0 : std::min(most, executed.length - offset);
+  const uint32_t bytes = NextBytes(executed, std::min(qp.mtu(), carrier_->max_payload()));
   flow::Carrier* carrier = carrier_;
   if (qp.spread != nullptr && qp.carrier != nullptr) {
     carrier = qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
@@ -174,13 +138,14 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   if (carrier == nullptr) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return Sent::kPortFull;
-  const FrameKind kind = executed.atomic ? FrameKind::kAtomicResult : FrameKind::kReadResponse;
-  flow::FrameRef ref = MakeFrameRef(qp, kind, executed.message, 0);
+  flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), executed.message, 0);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
   const bool filled =
-      FillAnswer(qp, outbox, executed, offset, bytes, psn, carrier->address(), *packet);
+      FillAnswer(qp, outbox, executed,
+                 {.offset = offset, .bytes = bytes, .psn = psn, .request = executed.message},
+                 carrier->address(), *packet);
   // Its PSN is taken: what finds it lost will fill it with nothing.
   if (!filled) packet->length = 0;
   outbox.Send(qp, packet);
@@ -211,8 +176,10 @@ flow::Resend MessageResponder::Again(QpContext& qp, Outbox& outbox, const flow::
   if (packet == nullptr) return flow::Resend::kPortFull;
   bool filled = true;
   if (data) {
-    filled = FillAnswer(qp, outbox, *executed, frame.offset, frame.length, psn, carrier.address(),
-                        *packet);
+    filled = FillAnswer(
+        qp, outbox, *executed,
+        {.offset = frame.offset, .bytes = frame.length, .psn = psn, .request = frame.message},
+        carrier.address(), *packet);
   } else {
     FillReply(qp,
               {static_cast<uint8_t>(frame.offset), frame.extra, frame.message, 0,

@@ -41,11 +41,6 @@ wire::MessageOrder OrderFor(const QpContext& qp, const verbs::SendRequest& reque
   return request.order();
 }
 
-// READs and atomics are one frame without payload.
-uint32_t PayloadOf(const verbs::SendRequest& request) {
-  return request.reads_remote() ? 0 : request.length;
-}
-
 }  // namespace
 
 void MessageRequester::Start(const SendQueue& send, TimePoint now) {
@@ -249,11 +244,7 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
   }
   if ((request.flags & ROCEGW_WQE_SOLICITED) != 0 && TakesReceive(request))
     frame.flags |= wire::kFrameSolicited;
-  if (request.is_atomic()) {
-    const bool swap = request.opcode == verbs::SendOpcode::kCompareSwap;
-    frame.swap_or_add = swap ? request.swap : request.compare_add;
-    frame.compare = swap ? request.compare_add : 0;
-  }
+  if (request.is_atomic()) PutOperands(request, frame);
   uint8_t* body = BuildFrame(qp, to, frame, psn, bytes, packet);
   send.Fill(qp, outbox, index, offset, bytes, from, psn, body, packet);
   return true;
@@ -445,18 +436,16 @@ DropReason MessageRequester::OnReadResponse(QpContext& qp, SendQueue& send, Outb
   if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
   heard_ = true;
   progress_ = now;
-  const auto bytes = static_cast<uint32_t>(payload.size());
-  if (entry->request.opcode != verbs::SendOpcode::kRead || frame.length != entry->request.length ||
-      bytes > frame.length - entry->received || (bytes == 0 && frame.length != 0)) {
-    send.Fail(qp, WcStatus::kBadResponse);
-    return DropReason::k_malformed_response;
-  }
-  qp.bytes_received += bytes;
-  send.Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
-  entry->received += bytes;
-  if (entry->received == frame.length) {
-    Answer(qp, send, index);
-    send.Retire(qp, outbox);
+  switch (send.TakeReadPart(qp, outbox, index, frame, payload)) {
+    case SendQueue::Taken::kMalformed:
+      send.Fail(qp, WcStatus::kBadResponse);
+      return DropReason::k_malformed_response;
+    case SendQueue::Taken::kWhole:
+      Answer(qp, send, index);
+      send.Retire(qp, outbox);
+      break;
+    case SendQueue::Taken::kPart:
+      break;
   }
   return DropReason::kNone;
 }
@@ -469,15 +458,10 @@ DropReason MessageRequester::OnAtomicResult(QpContext& qp, SendQueue& send, Outb
   if (entry == nullptr || entry->answered) return DropReason::k_stale_response;
   heard_ = true;
   progress_ = now;
-  if (!entry->request.is_atomic()) {
+  if (send.TakeAtomicResult(qp, outbox, index, frame.original) == SendQueue::Taken::kMalformed) {
     send.Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
-  // The result stays in the request until it is placed.
-  entry->request.compare_add = frame.original;
-  send.Place(qp, outbox, index, 0,
-             {reinterpret_cast<const uint8_t*>(&entry->request.compare_add), 8},
-             {.purpose = AccessPurpose::kAtomicPlacement});
   Answer(qp, send, index);
   send.Retire(qp, outbox);
   return DropReason::kNone;

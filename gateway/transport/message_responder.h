@@ -120,9 +120,6 @@ class MessageResponder {
   Sent SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
   Sent SendAnswer(QpContext& qp, Outbox& outbox, Executed& executed, TimePoint now,
                   PumpBudget& budget);
-  bool FillAnswer(QpContext& qp, Outbox& outbox, const Executed& executed, uint32_t offset,
-                  uint32_t bytes, Psn psn, const flow::CarrierAddress& address,
-                  port::TxPacket& packet);
   static void FillReply(const QpContext& qp, const Reply& reply, Psn psn,
                         const flow::CarrierAddress& address, port::TxPacket& packet);
 

@@ -63,6 +63,8 @@ class Outbox {
   // Does its session take memory operations now? Who works for one session does not ask.
   virtual bool MayAccess(QpContext&) { return true; }
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
+  // A request of its send queue has completed well, so long after it was taken.
+  virtual void Completed(QpContext&, Duration) {}
   // The client broke the rules of the shared memory.
   virtual void Fault(QpContext& qp, const char* reason) = 0;
   // Completion timestamps, CLOCK_MONOTONIC.

@@ -3,11 +3,17 @@
 
 #include <cerrno>
 
+#include "gateway/transport/departed_endpoint.h"
 #include "gateway/verbs/qp_state.h"
 
 namespace rocegw::transport {
 
 using verbs::QpState;
+
+namespace {
+// A queue pair that goes does not hold up others any longer than a long turn would.
+constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10};
+}  // namespace
 
 void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.config = config;
@@ -17,6 +23,8 @@ void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
                           config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
 }
+
+std::unique_ptr<DepartedEndpoint> QueuePair::Depart() const { return nullptr; }
 
 void QueuePair::PublishState() {
   __atomic_store_n(&qp_.rare.status->state, static_cast<uint32_t>(qp_.attributes.state),
@@ -35,6 +43,7 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
   const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
   if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0)
     return error;
+  if (next == QpState::kReset || next == QpState::kError) SendPromised(outbox, now);
   verbs::TakeAttributes(mask, wanted, qp_.attributes);
   qp_.attributes.state = next;
   const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
@@ -82,6 +91,11 @@ PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
   if (!qp_.flushed) FlushOnError(outbox);
   ReportDrained(outbox);
   return result;
+}
+
+void QueuePair::SendPromised(Outbox& outbox, TimePoint now) {
+  PumpBudget budget = kMostPromised;
+  PumpAnswers(outbox, now, budget);
 }
 
 metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet,

@@ -17,6 +17,7 @@
 
 namespace rocegw::transport {
 
+class DepartedEndpoint;
 class XrcDomain;
 
 // A message of an endpoint, as its target knows it.
@@ -84,6 +85,8 @@ class alignas(64) QueuePair {
   virtual uint32_t receives_left() const { return 0; }
   virtual bool HasBegun(const MessageName&) const { return false; }
   virtual void ListBegun(std::vector<MessageName>&) const {}
+  // Of an endpoint that is about to go: what remains of it; nullptr: nothing, of any other.
+  virtual std::unique_ptr<DepartedEndpoint> Depart() const;
 
   // PSNs for a person: next to send, oldest unacknowledged, expected.
   struct Psns {
@@ -95,6 +98,10 @@ class alignas(64) QueuePair {
   virtual uint32_t outstanding() const { return 0; }
   // Memory of what an idle queue pair needs for being connected by a channel.
   virtual size_t channel_bytes() const { return 0; }
+  // It is about to go or to be reset: what waits for its turn to be answered, and may be, is
+  // answered now (of READs not everything). The program has seen such messages complete, and may
+  // have told its peer that this is the end.
+  void SendPromised(Outbox& outbox, TimePoint now);
   // It is about to go: receives of a shared receive queue that it has taken are others'.
   virtual void GiveBackReceives() {}
   // In SQD, and not all that was begun is complete.
@@ -120,6 +127,8 @@ class alignas(64) QueuePair {
   virtual bool Drained() const = 0;
   virtual void DoFlush(Outbox& outbox) = 0;
   virtual PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) = 0;
+  // The part of that which tells the peer how its messages went.
+  virtual PumpResult PumpAnswers(Outbox&, TimePoint, PumpBudget&) { return PumpResult::kIdle; }
   virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
                                        TimePoint now) = 0;
   virtual void DoMemoryDone(Outbox& outbox) = 0;

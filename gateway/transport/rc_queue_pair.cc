@@ -199,14 +199,17 @@ class RcQueuePair final : public QueuePair {
     receives_.Flush(qp_, outbox, qp_.tickets_issued);
   }
 
+  PumpResult PumpAnswers(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    PumpResult replies = PumpResult::kIdle;
+    if (qp_.hears_native) replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
+    if (!message_responder_.active()) return replies;
+    return Busier(replies, message_responder_.Pump(qp_, outbox, now, budget));
+  }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     const bool requests_first = qp_.requests_first;
     PumpResult requests = PumpResult::kMore;
     if (requests_first) requests = PumpRequests(outbox, now, budget);
-    PumpResult replies = PumpResult::kIdle;
-    if (qp_.hears_native) replies = responder_.Pump(qp_, outbox, requester_.flow(), now, budget);
-    if (message_responder_.active())
-      replies = Busier(replies, message_responder_.Pump(qp_, outbox, now, budget));
+    const PumpResult replies = PumpAnswers(outbox, now, budget);
     // Answers that use up a whole turn do not use up the next one as well.
     qp_.requests_first = !budget.left() && !requests_first;
     if (!requests_first) requests = PumpRequests(outbox, now, budget);

@@ -49,6 +49,7 @@ bool SendQueue::FetchOne(QpContext& qp, Outbox& outbox) {
   tail_ = qp.sq.Fetch() + 1;
   SendEntry& entry = At(tail_ - 1);
   std::construct_at(&entry);
+  entry.taken = SendEntry::TicksAt(outbox.now());
   entry.failed = verbs::ParseSend(qp.config, slot, tail_ - 1, entry.request, SgesOf(tail_ - 1));
   qp.counters->wqe_send_requests.Add();
   if (entry.failed != WcStatus::kSuccess) qp.counters->wqe_bad_requests.Add();
@@ -64,7 +65,7 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
       entry.failed = WcStatus::kLocalProtection;
   }
   if (entry.failed == WcStatus::kSuccess && request.has_own_answer() &&
-      qp.attributes.max_rd_atomic == 0) {
+      qp.attributes.max_rd_atomic == 0 && qp.config.type != verbs::QpType::kEndpoint) {
     entry.failed = WcStatus::kLocalQpOperation;
   }
   return entry.failed == WcStatus::kSuccess;
@@ -155,6 +156,32 @@ bool SendQueue::Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t of
   return whole;
 }
 
+SendQueue::Taken SendQueue::TakeReadPart(QpContext& qp, Outbox& outbox, uint32_t index,
+                                         const wire::ChannelFrame& frame,
+                                         std::span<const uint8_t> payload) {
+  SendEntry& entry = At(index);
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  if (entry.request.opcode != verbs::SendOpcode::kRead || frame.length != entry.request.length ||
+      bytes > frame.length - entry.received || (bytes == 0 && frame.length != 0)) {
+    return Taken::kMalformed;
+  }
+  qp.bytes_received += bytes;
+  Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
+  entry.received += bytes;
+  return entry.received == frame.length ? Taken::kWhole : Taken::kPart;
+}
+
+SendQueue::Taken SendQueue::TakeAtomicResult(QpContext& qp, Outbox& outbox, uint32_t index,
+                                             uint64_t original) {
+  SendEntry& entry = At(index);
+  if (!entry.request.is_atomic()) return Taken::kMalformed;
+  // The result stays in the request until it is placed.
+  entry.request.compare_add = original;
+  Place(qp, outbox, index, 0, {reinterpret_cast<const uint8_t*>(&entry.request.compare_add), 8},
+        {.purpose = AccessPurpose::kAtomicPlacement});
+  return Taken::kWhole;
+}
+
 void SendQueue::Answer(const QpContext& qp, uint32_t index) {
   At(index).answered = true;
   if (!qp.config.any_completion_order) return;
@@ -171,6 +198,10 @@ void SendQueue::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
 }
 
 void SendQueue::Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, WcStatus status) {
+  if (status == WcStatus::kSuccess) {
+    const uint32_t ticks = SendEntry::TicksAt(outbox.now()) - entry.taken;
+    outbox.Completed(qp, SendEntry::kTick * ticks);
+  }
   const bool signaled = qp.config.signal_all || (entry.request.flags & ROCEGW_WQE_SIGNALED) != 0;
   if (status == WcStatus::kSuccess && !signaled) {
     ++qp.sends_completed;
@@ -192,6 +223,7 @@ void SendQueue::RetireEach(QpContext& qp, Outbox& outbox) {
   while (head_ != tail_ && qp.state() != verbs::QpState::kError) {
     const WcStatus status = At(head_).failed;
     if (status == WcStatus::kSuccess && !At(head_).answered) return;
+    if (!IsPlaced(qp, head_)) return;
     Complete(qp, outbox, status);
   }
 }
@@ -202,7 +234,7 @@ void SendQueue::CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones) {
     const uint32_t index = early_.front();
     if (Holds(index) && (failed_ones || At(index).failed == WcStatus::kSuccess)) {
       SendEntry& entry = At(index);
-      if (entry.has_ticket && !qp.IsDone(entry.ticket)) return;
+      if (!IsPlaced(qp, index)) return;
       entry.completed = true;
       Tell(qp, outbox, entry, entry.failed);
     }
@@ -218,7 +250,7 @@ void SendQueue::Retire(QpContext& qp, Outbox& outbox) {
       Fail(qp, entry.failed);
       return;
     }
-    if (!entry.answered || (entry.has_ticket && !qp.IsDone(entry.ticket))) return;
+    if (!entry.answered || !IsPlaced(qp, head_)) return;
     Complete(qp, outbox, WcStatus::kSuccess);
   }
 }

@@ -28,6 +28,7 @@ struct SendEntry {
   uint32_t sent = 0;
   uint32_t received = 0;
   uint32_t receive = 0;
+  uint32_t taken = 0;                                  // when: TicksAt
   verbs::WcStatus failed = verbs::WcStatus::kSuccess;  // completes with it when it is the oldest
   uint8_t attempt = 0;
   bool has_ticket : 1 = false;
@@ -38,6 +39,10 @@ struct SendEntry {
   bool completed : 1 = false;    // its completion is written, ahead of its turn
 
   Psn end() const { return first + psns; }
+
+  // Of `taken`: eighteen minutes go by before it comes round.
+  static constexpr Duration kTick = Nanoseconds(256);
+  static uint32_t TicksAt(TimePoint time) { return static_cast<uint32_t>(time.ns / kTick.ns); }
 };
 static_assert(sizeof(SendEntry) == 96);
 
@@ -64,6 +69,10 @@ class SendQueue {
   bool Holds(uint32_t index) const { return index - head_ < tail_ - head_; }
   SendEntry& At(uint32_t index) { return ring_[index & mask_]; }
   const SendEntry& At(uint32_t index) const { return ring_[index & mask_]; }
+  // Nothing that answers it is still on its way into the client's memory.
+  bool IsPlaced(const QpContext& qp, uint32_t index) const {
+    return !At(index).has_ticket || qp.IsDone(At(index).ticket);
+  }
   std::span<const rocegw_sge> ListOf(uint32_t index) {
     return SgesOf(index).first(At(index).request.sge_count);
   }
@@ -97,6 +106,13 @@ class SendQueue {
   // the request has failed.
   bool Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset,
              std::span<const uint8_t> bytes, AccessTag tag);
+
+  // On a channel: what a READ or an atomic asked for, or a part of it, goes where it belongs.
+  // kMalformed: nothing of the kind was asked for. When the place is gone the request has failed.
+  enum class Taken : uint8_t { kPart, kWhole, kMalformed };
+  Taken TakeReadPart(QpContext& qp, Outbox& outbox, uint32_t index, const wire::ChannelFrame& frame,
+                     std::span<const uint8_t> payload);
+  Taken TakeAtomicResult(QpContext& qp, Outbox& outbox, uint32_t index, uint64_t original);
 
   // The request is answered, perhaps before older ones.
   void Answer(const QpContext& qp, uint32_t index);

@@ -129,6 +129,9 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     }
   }
 
+  PumpResult PumpAnswers(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    return DoPump(outbox, now, budget);
+  }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     const Visit visit(*this);
     again_ = kNever;

@@ -24,6 +24,7 @@ bool OpcodeAllowed(const QpMessageConfig& config, uint8_t opcode) {
     case ROCEGW_WR_RDMA_READ:
     case ROCEGW_WR_ATOMIC_CMP_AND_SWP:
     case ROCEGW_WR_ATOMIC_FETCH_AND_ADD:
+      return type == QpType::kRc || type == QpType::kXrcSend || type == QpType::kEndpoint;
     case ROCEGW_WR_SEND_WITH_INV:
       return type == QpType::kRc || type == QpType::kXrcSend;
     case ROCEGW_WR_LOCAL_INV:

@@ -24,6 +24,7 @@ struct KindRule {
   bool one_frame;   // is a message, of this frame alone
 };
 constexpr uint8_t kRequestFlags = kFrameLast | kFrameOrdered | kFrameAckNow;
+constexpr uint8_t kReadFlags = kRequestFlags | kFrameRelaxed | kFrameEndpoint;
 constexpr KindRule kRules[] = {
     {kFrameBaseLength, kFrameAckNow, false, false},  // void
     {kFrameBaseLength,
@@ -33,10 +34,10 @@ constexpr KindRule kRules[] = {
     {kAddressedFrameLength,
      kRequestFlags | kFrameImmediate | kFrameSolicited | kFrameRelaxed | kFrameEndpoint, true,
      false},                                                                     // WRITE
-    {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, false, true},         // READ request
+    {kAddressedFrameLength, kReadFlags, false, true},                            // READ request
     {kFrameBaseLength, kFrameLast | kFrameAckNow | kFrameRelaxed, true, false},  // READ response
-    {kMaxFrameLength, kRequestFlags | kFrameRelaxed, false, true},               // compare-swap
-    {kMaxFrameLength, kRequestFlags | kFrameRelaxed, false, true},               // fetch-add
+    {kMaxFrameLength, kReadFlags, false, true},                                  // compare-swap
+    {kMaxFrameLength, kReadFlags, false, true},                                  // fetch-add
     {kResultLength, kFrameLast | kFrameAckNow, false, true},                     // atomic result
     {kFrameBaseLength, kFrameAckNow | kFrameRelaxed, false, false},              // reply
     {kAddressedFrameLength, kRequestFlags | kFrameRelaxed, false, true},         // FLUSH

@@ -42,6 +42,10 @@ constexpr const char* kOptionNames[] = {
     "DCTCP",
     "proportional hints",
     "RTT-based control",
+    nullptr,
+    nullptr,
+    nullptr,
+    "READs and atomics of endpoints",
 };
 
 uint32_t Load24(const uint8_t* from) {

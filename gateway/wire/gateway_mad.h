@@ -46,6 +46,7 @@ enum GatewayOption : uint32_t {
   kOptionCcDctcp = 1u << 10,
   kOptionCcHint = 1u << 11,  // proportional hints
   kOptionCcRtt = 1u << 12,
+  kOptionEndpointReads = 1u << 16,  // its endpoints take READs and atomics
 };
 inline constexpr uint32_t kOptionCcMask = 0x0000FF00;
 // What both can do: the options that will hold, with the best kind of congestion control that is

@@ -22,6 +22,8 @@ constexpr Duration kSessionIdle = Milliseconds(2);
 constexpr uint32_t kFullScanEvery = 4096;
 // The smallest pacing interval: a paced flow that waits for less sends that much together.
 constexpr Duration kTimerSlot = Microseconds(16);
+// All workers tell the same few lines of memory.
+constexpr Duration kTellTimesEvery = Milliseconds(100);
 
 }  // namespace
 
@@ -91,6 +93,7 @@ bool Worker::RunOnce(TimePoint now) {
   busy |= channels_.Run(now, channel::Acks::kNow);
   busy |= TransmitAll();
   SendCompletionEvents();
+  if (now >= tell_times_at_) TellTimes();
   WakeControl();
   (busy ? counters_.loop_busy_iterations : counters_.loop_idle_iterations).Add();
   return busy;
@@ -177,6 +180,7 @@ bool Worker::PrepareSleep(TimePoint now) {
       !unsent_.empty() || channels_.busy()) {
     return false;
   }
+  TellTimes();
   options_.link->worker_awake.store(false, std::memory_order_relaxed);
   inbox().sleeping.store(true, std::memory_order_seq_cst);
   // From here on every session tells by eventfd.
@@ -328,6 +332,7 @@ bool Worker::TransmitAll() {
         port.Release(packet);
         continue;
       }
+      outgoing_[begin + burst_.size()] = outgoing_[end];
       burst_.push_back(packet);
     }
     uint64_t bytes = 0;
@@ -335,7 +340,7 @@ bool Worker::TransmitAll() {
     const size_t taken = port.Transmit(burst_);
     for (size_t i = taken; i < burst_.size(); ++i) {
       bytes -= burst_[i]->length + wire::kIcrcLength;
-      outgoing_[kept++] = {burst_[i], device, account};
+      outgoing_[kept++] = outgoing_[begin + i];
     }
     counters_.tx_packets.Add(taken);
     counters_.tx_bytes.Add(bytes);
@@ -405,6 +410,23 @@ void Worker::SendEventIfDue(verbs::CompletionQueue& cq) {
 bool Worker::MayAccess(transport::QpContext& qp) {
   const WorkerSession& session = OwnerOf(qp);
   return !session.failed && !session.backlogged;
+}
+
+void Worker::Completed(transport::QpContext& qp, Duration took) {
+  WorkerSession& session = OwnerOf(qp);
+  if (session.operations.count() == 0) with_times_.push_back(&session);
+  session.operations.Add(took);
+}
+
+void Worker::TellTimes(WorkerSession& session) {
+  if (session.link.share != nullptr) session.link.share->operations.Add(session.operations);
+  session.operations = {};
+}
+
+void Worker::TellTimes() {
+  for (WorkerSession* const session : with_times_) TellTimes(*session);
+  with_times_.clear();
+  tell_times_at_ = now_ + kTellTimesEvery;
 }
 
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {

@@ -28,6 +28,7 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
+#include "gateway/transport/departed_endpoint.h"
 #include "gateway/transport/endpoint_group.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/handoff.h"
@@ -143,6 +144,13 @@ class Worker final : private transport::Outbox, private channel::Owner {
   metrics::DropReason ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
                                TimePoint now);
 
+  struct Departed {
+    std::unique_ptr<transport::DepartedEndpoint> endpoint;
+    TimePoint until;
+  };
+  // Programs may make and end endpoints as fast as they like.
+  static constexpr size_t kMostDeparted = 1024;
+
   // worker_channel.cc
   metrics::DropReason OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now);
   QpSlot* ReceiverOf(const channel::Delivery& delivery);
@@ -152,6 +160,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void SendChannelPacket(uint32_t device, port::TxPacket* packet) override;
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override;
+  bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
+  void RememberDeparted(const transport::QueuePair& endpoint);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
   flow::Carrier* Reach(const transport::Peer& peer, uint32_t beside) override;
   flow::Carrier* Beside(const flow::Carrier& carrier, uint32_t paths) override;
@@ -224,6 +234,10 @@ class Worker final : private transport::Outbox, private channel::Owner {
               port::TxPacket* fills) override;
   bool MayAccess(transport::QpContext& qp) override;
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
+  void Completed(transport::QpContext& qp, Duration took) override;
+  // Pools are told how long their requests took.
+  void TellTimes();
+  void TellTimes(WorkerSession& session);
   void Fault(transport::QpContext& qp, const char* reason) override;
   // Nothing of that session is looked at any more; the control thread ends it.
   void Stop(WorkerSession& session, const char* reason);
@@ -238,14 +252,17 @@ class Worker final : private transport::Outbox, private channel::Owner {
   channel::ChannelSet channels_{counters_, *this};
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
-  KeyMap<SlotHandle> qps_;                                                // by QPN
-  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;         // by their own numbers
+  KeyMap<SlotHandle> qps_;                                         // by QPN
+  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by their own numbers
+  std::deque<Departed> departed_;  // endpoints that have ended, oldest in front
   std::map<std::pair<uint32_t, wire::Gid>, std::vector<Qpn>> multicast_;  // by device and group
   verbs::MrTable regions_;
   std::unordered_map<uint32_t, std::unique_ptr<WorkerSession>> sessions_;
   std::vector<WorkerSession*> active_;
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
+  std::vector<WorkerSession*> with_times_;  // that their pools do not know yet
+  TimePoint tell_times_at_;
 
   flow::CcClass congestion_;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between a worker's channels and its queue pairs: frames to whom they are for, lost frames back to
 // who can build them again.
+#include "gateway/transport/frame_packet.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
@@ -50,8 +51,7 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   const channel::Channel& by = *delivery.channel;
   bool welcome = qp.receives();
   if (qp.config.type == verbs::QpType::kEndpoint) {
-    welcome = welcome &&
-              (frame.has(wire::kFrameEndpoint) || frame.kind == wire::FrameKind::kReply) &&
+    welcome = welcome && (frame.has(wire::kFrameEndpoint) || transport::IsAnswer(frame.kind)) &&
               (qp.rare.peers == nullptr || qp.rare.peers->Allow(by.peer()));
   } else {
     // Its own channel was found by these addresses.
@@ -92,6 +92,23 @@ flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameR
   const flow::Resend result = slot->qp->Again(*this, carrier, frame, psn);
   AfterEvent(*slot, frame.owner);
   return result;
+}
+
+// Programs often end when they have got what they waited for.
+void Worker::RememberDeparted(const transport::QueuePair& endpoint) {
+  std::unique_ptr<transport::DepartedEndpoint> departed = endpoint.Depart();
+  if (departed == nullptr) return;
+  while (!departed_.empty() &&
+         (departed_.front().until < now_ || departed_.size() >= kMostDeparted)) {
+    departed_.pop_front();
+  }
+  departed_.push_back({std::move(departed), now_ + transport::DepartedEndpoint::kAge});
+}
+
+bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) {
+  for (const Departed& one : departed_)
+    if (one.endpoint->handle() == lost.owner) return one.endpoint->Answer(lost, frame);
+  return false;
 }
 
 void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {

@@ -143,6 +143,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   std::erase(active_, session);
   std::erase(with_ops_, session);
   std::erase(with_copier_, session);
+  if (std::erase(with_times_, session) != 0) TellTimes(*session);
   for (const CopierBatch& batch : session->submitted) {
     for (const Outgoing& out : batch.packets) options_.ports[out.device]->Release(out.packet);
   }
@@ -262,11 +263,13 @@ ControlReply Worker::Do(const UnlinkQp& body) {
     slot->session->pages[context.rare.doorbell_page].by_bit[context.rare.doorbell_bit] =
         SlotHandle{};
   }
+  if (slot->session != nullptr) slot->qp->SendPromised(*this, now_);
   if (context.srq != nullptr || context.config.type == verbs::QpType::kXrcReceive)
     slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;
   if (transport::EndpointGroup* const group = GroupOf(context.config.session, context.rare.group))
     group->Leave(*slot->qp, now_);
+  RememberDeparted(*slot->qp);
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
   slot->session = nullptr;

@@ -66,6 +66,7 @@ struct WorkerSession {
   bool active = true;
   TimePoint last_active;
   shm::DoorbellPace pace;
+  metrics::DurationHistogram operations;  // since its pool was told last
 
   // Operations of this burst.
   std::vector<memory::MemoryOp> ops;

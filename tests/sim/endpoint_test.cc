@@ -4,209 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "tests/support/gateway_pair.h"
+#include "tests/sim/endpoint_world.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing::endpoint {
 namespace {
 
 using verbs::WcStatus;
-
-constexpr uint32_t kKeyOfEndpoints = 0x4711;
-constexpr uint32_t kMost = 6000;  // bytes of a message
-constexpr uint32_t kGroup = 99;
-constexpr uint32_t kGroupPeer = 200;  // handle
-constexpr uint32_t kKeyOfGroup = 0x4712;
-
-// Some endpoints on each of two gateways, each with a peer handle for each one of the other side.
-class World {
- public:
-  struct Options {
-    size_t each = 1;
-    verbs::ServiceMode mode = verbs::ServiceMode::kByInitiator;
-    uint32_t receives = 16;
-    bool any_completion_order = true;
-    size_t workers = 1;
-    uint32_t paths = 1;
-    // All endpoints of side 1 are one group.
-    std::optional<verbs::Dispatch> group;
-  };
-  explicit World(const Options& options, uint64_t seed = 1)
-      : script_(seed), gateways_(PairOptions(options)) {
-    if (options.group.has_value()) {
-      const worker::LinkGroup link{{SessionId{1}, Qpn{kGroup}, *options.group}};
-      EXPECT_EQ(gateways_.Call(1, 0, {0, link}).error, 0);
-    }
-    for (int side = 0; side < 2; ++side) {
-      for (size_t i = 0; i < options.each; ++i) {
-        RingOptions ring;
-        ring.type = verbs::QpType::kEndpoint;
-        ring.handle = static_cast<uint32_t>(i + 1);
-        ring.qpn = static_cast<uint32_t>(i % 64 << 18 | (100 + i));
-        ring.sq_entries = ring.rq_entries = 16;
-        ring.service_mode = options.mode;
-        ring.any_completion_order = options.any_completion_order;
-        ring.give_up_ms = 50;
-        if (side == 1 && options.group.has_value()) {
-          ring.group = kGroup;
-          ring.group_key = kKeyOfGroup;
-        }
-        ends_[side].push_back(&gateways_.AddQp(side, ring));
-        Bring(side, *ends_[side].back());
-      }
-    }
-    for (int side = 0; side < 2; ++side) {
-      for (size_t i = 0; i < options.each; ++i) AddPeer(side, HandleOf(i), i, kKeyOfEndpoints);
-      for (size_t i = 0; i < options.each; ++i)
-        for (uint32_t r = 0; r < options.receives; ++r) PostReceive(side, i);
-    }
-    if (options.group.has_value()) AddGroup(kGroupPeer, kKeyOfGroup);
-  }
-
-  static uint32_t HandleOf(size_t endpoint) { return static_cast<uint32_t>(endpoint + 1); }
-  void AddGroup(uint32_t handle, uint32_t key) { AddPeer(0, handle, 0, key, kGroup); }
-  void AddPeer(int side, uint32_t handle, size_t endpoint, uint32_t key, uint32_t number = 0) {
-    const RingEnd& there = *ends_[1 - side][endpoint];
-    worker::LinkPeer link{SessionId{1}, handle, {}};
-    link.peer.endpoint = Qpn{number != 0 ? number : there.options().qpn};
-    link.peer.key = key;
-    link.peer.path.source = GatewayPair::GidOf(side);
-    link.peer.path.destination = GatewayPair::GidOf(1 - side);
-    link.peer.target = gateways_.TargetOf(1 - side, there);
-    for (WorkerIndex w = 0; w < workers_; ++w)
-      ASSERT_EQ(gateways_.Call(side, w, {0, link}).error, 0);
-  }
-  // Where an endpoint's memory begins, and what it uses of it.
-  static uint64_t InboxAt(size_t endpoint, uint64_t receive) {
-    return 0x80000 + (endpoint * 16 + receive) * 0x2000;
-  }
-  // Nothing when all its inboxes are in use.
-  void PostReceive(int side, size_t endpoint) {
-    uint32_t& used = inboxes_[side][endpoint];
-    const auto id = static_cast<uint64_t>(std::countr_one(used));
-    if (id == 16) return;
-    const uint64_t at = GatewayPair::kBase + InboxAt(endpoint, id);
-    ASSERT_TRUE(ends_[side][endpoint]->PostReceive(id, {{at, kMost, GatewayPair::kKey[side]}}));
-    used |= 1u << id;
-  }
-  bool Post(int side, size_t from, uint32_t peer, uint8_t opcode, uint32_t length, uint32_t id,
-            uint16_t flags = 0, uint64_t remote = 0, uint32_t rkey = 0) {
-    rocegw_send_wqe wqe{};
-    wqe.wr_id = id;
-    wqe.opcode = opcode;
-    wqe.flags = static_cast<uint16_t>(ROCEGW_WQE_SIGNALED | flags);
-    wqe.imm_or_rkey = id;
-    wqe.u.rdma.peer = peer;
-    wqe.u.rdma.remote_address = GatewayPair::kBase + remote;
-    wqe.u.rdma.rkey = rkey != 0 ? rkey : GatewayPair::kKey[1 - side];
-    // A slot of the ring is free again when nobody needs these bytes any more.
-    const uint64_t at = (from * 16 + ends_[side][from]->control().sq_producer % 16) * 0x2000;
-    const RingEnd& end = *ends_[side][from];
-    if (ends_[side][from]->control().sq_producer - end.status().sq_released >= 16) return false;
-    std::memset(&gateways_.memory(side)[at], static_cast<int>(id * 7 + 1), length);
-    if (!ends_[side][from]->PostSend(wqe,
-                                     {{GatewayPair::kBase + at, length, GatewayPair::kKey[side]}}))
-      return false;
-    gateways_.Ring(side, *ends_[side][from]);
-    return true;
-  }
-  static bool Holds(const uint8_t* at, uint32_t length, uint32_t id) {
-    return std::all_of(at, at + length,
-                       [&](uint8_t byte) { return byte == static_cast<uint8_t>(id * 7 + 1); });
-  }
-  struct Received {
-    uint32_t id;
-    uint32_t source;
-  };
-  void Step() {
-    gateways_.Step();
-    for (int side = 0; side < 2; ++side) {
-      for (size_t i = 0; i < ends_[side].size(); ++i) {
-        for (const rocegw_cqe& cqe : ends_[side][i]->Poll()) {
-          if ((cqe.flags & ROCEGW_CQE_RECEIVE) == 0) {
-            sent[side][i].push_back({static_cast<uint32_t>(cqe.wr_id), cqe.status});
-            continue;
-          }
-          EXPECT_EQ(cqe.status, 0);
-          if (cqe.opcode == static_cast<uint8_t>(verbs::WcOpcode::kReceive)) {
-            EXPECT_TRUE(Holds(&gateways_.memory(side)[InboxAt(i, cqe.wr_id)], cqe.byte_length,
-                              cqe.imm_or_rkey))
-                << "message " << cqe.imm_or_rkey;
-          }
-          received[side][i].push_back({cqe.imm_or_rkey, cqe.source_qpn});
-          inboxes_[side][i] &= ~(1u << cqe.wr_id);
-          if (repost) PostReceive(side, i);
-        }
-      }
-    }
-  }
-  void Run(int steps) {
-    for (int i = 0; i < steps; ++i) Step();
-  }
-  std::vector<uint32_t> Ids(int side, size_t endpoint) {
-    std::vector<uint32_t> ids;
-    for (const Received& one : received[side][endpoint]) ids.push_back(one.id);
-    return ids;
-  }
-  std::vector<uint32_t> SentIds(int side, size_t endpoint) {
-    std::vector<uint32_t> ids;
-    for (const auto& [id, status] : sent[side][endpoint]) ids.push_back(id);
-    return ids;
-  }
-  void Lose(size_t skip, size_t times = 1) {
-    TamperRule rule;
-    rule.direction = 1;
-    rule.opcode = 0xC0;
-    rule.skip = skip;
-    rule.times = times;
-    script_.Add(rule);
-  }
-  GatewayPair& gateways() { return gateways_; }
-  TamperScript& script() { return script_; }
-  RingEnd& end(int side, size_t endpoint) { return *ends_[side][endpoint]; }
-
-  bool repost = true;
-  std::map<size_t, std::vector<Received>> received[2];
-  std::map<size_t, std::vector<std::pair<uint32_t, uint8_t>>> sent[2];
-
- private:
-  GatewayPairOptions PairOptions(const Options& options) {
-    GatewayPairOptions pair;
-    pair.script = &script_;
-    pair.channels = true;
-    pair.memory_bytes = 2 << 20;
-    pair.channel_paths = options.paths;
-    pair.workers[0] = pair.workers[1] = workers_ = options.workers;
-    return pair;
-  }
-  void Bring(int side, RingEnd& end) {
-    using verbs::QpState;
-    verbs::QpAttributes want;
-    want.qkey = kKeyOfEndpoints;
-    const auto worker = static_cast<WorkerIndex>((end.options().qpn >> 18) % workers_);
-    const auto step = [&](QpState state, uint32_t mask) {
-      want.state = state;
-      const worker::ModifyQp modify{
-          SessionId{1}, Qpn{end.options().qpn}, verbs::kAttrState | mask, want, {}};
-      ASSERT_EQ(gateways_.Call(side, worker, {0, modify}).error, 0);
-    };
-    step(QpState::kInit, verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrQkey);
-    step(QpState::kRtr, 0);
-    step(QpState::kRts, verbs::kAttrSqPsn);
-  }
-
-  size_t workers_ = 1;
-  TamperScript script_;
-  GatewayPair gateways_;
-  std::vector<RingEnd*> ends_[2];
-  std::map<size_t, uint32_t> inboxes_[2];  // bit i: inbox i is posted
-};
 
 using Ids = std::vector<uint32_t>;
 constexpr uint8_t kSend = ROCEGW_WR_SEND_WITH_IMM;
@@ -259,7 +66,7 @@ TEST(Endpoint, RequestsThatCannotBe_FailAlone) {
   ASSERT_TRUE(world.Post(0, 0, 77, kSend, 100, 1, kNone));                    // no such peer
   ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 100, 2, kNone, 0x1F0000, 0xBAD));   // key
   ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 5000, 3, kNone, (2 << 20) - 100));  // range
-  ASSERT_TRUE(world.Post(0, 0, 1, ROCEGW_WR_RDMA_READ, 100, 4, kNone));       // not of endpoints
+  ASSERT_TRUE(world.Post(0, 0, 1, ROCEGW_WR_SEND_WITH_INV, 100, 4, kNone));   // not of endpoints
   ASSERT_TRUE(world.Post(0, 0, 1, kSend, 100, 5, kNone));
   world.Run(200);
   std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
@@ -306,6 +113,33 @@ TEST(Endpoint, NobodyThere_IsGivenUp) {
   std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
   EXPECT_EQ(status[1], static_cast<uint8_t>(WcStatus::kRetryExceeded));
   EXPECT_EQ(status[2], 0);
+}
+
+// Programs often end when they have got what they waited for.
+TEST(Endpoint, TheReceiverEndsAtOnce_ItsAnswerIsLost_AndTheSenderLearnsTheTruth) {
+  for (const bool arrives : {true, false}) {
+    World world({.each = 2, .mode = verbs::ServiceMode::kUnordered});
+    ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kSend, 10, 1));
+    world.Run(50);
+    TamperRule answers;
+    answers.direction = 0;
+    answers.opcode = 0xC0;
+    world.script().Add(answers);
+    if (!arrives) world.Lose(0, SIZE_MAX);
+    ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kSend, kMost, 2));
+    ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kWrite, 100, 3, 0, 0x1F0000, 0xBAD));
+    world.Run(20);
+    world.gateways().Remove(1, world.end(1, 1));
+    world.Run(100);
+    world.script().Calm();
+    world.Run(8000);
+    const std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
+    const auto lost = static_cast<uint8_t>(WcStatus::kRetryExceeded);
+    const auto denied = static_cast<uint8_t>(WcStatus::kRemoteAccess);
+    EXPECT_EQ(status, arrives ? (std::map<uint32_t, uint8_t>{{1, 0}, {2, 0}, {3, denied}})
+                              : (std::map<uint32_t, uint8_t>{{1, 0}, {2, lost}, {3, lost}}));
+    EXPECT_EQ(world.Ids(1, 1), arrives ? (Ids{1, 2}) : Ids{1});
+  }
 }
 
 TEST(Endpoint, StrongOrder_HoldsForOnePeer_AndNotBetweenPeers) {

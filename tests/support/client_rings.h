@@ -82,6 +82,29 @@ class ClientQp {
   rocegw_qp_reply reply_{};
 };
 
+class ClientSrq {
+ public:
+  ClientSrq() = default;
+  ClientSrq(TestClient& client, const rocegw_srq_reply& reply) : client_(&client), reply_(reply) {}
+
+  const rocegw_srq_reply& reply() const { return reply_; }
+  rocegw_srq_control& control() {
+    return *reinterpret_cast<rocegw_srq_control*>(client_->At(reply_.control));
+  }
+  // Of the ring that tells the order.
+  uint32_t& Order(uint32_t index) {
+    return reinterpret_cast<uint32_t*>(client_->At(reply_.order))[index & (reply_.entries - 1)];
+  }
+  std::span<uint8_t> Slot(uint32_t number) {
+    const size_t stride = rocegw_rq_stride(reply_.max_sge);
+    return {client_->At(reply_.slots) + (number & (reply_.entries - 1)) * stride, stride};
+  }
+
+ private:
+  TestClient* client_ = nullptr;
+  rocegw_srq_reply reply_{};
+};
+
 class ClientCq {
  public:
   ClientCq() = default;

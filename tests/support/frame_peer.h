@@ -30,6 +30,7 @@ class ScriptedCarrier final : public flow::Carrier {
     refs.push_back(frame);
     return Psn(static_cast<uint32_t>(refs.size() - 1));
   }
+  bool HasArrived(Psn psn) const override { return PsnBefore(psn, acknowledged); }
   void Hold() override { ++users; }
   void Release() override { --users; }
 
@@ -37,6 +38,7 @@ class ScriptedCarrier final : public flow::Carrier {
   Qpn own{0x2000};
   uint32_t most = wire::kMaxPayload;
   bool open = true;
+  Psn acknowledged;  // what was sent before it has arrived
   int users = 0;
   std::vector<flow::FrameRef> refs;  // by PSN
 };

@@ -166,7 +166,7 @@ verbs::ChannelTarget GatewayPair::TargetOf(int side, const RingEnd& end) const {
   target.acceptor = Qpn{target.peer_worker << port::kBucketShift | kAcceptors};
   target.instance = 1000 + static_cast<uint32_t>(side);
   target.features = wire::kOptionChannel | wire::kOptionOrdering | wire::kOptionEndpoints |
-                    wire::kOptionInvalidation;
+                    wire::kOptionEndpointReads | wire::kOptionInvalidation;
   return target;
 }
 

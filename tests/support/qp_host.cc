@@ -40,6 +40,8 @@ QpHost::QpHost(const Options& options)
     qp_ = transport::MakeXrcTarget(config, options.cc, *options.domain);
   } else if (options.type == verbs::QpType::kUc) {
     qp_ = transport::MakeUcQueuePair(config);
+  } else if (options.type == verbs::QpType::kEndpoint) {
+    qp_ = transport::MakeEndpoint(config);
   } else {
     qp_ = transport::MakeUdQueuePair(config);
   }
@@ -251,7 +253,7 @@ void QpHost::Collect() {
   while (!outgoing_.empty() && outgoing_.front()->unread == 0) {
     Packet* packet = outgoing_.front();
     outgoing_.pop_front();
-    if (!packet->dropped) {
+    if (!packet->dropped && packet->tx.length != 0) {
       wire::SealIcrc(packet->tx.path, 7, packet->tx.data, packet->tx.length, packet->tx.known_crc);
       WirePacket out;
       out.bytes.assign(packet->tx.data, packet->tx.data + packet->tx.length + 4);

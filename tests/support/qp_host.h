@@ -78,6 +78,11 @@ class QpHost : public transport::Outbox {
   flow::Carrier* Beside(const flow::Carrier&, uint32_t paths) override {
     return paths <= beside.size() ? beside[paths - 1] : nullptr;
   }
+  // Of an endpoint: by what its peer is reached, one path after the other.
+  std::vector<flow::Carrier*> reach;
+  flow::Carrier* Reach(const transport::Peer&, uint32_t paths) override {
+    return paths < reach.size() ? reach[paths] : nullptr;
+  }
   RingEnd& rings() { return rings_; }
 
   // What the worker does.

@@ -25,7 +25,7 @@ std::shared_ptr<port::PairLink> WorkerHost::LinkFor(size_t workers) {
 }
 
 WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
-                       std::shared_ptr<port::PairLink> link, int side)
+                       std::shared_ptr<port::PairLink> link, int side, session::SourceLookup lookup)
     : threads_(threads),
       control_wake_(MakeEvent()),
       ports_(link != nullptr ? std::move(link) : LinkFor(workers)) {
@@ -69,7 +69,8 @@ WorkerHost::WorkerHost(size_t workers, session::Options options, bool threads,
   device.gids[0] = GidOf(side);
   server = std::make_unique<session::SessionServer>(
       loop, links, port::SteeringTable(workers), std::vector{device}, std::move(options),
-      [this](session::Severity, const std::string& line) { log.push_back(line); });
+      [this](session::Severity, const std::string& line) { log.push_back(line); },
+      std::move(lookup));
 }
 
 WorkerHost::~WorkerHost() {

@@ -23,7 +23,8 @@ class WorkerHost {
  public:
   // Two hosts at one link are neighbours: side 0 has the address 192.0.2.1, side 1 192.0.2.2.
   WorkerHost(size_t workers, session::Options options, bool threads,
-             std::shared_ptr<port::PairLink> link = nullptr, int side = 0);
+             std::shared_ptr<port::PairLink> link = nullptr, int side = 0,
+             session::SourceLookup lookup = session::SourceByKernel);
   ~WorkerHost();
   WorkerHost(const WorkerHost&) = delete;
   WorkerHost& operator=(const WorkerHost&) = delete;

@@ -17,6 +17,11 @@ namespace rocegw::client {
 // The daemon's minor since which it knows what order is.
 inline bool DaemonKnowsOrder(const Session* session) { return session->welcome().minor >= 1; }
 
+// That since which its endpoints take READs and atomics.
+inline bool DaemonKnowsEndpointReads(const Session* session) {
+  return session->welcome().minor >= 12;
+}
+
 // `size` is the caller's: what it does not know is left out, what it knows beyond us is 0.
 template <typename T>
 void CopyKnown(const T& from, T* to, size_t size) {

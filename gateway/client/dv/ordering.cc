@@ -31,6 +31,19 @@ int CheckInit(const ibv_qp_init_attr& attr, const rocegwdv_qp_init_attr& dv) {
   return CheckOrders(dv.service_mode, dv.execution_order, dv.completion_order);
 }
 
+constexpr uint32_t kEndpointOperations = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM |
+                                         1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM;
+constexpr uint32_t kEndpointReads =
+    1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+// EOPNOTSUPP: a READ or an atomic of an endpoint, whose daemon does not know how.
+int CheckPeer(const ibv_qp& qp, const rocegwdv_send_wr& wr) {
+  if (wr.peer == nullptr) return 0;
+  if (wr.peer->context != qp.context) return EINVAL;
+  const bool reads = wr.wr.opcode < 32 && (1u << wr.wr.opcode & kEndpointReads) != 0;
+  return reads && !DaemonKnowsEndpointReads(SessionOf(qp.context)) ? EOPNOTSUPP : 0;
+}
+
 // The flags of one request; EINVAL: it asks for what there is not.
 int OrderingOf(const Qp& qp, const rocegwdv_send_wr& wr, uint32_t* flags) {
   uint32_t order = wr.execution_order;
@@ -73,6 +86,9 @@ ROCEGW_EXPORT int rocegwdv_query_device(ibv_context* context, rocegwdv_device_at
   known.execution_orders = (2u << ROCEGWDV_ORDER_STRONG) - 1;
   known.fences = rocegw::client::kFences;
   known.completion_orders = (2u << ROCEGWDV_COMPLETION_ANY) - 1;
+  known.ep_operations = rocegw::client::kEndpointOperations;
+  if (rocegw::client::DaemonKnowsEndpointReads(SessionOf(context)))
+    known.ep_operations |= rocegw::client::kEndpointReads;
   rocegw::client::CopyKnown(known, attr, size);
   return 0;
 }
@@ -129,7 +145,7 @@ ROCEGW_EXPORT int rocegwdv_post_send(ibv_qp* ibv, rocegwdv_send_wr* wr, rocegwdv
   while (error == 0 && wr != nullptr) {
     uint32_t flags = 0;
     error = rocegw::client::OrderingOf(*qp, *wr, &flags);
-    if (error == 0 && wr->peer != nullptr && wr->peer->context != ibv->context) error = EINVAL;
+    if (error == 0) error = rocegw::client::CheckPeer(*ibv, *wr);
     if (error == 0) error = post.Add(wr->wr, flags, wr->peer != nullptr ? wr->peer->handle : 0);
     if (error == 0) wr = wr->next;
   }

@@ -65,6 +65,8 @@ struct rocegwdv_device_attr {
   uint32_t execution_orders;  /* bit 1 << enum rocegwdv_execution_order */
   uint32_t fences;            /* enum rocegwdv_fence */
   uint32_t completion_orders; /* bit 1 << enum rocegwdv_completion_order */
+  uint32_t ep_operations;     /* of endpoints: bit 1 << enum ibv_wr_opcode */
+  uint32_t reserved;          /* 0 */
 };
 
 struct rocegwdv_qp_init_attr {
@@ -110,7 +112,8 @@ struct ibv_qp *rocegwdv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *at
 /* 0 or an errno value. */
 int rocegwdv_query_qp(struct ibv_qp *qp, struct rocegwdv_qp_attr *attr, size_t size);
 
-/* As ibv_post_send: 0, or an errno value and the first request that was not posted. */
+/* As ibv_post_send: 0, or an errno value and the first request that was not posted. EOPNOTSUPP: the
+ * daemon is older than what is asked for. */
 int rocegwdv_post_send(struct ibv_qp *qp, struct rocegwdv_send_wr *wr,
                        struct rocegwdv_send_wr **bad_wr);
 

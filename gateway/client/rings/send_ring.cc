@@ -38,8 +38,8 @@ static_assert(kWrFlush == uint32_t{ROCEGW_WR_FLUSH} &&
 static_assert(sizeof(ibv_sge) == sizeof(rocegw_sge));
 
 uint32_t OpcodesOf(const SendRing& ring) {
-  constexpr uint32_t kReliable =
-      (kOutbound & ~kAtomicWrite) | kAtomics | Bit(IBV_WR_RDMA_READ) | kLocal;
+  constexpr uint32_t kReads = kAtomics | Bit(IBV_WR_RDMA_READ);
+  constexpr uint32_t kReliable = (kOutbound & ~kAtomicWrite) | kReads | kLocal;
   switch (ring.qp_type) {
     case IBV_QPT_RC:
       return ring.placement ? kReliable | kAtomicWrite : kReliable;
@@ -48,7 +48,7 @@ uint32_t OpcodesOf(const SendRing& ring) {
     case IBV_QPT_UC:
       return kSends | kWrites | kLocal;
     case ROCEGW_QPT_ENDPOINT:
-      return kSends | kWrites;
+      return kSends | kWrites | kReads;
     case IBV_QPT_XRC_RECV:
       return 0;
     default:

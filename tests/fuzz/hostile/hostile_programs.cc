@@ -15,7 +15,6 @@ using Harm = Descriptors::Harm;
 void HostileWorld::WriteDescriptors(Line& line, Written& written) {
   Descriptors descriptors(random_, line.type, around_);
   const auto wanted = static_cast<uint32_t>(random_.Between(1, kDepth));
-  const auto receives = static_cast<uint32_t>(random_.Below(8));
   const size_t temper = random_.Below(4);
   for (uint32_t i = 0; i < wanted; ++i) {
     // Mostly a single field late in the batch, so that much of it has its way before.
@@ -26,17 +25,32 @@ void HostileWorld::WriteDescriptors(Line& line, Written& written) {
     descriptors.WriteSend(slot, harm);
     written.malformed += Malformed(line.type, line.hostile.reply(), slot) ? 1 : 0;
   }
-  for (uint32_t i = 0; i < receives; ++i) {
-    descriptors.WriteReceive(line.hostile.ReceiveSlot(line.hostile.control().rq_producer + i),
-                             temper == 0      ? Harm::kAll
+  figures_.receives += WriteReceives(line, descriptors, temper == 0);
+  __atomic_fetch_add(&line.hostile.control().sq_producer, wanted, __ATOMIC_RELEASE);
+  written.sends = wanted;
+  figures_.sends += wanted;
+}
+
+uint32_t HostileWorld::WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled) {
+  auto count = static_cast<uint32_t>(random_.Below(8));
+  uint32_t& producer =
+      line.shares_receives ? line.receives.control().producer : line.hostile.control().rq_producer;
+  // What nobody has taken stays in a shared queue from batch to batch.
+  if (line.shares_receives)
+    count = std::min(count, kDepth - std::min(kDepth, line.receives_left()));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t index = producer + i;
+    // A slot that may be taken still is written like any other.
+    if (line.shares_receives)
+      line.receives.Order(index) = static_cast<uint32_t>(random_.Below(kDepth));
+    descriptors.WriteReceive(line.shares_receives ? line.receives.Slot(line.receives.Order(index))
+                                                  : line.hostile.ReceiveSlot(index),
+                             all_spoiled      ? Harm::kAll
                              : random_.Coin() ? Harm::kField
                                               : Harm::kHarmless);
   }
-  __atomic_fetch_add(&line.hostile.control().sq_producer, wanted, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&line.hostile.control().rq_producer, receives, __ATOMIC_RELEASE);
-  written.sends = wanted;
-  figures_.sends += wanted;
-  figures_.receives += receives;
+  __atomic_fetch_add(&producer, count, __ATOMIC_RELEASE);
+  return count;
 }
 
 // Everything else that the program may write.
@@ -47,6 +61,17 @@ void HostileWorld::Mischief(Line& line, Written& written) {
     *indices[random_.Below(2)] += random_.Coin() ? random_.Value<uint32_t>() : kDepth;
     ++figures_.indices;
     written.exact = false;
+  }
+  if (line.shares_receives && random_.Below(16) == 0) {
+    // A slot that there is not, or more receives than there are slots.
+    if (random_.Coin()) {
+      line.receives.Order(random_.Value<uint32_t>()) = random_.Value<uint32_t>();
+    } else {
+      line.receives.control().producer += random_.Coin() ? random_.Value<uint32_t>() : kDepth;
+    }
+    ++figures_.indices;
+    written.exact = false;
+    written.damaged = true;
   }
   if (random_.Below(16) == 0) {
     rocegw_cq_control& control = hostile_->cq.control();

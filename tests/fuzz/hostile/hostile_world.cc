@@ -110,12 +110,23 @@ void HostileWorld::Begin(WorkerHost& host, Program& program) {
   Require(client.error() == 0, "no region");
 }
 
-ClientQp HostileWorld::NewQp(Program& program, QpType type) {
+ClientSrq HostileWorld::NewSrq(Program& program) {
+  auto request = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
+  request.pd = program.base.pd;
+  request.max_wr = kDepth;
+  request.max_sge = 4;
+  const auto reply = program.client().Call<rocegw_srq_reply>(request);
+  Require(program.client().error() == 0, "no shared receive queue");
+  return {program.client(), reply};
+}
+
+ClientQp HostileWorld::NewQp(Program& program, QpType type, uint32_t srq) {
   rocegw_create_qp request =
       TestClient::QpRequest(program.base.pd, program.base.cq, static_cast<uint32_t>(type), kDepth);
   request.max_send_sge = request.max_recv_sge = 4;
   request.max_inline = 64;
   request.signal_all = 1;
+  request.srq = srq;
   const auto reply = program.client().Call<rocegw_qp_reply>(request);
   Require(program.client().error() == 0, "no queue pair");
   return {program.client(), reply};
@@ -148,11 +159,21 @@ void HostileWorld::BeginHostile() {
     const wire::Gid peer = WorkerHost::GidOf(1);
     std::memcpy(around_.peer.dgid, peer.bytes.data(), sizeof around_.peer.dgid);
     around_.peer.hop_limit = 64;
-    for (const QpType type : {QpType::kRc, QpType::kUc, QpType::kUd})
-      lines_.push_back({type, {}, NewQp(victim_, type)});
+    const std::pair<QpType, bool> kinds[] = {{QpType::kRc, false},
+                                             {QpType::kUc, false},
+                                             {QpType::kUd, false},
+                                             {QpType::kRc, true},
+                                             {QpType::kUd, true}};
+    for (const auto& [type, shared] : kinds)
+      lines_.push_back({type, shared, {}, NewQp(victim_, type), {}});
   }
   for (Line& line : lines_) {
-    line.hostile = NewQp(*hostile_, line.type);
+    if (line.shares_receives) {
+      line.receives = NewSrq(*hostile_);
+      line.receives_done = 0;
+    }
+    line.hostile =
+        NewQp(*hostile_, line.type, line.shares_receives ? line.receives.reply().handle : 0);
     ConnectLine(line);
   }
 }
@@ -248,6 +269,9 @@ void HostileWorld::Poll() {
   for (const rocegw_cqe& cqe : hostile_->cq.Poll()) {
     ++figures_.completions[cqe.status];
     completed_.push_back(cqe);
+    if ((cqe.flags & ROCEGW_CQE_RECEIVE) == 0) continue;
+    for (Line& line : lines_)
+      if (cqe.qpn == line.hostile.reply().qpn) ++line.receives_done;
   }
 }
 

@@ -71,8 +71,14 @@ class HostileWorld {
   // A queue pair of the hostile program and the one that it is connected to.
   struct Line {
     verbs::QpType type;
+    bool shares_receives;  // the hostile one, with nobody
     ClientQp hostile;
     ClientQp victim;
+    ClientSrq receives;
+    uint32_t receives_done = 0;  // of those that are shared
+
+    // What was posted and may be there still.
+    uint32_t receives_left() { return receives.control().producer - receives_done; }
   };
   // What one batch did, as far as it must be known afterwards.
   struct Written {
@@ -83,12 +89,14 @@ class HostileWorld {
   };
 
   void Begin(WorkerHost& host, Program& program);
-  ClientQp NewQp(Program& program, verbs::QpType type);
+  ClientQp NewQp(Program& program, verbs::QpType type, uint32_t srq = 0);
+  ClientSrq NewSrq(Program& program);
   void BeginHostile();
   void ConnectLine(Line& line);
   bool HostileGone();
 
   void WriteDescriptors(Line& line, Written& written);
+  uint32_t WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled);
   void Mischief(Line& line, Written& written);
   void SendMessages();
   void PostForVictim(Line& line);

@@ -22,7 +22,7 @@ def frame(kind, flags=None, payload=100, own=b""):
         flags = 0 if name == "reply" else 4
     offset, length = (4000, 4000 + payload) if data else (0, 1 << 20 if name == "read_request" else 0)
     syndrome = 0x62 if name == "reply" else 0
-    receive = 7 if name == "send" or flags & 1 else 0
+    receive = 7 if name == "send" or flags & (1 | 128) else 0
     base = struct.pack(">BBHIIIIIII", 0x10 | kind, flags, 0xE1E2, 0x01020304, 0x0A0B0C00 | syndrome, 0x1A1B1C00,
                        0x21222324, offset, length, receive)
     if name in ("write", "read_request", "compare_swap", "fetch_add"):
@@ -65,6 +65,8 @@ def main():
     put("frame_send_invalidate", FRAME, frame(1, 4 | 64, own=b"\x0a\x0b\x0c\x0d"))
     put("frame_write_immediate", FRAME, frame(2, 4 | 1))
     put("frame_write_ordered_relaxed", FRAME, frame(2, 4 | 8 | 16 | 32))
+    put("frame_read_request_endpoint", FRAME, frame(3, 4 | 32 | 128))
+    put("frame_compare_swap_endpoint", FRAME, frame(5, 4 | 32 | 128))
     for kind, name in enumerate(CONTROLS):
         put(f"control_{name}", CONTROL, control(kind))
     for words in (0, 1, 128):

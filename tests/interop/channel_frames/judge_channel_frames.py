@@ -17,7 +17,7 @@ FRAME = {"epoch": 0xE1E2, "version": 1}
 NAMED = {**FRAME, "frame.tenant": 0x01020304, "frame.destination": 0x0A0B0C, "frame.source": 0x1A1B1C,
          "frame.message": 0x21222324}
 KEYED = {"frame.address": 0x4142434445464748, "frame.rkey": 0x51525354}
-FLAGS = ["immediate", "solicited", "last", "ordered", "ack_now", "relaxed", "invalidate"]
+FLAGS = ["immediate", "solicited", "last", "ordered", "ack_now", "relaxed", "invalidate", "endpoint"]
 
 
 def frame(kind, flags, offset, length, payload, **more):
@@ -68,6 +68,9 @@ EXPECTED = [
     frame(8, 0x10, 0, 0, 0, syndrome=0x62),
     frame(9, 0x0C, 0, 0x00100000, 0, feth=0x11),
     frame(10, 0x04, 0, 8, 8),
+    frame(3, 0xA4, 0, 0x00100000, 0, receive=RECEIVE),
+    frame(5, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0x7172737475767778),
+    frame(6, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0),
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(7)],
 ]

@@ -96,7 +96,8 @@ ChannelFrame FrameOf(FrameKind kind, uint8_t flags, uint32_t payload) {
   f.original = 0x8182838485868788;
   if (kind == FrameKind::kCompareSwap) f.compare = 0x7172737475767778;
   if (kind == FrameKind::kReply) f.syndrome = 0x62;
-  if (kind == FrameKind::kSend || f.has(kFrameImmediate)) f.receive = 0x31323334;
+  if (kind == FrameKind::kSend || f.has(kFrameImmediate) || f.has(kFrameEndpoint))
+    f.receive = 0x31323334;
   if (kind == FrameKind::kReadRequest || kind == FrameKind::kFlush) f.length = 0x00100000;
   if (kind == FrameKind::kFlush) f.feth = 0x11;
   if (kind == FrameKind::kAtomicWrite) f.length = 8;
@@ -121,6 +122,7 @@ void AddFrames(Pcap& pcap) {
       {kReadRequest, 0x04, 0}, {kReadResponse, 0x04, 1}, {kReadResponse, 0x00, 1024},
       {kCompareSwap, 0x0C, 0}, {kFetchAdd, 0x04, 0},     {kAtomicResult, 0x14, 0},
       {kReply, 0x10, 0},       {kFlush, 0x0C, 0},        {kAtomicWrite, 0x04, 8},
+      {kReadRequest, 0xA4, 0}, {kCompareSwap, 0xA4, 0},  {kFetchAdd, 0xA4, 0},
   };
   for (const Kind& kind : kinds) {
     const ChannelFrame frame = FrameOf(kind.kind, kind.flags, kind.payload);

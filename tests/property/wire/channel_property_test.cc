@@ -69,6 +69,10 @@ ChannelFrame SomeFrame(Random& random, size_t& payload) {
   const bool placement = flush || atomic_write;
   if (send || write || atomic || read || placement) flag(kFrameOrdered);
   if (atomic || placement) flag(kFrameRelaxed);
+  if ((atomic || read) && random.Coin()) {
+    f.flags |= kFrameEndpoint;
+    f.receive = random.Value<uint32_t>();
+  }
   if (write || atomic || read || placement) {
     f.address = random.Bits();
     f.rkey = random.Value<uint32_t>();

@@ -4,6 +4,7 @@
 import collections
 import re
 import signal
+import time
 
 from netlab.job import LabError
 
@@ -12,6 +13,7 @@ from .case import Case, CaseFailure, expect
 _SENDERS = 4
 _RECEIVERS = 3
 _MESSAGES = 60
+_COUNT = 2000     # of each program that counts
 _ENDLESS = 10**6  # messages: nobody waits for the end of it
 _GIVEN_UP = 30    # seconds; an endpoint tries a message for five
 _LOST = r"^messages: \S+ {number} cannot be reached: {why}"
@@ -100,6 +102,43 @@ def _group(dispatch):
         _end(pair)
         return f"{2 * (_MESSAGES + 1)} messages to {len(used)} members"
     return Case(f"endpoint.group.{dispatch}", 1500, run, "channels")
+
+
+def _counters(identifier, to_right):
+    def run(pair):
+        """Programs that add, take a lock and read in the memory of one that does nothing for it."""
+        source, target = pair.roles(to_right)
+        server = target.start([target.program("example_counters"), "serve", str(_SENDERS * _COUNT), str(_SENDERS)])
+        where = server.expect(r"^count at (\S+) (\d+) (0x\w+) (0x\w+)", 30).groups()
+        jobs = []
+        try:
+            with pair.counted(at_least=_SENDERS * _COUNT // 2):
+                command = [source.program("example_counters"), "count", str(_COUNT), *where]
+                jobs = [source.start(command) for _ in range(_SENDERS)]
+                for job in jobs:
+                    status = job.wait(60)
+                    expect(status == 0, f"{job.title} ended with {status}:\n{job.output[-2000:]}")
+            server.expect(rf"^counter {_SENDERS * _COUNT} reads {_SENDERS}\b", 10)
+        finally:
+            _end(pair, server, *jobs)
+        return f"{_SENDERS} programs counted to {_SENDERS * _COUNT}"
+    return Case(identifier, 1500, run, "channels")
+
+
+def _counters_gone(pair):
+    """Who counts learns that the other program has ended, and its gateways go on."""
+    server = pair.right.start([pair.right.program("example_counters"), "serve", str(_ENDLESS), "1"])
+    where = server.expect(r"^count at (\S+) (\d+) (0x\w+) (0x\w+)", 30).groups()
+    job = pair.left.start([pair.left.program("example_counters"), "count", str(_ENDLESS * 100), *where])
+    try:
+        time.sleep(1)
+        expect(job.running, f"it ended too soon:\n{job.output}")
+        server.signal(signal.SIGKILL)
+        job.expect("^counters: request: transport retry counter exceeded", _GIVEN_UP)
+        expect(job.wait(10) == 1, "a request failed, and the status does not say so")
+    finally:
+        _end(pair, job, server)
+    return "its requests fail"
 
 
 def _receiver_killed(pair):
@@ -198,7 +237,8 @@ def _gateway_killed(pair):
 def endpoint_cases():
     cases = [_many_peers("endpoint.many_peers.to_right", True), _many_peers("endpoint.many_peers.to_left", False)]
     cases += [_group(dispatch) for dispatch in ("hash", "round-robin", "depth")]
-    for name, run in (("receiver_killed", _receiver_killed), ("no_receives", _no_receives), ("sender_killed", _sender_killed),
+    cases += [_counters("endpoint.counters.to_right", True), _counters("endpoint.counters.to_left", False)]
+    for name, run in (("counters_gone", _counters_gone), ("receiver_killed", _receiver_killed), ("no_receives", _no_receives), ("sender_killed", _sender_killed),
                       ("gone", _gone), ("gateway_killed", _gateway_killed)):
         cases.append(Case(f"endpoint.{name}", 1500, run, "channels"))
     cases.append(Case("endpoint.no_gateway", 1500, _no_gateway))

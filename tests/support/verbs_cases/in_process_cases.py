@@ -34,6 +34,10 @@ def in_process(*hosts, options=()):
             host.start_gateway()
 
 
+def _case(name, mtu, run):
+    return Case(f"in_process.{name}", mtu, run, needs="in_process")
+
+
 def _programs(name, both, options=()):
     def run(pair):
         notes, ran = [], []
@@ -47,7 +51,7 @@ def _programs(name, both, options=()):
                 ran += rdma_check(pair, left_is_active, "cm", cases="transfer.*,atomic.*,connect.*")
                 ran += rdma_check(pair, left_is_active, "socket", cases="transfer.*,datagram.*", wait="event")
         return f"{len(ran)} rdma_check cases; ib_write_bw, ib_send_lat: " + "; ".join(notes)
-    return Case(f"in_process.{name}", 4200, run)
+    return _case(name, 4200, run)
 
 
 def _killed(connect):
@@ -68,7 +72,7 @@ def _killed(connect):
             ran = rdma_check(pair, True, connect, cases="transfer.mixed*,transfer.both_ways")
         pair.right.expect_idle()
         return f"the peer saw it; {len(ran)} rdma_check cases of the next one"
-    return Case(f"in_process.killed.{connect}", 1500, run)
+    return _case(f"killed.{connect}", 1500, run)
 
 
 def _exit(pair):
@@ -137,8 +141,13 @@ def _same_host(pair):
     return "20 pings"
 
 
+def in_process_peer_cases():
+    """At one end, opposite somebody else's implementation."""
+    return [_programs("rxe_peer", False), _killed("cm"), _killed("socket")]
+
+
 def in_process_cases():
     return [_programs("daemon_peer", False), _programs("both", True),
             _programs("run_in_poll", True, ("--run-in-poll",)), _killed("cm"), _killed("socket"),
-            Case("in_process.exit", 4200, _exit), Case("in_process.port_taken", 4200, _port_taken),
-            Case("in_process.same_host", 4200, _same_host)]
+            _case("exit", 4200, _exit), _case("port_taken", 4200, _port_taken),
+            _case("same_host", 4200, _same_host)]

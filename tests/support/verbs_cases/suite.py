@@ -43,6 +43,9 @@ def main(arguments, cases, document, make_pair, left_is_gateway=True):
         offered.add("workers")
     if arguments.channels == "enabled":
         offered.add("channels")
+    # What a gateway inside of a program is made from depends on neither the daemons' port mode nor their workers.
+    if left_is_gateway and arguments.port == "udp" and arguments.workers == 1:
+        offered.add("in_process")
     cases = runner.select([case for case in cases if case.needs in offered], arguments.case)
     if arguments.list:
         print("\n".join(case.id for case in cases))

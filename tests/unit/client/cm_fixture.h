@@ -211,6 +211,14 @@ class CmTest : public ::testing::Test {
     EXPECT_EQ(0, event->status);
     EXPECT_EQ(0, rdma_ack_cm_event(event));
   }
+  // An id for datagrams with a local address.
+  rdma_cm_id* BoundForDatagrams(rdma_event_channel* channel) {
+    rdma_cm_id* id = nullptr;
+    EXPECT_EQ(0, rdma_create_id(channel, &id, this, RDMA_PS_UDP));
+    sockaddr_in address = Address("10.0.0.1", 0);
+    EXPECT_EQ(0, rdma_bind_addr(id, Generic(address)));
+    return id;
+  }
   // An id that has gone as far as it goes without a peer.
   rdma_cm_id* Resolved(rdma_event_channel* channel) {
     rdma_cm_id* id = nullptr;

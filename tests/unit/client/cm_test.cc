@@ -383,10 +383,7 @@ TEST_F(CmTest, Passive_RefusalAndDestroyBeforeTheAck) {
 
 TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = nullptr;
-  ASSERT_EQ(0, rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP));
-  sockaddr_in address = Address("10.0.0.1", 0);
-  ASSERT_EQ(0, rdma_bind_addr(id, Generic(address)));
+  rdma_cm_id* id = BoundForDatagrams(channel);
   ibv_qp_init_attr attr = QpAttr();
   attr.qp_type = IBV_QPT_UD;
   ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
@@ -411,10 +408,7 @@ TEST_F(CmTest, Datagram_QpIsReadyAtOnceAndEventsCarryAddresses) {
 // How rsockets name themselves: an address of InfiniBand, the LID of the port.
 TEST_F(CmTest, Datagram_OwnPortByItsLid_IsItsFirstAddress_WhereThePdIsOurs) {
   rdma_event_channel* channel = rdma_create_event_channel();
-  rdma_cm_id* id = nullptr;
-  ASSERT_EQ(0, rdma_create_id(channel, &id, nullptr, RDMA_PS_UDP));
-  sockaddr_in address = Address("10.0.0.1", 0);
-  ASSERT_EQ(0, rdma_bind_addr(id, Generic(address)));
+  rdma_cm_id* id = BoundForDatagrams(channel);
   ibv_port_attr port;
   ASSERT_EQ(0, ibv_query_port(id->verbs, id->port_num, &port));
   ibv_gid own;

@@ -205,6 +205,11 @@ void FakeDaemon::Run() {
   }
 }
 
+void FakeDaemon::HoldAnswers(size_t count) {
+  const std::lock_guard lock(mutex_);
+  hold_ = count;
+}
+
 void FakeDaemon::Serve(Connection& connection) {
   std::vector<uint8_t> buffer(ROCEGW_MESSAGE_MAX + 1);
   iovec part = {buffer.data(), buffer.size()};
@@ -249,7 +254,16 @@ void FakeDaemon::Serve(Connection& connection) {
   answer_head->type = request.type;
   answer_head->length = static_cast<uint32_t>(reply.size());
   answer_head->request_id = head.request_id;
-  if (head.request_id != 0) SendMessage(connection.socket, reply, fd);
+  if (head.request_id != 0 && hold_ != 0) {
+    held_.push_back({connection.socket, reply});
+    if (held_.size() == hold_) {
+      for (const HeldAnswer& held : held_) SendMessage(held.socket, held.bytes, -1);
+      held_.clear();
+      hold_ = 0;
+    }
+  } else if (head.request_id != 0) {
+    SendMessage(connection.socket, reply, fd);
+  }
   if (fd >= 0) close(fd);
   changed_.notify_all();
 }

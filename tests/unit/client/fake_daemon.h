@@ -133,6 +133,9 @@ class FakeDaemon {
   using Answer = std::function<std::vector<uint8_t>(const RecordedRequest& request)>;
   void OnRequest(uint32_t type, Answer answer);
 
+  // Answers wait until there are so many, and go together then. From now on; once.
+  void HoldAnswers(size_t count);
+
   std::vector<RecordedRequest> Requests(uint32_t type) const;
   // Types of all requests, in the order in which they came.
   std::vector<uint32_t> History() const;
@@ -191,6 +194,12 @@ class FakeDaemon {
   mutable std::condition_variable_any changed_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<RecordedRequest> requests_;
+  struct HeldAnswer {
+    int socket;
+    std::vector<uint8_t> bytes;
+  };
+  std::vector<HeldAnswer> held_;
+  size_t hold_ = 0;
   std::map<uint32_t, int> failures_;
   std::map<uint32_t, Answer> answers_;
   std::map<uint32_t, FakeCq> cqs_;

@@ -94,6 +94,10 @@ TEST_F(OrderingCalls, QueryDevice_NamesEverything_AndFitsTheCallersSize) {
   EXPECT_EQ(0xFu, larger.attr.execution_orders);
   EXPECT_EQ(0x7u, larger.attr.fences);
   EXPECT_EQ(0x3u, larger.attr.completion_orders);
+  EXPECT_EQ(1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_RDMA_WRITE |
+                1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_RDMA_READ |
+                1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD,
+            larger.attr.ep_operations);
   EXPECT_EQ(0u, larger.later);
   rocegwdv_device_attr attr;
   memset(&attr, 0xFF, sizeof attr);
@@ -377,7 +381,7 @@ TEST_F(EndpointCalls, PostSend_NamesThePeer_AndOnlyThere) {
   ASSERT_EQ(0, rocegwdv_post_send(qp_, &wr, &bad));
   EXPECT_NE(0u, daemon_->LastQp().SendSlot(0)->u.rdma.peer);
   EXPECT_EQ(uint32_t{ROCEGW_WQE_ORDER_NONE}, FlagsOf(0));
-  wr.wr.opcode = IBV_WR_RDMA_READ;
+  wr.wr.opcode = IBV_WR_SEND_WITH_INV;
   EXPECT_EQ(EINVAL, rocegwdv_post_send(qp_, &wr, &bad));
   wr.wr.opcode = IBV_WR_SEND;
   wr.peer = nullptr;
@@ -397,6 +401,71 @@ TEST_F(EndpointCalls, PostSend_NamesThePeer_AndOnlyThere) {
   daemon_->Fail(ROCEGW_MSG_CREATE_PEER, EHOSTUNREACH);
   EXPECT_EQ(nullptr, rocegwdv_create_peer(pd_, &to, sizeof to));
   EXPECT_EQ(EHOSTUNREACH, errno);
+}
+
+TEST_F(EndpointCalls, PostSend_ReadsAndAtomics_StandInTheRing) {
+  Start();
+  qp_ = CreateEp(Attr());
+  ASSERT_NE(nullptr, qp_);
+  rocegwdv_peer_attr to{};
+  to.ep_num = 0x1234;
+  rocegwdv_peer* peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+  ASSERT_NE(nullptr, peer);
+  ibv_sge sge{0x1000, 8, 0x77};
+  rocegwdv_send_wr wr{};
+  wr.peer = peer;
+  wr.wr.sg_list = &sge;
+  wr.wr.num_sge = 1;
+  wr.wr.wr.rdma = {0xA000, 0x99};
+  wr.wr.opcode = IBV_WR_RDMA_READ;
+  wr.fence = ROCEGWDV_FENCE_READS;
+  rocegwdv_send_wr* bad = nullptr;
+  ASSERT_EQ(0, rocegwdv_post_send(qp_, &wr, &bad));
+  wr.wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+  wr.wr.wr.atomic = {0xB000, 5, 6, 0x99};
+  wr.fence = 0;
+  ASSERT_EQ(0, rocegwdv_post_send(qp_, &wr, &bad));
+  const rocegw_send_wqe* read = daemon_->LastQp().SendSlot(0);
+  EXPECT_EQ(int{ROCEGW_WR_RDMA_READ}, read->opcode);
+  EXPECT_EQ(0xA000u, read->u.rdma.remote_address);
+  EXPECT_EQ(0x99u, read->u.rdma.rkey);
+  EXPECT_NE(0u, read->u.rdma.peer);
+  EXPECT_EQ(uint32_t{ROCEGW_WQE_FENCE}, FlagsOf(0) & ROCEGW_WQE_FENCE);
+  const rocegw_send_wqe* swap = daemon_->LastQp().SendSlot(1);
+  EXPECT_EQ(0xB000u, swap->u.rdma.remote_address);
+  EXPECT_EQ(5u, swap->u.rdma.compare_add);
+  EXPECT_EQ(6u, swap->u.rdma.swap);
+  EXPECT_EQ(read->u.rdma.peer, swap->u.rdma.peer);
+  EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
+}
+
+// Daemons of minor 11 and less have endpoints without READs.
+TEST_F(EndpointCalls, PostSend_ReadsOfAnOlderDaemon_AreRefusedClearly) {
+  FakeOptions options;
+  options.minor = 11;
+  Start(options);
+  rocegwdv_device_attr attr{};
+  ASSERT_EQ(0, rocegwdv_query_device(context_, &attr, sizeof attr));
+  EXPECT_EQ(0u, attr.ep_operations & 1u << IBV_WR_RDMA_READ);
+  EXPECT_NE(0u, attr.ep_operations & 1u << IBV_WR_SEND);
+  qp_ = CreateEp(Attr());
+  ASSERT_NE(nullptr, qp_);
+  rocegwdv_peer_attr to{};
+  to.ep_num = 0x1234;
+  rocegwdv_peer* peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+  ASSERT_NE(nullptr, peer);
+  rocegwdv_send_wr wr{};
+  wr.peer = peer;
+  rocegwdv_send_wr* bad = nullptr;
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
+    wr.wr.opcode = opcode;
+    bad = nullptr;
+    EXPECT_EQ(EOPNOTSUPP, rocegwdv_post_send(qp_, &wr, &bad));
+    EXPECT_EQ(&wr, bad);
+  }
+  EXPECT_EQ(0u, daemon_->LastQp().control->sq_producer);
+  EXPECT_EQ(0, rocegwdv_destroy_peer(peer));
 }
 
 }  // namespace

@@ -164,6 +164,19 @@ TEST_F(RemapTest, Reregister_Elsewhere_OldPagesArePrivateAgain) {
   EXPECT_TRUE(IsPrivate(other.data()));
 }
 
+TEST_F(RemapTest, Reregister_RefusedForAWindow_IsAskedOnce) {
+  Memory memory(4 * kMiB);
+  Memory other(2 * kMiB);
+  ibv_mr* mr = Register(memory.data(), memory.size());
+  daemon_->Fail(ROCEGW_MSG_REREG_MR, EBUSY);
+  EXPECT_EQ(IBV_REREG_MR_ERR_INPUT, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr,
+                                                 other.data(), other.size(), 0));
+  EXPECT_EQ(1u, daemon_->Requests(ROCEGW_MSG_REREG_MR).size());
+  EXPECT_FALSE(IsPrivate(memory.data())) << "it is registered as before";
+  EXPECT_TRUE(IsPrivate(other.data()));
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(RemapTest, Register_OverlappingInPart_IsReachedTheOtherWay) {
   Memory memory(6 * kMiB);
   FillWithPositions(memory);

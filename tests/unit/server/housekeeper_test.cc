@@ -112,13 +112,17 @@ TEST(MeasuredStore, CountsByOperationAndPassesAnswersOn) {
       store.Txn({.compares = {}, .then = {Operation::Put("k", "v")}, .otherwise = {}}).ok());
   EXPECT_EQ((*store.Get("k"))->value, "v");
   EXPECT_EQ(store.Range({.revision = 1000}).status().error(), store::kFutureRevision);
+  bool posted = false;
+  store.TxnAsync({.compares = {}, .then = {Operation::Put("k", "w")}, .otherwise = {}},
+                 [&](const auto& result) { posted = result.ok(); });
+  EXPECT_TRUE(posted);
   ASSERT_TRUE(store.Txn({.compares = {}, .then = {Operation::Get("k")}, .otherwise = {}}).ok());
   const auto families = store.Collect();
   ASSERT_EQ(families.size(), 2u);
   ASSERT_EQ(families[0].metric.size(), 2u);
   EXPECT_EQ(families[0].metric[0].label[0].value, "read");
   EXPECT_EQ(families[0].metric[0].histogram.sample_count, 3u);
-  EXPECT_EQ(families[0].metric[1].histogram.sample_count, 1u);
+  EXPECT_EQ(families[0].metric[1].histogram.sample_count, 2u);
   EXPECT_EQ(families[1].metric[0].counter.value, 1);
   EXPECT_EQ(families[1].metric[1].counter.value, 0);
 }

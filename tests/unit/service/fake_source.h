@@ -78,6 +78,7 @@ inline session::StateSnapshot TestState() {
       pool.set_up.Add(Microseconds(7));
       pool.set_up.Add(Microseconds(8));
       pool.set_up.Add(Seconds(2));
+      pool.operations.Add(Microseconds(15));
     }
     state.pools.push_back(pool);
   }
@@ -105,6 +106,7 @@ inline session::StateSnapshot TestState() {
     for (size_t i = 0; i < 4; ++i) worker.counters[i] = 100u * w + i;
     worker.drops.resize(metrics::kDropReasonCount);
     worker.drops[static_cast<size_t>(metrics::DropReason::k_bad_icrc)] = 7u + w;
+    worker.channels = 3 + worker.index;
     state.workers.push_back(worker);
     session::PortQueueRow queue;
     queue.port = "port0";

@@ -87,6 +87,10 @@ TEST_F(MetricsTest, SetUp_OfPoolsThatHaveAny) {
   EXPECT_EQ(bucket("0.5"), "2");
   EXPECT_EQ(bucket("+Inf"), "3");
   EXPECT_EQ(samples.at("rocegw_pool_set_up_seconds_count{" + pool + "}"), "3");
+  EXPECT_EQ(samples.at("rocegw_worker_channels{worker=\"1\"}"), "4");
+  EXPECT_EQ(samples.at("rocegw_pool_operation_seconds_count{" + pool + "}"), "1");
+  EXPECT_EQ(samples.at("rocegw_pool_operation_seconds_bucket{" + pool + ",le=\"2e-05\"}"), "1");
+  EXPECT_EQ(samples.at("rocegw_pool_operation_seconds_bucket{" + pool + ",le=\"1e-05\"}"), "0");
   EXPECT_EQ(samples.at("rocegw_discovery_questions_total{outcome=\"silent\"}"), "4");
   EXPECT_EQ(samples.at("rocegw_discovery_answers_total{sent=\"no\"}"), "6");
   EXPECT_EQ(samples.at("rocegw_discovery_peers{kind=\"gateway\"}"), "8");

@@ -32,7 +32,7 @@ class Channel : public ::testing::Test {
 
 TEST_F(Channel, MoreThanASocketHolds_AllArriveInOrder) {
   constexpr uint32_t kRecords = 2000;
-  for (uint32_t i = 0; i < kRecords; ++i) Send(i % 3, i);
+  for (uint32_t i = 0; i < kRecords; ++i) Send(1 + i % 3, i);
   EXPECT_GT(channel->waiting(), 0u);
   for (uint32_t i = 0; i < kRecords; ++i) {
     int64_t value = Read();
@@ -43,7 +43,7 @@ TEST_F(Channel, MoreThanASocketHolds_AllArriveInOrder) {
     ASSERT_EQ(value, static_cast<int64_t>(i));
   }
   EXPECT_EQ(Read(), -1);
-  EXPECT_EQ(channel->Forget(0) + channel->Forget(1) + channel->Forget(2), kRecords);
+  EXPECT_EQ(channel->Forget(1) + channel->Forget(2) + channel->Forget(3), kRecords);
 }
 
 TEST_F(Channel, Forget_WithdrawsWhatTheClientCannotReadYet) {
@@ -56,6 +56,18 @@ TEST_F(Channel, Forget_WithdrawsWhatTheClientCannotReadYet) {
   EXPECT_EQ(Read(), 1000000);
   EXPECT_EQ(channel->Forget(1), 0u);
   EXPECT_EQ(channel->Forget(2), 1u);
+}
+
+TEST_F(Channel, Forget_WithdrawsOnesOwnAndOnlyThose) {
+  while (channel->waiting() == 0) Send(1, 7);
+  Send(2, 8);
+  EXPECT_EQ(channel->Forget(3), 0u);
+  EXPECT_EQ(channel->waiting(), 2u);
+  EXPECT_EQ(channel->Forget(2), 0u) << "nobody could read it";
+  EXPECT_EQ(channel->waiting(), 1u);
+  Send(2, 9);
+  (void)channel->Forget(1);
+  EXPECT_EQ(channel->waiting(), 1u);
 }
 
 TEST_F(Channel, Once_EqualRecordsThatWaitAreOne) {

@@ -436,6 +436,35 @@ TEST_F(GatewayPeer, PeersOfEndpoints_AreLookedUpAndToldToAllWorkers) {
     for (const auto& [id, session] : worker->sessions) EXPECT_EQ(session.peers.size(), 1u);
 }
 
+// An endpoint has no other way to its peer than a channel.
+TEST_F(GatewayPeer, PeersOfEndpoints_SilentAtFirst_AreAskedAgain) {
+  Program program(here);
+  auto create = TestClient::Request<rocegw_create_peer>(ROCEGW_MSG_CREATE_PEER);
+  create.pd = program.client.AllocPd(program.client.OpenContext());
+  create.qpn = 1u << 18 | 77;
+  create.av = Program::ToRtr(0, kThere, 0).attr.av;
+  ASSERT_TRUE(program.client.Send(create));
+  const auto& mads = here.workers[0]->mads;
+  while (mads.size() < 7) {
+    here.loop.RunOnce(Milliseconds(5));
+    here.Settle();
+  }
+  EXPECT_EQ(program.Answer(), -1) << "silence, more than once, and still it waits";
+  EXPECT_GE(here.server->services().cm->engine().discovery().counters().silent, 2u);
+  Carry(here, there);
+  EXPECT_EQ(WaitFor(here, program), 0);
+}
+
+TEST_F(GatewayPeer, PeersOfEndpoints_ThatKeepSilent_AreNotReached) {
+  Program program(here);
+  auto create = TestClient::Request<rocegw_create_peer>(ROCEGW_MSG_CREATE_PEER);
+  create.pd = program.client.AllocPd(program.client.OpenContext());
+  create.qpn = 1u << 18 | 77;
+  create.av = Program::ToRtr(0, 0xC0000299, 0).attr.av;
+  ASSERT_TRUE(program.client.Send(create));
+  EXPECT_EQ(WaitFor(here, program), EHOSTUNREACH);
+}
+
 TEST_F(GatewayPeer, Groups_LeadToOneWorker_AndSoDoTheirMembers) {
   Program program(here);
   const uint32_t context = program.client.OpenContext();

@@ -1,78 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A queue pair that comes out of a reserve allocates nothing on its way to RTS: the functions that
-// get memory are replaced in this program and counted while the gateway runs.
+// get memory are counted while the gateway runs.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-
+#include "tests/support/allocation_counts.h"
 #include "tests/support/worker_host.h"
-
-// The C library's own, which its wrappers lead to.
-// NOLINTBEGIN(bugprone-reserved-identifier)
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
-namespace rocegw::testing {
-namespace {
-
-struct Counts {
-  uint64_t allocations = 0;
-  uint64_t mappings = 0;
-  uint64_t files = 0;  // in memory
-  auto operator<=>(const Counts&) const = default;
-};
-Counts g_counts;
-bool g_counting = false;
-
-}  // namespace
-}  // namespace rocegw::testing
-
-using rocegw::testing::g_counting;
-using rocegw::testing::g_counts;
-
-extern "C" {
-
-void* malloc(size_t size) {
-  g_counts.allocations += g_counting ? 1 : 0;
-  return __libc_malloc(size);
-}
-void* calloc(size_t count, size_t size) {
-  g_counts.allocations += g_counting ? 1 : 0;
-  return __libc_calloc(count, size);
-}
-void* realloc(void* old, size_t size) {
-  g_counts.allocations += g_counting ? 1 : 0;
-  return __libc_realloc(old, size);
-}
-void* memalign(size_t alignment, size_t size) {
-  g_counts.allocations += g_counting ? 1 : 0;
-  return __libc_memalign(alignment, size);
-}
-void* aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
-int posix_memalign(void** out, size_t alignment, size_t size) {
-  *out = memalign(alignment, size);
-  return *out == nullptr ? ENOMEM : 0;
-}
-void* mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
-  g_counts.mappings += g_counting ? 1 : 0;
-  return reinterpret_cast<void*>(
-      ::syscall(SYS_mmap, address, length, protection, flags, fd, offset));
-}
-int memfd_create(const char* name, unsigned flags) noexcept {
-  g_counts.files += g_counting ? 1 : 0;
-  return static_cast<int>(::syscall(SYS_memfd_create, name, flags));
-}
-
-}  // extern "C"
 
 namespace rocegw::testing {
 namespace {
@@ -104,23 +36,23 @@ class ReadyAllocations : public ::testing::Test {
     // The test's own side of the connection may allocate.
     counted_ = std::make_unique<TestClient>(
         [this] {
-          g_counting = true;
+          AllocationCounts::Start();
           host_->Settle();
-          g_counting = false;
+          AllocationCounts::Stop();
         },
         program_.client->Release());
-    g_counts = {};
+    AllocationCounts::Reset();
   }
   std::shared_ptr<session::ReadyReserve> Reserve() {
     return host_->server->services().reserves.Of(*host_->server->services().pools.FindPool(kPool));
   }
   // What one queue pair costs until it can send.
-  Counts SetUpOne() {
-    g_counts = {};
+  AllocationCounts SetUpOne() {
+    AllocationCounts::Reset();
     const auto qp = counted_->CreateQp(program_.pd, program_.cq, ROCEGW_QPT_RC, kDepth);
     EXPECT_EQ(counted_->error(), 0);
     EXPECT_EQ(WorkerHost::Connect(*counted_, qp.handle), 0);
-    const Counts counts = g_counts;
+    const AllocationCounts counts = AllocationCounts::Read();
     auto query = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_QUERY_QP);
     query.handle = qp.handle;
     EXPECT_EQ(counted_->Call<rocegw_query_qp_reply>(query).attr.qp_state,
@@ -135,7 +67,7 @@ class ReadyAllocations : public ::testing::Test {
 
 TEST_F(ReadyAllocations, WithinTheReserve_None) {
   Start(kReady);
-  for (uint32_t i = 0; i < kReady; ++i) EXPECT_EQ(SetUpOne(), Counts()) << i;
+  for (uint32_t i = 0; i < kReady; ++i) EXPECT_EQ(SetUpOne(), AllocationCounts()) << i;
   EXPECT_EQ(Reserve()->hits(), kReady);
   EXPECT_EQ(Reserve()->misses(), 0u);
   EXPECT_EQ(Reserve()->ready(), 0u);
@@ -143,16 +75,16 @@ TEST_F(ReadyAllocations, WithinTheReserve_None) {
 
 TEST_F(ReadyAllocations, BeyondTheReserve_Some) {
   Start(1);
-  EXPECT_EQ(SetUpOne(), Counts());
+  EXPECT_EQ(SetUpOne(), AllocationCounts());
   EXPECT_GT(SetUpOne().allocations, 0u);
   EXPECT_EQ(Reserve()->misses(), 1u);
 }
 
 TEST_F(ReadyAllocations, WithoutReserve_Some) {
   Start(0);
-  Counts all;
+  AllocationCounts all;
   for (uint32_t i = 0; i < kReady; ++i) {
-    const Counts counts = SetUpOne();
+    const AllocationCounts counts = SetUpOne();
     all.allocations += counts.allocations;
     all.mappings += counts.mappings;
     all.files += counts.files;

@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <variant>
+
 #include "gateway/base/unique_fd.h"
 
 namespace rocegw::session {
@@ -43,6 +45,21 @@ TEST_F(ToOneWorker, Flush_LeavesWhoIsAwakeAlone) {
   requests.Tell(0, worker::UnlinkSession{});
   EXPECT_FALSE(requests.Flush());
   EXPECT_TRUE(Woken());
+}
+
+TEST_F(ToOneWorker, TryTell_WhatHasTimeWakesNobodyAndGoesInOrder) {
+  using Haste = WorkerRequests::Haste;
+  ASSERT_TRUE(requests.TryTell(0, worker::UnlinkCq{SessionId{1}, 7}, Haste::kWhenAwake));
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_FALSE(Woken());
+  ASSERT_TRUE(requests.TryTell(0, worker::UnlinkSession{SessionId{1}}));
+  EXPECT_FALSE(requests.Flush());
+  EXPECT_TRUE(Woken());
+  worker::ControlMessage message;
+  ASSERT_TRUE(link.to_worker.Pop(message));
+  EXPECT_TRUE(std::holds_alternative<worker::UnlinkCq>(message.body));
+  ASSERT_TRUE(link.to_worker.Pop(message));
+  EXPECT_TRUE(std::holds_alternative<worker::UnlinkSession>(message.body));
 }
 
 TEST_F(ToOneWorker, SetAwake_IsWhatWorkersLookAt) {

@@ -66,15 +66,15 @@ struct Program {
   }
   // A receive of 512 bytes at that offset of its memory.
   void PostReceive(size_t offset) {
-    const uint32_t slot = posted % kDepth;
-    uint8_t* const at = client->At(srq.slots) + size_t{slot} * rocegw_rq_stride(srq.max_sge);
+    ClientSrq ring(*client, srq);
+    uint32_t& producer = ring.control().producer;
+    uint8_t* const at = ring.Slot(producer).data();
     const rocegw_recv_wqe wqe{offset, 1, 0};
     const rocegw_sge sge{Address(offset), 512, lkey};
     std::memcpy(at, &wqe, sizeof wqe);
     std::memcpy(at + sizeof wqe, &sge, sizeof sge);
-    reinterpret_cast<uint32_t*>(client->At(srq.order))[slot] = slot;
-    __atomic_store_n(&reinterpret_cast<rocegw_srq_control*>(client->At(srq.control))->producer,
-                     ++posted, __ATOMIC_RELEASE);
+    ring.Order(producer) = producer % kDepth;
+    __atomic_store_n(&producer, producer + 1, __ATOMIC_RELEASE);
   }
   void PostSend(ClientQp& qp, rocegw_send_wqe wqe, uint32_t length) {
     wqe.flags = ROCEGW_WQE_SIGNALED;
@@ -104,7 +104,6 @@ struct Program {
   rocegw_cq_reply cq{};
   rocegw_srq_reply srq{};
   std::vector<uint8_t> memory;
-  uint32_t posted = 0;
   ClientCq completions;
   std::vector<rocegw_cqe> waiting;
 };

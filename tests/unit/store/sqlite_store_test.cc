@@ -162,6 +162,12 @@ TEST_F(SqliteFileTest, Durability_IsFull) {
   EXPECT_EQ(other->database->Text("PRAGMA journal_mode").value(), "wal");
 }
 
+TEST_F(SqliteFileTest, Writer_KeepsTheIndexInMemory) {
+  auto file = store::OpenSqliteFile(options_);
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->database->Number("PRAGMA cache_size").value(), -32768);
+}
+
 TEST_F(SqliteFileTest, SecondProcess_IsToldWhoHasIt) {
   auto store = Open();
   const Status refusal = Refusal();

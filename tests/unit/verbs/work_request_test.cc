@@ -122,21 +122,21 @@ TEST_F(WorkRequest, PlacementExtensions_OfRcThatHasThem) {
 TEST_F(WorkRequest, Opcodes_ByType) {
   struct Case {
     uint8_t opcode;
-    bool rc, ud;
+    bool rc, ud, endpoint;
   };
   constexpr Case kCases[] = {
-      {ROCEGW_WR_RDMA_WRITE, true, false},
-      {ROCEGW_WR_RDMA_WRITE_WITH_IMM, true, false},
-      {ROCEGW_WR_SEND, true, true},
-      {ROCEGW_WR_SEND_WITH_IMM, true, true},
-      {ROCEGW_WR_RDMA_READ, true, false},
-      {ROCEGW_WR_ATOMIC_CMP_AND_SWP, true, false},
-      {ROCEGW_WR_ATOMIC_FETCH_AND_ADD, true, false},
-      {ROCEGW_WR_LOCAL_INV, true, false},
-      {ROCEGW_WR_BIND_MW, true, false},
-      {ROCEGW_WR_SEND_WITH_INV, true, false},
-      {10, false, false},
-      {255, false, false},
+      {ROCEGW_WR_RDMA_WRITE, true, false, true},
+      {ROCEGW_WR_RDMA_WRITE_WITH_IMM, true, false, true},
+      {ROCEGW_WR_SEND, true, true, true},
+      {ROCEGW_WR_SEND_WITH_IMM, true, true, true},
+      {ROCEGW_WR_RDMA_READ, true, false, true},
+      {ROCEGW_WR_ATOMIC_CMP_AND_SWP, true, false, true},
+      {ROCEGW_WR_ATOMIC_FETCH_AND_ADD, true, false, true},
+      {ROCEGW_WR_LOCAL_INV, true, false, false},
+      {ROCEGW_WR_BIND_MW, true, false, false},
+      {ROCEGW_WR_SEND_WITH_INV, true, false, false},
+      {10, false, false, false},
+      {255, false, false, false},
   };
   for (const Case& c : kCases) {
     wqe.opcode = c.opcode;
@@ -145,6 +145,9 @@ TEST_F(WorkRequest, Opcodes_ByType) {
         << int{c.opcode};
     config.type = QpType::kUd;
     EXPECT_EQ(SendOf({{0, 8, 1}}), c.ud ? WcStatus::kSuccess : WcStatus::kLocalQpOperation)
+        << int{c.opcode};
+    config.type = QpType::kEndpoint;
+    EXPECT_EQ(SendOf({{0, 8, 1}}), c.endpoint ? WcStatus::kSuccess : WcStatus::kLocalQpOperation)
         << int{c.opcode};
   }
 }

@@ -188,7 +188,7 @@ TEST(ChannelFrame, VersionAndKind_AreChecked) {
 
 // Written a second time: the flags (beyond the last, bit 2) that a kind may have.
 TEST(ChannelFrame, Flags_AreThoseOfTheKind) {
-  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0x38, 0x30, 0x38, 0x38, 0x10, 0x30, 0x38, 0x38};
+  const uint8_t allowed[] = {0x10, 0xFB, 0xBB, 0xB8, 0x30, 0xB8, 0xB8, 0x10, 0x30, 0x38, 0x38};
   for (const FrameKind kind : kAllKinds) {
     for (int flags = 0; flags < 256; ++flags) {
       ChannelFrame f = FrameOf(kind);
@@ -201,6 +201,17 @@ TEST(ChannelFrame, Flags_AreThoseOfTheKind) {
           << static_cast<int>(kind) << " flags " << flags;
     }
   }
+}
+
+TEST(ChannelFrame, ReadsOfEndpoints_CarryTheirKey) {
+  ChannelFrame f = FrameOf(FrameKind::kReadRequest);
+  f.flags = kFrameLast | kFrameRelaxed | kFrameEndpoint;
+  f.receive = 0x31323334;
+  EXPECT_EQ(Encoded(f), FromHex("13A4E1E2 01020304 0A0B0C00 1A1B1C00 21222324 00000000 00100000 "
+                                "31323334 4142434445464748 51525354 00000000"));
+  EXPECT_EQ(ReasonOf(f, 0), DropReason::kNone);
+  f.flags = kFrameLast | kFrameRelaxed;
+  EXPECT_EQ(ReasonOf(f, 0), DropReason::k_channel_field) << "of nobody's";
 }
 
 TEST(ChannelFrame, LastFlag_IsTheEndOfTheMessage) {

@@ -165,6 +165,8 @@ TEST(GatewayMad, Options_HaveNames) {
   EXPECT_EQ(OptionText(kOptionPresent | kOptionChannel | kOptionSelectiveAck | kOptionCcRtt),
             "channel, selective acknowledgement, RTT-based control");
   EXPECT_EQ(OptionText(kOptionPresent), "nothing");
+  EXPECT_EQ(OptionText(kOptionEndpointReads), "READs and atomics of endpoints");
+  EXPECT_EQ(OptionText(1u << 15), "bit 15");
   EXPECT_EQ(OptionText(1u << 30), "bit 30");
   EXPECT_EQ(Describe(Answer().info),
             "gateway 0xa1a2a3a4/7 workers=2 window=262144 options=0x803: channel, proportional "

@@ -49,6 +49,22 @@ class SchedulerTest : public ::testing::Test {
     for (uint32_t i = 0; i < qps; ++i) scheduler.Push(*added.account, {added.next_qp++, 0});
     return added;
   }
+  // Somebody who owes the time of so many pieces of 50 us while two others are greedy.
+  Account* AddDebtor(int pieces) {
+    AddGreedy(AddPool(AddTenant()));
+    AddGreedy(AddPool(AddTenant()));
+    Account* const debtor = scheduler.Open(&AddPool(AddTenant()));
+    Round();
+    Pump();
+    Round();
+    for (int i = 0; i < pieces; ++i) {
+      scheduler.Mark();
+      work_clock += 50'000;
+      scheduler.ChargeTo(*debtor);
+    }
+    EXPECT_TRUE(scheduler.InDebt(*debtor));
+    return debtor;
+  }
   Greedy& Of(const Account* account) {
     for (const auto& one : greedy)
       if (one->account == account) return *one;
@@ -278,18 +294,7 @@ TEST_F(SchedulerTest, PoolThatNeedsLittle_TakesNothingElseFromTheOther) {
 
 // Its bells are all that it has, so nothing but waiting says that it is still there.
 TEST_F(SchedulerTest, PoolInDeepDebt_ComesOutOfItWhileItWaits) {
-  AddGreedy(AddPool(AddTenant()));
-  AddGreedy(AddPool(AddTenant()));
-  Account* const debtor = scheduler.Open(&AddPool(AddTenant()));
-  Round();
-  Pump();
-  Round();
-  for (int i = 0; i < 8; ++i) {
-    scheduler.Mark();
-    work_clock += 50'000;
-    scheduler.ChargeTo(*debtor);
-  }
-  ASSERT_TRUE(scheduler.InDebt(*debtor));
+  Account* const debtor = AddDebtor(8);
   const TimePoint began = now;
   while (scheduler.InDebt(*debtor) && now - began < Milliseconds(10)) {
     scheduler.Wait(*debtor);
@@ -303,15 +308,7 @@ TEST_F(SchedulerTest, PoolInDeepDebt_ComesOutOfItWhileItWaits) {
 }
 
 TEST_F(SchedulerTest, PoolThatRests_OwesNothing) {
-  AddGreedy(AddPool(AddTenant()));
-  AddGreedy(AddPool(AddTenant()));
-  Account* const debtor = scheduler.Open(&AddPool(AddTenant()));
-  Round();
-  Pump();
-  Round();
-  scheduler.Mark();
-  work_clock += 90'000;
-  scheduler.ChargeTo(*debtor);
+  Account* const debtor = AddDebtor(2);
   Round();
   ASSERT_TRUE(scheduler.InDebt(*debtor));
   Round(Milliseconds(2));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "gateway/tenant/share.h"
 #include "tests/support/gateway_pair.h"
@@ -62,6 +63,110 @@ rocegw_send_wqe WriteTo(int side) {
   wqe.u.rdma.remote_address = GatewayPair::kBase;
   wqe.u.rdma.rkey = GatewayPair::kKey[side];
   return wqe;
+}
+
+// A message that the program has seen is answered before the queue pair goes, even where its pool's
+// rate would have the answer wait: the program may have told its peer that this is the end.
+class QueuePairThatGoes : public ::testing::TestWithParam<bool> {
+ protected:
+  QueuePairThatGoes() {
+    tenant::Quota quota;
+    quota.peak[tenant::Rate::kPackets] = 1000;
+    slow_.SetRates(quota);
+    GatewayPairOptions options;
+    options.shares[1] = {&slow_};
+    options.channels = GetParam();
+    gateways_.emplace(options);
+    ends_.emplace(Connected(*gateways_));
+  }
+  // Sends until a message is there and its answer is held back.
+  void SendUntilAnswerWaits() {
+    rocegw_send_wqe send{};
+    send.opcode = ROCEGW_WR_SEND;
+    send.flags = ROCEGW_WQE_SIGNALED;
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(ends_->remote.PostReceive(i, {{GatewayPair::kBase, 100, GatewayPair::kKey[1]}}));
+      gateways_->Ring(1, ends_->remote);
+      ASSERT_TRUE(ends_->local.PostSend(send, {{GatewayPair::kBase, 8, GatewayPair::kKey[0]}}));
+      gateways_->Ring(0, ends_->local);
+      for (int step = 0; step < 50 && ends_->remote.Poll().empty(); ++step) gateways_->Step();
+      gateways_->Step();
+      if (ends_->local.Poll().empty()) return;
+    }
+    FAIL() << "every answer came at once";
+  }
+  void ExpectAnswered() {
+    gateways_->Step(Microseconds(1));
+    gateways_->Step(Microseconds(1));
+    const auto done = ends_->local.Poll();
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kSuccess));
+  }
+
+  tenant::Share slow_{nullptr};
+  std::optional<GatewayPair> gateways_;
+  std::optional<Ends> ends_;
+};
+
+TEST_P(QueuePairThatGoes, Unlinked_AnswersWhatItsProgramHasSeen) {
+  SendUntilAnswerWaits();
+  gateways_->Remove(1, ends_->remote);
+  ExpectAnswered();
+}
+
+TEST_P(QueuePairThatGoes, ToError_AnswersWhatItsProgramHasSeen) {
+  SendUntilAnswerWaits();
+  verbs::QpAttributes want;
+  want.state = verbs::QpState::kError;
+  const worker::ModifyQp to_error{SessionId{1}, Qpn{ends_->remote.options().qpn}, verbs::kAttrState,
+                                  want};
+  ASSERT_EQ(gateways_->Call(1, 0, {0, to_error}).error, 0);
+  ExpectAnswered();
+}
+
+INSTANTIATE_TEST_SUITE_P(, QueuePairThatGoes, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "OnChannel" : "Native"; });
+
+// Of every request that has completed well, while the worker is busy and when its session ends.
+TEST(Worker, OperationTimes_ReachThePool) {
+  tenant::Share share{nullptr};
+  GatewayPairOptions options;
+  options.shares[0] = {&share};
+  GatewayPair gateways(options);
+  const Ends ends = Connected(gateways);
+  const auto write = [&](uint16_t flags) {
+    rocegw_send_wqe wqe = WriteTo(1);
+    wqe.flags = flags;
+    ASSERT_TRUE(ends.local.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+    gateways.Ring(0, ends.local);
+    for (int i = 0; i < 5; ++i) gateways.Step(Microseconds(30));
+  };
+  gateways.Step();
+  write(ROCEGW_WQE_SIGNALED);
+  write(0);
+  EXPECT_EQ(share.operations.Read().count(), 0u) << "not each by itself";
+  gateways.Step(Milliseconds(100));
+  gateways.Step();
+  const metrics::DurationHistogram told = share.operations.Read();
+  EXPECT_EQ(told.count(), 2u) << "signaled or not";
+  // Taken in one round, answered in the next but one.
+  EXPECT_NEAR(static_cast<double>(told.sum_ns()), 60e3, 31e3);
+  write(ROCEGW_WQE_SIGNALED);
+  ASSERT_EQ(gateways.Call(0, 0, {0, worker::UnlinkSession{SessionId{1}}}).error, 0);
+  EXPECT_EQ(share.operations.Read().count(), 3u);
+}
+
+TEST(Worker, OperationTimes_FailedOnesDoNotCount) {
+  tenant::Share share{nullptr};
+  GatewayPairOptions options;
+  options.shares[0] = {&share};
+  GatewayPair gateways(options);
+  const Ends ends = Connected(gateways);
+  gateways.Remove(1, ends.remote);
+  ExpectWriteUnanswered(gateways, ends.local);
+  gateways.Step(Milliseconds(100));
+  gateways.Step();
+  EXPECT_EQ(share.operations.Read().count(), 0u);
 }
 
 // Moderation by time: the event comes when the period is over, without any other reason to look.
