@@ -2,6 +2,7 @@
 # must sit on a lower layer; a violation stops the configure step. LIBS are outside libraries (link items).
 # rocegw_test(NAME n KIND unit|property|sim|... SRCS ... DEPS ... [LIBS ...] [THREADS]): a GoogleTest program, registered
 # with ctest under its kind as label. THREADS: threads of our own meet in it; ThreadSanitizer builds only such tests.
+# Those that ROCEGW_TESTED_ELSEWHERE names are left out, as are fuzz targets.
 # rocegw_fuzz(NAME n SRCS ... DEPS ... CORPUS dir): a fuzz target; with ROCEGW_FUZZ a libFuzzer program, otherwise a
 # program that replays the corpus. Both are run over the corpus by ctest.
 include_guard(GLOBAL)
@@ -55,6 +56,23 @@ function(rocegw_compile_as_test target kind)
   endif()
 endfunction()
 
+# Names of tests, a line each: every build writes its own to this file, and may be given another's. Simulations are repeated:
+# with sanitizers they see fewer seeds.
+set(ROCEGW_TEST_NAMES ${CMAKE_BINARY_DIR}/test_names.txt)
+file(WRITE ${ROCEGW_TEST_NAMES} "")
+set(ROCEGW_ELSEWHERE)
+if(ROCEGW_TESTED_ELSEWHERE)
+  file(STRINGS ${ROCEGW_TESTED_ELSEWHERE} ROCEGW_ELSEWHERE REGEX "^(unit|property|fuzz)/")
+endif()
+function(rocegw_is_tested_elsewhere name result)
+  if(name IN_LIST ROCEGW_ELSEWHERE)
+    set(${result} TRUE PARENT_SCOPE)
+  else()
+    set(${result} FALSE PARENT_SCOPE)
+    file(APPEND ${ROCEGW_TEST_NAMES} "${name}\n")
+  endif()
+endfunction()
+
 # Layers up to `worker` may end up inside an application (LibOS mode): no exceptions, no RTTI.
 set(ROCEGW_CORE_LAYER_MAX 6)
 
@@ -92,6 +110,10 @@ function(rocegw_test)
   if(NOT ROCEGW_WITH_TESTS OR (ROCEGW_SANITIZE MATCHES thread AND NOT A_THREADS))
     return()
   endif()
+  rocegw_is_tested_elsewhere(${A_KIND}/${A_NAME} elsewhere)
+  if(elsewhere)
+    return()
+  endif()
   set(target ${A_KIND}_${A_NAME})
   add_executable(${target} ${A_SRCS})
   rocegw_compile_as_test(${target} ${A_KIND})
@@ -110,6 +132,10 @@ endfunction()
 function(rocegw_fuzz)
   cmake_parse_arguments(A "" "NAME;CORPUS" "SRCS;DEPS;LIBS" ${ARGN})
   if(NOT ROCEGW_WITH_TESTS OR ROCEGW_SANITIZE MATCHES thread)
+    return()
+  endif()
+  rocegw_is_tested_elsewhere(fuzz/${A_NAME} elsewhere)
+  if(elsewhere)
     return()
   endif()
   set(target fuzz_${A_NAME})

@@ -89,10 +89,11 @@ class Fleet:
     def perftest(self, program="ib_write_bw", queue_pairs=1, *more):
         """Server on the left and client on the right, that run until they are killed."""
         left, right = self.hosts
+        port = next(self._ports)
         words = [program, "-d", "rocegw0", "-q", str(queue_pairs), "-s", "16384", "-D", "300", "-F", "-t", "8",
-                 "-p", str(next(self._ports)), "-x", str(right.gid_index(right.address4)), *more]
+                 "-p", str(port), "-x", str(right.gid_index(right.address4)), *more]
         server = left.start(words)
-        server.expect("Waiting for client", 60)
+        left.wait_listening(port, server)
         return server, right.start([*words, left.address4])
 
     def connected(self, *words):

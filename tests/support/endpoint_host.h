@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/wire/codec.h"
 #include "gateway/wire/gateway_mad.h"
 #include "tests/support/frame_peer.h"
 
@@ -124,12 +123,12 @@ class EndpointHost {
     } while (!host_.queued().empty());
     host_.Pump(now_);
     host_.Settle();
-    return Taken();
+    return FramesIn(TakeSent(host_));
   }
   std::vector<SentFrame> OutWithoutMemory() {
     host_.Pump(now_);
     host_.Collect();
-    return Taken();
+    return FramesIn(TakeSent(host_));
   }
   // Time moves, and deadlines that fall due are delivered in time.
   void Advance(Duration by) {
@@ -168,21 +167,6 @@ class EndpointHost {
                                : ring.service_mode;
     return options;
   }
-  std::vector<SentFrame> Taken() {
-    std::vector<SentFrame> out;
-    for (; !host_.sent.empty(); host_.sent.pop_front()) {
-      wire::RxPacket packet;
-      EXPECT_EQ(wire::Decode({host_.sent.front().meta, host_.sent.front().bytes}, packet),
-                metrics::DropReason::kNone);
-      SentFrame sent{.psn = packet.headers.bth.psn};
-      std::span<const uint8_t> payload;
-      EXPECT_EQ(wire::DecodeFrame(packet.payload, sent.frame, payload), metrics::DropReason::kNone);
-      sent.payload.assign(payload.begin(), payload.end());
-      out.push_back(std::move(sent));
-    }
-    return out;
-  }
-
   QpHost host_;
   TimePoint now_{1000000000};
 };

@@ -49,6 +49,20 @@ struct SentFrame {
   std::vector<uint8_t> payload;
 };
 
+// The frames in these packets; fails the test where one holds none.
+inline std::vector<SentFrame> FramesIn(const std::vector<SentPacket>& packets) {
+  std::vector<SentFrame> out;
+  for (const SentPacket& packet : packets) {
+    EXPECT_EQ(packet.opcode(), wire::Opcode::kChannelFrame);
+    SentFrame sent{.psn = packet.headers.bth.psn};
+    std::span<const uint8_t> payload;
+    EXPECT_EQ(wire::DecodeFrame(packet.payload, sent.frame, payload), metrics::DropReason::kNone);
+    sent.payload.assign(payload.begin(), payload.end());
+    out.push_back(std::move(sent));
+  }
+  return out;
+}
+
 class FramePeer {
  public:
   static constexpr uint16_t kEpoch = 0x7777;
@@ -119,9 +133,9 @@ class FramePeer {
     return Deliver(frame);
   }
 
-  std::vector<SentFrame> Out() { return Decoded(base_.Out()); }
-  std::vector<SentFrame> OutWithoutMemory() { return Decoded(base_.OutWithoutMemory()); }
-  std::vector<SentFrame> Advance(Duration by) { return Decoded(base_.Advance(by)); }
+  std::vector<SentFrame> Out() { return FramesIn(base_.Out()); }
+  std::vector<SentFrame> OutWithoutMemory() { return FramesIn(base_.OutWithoutMemory()); }
+  std::vector<SentFrame> Advance(Duration by) { return FramesIn(base_.Advance(by)); }
   SentFrame OutOne() {
     std::vector<SentFrame> out = Out();
     EXPECT_EQ(out.size(), 1u);
@@ -138,18 +152,6 @@ class FramePeer {
   static Options UpToRtr(Options options) {
     options.state = verbs::QpState::kRtr;
     return options;
-  }
-  static std::vector<SentFrame> Decoded(const std::vector<SentPacket>& packets) {
-    std::vector<SentFrame> out;
-    for (const SentPacket& packet : packets) {
-      EXPECT_EQ(packet.opcode(), wire::Opcode::kChannelFrame);
-      SentFrame sent{.psn = packet.headers.bth.psn};
-      std::span<const uint8_t> payload;
-      EXPECT_EQ(wire::DecodeFrame(packet.payload, sent.frame, payload), metrics::DropReason::kNone);
-      sent.payload.assign(payload.begin(), payload.end());
-      out.push_back(std::move(sent));
-    }
-    return out;
   }
 
   ScriptedPeer base_;

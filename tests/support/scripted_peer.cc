@@ -139,18 +139,26 @@ metrics::DropReason ScriptedPeer::DeliverRaw(const WirePacket& packet) {
   return host_.last_drop;
 }
 
-std::vector<SentPacket> ScriptedPeer::TakeSent() {
+std::vector<SentPacket> TakeSent(QpHost& host) {
   std::vector<SentPacket> out;
-  for (const WirePacket& packet : host_.sent) {
+  for (const WirePacket& packet : host.sent) {
     wire::RxPacket decoded;
     EXPECT_EQ(wire::Decode({packet.meta, packet.bytes}, decoded), metrics::DropReason::kNone);
-    EXPECT_EQ(packet.meta.destination, kPeerGid);
-    EXPECT_EQ(decoded.headers.bth.dest_qpn, Qpn{kQpn});
     out.push_back({decoded.headers,
                    {decoded.payload.begin(), decoded.payload.end()},
-                   packet.meta.traffic_class});
+                   packet.meta.traffic_class,
+                   packet.meta.destination});
   }
-  host_.sent.clear();
+  host.sent.clear();
+  return out;
+}
+
+std::vector<SentPacket> ScriptedPeer::TakeSent() {
+  std::vector<SentPacket> out = testing::TakeSent(host_);
+  for (const SentPacket& packet : out) {
+    EXPECT_EQ(packet.destination, kPeerGid);
+    EXPECT_EQ(packet.headers.bth.dest_qpn, Qpn{kQpn});
+  }
   return out;
 }
 

@@ -17,11 +17,15 @@ struct SentPacket {
   wire::Headers headers;
   std::vector<uint8_t> payload;
   uint8_t traffic_class = 0;
+  wire::Gid destination{};
 
   wire::Opcode opcode() const { return headers.bth.opcode; }
   uint32_t psn() const { return headers.bth.psn.value; }
   uint8_t syndrome() const { return headers.aeth.syndrome; }
 };
+
+// What the queue pair sent since the last call.
+std::vector<SentPacket> TakeSent(QpHost& host);
 
 class ScriptedPeer {
  public:

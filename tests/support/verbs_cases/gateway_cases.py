@@ -217,7 +217,7 @@ def _endless_programs(pair):
     port = str(pair.right.fresh_port())
     words = ["ib_write_bw", "-s", "65536", "-p", port, "-F", "--run_infinitely"]
     right.append(pair.right.start(words + ["-d", pair.right.device, "-x", str(pair.right.gid_index(pair.right.address4))]))
-    right[-1].expect("Waiting for client", 30)
+    pair.right.wait_listening(int(port), right[-1])
     left.append(pair.left.start(words + ["-d", pair.left.device, "-x", address, pair.right.address4]))
     left[-1].expect("#bytes", 30)
     port = str(pair.right.fresh_port())
