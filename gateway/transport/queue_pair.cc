@@ -98,6 +98,11 @@ void QueuePair::SendPromised(Outbox& outbox, TimePoint now) {
   PumpAnswers(outbox, now, budget);
 }
 
+void QueuePair::SendLast(Outbox& outbox, TimePoint now) {
+  PumpBudget budget = kMostPromised;
+  PumpLast(outbox, now, budget);
+}
+
 metrics::DropReason QueuePair::OnPacket(Outbox& outbox, const wire::RxPacket& packet,
                                         TimePoint now) {
   const metrics::DropReason reason = DoPacket(outbox, packet, now);

@@ -102,6 +102,10 @@ class alignas(64) QueuePair {
   // answered now (of READs not everything). The program has seen such messages complete, and may
   // have told its peer that this is the end.
   void SendPromised(Outbox& outbox, TimePoint now);
+  // It is about to go, its program has taken it down: also what was posted for services without
+  // answers leaves, as far as a turn suffices. Devices have sent that by then, so programs do not
+  // wait for it (rdma-core's mckey).
+  void SendLast(Outbox& outbox, TimePoint now);
   // It is about to go: receives of a shared receive queue that it has taken are others'.
   virtual void GiveBackReceives() {}
   // In SQD, and not all that was begun is complete.
@@ -129,6 +133,10 @@ class alignas(64) QueuePair {
   virtual PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) = 0;
   // The part of that which tells the peer how its messages went.
   virtual PumpResult PumpAnswers(Outbox&, TimePoint, PumpBudget&) { return PumpResult::kIdle; }
+  // What SendLast wants of it.
+  virtual PumpResult PumpLast(Outbox& outbox, TimePoint now, PumpBudget& budget) {
+    return PumpAnswers(outbox, now, budget);
+  }
   virtual metrics::DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet,
                                        TimePoint now) = 0;
   virtual void DoMemoryDone(Outbox& outbox) = 0;

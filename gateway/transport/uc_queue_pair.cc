@@ -48,6 +48,9 @@ class UcQueuePair final : public QueuePair {
     receives_.Flush(qp_, outbox, qp_.tickets_issued);
   }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override;
+  PumpResult PumpLast(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    return DoPump(outbox, now, budget);
+  }
   DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
   void DoMemoryDone(Outbox& outbox) override {
     receives_.OnMemoryDone(qp_, outbox);

@@ -85,6 +85,9 @@ class UdQueuePair final : public QueuePair {
   bool Drained() const override { return sends_.empty() && !held_; }
   void DoFlush(Outbox& outbox) override;
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override;
+  PumpResult PumpLast(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    return DoPump(outbox, now, budget);
+  }
   DropReason DoPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now) override;
   void DoMemoryDone(Outbox& outbox) override;
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override;

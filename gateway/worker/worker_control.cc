@@ -263,7 +263,7 @@ ControlReply Worker::Do(const UnlinkQp& body) {
     slot->session->pages[context.rare.doorbell_page].by_bit[context.rare.doorbell_bit] =
         SlotHandle{};
   }
-  if (slot->session != nullptr) slot->qp->SendPromised(*this, now_);
+  if (slot->session != nullptr && !slot->session->failed) slot->qp->SendLast(*this, now_);
   if (context.srq != nullptr || context.config.type == verbs::QpType::kXrcReceive)
     slot->qp->GiveBackReceives();
   const uint32_t index = context.handle.index;

@@ -69,14 +69,17 @@ class MulticastTest : public ::testing::Test {
   void Post(RingEnd& end) {
     ASSERT_TRUE(end.PostReceive(7, {{GatewayPair::kBase + 4096, 1024, GatewayPair::kKey[0]}}));
   }
-  void Send(RingEnd& from, int side, const wire::Gid& group, uint32_t qkey = kQkey) {
+  void PostSend(RingEnd& from, int side, const wire::Gid& group, uint32_t qkey, uint16_t flags) {
     rocegw_send_wqe wqe{};
     wqe.opcode = ROCEGW_WR_SEND;
-    wqe.flags = ROCEGW_WQE_SIGNALED;
+    wqe.flags = flags;
     wqe.u.ud.remote_qpn = kMulticastQpn.value;
     wqe.u.ud.remote_qkey = qkey;
     std::memcpy(wqe.u.ud.av.dgid, group.bytes.data(), group.bytes.size());
     ASSERT_TRUE(from.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[side]}}));
+  }
+  void Send(RingEnd& from, int side, const wire::Gid& group, uint32_t qkey = kQkey) {
+    PostSend(from, side, group, qkey, ROCEGW_WQE_SIGNALED);
     gateways_.Ring(side, from);
     for (int i = 0; i < 10; ++i) gateways_.Step();
     const auto sent = from.Poll();
@@ -96,6 +99,21 @@ class MulticastTest : public ::testing::Test {
   verbs::GidTable gids_[2];
   std::vector<std::unique_ptr<RingEnd>> ends_;
 };
+
+// As rdma-core's mckey does: a device would have sent them by then.
+TEST_F(MulticastTest, SenderGoesAtOnce_WhatItPostedHasLeft) {
+  RingEnd& sender = Datagrams(1, 0, 9);
+  RingEnd& member = Datagrams(0, 1, 3);
+  ASSERT_EQ(Attach(member, kGroup), 0);
+  for (int i = 0; i < 10; ++i) {
+    Post(member);
+    PostSend(sender, 1, kGroup, kQkey, 0);
+  }
+  const worker::UnlinkQp gone{SessionId{1}, Qpn{sender.options().qpn}};
+  ASSERT_EQ(gateways_.Call(1, 0, {0, gone}).error, 0);
+  for (int i = 0; i < 10; ++i) gateways_.Step();
+  EXPECT_EQ(Received(member), 10u);
+}
 
 TEST_F(MulticastTest, EveryAttachedOne_OnEveryWorker_GetsACopy) {
   RingEnd& sender = Datagrams(1, 0, 9);

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -122,6 +123,25 @@ TEST_P(QueuePairThatGoes, ToError_AnswersWhatItsProgramHasSeen) {
                                   want};
   ASSERT_EQ(gateways_->Call(1, 0, {0, to_error}).error, 0);
   ExpectAnswered();
+}
+
+// No answer is waited for there, so programs may go at once.
+TEST(Worker, UnlinkQp_Unreliable_WhatWasPostedHasLeft) {
+  GatewayPair gateways({});
+  RingOptions ring;
+  ring.type = verbs::QpType::kUc;
+  ring.qpn = 77;
+  RingEnd& local = gateways.AddQp(0, ring);
+  ring.qpn = 78;
+  RingEnd& remote = gateways.AddQp(1, ring);
+  gateways.Connect(local, remote);
+  std::fill_n(gateways.memory(0).begin(), 10000, uint8_t{0x5C});
+  rocegw_send_wqe wqe = WriteTo(1);
+  wqe.flags = 0;
+  ASSERT_TRUE(local.PostSend(wqe, {{GatewayPair::kBase, 10000, GatewayPair::kKey[0]}}));
+  gateways.Remove(0, local);
+  for (int i = 0; i < 10; ++i) gateways.Step();
+  EXPECT_EQ(std::count(gateways.memory(1).begin(), gateways.memory(1).end(), uint8_t{0x5C}), 10000);
 }
 
 INSTANTIATE_TEST_SUITE_P(, QueuePairThatGoes, ::testing::Bool(),
