@@ -24,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/self_connected.h"
+
 namespace {
 
 constexpr int kGidIndex = 0;
@@ -58,8 +60,10 @@ class Device {
     init.qp_type = IBV_QPT_RC;
     init.cap = {16, 1, 1, 1, 0};
     qp_ = pd_ != nullptr && cq_ != nullptr ? ibv_create_qp(pd_, &init) : nullptr;
-    if (qp_ == nullptr) Fail("queue pair");
-    Connect();
+    ibv_gid gid{};
+    if (qp_ == nullptr || ibv_query_gid(context_, 1, kGidIndex, &gid) != 0 ||
+        !ConnectToItself(qp_, gid, kGidIndex, IBV_MTU_4096))
+      Fail("queue pair");
   }
   ibv_mr* Register(uint8_t* at, size_t bytes) const {
     ibv_mr* const mr = ibv_reg_mr(pd_, at, bytes, kAccess);
@@ -89,36 +93,6 @@ class Device {
   }
 
  private:
-  void Connect() {
-    ibv_qp_attr attr{};
-    if (ibv_query_gid(context_, 1, kGidIndex, &attr.ah_attr.grh.dgid) != 0) Fail("GID");
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    if (ibv_modify_qp(qp_, &attr,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
-      Fail("INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_4096;
-    attr.dest_qp_num = qp_->qp_num;
-    attr.min_rnr_timer = 12;
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.port_num = 1;
-    attr.ah_attr.grh.sgid_index = kGidIndex;
-    attr.ah_attr.grh.hop_limit = 64;
-    if (ibv_modify_qp(qp_, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
-      Fail("RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 14;
-    attr.retry_cnt = attr.rnr_retry = 7;
-    if (ibv_modify_qp(qp_, &attr,
-                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                          IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) != 0)
-      Fail("RTS");
-  }
-
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_cq* cq_ = nullptr;

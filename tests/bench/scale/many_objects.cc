@@ -12,6 +12,8 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/bench/self_connected.h"
+
 namespace {
 
 constexpr int kGidIndex = 0;
@@ -21,37 +23,6 @@ constexpr size_t kRegion = 4096;
 [[noreturn]] void Fail(const char* what, int number) {
   std::printf("many_objects: %s %d: %s\n", what, number, std::strerror(errno));
   std::exit(1);
-}
-
-bool Connect(ibv_qp* qp, const ibv_gid& gid) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  if (ibv_modify_qp(qp, &attr,
-                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
-    return false;
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.dest_qp_num = qp->qp_num;
-  attr.max_dest_rd_atomic = 1;
-  attr.min_rnr_timer = 12;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
-  attr.ah_attr.grh.dgid = gid;
-  attr.ah_attr.grh.sgid_index = kGidIndex;
-  attr.ah_attr.grh.hop_limit = 64;
-  if (ibv_modify_qp(qp, &attr,
-                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
-    return false;
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 14;
-  attr.retry_cnt = attr.rnr_retry = 7;
-  attr.max_rd_atomic = 1;
-  return ibv_modify_qp(qp, &attr,
-                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                           IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0;
 }
 
 }  // namespace
@@ -78,7 +49,7 @@ int main(int argc, char** argv) {
     init.qp_type = IBV_QPT_RC;
     init.cap = {kDepth, kDepth, 1, 1, 0};
     ibv_qp* const qp = ibv_create_qp(pd, &init);
-    if (qp == nullptr || !Connect(qp, gid)) Fail("queue pair", i);
+    if (qp == nullptr || !ConnectToItself(qp, gid, kGidIndex, IBV_MTU_1024)) Fail("queue pair", i);
   }
   std::vector<char> memory(kRegion);
   for (int i = 0; i < regions; ++i) {

@@ -130,6 +130,11 @@ class GatewayHost(Host):
             totals[name] = totals.get(name, 0) + value
         return totals
 
+    def memory_mib(self):
+        """Of the daemon: VmRSS, and RssShmem of it."""
+        with open(f"/proc/{self.daemon.pid}/status", encoding="ascii") as file:
+            return {line.split(":")[0]: int(line.split()[1]) / 1024 for line in file if line.startswith(("VmRSS", "RssShmem"))}
+
     def moved(self, before, after):
         return (after["rocegw_tx_packets_total"] - before["rocegw_tx_packets_total"],
                 after["rocegw_rx_packets_total"] - before["rocegw_rx_packets_total"])

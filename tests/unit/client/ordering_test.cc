@@ -259,6 +259,14 @@ TEST_F(OrderingCalls, Receives_CompletedInAnyOrder_FreeTheirSlotsInOrder) {
 
 class EndpointCalls : public OrderingCalls {
  protected:
+  void MakeEndpointWithPeer(rocegwdv_peer** peer) {
+    qp_ = CreateEp(Attr());
+    ASSERT_NE(nullptr, qp_);
+    rocegwdv_peer_attr to{};
+    to.ep_num = 0x1234;
+    *peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+    ASSERT_NE(nullptr, *peer);
+  }
   rocegwdv_ep_init_attr Attr() {
     rocegwdv_ep_init_attr attr{};
     attr.send_cq = attr.recv_cq = cq_;
@@ -405,11 +413,8 @@ TEST_F(EndpointCalls, PostSend_NamesThePeer_AndOnlyThere) {
 
 TEST_F(EndpointCalls, PostSend_ReadsAndAtomics_StandInTheRing) {
   Start();
-  qp_ = CreateEp(Attr());
-  ASSERT_NE(nullptr, qp_);
-  rocegwdv_peer_attr to{};
-  to.ep_num = 0x1234;
-  rocegwdv_peer* peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+  rocegwdv_peer* peer = nullptr;
+  MakeEndpointWithPeer(&peer);
   ASSERT_NE(nullptr, peer);
   ibv_sge sge{0x1000, 8, 0x77};
   rocegwdv_send_wr wr{};
@@ -448,11 +453,8 @@ TEST_F(EndpointCalls, PostSend_ReadsOfAnOlderDaemon_AreRefusedClearly) {
   ASSERT_EQ(0, rocegwdv_query_device(context_, &attr, sizeof attr));
   EXPECT_EQ(0u, attr.ep_operations & 1u << IBV_WR_RDMA_READ);
   EXPECT_NE(0u, attr.ep_operations & 1u << IBV_WR_SEND);
-  qp_ = CreateEp(Attr());
-  ASSERT_NE(nullptr, qp_);
-  rocegwdv_peer_attr to{};
-  to.ep_num = 0x1234;
-  rocegwdv_peer* peer = rocegwdv_create_peer(pd_, &to, sizeof to);
+  rocegwdv_peer* peer = nullptr;
+  MakeEndpointWithPeer(&peer);
   ASSERT_NE(nullptr, peer);
   rocegwdv_send_wr wr{};
   wr.peer = peer;
