@@ -94,11 +94,10 @@ TEST_P(ChannelLaw, HundredToOne_RepeatsWhatWasLostAndNothingElse) {
 struct Join {
   const char* law;
   int flows;
-  int late = 0;  // starts of twelve that are known to take longer
 };
 class ChannelJoin : public ::testing::TestWithParam<Join> {};
 INSTANTIATE_TEST_SUITE_P(Laws, ChannelJoin,
-                         ::testing::Values(Join{"caqm", 1}, Join{"caqm", 3, 4}, Join{"caqm", 7},
+                         ::testing::Values(Join{"caqm", 1}, Join{"caqm", 3}, Join{"caqm", 7},
                                            Join{"swift", 1}, Join{"swift", 3}, Join{"swift", 7}),
                          [](const auto& test) {
                            return std::string(test.param.law) + "_" +
@@ -108,9 +107,6 @@ INSTANTIATE_TEST_SUITE_P(Laws, ChannelJoin,
 TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTrips) {
   // Swift aims at a round trip of 100 us.
   const bool swift = std::string(GetParam().law) == "swift";
-  // With caqm and four flows a share is three to four packets, and at times a flow leaves the band
-  // once more before it stays there.
-  int late = 0;
   for (int after = 8; after < 20; ++after) {
     const Report report = Observe("join", GetParam().law,
                                   {{"flows", std::to_string(GetParam().flows)},
@@ -119,10 +115,8 @@ TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTrips) {
                                    {"warmup_ms", std::to_string(after)},
                                    {"ms", swift ? "40" : "10"}});
     EXPECT_GE(report.Value("converged after round trips"), 0) << after;
-    EXPECT_LE(report.Value("converged after round trips"), 150) << after;
-    late += report.Value("converged after round trips") > 50;
+    EXPECT_LE(report.Value("converged after round trips"), 50) << after;
   }
-  EXPECT_LE(late, GetParam().late);
 }
 
 }  // namespace

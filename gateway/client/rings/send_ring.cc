@@ -187,6 +187,7 @@ int SendPost::error() const { return ring_.state < IBV_QPS_RTS ? EINVAL : 0; }
 int SendPost::Add(const ibv_send_wr& wr, uint32_t flags, uint32_t peer) {
   // Endpoints name their peer, and they alone.
   if ((ring_.qp_type == ROCEGW_QPT_ENDPOINT) != (peer != 0)) return EINVAL;
+  FetchLaterSlot(ring_);
   const int error = Full(ring_) ? ENOMEM : Write(ring_, wr, flags, peer);
   if (error == 0) ++ring_.producer;
   return error;

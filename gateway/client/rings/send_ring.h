@@ -11,6 +11,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/client/rings/doorbell.h"
 #include "gateway/client/rings/key_table.h"
+#include "gateway/client/rings/shared_word.h"
 #include "gateway/client/rings/spinlock.h"
 
 namespace rocegw::client {
@@ -64,6 +65,12 @@ class SendPost {
   SendRing& ring_;
   const uint32_t first_;
 };
+
+// The slot that is written some posts later: the daemon has read it in the last round.
+inline void FetchLaterSlot(const SendRing& ring) {
+  constexpr uint32_t kSlotsAhead = 16;
+  FetchForWriting(ring.slots + size_t{(ring.producer + kSlotsAhead) & ring.mask} * ring.stride);
+}
 
 // Posts the list; on error *bad is the first request that was not posted, all before it were.
 int PostSend(SendRing& ring, ibv_send_wr* wr, ibv_send_wr** bad);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Atomic access to single words of memory that two processes share. Plain words with explicit
-// orders, because the layout is a C header; any thread. All four orders that the rings need, and
-// none else.
+// orders, because the layout is a C header; any thread. The orders that the rings need, and none
+// else.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,18 @@ inline void FullFence() {
   __atomic_exchange_n(&word, 1, __ATOMIC_SEQ_CST);
 #else
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+// Brings a line that the other side has read into this core's cache, for writing, while other work
+// goes on: the fence behind the store that publishes would wait for it. The instruction, because
+// __builtin_prefetch fetches for reading unless all the program is compiled for newer processors;
+// those that do not know it take it for no operation (Intel's manual, PREFETCHW).
+inline void FetchForWriting(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
 #endif
 }
 

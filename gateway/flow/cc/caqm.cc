@@ -77,7 +77,7 @@ class Caqm : public CcBase {
   void OnLoss(const CcContext& c, TimePoint) { CutOnce(c); }
 
   SendGate Gate(const CcContext&, uint64_t in_flight) const {
-    return WindowGate(window_, in_flight);
+    return WindowGate(window_ + remainder_, in_flight);
   }
   uint64_t Window(const CcContext&, Duration) const {
     return static_cast<uint64_t>(std::max(window_, 1.0));
@@ -114,6 +114,9 @@ class Caqm : public CcBase {
     acked_ = marked_ = 0;
     cut_ = false;
     round_left_ = static_cast<float>(in_flight);
+    // Only whole packets leave: what is left of a window is the next round's. Else small windows
+    // that are hardly different would be a packet apart, all the time.
+    remainder_ = static_cast<float>(std::fmod(window_ + remainder_, c.packet));
   }
 
   double window_ = 0;
@@ -122,6 +125,7 @@ class Caqm : public CcBase {
   float acked_ = 0;       // in this round
   float marked_ = 0;
   float share_ = 1;       // of marks, over the last rounds
+  float remainder_ = 0;   // of the last round's window, less than a packet
   bool starting_ = true;  // doubles per round trip until the first sign of congestion
   bool stamped_ = false;  // hints come from switches
   bool cut_ = false;      // in this round

@@ -11,7 +11,7 @@
 // under the queue's own lock, wherever they then go.
 //
 // All of them are filled and emptied alike: a producer that finds its queue full and a consumer
-// that finds it empty pause 64 times and then give the core away; all have room for the same number
+// that finds it empty pause 16 times and then give the core away; all have room for the same number
 // of entries. Time is from the start of the threads to the last item.
 #include <infiniband/verbs.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ constexpr uint32_t kItems = 10000;
 constexpr uint32_t kEntriesPerProducer = 256;
 constexpr uint32_t kProducers[] = {1, 2, 4, 8, 16, 32, 64, 128};
 constexpr double kAim = 0.25;
-constexpr unsigned kPausesBeforeYield = 64;
+constexpr unsigned kPausesBeforeYield = 16;
 
 class Backoff {
  public:
@@ -153,6 +153,7 @@ class Rings {
         if (ring_.producer - ring_.released_seen > ring_.mask) return false;
       }
       entry_.id = id;
+      client::FetchLaterSlot(ring_);
       std::memcpy(ring_.slots + size_t{ring_.producer & ring_.mask} * ring_.stride, &entry_,
                   sizeof entry_);
       client::StoreRelease(&ring_.control->sq_producer, ++ring_.producer);

@@ -155,6 +155,20 @@ TEST(CcCaqm, IncreaseNotGranted_DoesNotGrow) {
   EXPECT_EQ(cc.Window(), window);
 }
 
+TEST(CcCaqm, PartOfAPacket_IsTheNextRounds) {
+  CcDriver cc(CcKind::kCaqm);
+  cc.Start();
+  cc.TakeOver(3300, Microseconds(50));
+  uint64_t packets = 0;
+  for (int i = 0; i < 100; ++i) {
+    Round(cc, Microseconds(50), 0, wire::HintOfLevel(1, false));
+    EXPECT_EQ(cc.Window(), 3300u);
+    packets += cc.Gate().bytes / kPacket;
+    EXPECT_LT(cc.Gate(4 * kPacket).bytes, kPacket);
+  }
+  EXPECT_NEAR(static_cast<double>(packets), 330, 1);
+}
+
 TEST(CcCaqm, OnlyMarks_CutsBySmoothedShareOncePerRound) {
   CcDriver cc(CcKind::kCaqm);
   cc.Start();
