@@ -3,10 +3,12 @@
 
 #include <google/protobuf/util/time_util.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "controlplane/api/audit_note.h"
 #include "controlplane/api/drain.h"
+#include "controlplane/api/sent_progress.h"
 #include "controlplane/store/random_uuid.h"
 #include "gateway/process/build_info.h"
 
@@ -21,6 +23,22 @@ template <typename List>
 void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
   list.set_page_size(request.page_size());
   list.set_page_token(request.page_token());
+}
+
+// The others' part of an answer: one that hangs, or has just died, holds nobody up for longer.
+Replicas::Deadline OthersUntil(const grpc::CallbackServerContext& context) {
+  constexpr std::chrono::seconds kPatience(2);
+  return std::min(context.deadline(), std::chrono::system_clock::now() + kPatience);
+}
+
+ApiError SomeSilent(uint32_t silent) {
+  return {grpc::StatusCode::UNAVAILABLE,
+          "CONTROLLER_DID_NOT_ANSWER",
+          "done, but for gateways of " + std::to_string(silent) +
+              (silent == 1 ? " controller that does" : " controllers that do") +
+              " not answer; say it again",
+          {},
+          {}};
 }
 
 // Operations are named by what they do and where, with something that tells them apart.
@@ -115,14 +133,18 @@ grpc::ServerUnaryReactor* GatewaysService::AdoptFleet(grpc::CallbackServerContex
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
     store::Transaction record;
     record.then = {AuditOf(admitted, request->name(), *request)};
-    backend_.store.TxnAsync(std::move(record),
-                            [this, reactor, response, name = request->name()](
-                                const StatusOr<store::TransactionResult>& written) {
-                              if (!written.ok())
-                                return reactor->Finish(ToStatus(FromStore(written.status())));
-                              response->set_gateways(hub_.Adopt(name));
-                              reactor->Finish(grpc::Status::OK);
-                            });
+    backend_.store.TxnAsync(
+        std::move(record),
+        [this, reactor, response, deadline = OthersUntil(*context),
+         name = request->name()](const StatusOr<store::TransactionResult>& written) {
+          if (!written.ok()) return reactor->Finish(ToStatus(FromStore(written.status())));
+          const uint32_t here = hub_.Adopt(name);
+          replicas_.Adopt(
+              name, deadline, [reactor, response, here](uint32_t there, uint32_t silent) {
+                response->set_gateways(here + there);
+                reactor->Finish(silent == 0 ? grpc::Status::OK : ToStatus(SomeSilent(silent)));
+              });
+        });
   };
   return WhenAdmitted(*context, *request, backend_.follower, serve);
 }
@@ -147,33 +169,30 @@ grpc::ServerUnaryReactor* GatewaysService::CreateJoinToken(
 grpc::ServerUnaryReactor* GatewaysService::GetFleetProgress(
     grpc::CallbackServerContext* context, const admin::v1::GetFleetProgressRequest* request,
     admin::v1::GetFleetProgressResponse* response) {
-  const auto answer = [response](grpc::ServerUnaryReactor* reactor,
-                                 const sync::FleetProgress& progress) {
-    response->set_revision(progress.revision);
-    response->set_gateways(progress.gateways);
-    response->set_connected(progress.connected);
-    response->set_in_sync(progress.in_sync);
-    response->set_unadopted(progress.unadopted);
-    response->set_rejecting(progress.rejecting);
+  const auto answer = [response](const sync::FleetProgress& here, const sync::FleetProgress& others,
+                                 uint32_t silent) {
+    response->set_revision(here.revision);
+    response->set_gateways(here.gateways);
+    response->set_connected(here.connected + others.connected);
+    response->set_in_sync(here.in_sync + others.in_sync);
+    response->set_unadopted(here.unadopted + others.unadopted);
+    response->set_rejecting(here.rejecting + others.rejecting);
+    response->set_silent_controllers(silent);
     response->set_version(process::Version());
     *response->mutable_read_time() = google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
         identity::Now().time_since_epoch() / std::chrono::nanoseconds(1));
-    reactor->Finish(grpc::Status::OK);
   };
-  const auto serve = [this, answer, asked = request->revision()](grpc::ServerUnaryReactor* reactor,
-                                                                 const Admitted&) {
-    backend_.follower.WhenNewest(
-        [this, answer, asked, reactor](const StatusOr<store::Revision>& newest) {
-          if (!newest.ok()) return reactor->Finish(ToStatus(FromStore(newest.status())));
-          // It would be waited for without end.
-          if (asked > newest.value()) {
-            return reactor->Finish(
-                ToStatus(InvalidArgument({{"revision", "is one that the store has not reached"}})));
-          }
-          hub_.WhenSent(asked, [answer, reactor](const sync::FleetProgress& progress) {
-            answer(reactor, progress);
-          });
-        });
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+    AwaitSent(backend_.follower, hub_, request->revision(), *reactor,
+              [this, answer, reactor, revision = request->revision(),
+               deadline = OthersUntil(*context)](const sync::FleetProgress& here) {
+                replicas_.AddProgress(
+                    revision, deadline,
+                    [answer, reactor, here](const sync::FleetProgress& others, uint32_t silent) {
+                      answer(here, others, silent);
+                      reactor->Finish(grpc::Status::OK);
+                    });
+              });
   };
   return WhenAdmitted(*context, *request, backend_.follower, serve);
 }

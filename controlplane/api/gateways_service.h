@@ -15,10 +15,11 @@ namespace rocegw::api {
 class GatewaysService final : public admin::v1::Gateways::CallbackService {
  public:
   // All outlive it.
-  GatewaysService(const Backend& backend, sync::NodeHub& hub, QuestionRouter& router,
-                  Enrollment& enrollment)
+  GatewaysService(const Backend& backend, sync::NodeHub& hub, Replicas& replicas,
+                  QuestionRouter& router, Enrollment& enrollment)
       : backend_(backend),
         hub_(hub),
+        replicas_(replicas),
         questions_{backend, router},
         enrollment_(enrollment),
         standard_(backend),
@@ -108,6 +109,7 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
  private:
   const Backend& backend_;
   sync::NodeHub& hub_;
+  Replicas& replicas_;
   const GatewayQuestions questions_;
   Enrollment& enrollment_;
   StandardService<types::v1::Gateway> standard_;

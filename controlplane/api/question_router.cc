@@ -92,13 +92,6 @@ class QuestionRouter::Call final : public grpc::ClientBidiReactor<ForwardRequest
   bool open_ = true;
 };
 
-QuestionRouter::QuestionRouter(const sync::FleetFollower& follower, sync::TunnelHub& tunnels,
-                               std::string self, ChannelTo channel_to)
-    : follower_(follower),
-      tunnels_(tunnels),
-      self_(std::move(self)),
-      channel_to_(std::move(channel_to)) {}
-
 QuestionRouter::~QuestionRouter() {
   Close();
   std::unique_lock lock(mutex_);
@@ -111,20 +104,11 @@ void QuestionRouter::Close() {
   for (const auto& [id, call] : calls_) call->Cancel();
 }
 
-QuestionRouter::Owner QuestionRouter::OwnerOf(const std::string& gateway) const {
-  if (!channel_to_ || tunnels_.Has(gateway)) return {};
-  return follower_.Read([&](const sync::Fleet& fleet) -> Owner {
-    const auto known = fleet.view.gateways.find(gateway);
-    if (known == fleet.view.gateways.end()) return {};
-    const types::v1::GatewayState& state = known->second.object.status();
-    const auto replica = fleet.replicas.find(state.controller());
-    if (!state.connected() || state.controller() == self_ || replica == fleet.replicas.end())
-      return {};
-    return {state.controller(), replica->second.address()};
-  });
+Replicas::Replica QuestionRouter::OwnerOf(const std::string& gateway) const {
+  return tunnels_.Has(gateway) ? Replicas::Replica{} : replicas_.OwnerOf(gateway);
 }
 
-std::shared_ptr<QuestionRouter::Call> QuestionRouter::Begin(const Owner& owner,
+std::shared_ptr<QuestionRouter::Call> QuestionRouter::Begin(const Replicas::Replica& owner,
                                                             const std::string& gateway,
                                                             const TunnelQuestion& question,
                                                             Clock::time_point deadline,
@@ -133,12 +117,8 @@ std::shared_ptr<QuestionRouter::Call> QuestionRouter::Begin(const Owner& owner,
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return nullptr;
-    Peer& peer = peers_[owner.id];
-    if (peer.channel == nullptr || peer.address != owner.address) {
-      peer = {owner.address, channel_to_(owner.address)};
-    }
-    call = std::make_shared<Call>(*this, kPassedOn | ++last_, peer.channel, std::move(part),
-                                  std::move(done));
+    call = std::make_shared<Call>(*this, kPassedOn | ++last_, replicas_.Connection(owner),
+                                  std::move(part), std::move(done));
     calls_[call->id()] = call;
   }
   ForwardRequest first;
@@ -151,7 +131,7 @@ std::shared_ptr<QuestionRouter::Call> QuestionRouter::Begin(const Owner& owner,
 
 void QuestionRouter::Ask(const std::string& gateway, const TunnelQuestion& question,
                          Clock::time_point deadline, Done done) {
-  const Owner owner = OwnerOf(gateway);
+  const Replicas::Replica owner = OwnerOf(gateway);
   if (owner.address.empty()) return tunnels_.Ask(gateway, question, deadline, std::move(done));
   if (Begin(owner, gateway, question, deadline, 0, nullptr, done) == nullptr)
     tunnels_.Ask(gateway, question, deadline, std::move(done));
@@ -161,7 +141,7 @@ QuestionRouter::QuestionId QuestionRouter::AskInParts(const std::string& gateway
                                                       const TunnelQuestion& question,
                                                       Clock::time_point deadline, uint32_t window,
                                                       Part part, Done done) {
-  const Owner owner = OwnerOf(gateway);
+  const Replicas::Replica owner = OwnerOf(gateway);
   if (!owner.address.empty()) {
     if (const auto call = Begin(owner, gateway, question, deadline, window, part, done))
       return call->id();

@@ -7,6 +7,8 @@
 
 #include "controlplane/api/admission.h"
 #include "controlplane/api/outbox.h"
+#include "controlplane/api/sent_progress.h"
+#include "controlplane/api/unary_call.h"
 
 namespace rocegw::api {
 namespace {
@@ -83,6 +85,32 @@ class ForwardStream final : public grpc::ServerBidiReactor<ForwardRequest, Tunne
 grpc::ServerBidiReactor<ForwardRequest, TunnelAnswer>* ReplicaService::Forward(
     grpc::CallbackServerContext* context) {
   return new ForwardStream(context, follower_, tunnels_);
+}
+
+grpc::ServerUnaryReactor* ReplicaService::GetProgress(
+    grpc::CallbackServerContext* context, const fleet::v1::ReplicaProgressRequest* request,
+    fleet::v1::ReplicaProgress* response) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+    AwaitSent(follower_, hub_, request->revision(), *reactor,
+              [reactor, response](const sync::FleetProgress& progress) {
+                response->set_connected(progress.connected);
+                response->set_in_sync(progress.in_sync);
+                response->set_unadopted(progress.unadopted);
+                response->set_rejecting(progress.rejecting);
+                reactor->Finish(grpc::Status::OK);
+              });
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
+}
+
+grpc::ServerUnaryReactor* ReplicaService::Adopt(grpc::CallbackServerContext* context,
+                                                const fleet::v1::ReplicaAdoptRequest* request,
+                                                fleet::v1::ReplicaAdopted* response) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
+    response->set_gateways(hub_.Adopt(request->gateway()));
+    reactor->Finish(grpc::Status::OK);
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
 }
 
 }  // namespace rocegw::api

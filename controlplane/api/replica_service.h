@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// fleet.v1.ReplicaService: questions that another controller passes on, for gateways whose streams
-// end here. gRPC's threads.
+// fleet.v1.ReplicaService: what another controller asks of this one, for and about gateways whose
+// streams end here. gRPC's threads.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
 
 #include "controlplane/sync/fleet_follower.h"
+#include "controlplane/sync/node_hub.h"
 #include "controlplane/sync/tunnel_hub.h"
 #include "rocegw/fleet/v1/replica.grpc.pb.h"
 
@@ -13,16 +14,23 @@ namespace rocegw::api {
 
 class ReplicaService final : public fleet::v1::ReplicaService::CallbackService {
  public:
-  // Both outlive it.
-  ReplicaService(const sync::FleetFollower& follower, sync::TunnelHub& tunnels)
-      : follower_(follower), tunnels_(tunnels) {}
+  // All outlive it.
+  ReplicaService(sync::FleetFollower& follower, sync::TunnelHub& tunnels, sync::NodeHub& hub)
+      : follower_(follower), tunnels_(tunnels), hub_(hub) {}
 
   grpc::ServerBidiReactor<fleet::v1::ForwardRequest, fleet::v1::TunnelAnswer>* Forward(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* GetProgress(grpc::CallbackServerContext* context,
+                                        const fleet::v1::ReplicaProgressRequest* request,
+                                        fleet::v1::ReplicaProgress* response) override;
+  grpc::ServerUnaryReactor* Adopt(grpc::CallbackServerContext* context,
+                                  const fleet::v1::ReplicaAdoptRequest* request,
+                                  fleet::v1::ReplicaAdopted* response) override;
 
  private:
-  const sync::FleetFollower& follower_;
+  sync::FleetFollower& follower_;
   sync::TunnelHub& tunnels_;
+  sync::NodeHub& hub_;
 };
 
 }  // namespace rocegw::api

@@ -15,7 +15,12 @@ constexpr std::chrono::milliseconds kBetween(200);
 
 bool AllIsWell(const FleetProgress& progress) {
   return progress.connected() == progress.gateways() && progress.in_sync() == progress.gateways() &&
-         progress.unadopted() == 0 && progress.rejecting() == 0;
+         progress.unadopted() == 0 && progress.rejecting() == 0 &&
+         progress.silent_controllers() == 0;
+}
+
+bool AllConnectedRunIt(const FleetProgress& progress) {
+  return progress.in_sync() >= progress.connected() && progress.silent_controllers() == 0;
 }
 
 std::string ProgressText(const FleetProgress& progress) {
@@ -26,6 +31,10 @@ std::string ProgressText(const FleetProgress& progress) {
   if (progress.rejecting() != 0) text += ", " + std::to_string(progress.rejecting()) + " rejecting";
   if (progress.unadopted() != 0) {
     text += ", " + std::to_string(progress.unadopted()) + " following another store";
+  }
+  if (const uint32_t silent = progress.silent_controllers(); silent != 0) {
+    text += ", without those of " + std::to_string(silent) +
+            (silent == 1 ? " controller that does not answer" : " controllers that do not answer");
   }
   return text;
 }
@@ -42,7 +51,7 @@ CallResult WaitForFleet(Program& program, int64_t revision, bool all_well, Fleet
   Progress line;
   for (;;) {
     if (auto result = GetProgress(program.rpc(), revision, out); !result.ok()) return result;
-    if (all_well ? AllIsWell(out) : out.in_sync() >= out.connected()) return {};
+    if (all_well ? AllIsWell(out) : AllConnectedRunIt(out)) return {};
     if (std::chrono::steady_clock::now() >= end) {
       return {kDeadline,
               "not in time (--timeout): " + ProgressText(out) + "; which ones: rocegwctl status",

@@ -146,7 +146,7 @@ std::string ReplicaId() { return HostName() + "-" + store::RandomUuid().substr(0
 struct Fleet {
   Fleet(store::Store& store, const std::string& id, std::unique_ptr<sync::FleetFollower> f,
         std::unique_ptr<identity::Revocations> r, const identity::CertificateAuthority& authority,
-        api::EnrollmentOptions options, api::QuestionRouter::ChannelTo channel_to)
+        api::EnrollmentOptions options, api::Replicas::ChannelTo channel_to)
       : follower(std::move(f)),
         revocations(std::move(r)),
         writer(store, *follower),
@@ -155,18 +155,19 @@ struct Fleet {
         operation_keeper(*follower, statuses),
         connection_keeper(*follower, statuses, id),
         hub(*follower, statuses, store.uuid(), {.controller = id}),
-        router(*follower, tunnels, id, std::move(channel_to)),
+        other_controllers(*follower, id, std::move(channel_to)),
+        router(tunnels, other_controllers),
         enrollment(store, *follower, authority, std::move(options)),
         tenants(backend),
         pools(backend, router),
         cc_policies(backend),
         role_bindings(backend),
-        gateways(backend, hub, router, enrollment),
+        gateways(backend, hub, other_controllers, router, enrollment),
         operations(backend),
         audit(backend),
         nodes(enrollment,
               {.backend = backend, .hub = hub, .tunnels = tunnels, .revocations = *revocations}),
-        replicas(*follower, tunnels) {
+        replicas(*follower, tunnels, hub) {
     backend.usage = &hub.usage();
   }
 
@@ -184,6 +185,7 @@ struct Fleet {
   sync::ConnectionKeeper connection_keeper;
   sync::NodeHub hub;
   sync::TunnelHub tunnels;
+  api::Replicas other_controllers;
   api::QuestionRouter router;
   api::Enrollment enrollment;
   api::TenantsService tenants;
@@ -391,6 +393,7 @@ Status Controller::Parts::StartServer() {
 void Controller::Parts::StopServer() {
   server->GetHealthCheckService()->Shutdown();
   fleet->hub.CloseAll(sync::StreamEnd::kClosing);
+  fleet->other_controllers.Close();
   fleet->router.Close();
   server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   server->Wait();

@@ -382,7 +382,7 @@ void Channel::OnDeadline(TimePoint now) {
 
 bool Channel::NextLost(Psn& psn, flow::FrameRef& frame, uint32_t& bytes, TimePoint now) const {
   return !rests() && state_ == ChannelState::kOpen && out().NextLost(psn, frame, bytes) &&
-         out().MaySend(bytes, now);
+         out().MayResend(bytes, now);
 }
 
 }  // namespace rocegw::channel

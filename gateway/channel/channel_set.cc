@@ -22,11 +22,6 @@ constexpr uint32_t kNobody = UINT32_MAX;
 // Who may send at once after room was found; more come when these have had theirs.
 constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
-
-// A channel decides about ECN by itself.
-constexpr uint8_t Dscp(uint8_t traffic_class) {
-  return static_cast<uint8_t>(traffic_class & ~wire::kEcnMask);
-}
 }  // namespace
 
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
@@ -149,7 +144,7 @@ Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path&
   const ChannelKey key{.source = path.source,
                        .peer = path.destination,
                        .peer_worker = target.peer_worker,
-                       .traffic_class = Dscp(path.traffic_class),
+                       .traffic_class = wire::WithoutEcn(path.traffic_class),
                        .path = PathOf(number, beside)};
   return Find(key, target.acceptor, target.instance, device, now);
 }
@@ -510,7 +505,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   const ChannelKey key{.source = packet.meta.destination,
                        .peer = packet.meta.source,
                        .peer_worker = control.worker,
-                       .traffic_class = Dscp(control.traffic_class),
+                       .traffic_class = wire::WithoutEcn(control.traffic_class),
                        .path = control.path};
   // Both have begun at the same time: the two first steps are each other's answer.
   if (channel == nullptr) {

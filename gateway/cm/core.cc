@@ -208,7 +208,7 @@ bool Core::Reply(const Inbound& inbound, const wire::CmBody& body, Step& step) {
   SendMad& out = step.actions.mads.emplace_back();
   out.path.source = inbound.meta.destination;
   out.path.destination = inbound.meta.source;
-  out.path.traffic_class = inbound.meta.traffic_class;
+  out.path.traffic_class = wire::WithoutEcn(inbound.meta.traffic_class);
   out.destination = inbound.source_qpn;
   wire::EncodeMad({inbound.mad.transaction_id, 0, body}, out.bytes);
   ++counters.mads_sent;

@@ -12,7 +12,7 @@ SendMad& AnswerTo(const wire::RxMeta& meta, Qpn source_qpn, CmActions& actions) 
   SendMad& out = actions.mads.emplace_back();
   out.path.source = meta.destination;
   out.path.destination = meta.source;
-  out.path.traffic_class = meta.traffic_class;
+  out.path.traffic_class = wire::WithoutEcn(meta.traffic_class);
   out.destination = source_qpn;
   return out;
 }

@@ -77,7 +77,8 @@ DropReason OnNewSidrRequest(Core& core, const Inbound& in, Step& step) {
   }
   const uint32_t flow_label = FlowLabel({incoming.header.destination, incoming.port},
                                         {incoming.header.source, incoming.header.source_port});
-  Connection* connection = NewPassive(core, incoming, in, flow_label, in.meta.traffic_class, step);
+  Connection* connection =
+      NewPassive(core, incoming, in, flow_label, wire::WithoutEcn(in.meta.traffic_class), step);
   if (connection == nullptr) return DropReason::k_cm_backlog;
   connection->state = ConnectionState::kSidrReqReceived;
   connection->remote_comm_id = req.request_id;

@@ -127,10 +127,11 @@ void SelectiveFlow::SwitchCc(const CcConfig& cc, TimePoint now) {
 }
 
 bool SelectiveFlow::MaySend(uint64_t bytes, TimePoint now) const {
-  if (packets_lost() == 0) {
-    const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
-    if (span >= max_packets_ || !PsnBefore(next_, limit_)) return false;
-  }
+  const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
+  return span < max_packets_ && PsnBefore(next_, limit_) && MayResend(bytes, now);
+}
+
+bool SelectiveFlow::MayResend(uint64_t bytes, TimePoint now) const {
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
   if (gate.earliest > now) return false;
   return flying_ == 0 || bytes <= gate.bytes;

@@ -124,10 +124,11 @@ class SelectiveFlow {
   // Probes since the last sign of life.
   uint32_t unanswered() const { return probes_; }
 
-  // May the next packet, of so many bytes, leave now? While something is lost the next packet is
-  // that of NextLost; else it is a new one, which must also fit into the window. One packet is
-  // always allowed when nothing is in flight and the window is open.
+  // May a new packet of so many bytes leave now? It must also fit into the window, whatever is
+  // lost. One packet is always allowed when nothing is in flight and the window is open.
   bool MaySend(uint64_t bytes, TimePoint now) const;
+  // May that of NextLost? It has its place in the window.
+  bool MayResend(uint64_t bytes, TimePoint now) const;
   // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come
   // first.
   TimePoint earliest() const;

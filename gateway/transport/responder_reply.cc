@@ -79,8 +79,11 @@ void Responder::DropRepliesFrom(Psn psn) {
   if (read.sent >= read.psns) replies_.pop_back();
 }
 
+// The newest: PSNs come again, and one of a round before may still be remembered.
 Responder::Remembered* Responder::FindRemembered(Psn psn) {
-  for (Remembered& memory : remembered_) {
+  for (size_t i = 1; i <= remembered_.size(); ++i) {
+    Remembered& memory =
+        remembered_[(next_remembered_ + remembered_.size() - i) % remembered_.size()];
     if (!memory.valid) continue;
     const int32_t distance = PsnDistance(psn, memory.first);
     if (distance >= 0 && distance < static_cast<int32_t>(memory.psns)) return &memory;

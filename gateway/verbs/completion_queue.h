@@ -58,6 +58,8 @@ class CompletionQueue {
 
   const CqConfig& config() const { return config_; }
   bool overrun() const { return overrun_; }
+  // It is overrun, and nobody was told before this call.
+  bool TakeOverrun() { return overrun_ && !std::exchange(overrun_told_, true); }
 
   // True when an event is due for what was pushed since the last call: the client had armed the
   // queue for it, and no other worker took the arming first. With moderation it may be due later
@@ -135,6 +137,7 @@ class CompletionQueue {
   uint32_t fresh_count_ = 0;
   Duration period_;
   bool overrun_ = false;
+  bool overrun_told_ = false;
   bool fresh_solicited_ = false;
 };
 

@@ -15,6 +15,9 @@ namespace {
 constexpr size_t kReceiveBurst = 64;
 // What all queue pairs together may emit in an iteration.
 constexpr uint32_t kPacketsPerIteration = 256;
+// Packets of one session that wait for its memory: the port has a thousand for all sessions of the
+// worker (port_config.h), and a client can make its memory wait for ever.
+constexpr size_t kMostHeld = 128;
 // A session that rings nothing for so long leaves the scan list.
 constexpr Duration kSessionIdle = Milliseconds(2);
 // Every so many iterations all leaves are looked at, for bits whose summary was lost with a
@@ -237,7 +240,7 @@ bool Worker::PumpQueuePairs(TimePoint now) {
     busy = true;
     QpSlot* slot = Slot(turn.qp);
     if (slot == nullptr) continue;
-    if (slot->session->backlogged) {
+    if (slot->session->backlogged || slot->session->packets_held >= kMostHeld) {
       after_pump_.push_back(turn.qp);
       continue;
     }
@@ -295,6 +298,7 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
     return;
   }
   session.held.push_back(out);
+  ++session.packets_held;
   if (!session.listed) {
     session.listed = true;
     with_ops_.push_back(&session);
@@ -438,7 +442,7 @@ void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
     raised.session = slot->session->link.session;
   if (event == verbs::AsyncEvent::kCqError) {
     raised.session = qp.config.session;
-    const verbs::CompletionQueue& cq = qp.send_cq->overrun() ? *qp.send_cq : *qp.recv_cq;
+    const verbs::CompletionQueue& cq = qp.send_cq->TakeOverrun() ? *qp.send_cq : *qp.recv_cq;
     raised.kind = ROCEGW_OBJECT_CQ;
     raised.handle = cq.config().cq_handle;
     raised.cookie = cq.config().cookie;

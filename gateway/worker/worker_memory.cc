@@ -194,6 +194,7 @@ bool Worker::CollectFromCopiers() {
         Report({&note, 1}, {});
       }
       outgoing_.insert(outgoing_.end(), mine.packets.begin(), mine.packets.end());
+      session.packets_held -= mine.packets.size();
     }
     while (!session.late_replies.empty() &&
            session.late_replies.front().after <= session.batches_collected) {

@@ -79,6 +79,7 @@ struct WorkerSession {
   std::vector<uint8_t> staging;
   bool backlogged = false;     // the copier takes no more for now: neither do we
   std::vector<Outgoing> held;  // packets that must leave after the operations above
+  size_t packets_held = 0;     // there and in `submitted`
   std::deque<CopierBatch> submitted;
   uint64_t batches_submitted = 0;
   uint64_t batches_collected = 0;

@@ -130,12 +130,13 @@ void GatewayPair::BuildSide(int side_index, const GatewayPairOptions& options) {
   const std::vector<tenant::Share*> none{nullptr};
   const std::vector<tenant::Share*>& shares =
       options.shares[side_index].empty() ? none : options.shares[side_index];
+  const std::vector<memory::Copier*>& copiers = options.copiers[side_index];
   for (size_t i = 0; i < shares.size(); ++i) {
     side.bells.emplace_back();
     for (size_t w = 0; w < count; ++w) {
       side.bells[i].push_back(std::make_unique<Bells>());
       LinkSession(side_index, static_cast<WorkerIndex>(w), SessionId{static_cast<uint32_t>(i + 1)},
-                  shares[i]);
+                  shares[i], i < copiers.size() ? copiers[i] : nullptr);
     }
   }
 }
@@ -170,8 +171,8 @@ verbs::ChannelTarget GatewayPair::TargetOf(int side, const RingEnd& end) const {
   return target;
 }
 
-void GatewayPair::LinkSession(int side_index, WorkerIndex index, SessionId id,
-                              tenant::Share* share) {
+void GatewayPair::LinkSession(int side_index, WorkerIndex index, SessionId id, tenant::Share* share,
+                              memory::Copier* copier) {
   Side& side = sides_[side_index];
   Bells& bells = *side.bells[id.value - 1][index];
   bells.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -181,6 +182,7 @@ void GatewayPair::LinkSession(int side_index, WorkerIndex index, SessionId id,
   session.line = &bells.line;
   session.wake_fd = bells.wake_fd;
   session.share = share;
+  session.copier = copier;
   EXPECT_EQ(Call(side_index, index, {0, session}).error, 0);
   EXPECT_EQ(Call(side_index, index, {0, worker::AddDoorbellPage{id, 0, bells.page.get()}}).error,
             0);

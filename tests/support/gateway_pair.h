@@ -36,6 +36,8 @@ struct GatewayPairOptions {
   Reach reach = Reach::kBuffer;
   // By side: a session for each, numbered from 1. None: one session of no pool.
   std::vector<tenant::Share*> shares[2];
+  // By side: of the same sessions, who touches their memory in the worker's place; nullptr: nobody.
+  std::vector<memory::Copier*> copiers[2];
   worker::Scheduler::Clock clock = nullptr;
   // RC queue pairs ride on channels.
   bool channels = false;
@@ -135,7 +137,8 @@ class GatewayPair {
   }
   void UseChannels(int side, WorkerIndex worker);
   void BuildSide(int side, const GatewayPairOptions& options);
-  void LinkSession(int side, WorkerIndex worker, SessionId session, tenant::Share* share);
+  void LinkSession(int side, WorkerIndex worker, SessionId session, tenant::Share* share,
+                   memory::Copier* copier);
 
   memory::AtomicLocks locks_;
   TimePoint now_{1000000000};

@@ -146,7 +146,7 @@ class SelectivePath : private flow::AckedSink {
       uint32_t bytes = 0;
       const bool again = sender.NextLost(psn, frame, bytes);
       if (!again && sent_ == packets_) return;
-      if (!sender.MaySend(kPacketBytes, now_)) {
+      if (!(again ? sender.MayResend(kPacketBytes, now_) : sender.MaySend(kPacketBytes, now_))) {
         sender_blocked_ = true;
         return;
       }

@@ -113,6 +113,16 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr, ibv_xrcd*
   if (rdma->qp != nullptr || rdma->verbs == nullptr) return EINVAL;
   if (pd == nullptr) pd = rdma->pd;
   if (pd->context != rdma->verbs) return EINVAL;
+  const auto differ = [](const ibv_cq* own, const ibv_cq* given) {
+    return own != nullptr && given != nullptr && own != given;
+  };
+  if (differ(rdma->recv_cq, attr->recv_cq) || differ(rdma->send_cq, attr->send_cq)) return EINVAL;
+  // What the id has is its QP's: rdma_post_recv posts to the id's SRQ (rdma_create_srq).
+  if (attr->qp_type != IBV_QPT_XRC_RECV) {
+    if (rdma->srq != nullptr && attr->srq == nullptr) attr->srq = rdma->srq;
+    if (attr->recv_cq == nullptr) attr->recv_cq = rdma->recv_cq;
+    if (attr->send_cq == nullptr) attr->send_cq = rdma->send_cq;
+  }
   int error = MakeMissingQueues(rdma, attr);
   if (error == 0) {
     Ordering connection = {};

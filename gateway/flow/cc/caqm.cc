@@ -76,8 +76,8 @@ class Caqm : public CcBase {
   void OnCnp(const CcContext& c, TimePoint) { CutOnce(c); }
   void OnLoss(const CcContext& c, TimePoint) { CutOnce(c); }
 
-  SendGate Gate(const CcContext&, uint64_t in_flight) const {
-    return WindowGate(window_ + remainder_, in_flight);
+  SendGate Gate(const CcContext& c, uint64_t in_flight) const {
+    return WindowGate(std::min(window_ + remainder_, c.window_limit), in_flight);
   }
   uint64_t Window(const CcContext&, Duration) const {
     return static_cast<uint64_t>(std::max(window_, 1.0));

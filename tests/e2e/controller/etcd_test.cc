@@ -42,18 +42,19 @@ void ShareAuthority(const ControllerHost& from, const ControllerHost& to) {
 }
 
 // An agent's two streams; its gateway has two queue pairs and captures as it is granted. Of
-// counters it says nothing.
+// counters and of what it was told to run it says nothing.
 class StreamingNode {
  public:
-  explicit StreamingNode(const std::shared_ptr<grpc::Channel>& channel)
+  explicit StreamingNode(const std::shared_ptr<grpc::Channel>& channel,
+                         const std::string& gateway = "gateways/a")
       : stub_(fleet::v1::NodeService::NewStub(channel)),
         sync_(stub_->Sync(sync_context_.get())),
         tunnel_(stub_->Tunnel(tunnel_context_.get())) {
     fleet::v1::SyncRequest hello;
-    hello.mutable_hello()->set_gateway("gateways/a");
+    hello.mutable_hello()->set_gateway(gateway);
     EXPECT_TRUE(sync_->Write(hello));
     fleet::v1::TunnelAnswer first;
-    first.set_gateway("gateways/a");
+    first.set_gateway(gateway);
     EXPECT_TRUE(tunnel_->Write(first));
     thread_ = std::thread([this] { Answer(); });
   }
@@ -63,6 +64,23 @@ class StreamingNode {
     thread_.join();
     (void)tunnel_->Finish();
     (void)sync_->Finish();
+  }
+  // It follows another store, and says so of the first push.
+  void KeepToItsStore() {
+    fleet::v1::SyncResponse push;
+    ASSERT_TRUE(sync_->Read(&push));
+    fleet::v1::SyncRequest report;
+    report.mutable_report()->set_nonce(push.push().nonce());
+    report.mutable_report()->set_status(types::v1::UNADOPTED);
+    report.mutable_report()->set_store_uuid("00000000-0000-4000-8000-000000000001");
+    EXPECT_TRUE(sync_->Write(report));
+  }
+  bool AwaitAdoption() {
+    fleet::v1::SyncResponse push;
+    while (sync_->Read(&push)) {
+      if (push.push().adopt()) return true;
+    }
+    return false;
   }
   uint64_t AwaitCancelled() {
     std::unique_lock lock(mutex_);
@@ -183,6 +201,74 @@ TEST(ControllersOnEtcd, OneAsksTheOtherForItsGateways_AndNoticesWhenItIsGone) {
   EXPECT_EQ(gateways->ListGatewayQps(ContextFor().get(), list, &qps).error_code(),
             grpc::StatusCode::UNAVAILABLE);
   watch_context->TryCancel();
+}
+
+TEST(ControllersOnEtcd, EachKnowsHowTheGatewaysOfAllAre_AndSaysWhenItDoesNot) {
+  const EtcdCluster cluster(1);
+  ControllerHost first(StoreIn(cluster));
+  ControllerHost second(StoreIn(cluster));
+  first.Start();
+  ShareAuthority(first, second);
+  second.Start();
+  const StreamingNode a(first.TlsChannel(first.JoinNode("a")));
+  StreamingNode b(second.TlsChannel(first.JoinNode("b")), "gateways/b");
+  b.KeepToItsStore();
+  StreamingNode c(first.TlsChannel(first.JoinNode("c")), "gateways/c");
+  c.KeepToItsStore();
+  const auto progress_of = [](ControllerHost& host) {
+    admin::v1::GetFleetProgressResponse progress;
+    const grpc::Status status = admin::v1::Gateways::NewStub(host.AdminChannel())
+                                    ->GetFleetProgress(ContextFor().get(), {}, &progress);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return progress;
+  };
+  const auto await = [&](ControllerHost& host, const auto& holds) {
+    const auto end = std::chrono::steady_clock::now() + seconds(30);
+    auto progress = progress_of(host);
+    while (!holds(progress) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      progress = progress_of(host);
+    }
+    EXPECT_TRUE(holds(progress)) << progress.ShortDebugString();
+  };
+  for (ControllerHost* host : {&first, &second}) {
+    await(*host, [](const auto& progress) {
+      return progress.gateways() == 3 && progress.connected() == 3 && progress.unadopted() == 2 &&
+             progress.in_sync() == 0 && progress.silent_controllers() == 0;
+    });
+  }
+  // Nobody has said that it runs anything, so it is not well, whoever is asked.
+  const auto ctl = [](ControllerHost& host, const std::string& arguments) {
+    return Shell("HOME=/nonexistent ROCEGW_CONTROLLER=unix:" + host.State("admin.sock") +
+                 " " ROCEGWCTL " " + arguments + " 2>&1; echo \"exit $?\"");
+  };
+  for (ControllerHost* host : {&first, &second}) {
+    const std::string status = ctl(*host, "status --wait --timeout 1s");
+    EXPECT_NE(status.find("3 gateways, 3 connected, 0 in sync"), std::string::npos) << status;
+    EXPECT_EQ(status.find("exit 0"), std::string::npos) << status;
+  }
+
+  // Those of both are adopted at once.
+  admin::v1::AdoptFleetRequest adopt;
+  adopt.set_name("gateways/-");
+  admin::v1::AdoptFleetResponse adopted;
+  const auto gateways = admin::v1::Gateways::NewStub(first.AdminChannel());
+  const grpc::Status status = gateways->AdoptFleet(ContextFor().get(), adopt, &adopted);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(adopted.gateways(), 2u);
+  EXPECT_TRUE(b.AwaitAdoption());
+  EXPECT_TRUE(c.AwaitAdoption());
+
+  // One that hangs is said to be missing, and its gateways count for nobody.
+  second.process().Signal(SIGSTOP);
+  const auto alone = progress_of(first);
+  EXPECT_EQ(alone.silent_controllers(), 1u);
+  EXPECT_EQ(alone.connected(), 2u);
+  const std::string waited = ctl(first, "status");
+  EXPECT_NE(waited.find("1 controller that does not answer"), std::string::npos) << waited;
+  EXPECT_EQ(gateways->AdoptFleet(ContextFor().get(), adopt, &adopted).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  second.process().Signal(SIGCONT);
 }
 
 TEST(ControllersOnEtcd, AreOneFleet) {

@@ -90,9 +90,10 @@ class GatewaysWorld : public ::testing::Test {
   sync::StatusWriter statuses_{*store_, std::chrono::milliseconds(1)};
   sync::NodeHub hub_{*follower_, statuses_, store_->uuid()};
   sync::TunnelHub tunnels_;
-  api::QuestionRouter router_{*follower_, tunnels_, "self", nullptr};
+  api::Replicas replicas_{*follower_, "self", nullptr};
+  api::QuestionRouter router_{tunnels_, replicas_};
   sync::OperationKeeper keeper_{*follower_, statuses_};
-  api::GatewaysService gateways_service_{backend_, hub_, router_, enrollment_};
+  api::GatewaysService gateways_service_{backend_, hub_, replicas_, router_, enrollment_};
   api::OperationsService operations_service_{backend_};
   api::PoolsService pools_service_{backend_, router_};
   std::unique_ptr<grpc::Server> server_;

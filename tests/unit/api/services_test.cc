@@ -110,7 +110,8 @@ class ServicesTest : public ::testing::Test {
   api::Backend backend_{*store_, *follower_, writer_};
   api::TenantsService tenants_service_{backend_};
   sync::TunnelHub tunnels_;
-  api::QuestionRouter router_{*follower_, tunnels_, "self", nullptr};
+  api::Replicas replicas_{*follower_, "self", nullptr};
+  api::QuestionRouter router_{tunnels_, replicas_};
   api::PoolsService pools_service_{backend_, router_};
   api::CcPoliciesService policies_service_{backend_};
   api::RoleBindingsService bindings_service_{backend_};

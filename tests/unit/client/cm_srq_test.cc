@@ -26,6 +26,41 @@ TEST_F(CmTest, SrqRefused_QueuesOfTheQueuePairStay) {
   End(channel, {id});
 }
 
+TEST_F(CmTest, SrqOfTheId_IsItsQueuePairs) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = Resolved(channel);
+  ibv_srq_init_attr attr{};
+  attr.attr = {8, 1, 0};
+  ASSERT_EQ(0, rdma_create_srq(id, nullptr, &attr));
+  ibv_qp_init_attr qp = QpAttr();
+  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &qp));
+  EXPECT_EQ(id->srq, qp.srq) << "rdma_post_recv posts there";
+  EXPECT_EQ(id->srq, id->qp->srq);
+  EXPECT_EQ(id->srq->handle, daemon_->Last(ROCEGW_MSG_CREATE_QP).As<rocegw_create_qp>().srq);
+  rdma_destroy_qp(id);
+  rdma_destroy_srq(id);
+  End(channel, {id});
+}
+
+TEST_F(CmTest, CompletionQueueBesideTheIdsOwn_Refused) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = Resolved(channel);
+  ibv_cq* const own = ibv_create_cq(id->verbs, 4, nullptr, nullptr, 0);
+  ibv_cq* const other = ibv_create_cq(id->verbs, 4, nullptr, nullptr, 0);
+  id->send_cq = own;
+  ibv_qp_init_attr attr = QpAttr();
+  attr.send_cq = other;
+  EXPECT_EQ(-1, rdma_create_qp(id, nullptr, &attr));
+  EXPECT_EQ(EINVAL, errno);
+  attr.send_cq = nullptr;
+  ASSERT_EQ(0, rdma_create_qp(id, nullptr, &attr));
+  EXPECT_EQ(own, id->qp->send_cq);
+  EXPECT_EQ(id->recv_cq, id->qp->recv_cq);
+  rdma_destroy_qp(id);  // and the queues that the id has
+  ibv_destroy_cq(other);
+  End(channel, {id});
+}
+
 TEST_F(CmTest, SrqOfXrc_ItsCompletionQueueGoesWithIt_NotWithTheQueuePair) {
   sockaddr_in from = Address("10.0.0.1", 7174);
   rdma_addrinfo info{};

@@ -39,6 +39,7 @@ struct Side {
     wire::RxMeta meta;
     meta.source = mad.path.source;
     meta.destination = mad.path.destination;
+    meta.traffic_class = mad.path.traffic_class;
     return discovery.OnMad(mad.bytes, meta, kGsiQpn, now, actions);
   }
   SendMad Sent() {
@@ -94,6 +95,15 @@ TEST_F(DiscoveryTest, Answer_MakesAGateway) {
   EXPECT_EQ(there.discovery.counters().answered, 1u);
   // The other side asks for itself: a question is no proof of who asks.
   EXPECT_EQ(there.discovery.KindOf(here.gid), PeerKind::kUnknown);
+}
+
+TEST_F(DiscoveryTest, MarkedQuestion_AnswerIsNotMarked) {
+  here.Ask(there.gid);
+  SendMad question = here.Sent();
+  question.path.traffic_class = 0x68 | wire::kEcnCe;
+  there.Take(question);
+  ASSERT_FALSE(there.actions.mads.empty());
+  EXPECT_EQ(there.Sent().path.traffic_class, 0x68);
 }
 
 TEST_F(DiscoveryTest, Target_IsTheAcceptorOfTheWorkerThatOwnsTheQp) {
