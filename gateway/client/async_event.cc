@@ -80,6 +80,7 @@ ROCEGW_EXPORT int ibv_get_async_event(ibv_context* ibv, ibv_async_event* event) 
     if (got < 0) return -1;
     if (got == 0) {
       // The gateway is gone, and with it the device; said once.
+      rocegw::client::SessionOf(ibv)->OnChannelEnd();
       if (__atomic_exchange_n(&context->fatal_reported, true, __ATOMIC_SEQ_CST)) {
         errno = EIO;
         return -1;

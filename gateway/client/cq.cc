@@ -122,7 +122,9 @@ int PollCompletions(Cq* cq, int count, ibv_wc* wc, uint64_t* made_ns) {
     run_gateway();
     got = rings.Poll(count, wc, &quiet, made_ns);
   }
-  if (!quiet) return got;
+  if (got != 0) return got;
+  // Once the end is known, whoever empties the queue after an event gets the rest at once.
+  if (!quiet && !session->known_dead()) return 0;
   // What a forked child inherited was never its own.
   return session->CheckHungUp() && !session->inherited() ? rings.Flush(count, wc) : 0;
 }
@@ -251,7 +253,10 @@ ROCEGW_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void*
     rocegw_completion_event event = {};
     // The C library's read: programs end threads that wait here with pthread_cancel.
     const ssize_t got = read(channel->fd, &event, sizeof(event));
-    if (got == 0) errno = EIO;  // the gateway is gone
+    if (got == 0) {  // the gateway is gone
+      rocegw::client::SessionOf(channel->context)->OnChannelEnd();
+      errno = EIO;
+    }
     if (got <= 0) return -1;
     const rocegw::client::ObjectLookup lookup(event.cookie, rocegw::client::ObjectKind::kCq);
     if (lookup.object() == nullptr) continue;

@@ -313,6 +313,8 @@ bool Session::CheckHungUp() {
   return false;
 }
 
+void Session::OnChannelEnd() { Break("the gateway closed the connection"); }
+
 int Session::Send(const void* message, uint32_t size, int descriptor) {
   iovec part = {const_cast<void*>(message), size};
   msghdr header = {};

@@ -71,10 +71,14 @@ class Session {
   int CallDestroy(uint32_t type, uint32_t handle);
 
   bool dead();
+  // As far as somebody has noticed; for those who ask all the time.
+  bool known_dead() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
   // In this process the session was never alive: it belongs to the parent.
   bool inherited() const { return inherited_; }
   // Looks at the connection without sending anything; true when the daemon is gone.
   bool CheckHungUp();
+  // One of its event channels has ended, which the daemon does to all of them at once.
+  void OnChannelEnd();
 
   LocationResolver resolver();
   // The wake-up line of a worker; false when it was not announced.

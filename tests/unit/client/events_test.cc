@@ -132,6 +132,40 @@ TEST_F(QpTest, DaemonDies_PollersGetTheirRequestsFlushed) {
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(0, ibv_poll_cq(cq_, 1, &wc));
 }
 
+// Programs that sleep until they hear of it empty their queues once, and do not ask again.
+TEST_F(QpTest, DaemonDies_WhoHearsOfItGetsWhatIsFlushedAtOnce) {
+  ToState(IBV_QPS_INIT);
+  for (const uint64_t id : {7u, 8u}) {
+    ibv_recv_wr receive{};
+    receive.wr_id = id;
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(0, ibv_post_recv(qp_, &receive, &bad));
+  }
+  daemon_->Die();
+  ibv_async_event event;
+  ASSERT_EQ(0, ibv_get_async_event(context_, &event));
+  EXPECT_EQ(IBV_EVENT_DEVICE_FATAL, event.event_type);
+  ibv_wc wc[4];
+  ASSERT_EQ(2, ibv_poll_cq(cq_, 4, wc));
+  EXPECT_EQ(7u, wc[0].wr_id);
+  EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, wc[1].status);
+  EXPECT_EQ(0, ibv_poll_cq(cq_, 4, wc));
+}
+
+TEST_F(QpTest, DaemonDies_WhoWaitsForCompletionsGetsWhatIsFlushedAtOnce) {
+  ToState(IBV_QPS_INIT);
+  ibv_recv_wr receive{};
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(0, ibv_post_recv(qp_, &receive, &bad));
+  daemon_->Die();
+  ibv_cq* which = nullptr;
+  void* its_context = nullptr;
+  ASSERT_EQ(-1, ibv_get_cq_event(channel_, &which, &its_context));
+  EXPECT_EQ(EIO, errno);
+  ibv_wc wc;
+  EXPECT_EQ(1, ibv_poll_cq(cq_, 1, &wc));
+}
+
 TEST_F(QpTest, DaemonDies_ProgramsLearnItAndCanCleanUp) {
   daemon_->Die();
   pollfd look = {context_->async_fd, POLLIN, 0};

@@ -65,8 +65,11 @@ TEST_F(CompletionQueueTest, Room_IsThatOfItsOwnWorker) {
 TEST_F(CompletionQueueTest, Overrun_StaysBroken) {
   for (uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(Push());
   EXPECT_FALSE(queue.overrun());
+  EXPECT_FALSE(queue.TakeOverrun());
   EXPECT_FALSE(Push());
   EXPECT_TRUE(queue.overrun());
+  EXPECT_TRUE(queue.TakeOverrun());
+  EXPECT_FALSE(queue.TakeOverrun()) << "its program was told";
   control()->worker[1].consumer = kEntries;
   EXPECT_FALSE(Push());
 }
