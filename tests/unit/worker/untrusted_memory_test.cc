@@ -4,6 +4,7 @@
 // known to hold others up (docs/status.md).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
