@@ -3,7 +3,6 @@
 
 #include <google/protobuf/util/time_util.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "controlplane/api/audit_note.h"
@@ -23,12 +22,6 @@ template <typename List>
 void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
   list.set_page_size(request.page_size());
   list.set_page_token(request.page_token());
-}
-
-// The others' part of an answer: one that hangs, or has just died, holds nobody up for longer.
-Replicas::Deadline OthersUntil(const grpc::CallbackServerContext& context) {
-  constexpr std::chrono::seconds kPatience(2);
-  return std::min(context.deadline(), std::chrono::system_clock::now() + kPatience);
 }
 
 ApiError SomeSilent(uint32_t silent) {
@@ -135,7 +128,7 @@ grpc::ServerUnaryReactor* GatewaysService::AdoptFleet(grpc::CallbackServerContex
     record.then = {AuditOf(admitted, request->name(), *request)};
     backend_.store.TxnAsync(
         std::move(record),
-        [this, reactor, response, deadline = OthersUntil(*context),
+        [this, reactor, response, deadline = context->deadline(),
          name = request->name()](const StatusOr<store::TransactionResult>& written) {
           if (!written.ok()) return reactor->Finish(ToStatus(FromStore(written.status())));
           const uint32_t here = hub_.Adopt(name);
@@ -185,7 +178,7 @@ grpc::ServerUnaryReactor* GatewaysService::GetFleetProgress(
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted&) {
     AwaitSent(backend_.follower, hub_, request->revision(), *reactor,
               [this, answer, reactor, revision = request->revision(),
-               deadline = OthersUntil(*context)](const sync::FleetProgress& here) {
+               deadline = context->deadline()](const sync::FleetProgress& here) {
                 replicas_.AddProgress(
                     revision, deadline,
                     [answer, reactor, here](const sync::FleetProgress& others, uint32_t silent) {

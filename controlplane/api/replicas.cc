@@ -1,35 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/replicas.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "rocegw/fleet/v1/replica.grpc.pb.h"
 
 namespace rocegw::api {
 
-// One question to all others. Holds itself until the last has answered.
-template <typename Request, typename Response>
-class Replicas::Round : public std::enable_shared_from_this<Round<Request, Response>> {
- public:
-  using Take = std::function<void(const Response&)>;
-  using Done = std::function<void(uint32_t silent)>;
+namespace {
 
-  // Take and done are called one at a time.
-  Round(Replicas& replicas, Request request, Deadline deadline, Take take, Done done)
-      : replicas_(replicas),
-        request_(std::move(request)),
-        deadline_(deadline),
-        take_(std::move(take)),
-        done_(std::move(done)) {}
+// One that hangs, or has just died, holds nobody up for longer.
+constexpr std::chrono::seconds kPatience(2);
+
+}  // namespace
+
+// One question to all others, whose answers are added up. Holds itself until the last has come.
+template <typename Request, typename Response, typename Sum>
+class Replicas::Round : public std::enable_shared_from_this<Round<Request, Response, Sum>> {
+ public:
+  // Called one at a time.
+  using Add = void (*)(const Response&, Sum&);
+  using Done = std::function<void(const Sum&, uint32_t silent)>;
+
+  Round(Replicas& replicas, Request request, Add add, Done done)
+      : replicas_(replicas), request_(std::move(request)), add_(add), done_(std::move(done)) {}
 
   // start(async stub, context, request, response, callback).
   template <typename Start>
-  void Ask(const std::vector<Replica>& others, const Start& start) {
+  void Ask(Deadline deadline, const Start& start) {
+    deadline = std::min(deadline, std::chrono::system_clock::now() + kPatience);
+    const std::vector<Replica> others = replicas_.Others();
     open_ = others.size() + 1;
     for (const Replica& other : others) {
       const auto call = std::make_shared<Call>();
-      call->context.set_deadline(deadline_);
+      call->context.set_deadline(deadline);
       if (!replicas_.Begin(call->context)) {
         Answered(nullptr);
         continue;
@@ -55,7 +60,7 @@ class Replicas::Round : public std::enable_shared_from_this<Round<Request, Respo
     {
       const std::lock_guard lock(mutex_);
       if (response != nullptr) {
-        take_(*response);
+        add_(*response, sum_);
       } else {
         ++silent_;
       }
@@ -67,15 +72,15 @@ class Replicas::Round : public std::enable_shared_from_this<Round<Request, Respo
       const std::lock_guard lock(mutex_);
       if (--open_ != 0) return;
     }
-    done_(silent_);
+    done_(sum_, silent_);
   }
 
   Replicas& replicas_;
   const Request request_;
-  const Deadline deadline_;
-  const Take take_;
+  const Add add_;
   const Done done_;
   std::mutex mutex_;
+  Sum sum_{};
   size_t open_ = 0;  // and one while asking
   uint32_t silent_ = 0;
 };
@@ -142,35 +147,30 @@ void Replicas::Ended(grpc::ClientContext& context) {
 void Replicas::AddProgress(
     store::Revision revision, Deadline deadline,
     std::function<void(const sync::FleetProgress& others, uint32_t silent)> done) {
-  using Asked = fleet::v1::ReplicaProgressRequest;
-  using Answer = fleet::v1::ReplicaProgress;
-  Asked request;
+  fleet::v1::ReplicaProgressRequest request;
   request.set_revision(revision);
-  const auto sum = std::make_shared<sync::FleetProgress>();
-  const auto round = std::make_shared<Round<Asked, Answer>>(
-      *this, std::move(request), deadline,
-      [sum](const Answer& answer) {
-        sum->connected += answer.connected();
-        sum->in_sync += answer.in_sync();
-        sum->unadopted += answer.unadopted();
-        sum->rejecting += answer.rejecting();
-      },
-      [sum, done = std::move(done)](uint32_t silent) { done(*sum, silent); });
-  round->Ask(Others(), [](auto& stub, auto... call) { stub.GetProgress(std::move(call)...); });
+  const auto add = [](const fleet::v1::ReplicaProgress& answer, sync::FleetProgress& sum) {
+    sum.connected += answer.connected();
+    sum.in_sync += answer.in_sync();
+    sum.unadopted += answer.unadopted();
+    sum.rejecting += answer.rejecting();
+  };
+  using Progress =
+      Round<fleet::v1::ReplicaProgressRequest, fleet::v1::ReplicaProgress, sync::FleetProgress>;
+  std::make_shared<Progress>(*this, std::move(request), add, std::move(done))
+      ->Ask(deadline, [](auto& stub, auto... call) { stub.GetProgress(std::move(call)...); });
 }
 
 void Replicas::Adopt(const std::string& gateway, Deadline deadline,
                      std::function<void(uint32_t adopted, uint32_t silent)> done) {
-  using Asked = fleet::v1::ReplicaAdoptRequest;
-  using Answer = fleet::v1::ReplicaAdopted;
-  Asked request;
+  fleet::v1::ReplicaAdoptRequest request;
   request.set_gateway(gateway);
-  const auto sum = std::make_shared<uint32_t>(0);
-  const auto round = std::make_shared<Round<Asked, Answer>>(
-      *this, std::move(request), deadline,
-      [sum](const Answer& answer) { *sum += answer.gateways(); },
-      [sum, done = std::move(done)](uint32_t silent) { done(*sum, silent); });
-  round->Ask(Others(), [](auto& stub, auto... call) { stub.Adopt(std::move(call)...); });
+  const auto add = [](const fleet::v1::ReplicaAdopted& answer, uint32_t& sum) {
+    sum += answer.gateways();
+  };
+  using Adoption = Round<fleet::v1::ReplicaAdoptRequest, fleet::v1::ReplicaAdopted, uint32_t>;
+  std::make_shared<Adoption>(*this, std::move(request), add, std::move(done))
+      ->Ask(deadline, [](auto& stub, auto... call) { stub.Adopt(std::move(call)...); });
 }
 
 }  // namespace rocegw::api

@@ -45,11 +45,12 @@ class Replicas {
   std::shared_ptr<grpc::Channel> Connection(const Replica& replica);
 
   // The sums of what the others say (connected, in_sync, unadopted, rejecting), each once it has
-  // handed out all changes up to `revision`; `silent`: so many have not answered in time. Calls
-  // before it returns where there are no others.
+  // handed out all changes up to `revision`; `silent`: so many have not answered by `deadline`, or
+  // within two seconds. Calls before it returns where there are no others.
   void AddProgress(store::Revision revision, Deadline deadline,
                    std::function<void(const sync::FleetProgress& others, uint32_t silent)> done);
-  // Makes the others' gateways follow this store, as NodeHub::Adopt. How many did.
+  // Makes the others' gateways follow this store, as NodeHub::Adopt. How many did; in the same
+  // time.
   void Adopt(const std::string& gateway, Deadline deadline,
              std::function<void(uint32_t adopted, uint32_t silent)> done);
 
@@ -57,10 +58,10 @@ class Replicas {
   void Close();
 
  private:
-  template <typename Request, typename Response>
+  template <typename Request, typename Response, typename Sum>
   class Round;
 
-  // All others that are there; none once it is closed.
+  // All others that are there.
   std::vector<Replica> Others() const;
   // False: closed.
   bool Begin(grpc::ClientContext& context);

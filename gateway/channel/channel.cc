@@ -132,7 +132,7 @@ flow::CcConfig Channel::CcOf(flow::CcKind kind) const {
 uint8_t Channel::TrafficClassFor(flow::CcKind kind) const {
   const flow::CcProfile* const profile = shared_.cc.profile;
   const bool ecn = (profile == nullptr || profile->ecn) && flow::AlgorithmOf(kind).uses_marks;
-  return static_cast<uint8_t>((class_ & ~uint32_t{wire::kEcnMask}) | (ecn ? wire::kEcnEct0 : 0));
+  return wire::WithoutEcn(class_) | (ecn ? wire::kEcnEct0 : 0);
 }
 
 // Until one of them has failed no two paths to a worker have the same port.

@@ -55,8 +55,7 @@ uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t paylo
   const size_t header_length = wire::EncodeHeaders(headers, packet.data);
   packet.path = qp.attributes.path;
   if (qp.ecn) {
-    packet.path.traffic_class =
-        static_cast<uint8_t>((packet.path.traffic_class & ~wire::kEcnMask) | wire::kEcnEct0);
+    packet.path.traffic_class = wire::WithoutEcn(packet.path.traffic_class) | wire::kEcnEct0;
   }
   packet.length = static_cast<uint32_t>(header_length) + payload + pad;
   packet.known_crc = {};

@@ -15,7 +15,7 @@ inline constexpr uint16_t kRocePort = 4791;
 inline constexpr uint8_t kEcnMask = 3;
 inline constexpr uint8_t kEcnEct0 = 2;
 inline constexpr uint8_t kEcnCe = 3;
-// What an answer has of the packet that it answers: marks are about the way that one has come.
+// The DSCP alone: who sends decides about ECN himself, and a mark is about the way it has come.
 constexpr uint8_t WithoutEcn(uint8_t traffic_class) {
   return static_cast<uint8_t>(traffic_class & ~kEcnMask);
 }

@@ -83,10 +83,14 @@ void DestroyQueues(rdma_cm_id* id) {
 
 namespace {
 
-int MakeMissingQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
+int TakeOrMakeQueues(rdma_cm_id* id, ibv_qp_init_attr* attr) {
   int error = 0;
   // The receiving end of XRC has no queues, and the sending one completes no receives.
   if (attr->qp_type == IBV_QPT_XRC_RECV) return 0;
+  // What the id has is its QP's: rdma_post_recv posts to the id's SRQ (rdma_create_srq).
+  if (attr->srq == nullptr) attr->srq = id->srq;
+  if (attr->recv_cq == nullptr) attr->recv_cq = id->recv_cq;
+  if (attr->send_cq == nullptr) attr->send_cq = id->send_cq;
   const bool receives = attr->qp_type != IBV_QPT_XRC_SEND;
   if (receives && attr->recv_cq == nullptr && attr->cap.max_recv_wr != 0) {
     error = MakeCompletionQueue(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
@@ -117,13 +121,7 @@ int CreateQpOnId(rdma_cm_id* rdma, ibv_pd* pd, ibv_qp_init_attr* attr, ibv_xrcd*
     return own != nullptr && given != nullptr && own != given;
   };
   if (differ(rdma->recv_cq, attr->recv_cq) || differ(rdma->send_cq, attr->send_cq)) return EINVAL;
-  // What the id has is its QP's: rdma_post_recv posts to the id's SRQ (rdma_create_srq).
-  if (attr->qp_type != IBV_QPT_XRC_RECV) {
-    if (rdma->srq != nullptr && attr->srq == nullptr) attr->srq = rdma->srq;
-    if (attr->recv_cq == nullptr) attr->recv_cq = rdma->recv_cq;
-    if (attr->send_cq == nullptr) attr->send_cq = rdma->send_cq;
-  }
-  int error = MakeMissingQueues(rdma, attr);
+  int error = TakeOrMakeQueues(rdma, attr);
   if (error == 0) {
     Ordering connection = {};
     if (attr->qp_type == IBV_QPT_RC && TakesQpAlong(id)) connection.cm_id = id->handle;

@@ -41,6 +41,24 @@ void ShareAuthority(const ControllerHost& from, const ControllerHost& to) {
   }
 }
 
+// Of one store and one authority.
+struct TwoControllers {
+  TwoControllers() {
+    first.Start();
+    ShareAuthority(first, second);
+    second.Start();
+  }
+  const EtcdCluster cluster{1};
+  ControllerHost first{StoreIn(cluster)};
+  ControllerHost second{StoreIn(cluster)};
+};
+
+// What rocegwctl prints there, with its messages and its exit status.
+std::string Ctl(const ControllerHost& host, const std::string& arguments) {
+  return Shell("HOME=/nonexistent ROCEGW_CONTROLLER=unix:" + host.State("admin.sock") +
+               " " ROCEGWCTL " " + arguments + " 2>&1; echo \"exit $?\"");
+}
+
 // An agent's two streams; its gateway has two queue pairs and captures as it is granted. Of
 // counters and of what it was told to run it says nothing.
 class StreamingNode {
@@ -134,12 +152,9 @@ class StreamingNode {
 };
 
 TEST(ControllersOnEtcd, OneAsksTheOtherForItsGateways_AndNoticesWhenItIsGone) {
-  const EtcdCluster cluster(1);
-  ControllerHost first(StoreIn(cluster));
-  ControllerHost second(StoreIn(cluster));
-  first.Start();
-  ShareAuthority(first, second);
-  second.Start();
+  TwoControllers controllers;
+  ControllerHost& first = controllers.first;
+  ControllerHost& second = controllers.second;
   StreamingNode node(first.TlsChannel(first.JoinNode("a")));
   const auto gateways = admin::v1::Gateways::NewStub(second.AdminChannel());
   const auto watch_context = ContextFor(seconds(100));
@@ -162,9 +177,8 @@ TEST(ControllersOnEtcd, OneAsksTheOtherForItsGateways_AndNoticesWhenItIsGone) {
   ASSERT_TRUE(listed.ok()) << listed.error_message();
   ASSERT_EQ(qps.qps_size(), 2);
   EXPECT_EQ(qps.qps(1).qpn(), 4712u);
-  const std::string table =
-      Shell("HOME=/nonexistent ROCEGW_CONTROLLER=unix:" + second.State("admin.sock") +
-            " " ROCEGWCTL " get qps -g a");
+  const std::string table = Ctl(second, "get qps -g a");
+  EXPECT_NE(table.find("exit 0"), std::string::npos) << table;
   EXPECT_NE(table.find("0x001268"), std::string::npos) << table;
 
   // The caller's deadline is kept on the way.
@@ -204,12 +218,9 @@ TEST(ControllersOnEtcd, OneAsksTheOtherForItsGateways_AndNoticesWhenItIsGone) {
 }
 
 TEST(ControllersOnEtcd, EachKnowsHowTheGatewaysOfAllAre_AndSaysWhenItDoesNot) {
-  const EtcdCluster cluster(1);
-  ControllerHost first(StoreIn(cluster));
-  ControllerHost second(StoreIn(cluster));
-  first.Start();
-  ShareAuthority(first, second);
-  second.Start();
+  TwoControllers controllers;
+  ControllerHost& first = controllers.first;
+  ControllerHost& second = controllers.second;
   const StreamingNode a(first.TlsChannel(first.JoinNode("a")));
   StreamingNode b(second.TlsChannel(first.JoinNode("b")), "gateways/b");
   b.KeepToItsStore();
@@ -237,12 +248,8 @@ TEST(ControllersOnEtcd, EachKnowsHowTheGatewaysOfAllAre_AndSaysWhenItDoesNot) {
     });
   }
   // Nobody has said that it runs anything, so it is not well, whoever is asked.
-  const auto ctl = [](ControllerHost& host, const std::string& arguments) {
-    return Shell("HOME=/nonexistent ROCEGW_CONTROLLER=unix:" + host.State("admin.sock") +
-                 " " ROCEGWCTL " " + arguments + " 2>&1; echo \"exit $?\"");
-  };
   for (ControllerHost* host : {&first, &second}) {
-    const std::string status = ctl(*host, "status --wait --timeout 1s");
+    const std::string status = Ctl(*host, "status --wait --timeout 1s");
     EXPECT_NE(status.find("3 gateways, 3 connected, 0 in sync"), std::string::npos) << status;
     EXPECT_EQ(status.find("exit 0"), std::string::npos) << status;
   }
@@ -263,7 +270,7 @@ TEST(ControllersOnEtcd, EachKnowsHowTheGatewaysOfAllAre_AndSaysWhenItDoesNot) {
   const auto alone = progress_of(first);
   EXPECT_EQ(alone.silent_controllers(), 1u);
   EXPECT_EQ(alone.connected(), 2u);
-  const std::string waited = ctl(first, "status");
+  const std::string waited = Ctl(first, "status");
   EXPECT_NE(waited.find("1 controller that does not answer"), std::string::npos) << waited;
   EXPECT_EQ(gateways->AdoptFleet(ContextFor().get(), adopt, &adopted).error_code(),
             grpc::StatusCode::UNAVAILABLE);
