@@ -46,12 +46,7 @@ bool Channel::SendFrame(Psn psn, wire::ChannelFrame& frame) {
   if (packet == nullptr) return false;
   frame.epoch = awake_->address.epoch;
   frame.flags |= awake_->address.flags;
-  wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kChannelFrame;
-  headers.bth.dest_qpn = awake_->address.channel;
-  headers.bth.psn = psn;
-  headers.bth.set_hint(awake_->address.hint);
-  size_t length = wire::EncodeHeaders(headers, packet->data);
+  size_t length = awake_->address.EncodeBth(psn, 0, packet->data);
   length += wire::EncodeFrame(frame, packet->data + length);
   Finish(*packet, length, awake_->address.path, number());
   shared_.owner.SendChannelPacket(device_, packet);

@@ -6,6 +6,7 @@
 // pairs, and outlives what is bound to it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "gateway/base/ids.h"
@@ -23,6 +24,9 @@ struct CarrierAddress {
   uint16_t epoch = 0;  // low half of the peer's epoch
   uint8_t hint = 0;    // byte 4 of their BTH (wire/congestion_hint.h)
   uint8_t flags = 0;   // wire::FrameFlag bits that the next one has on top
+
+  // The BTH of a frame; `pad`: bytes behind its payload. Its length.
+  size_t EncodeBth(Psn psn, uint32_t pad, uint8_t* out) const;
 };
 
 // What became of a frame that was to be built again.

@@ -52,6 +52,9 @@ class Endpoint final : public QueuePair {
     return IsAnswer(FrameKindOf(frame)) ? target_.Again(qp_, outbox, carrier, frame, psn)
                                         : initiator_.Again(qp_, outbox, carrier, frame, psn);
   }
+  bool Wants(const flow::Carrier& carrier, const flow::FrameRef& frame) const override {
+    return SameConnection(qp_, frame) && initiator_.Wants(qp_, carrier, frame);
+  }
   void OnTurn(const flow::Carrier& carrier) override { lanes_.OnTurn(carrier); }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
                      TimePoint) override {

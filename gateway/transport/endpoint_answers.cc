@@ -98,7 +98,7 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
     const uint32_t bytes = NextBytes(executed, most);
     if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now))
       return sent == 0 ? Sent::kNothing : Sent::kPart;
-    port::TxPacket* packet = outbox.NewPacket(qp);
+    port::TxPacket* packet = outbox.NewFrame(qp, carrier, bytes);
     if (packet == nullptr) return Sent::kPortFull;
     flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), serial, 0);
     ref.offset = offset;
@@ -108,7 +108,7 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
         Fill(qp, outbox, serial, answer, offset, bytes, answer.last, carrier.address(), *packet);
     // Its PSN is taken: what finds it lost will fill it with nothing.
     if (!filled) packet->length = 0;
-    outbox.Send(qp, packet);
+    outbox.SendFrame(qp, carrier, packet);
     if (!filled) return Sent::kFailed;
     executed.sent += bytes;
     sent += bytes;

@@ -60,10 +60,10 @@ bool EndpointInitiator::HasRoomToRead(const verbs::SendRequest& request) const {
 
 // A message without order takes the path on which least is under way: a target puts it together on
 // one.
-flow::Carrier* EndpointInitiator::Choose(Outbox& outbox, const Peer& peer) const {
-  flow::Carrier* best = outbox.Reach(peer, 0);
+flow::Carrier* EndpointInitiator::Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const {
+  flow::Carrier* best = outbox.Reach(qp, peer, 0);
   for (uint32_t beside = 1; best != nullptr && lanes_.UsesOf(*best) != 0; ++beside) {
-    flow::Carrier* const other = outbox.Reach(peer, beside);
+    flow::Carrier* const other = outbox.Reach(qp, peer, beside);
     if (other == nullptr) break;
     if (lanes_.UsesOf(*other) < lanes_.UsesOf(*best)) best = other;
   }
@@ -84,7 +84,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
     return false;
   }
   flow::Carrier* carrier =
-      HasNoOrder(qp, entry.request) ? Choose(outbox, peer->second) : outbox.Reach(peer->second, 0);
+      HasNoOrder(qp, entry.request) ? Choose(qp, outbox, peer->second) : outbox.Reach(qp, peer->second, 0);
   if (carrier == nullptr) {
     End(qp, index, WcStatus::kRetryExceeded);
     return false;
@@ -168,14 +168,14 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
     End(qp, index, WcStatus::kLocalProtection);
     return Sent::kFailed;
   }
-  port::TxPacket* packet = outbox.NewPacket(qp);
+  port::TxPacket* packet = outbox.NewFrame(qp, carrier, bytes);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = lanes_.OnSent(qp.line_member(), carrier, ref, bytes, now);
   Fill(qp, outbox, index, offset, bytes, psn, *packet);
-  outbox.Send(qp, packet);
+  outbox.SendFrame(qp, carrier, packet);
   entry.sent += bytes;
   entry.handed_over = entry.sent == payload;
   entry.asked |= entry.handed_over;
@@ -219,13 +219,17 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
   return true;
 }
 
+bool EndpointInitiator::Wants(const QpContext& qp, const flow::Carrier& carrier,
+                              const flow::FrameRef& frame) const {
+  const uint32_t index = frame.message;
+  return qp.sends() && send_.Holds(index) && Open(index) && MessageOf(index).carrier == &carrier &&
+         send_.At(index).attempt == frame.extra;
+}
+
 flow::Resend EndpointInitiator::Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                       const flow::FrameRef& frame, Psn psn) {
+  if (!Wants(qp, carrier, frame)) return flow::Resend::kVoid;
   const uint32_t index = frame.message;
-  if (!qp.sends() || !send_.Holds(index) || !Open(index) || MessageOf(index).carrier != &carrier ||
-      send_.At(index).attempt != frame.extra) {
-    return flow::Resend::kVoid;
-  }
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
   const bool filled = Fill(qp, outbox, index, frame.offset, frame.length, psn, *packet);

@@ -36,6 +36,8 @@ class EndpointInitiator {
   metrics::DropReason OnAnswer(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                                TimePoint now);
+  // Somebody waits for that frame.
+  bool Wants(const QpContext& qp, const flow::Carrier& carrier, const flow::FrameRef& frame) const;
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
@@ -56,9 +58,12 @@ class EndpointInitiator {
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
 
   Message& MessageOf(uint32_t index) { return messages_[index & (messages_.size() - 1)]; }
+  const Message& MessageOf(uint32_t index) const {
+    return messages_[index & (messages_.size() - 1)];
+  }
   bool Waits(uint32_t index, const std::vector<uint32_t>& peers) const;
   bool HasRoomToRead(const verbs::SendRequest& request) const;
-  flow::Carrier* Choose(Outbox& outbox, const Peer& peer) const;
+  flow::Carrier* Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,

@@ -351,7 +351,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
       replies_.push_back(reply);
       continue;
     }
-    port::TxPacket* packet = outbox.NewPacket(qp);
+    port::TxPacket* packet = outbox.NewFrame(qp, *reply.carrier, 0);
     if (packet == nullptr) return PumpResult::kMore;
     flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
@@ -359,7 +359,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     const Psn psn = lanes_.OnSent(qp.line_member(), *reply.carrier, ref, 0, now);
     ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
     BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
-    outbox.Send(qp, packet);
+    outbox.SendFrame(qp, *reply.carrier, packet);
     qp.counters->ack_tx_packets.Add();
     budget.Take(0);
     replies_.pop_front();

@@ -3,8 +3,6 @@
 
 #include <cstring>
 
-#include "gateway/wire/codec.h"
-
 namespace rocegw::transport {
 
 uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
@@ -15,13 +13,7 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
   if (frame.destination == kInvalidQpn) frame.destination = qp.attributes.dest_qpn;
   if (frame.source == kInvalidQpn) frame.source = qp.config.qpn;
   const uint32_t pad = -payload & 3;
-  wire::Headers headers;
-  headers.bth.opcode = wire::Opcode::kChannelFrame;
-  headers.bth.dest_qpn = address.channel;
-  headers.bth.psn = psn;
-  headers.bth.set_hint(address.hint);
-  headers.bth.pad_count = static_cast<uint8_t>(pad);
-  size_t length = wire::EncodeHeaders(headers, packet.data);
+  size_t length = address.EncodeBth(psn, pad, packet.data);
   length += wire::EncodeFrame(frame, packet.data + length);
   packet.path = address.path;
   packet.length = static_cast<uint32_t>(length) + payload + pad;

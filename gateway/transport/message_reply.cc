@@ -108,13 +108,13 @@ MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox
                                                    const Reply& reply, TimePoint now) {
   flow::LinePlace& place = qp.PlaceAt(*carrier_);
   if (!carrier_->MaySend(qp.line_member(), place, 0, now)) return Sent::kGateClosed;
-  port::TxPacket* packet = outbox.NewPacket(qp);
+  port::TxPacket* packet = outbox.NewFrame(qp, *carrier_, 0);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
   ref.offset = reply.syndrome | (reply.alone ? kAloneBit : 0);
   const Psn psn = carrier_->OnSent(qp.line_member(), place, ref, 0, now);
   FillReply(qp, reply, psn, carrier_->address(), *packet);
-  outbox.Send(qp, packet);
+  outbox.SendFrame(qp, *carrier_, packet);
   qp.counters->ack_tx_packets.Add();
   return Sent::kYes;
 }
@@ -136,7 +136,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
     carrier = nullptr;
   }
   if (carrier == nullptr) return Sent::kGateClosed;
-  port::TxPacket* packet = outbox.NewPacket(qp);
+  port::TxPacket* packet = outbox.NewFrame(qp, *carrier, bytes);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), executed.message, 0);
   ref.offset = offset;
@@ -148,7 +148,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
                  carrier->address(), *packet);
   // Its PSN is taken: what finds it lost will fill it with nothing.
   if (!filled) packet->length = 0;
-  outbox.Send(qp, packet);
+  outbox.SendFrame(qp, *carrier, packet);
   executed.sent += bytes;
   executed.answered = executed.atomic || executed.sent == executed.length;
   if (!filled) {

@@ -162,7 +162,7 @@ void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
   if (!heard_) return;
   knows_ways_ = true;
   for (uint32_t paths = 1;; ++paths) {
-    flow::Carrier* const beside = outbox.Beside(*qp.carrier, paths);
+    flow::Carrier* const beside = outbox.Beside(qp, *qp.carrier, paths);
     if (beside == nullptr) return;
     if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
     if (!qp.IsBeside(*beside)) qp.spread->Add(*beside);
@@ -191,7 +191,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   if (way == nullptr) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
-  port::TxPacket* packet = outbox.NewPacket(qp);
+  port::TxPacket* packet = outbox.NewFrame(qp, *way, bytes);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref =
       MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
@@ -200,7 +200,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   const Psn psn = way->OnSent(qp.line_member(), qp.PlaceAt(*way), ref, bytes, now);
   entry.attempt = attempt_;
   Fill(qp, send, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
-  outbox.Send(qp, packet);
+  outbox.SendFrame(qp, *way, packet);
   if (!not_ready_) progress_ = now;
   entry.sent += bytes;
   entry.handed_over = entry.sent == PayloadOf(entry.request);
@@ -250,17 +250,21 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
   return true;
 }
 
+bool MessageRequester::Wants(const QpContext& qp, const SendQueue& send,
+                             const flow::Carrier& carrier, const flow::FrameRef& frame) const {
+  const uint32_t index = base_ + frame.message;
+  const bool mine = active_ && (qp.carrier == &carrier || qp.IsBeside(carrier));
+  if (!mine || !qp.sends() || !send.Holds(index)) return false;
+  const SendEntry& entry = send.At(index);
+  return entry.started && entry.attempt == frame.extra && entry.failed == WcStatus::kSuccess &&
+         (!entry.answered || entry.request.reads_remote());
+}
+
 flow::Resend MessageRequester::Again(QpContext& qp, SendQueue& send, Outbox& outbox,
                                      const flow::Carrier& carrier, const flow::FrameRef& frame,
                                      Psn psn) {
+  if (!Wants(qp, send, carrier, frame)) return flow::Resend::kVoid;
   const uint32_t index = base_ + frame.message;
-  const bool mine = active_ && (qp.carrier == &carrier || qp.IsBeside(carrier));
-  if (!mine || !qp.sends() || !send.Holds(index)) return flow::Resend::kVoid;
-  const SendEntry& entry = send.At(index);
-  if (!entry.started || entry.attempt != frame.extra || entry.failed != WcStatus::kSuccess ||
-      (entry.answered && !entry.request.reads_remote())) {
-    return flow::Resend::kVoid;
-  }
   port::TxPacket* packet = outbox.NewPacket(qp);
   if (packet == nullptr) return flow::Resend::kPortFull;
   if (!Fill(qp, send, outbox, carrier.address(), index, frame.offset, frame.length, psn, *packet)) {
@@ -269,9 +273,7 @@ flow::Resend MessageRequester::Again(QpContext& qp, SendQueue& send, Outbox& out
     return flow::Resend::kVoid;
   }
   outbox.Send(qp, packet);
-  qp.counters->retransmit_packets.Add();
-  ++qp.retransmits;
-  resent_ = true;
+  CountResent(qp);
   return flow::Resend::kDone;
 }
 

@@ -42,6 +42,15 @@ class MessageRequester {
                                      std::span<const uint8_t> payload, TimePoint now);
   metrics::DropReason OnAtomicResult(QpContext& qp, SendQueue& send, Outbox& outbox,
                                      const wire::ChannelFrame& frame, TimePoint now);
+  // Somebody waits for that frame.
+  bool Wants(const QpContext& qp, const SendQueue& send, const flow::Carrier& carrier,
+             const flow::FrameRef& frame) const;
+  // One was sent again.
+  void CountResent(QpContext& qp) {
+    qp.counters->retransmit_packets.Add();
+    ++qp.retransmits;
+    resent_ = true;
+  }
   // Builds a lost frame again under its PSN. kVoid: nobody waits for it any more.
   flow::Resend Again(QpContext& qp, SendQueue& send, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);

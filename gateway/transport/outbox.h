@@ -50,6 +50,14 @@ class Outbox {
   virtual port::TxPacket* NewPacket(QpContext& qp) = 0;
   // Takes the packet.
   virtual void Send(QpContext& qp, port::TxPacket* packet) = 0;
+  // The same for a frame of a carrier, with room for so many payload bytes: taken right before it
+  // is entered there (Carrier::OnSent), and sent as what that carrier makes of it.
+  virtual port::TxPacket* NewFrame(QpContext& qp, flow::Carrier&, uint32_t /*payload*/) {
+    return NewPacket(qp);
+  }
+  virtual void SendFrame(QpContext& qp, flow::Carrier&, port::TxPacket* packet) {
+    Send(qp, packet);
+  }
   // fills: the packet whose payload the operation reads, nullptr otherwise. A faulting read drops
   // its packet. Bytes that op.buffer points to need only live until the end of the burst for
   // writes; atomics have no buffer, their result comes back with OnAtomicResult.
@@ -57,9 +65,11 @@ class Outbox {
                       port::TxPacket* fills) = 0;
   // The channel to that peer's gateway, or another one so many paths beside it; nullptr: there can
   // be none, or are no more paths.
-  virtual flow::Carrier* Reach(const Peer&, uint32_t /*beside*/) { return nullptr; }
+  virtual flow::Carrier* Reach(QpContext&, const Peer&, uint32_t /*beside*/) { return nullptr; }
   // The channel to where that one leads, so many paths beside it; nullptr as above.
-  virtual flow::Carrier* Beside(const flow::Carrier&, uint32_t /*paths*/) { return nullptr; }
+  virtual flow::Carrier* Beside(QpContext&, const flow::Carrier&, uint32_t /*paths*/) {
+    return nullptr;
+  }
   // Does its session take memory operations now? Who works for one session does not ask.
   virtual bool MayAccess(QpContext&) { return true; }
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;

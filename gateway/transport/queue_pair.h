@@ -62,6 +62,10 @@ class alignas(64) QueuePair {
   virtual flow::Resend Again(Outbox&, const flow::Carrier&, const flow::FrameRef&, Psn) {
     return flow::Resend::kVoid;
   }
+  // Somebody waits for that frame, one of a request.
+  virtual bool Wants(const flow::Carrier&, const flow::FrameRef&) const { return false; }
+  // A lost frame of it was sent again by who has kept its bytes.
+  virtual void OnSentAgain(const flow::FrameRef&) { CountSentAgain(); }
   // It stood in line there, and may send now.
   virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
   // That channel is no more. Who was to send by it and cannot have been heard by the peer goes on
@@ -117,6 +121,10 @@ class alignas(64) QueuePair {
   void Bind(const verbs::QpConfig& config);
   // A ticket was reported done: up to which all are.
   virtual uint32_t DoneUpTo(uint32_t ticket) { return ticket; }
+  void CountSentAgain() {
+    qp_.counters->retransmit_packets.Add();
+    ++qp_.retransmits;
+  }
   // To be called after every event: a queue pair that has gone to error flushes.
   void FlushOnError(Outbox& outbox);
   bool flushed() const { return qp_.flushed; }

@@ -119,6 +119,14 @@ class RcQueuePair final : public QueuePair {
     return result;
   }
 
+  bool Wants(const flow::Carrier& carrier, const flow::FrameRef& frame) const override {
+    return SameConnection(qp_, frame) && message_requester_.Wants(qp_, send_, carrier, frame);
+  }
+  void OnSentAgain(const flow::FrameRef& frame) override {
+    if (IsAnswer(FrameKindOf(frame))) return CountSentAgain();
+    message_requester_.CountResent(qp_);
+  }
+
   void OnTurn(const flow::Carrier& carrier) override { qp_.PlaceAt(carrier).waiting = false; }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool opened,
                      wire::ChannelReason why, TimePoint now) override {

@@ -300,6 +300,11 @@ DropReason DecodeFrame(std::span<const uint8_t> body, ChannelFrame& frame,
   return ValidateFrame(frame, payload.size());
 }
 
+void StampFrame(uint8_t* frame, uint8_t flags, uint16_t epoch) {
+  frame[1] |= flags;
+  StoreBe16(frame + 2, epoch);
+}
+
 size_t EncodeAck(const ChannelAck& ack, uint8_t* out) {
   StorePrefix(0, 0, ack.epoch, out);
   StoreBe32(out + 4, ack.marked_bytes);

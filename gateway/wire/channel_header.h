@@ -186,6 +186,8 @@ size_t FrameLength(FrameKind kind, uint8_t flags);
 // four per word, kChannelControlLength) and returns their number, a multiple of four. What is
 // written decodes when the values are valid.
 size_t EncodeFrame(const ChannelFrame& frame, uint8_t* out);
+// In one that is written: these flags on top, and for a receiver of that epoch.
+void StampFrame(uint8_t* frame, uint8_t flags, uint16_t epoch);
 size_t EncodeAck(const ChannelAck& ack, uint8_t* out);
 size_t EncodeControl(const ChannelControl& control, uint8_t* out);
 

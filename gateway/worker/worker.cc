@@ -84,6 +84,7 @@ bool Worker::RunOnce(TimePoint now) {
   busy |= ReceiveHandedOver(now);
   busy |= TakeDoorbells(now);
   busy |= RunDeadlines(now);
+  ForgetStaged();
   if (options_.congestion_policy.count != 0) LookAtCongestion(now);
   busy |= channels_.LookAtCongestion(now);
   FlushMemory();
@@ -91,6 +92,7 @@ bool Worker::RunOnce(TimePoint now) {
   // Who finds no room on a channel waits for its turn there.
   do {
     busy |= PumpQueuePairs(now);
+    busy |= SendStaged(now);
   } while (channels_.GiveTurns(now));
   FlushMemory();
   busy |= channels_.Run(now, channel::Acks::kNow);
@@ -180,7 +182,7 @@ void Worker::OnWake(SessionId id, TimePoint now) {
 
 bool Worker::PrepareSleep(TimePoint now) {
   if (scheduler_.HasReady(now) || !outgoing_.empty() || ports_hold_ || !unsent_messages_.empty() ||
-      !unsent_.empty() || channels_.busy()) {
+      !unsent_.empty() || channels_.busy() || staged_wants_packet_) {
     return false;
   }
   TellTimes();
@@ -291,18 +293,13 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   const Outgoing out{packet, qp.config.device, session.account};
   scheduler_.OnSent(*session.account, packet->length + wire::kIcrcLength);
   // With a copier, packets keep their order behind reads that are not done yet.
-  const bool waits = session.link.copier != nullptr &&
-                     (!session.ops.empty() || !session.held.empty() || !session.submitted.empty());
-  if (!waits) {
+  if (session.link.copier == nullptr || !session.MustWait()) {
     outgoing_.push_back(out);
     return;
   }
   session.held.push_back(out);
   ++session.packets_held;
-  if (!session.listed) {
-    session.listed = true;
-    with_ops_.push_back(&session);
-  }
+  ListOps(session);
 }
 
 // What a port could not hand on, for lack of room or of its neighbour's address, nobody else will.

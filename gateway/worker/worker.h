@@ -144,6 +144,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   metrics::DropReason ToMember(Qpn member, uint32_t device, const wire::RxPacket& packet,
                                TimePoint now);
 
+  struct Staged;
+
   struct Departed {
     std::unique_ptr<transport::DepartedEndpoint> endpoint;
     TimePoint until;
@@ -163,12 +165,31 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
   void RememberDeparted(const transport::QueuePair& endpoint);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
-  flow::Carrier* Reach(const transport::Peer& peer, uint32_t beside) override;
-  flow::Carrier* Beside(const flow::Carrier& carrier, uint32_t paths) override;
+  flow::Carrier* Reach(transport::QpContext& qp, const transport::Peer& peer,
+                       uint32_t beside) override;
+  flow::Carrier* Beside(transport::QpContext& qp, const flow::Carrier& carrier,
+                        uint32_t paths) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
   void ArmChannel(uint32_t slot, TimePoint when) override;
 
+  // worker_staging.cc
+  port::TxPacket* NewFrame(transport::QpContext& qp, flow::Carrier& way, uint32_t payload) override;
+  void SendFrame(transport::QpContext& qp, flow::Carrier& way, port::TxPacket* packet) override;
+  flow::Carrier& CarrierFor(transport::QpContext& qp, channel::Channel& channel);
+  static channel::StagedCarrier* StagedOn(const WorkerSession& session,
+                                          const flow::Carrier& channel);
+  channel::StagedCarrier* StagedBy(SlotHandle handle);
+  bool SendStaged(TimePoint now);
+  bool SendStaged(channel::StagedCarrier& staged, TimePoint now);
+  bool IsWanted(const channel::StagedCarrier& staged, const flow::FrameRef& frame);
+  flow::Resend SendStagedAgain(const flow::FrameRef& frame, Psn psn);
+  void ForgetStaged();
+  void EndStaged(const flow::Carrier& channel);
+  void EndStaged(WorkerSession& session);
+  void EndIfOver(Staged& place);
+
   // worker_memory.cc
+  void ListOps(WorkerSession& session);
   void FlushMemory();
   void FlushTrusted(WorkerSession& session);
   void Report(std::span<AccessNote> notes, std::span<const memory::MemoryOp> ops);
@@ -250,6 +271,15 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   // Outlives the queue pairs that use it.
   channel::ChannelSet channels_{counters_, *this};
+  // Staged carriers by index, each with what tells it from the one before it there.
+  struct Staged {
+    std::unique_ptr<channel::StagedCarrier> carrier;  // nullptr: the place is free
+    uint32_t generation = 0;
+    WorkerSession* session = nullptr;  // nullptr: it is gone
+  };
+  std::vector<Staged> staged_;
+  std::vector<channel::StagedCarrier*> busy_staged_;
+  bool staged_wants_packet_ = false;  // the port had none
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
   KeyMap<SlotHandle> qps_;                                         // by QPN

@@ -48,7 +48,7 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   const SlotHandle handle = qp.handle;
   // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
   // endpoint, by somebody whom its pool may talk to.
-  const channel::Channel& by = *delivery.channel;
+  channel::Channel& by = *delivery.channel;
   bool welcome = qp.receives();
   if (qp.config.type == verbs::QpType::kEndpoint) {
     welcome = welcome && (frame.has(wire::kFrameEndpoint) || transport::IsAnswer(frame.kind)) &&
@@ -65,8 +65,9 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())
     return refuse(DropReason::k_wrong_tenant);
   scheduler_.Note(*slot->session->account, 1, delivery.payload.size());
-  const DropReason reason = slot->qp->OnFrame(*this, *delivery.channel, frame, delivery.payload,
-                                              slot->session->backlogged, now);
+  const DropReason reason =
+      slot->qp->OnFrame(*this, CarrierFor(slot->qp->context(), by), frame, delivery.payload,
+                        slot->session->backlogged, now);
   AfterEvent(*slot, handle);
   return reason;
 }
@@ -85,10 +86,10 @@ void Worker::SendChannelPacket(uint32_t device, port::TxPacket* packet) {
 
 flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                                 Psn psn) {
+  if ((frame.owner.index & kStagedHandle) != 0) return SendStagedAgain(frame, psn);
   QpSlot* slot = Slot(frame.owner);
   if (slot == nullptr || slot->session == nullptr || slot->session->failed)
     return flow::Resend::kVoid;
-  if (slot->session->backlogged) return flow::Resend::kPortFull;
   const flow::Resend result = slot->qp->Again(*this, carrier, frame, psn);
   AfterEvent(*slot, frame.owner);
   return result;
@@ -112,30 +113,44 @@ bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& fr
 }
 
 void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
+  if ((handle.index & kStagedHandle) != 0) {
+    if (channel::StagedCarrier* const staged = StagedBy(handle)) staged->OnTurn();
+    return;
+  }
   QpSlot* slot = Slot(handle);
   if (slot == nullptr || slot->session == nullptr) return;
   slot->qp->OnTurn(carrier);
   MakeRunnable(*slot, handle);
 }
 
-flow::Carrier* Worker::Reach(const transport::Peer& peer, uint32_t beside) {
-  return channels_.Reach(peer.target, peer.path, peer.endpoint.value, peer.device, now_, beside);
+flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& peer,
+                             uint32_t beside) {
+  channel::Channel* const channel =
+      channels_.Reach(peer.target, peer.path, peer.endpoint.value, peer.device, now_, beside);
+  return channel == nullptr ? nullptr : &CarrierFor(qp, *channel);
 }
 
-flow::Carrier* Worker::Beside(const flow::Carrier& carrier, uint32_t paths) {
-  return channels_.Beside(carrier, paths, now_);
+flow::Carrier* Worker::Beside(transport::QpContext& qp, const flow::Carrier& carrier,
+                              uint32_t paths) {
+  const flow::Carrier& below = OwnerOf(qp).link.copier == nullptr
+                                   ? carrier
+                                   : *static_cast<const channel::StagedCarrier&>(carrier).channel();
+  channel::Channel* const channel = channels_.Beside(below, paths, now_);
+  return channel == nullptr ? nullptr : &CarrierFor(qp, *channel);
 }
 
 void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) {
   for (QpSlot& slot : slots_) {
     if (slot.session == nullptr) continue;
-    slot.qp->OnCarrierLost(*this, carrier, opened, why, now_);
+    const flow::Carrier* const staged = StagedOn(*slot.session, carrier);
+    slot.qp->OnCarrierLost(*this, staged != nullptr ? *staged : carrier, opened, why, now_);
     // One that goes on as plain RoCEv2 has something to send.
     if (slot.qp->context().declined != wire::ChannelReason::kNone)
       MakeRunnable(slot, slot.qp->context().handle);
     AfterEvent(slot, slot.qp->context().handle);
   }
   for (auto& [number, group] : groups_) group.OnCarrierLost(carrier);
+  EndStaged(carrier);
   if (!opened || why == wire::ChannelReason::kUnknownChannel ||
       why == wire::ChannelReason::kStaleEpoch) {
     Notify({0, PeerChanged{carrier.peer()}});

@@ -126,6 +126,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   if (!sessions_.emplace(body.session.value, std::move(session)).second) return Failed(EEXIST);
   if (body.xrc_domain) raw->domain = std::make_unique<transport::XrcDomain>();
   raw->account = scheduler_.Open(body.share);
+  raw->staged_shared.busy = &busy_staged_;
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
   if (options_.watch != nullptr && body.wake_fd >= 0) {
@@ -152,6 +153,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   for (Outgoing& out : outgoing_) {
     if (out.account == session->account) out.account = nullptr;
   }
+  EndStaged(*session);
   scheduler_.Close(session->account);
   sessions_.erase(body.session.value);
   return {};
@@ -316,7 +318,7 @@ ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
         *body.channel, context.attributes.path,
         context.config.qpn.value + context.attributes.dest_qpn.value, context.config.device, now);
     if (channel != nullptr) {
-      slot->qp->BindCarrier(*channel);
+      slot->qp->BindCarrier(CarrierFor(context, *channel));
       context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;
       context.peer_invalidates = (body.channel->features & wire::kOptionInvalidation) != 0;
       context.peer_places = (body.channel->features & wire::kOptionPlacement) != 0;

@@ -18,10 +18,7 @@ constexpr size_t kFlushAt = 1024;
 void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
                     const transport::AccessTag& tag, port::TxPacket* fills) {
   WorkerSession& session = OwnerOf(qp);
-  if (!session.listed) {
-    session.listed = true;
-    with_ops_.push_back(&session);
-  }
+  ListOps(session);
   session.ops.push_back(op);
   session.notes.push_back({tag, fills, op.buffer, 0});
   if (session.link.copier == nullptr) {
@@ -47,6 +44,12 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
   }
   session.ops.back().buffer = reinterpret_cast<uint8_t*>(at);  // NOLINT(performance-no-int-to-ptr)
   session.ops.back().want_crc = false;
+}
+
+void Worker::ListOps(WorkerSession& session) {
+  if (session.listed) return;
+  session.listed = true;
+  with_ops_.push_back(&session);
 }
 
 void Worker::FlushMemory() {
@@ -135,7 +138,7 @@ void Worker::ReportFault(WorkerSession& session, AccessNote& note) {
 }
 
 void Worker::SubmitToCopier(WorkerSession& session) {
-  if (session.ops.empty() && session.held.empty()) return;
+  if (session.ops.empty() && session.held.empty() && session.reading.empty()) return;
   auto batch = std::make_unique<memory::Batch>();
   batch->staging.swap(session.staging);
   batch->ops.swap(session.ops);
@@ -144,6 +147,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
   CopierBatch mine;
   mine.notes.swap(session.notes);
   mine.packets.swap(session.held);
+  mine.frames.swap(session.reading);
   if (session.link.copier->Submit(options_.index, batch)) {
     session.submitted.push_back(std::move(mine));
     ++session.batches_submitted;
@@ -159,6 +163,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
   }
   mine.notes.swap(session.notes);
   mine.packets.swap(session.held);
+  mine.frames.swap(session.reading);
   session.backlogged = true;
   session.listed = true;
 }
@@ -195,6 +200,7 @@ bool Worker::CollectFromCopiers() {
       }
       outgoing_.insert(outgoing_.end(), mine.packets.begin(), mine.packets.end());
       session.packets_held -= mine.packets.size();
+      for (channel::StagedFrame* const frame : mine.frames) frame->carrier->OnReady(*frame);
     }
     while (!session.late_replies.empty() &&
            session.late_replies.front().after <= session.batches_collected) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gateway/base/ids.h"
+#include "gateway/channel/staged_carrier.h"
 #include "gateway/memory/copier.h"
 #include "gateway/shm/doorbell.h"
 #include "gateway/transport/outbox.h"
@@ -31,6 +32,9 @@ struct AccessNote {
 
 // In a timer's handle: the index is that of a channel.
 inline constexpr uint32_t kChannelTimer = 1u << 31;
+// In the handle of who waits for a channel, or owns a frame there: the index is that of a staged
+// carrier.
+inline constexpr uint32_t kStagedHandle = 1u << 30;
 
 // A packet on its way out, in order.
 struct Outgoing {
@@ -40,11 +44,12 @@ struct Outgoing {
   Account* account = nullptr;
 };
 
-// Operations handed to the copier thread, with the packets that wait behind them. Collected in the
-// order of submission.
+// Operations handed to the copier thread, with the packets and the frames that wait behind them.
+// Collected in the order of submission.
 struct CopierBatch {
   std::vector<AccessNote> notes;
   std::vector<Outgoing> packets;
+  std::vector<channel::StagedFrame*> frames;
 };
 
 struct DoorbellPage {
@@ -53,6 +58,11 @@ struct DoorbellPage {
 };
 
 struct WorkerSession {
+  // A packet or a frame of it that comes now leaves behind others.
+  bool MustWait() const {
+    return !ops.empty() || !held.empty() || !reading.empty() || !submitted.empty();
+  }
+
   LinkSession link;
   Account* account = nullptr;  // the scheduler's, of its pool
   std::vector<DoorbellPage> pages;
@@ -80,6 +90,9 @@ struct WorkerSession {
   bool backlogged = false;     // the copier takes no more for now: neither do we
   std::vector<Outgoing> held;  // packets that must leave after the operations above
   size_t packets_held = 0;     // there and in `submitted`
+  std::vector<channel::StagedFrame*> reading;  // frames that wait in the same way
+  std::vector<channel::StagedCarrier*> staged;
+  channel::StagedOfSession staged_shared;
   std::deque<CopierBatch> submitted;
   uint64_t batches_submitted = 0;
   uint64_t batches_collected = 0;

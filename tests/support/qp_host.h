@@ -75,12 +75,12 @@ class QpHost : public transport::Outbox {
   std::vector<rocegw_cqe> Poll() { return rings_.Poll(); }
   // Channels beside the one that it is bound to.
   std::vector<flow::Carrier*> beside;
-  flow::Carrier* Beside(const flow::Carrier&, uint32_t paths) override {
+  flow::Carrier* Beside(transport::QpContext&, const flow::Carrier&, uint32_t paths) override {
     return paths <= beside.size() ? beside[paths - 1] : nullptr;
   }
   // Of an endpoint: by what its peer is reached, one path after the other.
   std::vector<flow::Carrier*> reach;
-  flow::Carrier* Reach(const transport::Peer&, uint32_t paths) override {
+  flow::Carrier* Reach(transport::QpContext&, const transport::Peer&, uint32_t paths) override {
     return paths < reach.size() ? reach[paths] : nullptr;
   }
   RingEnd& rings() { return rings_; }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose memory the worker must not touch itself, and which makes its memory wait: its own
-// requests wait with it, and nobody else's. Of plain RoCEv2: what rides on a shared channel is
-// known to hold others up (docs/status.md).
+// requests wait with it, and nobody else's; on a channel that they share, neither.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +34,8 @@ class WaitingMemory final : public memory::MemorySpace {
   std::atomic<bool> open_{false};
 };
 
-class UntrustedMemory : public ::testing::Test {
+// Whether queue pairs ride on channels.
+class UntrustedMemory : public ::testing::TestWithParam<bool> {
  protected:
   static constexpr uint32_t kLength = 8 << 10;  // 32 packets
 
@@ -45,6 +45,7 @@ class UntrustedMemory : public ::testing::Test {
     GatewayPairOptions options;
     options.shares[0] = {&first_, &second_};
     options.copiers[0] = {copier_.get(), nullptr};
+    options.channels = GetParam();
     gateways_.emplace(options);
   }
   ~UntrustedMemory() override {
@@ -92,7 +93,7 @@ class UntrustedMemory : public ::testing::Test {
   std::optional<GatewayPair> gateways_;
 };
 
-TEST_F(UntrustedMemory, Waits_OthersHavePacketsLeft) {
+TEST_P(UntrustedMemory, Waits_OthersHavePacketsLeft) {
   std::vector<RingEnd*> blocked;
   for (uint32_t i = 0; i < 64; ++i) blocked.push_back(&Connected(1, 100 + i));
   RingEnd& other = Connected(2, 300);
@@ -118,6 +119,10 @@ TEST_F(UntrustedMemory, Waits_OthersHavePacketsLeft) {
   }
   EXPECT_EQ(done, blocked.size());
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, UntrustedMemory, ::testing::Bool(), [](const auto& way) {
+  return std::string(way.param ? "Channel" : "Native");
+});
 
 }  // namespace
 }  // namespace rocegw::testing

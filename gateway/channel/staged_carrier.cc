@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/channel/staged_carrier.h"
+
+#include <cstring>
+#include <utility>
+
+#include "gateway/wire/channel_header.h"
+#include "gateway/wire/codec.h"
+
+namespace rocegw::channel {
+
+using State = StagedFrame::State;
+
+namespace {
+
+size_t RoomFor(uint32_t payload) {
+  return wire::kBthLength + wire::kMaxFrameLength + payload + (-payload & 3);
+}
+
+}  // namespace
+
+StagedCarrier::StagedCarrier(flow::Carrier& channel, const flow::LineMember& me, uint32_t device,
+                             StagedOfSession& all)
+    : channel_(&channel), me_(me), device_(device), all_(&all) {}
+
+StagedCarrier::~StagedCarrier() {
+  if (channel_ != nullptr && keeps_) channel_->Release();
+}
+
+void StagedCarrier::Hold() {
+  ++holds_;
+  KeepChannel();
+}
+
+void StagedCarrier::Release() {
+  --holds_;
+  KeepChannel();
+}
+
+void StagedCarrier::KeepChannel() {
+  const bool keep = holds_ != 0 || !frames_.empty();
+  if (channel_ == nullptr || keep == keeps_) return;
+  keeps_ = keep;
+  if (keep) {
+    channel_->Hold();
+  } else {
+    channel_->Release();
+  }
+}
+
+bool StagedCarrier::HasRoom(size_t bytes) const {
+  return channel_ != nullptr && all_ != nullptr && used_ + bytes <= kMostHere &&
+         all_->bytes + bytes <= kMostOfSession;
+}
+
+bool StagedCarrier::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
+                            TimePoint) {
+  if (HasRoom(RoomFor(bytes))) return true;
+  if (!place.waiting) {
+    place.waiting = true;
+    waiting_.push_back(who.qp);
+    BeBusy();
+  }
+  return false;
+}
+
+void StagedCarrier::BeBusy() {
+  if (listed_ || all_ == nullptr) return;
+  listed_ = true;
+  all_->busy->push_back(this);
+}
+
+StagedFrame& StagedCarrier::NewFrame(uint32_t payload) {
+  fresh_ = std::make_unique<StagedFrame>();
+  fresh_->carrier = this;
+  fresh_->room = RoomFor(payload);
+  fresh_->bytes = std::make_unique_for_overwrite<uint8_t[]>(fresh_->room);
+  fresh_->data = fresh_->bytes.get();
+  return *fresh_;
+}
+
+Psn StagedCarrier::OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame,
+                          uint32_t, TimePoint) {
+  fresh_->ref = frame;
+  used_ += fresh_->room;
+  all_->bytes += fresh_->room;
+  frames_.push_back(std::move(fresh_));
+  KeepChannel();
+  BeBusy();
+  ++reading_;
+  const Psn number = next_;
+  next_ = next_ + 1;
+  return number;
+}
+
+void StagedCarrier::OnReady(StagedFrame& frame) {
+  if (frame.state != State::kReading) return;
+  --reading_;
+  frame.state = State::kReady;
+  if (frame.length == 0 || channel_ == nullptr) Drop(frame);
+  if (channel_ == nullptr) ForgetDropped();
+}
+
+const flow::FrameRef* StagedCarrier::Next() {
+  if (channel_ == nullptr) return nullptr;
+  while (leaving_ != frames_.size() && frames_[leaving_]->state == State::kDropped) ++leaving_;
+  if (leaving_ == frames_.size()) return nullptr;
+  const StagedFrame& frame = *frames_[leaving_];
+  return frame.state == State::kReading ? nullptr : &frame.ref;
+}
+
+void StagedCarrier::DropNext() {
+  Drop(*frames_[leaving_]);
+  ++leaving_;
+}
+
+// Its bytes are needed no more, and may be given back before older ones.
+void StagedCarrier::Drop(StagedFrame& frame) {
+  frame.state = State::kDropped;
+  used_ -= frame.room;
+  if (all_ != nullptr) all_->bytes -= frame.room;
+  frame.room = 0;
+  frame.bytes.reset();
+}
+
+bool StagedCarrier::MayLeave(TimePoint now) {
+  return channel_->MaySend(me_, place_, frames_[leaving_]->ref.length, now);
+}
+
+void StagedCarrier::Leave(port::TxPacket& packet, TimePoint now) {
+  StagedFrame& frame = *frames_[leaving_];
+  flow::FrameRef ref = frame.ref;
+  ref.owner = me_.qp;
+  ref.message = (Oldest() + static_cast<uint32_t>(leaving_)).value;
+  frame.psn = channel_->OnSent(me_, place_, ref, frame.ref.length, now);
+  frame.state = State::kSent;
+  ++leaving_;
+  Copy(frame, frame.psn, packet);
+}
+
+// With what the channel says about its frames now: it may have taken another path since.
+void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const {
+  const flow::CarrierAddress& to = channel_->address();
+  std::memcpy(packet.data, frame.data, frame.length);
+  wire::StampFrame(packet.data + to.EncodeBth(psn, -uint32_t{frame.ref.length} & 3, packet.data),
+                   to.flags, to.epoch);
+  packet.length = frame.length;
+  packet.known_crc = {};
+  packet.source_qpn = frame.source_qpn;
+  packet.path = to.path;
+}
+
+const flow::FrameRef* StagedCarrier::Sent(uint32_t number) const {
+  const int32_t at = PsnDistance(Psn(number), Oldest());
+  if (channel_ == nullptr || at < 0 || static_cast<size_t>(at) >= leaving_) return nullptr;
+  const StagedFrame& frame = *frames_[static_cast<size_t>(at)];
+  return frame.state == State::kSent ? &frame.ref : nullptr;
+}
+
+void StagedCarrier::SendAgain(uint32_t number, Psn psn, port::TxPacket& packet) const {
+  Copy(*frames_[static_cast<size_t>(PsnDistance(Psn(number), Oldest()))], psn, packet);
+}
+
+bool StagedCarrier::Forget() {
+  const size_t before = frames_.size();
+  while (leaving_ != 0) {
+    StagedFrame& frame = *frames_.front();
+    if (frame.state == State::kSent) {
+      if (channel_ != nullptr && !channel_->HasArrived(frame.psn)) break;
+      Drop(frame);
+    }
+    frames_.pop_front();
+    --leaving_;
+  }
+  KeepChannel();
+  return frames_.size() != before;
+}
+
+bool StagedCarrier::HasTurn(int given) const {
+  return !waiting_.empty() && HasRoom(RoomFor(wire::kMaxPayload) + given * kQuantum);
+}
+
+SlotHandle StagedCarrier::NextTurn() {
+  const SlotHandle qp = waiting_.front();
+  waiting_.pop_front();
+  return qp;
+}
+
+// A frame that is being read has a place that is written to.
+void StagedCarrier::ForgetDropped() {
+  while (!frames_.empty() && frames_.front()->state == State::kDropped) frames_.pop_front();
+}
+
+void StagedCarrier::OnChannelGone() {
+  if (channel_ == nullptr) return;
+  for (size_t i = 0; i < frames_.size(); ++i) {
+    const State state = frames_[i]->state;
+    if (state == State::kReady || state == State::kSent) Drop(*frames_[i]);
+  }
+  leaving_ = 0;
+  waiting_.clear();
+  if (keeps_) channel_->Release();
+  channel_ = nullptr;
+  ForgetDropped();
+}
+
+void StagedCarrier::OnSessionGone() {
+  reading_ = 0;
+  while (frames_.size() != leaving_) {
+    Drop(*frames_.back());
+    frames_.pop_back();
+    next_ = next_ - 1;
+  }
+  waiting_.clear();
+  all_->bytes -= used_;
+  all_ = nullptr;
+  KeepChannel();
+}
+
+}  // namespace rocegw::channel
