@@ -19,6 +19,8 @@ namespace {
 
 std::atomic<size_t> live_threads{0};
 
+}  // namespace
+
 void ExecuteBatch(MemorySpace& memory, Batch& batch) {
   std::span<MemoryOp> ops(batch.ops);
   batch.failed.clear();
@@ -45,9 +47,27 @@ void ExecuteBatch(MemorySpace& memory, Batch& batch) {
   }
 }
 
-}  // namespace
+namespace {
 
-struct Copier::Shared {
+class ThreadCopier final : public Copier {
+ public:
+  static StatusOr<std::unique_ptr<Copier>> Start(std::shared_ptr<MemorySpace> memory,
+                                                 std::shared_ptr<void> keepalive, Options options);
+  ~ThreadCopier() override { Stop(); }
+
+  bool Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) override;
+  std::unique_ptr<Batch> Collect(WorkerIndex worker) override;
+  void Stop() override;
+
+ private:
+  struct Shared;
+  explicit ThreadCopier(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  static void Run(const std::shared_ptr<Shared>& shared);
+
+  std::shared_ptr<Shared> shared_;
+};
+
+struct ThreadCopier::Shared {
   struct Lane {
     explicit Lane(size_t depth) : submitted(depth), done(depth) {}
     SpscRing<std::unique_ptr<Batch>> submitted;
@@ -66,7 +86,7 @@ struct Copier::Shared {
   std::mutex giving_back;
 };
 
-void Copier::Run(const std::shared_ptr<Shared>& shared) {
+void ThreadCopier::Run(const std::shared_ptr<Shared>& shared) {
   while (true) {
     const uint32_t heard = shared->bell.load(std::memory_order_acquire);
     bool worked = false;
@@ -89,8 +109,9 @@ void Copier::Run(const std::shared_ptr<Shared>& shared) {
   }
 }
 
-StatusOr<std::unique_ptr<Copier>> Copier::Start(std::shared_ptr<MemorySpace> memory,
-                                                std::shared_ptr<void> keepalive, Options options) {
+StatusOr<std::unique_ptr<Copier>> ThreadCopier::Start(std::shared_ptr<MemorySpace> memory,
+                                                      std::shared_ptr<void> keepalive,
+                                                      Options options) {
   auto shared = std::make_shared<Shared>();
   shared->memory = std::move(memory);
   shared->keepalive = std::move(keepalive);
@@ -121,12 +142,10 @@ StatusOr<std::unique_ptr<Copier>> Copier::Start(std::shared_ptr<MemorySpace> mem
   }
   ::pthread_setname_np(thread, "rocegw-copier");
   ::pthread_detach(thread);
-  return std::unique_ptr<Copier>(new Copier(std::move(shared)));
+  return std::unique_ptr<Copier>(new ThreadCopier(std::move(shared)));
 }
 
-Copier::~Copier() { Stop(); }
-
-bool Copier::Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) {
+bool ThreadCopier::Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) {
   Shared::Lane& lane = *shared_->lanes[worker];
   if (lane.out == shared_->options.depth) return false;
   // Cannot fail: the ring holds at least `depth`.
@@ -137,20 +156,27 @@ bool Copier::Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) {
   return true;
 }
 
-std::unique_ptr<Batch> Copier::Collect(WorkerIndex worker) {
+std::unique_ptr<Batch> ThreadCopier::Collect(WorkerIndex worker) {
   Shared::Lane& lane = *shared_->lanes[worker];
   std::unique_ptr<Batch> batch;
   if (lane.done.Pop(batch)) --lane.out;
   return batch;
 }
 
-void Copier::Stop() {
+void ThreadCopier::Stop() {
   {
     const std::lock_guard<std::mutex> lock(shared_->giving_back);
     shared_->stop.store(true, std::memory_order_release);
   }
   shared_->bell.fetch_add(1, std::memory_order_release);
   shared_->bell.notify_one();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Copier>> Copier::Start(std::shared_ptr<MemorySpace> memory,
+                                                std::shared_ptr<void> keepalive, Options options) {
+  return ThreadCopier::Start(std::move(memory), std::move(keepalive), std::move(options));
 }
 
 size_t Copier::LiveThreads() { return live_threads.load(std::memory_order_acquire); }

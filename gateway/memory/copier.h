@@ -41,6 +41,7 @@ struct Batch {
   MemoryCounts counts;
 };
 
+// What a worker sees of it.
 class Copier {
  public:
   struct Options {
@@ -49,32 +50,31 @@ class Copier {
     std::vector<int> wake_fds;  // eventfd per worker, written when a batch is done; may be empty
   };
 
-  // keepalive: what MemoryOp::direct may point into.
+  // The thread. keepalive: what MemoryOp::direct may point into.
   static StatusOr<std::unique_ptr<Copier>> Start(std::shared_ptr<MemorySpace> memory,
                                                  std::shared_ptr<void> keepalive, Options options);
-  ~Copier();  // Stop
+  // Such threads that are alive in this process: those of running sessions and those still blocked.
+  static size_t LiveThreads();
+
+  virtual ~Copier() = default;  // Stop
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
   // Worker: takes the batch when it returns true. Only that worker's thread may call these two with
   // its number.
-  bool Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch);
+  virtual bool Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) = 0;
   // Worker: the oldest batch that is done, or nullptr.
-  std::unique_ptr<Batch> Collect(WorkerIndex worker);
+  virtual std::unique_ptr<Batch> Collect(WorkerIndex worker) = 0;
 
   // Any one thread, after the last Submit and Collect: no further batch is begun. Returns at once;
   // the thread ends as soon as client memory lets it.
-  void Stop();
-  // Copier threads that are alive in this process: those of running sessions and those still
-  // blocked.
-  static size_t LiveThreads();
+  virtual void Stop() = 0;
 
- private:
-  struct Shared;
-  explicit Copier(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-  static void Run(const std::shared_ptr<Shared>& shared);
-
-  std::shared_ptr<Shared> shared_;
+ protected:
+  Copier() = default;
 };
+
+// What the thread does with a batch.
+void ExecuteBatch(MemorySpace& memory, Batch& batch);
 
 }  // namespace rocegw::memory

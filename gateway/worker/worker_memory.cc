@@ -12,6 +12,10 @@ namespace {
 
 // A full burst is executed at once, so that one call into the kernel moves many pieces.
 constexpr size_t kFlushAt = 1024;
+// Bytes that a session whose copier is busy may have waiting, before nothing new is taken from it
+// or for it. What comes for it one packet a round would else fill the copier's ring at once, and a
+// message on a channel that is refused in its middle begins anew.
+constexpr size_t kMostStaging = size_t{4} << 20;
 
 }  // namespace
 
@@ -154,7 +158,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
     session.backlogged = false;
     return;
   }
-  // Full: everything goes back, and nothing new is taken from this session until there is room.
+  // Full: everything goes back, to be one larger batch.
   batch->ops.swap(session.ops);
   batch->staging.swap(session.staging);
   for (memory::MemoryOp& op : session.ops) {
@@ -164,7 +168,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
   mine.notes.swap(session.notes);
   mine.packets.swap(session.held);
   mine.frames.swap(session.reading);
-  session.backlogged = true;
+  session.backlogged = session.staging.size() >= kMostStaging;
   session.listed = true;
 }
 

@@ -82,6 +82,10 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
       space_(memory_),
       steering_(config.workers),
       random_(network.NextSeed()) {
+  if (config.copier_latest.ns != 0) {
+    copier_ = std::make_unique<LateCopier>(space_, network, config.copier_latest, config.workers,
+                                           config.copier_depth);
+  }
   // A worker alone gets nothing from others.
   const size_t inboxes = config.workers == 1 ? 0 : config.workers;
   std::vector<worker::WorkerInbox*> all;
@@ -111,6 +115,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     session.session = kSession;
     session.space = &space_;
     session.line = &one.line;
+    session.copier = copier_.get();
     Must(Call(index, {0, session}), "session");
     Must(Call(index, {0, worker::AddDoorbellPage{kSession, 0, &one.page}}), "doorbells");
     verbs::RegionConfig region;
@@ -293,6 +298,8 @@ void Host::Turn(size_t worker) {
   if (const TimePoint deadline = one.worker->NextDeadline(); deadline != kNever) {
     Schedule(worker, deadline);
   }
+  if (copier_ != nullptr && copier_->due(static_cast<WorkerIndex>(worker)) != kNever)
+    Schedule(worker, copier_->due(static_cast<WorkerIndex>(worker)));
   for (size_t other = 0; workers_.size() > 1 && other < workers_.size(); ++other) {
     if (!workers_[other]->inbox.from[worker].empty()) Schedule(other, now);
   }

@@ -21,6 +21,7 @@
 #include "gateway/memory/memory_op.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/worker/worker.h"
+#include "tests/sim/host/late_copier.h"
 #include "tests/sim/host/sim_port.h"
 #include "tests/sim/network/topology.h"
 #include "tests/support/ring_end.h"
@@ -44,6 +45,10 @@ struct HostConfig {
   // Of the one program that all queue pairs belong to. Hosts may share memory that nobody checks.
   size_t memory_bytes = 1 << 20;
   std::span<uint8_t> shared_memory;
+  // Nobody trusts that program: its memory is touched by a copier, which takes so long at most and
+  // has so many batches of a worker at once. 0: by the workers themselves.
+  Duration copier_latest;
+  size_t copier_depth = 64;
   // Of what arrives, how much comes to another worker's queue than the queue pair's.
   double wrong_queue = 0;
   bool v6 = false;
@@ -150,6 +155,7 @@ class Host final : public Endpoint, public EventHandler {
   std::vector<uint8_t> own_memory_;
   std::span<uint8_t> memory_;
   Memory space_;
+  std::unique_ptr<LateCopier> copier_;
   port::SteeringTable steering_;
   Random random_;
   std::vector<std::unique_ptr<One>> workers_;

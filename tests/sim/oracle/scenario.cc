@@ -24,6 +24,7 @@ class World {
       : random_(seed),
         channel_random_(Mix(~seed)),
         order_random_(Mix(Mix(seed) + 1)),
+        memory_random_(Mix(Mix(seed) + 2)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
@@ -126,6 +127,13 @@ class World {
       if (refuses == 0) own.channels = false;
       if (refuses == 1) own.channel_features = wire::kOptionChannel | wire::kOptionCcMask;
       declines_.push_back(refuses <= 1);
+      // One in four is trusted by nobody.
+      if (memory_random_.Below(4) == 0) {
+        constexpr int64_t kLatest[] = {100, 5'000, 100'000};
+        own.copier_latest = Nanoseconds(kLatest[memory_random_.Below(std::size(kLatest))]);
+        own.copier_depth = memory_random_.Below(2) == 0 ? 2 : 64;
+        ++untrusted_;
+      }
       hosts_.push_back(std::make_unique<Host>(network_, static_cast<uint32_t>(i + 1), own));
       arenas_.push_back(std::make_unique<Arena>(hosts_.back()->memory()));
       used_.push_back(0);
@@ -298,19 +306,19 @@ class World {
   }
 
   std::string Describe() const {
-    char text[400];
+    char text[440];
     std::snprintf(
         text, sizeof text,
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
-        "channels over %u paths, %zu that went without, %zu with less order",
+        "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
         static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
         nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
         cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
         faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
-        paths_, declined_, mixed_order_);
+        paths_, declined_, mixed_order_, untrusted_);
     return text;
   }
 
@@ -324,11 +332,13 @@ class World {
   Random random_;
   Random channel_random_;
   Random order_random_;
+  Random memory_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
   size_t on_channels_ = 0;
   size_t declined_ = 0;
+  size_t untrusted_ = 0;  // hosts
   size_t mixed_order_ = 0;
   uint32_t paths_ = 1;
   std::vector<bool> declines_;  // by host
