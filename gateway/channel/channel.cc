@@ -180,9 +180,9 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
 
 Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
                     const flow::FrameRef& frame, uint32_t bytes, TimePoint now) {
-  const auto cost = static_cast<int>(bytes + wire::kFrameBaseLength);
-  place.credit = static_cast<int16_t>(place.credit - cost);
-  if (!awake_->line.empty()) awake_->line.Charge(who.tenant, bytes + wire::kFrameBaseLength);
+  const uint32_t cost = bytes + kFrameCost;
+  place.credit = static_cast<int16_t>(place.credit - static_cast<int>(cost));
+  if (!awake_->line.empty()) awake_->line.Charge(who.tenant, cost);
   Due();
   const Psn psn = awake_->out.OnSent(frame, bytes, now);
   awake_->address.flags = awake_->out.AsksForAck() ? wire::kFrameAckNow : 0;

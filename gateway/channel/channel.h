@@ -188,6 +188,9 @@ class Channel final : public flow::Carrier {
  private:
   // A turn in the line.
   static constexpr int16_t kQuantum = 16 * 1024;
+  // What a frame costs in it beside its payload's bytes: it takes a place in the receiver's window,
+  // of which there may be a hundred, and work at both ends, however little it carries.
+  static constexpr uint32_t kFrameCost = 1024;
   static constexpr Duration kLastOpenResend = Milliseconds(160);
   static constexpr Duration kIdleTime = Seconds(60);
   // Probes that the peer repeats without having heard an answer until our path is suspected.

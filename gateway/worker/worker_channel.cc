@@ -114,7 +114,11 @@ bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& fr
 
 void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
   if ((handle.index & kStagedHandle) != 0) {
-    if (channel::StagedCarrier* const staged = StagedBy(handle)) staged->OnTurn();
+    channel::StagedCarrier* const staged = StagedBy(handle);
+    if (staged == nullptr) return;
+    staged->OnTurn();
+    // At once: others would take the room that made it its turn.
+    SendStaged(*staged, now_);
     return;
   }
   QpSlot* slot = Slot(handle);

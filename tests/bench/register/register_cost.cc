@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/self_connected.h"
+#include "tests/bench/connected.h"
 
 namespace {
 

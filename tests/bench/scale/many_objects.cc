@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/bench/self_connected.h"
+#include "tests/bench/connected.h"
 
 namespace {
 

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of benchmarks whose queue pairs talk to themselves: everything goes through the gateway,
-// and no peer is needed.
+// Queue pairs of benchmarks' programs: to where they can send. Many talk to themselves: everything
+// goes through the gateway, and no peer is needed.
 #pragma once
 
 #include <infiniband/verbs.h>
 
-// An RC queue pair in RESET to RTS, its own peer at `gid`. False: errno says why not.
-inline bool ConnectToItself(ibv_qp* qp, const ibv_gid& gid, uint8_t gid_index, ibv_mtu path_mtu) {
+// An RC queue pair in RESET to RTS, its peer at `gid`. False: errno says why not.
+inline bool ConnectTo(ibv_qp* qp, uint32_t peer, const ibv_gid& gid, uint8_t gid_index,
+                      ibv_mtu path_mtu) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attr.qp_access_flags =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   if (ibv_modify_qp(qp, &attr,
                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
     return false;
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = path_mtu;
-  attr.dest_qp_num = qp->qp_num;
+  attr.dest_qp_num = peer;
   attr.max_dest_rd_atomic = 1;
   attr.min_rnr_timer = 12;
   attr.ah_attr.is_global = 1;
@@ -35,4 +37,8 @@ inline bool ConnectToItself(ibv_qp* qp, const ibv_gid& gid, uint8_t gid_index, i
   return ibv_modify_qp(qp, &attr,
                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+inline bool ConnectToItself(ibv_qp* qp, const ibv_gid& gid, uint8_t gid_index, ibv_mtu path_mtu) {
+  return ConnectTo(qp, qp->qp_num, gid, gid_index, path_mtu);
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of a benchmark that shares a gateway with another one, until SIGTERM.
+//
+//   neighbour serve GID_INDEX PORT            the other end, of one client
+//   neighbour victim GID_INDEX PORT ADDRESS   4 queue pairs with 8 WRITEs of 4 KiB under way each;
+//                                             then messages=N seconds=S p50_us=A p99_us=B
+//   neighbour KIND GID_INDEX PORT ADDRESS     noise (noises.cc)
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tests/bench/neighbours/talk.h"
+
+namespace rocegw::bench {
+namespace {
+
+constexpr size_t kQueuePairs = 4;
+constexpr uint32_t kUnderWay = 8;
+constexpr uint32_t kLength = 4096;
+
+std::atomic<bool> ended{false};
+
+void BehaveWell(const Server& server) {
+  const Talk talk(server, kQueuePairs, kUnderWay, kLength);
+  std::vector<Clock::time_point> posted(kQueuePairs * kUnderWay);
+  std::vector<float> took_us;
+  const auto post = [&](uint64_t id) {
+    ibv_send_wr request = talk.Request(IBV_WR_RDMA_WRITE, kLength);
+    request.wr_id = id;
+    posted[id] = Clock::now();
+    talk.Post(id / kUnderWay, request, talk.Piece(kLength));
+  };
+  const Clock::time_point from = Clock::now();
+  for (uint64_t id = 0; id < posted.size(); ++id) post(id);
+  while (!Ended()) {
+    talk.Wait([&](const ibv_wc& wc) {
+      if (wc.status != IBV_WC_SUCCESS) Fail(ibv_wc_status_str(wc.status));
+      const std::chrono::duration<float, std::micro> took = Clock::now() - posted[wc.wr_id];
+      took_us.push_back(took.count());
+      post(wc.wr_id);
+    });
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
+  if (took_us.empty()) Fail("nothing completed");
+  std::ranges::sort(took_us);
+  const auto at = [&](double share) {
+    return took_us[static_cast<size_t>(share * static_cast<double>(took_us.size() - 1))];
+  };
+  std::printf("messages=%zu seconds=%.3f p50_us=%.1f p99_us=%.1f\n", took_us.size(), seconds,
+              at(0.5), at(0.99));
+}
+
+void Serve(uint16_t port, int gid_index) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(port);
+  if (bind(listener, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener, 1) != 0) {
+    Fail("bind");
+  }
+  std::printf("serving\n");
+  std::fflush(stdout);
+  const int client = accept(listener, nullptr, nullptr);
+  if (client < 0) Fail("accept");
+  Talk::Serve(client, gid_index);
+}
+
+}  // namespace
+
+bool Ended() { return ended.load(std::memory_order_relaxed); }
+
+}  // namespace rocegw::bench
+
+int main(int argc, char** argv) {
+  using namespace rocegw::bench;  // NOLINT(google-build-using-namespace)
+  const bool serves = argc == 4 && std::strcmp(argv[1], "serve") == 0;
+  if (argc != 5 && !serves) {
+    std::fprintf(stderr, "usage: neighbour serve GID_INDEX PORT\n"
+                         "       neighbour victim|KIND GID_INDEX PORT ADDRESS\n");
+    return 2;
+  }
+  std::signal(SIGTERM, [](int) { ended.store(true); });
+  const auto port = static_cast<uint16_t>(std::atoi(argv[3]));
+  const int gid_index = std::atoi(argv[2]);
+  if (serves) {
+    Serve(port, gid_index);
+    return 0;
+  }
+  const Server server{argv[4], port, gid_index};
+  if (std::strcmp(argv[1], "victim") == 0) {
+    BehaveWell(server);
+  } else if (!MakeNoise(argv[1], server)) {
+    std::fprintf(stderr, "neighbour: there is no kind of noise named %s\n", argv[1]);
+    return 2;
+  }
+  return 0;
+}
