@@ -70,6 +70,7 @@ GatewayPair::GatewayPair(const GatewayPairOptions& options)
       threads_(options.threads),
       channels_(options.channels),
       channel_paths_(options.channel_paths),
+      channel_window_(options.channel_window),
       channel_features_{options.channel_features[0], options.channel_features[1]} {
   port::PairConfig config;
   config.packets_per_queue = 2048;
@@ -156,6 +157,7 @@ void GatewayPair::UseChannels(int side, WorkerIndex index) {
   options.worker = index;
   options.features = channel_features_[side];
   options.paths = channel_paths_;
+  options.window = channel_window_;
   options.secret = {0x1234 + static_cast<uint64_t>(side), index};
   EXPECT_EQ(Call(side, index, {0, worker::UseChannels{options}}).error, 0);
 }

@@ -42,6 +42,7 @@ struct GatewayPairOptions {
   // RC queue pairs ride on channels.
   bool channels = false;
   uint32_t channel_paths = 1;
+  uint32_t channel_window = 4096;  // packets that a receiver takes ahead
   // What each side offers and takes, as wire::GatewayOption bits; 0: it knows nothing of channels,
   // though the other side thinks so.
   uint32_t channel_features[2] = {kAllChannelFeatures, kAllChannelFeatures};
@@ -149,6 +150,7 @@ class GatewayPair {
   bool threads_;
   bool channels_;
   uint32_t channel_paths_;
+  uint32_t channel_window_;
   uint32_t channel_features_[2];
 };
 

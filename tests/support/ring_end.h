@@ -33,6 +33,7 @@ struct RingOptions {
   SharedEnd* shared = nullptr;  // receives come from there
   uint32_t group = 0;           // endpoint: number of its group
   uint32_t group_key = 0;
+  uint32_t tenant_tag = 0;
 };
 
 class RingEnd {
@@ -64,6 +65,7 @@ class RingEnd {
     config.give_up_ms = options_.give_up_ms;
     config.group = Qpn{options_.group};
     config.group_key = options_.group_key;
+    config.tenant_tag = options_.tenant_tag;
     config.sq_entries = options_.sq_entries;
     config.rq_entries = options_.rq_entries;
     config.max_send_sge = config.max_recv_sge = options_.max_sge;

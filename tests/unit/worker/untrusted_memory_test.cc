@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -137,6 +138,88 @@ TEST_P(UntrustedMemory, Waits_WhoseItIsMayGo) {
   memory_->Open();
   Write(other, 2);
   EXPECT_EQ(CompletedWithin(other, 1, 200), 1u);
+}
+
+// Done when it is asked for, so that virtual time decides.
+class PromptCopier final : public memory::Copier {
+ public:
+  explicit PromptCopier(memory::MemorySpace& memory) : memory_(memory) {}
+  bool Submit(WorkerIndex, std::unique_ptr<memory::Batch>& batch) override {
+    memory::ExecuteBatch(memory_, *batch);
+    done_.push_back(std::move(batch));
+    return true;
+  }
+  std::unique_ptr<memory::Batch> Collect(WorkerIndex) override {
+    if (done_.empty()) return nullptr;
+    std::unique_ptr<memory::Batch> batch = std::move(done_.front());
+    done_.pop_front();
+    return batch;
+  }
+  void Stop() override {}
+
+ private:
+  memory::MemorySpace& memory_;
+  std::deque<std::unique_ptr<memory::Batch>> done_;
+};
+
+// Both wait for the same channel, whose receiver takes few frames ahead.
+class TwoTenants : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Memory, TwoTenants, ::testing::Bool(), [](const auto& memory) {
+  return std::string(memory.param ? "Trusted" : "Untrusted");
+});
+
+TEST_P(TwoTenants, ManyShortFrames_DoNotTakeTheTurnsOfLongOnes) {
+  WaitingMemory memory;
+  memory.Open();
+  tenant::Share first{nullptr};
+  tenant::Share second{nullptr};
+  PromptCopier of_first(memory);
+  PromptCopier of_second(memory);
+  GatewayPairOptions options;
+  options.shares[0] = {&first, &second};
+  if (!GetParam()) options.copiers[0] = {&of_first, &of_second};
+  options.channels = true;
+  options.channel_window = 16;
+  GatewayPair gateways(options);
+  const auto connected = [&](uint32_t session, uint32_t qpn) -> RingEnd& {
+    RingOptions ring;
+    ring.session = session;
+    ring.qpn = ring.handle = qpn;
+    ring.tenant_tag = session;
+    RingEnd& from = gateways.AddQp(0, ring);
+    ring.session = 1;
+    RingEnd& to = gateways.AddQp(1, ring);
+    gateways.Connect(from, to);
+    return from;
+  };
+  const auto write = [&](RingEnd& from, uint32_t session, uint32_t length) {
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+    wqe.flags = ROCEGW_WQE_SIGNALED;
+    wqe.u.rdma.remote_address = GatewayPair::kBase;
+    wqe.u.rdma.rkey = GatewayPair::kKey[1];
+    ASSERT_TRUE(
+        from.PostSend(wqe, {{GatewayPair::kBase, length, GatewayPair::KeyOf(0, session).value}}));
+    gateways.Ring(0, from);
+  };
+  std::vector<RingEnd*> crowd;
+  for (uint32_t i = 0; i < 8; ++i) crowd.push_back(&connected(1, 100 + i));
+  RingEnd& other = connected(2, 300);
+  for (RingEnd* end : crowd)
+    for (int i = 0; i < 8; ++i) write(*end, 1, 64);
+  for (int i = 0; i < 4; ++i) write(other, 2, 4096);
+  size_t of_crowd = 0;
+  size_t of_other = 0;
+  for (int i = 0; i < 100000 && of_other < 50; ++i) {
+    gateways.Step();
+    for (RingEnd* end : crowd) {
+      for (size_t left = end->Poll().size(); left != 0; --left, ++of_crowd) write(*end, 1, 64);
+    }
+    for (size_t left = other.Poll().size(); left != 0; --left, ++of_other) write(other, 2, 4096);
+  }
+  EXPECT_GE(of_other, 50u) << "while the crowd had " << of_crowd;
+  // A turn of short frames is 15 of them, one of long ones 3.
+  EXPECT_LT(of_crowd, 50u * 15);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, UntrustedMemory, ::testing::Bool(), [](const auto& way) {
