@@ -54,6 +54,18 @@ std::string DigestOf(const google::protobuf::Message& message) {
   return digest;
 }
 
+std::optional<ApiError> CheckFieldRights(const model::Caller& caller,
+                                         const google::protobuf::Message& before,
+                                         const google::protobuf::Message& after) {
+  for (const model::GuardedChange& change : model::GuardedChanges(before, after)) {
+    if (model::MayFleetWide(caller, change.permission)) continue;
+    return PermissionDenied(caller.principal + ": " + FieldOf(after) + "." + change.field +
+                            " concerns others than its tenant: the permission " +
+                            change.permission + " is needed for the fleet");
+  }
+  return std::nullopt;
+}
+
 std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys) {
   std::vector<Guard> guards;
   for (const std::string& key : keys) {

@@ -11,6 +11,7 @@
 
 #include "controlplane/api/object_kind.h"
 #include "controlplane/api/writer.h"
+#include "controlplane/model/access.h"
 #include "controlplane/model/check.h"
 #include "controlplane/model/field_mask.h"
 #include "controlplane/model/serialized.h"
@@ -43,6 +44,11 @@ std::string DigestOf(const google::protobuf::Message& message);
 // Guards with the revision at which the fleet knows them.
 std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys);
 
+// Fields that the caller changes and may not, since they concern others than the object's tenant.
+std::optional<ApiError> CheckFieldRights(const model::Caller& caller,
+                                         const google::protobuf::Message& before,
+                                         const google::protobuf::Message& after);
+
 template <typename Object>
 PlanOrError PlanPut(const sync::Fleet& fleet, Object object, store::Revision replaces) {
   Plan plan;
@@ -69,15 +75,23 @@ PlanOrError PlanCreate(const sync::Fleet& fleet, Object object, const Birth& bir
   return PlanPut(fleet, std::move(object), 0);
 }
 
+// As a caller wishes.
 template <typename Object>
-PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
+PlanOrError PlanCreate(const sync::Fleet& fleet, const model::Caller& caller, Object object,
+                       const Birth& birth) {
+  if (auto error = CheckFieldRights(caller, Object::default_instance(), object)) return *error;
+  return PlanCreate(fleet, std::move(object), birth);
+}
+
+template <typename Object>
+PlanOrError PlanUpdate(const sync::Fleet& fleet, const model::Caller& caller, const Object& wanted,
                        const google::protobuf::FieldMask& mask, bool allow_missing,
                        const Birth& birth) {
   const auto& objects = controllers::ObjectsOf<Object>(fleet.view);
   const auto known = objects.find(wanted.name());
   if (known == objects.end()) {
     if (!allow_missing || !wanted.meta().etag().empty()) return NotFound(wanted.name());
-    return PlanCreate(fleet, wanted, birth);
+    return PlanCreate(fleet, caller, wanted, birth);
   }
   const std::string& etag = wanted.meta().etag();
   const Object& before = known->second.object;
@@ -91,6 +105,7 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const Object& wanted,
   if (auto violations = model::Check(after); !violations.empty()) {
     return InvalidArgument(Below(FieldOf(after), std::move(violations)));
   }
+  if (auto error = CheckFieldRights(caller, before, after)) return *error;
   if (model::Serialized(after.spec()) != model::Serialized(before.spec())) {
     after.mutable_meta()->set_generation(before.meta().generation() + 1);
   }

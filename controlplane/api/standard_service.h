@@ -146,8 +146,8 @@ class StandardService {
   grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context, const Request& request,
                                    const Object& wanted, Object* response) {
     return Write(context, request, wanted.meta().etag(), response,
-                 [wanted, birth = NewBirth()](const sync::Fleet& fleet) {
-                   return PlanCreate(fleet, wanted, birth);
+                 [context, wanted, birth = NewBirth()](const sync::Fleet& fleet) {
+                   return PlanCreate(fleet, CallerOf(*context, fleet.view), wanted, birth);
                  });
   }
 
@@ -155,9 +155,10 @@ class StandardService {
   grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* context, const Request& request,
                                    const Object& wanted, Object* response) {
     return Write(context, request, wanted.meta().etag(), response,
-                 [wanted, mask = request.update_mask(), missing = request.allow_missing(),
+                 [context, wanted, mask = request.update_mask(), missing = request.allow_missing(),
                   birth = NewBirth()](const sync::Fleet& fleet) {
-                   return PlanUpdate(fleet, wanted, mask, missing, birth);
+                   return PlanUpdate(fleet, CallerOf(*context, fleet.view), wanted, mask, missing,
+                                     birth);
                  });
   }
 

@@ -116,6 +116,10 @@ bool RoleHas(Role role, std::string_view permission) {
   return false;
 }
 
+bool MayFleetWide(const Caller& caller, std::string_view permission) {
+  return ReachOf(caller, permission).fleet;
+}
+
 Decision Decide(const Caller& caller, const MethodDescriptor& method, const Message& request) {
   const AccessRule* const rule = RuleOf(method);
   if (rule == nullptr) return Denied("the method has no access rule");

@@ -37,6 +37,9 @@ const types::v1::AccessRule* RuleOf(const google::protobuf::MethodDescriptor& me
 
 bool RoleHas(types::v1::Role role, std::string_view permission);
 
+// Whatever tenant it is about.
+bool MayFleetWide(const Caller& caller, std::string_view permission);
+
 struct Decision {
   bool allowed = false;
   // A sentence for the caller, without what it must not know.

@@ -114,6 +114,8 @@ std::string RulesOf(const pb::FieldDescriptor& field) {
     if (rule.required()) words.emplace_back("required");
     if (rule.output_only()) words.emplace_back("written by the controller");
     if (rule.immutable()) words.emplace_back("never changes");
+    if (!rule.permission().empty())
+      words.push_back("whoever changes it needs " + rule.permission() + " for the fleet");
     if (rule.has_min() && rule.has_max()) {
       words.push_back(std::to_string(rule.min()) + " to " + std::to_string(rule.max()));
     } else if (rule.has_max()) {

@@ -10,6 +10,8 @@ namespace rocegw::model {
 using rules::Check;
 using rules::CheckImmutable;
 using rules::ClearOutputOnly;
+using rules::GuardedChange;
+using rules::GuardedChanges;
 using rules::Violation;
 
 }  // namespace rocegw::model

@@ -83,8 +83,8 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
     End(qp, index, answered ? entry.failed : WcStatus::kLocalQpOperation);
     return false;
   }
-  flow::Carrier* carrier =
-      HasNoOrder(qp, entry.request) ? Choose(qp, outbox, peer->second) : outbox.Reach(qp, peer->second, 0);
+  flow::Carrier* carrier = HasNoOrder(qp, entry.request) ? Choose(qp, outbox, peer->second)
+                                                         : outbox.Reach(qp, peer->second, 0);
   if (carrier == nullptr) {
     End(qp, index, WcStatus::kRetryExceeded);
     return false;

@@ -65,9 +65,8 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
   if (frame.tenant != qp.config.tenant_tag && !frame.not_ready())
     return refuse(DropReason::k_wrong_tenant);
   scheduler_.Note(*slot->session->account, 1, delivery.payload.size());
-  const DropReason reason =
-      slot->qp->OnFrame(*this, CarrierFor(slot->qp->context(), by), frame, delivery.payload,
-                        slot->session->backlogged, now);
+  const DropReason reason = slot->qp->OnFrame(*this, CarrierFor(slot->qp->context(), by), frame,
+                                              delivery.payload, slot->session->backlogged, now);
   AfterEvent(*slot, handle);
   return reason;
 }

@@ -87,9 +87,9 @@ struct WorkerSession {
 
   // Untrusted sessions only.
   std::vector<uint8_t> staging;
-  bool backlogged = false;     // the copier takes no more for now: neither do we
-  std::vector<Outgoing> held;  // packets that must leave after the operations above
-  size_t packets_held = 0;     // there and in `submitted`
+  bool backlogged = false;                     // the copier takes no more for now: neither do we
+  std::vector<Outgoing> held;                  // packets that must leave after the operations above
+  size_t packets_held = 0;                     // there and in `submitted`
   std::vector<channel::StagedFrame*> reading;  // frames that wait in the same way
   std::vector<channel::StagedCarrier*> staged;
   channel::StagedOfSession staged_shared;

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "proto/rules/formats.h"
@@ -223,6 +224,46 @@ std::vector<Violation> CheckImmutable(const Message& before, const Message& afte
     }
   }
   return violations;
+}
+
+namespace {
+
+// In messages without anything else: a field may be a number, a text or a list.
+bool SameField(const Message& before, const Message& after, const FieldDescriptor& field) {
+  const auto alone = [&](const Message& message) {
+    std::unique_ptr<Message> copy(message.New());
+    copy->CopyFrom(message);
+    ForEachField(message, [&](const FieldDescriptor& other) {
+      if (&other != &field) copy->GetReflection()->ClearField(copy.get(), &other);
+    });
+    return copy;
+  };
+  return alone(before)->SerializeAsString() == alone(after)->SerializeAsString();
+}
+
+void FindGuarded(const Message& before, const Message& after, const std::string& prefix,
+                 std::vector<GuardedChange>& found) {
+  const auto& descriptor = *after.GetDescriptor();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    const std::string path = prefix + std::string(field.name());
+    if (!RuleOf(field).permission().empty()) {
+      if (!SameField(before, after, field)) found.push_back({path, RuleOf(field).permission()});
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field.is_repeated() &&
+               (after.GetReflection()->HasField(after, &field) ||
+                before.GetReflection()->HasField(before, &field))) {
+      FindGuarded(before.GetReflection()->GetMessage(before, &field),
+                  after.GetReflection()->GetMessage(after, &field), path + ".", found);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<GuardedChange> GuardedChanges(const Message& before, const Message& after) {
+  std::vector<GuardedChange> found;
+  FindGuarded(before, after, "", found);
+  return found;
 }
 
 }  // namespace rocegw::rules

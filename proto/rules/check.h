@@ -28,4 +28,12 @@ void ClearOutputOnly(google::protobuf::Message& message);
 std::vector<Violation> CheckImmutable(const google::protobuf::Message& before,
                                       const google::protobuf::Message& after);
 
+// Fields that differ between the two, of one type, and whose rule asks for a permission.
+struct GuardedChange {
+  std::string field;  // "spec.memory.trusted"
+  std::string permission;
+};
+std::vector<GuardedChange> GuardedChanges(const google::protobuf::Message& before,
+                                          const google::protobuf::Message& after);
+
 }  // namespace rocegw::rules

@@ -87,8 +87,9 @@ int main(int argc, char** argv) {
   using namespace rocegw::bench;  // NOLINT(google-build-using-namespace)
   const bool serves = argc == 4 && std::strcmp(argv[1], "serve") == 0;
   if (argc != 5 && !serves) {
-    std::fprintf(stderr, "usage: neighbour serve GID_INDEX PORT\n"
-                         "       neighbour victim|KIND GID_INDEX PORT ADDRESS\n");
+    std::fprintf(stderr,
+                 "usage: neighbour serve GID_INDEX PORT\n"
+                 "       neighbour victim|KIND GID_INDEX PORT ADDRESS\n");
     return 2;
   }
   std::signal(SIGTERM, [](int) { ended.store(true); });

@@ -33,7 +33,8 @@ void Flood(const Talk& talk, uint32_t depth, ibv_send_wr request, uint32_t lengt
   }
 }
 
-void FloodWith(const Server& server, size_t qps, uint32_t depth, ibv_wr_opcode opcode, uint32_t length) {
+void FloodWith(const Server& server, size_t qps, uint32_t depth, ibv_wr_opcode opcode,
+               uint32_t length) {
   const Talk talk(server, qps, depth, length);
   Flood(talk, depth, talk.Request(opcode, length), length);
 }
@@ -43,7 +44,9 @@ void TinyWrites(const Server& server) { FloodWith(server, 16, 256, IBV_WR_RDMA_W
 void BulkWrites(const Server& server) { FloodWith(server, 16, 4, IBV_WR_RDMA_WRITE, 1 << 20); }
 // Each rings for one request, on many queue pairs.
 void DoorbellSpam(const Server& server) { FloodWith(server, 512, 1, IBV_WR_RDMA_WRITE, 8); }
-void ReadAmplification(const Server& server) { FloodWith(server, 32, 4, IBV_WR_RDMA_READ, 1 << 20); }
+void ReadAmplification(const Server& server) {
+  FloodWith(server, 32, 4, IBV_WR_RDMA_READ, 1 << 20);
+}
 
 // A key that is nobody's; the queue pair is taken from its error and does it again.
 void ErrorStorm(const Server& server) {

@@ -75,8 +75,8 @@ void Talk::Open(const Introduction& wanted) {
   cq_ = ibv_create_cq(context_, static_cast<int>(wanted.queue_pairs * wanted.depth) + 1, nullptr,
                       channel_, 0);
   if (cq_ == nullptr || ibv_req_notify_cq(cq_, 0) != 0) Fail("ibv_create_cq");
-  memory_ = static_cast<uint8_t*>(mmap(nullptr, wanted.bytes, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  memory_ = static_cast<uint8_t*>(
+      mmap(nullptr, wanted.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (memory_ == MAP_FAILED) Fail("mmap");
   std::memset(memory_, 0x5C, wanted.bytes);
   mr_ = ibv_reg_mr(pd_, memory_, wanted.bytes,

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "controlplane/model/access.h"
+#include "rocegw/admin/v1/pools.grpc.pb.h"
 #include "rocegw/admin/v1/role_bindings.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
@@ -166,6 +167,49 @@ TEST_F(RolesTest, ForeignNames_AreNotToldFromMissingOnes) {
         CallOnce(one.channel, method, *HarmlessRequestFor(method, "tenants/a/pools/p"));
     EXPECT_EQ(own.error_code(), StatusCode::NOT_FOUND);
   }
+}
+
+// What a pool's programs can do to others on a host is not for its tenant's administrator to say.
+TEST_F(RolesTest, FieldsThatConcernOthers_AreNotTheTenantsAdministrators) {
+  const auto pools_of = [&](const std::string& who) {
+    for (const Somebody& one : everybody_)
+      if (one.who == who) return admin::v1::Pools::NewStub(one.channel);
+    std::abort();
+  };
+  const auto create = [&](const std::string& who, const std::string& id,
+                          const auto& change) -> grpc::Status {
+    admin::v1::CreatePoolRequest request;
+    request.mutable_pool()->set_name("tenants/a/pools/" + id);
+    request.mutable_pool()->mutable_spec()->set_slots(1);
+    change(*request.mutable_pool()->mutable_spec());
+    types::v1::Pool pool;
+    return pools_of(who)->CreatePool(ContextFor().get(), request, &pool);
+  };
+  const auto trust = [](types::v1::PoolSpec& spec) { spec.mutable_memory()->set_trusted(true); };
+  const auto assign = [](types::v1::PoolSpec& spec) { spec.add_addresses("192.0.2.1"); };
+  const auto nothing = [](types::v1::PoolSpec&) {};
+  const grpc::Status refused = create("tenant-admin", "p", trust);
+  EXPECT_EQ(refused.error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(refused.error_message().find("pool.spec.memory.trusted"), std::string::npos)
+      << refused.error_message();
+  EXPECT_NE(refused.error_message().find("pools.trust"), std::string::npos);
+  EXPECT_EQ(create("tenant-admin", "p", assign).error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(create("tenant-admin", "p", nothing).ok());
+  EXPECT_TRUE(create("operator", "q", trust).ok());
+  EXPECT_TRUE(create("operator", "r", assign).ok());
+  // Neither by an update, in either direction; what he leaves alone is no change.
+  const auto update = [&](const std::string& id, const char* path, const auto& change) {
+    admin::v1::UpdatePoolRequest request;
+    request.mutable_pool()->set_name("tenants/a/pools/" + id);
+    request.mutable_update_mask()->add_paths(path);
+    change(*request.mutable_pool()->mutable_spec());
+    types::v1::Pool pool;
+    return pools_of("tenant-admin")->UpdatePool(ContextFor().get(), request, &pool).error_code();
+  };
+  EXPECT_EQ(update("p", "spec.memory", trust), StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(update("q", "spec.memory", nothing), StatusCode::PERMISSION_DENIED);
+  const auto slots = [](types::v1::PoolSpec& spec) { spec.set_slots(2); };
+  EXPECT_EQ(update("q", "spec.slots", slots), StatusCode::OK);
 }
 
 TEST_F(RolesTest, WatchOfAUser_EndsWithItsRole) {

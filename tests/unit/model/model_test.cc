@@ -117,6 +117,25 @@ TEST(Check, ImmutableFieldThatDiffers_IsSaid) {
   EXPECT_EQ(Fields(CheckImmutable(before, after)), std::vector<std::string>{"name"});
 }
 
+TEST(Check, GuardedFieldThatDiffers_IsSaidWithItsPermission) {
+  Pool before = GoodRequest().pool();
+  Pool after = before;
+  after.mutable_spec()->set_slots(before.spec().slots() + 1);
+  EXPECT_TRUE(GuardedChanges(before, after).empty());
+  after.mutable_spec()->mutable_memory()->set_trusted(!before.spec().memory().trusted());
+  after.mutable_spec()->add_addresses("192.0.2.77");
+  for (const auto& [from, to] : {std::pair(before, after), std::pair(after, before)}) {
+    const std::vector<GuardedChange> changes = GuardedChanges(from, to);
+    ASSERT_EQ(changes.size(), 2u);
+    EXPECT_EQ(changes[0].field, "spec.addresses");
+    EXPECT_EQ(changes[0].permission, "pools.assign");
+    EXPECT_EQ(changes[1].field, "spec.memory.trusted");
+    EXPECT_EQ(changes[1].permission, "pools.trust");
+  }
+  after.clear_spec();
+  EXPECT_TRUE(GuardedChanges(after, Pool()).empty());
+}
+
 TEST(Formats, Prefix_BitsBeyondIt_AreRefused) {
   EXPECT_EQ(MismatchWithFormat("192.0.2.0/24", types::v1::IP_PREFIX), "");
   EXPECT_EQ(MismatchWithFormat("2001:db8::/32", types::v1::IP_PREFIX), "");
