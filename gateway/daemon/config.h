@@ -36,8 +36,8 @@ struct SocketConfig {
 };
 
 struct DpdkConfig {
-  bool huge_pages = true;             // "auto": used when the system has any
-  uint32_t memory_mb = 256;           // without huge pages
+  bool huge_pages = true;             // "auto": used when memory_mb are free
+  uint32_t memory_mb = 256;           // taken of ordinary pages
   std::vector<std::string> eal_args;  // appended
   bool operator==(const DpdkConfig&) const = default;
 };

@@ -71,9 +71,9 @@ metrics:
 
 # For ports of mode af_packet and vdev.
 dpdk:
-  # auto: use huge pages when the system has any; off: never.
+  # auto: use huge pages, as many as it takes, when the system has memory_mb of free ones at the start; off: never.
   huge_pages: auto
-  # Memory taken when huge pages are not used.
+  # Memory taken of ordinary pages when huge pages are not used.
   memory_mb: 256
   # More arguments for DPDK's environment layer.
   eal_args: []

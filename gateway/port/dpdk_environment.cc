@@ -17,23 +17,29 @@
 namespace rocegw::port {
 namespace {
 
-// DPDK takes hugetlb pages of any size; without a free one its start fails.
-bool HasFreeHugePages() {
+uint64_t ReadNumber(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return 0;
+  char text[32] = "";
+  const bool read = std::fgets(text, sizeof text, file) != nullptr;
+  (void)std::fclose(file);
+  return read ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+// Of any size; DPDK takes them all.
+uint64_t FreeHugePageBytes() {
   constexpr char kRoot[] = "/sys/kernel/mm/hugepages";
   DIR* directory = opendir(kRoot);
-  if (directory == nullptr) return false;
-  bool any = false;
+  if (directory == nullptr) return 0;
+  uint64_t bytes = 0;
   while (const dirent* entry = readdir(directory)) {
-    const std::string path = std::string(kRoot) + "/" + entry->d_name + "/free_hugepages";
-    FILE* file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) continue;
-    char text[32] = "";
-    if (std::fgets(text, sizeof text, file) != nullptr)
-      any = any || std::strtoul(text, nullptr, 10);
-    (void)std::fclose(file);
+    unsigned long long kilobytes = 0;
+    if (std::sscanf(entry->d_name, "hugepages-%llukB", &kilobytes) != 1) continue;
+    bytes +=
+        ReadNumber(std::string(kRoot) + "/" + entry->d_name + "/free_hugepages") * kilobytes * 1024;
   }
   closedir(directory);
-  return any;
+  return bytes;
 }
 
 Status Start(const DpdkEnvironment& environment) {
@@ -46,7 +52,9 @@ Status Start(const DpdkEnvironment& environment) {
   std::vector<std::string> arguments = {
       "rocegwd", "--no-telemetry", "--no-pci", "--log-level=*:error", "-l", std::to_string(first)};
   // Either way nothing is shared with other DPDK processes and no file is left behind.
-  const bool huge_pages = environment.huge_pages && HasFreeHugePages();
+  // A start on too few huge pages would fail later, where there is no way back to ordinary ones.
+  const bool huge_pages =
+      environment.huge_pages && FreeHugePageBytes() >= uint64_t{environment.memory_mb} << 20;
   if (huge_pages) {
     arguments.emplace_back("--in-memory");
   } else {

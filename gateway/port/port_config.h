@@ -73,8 +73,8 @@ struct DpdkPortConfig {
 };
 
 struct DpdkEnvironment {
-  bool huge_pages = true;              // when the system has free ones; never otherwise
-  size_t memory_mb = 256;              // without huge pages
+  bool huge_pages = true;              // when the system has memory_mb of free ones
+  size_t memory_mb = 256;              // taken of ordinary pages
   std::vector<std::string> arguments;  // appended to DPDK's
 };
 

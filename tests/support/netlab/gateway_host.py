@@ -135,6 +135,11 @@ class GatewayHost(Host):
         with open(f"/proc/{self.daemon.pid}/status", encoding="ascii") as file:
             return {line.split(":")[0]: int(line.split()[1]) / 1024 for line in file if line.startswith(("VmRSS", "RssShmem"))}
 
+    def huge_page_bytes(self):
+        """That the daemon holds."""
+        with open(f"/proc/{self.daemon.pid}/status", encoding="ascii") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("HugetlbPages"))
+
     def moved(self, before, after):
         return (after["rocegw_tx_packets_total"] - before["rocegw_tx_packets_total"],
                 after["rocegw_rx_packets_total"] - before["rocegw_rx_packets_total"])

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases about the gateway itself, at the left: what programs and operators see of it."""
 
+import contextlib
 import json
 import os
 import re
 import signal
 import time
 
+from netlab.huge_pages import free_huge_pages
 from netlab.job import LocalJob, run
 
 from .case import Case, expect
@@ -177,6 +179,28 @@ def _workers(pair):
     return f"{handed:.0f} packets handed over, completions {sorted(per_worker.values())}"
 
 
+def _huge_pages(pair):
+    """DPDK takes huge pages where enough are free, and ordinary ones otherwise."""
+    gateways = [host for host in (pair.left, pair.right) if hasattr(host, "changed_config")]
+
+    def transfers():
+        with pair.counted(at_least=2):
+            return sum((rdma_check(pair, left_is_active, connect, cases="transfer.*")
+                        for left_is_active in (True, False) for connect in ("cm", "socket")), [])
+    with contextlib.ExitStack() as changes:
+        # 140 MiB for each, of which DPDK wants memory_mb to be free at its start and takes what it needs.
+        changes.enter_context(free_huge_pages(70 * len(gateways)))
+        for host in gateways:
+            changes.enter_context(host.changed_config("huge_pages: off", "huge_pages: auto, memory_mb: 128"))
+            expect(host.huge_page_bytes() > 0, f"{host.name} took no huge page")
+        ran = transfers()
+        taken = [f"{host.huge_page_bytes() >> 20} MiB" for host in gateways]
+    with free_huge_pages(8), pair.left.changed_config("huge_pages: off", "huge_pages: auto, memory_mb: 128"):
+        expect(pair.left.huge_page_bytes() == 0, "the gateway took huge pages though there were too few")
+        ran += transfers()
+    return f"{len(ran)} rdma_check cases, huge pages: {', '.join(taken)}"
+
+
 def _refused(pair, change, pattern):
     """A daemon that cannot start says so in one line with the remedy, and does not exit with 0."""
     host = pair.left
@@ -286,4 +310,5 @@ def gateway_cases():
         ("rests", 1500, _rests),
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
-        Case("gateway.workers", 4200, _workers, "workers")]
+        Case("gateway.workers", 4200, _workers, "workers"),
+        Case("gateway.huge_pages", 4200, _huge_pages, "dpdk")]
