@@ -120,20 +120,25 @@ bool MovePiece(int userfault, int pagemap, uint64_t page, uint64_t start, uint64
   return true;
 }
 
-// Holes of the memfd stay untouched memory.
-bool ReadContent(int memfd, uint64_t offset, uint64_t length, uint64_t memory) {
+// Where the data that begins at `at` ends, at `end` at the latest. Page by page: SEEK_HOLE looks
+// for the end of all data, which in one large region is as far again for every piece of it.
+uint64_t EndOfData(int memfd, uint64_t at, uint64_t end, uint64_t page) {
+  for (at += page; at < end; at += page) {
+    if (RawSyscall(SYS_lseek, memfd, at, SEEK_DATA) != static_cast<long>(at)) return at;
+  }
+  return end;
+}
+
+// Holes of the memfd stay untouched memory. offset and length are whole pages.
+bool ReadContent(int memfd, uint64_t offset, uint64_t length, uint64_t page, uint64_t memory) {
   const uint64_t end = offset + length;
   for (uint64_t at = offset; at < end;) {
     const long data = RawSyscall(SYS_lseek, memfd, at, SEEK_DATA);
     if (data == -ENXIO || data >= static_cast<long>(end)) return true;
     if (data < 0) return false;
-    long hole = RawSyscall(SYS_lseek, memfd, data, SEEK_HOLE);
-    if (hole < 0) return false;
-    if (hole > static_cast<long>(end)) hole = static_cast<long>(end);
     const auto from = static_cast<uint64_t>(data);
-    const uint64_t size = static_cast<uint64_t>(hole) - from;
-    if (!Transfer(SYS_pread64, memfd, memory + (from - offset), size, from)) return false;
-    at = static_cast<uint64_t>(hole);
+    at = EndOfData(memfd, from, end, page);
+    if (!Transfer(SYS_pread64, memfd, memory + (from - offset), at - from, from)) return false;
   }
   return true;
 }
@@ -141,6 +146,7 @@ bool ReadContent(int memfd, uint64_t offset, uint64_t length, uint64_t memory) {
 struct BackPiece {
   uint64_t start;
   uint64_t length;
+  uint64_t page;     // size of one
   uint64_t offset;   // in the memfd
   uint64_t copy_at;  // private memory that takes its place
 };
@@ -149,7 +155,7 @@ bool MovePieceBack(int userfault, const BackPiece& piece, int memfd, int protect
   if (!SetProtection(userfault, piece.start, piece.length, UFFDIO_WRITEPROTECT_MODE_WP)) {
     return false;
   }
-  const bool ready = ReadContent(memfd, piece.offset, piece.length, piece.copy_at) &&
+  const bool ready = ReadContent(memfd, piece.offset, piece.length, piece.page, piece.copy_at) &&
                      (protection == (PROT_READ | PROT_WRITE) ||
                       RawSyscall(SYS_mprotect, piece.copy_at, piece.length, protection) == 0);
   const long moved = ready ? RawSyscall(SYS_mremap, piece.copy_at, piece.length, piece.length,
@@ -226,13 +232,14 @@ uint64_t MovePagesBack(int userfault, uint64_t start, uint64_t length, int memfd
     return 0;
   }
   const auto copy_at = reinterpret_cast<uint64_t>(reserved);
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t done = 0;
   while (done < length) {
     const uint64_t piece = Shorter(length - done, kPiece);
     const SignalsBlocked blocked;
     guard.enter();
     const bool moved = MovePieceBack(
-        userfault, {start + done, piece, offset + done, copy_at + done}, memfd, protection);
+        userfault, {start + done, piece, page, offset + done, copy_at + done}, memfd, protection);
     guard.leave();
     if (!moved) break;
     if (release) {
