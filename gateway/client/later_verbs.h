@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What later <infiniband/verbs.h> have that the one we are compiled with may lack, by value and
-// place: programs that were compiled with a later one run on this library too. FLUSH is in the
-// headers since rdma-core 46, ATOMIC WRITE since 44, its device capability since 46.
+// place: programs that were compiled with a later one run on this library too (later_calls.cc has
+// the functions). FLUSH is in the headers since rdma-core 46, ATOMIC WRITE since 44, its device
+// capability since 46.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,6 +33,23 @@ struct LaterQpEx {
     // programs with FLUSH, so the place is free then.
     uint32_t extended;
   };
+};
+
+// What ibv_reg_mr_ex (rdma-core 59) reads: which members, by enum ibv_mr_init_attr_mask.
+inline constexpr uint64_t kMrHasIova = 1 << 0;
+inline constexpr uint64_t kMrHasAddress = 1 << 1;
+inline constexpr uint64_t kMrHasBuffer = 1 << 5;
+struct LaterBuffer;
+struct LaterMrInitAttr {
+  size_t length;
+  int access;
+  uint64_t comp_mask;
+  uint64_t iova;
+  void* addr;
+  int fd;
+  uint64_t fd_offset;
+  void* dmah;
+  LaterBuffer* buf;  // beyond the structure before kMrHasBuffer existed
 };
 
 }  // namespace rocegw::client

@@ -22,8 +22,9 @@ constexpr uint32_t kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
 // Hints that change nothing here: memory is never huge-page pinned, and ordering is always kept.
-constexpr uint32_t kIgnoredAccess =
-    IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_OPTIONAL_RANGE;
+// Zero-based says where the addresses of the region start, which is the library's to know.
+constexpr uint32_t kIgnoredAccess = IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING |
+                                    IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_ZERO_BASED;
 constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 int CheckAccess(ibv_context* context, uint32_t access) {
@@ -136,6 +137,11 @@ int Make(const Wish& wish, Mr* mr) {
   return 0;
 }
 
+// The address that the region begins at for whoever uses it, when none is asked for.
+uint64_t StartOf(const void* address, uint32_t access) {
+  return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<uint64_t>(address);
+}
+
 ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
   auto* mr = MakeObject<Mr>();
   if (mr == nullptr) return nullptr;
@@ -200,9 +206,9 @@ int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length,
   if (moves) {
     wish.address = address;
     wish.length = length;
-    wish.iova = wish.start();
   }
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) wish.access = access;
+  if (moves) wish.iova = StartOf(address, wish.access);
   constexpr uint32_t kMinorWithChanges = 11;
   const bool changes = SessionOf(mr->ibv.context)->welcome().minor >= kMinorWithChanges;
   return changes ? Change(wish, mr) : MakeAnew(wish, mr);
@@ -223,10 +229,11 @@ namespace refusal = rocegw::client::refusal;
 using rocegw::client::Mr;
 using rocegw::client::RefuseMr;
 using rocegw::client::Register;
+using rocegw::client::StartOf;
 
 ROCEGW_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr)(pd, address, length, access);
-  return Register(pd, address, length, reinterpret_cast<uint64_t>(address),
+  return Register(pd, address, length, StartOf(address, static_cast<uint32_t>(access)),
                   static_cast<uint32_t>(access));
 }
 

@@ -34,8 +34,11 @@ void FillDeviceAttr(const rocegw_device_reply& reply, ibv_device_attr* attr) {
   attr->hw_ver = reply.hardware_version;
   attr->max_qp = static_cast<int>(reply.max_qp);
   attr->max_qp_wr = static_cast<int>(reply.max_qp_wr);
-  attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+  attr->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+                           IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE |
+                           IBV_DEVICE_PORT_ACTIVE_EVENT;
   attr->max_sge = static_cast<int>(reply.max_sge);
+  attr->max_sge_rd = static_cast<int>(reply.max_sge);
   attr->max_cq = static_cast<int>(reply.max_cq);
   attr->max_cqe = static_cast<int>(reply.max_cqe);
   attr->max_mr = static_cast<int>(reply.max_mr);

@@ -155,6 +155,7 @@ Status Ports::Look(Port& port) {
   device.up = port.interface.link && !port.interface.addresses.empty();
   device.active_mtu = IbvMtu(std::max(PathMtuFor(port.interface.mtu), kSmallestPathMtu));
   device.interface_mtu = static_cast<uint32_t>(port.interface.mtu);
+  device.link_bytes_per_second = port::LinkBytesPerSecond(port.interface.name);
   device.gids = port.gids.gids();
   return OkStatus();
 }
@@ -244,8 +245,7 @@ wire::Gid Ports::InsteadOf(const wire::Gid& source) const {
 
 uint64_t Ports::LinkBytesPerSecond() const {
   uint64_t most = 0;
-  for (const Port& port : ports_)
-    most = std::max(most, port::LinkBytesPerSecond(port.interface.name));
+  for (const Port& port : ports_) most = std::max(most, port.device.link_bytes_per_second);
   return most;
 }
 

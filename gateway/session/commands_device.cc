@@ -10,6 +10,7 @@
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
+#include "gateway/session/link_rate.h"
 
 namespace rocegw::session {
 namespace {
@@ -20,8 +21,6 @@ constexpr uint8_t kPortActive = 4;  // enum ibv_port_state
 constexpr uint8_t kPortDown = 1;
 constexpr uint8_t kAckDelay =
     15;  // 4.096 us * 2^15 = 134 ms: a software responder may wait for a core
-constexpr uint8_t kWidth4x = 2;  // as kernel drivers report where a netdev does not tell
-constexpr uint8_t kSpeedFdr10 = 8;
 
 template <size_t N>
 void CopyText(char (&to)[N], const std::string& from) {
@@ -110,8 +109,9 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.max_mtu = kMtu4096;
   reply.active_mtu = device->active_mtu;
   reply.local_ack_delay = kAckDelay;
-  reply.active_width = kWidth4x;
-  reply.active_speed = kSpeedFdr10;
+  const LinkRate rate = RateOf(device->link_bytes_per_second);
+  reply.active_width = rate.width;
+  reply.active_speed = rate.speed;
   reply.gid_table_length = kGidTableLength;
   reply.max_multicast = options.device.max_multicast;
   reply.max_mw = reply.max_mr;

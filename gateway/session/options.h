@@ -10,6 +10,7 @@
 #include "gateway/base/time.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/settings.h"
+#include "gateway/verbs/work_request.h"
 #include "gateway/wire/gateway_mad.h"
 #include "gateway/wire/gid.h"
 
@@ -51,7 +52,7 @@ struct DeviceBounds {
   uint32_t max_cqe = uint32_t{1} << 20;
   uint32_t max_rd_atomic = 16;
   uint64_t max_mr_size = uint64_t{1} << 47;  // all of a user address space
-  uint32_t max_message = 0x7FFFFFFF;
+  uint32_t max_message = verbs::kMaxMessage;
   uint32_t max_multicast = 1024;  // attachments to groups, of one session
 };
 
@@ -66,8 +67,9 @@ struct Device {
   uint64_t node_guid = 0;  // the eight bytes in network order
   uint8_t active_mtu = 3;  // enum ibv_mtu: largest payload that fits the interface
   bool up = true;
-  std::vector<wire::Gid> gids;    // by index; zero: unused
-  uint32_t interface_mtu = 1500;  // bytes of IP packet
+  std::vector<wire::Gid> gids;         // by index; zero: unused
+  uint32_t interface_mtu = 1500;       // bytes of IP packet
+  uint64_t link_bytes_per_second = 0;  // 0: the interface does not tell
 };
 
 // What is between gateways (cm/discovery.h, cm/negotiation.h).

@@ -28,7 +28,9 @@ std::vector<Case> DatagramCases();
 std::vector<Case> ConnectCases();
 std::vector<Case> QueueCases();
 std::vector<Case> WindowCases();
+std::vector<Case> MemoryCases();
 // Not part of `*`.
+std::vector<Case> LargeMemoryCases();
 std::vector<Case> PlacementCases();
 std::vector<Case> EceCases();
 std::vector<Case> EndlessCases();

@@ -6,6 +6,7 @@
 #include "tests/interop/rdma_check/cases.h"
 #include "tests/interop/rdma_check/connection.h"
 #include "tests/interop/rdma_check/failure.h"
+#include "tests/interop/rdma_check/place.h"
 #include "tests/interop/rdma_check/transfer.h"
 
 namespace rocegw::interop {
@@ -79,22 +80,6 @@ class Owner {
   Owned<ibv_mr> mr_;
   ibv_mw* mw_ = nullptr;
 };
-
-struct Place {
-  uint64_t address;
-  uint32_t key;
-};
-
-// The owner tells the other side.
-Place Tell(Session& session, const Place& mine) {
-  const std::string theirs =
-      session.control.Exchange(std::to_string(mine.address) + " " + std::to_string(mine.key));
-  Place place{};
-  const size_t space = theirs.find(' ');
-  place.address = std::stoull(theirs.substr(0, space));
-  place.key = static_cast<uint32_t>(std::stoul(theirs.substr(space + 1)));
-  return place;
-}
 
 ibv_wc Request(Connection& c, ibv_wr_opcode opcode, const Place& to, uint8_t value,
                uint32_t length) {

@@ -38,9 +38,9 @@ struct Arguments {
 
 std::vector<Case> AllCases() {
   std::vector<Case> all;
-  for (auto&& group :
-       {TransferCases(), AtomicCases(), FaultCases(), DatagramCases(), ConnectCases(), QueueCases(),
-        WindowCases(), PlacementCases(), EceCases(), EndlessCases()}) {
+  for (auto&& group : {TransferCases(), AtomicCases(), FaultCases(), DatagramCases(),
+                       ConnectCases(), QueueCases(), WindowCases(), MemoryCases(),
+                       LargeMemoryCases(), PlacementCases(), EceCases(), EndlessCases()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
@@ -48,8 +48,10 @@ std::vector<Case> AllCases() {
 
 bool Matches(const std::string& globs, const std::string& name) {
   if (name.starts_with("endless")) return globs == name;
-  // Few stacks have them.
-  if (name.starts_with("placement") && !globs.starts_with("placement")) return false;
+  // Few stacks have the first, few hosts the memory for the others.
+  for (const char* const group : {"placement", "large"}) {
+    if (name.starts_with(group) && !globs.starts_with(group)) return false;
+  }
   std::istringstream in(globs);
   std::string glob;
   while (std::getline(in, glob, ',')) {

@@ -244,7 +244,8 @@ TEST_F(QpTest, RegMr_ImpossibleRequests_AreRefused) {
   EXPECT_EQ(EINVAL, errno);
   EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_EQ(EINVAL, errno) << "remote write needs local write";
-  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, IBV_ACCESS_ZERO_BASED));
+  constexpr int kFlushPersistent = 1 << 9;
+  EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, 16, kFlushPersistent));
   EXPECT_EQ(EOPNOTSUPP, errno);
   EXPECT_EQ(nullptr, ibv_reg_mr(pd_, buffer_, ~size_t{0}, 0));
   EXPECT_EQ(EINVAL, errno);

@@ -209,7 +209,7 @@ TEST(Attach, QueryDevice_NumbersAreSane) {
   EXPECT_EQ(device.port_state, 4);
   EXPECT_EQ(device.vendor_id, 0x02BADDu);
   EXPECT_NE(device.vendor_id & 0x020000, 0u) << "locally administered";
-  EXPECT_EQ(device.max_message, 0x7FFFFFFFu);
+  EXPECT_EQ(device.max_message, 0x80000000u);
   query.device = 1;
   client.Call<rocegw_device_reply>(query);
   EXPECT_EQ(client.error(), ENODEV);
