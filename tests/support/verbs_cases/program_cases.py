@@ -79,51 +79,74 @@ def _domain_pingpong(pair):
         expect("success" in output.split(), f"not content:\n{output}")
 
 
-def _endpoints(server, client, options, service="rc"):
+def _endpoints(server, client, options):
     """rdma_client and rdma_server, rdma_xclient and rdma_xserver: one message each way; both count it as success."""
-    def run(pair):
-        port = pair.right.fresh_port()
+    def run(pair, left_is_active=True):
+        _, passive = pair.roles(left_is_active)
+        port = passive.fresh_port()
         common = [*options, "-p", str(port)]
         with pair.counted(at_least=3):
-            outputs = run_tool(pair, True, [server, *common], [client, *common, "-s", pair.right.address4], ready="start")
+            outputs = run_tool(pair, left_is_active, [server, *common], [client, *common, "-s", passive.address4], ready="start")
         for output in outputs:
             expect(re.search(r"end 0$", output.strip()), f"not content:\n{output}")
-    return Case(f"{client}.{service}", 1500, run)
+    return run
 
 
-def _connections(pair):
-    """cmtime: 200 connections at once, up and down; each step is measured."""
-    port, connections = pair.right.fresh_port(), 200
+def _connections(pair, left_is_active=True, connections=200):
+    """cmtime: connections at once, up and down; each step is measured."""
+    _, passive = pair.roles(left_is_active)
+    port = passive.fresh_port()
     with pair.counted(at_least=2 * connections):
-        _, text = run_tool(pair, True, ["cmtime", "-p", str(port)],
-                           ["cmtime", "-p", str(port), "-c", str(connections), "-s", pair.right.address4], endless_server=True)
+        _, text = run_tool(pair, left_is_active, ["cmtime", "-p", str(port)],
+                           ["cmtime", "-p", str(port), "-c", str(connections), "-s", passive.address4], endless_server=True)
     steps = re.findall(r"^(create id|resolve addr|resolve route|create qp|connect|disconnect|destroy) *: +([\d.]+)", text,
                        re.MULTILINE)
     expect(len(steps) == 7 and float(dict(steps)["connect"]) > 0, f"not every step was measured:\n{text}")
     return f"{connections / (float(dict(steps)['connect']) / 1000):.0f} connections per second"
 
 
-def _stream(program, size, blocking):
-    def run(pair):
-        """Sockets on queue pairs; -T v compares the bytes."""
-        port = pair.right.fresh_port()
+def _stream(program, size, blocking=False):
+    """Sockets on queue pairs; -T v compares the bytes."""
+    def run(pair, left_is_active=True):
+        _, passive = pair.roles(left_is_active)
+        port = passive.fresh_port()
         words = [program, "-p", str(port), "-S", str(size), "-C", "20", "-I", "20", "-T", "v", *(["-T", "b"] if blocking else [])]
         with pair.counted(at_least=20):
-            outputs = run_tool(pair, True, words, [*words, "-s", pair.right.address4])
+            outputs = run_tool(pair, left_is_active, words, [*words, "-s", passive.address4])
         rows = [re.search(r"^custom .* ([\d.]+)$", output.strip(), re.MULTILINE) for output in outputs]
         expect(all(rows), f"{program} printed no figures:\n{outputs[0]}\n{outputs[1]}")
         return rows[1].group(0)
-    return Case(f"{program}.{size}.{'blocking' if blocking else 'waiting'}", 4200, run)
+    return run
 
 
-def _copy(pair):
+def _copy(pair, left_is_active=True):
     """rcopy: a file arrives as it was."""
-    source, target = pair.left.program("rocegwd"), os.path.join(pair.right.directory, "copied")
-    with pair.counted(at_least=20):
-        run_tool(pair, True, ["rcopy"], ["rcopy", source, f"{pair.right.address4}:{target}"], endless_server=True)
-    with open(source, "rb") as one, open(target, "rb") as other:
-        expect(one.read() == other.read(), "the copy differs")
-    return f"{os.path.getsize(source)} bytes"
+    active, passive = pair.roles(left_is_active)
+    source, target = active.program("rdma_check"), f"/tmp/rcopy.{passive.fresh_port()}"
+
+    def sum_of(host, path):
+        return host.run_plain(["sha256sum", path]).split()[0]
+    try:
+        with pair.counted(at_least=20):
+            run_tool(pair, left_is_active, ["rcopy"], ["rcopy", source, f"{passive.address4}:{target}"], endless_server=True)
+        expect(sum_of(active, source) == sum_of(passive, target), "the copy differs")
+        return passive.run_plain(["wc", "-c", target]).split()[0] + " bytes"
+    finally:
+        passive.run_plain(["rm", "-f", target])
+
+
+def peer_program_cases():
+    """Programs that tool_cases leaves out and that make sense against another kind of peer, in both roles."""
+    programs = {"rdma_client": (1500, _endpoints("rdma_server", "rdma_client", [])),
+                "cmtime": (1500, lambda pair, left_is_active: _connections(pair, left_is_active, 50)),
+                "rstream": (4200, _stream("rstream", 65536)),
+                "riostream": (4200, _stream("riostream", 65536)),
+                "rcopy": (4200, _copy)}
+
+    def case(name, mtu, run, role, left_is_active):
+        return Case(f"program.{name}.{role}", mtu, lambda pair: run(pair, left_is_active))
+    return [case(name, mtu, run, role, left_is_active) for name, (mtu, run) in programs.items()
+            for role, left_is_active in (("active", True), ("passive", False))]
 
 
 # Of 300 datagrams. A socket's first ones go by UDP, until its library has heard of its peer's queue pair.
@@ -161,14 +184,14 @@ def _datagram_sockets(family):
 def program_cases():
     return _perftest_cases() + [
         Case("ibv_asyncwatch", 1500, _events_seen),
-        _endpoints("rdma_server", "rdma_client", []),
-        _endpoints("rdma_xserver", "rdma_xclient", ["-c", "r"]),
-        _endpoints("rdma_xserver", "rdma_xclient", ["-c", "x"], "xrc"),
+        Case("rdma_client.rc", 1500, _endpoints("rdma_server", "rdma_client", [])),
+        Case("rdma_xclient.rc", 1500, _endpoints("rdma_xserver", "rdma_xclient", ["-c", "r"])),
+        Case("rdma_xclient.xrc", 1500, _endpoints("rdma_xserver", "rdma_xclient", ["-c", "x"])),
         Case("ibv_xsrq_pingpong", 4200, _domain_pingpong),
         Case("cmtime", 1500, _connections),
-        _stream("rstream", 64, False),
-        _stream("rstream", 65536, True),
-        _stream("riostream", 65536, False),
+        Case("rstream.64.waiting", 4200, _stream("rstream", 64)),
+        Case("rstream.65536.blocking", 4200, _stream("rstream", 65536, blocking=True)),
+        Case("riostream.65536.waiting", 4200, _stream("riostream", 65536)),
         Case("rcopy", 4200, _copy),
         Case("udpong", 4200, _datagrams_back),
         _datagram_sockets(4),
