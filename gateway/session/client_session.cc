@@ -93,6 +93,24 @@ void ClientSession::ReplyDone() { Reply(rocegw_object_reply{}); }
 
 void ClientSession::Answer(int error) { error == 0 ? ReplyDone() : ReplyError(error); }
 
+void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
+  pool_.CountBoundRefused();
+  services_.Tell("QUOTA_EXCEEDED", pool_.name(), std::string(what),
+                 pool_.name() + ": session " + std::to_string(id_.value) + " (" + peer_.comm +
+                     ", pid " + std::to_string(peer_.pid) + ") has " + std::to_string(most) + " " +
+                     std::string(what) + ", the most that one program may have");
+  ReplyError(ENOMEM);
+}
+
+bool ClientSession::LacksEventChannels() {
+  const uint32_t most = services_.options.session.event_channels;
+  const size_t held =
+      objects_.contexts.size() + objects_.channels.size() + objects_.cm_channels.size();
+  if (held < most) return false;
+  ReplyBound("event channels", most);
+  return true;
+}
+
 void ClientSession::ReplyError(int error) {
   if (pending_.has_value() && pending_->request_id == 0 && !ending_)
     services_.cm->OnUnanswered(*this, pending_->type, pending_->subject, error);

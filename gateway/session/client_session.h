@@ -103,6 +103,8 @@ class ClientSession {
   // The request breaks the protocol: the session ends, and this is all the answer there is.
   void Violation(const std::string& reason);
   void ReplyError(int error);
+  // ENOMEM, and the event that tells: it has the most of `what` that one program may have.
+  void ReplyBound(std::string_view what, uint64_t most);
   void ReplyObject(uint32_t handle, uint64_t events_reported, int fd = -1);
 
   // Of the pool's quota: 0, or the errno to answer with.
@@ -164,9 +166,8 @@ class ClientSession {
   EventChannel* AsyncEventsOf(uint32_t context);
   // The object goes: withdraws async events that wait, yields how many the client got or may get.
   uint32_t ForgetAsyncEvents(uint32_t context, rocegw_object_kind kind, uint32_t handle);
-  size_t event_descriptors() const {
-    return objects_.contexts.size() + objects_.channels.size() + objects_.cm_channels.size();
-  }
+  // It has as many channels as one program may have, and is told so: the request is answered.
+  bool LacksEventChannels();
 
   SessionRow Row() const;
 

@@ -69,9 +69,7 @@ std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
 }  // namespace
 
 void CmCreateChannel(ClientSession& session, Request&) {
-  if (session.event_descriptors() >= session.services().options.session.event_channels) {
-    return session.ReplyError(ENOMEM);
-  }
+  if (session.LacksEventChannels()) return;
   auto pair = MakeEventPair();
   if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CmChannel>();

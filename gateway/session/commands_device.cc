@@ -142,9 +142,8 @@ void QueryGids(ClientSession& session, Request& request) {
 void OpenContext(ClientSession& session, Request& request) {
   const uint32_t device = request.As<rocegw_open_context>().device;
   if (FindDevice(session, device) == nullptr) return session.ReplyError(ENODEV);
-  if (session.objects().contexts.size() >= session.services().options.session.contexts) {
-    return session.ReplyError(ENOMEM);
-  }
+  const uint32_t most = session.services().options.session.contexts;
+  if (session.objects().contexts.size() >= most) return session.ReplyBound("open devices", most);
   session.LinkToWorkers([&session, device](int error) {
     if (error != 0) return session.ReplyError(error);
     auto pair = MakeEventPair();
@@ -167,9 +166,7 @@ void CloseContext(ClientSession& session, Request& request) {
 void CreateCompletionChannel(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_object_request>().handle;
   if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
-  if (session.event_descriptors() >= session.services().options.session.event_channels) {
-    return session.ReplyError(ENOMEM);
-  }
+  if (session.LacksEventChannels()) return;
   auto pair = MakeEventPair();
   if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CompletionChannel>();

@@ -261,8 +261,9 @@ void CreateRegion(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_create_region>();
   Services& services = session.services();
   if (!session.pool().settings().remap_allowed) return session.ReplyError(EPERM);
-  if (session.objects().regions.size() >= services.options.session.event_channels) {
-    return session.ReplyError(ENOMEM);
+  const uint32_t most = services.options.session.event_channels;
+  if (session.objects().regions.size() >= most) {
+    return session.ReplyBound("remapped regions", most);
   }
   if (const int error = session.Take(Resource::kRegisteredBytes, asked.length))
     return session.ReplyError(error);

@@ -46,7 +46,8 @@ void AttachMulticast(ClientSession& session, Request& request) {
   if (wanted.qp == nullptr || wanted.qp->type != verbs::QpType::kUd || !wanted.group.IsMulticast())
     return session.ReplyError(EINVAL);
   if (attached.contains({wanted.handle, wanted.group})) return session.ReplyDone();
-  if (attached.size() >= services.options.device.max_multicast) return session.ReplyError(ENOMEM);
+  const uint32_t most = services.options.device.max_multicast;
+  if (attached.size() >= most) return session.ReplyBound("multicast attachments", most);
   if (const int error = services.CheckPeer(session.pool(), wanted.group))
     return session.ReplyError(error);
   const Status heard = services.multicast.Add(wanted.device, wanted.group);

@@ -207,15 +207,16 @@ PoolRow RowOf(const tenant::Pool& pool) {
     }
     row.limits.push_back(std::move(limit));
   }
-  // No number, but something that requests are refused for.
-  LimitRow peers;
-  peers.limit = "allowed_peers";
-  peers.refused = pool.peers_refused();
-  row.limits.push_back(std::move(peers));
-  LimitRow identity;
-  identity.limit = "identity";
-  identity.refused = pool.identities_refused();
-  row.limits.push_back(std::move(identity));
+  // No numbers of the pool, but what requests are refused for.
+  const auto add_rule = [&row](std::string_view rule, uint64_t refused) {
+    LimitRow limit;
+    limit.limit = rule;
+    limit.refused = refused;
+    row.limits.push_back(std::move(limit));
+  };
+  add_rule("allowed_peers", pool.peers_refused());
+  add_rule("identity", pool.identities_refused());
+  add_rule("program_bounds", pool.bounds_refused());
   row.set_up = pool.set_up();
   row.operations = pool.share().operations.Read();
   row.attaches = pool.attaches();

@@ -97,6 +97,9 @@ class Pool {
   uint64_t peers_refused() const { return peers_refused_; }
   void CountIdentityRefused() { ++identities_refused_; }
   uint64_t identities_refused() const { return identities_refused_; }
+  // One program asked for more than any program may have.
+  void CountBoundRefused() { ++bounds_refused_; }
+  uint64_t bounds_refused() const { return bounds_refused_; }
 
   // What the gateway spent on each connected queue pair of the pool, from its creation until it
   // could send.
@@ -121,6 +124,7 @@ class Pool {
   std::array<uint64_t, kLimits> refused_{};
   uint64_t peers_refused_ = 0;
   uint64_t identities_refused_ = 0;
+  uint64_t bounds_refused_ = 0;
   AttachCounts attaches_{};
   metrics::DurationHistogram set_up_;
 };

@@ -84,6 +84,13 @@ bool SessionHost::Logged(const std::string& part) const {
                      [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
+bool SessionHost::Told(const std::string& part) const {
+  const std::vector<session::EventRow> rows = server->services().events.Rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const session::EventRow& row) {
+    return row.text.find(part) != std::string::npos;
+  });
+}
+
 TestClient::TestClient(SessionHost& host, const std::string& pool)
     : settle_([&host] { host.Settle(); }) {
   int ends[2] = {-1, -1};

@@ -38,6 +38,8 @@ class SessionHost {
   size_t LinkedObjects() const;
   std::vector<std::string> BrokenRules() const;
   bool Logged(const std::string& part) const;
+  // An event that says so.
+  bool Told(const std::string& part) const;
 
   session::ControlLoop loop;
   UniqueFd control_wake;

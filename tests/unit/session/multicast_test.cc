@@ -99,6 +99,7 @@ TEST_F(MulticastGroupsTest, MoreThanASessionMayHave_NoMemory) {
   for (uint32_t i = 0; i < most; ++i)
     ASSERT_EQ(Attach(qp, wire::Gid::FromV4(0xEF000000 + i)), 0) << i;
   EXPECT_EQ(Attach(qp, wire::Gid::FromV4(0xEFFFFFFF)), ENOMEM);
+  EXPECT_TRUE(host.Told("multicast attachments, the most that one program may have"));
 }
 
 TEST_F(MulticastGroupsTest, AttachedQueuePair_IsNotDestroyed_ButGoesWithItsProgram) {

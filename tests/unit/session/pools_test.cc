@@ -296,7 +296,7 @@ TEST_F(Pools, Snapshot_ShowsPoolsLimitsAndEvents) {
   EXPECT_EQ(seen.pools[1].name, "tenants/default/pools/default");
   const session::PoolRow& row = seen.pools[2];
   EXPECT_EQ(row.name, kRed);
-  ASSERT_EQ(row.limits.size(), tenant::kLimits + 2) << "and allowed_peers, identity";
+  ASSERT_EQ(row.limits.size(), tenant::kLimits + 3) << "and what is no number of the pool";
   const session::LimitRow& pds = row.limits[static_cast<size_t>(Resource::kPds)];
   EXPECT_EQ(pds.limit, "pds");
   EXPECT_EQ(pds.used, 1u);
