@@ -73,6 +73,8 @@ enum rocegw_message {
   ROCEGW_MSG_CLOSE_XRCD = 38,
   ROCEGW_MSG_OPEN_QP = 39,  /* answered as CREATE_QP */
   ROCEGW_MSG_REREG_MR = 40, /* answered as REG_MR */
+  ROCEGW_MSG_TAKE_AHS = 41,
+  ROCEGW_MSG_GIVE_AHS = 42,
 
   ROCEGW_MSG_CM_CREATE_CHANNEL = 64, /* reply descriptor: CM events */
   ROCEGW_MSG_CM_DESTROY_CHANNEL = 65,
@@ -225,6 +227,20 @@ struct rocegw_object_reply {
   uint32_t handle;
   uint32_t events_reported; /* destroy: records ever put on the object's event channel; wait until
                                they are acked */
+};
+
+/* Address handles stay in the client, which counts them here before it makes them: so many that it
+ * would like to have, and in the answer those that it may make (one at least). GIVE_AHS takes back
+ * what it does not need any more. Since minor 13. */
+struct rocegw_ahs {
+  struct rocegw_request header;
+  uint32_t count;
+  uint32_t reserved;
+};
+struct rocegw_ahs_reply {
+  struct rocegw_reply header;
+  uint32_t count;
+  uint32_t reserved;
 };
 
 struct rocegw_alloc_pd {

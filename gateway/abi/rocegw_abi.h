@@ -27,8 +27,9 @@
 /* 1: ordering on request; 2: shared receive queues; 3: pollers sleep; 4: queues that change their
  * size, moderation of completion events; 5: multicast; 6: memory windows, SENDs with invalidation;
  * 7: queue pairs go along with their connection; 8: XRC; 9: steps of a connection that fail without
- * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys */
-#define ROCEGW_ABI_MINOR 12u
+ * an answer fail as events; 10: memory placement extensions; 11: regions change under their keys;
+ * 13: address handles are counted */
+#define ROCEGW_ABI_MINOR 13u
 #define ROCEGW_ATTACH_SOCKET "/run/rocegw/attach.sock"
 #define ROCEGW_CACHE_LINE 64u
 

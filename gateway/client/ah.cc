@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Address handles: made from GIDs alone and kept in this process; the daemon sees them inside each
-// datagram's WQE. ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too, because a received
-// GRH is ours to read.
+// Address handles: made from GIDs alone and kept in this process, but counted by the daemon, which
+// sees them inside each datagram's WQE. ibv_create_ah_from_wc and ibv_init_ah_from_wc are here too,
+// because a received GRH is ours to read.
 #include <netinet/in.h>
 
 #include <cerrno>
@@ -103,8 +103,11 @@ ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr attr) {
     error = FindGid(FromIbv(pd->context), attr.port_num, attr.grh.sgid_index, &source);
     if (error == ENODATA) error = EINVAL;
   }
+  Session* session = SessionOf(pd->context);
+  if (error == 0) error = session->ah_credits().Take(session);
   auto* ah = error == 0 ? MakeObject<AddressHandle>() : nullptr;
   if (ah == nullptr) {
+    if (error == 0) session->ah_credits().Give(session);
     errno = error != 0 ? error : ENOMEM;
     return nullptr;
   }
@@ -125,7 +128,9 @@ ROCEGW_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 
 ROCEGW_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
   if (!IsOurs(ah->context)) return ROCEGW_REAL(ibv_destroy_ah)(ah);
+  rocegw::client::Session* session = rocegw::client::SessionOf(ah->context);
   free(reinterpret_cast<AddressHandle*>(ah));
+  session->ah_credits().Give(session);
   return 0;
 }
 

@@ -470,6 +470,7 @@ void Session::CutOff() {
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
   keys_.ResetLock();
+  ah_credits_.ResetLock();
 }
 
 void Session::CutOffInChild() {

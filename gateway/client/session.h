@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/client/ah_credits.h"
 #include "gateway/client/rings/key_table.h"
 #include "gateway/client/rings/map_rings.h"
 
@@ -88,6 +89,7 @@ class Session {
   uint32_t number() const { return number_; }
   const rocegw_hello_reply& welcome() const { return welcome_; }
   KeyTable& keys() { return keys_; }
+  AhCredits& ah_credits() { return ah_credits_; }
   // /dev/userfaultfd, opened by the daemon, or -1.
   int userfaultfd_device() const { return userfaultfd_device_; }
 
@@ -140,6 +142,7 @@ class Session {
   Worker* workers_;
   uint32_t worker_count_;
   KeyTable keys_;
+  AhCredits ah_credits_;
 };
 
 // The path that is attached to: ROCEGW_SOCKET or the default; with the gateway in this process its

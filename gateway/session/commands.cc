@@ -31,6 +31,10 @@ Command FindCommand(uint32_t type) {
       return AllocMw;
     case ROCEGW_MSG_DEALLOC_MW:
       return DeallocMw;
+    case ROCEGW_MSG_TAKE_AHS:
+      return TakeAhs;
+    case ROCEGW_MSG_GIVE_AHS:
+      return GiveAhs;
     case ROCEGW_MSG_CREATE_CHANNEL:
       return CreateCompletionChannel;
     case ROCEGW_MSG_DESTROY_CHANNEL:

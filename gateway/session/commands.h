@@ -33,6 +33,8 @@ void DestroyCompletionChannel(ClientSession& session, Request& request);
 void AllocPd(ClientSession& session, Request& request);
 void DeallocPd(ClientSession& session, Request& request);
 void RegMr(ClientSession& session, Request& request);
+void TakeAhs(ClientSession& session, Request& request);
+void GiveAhs(ClientSession& session, Request& request);
 void ReregMr(ClientSession& session, Request& request);
 void DeregMr(ClientSession& session, Request& request);
 void CreateRegion(ClientSession& session, Request& request);

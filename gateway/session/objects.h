@@ -198,6 +198,7 @@ struct Objects {
   HandleTable<RemappedRegion> regions;
   HandleTable<CmChannel> cm_channels;
   HandleTable<CmId> cm_ids;
+  uint64_t ahs = 0;  // address handles that the library may make
   // Attachments of queue pairs to multicast groups: handle, group.
   std::set<std::pair<uint32_t, wire::Gid>> multicast;
   KeyMap<uint32_t> qp_by_number;  // QPN to handle

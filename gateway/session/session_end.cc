@@ -326,6 +326,7 @@ void ClientSession::FreeAll() {
   wake_fds_.clear();
   Give(Resource::kSegmentBytes, segment_charged_);
   segment_charged_ = 0;
+  Give(Resource::kAhs, std::exchange(objects_.ahs, 0));
   ended_ = true;
   if (on_ended) on_ended();
 }

@@ -113,6 +113,8 @@ void HostileWorld::SendMessages() {
                    {ROCEGW_MSG_REREG_MR, sizeof(rocegw_rereg_mr)},
                    {ROCEGW_MSG_DEREG_MR, sizeof(rocegw_object_request)},
                    {ROCEGW_MSG_ALLOC_MW, sizeof(rocegw_alloc_mw)},
+                   {ROCEGW_MSG_TAKE_AHS, sizeof(rocegw_ahs)},
+                   {ROCEGW_MSG_GIVE_AHS, sizeof(rocegw_ahs)},
                    {ROCEGW_MSG_CREATE_CQ, sizeof(rocegw_create_cq)},
                    {ROCEGW_MSG_RESIZE_CQ, sizeof(rocegw_resize_cq)},
                    {ROCEGW_MSG_CREATE_SRQ, sizeof(rocegw_create_srq)},

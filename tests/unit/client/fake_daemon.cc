@@ -554,6 +554,13 @@ std::vector<uint8_t> FakeDaemon::Respond(Connection& connection, const RecordedR
       reply.lkey = reply.rkey = key_of_[reply.handle];
       return Bytes(reply);
     }
+    case ROCEGW_MSG_TAKE_AHS: {
+      rocegw_ahs_reply reply{};
+      reply.count = 1;
+      return Bytes(reply);
+    }
+    case ROCEGW_MSG_GIVE_AHS:
+      return Bytes(rocegw_reply{});
     case ROCEGW_MSG_CREATE_CQ:
       return MakeCq(connection, request);
     case ROCEGW_MSG_RESIZE_CQ:

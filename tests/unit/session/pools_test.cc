@@ -308,5 +308,47 @@ TEST_F(Pools, Snapshot_ShowsPoolsLimitsAndEvents) {
   EXPECT_EQ(seen.events[0].object, kRed);
 }
 
+int CountAhs(TestClient& client, uint32_t type, uint32_t count, uint32_t* granted = nullptr) {
+  auto request = TestClient::Request<rocegw_ahs>(type);
+  request.count = count;
+  const auto reply = client.Call<rocegw_ahs_reply>(request);
+  if (granted != nullptr) *granted = reply.count;
+  return client.error();
+}
+
+TEST_F(Pools, AddressHandles_CountAgainstTheLimit_OneByOneWhenItIsNear) {
+  tenant::Quota quota;
+  quota.peak[Resource::kAhs] = 40;
+  SetPool(kRed, quota);
+  auto first = Join(kRed);
+  uint32_t granted = 0;
+  EXPECT_EQ(CountAhs(*first, ROCEGW_MSG_TAKE_AHS, 64, &granted), 0);
+  EXPECT_EQ(granted, 2u) << "a sixteenth of what is left";
+  for (uint32_t total = granted; total < 40; total += granted)
+    ASSERT_EQ(CountAhs(*first, ROCEGW_MSG_TAKE_AHS, 64, &granted), 0) << total;
+  EXPECT_EQ(granted, 1u);
+  EXPECT_EQ(CountAhs(*first, ROCEGW_MSG_TAKE_AHS, 64), ENOMEM);
+  EXPECT_TRUE(host.Told("limit of ahs reached, which is 40"));
+
+  auto second = Join(kRed);
+  EXPECT_EQ(CountAhs(*second, ROCEGW_MSG_TAKE_AHS, 1), ENOMEM);
+  EXPECT_EQ(CountAhs(*first, ROCEGW_MSG_GIVE_AHS, 3), 0);
+  EXPECT_EQ(CountAhs(*second, ROCEGW_MSG_TAKE_AHS, 64, &granted), 0);
+  EXPECT_EQ(granted, 1u);
+  first->Disconnect();
+  host.Settle();
+  EXPECT_EQ(registry().FindPool(kRed)->used(Resource::kAhs), 1u) << "a program's go with it";
+}
+
+TEST_F(Pools, AddressHandlesThatWereNotTaken_AreNotGivenBack) {
+  SetPool(kRed, {});
+  auto client = Join(kRed);
+  EXPECT_EQ(CountAhs(*client, ROCEGW_MSG_TAKE_AHS, 0), EINVAL);
+  EXPECT_EQ(CountAhs(*client, ROCEGW_MSG_GIVE_AHS, 1), EINVAL);
+  EXPECT_EQ(CountAhs(*client, ROCEGW_MSG_TAKE_AHS, 1), 0);
+  EXPECT_EQ(CountAhs(*client, ROCEGW_MSG_GIVE_AHS, UINT32_MAX), EINVAL);
+  EXPECT_EQ(registry().FindPool(kRed)->used(Resource::kAhs), 1u);
+}
+
 }  // namespace
 }  // namespace rocegw::testing
