@@ -38,9 +38,6 @@ std::vector<model::Violation> Below(const std::string& prefix,
 // As it is stored: without what is derived.
 std::string StoredBytes(const google::protobuf::Message& object);
 
-// SHA-256 of the message.
-std::string DigestOf(const google::protobuf::Message& message);
-
 // Guards with the revision at which the fleet knows them.
 std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys);
 
