@@ -176,6 +176,8 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
       usage_.Set(gateway, OwnPools(fleet, gateway, heartbeat.pools()));
     }
     node->gateway_reachable = heartbeat.gateway_connected();
+    if (node->gateway_reachable && node->session.RetryRejected(PushPace::Clock::now()))
+      WantPush(gateway);
     WriteState(gateway, *node);
   });
 }

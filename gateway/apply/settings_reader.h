@@ -24,6 +24,7 @@ inline constexpr char kMissingCcPolicy[] = "MISSING_CC_POLICY";
 inline constexpr char kAddressTaken[] = "ADDRESS_TAKEN";
 inline constexpr char kAddressNotHere[] = "ADDRESS_NOT_HERE";
 inline constexpr char kInUse[] = "IN_USE";
+inline constexpr char kSocketFailed[] = "SOCKET_FAILED";
 
 struct Wrong {
   std::string reason;

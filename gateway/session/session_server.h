@@ -46,6 +46,12 @@ class SessionServer {
   void SetCapacity(const tenant::Amounts& capacity);
   void SetTenant(const tenant::TenantSettings& tenant);
   void RemoveTenant(const std::string& name);
+  // The attach sockets of a pool before it is set (slot_sockets.h), and those of one that is not
+  // there after all.
+  Status MakeSlots(const tenant::PoolSettings& pool, const SlotRights& rights) {
+    return slots_.Make(pool, rights);
+  }
+  void DropSlots(const std::string& pool) { slots_.Remove(pool); }
   void SetPool(const tenant::PoolSettings& pool, const SlotRights& rights);
   void RemovePool(const std::string& name);
   // What the configuration says about draining, and what was asked for here.
