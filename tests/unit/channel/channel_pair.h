@@ -78,6 +78,7 @@ class ChannelEnd final : public channel::Owner {
     SendFrameAs(carrier.address(), frame.message, psn);
     return flow::Resend::kDone;
   }
+  void OnArrived(const flow::FrameRef& frame) override { arrived.push_back(frame.message); }
   void OnTurn(const flow::Carrier&, SlotHandle qp) override { turns.push_back(qp.index); }
   void OnChannelGone(const flow::Carrier& carrier, bool was_open,
                      wire::ChannelReason reason) override {
@@ -161,6 +162,7 @@ class ChannelEnd final : public channel::Owner {
   std::vector<uint32_t> delivered;  // messages
   std::vector<wire::ChannelFrame> replies;
   std::vector<uint32_t> turns;
+  std::vector<uint32_t> arrived;    // messages of frames
   std::vector<uint32_t> forgotten;  // messages that nobody builds again
   std::vector<channel::Channel*> held;
   std::vector<flow::LinePlace> places;

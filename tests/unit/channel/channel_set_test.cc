@@ -554,6 +554,25 @@ TEST_F(ChannelSetTest, LostFrameThatNobodyWaitsFor_ItsPsnIsFilled) {
   EXPECT_TRUE(channel->out().idle());
 }
 
+TEST_F(ChannelSetTest, ArrivedFrames_AreToldOnceToWhoAskedForIt) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  EXPECT_EQ(pair.a().arrived, Numbers()) << "nobody asked";
+  channel->TellArrivals();
+  pair.a().forgotten = {10};
+  bool lost = false;
+  for (uint32_t message = 10; message < 20; ++message)
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (lost || !packet.Is(Operation::kChannelFrame)) return false;
+    return lost = true;
+  });
+  pair.Advance(Milliseconds(10));
+  std::ranges::sort(pair.a().arrived);
+  EXPECT_EQ(pair.a().arrived, (Numbers{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}))
+      << "also the one whose place was filled";
+}
+
 TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
