@@ -357,6 +357,8 @@ void Engine::CarryOut(const Plan& plan) {
       target_.SetTenant(ReadTenant(object->tenant()));
     } else if (object->has_pool()) {
       target_.SetPool(PoolOf(object->pool(), objects_));
+    } else if (object->has_peer()) {
+      target_.SetPeer(object->name(), ReadPeer(object->peer()));
     }
   }
   // Pools before their tenants.
@@ -366,6 +368,7 @@ void Engine::CarryOut(const Plan& plan) {
       if (!IsRemoval(*object) || old == plan.before.end()) continue;
       if (!tenants && old->second.has_pool()) target_.RemovePool(object->name());
       if (tenants && old->second.has_tenant()) target_.RemoveTenant(object->name());
+      if (tenants && old->second.has_peer()) target_.SetPeer(object->name(), {});
       if (tenants && old->second.has_gateway()) target_.SetGateway({}, facts_.capacity);
     }
   }

@@ -41,6 +41,8 @@ class Target {
   virtual void DropSockets(const std::string& pool) = 0;
   virtual void SetPool(const tenant::PoolSettings& settings) = 0;
   virtual void RemovePool(const std::string& name) = 0;
+  // Another gateway of the fleet; no addresses: it is gone.
+  virtual void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) = 0;
 };
 
 struct Facts {

@@ -150,6 +150,12 @@ tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config) {
   return settings;
 }
 
+std::vector<wire::Gid> ReadPeer(const types::v1::PeerConfig& config) {
+  std::vector<wire::Gid> addresses;
+  for (const std::string& address : config.addresses()) addresses.push_back(AddressOf(address));
+  return addresses;
+}
+
 tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
   const types::v1::PoolSpec& spec = config.spec();
   tenant::PoolSettings settings;

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gateway/base/time.h"
 #include "gateway/tenant/settings.h"
@@ -47,6 +48,7 @@ std::optional<Wrong> CheckObject(const types::v1::ConfigObject& object);
 GatewaySettings ReadGateway(const types::v1::GatewayConfig& config);
 tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config);
 // The window comes from the policy that the pool names.
+std::vector<wire::Gid> ReadPeer(const types::v1::PeerConfig& config);
 tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config);
 
 // `otherwise` where nothing is set.

@@ -24,6 +24,9 @@ class ConfigTarget final : public apply::Target {
   void DropSockets(const std::string& pool) override { sessions_.DropSlots(pool); }
   void SetPool(const tenant::PoolSettings& settings) override;
   void RemovePool(const std::string& name) override;
+  void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) override {
+    sessions_.SetPeer(name, addresses);
+  }
 
  private:
   std::optional<apply::Wrong> CheckReserve(const tenant::PoolSettings& settings);

@@ -243,6 +243,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
   ControlReply Do(const SnapshotChannels& body);
+  ControlReply Do(const SnapshotPeers& body);
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
   void Reply(uint64_t cookie, ControlReply reply);

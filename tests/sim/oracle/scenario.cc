@@ -317,7 +317,8 @@ class World {
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
-        "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted, %zu ends bounded",
+        "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted, "
+        "%zu ends bounded",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
         static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
         nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",

@@ -447,6 +447,27 @@ TEST_F(EngineTest, WaitingForSockets_EndsWithNewerWord) {
   EXPECT_TRUE(target.pools.empty());
 }
 
+TEST_F(EngineTest, Peers_ReachTheGatewayWithTheirAddresses) {
+  const auto peer = [](const char* id, const std::vector<const char*>& addresses) {
+    ConfigObject object;
+    object.set_name(std::string("gateways/") + id);
+    object.mutable_peer()->set_name(object.name());
+    for (const char* address : addresses) object.mutable_peer()->add_addresses(address);
+    return object;
+  };
+  Full(1, {peer("h", {"192.0.2.1", "2001:db8::1"}), peer("i", {"192.0.2.2"})});
+  EXPECT_EQ(target.peers.at("gateways/h"),
+            (std::vector{*wire::ParseGid("192.0.2.1"), *wire::ParseGid("2001:db8::1")}));
+  EXPECT_EQ(Rejections(Delta(2, {peer("h", {"nowhere"}), Removal("gateways/i")})),
+            Texts{"gateways/h: INVALID"});
+  EXPECT_EQ(target.peers.size(), 1u);
+  EXPECT_EQ(target.peers.at("gateways/h").size(), 2u);
+  Make();
+  EXPECT_EQ(target.peers.at("gateways/h").size(), 2u) << "after a restart too";
+  Full(3, {});
+  EXPECT_TRUE(target.peers.empty());
+}
+
 TEST_F(EngineTest, Capacity_IsTheOperatorsElseTheGatewaysOwn) {
   Full(1, {GatewayObject(50), TenantObject("red"), PoolObject("red", "a", 40)});
   EXPECT_EQ(target.capacity[tenant::Resource::kQps], 50u);

@@ -54,6 +54,15 @@ class FakeTarget : public Target {
     sockets.erase(name);
   }
 
+  void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) override {
+    if (addresses.empty()) {
+      peers.erase(name);
+    } else {
+      peers[name] = addresses;
+    }
+  }
+
+  std::map<std::string, std::vector<wire::Gid>> peers;
   GatewaySettings gateway;
   tenant::Amounts capacity;
   std::map<std::string, tenant::TenantSettings> tenants;

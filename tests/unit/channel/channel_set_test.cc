@@ -573,6 +573,33 @@ TEST_F(ChannelSetTest, ArrivedFrames_AreToldOnceToWhoAskedForIt) {
       << "also the one whose place was filled";
 }
 
+TEST_F(ChannelSetTest, Traffic_OfAPeerIncludesChannelsThatAreGone) {
+  EXPECT_TRUE(pair.a().set.Traffic().empty());
+  const auto send = [&] {
+    Channel* channel = pair.Open();
+    EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now, 1, 0, 100));
+    pair.Settle();
+    pair.Advance(Milliseconds(1));
+    return channel;
+  };
+  Channel* channel = send();
+  const auto open = pair.a().set.Traffic();
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].peer, pair.b().gid);
+  EXPECT_EQ(open[0].channels, 1u);
+  EXPECT_EQ(open[0].arrived_bytes, 100u);
+  EXPECT_EQ(open[0].channels_rtt, 1u);
+  channel->Abandon(wire::ChannelReason::kIdle);
+  channel->Due();
+  pair.Settle();
+  const auto gone = pair.a().set.Traffic();
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0].channels, 0u);
+  EXPECT_EQ(gone[0].arrived_bytes, 100u);
+  send();
+  EXPECT_EQ(pair.a().set.Traffic()[0].arrived_bytes, 200u);
+}
+
 TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));
