@@ -77,6 +77,14 @@ ApiError EtagMismatch(const std::string& name, const std::string& given, const s
           {}};
 }
 
+ApiError TooManyConflicts() {
+  return {StatusCode::ABORTED,
+          "TOO_MANY_CONFLICTS",
+          "others change the same objects all the time; try again",
+          {},
+          {}};
+}
+
 ApiError PermissionDenied(const std::string& why) {
   return {StatusCode::PERMISSION_DENIED, "PERMISSION_DENIED", why, {}, {}};
 }

@@ -35,6 +35,8 @@ ApiError FailedPrecondition(std::string reason, std::string message,
 ApiError NotFound(const std::string& name);
 ApiError AlreadyExists(const std::string& name);
 ApiError EtagMismatch(const std::string& name, const std::string& given, const std::string& is);
+// After as many attempts as are worth it.
+ApiError TooManyConflicts();
 ApiError PermissionDenied(const std::string& why);
 // What the store said instead of answering.
 ApiError FromStore(const Status& status);

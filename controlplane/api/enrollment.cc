@@ -8,6 +8,7 @@
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
+#include "controlplane/model/timestamp.h"
 
 namespace rocegw::api {
 namespace {
@@ -83,17 +84,27 @@ void Enrollment::CreateToken(const Admitted& caller, const std::string& gateway,
   });
 }
 
-void Enrollment::Revoke(const Admitted& caller, const std::string& gateway, RevokeDone done) {
+void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone done) {
   auto attempt = std::make_shared<Attempt>();
   const std::string path = PathOf(gateway);
   attempt->reads = {identity::CertificateKey(path)};
-  attempt->plan = [caller, gateway, path](const std::vector<Found>& found) {
+  if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call.request_id));
+  attempt->plan = [call, gateway, path](const std::vector<Found>& found) -> Planned {
     store::Transaction transaction;
-    admin::v1::AuditRecord said;
-    said.set_resource(gateway);
-    transaction.then = {AuditOf(caller, gateway, said)};
+    transaction.then = {AuditOf(call, gateway)};
+    if (!call.request_id.empty()) {
+      controlplane::v1::RequestRecord record;
+      if (found[1].has_value() && record.ParseFromString(found[1]->value)) {
+        if (auto reused = RequestIdReused(call, record)) return std::move(*reused);
+        return DoneBefore{};
+      }
+      const std::string key = RequestKey(call.request_id);
+      transaction.compares = {store::Compare::Absent(key)};
+      transaction.then.push_back(
+          store::Operation::Put(key, RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
+    }
     Append(identity::PlanRevoke(path, found[0], identity::Now()), transaction);
-    return std::variant<store::Transaction, ApiError>(std::move(transaction));
+    return transaction;
   };
   attempt->done = std::move(done);
   Run(attempt);
@@ -134,9 +145,7 @@ void Enrollment::Join(const Admitted& caller, const fleet::v1::JoinRequest& requ
   response->set_trust_bundle(authority_.bundle());
   attempt->reads = {identity::JoinTokenKey(request.token()),
                     identity::CertificateKey(PathOf(request.gateway()))};
-  attempt->plan =
-      [this, caller, request,
-       response](const std::vector<Found>& found) -> std::variant<store::Transaction, ApiError> {
+  attempt->plan = [this, caller, request, response](const std::vector<Found>& found) -> Planned {
     auto outcome = identity::PlanJoin(authority_,
                                       {.gateway = request.gateway(),
                                        .token = request.token(),
@@ -144,18 +153,17 @@ void Enrollment::Join(const Admitted& caller, const fleet::v1::JoinRequest& requ
                                       found[0], found[1], options_.node_lifetime, identity::Now());
     if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
     auto transaction = GatewayTransaction(request.gateway());
-    if (auto* const good = std::get_if<store::Transaction>(&transaction)) {
-      auto& enrolled = std::get<Enrolled>(outcome);
-      response->set_certificate_chain(enrolled.certificate_chain);
-      Append(std::move(enrolled.step), *good);
-      Admitted joined = caller;
-      joined.principal =
-          identity::NodeUri(authority_.domain(), model::NameOf(request.gateway()).id);
-      fleet::v1::JoinRequest said = request;
-      said.clear_token();
-      good->then.push_back(AuditOf(joined, request.gateway(), said));
-    }
-    return transaction;
+    if (auto* const error = std::get_if<ApiError>(&transaction)) return std::move(*error);
+    auto& good = std::get<store::Transaction>(transaction);
+    auto& enrolled = std::get<Enrolled>(outcome);
+    response->set_certificate_chain(enrolled.certificate_chain);
+    Append(std::move(enrolled.step), good);
+    Admitted joined = caller;
+    joined.principal = identity::NodeUri(authority_.domain(), model::NameOf(request.gateway()).id);
+    fleet::v1::JoinRequest said = request;
+    said.clear_token();
+    good.then.push_back(AuditOf(joined, request.gateway(), said));
+    return std::move(good);
   };
   attempt->done = [response, done = std::move(done)](std::optional<ApiError> error) {
     if (error.has_value()) return done(std::move(*error));
@@ -170,9 +178,8 @@ void Enrollment::Renew(const Admitted& caller, const fleet::v1::RenewRequest& re
   auto response = std::make_shared<fleet::v1::RenewResponse>();
   response->set_trust_bundle(authority_.bundle());
   attempt->reads = {identity::CertificateKey(PathOf(request.gateway()))};
-  attempt->plan =
-      [this, caller, request, serial,
-       response](const std::vector<Found>& found) -> std::variant<store::Transaction, ApiError> {
+  attempt->plan = [this, caller, request, serial,
+                   response](const std::vector<Found>& found) -> Planned {
     auto outcome = identity::PlanRenew(authority_, request.gateway(), request.certificate_request(),
                                        serial, found[0], options_.node_lifetime, identity::Now());
     if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
@@ -208,21 +215,18 @@ void Enrollment::Commit(const std::shared_ptr<Attempt>& attempt,
   if (auto* const error = std::get_if<ApiError>(&planned)) {
     return attempt->done(std::move(*error));
   }
-  store_.TxnAsync(
-      std::move(std::get<store::Transaction>(planned)),
-      [this, attempt](const StatusOr<store::TransactionResult>& result) {
-        if (!result.ok()) return attempt->done(FromStore(result.status()));
-        if (result.value().succeeded) return attempt->done(std::nullopt);
-        if (++attempt->count == kMostPlans) {
-          return attempt->done(ApiError{grpc::StatusCode::ABORTED,
-                                        "TOO_MANY_CONFLICTS",
-                                        "others change the same objects all the time; try again",
-                                        {},
-                                        {}});
-        }
-        // What it failed for is known then.
-        follower_.WhenReached(result.value().revision, [this, attempt] { Run(attempt); });
-      });
+  if (std::holds_alternative<DoneBefore>(planned)) return attempt->done(std::nullopt);
+  store_.TxnAsync(std::move(std::get<store::Transaction>(planned)),
+                  [this, attempt](const StatusOr<store::TransactionResult>& result) {
+                    if (!result.ok()) return attempt->done(FromStore(result.status()));
+                    if (result.value().succeeded) return attempt->done(std::nullopt);
+                    if (++attempt->count == kMostPlans) {
+                      return attempt->done(TooManyConflicts());
+                    }
+                    // What it failed for is known then.
+                    follower_.WhenReached(result.value().revision,
+                                          [this, attempt] { Run(attempt); });
+                  });
 }
 
 }  // namespace rocegw::api

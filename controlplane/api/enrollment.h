@@ -46,9 +46,10 @@ class Enrollment {
                    std::chrono::seconds lifetime, TokenDone done);
 
   // `ended` gateways' certificates that were issued until now are refused everywhere within
-  // moments, and their streams end. It need not exist any more. nullopt: done.
+  // moments, and their streams end. It need not exist any more. nullopt: done, now or before under
+  // the call's request_id; what was issued since is good then.
   using RevokeDone = std::function<void(std::optional<ApiError>)>;
-  void Revoke(const Admitted& caller, const std::string& gateway, RevokeDone done);
+  void Revoke(const Call& call, const std::string& gateway, RevokeDone done);
 
   using JoinDone = std::function<void(std::variant<fleet::v1::JoinResponse, ApiError>)>;
   void Join(const Admitted& caller, const fleet::v1::JoinRequest& request, JoinDone done);
@@ -59,13 +60,13 @@ class Enrollment {
              const std::string& serial, RenewDone done);
 
  private:
+  struct DoneBefore {};
+  using Planned = std::variant<store::Transaction, DoneBefore, ApiError>;
   // One that is planned until it succeeds.
   struct Attempt {
     std::vector<std::string> reads;
     // From what the keys of `reads` hold to a transaction, or why not.
-    std::function<std::variant<store::Transaction, ApiError>(
-        const std::vector<identity::Found>& found)>
-        plan;
+    std::function<Planned(const std::vector<identity::Found>& found)> plan;
     std::function<void(std::optional<ApiError>)> done;
     int count = 0;
   };

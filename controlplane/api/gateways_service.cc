@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "controlplane/api/audit_note.h"
 #include "controlplane/api/drain.h"
 #include "controlplane/api/sent_progress.h"
 #include "controlplane/store/random_uuid.h"
@@ -22,16 +21,6 @@ template <typename List>
 void SetPage(const admin::v1::ListGatewayObjectsRequest& request, List& list) {
   list.set_page_size(request.page_size());
   list.set_page_token(request.page_token());
-}
-
-ApiError SomeSilent(uint32_t silent) {
-  return {grpc::StatusCode::UNAVAILABLE,
-          "CONTROLLER_DID_NOT_ANSWER",
-          "done, but for gateways of " + std::to_string(silent) +
-              (silent == 1 ? " controller that does" : " controllers that do") +
-              " not answer; say it again",
-          {},
-          {}};
 }
 
 // Operations are named by what they do and where, with something that tells them apart.
@@ -110,34 +99,27 @@ grpc::ServerUnaryReactor* GatewaysService::UndrainGateway(
 grpc::ServerUnaryReactor* GatewaysService::RevokeGateway(
     grpc::CallbackServerContext* context, const admin::v1::RevokeGatewayRequest* request,
     admin::v1::RevokeGatewayResponse*) {
-  return WhenAdmitted(
-      *context, *request, backend_.follower,
-      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
-        enrollment_.Revoke(
-            admitted, request->name(), [reactor](const std::optional<ApiError>& error) {
-              reactor->Finish(error.has_value() ? ToStatus(*error) : grpc::Status::OK);
-            });
-      });
+  return WhenAdmitted(*context, *request, backend_.follower,
+                      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+                        enrollment_.Revoke(CallOf(admitted, *request), request->name(),
+                                           [reactor](const std::optional<ApiError>& error) {
+                                             reactor->Finish(error.has_value() ? ToStatus(*error)
+                                                                               : grpc::Status::OK);
+                                           });
+                      });
 }
 
 grpc::ServerUnaryReactor* GatewaysService::AdoptFleet(grpc::CallbackServerContext* context,
                                                       const admin::v1::AdoptFleetRequest* request,
                                                       admin::v1::AdoptFleetResponse* response) {
   const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
-    store::Transaction record;
-    record.then = {AuditOf(admitted, request->name(), *request)};
-    backend_.store.TxnAsync(
-        std::move(record),
-        [this, reactor, response, deadline = context->deadline(),
-         name = request->name()](const StatusOr<store::TransactionResult>& written) {
-          if (!written.ok()) return reactor->Finish(ToStatus(FromStore(written.status())));
-          const uint32_t here = hub_.Adopt(name);
-          replicas_.Adopt(
-              name, deadline, [reactor, response, here](uint32_t there, uint32_t silent) {
-                response->set_gateways(here + there);
-                reactor->Finish(silent == 0 ? grpc::Status::OK : ToStatus(SomeSilent(silent)));
-              });
-        });
+    adoption_.Adopt(CallOf(admitted, *request), request->name(), context->deadline(),
+                    [reactor, response](std::variant<uint32_t, ApiError> outcome) {
+                      if (const auto* error = std::get_if<ApiError>(&outcome))
+                        return reactor->Finish(ToStatus(*error));
+                      response->set_gateways(std::get<uint32_t>(outcome));
+                      reactor->Finish(grpc::Status::OK);
+                    });
   };
   return WhenAdmitted(*context, *request, backend_.follower, serve);
 }

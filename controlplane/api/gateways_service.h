@@ -5,6 +5,7 @@
 
 #include "controlplane/api/connectivity_test.h"
 #include "controlplane/api/enrollment.h"
+#include "controlplane/api/fleet_adoption.h"
 #include "controlplane/api/gateway_questions.h"
 #include "controlplane/api/standard_service.h"
 #include "controlplane/sync/node_hub.h"
@@ -22,6 +23,7 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
         replicas_(replicas),
         questions_{backend, router},
         enrollment_(enrollment),
+        adoption_(backend.store, hub, replicas),
         standard_(backend),
         operations_(backend) {}
 
@@ -112,6 +114,7 @@ class GatewaysService final : public admin::v1::Gateways::CallbackService {
   Replicas& replicas_;
   const GatewayQuestions questions_;
   Enrollment& enrollment_;
+  FleetAdoption adoption_;
   StandardService<types::v1::Gateway> standard_;
   StandardService<types::v1::Operation> operations_;
   ConnectivityTests connectivity_tests_;

@@ -2,7 +2,6 @@
 #include "controlplane/api/standard_methods.h"
 
 #include <google/protobuf/descriptor.h>
-#include <openssl/sha.h>
 
 #include <cctype>
 
@@ -44,14 +43,6 @@ std::string StoredBytes(const google::protobuf::Message& object) {
   stored_meta.GetReflection()->ClearField(&stored_meta,
                                           stored_meta.GetDescriptor()->FindFieldByName("etag"));
   return model::Serialized(*copy);
-}
-
-std::string DigestOf(const google::protobuf::Message& message) {
-  const std::string bytes = model::Serialized(message);
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return digest;
 }
 
 std::optional<ApiError> CheckFieldRights(const model::Caller& caller,

@@ -38,9 +38,6 @@ std::vector<model::Violation> Below(const std::string& prefix,
 // As it is stored: without what is derived.
 std::string StoredBytes(const google::protobuf::Message& object);
 
-// SHA-256 of the message.
-std::string DigestOf(const google::protobuf::Message& message);
-
 // Guards with the revision at which the fleet knows them.
 std::vector<Guard> WithRevisions(const sync::Fleet& fleet, const std::vector<std::string>& keys);
 
@@ -91,6 +88,9 @@ PlanOrError PlanUpdate(const sync::Fleet& fleet, const model::Caller& caller, co
   const auto known = objects.find(wanted.name());
   if (known == objects.end()) {
     if (!allow_missing || !wanted.meta().etag().empty()) return NotFound(wanted.name());
+    // With a mask, only parts of it were looked at so far.
+    if (auto violations = model::Check(wanted); !violations.empty())
+      return InvalidArgument(Below(FieldOf(wanted), std::move(violations)));
     return PlanCreate(fleet, caller, wanted, birth);
   }
   const std::string& etag = wanted.meta().etag();

@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "controlplane/api/admission.h"
+#include "controlplane/api/call.h"
 #include "controlplane/api/page_token.h"
 #include "controlplane/api/standard_methods.h"
 #include "controlplane/api/watch_reactor.h"
 #include "controlplane/api/writer.h"
 #include "controlplane/model/joined.h"
-#include "controlplane/model/json_text.h"
 #include "controlplane/model/label_selector.h"
 
 namespace rocegw::api {
@@ -256,22 +256,6 @@ class StandardService {
     if (admitted.tenants.empty()) return true;
     const std::string tenant = model::NameOf(object.name()).Tenant();
     return std::ranges::count(admitted.tenants, tenant) != 0;
-  }
-
-  template <typename Request>
-  static Call CallOf(const Admitted& admitted, const Request& request, const std::string& etag) {
-    Call call{.principal = admitted.principal,
-              .peer = admitted.peer,
-              .method = admitted.method,
-              .request_id = request.request_id(),
-              .request_digest = {},
-              .request_json = {},
-              .etag_before = etag};
-    Request without_id = request;
-    without_id.clear_request_id();
-    call.request_digest = DigestOf(without_id);
-    call.request_json = model::JsonText(without_id);
-    return call;
   }
 
   const Backend& backend_;

@@ -24,8 +24,6 @@ std::string AuditKey(const google::protobuf::Timestamp& time) {
   return model::AuditKeyFrom(time) + store::RandomUuid();
 }
 
-std::string RequestKey(const std::string& request_id) { return "request/" + request_id; }
-
 store::Transaction ToTransaction(const Plan& plan, const Records& records) {
   store::Transaction transaction;
   const std::string key = model::KeyOf(Part::kIntent, plan.name);

@@ -61,8 +61,6 @@ struct Records {
 // A new one, in the order of time.
 std::string AuditKey(const google::protobuf::Timestamp& time);
 
-std::string RequestKey(const std::string& request_id);
-
 // Compares all that the plan relies on; puts or deletes the object, and puts the records. Otherwise
 // it gets what tells why.
 store::Transaction ToTransaction(const Plan& plan, const Records& records);

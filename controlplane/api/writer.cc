@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "controlplane/api/audit_note.h"
 #include "controlplane/model/timestamp.h"
 
 namespace rocegw::api {
@@ -66,20 +67,10 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
   const auto now = model::Now();
   if (!call.request_id.empty()) {
     records.request_key = RequestKey(call.request_id);
-    records.request.set_method(call.method);
-    records.request.set_request_digest(call.request_digest);
-    records.request.set_intent(attempt->planned.intent.value_or(""));
-    *records.request.mutable_time() = now;
+    records.request = RequestRecordOf(call, attempt->planned.intent.value_or(""), now);
   }
   records.audit_key = AuditKey(now);
-  *records.audit.mutable_time() = now;
-  records.audit.set_principal(call.principal);
-  records.audit.set_peer(call.peer);
-  records.audit.set_method(call.method);
-  records.audit.set_resource(attempt->planned.name.Text());
-  records.audit.set_request_id(call.request_id);
-  records.audit.set_etag_before(call.etag_before);
-  records.audit.set_request(call.request_json);
+  records.audit = AuditRecordOf(call, attempt->planned.name.Text(), now);
   const auto on_result = [this, attempt](const StatusOr<store::TransactionResult>& result) {
     OnResult(attempt, result);
   };
@@ -103,14 +94,8 @@ void Writer::RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError er
 
 void Writer::AnswerAgain(const Attempt& attempt, const controlplane::v1::RequestRecord& record,
                          store::Revision revision) {
-  const bool same = record.method() == attempt.call.method &&
-                    record.request_digest() == attempt.call.request_digest;
-  if (same) return attempt.done(Written{revision, record.intent()});
-  attempt.done(ApiError{grpc::StatusCode::INVALID_ARGUMENT,
-                        "REQUEST_ID_REUSED",
-                        "this request_id belongs to another request",
-                        {{"request_id", attempt.call.request_id}},
-                        {}});
+  if (auto reused = RequestIdReused(attempt.call, record)) return attempt.done(std::move(*reused));
+  attempt.done(Written{revision, record.intent()});
 }
 
 void Writer::OnResult(const std::shared_ptr<Attempt>& attempt,
@@ -132,11 +117,7 @@ void Writer::OnResult(const std::shared_ptr<Attempt>& attempt,
     return attempt->done(FailedPrecondition("MISSING_REFERENCE", name + " does not exist"));
   }
   if (++attempt->count == kMostAttempts) {
-    return attempt->done(ApiError{grpc::StatusCode::ABORTED,
-                                  "TOO_MANY_CONFLICTS",
-                                  "others change the same objects all the time; try again",
-                                  {},
-                                  {}});
+    return attempt->done(TooManyConflicts());
   }
   // What it was refused for is known then. A deletion leaves nothing that would tell its revision.
   const store::Revision known = refused.newest != 0 ? refused.newest : result.value().revision;

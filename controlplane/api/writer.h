@@ -9,21 +9,12 @@
 #include <string>
 #include <variant>
 
+#include "controlplane/api/call.h"
 #include "controlplane/api/write.h"
 #include "controlplane/store/store.h"
 #include "controlplane/sync/fleet_follower.h"
 
 namespace rocegw::api {
-
-struct Call {
-  std::string principal;
-  std::string peer;
-  std::string method;  // "/rocegw.admin.v1.Pools/UpdatePool"
-  std::string request_id;
-  std::string request_digest;  // of the request without its request_id
-  std::string request_json;    // without secrets
-  std::string etag_before;
-};
 
 struct Written {
   store::Revision revision = 0;

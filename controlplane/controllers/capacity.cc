@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "proto/rules/relations.h"
+
 namespace rocegw::controllers {
 namespace {
 
@@ -39,17 +41,6 @@ void Compare(const Amounts& sum, const Amounts& bound, const std::string& field,
   }
 }
 
-void CheckQuota(const types::v1::Quota& quota, const std::string& field,
-                std::vector<Violation>& violations) {
-  const Amounts committed(quota.committed());
-  const Amounts peak(quota.peak());
-  for (size_t kind = 0; kind < kAmountKinds; ++kind) {
-    if (!peak.has(kind) || committed[kind] <= peak[kind]) continue;
-    violations.push_back({field + ".committed." + std::string(Amounts::Name(kind)),
-                          "is more than the peak, which is " + std::to_string(peak[kind])});
-  }
-}
-
 // The kinds of which one would get more than before, so that lowering what does not fit is always
 // allowed.
 Amounts Grown(const Amounts& sum, const Amounts& now, const Amounts& before) {
@@ -67,12 +58,11 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
                                  const Pool& pool) {
   constexpr char kField[] = "pool.spec.quota.committed";
   std::vector<Violation> violations;
-  CheckQuota(pool.spec().quota(), "pool.spec.quota", violations);
   const std::string tenant = model::NameOf(pool.name()).Tenant();
-  const Amounts now(pool.spec().quota().committed());
+  const Amounts now(rules::CommittedOf(pool.spec()));
   const auto old = view.pools.find(pool.name());
   const Amounts before =
-      old == view.pools.end() ? Amounts() : Amounts(old->second.object.spec().quota().committed());
+      old == view.pools.end() ? Amounts() : Amounts(rules::CommittedOf(old->second.object.spec()));
   const Amounts own_quota = CommittedTo(view, tenant);
   const NameRange were = placement.GatewaysOf(pool.name());
   const Names gateways = placement.Select(view, pool.spec().gateways());
@@ -105,13 +95,16 @@ std::vector<Violation> CheckPool(const FleetView& view, const Placement& placeme
     Compare(Grown(sum, own, own_before), Amounts(owner->second.object.spec().fleet_cap()), kField,
             "the fleet cap of " + tenant, violations);
   }
+  if (pool.spec().ready_qps() != 0) {
+    for (Violation& violation : violations)
+      violation.text += " (what ready_qps keeps ready counts as committed)";
+  }
   return violations;
 }
 
 std::vector<Violation> CheckTenant(const FleetView& view, const Placement& placement,
                                    const Tenant& tenant) {
   std::vector<Violation> violations;
-  CheckQuota(tenant.spec().quota(), "tenant.spec.quota", violations);
   const auto check = [&](const Amounts& committed, const Amounts& bound, const std::string& field,
                          const std::string& where) {
     for (size_t kind = 0; kind < kAmountKinds; ++kind) {
@@ -144,7 +137,7 @@ std::vector<Violation> CheckGateway(const FleetView& view, const Placement& plac
   std::map<std::string, Amounts> by_tenant;
   for (const std::string& name : placement.SelectedBy(view, gateway)) {
     by_tenant[model::NameOf(name).Tenant()].Add(
-        Amounts(view.pools.at(name).object.spec().quota().committed()));
+        Amounts(rules::CommittedOf(view.pools.at(name).object.spec())));
   }
   Amounts all;
   for (const auto& [tenant, committed] : by_tenant)

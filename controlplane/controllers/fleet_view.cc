@@ -64,6 +64,18 @@ void Unindex(const FleetView& view, const std::string& name,
   if (subject->second.empty()) bindings_of.erase(subject);
 }
 
+void IndexAddresses(const std::string& name, const types::v1::GatewayState& before,
+                    const types::v1::GatewayState& after,
+                    std::map<std::string, std::set<std::string>>& gateways_at) {
+  for (const std::string& address : before.addresses()) {
+    const auto at = gateways_at.find(address);
+    if (at == gateways_at.end()) continue;  // it was named twice
+    at->second.erase(name);
+    if (at->second.empty()) gateways_at.erase(at);
+  }
+  for (const std::string& address : after.addresses()) gateways_at[address].insert(name);
+}
+
 std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
   std::optional<model::StoredName> stored = model::ParseKey(change.entry.key);
   if (!stored.has_value()) return std::nullopt;
@@ -82,7 +94,9 @@ std::optional<Changed> ApplyOne(const store::Change& change, FleetView& view) {
     case model::Collection::kGateways: {
       const types::v1::GatewayState before = StatusOf(view, name);
       ApplyTo(change, stored->part, name, view.gateways);
-      changed.addresses = !std::ranges::equal(before.addresses(), StatusOf(view, name).addresses());
+      const types::v1::GatewayState after = StatusOf(view, name);
+      changed.addresses = !std::ranges::equal(before.addresses(), after.addresses());
+      if (changed.addresses) IndexAddresses(name, before, after, view.gateways_at);
       break;
     }
     case model::Collection::kRoleBindings:

@@ -43,6 +43,9 @@ struct FleetView {
   Objects<types::v1::Operation> operations;
   // Names of the role bindings of each subject: calls ask for them.
   std::map<std::string, std::set<std::string>> bindings_of;
+  // Gateways that have the address, as they said; several only until the controllers have agreed
+  // whose it is (address_claims.h).
+  std::map<std::string, std::set<std::string>> gateways_at;
 };
 
 template <typename Object>

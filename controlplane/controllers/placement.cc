@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "controlplane/model/label_selector.h"
+#include "proto/rules/relations.h"
 
 namespace rocegw::controllers {
 namespace {
@@ -223,7 +224,7 @@ void Placement::SetPool(const FleetView& view, const std::string& name, std::vec
     note(gateway);
   });
   const Amounts before = placed.committed;
-  placed.committed = Amounts(spec.quota().committed());
+  placed.committed = Amounts(rules::CommittedOf(spec));
   // Those where it stays; those where it comes to follow.
   for (const uint32_t gateway : placed.gateways)
     Change(placed.tenant, gateway, 0, before, placed.committed);

@@ -341,7 +341,7 @@ Status Controller::Parts::StartFleet() {
                               api::EnrollmentOptions{.node_lifetime = config.node_lifetime,
                                                      .controllers = ReachableAt(config, named)},
                               [this](const std::string& address) { return ChannelTo(address); });
-  metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, readiness);
+  metrics = std::make_unique<ControllerMetrics>(*store, *fleet->follower, fleet->hub, readiness);
   metrics->SetAuthorityExpiry(authority->not_after());
   metrics->SetServerExpiry(certificate->not_after());
   return OkStatus();

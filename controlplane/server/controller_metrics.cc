@@ -50,6 +50,15 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
   AddValue(objects, {{"kind", "ccPolicies"}}, static_cast<double>(sizes.policies));
   AddValue(objects, {{"kind", "gateways"}}, static_cast<double>(sizes.gateways));
   AddValue(objects, {{"kind", "roleBindings"}}, static_cast<double>(sizes.bindings));
+  MetricFamily& refused =
+      AddFamily(families, "rocegw_refused_addresses_total",
+                "addresses that gateways named and that are not believed", MetricType::Counter);
+  using controllers::AddressRefusal;
+  for (const auto& [reason, why] : {std::pair{"malformed", AddressRefusal::kMalformed},
+                                    {"taken", AddressRefusal::kTaken},
+                                    {"too_many", AddressRefusal::kTooMany}}) {
+    AddValue(refused, {{"reason", reason}}, static_cast<double>(hub_.refused_addresses(why)));
+  }
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The controller's state as Prometheus metric families: build, readiness, expiry of certificates,
-// what the store does and how far it is followed. Labels are few words of our own. Any thread.
+// what the store does and how far it is followed, what nodes were not believed. Labels are few
+// words of our own. Any thread.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include "controlplane/identity/certificate.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
+#include "controlplane/sync/node_hub.h"
 #include "gateway/process/metrics_server.h"
 #include "gateway/process/readiness.h"
 
@@ -20,8 +22,8 @@ class ControllerMetrics final : public process::MetricsSource {
  public:
   // All of them live longer than this.
   ControllerMetrics(const MeasuredStore& store, const sync::FleetFollower& follower,
-                    const process::Readiness& readiness)
-      : store_(store), follower_(follower), readiness_(readiness) {}
+                    const sync::NodeHub& hub, const process::Readiness& readiness)
+      : store_(store), follower_(follower), hub_(hub), readiness_(readiness) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
   bool Alive() const override { return true; }
@@ -37,6 +39,7 @@ class ControllerMetrics final : public process::MetricsSource {
 
   const MeasuredStore& store_;
   const sync::FleetFollower& follower_;
+  const sync::NodeHub& hub_;
   const process::Readiness& readiness_;
   const int64_t start_ns_ = identity::Now().time_since_epoch() / std::chrono::nanoseconds(1);
   std::atomic<int64_t> authority_expires_{0};

@@ -2,11 +2,15 @@
 #include "controlplane/sync/node_hub.h"
 
 #include <google/protobuf/util/time_util.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <ranges>
 #include <utility>
 #include <vector>
 
 #include "controlplane/controllers/gateway_config.h"
+#include "controlplane/model/cut_text.h"
 #include "controlplane/model/serialized.h"
 #include "controlplane/model/timestamp.h"
 
@@ -22,12 +26,55 @@ std::string SerializedState(const types::v1::GatewayState& state) {
 }
 
 // A condition that does not hold.
-void AddProblem(const char* type, const char* reason, const char* message,
+void AddProblem(const char* type, const char* reason, const std::string& message,
                 types::v1::GatewayState& state) {
   types::v1::Condition& condition = *state.add_conditions();
   condition.set_type(type);
   condition.set_reason(reason);
   condition.set_message(message);
+}
+
+const char* ReasonOf(controllers::AddressRefusal why) {
+  switch (why) {
+    case controllers::AddressRefusal::kTaken:
+      return "AddressTaken";
+    case controllers::AddressRefusal::kTooMany:
+      return "TooManyAddresses";
+    case controllers::AddressRefusal::kMalformed:
+      break;
+  }
+  return "AddressMalformed";
+}
+
+constexpr size_t kLongestVersion = 128;
+
+// What a node says of itself is kept in the store: no more of it than people read.
+types::v1::Rejection Bounded(const types::v1::Rejection& told) {
+  types::v1::Rejection rejection;
+  rejection.set_object(model::CutText(told.object(), 128));
+  rejection.set_reason(model::CutText(told.reason(), 64));
+  rejection.set_message(model::CutText(told.message(), 512));
+  return rejection;
+}
+
+types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
+  constexpr int kMostHolders = 16;
+  types::v1::DrainProgress progress = told;
+  progress.clear_holders();
+  for (const std::string& holder : told.holders() | std::views::take(kMostHolders))
+    progress.add_holders(model::CutText(holder, 256));
+  return progress;
+}
+
+// Of pools that are there: a node says nothing of those of other hosts.
+UsageBook::Pools OwnPools(const Fleet& fleet, const std::string& gateway,
+                          const UsageBook::Pools& told) {
+  UsageBook::Pools own;
+  const auto there = fleet.placement.PoolsOn(gateway);
+  for (const types::v1::PoolTotals& pool : told) {
+    if (there.contains(pool.pool())) *own.Add() = pool;
+  }
+  return own;
 }
 
 }  // namespace
@@ -83,7 +130,7 @@ NodeHub::StreamId NodeHub::Attach(const fleet::v1::Hello& hello, std::shared_ptr
     node.state = std::move(state);
     node.state.set_connected(true);
     node.state.set_controller(controller_);
-    node.state.set_agent_version(hello.agent_version());
+    node.state.set_agent_version(model::CutText(hello.agent_version(), kLongestVersion));
     if (certificate_expires != 0) {
       *node.state.mutable_certificate_expire_time() =
           TimeUtil::SecondsToTimestamp(certificate_expires);
@@ -113,21 +160,55 @@ void NodeHub::OnReport(const std::string& gateway, StreamId id,
 
 void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
                           const fleet::v1::Heartbeat& heartbeat) {
-  const std::lock_guard lock(mutex_);
-  Node* const node = Find(gateway, id);
-  if (node == nullptr) return;
-  types::v1::GatewayState& state = node->state;
-  *state.mutable_last_seen_time() = model::Now();
-  state.set_gateway_version(heartbeat.gateway_version());
-  if (heartbeat.gateway_connected()) {
-    *state.mutable_addresses() = heartbeat.addresses();
-    if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
-    state.clear_drain();
-    if (heartbeat.has_drain()) *state.mutable_drain() = heartbeat.drain();
-    usage_.Set(gateway, heartbeat.pools());
+  follower_.Read([&](const Fleet& fleet) {
+    const std::lock_guard lock(mutex_);
+    Node* const node = Find(gateway, id);
+    if (node == nullptr) return;
+    types::v1::GatewayState& state = node->state;
+    *state.mutable_last_seen_time() = model::Now();
+    state.set_gateway_version(model::CutText(heartbeat.gateway_version(), kLongestVersion));
+    if (heartbeat.gateway_connected()) {
+      node->named_addresses = heartbeat.addresses();
+      Judge(fleet, gateway, *node);
+      if (heartbeat.has_capacity()) *state.mutable_capacity() = heartbeat.capacity();
+      state.clear_drain();
+      if (heartbeat.has_drain()) *state.mutable_drain() = Bounded(heartbeat.drain());
+      usage_.Set(gateway, OwnPools(fleet, gateway, heartbeat.pools()));
+    }
+    node->gateway_reachable = heartbeat.gateway_connected();
+    if (node->gateway_reachable && node->session.RetryRejected(PushPace::Clock::now()))
+      WantPush(gateway);
+    WriteState(gateway, *node);
+  });
+}
+
+void NodeHub::Judge(const Fleet& fleet, const std::string& gateway, Node& node) {
+  controllers::AddressClaims claims =
+      controllers::JudgeAddresses(fleet.view, gateway, node.named_addresses);
+  for (const controllers::RefusedAddress& refused : claims.refused) {
+    if (std::ranges::count(node.refused_addresses, refused) != 0) continue;
+    ++refused_addresses_[static_cast<size_t>(refused.why)];
+    spdlog::warn("{} names an address that is refused: {}", gateway, controllers::ToText(refused));
   }
-  node->gateway_reachable = heartbeat.gateway_connected();
-  WriteState(gateway, *node);
+  node.refused_addresses = std::move(claims.refused);
+  node.state.mutable_addresses()->Assign(claims.granted.begin(), claims.granted.end());
+}
+
+void NodeHub::JudgeAnew(const Fleet& fleet, const FleetChange& change) {
+  const bool moved =
+      change.everything || std::ranges::any_of(change.changed, &controllers::Changed::addresses);
+  if (!moved) return;
+  const auto is_shared = [&](const std::string& address) {
+    const auto at = fleet.view.gateways_at.find(address);
+    return at != fleet.view.gateways_at.end() && at->second.size() > 1;
+  };
+  for (auto& [name, node] : nodes_) {
+    if (node.refused_addresses.empty() && std::ranges::none_of(node.state.addresses(), is_shared)) {
+      continue;
+    }
+    Judge(fleet, name, node);
+    WriteState(name, node);
+  }
 }
 
 void NodeHub::Detach(const std::string& gateway, StreamId id) {
@@ -166,7 +247,7 @@ void NodeHub::WriteState(const std::string& gateway, Node& node) {
   state.set_applied_revision(node.session.applied_revision());
   state.clear_rejections();
   for (const types::v1::Rejection& rejection : node.session.rejections())
-    *state.add_rejections() = rejection;
+    *state.add_rejections() = Bounded(rejection);
   state.clear_conditions();
   if (!node.gateway_reachable) {
     AddProblem("GatewayReachable", "AgentCannotReachIt",
@@ -177,6 +258,18 @@ void NodeHub::WriteState(const std::string& gateway, Node& node) {
                "it follows another store and keeps what it has; if this one is the fleet's now: "
                "rocegwctl fleet adopt",
                state);
+  }
+  if (!node.refused_addresses.empty()) {
+    std::string all;
+    constexpr size_t kShown = 4;
+    for (const controllers::RefusedAddress& refused :
+         node.refused_addresses | std::views::take(kShown)) {
+      all += (all.empty() ? "" : "; ") + controllers::ToText(refused);
+    }
+    if (node.refused_addresses.size() > kShown) {
+      all += "; and " + std::to_string(node.refused_addresses.size() - kShown) + " more";
+    }
+    AddProblem("AddressesBelieved", ReasonOf(node.refused_addresses.front().why), all, state);
   }
   types::v1::GatewayState comparable = state;
   comparable.clear_last_seen_time();
@@ -205,6 +298,7 @@ void NodeHub::OnChange(const Fleet& fleet, const FleetChange& change) {
       WantPush(name);
     }
   }
+  JudgeAnew(fleet, change);
   for (const controllers::Changed& changed : change.changed) {
     if (!changed.intent) KeepConnected(fleet, changed.name.Text());
   }

@@ -5,6 +5,8 @@
 // hub.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -15,7 +17,9 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "controlplane/controllers/address_claims.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_session.h"
 #include "controlplane/sync/push_pace.h"
@@ -79,6 +83,11 @@ class NodeHub {
   // All that are unadopted ("gateways/-") or one. Returns how many.
   uint32_t Adopt(const std::string& gateway);
 
+  // So many addresses that gateways named were refused here, each once for as long as it is named.
+  uint64_t refused_addresses(controllers::AddressRefusal why) const {
+    return refused_addresses_[static_cast<size_t>(why)].load();
+  }
+
   // What the gateways that are connected here told of their pools.
   const UsageBook& usage() const { return usage_; }
 
@@ -94,6 +103,9 @@ class NodeHub {
     NodeSession session;
     types::v1::GatewayState state;
     bool gateway_reachable = true;
+    // What its gateway said last, and what of it is not believed.
+    google::protobuf::RepeatedPtrField<std::string> named_addresses;
+    std::vector<controllers::RefusedAddress> refused_addresses;
     std::string written;   // what the status writer has
     bool in_line = false;  // in line_
   };
@@ -103,6 +115,9 @@ class NodeHub {
   void WantPush(const std::string& gateway);
   // Sends what there is to be sent, or puts the node in line. paid: it comes from there.
   void Push(const Fleet& fleet, const std::string& gateway, bool paid);
+  void Judge(const Fleet& fleet, const std::string& gateway, Node& node);
+  // Addresses have come or gone elsewhere: what is believed of the nodes here may be different.
+  void JudgeAnew(const Fleet& fleet, const FleetChange& change);
   void KeepConnected(const Fleet& fleet, const std::string& name);
   // What the store should show; only when it differs from what it shows.
   void WriteState(const std::string& gateway, Node& node);
@@ -117,6 +132,7 @@ class NodeHub {
   std::condition_variable wake_;
   std::map<std::string, Node> nodes_;
   UsageBook usage_;
+  std::array<std::atomic<uint64_t>, controllers::kAddressRefusals> refused_addresses_{};
   std::set<std::string> ready_;   // nodes that may have something to be sent
   std::deque<std::string> line_;  // nodes whose changes gather until the pace allows a push
   PushPace pace_;

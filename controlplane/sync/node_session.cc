@@ -6,8 +6,22 @@
 
 #include "controlplane/controllers/gateway_config.h"
 #include "controlplane/model/push_parts.h"
+#include "rocegw/types/v1/reasons.pb.h"
 
 namespace rocegw::sync {
+
+namespace {
+
+// Reasons that can go away without a change of the fleet's objects.
+bool IsOfTheHost(const std::string& reason) {
+  using types::v1::RejectionReason;
+  RejectionReason::Value value = RejectionReason::REJECTION_REASON_UNSPECIFIED;
+  if (!RejectionReason::Value_Parse(reason, &value)) return false;
+  return value == RejectionReason::SOCKET_FAILED || value == RejectionReason::ADDRESS_NOT_HERE ||
+         value == RejectionReason::NO_CAPACITY;
+}
+
+}  // namespace
 
 NodeSession::NodeSession(std::string gateway, std::string store_uuid, const fleet::v1::Hello& hello,
                          store::Revision now)
@@ -71,6 +85,23 @@ std::vector<types::v1::Push> NodeSession::NextPush(const Fleet& fleet) {
   full_ = false;
   adopt_ = false;
   return model::InParts(std::move(push));
+}
+
+bool NodeSession::RetryRejected(std::chrono::steady_clock::time_point now) {
+  constexpr std::chrono::minutes kRetry(1);
+  std::set<std::string> again;
+  for (const types::v1::Rejection& rejection : rejections_) {
+    if (IsOfTheHost(rejection.reason())) again.insert(rejection.object());
+  }
+  if (again.empty()) {
+    retry_at_.reset();
+    return false;
+  }
+  if (!retry_at_.has_value()) retry_at_ = now + kRetry;
+  if (now < *retry_at_ || !MaySend()) return false;
+  retry_at_ = now + kRetry;
+  dirty_.merge(again);
+  return true;
 }
 
 bool NodeSession::OnReport(const types::v1::PushReport& report) {

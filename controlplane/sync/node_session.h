@@ -5,6 +5,8 @@
 // one in between. Pure; one thread (the hub's lock).
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,6 +35,9 @@ class NodeSession {
   bool next_is_whole() const { return full_; }
   // The parts of the next push, to be sent together; none: nothing to say, or an answer is awaited.
   std::vector<types::v1::Push> NextPush(const Fleet& fleet);
+  // What the host did not allow it may allow now: from time to time it is sent again, so that what
+  // the gateway says of it is not of the past. True: there is something to send.
+  bool RetryRejected(std::chrono::steady_clock::time_point now);
   // False: it answers no push that was sent. What is to be done next is NextPush's to say.
   bool OnReport(const types::v1::PushReport& report);
 
@@ -59,6 +64,7 @@ class NodeSession {
   store::Revision base_ = 0;   // of what the agent has: what a delta builds on
   uint64_t hello_digest_ = 0;  // 0: nothing to compare with
   std::vector<types::v1::Rejection> rejections_;
+  std::optional<std::chrono::steady_clock::time_point> retry_at_;  // of what is rejected
 };
 
 }  // namespace rocegw::sync

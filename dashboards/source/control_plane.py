@@ -48,6 +48,8 @@ DASHBOARD = dashboard(
               thresholds=limits(GREEN, (0.01, RED))),
         shown=True),
     row("Controllers",
+        graph("Addresses refused", "Do hosts name addresses that are not their own?", "cps",
+              (f"sum by (reason) (rate(rocegw_refused_addresses_total{{{CONTROLLER}}}{RATE}))", "{{reason}}")),
         graph("Objects", "What is the fleet made of?", "short",
               (f"max by (kind) (rocegw_objects{{{CONTROLLER}}})", "{{kind}}")),
         graph("Who leads", "Which controller keeps the store from growing? Exactly one.", "short",

@@ -2,6 +2,7 @@
 #include "gateway/apply/engine.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "gateway/apply/state_file.h"
@@ -32,12 +33,16 @@ struct Engine::Plan {
   Objects after;
   Rejections rejections;
 
-  void Reject(size_t change, const Wrong& wrong) {
-    const std::string name = changes[change].name();
+  void Tell(const std::string& name, const Wrong& wrong) {
     Rejection& rejection = rejections[name];
     rejection.set_object(name);
     rejection.set_reason(wrong.reason);
     rejection.set_message(wrong.text);
+  }
+
+  void Reject(size_t change, const Wrong& wrong) {
+    const std::string name = changes[change].name();
+    Tell(name, wrong);
     const auto old = before.find(name);
     if (old == before.end()) {
       after.erase(name);
@@ -138,8 +143,12 @@ void Engine::Carry(std::vector<ConfigObject> changes, bool full) {
       changes.push_back(removal);
     }
     rejections_.clear();
+    waiting_.clear();
   }
-  for (const ConfigObject& object : changes) rejections_.erase(object.name());
+  for (const ConfigObject& object : changes) {
+    rejections_.erase(object.name());
+    waiting_.erase(object.name());
+  }
   plan.changes = std::move(changes);
   for (size_t i = 0; i < plan.changes.size();) {
     const ConfigObject object = plan.changes[i];
@@ -159,7 +168,56 @@ void Engine::Carry(std::vector<ConfigObject> changes, bool full) {
   }
   CheckReferences(plan);
   CheckCommitments(plan);
+  MakeSockets(plan);
   CarryOut(plan);
+}
+
+size_t Engine::Retry() {
+  if (waiting_.empty()) return 0;
+  std::vector<ConfigObject> changes;
+  for (const auto& [name, object] : waiting_) changes.push_back(object);
+  const size_t waited = changes.size();
+  Carry(std::move(changes), false);
+  if (waiting_.size() < waited) Write();
+  return waited - waiting_.size();
+}
+
+void Engine::MakeSockets(Plan& plan) {
+  std::set<std::string> made;
+  for (size_t i = 0; i < plan.changes.size();) {
+    const ConfigObject object = plan.changes[i];
+    if (!object.has_pool() || made.contains(object.name())) {
+      ++i;
+      continue;
+    }
+    const auto wrong = target_.MakeSockets(PoolOf(object.pool(), plan.after));
+    if (!wrong) {
+      made.insert(object.name());
+      ++i;
+      continue;
+    }
+    waiting_[object.name()] = object;
+    if (restoring_) {
+      // It ran before: better with some of its sockets than not at all.
+      plan.Tell(object.name(), *wrong);
+      ++i;
+      continue;
+    }
+    plan.Reject(i, *wrong);
+    // What it would have given up others do not get.
+    CheckReferences(plan);
+    CheckCommitments(plan);
+    i = 0;
+  }
+  for (const ConfigObject& object : plan.changes) made.erase(object.name());
+  for (const std::string& name : made) {
+    const auto old = plan.before.find(name);
+    if (old == plan.before.end()) {
+      target_.DropSockets(name);
+    } else {
+      target_.SetPool(PoolOf(old->second.pool(), plan.before));
+    }
+  }
 }
 
 void Engine::CheckReferences(Plan& plan) const {
@@ -299,6 +357,8 @@ void Engine::CarryOut(const Plan& plan) {
       target_.SetTenant(ReadTenant(object->tenant()));
     } else if (object->has_pool()) {
       target_.SetPool(PoolOf(object->pool(), objects_));
+    } else if (object->has_peer()) {
+      target_.SetPeer(object->name(), ReadPeer(object->peer()));
     }
   }
   // Pools before their tenants.
@@ -308,6 +368,7 @@ void Engine::CarryOut(const Plan& plan) {
       if (!IsRemoval(*object) || old == plan.before.end()) continue;
       if (!tenants && old->second.has_pool()) target_.RemovePool(object->name());
       if (tenants && old->second.has_tenant()) target_.RemoveTenant(object->name());
+      if (tenants && old->second.has_peer()) target_.SetPeer(object->name(), {});
       if (tenants && old->second.has_gateway()) target_.SetGateway({}, facts_.capacity);
     }
   }

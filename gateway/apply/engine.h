@@ -34,8 +34,15 @@ class Target {
   // Whether the pool can be on this machine as it is now: addresses, owners of sockets. Asked
   // before anything is changed.
   virtual std::optional<Wrong> CheckPool(const tenant::PoolSettings& settings) = 0;
+  // The pool's attach sockets, beside those that it has; or why not, and all is as it was. Asked
+  // for before the pool is changed. SetPool follows, with these settings or the former ones, or
+  // DropSockets where there was no pool.
+  virtual std::optional<Wrong> MakeSockets(const tenant::PoolSettings& settings) = 0;
+  virtual void DropSockets(const std::string& pool) = 0;
   virtual void SetPool(const tenant::PoolSettings& settings) = 0;
   virtual void RemovePool(const std::string& name) = 0;
+  // Another gateway of the fleet; no addresses: it is gone.
+  virtual void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) = 0;
 };
 
 struct Facts {
@@ -55,6 +62,11 @@ class Engine {
   Status Start(const std::vector<types::v1::ConfigObject>& objects);
 
   types::v1::PushReport Apply(const types::v1::Push& push);
+  // Pools whose sockets could not be made may have them later, when somebody has mended the host:
+  // they are tried again as long as nothing newer is said of them.
+  bool has_waiting() const { return !waiting_.empty(); }
+  // How many do not wait any more.
+  size_t Retry();
   void Describe(gateway::v1::GetConfigResponse& out) const;
 
   const std::string& source() const { return source_; }
@@ -75,6 +87,7 @@ class Engine {
   void CheckReferences(Plan& plan) const;
   std::optional<Wrong> CheckAddresses(const Plan& plan, size_t change) const;
   void CheckCommitments(Plan& plan) const;
+  void MakeSockets(Plan& plan);
   void CarryOut(const Plan& plan);
   tenant::PoolSettings PoolOf(const types::v1::PoolConfig& config, const Objects& objects) const;
   void Write();
@@ -86,6 +99,7 @@ class Engine {
   int64_t revision_ = 0;
   Objects objects_;
   Rejections rejections_;
+  Objects waiting_;  // as they were wanted
   std::optional<types::v1::Push> staged_;
   std::string write_problem_;
   bool restoring_ = false;

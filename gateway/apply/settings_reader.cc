@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/rules/check.h"
-#include "proto/rules/formats.h"
+#include "proto/rules/relations.h"
 #include "proto/rules/resource_name.h"
 
 namespace rocegw::apply {
@@ -21,7 +21,6 @@ using types::v1::ConfigObject;
 using types::v1::Limits;
 
 constexpr uint32_t kDefaultSocketMode = 0660;
-constexpr uint64_t kLeastWindow = 4096;
 
 // Path of the first thing in the message that this version does not know; empty: none.
 std::string FindUnknown(const Message& message, const std::string& path) {
@@ -65,97 +64,16 @@ tenant::Quota QuotaOf(const types::v1::Quota& quota) {
           ReadLimits(quota.peak(), tenant::Amounts::Of(tenant::kUnlimited))};
 }
 
-// A committed amount above the peak cannot be meant.
-std::optional<Wrong> CheckQuota(const types::v1::Quota& quota) {
-  const tenant::Quota read = QuotaOf(quota);
-  for (size_t limit = 0; limit < tenant::kResources + tenant::kRates; ++limit) {
-    const bool held = limit < tenant::kResources;
-    const size_t rate = limit - tenant::kResources;
-    const uint64_t committed = held ? read.committed.held[limit] : read.committed.rates[rate];
-    const uint64_t peak = held ? read.peak.held[limit] : read.peak.rates[rate];
-    if (committed <= peak) continue;
-    const std::string_view name = held ? tenant::kResourceNames[limit] : tenant::kRateNames[rate];
-    return Wrong{kInvalid, "quota.committed." + std::string(name) + " is " +
-                               std::to_string(committed) + ", more than the peak, which is " +
-                               std::to_string(peak)};
+const char* ReasonOf(rules::Rule rule) {
+  switch (rule) {
+    case rules::Rule::kSupport:
+      return kUnsupported;
+    case rules::Rule::kRoom:
+      return kNoCapacity;
+    case rules::Rule::kForm:
+      break;
   }
-  return std::nullopt;
-}
-
-// Any pod may ask for any resource: only who is asked for at the attach is kept out. What is known
-// of a pod there is its namespace.
-std::optional<Wrong> CheckServiceAccounts(const types::v1::AttachRules& attach) {
-  for (const types::v1::ServiceAccount& account : attach.service_accounts()) {
-    if (!account.name().empty()) {
-      return Wrong{kUnsupported,
-                   "spec.attach.service_accounts: this gateway's version tells pods apart by "
-                   "namespace only; leave name empty"};
-    }
-  }
-  if (attach.service_accounts_size() != 0 && attach.identity() != types::v1::REQUIRED) {
-    return Wrong{kInvalid,
-                 "spec.attach.service_accounts need spec.attach.identity REQUIRED, or every pod "
-                 "could attach"};
-  }
-  return std::nullopt;
-}
-
-// Address handles are made by the library alone; channels belong to gateways, not to pools.
-std::optional<Wrong> CheckLimits(const types::v1::Quota& quota, const std::string& path) {
-  for (const types::v1::Limits* limits : {&quota.committed(), &quota.peak()}) {
-    const char* const name = limits->has_ahs()        ? "ahs"
-                             : limits->has_channels() ? "channels"
-                                                      : nullptr;
-    if (name == nullptr) continue;
-    Wrong wrong{kUnsupported, path};
-    wrong.text.append(": ").append(name).append(" are not limited by this gateway's version");
-    return wrong;
-  }
-  return std::nullopt;
-}
-
-// What is kept ready is part of what the pool may have.
-std::optional<Wrong> CheckReserve(const types::v1::PoolSpec& spec) {
-  const tenant::Amounts peak =
-      ReadLimits(spec.quota().peak(), tenant::Amounts::Of(tenant::kUnlimited));
-  const uint64_t qps = spec.ready_qps();
-  const uint64_t bytes = tenant::ReserveBytes(spec.ready_qps());
-  if (bytes > peak[tenant::Resource::kSegmentBytes]) {
-    return Wrong{kNoCapacity, "spec.ready_qps: " + std::to_string(qps) +
-                                  " ready queue pairs take " + std::to_string(bytes) +
-                                  " bytes of shared memory; quota.peak.segment_bytes is " +
-                                  std::to_string(peak[tenant::Resource::kSegmentBytes])};
-  }
-  if (qps > peak[tenant::Resource::kQps]) {
-    return Wrong{kNoCapacity, "spec.ready_qps is " + std::to_string(qps) + "; quota.peak.qps is " +
-                                  std::to_string(peak[tenant::Resource::kQps])};
-  }
-  return std::nullopt;
-}
-
-// Texts whose rules are written at the resources that they come from.
-std::optional<Wrong> CheckLists(const ConfigObject& object) {
-  const auto check = [](const auto& texts, types::v1::Format format,
-                        const char* field) -> std::optional<Wrong> {
-    for (const std::string& text : texts) {
-      const std::string bad = rules::MismatchWithFormat(text, format);
-      if (bad.empty()) continue;
-      Wrong wrong{kInvalid, field};
-      wrong.text.append(" '").append(text).append("' ").append(bad);
-      return wrong;
-    }
-    return std::nullopt;
-  };
-  if (object.has_tenant())
-    return check(object.tenant().allowed_peers(), types::v1::IP_PREFIX, "allowed_peers");
-  const uint64_t window = object.cc_policy().window_bytes();
-  if (window != 0 && window < kLeastWindow) {
-    return Wrong{kInvalid, "window_bytes is " + std::to_string(window) +
-                               ": a window below 4096 cannot hold one packet"};
-  }
-  if (object.has_peer())
-    return check(object.peer().addresses(), types::v1::IP_ADDRESS, "addresses");
-  return std::nullopt;
+  return kInvalid;
 }
 
 const std::string& NameIn(const ConfigObject& object) {
@@ -205,27 +123,16 @@ std::optional<Wrong> CheckObject(const ConfigObject& object) {
   if (NameIn(object) != object.name())
     return Wrong{kInvalid, "the object in it is named '" + NameIn(object) + "'"};
   const auto violations = rules::Check(object);
-  if (!violations.empty())
-    return Wrong{kInvalid, violations.front().field + " " + violations.front().text};
-  if (auto bad = CheckLists(object)) return bad;
-  if (object.has_tenant()) {
-    if (auto bad = CheckQuota(object.tenant().quota())) return bad;
-    return CheckLimits(object.tenant().quota(), "quota");
-  }
-  if (object.has_pool()) {
-    if (auto bad = CheckQuota(object.pool().spec().quota())) return bad;
-    if (auto bad = CheckLimits(object.pool().spec().quota(), "spec.quota")) return bad;
-    if (auto bad = CheckReserve(object.pool().spec())) return bad;
-    return CheckServiceAccounts(object.pool().spec().attach());
-  }
-  return std::nullopt;
+  if (violations.empty()) return std::nullopt;
+  const rules::Violation& first = violations.front();
+  return Wrong{ReasonOf(first.rule), first.field + " " + first.text};
 }
 
 GatewaySettings ReadGateway(const types::v1::GatewayConfig& config) {
   GatewaySettings settings;
   if (config.admin_state() == types::v1::DRAINING) settings.admin_state = types::v1::DRAINING;
-  const int64_t seconds = std::clamp<int64_t>(config.drain_deadline().seconds(), 0, 1'000'000'000);
-  settings.drain_deadline = Seconds(seconds) + Nanoseconds(config.drain_deadline().nanos());
+  settings.drain_deadline =
+      Seconds(config.drain_deadline().seconds()) + Nanoseconds(config.drain_deadline().nanos());
   if (config.on_deadline() != types::v1::ON_DEADLINE_UNSPECIFIED)
     settings.on_deadline = config.on_deadline();
   settings.capacity = config.capacity();
@@ -243,22 +150,22 @@ tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config) {
   return settings;
 }
 
+std::vector<wire::Gid> ReadPeer(const types::v1::PeerConfig& config) {
+  std::vector<wire::Gid> addresses;
+  for (const std::string& address : config.addresses()) addresses.push_back(AddressOf(address));
+  return addresses;
+}
+
 tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
   const types::v1::PoolSpec& spec = config.spec();
   tenant::PoolSettings settings;
   settings.name = config.name();
   settings.uid = config.uid();
   settings.quota = QuotaOf(spec.quota());
+  settings.quota.committed = ReadLimits(rules::CommittedOf(spec), {});
   settings.weight = std::max(spec.weight(), 1u);
   settings.slots = spec.slots();
   settings.ready_qps = spec.ready_qps();
-  // What is kept ready is promised.
-  if (settings.ready_qps != 0) {
-    uint64_t& qps = settings.quota.committed[tenant::Resource::kQps];
-    uint64_t& bytes = settings.quota.committed[tenant::Resource::kSegmentBytes];
-    qps = std::max<uint64_t>(qps, settings.ready_qps);
-    bytes = std::max(bytes, tenant::ReserveBytes(settings.ready_qps));
-  }
   settings.identity_required = spec.attach().identity() == types::v1::REQUIRED;
   settings.socket_mode =
       spec.attach().socket_mode() == 0 ? kDefaultSocketMode : spec.attach().socket_mode();

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gateway/base/time.h"
 #include "gateway/tenant/settings.h"
@@ -24,6 +25,7 @@ inline constexpr char kMissingCcPolicy[] = "MISSING_CC_POLICY";
 inline constexpr char kAddressTaken[] = "ADDRESS_TAKEN";
 inline constexpr char kAddressNotHere[] = "ADDRESS_NOT_HERE";
 inline constexpr char kInUse[] = "IN_USE";
+inline constexpr char kSocketFailed[] = "SOCKET_FAILED";
 
 struct Wrong {
   std::string reason;
@@ -46,6 +48,7 @@ std::optional<Wrong> CheckObject(const types::v1::ConfigObject& object);
 GatewaySettings ReadGateway(const types::v1::GatewayConfig& config);
 tenant::TenantSettings ReadTenant(const types::v1::TenantConfig& config);
 // The window comes from the policy that the pool names.
+std::vector<wire::Gid> ReadPeer(const types::v1::PeerConfig& config);
 tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config);
 
 // `otherwise` where nothing is set.

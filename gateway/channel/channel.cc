@@ -240,7 +240,7 @@ void Channel::OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& count
   Wake(now);
   confirmed_ = true;
   awake_->probes_heard = 0;
-  Sink sink(counts);
+  Sink sink(counts, tells_arrivals_ ? &shared_.owner : nullptr);
   awake_->out.OnAck({.next = next,
                      .bitmap = ack.arrived(),
                      .marked_bytes_running = ack.marked_bytes,

@@ -104,6 +104,7 @@ class Channel final : public flow::Carrier {
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return rests() || PsnBefore(psn, out().una()); }
+  void TellArrivals() override { tells_arrivals_ = true; }
   Duration round_trip() const override { return rtt().smoothed(); }
   void Hold() override { ++users_; }
   void Release() override;
@@ -198,15 +199,20 @@ class Channel final : public flow::Carrier {
   static constexpr Duration kHalfOpenTime = Seconds(5);
   static constexpr uint32_t kQpnMask = 0xFFFFFF;
 
-  // Nobody waits for a frame's arrival: answers tell.
+  // Answers tell what has taken effect. That a frame has arrived matters to those who may have only
+  // so much under way.
   class Sink final : public flow::AckedSink {
    public:
-    explicit Sink(flow::CcCounts& counts) : counts_(counts) {}
-    void OnFrameAcked(Psn, const flow::FrameRef&) override {}
+    // told: nullptr: nobody needs to know of frames.
+    Sink(flow::CcCounts& counts, Owner* told) : counts_(counts), told_(told) {}
+    void OnFrameAcked(Psn, const flow::FrameRef& frame) override {
+      if (told_ != nullptr) told_->OnArrived(frame);
+    }
     void OnFeedback(const flow::CcFeedback& feedback) override;
 
    private:
     flow::CcCounts& counts_;
+    Owner* const told_;
   };
 
   void Wake(TimePoint now);
@@ -239,6 +245,7 @@ class Channel final : public flow::Carrier {
   uint8_t payload_units_;
   wire::ChannelReason why_ = wire::ChannelReason::kNone;
   ChannelState state_ : 2 = ChannelState::kOpening;
+  bool tells_arrivals_ : 1 = false;
   bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
 
  public:

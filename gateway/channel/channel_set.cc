@@ -2,6 +2,7 @@
 #include "gateway/channel/channel_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gateway/port/steering.h"
 #include "gateway/wire/gateway_mad.h"
@@ -126,6 +127,7 @@ Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now)
     free_.pop_back();
   }
   slots_[slot] = std::make_unique<Channel>(key, options, slot, shared_, now);
+  arrived_bytes_.resize(slots_.size());
   by_key_.Insert(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
   by_number_.Insert(slot, [this](uint32_t at) { return slots_[at]->number().value; });
   counters_.channel_open_events.Add();
@@ -337,8 +339,44 @@ void ChannelSet::Bury(Channel& channel) {
   std::erase(shared_.lists.due, slot);
   // At the end of the row: its number rests for as long as there are others.
   numbers_.push_back(channel.number());
+  KeepTraffic(channel);
   slots_[slot].reset();
   free_.push_back(slot);
+}
+
+// Whoever forges addresses makes channels to many: those by which nothing has arrived leave
+// nothing.
+void ChannelSet::KeepTraffic(const Channel& channel) {
+  constexpr size_t kMostPeers = 4096;
+  const uint64_t bytes = std::exchange(arrived_bytes_[channel.slot()], 0);
+  const uint32_t resent = channel.Snapshot().resent;
+  if (bytes == 0 && resent == 0) return;
+  const bool room = gone_.size() < kMostPeers || gone_.contains(channel.peer());
+  PeerTraffic& gone = gone_[room ? channel.peer() : wire::Gid()];
+  gone.arrived_bytes += bytes;
+  gone.resent_packets += resent;
+}
+
+std::vector<PeerTraffic> ChannelSet::Traffic() const {
+  std::map<wire::Gid, PeerTraffic> all = gone_;
+  for (const auto& channel : slots_) {
+    if (channel == nullptr) continue;
+    const ChannelSnapshot now = channel->Snapshot();
+    PeerTraffic& peer = all[channel->peer()];
+    peer.arrived_bytes += arrived_bytes_[channel->slot()];
+    peer.resent_packets += now.resent;
+    peer.channels += now.state == ChannelState::kOpen ? 1 : 0;
+    peer.in_flight_bytes += now.in_flight;
+    if (now.rtt.ns == 0) continue;
+    peer.rtts = peer.rtts + now.rtt;
+    ++peer.channels_rtt;
+  }
+  std::vector<PeerTraffic> rows;
+  for (auto& [gid, peer] : all) {
+    peer.peer = gid;
+    rows.push_back(peer);
+  }
+  return rows;
 }
 
 std::vector<ChannelSnapshot> ChannelSet::Snapshots() const {
@@ -386,7 +424,9 @@ DropReason ChannelSet::OnPacket(uint32_t device, const wire::RxPacket& packet, T
         return reason;
       }
       if (ack.epoch != channel->epoch16()) return DropReason::k_channel_epoch;
+      const uint64_t before = counts_.acked_bytes;
       channel->OnAck(packet.headers.bth.psn, ack, counts_, now);
+      arrived_bytes_[channel->slot()] += counts_.acked_bytes - before;
       counters_.channel_ack_rx_packets.Add();
       channel->Due();
       return DropReason::kNone;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "gateway/base/secret_sequence.h"
 #include "gateway/channel/channel.h"
 #include "gateway/channel/channel_index.h"
+#include "gateway/channel/peer_traffic.h"
 #include "gateway/flow/cc_class.h"
 #include "gateway/verbs/channel_target.h"
 
@@ -93,6 +95,8 @@ class ChannelSet {
   bool LookAtCongestion(TimePoint now);
 
   std::vector<ChannelSnapshot> Snapshots() const;
+  // By peer, for all that it has ever had.
+  std::vector<PeerTraffic> Traffic() const;
 
   // Something is due although no timer says so.
   bool busy() const { return !shared_.lists.due.empty(); }
@@ -124,6 +128,7 @@ class ChannelSet {
   void TakePathOfAnother(Channel& channel);
   void Rearm(Channel& channel, TimePoint now);
   void Bury(Channel& channel);
+  void KeepTraffic(const Channel& channel);
   bool TakesHalfOpen(const wire::Gid& peer);
   void AddHalfOpen(Channel& channel);
   void SettleHalfOpen(Channel& channel);
@@ -156,6 +161,8 @@ class ChannelSet {
   Owner& owner_;
   ChannelShared shared_;
   std::vector<std::unique_ptr<Channel>> slots_;
+  std::vector<uint64_t> arrived_bytes_;    // by slot, of the channel that is there
+  std::map<wire::Gid, PeerTraffic> gone_;  // of channels that are not any more
   std::vector<uint16_t> free_;
   ChannelIndex by_number_{0};
   ChannelIndex by_key_{0};

@@ -69,6 +69,9 @@ class StagedCarrier final : public flow::Carrier {
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, Oldest()); }
+  void TellArrivals() override {
+    if (channel_ != nullptr) channel_->TellArrivals();
+  }
   Duration round_trip() const override {
     return channel_ == nullptr ? Duration{} : channel_->round_trip();
   }
@@ -87,7 +90,8 @@ class StagedCarrier final : public flow::Carrier {
   bool MayLeave(TimePoint now);
   void Leave(port::TxPacket& packet, TimePoint now);
 
-  // One that was sent under that number and is lost; nullptr: it is not here any more.
+  // One that was sent under that number, and is lost or has arrived now; nullptr: it is not here
+  // any more.
   const flow::FrameRef* Sent(uint32_t number) const;
   void SendAgain(uint32_t number, Psn psn, port::TxPacket& packet) const;
 

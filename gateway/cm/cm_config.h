@@ -31,6 +31,9 @@ struct DiscoveryConfig {
   Duration resend_after = Milliseconds(5);
   Duration give_up = Milliseconds(20);
   uint8_t most_queries = 3;
+  // The same for an address of the fleet: what is lost there is a gateway's answer.
+  Duration member_give_up = Milliseconds(100);
+  uint8_t member_most_queries = 6;
   size_t max_peers = 4096;
   // Answers to questions of others: per second, and at once.
   uint32_t answer_rate = 2000;

@@ -102,6 +102,10 @@ DataPath CmEngine::ChooseDataPath(const wire::Gid& source, const wire::Gid& peer
   return {false, target, "a channel was agreed on by the CM"};
 }
 
+void CmEngine::SetMember(const wire::Gid& peer, bool member) {
+  core_->discovery.SetMember(peer, member);
+}
+
 void CmEngine::ForgetPeer(const wire::Gid& peer) { core_->discovery.Forget(peer); }
 
 const Discovery& CmEngine::discovery() const { return core_->discovery; }

@@ -98,6 +98,8 @@ class CmEngine {
   // peer. `allowed`: options that the program wants (ibv_set_ece).
   DataPath ChooseDataPath(const wire::Gid& source, const wire::Gid& peer, Qpn destination,
                           uint32_t allowed, TimePoint now, CmActions& actions);
+  // Whether the fleet says that the address is a gateway's.
+  void SetMember(const wire::Gid& peer, bool member);
   // The peer is not what it was: a channel to it was reset.
   void ForgetPeer(const wire::Gid& peer);
 

@@ -112,6 +112,15 @@ void Discovery::Forget(const wire::Gid& peer) {
   peers_.erase(known);
 }
 
+void Discovery::SetMember(const wire::Gid& peer, bool member) {
+  if (!member) {
+    members_.erase(peer);
+    return;
+  }
+  // What was found out before may be of another host.
+  if (members_.insert(peer).second) Hint(peer);
+}
+
 void Discovery::Hint(const wire::Gid& peer) {
   const auto known = peers_.find(peer);
   if (known == peers_.end() || known->second.kind != PeerKind::kRnic) return;
@@ -191,14 +200,15 @@ void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
   while (!waiting_.empty() && waiting_.begin()->first <= now) {
     const wire::Gid gid = waiting_.begin()->second;
     Peer& peer = peers_.find(gid)->second;
-    if (peer.sent < config_.most_queries && now < peer.asked + config_.give_up) {
+    if (peer.sent < MostQueries(gid) && now < peer.asked + GiveUp(gid)) {
       waiting_.erase(waiting_.begin());
       Send(gid, peer, now, actions);
       continue;
     }
     ++counters_.silent;
     // Of a gateway silence says that it is away, not that it became something else.
-    peer.until = now + (peer.kind == PeerKind::kGateway ? config_.away_rest : config_.trust);
+    const bool away = peer.kind == PeerKind::kGateway || IsMember(gid);
+    peer.until = now + (away ? config_.away_rest : config_.trust);
     peer.kind = PeerKind::kRnic;
     peer.silent = true;
     StopAsking(gid, peer, actions);
@@ -215,8 +225,8 @@ void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions&
   wire::EncodeGatewayMad(question, config_.vendor_id, out.bytes);
   ++counters_.sent;
   ++peer.sent;
-  const TimePoint give_up = peer.asked + config_.give_up;
-  peer.waiting = peer.sent < config_.most_queries
+  const TimePoint give_up = peer.asked + GiveUp(gid);
+  peer.waiting = peer.sent < MostQueries(gid)
                      ? std::min(now + config_.resend_after * peer.sent, give_up)
                      : give_up;
   waiting_.insert({peer.waiting, gid});

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is a gateway: asks each peer address once in ten minutes with a MAD that only gateways
-// understand (wire/gateway_mad.h), remembers the answer, and answers the same question. An RDMA
-// device refuses the MAD or keeps silent; both mean that it gets plain RoCEv2 and nothing else.
+// Who is a gateway: the fleet's configuration names addresses that are gateways (members); what
+// they can do, and who else is one, is asked. It asks each peer address once in ten minutes with a
+// MAD that only gateways understand (wire/gateway_mad.h), remembers the answer, and answers the
+// same question. An RDMA device refuses the MAD or keeps silent; both mean that it gets plain
+// RoCEv2 and nothing else.
 //
 // A pure engine: MADs and time go in, actions come out; owned by the connection manager's core,
 // control thread. Channels may be opened only to what TargetOf names, since only that has answered.
@@ -80,6 +82,11 @@ class Discovery {
 
   // The peer may be another one now (a channel was reset, its instance changed): the next Ask asks.
   void Forget(const wire::Gid& peer);
+  // The fleet says that this address is, or is not any more, one of a gateway. It is asked all the
+  // same, with more patience, and silence does not make it an RDMA device for long: it is away. Who
+  // refuses is none, whatever the fleet says.
+  void SetMember(const wire::Gid& peer, bool member);
+  bool IsMember(const wire::Gid& peer) const { return members_.contains(peer); }
   // The peer talks like a gateway: if it counts as RDMA device it is asked again at the next
   // occasion.
   void Hint(const wire::Gid& peer);
@@ -93,6 +100,7 @@ class Discovery {
   const DiscoveryCounters& counters() const { return counters_; }
   size_t size() const { return peers_.size(); }
   std::vector<PeerRow> Rows() const;
+  const std::set<wire::Gid>& members() const { return members_; }
 
  private:
   struct Peer {
@@ -109,6 +117,12 @@ class Discovery {
   };
   using Peers = std::map<wire::Gid, Peer>;
 
+  Duration GiveUp(const wire::Gid& gid) const {
+    return IsMember(gid) ? config_.member_give_up : config_.give_up;
+  }
+  uint8_t MostQueries(const wire::Gid& gid) const {
+    return IsMember(gid) ? config_.member_most_queries : config_.most_queries;
+  }
   bool MakeRoom(TimePoint now);
   void Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions);
   void StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions);
@@ -124,6 +138,7 @@ class Discovery {
   RandomSource& random_;
   wire::GatewayInfo own_;
   Peers peers_;
+  std::set<wire::Gid> members_;
   std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked
   TokenBucket answers_;
   DiscoveryCounters counters_;

@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 
@@ -22,6 +23,37 @@ uint64_t AvailableMemory() {
       return uint64_t{kilobytes} * 1024;
   }
   return UINT64_MAX;
+}
+
+session::SlotRights RightsOf(const tenant::PoolSettings& settings) {
+  session::SlotRights rights;
+  rights.mode = settings.socket_mode;
+  if (auto owner = process::FindOwner(settings.socket_owner); owner.ok()) {
+    rights.uid = owner->uid;
+    rights.gid = owner->gid;
+  }
+  return rights;
+}
+
+// What to do about a socket that the system refused.
+const char* RemedyOf(int error) {
+  switch (error) {
+    case EPERM:
+    case EACCES:
+      return "the gateway must be able to write to its runtime_dir, and for sockets of other "
+             "owners "
+             "it needs CAP_CHOWN, CAP_DAC_OVERRIDE and CAP_FOWNER";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room, also for files, where its runtime_dir is";
+    case EMFILE:
+    case ENFILE:
+      return "let the gateway have more open files (LimitNOFILE)";
+    case EROFS:
+      return "its runtime_dir must be on a file system that can be written to";
+    default:
+      return "see what else is at that path";
+  }
 }
 
 }  // namespace
@@ -88,14 +120,18 @@ std::optional<apply::Wrong> ConfigTarget::CheckPool(const tenant::PoolSettings& 
   return std::nullopt;
 }
 
+std::optional<apply::Wrong> ConfigTarget::MakeSockets(const tenant::PoolSettings& settings) {
+  const Status made = sessions_.MakeSlots(settings, RightsOf(settings));
+  if (made.ok()) return std::nullopt;
+  sessions_.services().Tell("SOCKET_FAILED", settings.name, "socket",
+                            settings.name + ": " + made.text());
+  return apply::Wrong{apply::kSocketFailed, "attach sockets: " + made.text() + "; " +
+                                                RemedyOf(made.error()) +
+                                                "; it is tried again every half minute"};
+}
+
 void ConfigTarget::SetPool(const tenant::PoolSettings& settings) {
-  session::SlotRights rights;
-  rights.mode = settings.socket_mode;
-  if (auto owner = process::FindOwner(settings.socket_owner); owner.ok()) {
-    rights.uid = owner->uid;
-    rights.gid = owner->gid;
-  }
-  sessions_.SetPool(settings, rights);
+  sessions_.SetPool(settings, RightsOf(settings));
 }
 
 void ConfigTarget::RemovePool(const std::string& name) { sessions_.RemovePool(name); }

@@ -20,8 +20,13 @@ class ConfigTarget final : public apply::Target {
   void SetTenant(const tenant::TenantSettings& settings) override;
   void RemoveTenant(const std::string& name) override;
   std::optional<apply::Wrong> CheckPool(const tenant::PoolSettings& settings) override;
+  std::optional<apply::Wrong> MakeSockets(const tenant::PoolSettings& settings) override;
+  void DropSockets(const std::string& pool) override { sessions_.DropSlots(pool); }
   void SetPool(const tenant::PoolSettings& settings) override;
   void RemovePool(const std::string& name) override;
+  void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) override {
+    sessions_.SetPeer(name, addresses);
+  }
 
  private:
   std::optional<apply::Wrong> CheckReserve(const tenant::PoolSettings& settings);

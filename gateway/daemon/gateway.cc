@@ -27,6 +27,7 @@ using process::Revision;
 using process::Version;
 
 constexpr Duration kLoopRound = Seconds(60);
+constexpr Duration kRetryConfiguration = Seconds(30);
 // Sessions end when the workers have let go of their objects, which takes microseconds.
 constexpr Duration kSessionsEndWithin = Seconds(10);
 
@@ -190,7 +191,20 @@ Status Gateway::StartConfiguration() {
     spdlog::warn("configuration: {} is not applied: {}: {}", rejection.object(), rejection.reason(),
                  rejection.message());
   }
+  RetryConfigurationLater();
   return OkStatus();
+}
+
+void Gateway::RetryConfigurationLater() {
+  if (retries_ || !engine_ || !engine_->has_waiting()) return;
+  retries_ = true;
+  loop_.At(session::ControlLoop::Now() + kRetryConfiguration, [this] {
+    retries_ = false;
+    if (!engine_) return;
+    if (const size_t done = engine_->Retry(); done != 0)
+      spdlog::info("configuration: {} pools that waited for their sockets have them", done);
+    RetryConfigurationLater();
+  });
 }
 
 Status Gateway::StartMetrics() {
@@ -256,6 +270,7 @@ void Gateway::Apply(const types::v1::Push& push,
                  push.revision(), push.store_uuid(), types::v1::PushStatus_Name(report.status()),
                  report.applied_revision(), report.rejections_size());
     if (!engine_->write_problem().empty()) spdlog::warn(engine_->write_problem());
+    RetryConfigurationLater();
     (*shared)(true, std::move(report));
   });
   if (!posted) (*shared)(false, {});

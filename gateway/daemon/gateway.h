@@ -59,6 +59,8 @@ class Gateway final : private service::StateSource,
   void UpdateSysfs(const session::Device& device);
   Status StartSessions();
   Status StartConfiguration();
+  // As long as there is something to be tried again.
+  void RetryConfigurationLater();
   Status StartMetrics();
   Status StartGrpc();
   // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
@@ -99,6 +101,7 @@ class Gateway final : private service::StateSource,
   datapath::DataPath data_path_;
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
+  bool retries_ = false;
   Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;

@@ -68,6 +68,9 @@ class Carrier {
   // Of one that was sent: it and all before it are acknowledged, so that none is built again.
   virtual bool HasArrived(Psn psn) const = 0;
 
+  // From now on its owner is told of each frame that arrives (channel/owner.h).
+  virtual void TellArrivals() = 0;
+
   // Smoothed; 0: not known.
   virtual Duration round_trip() const { return {}; }
 

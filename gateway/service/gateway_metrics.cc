@@ -245,15 +245,40 @@ void AddDiscovery(std::vector<MetricFamily>& families, const session::DiscoveryR
                                   "peer addresses by what they are known to be", MetricType::Gauge);
   AddValue(peers, {{"kind", "gateway"}}, static_cast<double>(row.gateways));
   AddValue(peers, {{"kind", "rdma_device"}}, static_cast<double>(row.rdma_devices));
+  MetricFamily& members = AddFamily(
+      families, "rocegw_fleet_peer_addresses",
+      "addresses of the fleet's other gateways, by whether they answer as gateways when asked",
+      MetricType::Gauge);
+  AddValue(members, {{"answers", "no"}}, static_cast<double>(row.members_mute));
+  AddValue(members, {{"answers", "not_asked"}}, static_cast<double>(row.members_not_asked));
+  AddValue(members, {{"answers", "yes"}}, static_cast<double>(row.members_answering));
+}
+
+void AddPeers(std::vector<MetricFamily>& families,
+              const std::map<std::string, session::PeerRow>& peers) {
+  const auto add = [&](const char* name, const char* help, MetricType type, const auto& value) {
+    MetricFamily& family = AddFamily(families, name, help, type);
+    for (const auto& [peer, row] : peers)
+      AddValue(family, {{"peer", peer}}, static_cast<double>(value(row)));
+  };
+#define ROCEGW_PEER_GAUGE(name, field, help)         \
+  add("rocegw_peer_" #name, help, MetricType::Gauge, \
+      [](const session::PeerRow& row) { return row.field; });
+#define ROCEGW_PEER_COUNTER(name, field, help)                  \
+  add("rocegw_peer_" #name "_total", help, MetricType::Counter, \
+      [](const session::PeerRow& row) { return row.field; });
+#include "gateway/metrics/peers.def"
+#undef ROCEGW_PEER_COUNTER
+#undef ROCEGW_PEER_GAUGE
 }
 
 }  // namespace
 
-std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
+std::optional<session::StateSnapshot> GatewayMetrics::Ask(const session::StateQuery& query) const {
   // Shared, because an answer may come after we stopped waiting.
   auto promise = std::make_shared<std::promise<session::StateSnapshot>>();
   std::future<session::StateSnapshot> answer = promise->get_future();
-  source_.Snapshot({.pools = true}, [promise](session::StateSnapshot snapshot) {
+  source_.Snapshot(query, [promise](session::StateSnapshot snapshot) {
     promise->set_value(std::move(snapshot));
   });
   if (answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
@@ -262,7 +287,9 @@ std::optional<session::StateSnapshot> GatewayMetrics::Ask() const {
 
 std::vector<MetricFamily> GatewayMetrics::Collect() const {
   std::vector<MetricFamily> families;
-  const auto snapshot = Ask();
+  auto snapshot = Ask({.peers = true, .pools = true});
+  // Workers are asked about peers. When one of them hangs, the rest is of all the more use.
+  if (!snapshot) snapshot = Ask({.pools = true});
   if (!snapshot) return families;
   AddValue(AddFamily(families, "rocegw_build_info", "version of the running gateway; always 1",
                      MetricType::Gauge),
@@ -283,6 +310,7 @@ std::vector<MetricFamily> GatewayMetrics::Collect() const {
            "they completed well",
            &session::PoolRow::operations);
   AddDiscovery(families, snapshot->discovery);
+  AddPeers(families, snapshot->peers);
   AddCounters(families, *snapshot);
   AddPortCounters(families, *snapshot);
   process::AddProcessFamilies(families, identity_.start_ns);

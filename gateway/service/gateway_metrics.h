@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon's state as Prometheus metric families, made from counters.def, drop_reasons.def and
-// gauges.def at each scrape. Labels are worker, reason, side, port, tenant, pool and limit, never a
-// QPN or an address. Any thread; Collect waits for the state source, at most a second.
+// gauges.def and peers.def at each scrape. Labels are worker, reason, side, port, tenant, pool,
+// limit and peer, never a QPN or an address. Any thread; Collect waits for the state source, at
+// most a second.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -24,10 +25,10 @@ class GatewayMetrics final : public process::MetricsSource {
   // Empty when the daemon did not answer in time.
   std::vector<prometheus::MetricFamily> Collect() const override;
   // Whether the daemon's control thread answers.
-  bool Alive() const override { return Ask().has_value(); }
+  bool Alive() const override { return Ask({}).has_value(); }
 
  private:
-  std::optional<session::StateSnapshot> Ask() const;
+  std::optional<session::StateSnapshot> Ask(const session::StateQuery& query) const;
 
   const GatewayIdentity& identity_;
   const Readiness& readiness_;

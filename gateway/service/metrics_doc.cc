@@ -26,6 +26,7 @@ class OneOfEach : public StateSource {
     pool.ready.wanted = 1;
     pool.set_up.Add(Microseconds(1));
     pool.operations.Add(Microseconds(1));
+    state.peers["g"].channels_rtt = 1;
     done(std::move(state));
   }
 };

@@ -91,6 +91,8 @@ class CmBinding {
   }
   // A channel to the peer was reset: it may be another instance now.
   void ForgetPeer(const wire::Gid& peer) { engine_.ForgetPeer(peer); }
+  // Whether the fleet says that the address is a gateway's.
+  void SetMember(const wire::Gid& peer, bool member) { engine_.SetMember(peer, member); }
 
   void OnMad(const worker::MadReceived& mad);
 

@@ -16,6 +16,7 @@
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
+#include "gateway/session/fleet_peers.h"
 #include "gateway/session/options.h"
 #include "gateway/session/services.h"
 #include "gateway/session/slot_sockets.h"
@@ -46,8 +47,18 @@ class SessionServer {
   void SetCapacity(const tenant::Amounts& capacity);
   void SetTenant(const tenant::TenantSettings& tenant);
   void RemoveTenant(const std::string& name);
+  // The attach sockets of a pool before it is set (slot_sockets.h), and those of one that is not
+  // there after all.
+  Status MakeSlots(const tenant::PoolSettings& pool, const SlotRights& rights) {
+    return slots_.Make(pool, rights);
+  }
+  void DropSlots(const std::string& pool) { slots_.Remove(pool); }
   void SetPool(const tenant::PoolSettings& pool, const SlotRights& rights);
   void RemovePool(const std::string& name);
+  // Addresses of another gateway of the fleet, "gateways/G"; none: it is gone.
+  void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) {
+    fleet_peers_.Set(name, addresses);
+  }
   // What the configuration says about draining, and what was asked for here.
   void OrderDrain(const DrainOrder& order) { drain_.Order(order, WallClockNs()); }
   void OrderDrainLocally(bool drain) { drain_.OrderLocally(drain, WallClockNs()); }
@@ -98,12 +109,16 @@ class SessionServer {
               std::function<void(StateSnapshot)> done);
   void AddSrqs(const std::shared_ptr<StateSnapshot>& snapshot,
                std::function<void(StateSnapshot)> done);
+  void AddPeers(const std::shared_ptr<StateSnapshot>& snapshot,
+                std::function<void(StateSnapshot)> done);
   void AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
                    std::function<void(StateSnapshot)> done);
   void TakeSnapshot(const StateQuery& query, std::function<void(StateSnapshot)> done);
 
   Services services_;
   std::unique_ptr<CmBinding> cm_;
+  FleetPeers fleet_peers_{
+      [this](const wire::Gid& peer, bool member) { cm_->SetMember(peer, member); }};
   AttachServer attach_;
   Captures captures_;
   SlotSockets slots_;

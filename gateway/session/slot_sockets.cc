@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 namespace rocegw::session {
@@ -75,6 +76,57 @@ void SlotSockets::Set(const tenant::PoolSettings& pool, const SlotRights& rights
                      pool.name + ": slot " + std::to_string(slot) + ": " + opened.text());
     }
   }
+}
+
+Status SlotSockets::Make(const tenant::PoolSettings& pool, const SlotRights& rights) {
+  if (directory_.empty()) return OkStatus();
+  const std::string folder = SlotFolder(pool);
+  std::optional<Entry> old;
+  const auto known = pools_.find(pool.name);
+  const bool is_new = known == pools_.end();
+  if (!is_new && (known->second.folder != folder || known->second.rights != rights)) {
+    if (known->second.folder == folder) {
+      if (Status may = MayHave(known->second, rights); !may.ok()) return may;
+    }
+    old = known->second;
+    Remove(pool.name);
+  }
+  Entry& entry = pools_[pool.name];
+  entry.folder = folder;
+  entry.rights = rights;
+  std::vector<uint32_t> made;
+  Status opened = OpenMissing(pool, entry, made);
+  if (opened.ok()) return opened;
+  for (const uint32_t slot : made) Close(entry, slot);
+  if (is_new || old) Remove(pool.name);
+  if (old) {
+    Entry& again = pools_[pool.name];
+    again.folder = old->folder;
+    again.rights = old->rights;
+    for (const auto& [slot, path] : old->sockets) {
+      if (Status status = Open(pool.name, again, slot); !status.ok())
+        services_.Tell("SOCKET_FAILED", pool.name, "socket", pool.name + ": " + status.text());
+    }
+  }
+  return opened;
+}
+
+Status SlotSockets::OpenMissing(const tenant::PoolSettings& pool, Entry& entry,
+                                std::vector<uint32_t>& made) {
+  for (uint32_t slot = 0; slot < pool.slots; ++slot) {
+    if (entry.sockets.contains(slot)) continue;
+    if (Status opened = Open(pool.name, entry, slot); !opened.ok())
+      return {opened.error(), "slot " + std::to_string(slot) + ": " + opened.text()};
+    made.push_back(slot);
+  }
+  return OkStatus();
+}
+
+Status SlotSockets::MayHave(const Entry& entry, const SlotRights& rights) const {
+  const std::string path = directory_ + "/" + entry.folder;
+  Status may = MakeDirectory(path, rights);
+  (void)MakeDirectory(path, entry.rights);
+  return may;
 }
 
 Status SlotSockets::MakeDirectory(const std::string& path, const SlotRights& rights) const {

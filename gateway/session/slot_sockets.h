@@ -32,7 +32,10 @@ class SlotSockets {
   SlotSockets(Services& services, AttachServer& attach, std::string directory)
       : services_(services), attach_(attach), directory_(std::move(directory)) {}
 
-  // Sockets as the pool now says. What the system refuses is told as an event of the pool.
+  // All sockets that the pool now says, beside those that it has; or everything stays as it was,
+  // and why. Those that it does not say any more go with Set.
+  Status Make(const tenant::PoolSettings& pool, const SlotRights& rights);
+  // Sockets as the pool now says, as far as the system makes them.
   void Set(const tenant::PoolSettings& pool, const SlotRights& rights);
   void Remove(const std::string& pool);
   // Folders that a former daemon left and that no pool has any more; those of pools that are there
@@ -54,6 +57,11 @@ class SlotSockets {
   Status MakeDirectory(const std::string& path, const SlotRights& rights) const;
   Status Open(const std::string& pool, Entry& entry, uint32_t slot);
   void Close(Entry& entry, uint32_t slot);
+  // What is missing, up to the first that the system refuses. `made`: those that were opened.
+  Status OpenMissing(const tenant::PoolSettings& pool, Entry& entry, std::vector<uint32_t>& made);
+  // Whether the pool's folder may have these rights. Containers may have it mounted, so it is asked
+  // before anything is taken away.
+  Status MayHave(const Entry& entry, const SlotRights& rights) const;
 
   Services& services_;
   AttachServer& attach_;

@@ -237,6 +237,13 @@ DiscoveryRow RowOf(const cm::Discovery& discovery) {
     row.gateways += peer.kind == cm::PeerKind::kGateway;
     row.rdma_devices += peer.kind == cm::PeerKind::kRnic;
   }
+  for (const wire::Gid& member : discovery.members()) {
+    const cm::PeerKind kind =
+        discovery.enabled() ? discovery.KindOf(member) : cm::PeerKind::kUnknown;
+    row.members_answering += kind == cm::PeerKind::kGateway;
+    row.members_mute += kind == cm::PeerKind::kRnic;
+    row.members_not_asked += kind == cm::PeerKind::kUnknown || kind == cm::PeerKind::kAsking;
+  }
   return row;
 }
 
@@ -328,6 +335,7 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   if (draining) FillHolders(attach_, snapshot->drain);
   // A list of its own each; queue pairs also tell how far a drain is.
   if (query.channels) return AddChannels(snapshot, std::move(done));
+  if (query.peers) return AddPeers(snapshot, std::move(done));
   if (query.srqs) return AddSrqs(snapshot, std::move(done));
   if (query.qps || draining) return AddQps(snapshot, query, std::move(done));
   done(std::move(*snapshot));
@@ -361,6 +369,24 @@ void SessionServer::AddChannels(const std::shared_ptr<StateSnapshot>& snapshot,
       [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
         for (const channel::ChannelSnapshot& channel : reply.channels) {
           snapshot->channels.push_back(RowOf(channel, services_.steering.WorkerOf(channel.number)));
+        }
+        done(std::move(*snapshot));
+      });
+}
+
+void SessionServer::AddPeers(const std::shared_ptr<StateSnapshot>& snapshot,
+                             std::function<void(StateSnapshot)> done) {
+  services_.workers.Broadcast(
+      [](WorkerIndex) { return worker::SnapshotPeers{}; },
+      [this, snapshot, done = std::move(done)](const worker::ControlReply& reply) {
+        for (const channel::PeerTraffic& traffic : reply.peers) {
+          PeerRow& peer = snapshot->peers[fleet_peers_.LabelOf(traffic.peer)];
+          peer.channels += traffic.channels;
+          peer.in_flight_bytes += traffic.in_flight_bytes;
+          peer.arrived_bytes += traffic.arrived_bytes;
+          peer.resent_packets += traffic.resent_packets;
+          peer.rtts = peer.rtts + traffic.rtts;
+          peer.channels_rtt += traffic.channels_rtt;
         }
         done(std::move(*snapshot));
       });

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -237,6 +238,26 @@ struct DiscoveryRow {
   uint64_t not_asked = 0;     // the table was full
   uint64_t gateways = 0;      // known now
   uint64_t rdma_devices = 0;
+  // Addresses of the fleet's other gateways: those that answer as such, and those that do not.
+  uint64_t members_answering = 0;
+  uint64_t members_mute = 0;
+  uint64_t members_not_asked = 0;
+};
+
+// What channels to another gateway of the fleet do.
+struct PeerRow {
+  uint64_t channels = 0;
+  uint64_t in_flight_bytes = 0;
+  uint64_t arrived_bytes = 0;
+  uint64_t resent_packets = 0;
+  Duration rtts;  // sum over channels
+  uint64_t channels_rtt = 0;
+
+  double rtt_seconds() const {
+    return channels_rtt == 0
+               ? 0
+               : static_cast<double>(rtts.ns) / 1e9 / static_cast<double>(channels_rtt);
+  }
 };
 
 // How far a drain is.
@@ -269,6 +290,7 @@ struct StateQuery {
   bool mrs = false;
   bool connections = false;
   bool channels = false;
+  bool peers = false;
   bool pools = false;
   bool events = false;
   bool srqs = false;
@@ -293,6 +315,7 @@ struct StateSnapshot {
   std::vector<MrRow> mrs;
   std::vector<ConnectionRow> connections;
   std::vector<ChannelRow> channels;
+  std::map<std::string, PeerRow> peers;  // by label (fleet_peers.h)
   std::vector<PoolRow> pools;
   std::vector<EventRow> events;
   std::vector<SrqRow> srqs;

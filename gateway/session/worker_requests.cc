@@ -59,6 +59,7 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
       total.qps.insert(total.qps.end(), std::make_move_iterator(reply.qps.begin()),
                        std::make_move_iterator(reply.qps.end()));
       total.channels.insert(total.channels.end(), reply.channels.begin(), reply.channels.end());
+      total.peers.insert(total.peers.end(), reply.peers.begin(), reply.peers.end());
       total.srqs.insert(total.srqs.end(), reply.srqs.begin(), reply.srqs.end());
       if (--gathering->missing == 0) gathering->done(std::move(total));
     });

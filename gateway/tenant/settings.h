@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/base/ready_reserve.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/wire/gid.h"
 #include "gateway/wire/prefix.h"
@@ -43,13 +44,8 @@ struct PoolSettings {
   bool operator==(const PoolSettings&) const = default;
 };
 
-// Shared memory that ready queue pairs take: so many of usual sizes, with what else a program
-// needs, share a pair of chunks, one for each writer.
-inline constexpr uint32_t kReadyQpsPerPair = 16;
-inline constexpr uint64_t kReadyChunkBytes = uint64_t{2} << 20;
-constexpr uint64_t ReserveBytes(uint32_t ready_qps) {
-  return (uint64_t{ready_qps} + kReadyQpsPerPair - 1) / kReadyQpsPerPair * 2 * kReadyChunkBytes;
-}
+using rocegw::kReadyChunkBytes;
+using rocegw::ReserveBytes;
 
 // "tenants/T" of "tenants/T/pools/P".
 inline std::string TenantOf(const std::string& pool) {

@@ -129,6 +129,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   }
   const uint32_t offset = executed.sent;
   const uint32_t bytes = NextBytes(executed, std::min(qp.mtu(), carrier_->max_payload()));
+  if (!qp.HasRoom(bytes)) return Sent::kGateClosed;
   flow::Carrier* carrier = carrier_;
   if (qp.spread != nullptr && qp.carrier != nullptr) {
     carrier = qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
@@ -142,6 +143,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
+  qp.OnFrameLeaves(*carrier, bytes);
   const bool filled =
       FillAnswer(qp, outbox, executed,
                  {.offset = offset, .bytes = bytes, .psn = psn, .request = executed.message},

@@ -172,6 +172,7 @@ void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
 flow::Carrier* MessageRequester::WayOf(QpContext& qp, Outbox& outbox,
                                        const verbs::SendRequest& request, uint32_t bytes,
                                        TimePoint now) {
+  if (!qp.HasRoom(bytes)) return nullptr;
   const bool any = OrderFor(qp, request) == wire::MessageOrder::kNone;
   if (any && !knows_ways_) OpenWays(qp, outbox);
   if (any && qp.spread != nullptr) {
@@ -198,6 +199,7 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
   const Psn psn = way->OnSent(qp.line_member(), qp.PlaceAt(*way), ref, bytes, now);
+  qp.OnFrameLeaves(*way, bytes);
   entry.attempt = attempt_;
   Fill(qp, send, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
   outbox.SendFrame(qp, *way, packet);
@@ -234,6 +236,7 @@ bool MessageRequester::Fill(QpContext& qp, SendQueue& send, Outbox& outbox,
   frame.flags = static_cast<uint8_t>(OrderFor(qp, request));
   const bool last = offset + bytes == PayloadOf(request);
   if (last) frame.flags |= wire::kFrameLast;
+  if (qp.asks_ack) frame.flags |= wire::kFrameAckNow;
   if (request.has_immediate()) {
     frame.flags |= wire::kFrameImmediate;
     frame.immediate = request.immediate;

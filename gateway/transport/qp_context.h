@@ -54,6 +54,9 @@ struct QpContext {
   bool peer_places : 1 = false;
   bool hears_native : 1 = false;    // requests have come as plain RoCEv2, since the last reset
   bool requests_first : 1 = false;  // in its next turn
+  bool bounded : 1 = false;         // by a window of its pool
+  bool wants_room : 1 = false;      // it has something to send that does not fit into that
+  bool asks_ack : 1 = false;        // the frame that leaves asks for an acknowledgement at once
   uint64_t bytes_sent = 0;
 
   shm::WorkQueue rq;
@@ -72,6 +75,8 @@ struct QpContext {
   // Channels beside its carrier; nullptr: there are none, as for whoever asks for order.
   std::unique_ptr<Spread> spread;
   uint64_t retransmits = 0;
+  uint32_t under_way = 0;          // bounded: payload on channels that has not arrived
+  uint32_t unasked = 0;            // of it, behind the last frame that asked for an acknowledgement
   uint32_t first_ticket = 1;       // older ones were issued before the last reset
   bool last_receive_told = false;  // with an srq, in the error state
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
@@ -102,6 +107,22 @@ struct QpContext {
   }
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
+  // Its pool's window, which on a channel of many is its own share of what is in flight. A frame
+  // that is larger than the window goes alone.
+  bool HasRoom(uint32_t bytes) {
+    if (!bounded || under_way == 0 || under_way + bytes <= rare.window_bytes) return true;
+    wants_room = true;
+    return false;
+  }
+  // What is left of the window is gone sooner than the channel asks for acknowledgements by itself.
+  void OnFrameLeaves(flow::Carrier& by, uint32_t bytes) {
+    if (!bounded) return;
+    by.TellArrivals();
+    under_way += bytes;
+    unasked += bytes;
+    asks_ack = unasked >= rare.window_bytes / 4;
+    if (asks_ack) unasked = 0;
+  }
   // States in which requests are taken, and in which they are made and responses are taken.
   bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
   bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }

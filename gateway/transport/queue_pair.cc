@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/transport/queue_pair.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "gateway/transport/departed_endpoint.h"
+#include "gateway/transport/frame_packet.h"
 #include "gateway/verbs/qp_state.h"
 
 namespace rocegw::transport {
@@ -18,10 +20,19 @@ constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10};
 void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.config = config;
   qp_.rare = config;
+  qp_.bounded = config.window_bytes != 0;
   qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
                           config.sq_entries, config.sq_stride);
   qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
                           config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
+}
+
+bool QueuePair::OnArrived(const flow::FrameRef& frame) {
+  if (!qp_.bounded || !IsOfConnection(qp_.connection, frame)) return false;
+  qp_.under_way -= std::min<uint32_t>(qp_.under_way, frame.length);
+  const bool waited = qp_.wants_room;
+  qp_.wants_room = false;
+  return waited;
 }
 
 std::unique_ptr<DepartedEndpoint> QueuePair::Depart() const { return nullptr; }

@@ -66,6 +66,9 @@ class alignas(64) QueuePair {
   virtual bool Wants(const flow::Carrier&, const flow::FrameRef&) const { return false; }
   // A lost frame of it was sent again by who has kept its bytes.
   virtual void OnSentAgain(const flow::FrameRef&) { CountSentAgain(); }
+  // A frame of it is not under way any more: it has arrived, or never left. True: it had no room of
+  // its own, and has some now.
+  bool OnArrived(const flow::FrameRef& frame);
   // It stood in line there, and may send now.
   virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
   // That channel is no more. Who was to send by it and cannot have been heard by the peer goes on

@@ -175,6 +175,8 @@ class RcQueuePair final : public QueuePair {
     qp_.declined = wire::ChannelReason::kNone;
     qp_.hears_native = false;
     ++qp_.connection;
+    qp_.under_way = qp_.unasked = 0;
+    qp_.wants_room = qp_.asks_ack = false;
     return sends && receives;
   }
   void DoReadyToReceive(TimePoint now) override {

@@ -62,6 +62,7 @@ bool FillAnswer(QpContext& qp, Outbox& outbox, const ExecutedMessage& executed,
                      .length = executed.atomic ? 0 : executed.length,
                      .original = executed.result};
   if (part.offset + part.bytes == frame.length) frame.flags |= wire::kFrameLast;
+  if (qp.asks_ack) frame.flags |= wire::kFrameAckNow;
   std::optional<verbs::RemotePlace> place;
   if (part.bytes != 0) {
     place = qp.regions->FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,

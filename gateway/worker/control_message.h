@@ -191,6 +191,7 @@ struct SnapshotQps {
 
 // Rows for every channel.
 struct SnapshotChannels {};
+struct SnapshotPeers {};  // what channels to each peer have done
 // Rows for every shared receive queue.
 struct SnapshotSrqs {};
 
@@ -211,7 +212,7 @@ struct ControlMessage {
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
                LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
                Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad,
-               SnapshotQps, SnapshotChannels, SnapshotSrqs, UsePorts, UseChannels>
+               SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs, UsePorts, UseChannels>
       body;
 };
 
@@ -251,6 +252,7 @@ struct ControlReply {
   int error = 0;                // errno
   std::vector<QpSnapshot> qps;  // QueryQp (one), SnapshotQps
   std::vector<channel::ChannelSnapshot> channels;
+  std::vector<channel::PeerTraffic> peers;
   std::vector<SrqSnapshot> srqs;
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.

@@ -164,6 +164,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
                           Psn psn) override;
   bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
   void RememberDeparted(const transport::QueuePair& endpoint);
+  void OnArrived(const flow::FrameRef& frame) override;
+  // One of a queue pair's, under its own name.
+  void NoteArrived(const flow::FrameRef& frame);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
   flow::Carrier* Reach(transport::QpContext& qp, const transport::Peer& peer,
                        uint32_t beside) override;
@@ -240,6 +243,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const SendMad& body);
   ControlReply Do(const SnapshotQps& body);
   ControlReply Do(const SnapshotChannels& body);
+  ControlReply Do(const SnapshotPeers& body);
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
   void Reply(uint64_t cookie, ControlReply reply);

@@ -111,6 +111,19 @@ bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& fr
   return false;
 }
 
+void Worker::OnArrived(const flow::FrameRef& frame) {
+  if ((frame.owner.index & kStagedHandle) == 0) return NoteArrived(frame);
+  const channel::StagedCarrier* const staged = StagedBy(frame.owner);
+  const flow::FrameRef* const own = staged == nullptr ? nullptr : staged->Sent(frame.message);
+  if (own != nullptr) NoteArrived(*own);
+}
+
+void Worker::NoteArrived(const flow::FrameRef& frame) {
+  QpSlot* const slot = Slot(frame.owner);
+  if (slot == nullptr || slot->session == nullptr) return;
+  if (slot->qp->OnArrived(frame)) MakeRunnable(*slot, frame.owner);
+}
+
 void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
   if ((handle.index & kStagedHandle) != 0) {
     channel::StagedCarrier* const staged = StagedBy(handle);

@@ -417,6 +417,12 @@ ControlReply Worker::Do(const SnapshotChannels&) {
   return reply;
 }
 
+ControlReply Worker::Do(const SnapshotPeers&) {
+  ControlReply reply;
+  reply.peers = channels_.Traffic();
+  return reply;
+}
+
 ControlReply Worker::Do(const SnapshotQps& body) {
   ControlReply reply;
   for (const QpSlot& slot : slots_) {

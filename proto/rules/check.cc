@@ -2,6 +2,8 @@
 #include "proto/rules/check.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/duration.pb.h>
+#include <google/protobuf/field_mask.pb.h>
 #include <google/protobuf/unknown_field_set.h>
 
 #include <limits>
@@ -10,13 +12,16 @@
 #include <set>
 
 #include "proto/rules/formats.h"
+#include "proto/rules/relations.h"
 #include "proto/rules/resource_name.h"
 #include "rocegw/types/v1/annotations.pb.h"
 
 namespace rocegw::rules {
 namespace {
 
+using google::protobuf::Duration;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::FieldMask;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 using types::v1::FieldRule;
@@ -31,9 +36,34 @@ std::string Path(const std::string& prefix, const FieldDescriptor& field, int in
   return path;
 }
 
+bool IsGiven(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  return field.is_repeated() ? reflection.FieldSize(message, &field) != 0
+                             : reflection.HasField(message, &field);
+}
+
+bool HasUpdateMask(const Message& request) {
+  const FieldDescriptor* const field = request.GetDescriptor()->FindFieldByName("update_mask");
+  if (field == nullptr || field->message_type() != FieldMask::descriptor()) return false;
+  FieldMask mask;
+  mask.CopyFrom(request.GetReflection()->GetMessage(request, field));
+  return mask.paths_size() != 0;
+}
+
 class Checker {
  public:
+  explicit Checker(bool in_part) : in_part_(in_part) {}
+
   void Visit(const Message& message, const std::string& prefix) {
+    const size_t before = violations_.size();
+    VisitFields(message, prefix);
+    if (!in_part_ && violations_.size() == before) CheckRelations(message, prefix, violations_);
+  }
+
+  std::vector<Violation> Take() { return std::move(violations_); }
+
+ private:
+  void VisitFields(const Message& message, const std::string& prefix) {
     const Reflection& reflection = *message.GetReflection();
     if (!reflection.GetUnknownFields(message).empty()) {
       const int number = reflection.GetUnknownFields(message).field(0).number();
@@ -45,6 +75,12 @@ class Checker {
       const FieldDescriptor& field = *descriptor.field(i);
       const FieldRule& rule = RuleOf(field);
       if (rule.output_only()) continue;
+      if (!rule.unsupported().empty() && IsGiven(message, field)) {
+        violations_.push_back({Path(prefix, field),
+                               "is not supported by this version: " + rule.unsupported(),
+                               Rule::kSupport});
+        continue;
+      }
       if (field.is_map()) {
         VisitMap(message, field, rule, prefix);
       } else if (field.is_repeated()) {
@@ -57,9 +93,6 @@ class Checker {
     }
   }
 
-  std::vector<Violation> Take() { return std::move(violations_); }
-
- private:
   void Add(const std::string& field, std::string text) {
     violations_.push_back({field, std::move(text)});
   }
@@ -120,9 +153,15 @@ class Checker {
     const Reflection& reflection = *message.GetReflection();
     const std::string path = Path(prefix, field);
     switch (field.cpp_type()) {
-      case FieldDescriptor::CPPTYPE_MESSAGE:
-        Visit(reflection.GetMessage(message, &field), path);
-        return;
+      case FieldDescriptor::CPPTYPE_MESSAGE: {
+        const Message& part = reflection.GetMessage(message, &field);
+        if (part.GetDescriptor() == Duration::descriptor()) {
+          Duration duration;
+          duration.CopyFrom(part);
+          return CheckDuration(duration, rule, path);
+        }
+        return Visit(part, path);
+      }
       case FieldDescriptor::CPPTYPE_STRING: {
         const std::string text = reflection.GetString(message, &field);
         if (!text.empty()) {
@@ -159,9 +198,28 @@ class Checker {
     }
   }
 
+  // Times that lie before or after something; none of the API goes backwards.
+  void CheckDuration(const Duration& duration, const FieldRule& rule, const std::string& path) {
+    constexpr int32_t kLargestNanos = 999999999;
+    if (duration.seconds() < 0 || duration.nanos() < 0) return Add(path, "must not be negative");
+    if (duration.nanos() > kLargestNanos) {
+      return Add(path,
+                 "must have less than a second in nanos, has " + std::to_string(duration.nanos()));
+    }
+    if (rule.has_min() && duration.seconds() < rule.min())
+      Add(path, "must be at least " + std::to_string(rule.min()) + " s");
+    if (rule.has_max() && (duration.seconds() > rule.max() ||
+                           (duration.seconds() == rule.max() && duration.nanos() != 0)))
+      Add(path, "must be at most " + std::to_string(rule.max()) + " s");
+  }
+
   void CheckNumber(int64_t value, const FieldRule& rule, const std::string& path) {
     if (rule.has_min() && value < rule.min()) {
       Add(path, "must be at least " + std::to_string(rule.min()) + ", is " + std::to_string(value));
+    }
+    if (rule.has_min_unless_zero() && value != 0 && value < rule.min_unless_zero()) {
+      Add(path, "must be 0 or at least " + std::to_string(rule.min_unless_zero()) + ", is " +
+                    std::to_string(value));
     }
     if (rule.has_max() && value > rule.max()) {
       Add(path, "must be at most " + std::to_string(rule.max()) + ", is " + std::to_string(value));
@@ -181,6 +239,7 @@ class Checker {
     if (!wrong.empty()) Add(path, std::move(wrong));
   }
 
+  const bool in_part_;  // of the objects in it only some fields are meant
   std::vector<Violation> violations_;
 };
 
@@ -196,7 +255,7 @@ void ForEachField(MessageType& message, const Visit& visit) {
 }  // namespace
 
 std::vector<Violation> Check(const Message& message) {
-  Checker checker;
+  Checker checker(HasUpdateMask(message));
   checker.Visit(message, "");
   return checker.Take();
 }

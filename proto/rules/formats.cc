@@ -74,6 +74,29 @@ bool IsLabelKey(std::string_view text) {
          IsLabelText(text.substr(slash + 1));
 }
 
+std::optional<std::string> CanonicalIp(std::string_view text) {
+  std::array<uint8_t, 16> bytes{};
+  const size_t length = ParseIp(text, bytes);
+  if (length == 0) return std::nullopt;
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const bool mapped = length == 16 && std::equal(kMapped.begin(), kMapped.end(), bytes.begin());
+  const int family = length == 4 || mapped ? AF_INET : AF_INET6;
+  std::array<char, INET6_ADDRSTRLEN> written{};
+  inet_ntop(family, bytes.data() + (mapped ? kMapped.size() : 0), written.data(), written.size());
+  return std::string(written.data());
+}
+
+bool IsHostIp(std::string_view text) {
+  std::array<uint8_t, 16> bytes{};
+  const size_t length = ParseIp(text, bytes);
+  if (length == 16) {
+    const bool unspecified = std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
+    return !unspecified && bytes[0] != 0xff;
+  }
+  // 0.0.0.0/8 is "this network", 224.0.0.0/3 multicast and what is reserved.
+  return length == 4 && bytes[0] != 0 && bytes[0] < 224;
+}
+
 bool IsLabelValue(std::string_view text) { return text.empty() || IsLabelText(text); }
 
 std::string MismatchWithFormat(std::string_view text, types::v1::Format format) {

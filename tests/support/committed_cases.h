@@ -19,6 +19,7 @@ struct CommittedCase {
   struct Pool {
     std::string tenant;
     uint64_t committed = 0;
+    uint32_t ready = 0;  // kept ready, which is promised as well
   };
   std::string name;  // of the test
   uint64_t capacity = 0;
@@ -52,6 +53,12 @@ inline std::vector<CommittedCase> CommittedCases() {
       {"TenantsAreOneTooMany", 100, {{"a", 50}, {"b", 51}}, {{"a", 1}, {"b", 1}}, false},
       {"PoolsUpToTheirTenantsPeak", 100, {{"a", 10, 60}}, {{"a", 30}, {"a", 30}}, true},
       {"PoolsBeyondTheirTenantsPeak", 100, {{"a", 10, 60}}, {{"a", 30}, {"a", 31}}, false},
+      {"ReserveFillsIt", 100, {{"a"}, {"b"}}, {{"a", 0, 60}, {"b", 40}}, true},
+      {"ReserveIsOneTooMany", 100, {{"a"}, {"b"}}, {{"a", 0, 60}, {"b", 41}}, false},
+      {"ReserveWithinWhatIsCommitted", 100, {{"a"}}, {{"a", 100, 60}}, true},
+      {"ReserveBeyondWhatIsCommitted", 100, {{"a"}}, {{"a", 60, 101}}, false},
+      {"TenantCoversAReserve", 100, {{"a", 100}}, {{"a", 1, 100}}, true},
+      {"ReserveBeyondTheTenantsPeak", 100, {{"a", 10, 60}}, {{"a", 30}, {"a", 0, 31}}, false},
   };
 }
 

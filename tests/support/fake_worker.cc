@@ -383,6 +383,8 @@ worker::ControlReply FakeWorker::Answer(const worker::ControlMessage& message) {
           channels = body.options;
         } else if constexpr (std::is_same_v<Body, worker::SnapshotChannels>) {
           reply.channels = channel_rows;
+        } else if constexpr (std::is_same_v<Body, worker::SnapshotPeers>) {
+          reply.peers = peer_rows;
         } else if constexpr (requires { Apply(body, reply); }) {
           reply.error = Apply(body, reply);
         } else {

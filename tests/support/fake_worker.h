@@ -55,6 +55,7 @@ class FakeWorker {
   std::vector<port::PacketPort*> ports;  // of the last UsePorts
   channel::ChannelOptions channels;      // of the last UseChannels
   std::vector<channel::ChannelSnapshot> channel_rows;
+  std::vector<channel::PeerTraffic> peer_rows;
   std::map<uint32_t, uint64_t> cq_events;  // by CQ handle: what UnlinkCq reports
   int fail_next = 0;                       // errno for the next Link message, then cleared
   int fail_after = 0;                      // so many messages before that succeed

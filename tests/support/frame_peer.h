@@ -31,6 +31,7 @@ class ScriptedCarrier final : public flow::Carrier {
     return Psn(static_cast<uint32_t>(refs.size() - 1));
   }
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, acknowledged); }
+  void TellArrivals() override { tells = true; }
   void Hold() override { ++users; }
   void Release() override { --users; }
 
@@ -39,6 +40,7 @@ class ScriptedCarrier final : public flow::Carrier {
   uint32_t most = wire::kMaxPayload;
   bool open = true;
   Psn acknowledged;  // what was sent before it has arrived
+  bool tells = false;
   int users = 0;
   std::vector<flow::FrameRef> refs;  // by PSN
 };

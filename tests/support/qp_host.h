@@ -28,6 +28,7 @@ class QpHost : public transport::Outbox {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
+    uint32_t window_bytes = 0;                // of its pool
     const verbs::GidTable* gids = nullptr;    // UD
     const verbs::PeerRules* peers = nullptr;  // UD
     uint8_t port_mtu = 5;

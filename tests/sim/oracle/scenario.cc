@@ -25,6 +25,7 @@ class World {
         channel_random_(Mix(~seed)),
         order_random_(Mix(Mix(seed) + 1)),
         memory_random_(Mix(Mix(seed) + 2)),
+        window_random_(Mix(Mix(seed) + 3)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
@@ -219,7 +220,11 @@ class World {
                                                    verbs::ServiceMode::kByLowerLayer};
           options.service_mode = kModes[order_random_.Below(std::size(kModes))];
         }
-        rings[side] = &hosts_[pair.hosts[side]]->AddQp(options);
+        // One in three is of a pool whose policy bounds what it has under way.
+        constexpr uint32_t kPoolWindows[] = {0, 0, 0, 0, 4096, 16'384};
+        const uint32_t window = kPoolWindows[window_random_.Below(std::size(kPoolWindows))];
+        bounded_ += window != 0 ? 1 : 0;
+        rings[side] = &hosts_[pair.hosts[side]]->AddQp(options, window);
       }
       ConnectionOptions options;
       options.path_mtu = static_cast<uint8_t>(random_.Between(1, 5));
@@ -312,13 +317,14 @@ class World {
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
-        "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted",
+        "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted, "
+        "%zu ends bounded",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
         static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
         nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
         cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
         faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
-        paths_, declined_, mixed_order_, untrusted_);
+        paths_, declined_, mixed_order_, untrusted_, bounded_);
     return text;
   }
 
@@ -333,12 +339,14 @@ class World {
   Random channel_random_;
   Random order_random_;
   Random memory_random_;
+  Random window_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
   size_t on_channels_ = 0;
   size_t declined_ = 0;
   size_t untrusted_ = 0;  // hosts
+  size_t bounded_ = 0;    // ends of connections, by a window of their pool
   size_t mixed_order_ = 0;
   uint32_t paths_ = 1;
   std::vector<bool> declines_;  // by host

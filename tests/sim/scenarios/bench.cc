@@ -82,6 +82,7 @@ BulkFlow& Bench::AddFlow(Site& from, Site& to, uint64_t total_bytes) {
   config.depth = static_cast<uint32_t>(settings_.Count("depth"));
   config.path_mtu = static_cast<uint8_t>(settings_.Count("mtu_code"));
   config.total_bytes = total_bytes;
+  config.window_bytes = static_cast<uint32_t>(settings_.Count("pool_window_kb") * 1024);
   config.channel = settings_.Count("channels") != 0;
   flows_.push_back(std::make_unique<BulkFlow>(network_, from, to, config));
   rates_.emplace_back(at_.size());

@@ -22,6 +22,7 @@ namespace {
       {"cc", "dcqcn", "congestion control of gateways"},                                   \
       {"channels", "0", "1: flows between gateways ride on channels"},                     \
       {"window_kb", "1024", "most that a flow of a gateway has in flight, KiB"},           \
+      {"pool_window_kb", "0", "the same by its pool's policy; 0: there is none"},          \
       {"burst_us", "16", "how much lateness a paced flow makes up for at once"},           \
       {"nic_packets", "128", "transmit queue of a host's NIC"},                            \
       {"message_kb", "32", "size of a WRITE"}, {"depth", "64", "WRITEs posted at once"},   \

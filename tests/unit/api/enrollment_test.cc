@@ -15,6 +15,7 @@
 #include "controlplane/model/stored.h"
 #include "controlplane/store/memory_store.h"
 #include "google/rpc/error_details.pb.h"
+#include "rocegw/admin/v1/gateways.pb.h"
 #include "tests/support/fleet_fixture.h"
 #include "tests/support/store/scratch_directory.h"
 
@@ -71,6 +72,18 @@ class EnrollmentTest : public ::testing::Test {
                         answer.set_value(facts->serial);
                       });
     return answer.get_future().get();
+  }
+  // The reason of a refusal; empty: it is revoked.
+  std::string Revoke(const std::string& gateway, const std::string& request_id = {}) {
+    admin::v1::RevokeGatewayRequest request;
+    request.set_name(gateway);
+    request.set_request_id(request_id);
+    std::promise<std::string> reason;
+    enrollment_.Revoke(api::CallOf(caller_, request), gateway,
+                       [&](const std::optional<api::ApiError>& error) {
+                         reason.set_value(error.has_value() ? error->reason : "");
+                       });
+    return reason.get_future().get();
   }
   size_t Count(const std::string& prefix) {
     return store_->Range({.range = store::KeyRange::Prefix(prefix)}).value().entries.size();
@@ -156,15 +169,40 @@ TEST_F(EnrollmentTest, Revoked_CannotRenewAndJoinsAnewWithATokenForItsName) {
   ASSERT_EQ(Join(RequestFor("a", MakeToken()), &response), "");
   const std::string serial = identity::FactsOfPem(response.certificate_chain()).value().serial;
   EXPECT_EQ(Renew("a", serial).size(), serial.size());
-  std::promise<bool> revoked;
-  enrollment_.Revoke(caller_, "gateways/a", [&](const std::optional<api::ApiError>& error) {
-    revoked.set_value(!error.has_value());
-  });
-  EXPECT_TRUE(revoked.get_future().get());
+  EXPECT_EQ(Revoke("gateways/a"), "");
   EXPECT_EQ(Renew("a", serial), "CERTIFICATE_REVOKED");
   EXPECT_EQ(Join(RequestFor("a", MakeToken())), "NAME_TAKEN");
   EXPECT_EQ(Join(RequestFor("a", MakeToken("gateways/a"))), "");
   EXPECT_EQ(Count("intent/gateways/"), 1u);
+}
+
+TEST_F(EnrollmentTest, RevokedTwiceUnderOneRequestId_IsRevokedOnce) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  ASSERT_EQ(Join(RequestFor("a", MakeToken())), "");
+  EXPECT_EQ(Revoke("gateways/a", kUuid), "");
+  JoinResponse response;
+  ASSERT_EQ(Join(RequestFor("a", MakeToken("gateways/a")), &response), "");
+  const std::string serial = identity::FactsOfPem(response.certificate_chain()).value().serial;
+  const store::Revision before = store_->Range({}).value().revision;
+  EXPECT_EQ(Revoke("gateways/a", kUuid), "");
+  EXPECT_EQ(store_->Range({}).value().revision, before) << "nothing is written, no audit record";
+  EXPECT_EQ(Renew("a", serial).size(), serial.size()) << "what was issued since is good";
+  EXPECT_EQ(Revoke("gateways/b", kUuid), "REQUEST_ID_REUSED");
+  EXPECT_FALSE(store_->Get("certificates/node/b").value().has_value());
+}
+
+TEST_F(EnrollmentTest, RevokedAtTheSameTimeUnderOneRequestId_IsRevokedOnce) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  const size_t audited = Count("audit/");
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i)
+    callers.emplace_back([&] { EXPECT_EQ(Revoke("gateways/a", kUuid), ""); });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(Count("audit/"), audited + 1);
+  const auto certificates = store_->Get("certificates/node/a").value();
+  const auto request = store_->Get(std::string("request/") + kUuid).value();
+  ASSERT_TRUE(certificates.has_value() && request.has_value());
+  EXPECT_EQ(certificates->mod_revision, request->mod_revision) << "together";
 }
 
 TEST_F(EnrollmentTest, DeletedGateway_IsRevokedInTheSameTransaction) {

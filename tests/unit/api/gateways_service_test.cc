@@ -10,6 +10,7 @@
 #include <future>
 #include <optional>
 #include <thread>
+#include <variant>
 
 #include "gateway/process/build_info.h"
 #include "tests/unit/api/gateways_world.h"
@@ -136,6 +137,31 @@ class GatewaysServiceTest : public GatewaysWorld {
     stream_ = hub_.Attach(hello, agent_, 0);
     agent_->tunnel_ = tunnels_.Attach("gateways/g", agent_);
     Apply(1);
+  }
+  // One that follows another store than this.
+  void ConnectUnadopted() {
+    fleet::v1::Hello hello;
+    hello.set_gateway("gateways/g");
+    hello.set_store_uuid("another");
+    hello.set_applied_revision(7);
+    agent_ = std::make_shared<Agent>(tunnels_);
+    stream_ = hub_.Attach(hello, agent_, 0);
+    types::v1::PushReport report;
+    report.set_nonce(agent_->AwaitPush(1).nonce());
+    report.set_status(types::v1::UNADOPTED);
+    report.set_store_uuid("another");
+    hub_.OnReport("gateways/g", stream_, report);
+  }
+  // How many gateways were adopted, or why not.
+  std::variant<uint32_t, grpc::StatusCode> Adopt(const std::string& request_id,
+                                                 const std::string& name = "gateways/-") {
+    admin::v1::AdoptFleetRequest request;
+    request.set_name(name);
+    request.set_request_id(request_id);
+    admin::v1::AdoptFleetResponse response;
+    const grpc::Status status = gateways_->AdoptFleet(Context().get(), request, &response);
+    if (!status.ok()) return status.error_code();
+    return response.gateways();
   }
   void Apply(store::Revision at_least) {
     const types::v1::Push push = agent_->AwaitPush(at_least);
@@ -394,6 +420,41 @@ TEST_F(GatewaysServiceTest, WhoCapturesAndWhoAdopts_IsInTheAudit) {
   audited = Audited("AdoptFleet");
   ASSERT_EQ(audited.size(), 1u);
   EXPECT_EQ(audited[0].first, "gateways/-");
+}
+
+TEST_F(GatewaysServiceTest, AdoptTwiceUnderOneRequestId_IsOneAdoption) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  using Answer = std::variant<uint32_t, grpc::StatusCode>;
+  ConnectUnadopted();
+  EXPECT_EQ(Adopt(kUuid), Answer(1u));
+  ConnectUnadopted();
+  EXPECT_EQ(Adopt(kUuid), Answer(1u)) << "the first call's answer";
+  EXPECT_EQ(Audited("AdoptFleet").size(), 1u);
+  EXPECT_EQ(hub_.Adopt("gateways/g"), 1u) << "who came since keeps what it has";
+  EXPECT_EQ(Adopt(kUuid, "gateways/g"), Answer(grpc::StatusCode::INVALID_ARGUMENT));
+  const auto kept = store_->Get(std::string("request/") + kUuid).value();
+  controlplane::v1::RequestRecord record;
+  ASSERT_TRUE(kept.has_value() && record.ParseFromString(kept->value));
+  EXPECT_FALSE(record.under_way());
+}
+
+// As after a controller that was killed between the record and the answer.
+TEST_F(GatewaysServiceTest, AdoptionWithoutAnAnswerYet_GoesOnWhenItIsRepeated) {
+  constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
+  using Answer = std::variant<uint32_t, grpc::StatusCode>;
+  EXPECT_EQ(Adopt(kUuid), Answer(0u));
+  const std::string key = std::string("request/") + kUuid;
+  controlplane::v1::RequestRecord record;
+  ASSERT_TRUE(record.ParseFromString(store_->Get(key).value()->value));
+  record.clear_intent();
+  record.set_under_way(true);
+  store::Transaction lost;
+  lost.then = {store::Operation::Put(key, record.SerializeAsString())};
+  ASSERT_TRUE(store_->Txn(std::move(lost)).ok());
+  ConnectUnadopted();
+  EXPECT_EQ(Adopt(kUuid), Answer(1u));
+  EXPECT_EQ(Adopt(kUuid), Answer(1u));
+  EXPECT_EQ(Audited("AdoptFleet").size(), 1u) << "it is one call";
 }
 
 TEST_F(GatewaysServiceTest, CaptureWhoseCallerGoes_IsCancelledAtTheGateway) {

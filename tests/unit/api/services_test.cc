@@ -171,6 +171,46 @@ TEST_F(ServicesTest, Update_TakesWhatTheMaskNamesAndChecksTheEtag) {
             grpc::StatusCode::NOT_FOUND);
 }
 
+// Rules between fields hold for what a pool becomes, not for the parts that an update brings.
+TEST_F(ServicesTest, UpdateInPart_IsCheckedAsAWhole) {
+  ASSERT_TRUE(CreateTenant("acme").ok());
+  types::v1::Pool pool = PoolWith("acme", "gold", "z");
+  pool.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(4);
+  pool.mutable_spec()->mutable_attach()->set_identity(types::v1::REQUIRED);
+  ASSERT_TRUE(CreatePool(pool).ok());
+  const auto update = [&](const types::v1::Pool& wanted, const std::string& path,
+                          bool allow_missing = false) {
+    admin::v1::UpdatePoolRequest request;
+    *request.mutable_pool() = wanted;
+    request.mutable_update_mask()->add_paths(path);
+    request.set_allow_missing(allow_missing);
+    types::v1::Pool updated;
+    return pools_->UpdatePool(Context().get(), request, &updated);
+  };
+  types::v1::Pool part;
+  part.set_name(pool.name());
+  part.mutable_spec()->mutable_attach()->add_service_accounts()->set_namespace_("training");
+  EXPECT_TRUE(update(part, "spec.attach.service_accounts").ok()) << "its identity is REQUIRED";
+  part.mutable_spec()->mutable_quota()->mutable_committed()->set_qps(5);
+  const size_t audited = Count("audit/");
+  const grpc::Status above = update(part, "spec.quota.committed.qps");
+  EXPECT_EQ(above.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(above.error_message().find("pool.spec.quota.committed.qps"), std::string::npos)
+      << above.error_message();
+  part.mutable_spec()->mutable_quota()->mutable_peak()->set_channels(5);
+  const grpc::Status unsupported = update(part, "spec.quota.committed.qps");
+  EXPECT_EQ(unsupported.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(unsupported.error_message().find("pool.spec.quota.peak.channels"), std::string::npos)
+      << unsupported.error_message();
+  part.mutable_spec()->mutable_quota()->mutable_peak()->clear_channels();
+  part.set_name("tenants/acme/pools/new");
+  const grpc::Status made = update(part, "spec.attach.service_accounts", true);
+  EXPECT_EQ(made.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "all of it would be stored";
+  EXPECT_NE(made.error_message().find("pool.spec.attach.service_accounts"), std::string::npos);
+  EXPECT_EQ(Count("audit/"), audited);
+  EXPECT_EQ(Count("intent/pools/"), 1u);
+}
+
 TEST_F(ServicesTest, BadRequests_NameTheFieldAndChangeNothing) {
   types::v1::Pool pool = PoolWith("acme", "gold", "z");
   pool.mutable_spec()->set_slots(5000);

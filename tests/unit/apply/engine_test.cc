@@ -35,6 +35,7 @@ class EngineTest : public ::testing::Test {
   void Make(const std::vector<ConfigObject>& objects = {}) {
     target = {};
     target.refused = away;
+    target.without_sockets = socketless;
     tenant::Amounts capacity = tenant::Amounts::Of(tenant::kUnlimited);
     capacity[tenant::Resource::kQps] = 100;
     engine.emplace(Facts{"gateways/g", capacity, folder + "/config.state"}, target,
@@ -83,6 +84,7 @@ class EngineTest : public ::testing::Test {
   FakeTarget target;
   std::optional<Engine> engine;
   std::set<std::string> away;  // pools that a new target refuses
+  std::set<std::string> socketless;
   Status started;
 };
 
@@ -397,6 +399,75 @@ TEST_F(EngineTest, CommittedMovesBetweenPools_FitsInOnePush) {
             Texts());
 }
 
+TEST_F(EngineTest, SocketsThatCannotBeMade_RejectThePoolUntilTheyCan) {
+  Full(1, {TenantObject("red"), PoolObject("red", "a", 5)});
+  target.without_sockets = {"tenants/red/pools/a", "tenants/red/pools/n"};
+  const PushReport report =
+      Delta(2, {PoolObject("red", "a", 6), PoolObject("red", "b", 7), PoolObject("red", "n", 1)});
+  EXPECT_EQ(Rejections(report),
+            (Texts{"tenants/red/pools/a: SOCKET_FAILED", "tenants/red/pools/n: SOCKET_FAILED"}));
+  EXPECT_EQ(report.rejections(0).message(), "no room");
+  EXPECT_EQ(CommittedQps("tenants/red/pools/a"), 5u) << "its old version";
+  EXPECT_EQ(CommittedQps("tenants/red/pools/b"), 7u);
+  EXPECT_FALSE(target.pools.contains("tenants/red/pools/n"));
+  EXPECT_EQ(engine->Retry(), 0u);
+  EXPECT_TRUE(engine->has_waiting());
+  target.without_sockets.clear();
+  EXPECT_EQ(engine->Retry(), 2u);
+  EXPECT_EQ(CommittedQps("tenants/red/pools/a"), 6u);
+  EXPECT_EQ(CommittedQps("tenants/red/pools/n"), 1u);
+  EXPECT_FALSE(engine->has_waiting());
+  EXPECT_EQ(Rejections(Delta(3, {})), Texts());
+}
+
+TEST_F(EngineTest, PoolWithoutItsSockets_GivesOthersNothing) {
+  Full(1, {TenantObject("red"), PoolObject("red", "a", 90), PoolObject("red", "b", 10)});
+  target.without_sockets = {"tenants/red/pools/a"};
+  ConfigObject wider = PoolObject("red", "b", 60);
+  wider.mutable_pool()->mutable_spec()->set_slots(3);
+  EXPECT_EQ(Rejections(Delta(2, {PoolObject("red", "a", 10), wider, PoolObject("red", "c", 30)})),
+            (Texts{"tenants/red/pools/a: SOCKET_FAILED", "tenants/red/pools/b: NO_CAPACITY",
+                   "tenants/red/pools/c: NO_CAPACITY"}));
+  EXPECT_EQ(CommittedQps("tenants/red/pools/a"), 90u);
+  EXPECT_EQ(CommittedQps("tenants/red/pools/b"), 10u);
+  EXPECT_EQ(target.sockets.at("tenants/red/pools/b"), 0u) << "what was made for it went again";
+  EXPECT_FALSE(target.sockets.contains("tenants/red/pools/c"));
+}
+
+TEST_F(EngineTest, WaitingForSockets_EndsWithNewerWord) {
+  Full(1, {TenantObject("red")});
+  target.without_sockets = {"tenants/red/pools/a", "tenants/red/pools/b"};
+  Delta(2, {PoolObject("red", "a", 1), PoolObject("red", "b", 1)});
+  Delta(3, {Removal("tenants/red/pools/a")});
+  EXPECT_TRUE(engine->has_waiting());
+  Full(4, {TenantObject("red")});
+  EXPECT_FALSE(engine->has_waiting());
+  target.without_sockets.clear();
+  EXPECT_EQ(engine->Retry(), 0u);
+  EXPECT_TRUE(target.pools.empty());
+}
+
+TEST_F(EngineTest, Peers_ReachTheGatewayWithTheirAddresses) {
+  const auto peer = [](const char* id, const std::vector<const char*>& addresses) {
+    ConfigObject object;
+    object.set_name(std::string("gateways/") + id);
+    object.mutable_peer()->set_name(object.name());
+    for (const char* address : addresses) object.mutable_peer()->add_addresses(address);
+    return object;
+  };
+  Full(1, {peer("h", {"192.0.2.1", "2001:db8::1"}), peer("i", {"192.0.2.2"})});
+  EXPECT_EQ(target.peers.at("gateways/h"),
+            (std::vector{*wire::ParseGid("192.0.2.1"), *wire::ParseGid("2001:db8::1")}));
+  EXPECT_EQ(Rejections(Delta(2, {peer("h", {"nowhere"}), Removal("gateways/i")})),
+            Texts{"gateways/h: INVALID"});
+  EXPECT_EQ(target.peers.size(), 1u);
+  EXPECT_EQ(target.peers.at("gateways/h").size(), 2u);
+  Make();
+  EXPECT_EQ(target.peers.at("gateways/h").size(), 2u) << "after a restart too";
+  Full(3, {});
+  EXPECT_TRUE(target.peers.empty());
+}
+
 TEST_F(EngineTest, Capacity_IsTheOperatorsElseTheGatewaysOwn) {
   Full(1, {GatewayObject(50), TenantObject("red"), PoolObject("red", "a", 40)});
   EXPECT_EQ(target.capacity[tenant::Resource::kQps], 50u);
@@ -429,6 +500,20 @@ TEST_F(EngineTest, RestartWithAnAddressGone_ThePoolStays) {
   EXPECT_TRUE(target.pools.contains("tenants/red/pools/a"));
   EXPECT_EQ(Rejections(Delta(2, {PoolObject("red", "a", 3)})),
             Texts{"tenants/red/pools/a: ADDRESS_NOT_HERE"});
+}
+
+// As above: the programs of other slots go on, and what is missing comes when it can.
+TEST_F(EngineTest, RestartWithoutSockets_ThePoolStaysAndIsTold) {
+  Full(1, {TenantObject("red"), PoolObject("red", "a", 5)});
+  socketless = {"tenants/red/pools/a"};
+  Make();
+  EXPECT_EQ(CommittedQps("tenants/red/pools/a"), 5u);
+  EXPECT_EQ(Rejections(Delta(2, {})), Texts{"tenants/red/pools/a: SOCKET_FAILED"});
+  EXPECT_TRUE(target.pools.contains("tenants/red/pools/a"));
+  target.without_sockets.clear();
+  EXPECT_EQ(engine->Retry(), 1u);
+  EXPECT_TRUE(target.sockets.contains("tenants/red/pools/a"));
+  EXPECT_EQ(Rejections(Delta(3, {})), Texts());
 }
 
 TEST_F(EngineTest, TargetObjects_PoolIsRejectedWithItsReason) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -32,21 +33,43 @@ class FakeTarget : public Target {
     if (refused.contains(settings.name)) return Wrong{"ADDRESS_NOT_HERE", "not here"};
     return std::nullopt;
   }
+  std::optional<Wrong> MakeSockets(const tenant::PoolSettings& settings) override {
+    if (without_sockets.contains(settings.name)) return Wrong{"SOCKET_FAILED", "no room"};
+    sockets[settings.name] = std::max(sockets[settings.name], settings.slots);
+    return std::nullopt;
+  }
+  void DropSockets(const std::string& pool) override {
+    EXPECT_FALSE(pools.contains(pool));
+    EXPECT_EQ(sockets.erase(pool), 1u);
+  }
   void SetPool(const tenant::PoolSettings& settings) override {
     EXPECT_TRUE(tenants.contains(tenant::TenantOf(settings.name))) << settings.name;
     said.push_back("set " + settings.name);
     pools[settings.name] = settings;
+    if (!without_sockets.contains(settings.name)) sockets[settings.name] = settings.slots;
   }
   void RemovePool(const std::string& name) override {
     said.push_back("remove " + name);
     EXPECT_EQ(pools.erase(name), 1u);
+    sockets.erase(name);
   }
 
+  void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) override {
+    if (addresses.empty()) {
+      peers.erase(name);
+    } else {
+      peers[name] = addresses;
+    }
+  }
+
+  std::map<std::string, std::vector<wire::Gid>> peers;
   GatewaySettings gateway;
   tenant::Amounts capacity;
   std::map<std::string, tenant::TenantSettings> tenants;
   std::map<std::string, tenant::PoolSettings> pools;
+  std::map<std::string, uint32_t> sockets;  // by pool: as many slots have one
   std::set<std::string> refused;
+  std::set<std::string> without_sockets;
   std::vector<std::string> said;
 };
 

@@ -78,6 +78,7 @@ class ChannelEnd final : public channel::Owner {
     SendFrameAs(carrier.address(), frame.message, psn);
     return flow::Resend::kDone;
   }
+  void OnArrived(const flow::FrameRef& frame) override { arrived.push_back(frame.message); }
   void OnTurn(const flow::Carrier&, SlotHandle qp) override { turns.push_back(qp.index); }
   void OnChannelGone(const flow::Carrier& carrier, bool was_open,
                      wire::ChannelReason reason) override {
@@ -112,14 +113,14 @@ class ChannelEnd final : public channel::Owner {
   }
   // A frame without payload, by which tests know it again; false: it stands in line.
   bool Send(channel::Channel& channel, uint32_t message, TimePoint now, uint32_t qp = 1,
-            uint32_t tenant = 0) {
+            uint32_t tenant = 0, uint32_t bytes = 0) {
     const flow::LineMember who{{qp, 0}, tenant};
     flow::LinePlace& place = Place(qp);
-    if (!channel.MaySend(who, place, 0, now)) return false;
+    if (!channel.MaySend(who, place, bytes, now)) return false;
     const flow::FrameRef ref{.owner = {qp, 0},
                              .message = message,
                              .kind = static_cast<uint8_t>(wire::FrameKind::kReadRequest)};
-    SendFrameAs(channel.address(), message, channel.OnSent(who, place, ref, 0, now));
+    SendFrameAs(channel.address(), message, channel.OnSent(who, place, ref, bytes, now));
     return true;
   }
   flow::LinePlace& Place(uint32_t qp) {
@@ -161,6 +162,7 @@ class ChannelEnd final : public channel::Owner {
   std::vector<uint32_t> delivered;  // messages
   std::vector<wire::ChannelFrame> replies;
   std::vector<uint32_t> turns;
+  std::vector<uint32_t> arrived;    // messages of frames
   std::vector<uint32_t> forgotten;  // messages that nobody builds again
   std::vector<channel::Channel*> held;
   std::vector<flow::LinePlace> places;

@@ -554,6 +554,52 @@ TEST_F(ChannelSetTest, LostFrameThatNobodyWaitsFor_ItsPsnIsFilled) {
   EXPECT_TRUE(channel->out().idle());
 }
 
+TEST_F(ChannelSetTest, ArrivedFrames_AreToldOnceToWhoAskedForIt) {
+  Channel* channel = OpenAndSend(1);
+  pair.Advance(Milliseconds(1));
+  EXPECT_EQ(pair.a().arrived, Numbers()) << "nobody asked";
+  channel->TellArrivals();
+  pair.a().forgotten = {10};
+  bool lost = false;
+  for (uint32_t message = 10; message < 20; ++message)
+    EXPECT_TRUE(pair.a().Send(*channel, message, pair.now));
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (lost || !packet.Is(Operation::kChannelFrame)) return false;
+    return lost = true;
+  });
+  pair.Advance(Milliseconds(10));
+  std::ranges::sort(pair.a().arrived);
+  EXPECT_EQ(pair.a().arrived, (Numbers{10, 11, 12, 13, 14, 15, 16, 17, 18, 19}))
+      << "also the one whose place was filled";
+}
+
+TEST_F(ChannelSetTest, Traffic_OfAPeerIncludesChannelsThatAreGone) {
+  EXPECT_TRUE(pair.a().set.Traffic().empty());
+  const auto send = [&] {
+    Channel* channel = pair.Open();
+    EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now, 1, 0, 100));
+    pair.Settle();
+    pair.Advance(Milliseconds(1));
+    return channel;
+  };
+  Channel* channel = send();
+  const auto open = pair.a().set.Traffic();
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].peer, pair.b().gid);
+  EXPECT_EQ(open[0].channels, 1u);
+  EXPECT_EQ(open[0].arrived_bytes, 100u);
+  EXPECT_EQ(open[0].channels_rtt, 1u);
+  channel->Abandon(wire::ChannelReason::kIdle);
+  channel->Due();
+  pair.Settle();
+  const auto gone = pair.a().set.Traffic();
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0].channels, 0u);
+  EXPECT_EQ(gone[0].arrived_bytes, 100u);
+  send();
+  EXPECT_EQ(pair.a().set.Traffic()[0].arrived_bytes, 200u);
+}
+
 TEST_F(ChannelSetTest, SilentPath_OtherSourcePortAfterSixProbes) {
   Channel* channel = OpenAndSend(1);
   pair.Advance(Milliseconds(1));

@@ -41,6 +41,7 @@ class FakeChannel final : public flow::Carrier {
     return Psn(1000 + static_cast<uint32_t>(sent.size()) - 1);
   }
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, Psn(1000 + arrived)); }
+  void TellArrivals() override {}
   void Hold() override { ++holds; }
   void Release() override { --holds; }
 

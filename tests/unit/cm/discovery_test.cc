@@ -158,6 +158,63 @@ TEST_F(DiscoveryTest, Silence_MeansRdmaDeviceAfterThreeQueriesIn20ms) {
   EXPECT_EQ(here.discovery.counters().silent, 1u);
 }
 
+// What the fleet says is a gateway: silence there is loss, or a restart.
+TEST_F(DiscoveryTest, Member_IsAskedWithMorePatience_AndAgainSoon) {
+  here.discovery.SetMember(V4(9), true);
+  EXPECT_EQ(here.discovery.KindOf(V4(9)), PeerKind::kUnknown) << "what it can do is not known";
+  EXPECT_FALSE(here.discovery.TargetOf(V4(9), Qpn{5}).has_value());
+  here.Ask(V4(9));
+  const TimePoint start = here.now;
+  std::vector<int64_t> sent_at;
+  while (here.discovery.deadline() != kNever) {
+    for (; !here.actions.mads.empty(); here.actions.mads.pop_back())
+      sent_at.push_back((here.now - start).ns / 1000000);
+    here.Advance(here.discovery.deadline() - here.now);
+  }
+  EXPECT_EQ(sent_at, (std::vector<int64_t>{0, 5, 15, 30, 50, 75}));
+  EXPECT_EQ((here.now - start).ns, Milliseconds(100).ns);
+  EXPECT_EQ(here.discovery.KindOf(V4(9)), PeerKind::kRnic) << "connections go on, natively";
+  EXPECT_EQ(here.actions.settled, std::vector{V4(9)});
+  here.Advance(Seconds(9));
+  EXPECT_EQ(here.Ask(V4(9)), PeerKind::kRnic);
+  here.Advance(Seconds(2));
+  EXPECT_EQ(here.Ask(V4(9)), PeerKind::kAsking);
+}
+
+TEST_F(DiscoveryTest, Member_WhoseFirstAnswersAreLost_IsAGateway) {
+  here.discovery.SetMember(there.gid, true);
+  here.Ask(there.gid);
+  for (int i = 0; i < 5; ++i) {
+    here.actions.mads.clear();
+    here.Advance(here.discovery.deadline() - here.now);
+  }
+  Exchange();
+  EXPECT_EQ(here.discovery.KindOf(there.gid), PeerKind::kGateway);
+}
+
+TEST_F(DiscoveryTest, Member_ThatRefuses_IsAnRdmaDeviceWhateverTheFleetSays) {
+  here.discovery.SetMember(V4(9), true);
+  here.Ask(V4(9));
+  Refuse();
+  here.Advance(Seconds(599));
+  EXPECT_EQ(here.Ask(V4(9)), PeerKind::kRnic);
+  EXPECT_TRUE(here.actions.mads.empty());
+}
+
+TEST_F(DiscoveryTest, MemberSinceItWasAsked_IsAskedAgain) {
+  here.Ask(V4(9));
+  Refuse();
+  here.Advance(Seconds(2));
+  here.discovery.SetMember(V4(9), true);
+  EXPECT_EQ(here.Ask(V4(9)), PeerKind::kAsking);
+  Refuse();
+  here.discovery.SetMember(V4(9), true);
+  here.Advance(Seconds(5));
+  EXPECT_EQ(here.Ask(V4(9)), PeerKind::kRnic) << "it is no news";
+  here.discovery.SetMember(V4(9), false);
+  EXPECT_TRUE(here.discovery.members().empty());
+}
+
 TEST_F(DiscoveryTest, RdmaDevice_IsAskedOnceInTenMinutes) {
   here.Ask(V4(9));
   Refuse();

@@ -83,12 +83,20 @@ TEST_F(CapacityTest, FleetCap_CountsEveryGateway) {
       << violations[0].text;
 }
 
-TEST_F(CapacityTest, CommittedAbovePeak_IsSaidAtItsField) {
-  types::v1::Pool pool = PoolWith("b", "q", "z", 5);
-  pool.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(4);
+// 4 MiB for every 16 of them.
+TEST_F(CapacityTest, ReserveTakesItsMemoryFromTheCapacity) {
+  types::v1::Gateway gateway = GatewayWith("g", "z");
+  gateway.mutable_spec()->mutable_capacity()->set_segment_bytes(8 << 20);
+  fleet_.Put(gateway);
+  types::v1::Pool pool = PoolWith("b", "q", "z");
+  pool.mutable_spec()->set_ready_qps(32);
+  EXPECT_EQ(Pool(pool), std::vector<Violation>());
+  pool.mutable_spec()->set_ready_qps(33);
   const auto violations = Pool(pool);
   ASSERT_EQ(violations.size(), 1u);
-  EXPECT_EQ(violations[0].field, "pool.spec.quota.committed.qps");
+  EXPECT_EQ(violations[0].text,
+            "brings the committed segment_bytes to 12582912; the capacity of gateways/g is 8388608 "
+            "(what ready_qps keeps ready counts as committed)");
 }
 
 TEST_F(CapacityTest, TenantBelowWhatItsPoolsHave_IsRefused) {

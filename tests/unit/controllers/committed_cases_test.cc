@@ -32,7 +32,8 @@ class CommittedCasesInTheController : public ::testing::TestWithParam<CommittedC
   void PutPools() {
     for (size_t i = 0; i < GetParam().pools.size(); ++i) {
       const auto& one = GetParam().pools[i];
-      const auto pool = PoolWith(one.tenant, "p" + std::to_string(i), "z", one.committed);
+      auto pool = PoolWith(one.tenant, "p" + std::to_string(i), "z", one.committed);
+      pool.mutable_spec()->set_ready_qps(one.ready);
       Write(pool, CheckPool(fleet_.view, fleet_.placement, pool));
     }
   }

@@ -26,8 +26,10 @@ size_t SeriesWith(int gateways) {
     EXPECT_TRUE(written.ok());
   }
   const auto follower = std::move(*sync::FleetFollower::Start(store));
+  sync::StatusWriter statuses(store);
+  const sync::NodeHub hub(*follower, statuses, store.uuid());
   process::Readiness readiness;
-  const server::ControllerMetrics metrics(store, *follower, readiness);
+  const server::ControllerMetrics metrics(store, *follower, hub, readiness);
   return SeriesOf(metrics.Collect());
 }
 

@@ -33,10 +33,11 @@ class FakeSource : public StateSource {
  public:
   session::StateSnapshot state;
   bool answers = true;
+  bool answers_about_peers = true;  // workers know of those
 
   void Snapshot(const session::StateQuery& query,
                 std::function<void(session::StateSnapshot)> done) override {
-    if (!answers) {
+    if (!answers || (query.peers && !answers_about_peers)) {
       unanswered_.push_back(std::move(done));
       return;
     }
@@ -46,6 +47,7 @@ class FakeSource : public StateSource {
     if (!query.mrs) copy.mrs.clear();
     if (!query.connections) copy.connections.clear();
     if (!query.channels) copy.channels.clear();
+    if (!query.peers) copy.peers.clear();
     if (!query.pools) copy.pools.clear();
     if (!query.events) copy.events.clear();
     if (!query.srqs) copy.srqs.clear();

@@ -15,6 +15,7 @@
 
 #include "gateway/process/metrics_server.h"
 #include "gateway/service/gateway_metrics.h"
+#include "gateway/session/fleet_peers.h"
 #include "gateway/tenant/registry.h"
 #include "tests/unit/service/fake_source.h"
 
@@ -189,14 +190,53 @@ TEST_F(MetricsTest, Page_ManyPoolsStayWithinTheBudget) {
   EXPECT_LT(base, 3000u);
 }
 
+// As many peers as have a label of their own, and all others.
+TEST_F(MetricsTest, Page_PeersStayWithinTheBudget) {
+  source_.state.peers.clear();
+  const size_t base = Samples().size();
+  for (size_t i = 0; i < session::FleetPeers::kMostLabels; ++i)
+    source_.state.peers["host-" + std::to_string(i)].channels = 1;
+  source_.state.peers["other"].channels = 1;
+  EXPECT_LE(Samples().size(), base + 65 * 5);
+  EXPECT_LT(Samples().size(), 3000u);
+}
+
+TEST_F(MetricsTest, Page_PeersByTheirNamesInTheFleet) {
+  session::PeerRow& peer = source_.state.peers["host-b"];
+  peer = {.channels = 2,
+          .in_flight_bytes = 4096,
+          .arrived_bytes = 70000,
+          .resent_packets = 3,
+          .rtts = Microseconds(60),
+          .channels_rtt = 2};
+  source_.state.peers["other"] = {};
+  source_.state.discovery.members_answering = 3;
+  source_.state.discovery.members_mute = 1;
+  const auto samples = Samples();
+  EXPECT_EQ(samples.at(R"(rocegw_peer_channels{peer="host-b"})"), "2");
+  EXPECT_EQ(samples.at(R"(rocegw_peer_in_flight_bytes{peer="host-b"})"), "4096");
+  EXPECT_EQ(samples.at(R"(rocegw_peer_arrived_bytes_total{peer="host-b"})"), "70000");
+  EXPECT_EQ(samples.at(R"(rocegw_peer_resent_packets_total{peer="host-b"})"), "3");
+  EXPECT_EQ(samples.at(R"(rocegw_peer_rtt_seconds{peer="host-b"})"), "3e-05");
+  EXPECT_EQ(samples.at(R"(rocegw_peer_rtt_seconds{peer="other"})"), "0");
+  EXPECT_EQ(samples.at(R"(rocegw_fleet_peer_addresses{answers="yes"})"), "3");
+  EXPECT_EQ(samples.at(R"(rocegw_fleet_peer_addresses{answers="no"})"), "1");
+}
+
+// A worker that hangs does not answer about peers.
+TEST_F(MetricsTest, Page_WithoutAnswersOfWorkers_HasTheRest) {
+  source_.answers_about_peers = false;
+  EXPECT_TRUE(Samples().contains("rocegw_sessions"));
+}
+
 TEST_F(MetricsTest, Page_LabelsAreBounded) {
   // One daemon with two workers stays far below the budget of 2,000 series, and names nobody's QP
   // or address.
   const auto samples = Samples();
   EXPECT_LT(samples.size(), 500u);
   const std::set<std::string> allowed = {
-      "worker",   "reason", "side", "device", "mode", "port", "compiler", "version",
-      "revision", "tenant", "pool", "limit",  "le",   "sent", "kind",     "outcome"};
+      "worker", "reason", "side",  "device", "mode", "port", "compiler", "version", "revision",
+      "tenant", "pool",   "limit", "le",     "sent", "kind", "outcome",  "peer",    "answers"};
   for (const auto& [name, unused] : samples) {
     const size_t open = name.find('{');
     if (open == std::string::npos) continue;

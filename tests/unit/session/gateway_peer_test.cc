@@ -220,6 +220,47 @@ TEST_F(GatewayPeer, Channels_AreShownByWorker) {
   EXPECT_EQ(rows.size(), 2u);
 }
 
+// By the names that the fleet has for them, whatever addresses and workers.
+TEST_F(GatewayPeer, TrafficOfPeers_IsShownByTheirNames) {
+  here.server->SetPeer("gateways/b", {wire::Gid::FromV4(kThere), wire::Gid::FromV4(kThere + 1)});
+  const auto traffic = [](uint32_t address, uint64_t bytes) {
+    channel::PeerTraffic peer;
+    peer.peer = wire::Gid::FromV4(address);
+    peer.arrived_bytes = bytes;
+    peer.resent_packets = 1;
+    peer.channels = peer.channels_rtt = 1;
+    peer.rtts = Microseconds(static_cast<int64_t>(bytes));
+    return peer;
+  };
+  here.workers[0]->peer_rows = {traffic(kThere, 10), traffic(kThere + 1, 20)};
+  here.workers[1]->peer_rows = {traffic(kThere, 30), traffic(kThere + 7, 400)};
+  std::map<std::string, session::PeerRow> rows;
+  uint64_t members = 0;
+  here.server->Snapshot({.peers = true}, [&](const session::StateSnapshot& snapshot) {
+    rows = snapshot.peers;
+    members = snapshot.discovery.members_not_asked;
+  });
+  here.Settle();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows.at("b").arrived_bytes, 60u);
+  EXPECT_EQ(rows.at("b").resent_packets, 3u);
+  EXPECT_EQ(rows.at("b").channels, 3u);
+  EXPECT_DOUBLE_EQ(rows.at("b").rtt_seconds(), 2e-5);
+  EXPECT_EQ(rows.at("other").arrived_bytes, 400u);
+  EXPECT_EQ(members, 2u);
+}
+
+// What the fleet calls a gateway is asked for longer; when it is none, connections go on natively.
+TEST_F(GatewayPeer, MemberThatDoesNotAnswer_IsWaitedForAndThenNative) {
+  here.server->SetPeer("gateways/b", {wire::Gid::FromV4(kThere)});
+  Program program(here);
+  const TimePoint before = session::ControlLoop::Now();
+  ASSERT_TRUE(program.Ask(kThere, 77));
+  EXPECT_EQ(WaitFor(here, program), 0);
+  EXPECT_GE((session::ControlLoop::Now() - before).ns, Milliseconds(100).ns);
+  EXPECT_FALSE(TargetOf(here, program.qp.qpn).has_value());
+}
+
 TEST_F(GatewayPeer, PeerThatChanged_IsAskedAgain) {
   Program program(here);
   Program peer(there);

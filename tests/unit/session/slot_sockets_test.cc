@@ -156,6 +156,44 @@ TEST_F(Slots, SocketThatCannotBe_IsAnEvent) {
   EXPECT_TRUE(Connect(Path("abcdef01/1/attach.sock")).valid());
 }
 
+TEST_F(Slots, Make_AllSocketsOrNoneOfThem) {
+  fs::create_directories(Path("abcdef01/1/attach.sock"));
+  const Status made = host->server->MakeSlots(Pool(3), {});
+  EXPECT_EQ(made.error(), EEXIST);
+  EXPECT_NE(made.text().find("slot 1"), std::string::npos) << made.text();
+  EXPECT_FALSE(fs::exists(Path("abcdef01/0"))) << "the first one went again";
+  fs::remove_all(Path("abcdef01"));
+  EXPECT_TRUE(host->server->MakeSlots(Pool(3), {}).ok());
+  EXPECT_TRUE(Connect(Path("abcdef01/2/attach.sock")).valid());
+  host->server->DropSlots(Pool(3).name);
+  EXPECT_FALSE(fs::exists(Path("abcdef01")));
+}
+
+TEST_F(Slots, Make_ThatFails_LeavesThePoolItsOldSockets) {
+  host->server->SetPool(Pool(1), {});
+  fs::create_directories(Path("abcdef01/2/attach.sock"));
+  EXPECT_FALSE(host->server->MakeSlots(Pool(3), {}).ok());
+  EXPECT_TRUE(Connect(Path("abcdef01/0/attach.sock")).valid());
+  EXPECT_FALSE(fs::exists(Path("abcdef01/1")));
+  session::SlotRights rights;
+  rights.mode = 0600;
+  EXPECT_FALSE(host->server->MakeSlots(Pool(3), rights).ok());
+  EXPECT_TRUE(Connect(Path("abcdef01/0/attach.sock")).valid());
+  EXPECT_EQ(Mode(Path("abcdef01/0/attach.sock")), 0660u);
+  fs::remove_all(Path("abcdef01/2"));
+  EXPECT_TRUE(host->server->MakeSlots(Pool(3), rights).ok());
+  EXPECT_EQ(Mode(Path("abcdef01/2/attach.sock")), 0600u);
+  EXPECT_EQ(Mode(Path("abcdef01/0/attach.sock")), 0600u);
+}
+
+TEST_F(Slots, Make_TakesNothingAway) {
+  host->server->SetPool(Pool(3), {});
+  EXPECT_TRUE(host->server->MakeSlots(Pool(1), {}).ok());
+  EXPECT_TRUE(Connect(Path("abcdef01/2/attach.sock")).valid());
+  host->server->SetPool(Pool(1), {});
+  EXPECT_FALSE(fs::exists(Path("abcdef01/2")));
+}
+
 TEST_F(Slots, DefaultPoolRemovedFromTheConfiguration_IsAsWithoutOne) {
   tenant::PoolSettings pool;
   pool.name = session::kDefaultPool;

@@ -94,6 +94,16 @@ class NodeHubTest : public ::testing::Test {
     report.set_applied_revision(push.revision());
     hub_->OnReport(gateway, id, report);
   }
+  void Name(const std::string& gateway, NodeHub::StreamId id,
+            const std::vector<std::string>& addresses) {
+    fleet::v1::Heartbeat heartbeat;
+    heartbeat.set_gateway_connected(true);
+    heartbeat.mutable_addresses()->Assign(addresses.begin(), addresses.end());
+    hub_->OnHeartbeat(gateway, id, heartbeat);
+    statuses_.Flush();
+    Reached(Newest());
+  }
+  store::Revision Newest() { return store_->Range({}).value().revision; }
   types::v1::GatewayState Stored(const std::string& gateway) {
     statuses_.Flush();
     types::v1::Gateway read;
@@ -157,6 +167,72 @@ TEST_F(NodeHubTest, ChangesBeyondThePace_GatherInOnePush) {
   const auto anew_id = hub_->Attach(HelloOf("gateways/g"), anew, 0);
   Apply("gateways/g", anew_id, anew->NextPush());
   EXPECT_EQ(Sent(last).in_sync, 1u);
+}
+
+// What peers are told of is what a push to them says.
+TEST_F(NodeHubTest, AddressOfAnotherGateway_IsRefusedAndReachesNoPeer) {
+  Put(GatewayWith("i"));
+  auto g = std::make_shared<Agent>();
+  auto h = std::make_shared<Agent>();
+  auto i = std::make_shared<Agent>();
+  const auto g_id = hub_->Attach(HelloOf("gateways/g"), g, 0);
+  const auto h_id = hub_->Attach(HelloOf("gateways/h"), h, 0);
+  const auto i_id = hub_->Attach(HelloOf("gateways/i"), i, 0);
+  Apply("gateways/i", i_id, i->NextPush());
+  Name("gateways/g", g_id, {"192.0.2.1"});
+  const auto told = [](const types::v1::Push& push) {
+    std::vector<std::string> addresses;
+    for (const types::v1::ConfigObject& object : push.objects())
+      for (const std::string& address : object.peer().addresses())
+        addresses.push_back(object.name() + " " + address);
+    return addresses;
+  };
+  types::v1::Push push = i->NextPush();
+  EXPECT_EQ(told(push), std::vector<std::string>{"gateways/g 192.0.2.1"});
+  Apply("gateways/i", i_id, push);
+  Name("gateways/h", h_id, {"::ffff:192.0.2.1", "192.0.2.2", "nowhere"});
+  push = i->NextPush();
+  EXPECT_EQ(told(push), std::vector<std::string>{"gateways/h 192.0.2.2"});
+  Apply("gateways/i", i_id, push);
+  const types::v1::GatewayState refused = Stored("gateways/h");
+  ASSERT_EQ(refused.conditions_size(), 1);
+  EXPECT_EQ(refused.conditions(0).type(), "AddressesBelieved");
+  EXPECT_EQ(refused.conditions(0).reason(), "AddressTaken");
+  EXPECT_NE(refused.conditions(0).message().find("gateways/g"), std::string::npos);
+  using controllers::AddressRefusal;
+  EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kTaken), 1u);
+  EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kMalformed), 1u);
+  // Again and again the same: counted once.
+  Name("gateways/h", h_id, {"192.0.2.1", "192.0.2.2"});
+  EXPECT_EQ(hub_->refused_addresses(AddressRefusal::kTaken), 1u);
+  EXPECT_EQ(Stored("gateways/g").addresses_size(), 1);
+  // Who does not have it any more says so, and it goes to whom it belongs without another word.
+  Name("gateways/g", g_id, {"192.0.2.3"});
+  Sent(Newest());
+  const types::v1::GatewayState granted = Stored("gateways/h");
+  EXPECT_EQ(granted.conditions_size(), 0);
+  EXPECT_EQ(granted.addresses_size(), 2);
+}
+
+TEST_F(NodeHubTest, NodeTellsOfItsOwnPoolsOnly_AndNoBooks) {
+  Put(TenantWith("acme"));
+  auto pool = PoolWith("acme", "gold", "");
+  pool.mutable_spec()->mutable_gateways()->set_all(false);
+  pool.mutable_spec()->mutable_gateways()->add_names("gateways/g");
+  Sent(Put(pool));
+  fleet::v1::Heartbeat heartbeat;
+  heartbeat.set_gateway_connected(true);
+  heartbeat.set_gateway_version(std::string(100000, 'v'));
+  types::v1::PoolTotals& told = *heartbeat.add_pools();
+  told.set_pool(pool.name());
+  told.mutable_totals()->set_qps(7);
+  for (int i = 0; i < 1000; ++i) heartbeat.mutable_drain()->add_holders(std::string(1000, 'h'));
+  for (const char* gateway : {"gateways/g", "gateways/h"}) {
+    const auto id = hub_->Attach(HelloOf(gateway), std::make_shared<Agent>(), 0);
+    hub_->OnHeartbeat(gateway, id, heartbeat);
+  }
+  EXPECT_EQ(hub_->usage().OfPool(pool.name()).totals.qps(), 7u) << "not that of h";
+  EXPECT_LT(Stored("gateways/g").ByteSizeLong(), 10000u);
 }
 
 TEST_F(NodeHubTest, StatusTellsWhatTheStreamTells) {

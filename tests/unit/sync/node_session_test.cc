@@ -52,6 +52,38 @@ class NodeSessionTest : public ::testing::Test {
   fleet::v1::Hello hello_;
 };
 
+// A gateway that has no room now may have it later, though nobody changes anything.
+TEST_F(NodeSessionTest, RejectedByTheHost_IsSentAgainOnceAMinute) {
+  using std::chrono::seconds;
+  NodeSession session = Settled();
+  const std::chrono::steady_clock::time_point start{};
+  EXPECT_FALSE(session.RetryRejected(start)) << "nothing is rejected";
+  fleet_.Put(PoolWith("acme", "gold", "", 7));
+  session.Touch({"tenants/acme/pools/gold", "tenants/acme"}, fleet_.view.revision);
+  types::v1::PushReport report = Report(session.NextPush(Known()).back(), types::v1::APPLIED);
+  const auto reject = [&](const char* object, const char* reason) {
+    types::v1::Rejection& rejection = *report.add_rejections();
+    rejection.set_object(object);
+    rejection.set_reason(reason);
+  };
+  reject("tenants/acme/pools/gold", "SOCKET_FAILED");
+  reject("tenants/acme", "INVALID");
+  ASSERT_TRUE(session.OnReport(report));
+  EXPECT_FALSE(session.RetryRejected(start));
+  EXPECT_FALSE(session.RetryRejected(start + seconds(59)));
+  EXPECT_FALSE(session.has_next());
+  EXPECT_TRUE(session.RetryRejected(start + seconds(60)));
+  EXPECT_FALSE(session.RetryRejected(start + seconds(61)));
+  const auto parts = session.NextPush(Known());
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_FALSE(parts[0].full());
+  EXPECT_TRUE(Names(parts).contains("tenants/acme/pools/gold"));
+  EXPECT_FALSE(session.RetryRejected(start + seconds(300))) << "its answer is awaited";
+  ASSERT_TRUE(session.OnReport(Report(parts.back(), types::v1::APPLIED)));
+  EXPECT_FALSE(session.RetryRejected(start + seconds(300)));
+  EXPECT_TRUE(session.in_sync());
+}
+
 TEST_F(NodeSessionTest, FirstPush_IsTheWholeState) {
   NodeSession session("gateways/g", kStore, hello_, fleet_.view.revision);
   EXPECT_FALSE(session.in_sync());

@@ -74,6 +74,57 @@ TEST(MessageRequesterSend, CarrierWithoutRoom_StopsInTheMiddleAndGoesOn) {
   EXPECT_EQ(peer.Out().size(), 2u);
 }
 
+// The channel has room for all of it: others' share of that is theirs.
+TEST(MessageRequesterSend, PoolsWindow_BoundsWhatIsUnderWayOnAChannel) {
+  FramePeer::Options options;
+  options.host.window_bytes = 512;
+  FramePeer peer(options);
+  peer.base().PostWrite(kSource, 2048, 0x7000);
+  const auto first = peer.Out();
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_TRUE(first[1].frame.has(wire::kFrameAckNow)) << "what comes next waits for it";
+  EXPECT_TRUE(peer.carrier.tells);
+  EXPECT_TRUE(peer.Out().empty());
+  auto& qp = peer.host().qp();
+  EXPECT_TRUE(qp.OnArrived(peer.carrier.refs[1])) << "in whichever order they arrive";
+  const auto next = peer.Out();
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].frame.offset, 512u);
+  flow::FrameRef old = peer.carrier.refs[0];
+  old.kind = static_cast<uint8_t>(old.kind ^ 0x10);
+  EXPECT_FALSE(qp.OnArrived(old)) << "of an earlier connection";
+  EXPECT_TRUE(peer.Out().empty());
+  while (peer.carrier.refs.size() < 8) {
+    const size_t sent = peer.carrier.refs.size();
+    EXPECT_TRUE(qp.OnArrived(peer.carrier.refs[sent - 1]));
+    EXPECT_EQ(peer.Out().size(), 1u);
+  }
+  EXPECT_EQ(peer.Reply(0, kAck), DropReason::kNone);
+  peer.Out();
+  EXPECT_EQ(StatusesOf(peer.base().Poll()), Statuses{kSuccess});
+  EXPECT_FALSE(qp.OnArrived(peer.carrier.refs[0])) << "nothing waits";
+}
+
+TEST(MessageRequesterSend, PoolsWindowBelowAFrame_LetsOneGoAtATime) {
+  FramePeer::Options options;
+  options.host.window_bytes = 100;
+  FramePeer peer(options);
+  peer.base().PostSend(kSource, 600);
+  for (size_t sent = 1; sent <= 3; ++sent) {
+    EXPECT_EQ(peer.Out().size(), 1u);
+    EXPECT_EQ(peer.host().qp().OnArrived(peer.carrier.refs.back()), sent != 3);
+  }
+}
+
+TEST(MessageRequesterSend, WithoutAPoolsWindow_TheChannelAloneDecides) {
+  FramePeer peer;
+  peer.base().PostWrite(kSource, 2048, 0x7000);
+  const auto out = peer.Out();
+  EXPECT_EQ(out.size(), 8u);
+  for (const SentFrame& sent : out) EXPECT_FALSE(sent.frame.has(wire::kFrameAckNow));
+  EXPECT_FALSE(peer.carrier.tells);
+}
+
 TEST(MessageRequesterSend, PortWithoutPackets_TakesNoPsn) {
   FramePeer peer;
   peer.base().PostSend(kSource, 300);

@@ -287,6 +287,23 @@ TEST_F(MessageResponderTest, Read_AnsweredAfterTheWritesBefore) {
   EXPECT_EQ(answer, data);
 }
 
+TEST(MessageResponderWindow, AnswersOfReads_KeepToThePoolsWindow) {
+  FramePeer::Options options;
+  options.host.window_bytes = 512;
+  FramePeer peer(options);
+  wire::ChannelFrame read = peer.Frame(FrameKind::kReadRequest, 0, 1024);
+  read.address = peer.host().Address(kTarget);
+  read.rkey = peer.host().key();
+  EXPECT_EQ(peer.Deliver(read), DropReason::kNone);
+  const auto out = peer.Out();
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_TRUE(out[1].frame.has(wire::kFrameAckNow));
+  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier.refs[0]));
+  const auto next = peer.Out();
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].frame.offset, 512u);
+}
+
 TEST_F(MessageResponderTest, AnswerOfARead_BuiltAgainWhenLost) {
   wire::ChannelFrame read = peer.Frame(FrameKind::kReadRequest, 0, 300);
   read.address = peer.host().Address(kTarget);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a benchmark is to reach, beside what it has: a line for each aim that says "met" or
+// "missed", and how the program ends. Single threaded.
+#pragma once
+
+#include <string>
+
+namespace rocegw::bench {
+
+class Aims {
+ public:
+  // Prints "met     change 0.412 s (aim: at most 1)". `unit` may be empty.
+  void AtMost(const std::string& what, double value, double limit, const std::string& unit);
+  void AtLeast(const std::string& what, double value, double limit, const std::string& unit);
+
+  // Of the program: 1 when an aim was missed.
+  int ExitStatus() const { return missed_ == 0 ? 0 : 1; }
+
+ private:
+  void Print(bool met, const std::string& what, double value, const std::string& unit,
+             const std::string& aim);
+
+  int missed_ = 0;
+};
+
+}  // namespace rocegw::bench
