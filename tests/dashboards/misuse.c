@@ -2,8 +2,9 @@
 // A verbs program with the faults that programs have, for counters that stay at 0 with good ones.
 // Usage: misuse overrun GID_INDEX   more completions than its completion queue has room for
 //        misuse vanish GID_INDEX    writes from registered memory that it has unmapped
-//        misuse nobody GID_INDEX    connects queue pairs to addresses of its network that nobody has
-//        misuse scribble            writes nonsense over the memory that it shares with the gateway
+//        misuse nobody GID_INDEX    connects queue pairs to addresses of its network that nobody
+//        has misuse scribble            writes nonsense over the memory that it shares with the
+//        gateway
 // Exit status 0: it has done so, whatever became of it.
 #include <infiniband/verbs.h>
 #include <stdint.h>

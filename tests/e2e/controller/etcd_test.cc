@@ -332,7 +332,6 @@ bool Comes(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + seconds(30);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return true;
 }
