@@ -13,6 +13,7 @@
 #include "controlplane/cli/printing.h"
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/state_client.h"
+#include "controlplane/cli/tls_probe.h"
 #include "controlplane/identity/certificate_diagnosis.h"
 #include "controlplane/identity/durable_file.h"
 #include "gateway/doctor/examine.h"
@@ -119,16 +120,67 @@ void ReadGateway(Program& program, GatewayReading& reading) {
   for (const types::v1::Port& port : status.ports()) reading.mtus.push_back(port.interface_mtu());
 }
 
+// By what the controller and the caller know each other. Over TLS: what the controller shows, and
+// what the context names; on the controller's own host what lies beside its socket.
+DiagnoseResponse DiagnoseCertificates(const Rpc& rpc) {
+  const Endpoint& endpoint = rpc.endpoint();
+  identity::CallerView view;
+  identity::X509Certificate server;
+  if (endpoint.socket.empty()) {
+    view.host = endpoint.server_name.empty() ? HostOf(endpoint.address) : endpoint.server_name;
+    view.trusted_file = endpoint.ca_file;
+    view.needs_own = true;
+    if (auto shown = CertificateShownBy(endpoint.address, view.host, rpc.timeout()); shown.ok())
+      server = std::move(*shown);
+    if (const auto pem = identity::ReadSmallFile(endpoint.certificate_file); pem.ok()) {
+      if (auto facts = identity::FactsOfPem(pem.value()); facts.ok()) view.own = *facts;
+    }
+  } else {
+    const std::string directory = endpoint.socket.substr(0, endpoint.socket.rfind('/'));
+    view.trusted_file = directory + "/ca.crt";
+    if (const auto pem = identity::ReadSmallFile(directory + "/server.crt"); pem.ok()) {
+      if (auto read = identity::CertificateFromPem(pem.value()); read.ok())
+        server = std::move(*read);
+    }
+  }
+  view.server = server.get();
+  if (const auto pem = identity::ReadSmallFile(view.trusted_file); pem.ok()) {
+    if (auto trusted = identity::CertificatesFromPem(pem.value()); trusted.ok())
+      view.trusted = std::move(*trusted);
+  }
+  DiagnoseResponse response;
+  for (auto& diagnosis : identity::DiagnoseCaller(view, identity::Now()))
+    *response.add_diagnoses() = std::move(diagnosis);
+  return response;
+}
+
+// A controller that does not answer, where certificates tell why.
+int ExamineWithoutController(const Program& program, const CallResult& failed,
+                             DiagnoseResponse certificates) {
+  if (WorstOf(certificates) == kOk) return Fail(failed);
+  *certificates.add_diagnoses() =
+      doctor::Check("controller", "controller")
+          .Fail(failed.text, "nothing can be said about the fleet", "what else is found here");
+  doctor::SortByWorst(certificates);
+  return Print(program, certificates);
+}
+
 int ExamineAll(Program& program) {
   FleetFacts facts;
+  DiagnoseResponse certificates;
   {
     Progress line;
     line.Show("asking the controller");
-    if (auto result = ReadController(program, facts); !result.ok()) return Fail(result);
+    const CallResult answered = ReadController(program, facts);
+    certificates = DiagnoseCertificates(program.rpc());
+    if (!answered.ok()) return ExamineWithoutController(program, answered, certificates);
     line.Show("asking the gateways");
     InParallel(facts.gateways.size(), [&](size_t i) { ReadGateway(program, facts.gateways[i]); });
   }
-  return Print(program, ExamineFleet(facts));
+  DiagnoseResponse response = ExamineFleet(facts);
+  response.mutable_diagnoses()->MergeFrom(certificates.diagnoses());
+  doctor::SortByWorst(response);
+  return Print(program, response);
 }
 
 int Doctor(Program& program, const DoctorQuery& query) {

@@ -74,6 +74,19 @@ StatusOr<X509Certificate> CertificateFromPem(std::string_view pem) {
   return certificate;
 }
 
+StatusOr<std::vector<X509Certificate>> CertificatesFromPem(std::string_view pem) {
+  const Bio bio = Reader(pem);
+  std::vector<X509Certificate> found;
+  for (;;) {
+    X509Certificate one(PEM_read_bio_X509(bio.get(), nullptr, NoPassword, nullptr));
+    if (one == nullptr) break;
+    found.push_back(std::move(one));
+  }
+  if (found.empty()) return OpensslError("no certificate (PEM)");
+  ERR_clear_error();  // of the end
+  return found;
+}
+
 StatusOr<std::string> NewCertificateRequest(EVP_PKEY& key) {
   const X509Request request(X509_REQ_new());
   const Bio bio(BIO_new(BIO_s_mem()));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gateway/base/status.h"
 
@@ -45,6 +46,8 @@ StatusOr<Key> KeyFromPem(std::string_view pem);
 StatusOr<std::string> CertificateToPem(X509& certificate);
 // The first certificate of a text.
 StatusOr<X509Certificate> CertificateFromPem(std::string_view pem);
+// All of them, at least one.
+StatusOr<std::vector<X509Certificate>> CertificatesFromPem(std::string_view pem);
 
 // A certificate request for a key, without names: the issuer decides about those.
 StatusOr<std::string> NewCertificateRequest(EVP_PKEY& key);

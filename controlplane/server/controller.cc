@@ -239,6 +239,7 @@ struct Controller::Parts {
   std::unique_ptr<grpc::Server> server;
   int port = 0;
   bool serving = false;
+  bool served = false;  // before
   process::Lifecycle lifecycle;
 };
 
@@ -506,7 +507,9 @@ std::chrono::milliseconds Controller::Tick() {
     parts.readiness.SetNotReady(unready);
   }
   if (serving != parts.serving) {
+    if (serving && parts.served) spdlog::info("the store is followed again");
     parts.serving = serving;
+    parts.served = true;
     auto* const health = parts.server->GetHealthCheckService();
     health->SetServingStatus(serving);
     for (const char* const name : kServiceNames) health->SetServingStatus(name, serving);

@@ -4,15 +4,19 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace rocegw::store {
 namespace {
 
 constexpr std::chrono::milliseconds kReopen{100};
+// Another member is reached, and another leader elected, within less.
+constexpr std::chrono::seconds kOutOfReach{5};
 
 class Stream;
 
@@ -29,6 +33,7 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
 
   void Open();
   StatusOr<std::optional<Changes>> TryNext();
+  Status reach() const;
   // Returns when nothing of it runs any more.
   void Close();
 
@@ -49,11 +54,14 @@ class WatchState : public std::enable_shared_from_this<WatchState> {
   const std::function<void()> ready_callback_;
 
   std::mutex calling_;  // held while the callback runs
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::shared_ptr<Stream> stream_;
   bool stream_alive_ = false;
   bool want_read_ = false;  // the stream is there and no message is being read
+  // Since when no stream has brought anything; none: the one that is there has.
+  std::optional<std::chrono::steady_clock::time_point> away_since_ =
+      std::chrono::steady_clock::now();
   std::unique_ptr<grpc::Alarm> alarm_;
   bool alarm_set_ = false;
   Revision next_;      // all before it has come
@@ -177,6 +185,7 @@ void WatchState::OnMessage(const etcdserverpb::WatchResponse& response) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
+    away_since_.reset();
     if (!closed_) Take(response);
     if (taken_.empty() || closed_) {
       reader = stream_;
@@ -208,6 +217,7 @@ void WatchState::OnDone() {
 void WatchState::OnEnd(size_t member) {
   const std::lock_guard lock(mutex_);
   stream_alive_ = false;
+  if (!away_since_) away_since_ = std::chrono::steady_clock::now();
   if (closed_ || !failed_.ok()) return ended_.notify_all();
   endpoints_.Failed(member);
   alarm_set_ = true;
@@ -233,6 +243,15 @@ StatusOr<std::optional<Changes>> WatchState::TryNext() {
   return std::optional<Changes>();
 }
 
+Status WatchState::reach() const {
+  const std::lock_guard lock(mutex_);
+  if (!away_since_) return OkStatus();
+  const auto away = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::steady_clock::now() - *away_since_);
+  if (away < kOutOfReach) return OkStatus();
+  return {kUnavailable, "no member of etcd answers a watch"};
+}
+
 void WatchState::Close() {
   std::shared_ptr<Stream> idle;
   {
@@ -255,6 +274,7 @@ class EtcdWatch : public Watch {
   explicit EtcdWatch(std::shared_ptr<WatchState> state) : state_(std::move(state)) {}
   ~EtcdWatch() override { state_->Close(); }
   StatusOr<std::optional<Changes>> TryNext() override { return state_->TryNext(); }
+  Status reach() const override { return state_->reach(); }
 
  private:
   const std::shared_ptr<WatchState> state_;

@@ -54,6 +54,10 @@ class Watch {
   // there may be one (sometimes there is none after all). An error is final: kCompacted, kClosed,
   // kDamaged. Never waits for the network; may read from the disk.
   virtual StatusOr<std::optional<Changes>> TryNext() = 0;
+
+  // kUnavailable: the store has been out of reach for seconds, so that changes may be missing until
+  // it is back, which the watch waits for by itself. From any thread.
+  virtual Status reach() const { return OkStatus(); }
 };
 
 // Keys that were put with this lease are deleted, in one transaction, when it ends: when this
@@ -117,6 +121,7 @@ class BlockingWatch {
   ~BlockingWatch();
   // nullopt: none within the time.
   StatusOr<std::optional<Changes>> Next(std::chrono::milliseconds timeout);
+  Status reach() const { return watch_ == nullptr ? opened_ : watch_->reach(); }
   // Ends a Next that waits, from another thread; it and all later ones return nullopt at once.
   void Interrupt();
 

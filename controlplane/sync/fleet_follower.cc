@@ -188,7 +188,7 @@ std::optional<PastChange> FleetFollower::NextAfter(store::Revision revision) con
 
 Status FleetFollower::status() const {
   const std::lock_guard lock(mutex_);
-  return status_;
+  return status_.ok() && watch_ != nullptr ? watch_->reach() : status_;
 }
 
 }  // namespace rocegw::sync

@@ -81,7 +81,8 @@ class FleetFollower {
   // revision of 0 comes back when there is none yet; nullopt: what came next is not remembered any
   // more.
   std::optional<PastChange> NextAfter(store::Revision revision) const;
-  // OkStatus while it follows; else why it could not go on: what it shows is of the past.
+  // OkStatus while it follows; else why it cannot go on, for now or for good: what it shows is of
+  // the past.
   Status status() const;
 
  private:

@@ -2,7 +2,9 @@
 // A verbs program with the faults that programs have, for counters that stay at 0 with good ones.
 // Usage: misuse overrun GID_INDEX   more completions than its completion queue has room for
 //        misuse vanish GID_INDEX    writes from registered memory that it has unmapped
-//        misuse scribble            writes nonsense over the memory that it shares with the gateway
+//        misuse nobody GID_INDEX    connects queue pairs to addresses of its network that nobody
+//        has misuse scribble            writes nonsense over the memory that it shares with the
+//        gateway
 // Exit status 0: it has done so, whatever became of it.
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -11,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { kLength = 4096, kRequests = 64 };
+enum { kLength = 4096, kRequests = 64, kNobodies = 16, kFirstNobody = 100 };
 
 static void Check(int good, const char* what) {
   if (good) return;
@@ -58,6 +60,17 @@ static void Connect(struct ibv_qp* qp, uint32_t peer, const union ibv_gid* gid, 
         "RTS");
 }
 
+// One after the other: each waits for an answer that does not come.
+static void ConnectToNobody(struct ibv_pd* pd, struct ibv_cq* cq, union ibv_gid gid,
+                            int gid_index) {
+  for (int i = 0; i < kNobodies; ++i) {
+    struct ibv_qp* qp = NewQp(pd, cq);
+    gid.raw[15] = (uint8_t)(kFirstNobody + i);
+    Connect(qp, 1, &gid, gid_index);
+    ibv_destroy_qp(qp);
+  }
+}
+
 // Shared memory files of the gateway are mapped under its name.
 static void Scribble(void) {
   FILE* maps = fopen("/proc/self/maps", "re");
@@ -87,6 +100,7 @@ int main(int argc, char** argv) {
   Check(pd != NULL && cq != NULL, "ibv_create_cq");
   union ibv_gid gid;
   Check(ibv_query_gid(context, 1, gid_index, &gid) == 0, "ibv_query_gid");
+  if (strcmp(argv[1], "nobody") == 0) ConnectToNobody(pd, cq, gid, gid_index);
   struct ibv_qp* from = NewQp(pd, cq);
   struct ibv_qp* to = NewQp(pd, cq);
   Connect(from, to->qp_num, &gid, gid_index);

@@ -5,6 +5,7 @@ second, windows are seconds instead of minutes and hours, and alerts fire at onc
 import json
 import os
 import re
+import signal
 import time
 import urllib.parse
 
@@ -30,11 +31,12 @@ def hurried(text):
 
 
 class Prometheus:
-    """hosts: addresses of gateways with their agents. controllers: addresses with port."""
+    """hosts: addresses of gateways with their agents. controllers: address with port of each, by its cluster; hosts are of the
+    first one."""
 
     def __init__(self, lab, namespace, hosts, controllers):
         self.namespace = namespace
-        self._hosts = len(hosts)
+        self._targets = 2 * len(hosts) + len(controllers)
         directory = lab.path("prometheus")
         os.mkdir(directory)
         with open(os.path.join(_FOLDER, "rules.yaml"), encoding="utf-8") as file, \
@@ -44,15 +46,30 @@ class Prometheus:
             config = yaml.safe_load(file)
         config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
         for job in config["scrape_configs"]:
-            job["static_configs"][0]["targets"] = controllers if job["job_name"] == "rocegw-controller" else hosts
-        path = os.path.join(directory, "prometheus.yaml")
-        with open(path, "w", encoding="utf-8") as file:
-            yaml.safe_dump(config, file)
+            if job["job_name"] == "rocegw-controller":
+                job["static_configs"] = [{"targets": [address], "labels": {"cluster": cluster}}
+                                         for cluster, address in controllers.items()]
+            else:
+                job["static_configs"] = [{"targets": hosts, "labels": {"cluster": next(iter(controllers))}}]
+        self._path = os.path.join(directory, "prometheus.yaml")
+        self._configure(config)
         self.begin = time.time()
-        self.job = lab.start(["prometheus", f"--config.file={path}", f"--storage.tsdb.path={directory}/data",
+        self.job = lab.start(["prometheus", f"--config.file={self._path}", f"--storage.tsdb.path={directory}/data",
                               f"--web.listen-address=127.0.0.1:{_PORT}", "--query.lookback-delta=5s"],
                              title="prometheus", namespace=namespace)
         self.job.expect("Server is ready to receive", 60)
+
+    def _configure(self, config):
+        with open(self._path, "w", encoding="utf-8") as file:
+            yaml.safe_dump(config, file)
+
+    def forget_targets(self):
+        """It scrapes nothing any more, and says so: what it knew last is no longer true."""
+        with open(self._path, encoding="utf-8") as file:
+            config = yaml.safe_load(file)
+        self._configure({**config, "scrape_configs": []})
+        self.job.signal(signal.SIGHUP)
+        eventually("a Prometheus without targets", lambda: not self.now("up"), 60)
 
     def _ask(self, path, **words):
         answer = json.loads(http_get(self.namespace, _PORT, f"/api/v1/{path}?{urllib.parse.urlencode(words)}"))
@@ -71,10 +88,12 @@ class Prometheus:
 
     def rounds(self, count=2):
         """Until everything has been scraped so often from now on, or was found not to answer."""
-        targets = 2 * self._hosts + 1
         begun = time.time()
         eventually("a scrape of everything",
-                   lambda: len([1 for _, at in self.now("timestamp(up)") if at > begun + count]) == targets, 60)
+                   lambda: len([1 for _, at in self.now("timestamp(up)") if at > begun + count]) == self._targets, 60)
+
+    def fires(self, alert):
+        return bool(self.now(f'ALERTS{{alertname="{alert}",alertstate="firing"}}'))
 
     def rules(self):
         return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]

@@ -9,8 +9,10 @@ import sqlite3
 
 from netlab.fleet import Agent, Controller, eventually
 from netlab.gateway_host import GatewayHost
+from netlab.held_threads import HeldThreads, threads_of
 from netlab.job import LabError, LocalJob, run
 from netlab.tampered_link import TamperedLink
+from other_fleet import OtherFleet
 
 POOL = """\
 name: tenants/blue
@@ -29,6 +31,10 @@ ADDRESSES = (("10.77.0.1", "fd77::1"), ("10.77.0.2", "fd77::2"))
 # Frames of nonsense, faster than a stopped gateway takes them; from one source port, so that one worker gets all of them.
 FLOOD = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('', 40000))\n"
          "for _ in range({count}): s.sendto(bytes({size}), ('{address}', 4791))")
+# Requests for queue pairs of any worker, by way of any worker.
+FOR_ALL_WORKERS = ("import os, socket\nfor port in range(40000, 40032):\n"
+                   "    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    s.bind(('', port))\n"
+                   "    for _ in range(250): s.sendto(b'\\4\\0\\xff\\xff\\0' + os.urandom(3) + bytes(56), ('{address}', 4791))")
 
 
 def pool(qps=8, ready=4, rate="", more="", identity=""):
@@ -41,6 +47,20 @@ def change(host, old, new):
         text = file.read()
     with open(host.config, "w", encoding="utf-8") as file:
         file.write(text.replace(old, new))
+
+
+def of_version(lab, program, version):
+    """A copy of a program that calls itself by another version: its bytes are the same otherwise."""
+    ours = run([program, "--version"]).split()[1].encode()
+    with open(program, "rb") as file:
+        text = file.read()
+    if len(ours) != len(version) or text.count(ours + b"\0") == 0:
+        raise LabError(f"{program} has no version {ours} to be changed to {version}")
+    path = lab.path(f"{os.path.basename(program)}-{version.decode()}")
+    with open(path, "wb") as file:
+        file.write(text.replace(ours + b"\0", version + b"\0"))
+    os.chmod(path, 0o755)
+    return path
 
 
 class Fleet:
@@ -64,6 +84,7 @@ class Fleet:
         # Certificates that live for two minutes are renewed while one looks, and look as if they ended soon.
         self.controller = Controller(lab, self.hosts[0], binaries, "metrics: {address: \"0.0.0.0:7472\"}\n"
                                      "certificates: {node_lifetime: 120s, server_lifetime: 600s}\n")
+        self.other = OtherFleet(lab, self.hosts[1], binaries)
         self.agents = [Agent(lab, host, binaries, "metrics: {address: \"0.0.0.0:7473\"}\n") for host in self.hosts]
 
     def start(self):
@@ -72,6 +93,7 @@ class Fleet:
             host.start_gateway()
             agent.join(self.controller.join_file(host.name)).start()
         self.controller.ctl("status", "--wait", "--timeout", "60")
+        self.other.start()
         return self
 
     def apply(self, text):
@@ -249,6 +271,28 @@ def steps(fleet, prometheus):
         flood(100)
         rounds(3)
 
+    def nobody_there():
+        """Connections to hosts that are gone: each waits for discovery"""
+        program = left.start([left.program("misuse"), "nobody", str(left.gid_index(left.address4))])
+        program.expect("done", 30)
+        rounds(3)
+        fleet.kill(program)
+
+    def starved():
+        """A worker that gets no processor: the other one cannot hand over what is its own"""
+        with HeldThreads([[number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1]]):
+            run(["/usr/bin/python3", "-c", FOR_ALL_WORKERS.format(address=right.address4)], namespace=left.namespace)
+        rounds()
+
+    def stuck_stop():
+        """A gateway that cannot come to its end: threads that serve calls do not return"""
+        with HeldThreads([number for name, number in threads_of(left.daemon.pid) if name.startswith("grpc")]):
+            left.daemon.signal(signal.SIGTERM)
+            rounds()
+        left.daemon.wait(20)
+        left.start_gateway()
+        fleet.controller.ctl("status", "--wait", "--timeout", "60")
+
     def no_way():
         """No route to the peer, then a port that is down"""
         traffic = fleet.connected("ib_write_bw", 4)
@@ -264,7 +308,7 @@ def steps(fleet, prometheus):
         fleet.kill(*traffic)
 
     def killed():
-        """Each daemon killed in turn"""
+        """Each daemon killed in turn; agents come back as an upgrade and one that was undone leave them"""
         fleet.kill(fleet.controller.daemon)
         rounds(3)
         fleet.controller.start()
@@ -273,9 +317,12 @@ def steps(fleet, prometheus):
         fleet.kill(fleet.controller.daemon)
         fleet.controller.start()
         rounds(2)
-        fleet.kill(fleet.agents[1].daemon)
+        for agent, version in zip(fleet.agents, (b"0.0.9", b"0.2.1")):
+            fleet.kill(agent.daemon)
+            agent.program = of_version(fleet.lab, agent.program, version)
         rounds(3)
-        fleet.agents[1].start()
+        for agent in fleet.agents:
+            agent.start()
         fleet.controller.ctl("status", "--wait", "--timeout", "60")
         # In the middle of a change.
         right.daemon.signal(signal.SIGSTOP)
@@ -285,6 +332,12 @@ def steps(fleet, prometheus):
         rounds(3)
         right.start_gateway()
         fleet.controller.ctl("status", "--wait", "--timeout", "60")
+
+    def store_away():
+        """Another fleet's etcd ends, and comes back"""
+        fleet.other.kill_store()
+        eventually("an alert that a controller does not follow its store", lambda: prometheus.fires("RocegwControllerNotReady"))
+        fleet.other.start_store()
 
     def lost_store():
         """The controller's database is lost"""
@@ -296,5 +349,12 @@ def steps(fleet, prometheus):
                    lambda: fleet.controller.ctl("get", "gateways", "-o", "yaml").count("AnotherStore") == 2, 60)
         rounds()
 
-    return [(step.__name__, step) for step in (channels, no_way, native, late_receiver, misuse, quotas, denied, rejected, drain,
-                                               held_up, locked_store, killed, lost_store)]
+    def forgotten():
+        """Somebody takes all jobs out of Prometheus' configuration"""
+        prometheus.forget_targets()
+        for who in ("Gateways", "Agents", "Controllers"):
+            eventually("an alert that nothing is scraped", lambda alert=f"Rocegw{who}Absent": prometheus.fires(alert))
+
+    order = (channels, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
+             stuck_stop, locked_store, killed, store_away, lost_store, forgotten)
+    return [(step.__name__, step) for step in order]

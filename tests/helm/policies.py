@@ -3,6 +3,8 @@
 
 import chart
 
+# A gateway ends its sessions in ten seconds (gateway/daemon/gateway.cc), and then the rest of itself.
+OWN_END_SECONDS = 15
 # Of the gateway alone: what each is for stands in docs/kubernetes.md.
 CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
 HOST_DIRECTORIES = {"gateway": {"/run/rocegw"}, "agent": {"/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
@@ -85,7 +87,23 @@ def resources(name, pod):
                 yield f"{name}/{container['name']}: {what} must be requested as it is limited"
 
 
-ALL = (privilege, host, tokens, probes, resources)
+def ends(name, pod):
+    """Who drains before the end does so for a time, and has the time that it takes without besides."""
+    for container in pod["spec"]["containers"]:
+        command = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
+        if command is None:
+            if component(pod) == "gateway":
+                yield f"{name}/{container['name']} does not drain before its end"
+            continue
+        if "--timeout" not in command or "--wait" not in command:
+            yield f"{name}/{container['name']} has no deadline of its drain, or does not wait for it"
+            continue
+        seconds = int(command[command.index("--timeout") + 1].removesuffix("s"))
+        if seconds + OWN_END_SECONDS > pod["spec"]["terminationGracePeriodSeconds"]:
+            yield f"{name}/{container['name']} may be killed while it drains or ends its sessions"
+
+
+ALL = (privilege, host, tokens, probes, resources, ends)
 
 
 def complaints(found):

@@ -32,6 +32,12 @@ class Policies(unittest.TestCase):
         self.assertEqual(added("gateway.capabilities.socketOwners=true"), ["CHOWN", "DAC_OVERRIDE", "FOWNER"])
         self.assertEqual(added("gateway.ports[0].name=p", "gateway.ports[0].mode=af_packet"), ["NET_ADMIN", "NET_RAW"])
 
+    def test_who_wants_no_drain_gets_none(self):
+        found = chart.objects(chart.template("--set", "image.repository=x,gateway.drainSeconds=0"))
+        spec = dict(chart.pods(found))["rocegw-gateway"]["spec"]
+        self.assertNotIn("lifecycle", spec["containers"][0])
+        self.assertEqual(spec["terminationGracePeriodSeconds"], 30)
+
     def test_policies_find_what_they_are_for(self):
         good = chart.objects(chart.rendered("dpdk"))
 
@@ -57,6 +63,9 @@ class Policies(unittest.TestCase):
                 ("gateway", each(("securityContext", "privileged"), True)),
                 ("gateway", each(("securityContext", "capabilities", "add"), ["SYS_ADMIN"])),
                 ("gateway", each(("securityContext", "capabilities", "drop"), ["NET_RAW"])),
+                ("gateway", each(("lifecycle",), None)),
+                ("gateway", each(("lifecycle", "preStop", "exec", "command"), ["rocegwctl", "--local", "drain", "--wait"])),
+                ("gateway", lambda spec, _: spec.update(terminationGracePeriodSeconds=30)),
                 ("agent", each(("securityContext", "capabilities", "add"), ["NET_RAW"])),
                 ("agent", each(("securityContext", "readOnlyRootFilesystem"), None)),
                 ("agent", each(("securityContext", "allowPrivilegeEscalation"), None)),

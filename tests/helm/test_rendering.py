@@ -21,6 +21,12 @@ def kinds(found):
     return {one["kind"] for one in found}
 
 
+def rule_groups(*settings):
+    """Of the PrometheusRule."""
+    text = chart.template("--set", ",".join(settings), knows=chart.MONITORING)
+    return chart.named(chart.objects(text), "PrometheusRule", "rocegw-rules")["spec"]["groups"]
+
+
 class Rendering(unittest.TestCase):
 
     def test_matrix(self):
@@ -100,8 +106,8 @@ class Rendering(unittest.TestCase):
 
     def test_rules_are_those_of_the_repository(self):
         def groups(*settings):
-            text = chart.template("--set", ",".join(("image.repository=x",) + settings), knows=chart.MONITORING)
-            return chart.named(chart.objects(text), "PrometheusRule", "rocegw-rules")["spec"]["groups"]
+            settings += ("image.repository=x", "gateway.metrics.expose=true", "agent.metrics.expose=true")
+            return rule_groups(*settings)
 
         with open(os.path.join(chart.ROOT, "dashboards", "prometheus", "rules.yaml"), encoding="utf-8") as file:
             wanted = yaml.safe_load(file)["groups"]
@@ -112,6 +118,19 @@ class Rendering(unittest.TestCase):
                     path = rule["annotations"]["runbook_url"]
                     rule["annotations"]["runbook_url"] = f"https://git.example.org/rocegw/{path}"
         self.assertEqual(groups("monitoring.runbooks=https://git.example.org/rocegw/"), wanted)
+
+    def test_a_job_can_be_missed_where_it_is_scraped(self):
+        def missed(*settings):
+            alerts = {rule.get("alert", "") for group in rule_groups("image.repository=x", *settings) for rule in group["rules"]}
+            self.assertIn("RocegwGatewayDown", alerts)
+            return sorted(name for name in alerts if name.endswith("Absent"))
+
+        self.assertEqual(missed(), ["RocegwControllersAbsent"])
+        self.assertEqual(missed("gateway.metrics.expose=true", "agent.metrics.expose=true"),
+                         ["RocegwAgentsAbsent", "RocegwControllersAbsent", "RocegwGatewaysAbsent"])
+        self.assertEqual(missed("gateway.metrics.expose=true", "controller.enabled=false", "agent.join.secretName=x"),
+                         ["RocegwGatewaysAbsent"])
+        self.assertEqual(missed("gateway.metrics.expose=true", "monitoring.scrape=false"), [])
 
     def test_one_controller_or_several(self):
         one = chart.objects(chart.rendered("sqlite"))

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/e2e/controller/controller_host.h"
 
+#include <google/protobuf/empty.pb.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/security/credentials.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -47,6 +50,26 @@ std::unique_ptr<grpc::ClientContext> ContextFor(std::chrono::seconds time) {
   auto context = std::make_unique<grpc::ClientContext>();
   context->set_deadline(std::chrono::system_clock::now() + time);
   return context;
+}
+
+// gRPC brings no C++ text of the health service's messages: an empty request asks for the whole
+// server, and what it answers is a field that an empty message does not know, 1 for SERVING.
+grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel, HealthAnswer* answer) {
+  using google::protobuf::Empty;
+  using google::protobuf::MessageLite;
+  const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Check",
+                                         grpc::internal::RpcMethod::NORMAL_RPC);
+  const auto context = ContextFor();
+  const Empty request;
+  Empty response;
+  grpc::Status status = grpc::internal::BlockingUnaryCall<Empty, Empty, MessageLite, MessageLite>(
+      channel.get(), method, context.get(), request, &response);
+  if (answer == nullptr || !status.ok()) return status;
+  const auto& fields = Empty::GetReflection()->GetUnknownFields(response);
+  answer->serving = fields.field_count() == 1 && fields.field(0).varint() == 1;
+  const auto pem = context->auth_context()->FindPropertyValues("x509_pem_cert");
+  if (!pem.empty()) answer->certificate = std::string(pem[0].data(), pem[0].size());
+  return status;
 }
 
 std::string ReasonOf(const grpc::Status& status) {

@@ -70,6 +70,14 @@ class ControllerHost {
 std::unique_ptr<grpc::ClientContext> ContextFor(
     std::chrono::seconds time = std::chrono::seconds(20));
 
+// What the health service says of the whole server.
+struct HealthAnswer {
+  bool serving = false;
+  std::string certificate;  // of the server, PEM; empty without TLS
+};
+grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
+                         HealthAnswer* answer = nullptr);
+
 // ErrorInfo.reason; empty: the status has none.
 std::string ReasonOf(const grpc::Status& status);
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -318,6 +320,37 @@ TEST(ControllersOnEtcd, AreOneFleet) {
   second.CreateTenant("u");
   EXPECT_EQ(CountTenants(second), 2u);
   EXPECT_EQ(second.Stop(), 0);
+}
+
+bool Serves(const ControllerHost& host) {
+  HealthAnswer answer;
+  EXPECT_TRUE(CheckHealth(host.AdminChannel(), &answer).ok());
+  return answer.serving;
+}
+
+bool Comes(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  }
+  return true;
+}
+
+TEST(ControllersOnEtcd, EtcdGone_ControllerIsNotReadyUntilItIsBack) {
+  EtcdCluster cluster(1);
+  ControllerHost host(StoreIn(cluster));
+  host.Start();
+  EXPECT_TRUE(Serves(host));
+  cluster.Signal(0, SIGKILL);
+  EXPECT_TRUE(Comes([&] { return !Serves(host); }));
+  EXPECT_NE(host.process().Log().find("the store cannot be followed: no member of etcd answers"),
+            std::string::npos)
+      << host.process().Log();
+  cluster.Restart(0);
+  EXPECT_TRUE(Comes([&] { return Serves(host); }));
+  EXPECT_NE(host.process().Log().find("the store is followed again"), std::string::npos);
+  host.CreateTenant("t");
+  EXPECT_EQ(host.Stop(), 0);
 }
 
 TEST(ControllersOnEtcd, NoEtcd_IsSaidWithWhatWasTried) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gets through TLS, and for how long: no certificate, foreign, expired, of another name,
 // revoked, and certificates that change while clients call.
-#include <google/protobuf/empty.pb.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/client_unary_call.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,26 +22,6 @@ namespace {
 using admin::v1::Tenants;
 using grpc::StatusCode;
 using std::chrono::seconds;
-
-// gRPC brings no C++ text of the health service's messages. An empty request asks for the whole
-// server; that an answer comes is enough.
-grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel,
-                         std::string* server = nullptr) {
-  using google::protobuf::Empty;
-  using google::protobuf::MessageLite;
-  const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Check",
-                                         grpc::internal::RpcMethod::NORMAL_RPC);
-  const auto context = ContextFor();
-  Empty request;
-  Empty response;
-  grpc::Status status = grpc::internal::BlockingUnaryCall<Empty, Empty, MessageLite, MessageLite>(
-      channel.get(), method, context.get(), request, &response);
-  if (server != nullptr && status.ok()) {
-    const auto pem = context->auth_context()->FindPropertyValues("x509_pem_cert");
-    if (!pem.empty()) *server = std::string(pem[0].data(), pem[0].size());
-  }
-  return status;
-}
 
 grpc::Status ListTenants(const std::shared_ptr<grpc::Channel>& channel) {
   admin::v1::ListTenantsResponse response;
@@ -227,10 +205,10 @@ TEST(Tls, ServersCertificate_ChangesUnderLoadWithoutAFailedCall) {
   std::set<std::string> serials;
   const auto deadline = std::chrono::steady_clock::now() + seconds(60);
   while (serials.size() < 3 && std::chrono::steady_clock::now() < deadline) {
-    std::string server;
+    HealthAnswer answer;
     ++calls;
-    if (!CheckHealth(host.TlsChannel(host.Nobody()), &server).ok()) ++failed;
-    const auto facts = identity::FactsOfPem(server);
+    if (!CheckHealth(host.TlsChannel(host.Nobody()), &answer).ok()) ++failed;
+    const auto facts = identity::FactsOfPem(answer.certificate);
     if (facts.ok()) serials.insert(facts.value().serial);
   }
   enough = true;

@@ -14,6 +14,7 @@ def start_daemon(lab, command, directory, title, namespace, timeout=60):
         os.unlink(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(path)
+        os.chmod(path, 0o666)  # whatever the daemon's user is
         notify.settimeout(0.2)
         job = lab.start(command, title=title, namespace=namespace, environment={"NOTIFY_SOCKET": path})
         for _ in range(int(timeout / 0.2)):

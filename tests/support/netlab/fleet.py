@@ -12,13 +12,13 @@ _PORT = 7471
 
 class Controller:
     """Runs in the namespace of a host, under that host's address. binaries: the bin folder of a build. settings:
-    more lines for the configuration file."""
+    more lines for the configuration file. name: of its folder."""
 
-    def __init__(self, lab, host, binaries, settings=""):
+    def __init__(self, lab, host, binaries, settings="", name="controller"):
         self.lab = lab
         self.host = host
         self.binaries = binaries
-        self.directory = lab.path("controller")
+        self.directory = lab.path(name)
         os.mkdir(self.directory, 0o755)
         self.state = os.path.join(self.directory, "state")
         self.config = os.path.join(self.directory, "rocegw-controller.yaml")
