@@ -101,7 +101,7 @@ bool Flow::OnSent(uint32_t psns, uint64_t bytes, uint64_t paced, TimePoint now) 
   return again;
 }
 
-bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
+bool Flow::OnAcked(Psn upto, uint32_t unit, TimePoint now) {
   if (!PsnAfter(upto, una_)) return false;
   CcFeedback feedback{.in_flight_before = in_flight_};
   while (!ledger_.empty() && PsnBefore(ledger_.front().first, upto)) {
@@ -136,7 +136,6 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, bool ce_marked, TimePoint now) {
   // What answers a probe tells how long the loss went unnoticed, not a round trip.
   if (probing_) feedback.rtt = {};
   if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
-  if (ce_marked) feedback.marked_bytes = feedback.acked_bytes;
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
   // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it
   // does not acknowledge now, it does not have.

@@ -44,12 +44,8 @@ std::optional<Psn> Requester::FirstAwaited() {
   return std::nullopt;
 }
 
-bool Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
-                            TimePoint now) {
-  // READ data comes the way that its congestion is on; an acknowledgement comes the other way.
-  const bool marked = packet.traits->operation == wire::Operation::kReadResponse &&
-                      (packet.meta.traffic_class & wire::kEcnMask) == wire::kEcnCe;
-  if (!flow_.OnAcked(upto, qp.mtu(), marked, now)) return false;
+bool Requester::Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, TimePoint now) {
+  if (!flow_.OnAcked(upto, qp.mtu(), now)) return false;
   rnr_left_ = qp.attributes.rnr_retry;
   asked_again_ = false;
   MarkAnswered();
@@ -86,7 +82,7 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   if (answer_lost) upto = *awaited;
   if (aeth.is_ack()) {
     qp.counters->ack_rx_packets.Add();
-    Acknowledge(qp, outbox, upto, packet, now);
+    Acknowledge(qp, outbox, upto, now);
     if (answer_lost && !awaited_.empty()) OnAnswerLost(qp, now);
     return DropReason::kNone;
   }
@@ -94,7 +90,7 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   const std::optional<WcStatus> refused = StatusOfNak(aeth.syndrome & 0x7F);
   // What means nothing acknowledges nothing.
   if (!aeth.is_rnr() && !sequence && !refused.has_value()) return DropReason::k_malformed_response;
-  const bool progress = Acknowledge(qp, outbox, upto, packet, now);
+  const bool progress = Acknowledge(qp, outbox, upto, now);
   if (qp.state() == verbs::QpState::kError) return DropReason::kNone;
   if (aeth.is_rnr()) {
     qp.counters->rnr_rx_packets.Add();
@@ -156,12 +152,12 @@ SendEntry* Requester::MatchAwaited(QpContext& qp, Outbox& outbox, const wire::Rx
   if (psn != awaited_.front().next) {
     // Something in between was lost; what came before it counts.
     reason = DropReason::k_response_gap;
-    Acknowledge(qp, outbox, awaited_.front().next, packet, now);
+    Acknowledge(qp, outbox, awaited_.front().next, now);
     OnAnswerLost(qp, now);
     return nullptr;
   }
   const uint32_t index = awaited_.front().request;
-  Acknowledge(qp, outbox, psn, packet, now);
+  Acknowledge(qp, outbox, psn, now);
   // Acknowledging may have ended the QP or sent the flow back.
   if (qp.state() == verbs::QpState::kError || awaited_.empty()) {
     reason = DropReason::k_stale_response;
@@ -194,7 +190,7 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
               {.purpose = AccessPurpose::kReadPlacement, .psn = psn});
   awaited_.front().next = psn + 1;
   if (awaited_.front().next == awaited_.front().end) awaited_.pop_front();
-  Acknowledge(qp, outbox, psn + 1, packet, now);
+  Acknowledge(qp, outbox, psn + 1, now);
   return DropReason::kNone;
 }
 
@@ -214,7 +210,7 @@ DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxP
   o->request.compare_add = packet.headers.atomic_ack;
   send_.Place(qp, outbox, index, 0, {reinterpret_cast<const uint8_t*>(&o->request.compare_add), 8},
               {.purpose = AccessPurpose::kAtomicPlacement, .psn = psn});
-  Acknowledge(qp, outbox, psn + 1, packet, now);
+  Acknowledge(qp, outbox, psn + 1, now);
   return DropReason::kNone;
 }
 

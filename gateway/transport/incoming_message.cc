@@ -17,7 +17,7 @@ void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   // Which frame is the last, each tells for itself.
   flags = frame.flags & static_cast<uint8_t>(~wire::kFrameLast);
   length = frame.length;
-  receive = frame.receive;
+  receive = taken = frame.receive;
   immediate = frame.kind == wire::FrameKind::kFlush ? frame.feth : frame.immediate;
   rkey = KeyIn(frame);
   address = frame.address;

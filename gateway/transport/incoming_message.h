@@ -32,7 +32,10 @@ struct IncomingMessage {
   verbs::WcStatus receive_status = verbs::WcStatus::kSuccess;  // of its receive, with a nak
   uint32_t length = 0;
   uint32_t arrived = 0;  // payload bytes
-  uint32_t receive = 0;
+  uint32_t receive = 0;  // as its frames name it
+  // The receive that it fills: that one, or of a shared queue any, from has_taken on.
+  uint32_t taken = 0;
+  bool has_taken = false;
   uint32_t immediate = 0;  // or FETH of a FLUSH
   uint32_t rkey = 0;       // of a SEND: what it invalidates
   uint64_t address = 0;

@@ -24,8 +24,8 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
     return false;
   }
   if (message.nak != 0) {
-    if (message.receive_status != WcStatus::kSuccess && receives_.IsOpen(receives_.first()))
-      receives_.CloseFailed(qp, message.receive_status, placement_ticket_);
+    if (message.receive_status != WcStatus::kSuccess && receives_.IsOpen(message.taken))
+      receives_.CloseFailed(qp, message.taken, message.receive_status, placement_ticket_);
     Refuse(qp, outbox, number, message.nak, Placed(qp));
     return false;
   }
@@ -56,16 +56,18 @@ void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& messa
 }
 
 // In its turn it takes the oldest receive that is left, before it one that nobody else has taken.
-bool MessageResponder::HasReceive(const IncomingMessage& message, uint32_t number) const {
-  if (number == expected_) return message.receive == receives_.first();
+// Each message takes one at most, so its own is no further ahead than it is itself.
+bool MessageResponder::HasReceive(const QpContext& qp, const IncomingMessage& message,
+                                  uint32_t number) const {
+  if (qp.shares_receives) return true;
   const uint32_t ahead = message.receive - receives_.first();
-  return ahead < kMaxAhead &&
+  return ahead <= number - expected_ &&
          (ahead >= receives_.next() - receives_.first() || receives_.IsOpen(message.receive));
 }
 
 void MessageResponder::CompleteReceive(QpContext& qp, Outbox& outbox,
                                        const IncomingMessage& message) {
-  receives_.CloseReceived(qp, outbox, message.receive,
+  receives_.CloseReceived(qp, outbox, message.taken,
                           {.write = message.kind == FrameKind::kWrite,
                            .has_immediate = (message.flags & wire::kFrameImmediate) != 0,
                            .solicited = (message.flags & wire::kFrameSolicited) != 0,
@@ -79,7 +81,7 @@ void MessageResponder::CompleteReceive(QpContext& qp, Outbox& outbox,
 
 void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                uint32_t number) {
-  if (!HasReceive(message, number)) {
+  if (!HasReceive(qp, message, number)) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
@@ -94,7 +96,7 @@ void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& m
 void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                 uint32_t number, size_t first_later) {
   if (message.takes_receive()) {
-    if (!HasReceive(message, number)) {
+    if (!HasReceive(qp, message, number)) {
       message.nak = SyndromeOf(NakCode::kInvalidRequest);
       return;
     }
@@ -103,7 +105,7 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
       return;
     }
     // It takes a receive and none of its buffers.
-    const OpenReceive& receive = receives_.At(message.receive);
+    const OpenReceive& receive = receives_.At(message.taken);
     if (receive.status != WcStatus::kSuccess) {
       message.nak = SyndromeOf(NakCode::kRemoteOperation);
       message.receive_status = receive.status;

@@ -35,7 +35,7 @@ MessageResponder::Work& MessageResponder::Working(Outbox& outbox) {
 
 void MessageResponder::RestIfDone(Outbox& outbox) {
   if (!work_->replies.empty() || !work_->messages.empty()) return;
-  if (work_->executed.empty()) {
+  if (work_->executed.empty() && work_->spare_receives.empty()) {
     outbox.under_way.messages.GiveBack(std::move(work_));
   } else {
     work_->replies = {};
@@ -45,6 +45,7 @@ void MessageResponder::RestIfDone(Outbox& outbox) {
 void MessageResponder::Stop() {
   if (work_ == nullptr) return;
   work_->messages.clear();
+  work_->spare_receives.clear();
   work_->ordered = expected_;
 }
 
@@ -54,12 +55,6 @@ bool MessageResponder::TakenAnyway(const ChannelFrame& frame) const {
   const bool receives = frame.kind == FrameKind::kSend || frame.has(wire::kFrameImmediate);
   return frame.has(wire::kFrameRelaxed) && frame.offset == 0 && frame.has(wire::kFrameLast) &&
          !receives && static_cast<int32_t>(frame.message - expected_) > 0;
-}
-
-IncomingMessage& MessageResponder::MessageAt(Outbox& outbox, uint32_t ahead) {
-  RestingRing<IncomingMessage>& messages = Working(outbox).messages;
-  while (messages.size() <= ahead) messages.push_back({});
-  return messages[ahead];
 }
 
 DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -83,7 +78,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
   if (ahead >= kMaxAhead) return DropReason::k_invalid_request;
 
   DropReason reason = DropReason::kNone;
-  const bool alone = ahead == 0 && messages_ahead() == 0;
+  const bool alone = ahead == 0 && !messages_ahead();
   if (alone && frame.offset == 0 && frame.has(wire::kFrameLast)) {
     // The usual case, a message of one frame in its turn, leaves no trace.
     IncomingMessage message;
@@ -92,7 +87,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
     if (qp.state() != verbs::QpState::kError && Execute(qp, outbox, message, 0)) ++expected_;
     return reason;
   }
-  IncomingMessage& message = MessageAt(outbox, ahead);
+  IncomingMessage& message = Working(outbox).messages.At(ahead);
   if (message.done) return DropReason::k_duplicate_request;
   message.refused |= refuse;
   reason = Take(qp, outbox, message, ahead, frame, payload);
@@ -104,33 +99,34 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
 // What has taken effect stays known, since it is offered again with the others.
 void MessageResponder::ForgetUnfinished() {
   if (work_ == nullptr) return;
-  RestingRing<IncomingMessage>& messages = work_->messages;
-  for (size_t i = 0; i < messages.size(); ++i)
-    if (!messages[i].done) messages[i] = {};
-  while (!messages.empty() && !messages.back().done) messages.pop_back();
+  work_->messages.ForEachFrom(0, [this](const IncomingMessage& message) {
+    if (!message.done && message.has_taken) work_->spare_receives.push_back(message.taken);
+  });
+  work_->messages.ForgetUnfinished();
   work_->ordered = expected_;
 }
 
 // Whatever can take effect now does.
 void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
   Work& work = Working(outbox);
-  while (!work.messages.empty() && qp.state() != verbs::QpState::kError) {
-    IncomingMessage& first = work.messages.front();
-    if (!first.done) {
+  while (qp.state() != verbs::QpState::kError) {
+    IncomingMessage* const first = work.messages.Find(0);
+    if (first == nullptr) break;
+    if (!first->done) {
       // One that was refused need not be whole to be told so.
-      if (!first.seen() || (!first.whole() && !first.refused && first.nak == 0)) break;
-      if (!Execute(qp, outbox, first, 1)) return;
+      if (!first->whole() && !first->refused && first->nak == 0) break;
+      if (!Execute(qp, outbox, *first, 1)) return;
     }
-    work.messages.pop_front();
+    work.messages.Advance();
     ++expected_;
   }
   // Those of strong order behind others that have none.
   if (static_cast<int32_t>(work.ordered - expected_) < 0) work.ordered = expected_;
   for (; qp.state() != verbs::QpState::kError; ++work.ordered) {
     const uint32_t ahead = work.ordered - expected_;
-    if (ahead >= work.messages.size() || !work.messages[ahead].seen()) return;
-    const IncomingMessage& next = work.messages[ahead];
-    if (!next.done && next.order() != wire::MessageOrder::kNone &&
+    const IncomingMessage* const next = work.messages.Find(ahead);
+    if (next == nullptr) return;
+    if (!next->done && next->order() != wire::MessageOrder::kNone &&
         !ExecuteAhead(qp, outbox, ahead)) {
       return;
     }
@@ -150,7 +146,7 @@ bool MessageResponder::MayAct(const QpContext& qp, const IncomingMessage& messag
 
 // Takes effect before its turn, if it may. What fails is told in its turn.
 bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead) {
-  IncomingMessage& message = work_->messages[ahead];
+  IncomingMessage& message = *work_->messages.Find(ahead);
   if (!message.whole() || message.refused || message.nak != 0 || !MayAct(qp, message, ahead))
     return false;
   const uint32_t number = expected_ + ahead;
@@ -185,23 +181,32 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
 }
 
 // Receives are taken in the order of messages, whatever the order of arrival: each frame names its
-// own.
-bool MessageResponder::OpenReceiveOf(QpContext& qp, Outbox& outbox,
-                                     const IncomingMessage& message) {
-  while (!receives_.IsOpen(message.receive)) {
-    if (receives_.Open(qp, outbox) != shm::WorkQueue::Look::kReady) return false;
+// own. Those of a shared queue have no order among its queue pairs: each message that has begun to
+// come takes the next one, and none for messages that have not.
+bool MessageResponder::OpenReceiveOf(QpContext& qp, Outbox& outbox, IncomingMessage& message) {
+  if (!qp.shares_receives) {
+    while (!receives_.IsOpen(message.receive)) {
+      if (receives_.Open(qp, outbox) != shm::WorkQueue::Look::kReady) return false;
+    }
+    return true;
   }
+  if (message.has_taken) return true;
+  if (work_ != nullptr && !work_->spare_receives.empty()) {
+    message.taken = work_->spare_receives.back();
+    work_->spare_receives.pop_back();
+  } else if (receives_.Open(qp, outbox) == shm::WorkQueue::Look::kReady) {
+    message.taken = receives_.next() - 1;
+  } else {
+    return false;
+  }
+  message.has_taken = true;
   return true;
 }
 
 void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                 uint32_t number, const ChannelFrame& frame,
                                 std::span<const uint8_t> payload) {
-  // Nor one that another message has taken before its turn.
-  const uint32_t place = message.receive - receives_.first();
-  const bool taken =
-      place < receives_.next() - receives_.first() && !receives_.IsOpen(message.receive);
-  if (place >= kMaxAhead || taken) {
+  if (!HasReceive(qp, message, number)) {
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
@@ -209,9 +214,9 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
     message.refused = true;
     return;
   }
-  OpenReceive& receive = receives_.At(message.receive);
+  OpenReceive& receive = receives_.At(message.taken);
   if (receive.received == 0 && receive.status == WcStatus::kSuccess &&
-      !receives_.Writable(qp, message.receive)) {
+      !receives_.Writable(qp, message.taken)) {
     receive.status = WcStatus::kLocalProtection;
   }
   if (receive.status != WcStatus::kSuccess) {
@@ -225,13 +230,13 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
     message.receive_status = WcStatus::kLocalLength;
     return;
   }
-  if (payload.size() == message.length && receives_.FitsRing(qp, message.receive, payload.size())) {
-    receives_.PlaceInRing(qp, message.receive, payload);
+  if (payload.size() == message.length && receives_.FitsRing(qp, message.taken, payload.size())) {
+    receives_.PlaceInRing(qp, message.taken, payload);
     message.in_ring = true;
     return;
   }
   receive.received += static_cast<uint32_t>(payload.size());
-  if (!receives_.Place(qp, outbox, message.receive, frame.offset, payload,
+  if (!receives_.Place(qp, outbox, message.taken, frame.offset, payload,
                        {.request = number, .on_channel = true}, placement_ticket_)) {
     message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = WcStatus::kLocalProtection;
@@ -276,13 +281,15 @@ void MessageResponder::TakeWrite(QpContext& qp, Outbox& outbox, IncomingMessage&
 
 bool MessageResponder::PlacedLater(const IncomingMessage& message, size_t first_later) const {
   const ByteRange whole{message.local, message.local + message.length};
+  if (!messages_ahead()) return false;
   std::vector<ByteRange> left;
-  for (size_t later = first_later; later < messages_ahead(); ++later) {
+  bool placed = false;
+  work_->messages.ForEachFrom(first_later, [&](const IncomingMessage& later) {
     left.assign(1, whole);
-    work_->messages[later].Subtract(left);
-    if (left.size() != 1 || left[0].begin != whole.begin || left[0].end != whole.end) return true;
-  }
-  return false;
+    later.Subtract(left);
+    placed |= left.size() != 1 || left[0].begin != whole.begin || left[0].end != whole.end;
+  });
+  return placed;
 }
 
 // What later WRITEs have put in the same place already stays: it is what must be there in the end.
@@ -293,10 +300,10 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
   const ByteRange whole{from, from + bytes.size()};
   std::span<const ByteRange> left(&whole, 1);
   std::vector<ByteRange> pieces;
-  if (first_later < messages_ahead()) {
+  if (messages_ahead() && first_later < work_->messages.reach()) {
     pieces.push_back(whole);
-    for (size_t later = first_later; later < messages_ahead(); ++later)
-      work_->messages[later].Subtract(pieces);
+    work_->messages.ForEachFrom(
+        first_later, [&](const IncomingMessage& later) { later.Subtract(pieces); });
     left = pieces;
   }
   for (const ByteRange& piece : left) {
@@ -365,12 +372,11 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   const uint32_t ahead = tag.request - expected_;
   if (static_cast<int32_t>(ahead) >= 0) {
     // One that was refused meanwhile comes again.
-    if (ahead >= messages_ahead()) return;
-    IncomingMessage& message = work_->messages[ahead];
-    if (!message.seen()) return;
-    if (!message.done) {
-      message.nak = nak;
-      if (receive) message.receive_status = WcStatus::kLocalProtection;
+    IncomingMessage* const message = work_ == nullptr ? nullptr : work_->messages.Find(ahead);
+    if (message == nullptr) return;
+    if (!message->done) {
+      message->nak = nak;
+      if (receive) message->receive_status = WcStatus::kLocalProtection;
       return;
     }
   }
@@ -392,8 +398,10 @@ void MessageResponder::OnCarrierLost(const flow::Carrier& carrier, bool beside) 
   if (carrier_ == nullptr || (carrier_ != &carrier && !beside)) return;
   carrier_->Release();
   carrier_ = nullptr;
-  Stop();
-  if (work_ != nullptr) work_->replies.clear();
+  ForgetUnfinished();
+  if (work_ == nullptr) return;
+  work_->messages.clear();
+  work_->replies.clear();
 }
 
 }  // namespace rocegw::transport

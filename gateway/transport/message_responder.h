@@ -61,12 +61,11 @@ class MessageResponder {
 
   Work& Working(Outbox& outbox);
   void RestIfDone(Outbox& outbox);
-  size_t messages_ahead() const { return work_ == nullptr ? 0 : work_->messages.size(); }
+  bool messages_ahead() const { return work_ != nullptr && !work_->messages.empty(); }
   void QueueReply(Outbox& outbox, const Reply& reply) { Working(outbox).replies.push_back(reply); }
 
   // message_responder.cc
   bool TakenAnyway(const wire::ChannelFrame& frame) const;
-  IncomingMessage& MessageAt(Outbox& outbox, uint32_t ahead);
   metrics::DropReason Take(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t ahead,
                            const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
   void TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
@@ -88,7 +87,7 @@ class MessageResponder {
                   Placing placing);
   // Has one of those put something where this one writes?
   bool PlacedLater(const IncomingMessage& message, size_t first_later) const;
-  bool OpenReceiveOf(QpContext& qp, Outbox& outbox, const IncomingMessage& message);
+  bool OpenReceiveOf(QpContext& qp, Outbox& outbox, IncomingMessage& message);
 
   // message_execution.cc
   // The message whose turn it is takes effect; `first_later` as above. False: the queue pair has
@@ -97,7 +96,7 @@ class MessageResponder {
   // What it does. It may be refused or get a nak instead.
   void Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
            size_t first_later);
-  bool HasReceive(const IncomingMessage& message, uint32_t number) const;
+  bool HasReceive(const QpContext& qp, const IncomingMessage& message, uint32_t number) const;
   void ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number);
   void ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
                 size_t first_later);

@@ -83,8 +83,7 @@ class Requester {
   // completer.cc
   std::optional<Psn> FirstAwaited();
   // True when this is progress.
-  bool Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, const wire::RxPacket& packet,
-                   TimePoint now);
+  bool Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, TimePoint now);
   metrics::DropReason OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                             TimePoint now);
   metrics::DropReason OnReadResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,

@@ -13,7 +13,7 @@ using verbs::WcStatus;
 using wire::NakCode;
 
 void Responder::Start(QpContext& qp) {
-  expected_ = qp.attributes.rq_psn;
+  next_ = qp.attributes.rq_psn.value;
   msn_ = 0;
   gap_answered_ = rnr_ = established_ = false;
   message_ = MessageKind::kNone;
@@ -45,14 +45,14 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     established_ = true;
     if (qp.state() == verbs::QpState::kRtr) outbox.Event(qp, verbs::AsyncEvent::kCommEstablished);
   }
-  const int32_t ahead = PsnDistance(packet.headers.bth.psn, expected_);
+  const int32_t ahead = PsnDistance(packet.headers.bth.psn, expected());
   if (ahead < 0) return OnDuplicate(qp, packet);
   if (ahead > 0) {
     if (gap_answered_) return rnr_ ? DropReason::k_rnr_wait : DropReason::k_sequence_gap;
     gap_answered_ = true;
     rnr_ = false;
     qp.counters->nak_sequence_tx_packets.Add();
-    QueueAck(qp, expected_, msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
+    QueueAck(qp, expected(), msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
   if (lanes_ != nullptr && !EnterLane(packet))
@@ -118,8 +118,8 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
 }
 
 void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns) {
-  const Psn last = expected_ + (psns - 1);
-  expected_ = expected_ + psns;
+  const Psn last = expected() + (psns - 1);
+  next_ += psns;
   gap_answered_ = rnr_ = false;
   if (packet.traits->ends_message()) msn_ = (msn_ + 1) & kPsnMask;
   const bool answers_itself = packet.traits->operation != wire::Operation::kSend &&
@@ -242,6 +242,7 @@ Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_
   memory = Remembered{};
   memory.valid = true;
   memory.operation = packet.traits->operation;
+  memory.at = next_;
   memory.first = packet.headers.bth.psn;
   memory.psns = psns;
   memory.srq = lane_;

@@ -81,7 +81,7 @@ class Responder {
   std::optional<uint32_t> NextRead() const;
 
   bool has_replies() const { return !replies_.empty(); }
-  Psn expected() const { return expected_; }
+  Psn expected() const { return Psn(static_cast<uint32_t>(next_)); }
 
  private:
   enum class ReplyKind : uint8_t { kAck, kRead, kAtomic, kAtomicWrite, kFlush };
@@ -106,6 +106,7 @@ class Responder {
     bool valid = false;
     wire::Operation operation = wire::Operation::kReadRequest;
     bool result_known = false;
+    uint64_t at = 0;  // its first PSN, as Responder::next_ counts
     Psn first;
     uint32_t psns = 0;
     uint32_t ticket = 0;
@@ -174,11 +175,12 @@ class Responder {
   RequestLanes* lanes_ = nullptr;  // nullptr: not of XRC
   GrowingRing<Reply> replies_;
   TimePoint held_until_ = kNever;
-  Psn expected_;
+  // The PSN that is expected in its low 24 bits: PSNs come again, this number does not.
+  uint64_t next_ = 0;
   uint32_t msn_ = 0;
   uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
   uint32_t read_ticket_ = 0;       // of the newest read for an answer
-  bool gap_answered_ = false;  // a PSN or RNR NAK was sent for `expected_`; silence until it comes
+  bool gap_answered_ = false;  // a PSN or RNR NAK was sent for expected(); silence until it comes
   bool rnr_ = false;
   bool established_ = false;
   MessageKind message_ = MessageKind::kNone;

@@ -39,7 +39,7 @@ void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syn
 // miss their answers, too, and Linux's rxe takes a plain acknowledgement with such a PSN for the
 // answer.
 void Responder::AcknowledgeAgain(const QpContext& qp, Psn psn) {
-  Psn upto = expected_ - 1;
+  Psn upto = expected() - 1;
   uint32_t msn = msn_;
   for (const Remembered& memory : remembered_) {
     if (!memory.valid || !PsnBefore(psn, memory.first) || PsnBefore(upto, memory.first)) continue;
@@ -79,15 +79,12 @@ void Responder::DropRepliesFrom(Psn psn) {
   if (read.sent >= read.psns) replies_.pop_back();
 }
 
-// The newest: PSNs come again, and one of a round before may still be remembered.
+// A PSN that was executed means the last request that had it, at most half of all PSNs ago (IBTA
+// 9.7.1); one of a round before may still be in its place.
 Responder::Remembered* Responder::FindRemembered(Psn psn) {
-  for (size_t i = 1; i <= remembered_.size(); ++i) {
-    Remembered& memory =
-        remembered_[(next_remembered_ + remembered_.size() - i) % remembered_.size()];
-    if (!memory.valid) continue;
-    const int32_t distance = PsnDistance(psn, memory.first);
-    if (distance >= 0 && distance < static_cast<int32_t>(memory.psns)) return &memory;
-  }
+  const auto ago = static_cast<uint64_t>(PsnDistance(expected(), psn) & kPsnMask);
+  for (Remembered& memory : remembered_)
+    if (memory.valid && next_ - ago - memory.at < memory.psns) return &memory;
   return nullptr;
 }
 

@@ -10,7 +10,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/growing_ring.h"
 #include "gateway/base/spares.h"
-#include "gateway/transport/incoming_message.h"
+#include "gateway/transport/messages_ahead.h"
 #include "gateway/transport/resting_ring.h"
 #include "gateway/verbs/work_request.h"
 
@@ -69,7 +69,9 @@ struct MessagesUnderWay {
   // order. Not before the next that takes effect, once MessageResponder::Advance has run.
   uint32_t ordered = 0;
   GrowingRing<MessageReply> replies;
-  RestingRing<IncomingMessage> messages;  // [0] is the next to take effect
+  MessagesAhead messages;
+  // Of a shared receive queue: numbers of those that messages have let go of again.
+  std::vector<uint32_t> spare_receives;
   RestingRing<uint32_t> answering;        // indices of those not answered, in their order
   std::vector<ExecutedMessage> executed;  // as many as the peer may have outstanding
 };

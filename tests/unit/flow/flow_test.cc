@@ -24,7 +24,7 @@ class FlowTest : public ::testing::Test {
   void SendPackets(int count) {
     for (int i = 0; i < count; ++i) flow.OnSent(1, kMtu, now);
   }
-  bool Ack(uint32_t upto) { return flow.OnAcked(Psn(upto), kMtu, false, now); }
+  bool Ack(uint32_t upto) { return flow.OnAcked(Psn(upto), kMtu, now); }
   void Wait(Duration by) { now = now + by; }
 
   Flow flow;
@@ -561,13 +561,15 @@ TEST_F(FlowTest, SwitchCc_KeepsWhatIsInFlightAndTheOperatingPoint) {
   EXPECT_EQ(flow.cc_window(), 400u * kMtu);
 }
 
-TEST_F(FlowTest, MarkedAcknowledgement_ShrinksAWindowThatUsesMarks) {
+// What a CNP says natively: a round with marks cuts the window, one without adds to it.
+TEST_F(FlowTest, Cnp_ShrinksAWindowThatUsesMarks) {
   FlowConfig config = Config();
   config.cc = {.kind = CcKind::kDctcp, .window_bytes = 400 * kMtu, .packet_bytes = kMtu};
   flow.Start(config, Psn(100), now);
   const uint64_t window = flow.cc_window();
   SendPackets(16);
-  flow.OnAcked(Psn(116), kMtu, true, now + Microseconds(50));
+  flow.OnCnp(now);
+  flow.OnAcked(Psn(116), kMtu, now + Microseconds(50));
   EXPECT_LT(flow.cc_window(), window);
 }
 

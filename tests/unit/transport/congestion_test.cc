@@ -96,6 +96,25 @@ TEST_F(Congestion, MarkedReadResponse_Cnp) {
   EXPECT_EQ(peer.OutOne().opcode(), Opcode::kCnp);
 }
 
+// It was the responder's data that met congestion; requests go the other way.
+TEST_F(Congestion, MarkedReadResponse_DoesNotSlowTheReadersRequests) {
+  profile.Set(CcKind::kDcqcn, "initial_window", 65535);
+  ScriptedPeer peer(With(CcKind::kDcqcn));
+  peer.PostRead(0x1000, 256 * 3);
+  peer.OutOne();
+  const Opcode kParts[] = {Opcode::kRcReadResponseFirst, Opcode::kRcReadResponseMiddle,
+                           Opcode::kRcReadResponseLast};
+  for (uint32_t i = 0; i < 3; ++i) {
+    peer.Advance(Microseconds(10));
+    peer.DeliverMarked(peer.ReadResponse(kParts[i], ScriptedPeer::kHostPsn + i),
+                       ScriptedPeer::Bytes(256));
+  }
+  for (const SentPacket& packet : peer.Out()) EXPECT_EQ(packet.opcode(), Opcode::kCnp);
+  EXPECT_EQ(peer.PollOne().status, 0);
+  peer.PostWrite(0, 256 * 100);
+  EXPECT_EQ(peer.Out().size(), 100u);
+}
+
 TEST_F(Congestion, MarkedAcknowledgement_NobodyToTell) {
   ScriptedPeer peer(With(CcKind::kDcqcn));
   peer.PostWrite(0, 60);

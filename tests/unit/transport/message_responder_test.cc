@@ -3,6 +3,8 @@
 // and replies, one frame at a time.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/support/frame_peer.h"
 
 namespace rocegw::testing::message_responder {
@@ -218,6 +220,77 @@ TEST_F(MessageResponderTest, MessageThatIsDone_Dropped) {
   EXPECT_EQ(peer.Deliver(peer.Write(8193, kTarget, 8), data), DropReason::k_invalid_request)
       << "further ahead than anybody sends";
   EXPECT_TRUE(Replies().empty());
+}
+
+// Each message takes one receive at most: the ninth of eight messages can name no tenth.
+TEST_F(MessageResponderTest, ReceiveFurtherAheadThanItsMessage_TakesNone) {
+  for (uint32_t i = 0; i < 32; ++i) peer.base().PostReceive(kTarget + i * 64, 64);
+  peer.Deliver(peer.Send(8, 9, 8), ScriptedPeer::Bytes(8));
+  peer.Deliver(peer.Send(1, 31, 8), ScriptedPeer::Bytes(8));
+  EXPECT_EQ(peer.host().context().rq.fetched(), 0u);
+  peer.Deliver(peer.Send(2, 2, 8), ScriptedPeer::Bytes(8));
+  EXPECT_EQ(peer.host().context().rq.fetched(), 3u);
+  peer.Deliver(peer.Send(0, 0, 8), ScriptedPeer::Bytes(8));
+  EXPECT_EQ(Replies(), (Answers{{1, 0x61, 0}})) << "in its turn";
+  EXPECT_EQ(peer.state(), QpState::kError);
+}
+
+// Receives that many queue pairs share: what has not come takes none from the others.
+class SharedMessages : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kPosted = 64;
+  SharedMessages() : end(OfSize(kPosted)), receives(end.Srq()) {
+    FramePeer::Options options;
+    options.host.shared = &end;
+    options.host.srq = &receives;
+    peer = std::make_unique<FramePeer>(options);
+  }
+  static SharedOptions OfSize(uint32_t entries) {
+    SharedOptions options;
+    options.entries = entries;
+    return options;
+  }
+  void Post(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i)
+      ASSERT_TRUE(
+          end.PostReceive(i, {{peer->host().Address(kTarget + i * 512), 512, peer->host().key()}}));
+  }
+  bool Holds(uint64_t receive, const std::vector<uint8_t>& bytes) {
+    return std::memcmp(&peer->host().memory()[kTarget + receive * 512], bytes.data(),
+                       bytes.size()) == 0;
+  }
+  SharedEnd end;
+  transport::SharedReceives receives;
+  std::unique_ptr<FramePeer> peer;
+};
+
+TEST_F(SharedMessages, MessageFarAhead_TakesOneReceive) {
+  Post(kPosted);
+  const auto data = ScriptedPeer::Bytes(300);
+  peer->DeliverPart(peer->Send(50, 50, 300), data, 0, 256);
+  EXPECT_EQ(receives.taken(), 1u);
+  peer->Deliver(peer->Send(0, 0, 8), ScriptedPeer::Bytes(8));
+  EXPECT_EQ(receives.taken(), 2u);
+  peer->Out();
+  const rocegw_cqe cqe = peer->base().PollOne();
+  EXPECT_EQ(cqe.wr_id, 1u) << "the next that there was";
+  EXPECT_TRUE(Holds(1, ScriptedPeer::Bytes(8)));
+}
+
+TEST_F(SharedMessages, MessageThatMustComeAgain_LeavesItsReceiveToTheNext) {
+  Post(1);
+  const auto data = ScriptedPeer::Bytes(300, 9);
+  peer->DeliverPart(peer->Send(1, 1, 300), data, 0, 256);
+  peer->Deliver(peer->Send(0, 0, 8), ScriptedPeer::Bytes(8));
+  const SentFrame refused = peer->OutOne();
+  EXPECT_EQ(refused.frame.syndrome & 0xE0, wire::kSyndromeRnr);
+  wire::ChannelFrame again = peer->Send(0, 0, 8);
+  again.attempt = 1;
+  peer->Deliver(again, ScriptedPeer::Bytes(8));
+  EXPECT_EQ(peer->OutOne().frame.syndrome, kAck);
+  EXPECT_EQ(peer->base().PollOne().wr_id, 0u);
+  EXPECT_TRUE(Holds(0, ScriptedPeer::Bytes(8)));
+  EXPECT_EQ(receives.taken(), 1u);
 }
 
 TEST_F(MessageResponderTest, WriteWithoutRight_RefusedInItsTurn) {

@@ -548,5 +548,74 @@ TEST(ResponderAck, TicketsFarApart_StillAcknowledged) {
   EXPECT_EQ(peer.OutOne().syndrome(), 0x62) << "a fault is not taken for one of an earlier life";
 }
 
+// PSNs come again after 2^24; a request can be repeated for half as long (IBTA 9.7.1). Long READs
+// whose answers never leave take the responder there.
+class RememberedByAge : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kHugeKey = 0x4711;
+  static constexpr uint32_t kHalf = 1u << 23;
+
+  RememberedByAge() {
+    verbs::RegionConfig region;
+    region.key = MemoryKey{kHugeKey};
+    region.session = SessionId{1};
+    region.pd = 1;
+    region.access = verbs::kAccessRemoteRead;
+    region.iova = region.address = uint64_t{1} << 40;
+    region.length = uint64_t{1} << 32;
+    EXPECT_TRUE(peer.host().regions().Link(region));
+  }
+  void Pass(uint32_t psns) {
+    wire::Headers read = peer.Read(next & kPsnMask, 0, psns * 256);
+    read.reth.address = uint64_t{1} << 40;
+    read.reth.rkey = kHugeKey;
+    EXPECT_EQ(peer.Deliver(read), DropReason::kNone);
+    next += psns;
+  }
+  void PassByWrites(uint32_t count) {
+    for (; count != 0; --count, ++next) {
+      EXPECT_EQ(peer.Deliver(peer.Write(Opcode::kRcWriteOnly, next & kPsnMask, kTarget, 0)),
+                DropReason::kNone);
+    }
+  }
+  void Atomic() {
+    EXPECT_EQ(peer.Deliver(peer.FetchAdd(next & kPsnMask, kTarget, 5)), DropReason::kNone);
+    ++next;
+    EXPECT_EQ(peer.OutOne().opcode(), Opcode::kRcAtomicAck);
+  }
+
+  ScriptedPeer peer;
+  uint32_t next = kPsn;
+};
+
+TEST_F(RememberedByAge, AtomicOfTheRoundBefore_IsForgotten) {
+  Atomic();
+  Pass(kHalf - 10);
+  Pass(kHalf - 10);
+  PassByWrites(25);
+  ASSERT_EQ(peer.host().qp().psns().expected.value, (kPsn + 6) & kPsnMask);
+  // That PSN was a WRITE's since.
+  EXPECT_EQ(peer.Deliver(peer.FetchAdd(kPsn, kTarget, 5)), DropReason::k_duplicate_invalid);
+  EXPECT_EQ(Load(peer, kTarget), 5u);
+}
+
+TEST_F(RememberedByAge, ReadOfTheRoundBefore_IsForgotten) {
+  peer.Deliver(peer.Read(next++, kTarget, 100));
+  peer.OutOne();
+  Pass(kHalf - 10);
+  Pass(kHalf - 10);
+  PassByWrites(25);
+  EXPECT_EQ(peer.Deliver(peer.Read(kPsn, kTarget, 100)), DropReason::k_duplicate_invalid);
+}
+
+TEST_F(RememberedByAge, AtomicOfHalfARoundBefore_IsAnsweredAgain) {
+  Atomic();
+  Pass(kHalf - 1);
+  ASSERT_EQ(peer.host().qp().psns().expected.value, (kPsn + kHalf) & kPsnMask);
+  EXPECT_EQ(peer.Deliver(peer.FetchAdd(kPsn, kTarget, 5)), DropReason::k_duplicate_request);
+  EXPECT_EQ(peer.OutOne().opcode(), Opcode::kRcAtomicAck);
+  EXPECT_EQ(Load(peer, kTarget), 5u);
+}
+
 }  // namespace
 }  // namespace rocegw::testing::responder_reply

@@ -36,7 +36,7 @@ TEST(CongestionExample, FlowUsesIt) {
   for (int i = 0; i < 10; ++i) flow.OnSent(1, kMtu, now);
   EXPECT_FALSE(flow.MaySend(kMtu, now));
   now = now + Microseconds(100);
-  flow.OnAcked(Psn(10), kMtu, false, now);
+  flow.OnAcked(Psn(10), kMtu, now);
   EXPECT_EQ(flow.cc_window(), 11u * kMtu);
   flow.OnSent(1, kMtu, now);
   flow.OnLoss(now);
