@@ -42,7 +42,7 @@ static:
       spec:
         slots: 1
         quota:
-          peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, srqs: 2, mrs: 6, cm_ids: 7, listeners: 2,
+          peak: {sessions: 2, pds: 3, cqs: 4, qps: 5, srqs: 2, mrs: 6, ahs: 3, cm_ids: 7, listeners: 2,
                  registered_bytes: 32768, segment_bytes: 16777216, connects_per_second: 3}
         memory: {trusted: true}
     - name: tenants/red/pools/picky
@@ -188,6 +188,7 @@ TEST_F(PoolsE2e, EveryLimit_ErrnoEventCounterAndTheOtherPoolGoesOn) {
       {"qps", "qps", "5 Cannot allocate memory", "5"},
       {"srqs", "srqs", "2 Cannot allocate memory", "2"},
       {"mrs", "mrs", "6 Cannot allocate memory", "6"},
+      {"ahs", "ahs", "3 Cannot allocate memory", "3"},
       {"registered_bytes", "registered_bytes", "4 Cannot allocate memory", "32768"},
       {"segment_bytes", "segment_bytes", "", "16777216"},
       {"cm_ids", "cm_ids", "7 Cannot allocate memory", "7"},

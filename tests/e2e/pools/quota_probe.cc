@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An ordinary verbs program that makes objects of one kind until it is refused, and prints how many
 // it got and the errno: "3 Cannot allocate memory".
-// Usage: quota_probe pds|cqs|qps|srqs|mrs|registered_bytes|segment_bytes|cm_ids|listeners
+// Usage: quota_probe pds|cqs|qps|srqs|mrs|ahs|registered_bytes|segment_bytes|cm_ids|listeners
 //        quota_probe connects|connects_with_qps ADDRESS   the same for connections to there
 //        quota_probe bind ADDRESS   prints the result of rdma_bind_addr and errno
 //        quota_probe listen ADDRESS PORT   prints the result of the first of rdma_bind_addr and
@@ -228,6 +228,13 @@ int main(int argc, char** argv) {
     return CountUntilRefused([&] {
       return ibv_reg_mr(verbs.pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE) != nullptr;
     });
+  }
+  if (kind == "ahs") {
+    ibv_ah_attr attr{};
+    attr.is_global = 1;
+    attr.port_num = 1;
+    if (ibv_query_gid(verbs.context, 1, 0, &attr.grh.dgid) != 0) return 1;
+    return CountUntilRefused([&] { return ibv_create_ah(verbs.pd, &attr) != nullptr; });
   }
   verbs.cq = make_cq();
   if (kind == "hold_qps" && argc > 2) {

@@ -33,6 +33,7 @@ const std::map<std::string, Known> kLimits = {
     {"qps", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"srqs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"mrs", {Effect::kSetting, "e2e/pools EveryLimit"}},
+    {"ahs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"cm_ids", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"listeners", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"registered_bytes", {Effect::kSetting, "e2e/pools EveryLimit"}},
