@@ -167,6 +167,7 @@ void ReadVdevKeys(Section& section, PortConfig& port) {
       },
       port.vdev);
   section.Unsigned("mtu", 576u, 9600u, port.mtu);
+  section.Unsigned("vlan", 0u, 4094u, port.vlan);
   std::string ignored;
   section.Text(
       "mac", [&](const std::string& text) { return ReadMac(text, port.mac); }, ignored);
@@ -232,7 +233,7 @@ void ReadPort(Section& section, size_t index, PortConfig& port) {
       port.interface.clear();
     }
   } else {
-    for (const char* key : {"vdev", "mtu", "mac", "addresses", "routers", "neighbours"}) {
+    for (const char* key : {"vdev", "mtu", "vlan", "mac", "addresses", "routers", "neighbours"}) {
       if (section.Has(key)) {
         section.ProblemAt(key, "only for mode vdev; here the interface itself is asked");
       }

@@ -41,6 +41,7 @@ ports:
   #   mode: vdev
   #   vdev: net_memif0,role=server,socket=/run/rocegw/memif.sock
   #   mtu: 1500
+  #   vlan: 7                         # default: 0, frames without a tag; an interface of the kernel has its own
   #   mac: 02:00:00:00:00:01          # default: what the device says
   #   addresses: [192.0.2.1/24]
   #   routers: [192.0.2.254]          # default: only what the prefixes of the addresses cover

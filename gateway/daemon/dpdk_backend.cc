@@ -42,6 +42,7 @@ StatusOr<std::unique_ptr<datapath::PortBackend>> OpenDpdk(const PortConfig& conf
   } else {
     dpdk.device = config.vdev;
     dpdk.mtu = config.mtu;
+    dpdk.vlan = static_cast<uint16_t>(config.vlan);
     dpdk.mac = config.mac;
     for (const InterfaceAddress& address : config.addresses) {
       dpdk.network.addresses.push_back(

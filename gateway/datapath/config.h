@@ -54,7 +54,8 @@ struct PortConfig {
   // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
   std::string vdev;  // "net_memif0,role=server"
   uint32_t mtu = 1500;
-  MacAddress mac{};  // all zero: what the device says
+  uint32_t vlan = 0;  // 0: frames have no tag
+  MacAddress mac{};   // all zero: what the device says
   std::vector<InterfaceAddress> addresses;
   std::vector<wire::Gid> routers;  // at most one IPv4 and one IPv6
   std::vector<NeighbourConfig> neighbours;

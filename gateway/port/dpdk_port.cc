@@ -212,6 +212,7 @@ Status DpdkPortGroup::State::MakeQueues(const DpdkPortConfig& config, size_t wor
                         .transmit_lock = shared ? &transmit_locks[transmit_queue] : nullptr,
                         .transmit_pool = *pool,
                         .max_datagram = MaxDatagram(mtu),
+                        .vlan = config.vlan,
                         .udp_checksum = config.udp_checksum,
                         .link = link.get(),
                         .wake_fd = packet_socket}));

@@ -21,7 +21,14 @@ constexpr size_t kHeaderRoom = RTE_PKTMBUF_HEADROOM;
 // For a neighbour to be found: the kernel asks three times, a second apart.
 constexpr uint64_t kPatienceSeconds = 3;
 constexpr uint64_t kRetriesPerSecond = 5;
-static_assert(kHeaderRoom >= kEthernetHeaderLength + kMaxIpUdpLength);
+static_assert(kHeaderRoom >= kEthernetHeaderLength + kVlanTagLength + kMaxIpUdpLength);
+constexpr size_t kMacsLength = 2 * sizeof(MacAddress);
+
+// A device may have taken the tag out of the frame.
+uint16_t FrameVlan(const rte_mbuf& mbuf, std::span<const uint8_t> frame) {
+  return (mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 ? mbuf.vlan_tci & kVlanMask
+                                                            : VlanOf(frame);
+}
 
 }  // namespace
 
@@ -121,11 +128,16 @@ void DpdkQueue::Frame(Slot* slot, const MacAddress& destination) {
     udp[6] = static_cast<uint8_t>(checksum >> 8);
     udp[7] = static_cast<uint8_t>(checksum);
   }
+  const size_t ethernet = EthernetLength(config_.vlan);
+  uint8_t* frame = ip - ethernet;
   WriteEthernet(destination, config_.link->mac(),
-                path.destination.IsV4() ? kEtherTypeIpv4 : kEtherTypeIpv6,
-                ip - kEthernetHeaderLength);
+                path.destination.IsV4() ? kEtherTypeIpv4 : kEtherTypeIpv6, frame);
+  if (config_.vlan != 0) {
+    std::memmove(ip - 2, frame + kMacsLength, 2);
+    WriteVlanTag(config_.vlan, frame + kMacsLength);
+  }
   rte_mbuf* mbuf = slot->mbuf;
-  const size_t headers = kEthernetHeaderLength + ip_udp;
+  const size_t headers = ethernet + ip_udp;
   mbuf->data_off = static_cast<uint16_t>(kHeaderRoom - headers);
   mbuf->data_len = static_cast<uint16_t>(headers + payload);
   mbuf->pkt_len = mbuf->data_len;
@@ -215,6 +227,11 @@ void DpdkQueue::SendLinkFrames() {
       return;
     }
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(length)), frame.data(), length);
+    if (config_.vlan != 0) {
+      char* tagged = rte_pktmbuf_prepend(mbuf, kVlanTagLength);
+      std::memmove(tagged, tagged + kVlanTagLength, kMacsLength);
+      WriteVlanTag(config_.vlan, reinterpret_cast<uint8_t*>(tagged) + kMacsLength);
+    }
     ready_.push_back(mbuf);
   }
   (void)SendReady();
@@ -263,6 +280,10 @@ size_t DpdkQueue::TakeLooped(std::span<wire::RxDatagram> into) {
 
 bool DpdkQueue::Accept(rte_mbuf* mbuf, wire::RxDatagram& datagram) {
   const std::span<const uint8_t> frame(rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len);
+  if (FrameVlan(*mbuf, frame) != config_.vlan) {
+    counters_.rx_not_roce.Add();
+    return false;
+  }
   uint16_t ether_type = 0;
   std::span<const uint8_t> network;
   ParsedFrame parsed;

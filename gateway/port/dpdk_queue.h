@@ -28,6 +28,7 @@ struct DpdkQueueConfig {
   std::mutex* transmit_lock = nullptr;  // set when several workers share the transmit queue
   rte_mempool* transmit_pool = nullptr;
   size_t max_datagram = 0;
+  uint16_t vlan = 0;
   bool udp_checksum = false;
   LinkLayer* link = nullptr;
   int wake_fd = -1;  // PacketPort's

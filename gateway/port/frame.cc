@@ -156,6 +156,18 @@ FrameVerdict ParseIpUdp(uint16_t ether_type, std::span<const uint8_t> packet, Pa
   return FrameVerdict::kRoce;
 }
 
+void WriteVlanTag(uint16_t vlan, uint8_t* tag) {
+  wire::StoreBe16(tag, kEtherTypeVlan);
+  wire::StoreBe16(tag + 2, vlan);
+}
+
+uint16_t VlanOf(std::span<const uint8_t> frame) {
+  if (frame.size() < kEthernetHeaderLength + kVlanTagLength ||
+      wire::LoadBe16(&frame[kEthernetHeaderLength - 2]) != kEtherTypeVlan)
+    return 0;
+  return wire::LoadBe16(&frame[kEthernetHeaderLength]) & kVlanMask;
+}
+
 bool ParseEthernet(std::span<const uint8_t> frame, uint16_t& ether_type,
                    std::span<const uint8_t>& network) {
   if (frame.size() < kEthernetHeaderLength) return false;

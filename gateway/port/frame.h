@@ -15,6 +15,7 @@ namespace rocegw::port {
 
 inline constexpr size_t kEthernetHeaderLength = 14;
 inline constexpr size_t kVlanTagLength = 4;
+inline constexpr uint16_t kVlanMask = 0x0FFF;  // of a tag; the rest is priority
 inline constexpr size_t kIpv4HeaderLength = 20;
 inline constexpr size_t kIpv6HeaderLength = 40;
 inline constexpr size_t kUdpHeaderLength = 8;
@@ -40,6 +41,14 @@ inline size_t IpUdpLength(const wire::Gid& destination) {
 
 void WriteEthernet(const MacAddress& destination, const MacAddress& source, uint16_t ether_type,
                    uint8_t* out);
+
+// Bytes in front of the IP header of a frame in that VLAN (IEEE 802.1Q); 0: in none, without a tag.
+constexpr size_t EthernetLength(uint16_t vlan) {
+  return kEthernetHeaderLength + (vlan != 0 ? kVlanTagLength : 0);
+}
+// Puts a tag between the addresses and the EtherType of a frame, which end and begin at `tag`'s two
+// ends.
+void WriteVlanTag(uint16_t vlan, uint8_t* tag);
 
 // Writes IP and UDP headers for payload_length bytes (ICRC included) at `out`, with UDP checksum 0;
 // returns their length. ip_id is ignored for IPv6.
@@ -68,6 +77,9 @@ struct ParsedFrame {
 // behind the Ethernet header) for every frame that has one; false when it is too short.
 [[nodiscard]] bool ParseEthernet(std::span<const uint8_t> frame, uint16_t& ether_type,
                                  std::span<const uint8_t>& network);
+
+// The VLAN that a frame's own tag names; 0: no tag, or one that gives a priority alone.
+uint16_t VlanOf(std::span<const uint8_t> frame);
 
 // Internet checksum (RFC 1071) folded to 16 bits, not yet complemented; `sum` chains calls on even
 // lengths.

@@ -65,6 +65,7 @@ struct DpdkPortConfig {
   StaticNetwork network;
   MacAddress mac{};  // zero: the device's
   size_t mtu = 1500;
+  uint16_t vlan = 0;  // frames have its tag; 0: none
   uint16_t udp_port = wire::kRocePort;
   bool udp_checksum = false;        // true: for networks that drop IPv6 packets without one
   size_t packets_per_queue = 1024;  // transmit buffers

@@ -61,6 +61,7 @@ ports:
   - mode: vdev
     vdev: net_ring0
     mtu: 9000
+    vlan: 7
     mac: 02:aB:00:00:00:0f
     addresses: [192.0.2.1/24, "2001:db8::1/64"]
     routers: [192.0.2.254, "fe80::1"]
@@ -101,6 +102,7 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(vdev.interface, "");
   EXPECT_EQ(vdev.vdev, "net_ring0");
   EXPECT_EQ(vdev.mtu, 9000u);
+  EXPECT_EQ(vdev.vlan, 7u);
   EXPECT_EQ(vdev.mac, (MacAddress{2, 0xAB, 0, 0, 0, 0x0F}));
   ASSERT_EQ(vdev.addresses.size(), 2u);
   EXPECT_EQ(vdev.addresses[0].address, wire::Gid::FromV4(0xC0000201));

@@ -118,32 +118,81 @@ TEST_F(DpdkPortTest, Start_LeavesTheAffinityAlone) {
   EXPECT_EQ(CPU_COUNT(&affinity), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-class DpdkMemifTest : public DpdkPortTest, public ::testing::WithParamInterface<bool> {};
+// The two ends of a memif link. Memif devices stay until the process ends: each has its own name.
+struct MemifEnds {
+  MemifEnds(const std::string& name, uint16_t server_vlan, uint16_t client_vlan) {
+    const std::string rest = ",bsize=8192,socket=rocegw-test-" + std::to_string(getpid()) + name;
+    DpdkPortConfig one = Config("net_memif_s" + name + ",role=server" + rest, 1);
+    DpdkPortConfig two = Config("net_memif_c" + name + ",role=client" + rest, 2);
+    one.vlan = server_vlan;
+    two.vlan = client_vlan;
+    auto opened = DpdkPortGroup::Create(one, SteeringTable(1));
+    EXPECT_TRUE(opened.ok()) << opened.status().text();
+    server = std::move(*opened);
+    opened = DpdkPortGroup::Create(two, SteeringTable(1));
+    EXPECT_TRUE(opened.ok()) << opened.status().text();
+    client = std::move(*opened);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!(server->link() && client->link()) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(server->link() && client->link());
+  }
+  std::unique_ptr<DpdkPortGroup> server;
+  std::unique_ptr<DpdkPortGroup> client;
+};
+
+class DpdkMemifTest : public DpdkPortTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  static std::string Family() { return GetParam() ? "4" : "6"; }
+  // Packets there, whose first ones wait for the neighbour, and back.
+  static void ExchangeBothWays(MemifEnds& ends) {
+    PacketPort& server = ends.server->queue(0);
+    PacketPort& client = ends.client->queue(0);
+    const wire::Path there = PathBetween(1, 2, GetParam());
+    Send(server, there, 20, 4096);
+    EXPECT_FALSE(server.Flush()) << "the neighbour is not known yet";
+    ExpectWhole(Exchange(client, server, 20), there, 20);
+    EXPECT_TRUE(server.Flush());
+    const wire::Path back = PathBetween(2, 1, GetParam());
+    Send(client, back, 20, 64);
+    ExpectWhole(Exchange(server, client, 20), back, 20);
+    EXPECT_EQ(server.counters().tx_lost.Read(), 0U);
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Families, DpdkMemifTest, ::testing::Values(true, false),
                          [](const auto& test) { return test.param ? "IPv4" : "IPv6"; });
 
 TEST_P(DpdkMemifTest, TwoPorts_ResolveEachOtherAndExchangePackets) {
-  // Memif devices stay until the process ends: each case has its own.
-  const std::string family = GetParam() ? "4" : "6";
-  const std::string rest = ",bsize=8192,socket=rocegw-test-" + std::to_string(getpid()) + family;
-  const auto server = Open(Config("net_memif_s" + family + ",role=server" + rest, 1));
-  const auto client = Open(Config("net_memif_c" + family + ",role=client" + rest, 2));
-  ASSERT_TRUE(server != nullptr && client != nullptr);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (!(server->link() && client->link()) && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  MemifEnds ends(Family(), 0, 0);
+  EXPECT_EQ(ends.server->queue(0).limits().max_datagram, kMtu - 28);
+  ExchangeBothWays(ends);
+}
+
+TEST_P(DpdkMemifTest, TwoPortsOfAVlan_DoSoWithItsTag) {
+  MemifEnds ends(Family() + "v", 7, 7);
+  ExchangeBothWays(ends);
+}
+
+TEST_F(DpdkPortTest, Vlans_DoNotHearEachOther) {
+  for (const auto& [name, server_vlan, client_vlan] :
+       {std::tuple("other", 7, 8), std::tuple("none", 7, 0), std::tuple("tag", 0, 7)}) {
+    MemifEnds ends(name, static_cast<uint16_t>(server_vlan), static_cast<uint16_t>(client_vlan));
+    PacketPort& server = ends.server->queue(0);
+    PacketPort& client = ends.client->queue(0);
+    Send(server, PathBetween(1, 2, true), 1, 8);
+    // Its question for the neighbour arrives, and gets no answer.
+    const uint64_t before = client.counters().rx_not_roce.Read();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (client.counters().rx_not_roce.Read() == before &&
+           std::chrono::steady_clock::now() < deadline) {
+      EXPECT_TRUE(ReceiveAll(client).empty());
+      (void)server.Flush();
+    }
+    EXPECT_GT(client.counters().rx_not_roce.Read(), before) << name;
+    EXPECT_TRUE(ReceiveAll(server).empty());
+    EXPECT_FALSE(server.Flush()) << name << ": somebody has answered";
   }
-  ASSERT_TRUE(server->link() && client->link());
-  EXPECT_EQ(server->queue(0).limits().max_datagram, kMtu - 28);
-  const wire::Path there = PathBetween(1, 2, GetParam());
-  Send(server->queue(0), there, 20, 4096);
-  EXPECT_FALSE(server->queue(0).Flush()) << "the neighbour is not known yet";
-  ExpectWhole(Exchange(client->queue(0), server->queue(0), 20), there, 20);
-  EXPECT_TRUE(server->queue(0).Flush());
-  const wire::Path back = PathBetween(2, 1, GetParam());
-  Send(client->queue(0), back, 20, 64);
-  ExpectWhole(Exchange(server->queue(0), client->queue(0), 20), back, 20);
-  EXPECT_EQ(server->queue(0).counters().tx_lost.Read(), 0U);
 }
 
 TEST_F(DpdkPortTest, OwnAddress_TurnsRoundInside) {

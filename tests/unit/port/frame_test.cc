@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/wire/byte_order.h"
 #include "gateway/wire/headers.h"
 #include "gateway/wire/icrc.h"
 #include "tests/support/port_fixture.h"
@@ -169,6 +170,22 @@ TEST(Frame_Write, ParsesBackWithAGoodIcrc) {
   path.source.bytes = {0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   path.destination.bytes = {0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
   ExpectRoundTrip(path, 0);
+}
+
+TEST(Frame_Vlan, TagsAreWrittenAndRead) {
+  std::array<uint8_t, kEthernetHeaderLength + kVlanTagLength> frame{};
+  WriteEthernet({1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}, kEtherTypeIpv4, frame.data());
+  EXPECT_EQ(VlanOf(frame), 0);
+  WriteVlanTag(0xABC, frame.data() + 12);
+  wire::StoreBe16(frame.data() + 16, kEtherTypeIpv6);
+  EXPECT_EQ(VlanOf(frame), 0xABC);
+  frame[14] |= 0xE0;
+  EXPECT_EQ(VlanOf(frame), 0xABC) << "the priority is no part of it";
+  uint16_t ether_type = 0;
+  std::span<const uint8_t> network;
+  ASSERT_TRUE(ParseEthernet(frame, ether_type, network));
+  EXPECT_EQ(ether_type, kEtherTypeIpv6);
+  EXPECT_EQ(VlanOf(std::span(frame).first(17)), 0) << "cut off";
 }
 
 }  // namespace
