@@ -7,7 +7,7 @@
 #include <optional>
 #include <tuple>
 
-#include "controlplane/model/cut_text.h"
+#include "controlplane/model/plain_text.h"
 #include "proto/rules/formats.h"
 
 namespace rocegw::controllers {
@@ -43,7 +43,7 @@ AddressClaims JudgeAddresses(const FleetView& view, const std::string& gateway,
   constexpr size_t kShown = 64;
   AddressClaims claims;
   const auto refuse = [&](const std::string& address, AddressRefusal why, std::string owner = {}) {
-    claims.refused.push_back({model::CutText(address, kShown), why, std::move(owner)});
+    claims.refused.push_back({model::PlainText(address, kShown), why, std::move(owner)});
   };
   for (const std::string& text : named) {
     if (claims.refused.size() == kMostAddresses) break;

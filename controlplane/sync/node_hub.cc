@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "controlplane/controllers/gateway_config.h"
-#include "controlplane/model/cut_text.h"
+#include "controlplane/model/plain_text.h"
 #include "controlplane/model/serialized.h"
 #include "controlplane/model/timestamp.h"
 
@@ -47,13 +47,15 @@ const char* ReasonOf(controllers::AddressRefusal why) {
 }
 
 constexpr size_t kLongestVersion = 128;
+// Of one node: it may name others again and again.
+constexpr std::chrono::seconds kBetweenWarnings(10);
 
 // What a node says of itself is kept in the store: no more of it than people read.
 types::v1::Rejection Bounded(const types::v1::Rejection& told) {
   types::v1::Rejection rejection;
-  rejection.set_object(model::CutText(told.object(), 128));
-  rejection.set_reason(model::CutText(told.reason(), 64));
-  rejection.set_message(model::CutText(told.message(), 512));
+  rejection.set_object(model::PlainText(told.object(), 128));
+  rejection.set_reason(model::PlainText(told.reason(), 64));
+  rejection.set_message(model::PlainText(told.message(), 512));
   return rejection;
 }
 
@@ -62,7 +64,7 @@ types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
   types::v1::DrainProgress progress = told;
   progress.clear_holders();
   for (const std::string& holder : told.holders() | std::views::take(kMostHolders))
-    progress.add_holders(model::CutText(holder, 256));
+    progress.add_holders(model::PlainText(holder, 256));
   return progress;
 }
 
@@ -130,7 +132,7 @@ NodeHub::StreamId NodeHub::Attach(const fleet::v1::Hello& hello, std::shared_ptr
     node.state = std::move(state);
     node.state.set_connected(true);
     node.state.set_controller(controller_);
-    node.state.set_agent_version(model::CutText(hello.agent_version(), kLongestVersion));
+    node.state.set_agent_version(model::PlainText(hello.agent_version(), kLongestVersion));
     if (certificate_expires != 0) {
       *node.state.mutable_certificate_expire_time() =
           TimeUtil::SecondsToTimestamp(certificate_expires);
@@ -166,7 +168,7 @@ void NodeHub::OnHeartbeat(const std::string& gateway, StreamId id,
     if (node == nullptr) return;
     types::v1::GatewayState& state = node->state;
     *state.mutable_last_seen_time() = model::Now();
-    state.set_gateway_version(model::CutText(heartbeat.gateway_version(), kLongestVersion));
+    state.set_gateway_version(model::PlainText(heartbeat.gateway_version(), kLongestVersion));
     if (heartbeat.gateway_connected()) {
       node->named_addresses = heartbeat.addresses();
       Judge(fleet, gateway, *node);
@@ -188,6 +190,9 @@ void NodeHub::Judge(const Fleet& fleet, const std::string& gateway, Node& node) 
   for (const controllers::RefusedAddress& refused : claims.refused) {
     if (std::ranges::count(node.refused_addresses, refused) != 0) continue;
     ++refused_addresses_[static_cast<size_t>(refused.why)];
+    const auto now = PushPace::Clock::now();
+    if (now < node.warn_at) continue;
+    node.warn_at = now + kBetweenWarnings;
     spdlog::warn("{} names an address that is refused: {}", gateway, controllers::ToText(refused));
   }
   node.refused_addresses = std::move(claims.refused);
@@ -203,6 +208,8 @@ void NodeHub::JudgeAnew(const Fleet& fleet, const FleetChange& change) {
     return at != fleet.view.gateways_at.end() && at->second.size() > 1;
   };
   for (auto& [name, node] : nodes_) {
+    // One that has not said anything here yet has what the store knows of it.
+    if (node.named_addresses.empty()) continue;
     if (node.refused_addresses.empty() && std::ranges::none_of(node.state.addresses(), is_shared)) {
       continue;
     }

@@ -106,6 +106,7 @@ class NodeHub {
     // What its gateway said last, and what of it is not believed.
     google::protobuf::RepeatedPtrField<std::string> named_addresses;
     std::vector<controllers::RefusedAddress> refused_addresses;
+    PushPace::Clock::time_point warn_at;
     std::string written;   // what the status writer has
     bool in_line = false;  // in line_
   };

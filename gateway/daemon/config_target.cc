@@ -126,8 +126,7 @@ std::optional<apply::Wrong> ConfigTarget::MakeSockets(const tenant::PoolSettings
   sessions_.services().Tell("SOCKET_FAILED", settings.name, "socket",
                             settings.name + ": " + made.text());
   return apply::Wrong{apply::kSocketFailed, "attach sockets: " + made.text() + "; " +
-                                                RemedyOf(made.error()) +
-                                                "; it is tried again every half minute"};
+                                                RemedyOf(made.error()) + "; it is tried again"};
 }
 
 void ConfigTarget::SetPool(const tenant::PoolSettings& settings) {

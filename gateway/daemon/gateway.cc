@@ -27,7 +27,8 @@ using process::Revision;
 using process::Version;
 
 constexpr Duration kLoopRound = Seconds(60);
-constexpr Duration kRetryConfiguration = Seconds(30);
+constexpr Duration kFirstRetry = Seconds(1);
+constexpr Duration kLastRetry = Seconds(30);
 // Sessions end when the workers have let go of their objects, which takes microseconds.
 constexpr Duration kSessionsEndWithin = Seconds(10);
 
@@ -191,15 +192,21 @@ Status Gateway::StartConfiguration() {
     spdlog::warn("configuration: {} is not applied: {}: {}", rejection.object(), rejection.reason(),
                  rejection.message());
   }
-  RetryConfigurationLater();
+  RetryConfiguration();
   return OkStatus();
+}
+
+void Gateway::RetryConfiguration() {
+  retry_after_ = kFirstRetry;
+  RetryConfigurationLater();
 }
 
 void Gateway::RetryConfigurationLater() {
   if (retries_ || !engine_ || !engine_->has_waiting()) return;
   retries_ = true;
-  loop_.At(session::ControlLoop::Now() + kRetryConfiguration, [this] {
+  loop_.At(session::ControlLoop::Now() + retry_after_, [this] {
     retries_ = false;
+    retry_after_ = std::min(retry_after_ * 2, kLastRetry);
     if (!engine_) return;
     if (const size_t done = engine_->Retry(); done != 0)
       spdlog::info("configuration: {} pools that waited for their sockets have them", done);
@@ -270,7 +277,7 @@ void Gateway::Apply(const types::v1::Push& push,
                  push.revision(), push.store_uuid(), types::v1::PushStatus_Name(report.status()),
                  report.applied_revision(), report.rejections_size());
     if (!engine_->write_problem().empty()) spdlog::warn(engine_->write_problem());
-    RetryConfigurationLater();
+    RetryConfiguration();
     (*shared)(true, std::move(report));
   });
   if (!posted) (*shared)(false, {});

@@ -59,7 +59,9 @@ class Gateway final : private service::StateSource,
   void UpdateSysfs(const session::Device& device);
   Status StartSessions();
   Status StartConfiguration();
-  // As long as there is something to be tried again.
+  // Something new may have to be tried again: soon, then less and less often, for as long as there
+  // is anything.
+  void RetryConfiguration();
   void RetryConfigurationLater();
   Status StartMetrics();
   Status StartGrpc();
@@ -102,6 +104,7 @@ class Gateway final : private service::StateSource,
   std::optional<ConfigTarget> target_;
   std::optional<apply::Engine> engine_;
   bool retries_ = false;
+  Duration retry_after_;
   Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;
   process::MetricsServer metrics_server_;

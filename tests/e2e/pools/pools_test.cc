@@ -408,6 +408,45 @@ TEST_F(PoolsE2e, QueryDevice_ReportsThePoolsPeak) {
   EXPECT_EQ(Probe("blue", "device"), "50 50 50 50");
 }
 
+// Something is in the way of a socket: the report says what, and it is mended without another push.
+TEST_F(PoolsE2e, PoolWhoseSocketCannotBeMade_IsRejectedUntilItCan) {
+  gateway::v1::ApplyRequest request;
+  types::v1::Push& push = *request.mutable_push();
+  push.set_store_uuid("11111111-1111-4111-8111-111111111111");
+  push.set_revision(5);
+  push.set_full(true);
+  auto* object = push.add_objects();
+  object->set_name("gateways/host-a");
+  object->mutable_gateway()->set_name("gateways/host-a");
+  object = push.add_objects();
+  object->set_name("tenants/green");
+  object->mutable_tenant()->set_name("tenants/green");
+  object = push.add_objects();
+  object->set_name("tenants/green/pools/p");
+  object->mutable_pool()->set_name(object->name());
+  object->mutable_pool()->set_uid("99999999-0000-4000-8000-000000000000");
+  object->mutable_pool()->mutable_spec()->set_slots(2);
+  const std::string place = fs::path(Socket("red")).parent_path().parent_path().parent_path();
+  fs::create_directories(place + "/99999999/1/attach.sock");
+  gateway::v1::ApplyResponse response;
+  const grpc::Status status = config_->Apply(Soon().get(), request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(response.report().rejections_size(), 1) << response.report().ShortDebugString();
+  EXPECT_EQ(response.report().rejections(0).reason(), "SOCKET_FAILED");
+  EXPECT_NE(response.report().rejections(0).message().find("slot 1"), std::string::npos)
+      << response.report().rejections(0).message();
+  EXPECT_FALSE(fs::exists(place + "/99999999/0/attach.sock"));
+  fs::remove_all(place + "/99999999");
+  gateway::v1::GetConfigResponse config;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  do {
+    ASSERT_TRUE(config_->GetConfig(Soon().get(), {}, &config).ok());
+  } while (config.rejections_size() != 0 && std::chrono::steady_clock::now() < until);
+  EXPECT_EQ(config.rejections_size(), 0);
+  EXPECT_TRUE(fs::exists(place + "/99999999/0/attach.sock"));
+  EXPECT_TRUE(fs::exists(place + "/99999999/1/attach.sock"));
+}
+
 // A push replaces the static configuration, object by object, and survives kill -9.
 TEST_F(PoolsE2e, Push_TakesEffectAndIsWhatRunsAfterAKill) {
   gateway::v1::ApplyRequest request;

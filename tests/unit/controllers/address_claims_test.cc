@@ -96,5 +96,12 @@ TEST_F(AddressClaimsTest, LongText_IsCutBetweenCharacters) {
   EXPECT_EQ(claims.refused[0].address, std::string(63, 'x'));
 }
 
+// It comes to logs and terminals.
+TEST_F(AddressClaimsTest, ControlCharacters_AreNotRepeated) {
+  const AddressClaims claims = Judge("a", {"\x1b[2Jgone\n\xc3\xa4"});
+  ASSERT_EQ(claims.refused.size(), 1u);
+  EXPECT_EQ(claims.refused[0].address, "?[2Jgone?\xc3\xa4");
+}
+
 }  // namespace
 }  // namespace rocegw::controllers

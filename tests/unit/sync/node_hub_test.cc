@@ -214,6 +214,25 @@ TEST_F(NodeHubTest, AddressOfAnotherGateway_IsRefusedAndReachesNoPeer) {
   EXPECT_EQ(granted.addresses_size(), 2);
 }
 
+// Two controllers have believed two hosts at once; this one has not heard of its own since it
+// started.
+TEST_F(NodeHubTest, SharedAddress_IsTakenFromNobodyWhoHasNotSaidAnything) {
+  const auto has = [&](const std::string& id) {
+    types::v1::Gateway seen = GatewayWith(id);
+    seen.mutable_status()->add_addresses("192.0.2.1");
+    store::Transaction write;
+    write.then.push_back(store::Operation::Put(
+        model::KeyOf(model::Part::kStatus, model::NameOf(seen.name())), seen.SerializeAsString()));
+    const store::Revision revision = store_->Txn(std::move(write)).value().revision;
+    Reached(revision);
+    Sent(revision);
+  };
+  has("g");
+  hub_->Attach(HelloOf("gateways/g"), std::make_shared<Agent>(), 0);
+  has("h");
+  EXPECT_EQ(Stored("gateways/g").addresses_size(), 1);
+}
+
 TEST_F(NodeHubTest, NodeTellsOfItsOwnPoolsOnly_AndNoBooks) {
   Put(TenantWith("acme"));
   auto pool = PoolWith("acme", "gold", "");
