@@ -102,7 +102,7 @@ void SlotKeeper::ClearAfter(const Key& key) {
   if (!slots.ok()) return;
   holdings_[key].clearing = true;
   changed_();
-  Clear(slots.value().front().socket, kAttempts, [this, key](const Status& status) {
+  Clear(slots.value().front().socket, Next::kNobody, kAttempts, [this, key](const Status& status) {
     const auto known = holdings_.find(key);
     if (known == holdings_.end()) return;
     known->second.clearing = false;
@@ -182,42 +182,53 @@ StatusOr<std::vector<Slot>> SlotKeeper::Find(const std::string& resource,
   return found;
 }
 
-void SlotKeeper::Clear(const std::string& socket, int attempts, std::function<void(Status)> done) {
-  gateway_.ClearSocket(socket, [this, socket, attempts, done = std::move(done),
-                                alive = alive_](const StatusOr<uint32_t>& remaining) {
-    if (!*alive) return;
-    if (remaining.ok() && remaining.value() == 0) return done(OkStatus());
-    if (attempts == 0) {
-      return done(remaining.ok() ? Status(EBUSY, "programs of before are still ending")
-                                 : remaining.status());
-    }
-    (void)loop_.At(session::ControlLoop::Now() + retry_, [this, socket, attempts, done, alive] {
-      if (*alive) Clear(socket, attempts - 1, done);
-    });
-  });
+void SlotKeeper::Clear(const std::string& socket, Next next, int attempts,
+                       std::function<void(Status)> done) {
+  gateway_.ClearSocket(socket, next == Next::kProgram,
+                       [this, socket, next, attempts, done = std::move(done),
+                        alive = alive_](const StatusOr<uint32_t>& remaining) {
+                         if (!*alive) return;
+                         if (remaining.ok() && remaining.value() == 0) return done(OkStatus());
+                         if (attempts == 0) {
+                           return done(remaining.ok()
+                                           ? Status(EBUSY, "programs of before are still ending")
+                                           : remaining.status());
+                         }
+                         (void)loop_.At(session::ControlLoop::Now() + retry_,
+                                        [this, socket, next, attempts, done, alive] {
+                                          if (*alive) Clear(socket, next, attempts - 1, done);
+                                        });
+                       });
 }
 
-void SlotKeeper::ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Prepared done) {
+void SlotKeeper::ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Next next,
+                          Prepared done) {
   if (at == slots->size()) return done(*slots);
-  Clear((*slots)[at].socket, kAttempts,
-        [this, slots, at, done = std::move(done)](const Status& status) {
+  Clear((*slots)[at].socket, next, kAttempts,
+        [this, slots, at, next, done = std::move(done)](const Status& status) {
           if (!status.ok()) return done(status);
-          ClearAll(slots, at + 1, done);
+          ClearAll(slots, at + 1, next, done);
         });
+}
+
+void SlotKeeper::ClearFor(const std::string& resource, const std::vector<std::string>& ids,
+                          Next next, Prepared done) {
+  auto slots = Find(resource, ids);
+  if (!slots.ok()) return done(slots.status());
+  ClearAll(std::make_shared<std::vector<Slot>>(std::move(*slots)), 0, next, std::move(done));
 }
 
 void SlotKeeper::Prepare(const std::string& resource, const std::vector<std::string>& ids,
                          Prepared done) {
-  auto slots = Find(resource, ids);
-  if (!slots.ok()) return done(slots.status());
-  ClearAll(std::make_shared<std::vector<Slot>>(std::move(*slots)), 0, std::move(done));
+  ClearFor(resource, ids, Next::kProgram, std::move(done));
 }
 
 void SlotKeeper::Allocate(const std::string& resource, const std::vector<std::string>& ids,
                           Prepared done) {
   // Nothing that the one before had is the next one's.
   for (const std::string& id : ids) holdings_.erase({resource, id});
-  Prepare(resource, ids, std::move(done));
+  // Images are fetched before its containers start.
+  ClearFor(resource, ids, Next::kNobody, std::move(done));
 }
 
 }  // namespace rocegw::agent

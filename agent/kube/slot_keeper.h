@@ -66,10 +66,14 @@ class SlotKeeper final : public SlotAllocator {
 
   StatusOr<std::vector<Slot>> Find(const std::string& resource,
                                    const std::vector<std::string>& ids) const;
+  // Who comes when a slot is cleared: nobody yet, or the program of a container that starts.
+  enum class Next { kNobody, kProgram };
   // Until nobody is left; an error when the gateway has not said so by the last attempt.
-  void Clear(const std::string& socket, int attempts, std::function<void(Status)> done);
+  void Clear(const std::string& socket, Next next, int attempts, std::function<void(Status)> done);
   // One slot after the other, from `at` on.
-  void ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Prepared done);
+  void ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, Next next, Prepared done);
+  void ClearFor(const std::string& resource, const std::vector<std::string>& ids, Next next,
+                Prepared done);
   void ClearAfter(const Key& key);
   bool LogsNameAnother(const PodName& pod, const std::string& pod_uid) const;
 

@@ -371,10 +371,11 @@ void GatewayClient::ListHeldAttaches(
       });
 }
 
-void GatewayClient::ClearSocket(const std::string& socket,
+void GatewayClient::ClearSocket(const std::string& socket, bool expect_program,
                                 std::function<void(StatusOr<uint32_t>)> done) {
   gateway::v1::ClearSocketRequest request;
   request.set_socket(socket);
+  request.set_expect_program(expect_program);
   Run<gateway::v1::ClearSocketResponse>(
       loop_, stubs_, std::move(request), In(kProbeDeadline),
       [this](auto... call) { stubs_->identity->async()->ClearSocket(call...); },

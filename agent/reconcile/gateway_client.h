@@ -34,7 +34,7 @@ class GatewayClient final : public GatewayPort {
       uint64_t after,
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) override;
   void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) override;
-  void ClearSocket(const std::string& socket,
+  void ClearSocket(const std::string& socket, bool expect_program,
                    std::function<void(StatusOr<uint32_t>)> done) override;
   void Grant(uint64_t question, uint32_t parts) override;
   void Cancel(uint64_t question) override;

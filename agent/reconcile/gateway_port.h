@@ -43,9 +43,9 @@ class GatewayPort {
       std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)> done) = 0;
   // Nobody is told whether it came in time.
   virtual void AnswerAttach(uint64_t id, bool allowed, const std::string& reason) = 0;
-  // Ends the sessions of an attach socket; yields how many are still ending. Only who offers slots
-  // asks for it.
-  virtual void ClearSocket(const std::string& /*socket*/,
+  // Ends the sessions of an attach socket; yields how many are still ending. expect_program: a
+  // container that has it is about to start. Only who offers slots asks for it.
+  virtual void ClearSocket(const std::string& /*socket*/, bool /*expect_program*/,
                            std::function<void(StatusOr<uint32_t>)> /*done*/) {}
 };
 

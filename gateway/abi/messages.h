@@ -107,6 +107,9 @@ struct rocegw_hello {
   uint32_t major;
   uint32_t minor;
   uint32_t flags;
+  /* In a container that was given the library: what LD_PRELOAD names besides, "" when nothing or
+     not such a container. May be cut off. */
+  char own_preload[128];
 };
 enum rocegw_welcome_flags {
   ROCEGW_WELCOME_REMAP = 1, /* the pool allows remapping; the reply's descriptor is /dev/userfaultfd

@@ -13,6 +13,7 @@
 
 #include "gateway/client/fork.h"
 #include "gateway/client/in_process.h"
+#include "gateway/client/own_preload.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/report.h"
 #include "gateway/client/rings/monotonic_time.h"
@@ -269,6 +270,7 @@ int Session::Greet() {
   hello.magic = ROCEGW_ABI_MAGIC;
   hello.major = ROCEGW_ABI_MAJOR;
   hello.minor = ROCEGW_ABI_MINOR;
+  FindOwnPreload(hello.own_preload, sizeof(hello.own_preload));
   // Lets a daemon of another user reach the memory that gets registered. Absent where the process
   // forbids it.
   int memory = static_cast<int>(RawOpen("/proc/self/mem", O_RDWR | O_CLOEXEC));

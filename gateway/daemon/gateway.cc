@@ -326,10 +326,11 @@ void Gateway::AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
   if (!posted) (*shared)(false);
 }
 
-void Gateway::ClearSocket(const std::string& path, std::function<void(uint32_t)> done) {
+void Gateway::ClearSocket(const std::string& path, bool expect_program,
+                          std::function<void(uint32_t)> done) {
   auto shared = std::make_shared<std::function<void(uint32_t)>>(std::move(done));
-  const bool posted = loop_.Post([this, path, shared] {
-    (*shared)(sessions() == nullptr ? 0 : sessions()->ClearSocket(path));
+  const bool posted = loop_.Post([this, path, expect_program, shared] {
+    (*shared)(sessions() == nullptr ? 0 : sessions()->ClearSocket(path, expect_program));
   });
   if (!posted) (*shared)(0);
 }

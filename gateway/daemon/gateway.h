@@ -87,7 +87,8 @@ class Gateway final : private service::StateSource,
   // service::AttachSource
   void ListHeld(uint64_t after, Duration wait,
                 std::function<void(std::vector<session::HeldRow>)> done) override;
-  void ClearSocket(const std::string& path, std::function<void(uint32_t)> done) override;
+  void ClearSocket(const std::string& path, bool expect_program,
+                   std::function<void(uint32_t)> done) override;
   void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
                   std::function<void(bool)> done) override;
 

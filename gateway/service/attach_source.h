@@ -23,8 +23,10 @@ class AttachSource {
   // False: it is not held any more.
   virtual void AnswerHeld(uint64_t id, bool allowed, const std::string& reason,
                           std::function<void(bool known)> done) = 0;
-  // Ends the sessions of an attach socket; yields how many are still ending.
-  virtual void ClearSocket(const std::string& path, std::function<void(uint32_t)> done) = 0;
+  // Ends the sessions of an attach socket; yields how many are still ending. expect_program: one
+  // should come by it soon.
+  virtual void ClearSocket(const std::string& path, bool expect_program,
+                           std::function<void(uint32_t)> done) = 0;
 };
 
 }  // namespace rocegw::service

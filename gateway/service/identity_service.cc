@@ -78,10 +78,11 @@ grpc::ServerUnaryReactor* IdentityService::ClearSocket(
     gateway::v1::ClearSocketResponse* response) {
   if (grpc::Status wrong = CheckDeadline(*context); !wrong.ok()) return Refuse(context, wrong);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  source_.ClearSocket(request->socket(), [reactor, response](uint32_t remaining) {
-    response->set_remaining(remaining);
-    reactor->Finish(grpc::Status::OK);
-  });
+  source_.ClearSocket(request->socket(), request->expect_program(),
+                      [reactor, response](uint32_t remaining) {
+                        response->set_remaining(remaining);
+                        reactor->Finish(grpc::Status::OK);
+                      });
   return reactor;
 }
 

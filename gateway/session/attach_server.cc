@@ -95,6 +95,7 @@ Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
 
 void AttachServer::Close(const std::string& path, Listener& listener) {
   services_.loop.Cancel(listener.timer);
+  services_.loop.Cancel(listener.expected_timer);
   services_.loop.Unwatch(listener.watch);
   ::unlink(path.c_str());
 }
@@ -111,11 +112,32 @@ void AttachServer::StopListening() {
   listeners_.clear();
 }
 
+void AttachServer::Expect(const std::string& path, bool program) {
+  const auto known = listeners_.find(path);
+  if (known == listeners_.end()) return;
+  Listener* const listener = known->second.get();
+  services_.loop.Cancel(std::exchange(listener->expected_timer, 0));
+  if (!program) return;
+  const Duration within = services_.options.expected_within;
+  listener->expected_timer =
+      services_.loop.At(ControlLoop::Now() + within, [this, listener, within] {
+        listener->expected_timer = 0;
+        services_.Tell(
+            "SLOT_UNUSED", listener->pool, listener->path,
+            listener->pool + ": a container has had " + listener->path + " since its start " +
+                std::to_string(within.ns / Seconds(1).ns) +
+                " s ago, and no program has come by it. If one should have: an LD_PRELOAD of "
+                "the pod's own takes the place of the one that brings the library (name it there, "
+                "too), and programs that are linked statically or with musl do not load it");
+      });
+}
+
 void AttachServer::AcceptSome(Listener& listener) {
   for (int i = 0; i < kAcceptsPerRound; ++i) {
     UniqueFd socket(
         ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
+      services_.loop.Cancel(std::exchange(listener.expected_timer, 0));
       Attach(std::move(socket), *services_.pools.FindPool(listener.pool), listener.path);
       continue;
     }

@@ -53,6 +53,8 @@ class AttachServer {
 
   void End(SessionId id, const std::string& reason);
   void EndAll(const std::string& reason);
+  // Whether a program should come by this attach socket soon; an event says when none has.
+  void Expect(const std::string& path, bool program);
   // Those that came by this attach socket, and who waits there; yields how many are still ending.
   uint32_t Clear(const std::string& path, const std::string& reason);
   // Frees sessions that have ended; after each round of the loop.
@@ -88,6 +90,7 @@ class AttachServer {
     std::string pool;
     ControlLoop::WatchId watch = 0;
     ControlLoop::TimerId timer = 0;
+    ControlLoop::TimerId expected_timer = 0;  // runs while a program is expected
   };
 
   void AcceptSome(Listener& listener);

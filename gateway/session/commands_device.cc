@@ -36,6 +36,28 @@ const Device* FindDevice(ClientSession& session, uint32_t index) {
   return index < devices.size() ? &devices[index] : nullptr;
 }
 
+// A program may say anything there: what is no plain text is not repeated.
+std::string PlainText(std::span<const char> text) {
+  std::string plain;
+  for (const char letter : text) {
+    if (letter == '\0') break;
+    plain += letter > ' ' && letter <= '~' ? letter : '?';
+  }
+  return plain;
+}
+
+void TellOwnPreload(ClientSession& session, const rocegw_hello& hello) {
+  const std::string own = PlainText(hello.own_preload);
+  if (own.empty()) return;
+  const Peer& peer = session.peer();
+  session.services().Tell(
+      "OWN_PRELOAD", session.pool().name(), peer.comm,
+      session.pool().name() + ": " + peer.comm + " (pid " + std::to_string(peer.pid) +
+          ") has an LD_PRELOAD of its container's own, with " + own +
+          " besides the library that the container was given; calls that both replace go to the "
+          "one that is named first");
+}
+
 }  // namespace
 
 void Hello(ClientSession& session, Request& request) {
@@ -53,6 +75,7 @@ void Hello(ClientSession& session, Request& request) {
     return session.End(memory.text());
   }
   session.Greeted(hello.minor);
+  TellOwnPreload(session, hello);
   const Options& options = session.services().options;
   rocegw_hello_reply reply{};
   reply.major = ROCEGW_ABI_MAJOR;

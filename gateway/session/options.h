@@ -106,6 +106,8 @@ struct Options {
   bool placement = false;  // devices have FLUSH and ATOMIC WRITE (IBTA annex A19)
   // How long an attach to a pool with `identity: REQUIRED` waits for a verdict.
   Duration verdict_within = Seconds(5);
+  // How long a container's program may take from its start to its attach before that is told.
+  Duration expected_within = Seconds(120);
   // How long after something was taken from a reserve it is filled up again: longer than it takes
   // to connect a queue pair, so that this does not fall into it.
   Duration refill_after = Milliseconds(2);

@@ -78,8 +78,10 @@ class SessionServer {
   // running.
   void Shutdown(std::function<void()> done);
 
-  // Ends the sessions of an attach socket; yields how many are still ending.
-  uint32_t ClearSocket(const std::string& path) {
+  // Ends the sessions of an attach socket; yields how many are still ending. expect_program: one
+  // should come by it soon, else an event says that it has not.
+  uint32_t ClearSocket(const std::string& path, bool expect_program = false) {
+    attach_.Expect(path, expect_program);
     return attach_.Clear(path, "its attach socket is given to somebody else");
   }
 

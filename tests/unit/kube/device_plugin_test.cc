@@ -118,6 +118,8 @@ TEST_F(Node, PoolIsOffered_ContainerGetsDirectoryLibraryAndEnvironment) {
   OnLoop([&] {
     EXPECT_EQ(gateway.cleared, std::vector<std::string>(2, "/run/rocegw/a/30c41873/0/attach.sock"))
         << "when it was given, and before the container's start";
+    EXPECT_EQ(gateway.expected, std::vector<std::string>(1, "/run/rocegw/a/30c41873/0/attach.sock"))
+        << "a program comes when the container has started";
   });
 }
 

@@ -78,9 +78,10 @@ class PoolsGateway final : public agent::GatewayPort {
   void ListHeldAttaches(
       uint64_t, std::function<void(StatusOr<gateway::v1::ListHeldAttachesResponse>)>) override {}
   void AnswerAttach(uint64_t, bool, const std::string&) override {}
-  void ClearSocket(const std::string& socket,
+  void ClearSocket(const std::string& socket, bool expect_program,
                    std::function<void(StatusOr<uint32_t>)> done) override {
     if (!away) cleared.push_back(socket);
+    if (!away && expect_program) expected.push_back(socket);
     uint32_t& left = sessions[socket];
     const StatusOr<uint32_t> answer = away ? StatusOr<uint32_t>(Status(EIO, "away")) : left;
     if (!away && left > 0) --left;
@@ -93,6 +94,7 @@ class PoolsGateway final : public agent::GatewayPort {
   bool away = false;
   std::map<std::string, uint32_t> sessions;  // by socket: one less with each look
   std::vector<std::string> cleared;
+  std::vector<std::string> expected;  // of those, for a program that starts
   int configs_read = 0;
 
  private:

@@ -36,8 +36,10 @@ class FakeAttaches : public AttachSource {
     answered_reason = reason;
     done(id == 9);
   }
-  void ClearSocket(const std::string& path, std::function<void(uint32_t)> done) override {
+  void ClearSocket(const std::string& path, bool expect_program,
+                   std::function<void(uint32_t)> done) override {
     cleared = path;
+    expected = expect_program;
     done(3);
   }
   uint64_t asked_after = 0;
@@ -45,6 +47,7 @@ class FakeAttaches : public AttachSource {
   bool answered_allowed = false;
   std::string answered_reason;
   std::string cleared;
+  bool expected = false;
 };
 
 class IdentityServiceTest : public testing::Test {
@@ -127,7 +130,12 @@ TEST_F(IdentityServiceTest, Clear_TellsWhatIsLeft) {
   auto context = Within(std::chrono::seconds(20));
   EXPECT_TRUE(stub_->ClearSocket(context.get(), request, &response).ok());
   EXPECT_EQ(attaches_.cleared, request.socket());
+  EXPECT_FALSE(attaches_.expected);
   EXPECT_EQ(response.remaining(), 3u);
+  request.set_expect_program(true);
+  context = Within(std::chrono::seconds(20));
+  EXPECT_TRUE(stub_->ClearSocket(context.get(), request, &response).ok());
+  EXPECT_TRUE(attaches_.expected);
 }
 
 }  // namespace

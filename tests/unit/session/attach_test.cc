@@ -9,13 +9,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "tests/support/session_host.h"
 
 namespace rocegw::testing {
 namespace {
+
+using session::ControlLoop;
+using session::EventRow;
 
 class AttachSocket : public ::testing::Test {
  protected:
@@ -119,6 +125,97 @@ TEST_F(AttachSocket, Shutdown_RemovesTheSocketAndEndsSessions) {
   EXPECT_TRUE(client.closed());
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_EQ(host.LinkedObjects(), 0u);
+}
+
+// Events with this reason, the latest first.
+std::vector<EventRow> EventsOf(SessionHost& host, const std::string& reason) {
+  std::vector<EventRow> found = host.server->services().events.Rows();
+  std::erase_if(found, [&](const EventRow& row) { return row.reason != reason; });
+  return found;
+}
+
+// A program is expected by a socket; then something happens, and a while passes.
+class ExpectedProgram : public AttachSocket {
+ protected:
+  static constexpr Duration kWithin = Milliseconds(10);
+
+  // The events that tell of nobody, when what happens took no longer than the program may.
+  std::vector<EventRow> EventsAfter(const std::function<void()>& what_happens) {
+    for (;;) {
+      session::Options options;
+      options.expected_within = kWithin;
+      expecting = std::make_unique<SessionHost>(1, options);
+      EXPECT_TRUE(expecting->server->Listen({path}).ok());
+      const TimePoint begin = ControlLoop::Now();
+      EXPECT_EQ(expecting->server->ClearSocket(path, true), 0u);
+      what_happens();
+      if (ControlLoop::Now() >= begin + kWithin) continue;
+      const TimePoint end = begin + kWithin * 2;
+      while (ControlLoop::Now() < end) expecting->RunControl();
+      return EventsOf(*expecting, "SLOT_UNUSED");
+    }
+  }
+
+  std::unique_ptr<SessionHost> expecting;
+};
+
+TEST_F(ExpectedProgram, NoneComes_IsTold) {
+  const auto told = EventsAfter([] {});
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].count, 1u);
+  EXPECT_EQ(told[0].object, session::kDefaultPool);
+  EXPECT_NE(told[0].text.find(path), std::string::npos);
+  EXPECT_NE(told[0].text.find("LD_PRELOAD"), std::string::npos);
+}
+
+TEST_F(ExpectedProgram, OneComes_WhetherItGreetsOrNot) {
+  UniqueFd client;
+  EXPECT_TRUE(EventsAfter([&] {
+                client = Connect();
+                expecting->Settle();
+              }).empty());
+  EXPECT_EQ(expecting->server->session_count(), 1u);
+}
+
+TEST_F(ExpectedProgram, SlotIsGivenBack_OrGoes) {
+  EXPECT_TRUE(EventsAfter([&] { (void)expecting->server->ClearSocket(path); }).empty());
+  EXPECT_TRUE(EventsAfter([&] { expecting->server->Shutdown([] {}); }).empty());
+  EXPECT_EQ(expecting->server->ClearSocket("/no/such/socket", true), 0u);
+}
+
+TEST(Attach, Hello_OwnPreloadOfAContainer_IsAnEventInPlainText) {
+  SessionHost host;
+  auto hello = TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR;
+  TestClient without(host);
+  without.Call<rocegw_hello_reply>(hello);
+  EXPECT_TRUE(EventsOf(host, "OWN_PRELOAD").empty());
+  std::strcpy(hello.own_preload, "/lib/libjemalloc.so.2:\x1b[31m\xff");
+  TestClient with(host);
+  with.Call<rocegw_hello_reply>(hello);
+  EXPECT_EQ(with.error(), 0) << "it gets in";
+  auto told = EventsOf(host, "OWN_PRELOAD");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].object, session::kDefaultPool);
+  EXPECT_NE(told[0].text.find("with /lib/libjemalloc.so.2:?[31m? besides"), std::string::npos)
+      << told[0].text;
+  // All of it, without an end.
+  std::memset(hello.own_preload, 'x', sizeof hello.own_preload);
+  TestClient endless(host);
+  endless.Call<rocegw_hello_reply>(hello);
+  told = EventsOf(host, "OWN_PRELOAD");
+  EXPECT_NE(told[0].text.find("with " + std::string(sizeof hello.own_preload, 'x') + " besides"),
+            std::string::npos)
+      << told[0].text;
+  // Of an older library, which says nothing of it.
+  TestClient older(host);
+  hello.header.length = offsetof(rocegw_hello, own_preload);
+  hello.header.request_id = 1;
+  ASSERT_TRUE(older.SendRaw({reinterpret_cast<const uint8_t*>(&hello), hello.header.length}));
+  host.Settle();
+  EXPECT_EQ(older.Receive()->header().error, 0);
+  EXPECT_EQ(EventsOf(host, "OWN_PRELOAD")[0].count, 2u);
 }
 
 TEST(Attach, Hello_TellsVersionSessionAndDevices) {
