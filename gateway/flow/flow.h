@@ -79,8 +79,8 @@ class Flow {
 
   // Everything before `upto` is acknowledged; una <= upto <= max. True when this is progress.
   // `unit` is the bytes that one PSN of a range stands for (READ responses come one by one). The
-  // flow may go back to una by itself: ask next() anew. Marks on what acknowledges say nothing about
-  // the way that this flow's data takes: CNPs do.
+  // flow may go back to una by itself: ask next() anew. Marks on what acknowledges say nothing
+  // about the way that this flow's data takes: CNPs do.
   bool OnAcked(Psn upto, uint32_t unit, TimePoint now);
 
   // Goes back to una; called on a NAK or a gap in responses. False when the retry budget is spent.

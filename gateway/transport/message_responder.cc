@@ -302,8 +302,8 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
   std::vector<ByteRange> pieces;
   if (messages_ahead() && first_later < work_->messages.reach()) {
     pieces.push_back(whole);
-    work_->messages.ForEachFrom(
-        first_later, [&](const IncomingMessage& later) { later.Subtract(pieces); });
+    work_->messages.ForEachFrom(first_later,
+                                [&](const IncomingMessage& later) { later.Subtract(pieces); });
     left = pieces;
   }
   for (const ByteRange& piece : left) {
