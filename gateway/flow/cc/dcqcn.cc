@@ -265,9 +265,9 @@ class Dcqcn : public CcBase {
   }
 
   // The byte counter is there so that who has had much asks for much. Of many flows none has, and
-  // when most of them end, the rest would take long for what they leave. Whoever is too slow to hear
-  // of the byte counter, has heard of no congestion for so long, and finds no queue, asks as if it
-  // had.
+  // when most of them end, the rest would take long for what they leave. Whoever is too slow to
+  // hear of the byte counter, has heard of no congestion for so long, and finds no queue, asks as
+  // if it had.
   void CountQuiet(const CcContext& c) {
     const uint64_t periods = c[kQuietPeriods];
     const uint64_t bits = uint64_t{current_} * periods * c[kTimeReset] / 1000;
