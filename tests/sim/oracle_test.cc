@@ -46,6 +46,8 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
     sum.channel_frames += result.channel_frames;
     sum.declined += result.declined;
     sum.less_order += result.less_order;
+    sum.shared += result.shared;
+    sum.endpoint_requests += result.endpoint_requests;
     if (one) std::printf("%s\n", result.world.c_str());
     if (result.ok()) continue;
     ADD_FAILURE() << "ROCEGW_TEST_SEED=" << seed << ": " << result.failure << "\n  "
@@ -57,6 +59,8 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
     EXPECT_GT(sum.channel_frames, kPackets / 10);
     EXPECT_GT(sum.declined, kSeeds / 20);
     EXPECT_GT(sum.less_order, kSeeds / 4);
+    EXPECT_GT(sum.shared, kSeeds / 4);
+    EXPECT_GT(sum.endpoint_requests, kSeeds * 5);
   }
   std::printf(
       "%llu worlds, %llu packets, %llu lost, %llu again, %llu channel frames, %llu requests, %llu "
@@ -83,14 +87,17 @@ TEST(Oracle, StrayByte_IsNoticed) {
 }
 
 TEST(Oracle, WrongAnswerOfARead_IsNoticed) {
-  int noticed = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  int noticed = 0, by_endpoints = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     const OracleResult result = RunOracle(seed, Sabotage::kWrongAnswer);
     EXPECT_FALSE(result.ok()) << seed;
-    noticed += result.failure.find("READ ") != std::string::npos ? 1 : 0;
+    if (result.failure.find("READ ") == std::string::npos) continue;
+    ++noticed;
+    by_endpoints += result.failure.find("endpoint") != std::string::npos ? 1 : 0;
   }
   // Some worlds have no READs; there the memory tells in the end.
-  EXPECT_GE(noticed, 10);
+  EXPECT_GE(noticed, 20);
+  EXPECT_GE(by_endpoints, 1);
 }
 
 TEST(Arena, OnlyWhatIsExpected_IsEqual) {

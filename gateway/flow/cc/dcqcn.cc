@@ -14,6 +14,8 @@ namespace rocegw::flow {
 namespace {
 
 class Dcqcn : public CcBase {
+  static constexpr uint8_t kMostStages = 31;
+
  public:
   static constexpr const char* kName = "dcqcn";
   static constexpr const char* kSummary = "rate by CNPs, as RNICs do it";
@@ -39,6 +41,8 @@ class Dcqcn : public CcBase {
       {"initial_window", "KiB", 32, 1, 65535, "of a new flow; grows until the first CNP"},
       {"window_time", "us", 100, 0, 1000000,
        "in flight at most what the rate sends in a round trip and so long; 0: no such bound"},
+      {"quiet_periods", "", 6, 0, kMostStages,
+       "rises by the timer without a CNP until, without a queue, hyper increase begins; 0: never"},
   };
 
   void Init(const CcContext& c, TimePoint now) {
@@ -81,8 +85,10 @@ class Dcqcn : public CcBase {
     const auto in_flight = static_cast<double>(feedback.in_flight_before);
     if (feedback.rtt.ns > 0) {
       const bool held = in_flight + c.packet > Bound(c);
-      const int64_t us = std::min<int64_t>((feedback.rtt.ns + 999) / 1000, UINT16_MAX);
-      path_us_ = static_cast<uint16_t>(path_us_ == 0 ? us : std::min<int64_t>(path_us_, us));
+      const int64_t us = std::min<int64_t>((feedback.rtt.ns + 999) / 1000, kLongPath);
+      path_us_ =
+          static_cast<uint16_t>(path_us_ == 0 ? us : std::min<int64_t>(path_us_, us)) & kLongPath;
+      no_queue_ = us <= path_us_ + path_us_ / 4 + 2;
       used_ = held ? static_cast<uint32_t>(std::clamp(
                          in_flight * 8e6 / static_cast<double>(feedback.rtt.ns), 1.0, 4e9))
                    : 0;
@@ -177,11 +183,12 @@ class Dcqcn : public CcBase {
     kInitialAlpha,
     kInitialWindow,
     kWindowTime,
+    kQuietPeriods,
   };
   static constexpr double kUnit = 64;  // of window_, bytes
   static constexpr uint16_t kNoWindow = UINT16_MAX;
-  static constexpr uint8_t kMostStages = 31;
-  static constexpr uint32_t kAlphaFraction = 9;  // bits
+  static constexpr uint16_t kLongPath = (1u << 15) - 1;  // us, and longer
+  static constexpr uint32_t kAlphaFraction = 9;          // bits
   // What a port is taken for that does not tell its speed.
   static constexpr uint32_t kUnknownLink = 100'000'000;
   // A flow that has missed so many periods begins anew.
@@ -207,7 +214,7 @@ class Dcqcn : public CcBase {
     double bound = c.window_limit;
     if (window_ != kNoWindow) {
       bound = window_ * kUnit;
-    } else if (limited_ && c[kWindowTime] != 0 && path_us_ != 0 && path_us_ != UINT16_MAX) {
+    } else if (limited_ && c[kWindowTime] != 0 && path_us_ != 0 && path_us_ != kLongPath) {
       bound = std::max(2 * c.packet, (path_us_ + c[kWindowTime]) * (current_ / 8e3));
     }
     return std::min(bound, c.window_limit);
@@ -249,11 +256,25 @@ class Dcqcn : public CcBase {
         return;
       }
       if (time_stage_ < kMostStages) ++time_stage_;
+      CountQuiet(c);
       if (c[kClampTargetAfterTimer] != 0) increased_ = true;
       const TimePoint at = next_rise_;
       next_rise_ = next_rise_ + Microseconds(c[kTimeReset]);
       Raise(c, at);
     }
+  }
+
+  // The byte counter is there so that who has had much asks for much. Of many flows none has, and
+  // when most of them end, the rest would take long for what they leave. Whoever is too slow to
+  // hear of the byte counter, has heard of no congestion for so long, and finds no queue, asks as
+  // if it had.
+  void CountQuiet(const CcContext& c) {
+    const uint64_t periods = c[kQuietPeriods];
+    const uint64_t bits = uint64_t{current_} * periods * c[kTimeReset] / 1000;
+    const bool slow = c[kByteReset] == 0 || bits < uint64_t{c[kByteReset]} * 64 * 8;
+    const bool quiet = periods != 0 && time_stage_ >= periods && slow && no_queue_;
+    if (quiet && byte_stage_ < time_stage_) byte_stage_ = time_stage_;
+    no_queue_ = false;
   }
 
   // One event of the timer or the byte counter.
@@ -295,10 +316,11 @@ class Dcqcn : public CcBase {
   uint32_t alpha_time_ = 0;
   uint32_t current_ = 0;  // kbit/s
   uint32_t target_ = 0;
-  uint32_t sent_ = 0;     // bytes since the last rise by count; of a new flow, since its first CNP
-  uint32_t used_ = 0;     // kbit/s, while the window holds it back; else 0
-  uint16_t window_ = 0;   // of a new flow, in units
-  uint16_t path_us_ = 0;  // shortest round trip; 0: no sample
+  uint32_t sent_ = 0;    // bytes since the last rise by count; of a new flow, since its first CNP
+  uint32_t used_ = 0;    // kbit/s, while the window holds it back; else 0
+  uint16_t window_ = 0;  // of a new flow, in units
+  uint16_t path_us_ : 15 = 0;      // shortest round trip; 0: no sample
+  uint16_t no_queue_ : 1 = false;  // the newest since the timer's last rise was not much longer
   uint32_t alpha_ : 10 + kAlphaFraction = 0;
   uint32_t limited_ : 1 = false;
   uint32_t increased_ : 1 = true;  // since the last cut

@@ -137,7 +137,9 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     channels.features = config.channel_features != 0
                             ? config.channel_features
                             : wire::kOptionChannel | wire::kOptionSelectiveAck |
-                                  wire::kOptionOrdering | flow::OptionOf(config.congestion.kind);
+                                  wire::kOptionOrdering | wire::kOptionEndpoints |
+                                  wire::kOptionEndpointReads |
+                                  flow::OptionOf(config.congestion.kind);
     channels.instance = kInstance + number;
     channels.worker = index;
     channels.window = config.channel_window;
@@ -154,7 +156,7 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
           .peer_worker = index,
           .instance = kInstance + number(),
           .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering |
-                      wire::kOptionPlacement};
+                      wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionPlacement};
 }
 
 Host::~Host() = default;
@@ -242,6 +244,31 @@ void Host::Connect(Host& a, RingEnd& qp_a, Host& b, RingEnd& qp_b,
   }
   a.ConnectTo(qp_a, b.gid(), qpn_b, psn_a, psn_b, options, to_b);
   b.ConnectTo(qp_b, a.gid(), qpn_a, psn_b, psn_a, options, to_a);
+}
+
+void Host::ReadyEndpoint(RingEnd& own, uint32_t key) {
+  using namespace verbs;  // NOLINT(google-build-using-namespace)
+  QpAttributes want;
+  want.qkey = key;
+  const auto step = [&](QpState state, uint32_t mask) {
+    want.state = state;
+    const worker::ModifyQp modify{kSession, Qpn{own.options().qpn}, kAttrState | mask, want, {}};
+    Must(Call(WorkerOf(own), {0, modify}), "modify endpoint");
+  };
+  step(QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrQkey);
+  step(QpState::kRtr, 0);
+  step(QpState::kRts, kAttrSqPsn);
+}
+
+void Host::AddPeer(uint32_t handle, const Host& host, const RingEnd& endpoint, uint32_t key) {
+  worker::LinkPeer link{kSession, handle, {}};
+  link.peer.endpoint = Qpn{endpoint.options().qpn};
+  link.peer.key = key;
+  link.peer.path.source = gid();
+  link.peer.path.destination = host.gid();
+  link.peer.target = host.ChannelTo(link.peer.endpoint);
+  for (size_t index = 0; index < workers_.size(); ++index)
+    Must(Call(static_cast<WorkerIndex>(index), {0, link}), "peer");
 }
 
 void Host::Remove(RingEnd& end) {

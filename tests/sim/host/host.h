@@ -98,6 +98,10 @@ class Host final : public Endpoint, public EventHandler {
   void ConnectTo(RingEnd& own, const wire::Gid& peer, Qpn peer_qpn, Psn send_psn, Psn receive_psn,
                  const ConnectionOptions& options,
                  const std::optional<verbs::ChannelTarget>& channel = {});
+  // An endpoint takes messages of who knows that key. Goes to RTS.
+  void ReadyEndpoint(RingEnd& own, uint32_t key);
+  // An endpoint of another host, by which the program's own may name it.
+  void AddPeer(uint32_t handle, const Host& host, const RingEnd& endpoint, uint32_t key);
   // Where channels to a queue pair of this host lead, as discovery would tell its peer.
   verbs::ChannelTarget ChannelTo(Qpn qpn) const;
   void Remove(RingEnd& end);

@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "gateway/wire/gateway_mad.h"
+#include "tests/sim/oracle/correspondent.h"
 #include "tests/sim/oracle/talker.h"
 
 namespace rocegw::sim {
@@ -26,26 +29,33 @@ class World {
         order_random_(Mix(Mix(seed) + 1)),
         memory_random_(Mix(Mix(seed) + 2)),
         window_random_(Mix(Mix(seed) + 3)),
+        shared_random_(Mix(Mix(seed) + 4)),
+        endpoint_random_(Mix(Mix(seed) + 5)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
     channels_ = channels == OracleChannels::kBySeed ? drawn : channels == OracleChannels::kAlways;
     MakeLinks();
     PlanPairs();
+    PlanInboxes();
+    PlanEndpoints();
     MakeHosts();
     Wire();
     MakeFaults();
     Converse();
+    Correspond();
   }
 
   OracleResult Run() {
     OracleResult result;
     for (const auto& talker : talkers_) talker->Begin();
+    for (const auto& one : correspondents_) one->Begin();
     const TimePoint end = network_.now() + kLongest;
     bool done = false;
     if (sabotage_ == Sabotage::kStrayByte) hosts_[0]->memory().back() ^= 1;
     if (sabotage_ == Sabotage::kWrongAnswer) {
       for (const auto& talker : talkers_) talker->SpoilLibrary();
+      for (const auto& one : correspondents_) one->SpoilLibrary();
     }
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
       // Nothing changes but with an event; looking at every one would cost more than the events.
@@ -61,6 +71,11 @@ class World {
       result.requests += talker->posted();
       result.bytes += talker->bytes();
     }
+    for (const auto& one : correspondents_) {
+      result.requests += one->posted();
+      result.endpoint_requests += one->posted();
+      result.bytes += one->bytes();
+    }
     for (const auto& link : network_.links()) {
       result.lost += link->counters().lost + link->counters().tail_drops;
     }
@@ -71,6 +86,7 @@ class World {
     }
     result.declined = declined_;
     result.less_order = mixed_order_;
+    result.shared = sharing_;
     result.trace_hash = network_.trace_hash();
     result.virtual_seconds = static_cast<double>((network_.now() - EventQueue::kStart).ns) / 1e9;
     return result;
@@ -197,7 +213,99 @@ class World {
     }
   }
 
+  // One host in three has receives that its connections share, those that end well: what has failed
+  // keeps its receives until it is destroyed.
+  void PlanInboxes() {
+    inboxes_.resize(room_.size());
+    inbox_plans_.resize(room_.size());
+    for (size_t host = 0; host < room_.size(); ++host) {
+      if (shared_random_.Below(3) != 0) continue;
+      SharedInbox::Config& plan = inbox_plans_[host];
+      plan.receives = 4u << shared_random_.Below(4);
+      plan.payload_stride = shared_random_.Below(2) == 0 ? 0 : 256;
+      for (Pair& pair : pairs_) {
+        for (size_t side = 0; side < 2; ++side) {
+          if (pair.hosts[side] != host || pair.config.ending != BadRequest::kNone) continue;
+          if (shared_random_.Below(3) == 0) continue;
+          pair.shares[side] = true;
+          plan.max_length = std::max(plan.max_length, pair.config.max_length);
+        }
+      }
+      if (plan.max_length != 0) room_[host] += SharedInbox::Room(plan);
+    }
+  }
+  void MakeInboxes() {
+    for (size_t host = 0; host < room_.size(); ++host) {
+      const SharedInbox::Config& plan = inbox_plans_[host];
+      if (plan.max_length == 0) continue;
+      inboxes_[host] = std::make_unique<SharedInbox>(*hosts_[host], *arenas_[host], used_[host],
+                                                     plan, shared_random_.Fork());
+      used_[host] += SharedInbox::Room(plan);
+    }
+  }
+
+  // In two of three worlds with channels, endpoints on some of the hosts.
+  void PlanEndpoints() {
+    if (!channels_ || endpoint_random_.Below(3) == 0) return;
+    endpoint_hosts_.resize(endpoint_random_.Between(2, 5));
+    endpoint_plan_.slots = 2u << endpoint_random_.Below(3);
+    constexpr uint32_t kLengths[] = {64, 2000, 9000};
+    endpoint_plan_.max_length = kLengths[endpoint_random_.Below(std::size(kLengths))];
+    endpoint_plan_.messages = endpoint_random_.Between(4, 30);
+    constexpr uint32_t kLate[] = {0, 0, 50, 90};
+    endpoint_plan_.late_receives = kLate[endpoint_random_.Below(std::size(kLate))];
+    for (size_t& host : endpoint_hosts_) {
+      host = endpoint_random_.Below(room_.size());
+      room_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
+    }
+  }
+  // Those of hosts that know of channels, and each to those of other hosts.
+  void Correspond() {
+    struct Made {
+      size_t host;
+      RingEnd* end;
+      Correspondent* who;
+    };
+    std::vector<Made> all;
+    for (uint32_t i = 0; i < endpoint_hosts_.size(); ++i) {
+      const size_t host = endpoint_hosts_[i];
+      if (declines_[host]) continue;
+      RingOptions ring;
+      ring.type = verbs::QpType::kEndpoint;
+      ring.qpn = static_cast<uint32_t>(endpoint_random_.Below(64) << 18 | (kFirstEndpoint + i));
+      ring.handle = kFirstEndpoint + i;
+      ring.sq_entries = ring.rq_entries = endpoint_plan_.slots;
+      ring.cq_entries = 64;
+      ring.rq_payload_stride = endpoint_random_.Below(2) == 0 ? 0 : 256;
+      ring.service_mode = endpoint_random_.Below(2) == 0 ? verbs::ServiceMode::kByInitiator
+                                                         : verbs::ServiceMode::kUnordered;
+      ring.any_completion_order = endpoint_random_.Below(2) == 0;
+      ring.give_up_ms = 60'000;
+      RingEnd& end = hosts_[host]->AddQp(ring);
+      hosts_[host]->ReadyEndpoint(end, kEndpointKey + i);
+      correspondents_.push_back(std::make_unique<Correspondent>(
+          *hosts_[host], end, *arenas_[host], used_[host], i, endpoint_hosts_.size(),
+          endpoint_plan_, endpoint_random_.Fork()));
+      used_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
+      all.push_back({host, &end, correspondents_.back().get()});
+    }
+    // Endpoints of a program name others by the same handles.
+    std::set<std::pair<size_t, uint32_t>> named;
+    for (const Made& own : all) {
+      for (const Made& other : all) {
+        if (own.host == other.host) continue;
+        const uint32_t handle = other.end->options().handle;
+        if (named.emplace(own.host, handle).second) {
+          hosts_[own.host]->AddPeer(handle, *hosts_[other.host], *other.end,
+                                    kEndpointKey + handle - kFirstEndpoint);
+        }
+        own.who->Meet(*other.who, handle);
+      }
+    }
+  }
+
   void Converse() {
+    MakeInboxes();
     for (uint32_t number = 0; number < pairs_.size(); ++number) {
       const Pair& pair = pairs_[number];
       const uint32_t payload_in_ring = Sometimes(50) ? 256 : 0;
@@ -207,7 +315,14 @@ class World {
       Talker* talkers[2] = {};
       for (uint32_t side = 0; side < 2; ++side) {
         RingOptions options;
-        options.qpn = static_cast<uint32_t>(random_.Below(64) << 18 | (100 + number * 2 + side));
+        uint64_t bucket = random_.Below(64);
+        SharedInbox* const inbox = InboxOf(pair, side);
+        // All that share receives are on one worker, whose buckets are multiples of how many
+        // there are.
+        if (inbox != nullptr) bucket -= bucket % 6;
+        options.qpn = static_cast<uint32_t>(bucket << 18 | (100 + number * 2 + side));
+        options.shared = inbox == nullptr ? nullptr : &inbox->end();
+        sharing_ += inbox != nullptr ? 1 : 0;
         options.handle = number * 2 + side + 1;
         options.sq_entries = options.rq_entries = pair.config.slots;
         options.cq_entries = 64;
@@ -247,7 +362,7 @@ class World {
         talkers[side] = talkers_
                             .emplace_back(std::make_unique<Talker>(
                                 *hosts_[host], *rings[side], *arenas_[host], used_[host], number,
-                                side, own, random_.Fork()))
+                                side, own, InboxOf(pair, side), random_.Fork()))
                             .get();
         used_[host] += Talker::Room(own);
       }
@@ -261,7 +376,9 @@ class World {
     const auto failed = [](const auto& talker) { return !talker->failure().empty(); };
     const auto done = [](const auto& talker) { return talker->done(); };
     return std::any_of(talkers_.begin(), talkers_.end(), failed) ||
-           std::all_of(talkers_.begin(), talkers_.end(), done);
+           std::any_of(correspondents_.begin(), correspondents_.end(), failed) ||
+           (std::all_of(talkers_.begin(), talkers_.end(), done) &&
+            std::all_of(correspondents_.begin(), correspondents_.end(), done));
   }
 
   std::string Judge(bool done) {
@@ -284,6 +401,8 @@ class World {
         return "a request failed for another one, and no answer was lost";
       }
     }
+    for (const auto& one : correspondents_)
+      if (!one->failure().empty()) return one->failure();
     if (!done) {
       std::string text =
           "not done after " + std::to_string(network_.queue().fired()) + " events and " +
@@ -291,9 +410,12 @@ class World {
       for (const auto& talker : talkers_) {
         if (!talker->done()) text += "; " + talker->Describe();
       }
+      for (const auto& one : correspondents_)
+        if (!one->done()) text += "; " + one->Describe();
       return text;
     }
     for (const auto& talker : talkers_) talker->Finish();
+    for (const auto& one : correspondents_) one->Finish();
     for (size_t i = 0; i < hosts_.size(); ++i) {
       const uint64_t wrong = arenas_[i]->FirstDifference();
       if (wrong != hosts_[i]->memory().size()) {
@@ -311,27 +433,33 @@ class World {
   }
 
   std::string Describe() const {
-    char text[440];
+    char text[500];
     std::snprintf(
         text, sizeof text,
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
         "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted, "
-        "%zu ends bounded",
+        "%zu ends bounded, %zu ends share receives, %zu endpoints",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
         static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
         nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
         cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
         faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
-        paths_, declined_, mixed_order_, untrusted_, bounded_);
+        paths_, declined_, mixed_order_, untrusted_, bounded_, sharing_, correspondents_.size());
     return text;
   }
 
   struct Pair {
     size_t hosts[2] = {};
+    bool shares[2] = {};  // receives, with others of its host
     TalkerConfig config;
   };
+  SharedInbox* InboxOf(const Pair& pair, size_t side) const {
+    return pair.shares[side] ? inboxes_[pair.hosts[side]].get() : nullptr;
+  }
+  static constexpr uint32_t kEndpointKey = 0x4711;
+  static constexpr uint32_t kFirstEndpoint = 1000;  // handle and number
   // Memory beside what anybody uses.
   static constexpr size_t kUnused = 16 << 10;
 
@@ -340,6 +468,8 @@ class World {
   Random order_random_;
   Random memory_random_;
   Random window_random_;
+  Random shared_random_;
+  Random endpoint_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
@@ -361,7 +491,13 @@ class World {
   std::vector<Pair> pairs_;
   std::vector<uint64_t> room_;  // bytes, by host
   std::vector<uint64_t> used_;
+  std::vector<SharedInbox::Config> inbox_plans_;  // by host; of no length: none
+  std::vector<std::unique_ptr<SharedInbox>> inboxes_;
+  size_t sharing_ = 0;  // ends
+  CorrespondentConfig endpoint_plan_;
+  std::vector<size_t> endpoint_hosts_;
   std::vector<std::unique_ptr<Talker>> talkers_;
+  std::vector<std::unique_ptr<Correspondent>> correspondents_;
 };
 
 }  // namespace

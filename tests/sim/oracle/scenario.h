@@ -20,7 +20,9 @@ struct OracleResult {
   uint64_t retransmitted = 0;
   uint64_t channel_frames = 0;  // that channels have delivered
   uint64_t declined = 0;        // connections that were to have a channel and went without
-  uint64_t less_order = 0;      // connections with requests that ask for less order than verbs
+  uint64_t shared = 0;          // ends of connections that take receives from a shared queue
+  uint64_t endpoint_requests = 0;
+  uint64_t less_order = 0;  // connections with requests that ask for less order than verbs
   uint64_t trace_hash = 0;
   double virtual_seconds = 0;
 

@@ -25,6 +25,8 @@ std::string Text(const char* format, ...) {
   return text;
 }
 
+unsigned long long Wide(uint64_t number) { return number; }
+
 }  // namespace
 
 uint64_t Talker::Room(const TalkerConfig& config) {
@@ -32,7 +34,7 @@ uint64_t Talker::Room(const TalkerConfig& config) {
 }
 
 Talker::Talker(Host& host, RingEnd& end, Arena& arena, uint64_t base, uint32_t pair, uint32_t side,
-               const TalkerConfig& config, Random random)
+               const TalkerConfig& config, SharedInbox* inbox, Random random)
     : host_(host),
       end_(end),
       arena_(arena),
@@ -41,7 +43,8 @@ Talker::Talker(Host& host, RingEnd& end, Arena& arena, uint64_t base, uint32_t p
       side_(side),
       config_(config),
       random_(random),
-      order_random_(config.order_seed) {
+      order_random_(config.order_seed),
+      inbox_(inbox) {
   arena_.Write(LibraryAt(), config_.max_length, library_stream(), 0);
   arena_.WriteWord(CounterAt(), 0);
   host_.Add(*this);
@@ -69,6 +72,7 @@ RingEnd::Sges Talker::Pieces(uint64_t at, uint32_t length, uint32_t key) {
 }
 
 void Talker::PostReceives() {
+  if (inbox_ != nullptr) return inbox_->Post(config_.late_receives);
   bool posted = false;
   while (receives_.size() < config_.slots && random_.Below(100) >= config_.late_receives) {
     const uint64_t at = InboxAt(static_cast<uint32_t>(receive_ids_ % config_.slots));
@@ -256,18 +260,28 @@ void Talker::Check(Arena& arena, uint64_t at, uint64_t length, const char* what,
   }
 }
 
-void Talker::OnReceive(const rocegw_cqe& cqe) {
+std::optional<uint64_t> Talker::TakeReceive(const rocegw_cqe& cqe) {
+  if (inbox_ != nullptr) {
+    const std::optional<uint64_t> at = inbox_->Take(cqe);
+    if (!at.has_value()) Fail(Text("shared receive %llu completes twice", Wide(cqe.wr_id)));
+    return at;
+  }
   if (receives_.empty() || cqe.wr_id != receives_.front()) {
-    return Fail(
-        Text("receive %llu completes out of order", static_cast<unsigned long long>(cqe.wr_id)));
+    Fail(Text("receive %llu completes out of order", Wide(cqe.wr_id)));
+    return std::nullopt;
   }
   receives_.pop_front();
-  const uint64_t at = InboxAt(static_cast<uint32_t>(cqe.wr_id % config_.slots));
+  return InboxAt(static_cast<uint32_t>(cqe.wr_id % config_.slots));
+}
+
+void Talker::OnReceive(const rocegw_cqe& cqe) {
+  const std::optional<uint64_t> at = TakeReceive(cqe);
+  if (!at.has_value()) return;
   if (cqe.status != 0) {
     // What the peer's too long message did is the receive's own affair.
     if (!Broken()) return Fail(Text("receive fails with %u in a good state", cqe.status));
     broken_ = true;
-    arena_.Forget(at, config_.max_length);
+    arena_.Forget(*at, config_.max_length);
     return;
   }
   if (peer_->messages_.empty()) return Fail("received what nobody sent");
@@ -280,20 +294,30 @@ void Talker::OnReceive(const rocegw_cqe& cqe) {
       (message.with_immediate && cqe.imm_or_rkey != message.immediate)) {
     return Fail("wrong immediate");
   }
-  if (message.written) {
-    Arena& arena = arena_;
-    arena.Expect(TargetAt(message.slot), message.length, message.stream, 0);
-    Check(arena, TargetAt(message.slot), Guarded(), "WRITE with immediate", received_);
-  } else {
-    if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0) {
-      std::memcpy(arena_.Bytes(at, message.length).data(), end_.rq_payload(cqe.ring_slot),
-                  message.length);
-    }
-    arena_.Expect(at, message.length, message.stream, 0);
-    Check(arena_, at, Guarded(), "SEND", received_);
-  }
+  OnMessage(cqe, *at, message);
   ++received_;
   bytes_ += message.length;
+}
+
+void Talker::OnMessage(const rocegw_cqe& cqe, uint64_t at, const Message& message) {
+  if (message.written) {
+    arena_.Expect(TargetAt(message.slot), message.length, message.stream, 0);
+    Check(arena_, TargetAt(message.slot), Guarded(), "WRITE with immediate", received_);
+    if (inbox_ != nullptr) inbox_->Clear(at);
+    return;
+  }
+  if ((cqe.flags & ROCEGW_CQE_PAYLOAD_IN_RING) != 0) {
+    const uint8_t* const payload =
+        inbox_ != nullptr ? inbox_->payload(cqe.ring_slot) : end_.rq_payload(cqe.ring_slot);
+    std::memcpy(arena_.Bytes(at, message.length).data(), payload, message.length);
+  }
+  arena_.Expect(at, message.length, message.stream, 0);
+  if (inbox_ == nullptr) return Check(arena_, at, Guarded(), "SEND", received_);
+  // Behind it may lie what was refused and came again.
+  Check(arena_, at, message.length, "SEND to a shared queue", received_);
+  Check(arena_, at + inbox_->max_length(), inbox_->slot_length() - inbox_->max_length(),
+        "bytes behind SEND", received_);
+  inbox_->Clear(at);
 }
 
 void Talker::OnDone(const Request& request) {

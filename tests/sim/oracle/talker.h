@@ -12,10 +12,12 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "tests/sim/host/host.h"
 #include "tests/sim/oracle/arena.h"
+#include "tests/sim/oracle/shared_inbox.h"
 
 namespace rocegw::sim {
 
@@ -45,9 +47,10 @@ class Talker final : public Program {
  public:
   // Bytes of memory that it needs.
   static uint64_t Room(const TalkerConfig& config);
-  // From `base` on it uses the host's memory, which the arena stands for.
+  // From `base` on it uses the host's memory, which the arena stands for. Its receives are those of
+  // the inbox, if there is one.
   Talker(Host& host, RingEnd& end, Arena& arena, uint64_t base, uint32_t pair, uint32_t side,
-         const TalkerConfig& config, Random random);
+         const TalkerConfig& config, SharedInbox* inbox, Random random);
   void Meet(Talker& peer) { peer_ = &peer; }
   void Begin() { Look({}); }
 
@@ -109,6 +112,9 @@ class Talker final : public Program {
   uint16_t OrderOf(Kind kind);
   void FillSource(Request& request);
   void OnReceive(const rocegw_cqe& cqe);
+  // Where the bytes of the receive lie that has completed; nothing when none could.
+  std::optional<uint64_t> TakeReceive(const rocegw_cqe& cqe);
+  void OnMessage(const rocegw_cqe& cqe, uint64_t at, const Message& message);
   void OnSent(const rocegw_cqe& cqe);
   void OnDone(const Request& request);
   void OnFlushed(const Request& request);
@@ -133,9 +139,10 @@ class Talker final : public Program {
   Random random_;
   Random order_random_;
   Talker* peer_ = nullptr;
-  std::deque<Request> requests_;   // posted and not known to be complete
-  std::deque<Message> messages_;   // posted towards the peer, not received
-  std::deque<uint64_t> receives_;  // ids
+  std::deque<Request> requests_;  // posted and not known to be complete
+  std::deque<Message> messages_;  // posted towards the peer, not received
+  SharedInbox* const inbox_;
+  std::deque<uint64_t> receives_;  // ids, of its own
   uint64_t posted_ = 0;
   uint64_t received_ = 0;
   uint64_t receive_ids_ = 0;

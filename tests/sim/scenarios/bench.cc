@@ -33,6 +33,24 @@ LinkConfig EdgeOf(const Settings& settings) {
   return edge;
 }
 
+// "name=value,name=value"
+void SetParameters(const std::string& text, flow::CcKind kind, flow::CcProfile& profile) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string one = text.substr(at, end - at);
+    const size_t equals = std::min(one.find('='), one.size());
+    char* rest = nullptr;
+    const std::string value = one.substr(std::min(equals + 1, one.size()));
+    const uint64_t number = std::strtoull(value.c_str(), &rest, 10);
+    if (value.empty() || *rest != '\0' ||
+        !profile.Set(kind, one.substr(0, equals).c_str(), number)) {
+      std::fprintf(stderr, "cc_set: '%s' sets no parameter\n", one.c_str());
+      std::exit(2);
+    }
+    at = end + 1;
+  }
+}
+
 // Of the links: room for a full packet of the path MTU, whatever its headers.
 size_t MtuOf(const Settings& settings) {
   return verbs::MtuBytes(static_cast<uint8_t>(settings.Count("mtu_code"))) + 128;
@@ -56,6 +74,7 @@ HostConfig Bench::HostOf(const std::string& cc) {
     std::fprintf(stderr, "there is no congestion control '%s'\n", cc.c_str());
     std::exit(2);
   }
+  SetParameters(settings_.Text("cc_set"), host.congestion.kind, host.cc_profile);
   host.congestion.window_bytes = static_cast<uint32_t>(settings_.Count("window_kb") * 1024);
   host.cc_profile.burst = Nanoseconds(static_cast<int64_t>(settings_.Number("burst_us") * 1000));
   return host;

@@ -20,6 +20,7 @@ namespace {
       {"hint_high_kb", "0", "hints: a queue from that on is full; 0: switches give none"}, \
       {"mtu_code", "3", "path MTU of connections: 1 = 256 .. 3 = 1024 .. 5 = 4096 bytes"}, \
       {"cc", "dcqcn", "congestion control of gateways"},                                   \
+      {"cc_set", "", "its parameters that are not preset: name=value, with commas"},       \
       {"channels", "0", "1: flows between gateways ride on channels"},                     \
       {"window_kb", "1024", "most that a flow of a gateway has in flight, KiB"},           \
       {"pool_window_kb", "0", "the same by its pool's policy; 0: there is none"},          \

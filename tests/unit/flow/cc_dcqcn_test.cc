@@ -277,6 +277,37 @@ TEST_F(CcDcqcn, HyperIncrease_NeedsTimerAndBytes) {
   EXPECT_LT(recovered_after(true) * 2, recovered_after(false));
 }
 
+// Of many flows none has sent what the byte counter asks for. On a path without a queue, and
+// without CNPs for so many periods, a flow rises as if it had.
+TEST_F(CcDcqcn, QuietPath_HyperIncreaseWithoutTheBytes) {
+  const auto rate_after = [](int periods, Duration rtt, uint64_t quiet) {
+    CcDriver slow(flow::CcKind::kDcqcn, 10, 2 << 20);
+    slow.Set("initial_window", 65535);
+    slow.Set("rpg_byte_reset", 0);
+    slow.Set("quiet_periods", quiet);
+    slow.Set("clamp_tgt_rate", 1);
+    slow.Start();
+    slow.Acked({.acked_bytes = 1000, .in_flight_before = 1000, .rtt = Microseconds(20)});
+    for (int i = 0; i < 40; ++i) {
+      slow.Cnp();
+      slow.Wait(Microseconds(4));
+    }
+    const double before = slow.Rate();
+    for (int i = 0; i < periods; ++i) {
+      slow.Acked({.acked_bytes = 1000, .in_flight_before = 1000, .rtt = rtt});
+      slow.Wait(Microseconds(300));
+      slow.OnDeadline();
+    }
+    return slow.Rate() - before;
+  };
+  const Duration idle = Microseconds(24), queue = Microseconds(60);
+  // Additive increase, 5 Mbit/s a period, and what fast recovery gives back.
+  EXPECT_NEAR(rate_after(11, idle, 12), rate_after(11, queue, 12), 1);
+  const double slow = rate_after(20, queue, 12);
+  EXPECT_GT(rate_after(20, idle, 12), slow + 2000);
+  EXPECT_NEAR(rate_after(20, idle, 0), slow, 1) << "never";
+}
+
 TEST_F(CcDcqcn, Recovered_NoLongerPacedAndTheNextCnpIsAFirstOne) {
   cc.Start();
   cc.Cnp();

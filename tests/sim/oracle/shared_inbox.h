@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receives that several Talkers of a host share: a shared receive queue, and the memory that it
+// names. Each receive completes once, whoever has taken it; connections that fail keep some for
+// good, and so have none of them. Owned by a scenario; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tests/sim/host/host.h"
+#include "tests/sim/oracle/arena.h"
+#include "tests/support/shared_end.h"
+
+namespace rocegw::sim {
+
+class SharedInbox {
+ public:
+  struct Config {
+    uint32_t receives = 8;  // a power of two
+    uint32_t max_length = 0;
+    uint32_t payload_stride = 0;
+  };
+  static uint64_t Room(const Config& config) { return config.receives * Slot(config); }
+
+  // From `base` on it uses the host's memory, which the arena stands for. On the first worker.
+  SharedInbox(Host& host, Arena& arena, uint64_t base, const Config& config, Random random);
+
+  testing::SharedEnd& end() { return end_; }
+  // All that there is room for, but for the looks (of 100) at which the program is late.
+  void Post(uint32_t late);
+  // It has completed: where its bytes lie, from now on the program's. Nothing: it was not posted,
+  // or has completed before.
+  std::optional<uint64_t> Take(const rocegw_cqe& cqe);
+  const uint8_t* payload(uint32_t ring_slot) const { return end_.payload(ring_slot); }
+  // What lies there has been looked at: the slot is as new.
+  void Clear(uint64_t at);
+  // Bytes from a slot's beginning that a message may have; the rest of it nobody may touch.
+  uint32_t max_length() const { return config_.max_length; }
+  uint64_t slot_length() const { return Slot(config_); }
+
+ private:
+  static constexpr uint64_t kGuard = 64;
+  static uint64_t Slot(const Config& config) { return (config.max_length + 7) / 8 * 8 + kGuard; }
+  uint64_t At(uint32_t buffer) const { return base_ + buffer * Slot(config_); }
+
+  Host& host_;
+  Arena& arena_;
+  const uint64_t base_;
+  const Config config_;
+  Random random_;
+  testing::SharedEnd end_;
+  std::map<uint64_t, uint32_t> posted_;  // buffers, by id
+  std::vector<uint32_t> free_;
+  uint64_t ids_ = 0;
+};
+
+}  // namespace rocegw::sim
