@@ -28,9 +28,9 @@ class World {
         channel_random_(Mix(~seed)),
         order_random_(Mix(Mix(seed) + 1)),
         memory_random_(Mix(Mix(seed) + 2)),
-        window_random_(Mix(Mix(seed) + 3)),
-        shared_random_(Mix(Mix(seed) + 4)),
-        endpoint_random_(Mix(Mix(seed) + 5)),
+        shared_random_(Mix(Mix(seed) + 3)),
+        endpoint_random_(Mix(Mix(seed) + 4)),
+        window_random_(Mix(Mix(seed) + 5)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
@@ -433,7 +433,7 @@ class World {
   }
 
   std::string Describe() const {
-    char text[500];
+    char text[700];
     std::snprintf(
         text, sizeof text,
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
@@ -467,9 +467,9 @@ class World {
   Random channel_random_;
   Random order_random_;
   Random memory_random_;
-  Random window_random_;
   Random shared_random_;
   Random endpoint_random_;
+  Random window_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
