@@ -191,6 +191,7 @@ using rocegw::client::IsOurs;
 
 ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** result) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_cm_event)(rdma, result);
+  if (result == nullptr) return rocegw::client::CmError(EINVAL);
   CmChannel* channel = FromRdma(rdma);
   auto* event = static_cast<CmEvent*>(malloc(sizeof(CmEvent)));
   if (event == nullptr) return -1;

@@ -2,6 +2,7 @@
 """Cases about the gateway itself, at the left: what programs and operators see of it."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -201,6 +202,16 @@ def _huge_pages(pair):
     return f"{len(ran)} rdma_check cases, huge pages: {', '.join(taken)}"
 
 
+def _cm_misuse(pair):
+    """Calls of librdmacm that cannot work fail as they do with a kernel's device."""
+    def said(host):
+        return host.run([host.program("cm_misuse"), host.address4]).splitlines()
+    ours, theirs = said(pair.left), said(pair.right)
+    different = [f"{one} | {other}" for one, other in itertools.zip_longest(ours, theirs) if one != other]
+    expect(not different, "gateway | the other:\n      " + "\n      ".join(different))
+    return f"{len(ours)} calls"
+
+
 def _refused(pair, change, pattern):
     """A daemon that cannot start says so in one line with the remedy, and does not exit with 0."""
     host = pair.left
@@ -308,6 +319,7 @@ def gateway_cases():
         ("unknown_key", 1500, _unknown_key),
         ("lost", 1500, _lost),
         ("rests", 1500, _rests),
+        ("cm_misuse", 1500, _cm_misuse),
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
         Case("gateway.workers", 4200, _workers, "workers"),
