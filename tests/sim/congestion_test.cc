@@ -18,9 +18,9 @@ constexpr int64_t kBitsPerSecond = 25'000'000'000;
 constexpr uint32_t kLength = 64 << 10;
 
 // WRITEs, or READs, without end or so many, a few at a time, from the given time on.
-class Writer final : public Program {
+class Bulk final : public Program {
  public:
-  Writer(Host& host, RingEnd& end, Host& to, uint8_t opcode = ROCEGW_WR_RDMA_WRITE)
+  Bulk(Host& host, RingEnd& end, Host& to, uint8_t opcode = ROCEGW_WR_RDMA_WRITE)
       : host_(host), end_(end), to_(to), opcode_(opcode) {
     host.Add(*this);
   }
@@ -101,9 +101,9 @@ class Incast {
       ring.qpn = static_cast<uint32_t>(1000 + i);
       RingEnd& to = receiver_->AddQp(ring);
       Host::Connect(*hosts_[i], from, *receiver_, to, {.path_mtu = 5});
-      writers_.push_back(std::make_unique<Writer>(*hosts_[i], from, *receiver_));
+      writers_.push_back(std::make_unique<Bulk>(*hosts_[i], from, *receiver_));
       readers_.push_back(
-          std::make_unique<Writer>(*receiver_, to, *hosts_[i], uint8_t{ROCEGW_WR_RDMA_READ}));
+          std::make_unique<Bulk>(*receiver_, to, *hosts_[i], uint8_t{ROCEGW_WR_RDMA_READ}));
     }
   }
   // The receiver reads from all of them.
@@ -174,8 +174,8 @@ class Incast {
   Network network_;
   std::unique_ptr<Host> receiver_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::vector<std::unique_ptr<Writer>> writers_;
-  std::vector<std::unique_ptr<Writer>> readers_;
+  std::vector<std::unique_ptr<Bulk>> writers_;
+  std::vector<std::unique_ptr<Bulk>> readers_;
   Wiring wiring_;
   uint64_t bytes_ = 0;
   uint64_t writes_ = 0;
@@ -374,7 +374,7 @@ TEST(NativeBesideRnic, ShareALinkWithinFiveQuarters) {
                                   .mtu = 4096,
                                   .send_psn = Psn(9),
                                   .receive_psn = Psn(7)});
-  Writer writer(gateway, from, receiver);
+  Bulk writer(gateway, from, receiver);
   uint64_t next = 0;
   const auto post = [&] {
     rnic.Post(qp, {.id = next++,
