@@ -178,6 +178,11 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
   return false;
 }
 
+bool Channel::MaySendLast(TimePoint now) {
+  Wake(now);
+  return state_ == ChannelState::kOpen && awake_->out.HasPlace();
+}
+
 Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
                     const flow::FrameRef& frame, uint32_t bytes, TimePoint now) {
   const uint32_t cost = bytes + kFrameCost;

@@ -101,6 +101,7 @@ class Channel final : public flow::Carrier {
   uint32_t max_payload() const override { return payload_units_ * kPayloadUnit; }
   bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
                TimePoint now) override;
+  bool MaySendLast(TimePoint now) override;
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return rests() || PsnBefore(psn, out().una()); }

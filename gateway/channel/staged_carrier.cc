@@ -64,6 +64,8 @@ bool StagedCarrier::MaySend(const flow::LineMember& who, flow::LinePlace& place,
   return false;
 }
 
+bool StagedCarrier::MaySendLast(TimePoint) { return HasRoom(RoomFor(0)); }
+
 void StagedCarrier::BeBusy() {
   if (listed_ || all_ == nullptr) return;
   listed_ = true;

@@ -66,6 +66,8 @@ class StagedCarrier final : public flow::Carrier {
   uint32_t max_payload() const override { return channel_->max_payload(); }
   bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
                TimePoint now) override;
+  // What stands here leaves in its turn, whoever has ended.
+  bool MaySendLast(TimePoint now) override;
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
   bool HasArrived(Psn psn) const override { return PsnBefore(psn, Oldest()); }

@@ -62,6 +62,8 @@ class Carrier {
   // stands in line; the worker pumps it when its turn has come. A yes is used at once or not at
   // all.
   virtual bool MaySend(const LineMember& who, LinePlace& place, uint32_t bytes, TimePoint now) = 0;
+  // The same of a frame without payload, for who ends now: it stands in no line, and keeps no pace.
+  virtual bool MaySendLast(TimePoint now) = 0;
   // Enters a frame that leaves now; its PSN.
   virtual Psn OnSent(const LineMember& who, LinePlace& place, const FrameRef& frame, uint32_t bytes,
                      TimePoint now) = 0;

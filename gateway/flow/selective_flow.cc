@@ -126,9 +126,13 @@ void SelectiveFlow::SwitchCc(const CcConfig& cc, TimePoint now) {
   AlgorithmOf(cc_.kind).take_over(cc_, point, now);
 }
 
-bool SelectiveFlow::MaySend(uint64_t bytes, TimePoint now) const {
+bool SelectiveFlow::HasPlace() const {
   const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
-  return span < max_packets_ && PsnBefore(next_, limit_) && MayResend(bytes, now);
+  return span < max_packets_ && PsnBefore(next_, limit_);
+}
+
+bool SelectiveFlow::MaySend(uint64_t bytes, TimePoint now) const {
+  return HasPlace() && MayResend(bytes, now);
 }
 
 bool SelectiveFlow::MayResend(uint64_t bytes, TimePoint now) const {

@@ -124,6 +124,9 @@ class SelectiveFlow {
   // Probes since the last sign of life.
   uint32_t unanswered() const { return probes_; }
 
+  // The receiver takes one more packet, and there is a record for it: whatever congestion control
+  // says.
+  bool HasPlace() const;
   // May a new packet of so many bytes leave now? It must also fit into the window, whatever is
   // lost. One packet is always allowed when nothing is in flight and the window is open.
   bool MaySend(uint64_t bytes, TimePoint now) const;

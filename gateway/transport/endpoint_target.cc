@@ -337,6 +337,11 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
   return replies == PumpResult::kIdle ? answers : replies;
 }
 
+bool EndpointTarget::MayReply(const QpContext& qp, flow::Carrier& carrier, TimePoint now,
+                              const PumpBudget& budget) {
+  return budget.last ? carrier.MaySendLast(now) : lanes_.MaySend(qp.line_member(), carrier, 0, now);
+}
+
 PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
                                        PumpBudget& budget) {
   bool waits = false;
@@ -344,7 +349,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     const Reply reply = replies_.front();
     const bool due = qp.IsDone(reply.ticket);
     if (due && !budget.left()) return PumpResult::kMore;
-    if (!due || !lanes_.MaySend(qp.line_member(), *reply.carrier, 0, now)) {
+    if (!due || !MayReply(qp, *reply.carrier, now, budget)) {
       // Those to other gateways need not wait for this one's.
       waits = true;
       replies_.pop_front();

@@ -70,7 +70,7 @@ PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
                          replies.front().syndrome == wire::kSyndromeAck && !replies.front().alone &&
                          !replies[1].alone;
     if (!covered) {
-      const Sent sent = SendReply(qp, outbox, replies.front(), now);
+      const Sent sent = SendReply(qp, outbox, replies.front(), now, budget.last);
       if (sent == Sent::kPortFull) return PumpResult::kMore;
       if (sent == Sent::kGateClosed) return PumpResult::kBlocked;
       budget.Take(0);
@@ -105,9 +105,11 @@ void MessageResponder::FillReply(const QpContext& qp, const Reply& reply, Psn ps
 }
 
 MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox,
-                                                   const Reply& reply, TimePoint now) {
+                                                   const Reply& reply, TimePoint now, bool last) {
   flow::LinePlace& place = qp.PlaceAt(*carrier_);
-  if (!carrier_->MaySend(qp.line_member(), place, 0, now)) return Sent::kGateClosed;
+  const bool may =
+      last ? carrier_->MaySendLast(now) : carrier_->MaySend(qp.line_member(), place, 0, now);
+  if (!may) return Sent::kGateClosed;
   port::TxPacket* packet = outbox.NewFrame(qp, *carrier_, 0);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);

@@ -116,7 +116,7 @@ class MessageResponder {
   Executed* Find(uint32_t number);
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
   void LeaveBy(QpContext& qp, flow::Carrier& carrier);
-  Sent SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now);
+  Sent SendReply(QpContext& qp, Outbox& outbox, const Reply& reply, TimePoint now, bool last);
   Sent SendAnswer(QpContext& qp, Outbox& outbox, Executed& executed, TimePoint now,
                   PumpBudget& budget);
   static void FillReply(const QpContext& qp, const Reply& reply, Psn psn,

@@ -16,6 +16,7 @@ enum class PumpResult : uint8_t {
 struct PumpBudget {
   uint32_t packets = 0;
   int64_t bytes = INT64_MAX;  // a turn ends with the packet that reaches it
+  bool last = false;          // its queue pair ends: what tells of what has happened waits no turn
   uint64_t asked = 0;         // of what was taken: asked for by READs, so sent by the peer
 
   bool left() const { return packets != 0 && bytes > 0; }

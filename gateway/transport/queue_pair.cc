@@ -14,7 +14,7 @@ using verbs::QpState;
 
 namespace {
 // A queue pair that goes does not hold up others any longer than a long turn would.
-constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10};
+constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10, .last = true};
 }  // namespace
 
 void QueuePair::Bind(const verbs::QpConfig& config) {

@@ -17,10 +17,13 @@ using metrics::WorkerCounters;
 constexpr int64_t kBitsPerSecond = 25'000'000'000;
 constexpr uint32_t kLength = 64 << 10;
 
-// WRITEs without end or so many, a few at a time, from the given time on.
-class Writer final : public Program {
+// WRITEs, or READs, without end or so many, a few at a time, from the given time on.
+class Bulk final : public Program {
  public:
-  Writer(Host& host, RingEnd& end, Host& to) : host_(host), end_(end), to_(to) { host.Add(*this); }
+  Bulk(Host& host, RingEnd& end, Host& to, uint8_t opcode = ROCEGW_WR_RDMA_WRITE)
+      : host_(host), end_(end), to_(to), opcode_(opcode) {
+    host.Add(*this);
+  }
   void Start(uint64_t writes = UINT64_MAX) {
     running_ = true;
     writes_ = writes;
@@ -46,7 +49,7 @@ class Writer final : public Program {
     bool posted = false;
     for (; posted_ < writes_ && posted_ - completed_ < 8; ++posted_, posted = true) {
       rocegw_send_wqe wqe{};
-      wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+      wqe.opcode = opcode_;
       wqe.flags = ROCEGW_WQE_SIGNALED;
       wqe.wr_id = posted_;
       wqe.u.rdma.remote_address = Host::kBase;
@@ -58,6 +61,7 @@ class Writer final : public Program {
   Host& host_;
   RingEnd& end_;
   Host& to_;
+  const uint8_t opcode_;
   bool running_ = false;
   uint64_t writes_ = UINT64_MAX;
   TimePoint finished_ = kNever;
@@ -97,8 +101,14 @@ class Incast {
       ring.qpn = static_cast<uint32_t>(1000 + i);
       RingEnd& to = receiver_->AddQp(ring);
       Host::Connect(*hosts_[i], from, *receiver_, to, {.path_mtu = 5});
-      writers_.push_back(std::make_unique<Writer>(*hosts_[i], from, *receiver_));
+      writers_.push_back(std::make_unique<Bulk>(*hosts_[i], from, *receiver_));
+      readers_.push_back(
+          std::make_unique<Bulk>(*receiver_, to, *hosts_[i], uint8_t{ROCEGW_WR_RDMA_READ}));
     }
+  }
+  // The receiver reads from all of them.
+  void StartReading() {
+    for (auto& reader : readers_) reader->Start();
   }
   void Start(size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) writers_[i]->Start();
@@ -164,7 +174,8 @@ class Incast {
   Network network_;
   std::unique_ptr<Host> receiver_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::vector<std::unique_ptr<Writer>> writers_;
+  std::vector<std::unique_ptr<Bulk>> writers_;
+  std::vector<std::unique_ptr<Bulk>> readers_;
   Wiring wiring_;
   uint64_t bytes_ = 0;
   uint64_t writes_ = 0;
@@ -235,11 +246,27 @@ TEST(NativeIncast, DcqcnHundredToOne_NothingLostAndNoTimeout) {
   incast.Run(Milliseconds(40));
   EXPECT_GE(incast.Utilisation(), 0.9);
   // A WRITE of a hundredth of the link takes 2 ms: those that are on their way do not count.
+  std::printf("goodput %.3f\n", incast.Goodput());
   EXPECT_GE(incast.Goodput(), 0.9);
   EXPECT_EQ(incast.Sum(&WorkerCounters::timeout_events), 0u);
   EXPECT_EQ(incast.bottleneck().counters().tail_drops, 0u);
   // Acknowledgements that come late count as lost where a probe has asked in vain.
   EXPECT_LE(incast.Sum(&WorkerCounters::retransmit_packets), 100u);
+}
+
+// What it asks for meets congestion on its way to the reader: it is the responders that slow down.
+TEST(NativeIncast, DcqcnReads_SlowTheResponders) {
+  Incast incast(CcKind::kDcqcn, 8);
+  incast.StartReading();
+  incast.Run(Milliseconds(100));
+  incast.StartCounting();
+  incast.Run(Milliseconds(50));
+  EXPECT_GE(incast.Utilisation(), 0.85);
+  EXPECT_EQ(incast.bottleneck().counters().tail_drops, 0u);
+  EXPECT_GT(incast.receiver().Count(&WorkerCounters::cnp_tx_packets), 0u);
+  EXPECT_EQ(incast.receiver().Count(&WorkerCounters::cnp_rx_packets), 0u);
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_GT(incast.sender(i).Count(&WorkerCounters::cnp_rx_packets), 0u) << i;
 }
 
 // Blocks that all begin and end: the last ones must not creep when the others are done.
@@ -347,7 +374,7 @@ TEST(NativeBesideRnic, ShareALinkWithinFiveQuarters) {
                                   .mtu = 4096,
                                   .send_psn = Psn(9),
                                   .receive_psn = Psn(7)});
-  Writer writer(gateway, from, receiver);
+  Bulk writer(gateway, from, receiver);
   uint64_t next = 0;
   const auto post = [&] {
     rnic.Post(qp, {.id = next++,

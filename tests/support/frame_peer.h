@@ -25,6 +25,7 @@ class ScriptedCarrier final : public flow::Carrier {
     if (!open) place.waiting = true;
     return open;
   }
+  bool MaySendLast(TimePoint) override { return places; }
   Psn OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame, uint32_t,
              TimePoint) override {
     refs.push_back(frame);
@@ -39,7 +40,8 @@ class ScriptedCarrier final : public flow::Carrier {
   Qpn own{0x2000};
   uint32_t most = wire::kMaxPayload;
   bool open = true;
-  Psn acknowledged;  // what was sent before it has arrived
+  bool places = true;  // in the receiver's window
+  Psn acknowledged;    // what was sent before it has arrived
   bool tells = false;
   int users = 0;
   std::vector<flow::FrameRef> refs;  // by PSN

@@ -101,7 +101,7 @@ int ToWire(const sockaddr* from, rocegw_sockaddr* to) {
     memcpy(to->address, &v6.sin6_addr, sizeof(v6.sin6_addr));
     return 0;
   }
-  return EAFNOSUPPORT;
+  return EINVAL;
 }
 
 int TakePlace(CmId* id, const CmPlace& place) {

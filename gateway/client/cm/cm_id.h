@@ -139,7 +139,7 @@ void UnlockIds();
 void ResetIdsLock();
 
 // --- addresses and devices (cm_address.cc)
-// EAFNOSUPPORT for anything but IPv4 and IPv6.
+// EINVAL for anything but IPv4 and IPv6, as librdmacm has it.
 int ToWire(const sockaddr* from, rocegw_sockaddr* to);
 // What an event or a reply says about where an id is and leads to.
 struct CmPlace {

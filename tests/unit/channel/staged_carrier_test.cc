@@ -35,6 +35,7 @@ class FakeChannel final : public flow::Carrier {
     place.waiting = !open;
     return open;
   }
+  bool MaySendLast(TimePoint) override { return open; }
   Psn OnSent(const flow::LineMember&, flow::LinePlace&, const flow::FrameRef& frame, uint32_t,
              TimePoint) override {
     sent.push_back(frame);

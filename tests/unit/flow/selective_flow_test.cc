@@ -428,6 +428,22 @@ TEST_F(SelectiveFlowTest, Window_IsTheSmallerOfOwnAndReceivers) {
   EXPECT_FALSE(flow.MaySend(kBytes, now));
 }
 
+// Last words of who ends ask for no more than the receiver takes, and never for more.
+TEST_F(SelectiveFlowTest, Place_IsWhatTheReceiverTakes_WhateverCongestionControlSays) {
+  SelectiveConfig config;
+  config.max_packets = 8;
+  config.room_packets = 5;
+  config.cc.window_bytes = kBytes;
+  Start(config);
+  Send(1);
+  EXPECT_FALSE(flow.MaySend(kBytes, now));
+  EXPECT_TRUE(flow.HasPlace());
+  Send(3);
+  EXPECT_TRUE(flow.HasPlace());
+  Send(1);
+  EXPECT_FALSE(flow.HasPlace());
+}
+
 TEST_F(SelectiveFlowTest, NoMoreThan4096Packets) {
   SelectiveConfig config;
   config.max_packets = 1 << 20;

@@ -236,5 +236,25 @@ TEST(EndpointAnswersTest, TheChannelEnds_NothingIsKept) {
   EXPECT_EQ(end.host().qp().deadline(), kNever);
 }
 
+// Its program has what it waited for, and ends it while others stand in line for the channel.
+TEST(EndpointTargetTest, EndsWhileItsReplyStandsInLine_TheReplyLeaves) {
+  for (const bool places : {true, false}) {
+    EndpointHost end;
+    end.carrier.open = false;
+    end.carrier.places = places;
+    EXPECT_EQ(end.Deliver(end.Request(FrameKind::kWrite, 7, kThere, 8), ScriptedPeer::Bytes(8)),
+              DropReason::kNone);
+    EXPECT_TRUE(end.Out().empty());
+    end.host().qp().SendLast(end.host(), end.now());
+    end.host().Settle();
+    const auto out = end.Out();
+    if (places) {
+      EXPECT_EQ(SyndromeOfOne(out), wire::kSyndromeAck);
+    } else {
+      EXPECT_TRUE(out.empty());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rocegw::testing::endpoint_answers

@@ -222,6 +222,23 @@ TEST_F(MessageResponderTest, MessageThatIsDone_Dropped) {
   EXPECT_TRUE(Replies().empty());
 }
 
+// Its program may have gone on what was received and end the queue pair while others stand in line.
+TEST_F(MessageResponderTest, EndsWhileItsReplyStandsInLine_TheReplyLeaves) {
+  peer.carrier.open = false;
+  peer.Deliver(peer.Write(0, kTarget, 8), ScriptedPeer::Bytes(8));
+  EXPECT_TRUE(Replies().empty());
+  EXPECT_EQ(peer.host().ToState(QpState::kError), 0);
+  EXPECT_EQ(Replies(), (Answers{{0, kAck, 0}}));
+}
+
+TEST_F(MessageResponderTest, EndsWhenTheReceiverTakesNothing_TheReplyStays) {
+  peer.carrier.open = peer.carrier.places = false;
+  peer.Deliver(peer.Write(0, kTarget, 8), ScriptedPeer::Bytes(8));
+  EXPECT_TRUE(Replies().empty());
+  EXPECT_EQ(peer.host().ToState(QpState::kError), 0);
+  EXPECT_TRUE(Replies().empty());
+}
+
 // Each message takes one receive at most: the ninth of eight messages can name no tenth.
 TEST_F(MessageResponderTest, ReceiveFurtherAheadThanItsMessage_TakesNone) {
   for (uint32_t i = 0; i < 32; ++i) peer.base().PostReceive(kTarget + i * 64, 64);
