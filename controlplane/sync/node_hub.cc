@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -63,8 +62,8 @@ types::v1::DrainProgress Bounded(const types::v1::DrainProgress& told) {
   constexpr int kMostHolders = 16;
   types::v1::DrainProgress progress = told;
   progress.clear_holders();
-  for (const std::string& holder : told.holders() | std::views::take(kMostHolders))
-    progress.add_holders(model::PlainText(holder, 256));
+  for (int i = 0; i < std::min(told.holders_size(), kMostHolders); ++i)
+    progress.add_holders(model::PlainText(told.holders(i), 256));
   return progress;
 }
 
@@ -269,13 +268,10 @@ void NodeHub::WriteState(const std::string& gateway, Node& node) {
   if (!node.refused_addresses.empty()) {
     std::string all;
     constexpr size_t kShown = 4;
-    for (const controllers::RefusedAddress& refused :
-         node.refused_addresses | std::views::take(kShown)) {
-      all += (all.empty() ? "" : "; ") + controllers::ToText(refused);
-    }
-    if (node.refused_addresses.size() > kShown) {
-      all += "; and " + std::to_string(node.refused_addresses.size() - kShown) + " more";
-    }
+    const size_t count = node.refused_addresses.size();
+    for (size_t i = 0; i < std::min(count, kShown); ++i)
+      all += (i == 0 ? "" : "; ") + controllers::ToText(node.refused_addresses[i]);
+    if (count > kShown) all += "; and " + std::to_string(count - kShown) + " more";
     AddProblem("AddressesBelieved", ReasonOf(node.refused_addresses.front().why), all, state);
   }
   types::v1::GatewayState comparable = state;

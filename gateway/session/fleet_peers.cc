@@ -38,7 +38,7 @@ std::string FleetPeers::LabelOf(const wire::Gid& address) {
   const auto known = names_.find(address);
   if (known == names_.end()) return kOther;
   constexpr size_t kPrefix = std::string_view("gateways/").size();
-  const std::string id = known->second.substr(std::min(kPrefix, known->second.size()));
+  std::string id = known->second.substr(std::min(kPrefix, known->second.size()));
   if (labels_.contains(id)) return id;
   if (labels_.size() == kMostLabels) return kOther;
   labels_.insert(id);

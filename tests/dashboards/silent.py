@@ -3,6 +3,7 @@
 
 # (uid of the dashboard, title of the panel, legend)
 SILENT_PANELS = {
+    ("rocegw-control-plane", "Addresses refused", "{{reason}}"): "no host of the scenarios names another one's addresses",
     ("rocegw-channels", "Half-open ones ended", "{{node}}"): "only when all numbers of channels are taken",
     ("rocegw-gateway", "Programs' faults", "{{node}} refused work requests"): "the client library lets none through",
     ("rocegw-gateway", "The network takes nothing", "{{node}}"): "the taps of the scenarios take everything",
