@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -176,8 +175,6 @@ void Resolving(Misuse& misuse) {
 }
 
 void QueuePairs(Misuse& misuse) {
-  misuse.Fresh("create a queue pair on no device",
-               [](rdma_cm_id* id) { return CreateQp(id, QpAttr()); });
   misuse.Resolved("create a second queue pair", false, [](rdma_cm_id* id) {
     if (CreateQp(id, QpAttr()) != 0) return 1;
     const int result = CreateQp(id, QpAttr());
@@ -196,11 +193,6 @@ void QueuePairs(Misuse& misuse) {
       [](rdma_cm_id* id) { return CreateQpAndTakeItAway(id, QpAttr()); }, RDMA_PS_UDP);
   misuse.Resolved("create too large a queue pair", false,
                   [](rdma_cm_id* id) { return CreateQpAndTakeItAway(id, QpAttr(1 << 30)); });
-  misuse.Fresh("create a shared queue on no device", [](rdma_cm_id* id) {
-    ibv_srq_init_attr attr{};
-    attr.attr = {4, 1, 0};
-    return rdma_create_srq(id, nullptr, &attr);
-  });
   misuse.Fresh("attributes of no connection", [](rdma_cm_id* id) {
     ibv_qp_attr attr{};
     int mask = 0;
