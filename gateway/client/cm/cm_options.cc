@@ -15,13 +15,34 @@ using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
 namespace refusal = rocegw::client::refusal;
 
+namespace {
+
+// What the option's value takes; 0: there is no such option, which the daemon says.
+size_t SizeOf(int option) {
+  switch (option) {
+    case RDMA_OPTION_ID_TOS:
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      return sizeof(uint8_t);
+    case RDMA_OPTION_ID_REUSEADDR:
+    case RDMA_OPTION_ID_AFONLY:
+      return sizeof(int);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void* value,
                                   size_t length) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_set_option)(rdma, level, option, value, length);
   // Paths are not a program's choice on Ethernet; accepted, as kernel drivers do.
-  if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) return 0;
+  if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) {
+    return CmError(length == 0 || length % sizeof(ibv_path_data) != 0 ? EINVAL : 0);
+  }
   rocegw_cm_set_option request = {};
   if (level != RDMA_OPTION_ID) return CmError(refusal::rdma_set_option);
+  if (SizeOf(option) != 0 && length != SizeOf(option)) return CmError(EINVAL);
   if (length > sizeof(request.value)) return CmError(EINVAL);
   request.level = static_cast<uint32_t>(level);
   request.option = static_cast<uint32_t>(option);

@@ -203,7 +203,6 @@ void QueuePairs(Misuse& misuse) {
 
 void Connecting(Misuse& misuse) {
   const auto connect = [](rdma_cm_id* id) { return Connect(id, {}); };
-  misuse.Fresh("connect at first", connect);
   misuse.Bound("connect when bound", connect);
   misuse.Resolved("connect without a route", false, connect);
   misuse.Resolved("connect with too much private data", true, [](rdma_cm_id* id) {
@@ -223,14 +222,12 @@ void Connecting(Misuse& misuse) {
     rdma_conn_param param{};
     return rdma_accept(id, &param);
   };
-  misuse.Fresh("accept at first", accept);
   misuse.Bound("accept when bound", accept);
   misuse.Resolved("accept when resolved", true, accept);
   const auto reject = [](rdma_cm_id* id) { return rdma_reject(id, nullptr, 0); };
   misuse.Fresh("reject at first", reject);
   misuse.Bound("reject when bound", reject);
   const auto disconnect = [](rdma_cm_id* id) { return rdma_disconnect(id); };
-  misuse.Fresh("disconnect at first", disconnect);
   misuse.Bound("disconnect when bound", disconnect);
   misuse.Resolved("disconnect when resolved", true, disconnect);
   misuse.Fresh("establish at first", [](rdma_cm_id* id) { return rdma_establish(id); });

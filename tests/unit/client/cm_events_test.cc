@@ -200,8 +200,9 @@ TEST_F(CmTest, SetOption_PassesValuesAndAcceptsPaths) {
   EXPECT_EQ(static_cast<uint32_t>(RDMA_OPTION_ID_TOS), asked.option);
   EXPECT_EQ(1u, asked.length);
   EXPECT_EQ(104, asked.value[0]);
-  char path[128] = {};
+  char path[sizeof(ibv_path_data)] = {};
   EXPECT_EQ(0, rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path, sizeof path));
+  EXPECT_EQ(-1, rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path, sizeof path - 1));
   EXPECT_EQ(-1, rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, path, sizeof path));
   EXPECT_EQ(-1, rdma_set_option(id, 9, 0, path, 1));
   ibv_ece ece = {1, 2, 0};
