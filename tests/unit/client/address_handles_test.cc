@@ -23,7 +23,7 @@ class AddressHandles : public AttachedTest {
     daemon_.OnRequest(ROCEGW_MSG_TAKE_AHS, [this](const RecordedRequest& request) {
       ++asked_;
       rocegw_ahs_reply reply{};
-      reply.count = std::min(request.As<rocegw_ahs>().count, most_at_once_);
+      reply.count = std::min(request.As<rocegw_ahs>().count, most_at_once_.load());
       held_ += reply.count;
       return Bytes(reply);
     });
@@ -47,7 +47,7 @@ class AddressHandles : public AttachedTest {
     return ibv_create_ah(pd_, &attr);
   }
 
-  uint32_t most_at_once_ = 64;
+  std::atomic<uint32_t> most_at_once_ = 64;
   std::atomic<int64_t> held_ = 0;
   std::atomic<uint32_t> asked_ = 0;
 };
