@@ -856,45 +856,5 @@ TEST_F(Objects, SmallRings_ManyMessagesStillArriveInOrder) {
   EXPECT_EQ(tight.BrokenRules(), std::vector<std::string>());
 }
 
-// What one program may have of what no pool has a limit for.
-class Bounds : public ::testing::Test {
- protected:
-  Bounds() : host_(2, Small()) {}
-  static session::Options Small() {
-    session::Options options;
-    options.session.contexts = 2;
-    options.session.event_channels = 3;
-    return options;
-  }
-  void SetUp() override { ASSERT_TRUE(client_.Hello()); }
-
-  SessionHost host_;
-  TestClient client_{host_};
-};
-
-TEST_F(Bounds, OneMoreOpenDevice_IsRefusedAndTold) {
-  EXPECT_NE(client_.OpenContext(), 0u);
-  EXPECT_NE(client_.OpenContext(), 0u);
-  EXPECT_FALSE(host_.Told("open devices"));
-  EXPECT_EQ(client_.OpenContext(), 0u);
-  EXPECT_EQ(client_.error(), ENOMEM);
-  EXPECT_TRUE(host_.Told("has 2 open devices, the most that one program may have"));
-}
-
-TEST_F(Bounds, OneMoreEventChannel_IsRefusedAndTold) {
-  const uint32_t context = client_.OpenContext();
-  const uint32_t first = client_.CreateChannel(context);
-  EXPECT_NE(first, 0u);
-  EXPECT_NE(client_.CreateChannel(context), 0u) << "an open device has one itself";
-  EXPECT_EQ(client_.CreateChannel(context), 0u);
-  EXPECT_EQ(client_.error(), ENOMEM);
-  client_.Call<rocegw_object_reply>(
-      TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CM_CREATE_CHANNEL));
-  EXPECT_EQ(client_.error(), ENOMEM) << "channels of both kinds count together";
-  EXPECT_TRUE(host_.Told("has 3 event channels, the most"));
-  client_.Object(ROCEGW_MSG_DESTROY_CHANNEL, first);
-  EXPECT_NE(client_.CreateChannel(context), 0u);
-}
-
 }  // namespace
 }  // namespace rocegw::testing
