@@ -2,6 +2,7 @@
 """Huge pages of the machine."""
 
 import contextlib
+import fcntl
 
 from .lab import LabError
 
@@ -20,12 +21,14 @@ def _reserve(total):
 
 @contextlib.contextmanager
 def free_huge_pages(count):
-    """Meanwhile so many pages of 2 MiB are free, besides those in use."""
-    before = _read("nr_hugepages")
-    try:
-        _reserve(before - _read("free_hugepages") + count)
-        if _read("free_hugepages") != count:
-            raise LabError(f"the machine has {_read('free_hugepages')} free huge pages instead of {count}")
-        yield
-    finally:
-        _reserve(before)
+    """Meanwhile so many pages of 2 MiB are free, besides those in use. Other suites of the machine that want some wait."""
+    with open(f"{_FOLDER}/nr_hugepages", encoding="ascii") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        before = _read("nr_hugepages")
+        try:
+            _reserve(before - _read("free_hugepages") + count)
+            if _read("free_hugepages") != count:
+                raise LabError(f"the machine has {_read('free_hugepages')} free huge pages instead of {count}")
+            yield
+        finally:
+            _reserve(before)
