@@ -165,6 +165,24 @@ class PoolsE2e : public ::testing::Test {
   uint64_t Refused(const std::string& pool, const std::string& limit) const {
     return LimitOf(pool, limit).refused();
   }
+  // A whole configuration with one tenant and its one pool, whose spec is the caller's to fill.
+  static types::v1::PoolSpec& PushOnePool(const std::string& tenant, const std::string& pool,
+                                          const std::string& uid, types::v1::Push& push) {
+    push.set_store_uuid("11111111-1111-4111-8111-111111111111");
+    push.set_revision(5);
+    push.set_full(true);
+    auto* object = push.add_objects();
+    object->set_name("gateways/host-a");
+    object->mutable_gateway()->set_name("gateways/host-a");
+    object = push.add_objects();
+    object->set_name(tenant);
+    object->mutable_tenant()->set_name(tenant);
+    object = push.add_objects();
+    object->set_name(tenant + "/pools/" + pool);
+    object->mutable_pool()->set_name(object->name());
+    object->mutable_pool()->set_uid(uid);
+    return *object->mutable_pool()->mutable_spec();
+  }
 
   std::optional<NetworkNamespace> space_;
   std::string directory_;
@@ -411,21 +429,8 @@ TEST_F(PoolsE2e, QueryDevice_ReportsThePoolsPeak) {
 // Something is in the way of a socket: the report says what, and it is mended without another push.
 TEST_F(PoolsE2e, PoolWhoseSocketCannotBeMade_IsRejectedUntilItCan) {
   gateway::v1::ApplyRequest request;
-  types::v1::Push& push = *request.mutable_push();
-  push.set_store_uuid("11111111-1111-4111-8111-111111111111");
-  push.set_revision(5);
-  push.set_full(true);
-  auto* object = push.add_objects();
-  object->set_name("gateways/host-a");
-  object->mutable_gateway()->set_name("gateways/host-a");
-  object = push.add_objects();
-  object->set_name("tenants/green");
-  object->mutable_tenant()->set_name("tenants/green");
-  object = push.add_objects();
-  object->set_name("tenants/green/pools/p");
-  object->mutable_pool()->set_name(object->name());
-  object->mutable_pool()->set_uid("99999999-0000-4000-8000-000000000000");
-  object->mutable_pool()->mutable_spec()->set_slots(2);
+  PushOnePool("tenants/green", "p", "99999999-0000-4000-8000-000000000000", *request.mutable_push())
+      .set_slots(2);
   const std::string place = fs::path(Socket("red")).parent_path().parent_path().parent_path();
   fs::create_directories(place + "/99999999/1/attach.sock");
   gateway::v1::ApplyResponse response;
@@ -450,22 +455,10 @@ TEST_F(PoolsE2e, PoolWhoseSocketCannotBeMade_IsRejectedUntilItCan) {
 // A push replaces the static configuration, object by object, and survives kill -9.
 TEST_F(PoolsE2e, Push_TakesEffectAndIsWhatRunsAfterAKill) {
   gateway::v1::ApplyRequest request;
-  types::v1::Push& push = *request.mutable_push();
-  push.set_store_uuid("11111111-1111-4111-8111-111111111111");
-  push.set_revision(5);
-  push.set_full(true);
-  auto* object = push.add_objects();
-  object->set_name("gateways/host-a");
-  object->mutable_gateway()->set_name("gateways/host-a");
-  object = push.add_objects();
-  object->set_name("tenants/red");
-  object->mutable_tenant()->set_name("tenants/red");
-  object = push.add_objects();
-  object->set_name("tenants/red/pools/small");
-  object->mutable_pool()->set_name(object->name());
-  object->mutable_pool()->set_uid("aaaaaaaa-0000-4000-8000-000000000000");
-  object->mutable_pool()->mutable_spec()->set_slots(1);
-  object->mutable_pool()->mutable_spec()->mutable_quota()->mutable_peak()->set_pds(9);
+  types::v1::PoolSpec& spec = PushOnePool(
+      "tenants/red", "small", "aaaaaaaa-0000-4000-8000-000000000000", *request.mutable_push());
+  spec.set_slots(1);
+  spec.mutable_quota()->mutable_peak()->set_pds(9);
   gateway::v1::ApplyResponse response;
   grpc::Status status = config_->Apply(Soon().get(), request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -480,7 +473,7 @@ TEST_F(PoolsE2e, Push_TakesEffectAndIsWhatRunsAfterAKill) {
   EXPECT_EQ(Probe("red", "pds"), "9 Cannot allocate memory");
   gateway::v1::GetConfigResponse config;
   ASSERT_TRUE(config_->GetConfig(Soon().get(), {}, &config).ok());
-  EXPECT_EQ(config.source(), push.store_uuid());
+  EXPECT_EQ(config.source(), request.push().store_uuid());
   EXPECT_EQ(config.applied_revision(), 5);
   types::v1::GatewayStatus gateway;
   ASSERT_TRUE(state_->GetStatus(Soon().get(), {}, &gateway).ok());
