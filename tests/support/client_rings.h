@@ -16,6 +16,12 @@
 
 namespace rocegw::testing {
 
+template <typename Wqe>
+void WriteDescriptor(std::span<uint8_t> slot, const Wqe& wqe, std::span<const rocegw_sge> list) {
+  std::memcpy(slot.data(), &wqe, sizeof wqe);
+  if (!list.empty()) std::memcpy(slot.data() + sizeof wqe, list.data(), list.size_bytes());
+}
+
 class ClientQp {
  public:
   ClientQp() = default;
@@ -46,12 +52,12 @@ class ClientQp {
   // Whether there is room is the caller's knowledge.
   void PostSend(rocegw_send_wqe wqe, std::span<const rocegw_sge> list) {
     wqe.num_sge = static_cast<uint8_t>(list.size());
-    Write(SendSlot(control().sq_producer), wqe, list);
+    WriteDescriptor(SendSlot(control().sq_producer), wqe, list);
     __atomic_store_n(&control().sq_producer, control().sq_producer + 1, __ATOMIC_RELEASE);
   }
   void PostReceive(uint64_t wr_id, std::span<const rocegw_sge> list) {
     const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(list.size()), 0};
-    Write(ReceiveSlot(control().rq_producer), wqe, list);
+    WriteDescriptor(ReceiveSlot(control().rq_producer), wqe, list);
     __atomic_store_n(&control().rq_producer, control().rq_producer + 1, __ATOMIC_RELEASE);
   }
   void Ring() {
@@ -71,11 +77,6 @@ class ClientQp {
   template <typename T>
   T* As(const rocegw_location& location) const {
     return reinterpret_cast<T*>(client_->At(location));
-  }
-  template <typename Wqe>
-  static void Write(std::span<uint8_t> slot, const Wqe& wqe, std::span<const rocegw_sge> list) {
-    std::memcpy(slot.data(), &wqe, sizeof wqe);
-    if (!list.empty()) std::memcpy(slot.data() + sizeof wqe, list.data(), list.size_bytes());
   }
 
   TestClient* client_ = nullptr;
@@ -98,6 +99,14 @@ class ClientSrq {
   std::span<uint8_t> Slot(uint32_t number) {
     const size_t stride = rocegw_rq_stride(reply_.max_sge);
     return {client_->At(reply_.slots) + (number & (reply_.entries - 1)) * stride, stride};
+  }
+  // Slots are used in turn: right where receives complete in the order in which they were posted.
+  void PostReceive(uint64_t wr_id, std::span<const rocegw_sge> list) {
+    uint32_t& producer = control().producer;
+    const rocegw_recv_wqe wqe{wr_id, static_cast<uint32_t>(list.size()), 0};
+    WriteDescriptor(Slot(producer), wqe, list);
+    Order(producer) = producer & (reply_.entries - 1);
+    __atomic_store_n(&producer, producer + 1, __ATOMIC_RELEASE);
   }
 
  private:

@@ -48,6 +48,8 @@ std::span<const uint8_t> OpcodesOf(QpType type) {
                                             ROCEGW_WR_SEND,       ROCEGW_WR_SEND_WITH_IMM,
                                             ROCEGW_WR_LOCAL_INV,  ROCEGW_WR_BIND_MW};
   static constexpr uint8_t kDatagram[] = {ROCEGW_WR_SEND, ROCEGW_WR_SEND_WITH_IMM};
+  // XRC has none of the placement extensions, which stand last.
+  if (type == QpType::kXrcSend) return std::span(kReliable).first(std::size(kReliable) - 2);
   if (type == QpType::kRc) return kReliable;
   if (type == QpType::kUc) return kUnreliable;
   return kDatagram;
@@ -80,6 +82,7 @@ void Descriptors::GoodSend(std::span<uint8_t> slot) {
     wqe.u.rdma.rkey = around_.remote_keys.front();
     wqe.u.rdma.compare_add = random_.Bits();
     wqe.u.rdma.swap = random_.Bits();
+    if (type_ == QpType::kXrcSend) wqe.u.rdma.peer = around_.peer_srq;
   }
   if (wqe.opcode == ROCEGW_WR_FLUSH) {
     wqe.u.rdma.compare_add %= kMostBytes;
@@ -148,6 +151,8 @@ void Descriptors::SpoilSendField(std::span<uint8_t> slot) {
         wqe.u.ud.remote_qpn = random_.Value<uint32_t>();
       } else {
         wqe.u.rdma.rkey = around_.remote_keys[random_.Below(around_.remote_keys.size())];
+        if (type_ == QpType::kXrcSend && random_.Coin())
+          wqe.u.rdma.peer = random_.Value<uint32_t>();
       }
       break;
     case 5:

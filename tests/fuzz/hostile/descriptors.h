@@ -25,6 +25,7 @@ struct Surroundings {
   std::vector<uint32_t> remote_keys;
   uint32_t window = 0;
   uint32_t peer_qpn = 0;
+  uint32_t peer_srq = 0;  // of XRC
   uint32_t qkey = 0;
   rocegw_address_vector peer{};
 };

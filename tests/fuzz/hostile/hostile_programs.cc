@@ -14,8 +14,10 @@ using Harm = Descriptors::Harm;
 
 void HostileWorld::WriteDescriptors(Line& line, Written& written) {
   Descriptors descriptors(random_, line.type, around_);
-  const auto wanted = static_cast<uint32_t>(random_.Between(1, kDepth));
   const size_t temper = random_.Below(4);
+  figures_.receives += WriteReceives(line, descriptors, temper == 0);
+  if (!line.sends()) return;
+  const auto wanted = static_cast<uint32_t>(random_.Between(1, kDepth));
   for (uint32_t i = 0; i < wanted; ++i) {
     // Mostly a single field late in the batch, so that much of it has its way before.
     const Harm harm = temper == 0                     ? Harm::kAll
@@ -25,13 +27,13 @@ void HostileWorld::WriteDescriptors(Line& line, Written& written) {
     descriptors.WriteSend(slot, harm);
     written.malformed += Malformed(line.type, line.hostile.reply(), slot) ? 1 : 0;
   }
-  figures_.receives += WriteReceives(line, descriptors, temper == 0);
   __atomic_fetch_add(&line.hostile.control().sq_producer, wanted, __ATOMIC_RELEASE);
   written.sends = wanted;
   figures_.sends += wanted;
 }
 
 uint32_t HostileWorld::WriteReceives(Line& line, Descriptors& descriptors, bool all_spoiled) {
+  if (!line.has_receives() && !line.shares_receives) return 0;
   auto count = static_cast<uint32_t>(random_.Below(8));
   uint32_t& producer =
       line.shares_receives ? line.receives.control().producer : line.hostile.control().rq_producer;
@@ -55,7 +57,7 @@ uint32_t HostileWorld::WriteReceives(Line& line, Descriptors& descriptors, bool 
 
 // Everything else that the program may write.
 void HostileWorld::Mischief(Line& line, Written& written) {
-  if (random_.Below(16) == 0) {
+  if (line.sends() && random_.Below(16) == 0) {
     uint32_t* const indices[] = {&line.hostile.control().sq_producer,
                                  &line.hostile.control().rq_producer};
     *indices[random_.Below(2)] += random_.Coin() ? random_.Value<uint32_t>() : kDepth;
@@ -82,7 +84,7 @@ void HostileWorld::Mischief(Line& line, Written& written) {
     written.exact = false;
     written.damaged = true;
   }
-  if (random_.Below(4) == 0) {
+  if (line.sends() && random_.Below(4) == 0) {
     rocegw_doorbell_page& page = line.hostile.page();
     page.summary ^= random_.Bits();
     page.leaf[random_.Below(64)] ^= random_.Bits();
@@ -118,6 +120,9 @@ void HostileWorld::SendMessages() {
                    {ROCEGW_MSG_CREATE_CQ, sizeof(rocegw_create_cq)},
                    {ROCEGW_MSG_RESIZE_CQ, sizeof(rocegw_resize_cq)},
                    {ROCEGW_MSG_CREATE_SRQ, sizeof(rocegw_create_srq)},
+                   {ROCEGW_MSG_OPEN_XRCD, sizeof(rocegw_open_xrcd)},
+                   {ROCEGW_MSG_CLOSE_XRCD, sizeof(rocegw_object_request)},
+                   {ROCEGW_MSG_OPEN_QP, sizeof(rocegw_open_qp)},
                    {ROCEGW_MSG_CREATE_QP, sizeof(rocegw_create_qp)},
                    {ROCEGW_MSG_MODIFY_QP, sizeof(rocegw_modify_qp)},
                    {ROCEGW_MSG_QUERY_QP, sizeof(rocegw_object_request)},

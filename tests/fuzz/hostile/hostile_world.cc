@@ -42,6 +42,12 @@ size_t OpenDescriptors() {
   return count;
 }
 
+// What the other end of a queue pair of that type is.
+QpType PeerOf(QpType type) {
+  if (type == QpType::kXrcSend) return QpType::kXrcReceive;
+  return type == QpType::kXrcReceive ? QpType::kXrcSend : type;
+}
+
 void SetState(TestClient& client, const ClientQp& qp, verbs::QpState state) {
   rocegw_qp_attr attr{};
   attr.qp_state = static_cast<uint32_t>(state);
@@ -108,25 +114,40 @@ void HostileWorld::Begin(WorkerHost& host, Program& program) {
   program.key =
       client.RegMr(program.base.pd, program.at(), kMemory, 15 | verbs::kAccessFlushGlobal).lkey;
   Require(client.error() == 0, "no region");
+  auto domain = TestClient::Request<rocegw_open_xrcd>(ROCEGW_MSG_OPEN_XRCD);
+  domain.context = program.context;
+  domain.flags = ROCEGW_XRCD_CREATE;
+  program.xrcd = client.Call<rocegw_object_reply>(domain).handle;
+  Require(client.error() == 0, "no XRC domain");
 }
 
-ClientSrq HostileWorld::NewSrq(Program& program) {
+ClientSrq HostileWorld::NewSrq(Program& program, bool xrc) {
   auto request = TestClient::Request<rocegw_create_srq>(ROCEGW_MSG_CREATE_SRQ);
   request.pd = program.base.pd;
   request.max_wr = kDepth;
   request.max_sge = 4;
+  if (xrc) {
+    request.xrcd = program.xrcd;
+    request.cq = program.base.cq;
+  }
   const auto reply = program.client().Call<rocegw_srq_reply>(request);
   Require(program.client().error() == 0, "no shared receive queue");
   return {program.client(), reply};
 }
 
 ClientQp HostileWorld::NewQp(Program& program, QpType type, uint32_t srq) {
-  rocegw_create_qp request =
-      TestClient::QpRequest(program.base.pd, program.base.cq, static_cast<uint32_t>(type), kDepth);
-  request.max_send_sge = request.max_recv_sge = 4;
-  request.max_inline = 64;
-  request.signal_all = 1;
-  request.srq = srq;
+  auto request = TestClient::Request<rocegw_create_qp>(ROCEGW_MSG_CREATE_QP);
+  if (type == QpType::kXrcReceive) {
+    request.type = ROCEGW_QPT_XRC_RECV;
+    request.xrcd = program.xrcd;
+  } else {
+    request = TestClient::QpRequest(program.base.pd, program.base.cq, static_cast<uint32_t>(type),
+                                    kDepth);
+    request.max_send_sge = request.max_recv_sge = 4;
+    request.max_inline = 64;
+    request.signal_all = 1;
+    request.srq = srq;
+  }
   const auto reply = program.client().Call<rocegw_qp_reply>(request);
   Require(program.client().error() == 0, "no queue pair");
   return {program.client(), reply};
@@ -159,21 +180,22 @@ void HostileWorld::BeginHostile() {
     const wire::Gid peer = WorkerHost::GidOf(1);
     std::memcpy(around_.peer.dgid, peer.bytes.data(), sizeof around_.peer.dgid);
     around_.peer.hop_limit = 64;
-    const std::pair<QpType, bool> kinds[] = {{QpType::kRc, false},
-                                             {QpType::kUc, false},
-                                             {QpType::kUd, false},
-                                             {QpType::kRc, true},
-                                             {QpType::kUd, true}};
+    const std::pair<QpType, bool> kinds[] = {{QpType::kRc, false},       {QpType::kUc, false},
+                                             {QpType::kUd, false},       {QpType::kRc, true},
+                                             {QpType::kUd, true},        {QpType::kXrcSend, false},
+                                             {QpType::kXrcReceive, true}};
     for (const auto& [type, shared] : kinds)
-      lines_.push_back({type, shared, {}, NewQp(victim_, type), {}});
+      lines_.push_back({type, shared, {}, NewQp(victim_, PeerOf(type)), {}});
+    victim_receives_ = NewSrq(victim_, true);
+    around_.peer_srq = victim_receives_.reply().number;
   }
   for (Line& line : lines_) {
     if (line.shares_receives) {
-      line.receives = NewSrq(*hostile_);
+      line.receives = NewSrq(*hostile_, verbs::IsXrc(line.type));
       line.receives_done = 0;
     }
-    line.hostile =
-        NewQp(*hostile_, line.type, line.shares_receives ? line.receives.reply().handle : 0);
+    line.hostile = NewQp(*hostile_, line.type,
+                         line.shares_receives && line.sends() ? line.receives.reply().handle : 0);
     ConnectLine(line);
   }
 }
@@ -185,9 +207,9 @@ void HostileWorld::ConnectLine(Line& line) {
   const WorkerHost::Peer to_left{line.hostile.reply().qpn, WorkerHost::GidOf(0)};
   const WorkerHost::Peer to_right{line.victim.reply().qpn, WorkerHost::GidOf(1)};
   if (line.type == QpType::kUd) around_.peer_qpn = line.victim.reply().qpn;
-  Require(
-      WorkerHost::Connect(victim_.client(), line.victim.reply().handle, to_left, line.type) == 0,
-      "the victim's queue pair does not connect");
+  Require(WorkerHost::Connect(victim_.client(), line.victim.reply().handle, to_left,
+                              PeerOf(line.type)) == 0,
+          "the victim's queue pair does not connect");
   const int error =
       WorkerHost::Connect(hostile_->client(), line.hostile.reply().handle, to_right, line.type);
   // An impossible index ends the session when the queue pair is reset, too.
@@ -198,10 +220,14 @@ bool HostileWorld::HostileGone() { return hostile_->client().closed(); }
 
 void HostileWorld::PostForVictim(Line& line) {
   const uint32_t key = around_.remote_keys.front();
-  for (uint32_t i = 0; i < kDepth; ++i) {
-    const rocegw_sge all{victim_.at(), kMemory, key};
-    line.victim.PostReceive(i, {&all, 1});
+  const rocegw_sge all{victim_.at(), kMemory, key};
+  if (line.type == QpType::kXrcSend) {
+    while (victim_receives_.control().producer - victim_receives_done_ < kDepth)
+      victim_receives_.PostReceive(0, {&all, 1});
+    return;
   }
+  if (line.type != QpType::kXrcReceive)
+    for (uint32_t i = 0; i < kDepth; ++i) line.victim.PostReceive(i, {&all, 1});
   rocegw_send_wqe wqe{};
   wqe.opcode = ROCEGW_WR_SEND;
   wqe.u.ud.remote_qpn = line.hostile.reply().qpn;
@@ -212,6 +238,7 @@ void HostileWorld::PostForVictim(Line& line) {
     wqe.u.ud.av.hop_limit = 64;
   } else {
     wqe.u = {};
+    if (line.type == QpType::kXrcReceive) wqe.u.rdma.peer = line.receives.reply().number;
   }
   const rocegw_sge some{victim_.at(), static_cast<uint32_t>(random_.Below(600)), key};
   for (size_t n = random_.Below(6); n != 0; --n) line.victim.PostSend(wqe, {&some, 1});
@@ -264,14 +291,23 @@ void HostileWorld::TakeGoodOnes(int side) {
 void HostileWorld::Poll() {
   TakeGoodOnes(0);
   TakeGoodOnes(1);
-  victim_.cq.Poll();
+  for (const rocegw_cqe& cqe : victim_.cq.Poll()) {
+    if ((cqe.flags & ROCEGW_CQE_XRC) == 0) continue;
+    ++victim_receives_done_;
+    figures_.by_xrc += cqe.status == 0 ? 1 : 0;
+  }
   if (!hostile_) return;
   for (const rocegw_cqe& cqe : hostile_->cq.Poll()) {
     ++figures_.completions[cqe.status];
     completed_.push_back(cqe);
     if ((cqe.flags & ROCEGW_CQE_RECEIVE) == 0) continue;
-    for (Line& line : lines_)
-      if (cqe.qpn == line.hostile.reply().qpn) ++line.receives_done;
+    figures_.by_xrc += (cqe.flags & ROCEGW_CQE_XRC) != 0 && cqe.status == 0 ? 1 : 0;
+    for (Line& line : lines_) {
+      const bool its = (cqe.flags & ROCEGW_CQE_XRC) != 0
+                           ? line.shares_receives && cqe.qp_handle == line.receives.reply().handle
+                           : cqe.qpn == line.hostile.reply().qpn;
+      if (its) ++line.receives_done;
+    }
   }
 }
 
@@ -295,7 +331,7 @@ void HostileWorld::RunUntilQuiet(Line& line, const Written& written) {
 void HostileWorld::JudgeLine(Line& line, const Written& written, uint64_t errors_before,
                              uint64_t bad_before) {
   SetState(hostile_->client(), line.hostile, verbs::QpState::kError);
-  for (int turn = 0; turn < kMostTurns && hostile_->client().error() == 0; ++turn) {
+  for (int turn = 0; turn < kMostTurns && line.sends() && hostile_->client().error() == 0; ++turn) {
     left_.Turn();
     Poll();
     if (line.hostile.status().sq_released == line.hostile.control().sq_producer) break;
@@ -348,7 +384,7 @@ void HostileWorld::Batch() {
     PostForVictim(line);
     WriteDescriptors(line, written);
     Mischief(line, written);
-    line.hostile.Ring();
+    if (line.sends()) line.hostile.Ring();
   }
   GoodExchange();
   RunUntilQuiet(line, written);

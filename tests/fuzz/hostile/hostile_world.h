@@ -33,6 +33,7 @@ struct HostileFigures {
   uint64_t sessions_ended = 0;               // for what they did in shared memory
   uint64_t connections_refused = 0;          // and for what they sent
   uint64_t good_messages = 0;                // that the good programs exchanged meanwhile
+  uint64_t by_xrc = 0;                       // messages that arrived, both ways
   uint64_t refused_when_read = 0;            // descriptors
   std::map<uint32_t, uint64_t> completions;  // of the hostile program, by status
   std::map<std::string, uint64_t> ends;      // sessions, by what was logged
@@ -64,19 +65,22 @@ class HostileWorld {
     uint32_t context = 0;
     uint32_t key = 0;  // of its own memory, good for everything
     ClientCq cq;
+    uint32_t xrcd = 0;  // a domain of its own
     std::vector<uint8_t> memory = std::vector<uint8_t>(3 * kMemory, 0xEE);
     uint64_t at() const { return reinterpret_cast<uint64_t>(memory.data()) + kMemory; }
     TestClient& client() { return *base.client; }
   };
   // A queue pair of the hostile program and the one that it is connected to.
   struct Line {
-    verbs::QpType type;
+    verbs::QpType type;    // of the hostile one
     bool shares_receives;  // the hostile one, with nobody
     ClientQp hostile;
     ClientQp victim;
     ClientSrq receives;
     uint32_t receives_done = 0;  // of those that are shared
 
+    bool sends() const { return type != verbs::QpType::kXrcReceive; }
+    bool has_receives() const { return type != verbs::QpType::kXrcSend && !shares_receives; }
     // What was posted and may be there still.
     uint32_t receives_left() { return receives.control().producer - receives_done; }
   };
@@ -90,7 +94,7 @@ class HostileWorld {
 
   void Begin(WorkerHost& host, Program& program);
   ClientQp NewQp(Program& program, verbs::QpType type, uint32_t srq = 0);
-  ClientSrq NewSrq(Program& program);
+  ClientSrq NewSrq(Program& program, bool xrc);
   void BeginHostile();
   void ConnectLine(Line& line);
   bool HostileGone();
@@ -114,6 +118,8 @@ class HostileWorld {
   std::array<Program, 2> good_;
   std::array<ClientQp, 2> good_qp_;
   Program victim_;
+  ClientSrq victim_receives_;  // of XRC
+  uint32_t victim_receives_done_ = 0;
   std::optional<Program> hostile_;
   std::unique_ptr<TestClient> messenger_;
   uint8_t* hole_ = nullptr;  // registered, and not there

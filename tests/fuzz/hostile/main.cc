@@ -23,9 +23,10 @@ void Print(const HostileWorld& world) {
               ", messages %" PRIu64 "\n",
               figures.indices, figures.doorbells, figures.bytes_elsewhere, figures.messages);
   std::printf("  refused when read %" PRIu64 ", sessions ended %" PRIu64
-              ", connections refused %" PRIu64 ", good messages %" PRIu64 "\n",
+              ", connections refused %" PRIu64 ", good messages %" PRIu64
+              ", messages by XRC %" PRIu64 "\n",
               figures.refused_when_read, figures.sessions_ended, figures.connections_refused,
-              figures.good_messages);
+              figures.good_messages, figures.by_xrc);
   for (const auto& [status, count] : figures.completions)
     std::printf("  completions with status %u: %" PRIu64 "\n", status, count);
   for (const auto& [said, count] : figures.ends)
@@ -49,6 +50,9 @@ bool Run(uint64_t descriptors, uint64_t seed, bool channels) {
       std::fflush(stdout);
     }
     world.LookForLeaks();
+    // A queue that stopped taking descriptors would meet every other condition.
+    if (world.figures().by_xrc * 1000 < world.figures().descriptors())
+      throw std::runtime_error("next to nothing arrives by XRC");
   } catch (const std::runtime_error& error) {
     std::printf("FAIL in batch %" PRIu64 ": %s\n", world.figures().batches, error.what());
     good = false;

@@ -66,15 +66,8 @@ struct Program {
   }
   // A receive of 512 bytes at that offset of its memory.
   void PostReceive(size_t offset) {
-    ClientSrq ring(*client, srq);
-    uint32_t& producer = ring.control().producer;
-    uint8_t* const at = ring.Slot(producer).data();
-    const rocegw_recv_wqe wqe{offset, 1, 0};
     const rocegw_sge sge{Address(offset), 512, lkey};
-    std::memcpy(at, &wqe, sizeof wqe);
-    std::memcpy(at + sizeof wqe, &sge, sizeof sge);
-    ring.Order(producer) = producer % kDepth;
-    __atomic_store_n(&producer, producer + 1, __ATOMIC_RELEASE);
+    ClientSrq(*client, srq).PostReceive(offset, {&sge, 1});
   }
   void PostSend(ClientQp& qp, rocegw_send_wqe wqe, uint32_t length) {
     wqe.flags = ROCEGW_WQE_SIGNALED;
