@@ -37,18 +37,49 @@ bool Register(rdma_event_channel* channel) {
   return true;
 }
 
+bool IsRegistered(const rdma_event_channel* channel, int descriptor) {
+  const auto index = static_cast<size_t>(descriptor);
+  return index < g_channel_count && g_channels[index] == channel;
+}
+
 void Unregister(const rdma_event_channel* channel) {
   SpinGuard guard(g_lock);
-  const auto index = static_cast<size_t>(channel->fd);
-  if (index < g_channel_count && g_channels[index] == channel) g_channels[index] = nullptr;
+  if (IsRegistered(channel, channel->fd)) g_channels[channel->fd] = nullptr;
 }
 
 }  // namespace
 
-bool IsOurs(const rdma_event_channel* channel) {
+bool IsOpen(const rdma_event_channel* channel, int descriptor) {
   SpinGuard guard(g_lock);
-  const auto index = static_cast<size_t>(channel->fd);
-  return index < g_channel_count && g_channels[index] == channel;
+  return IsRegistered(channel, descriptor);
+}
+
+bool IsOurs(const rdma_event_channel* channel) { return IsOpen(channel, channel->fd); }
+
+CmChannel* EnterChannel(const rdma_event_channel* channel, int descriptor) {
+  SpinGuard guard(g_lock);
+  if (!IsRegistered(channel, descriptor)) return nullptr;
+  CmChannel* entered = FromRdma(g_channels[descriptor]);
+  ++entered->users;
+  return entered;
+}
+
+void LeaveChannel(CmChannel* channel) {
+  {
+    SpinGuard guard(g_lock);
+    if (--channel->users != 0) return;
+  }
+  pthread_mutex_destroy(&channel->taking);
+  channel->session->Release();
+  free(channel);
+}
+
+// In a fork's child the lock may be that of a thread which is not there.
+void StopTaking(CmChannel* channel) {
+  if (!channel->session->inherited()) pthread_mutex_lock(&channel->taking);
+}
+void ResumeTaking(CmChannel* channel) {
+  if (!channel->session->inherited()) pthread_mutex_unlock(&channel->taking);
 }
 
 CmChannel* MakeChannel(Session* session) {
@@ -68,6 +99,8 @@ CmChannel* MakeChannel(Session* session) {
   // the channel's is the lower one, so that select() names neither.
   channel->channel.fd = MoveAside(channel->channel.fd);
   channel->session = session;
+  channel->users = 1;
+  pthread_mutex_init(&channel->taking, nullptr);
   session->AddReference();
   if (!Register(&channel->channel)) {
     DestroyChannel(channel);
@@ -81,8 +114,7 @@ void DestroyChannel(CmChannel* channel) {
   Unregister(&channel->channel);
   channel->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, channel->handle);
   RawClose(channel->channel.fd);
-  channel->session->Release();
-  free(channel);
+  LeaveChannel(channel);
 }
 
 }  // namespace rocegw::client

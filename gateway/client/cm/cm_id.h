@@ -23,6 +23,10 @@ struct CmChannel {
   rdma_event_channel channel;  // first: programs hold it
   uint32_t handle;
   Session* session;
+  // Held while a record is taken out of the socket, with no wait, and counted on its id: what is
+  // still in there when somebody else holds it, nobody has.
+  pthread_mutex_t taking;
+  uint32_t users;  // threads in rdma_get_cm_event, and one until it is destroyed; cm_channel.cc
 };
 
 // Where a connection stands as far as this side knows. A step that can only be right where it is
@@ -113,6 +117,13 @@ inline int CmError(int error) {
 // --- channels (cm_channel.cc): nullptr or errno value
 CmChannel* MakeChannel(Session* session);
 void DestroyChannel(CmChannel* channel);
+// For those who have waited, and what they waited for may be gone: the address is only compared.
+bool IsOpen(const rdma_event_channel* channel, int descriptor);
+// The same, with the channel there until it is left; nullptr: it is not open any more.
+CmChannel* EnterChannel(const rdma_event_channel* channel, int descriptor);
+void LeaveChannel(CmChannel* channel);
+void StopTaking(CmChannel* channel);
+void ResumeTaking(CmChannel* channel);
 
 // --- ids (cm_id.cc)
 // In the table, but unknown to the daemon yet; nullptr: out of memory.
@@ -132,8 +143,9 @@ CmId* FindForRemoval(const rdma_event_channel* channel);
 // True when some id of the session has this handle.
 bool IsKnown(Session* session, uint32_t handle);
 void CountAcknowledged(CmId* id);
-// Until the program has acknowledged all that was delivered for the id.
-void WaitForAcknowledgements(CmId* id);
+uint32_t EventsDelivered(const CmId* id);
+// Until the program has acknowledged so many of those that were delivered for the id.
+void WaitForAcknowledgements(CmId* id, uint32_t delivered);
 void LockIds();
 void UnlockIds();
 void ResetIdsLock();
