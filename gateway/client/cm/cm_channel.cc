@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event channels of the connection manager. Programs poll, read (through us) and close nothing but
-// the channel's descriptor, which is a socket that the daemon writes one record per event to.
+// the channel's descriptor, which is a socket that the daemon writes one record per event to, or,
+// beside the machine's own devices, one that is readable when that socket or their channel is.
+#include <sys/epoll.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
@@ -82,6 +85,30 @@ void ResumeTaking(CmChannel* channel) {
   if (!channel->session->inherited()) pthread_mutex_unlock(&channel->taking);
 }
 
+namespace {
+
+void Control(const CmChannel* channel, int operation, int descriptor) {
+  epoll_event readable = {EPOLLIN, {}};
+  RawSyscall(SYS_epoll_ctl, channel->channel.fd, operation, descriptor, &readable);
+}
+
+int MakeMixed(CmChannel* channel) {
+  const long fd = RawSyscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+  if (fd < 0) return static_cast<int>(-fd);
+  channel->channel.fd = MoveAside(static_cast<int>(fd));
+  WatchToo(channel, channel->events);
+  return 0;
+}
+
+}  // namespace
+
+void WatchToo(const CmChannel* channel, int descriptor) {
+  Control(channel, EPOLL_CTL_ADD, descriptor);
+}
+void WatchNoMore(const CmChannel* channel, int descriptor) {
+  Control(channel, EPOLL_CTL_DEL, descriptor);
+}
+
 CmChannel* MakeChannel(Session* session) {
   auto* channel = MakeObject<CmChannel>();
   if (channel == nullptr) return nullptr;
@@ -89,7 +116,7 @@ CmChannel* MakeChannel(Session* session) {
     rocegw_request header;
   } request = {};
   const int error = session->CallForEvents(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, &channel->handle,
-                                           &channel->channel.fd);
+                                           &channel->events);
   if (error != 0) {
     free(channel);
     errno = error;
@@ -97,14 +124,16 @@ CmChannel* MakeChannel(Session* session) {
   }
   // librspreload.so until 2024 mistakes a program's descriptor for that of a socket's channel where
   // the channel's is the lower one, so that select() names neither.
-  channel->channel.fd = MoveAside(channel->channel.fd);
+  channel->events = channel->channel.fd = MoveAside(channel->events);
   channel->session = session;
   channel->users = 1;
   pthread_mutex_init(&channel->taking, nullptr);
   session->AddReference();
-  if (!Register(&channel->channel)) {
+  int failure = RealCmHasDevices() ? MakeMixed(channel) : 0;
+  if (failure == 0 && !Register(&channel->channel)) failure = ENOMEM;
+  if (failure != 0) {
     DestroyChannel(channel);
-    errno = ENOMEM;
+    errno = failure;
     return nullptr;
   }
   return channel;
@@ -113,6 +142,8 @@ CmChannel* MakeChannel(Session* session) {
 void DestroyChannel(CmChannel* channel) {
   Unregister(&channel->channel);
   channel->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, channel->handle);
+  if (channel->real != nullptr) ROCEGW_REAL(rdma_destroy_event_channel)(channel->real);
+  if (IsMixed(channel)) RawClose(channel->events);
   RawClose(channel->channel.fd);
   LeaveChannel(channel);
 }

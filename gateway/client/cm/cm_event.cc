@@ -2,6 +2,8 @@
 // Events of the connection manager: from the daemon's record to what a program gets, including the
 // steps that rdma_cm takes on its own before it tells (a QP on the id is made ready when the peer
 // has accepted).
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
@@ -181,7 +183,7 @@ void Take(CmChannel* channel, Taken* taken) {
   message.msg_iov = &place;
   message.msg_iovlen = 1;
   StopTaking(channel);
-  taken->size = RawReceiveMessage(channel->channel.fd, &message, MSG_DONTWAIT);
+  taken->size = RawReceiveMessage(channel->events, &message, MSG_DONTWAIT);
   if (taken->size > 0) {
     const rocegw_cm_event& record = taken->record;
     const bool request = record.type == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -191,9 +193,15 @@ void Take(CmChannel* channel, Taken* taken) {
   ResumeTaking(channel);
 }
 
-// The gateway is gone, and with it the device: each id is told once. EIO: all are.
-int TellRemoval(const CmChannel* channel, CmEvent* event) {
+// The gateway is gone, and with it the device: each id is told once. EIO: all are; where there are
+// other devices, those are what the channel is for then.
+int TellRemoval(CmChannel* channel, CmEvent* event) {
   CmId* removed = FindForRemoval(&channel->channel);
+  if (removed == nullptr && channel->real != nullptr) {
+    channel->ended = true;
+    WatchNoMore(channel, channel->events);
+    return EAGAIN;
+  }
   if (removed == nullptr) return EIO;
   event->counted_on = removed;
   event->event.id = &removed->id;
@@ -201,8 +209,9 @@ int TellRemoval(const CmChannel* channel, CmEvent* event) {
   return 0;
 }
 
-// The next event of the channel, without waiting; 0 or an errno value.
-int NextEvent(CmChannel* channel, CmEvent* event) {
+// The next event of the daemon's, without waiting; 0 or an errno value.
+int NextRecord(CmChannel* channel, CmEvent* event) {
+  if (channel->ended) return EAGAIN;
   for (;;) {
     Taken taken;
     Take(channel, &taken);
@@ -218,9 +227,24 @@ int NextEvent(CmChannel* channel, CmEvent* event) {
   }
 }
 
+// The next event of the channel, without waiting; 0 or an errno value. Neither side waits for the
+// other to have none.
+int NextEvent(CmChannel* channel, CmEvent* event) {
+  if (!IsMixed(channel)) return NextRecord(channel, event);
+  const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
+  const int error = real_first ? NextRealEvent(channel, event) : NextRecord(channel, event);
+  if (error != EAGAIN) return error;
+  return real_first ? NextRecord(channel, event) : NextRealEvent(channel, event);
+}
+
 // Until there is something to take, or whatever ends a read of that descriptor: 0 or an errno
-// value. A function of the C library: programs end threads that wait here with pthread_cancel.
-int Await(int descriptor) {
+// value. Functions of the C library: programs end threads that wait here with pthread_cancel.
+int Await(int descriptor, bool mixed) {
+  if (mixed) {
+    if ((RawFcntl(descriptor, F_GETFL, 0) & O_NONBLOCK) != 0) return EAGAIN;
+    pollfd readable = {descriptor, POLLIN, 0};
+    return poll(&readable, 1, -1) < 0 ? errno : 0;
+  }
   uint8_t byte;
   return recv(descriptor, &byte, sizeof(byte), MSG_PEEK) < 0 ? errno : 0;
 }
@@ -257,12 +281,14 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
   if (event == nullptr) return -1;
   for (;;) {
     int error = EBADF;
+    bool mixed = false;
     if (CmChannel* channel = rocegw::client::EnterChannel(rdma, descriptor)) {
+      mixed = IsMixed(channel);
       error = rocegw::client::NextEvent(channel, event);
       LeaveChannel(channel);
     }
     if (error == EAGAIN) {
-      error = rocegw::client::Await(descriptor);
+      error = rocegw::client::Await(descriptor, mixed);
       if (error != EAGAIN && error != EINTR) continue;
     }
     if (error == 0) {

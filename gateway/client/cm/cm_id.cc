@@ -7,6 +7,7 @@
 
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -81,7 +82,7 @@ void FreeId(CmId* id) {
   WaitForAcknowledgements(id, EventsDelivered(id));
   if (id->synchronous != 0) DestroyChannel(FromRdma(id->id.channel));
   if (id->cm_device != nullptr) ReleaseCmDevice(id->cm_device);
-  free(id->id.route.path_rec);
+  if (!id->delegated) free(id->id.route.path_rec);
   free(id->qp_init_attr);
   ForgetGroups(id);
   pthread_cond_destroy(&id->acknowledged);
@@ -118,6 +119,12 @@ CmId* FindForRemoval(const rdma_event_channel* channel) {
   }
   pthread_mutex_unlock(&g_lock);
   return found;
+}
+
+void CountDelivered(CmId* id) {
+  pthread_mutex_lock(&g_lock);
+  ++id->events_delivered;
+  pthread_mutex_unlock(&g_lock);
 }
 
 bool IsKnown(Session* session, uint32_t handle) {
@@ -190,7 +197,7 @@ int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result,
 }
 
 // To another channel with all events that nobody has read. Yields how many were read.
-int MoveEvents(CmId* id, const CmChannel* to, uint32_t* delivered) {
+int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
   constexpr uint32_t kUnreadEventsMove = 14;
   CmChannel* from = FromRdma(id->id.channel);
   rocegw_cm_migrate request = {};
@@ -198,10 +205,14 @@ int MoveEvents(CmId* id, const CmChannel* to, uint32_t* delivered) {
   request.channel = to->handle;
   const bool unread = id->session->welcome().minor >= kUnreadEventsMove;
   rocegw_object_reply reply;
+  if (const int failure = ReadyToMigrate(id, to)) return failure;
   StopTaking(from);
   *delivered = EventsDelivered(id);
-  const int error = id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
-                                      unread ? from->channel.fd : -1);
+  // One that came with a request to the installed library is nothing to the daemon.
+  int error = id->handle == 0 ? 0
+                              : id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
+                                                  unread ? from->events : -1);
+  if (error == 0) error = MigrateReal(id, to);
   ResumeTaking(from);
   return error;
 }
@@ -247,8 +258,11 @@ ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, v
 ROCEGW_EXPORT int rdma_destroy_id(rdma_cm_id* rdma) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_destroy_id)(rdma);
   CmId* id = FromRdma(rdma);
-  const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
-  if (error != 0) return CmError(error);
+  if (DestroyReal(id) != 0) return -1;
+  if (id->handle != 0) {
+    const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
+    if (error != 0) return CmError(error);
+  }
   FreeId(id);
   return 0;
 }

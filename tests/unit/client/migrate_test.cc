@@ -160,6 +160,7 @@ TEST_F(Migrate, BackAndForthUnderReaders_NothingIsLostDoubledOrOvertaken) {
   std::atomic<uintptr_t> taken = 0;
   std::vector<uintptr_t> read[2][kIds];  // by channel and id
   std::vector<std::thread> threads;
+  threads.reserve(2 + 2 * kIds);
   for (int c = 0; c < 2; ++c) {
     threads.emplace_back([&, c] {
       while (!closing) {
