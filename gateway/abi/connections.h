@@ -117,6 +117,9 @@ struct rocegw_cm_set_option {
   uint32_t length;
   uint8_t value[64];
 };
+/* Later events come on the other channel. Since minor 14 with a descriptor: that of the channel
+ * where the id is, from which the daemon takes what was not read and sends it on, what is other
+ * ids' to the same channel again. The client reads nothing there until it has the answer. */
 struct rocegw_cm_migrate {
   struct rocegw_request header;
   uint32_t id;

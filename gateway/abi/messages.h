@@ -91,7 +91,7 @@ enum rocegw_message {
   ROCEGW_MSG_CM_DISCONNECT = 76,
   ROCEGW_MSG_CM_INIT_QP_ATTR = 77,
   ROCEGW_MSG_CM_SET_OPTION = 78,
-  ROCEGW_MSG_CM_MIGRATE = 79,
+  ROCEGW_MSG_CM_MIGRATE = 79, /* descriptor: of the channel where the id is (may be absent) */
   ROCEGW_MSG_CM_NOTIFY = 80,
   ROCEGW_MSG_CM_QUERY_ID = 81,
   ROCEGW_MSG_CM_JOIN = 82, /* answered by a MULTICAST_JOIN event as well */

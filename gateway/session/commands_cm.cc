@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection manager: ids and their channels. What takes time arrives as events; every command here
 // answers at once.
+#include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "gateway/session/client_session.h"
 #include "gateway/session/cm_binding.h"
@@ -58,6 +61,16 @@ void DestroyOne(ClientSession& session, uint32_t handle) {
   session.GiveBack(std::move(id));
 }
 
+bool IsRequest(const rocegw_cm_event& event) {
+  return event.type == static_cast<uint32_t>(cm::EventType::kConnectRequest);
+}
+
+// Whose event a record is: that of a request is its listener's.
+EventChannel::Subject SubjectOf(std::span<const uint8_t> record) {
+  const auto event = DecodeAs<rocegw_cm_event>(record);
+  return IsRequest(event) ? event.listen_id : event.id;
+}
+
 std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
   if (asked.length == 1) return asked.value[0];
   if (asked.length != sizeof(uint32_t)) return std::nullopt;
@@ -73,7 +86,8 @@ void CmCreateChannel(ClientSession& session, Request&) {
   auto pair = MakeEventPair();
   if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CmChannel>();
-  channel->events = std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours));
+  channel->events = std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours),
+                                                   pair->client.get());
   channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
   session.ReplyObject(handle, 0, pair->client.get());
@@ -257,13 +271,29 @@ void CmMigrate(ClientSession& session, Request& request) {
   CmId* const id = session.cm().Named(session, asked.id);
   CmChannel* const to = objects.cm_channels.Find(asked.channel);
   if (id == nullptr || to == nullptr) return session.ReplyError(EINVAL);
-  CmChannel* const from = objects.cm_channels.Find(id->channel);
-  if (from != to) {
-    from->events->MoveWaiting(asked.id, *to->events);
-    id->events_moved += from->events->Forget(asked.id);
+  const uint32_t old = id->channel;
+  CmChannel* const from = objects.cm_channels.Find(old);
+  if (from == to) return session.ReplyDone();
+  // An older client keeps its end to itself, and with it what it has not read.
+  const bool has_end = request.fd.valid() && from->events->IsClientEnd(request.fd.get());
+  if (has_end) from->events->TakeBack(request.fd.get(), SubjectOf);
+  // Requests go with their listener; one that was read is where it was read.
+  std::vector<uint32_t> moved = {asked.id};
+  from->events->MoveWaiting(*to->events,
+                            [&](EventChannel::Subject subject, std::span<const uint8_t> record) {
+                              const auto event = DecodeAs<rocegw_cm_event>(record);
+                              if (subject == asked.id && IsRequest(event))
+                                moved.push_back(event.id);
+                              return std::ranges::find(moved, subject) != moved.end();
+                            });
+  for (const uint32_t handle : moved) {
+    // A request may have ended before anybody read of it.
+    CmId* const one = objects.cm_ids.Find(handle);
+    if (one == nullptr || one->channel != old) continue;
+    one->events_moved += from->events->Forget(handle);
+    one->channel = asked.channel;
     --from->users;
     ++to->users;
-    id->channel = asked.channel;
   }
   session.ReplyDone();
 }

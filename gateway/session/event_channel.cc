@@ -6,11 +6,27 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace rocegw::session {
+namespace {
+
+// Of any kind of event.
+constexpr size_t kLongestRecord = 1024;
+constexpr EventChannel::Subject kNobody = 0;
+
+std::optional<uint64_t> CookieOf(int socket) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return std::nullopt;
+  return cookie;
+}
+
+}  // namespace
 
 StatusOr<EventPair> MakeEventPair() {
   int ends[2];
@@ -21,6 +37,9 @@ StatusOr<EventPair> MakeEventPair() {
   ::shutdown(pair.ours.get(), SHUT_RD);
   return pair;
 }
+
+EventChannel::EventChannel(ControlLoop& loop, UniqueFd ours, int client_end)
+    : loop_(loop), ours_(std::move(ours)), client_cookie_(CookieOf(client_end)) {}
 
 EventChannel::~EventChannel() { loop_.Unwatch(watch_); }
 
@@ -36,7 +55,7 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
   } while (sent < 0 && errno == EINTR);
   if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)) return false;
   // Any other error: the client closed its end. Its events go nowhere, as with a closed event file.
-  if (sent >= 0) ++CountsOf(subject).sent;
+  if (sent >= 0 && subject != kNobody) ++CountsOf(subject).sent;
   return true;
 }
 
@@ -49,18 +68,22 @@ void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool o
   }
   waiting_.push_back({subject, {record.begin(), record.end()}});
   ++CountsOf(subject).waiting;
+  Await();
+}
+
+void EventChannel::Await() {
   if (watch_ == 0) watch_ = loop_.Watch(ours_.get(), EPOLLOUT, [this](uint32_t) { Drain(); });
 }
 
 void EventChannel::Drain() {
   while (!waiting_.empty() && TrySend(waiting_.front().subject, waiting_.front().bytes)) {
-    --CountsOf(waiting_.front().subject).waiting;
+    const Subject subject = waiting_.front().subject;
+    if (subject != kNobody) --CountsOf(subject).waiting;
     waiting_.pop_front();
   }
-  if (waiting_.empty()) {
-    loop_.Unwatch(watch_);
-    watch_ = 0;
-  }
+  if (!waiting_.empty()) return Await();
+  loop_.Unwatch(watch_);
+  watch_ = 0;
 }
 
 uint32_t EventChannel::Forget(Subject subject) {
@@ -74,19 +97,47 @@ uint32_t EventChannel::Forget(Subject subject) {
   return counts.sent;
 }
 
-void EventChannel::MoveWaiting(Subject subject, EventChannel& to) {
-  const Counts* const known = counts_.Find(subject);
-  if (known == nullptr || known->waiting == 0) return;
-  CountsOf(subject).waiting = 0;
+bool EventChannel::IsClientEnd(int descriptor) const {
+  return client_cookie_ && CookieOf(descriptor) == client_cookie_;
+}
+
+void EventChannel::TakeBack(int client_end, SubjectOf subject_of) {
+  std::vector<Record> unread;
+  std::array<uint8_t, kLongestRecord> buffer;
+  while (true) {
+    const ssize_t got = ::recv(client_end, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    const std::span<const uint8_t> bytes(buffer.data(), static_cast<size_t>(got));
+    unread.push_back({subject_of(bytes), {bytes.begin(), bytes.end()}});
+  }
+  // Records of an object that is gone are nobody's. Another may have its number: the latest are of
+  // that one, as many as it has sent.
+  for (auto record = unread.rbegin(); record != unread.rend(); ++record) {
+    Counts* const counts = counts_.Find(record->subject);
+    if (counts == nullptr || counts->sent == 0) {
+      record->subject = kNobody;
+      continue;
+    }
+    --counts->sent;
+    ++counts->waiting;
+  }
+  waiting_.insert(waiting_.begin(), std::make_move_iterator(unread.begin()),
+                  std::make_move_iterator(unread.end()));
+}
+
+void EventChannel::MoveWaiting(EventChannel& to, const Choice& chosen) {
   std::deque<Record> kept;
   for (Record& record : waiting_) {
-    if (record.subject == subject) {
-      to.Send(subject, record.bytes);
+    if (record.subject != kNobody && chosen(record.subject, record.bytes)) {
+      --CountsOf(record.subject).waiting;
+      to.Send(record.subject, record.bytes);
     } else {
       kept.push_back(std::move(record));
     }
   }
   waiting_ = std::move(kept);
+  Drain();
 }
 
 }  // namespace rocegw::session

@@ -3,13 +3,15 @@
 // polls and reads its end as it would a device's event file. A socket holds only some 280 records,
 // so what does not fit waits here and goes out when the client has read. Counts what each object
 // has put there, since destroying an object waits until the program has acknowledged that many.
-// Control thread.
+// What a client has not read can be taken back through its end of the pair, of which both have a
+// descriptor then. Control thread.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +35,8 @@ class EventChannel {
   using Subject = uint64_t;
 
   EventChannel(ControlLoop& loop, UniqueFd ours) : loop_(loop), ours_(std::move(ours)) {}
+  // Of a pair whose client end may come back.
+  EventChannel(ControlLoop& loop, UniqueFd ours, int client_end);
   ~EventChannel();
   EventChannel(const EventChannel&) = delete;
   EventChannel& operator=(const EventChannel&) = delete;
@@ -47,8 +51,16 @@ class EventChannel {
   // read, and forgets it.
   uint32_t Forget(Subject subject);
 
-  // Moves what waits for a subject, unsent, to another channel.
-  void MoveWaiting(Subject subject, EventChannel& to);
+  // Whether the descriptor is the client's end of this channel.
+  bool IsClientEnd(int descriptor) const;
+  // Takes back what the client has not read, from its end: it waits again then, before whatever
+  // waits already. Nobody may read there meanwhile, or what is left to read changes its order.
+  using SubjectOf = Subject (*)(std::span<const uint8_t> record);
+  void TakeBack(int client_end, SubjectOf subject_of);
+  // Moves what waits, and is `chosen`, to another channel; then sends what is left, as far as the
+  // client's end holds it.
+  using Choice = std::function<bool(Subject, std::span<const uint8_t> record)>;
+  void MoveWaiting(EventChannel& to, const Choice& chosen);
 
   size_t waiting() const { return waiting_.size(); }
 
@@ -64,10 +76,12 @@ class EventChannel {
 
   Counts& CountsOf(Subject subject);
   bool TrySend(Subject subject, std::span<const uint8_t> record);
+  void Await();
   void Drain();
 
   ControlLoop& loop_;
   UniqueFd ours_;
+  std::optional<uint64_t> client_cookie_;  // of the socket that is the client's end
   ControlLoop::WatchId watch_ = 0;
   std::deque<Record> waiting_;
   KeyMap<Counts, Subject> counts_;

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_devices.h"
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
 
@@ -135,13 +135,21 @@ int QueryPlace(CmId* id) {
 using rocegw::client::CmError;
 using rocegw::client::CmId;
 using rocegw::client::CmStage;
+using rocegw::client::FinishReal;
 using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
+using rocegw::client::RealOf;
 using rocegw::client::ToWire;
 
 ROCEGW_EXPORT int rdma_bind_addr(rdma_cm_id* rdma, sockaddr* address) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_bind_addr)(rdma, address);
   CmId* id = FromRdma(rdma);
+  if (const int chosen = ChooseSide(id, address, nullptr)) return CmError(chosen);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    const int result = ROCEGW_REAL(rdma_bind_addr)(real, address);
+    if (result == 0) TakeRealPlace(id);
+    return result;
+  }
   rocegw_cm_bind request = {};
   int error = ToWire(address, &request.address);
   if (error == 0) error = rocegw::client::CallForPlace(id, ROCEGW_MSG_CM_BIND, &request);
@@ -155,6 +163,12 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
     return ROCEGW_REAL(rdma_resolve_addr)(rdma, source, destination, timeout_ms);
   }
   CmId* id = FromRdma(rdma);
+  if (const int chosen = ChooseSide(id, source, destination)) return CmError(chosen);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    const int result = ROCEGW_REAL(rdma_resolve_addr)(real, source, destination, timeout_ms);
+    if (result == 0) id->id.route.addr = real->route.addr;
+    return FinishReal(rdma, result);
+  }
   rocegw_cm_resolve_addr request = {};
   request.id = id->handle;
   request.timeout_ms = timeout_ms > 0 ? static_cast<uint32_t>(timeout_ms) : 0;
@@ -172,7 +186,9 @@ ROCEGW_EXPORT int rdma_resolve_addr(rdma_cm_id* rdma, sockaddr* source, sockaddr
 }
 
 ROCEGW_EXPORT int rdma_resolve_route(rdma_cm_id* rdma, int timeout_ms) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_resolve_route)(rdma, timeout_ms);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    return FinishReal(rdma, ROCEGW_REAL(rdma_resolve_route)(real, timeout_ms));
+  }
   CmId* id = FromRdma(rdma);
   rocegw_cm_resolve_route request = {};
   request.timeout_ms = timeout_ms > 0 ? static_cast<uint32_t>(timeout_ms) : 0;
@@ -181,13 +197,18 @@ ROCEGW_EXPORT int rdma_resolve_route(rdma_cm_id* rdma, int timeout_ms) {
 }
 
 ROCEGW_EXPORT int rdma_listen(rdma_cm_id* rdma, int backlog) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_listen)(rdma, backlog);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    const int result = ROCEGW_REAL(rdma_listen)(real, backlog);
+    if (result == 0 && IsOurs(rdma)) TakeRealPlace(FromRdma(rdma));
+    return result;
+  }
   CmId* id = FromRdma(rdma);
   rocegw_cm_listen request = {};
   request.backlog = backlog > 0 ? static_cast<uint32_t>(backlog) : 0;
   int error = CmCall(id, ROCEGW_MSG_CM_LISTEN, &request);
   // An id that was not bound has a port now.
   if (error == 0) error = QueryPlace(id);
+  if (error == 0) error = ListenBeside(id, backlog);
   return CmError(error);
 }
 

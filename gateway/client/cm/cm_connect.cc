@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
 #include "gateway/client/real.h"
@@ -96,11 +96,16 @@ int Reject(CmId* id, const void* data, uint8_t length, uint8_t reason) {
 using rocegw::client::CmError;
 using rocegw::client::CmId;
 using rocegw::client::CmStage;
+using rocegw::client::FinishReal;
 using rocegw::client::FromRdma;
-using rocegw::client::IsOurs;
+using rocegw::client::GiveQueues;
+using rocegw::client::RealOf;
 
 ROCEGW_EXPORT int rdma_connect(rdma_cm_id* rdma, rdma_conn_param* param) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_connect)(rdma, param);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    GiveQueues(rdma);
+    return FinishReal(rdma, ROCEGW_REAL(rdma_connect)(real, param));
+  }
   CmId* id = FromRdma(rdma);
   const int error =
       rocegw::client::Connect(id, param != nullptr ? *param : rocegw::client::kDefaults);
@@ -108,7 +113,11 @@ ROCEGW_EXPORT int rdma_connect(rdma_cm_id* rdma, rdma_conn_param* param) {
 }
 
 ROCEGW_EXPORT int rdma_accept(rdma_cm_id* rdma, rdma_conn_param* param) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_accept)(rdma, param);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    GiveQueues(rdma);
+    const int result = ROCEGW_REAL(rdma_accept)(real, param);
+    return rdma->qp_type == IBV_QPT_UD ? result : FinishReal(rdma, result);
+  }
   CmId* id = FromRdma(rdma);
   const int error =
       rocegw::client::Accept(id, param != nullptr ? *param : rocegw::client::kDefaults);
@@ -118,25 +127,25 @@ ROCEGW_EXPORT int rdma_accept(rdma_cm_id* rdma, rdma_conn_param* param) {
 }
 
 ROCEGW_EXPORT int rdma_reject(rdma_cm_id* rdma, const void* data, uint8_t length) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_reject)(rdma, data, length);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_reject)(real, data, length);
   return CmError(rocegw::client::Reject(FromRdma(rdma), data, length, rocegw::client::kConsumer));
 }
 
 ROCEGW_EXPORT int rdma_reject_ece(rdma_cm_id* rdma, const void* data, uint8_t length) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_reject_ece)(rdma, data, length);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_reject_ece)(real, data, length);
   return CmError(
       rocegw::client::Reject(FromRdma(rdma), data, length, rocegw::client::kVendorOption));
 }
 
 ROCEGW_EXPORT int rdma_establish(rdma_cm_id* rdma) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_establish)(rdma);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_establish)(real);
   if (rdma->qp != nullptr) return CmError(EINVAL);  // then it is done before ESTABLISHED is told
   CmId* id = FromRdma(rdma);
   return CmError(id->session->CallObject(ROCEGW_MSG_CM_ESTABLISH, id->handle));
 }
 
 ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_disconnect)(rdma);
+  if (rdma_cm_id* real = RealOf(rdma)) return FinishReal(rdma, ROCEGW_REAL(rdma_disconnect)(real));
   CmId* id = FromRdma(rdma);
   // Who waits for the event has to know that there will be one.
   const CmStage right = id->synchronous == 0 ? CmStage::kConnected : CmStage::kAsked;
@@ -145,7 +154,7 @@ ROCEGW_EXPORT int rdma_disconnect(rdma_cm_id* rdma) {
 }
 
 ROCEGW_EXPORT int rdma_notify(rdma_cm_id* rdma, ibv_event_type event) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_notify)(rdma, event);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_notify)(real, event);
   rocegw_cm_notify request = {};
   request.event = event;
   return CmError(CmCall(FromRdma(rdma), ROCEGW_MSG_CM_NOTIFY, &request));

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/device.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -106,8 +106,9 @@ void ResetCmDevicesLock() { pthread_mutex_init(&g_lock, nullptr); }
 
 using rocegw::client::AcquireCmDevice;
 using rocegw::client::CmDevice;
+using rocegw::client::IsOurs;
 using rocegw::client::kMaxDevices;
-using rocegw::client::MakeObject;
+using rocegw::client::RealCmHasDevices;
 using rocegw::client::Session;
 using rocegw::client::SpinGuard;
 using rocegw::client::SpinLock;
@@ -117,8 +118,10 @@ namespace {
 // A list that a program holds: it points to `entry`.
 struct ContextList {
   ContextList* next;
-  ibv_context* entry[kMaxDevices + 1];
+  ibv_context** real;  // nullptr: there are none
+  int count;           // of ours, which come first
   CmDevice* device[kMaxDevices];
+  ibv_context* entry[];
 };
 
 SpinLock g_lists_lock;
@@ -146,7 +149,11 @@ ROCEGW_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
     errno = ENODEV;
     return nullptr;
   }
-  auto* list = MakeObject<ContextList>();
+  int real_count = 0;
+  ibv_context** real = RealCmHasDevices() ? ROCEGW_REAL(rdma_get_devices)(&real_count) : nullptr;
+  const size_t most = kMaxDevices + static_cast<size_t>(real_count) + 1;
+  constexpr size_t kPointer = sizeof(void*);
+  auto* list = static_cast<ContextList*>(calloc(1, sizeof(ContextList) + most * kPointer));
   int count = 0;
   for (uint32_t i = 0; list != nullptr && i < session->welcome().device_count; ++i) {
     CmDevice* device = AcquireCmDevice(session, i);
@@ -155,6 +162,16 @@ ROCEGW_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
     list->entry[count++] = device->context;
   }
   session->Release();
+  if (list != nullptr) {
+    list->real = real;
+    list->count = count;
+    // The installed library lists what libibverbs does, which is ours as well.
+    for (int i = 0; i < real_count; ++i) {
+      if (!IsOurs(real[i]->device)) list->entry[count++] = real[i];
+    }
+  } else if (real != nullptr) {
+    ROCEGW_REAL(rdma_free_devices)(real);
+  }
   if (list == nullptr) return nullptr;
   {
     SpinGuard guard(g_lists_lock);
@@ -172,8 +189,7 @@ ROCEGW_EXPORT void rdma_free_devices(ibv_context** entries) {
     ROCEGW_REAL(rdma_free_devices)(entries);
     return;
   }
-  for (uint32_t i = 0; list->entry[i] != nullptr; ++i) {
-    rocegw::client::ReleaseCmDevice(list->device[i]);
-  }
+  for (int i = 0; i < list->count; ++i) rocegw::client::ReleaseCmDevice(list->device[i]);
+  if (list->real != nullptr) ROCEGW_REAL(rdma_free_devices)(list->real);
   free(list);
 }

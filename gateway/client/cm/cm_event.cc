@@ -2,15 +2,19 @@
 // Events of the connection manager: from the daemon's record to what a program gets, including the
 // steps that rdma_cm takes on its own before it tells (a QP on the id is made ready when the peer
 // has accepted).
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
+#include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
 
 namespace rocegw::client {
@@ -78,10 +82,10 @@ void FinishActiveSide(CmId* id, CmEvent* event) {
   event->event.status = -error;
 }
 
-// A new id for a request to `listener`; the daemon has made its part already.
-CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
-  CmId* id = MakeId(listener->session, listener->id.channel,
-                    static_cast<rdma_port_space>(record.port_space));
+// A new id for a request to `listener`, on the channel that brought it; the daemon has made its
+// part already.
+CmId* AdoptRequest(CmId* listener, rdma_event_channel* channel, const rocegw_cm_event& record) {
+  CmId* id = MakeId(listener->session, channel, static_cast<rdma_port_space>(record.port_space));
   if (id == nullptr) return nullptr;
   id->passive = true;
   SetStage(id, CmStage::kRequested);
@@ -106,7 +110,8 @@ CmId* AdoptRequest(CmId* listener, const rocegw_cm_event& record) {
 }
 
 // Fills in the event; `id` has it counted as delivered.
-Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
+Outcome Translate(CmId* id, rdma_event_channel* channel, const rocegw_cm_event& record,
+                  CmEvent* event) {
   event->counted_on = id;
   event->event.id = &id->id;
   event->event.event = static_cast<rdma_cm_event_type>(record.type);
@@ -131,7 +136,7 @@ Outcome Translate(CmId* id, const rocegw_cm_event& record, CmEvent* event) {
       break;
     }
     case RDMA_CM_EVENT_CONNECT_REQUEST: {
-      CmId* request = AdoptRequest(id, record);
+      CmId* request = AdoptRequest(id, channel, record);
       if (request == nullptr) return Outcome::kSkip;
       event->event.id = &request->id;
       event->event.listen_id = &id->id;
@@ -164,6 +169,86 @@ void DropRequest(Session* session, const rocegw_cm_event& record) {
   }
 }
 
+// What a channel had for who asked.
+struct Taken {
+  long size;  // of the record; 0: the gateway is gone; -errno: -EAGAIN: nothing now
+  rocegw_cm_event record;
+  CmId* id;  // with the event counted as delivered; nullptr: gone
+};
+
+void Take(CmChannel* channel, Taken* taken) {
+  *taken = {};
+  iovec place = {&taken->record, sizeof(taken->record)};
+  msghdr message = {};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  StopTaking(channel);
+  taken->size = RawReceiveMessage(channel->events, &message, MSG_DONTWAIT);
+  if (taken->size > 0) {
+    const rocegw_cm_event& record = taken->record;
+    const bool request = record.type == RDMA_CM_EVENT_CONNECT_REQUEST;
+    taken->id =
+        FindForEvent(channel->session, request ? record.listen_id : record.id, record.cookie);
+  }
+  ResumeTaking(channel);
+}
+
+// The gateway is gone, and with it the device: each id is told once. EIO: all are; where there are
+// other devices, those are what the channel is for then.
+int TellRemoval(CmChannel* channel, CmEvent* event) {
+  CmId* removed = FindForRemoval(&channel->channel);
+  if (removed == nullptr && channel->real != nullptr) {
+    channel->ended = true;
+    WatchNoMore(channel, channel->events);
+    return EAGAIN;
+  }
+  if (removed == nullptr) return EIO;
+  event->counted_on = removed;
+  event->event.id = &removed->id;
+  event->event.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+  return 0;
+}
+
+// The next event of the daemon's, without waiting; 0 or an errno value.
+int NextRecord(CmChannel* channel, CmEvent* event) {
+  if (channel->ended) return EAGAIN;
+  for (;;) {
+    Taken taken;
+    Take(channel, &taken);
+    memset(static_cast<void*>(event), 0, sizeof(*event));
+    if (taken.size == 0) return TellRemoval(channel, event);
+    if (taken.size < 0) return static_cast<int>(-taken.size);
+    if (taken.id == nullptr) {
+      DropRequest(channel->session, taken.record);
+      continue;
+    }
+    if (Translate(taken.id, &channel->channel, taken.record, event) == Outcome::kTell) return 0;
+    CountAcknowledged(taken.id);
+  }
+}
+
+// The next event of the channel, without waiting; 0 or an errno value. Neither side waits for the
+// other to have none.
+int NextEvent(CmChannel* channel, CmEvent* event) {
+  if (!IsMixed(channel)) return NextRecord(channel, event);
+  const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
+  const int error = real_first ? NextRealEvent(channel, event) : NextRecord(channel, event);
+  if (error != EAGAIN) return error;
+  return real_first ? NextRecord(channel, event) : NextRealEvent(channel, event);
+}
+
+// Until there is something to take, or whatever ends a read of that descriptor: 0 or an errno
+// value. Functions of the C library: programs end threads that wait here with pthread_cancel.
+int Await(int descriptor, bool mixed) {
+  if (mixed) {
+    if ((RawFcntl(descriptor, F_GETFL, 0) & O_NONBLOCK) != 0) return EAGAIN;
+    pollfd readable = {descriptor, POLLIN, 0};
+    return poll(&readable, 1, -1) < 0 ? errno : 0;
+  }
+  uint8_t byte;
+  return recv(descriptor, &byte, sizeof(byte), MSG_PEEK) < 0 ? errno : 0;
+}
+
 }  // namespace
 
 int Complete(CmId* id) {
@@ -186,51 +271,35 @@ int Complete(CmId* id) {
 using rocegw::client::CmChannel;
 using rocegw::client::CmEvent;
 using rocegw::client::CmId;
-using rocegw::client::FromRdma;
 using rocegw::client::IsOurs;
 
 ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** result) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_cm_event)(rdma, result);
   if (result == nullptr) return rocegw::client::CmError(EINVAL);
-  CmChannel* channel = FromRdma(rdma);
+  const int descriptor = rdma->fd;
   auto* event = static_cast<CmEvent*>(malloc(sizeof(CmEvent)));
   if (event == nullptr) return -1;
   for (;;) {
-    rocegw_cm_event record = {};
-    // The C library's read: programs end threads that wait here with pthread_cancel.
-    const ssize_t got = read(rdma->fd, &record, sizeof(record));
-    // The gateway is gone, and with it the device: each id is told once.
-    CmId* removed = got == 0 ? rocegw::client::FindForRemoval(rdma) : nullptr;
-    if (removed != nullptr) {
-      memset(static_cast<void*>(event), 0, sizeof(*event));
-      event->counted_on = removed;
-      event->event.id = &removed->id;
-      event->event.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
+    int error = EBADF;
+    bool mixed = false;
+    if (CmChannel* channel = rocegw::client::EnterChannel(rdma, descriptor)) {
+      mixed = IsMixed(channel);
+      error = rocegw::client::NextEvent(channel, event);
+      LeaveChannel(channel);
+    }
+    if (error == EAGAIN) {
+      error = rocegw::client::Await(descriptor, mixed);
+      if (error != EAGAIN && error != EINTR) continue;
+    }
+    if (error == 0) {
       *result = &event->event;
       return 0;
     }
-    if (got <= 0) {
-      const int error = got == 0 ? EIO : errno;
-      free(event);
-      // Another thread has destroyed the channel. With a kernel device this one would wait on, and
-      // programs (rping) rely on it: they take an error here for a failure.
-      while (!IsOurs(rdma)) pause();
-      errno = error;
-      return -1;
-    }
-    const bool request = record.type == RDMA_CM_EVENT_CONNECT_REQUEST;
-    CmId* id = rocegw::client::FindForEvent(channel->session,
-                                            request ? record.listen_id : record.id, record.cookie);
-    if (id == nullptr) {
-      rocegw::client::DropRequest(channel->session, record);
-      continue;
-    }
-    memset(static_cast<void*>(event), 0, sizeof(*event));
-    if (rocegw::client::Translate(id, record, event) == rocegw::client::Outcome::kTell) {
-      *result = &event->event;
-      return 0;
-    }
-    CountAcknowledged(id);
+    free(event);
+    // Another thread has destroyed the channel. With a kernel device this one would wait on, and
+    // programs (rping) rely on it: they take an error here for a failure.
+    while (!rocegw::client::IsOpen(rdma, descriptor)) pause();
+    return rocegw::client::CmError(error);
   }
 }
 

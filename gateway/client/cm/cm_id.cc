@@ -7,6 +7,7 @@
 
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/object_ids.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -78,10 +79,10 @@ void FreeId(CmId* id) {
   pthread_mutex_unlock(&g_lock);
   RemoveObject(id->cookie);
   if (id->id.event != nullptr) rdma_ack_cm_event(id->id.event);
-  WaitForAcknowledgements(id);
+  WaitForAcknowledgements(id, EventsDelivered(id));
   if (id->synchronous != 0) DestroyChannel(FromRdma(id->id.channel));
   if (id->cm_device != nullptr) ReleaseCmDevice(id->cm_device);
-  free(id->id.route.path_rec);
+  if (!id->delegated) free(id->id.route.path_rec);
   free(id->qp_init_attr);
   ForgetGroups(id);
   pthread_cond_destroy(&id->acknowledged);
@@ -120,6 +121,12 @@ CmId* FindForRemoval(const rdma_event_channel* channel) {
   return found;
 }
 
+void CountDelivered(CmId* id) {
+  pthread_mutex_lock(&g_lock);
+  ++id->events_delivered;
+  pthread_mutex_unlock(&g_lock);
+}
+
 bool IsKnown(Session* session, uint32_t handle) {
   pthread_mutex_lock(&g_lock);
   const bool known = FindLocked(session, handle) != nullptr;
@@ -134,18 +141,20 @@ void CountAcknowledged(CmId* id) {
   pthread_mutex_unlock(&id->lock);
 }
 
-void WaitForAcknowledgements(CmId* id) {
+uint32_t EventsDelivered(const CmId* id) {
+  pthread_mutex_lock(&g_lock);
+  const uint32_t delivered = id->events_delivered;
+  pthread_mutex_unlock(&g_lock);
+  return delivered;
+}
+
+void WaitForAcknowledgements(CmId* id, uint32_t delivered) {
   if (id->session->inherited()) return;
-  for (;;) {
-    pthread_mutex_lock(&g_lock);
-    const uint32_t delivered = id->events_delivered;
-    pthread_mutex_unlock(&g_lock);
-    pthread_mutex_lock(&id->lock);
-    const bool done = id->events_completed == delivered;
-    if (!done) pthread_cond_wait(&id->acknowledged, &id->lock);
-    pthread_mutex_unlock(&id->lock);
-    if (done) return;
+  pthread_mutex_lock(&id->lock);
+  while (static_cast<int32_t>(id->events_completed - delivered) < 0) {
+    pthread_cond_wait(&id->acknowledged, &id->lock);
   }
+  pthread_mutex_unlock(&id->lock);
 }
 
 void LockIds() { pthread_mutex_lock(&g_lock); }
@@ -185,6 +194,27 @@ int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result,
   EnterId(id, reply.handle);
   *result = &id->id;
   return 0;
+}
+
+// To another channel with all events that nobody has read. Yields how many were read.
+int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
+  constexpr uint32_t kUnreadEventsMove = 14;
+  CmChannel* from = FromRdma(id->id.channel);
+  rocegw_cm_migrate request = {};
+  request.id = id->handle;
+  request.channel = to->handle;
+  const bool unread = id->session->welcome().minor >= kUnreadEventsMove;
+  rocegw_object_reply reply;
+  if (const int failure = ReadyToMigrate(id, to)) return failure;
+  StopTaking(from);
+  *delivered = EventsDelivered(id);
+  // One that came with a request to the installed library is nothing to the daemon.
+  int error = id->handle == 0 ? 0
+                              : id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
+                                                  unread ? from->events : -1);
+  if (error == 0) error = MigrateReal(id, to);
+  ResumeTaking(from);
+  return error;
 }
 
 }  // namespace
@@ -228,8 +258,11 @@ ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, v
 ROCEGW_EXPORT int rdma_destroy_id(rdma_cm_id* rdma) {
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_destroy_id)(rdma);
   CmId* id = FromRdma(rdma);
-  const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
-  if (error != 0) return CmError(error);
+  if (DestroyReal(id) != 0) return -1;
+  if (id->handle != 0) {
+    const int error = id->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_ID, id->handle);
+    if (error != 0) return CmError(error);
+  }
   FreeId(id);
   return 0;
 }
@@ -242,10 +275,11 @@ ROCEGW_EXPORT int rdma_migrate_id(rdma_cm_id* rdma, rdma_event_channel* channel)
     own = rocegw::client::MakeChannel(id->session);
     if (own == nullptr) return -1;
     channel = &own->channel;
+  } else if (!IsOurs(channel) || FromRdma(channel)->session != id->session) {
+    return CmError(EINVAL);
   }
-  rocegw_cm_migrate request = {};
-  request.channel = FromRdma(channel)->handle;
-  const int error = CmCall(id, ROCEGW_MSG_CM_MIGRATE, &request);
+  uint32_t delivered = 0;
+  const int error = rocegw::client::MoveEvents(id, FromRdma(channel), &delivered);
   if (error != 0) {
     if (own != nullptr) DestroyChannel(own);
     return CmError(error);
@@ -257,10 +291,12 @@ ROCEGW_EXPORT int rdma_migrate_id(rdma_cm_id* rdma, rdma_event_channel* channel)
     }
     DestroyChannel(FromRdma(rdma->channel));
   }
-  id->synchronous = own != nullptr ? 1 : 0;
+  // Other threads may be in calls of the id, and see no write where nothing changes.
+  const int synchronous = own != nullptr ? 1 : 0;
+  if (id->synchronous != synchronous) id->synchronous = synchronous;
   rdma->channel = channel;
   // What was read from the old channel belongs to its users; once they are through, all that
   // follows is on the new one.
-  WaitForAcknowledgements(id);
+  WaitForAcknowledgements(id, delivered);
   return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rdma_cm ids, event channels and events as programs hold them, and how they are found again when
-// an event arrives. A connection manager object is either wholly ours or wholly the installed
-// librdmacm's; which is decided when it is made: ours whenever a gateway is reachable
-// (ROCEGW_CM=real: never). Control path; any thread.
+// an event arrives. What programs hold is ours whenever a gateway is reachable (ROCEGW_CM=real:
+// never), else the installed librdmacm's; behind an id of ours may be one of that library's
+// (cm_real.h). Control path; any thread.
 #pragma once
 
 #include <pthread.h>
@@ -21,8 +21,18 @@ struct CmJoin;
 
 struct CmChannel {
   rdma_event_channel channel;  // first: programs hold it
+  int events;                  // the daemon's records
+  // Where the machine has devices of its own, the program's descriptor is an epoll one over
+  // `events` and the descriptor of this.
+  rdma_event_channel* real;  // nullptr: none yet; under `taking`
+  uint32_t turn;             // odd: the real part's
+  bool ended;                // the gateway is gone, and all ids have been told
   uint32_t handle;
   Session* session;
+  // Held while a record is taken out of the socket, with no wait, and counted on its id: what is
+  // still in there when somebody else holds it, nobody has.
+  pthread_mutex_t taking;
+  uint32_t users;  // threads in rdma_get_cm_event, and one until it is destroyed; cm_channel.cc
 };
 
 // Where a connection stands as far as this side knows. A step that can only be right where it is
@@ -37,6 +47,13 @@ enum class CmStage : uint8_t {
   kBetween,  // under way, over, or another kind of id
   kAsked,    // nowhere: a step that is right there always asks
 };
+
+struct CmOption {
+  int name;  // RDMA_OPTION_ID_TOS ..
+  size_t length;
+  uint8_t value[sizeof(int)];
+};
+constexpr uint32_t kMaxCmOptions = 4;
 
 struct CmId {
   rdma_cm_id id;  // first: programs hold it
@@ -65,7 +82,11 @@ struct CmId {
   ibv_qp_init_attr* qp_init_attr;  // of rdma_create_ep, for the ids that rdma_get_request makes
   ibv_ece local_ece;
   ibv_ece remote_ece;
-  CmJoin* joins;  // multicast groups; under `lock`
+  rdma_cm_id* real;  // of the installed library, behind this one; cm_real.h
+  bool delegated;    // calls go there; else it only listens beside ours
+  uint32_t option_count;
+  CmOption options[kMaxCmOptions];  // for an id of the installed library to come
+  CmJoin* joins;                    // multicast groups; under `lock`
   uint32_t last_join;
   CmId* next;  // in its bucket of the table
 };
@@ -113,6 +134,18 @@ inline int CmError(int error) {
 // --- channels (cm_channel.cc): nullptr or errno value
 CmChannel* MakeChannel(Session* session);
 void DestroyChannel(CmChannel* channel);
+// For those who have waited, and what they waited for may be gone: the address is only compared.
+bool IsOpen(const rdma_event_channel* channel, int descriptor);
+// The same, with the channel there until it is left; nullptr: it is not open any more.
+CmChannel* EnterChannel(const rdma_event_channel* channel, int descriptor);
+void LeaveChannel(CmChannel* channel);
+// Has a part of the installed library's, or may have.
+inline bool IsMixed(const CmChannel* channel) { return channel->channel.fd != channel->events; }
+// Of a mixed channel: that descriptor makes it readable.
+void WatchToo(const CmChannel* channel, int descriptor);
+void WatchNoMore(const CmChannel* channel, int descriptor);
+void StopTaking(CmChannel* channel);
+void ResumeTaking(CmChannel* channel);
 
 // --- ids (cm_id.cc)
 // In the table, but unknown to the daemon yet; nullptr: out of memory.
@@ -129,11 +162,13 @@ CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie);
 // An id of the channel that is bound to a device and has not been told that the device is gone,
 // with that event counted as delivered to it; nullptr: there is none.
 CmId* FindForRemoval(const rdma_event_channel* channel);
+void CountDelivered(CmId* id);
 // True when some id of the session has this handle.
 bool IsKnown(Session* session, uint32_t handle);
 void CountAcknowledged(CmId* id);
-// Until the program has acknowledged all that was delivered for the id.
-void WaitForAcknowledgements(CmId* id);
+uint32_t EventsDelivered(const CmId* id);
+// Until the program has acknowledged so many of those that were delivered for the id.
+void WaitForAcknowledgements(CmId* id, uint32_t delivered);
 void LockIds();
 void UnlockIds();
 void ResetIdsLock();

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/multicast.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
@@ -118,17 +118,22 @@ void ForgetGroups(CmId* id) {
 
 using rocegw::client::CmError;
 using rocegw::client::CmJoin;
+using rocegw::client::FinishReal;
 using rocegw::client::FromRdma;
-using rocegw::client::IsOurs;
+using rocegw::client::RealOf;
 
 ROCEGW_EXPORT int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast)(id, address, context);
+  if (rdma_cm_id* real = RealOf(id)) {
+    return FinishReal(id, ROCEGW_REAL(rdma_join_multicast)(real, address, context));
+  }
   return rocegw::client::Join(id, address, true, context);
 }
 
 ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr,
                                          void* context) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_join_multicast_ex)(id, attr, context);
+  if (rdma_cm_id* real = RealOf(id)) {
+    return FinishReal(id, ROCEGW_REAL(rdma_join_multicast_ex)(real, attr, context));
+  }
   constexpr uint32_t kNeeded = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
   if ((attr->comp_mask & kNeeded) != kNeeded) return CmError(EINVAL);
   if ((attr->comp_mask & ~kNeeded) != 0) return CmError(ENOTSUP);
@@ -138,7 +143,7 @@ ROCEGW_EXPORT int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex
 }
 
 ROCEGW_EXPORT int rdma_leave_multicast(rdma_cm_id* rdma, sockaddr* address) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_leave_multicast)(rdma, address);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_leave_multicast)(real, address);
   const socklen_t length = rocegw::client::LengthOf(address);
   if (length == 0) return CmError(EINVAL);
   CmJoin* join = rocegw::client::Take(FromRdma(rdma), [&](const CmJoin& other) {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/real.h"
 #include "gateway/client/refusals.h"
@@ -12,7 +12,7 @@
 using rocegw::client::CmError;
 using rocegw::client::CmId;
 using rocegw::client::FromRdma;
-using rocegw::client::IsOurs;
+using rocegw::client::RealOf;
 namespace refusal = rocegw::client::refusal;
 
 namespace {
@@ -31,11 +31,23 @@ size_t SizeOf(int option) {
   }
 }
 
+// For an id of the installed library that may have to take this one's place.
+void Remember(CmId* id, int name, const void* value, size_t length) {
+  uint32_t at = 0;
+  while (at < id->option_count && id->options[at].name != name) ++at;
+  if (at == rocegw::client::kMaxCmOptions) return;
+  if (at == id->option_count) ++id->option_count;
+  id->options[at] = {name, length, {}};
+  memcpy(id->options[at].value, value, length);
+}
+
 }  // namespace
 
 ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void* value,
                                   size_t length) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_set_option)(rdma, level, option, value, length);
+  if (rdma_cm_id* real = RealOf(rdma)) {
+    return ROCEGW_REAL(rdma_set_option)(real, level, option, value, length);
+  }
   // Paths are not a program's choice on Ethernet; accepted, as kernel drivers do.
   if (level == RDMA_OPTION_IB && option == RDMA_OPTION_IB_PATH) {
     return CmError(length == 0 || length % sizeof(ibv_path_data) != 0 ? EINVAL : 0);
@@ -48,11 +60,13 @@ ROCEGW_EXPORT int rdma_set_option(rdma_cm_id* rdma, int level, int option, void*
   request.option = static_cast<uint32_t>(option);
   request.length = static_cast<uint32_t>(length);
   memcpy(request.value, value, length);
-  return CmError(CmCall(FromRdma(rdma), ROCEGW_MSG_CM_SET_OPTION, &request));
+  const int error = CmCall(FromRdma(rdma), ROCEGW_MSG_CM_SET_OPTION, &request);
+  if (error == 0) Remember(FromRdma(rdma), option, value, length);
+  return CmError(error);
 }
 
 ROCEGW_EXPORT int rdma_set_local_ece(rdma_cm_id* rdma, ibv_ece* ece) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_set_local_ece)(rdma, ece);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_set_local_ece)(real, ece);
   if (rdma->qp != nullptr || ece == nullptr || ece->vendor_id == 0 || ece->comp_mask != 0) {
     return CmError(EINVAL);
   }
@@ -61,7 +75,7 @@ ROCEGW_EXPORT int rdma_set_local_ece(rdma_cm_id* rdma, ibv_ece* ece) {
 }
 
 ROCEGW_EXPORT int rdma_get_remote_ece(rdma_cm_id* rdma, ibv_ece* ece) {
-  if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_remote_ece)(rdma, ece);
+  if (rdma_cm_id* real = RealOf(rdma)) return ROCEGW_REAL(rdma_get_remote_ece)(real, ece);
   if (rdma->qp != nullptr || ece == nullptr || ece->comp_mask != 0) return CmError(EINVAL);
   *ece = FromRdma(rdma)->remote_ece;
   return 0;

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_devices.h"
-#include "gateway/client/cm/cm_id.h"
 #include "gateway/client/cm/cm_multicast.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/extended.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/queue_pair.h"
@@ -179,15 +179,23 @@ int StepWithQp(CmId* id, CmStage right, uint32_t type, ibv_qp_state state) {
 
 using rocegw::client::CmError;
 using rocegw::client::FromRdma;
-using rocegw::client::IsOurs;
+using rocegw::client::GiveQueues;
+using rocegw::client::RealOf;
+using rocegw::client::TakeQueues;
 
 ROCEGW_EXPORT int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp)(id, pd, attr);
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    return TakeQueues(id, ROCEGW_REAL(rdma_create_qp)(real, pd, attr));
+  }
   return CmError(rocegw::client::CreateQpOnId(id, pd, attr));
 }
 
 ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_qp_ex)(id, attr);
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    return TakeQueues(id, ROCEGW_REAL(rdma_create_qp_ex)(real, attr));
+  }
   ibv_pd* pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? attr->pd : nullptr;
   ibv_qp_init_attr basic;
   int error = rocegw::client::ToBasicAttr(id->verbs, *attr, &basic);
@@ -203,8 +211,10 @@ ROCEGW_EXPORT int rdma_create_qp_ex(rdma_cm_id* id, ibv_qp_init_attr_ex* attr) {
 }
 
 ROCEGW_EXPORT void rdma_destroy_qp(rdma_cm_id* id) {
-  if (!IsOurs(id)) {
-    ROCEGW_REAL(rdma_destroy_qp)(id);
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    ROCEGW_REAL(rdma_destroy_qp)(real);
+    TakeQueues(id, 0);
     return;
   }
   rocegw::client::DetachGroups(FromRdma(id));
@@ -214,6 +224,6 @@ ROCEGW_EXPORT void rdma_destroy_qp(rdma_cm_id* id) {
 }
 
 ROCEGW_EXPORT int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attr, int* mask) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_init_qp_attr)(id, attr, mask);
+  if (rdma_cm_id* real = RealOf(id)) return ROCEGW_REAL(rdma_init_qp_attr)(real, attr, mask);
   return CmError(rocegw::client::AskAttributes(FromRdma(id), attr->qp_state, attr, mask));
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared receive queues that belong to an id.
+#include <rdma/rdma_verbs.h>
+
 #include <cerrno>
 
 #include "gateway/client/cm/cm_devices.h"
-#include "gateway/client/cm/cm_id.h"
+#include "gateway/client/cm/cm_real.h"
 #include "gateway/client/real.h"
 #include "gateway/client/xrc.h"
 
@@ -52,6 +54,12 @@ int CreateSrqOnId(CmId* id, ibv_srq_init_attr_ex* attr) {
 }  // namespace
 
 void DestroySrqOf(rdma_cm_id* id) {
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    ROCEGW_REAL(rdma_destroy_srq)(real);
+    TakeQueues(id, 0);
+    return;
+  }
   if (id->srq != nullptr) ibv_destroy_srq(id->srq);
   id->srq = nullptr;
   DestroyQueues(id);
@@ -60,10 +68,15 @@ void DestroySrqOf(rdma_cm_id* id) {
 }  // namespace rocegw::client
 
 using rocegw::client::CmError;
-using rocegw::client::IsOurs;
+using rocegw::client::GiveQueues;
+using rocegw::client::RealOf;
+using rocegw::client::TakeQueues;
 
 ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq)(id, pd, attr);
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    return TakeQueues(id, ROCEGW_REAL(rdma_create_srq)(real, pd, attr));
+  }
   // As librdmacm has it, the id says what kind of queue it is.
   ibv_srq_init_attr_ex extended = {};
   extended.srq_context = attr->srq_context;
@@ -77,14 +90,11 @@ ROCEGW_EXPORT int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr*
 }
 
 ROCEGW_EXPORT int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
-  if (!IsOurs(id)) return ROCEGW_REAL(rdma_create_srq_ex)(id, attr);
+  if (rdma_cm_id* real = RealOf(id)) {
+    GiveQueues(id);
+    return TakeQueues(id, ROCEGW_REAL(rdma_create_srq_ex)(real, attr));
+  }
   return CmError(rocegw::client::CreateSrqOnId(rocegw::client::FromRdma(id), attr));
 }
 
-ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) {
-  if (!IsOurs(id)) {
-    ROCEGW_REAL(rdma_destroy_srq)(id);
-    return;
-  }
-  rocegw::client::DestroySrqOf(id);
-}
+ROCEGW_EXPORT void rdma_destroy_srq(rdma_cm_id* id) { rocegw::client::DestroySrqOf(id); }

@@ -4,6 +4,7 @@
 // be the same. Usage: cm_misuse OWN_ADDRESS (IPv4; nothing is sent to anybody else)
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 
 #include <cerrno>
@@ -305,6 +306,49 @@ void Events(Misuse& misuse) {
   });
 }
 
+// An event that nobody has read goes along with its id, and that of another stays.
+void Migrating(Misuse& misuse) {
+  misuse.Fresh("migrate to where it is",
+               [&](rdma_cm_id* id) { return rdma_migrate_id(id, misuse.channel()); });
+  misuse.Fresh("migrate with an unread event", [&](rdma_cm_id* id) {
+    rdma_event_channel* const other = rdma_create_event_channel();
+    rdma_cm_id* stays = nullptr;
+    if (rdma_create_id(misuse.channel(), &stays, nullptr, RDMA_PS_TCP) != 0) return 1;
+    sockaddr_in to = AddressOf(misuse.own(), kPort);
+    for (rdma_cm_id* resolved : {id, stays}) {
+      if (rdma_resolve_addr(resolved, nullptr, Generic(&to), kTimeoutMs) != 0) return 2;
+    }
+    pollfd ready{misuse.channel()->fd, POLLIN, 0};
+    if (poll(&ready, 1, kTimeoutMs) != 1) return 3;
+    if (rdma_migrate_id(id, other) != 0) return 4;
+    for (rdma_cm_id* resolved : {id, stays}) {
+      rdma_cm_event* event = nullptr;
+      if (rdma_get_cm_event(resolved->channel, &event) != 0) return 5;
+      const bool right = event->id == resolved && event->event == RDMA_CM_EVENT_ADDR_RESOLVED;
+      rdma_ack_cm_event(event);
+      if (!right) return 6;
+    }
+    // Back again, for the channel to be destroyed.
+    if (rdma_migrate_id(id, misuse.channel()) != 0) return 7;
+    rdma_destroy_id(stays);
+    rdma_destroy_event_channel(other);
+    return 0;
+  });
+  misuse.Fresh("migrate to a channel of its own with an unread event", [&](rdma_cm_id* id) {
+    sockaddr_in to = AddressOf(misuse.own(), kPort);
+    if (rdma_resolve_addr(id, nullptr, Generic(&to), kTimeoutMs) != 0) return 1;
+    pollfd ready{misuse.channel()->fd, POLLIN, 0};
+    if (poll(&ready, 1, kTimeoutMs) != 1) return 2;
+    if (rdma_migrate_id(id, nullptr) != 0) return 3;
+    rdma_cm_event* event = nullptr;
+    if (rdma_get_cm_event(id->channel, &event) != 0) return 4;
+    const bool right = event->id == id && event->event == RDMA_CM_EVENT_ADDR_RESOLVED;
+    rdma_ack_cm_event(event);
+    if (!right) return 5;
+    return rdma_migrate_id(id, misuse.channel());
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -315,7 +359,7 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Misuse misuse(argv[1]);
   for (const auto group :
-       {Binding, Resolving, QueuePairs, Connecting, Listening, Options, Groups, Events})
+       {Binding, Resolving, QueuePairs, Connecting, Listening, Options, Groups, Events, Migrating})
     group(misuse);
   return 0;
 }

@@ -78,11 +78,23 @@ TEST_F(CmTest, MigrateId_LaterEventsComeOnTheNewChannel) {
   ASSERT_EQ(0, rdma_create_id(first, &id, nullptr, RDMA_PS_TCP));
   ASSERT_EQ(0, rdma_migrate_id(id, second));
   EXPECT_EQ(second, id->channel);
+  EXPECT_TRUE(daemon_->Last(ROCEGW_MSG_CM_MIGRATE).had_descriptor) << "for what is unread";
   rdma_destroy_event_channel(first);
   Emit(500, RDMA_CM_EVENT_ADDR_RESOLVED);
   ExpectAndAck(second, RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_EQ(0, rdma_destroy_id(id));
   rdma_destroy_event_channel(second);
+}
+
+TEST_F(CmTest, MigrateId_ToAChannelOfSomebodyElse_IsRefused) {
+  rdma_event_channel* channel = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(0, rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP));
+  rdma_event_channel other = {STDIN_FILENO};
+  EXPECT_EQ(-1, rdma_migrate_id(id, &other));
+  EXPECT_EQ(EINVAL, errno);
+  EXPECT_EQ(channel, id->channel);
+  End(channel, {id});
 }
 
 TEST_F(CmTest, Synchronous_CallsWaitAndKeepTheirEvent) {

@@ -261,28 +261,6 @@ TEST_F(Cm, ListenerDestroyed_RequestsNobodyTookEndWithIt) {
   EXPECT_EQ(b.server->services().pools.gateway().used(session::Resource::kCmIds), 1u);
 }
 
-TEST_F(Cm, Migrate_EventsFollowTheId) {
-  Program client(a);
-  Program server(b);
-  ConnectThem(client, server);
-  const uint32_t to = client.client
-                          .Call<rocegw_object_reply>(TestClient::Request<rocegw_object_request>(
-                              ROCEGW_MSG_CM_CREATE_CHANNEL))
-                          .handle;
-  const UniqueFd other = std::move(client.client.received_fd);
-  auto migrate = TestClient::Request<rocegw_cm_migrate>(ROCEGW_MSG_CM_MIGRATE);
-  migrate.id = client_id;
-  migrate.channel = to;
-  client.client.Call<rocegw_object_reply>(migrate);
-  ASSERT_EQ(client.client.error(), 0);
-  ASSERT_EQ(server.Simple(ROCEGW_MSG_CM_DISCONNECT, server_id), 0);
-  Carry();
-  EXPECT_EQ(client.NextEvent().type, 1000u);
-  EXPECT_EQ(Program::NextEventOn(other).type, kDisconnected);
-  EXPECT_EQ(client.Simple(ROCEGW_MSG_CM_DESTROY_CHANNEL, client.channel), 0);
-  EXPECT_EQ(client.client.Object(ROCEGW_MSG_CM_DESTROY_ID, client_id).events_reported, 4u);
-}
-
 TEST_F(Cm, CommEstablishedOnTheQp_IsAsGoodAsTheRtu) {
   Program client(a);
   Program server(b);

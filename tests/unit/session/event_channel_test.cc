@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
 
 namespace rocegw::session {
 namespace {
@@ -94,12 +97,79 @@ TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
   Send(2, 21);
   auto pair = MakeEventPair();
   EventChannel other(loop, std::move(pair->ours));
-  channel->MoveWaiting(2, other);
+  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 2; });
   EXPECT_EQ(channel->waiting(), 2u);
   client = std::move(pair->client);
   EXPECT_EQ(Read(), 20);
   EXPECT_EQ(Read(), 21);
   EXPECT_EQ(Read(), -1);
+}
+
+// The values of records are a thousand times their subject and a number.
+EventChannel::Subject SubjectOf(std::span<const uint8_t> record) {
+  uint32_t value = 0;
+  std::memcpy(&value, record.data(), sizeof value);
+  return value / 1000;
+}
+
+TEST_F(Channel, TakeBack_WhatIsUnreadMovesInOrder_AndOthersStay) {
+  Send(1, 1000);
+  Send(2, 2000);
+  EXPECT_EQ(Read(), 1000);
+  uint32_t sent = 1;
+  while (channel->waiting() < 10) Send(1 + sent % 2, 1000 * (1 + sent % 2) + sent), ++sent;
+  auto pair = MakeEventPair();
+  EventChannel other(loop, std::move(pair->ours));
+  channel->TakeBack(client.get(), SubjectOf);
+  EXPECT_EQ(Read(), -1);
+  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
+  const auto read_all = [&](EventChannel::Subject subject, uint32_t at) {
+    for (; at < sent; at += 2) {
+      int64_t value = Read();
+      if (value < 0) {
+        loop.RunOnce({});
+        value = Read();
+      }
+      ASSERT_EQ(value, static_cast<int64_t>(1000 * subject + at));
+    }
+    EXPECT_EQ(Read(), -1);
+  };
+  EXPECT_EQ(Read(), 2000);
+  read_all(2, 1);
+  EXPECT_EQ(channel->Forget(1), 1u) << "what was read before";
+  EXPECT_EQ(channel->Forget(2), 1 + sent / 2);
+  client = std::move(pair->client);
+  read_all(1, 2);
+  EXPECT_EQ(other.Forget(1), (sent - 1) / 2);
+}
+
+TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
+  Send(1, 1001);
+  (void)channel->Forget(1);
+  Send(1, 1002);
+  auto pair = MakeEventPair();
+  EventChannel other(loop, std::move(pair->ours));
+  channel->TakeBack(client.get(), SubjectOf);
+  channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
+  EXPECT_EQ(Read(), 1001) << "nobody's, and where it was";
+  EXPECT_EQ(Read(), -1);
+  client = std::move(pair->client);
+  EXPECT_EQ(Read(), 1002);
+  EXPECT_EQ(other.Forget(1), 1u);
+}
+
+TEST_F(Channel, IsClientEnd_OfThisPairAlone_ByWhicheverDescriptor) {
+  auto pair = MakeEventPair();
+  const int ours = pair->ours.get();
+  EventChannel other(loop, std::move(pair->ours), pair->client.get());
+  const UniqueFd again(::dup(pair->client.get()));
+  EXPECT_TRUE(other.IsClientEnd(pair->client.get()));
+  EXPECT_TRUE(other.IsClientEnd(again.get()));
+  EXPECT_FALSE(other.IsClientEnd(ours));
+  EXPECT_FALSE(other.IsClientEnd(client.get()));
+  EXPECT_FALSE(other.IsClientEnd(STDIN_FILENO));
+  EXPECT_FALSE(other.IsClientEnd(-1));
+  EXPECT_FALSE(channel->IsClientEnd(client.get())) << "nobody said which it is";
 }
 
 }  // namespace

@@ -2,56 +2,26 @@
 // The whole with real threads: control loop, workers, clients that come and go, and somebody who
 // asks for snapshots.
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/support/session_host.h"
+#include "tests/support/running_session.h"
 
 namespace rocegw::testing {
 namespace {
 
 class Threads : public ::testing::TestWithParam<bool> {
  protected:
-  void SetUp() override {
-    path = "/tmp/rocegw-threads-" + std::to_string(::getpid());
-    ASSERT_TRUE(host.server->Listen({path}).ok());
-    for (auto& worker : host.workers) {
-      threads.emplace_back([&worker, this] {
-        while (!stop.load()) {
-          pollfd wake{worker->link.worker_wake_fd, POLLIN, 0};
-          ::poll(&wake, 1, 10);
-          uint64_t value = 0;
-          (void)!::read(worker->link.worker_wake_fd, &value, sizeof value);
-          worker->Pump();
-        }
-      });
-    }
-    control = std::thread([this] { host.loop.Run(); });
-  }
-  void TearDown() override {
-    std::atomic<bool> gone{false};
-    host.loop.Post([&] { host.server->Shutdown([&] { gone = true; }); });
-    while (!gone.load()) ::sched_yield();
-    host.loop.Stop();
-    control.join();
-    stop = true;
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(host.BrokenRules(), std::vector<std::string>());
-    EXPECT_EQ(host.LinkedObjects(), 0u);
-  }
   UniqueFd Connect() const {
     UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
+    std::memcpy(address.sun_path, running_host.path().data(), running_host.path().size());
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return socket;
   }
@@ -62,10 +32,7 @@ class Threads : public ::testing::TestWithParam<bool> {
   }
 
   SessionHost host{2, Trust(GetParam()), 64};
-  std::string path;
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  std::thread control;
+  RunningSession running_host{host};
 };
 
 TEST_P(Threads, ClientsComeAndGo_SnapshotsInBetween) {
