@@ -77,6 +77,12 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
         services_.TellRefused(pool, pool.HeldBack(reached.rate, reached.by));
     });
   };
+  services_.workers.on_channel_refused = [this](const worker::ChannelRefused& refused) {
+    services_.pools.ForEachPool([&](const tenant::Pool& pool) {
+      if (&pool.share() == refused.pool)
+        services_.TellRefused(pool, pool.ChannelRefused(refused.by));
+    });
+  };
   std::set<int> wake_fds;
   for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);
   for (const int fd : wake_fds) {

@@ -78,6 +78,8 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
     if (on_session_stopped) on_session_stopped(*stopped);
   } else if (const auto* reached = std::get_if<worker::RateReached>(&message.body)) {
     if (on_rate_reached) on_rate_reached(*reached);
+  } else if (const auto* refused = std::get_if<worker::ChannelRefused>(&message.body)) {
+    if (on_channel_refused) on_channel_refused(*refused);
   } else if (const auto* changed = std::get_if<worker::PeerChanged>(&message.body)) {
     if (on_peer_changed) on_peer_changed(*changed);
   }

@@ -84,6 +84,8 @@ class Pool {
   uint64_t Peak(Resource resource) const;
   // How often something was refused, or held back, for that limit.
   uint64_t refused(size_t limit) const;
+  // A worker refused a channel, since that node's limit is reached; counted there.
+  Refusal ChannelRefused(const QuotaNode* by) const;
   // A worker holds back what the pool's programs send, since that node's rate is used up.
   Refusal HeldBack(Rate rate, const RateNode* by) const;
 

@@ -295,6 +295,13 @@ struct RateReached {
   const tenant::RateNode* by = nullptr;  // whose rate
 };
 
+// The limit of channels of a pool, or of what is above it, is reached. At most once a second for
+// each pool.
+struct ChannelRefused {
+  const tenant::Share* pool = nullptr;
+  const tenant::QuotaNode* by = nullptr;  // whose limit
+};
+
 // A gateway does not know our channels any more, or does not take one: what discovery found may not
 // hold any longer.
 struct PeerChanged {
@@ -304,7 +311,7 @@ struct PeerChanged {
 struct WorkerMessage {
   uint64_t cookie = 0;  // of the message that this answers; 0: unasked
   std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
-               RateReached, PeerChanged>
+               RateReached, ChannelRefused, PeerChanged>
       body;
 };
 
