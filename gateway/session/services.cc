@@ -147,6 +147,14 @@ int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
   return EACCES;
 }
 
+void Services::TellRevoked(tenant::Pool& pool, const wire::Gid& peer, uint32_t queue_pairs) {
+  pool.CountPeerRefused(queue_pairs);
+  const std::string address = wire::AddressText(peer);
+  Tell("PEER_NOT_ALLOWED", pool.name(), address,
+       pool.name() + ": its programs may not talk to " + address +
+           " any more (allowed_peers); queue pairs that failed: " + std::to_string(queue_pairs));
+}
+
 const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   const auto& of_tenant = pool.tenant().settings().allowed_peers;
   const auto& of_pool = pool.settings().allowed_peers;

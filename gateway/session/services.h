@@ -101,6 +101,8 @@ struct Services {
   [[nodiscard]] int CheckDrain(const tenant::Pool& pool, const char* what);
   // 0, or EACCES: counted and told.
   [[nodiscard]] int CheckPeer(tenant::Pool& pool, const wire::Gid& peer);
+  // The same of queue pairs that were connected to there.
+  void TellRevoked(tenant::Pool& pool, const wire::Gid& peer, uint32_t queue_pairs);
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 

@@ -169,7 +169,10 @@ void SessionServer::SetCapacity(const tenant::Amounts& capacity) {
 }
 
 void SessionServer::SetTenant(const tenant::TenantSettings& tenant) {
+  const tenant::Tenant* const known = services_.pools.FindTenant(tenant.name);
+  const bool same = known != nullptr && known->settings().allowed_peers == tenant.allowed_peers;
   services_.pools.SetTenant(tenant);
+  if (!same) peer_review_.OfTenant(tenant.name);
 }
 
 void SessionServer::RemoveTenant(const std::string& name) {
@@ -181,7 +184,11 @@ void SessionServer::RemoveTenant(const std::string& name) {
 
 void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
   CloseReserveOf(pool.name, pool.uid);
-  services_.reserves.Set(services_.pools.SetPool(pool));
+  const tenant::Pool* const known = services_.pools.FindPool(pool.name);
+  const bool same = known != nullptr && known->settings().allowed_peers == pool.allowed_peers;
+  tenant::Pool& now = services_.pools.SetPool(pool);
+  services_.reserves.Set(now);
+  if (!same) peer_review_.OfPool(now);
   slots_.Set(pool, rights);
   AddressesMoved();
 }

@@ -61,6 +61,7 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
       total.channels.insert(total.channels.end(), reply.channels.begin(), reply.channels.end());
       total.peers.insert(total.peers.end(), reply.peers.begin(), reply.peers.end());
       total.srqs.insert(total.srqs.end(), reply.srqs.begin(), reply.srqs.end());
+      total.revoked.insert(total.revoked.end(), reply.revoked.begin(), reply.revoked.end());
       if (--gathering->missing == 0) gathering->done(std::move(total));
     });
   }

@@ -95,7 +95,7 @@ class Pool {
   }
   void CountAttach(AttachOutcome outcome) { ++attaches_[static_cast<size_t>(outcome)]; }
   const AttachCounts& attaches() const { return attaches_; }
-  void CountPeerRefused() { ++peers_refused_; }
+  void CountPeerRefused(uint64_t times = 1) { peers_refused_ += times; }
   uint64_t peers_refused() const { return peers_refused_; }
   void CountIdentityRefused() { ++identities_refused_; }
   uint64_t identities_refused() const { return identities_refused_; }

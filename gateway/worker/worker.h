@@ -254,6 +254,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UnlinkQp& body);
   ControlReply Do(const ModifyQp& body, TimePoint now);
   ControlReply Do(const QueryQp& body);
+  ControlReply Do(const UsePeerRules& body, TimePoint now);  // worker_peers.cc
   ControlReply Do(const LinkPeer& body);
   ControlReply Do(const UnlinkPeer& body);
   ControlReply Do(const LinkGroup& body);

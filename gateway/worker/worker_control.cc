@@ -103,7 +103,8 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
   std::visit(
       [&](auto& body) {
         using Body = std::decay_t<decltype(body)>;
-        if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp>) {
+        if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp> ||
+                      std::is_same_v<Body, UsePeerRules>) {
           reply = Do(body, now);
         } else if constexpr (std::is_same_v<Body, std::monostate> ||
                              std::is_same_v<Body, UnlinkRegion> ||
