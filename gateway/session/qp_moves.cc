@@ -72,7 +72,7 @@ int Check(ClientSession& session, QpMove& move) {
 int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState state,
              const OwnDepths* depths, QpMove& move) {
   cm::QpAttributes attributes;
-  if (const int error = session.cm().InitQpAttributes(session.id(), id.engine, state, attributes))
+  if (const int error = session.cm().InitQpAttributes(session, id.engine, state, attributes))
     return error;
   const rocegw_cm_qp_attr_reply known = ReplyOf(attributes);
   move.asked.qp = qp;

@@ -169,6 +169,11 @@ const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   return all_peer_rules_.back().get();
 }
 
+bool Services::HasPlacement(const tenant::Pool& pool) const {
+  if (options.placement == MemoryPlacement::kDisabled) return false;
+  return pool.settings().placement.value_or(options.placement == MemoryPlacement::kEnabled);
+}
+
 verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) {
   verbs::QpConfig config;
   config.device = device;
@@ -177,7 +182,7 @@ verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) 
   config.tenant_tag = tenant::TagOf(pool.name());
   config.port_mtu = devices[device].active_mtu;
   config.window_bytes = static_cast<uint32_t>(pool.settings().window_bytes);
-  config.placement = options.placement;
+  config.placement = HasPlacement(pool);
   return config;
 }
 

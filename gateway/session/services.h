@@ -106,6 +106,9 @@ struct Services {
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
 
+  // Its devices have FLUSH and ATOMIC WRITE.
+  bool HasPlacement(const tenant::Pool& pool) const;
+
   // What a queue pair's configuration has of its pool and its port; the rest is its own.
   verbs::QpConfig QpConfigOn(const tenant::Pool& pool, uint32_t device);
 

@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 
 inline constexpr char kPoolsConfig[] = R"(name: host-a
 workers: 1
+memory_placement: by_pool
 ports: [{interface: veth0}]
 metrics: {address: ''}
 static:
@@ -68,7 +69,7 @@ static:
         quota:
           peak: {pds: 50, cqs: 50, qps: 50, srqs: 50, mrs: 50, cm_ids: 50, listeners: 50, sessions: 50,
                  registered_bytes: 409600, segment_bytes: 268435456, connects_per_second: 50}
-        memory: {trusted: true}
+        memory: {trusted: true, placement: ENABLED}
 )";
 
 class PoolsE2e : public ::testing::Test {

@@ -248,6 +248,11 @@ TEST_F(PoolsE2e, QueryDevice_ReportsThePoolsPeak) {
   EXPECT_EQ(Probe("blue", "device"), "50 50 50 50");
 }
 
+TEST_F(PoolsE2e, Placement_IsThePoolsThatAsksForIt) {
+  EXPECT_EQ(Probe("blue", "placement"), "both");
+  EXPECT_EQ(Probe("red", "placement"), "not both");
+}
+
 // Something is in the way of a socket: the report says what, and it is mended without another push.
 TEST_F(PoolsE2e, PoolWhoseSocketCannotBeMade_IsRejectedUntilItCan) {
   gateway::v1::ApplyRequest request;

@@ -59,6 +59,7 @@ const std::map<std::string, Known> kPool = {
     {"addresses", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"allowed_peers", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"memory.trusted", {Effect::kSetting, "unit/session threads_test"}},
+    {"memory.placement", {Effect::kSetting, "unit/session placement_test PoolPlacement"}},
     {"memory.remap", {Effect::kSetting, "unit/session attach_test: the greeting"}},
 };
 
