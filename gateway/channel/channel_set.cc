@@ -142,7 +142,7 @@ uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
 
 Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path,
                            uint32_t number, uint32_t device, TimePoint now, uint32_t beside) {
-  if (beside != 0 && beside >= options_.paths) return nullptr;
+  if (!HasPath(beside)) return nullptr;
   return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, device, now);
 }
 

@@ -71,7 +71,9 @@ class ChannelSet {
   // nullptr when there are fewer.
   Channel* Reach(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
                  uint32_t device, TimePoint now, uint32_t beside = 0);
-  // What Reach would find; nullptr: it would have to open one.
+  // There are so many paths from there.
+  bool HasPath(uint32_t beside) const { return beside == 0 || beside < options_.paths; }
+  // What Reach would find on a path that there is; nullptr: it would have to open one.
   Channel* Known(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
                  uint32_t beside = 0);
   // Likewise, from a channel that is open.

@@ -69,7 +69,7 @@ void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
           return session.ReplyError(error);
         if (!chosen.silent || ControlLoop::Now() >= give_up)
           return LinkPeer(session, asked, attributes, chosen);
-        session.cm().ForgetPeer(attributes.path.destination);
+        session.cm().ForgetPeer(peer);
         FindPeer(session, asked, attributes, give_up);
       });
 }

@@ -19,11 +19,9 @@ ControlReply Worker::Do(const UsePeerRules& body, TimePoint now) {
     const wire::Gid peer = qp.attributes.path.destination;
     if (!connected || body.rules == nullptr || body.rules->Allow(peer)) continue;
     const SlotHandle handle = qp.handle;
-    const Ways ways = WaysOf(slot);
     verbs::QpAttributes failed;
     failed.state = verbs::QpState::kError;
     if (slot.qp->Modify(*this, verbs::kAttrState, failed, now) != 0) continue;
-    EndRides(slot, ways);
     Event(qp, verbs::AsyncEvent::kQpFatal);
     ++revoked[peer];
     AfterEvent(slot, handle);

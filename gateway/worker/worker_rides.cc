@@ -9,6 +9,8 @@ namespace rocegw::worker {
 
 flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& peer,
                              uint32_t beside) {
+  // Where there is no such path, nobody has refused one.
+  if (!channels_.HasPath(beside)) return nullptr;
   const uint32_t number = peer.endpoint.value;
   channel::Channel* const known = channels_.Known(peer.target, peer.path, number, beside);
   if (!MayRide(qp, known)) return nullptr;
@@ -21,7 +23,6 @@ flow::Carrier* Worker::Beside(transport::QpContext& qp, const flow::Carrier& car
                               uint32_t paths) {
   const channel::Channel& own = ChannelOf(OwnerOf(qp), carrier);
   channel::Channel* const known = channels_.KnownBeside(own, paths);
-  // Where there is no such path, nobody has refused one.
   if (!channels_.HasBeside(own, paths) || !MayRide(qp, known)) return nullptr;
   return StartRide(qp, known != nullptr ? known : channels_.Beside(own, paths, now_));
 }

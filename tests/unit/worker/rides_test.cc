@@ -302,9 +302,11 @@ TEST_F(RidesTest, PathsBeside_CountAsWell) {
 
 class EndpointRides : public RidesTest {
  protected:
-  RingEnd& AddEndpoint(int side, uint32_t qpn) {
+  RingEnd& AddEndpoint(int side, uint32_t qpn,
+                       verbs::ServiceMode mode = verbs::ServiceMode::kByTarget) {
     RingOptions ring;
     ring.type = verbs::QpType::kEndpoint;
+    ring.service_mode = mode;
     ring.handle = ++made_;
     ring.qpn = qpn;
     RingEnd& end = gateways_->AddQp(side, ring);
@@ -371,6 +373,25 @@ TEST_F(EndpointRides, MessageThatNeedsOneMore_Fails) {
   EXPECT_EQ(used(), 1u) << "the endpoint is still there";
   gateways_->Remove(0, end);
   EXPECT_EQ(used(), 0u);
+}
+
+// What asks for no order looks for other paths: where there are none, none is refused.
+TEST_F(EndpointRides, NoOtherPath_IsNoRefusal) {
+  Start(1);
+  RingEnd& end = AddEndpoint(0, 50, verbs::ServiceMode::kUnordered);
+  AddPeer(1, AddEndpoint(1, 51, verbs::ServiceMode::kUnordered));
+  for (int i = 0; i < 3; ++i) {
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_RDMA_WRITE;
+    wqe.u.rdma.peer = 1;
+    wqe.u.rdma.remote_address = GatewayPair::kBase;
+    wqe.u.rdma.rkey = GatewayPair::kKey[1];
+    EXPECT_TRUE(end.PostSend(wqe, {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
+  }
+  EXPECT_EQ(WriteTo(end, 1), verbs::WcStatus::kSuccess);
+  EXPECT_EQ(Refused(), 0u);
+  EXPECT_EQ(used(), 1u);
+  gateways_->Remove(0, end);
 }
 
 // A channel that has been closed since nobody used it is nobody's any more.
