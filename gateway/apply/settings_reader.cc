@@ -171,6 +171,8 @@ tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
       spec.attach().socket_mode() == 0 ? kDefaultSocketMode : spec.attach().socket_mode();
   settings.socket_owner = spec.attach().socket_owner();
   settings.trusted = spec.memory().trusted();
+  if (spec.memory().placement() != types::v1::PLACEMENT_UNSPECIFIED)
+    settings.placement = spec.memory().placement() == types::v1::ENABLED;
   settings.remap_allowed = spec.memory().remap() == types::v1::ALLOW;
   for (const std::string& address : spec.addresses())
     settings.addresses.push_back(AddressOf(address));

@@ -142,29 +142,57 @@ uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
 
 Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path,
                            uint32_t number, uint32_t device, TimePoint now, uint32_t beside) {
-  if (beside != 0 && beside >= options_.paths) return nullptr;
-  const ChannelKey key{.source = path.source,
-                       .peer = path.destination,
-                       .peer_worker = target.peer_worker,
-                       .traffic_class = wire::WithoutEcn(path.traffic_class),
-                       .path = PathOf(number, beside)};
-  return Find(key, target.acceptor, target.instance, device, now);
+  if (!HasPath(beside)) return nullptr;
+  return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, device, now);
+}
+
+Channel* ChannelSet::Known(const verbs::ChannelTarget& target, const wire::Path& path,
+                           uint32_t number, uint32_t beside) {
+  return Known(KeyOf(target, path, number, beside), target.instance);
+}
+
+ChannelKey ChannelSet::KeyOf(const verbs::ChannelTarget& target, const wire::Path& path,
+                             uint32_t number, uint32_t beside) const {
+  return {.source = path.source,
+          .peer = path.destination,
+          .peer_worker = target.peer_worker,
+          .traffic_class = wire::WithoutEcn(path.traffic_class),
+          .path = PathOf(number, beside)};
 }
 
 Channel* ChannelSet::Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now) {
-  const Channel* const own = ByNumber(channel.number());
-  if (own == nullptr || own->state() != ChannelState::kOpen || paths >= options_.paths)
-    return nullptr;
-  ChannelKey key = own->key();
+  const Channel* const own = OpenOne(channel, paths);
+  return own == nullptr ? nullptr
+                        : Find(KeyBeside(*own, paths), own->acceptor(), own->peer_instance(),
+                               own->device(), now);
+}
+
+Channel* ChannelSet::KnownBeside(const flow::Carrier& channel, uint32_t paths) {
+  const Channel* const own = OpenOne(channel, paths);
+  return own == nullptr ? nullptr : Known(KeyBeside(*own, paths), own->peer_instance());
+}
+
+Channel* ChannelSet::OpenOne(const flow::Carrier& channel, uint32_t paths) {
+  Channel* const own = ByNumber(channel.number());
+  const bool has = own != nullptr && own->state() == ChannelState::kOpen && paths < options_.paths;
+  return has ? own : nullptr;
+}
+
+ChannelKey ChannelSet::KeyBeside(const Channel& channel, uint32_t paths) const {
+  ChannelKey key = channel.key();
   key.path = static_cast<uint8_t>((key.path + paths) % options_.paths);
-  return Find(key, own->acceptor(), own->peer_instance(), own->device(), now);
+  return key;
+}
+
+Channel* ChannelSet::Known(const ChannelKey& key, uint32_t instance) {
+  return ByKey(key, [&](const Channel& known) {
+    return known.state() == ChannelState::kOpening || known.peer_instance() == instance;
+  });
 }
 
 Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
                           TimePoint now) {
-  Channel* channel = ByKey(key, [&](const Channel& known) {
-    return known.state() == ChannelState::kOpening || known.peer_instance() == instance;
-  });
+  Channel* channel = Known(key, instance);
   if (channel != nullptr) {
     channel->LearnAcceptor(acceptor);
     return channel;
@@ -342,6 +370,7 @@ void ChannelSet::Bury(Channel& channel) {
   KeepTraffic(channel);
   slots_[slot].reset();
   free_.push_back(slot);
+  owner_.OnPlaceFree(slot);
 }
 
 // Whoever forges addresses makes channels to many: those by which nothing has arrived leave

@@ -71,8 +71,17 @@ class ChannelSet {
   // nullptr when there are fewer.
   Channel* Reach(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
                  uint32_t device, TimePoint now, uint32_t beside = 0);
+  // There are so many paths from there.
+  bool HasPath(uint32_t beside) const { return beside == 0 || beside < options_.paths; }
+  // What Reach would find on a path that there is; nullptr: it would have to open one.
+  Channel* Known(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
+                 uint32_t beside = 0);
   // Likewise, from a channel that is open.
   Channel* Beside(const flow::Carrier& channel, uint32_t paths, TimePoint now);
+  Channel* KnownBeside(const flow::Carrier& channel, uint32_t paths);
+  bool HasBeside(const flow::Carrier& channel, uint32_t paths) {
+    return OpenOne(channel, paths) != nullptr;
+  }
 
   // A packet of a channel opcode. kNone also when there was nothing to deliver.
   metrics::DropReason OnPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now,
@@ -105,7 +114,14 @@ class ChannelSet {
  private:
   flow::CcKind CcFor(uint32_t common) const;
   uint8_t PathOf(uint32_t number, uint32_t beside) const;
-  // The channel to an instance of the peer, made and begun at that acceptor when there is none.
+  ChannelKey KeyOf(const verbs::ChannelTarget& target, const wire::Path& path, uint32_t number,
+                   uint32_t beside) const;
+  // nullptr: that one cannot have one beside it.
+  Channel* OpenOne(const flow::Carrier& channel, uint32_t paths);
+  ChannelKey KeyBeside(const Channel& channel, uint32_t paths) const;
+  // The channel to an instance of the peer; nullptr: there is none.
+  Channel* Known(const ChannelKey& key, uint32_t instance);
+  // Likewise, made and begun at that acceptor when there is none.
   Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
                 TimePoint now);
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }

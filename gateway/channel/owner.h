@@ -36,6 +36,8 @@ class Owner {
   // been of use; else nothing has ever left by it.
   virtual void OnChannelGone(const flow::Carrier& carrier, bool opened,
                              wire::ChannelReason why) = 0;
+  // After that, and also of one that nobody used: its place is another channel's next.
+  virtual void OnPlaceFree(uint32_t /*slot*/) {}
   // Calls ChannelSet::OnTimer(slot) then, or a little later; a new time does not undo the old one.
   virtual void ArmChannel(uint32_t slot, TimePoint when) = 0;
 

@@ -369,8 +369,11 @@ void ReadTop(Section& top, Config& config) {
   top.Unsigned("workers", 0u, kMaxWorkers, config.workers);
   top.Bool("pin_workers", config.pin_workers);
   ReadPorts(top, config);
-  top.Choice<bool>("memory_placement", {{"enabled", true}, {"disabled", false}},
-                   config.memory_placement);
+  top.Choice<MemoryPlacement>("memory_placement",
+                              {{"enabled", MemoryPlacement::kEnabled},
+                               {"by_pool", MemoryPlacement::kByPool},
+                               {"disabled", MemoryPlacement::kDisabled}},
+                              config.memory_placement);
   top.Nested("metrics", [&](Section& section) {
     section.Text("address", CheckListenAddress, config.metrics_address);
   });

@@ -49,8 +49,9 @@ ports:
   #     - {address: 192.0.2.2, mac: 02:00:00:00:00:02}
 
 # The memory placement extensions of IBTA's annex A19, FLUSH and ATOMIC WRITE. enabled: devices have them, and RC queue pairs use
-# and take them, towards other gateways that have them enabled and towards RDMA devices, all of which should know them then;
-# disabled: they are refused.
+# and take them, towards other gateways that have them enabled and towards RDMA devices, all of which should know them then; a pool
+# may be without (memory.placement: DISABLED). by_pool: only pools have them that say memory.placement: ENABLED. disabled: they are
+# refused, whatever pools say.
 memory_placement: disabled
 
 # Where programs attach. Whoever may open it can use the gateway. owner: USER, USER:GROUP or :GROUP.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/base/memory_placement.h"
 #include "gateway/flow/cc_profile.h"
 #include "gateway/flow/cc_selector.h"
 #include "gateway/wire/gateway_mad.h"
@@ -100,7 +101,8 @@ struct Config {
   std::vector<PortConfig> ports = {PortConfig{}};
   uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
   GatewaysConfig gateways;
-  bool memory_placement = false;  // FLUSH and ATOMIC WRITE, towards RDMA devices and gateways
+  // FLUSH and ATOMIC WRITE, towards RDMA devices and gateways.
+  MemoryPlacement memory_placement = MemoryPlacement::kDisabled;
   flow::CcKind native_congestion = flow::CcKind::kDcqcn;  // of connections to RNICs
   flow::CcProfile congestion;                             // the link's speed is not in it
   flow::CcPolicy congestion_policy;                       // no rules: native_congestion stays

@@ -21,7 +21,8 @@ void FillIn(const Config& config, session::Options& options) {
   options.remap_allowed = config.default_pool.remap_allowed;
   options.gateways.features |= config.channel_congestion;
   options.placement = config.memory_placement;
-  if (options.placement) options.gateways.features |= wire::kOptionPlacement;
+  if (options.placement != MemoryPlacement::kDisabled)
+    options.gateways.features |= wire::kOptionPlacement;
   options.gateways.discovery = config.gateways.discovery;
   options.gateways.channels = config.gateways.channels;
   options.gateways.paths = config.gateways.paths;

@@ -62,11 +62,12 @@ Status NoDescriptors(int error) {
 
 }  // namespace
 
-datapath::Config Engine::ConfigFor(const std::optional<wire::Gid>& address, bool run_in_poll) {
+datapath::Config Engine::ConfigFor(const Wishes& wishes) {
   datapath::Config config;
   config.workers = 1;
-  config.guest_rounds = run_in_poll;
-  config.ports[0].only_address = address;
+  config.guest_rounds = wishes.run_in_poll;
+  if (wishes.placement) config.memory_placement = MemoryPlacement::kEnabled;
+  config.ports[0].only_address = wishes.address;
   // What remapping spares, a system call that looks for pages, is spared here anyway; and its hooks
   // would have our threads wait for those that wait for us.
   config.default_pool.remap_allowed = false;

@@ -48,10 +48,15 @@ class Engine {
   // A round of the worker on the calling thread, with config.guest_rounds; any thread, any time.
   void Progress();
 
-  // What a gateway inside of a program is made from: one worker, memory where it is. `address`:
-  // the only one that it uses; nothing: every address of the interface with the default route.
-  // run_in_poll: Progress may be called.
-  static datapath::Config ConfigFor(const std::optional<wire::Gid>& address, bool run_in_poll);
+  // What programs choose of a gateway inside of them.
+  struct Wishes {
+    // The only one that it uses; nothing: every address of the interface with the default route.
+    std::optional<wire::Gid> address;
+    bool run_in_poll = false;  // Progress may be called
+    bool placement = false;    // FLUSH and ATOMIC WRITE
+  };
+  // What it is made from: one worker, memory where it is.
+  static datapath::Config ConfigFor(const Wishes& wishes);
 
  private:
   enum class Order : char { kAttach = 'a', kStop = 's' };

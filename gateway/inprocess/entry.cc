@@ -48,8 +48,11 @@ StatusOr<UniqueFd> StartAndAttach() {
         return Status(EINVAL, std::string("ROCEGW_ADDRESS: '") + text + "' is no IP address");
     }
     const bool talks = IsSet("ROCEGW_DEBUG");
-    auto engine = std::make_unique<Engine>(Engine::ConfigFor(address, IsSet("ROCEGW_RUN_IN_POLL")),
-                                           talks ? session::Log(WriteLine) : session::Log(), talks);
+    auto engine =
+        std::make_unique<Engine>(Engine::ConfigFor({.address = address,
+                                                    .run_in_poll = IsSet("ROCEGW_RUN_IN_POLL"),
+                                                    .placement = IsSet("ROCEGW_PLACEMENT")}),
+                                 talks ? session::Log(WriteLine) : session::Log(), talks);
     if (Status started = engine->Start(); !started.ok()) {
       if (address || started.error() != ENODEV) return started;
       return Status(ENODEV,

@@ -134,11 +134,11 @@ CmId* CmBinding::Named(ClientSession& session, uint32_t handle) {
   return id;
 }
 
-int CmBinding::InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
+int CmBinding::InitQpAttributes(const ClientSession& session, cm::CmHandle id, cm::QpState state,
                                 cm::QpAttributes& out) const {
-  const int error = engine_.InitQpAttributes(owner, id, state, out);
+  const int error = engine_.InitQpAttributes(session.id(), id, state, out);
   // As Linux does where a device has FLUSH: for whoever may ask for answers.
-  if (services_.options.placement && (out.access & verbs::kAccessRemoteRead) != 0)
+  if (services_.HasPlacement(session.pool()) && (out.access & verbs::kAccessRemoteRead) != 0)
     out.access |= verbs::kAccessFlushGlobal;
   return error;
 }

@@ -62,7 +62,7 @@ class CmBinding {
   int LocalAddress(ClientSession& session, const cm::Endpoint& address) const;
 
   bool Query(SessionId owner, cm::CmHandle id, cm::IdInfo& out) const;
-  int InitQpAttributes(SessionId owner, cm::CmHandle id, cm::QpState state,
+  int InitQpAttributes(const ClientSession& session, cm::CmHandle id, cm::QpState state,
                        cm::QpAttributes& out) const;
 
   // A request about an id failed and nobody waits for its answer: the id's channel tells, if it was

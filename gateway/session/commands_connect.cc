@@ -127,7 +127,7 @@ void CmInitQpAttr(ClientSession& session, Request& request) {
   if (id == nullptr || !known) return session.ReplyError(EINVAL);
   cm::QpAttributes attributes;
   const int error = session.cm().InitQpAttributes(
-      session.id(), id->engine, static_cast<cm::QpState>(asked.qp_state), attributes);
+      session, id->engine, static_cast<cm::QpState>(asked.qp_state), attributes);
   if (error != 0) return session.ReplyError(error);
   session.Reply(ReplyOf(attributes));
 }

@@ -139,7 +139,7 @@ void QueryDevice(ClientSession& session, Request& request) {
   reply.max_multicast = options.device.max_multicast;
   reply.max_mw = reply.max_mr;
   reply.max_xrcd = reply.max_pd;
-  if (options.placement) reply.features |= ROCEGW_DEVICE_PLACEMENT;
+  if (session.services().HasPlacement(session.pool())) reply.features |= ROCEGW_DEVICE_PLACEMENT;
   session.Reply(reply);
 }
 

@@ -97,7 +97,7 @@ int Find(ClientSession& session, const Wish& wish, Place& place) {
   place.pd = objects.pds.Find(wish.pd);
   if (place.pd == nullptr || wish.length == 0 ||
       (wish.length > options.device.max_mr_size && !wish.IsImplicit()) ||
-      !AccessIsValid(wish.access, options.placement) ||
+      !AccessIsValid(wish.access, session.services().HasPlacement(session.pool())) ||
       !FitsAddressSpace(wish.address, wish.length) || !FitsAddressSpace(wish.iova, wish.length)) {
     return EINVAL;
   }

@@ -60,14 +60,18 @@ void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
 
 void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
               const verbs::QpAttributes& attributes, TimePoint give_up) {
-  session.cm().WithDataPath(attributes.path, attributes.dest_qpn, UINT32_MAX,
-                            [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
-                              if (session.ending()) return session.ReplyError(ESHUTDOWN);
-                              if (!chosen.silent || ControlLoop::Now() >= give_up)
-                                return LinkPeer(session, asked, attributes, chosen);
-                              session.cm().ForgetPeer(attributes.path.destination);
-                              FindPeer(session, asked, attributes, give_up);
-                            });
+  session.cm().WithDataPath(
+      attributes.path, attributes.dest_qpn, UINT32_MAX,
+      [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
+        if (session.ending()) return session.ReplyError(ESHUTDOWN);
+        const wire::Gid& peer = attributes.path.destination;
+        if (const int error = session.services().CheckPeer(session.pool(), peer))
+          return session.ReplyError(error);
+        if (!chosen.silent || ControlLoop::Now() >= give_up)
+          return LinkPeer(session, asked, attributes, chosen);
+        session.cm().ForgetPeer(peer);
+        FindPeer(session, asked, attributes, give_up);
+      });
 }
 
 }  // namespace

@@ -218,7 +218,7 @@ void CreateQp(ClientSession& session, Request& request) {
   qp->max_send_sge = std::max(asked.max_send_sge, 1u);
   qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
   // ibv_wr_atomic_write brings its eight bytes along, whatever the queue was made for.
-  const bool placement = services.options.placement && asked.type == ROCEGW_QPT_RC;
+  const bool placement = services.HasPlacement(session.pool()) && asked.type == ROCEGW_QPT_RC;
   const uint32_t least_inline = placement ? std::max(asked.max_inline, 8u) : asked.max_inline;
   const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
   const uint32_t sq_payload_stride =

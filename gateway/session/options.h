@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/base/memory_placement.h"
 #include "gateway/base/time.h"
 #include "gateway/tenant/amounts.h"
 #include "gateway/tenant/settings.h"
@@ -103,7 +104,8 @@ struct Options {
   SessionBounds session;
   DeviceBounds device;
   PeerGateways gateways;
-  bool placement = false;  // devices have FLUSH and ATOMIC WRITE (IBTA annex A19)
+  // Whose devices have FLUSH and ATOMIC WRITE.
+  MemoryPlacement placement = MemoryPlacement::kDisabled;
   // How long an attach to a pool with `identity: REQUIRED` waits for a verdict.
   Duration verdict_within = Seconds(5);
   // How long a container's program may take from its start to its attach before that is told.

@@ -45,6 +45,12 @@ void Remember(const QpMove& move, Qp& qp) {
   qp.data_path = move.path->reason;
 }
 
+// Asked again after whatever was waited for: rules change meanwhile.
+int CheckPeerOf(ClientSession& session, const QpMove& move) {
+  if ((move.asked.attr_mask & verbs::kAttrAv) == 0) return 0;
+  return session.services().CheckPeer(session.pool(), move.to.path.destination);
+}
+
 // What the client says, checked; 0 or errno.
 int Check(ClientSession& session, QpMove& move) {
   Services& services = session.services();
@@ -57,10 +63,7 @@ int Check(ClientSession& session, QpMove& move) {
       FromClient(asked.attr, asked.attr_mask, device, services.options.device, qp->peer);
   if (!attributes.ok()) return attributes.status().error();
   move.to = *attributes;
-  if ((asked.attr_mask & verbs::kAttrAv) != 0) {
-    if (const int error = services.CheckPeer(session.pool(), move.to.path.destination))
-      return error;
-  }
+  if (const int error = CheckPeerOf(session, move)) return error;
   if (!qp->was_set_up) session.CountSetUp(asked.qp, Becomes(move, verbs::QpState::kRts));
   return 0;
 }
@@ -69,7 +72,7 @@ int Check(ClientSession& session, QpMove& move) {
 int CheckFor(ClientSession& session, const CmId& id, uint32_t qp, cm::QpState state,
              const OwnDepths* depths, QpMove& move) {
   cm::QpAttributes attributes;
-  if (const int error = session.cm().InitQpAttributes(session.id(), id.engine, state, attributes))
+  if (const int error = session.cm().InitQpAttributes(session, id.engine, state, attributes))
     return error;
   const rocegw_cm_qp_attr_reply known = ReplyOf(attributes);
   move.asked.qp = qp;
@@ -161,6 +164,7 @@ void MoveQp(ClientSession& session, const rocegw_modify_qp& asked, MoveDone done
   session.cm().WithDataPath(move.to.path, names_peer ? move.to.dest_qpn : qp.peer, qp.ece_allowed,
                             [&session, move, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
+                              if (const int error = CheckPeerOf(session, move)) return done(error);
                               QpMove connecting = move;
                               connecting.path = chosen;
                               TellWorker(session, connecting, done);
@@ -200,6 +204,8 @@ void FinishMoves(ClientSession& session, const IdMoves& moves, MoveDone done) {
   session.cm().WithDataPath(connecting.to.path, connecting.to.dest_qpn, known.ece_allowed,
                             [&session, moves, done = std::move(done)](const cm::DataPath& chosen) {
                               if (session.ending()) return done(ESHUTDOWN);
+                              if (const int error = CheckPeerOf(session, moves.all[kConnecting]))
+                                return done(error);
                               IdMoves chosen_moves = moves;
                               chosen_moves.all[kConnecting].path = chosen;
                               TellTheRest(session, chosen_moves, done);

@@ -147,6 +147,14 @@ int Services::CheckPeer(tenant::Pool& pool, const wire::Gid& peer) {
   return EACCES;
 }
 
+void Services::TellRevoked(tenant::Pool& pool, const wire::Gid& peer, uint32_t queue_pairs) {
+  pool.CountPeerRefused(queue_pairs);
+  const std::string address = wire::AddressText(peer);
+  Tell("PEER_NOT_ALLOWED", pool.name(), address,
+       pool.name() + ": its programs may not talk to " + address +
+           " any more (allowed_peers); queue pairs that failed: " + std::to_string(queue_pairs));
+}
+
 const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   const auto& of_tenant = pool.tenant().settings().allowed_peers;
   const auto& of_pool = pool.settings().allowed_peers;
@@ -161,6 +169,11 @@ const verbs::PeerRules* Services::PeerRulesOf(const tenant::Pool& pool) {
   return all_peer_rules_.back().get();
 }
 
+bool Services::HasPlacement(const tenant::Pool& pool) const {
+  if (options.placement == MemoryPlacement::kDisabled) return false;
+  return pool.settings().placement.value_or(options.placement == MemoryPlacement::kEnabled);
+}
+
 verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) {
   verbs::QpConfig config;
   config.device = device;
@@ -169,7 +182,7 @@ verbs::QpConfig Services::QpConfigOn(const tenant::Pool& pool, uint32_t device) 
   config.tenant_tag = tenant::TagOf(pool.name());
   config.port_mtu = devices[device].active_mtu;
   config.window_bytes = static_cast<uint32_t>(pool.settings().window_bytes);
-  config.placement = options.placement;
+  config.placement = HasPlacement(pool);
   return config;
 }
 

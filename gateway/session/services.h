@@ -101,8 +101,13 @@ struct Services {
   [[nodiscard]] int CheckDrain(const tenant::Pool& pool, const char* what);
   // 0, or EACCES: counted and told.
   [[nodiscard]] int CheckPeer(tenant::Pool& pool, const wire::Gid& peer);
+  // The same of queue pairs that were connected to there.
+  void TellRevoked(tenant::Pool& pool, const wire::Gid& peer, uint32_t queue_pairs);
   // nullptr: any peer.
   const verbs::PeerRules* PeerRulesOf(const tenant::Pool& pool);
+
+  // Its devices have FLUSH and ATOMIC WRITE.
+  bool HasPlacement(const tenant::Pool& pool) const;
 
   // What a queue pair's configuration has of its pool and its port; the rest is its own.
   verbs::QpConfig QpConfigOn(const tenant::Pool& pool, uint32_t device);

@@ -77,6 +77,12 @@ SessionServer::SessionServer(ControlLoop& loop, const std::vector<worker::Worker
         services_.TellRefused(pool, pool.HeldBack(reached.rate, reached.by));
     });
   };
+  services_.workers.on_channel_refused = [this](const worker::ChannelRefused& refused) {
+    services_.pools.ForEachPool([&](const tenant::Pool& pool) {
+      if (&pool.share() == refused.pool)
+        services_.TellRefused(pool, pool.ChannelRefused(refused.by));
+    });
+  };
   std::set<int> wake_fds;
   for (const worker::WorkerLink* link : links) wake_fds.insert(link->control_wake_fd);
   for (const int fd : wake_fds) {
@@ -163,7 +169,10 @@ void SessionServer::SetCapacity(const tenant::Amounts& capacity) {
 }
 
 void SessionServer::SetTenant(const tenant::TenantSettings& tenant) {
+  const tenant::Tenant* const known = services_.pools.FindTenant(tenant.name);
+  const bool same = known != nullptr && known->settings().allowed_peers == tenant.allowed_peers;
   services_.pools.SetTenant(tenant);
+  if (!same) peer_review_.OfTenant(tenant.name);
 }
 
 void SessionServer::RemoveTenant(const std::string& name) {
@@ -175,7 +184,11 @@ void SessionServer::RemoveTenant(const std::string& name) {
 
 void SessionServer::SetPool(const tenant::PoolSettings& pool, const SlotRights& rights) {
   CloseReserveOf(pool.name, pool.uid);
-  services_.reserves.Set(services_.pools.SetPool(pool));
+  const tenant::Pool* const known = services_.pools.FindPool(pool.name);
+  const bool same = known != nullptr && known->settings().allowed_peers == pool.allowed_peers;
+  tenant::Pool& now = services_.pools.SetPool(pool);
+  services_.reserves.Set(now);
+  if (!same) peer_review_.OfPool(now);
   slots_.Set(pool, rights);
   AddressesMoved();
 }

@@ -18,6 +18,7 @@
 #include "gateway/session/drain.h"
 #include "gateway/session/fleet_peers.h"
 #include "gateway/session/options.h"
+#include "gateway/session/peer_review.h"
 #include "gateway/session/services.h"
 #include "gateway/session/slot_sockets.h"
 #include "gateway/session/state_rows.h"
@@ -119,6 +120,7 @@ class SessionServer {
 
   Services services_;
   std::unique_ptr<CmBinding> cm_;
+  PeerReview peer_review_{services_, attach_};
   FleetPeers fleet_peers_{
       [this](const wire::Gid& peer, bool member) { cm_->SetMember(peer, member); }};
   AttachServer attach_;

@@ -146,6 +146,8 @@ ChannelRow RowOf(const channel::ChannelSnapshot& channel, WorkerIndex worker) {
 // Why the channel that was meant for a queue pair is not used.
 const char* DeclinedText(wire::ChannelReason reason) {
   switch (reason) {
+    case wire::ChannelReason::kNotAllowed:
+      return "no more channels for its pool: a limit of channels is reached";
     case wire::ChannelReason::kNoResources:
       return "no more channels are possible, here or at the peer gateway";
     case wire::ChannelReason::kUnsupported:

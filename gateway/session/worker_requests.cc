@@ -61,6 +61,7 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
       total.channels.insert(total.channels.end(), reply.channels.begin(), reply.channels.end());
       total.peers.insert(total.peers.end(), reply.peers.begin(), reply.peers.end());
       total.srqs.insert(total.srqs.end(), reply.srqs.begin(), reply.srqs.end());
+      total.revoked.insert(total.revoked.end(), reply.revoked.begin(), reply.revoked.end());
       if (--gathering->missing == 0) gathering->done(std::move(total));
     });
   }
@@ -78,6 +79,8 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
     if (on_session_stopped) on_session_stopped(*stopped);
   } else if (const auto* reached = std::get_if<worker::RateReached>(&message.body)) {
     if (on_rate_reached) on_rate_reached(*reached);
+  } else if (const auto* refused = std::get_if<worker::ChannelRefused>(&message.body)) {
+    if (on_channel_refused) on_channel_refused(*refused);
   } else if (const auto* changed = std::get_if<worker::PeerChanged>(&message.body)) {
     if (on_peer_changed) on_peer_changed(*changed);
   }

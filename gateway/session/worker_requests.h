@@ -55,6 +55,7 @@ class WorkerRequests final : public LoopSource {
   std::function<void(const worker::AsyncEventRaised&)> on_async_event;
   std::function<void(const worker::SessionStopped&)> on_session_stopped;
   std::function<void(const worker::RateReached&)> on_rate_reached;
+  std::function<void(const worker::ChannelRefused&)> on_channel_refused;
   std::function<void(const worker::PeerChanged&)> on_peer_changed;
 
  private:

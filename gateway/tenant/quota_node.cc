@@ -9,7 +9,10 @@
 namespace rocegw::tenant {
 
 QuotaNode::QuotaNode(std::string name, Level level, QuotaNode* parent)
-    : name_(std::move(name)), level_(level), parent_(parent) {}
+    : name_(std::move(name)),
+      level_(level),
+      parent_(parent),
+      lock_(parent == nullptr ? own_lock_ : parent->lock_) {}
 
 QuotaNode::~QuotaNode() {
   (void)ROCEGW_INVARIANT(unused(), "quota-node-destroyed-in-use");
@@ -17,10 +20,12 @@ QuotaNode::~QuotaNode() {
 }
 
 bool QuotaNode::unused() const {
+  const Locked locked(lock_);
   return std::ranges::all_of(slots_, [](const Slot& slot) { return slot.used == 0; });
 }
 
 void QuotaNode::SetQuota(const Quota& quota) {
+  const Locked locked(lock_);
   for (size_t i = 0; i < kResources; ++i) {
     Slot& slot = slots_[i];
     const uint64_t before = slot.Claim();
@@ -41,7 +46,7 @@ void QuotaNode::SetClaimed(size_t i, uint64_t claimed) {
     parent_->SetClaimed(i, parent_->slots_[i].claimed + after - before);
 }
 
-const QuotaNode* QuotaNode::Refusing(Resource resource, uint64_t amount) const {
+const QuotaNode* QuotaNode::RefusingOf(Resource resource, uint64_t amount) const {
   const auto i = static_cast<size_t>(resource);
   uint64_t more = amount;
   for (const QuotaNode* node = this; node != nullptr && more != 0; node = node->parent_) {
@@ -53,7 +58,8 @@ const QuotaNode* QuotaNode::Refusing(Resource resource, uint64_t amount) const {
 }
 
 const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
-  if (const QuotaNode* const by = Refusing(resource, amount)) return by;
+  const Locked locked(lock_);
+  if (const QuotaNode* const by = RefusingOf(resource, amount)) return by;
   const auto i = static_cast<size_t>(resource);
   SetClaimed(i, slots_[i].claimed + amount);
   for (QuotaNode* node = this; node != nullptr; node = node->parent_)
@@ -62,6 +68,7 @@ const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
 }
 
 void QuotaNode::Give(Resource resource, uint64_t amount) {
+  const Locked locked(lock_);
   const auto i = static_cast<size_t>(resource);
   if (!ROCEGW_INVARIANT(amount <= slots_[i].used, "quota-given-back-more-than-taken")) return;
   for (QuotaNode* node = this; node != nullptr; node = node->parent_)
@@ -69,13 +76,13 @@ void QuotaNode::Give(Resource resource, uint64_t amount) {
   SetClaimed(i, slots_[i].claimed - amount);
 }
 
-uint64_t QuotaNode::Left(Resource resource) const {
-  const Slot& slot = At(resource);
+uint64_t QuotaNode::LeftOf(Resource resource) const {
+  const Slot& slot = slots_[static_cast<size_t>(resource)];
   if (slot.claimed >= slot.limit) return 0;
   const uint64_t own = slot.limit - slot.claimed;
   if (parent_ == nullptr) return own;
   const uint64_t promised = slot.committed > slot.claimed ? slot.committed - slot.claimed : 0;
-  const uint64_t above = parent_->Left(resource);
+  const uint64_t above = parent_->LeftOf(resource);
   // promised is at most own, so this does not overflow.
   return own - promised <= above ? own : promised + above;
 }

@@ -4,11 +4,15 @@
 // it if that is more. So what a neighbour was promised is never given to somebody else, and within
 // what is committed nobody above is asked. A changed quota revokes nothing: what is held beyond a
 // lowered limit stays, and nothing more is granted. Whoever commits sees to it beforehand that the
-// sums fit (fit.h). Owner: whoever keeps the configuration; control thread.
+// sums fit (commitments.h). Owner: whoever keeps the configuration, which makes, changes and
+// destroys nodes. Taking, giving back and asking belong to any thread: a tree has one lock, held
+// for some additions, so that what workers take (channels) and what the control thread takes is
+// counted once and exactly.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "gateway/tenant/amounts.h"
@@ -32,10 +36,16 @@ class QuotaNode {
   // nullptr: granted. Else the node whose limit is reached, and nothing has changed. Of pools only.
   [[nodiscard]] const QuotaNode* Take(Resource resource, uint64_t amount = 1);
   // What Take would answer.
-  const QuotaNode* Refusing(Resource resource, uint64_t amount) const;
+  const QuotaNode* Refusing(Resource resource, uint64_t amount) const {
+    const Locked locked(lock_);
+    return RefusingOf(resource, amount);
+  }
   void Give(Resource resource, uint64_t amount = 1);
   // The most that Take would grant now.
-  uint64_t Left(Resource resource) const;
+  uint64_t Left(Resource resource) const {
+    const Locked locked(lock_);
+    return LeftOf(resource);
+  }
 
   uint64_t used(Resource resource) const { return At(resource).used; }
   uint64_t limit(Resource resource) const { return At(resource).limit; }
@@ -55,13 +65,23 @@ class QuotaNode {
     uint64_t Claim() const { return claimed > committed ? claimed : committed; }
   };
 
-  const Slot& At(Resource resource) const { return slots_[static_cast<size_t>(resource)]; }
+  using Locked = std::lock_guard<std::mutex>;
+
+  Slot At(Resource resource) const {
+    const Locked locked(lock_);
+    return slots_[static_cast<size_t>(resource)];
+  }
+  // What follows is called with the lock.
+  const QuotaNode* RefusingOf(Resource resource, uint64_t amount) const;
+  uint64_t LeftOf(Resource resource) const;
   // Sets what is claimed of this node and tells the levels above.
   void SetClaimed(size_t slot, uint64_t claimed);
 
   const std::string name_;
   const Level level_;
   QuotaNode* const parent_;
+  std::mutex own_lock_;  // of the root, used by all
+  std::mutex& lock_;
   std::array<Slot, kResources> slots_;
 };
 

@@ -36,6 +36,7 @@ Pool::Pool(uint64_t id, PoolSettings settings, std::shared_ptr<Tenant> tenant)
       tenant_(std::move(tenant)),
       quota_(settings.name, Level::kPool, &tenant_->quota_),
       share_(&tenant_->share_) {
+  share_.channel_quota = &quota_;
   Set(std::move(settings));
 }
 
@@ -98,6 +99,11 @@ Level Pool::LevelOf(const RateNode* by, const RateNode& own, const RateNode& ten
   return by == &own ? Level::kPool : by == &tenants ? Level::kTenant : Level::kGateway;
 }
 
+Refusal Pool::ChannelRefused(const QuotaNode* by) const {
+  return Explain(IndexOf(Resource::kChannels), by->level(), by->name(),
+                 by->limit(Resource::kChannels));
+}
+
 Refusal Pool::HeldBack(Rate rate, const RateNode* by) const {
   const bool bytes = rate == Rate::kBytes;
   const Level level = bytes ? LevelOf(by, share_.bytes, tenant_->share_.bytes)
@@ -108,6 +114,7 @@ Refusal Pool::HeldBack(Rate rate, const RateNode* by) const {
 uint64_t Pool::refused(size_t limit) const {
   if (limit == IndexOf(Rate::kBytes)) return share_.held_back_by_bytes.load();
   if (limit == IndexOf(Rate::kPackets)) return share_.held_back_by_packets.load();
+  if (limit == IndexOf(Resource::kChannels)) return share_.channels_refused.load();
   return refused_[limit];
 }
 

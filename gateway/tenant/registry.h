@@ -84,6 +84,8 @@ class Pool {
   uint64_t Peak(Resource resource) const;
   // How often something was refused, or held back, for that limit.
   uint64_t refused(size_t limit) const;
+  // A worker refused a channel, since that node's limit is reached; counted there.
+  Refusal ChannelRefused(const QuotaNode* by) const;
   // A worker holds back what the pool's programs send, since that node's rate is used up.
   Refusal HeldBack(Rate rate, const RateNode* by) const;
 
@@ -93,7 +95,7 @@ class Pool {
   }
   void CountAttach(AttachOutcome outcome) { ++attaches_[static_cast<size_t>(outcome)]; }
   const AttachCounts& attaches() const { return attaches_; }
-  void CountPeerRefused() { ++peers_refused_; }
+  void CountPeerRefused(uint64_t times = 1) { peers_refused_ += times; }
   uint64_t peers_refused() const { return peers_refused_; }
   void CountIdentityRefused() { ++identities_refused_; }
   uint64_t identities_refused() const { return identities_refused_; }

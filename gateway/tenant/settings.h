@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct PoolSettings {
   std::string socket_owner;
   bool trusted = false;
   bool remap_allowed = false;
+  std::optional<bool> placement;     // FLUSH and ATOMIC WRITE, where the gateway has them
   uint64_t window_bytes = 0;         // 0: the gateway's default
   std::vector<wire::Gid> addresses;  // empty: all that no other pool owns
   std::vector<Prefix> allowed_peers;

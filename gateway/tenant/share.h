@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What workers look at of the gateway, a tenant or a pool while they divide their time and the
-// link, and what they count for it. Owner: the registry; the control thread sets, workers read,
-// charge and count. Outlives the sessions of its pool.
+// link, what they take for it, and what they count for it. Owner: the registry; the control thread
+// sets, workers read, charge and count. Outlives the sessions of its pool.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,8 @@
 #include "gateway/tenant/rate_node.h"
 
 namespace rocegw::tenant {
+
+class QuotaNode;
 
 class Share {
  public:
@@ -36,6 +38,9 @@ class Share {
   RateNode bytes;
   RateNode packets;
 
+  // Of pools: where its workers take channels; nullptr: nobody counts. Set once, at the beginning.
+  QuotaNode* channel_quota = nullptr;
+
   // Of pools; all workers together.
   std::atomic<uint64_t> sent_bytes{0};  // headers included
   std::atomic<uint64_t> sent_packets{0};
@@ -45,6 +50,7 @@ class Share {
   // Times that something to send had to wait for a rate.
   std::atomic<uint64_t> held_back_by_bytes{0};
   std::atomic<uint64_t> held_back_by_packets{0};
+  std::atomic<uint64_t> channels_refused{0};
 
  private:
   // A worker that sleeps oversleeps by a millisecond or two; what it missed may follow at once.

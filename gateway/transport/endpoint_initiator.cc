@@ -75,7 +75,9 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
   SendEntry& entry = send_.At(index);
   const auto peer =
       qp.peers == nullptr ? PeerTable::const_iterator{} : qp.peers->find(entry.request.peer);
-  const bool known = qp.peers != nullptr && peer != qp.peers->end();
+  const bool known =
+      qp.peers != nullptr && peer != qp.peers->end() &&
+      (qp.rare.peers == nullptr || qp.rare.peers->Allow(peer->second.path.destination));
   // Of a gateway that would not know what to do with it.
   const bool answered = known && (!entry.request.reads_remote() ||
                                   (peer->second.target.features & wire::kOptionEndpointReads) != 0);

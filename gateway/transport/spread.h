@@ -19,6 +19,7 @@ class Spread {
   void Add(flow::Carrier& carrier) { lanes_.Use(carrier); }
   void Drop(const flow::Carrier& carrier) { lanes_.Drop(carrier); }
   size_t size() const { return lanes_.size(); }
+  const flow::Carrier& At(size_t place) const { return lanes_.At(place); }
   std::vector<Qpn> Numbers() const;
 
   // The way of a frame that leaves now. nullptr: there is no room on any, and the queue pair stands

@@ -24,8 +24,8 @@ struct GidTable {
   bool operator==(const GidTable&) const = default;
 };
 
-// Addresses that a queue pair may talk to: one of each list. Made when it is configured, outlives
-// the queue pairs that were born with it.
+// Addresses that a queue pair may talk to: one of each list. Outlives queue pairs; rules that
+// change are others (worker/worker_peers.cc).
 struct PeerRules {
   std::vector<wire::Prefix> tenant;
   std::vector<wire::Prefix> pool;

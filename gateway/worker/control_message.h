@@ -105,6 +105,12 @@ struct QueryQp {
   SessionId session;
   Qpn qpn;
 };
+// Whom that pool's queue pairs may talk to from now on. Those that are connected to somebody else
+// fail.
+struct UsePeerRules {
+  const tenant::Share* pool = nullptr;
+  const verbs::PeerRules* rules = nullptr;  // outlives the queue pairs; nullptr: any
+};
 // Whom endpoints of the session may name from now on, and no longer: messages under way go on.
 struct LinkPeer {
   SessionId session;
@@ -210,9 +216,10 @@ struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
                ModerateCq, UnlinkCq, PrepareQp, LinkSrq, UnlinkSrq, ArmSrq, ResizeSrq, QuerySrq,
-               LinkQp, UnlinkQp, ModifyQp, QueryQp, LinkPeer, UnlinkPeer, LinkGroup, UnlinkGroup,
-               Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow, UnlinkWindow, SendMad,
-               SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs, UsePorts, UseChannels>
+               LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer, LinkGroup,
+               UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow,
+               UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs,
+               UsePorts, UseChannels>
       body;
 };
 
@@ -247,6 +254,12 @@ struct SrqSnapshot {
   uint64_t limit_events = 0;
 };
 
+// Queue pairs that have failed since they may not talk to that peer any more.
+struct PeerRevoked {
+  wire::Gid peer;
+  uint32_t queue_pairs = 0;
+};
+
 // Answer to a message with a cookie.
 struct ControlReply {
   int error = 0;                // errno
@@ -254,6 +267,7 @@ struct ControlReply {
   std::vector<channel::ChannelSnapshot> channels;
   std::vector<channel::PeerTraffic> peers;
   std::vector<SrqSnapshot> srqs;
+  std::vector<PeerRevoked> revoked;  // UsePeerRules
   // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
   // client waits until it has acknowledged that many.
   uint64_t events_reported = 0;
@@ -295,6 +309,13 @@ struct RateReached {
   const tenant::RateNode* by = nullptr;  // whose rate
 };
 
+// The limit of channels of a pool, or of what is above it, is reached. At most once a second for
+// each pool.
+struct ChannelRefused {
+  const tenant::Share* pool = nullptr;
+  const tenant::QuotaNode* by = nullptr;  // whose limit
+};
+
 // A gateway does not know our channels any more, or does not take one: what discovery found may not
 // hold any longer.
 struct PeerChanged {
@@ -304,7 +325,7 @@ struct PeerChanged {
 struct WorkerMessage {
   uint64_t cookie = 0;  // of the message that this answers; 0: unasked
   std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
-               RateReached, PeerChanged>
+               RateReached, ChannelRefused, PeerChanged>
       body;
 };
 

@@ -8,9 +8,11 @@
 // something to send; memory operations of what is sent; transmission; completion events.
 //
 // worker.cc drives, worker_receive.cc demultiplexes, worker_memory.cc executes memory operations,
-// worker_control.cc applies control messages, worker_congestion.cc chooses congestion control.
+// worker_control.cc applies control messages, worker_congestion.cc chooses congestion control,
+// worker_rides.cc counts who leaves by which channel.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -33,6 +35,7 @@
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/handoff.h"
 #include "gateway/worker/ip_id_watch.h"
+#include "gateway/worker/rides.h"
 #include "gateway/worker/scheduler.h"
 #include "gateway/worker/worker_link.h"
 #include "gateway/worker/worker_session.h"
@@ -168,12 +171,31 @@ class Worker final : private transport::Outbox, private channel::Owner {
   // One of a queue pair's, under its own name.
   void NoteArrived(const flow::FrameRef& frame);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
+  void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
+  void OnPlaceFree(uint32_t slot) override { rides_.OnChannelGone(slot); }
+  void ArmChannel(uint32_t slot, TimePoint when) override;
+
+  // worker_rides.cc
+  struct Ways {
+    // Its own, and one for each other path.
+    std::array<uint32_t, wire::kMostPaths> slots{};
+    size_t count = 0;
+    std::span<const uint32_t> all() const { return std::span(slots).first(count); }
+  };
   flow::Carrier* Reach(transport::QpContext& qp, const transport::Peer& peer,
                        uint32_t beside) override;
   flow::Carrier* Beside(transport::QpContext& qp, const flow::Carrier& carrier,
                         uint32_t paths) override;
-  void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
-  void ArmChannel(uint32_t slot, TimePoint when) override;
+  // Or the reason why it goes as plain RoCEv2.
+  void BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target);
+  bool MayRide(transport::QpContext& qp, const channel::Channel* known);
+  flow::Carrier* StartRide(transport::QpContext& qp, channel::Channel* channel);
+  static const channel::Channel& ChannelOf(const WorkerSession& session,
+                                           const flow::Carrier& carrier);
+  static Ways WaysOf(const QpSlot& slot);
+  void EndRides(const QpSlot& slot, const Ways& before);
+  // It is about to go.
+  void EndRides(const QpSlot& slot);
 
   // worker_staging.cc
   port::TxPacket* NewFrame(transport::QpContext& qp, flow::Carrier& way, uint32_t payload) override;
@@ -232,6 +254,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UnlinkQp& body);
   ControlReply Do(const ModifyQp& body, TimePoint now);
   ControlReply Do(const QueryQp& body);
+  ControlReply Do(const UsePeerRules& body, TimePoint now);  // worker_peers.cc
   ControlReply Do(const LinkPeer& body);
   ControlReply Do(const UnlinkPeer& body);
   ControlReply Do(const LinkGroup& body);
@@ -303,6 +326,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;
   Scheduler scheduler_;
+  Rides rides_;
   std::vector<SlotHandle> after_pump_;  // their session's copier takes nothing for now
   bool port_full_ = false;
   std::vector<Outgoing> outgoing_;

@@ -139,27 +139,13 @@ void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
   MakeRunnable(*slot, handle);
 }
 
-flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& peer,
-                             uint32_t beside) {
-  channel::Channel* const channel =
-      channels_.Reach(peer.target, peer.path, peer.endpoint.value, peer.device, now_, beside);
-  return channel == nullptr ? nullptr : &CarrierFor(qp, *channel);
-}
-
-flow::Carrier* Worker::Beside(transport::QpContext& qp, const flow::Carrier& carrier,
-                              uint32_t paths) {
-  const flow::Carrier& below = OwnerOf(qp).link.copier == nullptr
-                                   ? carrier
-                                   : *static_cast<const channel::StagedCarrier&>(carrier).channel();
-  channel::Channel* const channel = channels_.Beside(below, paths, now_);
-  return channel == nullptr ? nullptr : &CarrierFor(qp, *channel);
-}
-
 void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) {
   for (QpSlot& slot : slots_) {
     if (slot.session == nullptr) continue;
     const flow::Carrier* const staged = StagedOn(*slot.session, carrier);
+    const Ways ways = WaysOf(slot);
     slot.qp->OnCarrierLost(*this, staged != nullptr ? *staged : carrier, opened, why, now_);
+    EndRides(slot, ways);
     // One that goes on as plain RoCEv2 has something to send.
     if (slot.qp->context().declined != wire::ChannelReason::kNone)
       MakeRunnable(slot, slot.qp->context().handle);

@@ -103,7 +103,8 @@ void Worker::Apply(ControlMessage& message, TimePoint now) {
   std::visit(
       [&](auto& body) {
         using Body = std::decay_t<decltype(body)>;
-        if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp>) {
+        if constexpr (std::is_same_v<Body, LinkSession> || std::is_same_v<Body, ModifyQp> ||
+                      std::is_same_v<Body, UsePeerRules>) {
           reply = Do(body, now);
         } else if constexpr (std::is_same_v<Body, std::monostate> ||
                              std::is_same_v<Body, UnlinkRegion> ||
@@ -126,6 +127,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   if (!sessions_.emplace(body.session.value, std::move(session)).second) return Failed(EEXIST);
   if (body.xrc_domain) raw->domain = std::make_unique<transport::XrcDomain>();
   raw->account = scheduler_.Open(body.share);
+  rides_.AddSession(body.share);
   raw->staged_shared.busy = &busy_staged_;
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
@@ -155,6 +157,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   }
   EndStaged(*session);
   scheduler_.Close(session->account);
+  rides_.RemoveSession(session->link.share);
   sessions_.erase(body.session.value);
   return {};
 }
@@ -254,6 +257,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.line = {};
   if (!queueless) session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   if (group != nullptr) group->Join(*slot.qp);
+  if (config.type == verbs::QpType::kEndpoint) rides_.AddEndpoint(session->link.share);
   return {};
 }
 
@@ -272,6 +276,9 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   if (transport::EndpointGroup* const group = GroupOf(context.config.session, context.rare.group))
     group->Leave(*slot->qp, now_);
   RememberDeparted(*slot->qp);
+  if (slot->session != nullptr) EndRides(*slot);
+  if (context.config.type == verbs::QpType::kEndpoint)
+    rides_.RemoveEndpoint(slot->session->link.share);
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
   slot->session = nullptr;
@@ -310,21 +317,13 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
 ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
+  const Ways ways = WaysOf(*slot);
   const int error = slot->qp->Modify(*this, body.mask, body.attributes, now);
-  transport::QpContext& context = slot->qp->context();
+  EndRides(*slot, ways);
+  const transport::QpContext& context = slot->qp->context();
   if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
       context.config.type == verbs::QpType::kRc) {
-    channel::Channel* channel = channels_.Reach(
-        *body.channel, context.attributes.path,
-        context.config.qpn.value + context.attributes.dest_qpn.value, context.config.device, now);
-    if (channel != nullptr) {
-      slot->qp->BindCarrier(CarrierFor(context, *channel));
-      context.peer_relaxes = (body.channel->features & wire::kOptionOrdering) != 0;
-      context.peer_invalidates = (body.channel->features & wire::kOptionInvalidation) != 0;
-      context.peer_places = (body.channel->features & wire::kOptionPlacement) != 0;
-    } else {
-      context.declined = wire::ChannelReason::kNoResources;
-    }
+    BindChannel(*slot->qp, *body.channel);
   }
   AfterEvent(*slot, slot->qp->context().handle);
   return Failed(error);

@@ -273,6 +273,25 @@ int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::UsePeerRules& m, worker::ControlReply& reply) {
+  std::map<wire::Gid, uint32_t> revoked;
+  for (auto& [id, session] : sessions) {
+    if (session.link.share != m.pool) continue;
+    for (auto& [qpn, qp] : session.qps) {
+      qp.config.peers = m.rules;
+      const wire::Gid& peer = qp.attributes.path.destination;
+      if (qp.attributes.state != verbs::QpState::kRtr &&
+          qp.attributes.state != verbs::QpState::kRts)
+        continue;
+      if (m.rules == nullptr || m.rules->Allow(peer)) continue;
+      qp.attributes.state = verbs::QpState::kError;
+      ++revoked[peer];
+    }
+  }
+  for (const auto& [peer, count] : revoked) reply.revoked.push_back({peer, count});
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::LinkPeer& m) {
   Session* const session = Find(m.session, "peer");
   if (session == nullptr) return EINVAL;

@@ -79,6 +79,7 @@ class FakeWorker {
   int Apply(const worker::UnlinkQp& m);
   int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
+  int Apply(const worker::UsePeerRules& m, worker::ControlReply& reply);
   int Apply(const worker::LinkPeer& m);
   int Apply(const worker::UnlinkPeer& m);
   int Apply(const worker::LinkGroup& m);

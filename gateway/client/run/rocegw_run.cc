@@ -38,8 +38,8 @@ constexpr uint16_t kRocePort = 4791;
 constexpr char kHelp[] =
     "usage: rocegw-run [--socket PATH] [--drop-in] [--library FILE] [--remap MODE] [--] PROGRAM\n"
     "                  [ARGUMENT ...]\n"
-    "       rocegw-run --in-process [--address IP] [--run-in-poll] [--drop-in] [--library FILE]\n"
-    "                  [--] PROGRAM [ARGUMENT ...]\n"
+    "       rocegw-run --in-process [--address IP] [--run-in-poll] [--placement] [--drop-in]\n"
+    "                  [--library FILE] [--] PROGRAM [ARGUMENT ...]\n"
     "\n"
     "Runs PROGRAM, which uses libibverbs or librdmacm, against the RDMA gateway of this host, or\n"
     "with a gateway of its own.\n"
@@ -68,6 +68,9 @@ constexpr char kHelp[] =
     "work\n"
     "                   in between, which is the least latency for programs that poll all the "
     "time\n"
+    "  --placement      with --in-process: the device has FLUSH and ATOMIC WRITE, towards gateways "
+    "that\n"
+    "                   have them and towards RDMA devices, all of which should know them then\n"
     "  --help           this text\n"
     "\n"
     "examples:\n"
@@ -255,6 +258,7 @@ int Run(int argc, char** argv) {
   bool drop_in = false;
   bool in_process = false;
   bool run_in_poll = false;
+  bool placement = false;
   int i = 1;
   for (; i < argc; ++i) {
     const std::string option = argv[i];
@@ -278,6 +282,10 @@ int Run(int argc, char** argv) {
       run_in_poll = true;
       continue;
     }
+    if (option == "--placement") {
+      placement = true;
+      continue;
+    }
     std::string* value = option == "--socket"    ? &socket_path
                          : option == "--address" ? &address
                          : option == "--library" ? &library
@@ -294,8 +302,8 @@ int Run(int argc, char** argv) {
     return Fail(kExitUsage, "--remap is auto, always or never, not %s", remap.c_str());
   }
   if (i >= argc) return Fail(kExitUsage, "which program? See rocegw-run --help");
-  if (!in_process && (run_in_poll || !address.empty())) {
-    return Fail(kExitUsage, "--address and --run-in-poll go with --in-process");
+  if (!in_process && (run_in_poll || placement || !address.empty())) {
+    return Fail(kExitUsage, "--address, --run-in-poll and --placement go with --in-process");
   }
   if (in_process && (!socket_path.empty() || !remap.empty())) {
     return Fail(kExitUsage, "--in-process has neither a socket nor memory to remap");
@@ -355,6 +363,7 @@ int Run(int argc, char** argv) {
     setenv("ROCEGW_IN_PROCESS", "1", 1);
     setenv("ROCEGW_ADDRESS", address.c_str(), 1);
     setenv("ROCEGW_RUN_IN_POLL", run_in_poll ? "1" : "0", 1);
+    setenv("ROCEGW_PLACEMENT", placement ? "1" : "0", 1);
     setenv("ROCEGW_RUN", "1", 1);  // what keeps the gateway from starting is said
   } else {
     unsetenv("ROCEGW_IN_PROCESS");

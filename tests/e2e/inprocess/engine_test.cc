@@ -43,7 +43,7 @@ class InProcess : public ::testing::Test {
     inside_.emplace(*space_);
   }
   static wire::Gid Address() { return *wire::ParseGid("127.0.0.1"); }
-  static Engine Make() { return Engine(Engine::ConfigFor(Address(), false), {}, false); }
+  static Engine Make() { return Engine(Engine::ConfigFor({.address = Address()}), {}, false); }
 
   static std::unique_ptr<TestClient> Attach(Engine& engine) {
     auto connected = engine.Attach();
@@ -51,6 +51,14 @@ class InProcess : public ::testing::Test {
     auto client = std::make_unique<TestClient>([] {}, std::move(*connected));
     client->HostHasThreads();
     return client;
+  }
+  static uint32_t FeaturesOf(Engine& engine) {
+    const auto client = Attach(engine);
+    EXPECT_TRUE(client->Hello());
+    return client
+        ->Call<rocegw_device_reply>(
+            TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE))
+        .features;
   }
   // Number to what it leads to.
   static std::map<int, std::string> Descriptors() {
@@ -74,6 +82,17 @@ class InProcess : public ::testing::Test {
   std::optional<NetworkNamespace::Inside> inside_;
 };
 
+TEST_F(InProcess, Placement_IsThereWhereItIsWished) {
+  {
+    Engine engine = Make();
+    ASSERT_TRUE(engine.Start().ok());
+    EXPECT_EQ(FeaturesOf(engine) & ROCEGW_DEVICE_PLACEMENT, 0u);
+  }
+  Engine engine(Engine::ConfigFor({.address = Address(), .placement = true}), {}, false);
+  ASSERT_TRUE(engine.Start().ok());
+  EXPECT_NE(FeaturesOf(engine) & ROCEGW_DEVICE_PLACEMENT, 0u);
+}
+
 TEST_F(InProcess, TwoAttached_ShareOneGatewayAndItsMemoryIsOurs) {
   Engine engine = Make();
   ASSERT_TRUE(engine.Start().ok());
@@ -90,7 +109,7 @@ TEST_F(InProcess, TwoAttached_ShareOneGatewayAndItsMemoryIsOurs) {
 
 // Programs may poll while the process ends.
 TEST_F(InProcess, RunInPoll_GuestsComeAnyTime) {
-  Engine engine(Engine::ConfigFor(Address(), true), {}, false);
+  Engine engine(Engine::ConfigFor({.address = Address(), .run_in_poll = true}), {}, false);
   engine.Progress();
   ASSERT_TRUE(engine.Start().ok());
   std::atomic<bool> done{false};
@@ -217,7 +236,7 @@ TEST_F(InProcess, PortTaken_SaysWhatToDo) {
 }
 
 TEST_F(InProcess, NoSuchAddress_IsNamed) {
-  Engine engine(Engine::ConfigFor(wire::ParseGid("192.0.2.1"), false), {}, false);
+  Engine engine(Engine::ConfigFor({.address = wire::ParseGid("192.0.2.1")}), {}, false);
   const Status started = engine.Start();
   EXPECT_EQ(started.error(), EADDRNOTAVAIL);
   EXPECT_NE(started.text().find("192.0.2.1"), std::string::npos) << started.text();

@@ -9,6 +9,7 @@
 //                    ends
 //        quota_probe attach   prints the errno of opening the device, 0 when it could
 //        quota_probe hold_qps COUNT   makes so many, prints "COUNT of process PID" and stays
+//        quota_probe placement   prints whether the device has FLUSH and ATOMIC WRITE
 //        quota_probe device   prints max_qp, max_mr, max_cq, max_pd
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -206,6 +207,13 @@ int main(int argc, char** argv) {
     ibv_device_attr attr{};
     if (ibv_query_device(verbs.context, &attr) != 0) return 1;
     std::printf("%d %d %d %d\n", attr.max_qp, attr.max_mr, attr.max_cq, attr.max_pd);
+    return 0;
+  }
+  if (kind == "placement") {
+    constexpr uint64_t kBoth = uint64_t{1} << 38 | uint64_t{1} << 40;
+    ibv_device_attr_ex attr{};
+    if (ibv_query_device_ex(verbs.context, nullptr, &attr) != 0) return 1;
+    std::printf("%s\n", (attr.device_cap_flags_ex & kBoth) == kBoth ? "both" : "not both");
     return 0;
   }
   if (kind == "bind" && argc > 2) return ProbeBind(argv[2]);

@@ -29,7 +29,7 @@ session::Options Settings(bool channels) {
   options.session.request_burst = ~uint32_t{0};
   options.gateways.channels = channels;
   options.gateways.window = 1 << 20;
-  options.placement = true;
+  options.placement = MemoryPlacement::kEnabled;
   options.gateways.features |= wire::kOptionPlacement;
   options.limits.segment_bytes = uint64_t{256} << 20;
   return options;

@@ -197,12 +197,14 @@ TEST_F(ServicesTest, UpdateInPart_IsCheckedAsAWhole) {
   EXPECT_EQ(above.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(above.error_message().find("pool.spec.quota.committed.qps"), std::string::npos)
       << above.error_message();
-  part.mutable_spec()->mutable_quota()->mutable_peak()->set_channels(5);
+  auto& accounts = *part.mutable_spec()->mutable_attach()->mutable_service_accounts();
+  accounts[0].set_name("trainer");
   const grpc::Status unsupported = update(part, "spec.quota.committed.qps");
   EXPECT_EQ(unsupported.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(unsupported.error_message().find("pool.spec.quota.peak.channels"), std::string::npos)
+  EXPECT_NE(unsupported.error_message().find("pool.spec.attach.service_accounts[0].name"),
+            std::string::npos)
       << unsupported.error_message();
-  part.mutable_spec()->mutable_quota()->mutable_peak()->clear_channels();
+  accounts[0].clear_name();
   part.set_name("tenants/acme/pools/new");
   const grpc::Status made = update(part, "spec.attach.service_accounts", true);
   EXPECT_EQ(made.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "all of it would be stored";

@@ -186,25 +186,6 @@ using PoolSpec = types::v1::PoolSpec;
 INSTANTIATE_TEST_SUITE_P(
     ApiAgreement, RefusedByBoth,
     ::testing::Values(
-        Refused{"pool_channels_peak",
-                Spoiled(GoodPool(),
-                        [](PoolSpec& s) { s.mutable_quota()->mutable_peak()->set_channels(0); }),
-                "spec.quota.peak.channels"},
-        Refused{
-            "pool_channels",
-            Spoiled(GoodPool(),
-                    [](PoolSpec& s) { s.mutable_quota()->mutable_committed()->set_channels(1); }),
-            "spec.quota.committed.channels"},
-        Refused{"tenant_channels",
-                Spoiled(GoodTenant(),
-                        [](types::v1::TenantSpec& s) {
-                          s.mutable_quota()->mutable_committed()->set_channels(1);
-                        }),
-                "spec.quota.committed.channels"},
-        Refused{"capacity_channels",
-                Spoiled(GoodGateway(),
-                        [](types::v1::GatewaySpec& s) { s.mutable_capacity()->set_channels(1); }),
-                "spec.capacity.channels"},
         Refused{"committed_above_peak",
                 Spoiled(GoodPool(),
                         [](PoolSpec& s) {

@@ -36,6 +36,7 @@ const std::map<std::string, Known> kLimits = {
     {"ahs", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"cm_ids", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"listeners", {Effect::kSetting, "e2e/pools EveryLimit"}},
+    {"channels", {Effect::kSetting, "e2e/pools channels_test"}},
     {"registered_bytes", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"segment_bytes", {Effect::kSetting, "e2e/pools EveryLimit"}},
     {"connects_per_second", {Effect::kSetting, "e2e/pools EveryLimit"}},
@@ -58,6 +59,7 @@ const std::map<std::string, Known> kPool = {
     {"addresses", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"allowed_peers", {Effect::kSetting, "e2e/pools AddressesAndPeers"}},
     {"memory.trusted", {Effect::kSetting, "unit/session threads_test"}},
+    {"memory.placement", {Effect::kSetting, "unit/session placement_test PoolPlacement"}},
     {"memory.remap", {Effect::kSetting, "unit/session attach_test: the greeting"}},
 };
 

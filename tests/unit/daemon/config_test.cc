@@ -121,7 +121,7 @@ default_pool: {trusted: false, remap: deny, limits: {sessions: 2, qps: 16, cqs: 
   EXPECT_EQ(config.dpdk.eal_args, (Lines{"--no-pci", "-v"}));
   EXPECT_EQ(config.window_bytes, 256u << 10);
   EXPECT_EQ(config.gateways, (GatewaysConfig{true, true, 3, 0x06ABCD}));
-  EXPECT_TRUE(config.memory_placement);
+  EXPECT_EQ(config.memory_placement, MemoryPlacement::kEnabled);
   EXPECT_EQ(config.native_congestion, flow::CcKind::kSwift);
   flow::CcProfile congestion;
   congestion.ecn = congestion.send_cnps = false;
@@ -244,7 +244,7 @@ TEST(Config_BadInput, Reported_WithFileLineAndRemedy) {
        {"f.yaml:1: gateways.channels: channels need discovery: a peer must have said that it has "
         "them"}},
       {"memory_placement: yes",
-       {"f.yaml:1: memory_placement: 'yes' is not known, use enabled or disabled"}},
+       {"f.yaml:1: memory_placement: 'yes' is not known, use enabled, by_pool or disabled"}},
       {"gateways: {discovery: maybe}",
        {"f.yaml:1: gateways.discovery: 'maybe' is not known, use enabled or disabled"}},
       {"default_pool:\n  limits:\n    registered_bytes: 99999999999GiB",

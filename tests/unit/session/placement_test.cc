@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <optional>
+#include <vector>
 
 #include "tests/support/session_host.h"
 
@@ -12,7 +14,7 @@ namespace {
 
 session::Options Able(bool able) {
   session::Options options;
-  options.placement = able;
+  options.placement = able ? MemoryPlacement::kEnabled : MemoryPlacement::kDisabled;
   return options;
 }
 
@@ -61,6 +63,52 @@ TEST_P(SessionPlacement, Workers_HearThatAQueuePairHasThem) {
   }
   EXPECT_TRUE(found);
 }
+
+// A pool may be without where the gateway has them, and have them where only those do that ask.
+struct OfPool {
+  MemoryPlacement gateway;
+  std::optional<bool> pool;
+  bool has;
+};
+class PoolPlacement : public ::testing::TestWithParam<OfPool> {};
+
+TEST_P(PoolPlacement, DeviceRegionsAndQueuePairsFollow) {
+  const OfPool& given = GetParam();
+  session::Options options;
+  options.placement = given.gateway;
+  SessionHost host{2, options};
+  tenant::PoolSettings settings;
+  settings.name = "tenants/default/pools/other";
+  settings.trusted = true;
+  settings.placement = given.pool;
+  host.server->services().pools.SetPool(settings);
+  TestClient client{host, settings.name};
+  ASSERT_TRUE(client.Hello());
+  const auto device = client.Call<rocegw_device_reply>(
+      TestClient::Request<rocegw_query_device>(ROCEGW_MSG_QUERY_DEVICE));
+  EXPECT_EQ(device.features, given.has ? uint32_t{ROCEGW_DEVICE_PLACEMENT} : 0u);
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  client.RegMr(pd, 4096, 64, verbs::kAccessLocalWrite | verbs::kAccessFlushGlobal);
+  EXPECT_EQ(client.error(), given.has ? 0 : EINVAL);
+  client.CreateQp(pd, client.CreateCq(context, 16).handle);
+  host.Settle();
+  std::vector<bool> told;
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, session] : worker->sessions) {
+      for (const auto& [qpn, linked] : session.qps) told.push_back(linked.config.placement);
+    }
+  }
+  EXPECT_EQ(told, std::vector{given.has});
+}
+INSTANTIATE_TEST_SUITE_P(, PoolPlacement,
+                         ::testing::Values(OfPool{MemoryPlacement::kDisabled, true, false},
+                                           OfPool{MemoryPlacement::kByPool, std::nullopt, false},
+                                           OfPool{MemoryPlacement::kByPool, true, true},
+                                           OfPool{MemoryPlacement::kByPool, false, false},
+                                           OfPool{MemoryPlacement::kEnabled, std::nullopt, true},
+                                           OfPool{MemoryPlacement::kEnabled, true, true},
+                                           OfPool{MemoryPlacement::kEnabled, false, false}));
 
 // ibv_wr_atomic_write brings its bytes along: even where a queue is so long that it has no room
 // else.

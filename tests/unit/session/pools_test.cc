@@ -240,6 +240,37 @@ TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
     }
   }
   EXPECT_TRUE(has_rules);
+
+  // Fewer from now on: it is not one of them, and what runs learns of it.
+  settings.allowed_peers = {{wire::Gid::FromV4(0xC000020A), 128}};
+  host.server->SetPool(settings, {});
+  host.Settle();
+  EXPECT_EQ(LastEvent().first,
+            std::string(kRed) +
+                ": its programs may not talk to 192.0.2.9 any more (allowed_peers); queue pairs "
+                "that failed: 1");
+  EXPECT_EQ(registry().FindPool(kRed)->peers_refused(), 2u);
+  const auto configured = [&] {
+    std::vector<std::pair<verbs::QpState, const verbs::PeerRules*>> all;
+    for (const auto& worker : host.workers) {
+      for (const auto& [id, linked] : worker->sessions) {
+        for (const auto& [qpn, known] : linked.qps)
+          all.emplace_back(known.attributes.state, known.config.peers);
+      }
+    }
+    return all;
+  };
+  ASSERT_EQ(configured().size(), 1u);
+  EXPECT_EQ(configured()[0].first, verbs::QpState::kError);
+  EXPECT_FALSE(configured()[0].second->Allow(wire::Gid::FromV4(0xC0000209)));
+  EXPECT_TRUE(configured()[0].second->Allow(wire::Gid::FromV4(0xC000020A)));
+  // The tenant's rules are those of its pools as well.
+  settings.allowed_peers = {};
+  host.server->SetPool(settings, {});
+  tenant.allowed_peers = {};
+  host.server->SetTenant(tenant);
+  host.Settle();
+  EXPECT_EQ(configured()[0].second, nullptr);
 }
 
 TEST_F(Pools, Window_ReachesTheQueuePair) {

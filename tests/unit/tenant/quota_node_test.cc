@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
+#include <vector>
 
 namespace rocegw::tenant {
 namespace {
@@ -127,6 +130,33 @@ TEST_F(QuotaNodeTest, Resources_AreCountedApart) {
   EXPECT_FALSE(red1.unused());
   red1.Give(Resource::kRegisteredBytes, uint64_t{1} << 50);
   EXPECT_TRUE(red1.unused());
+}
+
+// Workers take what the control thread hands out at the same time, and changes the limits of.
+TEST_F(QuotaNodeTest, FromSeveralThreads_CountedExactly) {
+  red.SetQuota(QuotaOf(0, 50));
+  std::atomic<uint64_t> most{0};
+  const auto take = [&](QuotaNode& pool) {
+    for (int i = 0; i < 20000; ++i) {
+      if (pool.Take(kQps, 20) != nullptr) continue;
+      const uint64_t now = red.used(kQps);
+      for (uint64_t seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+      }
+      pool.Give(kQps, 20);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (QuotaNode* const pool : {&red1, &red2, &red1, &red2})
+      threads.emplace_back([&take, pool] { take(*pool); });
+    for (int i = 0; i < 1000; ++i) red1.SetQuota(QuotaOf(i % 2 == 0 ? 20 : 0, 100));
+  }
+  EXPECT_LE(most, 50u);
+  EXPECT_GE(most, 20u);
+  EXPECT_EQ(gateway.used(kQps), 0u);
+  red1.SetQuota(QuotaOf(0, 100));
+  EXPECT_EQ(red1.Left(kQps), 50u);
+  EXPECT_EQ(blue1.Left(kQps), 100u);
 }
 
 TEST_F(QuotaNodeTest, AmountsNearTheEndOfTheRange_DoNotWrapAround) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which channels queue pairs leave by, within what their pools may have (rides.h).
+#include <algorithm>
+#include <ranges>
+
+#include "gateway/worker/worker.h"
+
+namespace rocegw::worker {
+
+flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& peer,
+                             uint32_t beside) {
+  // Where there is no such path, nobody has refused one.
+  if (!channels_.HasPath(beside)) return nullptr;
+  const uint32_t number = peer.endpoint.value;
+  channel::Channel* const known = channels_.Known(peer.target, peer.path, number, beside);
+  if (!MayRide(qp, known)) return nullptr;
+  return StartRide(qp, known != nullptr ? known
+                                        : channels_.Reach(peer.target, peer.path, number,
+                                                          peer.device, now_, beside));
+}
+
+flow::Carrier* Worker::Beside(transport::QpContext& qp, const flow::Carrier& carrier,
+                              uint32_t paths) {
+  const channel::Channel& own = ChannelOf(OwnerOf(qp), carrier);
+  channel::Channel* const known = channels_.KnownBeside(own, paths);
+  if (!channels_.HasBeside(own, paths) || !MayRide(qp, known)) return nullptr;
+  return StartRide(qp, known != nullptr ? known : channels_.Beside(own, paths, now_));
+}
+
+void Worker::BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target) {
+  transport::QpContext& qp = queue_pair.context();
+  const wire::Path& path = qp.attributes.path;
+  const uint32_t number = qp.config.qpn.value + qp.attributes.dest_qpn.value;
+  channel::Channel* const known = channels_.Known(target, path, number);
+  if (!MayRide(qp, known)) {
+    qp.declined = wire::ChannelReason::kNotAllowed;
+    return;
+  }
+  flow::Carrier* const carrier = StartRide(
+      qp, known != nullptr ? known : channels_.Reach(target, path, number, qp.config.device, now_));
+  if (carrier == nullptr) {
+    qp.declined = wire::ChannelReason::kNoResources;
+    return;
+  }
+  queue_pair.BindCarrier(*carrier);
+  qp.peer_relaxes = (target.features & wire::kOptionOrdering) != 0;
+  qp.peer_invalidates = (target.features & wire::kOptionInvalidation) != 0;
+  qp.peer_places = (target.features & wire::kOptionPlacement) != 0;
+}
+
+// `known`: the channel that is there for it; nullptr: one is opened, once this has said yes. What
+// cannot be used is nobody's to open.
+bool Worker::MayRide(transport::QpContext& qp, const channel::Channel* known) {
+  tenant::Share* const pool = OwnerOf(qp).link.share;
+  if (known != nullptr && rides_.Has(pool, known->slot())) return true;
+  const tenant::QuotaNode* const by = rides_.Take(pool);
+  if (by != nullptr && rides_.TellsNow(pool, now_)) Notify({0, ChannelRefused{pool, by}});
+  return by == nullptr;
+}
+
+// After a yes. nullptr: it could not be opened.
+flow::Carrier* Worker::StartRide(transport::QpContext& qp, channel::Channel* channel) {
+  tenant::Share* const pool = OwnerOf(qp).link.share;
+  if (channel == nullptr) {
+    Rides::GiveBack(pool);
+    return nullptr;
+  }
+  flow::Carrier& carrier = CarrierFor(qp, *channel);
+  if (qp.config.type == verbs::QpType::kEndpoint) {
+    rides_.BeginForEndpoints(pool, channel->slot());
+  } else if (!qp.IsBeside(carrier)) {
+    rides_.Begin(pool, channel->slot());
+  }
+  return &carrier;
+}
+
+// What is below a carrier of that session.
+const channel::Channel& Worker::ChannelOf(const WorkerSession& session,
+                                          const flow::Carrier& carrier) {
+  const bool staged = session.link.copier != nullptr;
+  return static_cast<const channel::Channel&>(
+      staged ? *static_cast<const channel::StagedCarrier&>(carrier).channel() : carrier);
+}
+
+// By what requests of a connected queue pair leave.
+Worker::Ways Worker::WaysOf(const QpSlot& slot) {
+  Ways ways;
+  const transport::QpContext& qp = slot.qp->context();
+  const auto add = [&](const flow::Carrier& carrier) {
+    ways.slots[ways.count++] = ChannelOf(*slot.session, carrier).slot();
+  };
+  if (qp.carrier != nullptr) add(*qp.carrier);
+  for (size_t i = 0; qp.spread != nullptr && i < qp.spread->size(); ++i) add(qp.spread->At(i));
+  return ways;
+}
+
+// It has left by `before`: what it does not leave by any more it does not ride on.
+void Worker::EndRides(const QpSlot& slot, const Ways& before) {
+  if (before.count == 0) return;
+  const Ways now = WaysOf(slot);
+  for (const uint32_t way : before.all()) {
+    if (std::ranges::find(now.all(), way) == now.all().end())
+      rides_.End(slot.session->link.share, way);
+  }
+}
+
+void Worker::EndRides(const QpSlot& slot) {
+  for (const uint32_t way : WaysOf(slot).all()) rides_.End(slot.session->link.share, way);
+}
+
+}  // namespace rocegw::worker
