@@ -4,6 +4,7 @@
 // shelf, so that their number follows the channels in use. Belongs to a ChannelSet.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "gateway/channel/line.h"
 #include "gateway/channel/local_addresses.h"
 #include "gateway/channel/owner.h"
-#include "gateway/flow/carrier.h"
 #include "gateway/flow/receive_window.h"
 #include "gateway/flow/selective_flow.h"
 #include "gateway/metrics/worker_counters.h"
@@ -30,30 +30,28 @@ enum DueBit : uint8_t {
 
 inline constexpr Duration kFirstOpenResend = Milliseconds(5);
 
-// By lines of memory: where frames go and what is to be told of those that came; timers and what
-// has come; what is sent, which takes three.
+// By use: what every frame and every acknowledgement touch is three lines of memory, up to the
+// congestion control of what is sent; the fourth is for losses, probes, the handshake, and those
+// who wait.
 struct alignas(64) AwakeChannel {
-  explicit AwakeChannel(flow::LedgerPool& ledgers) : in(ledgers), out(ledgers) {}
-
-  flow::CarrierAddress address;
-  uint8_t due = 0;            // DueBits
-  uint8_t probes_heard = 0;   // of the peer, and nothing else since
-  uint32_t probe_answer = 0;  // number to echo with the next acknowledgement
-  wire::HintMeter hints;      // of what has come
-
-  Line line;
-  TimePoint armed = kNever;  // in the worker's wheel
-  TimePoint handshake_at = kNever;
-  // Since when nobody uses it, or later; until it opens: when it was made. kNever: not noted yet.
-  TimePoint idle_since = kNever;
+  uint8_t due = 0;             // DueBits
+  uint8_t probes_heard = 0;    // of the peer, and nothing else since
+  bool answers_probe = false;  // with the next acknowledgement
+  wire::HintMeter hints;       // of what has come
   flow::ReceiveWindow in;
-
+  TimePoint armed = kNever;  // in the worker's wheel
   flow::SelectiveFlow out;
 
+  Line line;
+  TimePoint handshake_at = kNever;
+  // Of one that nobody uses: since when, or later; until it opens: when it was made. kNever: not
+  // noted yet.
+  TimePoint idle_since = kNever;
   Duration open_resend = kFirstOpenResend;
-  Psn first;  // of our frames
+  uint32_t probe_answer = 0;  // number to echo
+  Psn first;                  // of our frames
 };
-static_assert(sizeof(AwakeChannel) == 320);
+static_assert(sizeof(AwakeChannel) == 256 && offsetof(AwakeChannel, out) == 48);
 
 // Channels of a set by what they need, as slots. Who is in them knows it.
 struct ChannelLists {

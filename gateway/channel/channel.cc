@@ -17,11 +17,12 @@ Channel::Channel(const ChannelKey& key, const Options& options, uint32_t slot,
       peer_(key.peer),
       number_(options.number.value & kQpnMask),
       class_(key.traffic_class),
-      epoch_(options.epoch),
+      device_(options.device),
       slot_(static_cast<uint16_t>(slot)),
       source_(shared.sources.Take(key.source)),
+      epoch16_(static_cast<uint16_t>(options.epoch)),
       payload_units_(static_cast<uint8_t>(options.max_payload / kPayloadUnit)),
-      device_(options.device),
+      epoch_high_(static_cast<uint16_t>(options.epoch >> 16)),
       path_(key.path),
       features_(options.features),
       peer_worker_(static_cast<uint16_t>(key.peer_worker)) {
@@ -38,16 +39,8 @@ Channel::~Channel() {
 // Also of a new one, which is opened next.
 void Channel::Wake(TimePoint now) {
   if (awake_ != nullptr) return;
-  awake_ = shared_.awake.Take(shared_.ledgers);
-  flow::CarrierAddress& address = awake_->address;
-  address.path.source = shared_.sources[source_];
-  address.path.destination = peer_;
-  address.path.source_port = source_port_;
-  address.path.traffic_class = TrafficClassFor(resting_.out.cc_kind());
-  address.channel = Qpn{peer_number_};
-  address.epoch = static_cast<uint16_t>(peer_epoch_);
-  // Who does not use up its window does not grow; that is for the algorithm to see.
-  address.hint = wire::MakeHint(true);
+  awake_ = shared_.awake.Take();
+  marks_ = MarksFor(resting_.out.cc_kind());
   // A peer that does not know it yet has acknowledged nothing.
   awake_->first = resting_.out.next;
   if (state_ != ChannelState::kOpen) return;
@@ -83,9 +76,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
   confirmed_ |= !answer;
   if (state_ == ChannelState::kOpening) {
     peer_number_ = control.channel & kQpnMask;
-    awake_->address.channel = peer_number();
-    awake_->address.epoch = static_cast<uint16_t>(control.epoch);
-    peer_epoch_ = control.epoch;
+    SetPeerEpoch(control.epoch);
     peer_instance_ = control.instance;
     features_ &= control.features;
     awake_->in.Start(control.initial_psn, shared_.window);
@@ -95,13 +86,13 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
                        .room_packets = std::min(control.window, flow::kMaxFlowPackets),
                        .rtt = timed ? now - awake_->idle_since : Duration{}},
                       awake_->first, now);
-    awake_->address.path.traffic_class = TrafficClassFor(kind);
+    marks_ = MarksFor(kind);
     Pin(OwnHash());
     state_ = ChannelState::kOpen;
     awake_->handshake_at = kNever;
     awake_->due &= static_cast<uint8_t>(~kDueOpen);
     awake_->idle_since = now;
-  } else if (peer_epoch_ != control.epoch || peer_number_ != control.channel) {
+  } else if (peer_epoch() != control.epoch || peer_number_ != control.channel) {
     return false;
   } else if (state_ == ChannelState::kClosing) {
     // The peer still needs it.
@@ -120,7 +111,7 @@ void Channel::SwitchCc(flow::CcKind kind, TimePoint now) {
     return;
   }
   awake_->out.SwitchCc(CcOf(kind), now);
-  awake_->address.path.traffic_class = TrafficClassFor(kind);
+  marks_ = MarksFor(kind);
 }
 
 flow::CcConfig Channel::CcOf(flow::CcKind kind) const {
@@ -129,10 +120,22 @@ flow::CcConfig Channel::CcOf(flow::CcKind kind) const {
   return cc;
 }
 
-uint8_t Channel::TrafficClassFor(flow::CcKind kind) const {
+bool Channel::MarksFor(flow::CcKind kind) const {
   const flow::CcProfile* const profile = shared_.cc.profile;
-  const bool ecn = (profile == nullptr || profile->ecn) && flow::AlgorithmOf(kind).uses_marks;
-  return wire::WithoutEcn(class_) | (ecn ? wire::kEcnEct0 : 0);
+  return (profile == nullptr || profile->ecn) && flow::AlgorithmOf(kind).uses_marks;
+}
+
+flow::CarrierAddress Channel::address() const {
+  return {.path = {.source = shared_.sources[source_],
+                   .destination = peer_,
+                   .source_port = source_port_,
+                   .traffic_class = static_cast<uint8_t>(wire::WithoutEcn(class_) |
+                                                         (marks_ ? wire::kEcnEct0 : 0))},
+          .channel = peer_number(),
+          .epoch = peer_epoch16_,
+          // Who does not use up its window does not grow; that is for the algorithm to see.
+          .hint = wire::MakeHint(true),
+          .flags = static_cast<uint8_t>(asks_ack_ ? wire::kFrameAckNow : 0)};
 }
 
 // Until one of them has failed no two paths to a worker have the same port.
@@ -142,10 +145,7 @@ uint8_t Channel::OwnHash() const {
   return static_cast<uint8_t>(hash + path_);
 }
 
-void Channel::Pin(uint8_t hash) {
-  source_port_ = port::SourcePort(hash, peer_number());
-  awake_->address.path.source_port = source_port_;
-}
+void Channel::Pin(uint8_t hash) { source_port_ = port::SourcePort(hash, peer_number()); }
 
 void Channel::ChangePath() {
   ++repins_;
@@ -160,7 +160,7 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
   Wake(now);
   if (state_ == ChannelState::kOpen && awake_->out.MaySend(bytes, now)) {
     // Whoever has had its turn lets others go first.
-    if (awake_->line.empty() || place.credit > 0) {
+    if (!crowded() || place.credit > 0) {
       if (place.credit <= 0) place.credit = kQuantum;
       return true;
     }
@@ -187,10 +187,10 @@ Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
                     const flow::FrameRef& frame, uint32_t bytes, TimePoint now) {
   const uint32_t cost = bytes + kFrameCost;
   place.credit = static_cast<int16_t>(place.credit - static_cast<int>(cost));
-  if (!awake_->line.empty()) awake_->line.Charge(who.tenant, cost);
+  if (crowded()) awake_->line.Charge(who.tenant, cost);
   Due();
-  const Psn psn = awake_->out.OnSent(frame, bytes, now);
-  awake_->address.flags = awake_->out.AsksForAck() ? wire::kFrameAckNow : 0;
+  const Psn psn = awake_->out.OnSent(shared_.ledgers, frame, bytes, now);
+  asks_ack_ = awake_->out.AsksForAck();
   return psn;
 }
 
@@ -220,7 +220,7 @@ DropReason Channel::OnFrame(Psn psn, const wire::ChannelFrame& frame, uint32_t p
   // A frame from the peer says that our first step and its answer have met.
   awake_->due &= static_cast<uint8_t>(~kDueOpened);
   confirmed_ = true;
-  switch (awake_->in.Admit(psn, now, frame.has(wire::kFrameAckNow))) {
+  switch (awake_->in.Admit(shared_.ledgers, psn, now, frame.has(wire::kFrameAckNow))) {
     case flow::Admission::kBeyond:
       return DropReason::k_channel_window;
     case flow::Admission::kDuplicate:
@@ -246,7 +246,8 @@ void Channel::OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& count
   confirmed_ = true;
   awake_->probes_heard = 0;
   Sink sink(counts, tells_arrivals_ ? &shared_.owner : nullptr);
-  awake_->out.OnAck({.next = next,
+  awake_->out.OnAck(shared_.ledgers,
+                    {.next = next,
                      .bitmap = ack.arrived(),
                      .marked_bytes_running = ack.marked_bytes,
                      .duplicates_running = ack.duplicates,
@@ -284,41 +285,44 @@ ChannelSnapshot Channel::Snapshot() const {
   return row;
 }
 
-void Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
-  if (state_ == ChannelState::kGone) return;
+bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
+  if (state_ == ChannelState::kGone) return false;
   Wake(now);
-  const bool same = control.channel == peer_number_ && control.epoch == peer_epoch_;
+  const bool same = control.channel == peer_number_ && control.epoch == peer_epoch();
   confirmed_ |= same;
   switch (control.kind) {
     case ControlKind::kProbe:
-      if (!same) return;
+      if (!same) return false;
+      awake_->answers_probe = true;
       awake_->probe_answer = control.probe;
       awake_->in.WantAck();
       // It hears nothing of what we send, and has nothing of its own to send us.
-      if (++awake_->probes_heard % kProbesInVain == 0) ChangePath();
-      return;
+      if (++awake_->probes_heard % kProbesInVain != 0) return false;
+      ChangePath();
+      return true;
     case ControlKind::kClose:
-      if (!same) return;
+      if (!same) return false;
       // What somebody here uses stays: the answer says so.
       if (!quiet()) {
         awake_->due |= kDueOpened;
-        return;
+        return false;
       }
       awake_->due |= kDueClosed;
       state_ = ChannelState::kClosing;
-      return;
+      return false;
     case ControlKind::kClosed:
       if (same && state_ == ChannelState::kClosing) Abandon(ChannelReason::kIdle);
-      return;
+      return false;
     case ControlKind::kRefused:
       if (state_ == ChannelState::kOpening) Abandon(control.reason);
-      return;
+      return false;
     case ControlKind::kReset:
     case ControlKind::kOpen:
     case ControlKind::kOpened:
     case ControlKind::kCount:
-      return;
+      return false;
   }
+  return false;
 }
 
 void Channel::Abandon(ChannelReason why) {
@@ -337,42 +341,49 @@ TimePoint Channel::IdleUntil() const {
 TimePoint Channel::deadline(TimePoint now) const {
   if (state_ == ChannelState::kGone || rests()) return kNever;
   if (state_ == ChannelState::kOpening) return awake_->handshake_at;
-  TimePoint when =
-      Earlier(awake_->handshake_at, Earlier(awake_->in.ack_deadline(now), out().deadline()));
+  TimePoint when = Earlier(awake_->in.ack_deadline(now), out().deadline());
+  if (state_ == ChannelState::kClosing) when = Earlier(when, awake_->handshake_at);
   if (crowded() || out().packets_lost() != 0) when = Earlier(when, out().earliest());
   if (quiet() && state_ == ChannelState::kOpen) when = Earlier(when, IdleUntil());
   return Earlier(when, RestsAt());
 }
 
-void Channel::OnDeadline(TimePoint now) {
-  if (rests()) return;
-  if (awake_->handshake_at <= now) {
+bool Channel::OnDeadline(TimePoint now) {
+  if (rests()) return false;
+  if (state_ != ChannelState::kOpen && awake_->handshake_at <= now) {
     // Who does not answer has changed since discovery: its queue pairs go without a channel.
-    if (state_ == ChannelState::kOpening && awake_->open_resend == kLastOpenResend)
-      return Abandon(ChannelReason::kPathFailed);
+    if (state_ == ChannelState::kOpening && awake_->open_resend == kLastOpenResend) {
+      Abandon(ChannelReason::kPathFailed);
+      return false;
+    }
     awake_->open_resend = std::min(awake_->open_resend * 2, kLastOpenResend);
     awake_->handshake_at = now + awake_->open_resend;
     if (state_ == ChannelState::kOpening) awake_->due |= kDueOpen;
     if (state_ == ChannelState::kClosing) {
       // A peer that does not answer has forgotten it already.
-      if (awake_->open_resend == kLastOpenResend) return Abandon(ChannelReason::kIdle);
+      if (awake_->open_resend == kLastOpenResend) {
+        Abandon(ChannelReason::kIdle);
+        return false;
+      }
       awake_->due |= kDueClose;
     }
   }
-  if (state_ == ChannelState::kOpening || state_ == ChannelState::kGone) return;
+  if (state_ == ChannelState::kOpening || state_ == ChannelState::kGone) return false;
   if (awake_->in.ack_deadline(now) <= now) awake_->in.WantAck();
-  if (!quiet()) awake_->idle_since = now;
-  if (state_ == ChannelState::kOpen && now >= IdleUntil()) {
+  if (users_ == 0 && !quiet()) awake_->idle_since = now;
+  if (quiet() && state_ == ChannelState::kOpen && now >= IdleUntil()) {
     state_ = ChannelState::kClosing;
     awake_->due |= kDueClose;
     awake_->open_resend = kFirstOpenResend;
     awake_->handshake_at = now + awake_->open_resend;
   }
+  bool left = false;
   switch (awake_->out.OnDeadline(now)) {
     case flow::FlowVerdict::kNothing:
       break;
     case flow::FlowVerdict::kPathSuspect:
       ChangePath();
+      left = true;
       [[fallthrough]];
     case flow::FlowVerdict::kProbe:
       awake_->due |= kDueProbe;
@@ -383,6 +394,7 @@ void Channel::OnDeadline(TimePoint now) {
       break;
   }
   if (RestsAt() <= now) Rest();
+  return left;
 }
 
 bool Channel::NextLost(Psn& psn, flow::FrameRef& frame, uint32_t& bytes, TimePoint now) const {

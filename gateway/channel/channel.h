@@ -95,7 +95,7 @@ class Channel final : public flow::Carrier {
   void SwitchCc(flow::CcKind kind, TimePoint now);
 
   // flow::Carrier
-  const flow::CarrierAddress& address() const override { return awake_->address; }
+  flow::CarrierAddress address() const override;
   const wire::Gid& peer() const override { return peer_; }
   Qpn number() const override { return Qpn{number_}; }
   uint32_t max_payload() const override { return payload_units_ * kPayloadUnit; }
@@ -116,8 +116,9 @@ class Channel final : public flow::Carrier {
                               uint8_t hint, bool ce_marked, TimePoint now);
   // Adds what congestion control learns to the sums.
   void OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& counts, TimePoint now);
-  void OnControl(const wire::ChannelControl& control, TimePoint now);
-  void OnDeadline(TimePoint now);
+  // True: it has left its path.
+  bool OnControl(const wire::ChannelControl& control, TimePoint now);
+  bool OnDeadline(TimePoint now);
   TimePoint deadline(TimePoint now) const;
   // To be called after each event: one that nobody uses any more begins to count its time.
   void NoteUse(TimePoint now);
@@ -137,7 +138,7 @@ class Channel final : public flow::Carrier {
   // Somebody who waits may send now, when so many others have just been given their turns.
   bool HasTurn(TimePoint now, int given) const;
   SlotHandle NextTurn() { return awake_->line.Pop(); }
-  bool crowded() const { return awake_ != nullptr && !awake_->line.empty(); }
+  bool crowded() const { return in_waiting && !rests() && !awake_->line.empty(); }
   size_t line_bytes() const { return awake_ == nullptr ? 0 : awake_->line.bytes(); }
 
   ChannelKey key() const {
@@ -146,9 +147,9 @@ class Channel final : public flow::Carrier {
   }
   uint32_t device() const { return device_; }
   Qpn peer_number() const { return Qpn{peer_number_}; }
-  uint32_t epoch() const { return epoch_; }
-  uint16_t epoch16() const { return static_cast<uint16_t>(epoch_); }
-  uint32_t peer_epoch() const { return peer_epoch_; }
+  uint32_t epoch() const { return uint32_t{epoch_high_} << 16 | epoch16_; }
+  uint16_t epoch16() const { return epoch16_; }
+  uint32_t peer_epoch() const { return uint32_t{peer_epoch_high_} << 16 | peer_epoch16_; }
   uint32_t peer_instance() const { return peer_instance_; }
   ChannelState state() const { return state_; }
   wire::ChannelReason why() const { return why_; }
@@ -169,7 +170,6 @@ class Channel final : public flow::Carrier {
            (rests() || out().unanswered() == 0);
   }
   uint16_t source_port() const { return source_port_; }
-  uint32_t path_changes() const { return repins_; }
   // Takes the path of one that is well.
   void Follow(const Channel& other);
   ChannelSnapshot Snapshot() const;
@@ -229,47 +229,58 @@ class Channel final : public flow::Carrier {
   void Pin(uint8_t hash);
   uint8_t OwnHash() const;
   flow::CcConfig CcOf(flow::CcKind kind) const;
-  // With ECN bits: frames may be marked by switches where somebody cares.
-  uint8_t TrafficClassFor(flow::CcKind kind) const;
+  // Frames may be marked by switches where somebody cares.
+  bool MarksFor(flow::CcKind kind) const;
+  void SetPeerEpoch(uint32_t epoch) {
+    peer_epoch16_ = static_cast<uint16_t>(epoch);
+    peer_epoch_high_ = static_cast<uint16_t>(epoch >> 16);
+  }
 
-  // The first line of memory has what every packet asks for.
+  // The first line of memory has what every packet asks for, and what is written into it.
   ChannelShared& shared_;
   AwakeChannel* awake_ = nullptr;  // nullptr: it rests
   wire::Gid peer_;
   uint32_t number_ : 24;
-  uint32_t class_ : 8;
-  uint32_t epoch_;
-  uint32_t users_ = 0;
-  uint16_t slot_;
-  uint16_t source_;  // in shared_.sources
-  uint8_t repins_ = 0;
-  uint8_t payload_units_;
-  wire::ChannelReason why_ = wire::ChannelReason::kNone;
-  ChannelState state_ : 2 = ChannelState::kOpening;
-  bool tells_arrivals_ : 1 = false;
-  bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
+  uint32_t class_ : 8;  // without ECN bits
+  uint32_t peer_number_ : 24 = 0;
+  uint32_t device_ : 8;
+  uint32_t users_ : 30 = 0;
 
  public:
   // For the set that owns it, too.
-  bool in_due : 1 = false;
-  bool in_waiting : 1 = false;
   bool counted : 1 = false;  // among the half-open ones of its peer's address
   // Begun by the peer, perhaps after a restart. Who says so may have forged its address: what was
   // there before ends when the peer has shown that it hears us.
   bool replaces : 1 = false;
 
  private:
-  uint32_t peer_number_ : 24 = 0;
-  uint32_t device_ : 8;
+  uint16_t slot_;
+  uint16_t source_;  // in shared_.sources
+  uint16_t epoch16_;
+  uint16_t peer_epoch16_ = 0;
+  uint16_t source_port_ = 0;
+  uint8_t payload_units_;
+  ChannelState state_ : 2 = ChannelState::kOpening;
+  bool tells_arrivals_ : 1 = false;
+  bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
+  bool marks_ : 1 = false;      // frames may be marked
+  bool asks_ack_ : 1 = false;   // the frame that leaves asks for its acknowledgement
 
+ public:
+  bool in_due : 1 = false;
+  bool in_waiting : 1 = false;  // somebody is in line, or was lately
+
+ private:
   // Few.
-  uint32_t peer_epoch_ = 0;
+  uint16_t epoch_high_;
+  uint16_t peer_epoch_high_ = 0;
   uint32_t peer_instance_ = 0;
   uint32_t acceptor_ : 24 = 0;
   uint32_t path_ : 8;
   uint32_t features_;  // offered; from then on when it opens: what both have
   uint16_t peer_worker_;
-  uint16_t source_port_ = 0;
+  uint8_t repins_ = 0;
+  wire::ChannelReason why_ = wire::ChannelReason::kNone;
   // While it rests.
   struct {
     flow::RestingFlow out;

@@ -44,11 +44,12 @@ bool Channel::SendVoid(Psn psn, TimePoint now) {
 bool Channel::SendFrame(Psn psn, wire::ChannelFrame& frame) {
   port::TxPacket* packet = shared_.owner.NewChannelPacket(device_);
   if (packet == nullptr) return false;
-  frame.epoch = awake_->address.epoch;
-  frame.flags |= awake_->address.flags;
-  size_t length = awake_->address.EncodeBth(psn, 0, packet->data);
+  const flow::CarrierAddress to = address();
+  frame.epoch = to.epoch;
+  frame.flags |= to.flags;
+  size_t length = to.EncodeBth(psn, 0, packet->data);
   length += wire::EncodeFrame(frame, packet->data + length);
-  Finish(*packet, length, awake_->address.path, number());
+  Finish(*packet, length, to.path, number());
   shared_.owner.SendChannelPacket(device_, packet);
   return true;
 }
@@ -58,34 +59,34 @@ bool Channel::SendAck(TimePoint now) {
   if (packet == nullptr) return false;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kChannelAck;
-  headers.bth.dest_qpn = awake_->address.channel;
+  headers.bth.dest_qpn = peer_number();
   headers.bth.psn = awake_->in.next();
   wire::ChannelAck ack;
-  ack.epoch = awake_->address.epoch;
+  ack.epoch = peer_epoch16_;
   ack.marked_bytes = awake_->in.marked_bytes();
   ack.duplicates = awake_->in.duplicates();
   ack.hint = awake_->hints.Take();
   ack.room = awake_->in.room();
   ack.held_ns = static_cast<uint32_t>(std::min<int64_t>(awake_->in.held(now).ns, UINT32_MAX));
-  ack.probe = awake_->probe_answer;
+  if (awake_->answers_probe) ack.probe = awake_->probe_answer;
   ack.words = static_cast<uint16_t>(awake_->in.FillBitmap(ack.bitmap));
   size_t length = wire::EncodeHeaders(headers, packet->data);
   length += wire::EncodeAck(ack, packet->data + length);
   // With the frames' ECN bits, although nobody counts its marks: a switch drops what it may not
   // mark, and a port segments only what has one path.
-  Finish(*packet, length, awake_->address.path, number());
+  Finish(*packet, length, address().path, number());
   shared_.owner.SendChannelPacket(device_, packet);
   shared_.counters.channel_ack_tx_packets.Add();
   awake_->in.OnAckSent();
-  awake_->probe_answer = 0;
+  awake_->answers_probe = false;
   return true;
 }
 
 bool Channel::SendControl(ControlKind kind, Qpn to) {
   wire::ChannelControl control{.kind = kind,
                                .channel = number().value,
-                               .epoch = epoch_,
-                               .peer_epoch = peer_epoch_,
+                               .epoch = epoch(),
+                               .peer_epoch = peer_epoch(),
                                .instance = shared_.instance};
   if (kind == ControlKind::kOpen || kind == ControlKind::kOpened) {
     control.initial_psn = awake_->first;
@@ -100,7 +101,7 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
   }
   if (kind == ControlKind::kProbe) control.probe = awake_->out.probe_number();
   if (kind == ControlKind::kClose) control.reason = ChannelReason::kIdle;
-  wire::Path path = awake_->address.path;
+  wire::Path path = address().path;
   if (kind == ControlKind::kOpen)
     path.source_port = port::SourcePort(port::PathHash(path.source, path.destination, path_), to);
   return SendControlPacket(shared_.owner, device_, path, to, number(), control);
@@ -120,11 +121,11 @@ bool Channel::SendDue() {
     return true;
   };
   if (!send(kDueOpen, ControlKind::kOpen, acceptor())) return false;
-  if (!send(kDueOpened, ControlKind::kOpened, awake_->address.channel)) return false;
-  if (!send(kDueProbe, ControlKind::kProbe, awake_->address.channel)) return false;
-  if (!send(kDueClose, ControlKind::kClose, awake_->address.channel)) return false;
+  if (!send(kDueOpened, ControlKind::kOpened, peer_number())) return false;
+  if (!send(kDueProbe, ControlKind::kProbe, peer_number())) return false;
+  if (!send(kDueClose, ControlKind::kClose, peer_number())) return false;
   if ((awake_->due & kDueClosed) != 0) {
-    if (!SendControl(ControlKind::kClosed, awake_->address.channel)) return false;
+    if (!SendControl(ControlKind::kClosed, peer_number())) return false;
     Abandon(ChannelReason::kIdle);
   }
   return true;

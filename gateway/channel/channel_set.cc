@@ -234,9 +234,7 @@ bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
     Rearm(channel, now);
     return false;
   }
-  const uint32_t changes = channel.path_changes();
-  channel.OnDeadline(now);
-  if (channel.path_changes() != changes) TakePathOfAnother(channel);
+  if (channel.OnDeadline(now)) TakePathOfAnother(channel);
   channel.Due();
   return true;
 }
@@ -546,9 +544,7 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
     }
     return Meet(*channel, control, false, now);
   }
-  const uint32_t changes = channel->path_changes();
-  channel->OnControl(control, now);
-  if (channel->path_changes() != changes) TakePathOfAnother(*channel);
+  if (channel->OnControl(control, now)) TakePathOfAnother(*channel);
   channel->Due();
   return DropReason::kNone;
 }

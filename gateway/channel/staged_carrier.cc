@@ -142,7 +142,7 @@ void StagedCarrier::Leave(port::TxPacket& packet, TimePoint now) {
 
 // With what the channel says about its frames now: it may have taken another path since.
 void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const {
-  const flow::CarrierAddress& to = channel_->address();
+  const flow::CarrierAddress to = channel_->address();
   std::memcpy(packet.data, frame.data, frame.length);
   wire::StampFrame(packet.data + to.EncodeBth(psn, -uint32_t{frame.ref.length} & 3, packet.data),
                    to.flags, to.epoch);

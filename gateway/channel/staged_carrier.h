@@ -60,7 +60,7 @@ class StagedCarrier final : public flow::Carrier {
   StagedCarrier& operator=(const StagedCarrier&) = delete;
 
   // flow::Carrier. PSNs are numbers of its own.
-  const flow::CarrierAddress& address() const override { return address_; }
+  flow::CarrierAddress address() const override { return address_; }
   const wire::Gid& peer() const override { return channel_->peer(); }
   Qpn number() const override { return channel_->number(); }
   uint32_t max_payload() const override { return channel_->max_payload(); }

@@ -51,7 +51,7 @@ struct LinePlace {
 class Carrier {
  public:
   // From a yes of MaySend until what was sent then is acknowledged.
-  virtual const CarrierAddress& address() const = 0;
+  virtual CarrierAddress address() const = 0;
   virtual const wire::Gid& peer() const = 0;
   virtual Qpn number() const = 0;  // our own
   // Payload bytes of a frame that fits the port, whatever its header: frames need not be as long as

@@ -13,6 +13,7 @@ void LedgerPool::GiveBack(RecordChunk* chunk) { chunks_.GiveBack(chunk); }
 LedgerPage* LedgerPool::TakePage() {
   LedgerPage* page = pages_.Take();
   page->arrived.fill(0);
+  page->pool = this;
   return page;
 }
 void LedgerPool::GiveBack(LedgerPage* page) { pages_.GiveBack(page); }

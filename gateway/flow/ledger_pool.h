@@ -43,6 +43,8 @@ struct RecordChunk {
   std::array<SentRecord, kRecordsPerChunk> records;
 };
 
+class LedgerPool;
+
 // Either the directory of a flow's chunks by slot, or the bitmap of a receive window, with what
 // only exists together with it.
 struct LedgerPage {
@@ -52,6 +54,7 @@ struct LedgerPage {
   };
   Psn end;              // bitmap: behind the highest that has arrived
   uint32_t beyond = 0;  // bitmap: bits set
+  LedgerPool* pool;     // to which it goes back
 };
 
 class LedgerPool {

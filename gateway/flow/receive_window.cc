@@ -28,7 +28,7 @@ void ReceiveWindow::Resume(const RestingWindow& resting, uint32_t window_packets
 }
 
 void ReceiveWindow::Stop() {
-  if (bitmap_ != nullptr) pool_->GiveBack(bitmap_);
+  if (bitmap_ != nullptr) bitmap_->pool->GiveBack(bitmap_);
   bitmap_ = nullptr;
   OnAckSent();
 }
@@ -49,9 +49,9 @@ Admission ReceiveWindow::Check(Psn psn) const {
   return static_cast<uint32_t>(ahead) < window_ ? Admission::kNew : Admission::kBeyond;
 }
 
-void ReceiveWindow::Mark(Psn psn) {
+void ReceiveWindow::Mark(LedgerPool& pool, Psn psn) {
   if (bitmap_ == nullptr) {
-    bitmap_ = pool_->TakePage();
+    bitmap_ = pool.TakePage();
     bitmap_->end = next_;
     bitmap_->beyond = 0;
   }
@@ -80,11 +80,11 @@ void ReceiveWindow::Advance() {
     if (bitmap_->beyond == 0) break;
   }
   if (bitmap_->beyond != 0) return;
-  pool_->GiveBack(bitmap_);
+  bitmap_->pool->GiveBack(bitmap_);
   bitmap_ = nullptr;
 }
 
-Admission ReceiveWindow::Admit(Psn psn, TimePoint now, bool ack_wanted) {
+Admission ReceiveWindow::Admit(LedgerPool& pool, Psn psn, TimePoint now, bool ack_wanted) {
   const Admission admission = Check(psn);
   newest_ = Ticks(now);
   if (ack_wanted || admission != Admission::kNew) ack_now_ = 1;
@@ -95,7 +95,7 @@ Admission ReceiveWindow::Admit(Psn psn, TimePoint now, bool ack_wanted) {
   if (psn == next_) {
     Advance();
   } else {
-    Mark(psn);
+    Mark(pool, psn);
     ack_now_ = 1;
   }
   return admission;

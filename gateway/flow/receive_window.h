@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiving half of selective repeat: which packets of one PSN space have arrived, and what the
 // next acknowledgement says. Packets are taken in any order, each once, and placed by their owner
-// as they come; only this bookkeeping waits for order. It is half a cache line; a bitmap
-// from the worker's pool exists while there are holes. Owned by a channel, on its worker's thread;
-// lengths are bytes.
+// as they come; only this bookkeeping waits for order. It is 24 bytes; a bitmap from the
+// worker's pool, the same with each call, exists while there are holes. Owned by a channel, on its
+// worker's thread; lengths are bytes.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct RestingWindow {
 
 class ReceiveWindow {
  public:
-  explicit ReceiveWindow(LedgerPool& pool) : pool_(&pool) {}
+  ReceiveWindow() = default;
   ReceiveWindow(const ReceiveWindow&) = delete;
   ReceiveWindow& operator=(const ReceiveWindow&) = delete;
   ~ReceiveWindow() { Stop(); }
@@ -49,7 +49,7 @@ class ReceiveWindow {
   Admission Check(Psn psn) const;
   // A packet has come. kNew: it counts as arrived from now on, so its owner must have taken it, or
   // must take it. `ack_wanted`: its sender does not want to wait for the acknowledgement.
-  Admission Admit(Psn psn, TimePoint now, bool ack_wanted = false);
+  Admission Admit(LedgerPool& pool, Psn psn, TimePoint now, bool ack_wanted = false);
   // Payload bytes that came with CE.
   void CountMarked(uint32_t bytes) { marked_ += bytes; }
   // A probe is to be answered.
@@ -88,7 +88,7 @@ class ReceiveWindow {
   // Units of 64 ns, so that 32 bits last.
   static uint32_t Ticks(TimePoint time) { return static_cast<uint32_t>(time.ns >> 6); }
   bool Arrived(Psn psn) const;
-  void Mark(Psn psn);
+  void Mark(LedgerPool& pool, Psn psn);
   void Advance();
 
   LedgerPage* bitmap_ = nullptr;  // of what has arrived beyond next_; nullptr: nothing
@@ -99,8 +99,7 @@ class ReceiveWindow {
   uint32_t unacked_ : 7 = 0;  // arrivals since the last acknowledgement, at most kAckEvery
   uint32_t ack_now_ : 1 = 0;
   uint32_t duplicates_ : 8 = 0;  // running
-  LedgerPool* pool_;
 };
-static_assert(sizeof(ReceiveWindow) <= 32);
+static_assert(sizeof(ReceiveWindow) <= 24);
 
 }  // namespace rocegw::flow

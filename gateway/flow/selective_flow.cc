@@ -10,8 +10,10 @@
 namespace rocegw::flow {
 namespace {
 
-// In transmissions: longer than anything stays in flight.
+// In transmissions: longer than anything stays in flight, and how often what is remembered is
+// brought after.
 constexpr int32_t kLongAgo = 1 << 30;
+constexpr uint32_t kOrderAge = 1u << 28;
 
 // Serial comparison of transmission orders.
 bool Before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
@@ -63,10 +65,11 @@ void SelectiveFlow::Start(const SelectiveConfig& config, Psn first, TimePoint no
 
 void SelectiveFlow::Stop() {
   if (directory_ != nullptr) {
+    LedgerPool& pool = *directory_->pool;
     for (RecordChunk* chunk : directory_->chunks) {
-      if (chunk != nullptr) pool_->GiveBack(chunk);
+      if (chunk != nullptr) pool.GiveBack(chunk);
     }
-    pool_->GiveBack(directory_);
+    pool.GiveBack(directory_);
     directory_ = nullptr;
   }
   una_ = next_;
@@ -177,14 +180,14 @@ void SelectiveFlow::EnterFlight(SentRecord& record, uint32_t slot, TimePoint now
   AlgorithmOf(cc_.kind).on_sent(cc_, record.bytes, now);
 }
 
-Psn SelectiveFlow::OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now) {
+Psn SelectiveFlow::OnSent(LedgerPool& pool, const FrameRef& frame, uint32_t bytes, TimePoint now) {
   const Psn psn = next_;
   const auto span = static_cast<uint32_t>(PsnDistance(next_, una_));
   if (!ROCEGW_INVARIANT(span < kMaxFlowPackets, "selective-flow-window")) return psn;
-  if (directory_ == nullptr) directory_ = pool_->TakePage();
+  if (directory_ == nullptr) directory_ = pool.TakePage();
   const uint32_t slot = SlotOf(psn);
   RecordChunk*& chunk = directory_->chunks[slot / kRecordsPerChunk];
-  if (chunk == nullptr) chunk = pool_->TakeChunk();
+  if (chunk == nullptr) chunk = pool.TakeChunk();
   chunk->live |= uint64_t{1} << slot % kRecordsPerChunk;
   SentRecord& record = chunk->records[slot % kRecordsPerChunk];
   record.frame = frame;
@@ -247,8 +250,8 @@ void SelectiveFlow::AckRecord(const SentRecord& record, Newest& newest) {
 }
 
 // Of the PSNs from `first` on, which lie in one chunk, those with their bit set have arrived.
-void SelectiveFlow::AckPiece(Psn first, uint32_t count, uint64_t bits, AckedSink& sink,
-                             Newest& newest) {
+void SelectiveFlow::AckPiece(LedgerPool& pool, Psn first, uint32_t count, uint64_t bits,
+                             AckedSink& sink, Newest& newest) {
   const uint32_t slot = SlotOf(first);
   RecordChunk*& chunk = directory_->chunks[slot / kRecordsPerChunk];
   if (chunk == nullptr) return;
@@ -262,11 +265,12 @@ void SelectiveFlow::AckPiece(Psn first, uint32_t count, uint64_t bits, AckedSink
     sink.OnFrameAcked(first + (index - shift), record.frame);
   }
   if (chunk->live != 0) return;
-  pool_->GiveBack(chunk);
+  pool.GiveBack(chunk);
   chunk = nullptr;
 }
 
-void SelectiveFlow::AckBitmap(const AckInfo& ack, AckedSink& sink, Newest& newest) {
+void SelectiveFlow::AckBitmap(LedgerPool& pool, const AckInfo& ack, AckedSink& sink,
+                              Newest& newest) {
   const auto behind = PsnDistance(next_, ack.next) - 1;
   if (behind <= 0) return;
   const auto told =
@@ -277,13 +281,13 @@ void SelectiveFlow::AckBitmap(const AckInfo& ack, AckedSink& sink, Newest& newes
     const uint32_t left = kRecordsPerChunk - SlotOf(first + at) % kRecordsPerChunk;
     const uint32_t count = std::min(end - at, left);
     if (const uint64_t bits = BitsAt(ack.bitmap, at, count); bits != 0) {
-      AckPiece(first + at, count, bits, sink, newest);
+      AckPiece(pool, first + at, count, bits, sink, newest);
     }
     at += count;
   }
 }
 
-bool SelectiveFlow::OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink) {
+bool SelectiveFlow::OnAck(LedgerPool& pool, const AckInfo& ack, TimePoint now, AckedSink& sink) {
   if (PsnBefore(ack.next, una_) || PsnAfter(ack.next, next_)) return false;
   Newest newest{.now = now, .held = std::max(ack.held, Duration{})};
   const uint64_t in_flight_before = in_flight_;
@@ -291,10 +295,10 @@ bool SelectiveFlow::OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink) {
     for (Psn psn = una_; psn != ack.next;) {
       const uint32_t left = kRecordsPerChunk - SlotOf(psn) % kRecordsPerChunk;
       const uint32_t count = std::min(left, static_cast<uint32_t>(PsnDistance(ack.next, psn)));
-      AckPiece(psn, count, ~uint64_t{0}, sink, newest);
+      AckPiece(pool, psn, count, ~uint64_t{0}, sink, newest);
       psn = psn + count;
     }
-    AckBitmap(ack, sink, newest);
+    AckBitmap(pool, ack, sink, newest);
   }
   una_ = ack.next;
   limit_ = ack.next + std::min(ack.room_packets, kMaxFlowPackets);
@@ -306,7 +310,7 @@ bool SelectiveFlow::OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink) {
   probes_ = 0;
   FindLost(now);
   if (idle() && directory_ != nullptr) {
-    pool_->GiveBack(directory_);
+    pool.GiveBack(directory_);
     directory_ = nullptr;
   }
   return true;
@@ -325,15 +329,7 @@ void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t
       .acked_bytes = newest.acked_bytes, .in_flight_before = in_flight_before, .hint = ack.hint};
   if (newest.found) {
     const Duration rtt{Clamp32((now - newest.sent - newest.held).ns)};
-    if (Before(newest_, newest.order) || newest_rtt_ == 0) {
-      newest_ = newest.order;
-      newest_rtt_ = static_cast<uint32_t>(rtt.ns);
-    }
-    // Orders compare over 2^31 transmissions; what is remembered follows.
-    if (static_cast<int32_t>(newest_ - episode_) > kLongAgo) episode_ = newest_ - kLongAgo / 2;
-    if (static_cast<int32_t>(newest_ - probe_order_) > kLongAgo) {
-      probe_order_ = newest_ - kLongAgo / 2;
-    }
+    if (Before(newest_, newest.order) || newest_rtt_ == 0) NoteNewest(newest, rtt);
     // What was sent twice may have arrived the first time (Karn).
     if (!newest.resent) {
       rtt_.OnSample(rtt);
@@ -348,6 +344,17 @@ void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t
   }
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
   sink.OnFeedback(feedback);
+}
+
+void SelectiveFlow::NoteNewest(const Newest& newest, Duration rtt) {
+  const bool aged = newest_ / kOrderAge != newest.order / kOrderAge;
+  newest_ = newest.order;
+  newest_rtt_ = static_cast<uint32_t>(rtt.ns);
+  if (!aged) return;
+  // Orders compare over 2^31 transmissions; what is remembered follows.
+  if (static_cast<int32_t>(newest_ - episode_) > kLongAgo) episode_ = newest_ - kLongAgo / 2;
+  if (static_cast<int32_t>(newest_ - probe_order_) > kLongAgo)
+    probe_order_ = newest_ - kLongAgo / 2;
 }
 
 void SelectiveFlow::OnLate() {

@@ -86,7 +86,7 @@ static_assert(sizeof(RestingFlow) == 40 && kCcKinds <= 32);
 
 class SelectiveFlow {
  public:
-  explicit SelectiveFlow(LedgerPool& pool) : pool_(&pool) {}
+  SelectiveFlow() = default;
   SelectiveFlow(const SelectiveFlow&) = delete;
   SelectiveFlow& operator=(const SelectiveFlow&) = delete;
   ~SelectiveFlow() { Stop(); }
@@ -136,8 +136,9 @@ class SelectiveFlow {
   // first.
   TimePoint earliest() const;
 
-  // Enters a new packet, which MaySend has allowed; returns its PSN.
-  Psn OnSent(const FrameRef& frame, uint32_t bytes, TimePoint now);
+  // Enters a new packet, which MaySend has allowed; returns its PSN. `pool`: the same with each
+  // call; it outlives the flow.
+  Psn OnSent(LedgerPool& pool, const FrameRef& frame, uint32_t bytes, TimePoint now);
   // The packet that leaves now should ask for its acknowledgement: a quarter of the window has left
   // since one did. A receiver knows no window, and waits for more packets than a small one has.
   bool AsksForAck();
@@ -148,7 +149,7 @@ class SelectiveFlow {
 
   // False: the acknowledgement is older than one that came before, or speaks of what was never
   // sent; it was not used.
-  bool OnAck(const AckInfo& ack, TimePoint now, AckedSink& sink);
+  bool OnAck(LedgerPool& pool, const AckInfo& ack, TimePoint now, AckedSink& sink);
   void OnCnp(TimePoint now);
   FlowVerdict OnDeadline(TimePoint now);
   TimePoint deadline() const;
@@ -200,11 +201,13 @@ class SelectiveFlow {
   void Remove(List& list, const SentRecord& record);
   void EnterFlight(SentRecord& record, uint32_t slot, TimePoint now);
 
-  void AckPiece(Psn first, uint32_t count, uint64_t bits, AckedSink& sink, Newest& newest);
-  void AckBitmap(const AckInfo& ack, AckedSink& sink, Newest& newest);
+  void AckPiece(LedgerPool& pool, Psn first, uint32_t count, uint64_t bits, AckedSink& sink,
+                Newest& newest);
+  void AckBitmap(LedgerPool& pool, const AckInfo& ack, AckedSink& sink, Newest& newest);
   void AckRecord(const SentRecord& record, Newest& newest);
   void LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t in_flight_before,
                  AckedSink& sink, TimePoint now);
+  void NoteNewest(const Newest& newest, Duration rtt);
   void FindLost(TimePoint now);
   void DeclareOldestLost(TimePoint now);
   void OnLate();
@@ -216,8 +219,7 @@ class SelectiveFlow {
 
   CcState MakeCc(const CcConfig& config, TimePoint now) const;
 
-  // By use: first what every packet and every acknowledgement touches, a line of memory of the flow
-  // and one of its congestion control.
+  // By use: first what every packet and every acknowledgement touches.
   LedgerPage* directory_ = nullptr;  // nullptr: nothing in flight
   TimePoint timer_;                  // last sign of life, or first packet after nothing in flight
   Psn una_;
@@ -242,13 +244,13 @@ class SelectiveFlow {
   List missing_ = {kNone, kNone};  // lost, in the order in which it was found
   CcState cc_;
 
+  // Losses and probes.
   uint32_t probe_order_ = 0;  // what was sent before the newest probe has a smaller order
   uint32_t episode_ = 0;      // what is lost with a smaller order belongs to the last loss episode
   uint32_t lost_ = 0;
   uint32_t resent_ = 0;
   uint32_t spurious_ = 0;
   uint32_t probe_number_ = 0;
-  LedgerPool* pool_;
 };
 
 }  // namespace rocegw::flow

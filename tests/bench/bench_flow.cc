@@ -40,20 +40,20 @@ void BM_SendAndAck(benchmark::State& state) {
   const auto flight = static_cast<uint32_t>(state.range(0));
   const auto batch = static_cast<uint32_t>(state.range(1));
   LedgerPool pool;
-  SelectiveFlow flow(pool);
+  SelectiveFlow flow;
   TimePoint now = kStart;
   flow.Start(Config(), Psn(1), now);
   Sink sink;
   FrameRef frame;
-  for (uint32_t i = 0; i < flight; ++i) flow.OnSent(frame, kBytes, now);
+  for (uint32_t i = 0; i < flight; ++i) flow.OnSent(pool, frame, kBytes, now);
   for (auto _ : state) {
     now = now + Nanoseconds(330 * batch);
     for (uint32_t i = 0; i < batch; ++i) {
       benchmark::DoNotOptimize(flow.MaySend(kBytes, now));
       frame.offset = i;
-      flow.OnSent(frame, kBytes, now);
+      flow.OnSent(pool, frame, kBytes, now);
     }
-    flow.OnAck({.next = flow.una() + batch, .room_packets = kMaxFlowPackets}, now, sink);
+    flow.OnAck(pool, {.next = flow.una() + batch, .room_packets = kMaxFlowPackets}, now, sink);
   }
   benchmark::DoNotOptimize(sink.sum);
   state.SetItemsProcessed(state.iterations() * batch);
@@ -65,8 +65,8 @@ void BM_BothHalvesWithLoss(benchmark::State& state) {
   const auto flight = static_cast<size_t>(state.range(0));
   LedgerPool sender_pool;
   LedgerPool receiver_pool;
-  SelectiveFlow flow(sender_pool);
-  ReceiveWindow window(receiver_pool);
+  SelectiveFlow flow;
+  ReceiveWindow window;
   TimePoint now = kStart;
   flow.Start(Config(), Psn(1), now);
   window.Start(Psn(1), kMaxFlowPackets);
@@ -84,16 +84,17 @@ void BM_BothHalvesWithLoss(benchmark::State& state) {
     if (flow.NextLost(psn, frame, bytes)) {
       flow.OnResent(psn, now);
     } else if (flow.MaySend(kBytes, now)) {
-      psn = flow.OnSent(frame, kBytes, now);
+      psn = flow.OnSent(sender_pool, frame, kBytes, now);
     }
     std::swap(psn, wire[place]);
     place = place + 1 == flight ? 0 : place + 1;
     if (psn == kNothing || ++arrivals % 20 == 0) continue;
-    window.Admit(psn, now);
+    window.Admit(receiver_pool, psn, now);
     if (arrivals % 16 != 0) continue;
     const std::span<const uint32_t> bitmap(words.data(), window.FillBitmap(words));
     window.OnAckSent();
-    flow.OnAck({.next = window.next(), .bitmap = bitmap, .room_packets = kMaxFlowPackets}, now,
+    flow.OnAck(sender_pool,
+               {.next = window.next(), .bitmap = bitmap, .room_packets = kMaxFlowPackets}, now,
                sink);
   }
   state.SetItemsProcessed(state.iterations());
@@ -105,11 +106,11 @@ BENCHMARK(BM_BothHalvesWithLoss)->Arg(100)->Arg(1000);
 void BM_Admit(benchmark::State& state) {
   const auto swap = static_cast<uint32_t>(state.range(0));
   LedgerPool pool;
-  ReceiveWindow window(pool);
+  ReceiveWindow window;
   window.Start(Psn(0), kMaxFlowPackets);
   uint32_t number = 0;
   for (auto _ : state) {
-    window.Admit(Psn(number++ ^ swap), kStart);
+    window.Admit(pool, Psn(number++ ^ swap), kStart);
     if (window.ack_due()) window.OnAckSent();
   }
   state.SetItemsProcessed(state.iterations());

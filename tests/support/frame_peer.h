@@ -17,7 +17,7 @@ namespace rocegw::testing {
 
 class ScriptedCarrier final : public flow::Carrier {
  public:
-  const flow::CarrierAddress& address() const override { return to; }
+  flow::CarrierAddress address() const override { return to; }
   const wire::Gid& peer() const override { return to.path.destination; }
   Qpn number() const override { return own; }
   uint32_t max_payload() const override { return most; }

@@ -65,8 +65,8 @@ class SelectivePath : private flow::AckedSink {
 
   flow::LedgerPool sender_pool;
   flow::LedgerPool receiver_pool;
-  flow::SelectiveFlow sender{sender_pool};
-  flow::ReceiveWindow receiver{receiver_pool};
+  flow::SelectiveFlow sender;
+  flow::ReceiveWindow receiver;
 
   // By number of the packet, from 0; multisets as maps to counts.
   std::map<uint64_t, int> dropped;
@@ -158,7 +158,7 @@ class SelectivePath : private flow::AckedSink {
         ++resent_count;
       } else {
         frame.owner.index = static_cast<uint32_t>(sent_);
-        psn = sender.OnSent(frame, kPacketBytes, now_);
+        psn = sender.OnSent(sender_pool, frame, kPacketBytes, now_);
         if (InOrderPlace(psn) != (sent_ & kPsnMask)) ++faults;
         ++sent_;
       }
@@ -195,7 +195,8 @@ class SelectivePath : private flow::AckedSink {
 
   void OnData(const Packet& packet) {
     const flow::Admission check = receiver.Check(packet.psn);
-    const flow::Admission admission = receiver.Admit(packet.psn, now_, packet.ack_wanted);
+    const flow::Admission admission =
+        receiver.Admit(receiver_pool, packet.psn, now_, packet.ack_wanted);
     if (check != admission) ++faults;
     if (admission == flow::Admission::kNew) {
       if (++delivered[packet.number] != 1) ++faults;
@@ -212,7 +213,8 @@ class SelectivePath : private flow::AckedSink {
   }
 
   void OnAckPacket(const Packet& packet) {
-    sender.OnAck({.next = packet.psn,
+    sender.OnAck(sender_pool,
+                 {.next = packet.psn,
                   .bitmap = std::span(packet.bitmap).first(packet.words),
                   .duplicates_running = packet.duplicates,
                   .held = packet.held,

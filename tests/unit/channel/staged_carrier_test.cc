@@ -26,7 +26,7 @@ class FakeChannel final : public flow::Carrier {
     address_.flags = wire::kFrameAckNow;
     address_.path.source_port = 50000;
   }
-  const flow::CarrierAddress& address() const override { return address_; }
+  flow::CarrierAddress address() const override { return address_; }
   const wire::Gid& peer() const override { return peer_; }
   Qpn number() const override { return Qpn{5}; }
   uint32_t max_payload() const override { return 4096; }

@@ -26,9 +26,18 @@ namespace {
 
 constexpr uintptr_t kLine = 64;
 
+// What tells the blocks of objects from others.
+struct Kind {
+  size_t size;
+  size_t alignment;
+  auto operator<=>(const Kind&) const = default;
+};
+template <typename T>
+constexpr Kind kKindOf{sizeof(T), std::max(alignof(T), alignof(std::max_align_t))};
+
 struct Block {
   uintptr_t base;
-  size_t size;
+  Kind kind;
 };
 // Blocks of the worker under test, by time of allocation.
 Block blocks[1 << 16];
@@ -42,17 +51,17 @@ struct Bytes {
   uintptr_t end;
   auto operator<=>(const Bytes&) const = default;
 };
-// By the size of their block, which tells what it is.
-std::map<size_t, std::set<Bytes>>* touched = nullptr;
+using Touches = std::map<Kind, std::set<Bytes>>;
+Touches* touched = nullptr;
 
 void OnAccess(const void* pointer, size_t size) {
   if (!inside || !watching) return;
   const auto at = reinterpret_cast<uintptr_t>(pointer);
   for (size_t i = 0; i < block_count; ++i) {
     const Block& block = blocks[i];
-    if (at < block.base || at >= block.base + block.size) continue;
+    if (at < block.base || at >= block.base + block.kind.size) continue;
     inside = false;  // the notes are not the worker's
-    (*touched)[block.size].insert({i, at - block.base, at - block.base + size});
+    (*touched)[block.kind].insert({i, at - block.base, at - block.base + size});
     inside = true;
     return;
   }
@@ -62,7 +71,7 @@ void* Allocate(size_t size, size_t alignment = alignof(std::max_align_t)) {
   void* const pointer = std::aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1));
   if (pointer == nullptr) std::abort();
   if (inside && block_count < std::size(blocks))
-    blocks[block_count++] = {reinterpret_cast<uintptr_t>(pointer), size};
+    blocks[block_count++] = {reinterpret_cast<uintptr_t>(pointer), {size, alignment}};
   return pointer;
 }
 
@@ -70,7 +79,7 @@ void Free(void* pointer) {
   // Whoever frees it: the address may become another block's.
   for (size_t i = block_count; i > 0; --i) {
     if (blocks[i - 1].base != reinterpret_cast<uintptr_t>(pointer)) continue;
-    blocks[i - 1].size = 0;
+    blocks[i - 1].kind.size = 0;
     break;
   }
   std::free(pointer);
@@ -156,20 +165,23 @@ ATOMIC(64, uint64_t)
 namespace rocegw::testing::touched_lines {
 namespace {
 
+// The worker's table of so many is no block of a channel's size.
+constexpr uint32_t kQueuePairs = 5;
+
 constexpr size_t kChannelLines = 1;  // what it is while it rests
-constexpr size_t kAwakeLines = 5;    // what it has on top; all that there are
+constexpr size_t kAwakeLines = 3;    // what it has on top
 constexpr size_t kQueuePairLines = 6;
 constexpr size_t kNativeLines = 12;  // of a queue pair towards a peer that speaks plain RoCEv2
 
-// Bytes of the object itself, as its maker allocates it.
-size_t QueuePairBytes() {
+// The object itself, as its maker allocates it.
+Kind QueuePairKind() {
   const size_t before = block_count;
   inside = true;
   auto qp = transport::MakeReadyQueuePair({});
-  const size_t bytes = blocks[before].size;
+  const Kind kind = blocks[before].kind;
   qp.reset();
   inside = false;
-  return bytes;
+  return kind;
 }
 
 // Lines as they are when blocks begin at one; says which bytes of them were touched.
@@ -198,11 +210,11 @@ size_t LinesOf(const char* what, const std::set<Bytes>& touches) {
 }
 
 // What a SEND and a WRITE each way over one of some queue pairs touch.
-void Exchange(StateWorld& world, std::map<size_t, std::set<Bytes>>& touches) {
+void Exchange(StateWorld& world, Touches& touches) {
   touched = &touches;
   world.Watch([](bool in) { inside = in; });
-  for (uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(world.Connect(i, 0));
-  for (int round = 0; round < 16; ++round) ASSERT_TRUE(world.Exchange(0, 4));
+  for (uint32_t i = 0; i < kQueuePairs; ++i) ASSERT_TRUE(world.Connect(i, 0));
+  for (int round = 0; round < 16; ++round) ASSERT_TRUE(world.Exchange(0, kQueuePairs));
   watching = true;
   ASSERT_TRUE(world.Exchange(1, 1));
   // Until everything is acknowledged.
@@ -211,36 +223,34 @@ void Exchange(StateWorld& world, std::map<size_t, std::set<Bytes>>& touches) {
 }
 
 TEST(TouchedLines, SteadyState_NativeQueuePair) {
-  const size_t qp_bytes = QueuePairBytes();
-  StateWorld world(4, 2);
+  const Kind qp_kind = QueuePairKind();
+  StateWorld world(kQueuePairs, 2);
   world.UseNative();
-  std::map<size_t, std::set<Bytes>> touches;
+  Touches touches;
   Exchange(world, touches);
-  const size_t qp = LinesOf("queue pair without a channel", touches[qp_bytes]);
+  const size_t qp = LinesOf("queue pair without a channel", touches[qp_kind]);
   RecordProperty("native_queue_pair_lines", static_cast<int>(qp));
   EXPECT_GT(qp, 0u);
   EXPECT_LE(qp, kNativeLines);
 }
 
 TEST(TouchedLines, SteadyState_ChannelAndQueuePair) {
-  const size_t qp_bytes = QueuePairBytes();
-  StateWorld world(4, 2);
-  std::map<size_t, std::set<Bytes>> touches;
+  const Kind qp_kind = QueuePairKind();
+  StateWorld world(kQueuePairs, 2);
+  Touches touches;
   Exchange(world, touches);
-  const size_t channel = LinesOf("channel", touches[sizeof(channel::Channel)]);
-  const size_t awake = LinesOf("its block", touches[sizeof(channel::AwakeChannel)]);
-  const size_t qp = LinesOf("queue pair", touches[qp_bytes]);
-  // One of each: the size tells them from everything else.
-  for (const size_t size : {sizeof(channel::Channel), sizeof(channel::AwakeChannel), qp_bytes}) {
-    ASSERT_FALSE(touches[size].empty());
-    EXPECT_EQ(touches[size].begin()->block, touches[size].rbegin()->block);
+  const Kind kinds[] = {kKindOf<channel::Channel>, kKindOf<channel::AwakeChannel>, qp_kind};
+  const size_t channel = LinesOf("channel", touches[kinds[0]]);
+  const size_t awake = LinesOf("its block", touches[kinds[1]]);
+  const size_t qp = LinesOf("queue pair", touches[kinds[2]]);
+  // One of each.
+  for (const Kind& kind : kinds) {
+    ASSERT_FALSE(touches[kind].empty());
+    EXPECT_EQ(touches[kind].begin()->block, touches[kind].rbegin()->block);
   }
-  for (const auto& [size, of_size] : touches) {
-    if (size == sizeof(channel::Channel) || size == sizeof(channel::AwakeChannel) ||
-        size == qp_bytes) {
-      continue;
-    }
-    LinesOf(("blocks of " + std::to_string(size) + " bytes").c_str(), of_size);
+  for (const auto& [kind, of_kind] : touches) {
+    if (std::ranges::find(kinds, kind) != std::end(kinds)) continue;
+    LinesOf(("blocks of " + std::to_string(kind.size) + " bytes").c_str(), of_kind);
   }
   RecordProperty("channel_lines", static_cast<int>(channel));
   RecordProperty("queue_pair_lines", static_cast<int>(qp));

@@ -16,7 +16,7 @@ class ReceiveWindowTest : public ::testing::Test {
  protected:
   ReceiveWindowTest() { window.Start(Psn(100), 1000); }
   Admission Admit(uint32_t psn, bool ack_wanted = false) {
-    return window.Admit(Psn(psn), now, ack_wanted);
+    return window.Admit(pool, Psn(psn), now, ack_wanted);
   }
   Words Bitmap(size_t most = 128) {
     Words words(most, 0xEEEEEEEE);
@@ -25,7 +25,7 @@ class ReceiveWindowTest : public ::testing::Test {
   }
 
   LedgerPool pool;
-  ReceiveWindow window{pool};
+  ReceiveWindow window;
   TimePoint now = kReceiveStart;
 };
 
@@ -96,15 +96,15 @@ TEST_F(ReceiveWindowTest, WholeWindow_FitsTheBitmap) {
     window.Start(Psn(first), 1 << 20);
     EXPECT_EQ(window.room(), kMaxFlowPackets);
     for (uint32_t i = 1; i < 4096; ++i) {
-      ASSERT_EQ(window.Admit(Psn(first + i), now), Admission::kNew);
+      ASSERT_EQ(window.Admit(pool, Psn(first + i), now), Admission::kNew);
     }
-    EXPECT_EQ(window.Admit(Psn(first + 4096), now), Admission::kBeyond);
+    EXPECT_EQ(window.Admit(pool, Psn(first + 4096), now), Admission::kBeyond);
     EXPECT_EQ(window.holes(), 1u);
     Words expected(128, 0xFFFFFFFF);
     expected.back() = 0x7FFFFFFF;
     EXPECT_EQ(Bitmap(), expected);
     EXPECT_EQ(Bitmap(5), Words(5, 0xFFFFFFFF));
-    EXPECT_EQ(window.Admit(Psn(first), now), Admission::kNew);
+    EXPECT_EQ(window.Admit(pool, Psn(first), now), Admission::kNew);
     EXPECT_EQ(window.next(), Psn(first + 4096));
     EXPECT_EQ(pool.bytes_used(), 0u);
   }

@@ -30,7 +30,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
                            .length = 9,
                            .kind = 3,
                            .extra = 4};
-      flow.OnSent(frame, kBytes, now);
+      flow.OnSent(pool, frame, kBytes, now);
     }
   }
   // Everything before `next` has arrived, and what is listed.
@@ -45,9 +45,9 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
   bool Ack(uint32_t next, const std::vector<uint32_t>& beyond = {}, uint32_t probe = 0) {
     AckInfo info = Info(next, beyond);
     info.probe = probe;
-    return flow.OnAck(info, now, *this);
+    return flow.OnAck(pool, info, now, *this);
   }
-  bool Take(const AckInfo& info) { return flow.OnAck(info, now, *this); }
+  bool Take(const AckInfo& info) { return flow.OnAck(pool, info, now, *this); }
   // Packets marked lost, in the order in which they are given out; they are sent again.
   std::vector<uint32_t> Resend() {
     std::vector<uint32_t> psns;
@@ -79,7 +79,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
   }
 
   LedgerPool pool;
-  SelectiveFlow flow{pool};
+  SelectiveFlow flow;
   TimePoint now = kSendStart;
   uint32_t first = 0;
   std::map<uint32_t, int> acked;
