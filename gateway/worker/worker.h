@@ -180,7 +180,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
     // Its own, and one for each other path.
     std::array<uint32_t, wire::kMostPaths> slots{};
     size_t count = 0;
-    std::span<const uint32_t> all() const { return std::span(slots).first(count); }
+    std::span<const uint32_t> all() const& { return std::span(slots).first(count); }
+    std::span<const uint32_t> all() const&& = delete;
   };
   flow::Carrier* Reach(transport::QpContext& qp, const transport::Peer& peer,
                        uint32_t beside) override;

@@ -105,7 +105,8 @@ void Worker::EndRides(const QpSlot& slot, const Ways& before) {
 }
 
 void Worker::EndRides(const QpSlot& slot) {
-  for (const uint32_t way : WaysOf(slot).all()) rides_.End(slot.session->link.share, way);
+  const Ways ways = WaysOf(slot);
+  for (const uint32_t way : ways.all()) rides_.End(slot.session->link.share, way);
 }
 
 }  // namespace rocegw::worker
