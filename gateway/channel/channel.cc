@@ -40,7 +40,7 @@ Channel::~Channel() {
 void Channel::Wake(TimePoint now) {
   if (awake_ != nullptr) return;
   awake_ = shared_.awake.Take();
-  marks_ = MarksFor(resting_.out.cc_kind());
+  SetEcnFor(resting_.out.cc_kind());
   // A peer that does not know it yet has acknowledged nothing.
   awake_->first = resting_.out.next;
   if (state_ != ChannelState::kOpen) return;
@@ -86,7 +86,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
                        .room_packets = std::min(control.window, flow::kMaxFlowPackets),
                        .rtt = timed ? now - awake_->idle_since : Duration{}},
                       awake_->first, now);
-    marks_ = MarksFor(kind);
+    SetEcnFor(kind);
     Pin(OwnHash());
     state_ = ChannelState::kOpen;
     awake_->handshake_at = kNever;
@@ -111,7 +111,7 @@ void Channel::SwitchCc(flow::CcKind kind, TimePoint now) {
     return;
   }
   awake_->out.SwitchCc(CcOf(kind), now);
-  marks_ = MarksFor(kind);
+  SetEcnFor(kind);
 }
 
 flow::CcConfig Channel::CcOf(flow::CcKind kind) const {
@@ -120,17 +120,17 @@ flow::CcConfig Channel::CcOf(flow::CcKind kind) const {
   return cc;
 }
 
-bool Channel::MarksFor(flow::CcKind kind) const {
+void Channel::SetEcnFor(flow::CcKind kind) {
   const flow::CcProfile* const profile = shared_.cc.profile;
-  return (profile == nullptr || profile->ecn) && flow::AlgorithmOf(kind).uses_marks;
+  const bool ecn = (profile == nullptr || profile->ecn) && flow::AlgorithmOf(kind).uses_marks;
+  class_ = wire::WithoutEcn(class_) | (ecn ? wire::kEcnEct0 : 0u);
 }
 
 flow::CarrierAddress Channel::address() const {
   return {.path = {.source = shared_.sources[source_],
                    .destination = peer_,
                    .source_port = source_port_,
-                   .traffic_class = static_cast<uint8_t>(wire::WithoutEcn(class_) |
-                                                         (marks_ ? wire::kEcnEct0 : 0))},
+                   .traffic_class = static_cast<uint8_t>(class_)},
           .channel = peer_number(),
           .epoch = peer_epoch16_,
           // Who does not use up its window does not grow; that is for the algorithm to see.

@@ -142,7 +142,7 @@ class Channel final : public flow::Carrier {
   size_t line_bytes() const { return awake_ == nullptr ? 0 : awake_->line.bytes(); }
 
   ChannelKey key() const {
-    return {shared_.sources[source_], peer_, peer_worker_, static_cast<uint8_t>(class_),
+    return {shared_.sources[source_], peer_, peer_worker_, wire::WithoutEcn(class_),
             static_cast<uint8_t>(path_)};
   }
   uint32_t device() const { return device_; }
@@ -230,7 +230,7 @@ class Channel final : public flow::Carrier {
   uint8_t OwnHash() const;
   flow::CcConfig CcOf(flow::CcKind kind) const;
   // Frames may be marked by switches where somebody cares.
-  bool MarksFor(flow::CcKind kind) const;
+  void SetEcnFor(flow::CcKind kind);
   void SetPeerEpoch(uint32_t epoch) {
     peer_epoch16_ = static_cast<uint16_t>(epoch);
     peer_epoch_high_ = static_cast<uint16_t>(epoch >> 16);
@@ -241,7 +241,7 @@ class Channel final : public flow::Carrier {
   AwakeChannel* awake_ = nullptr;  // nullptr: it rests
   wire::Gid peer_;
   uint32_t number_ : 24;
-  uint32_t class_ : 8;  // without ECN bits
+  uint32_t class_ : 8;  // with ECN bits, as frames have it
   uint32_t peer_number_ : 24 = 0;
   uint32_t device_ : 8;
   uint32_t users_ : 30 = 0;
@@ -263,7 +263,6 @@ class Channel final : public flow::Carrier {
   ChannelState state_ : 2 = ChannelState::kOpening;
   bool tells_arrivals_ : 1 = false;
   bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
-  bool marks_ : 1 = false;      // frames may be marked
   bool asks_ack_ : 1 = false;   // the frame that leaves asks for its acknowledgement
 
  public:

@@ -90,7 +90,7 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
                                .instance = shared_.instance};
   if (kind == ControlKind::kOpen || kind == ControlKind::kOpened) {
     control.initial_psn = awake_->first;
-    control.traffic_class = static_cast<uint8_t>(class_);
+    control.traffic_class = wire::WithoutEcn(class_);
     control.window = shared_.window;
     control.path = static_cast<uint8_t>(path_);
     // Opened: what holds; open: what may.

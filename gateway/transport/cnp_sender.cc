@@ -17,7 +17,7 @@ void CnpSender::OnPacket(QpContext& qp, Outbox& outbox, const flow::CcConfig& cc
   BuildCnp(qp, profile.cnp_traffic_class, *notice);
   outbox.Send(qp, notice);
   next_ = now + profile.cnp_interval;
-  qp.counters->cnp_tx_packets.Add();
+  qp.worker->counters.cnp_tx_packets.Add();
 }
 
 }  // namespace rocegw::transport

@@ -81,7 +81,7 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   const bool answer_lost = awaited.has_value() && PsnAfter(upto, *awaited);
   if (answer_lost) upto = *awaited;
   if (aeth.is_ack()) {
-    qp.counters->ack_rx_packets.Add();
+    qp.worker->counters.ack_rx_packets.Add();
     Acknowledge(qp, outbox, upto, now);
     if (answer_lost && !awaited_.empty()) OnAnswerLost(qp, now);
     return DropReason::kNone;
@@ -93,21 +93,21 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   const bool progress = Acknowledge(qp, outbox, upto, now);
   if (qp.state() == verbs::QpState::kError) return DropReason::kNone;
   if (aeth.is_rnr()) {
-    qp.counters->rnr_rx_packets.Add();
+    qp.worker->counters.rnr_rx_packets.Add();
     // While the flow waits nothing is sent: the same NAK again is a copy.
     if (rnr_waiting_ && !progress) return DropReason::k_stale_response;
     OnRnr(qp, aeth.rnr_timer(), now);
     return DropReason::kNone;
   }
   if (sequence) {
-    qp.counters->nak_sequence_rx_packets.Add();
+    qp.worker->counters.nak_sequence_rx_packets.Add();
     // What followed a request that the receiver was not ready for draws a NAK of its own from some
     // peers; everything is sent again after the wait anyway.
     if (!rnr_waiting_) OnLoss(qp, now);
     return DropReason::kNone;
   }
   send_.Fail(qp, *refused);
-  qp.counters->nak_error_rx_packets.Add();
+  qp.worker->counters.nak_error_rx_packets.Add();
   return DropReason::kNone;
 }
 
@@ -138,7 +138,7 @@ void Requester::OnLoss(QpContext& qp, TimePoint now) {
 void Requester::OnAnswerLost(QpContext& qp, TimePoint now) {
   if (asked_again_ || qp.state() == verbs::QpState::kError) return;
   asked_again_ = true;
-  qp.counters->implied_nak_events.Add();
+  qp.worker->counters.implied_nak_events.Add();
   OnLoss(qp, now);
 }
 
@@ -185,7 +185,7 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
     send_.Fail(qp, WcStatus::kBadResponse);
     return DropReason::k_malformed_response;
   }
-  qp.bytes_received += expected;
+  qp.CountBytesReceived(expected);
   send_.Place(qp, outbox, index, offset, packet.payload,
               {.purpose = AccessPurpose::kReadPlacement, .psn = psn});
   awaited_.front().next = psn + 1;
@@ -215,7 +215,7 @@ DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxP
 }
 
 void Requester::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   if (!send_.Holds(tag.request)) return;
   SendEntry& o = send_.At(tag.request);
   // A packet that was to be sent again is not missed once the first one is acknowledged.

@@ -8,16 +8,16 @@ bool Push(QpContext& qp, verbs::CompletionQueue& cq, Outbox& outbox, rocegw_cqe 
   cqe.timestamp_ns = static_cast<uint64_t>(outbox.now().ns);
   const bool overrun_before = cq.overrun();
   if (cq.Push(cqe)) {
-    qp.counters->cqe_entries.Add();
+    qp.worker->counters.cqe_entries.Add();
     if (cqe.status != 0) {
-      qp.counters->cqe_error_entries.Add();
+      qp.worker->counters.cqe_error_entries.Add();
       if (cqe.status == static_cast<uint32_t>(verbs::WcStatus::kFlush))
-        qp.counters->cqe_flushed_entries.Add();
+        qp.worker->counters.cqe_flushed_entries.Add();
     }
     return true;
   }
   if (!overrun_before) {
-    qp.counters->cq_overflow_events.Add();
+    qp.worker->counters.cq_overflow_events.Add();
     outbox.Event(qp, verbs::AsyncEvent::kCqError);
   }
   return false;
@@ -86,12 +86,12 @@ verbs::AsyncEvent EventOfNak(wire::NakCode code) {
 }
 
 bool PushSend(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe) {
-  ++qp.sends_completed;
+  qp.CountSendCompleted();
   return Push(qp, *qp.send_cq, outbox, cqe);
 }
 
 bool PushReceive(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe) {
-  ++qp.receives_completed;
+  qp.CountReceiveCompleted();
   rocegw_cqe receive = cqe;
   receive.flags |= ROCEGW_CQE_RECEIVE;
   return Push(qp, *qp.recv_cq, outbox, receive);

@@ -112,8 +112,8 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
     if (!filled) return Sent::kFailed;
     executed.sent += bytes;
     sent += bytes;
-    if (!executed.atomic) qp.counters->read_response_tx_packets.Add();
-    qp.bytes_sent += bytes;
+    if (!executed.atomic) qp.worker->counters.read_response_tx_packets.Add();
+    qp.CountBytesSent(bytes);
     budget.Take(bytes);
     executed.answered = executed.atomic || executed.sent == executed.length;
     if (executed.answered) return Sent::kAll;
@@ -148,7 +148,7 @@ flow::Resend EndpointAnswers::Again(QpContext& qp, Outbox& outbox, const flow::C
     Fail(at);
     return flow::Resend::kVoid;
   }
-  qp.counters->retransmit_packets.Add();
+  qp.worker->counters.retransmit_packets.Add();
   ++qp.retransmits;
   return flow::Resend::kDone;
 }

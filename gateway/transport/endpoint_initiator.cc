@@ -181,8 +181,8 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   entry.sent += bytes;
   entry.handed_over = entry.sent == payload;
   entry.asked |= entry.handed_over;
-  qp.counters->request_tx_packets.Add();
-  qp.bytes_sent += bytes;
+  qp.worker->counters.request_tx_packets.Add();
+  qp.CountBytesSent(bytes);
   budget.Take(bytes);
   if (entry.request.opcode == verbs::SendOpcode::kRead) {
     budget.bytes -= entry.request.length;
@@ -242,7 +242,7 @@ flow::Resend EndpointInitiator::Again(QpContext& qp, Outbox& outbox, const flow:
     send_.RetireEach(qp, outbox);
     return flow::Resend::kVoid;
   }
-  qp.counters->retransmit_packets.Add();
+  qp.worker->counters.retransmit_packets.Add();
   ++qp.retransmits;
   return flow::Resend::kDone;
 }
@@ -261,7 +261,7 @@ DropReason EndpointInitiator::OnReply(QpContext& qp, Outbox& outbox, const flow:
     // Each frame of a message may be refused: the first refusal counts.
     if (frame.attempt != static_cast<uint8_t>(entry.attempt + 1))
       return DropReason::k_stale_response;
-    qp.counters->rnr_rx_packets.Add();
+    qp.worker->counters.rnr_rx_packets.Add();
     entry.attempt = frame.attempt;
     entry.sent = 0;
     entry.handed_over = false;
@@ -272,10 +272,10 @@ DropReason EndpointInitiator::OnReply(QpContext& qp, Outbox& outbox, const flow:
   }
   if (aeth.is_ack()) {
     if (!entry.asked || entry.request.reads_remote()) return DropReason::k_malformed_response;
-    qp.counters->ack_rx_packets.Add();
+    qp.worker->counters.ack_rx_packets.Add();
     End(qp, index, WcStatus::kSuccess);
   } else if (aeth.is_nak()) {
-    qp.counters->nak_error_rx_packets.Add();
+    qp.worker->counters.nak_error_rx_packets.Add();
     End(qp, index, StatusOfNak(frame.syndrome).value_or(WcStatus::kRemoteOperation));
   } else {
     return DropReason::k_malformed_response;
@@ -311,7 +311,7 @@ DropReason EndpointInitiator::OnAnswer(QpContext& qp, Outbox& outbox, const flow
 }
 
 void EndpointInitiator::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   if (!send_.Holds(tag.request)) return;
   if (Open(tag.request)) {
     End(qp, tag.request, WcStatus::kLocalProtection);
@@ -335,7 +335,7 @@ void EndpointInitiator::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now)
     if (!Open(index)) continue;
     const Message& message = MessageOf(index);
     if (message.give_up <= now) {
-      qp.counters->timeout_events.Add();
+      qp.worker->counters.timeout_events.Add();
       End(qp, index, message.refused ? WcStatus::kRnrRetryExceeded : WcStatus::kRetryExceeded);
       continue;
     }

@@ -39,7 +39,7 @@ void EndpointTarget::Reset() {
 
 bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) {
   if (record.has_receive) return true;
-  const bool none = spare_.empty() && qp.rq.Check() == shm::WorkQueue::Look::kEmpty;
+  const bool none = spare_.empty() && qp.rq().Check() == shm::WorkQueue::Look::kEmpty;
   // Messages that will never be whole may hold some.
   if (none) TakeFromIdle(outbox.now());
   if (!spare_.empty()) {
@@ -154,7 +154,7 @@ DropReason EndpointTarget::TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier
   }
   const Qpn as = IsForGroup(qp, frame) ? qp.rare.group : qp.config.qpn;
   if (const auto nak = answers_.Take(qp, outbox, carrier, frame, ++serial_, as)) {
-    qp.counters->nak_error_tx_packets.Add();
+    qp.worker->counters.nak_error_tx_packets.Add();
     Answer(qp, carrier, frame, SyndromeOf(*nak), {});
   }
   return DropReason::kNone;
@@ -171,7 +171,7 @@ void EndpointTarget::Take(QpContext& qp, Outbox& outbox, Record& record, const C
   } else {
     TakeWrite(qp, outbox, record, frame, payload);
   }
-  if (record.message.nak == 0) qp.bytes_received += payload.size();
+  if (record.message.nak == 0) qp.CountBytesReceived(payload.size());
 }
 
 void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
@@ -183,7 +183,7 @@ void EndpointTarget::TakeSend(QpContext& qp, Outbox& outbox, Record& record,
   if (receive.status != WcStatus::kSuccess) {
     message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = receive.status;
-    qp.counters->wqe_bad_requests.Add();
+    qp.worker->counters.wqe_bad_requests.Add();
     return;
   }
   if (message.length > receive.request.capacity) {
@@ -225,11 +225,11 @@ void EndpointTarget::Place(QpContext& qp, Outbox& outbox, Record& record, uint32
   IncomingMessage& message = record.message;
   // The whole message must lie in the region, whichever part comes first.
   const std::optional<verbs::RemotePlace> whole =
-      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
-                             message.address, message.length);
+      qp.worker->regions.FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                                    message.address, message.length);
   const std::optional<verbs::RemotePlace> place =
-      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
-                             message.address + offset, bytes.size());
+      qp.worker->regions.FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                                    message.address + offset, bytes.size());
   if (!whole.has_value() || !place.has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
@@ -270,7 +270,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
     } else {
       GiveBack(record);
     }
-    qp.counters->nak_error_tx_packets.Add();
+    qp.worker->counters.nak_error_tx_packets.Add();
     Answer(qp, carrier, frame, message.nak, {});
     return;
   }
@@ -305,7 +305,7 @@ void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const Channel
 
 void EndpointTarget::RefuseForNow(QpContext& qp, flow::Carrier& carrier,
                                   const ChannelFrame& frame) {
-  qp.counters->rnr_tx_packets.Add();
+  qp.worker->counters.rnr_tx_packets.Add();
   Answer(qp, carrier, frame, wire::kSyndromeRnr | kRefusalTimer, {});
   ++replies_.back().attempt;
 }
@@ -324,7 +324,7 @@ ChannelFrame EndpointTarget::ReplyOf(const flow::FrameRef& frame, Qpn number, Qp
 PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
   const PumpResult answers = answers_.Pump(qp, outbox, now, budget);
   for (const EndpointAnswers::Failed& failed : answers_.TakeFailed()) {
-    qp.counters->nak_error_tx_packets.Add();
+    qp.worker->counters.nak_error_tx_packets.Add();
     replies_.push_back({.carrier = failed.carrier,
                         .to = failed.to,
                         .for_group = failed.as != qp.config.qpn,
@@ -365,7 +365,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
     BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
     outbox.SendFrame(qp, *reply.carrier, packet);
-    qp.counters->ack_tx_packets.Add();
+    qp.worker->counters.ack_tx_packets.Add();
     budget.Take(0);
     replies_.pop_front();
     lanes_.Leave(*reply.carrier);
@@ -382,13 +382,13 @@ flow::Resend EndpointTarget::Again(QpContext& qp, Outbox& outbox, const flow::Ca
   ChannelFrame reply = ReplyOf(frame, qp.config.qpn, qp.rare.group);
   BuildFrame(qp, carrier.address(), reply, psn, 0, *packet);
   outbox.Send(qp, packet);
-  qp.counters->retransmit_packets.Add();
+  qp.worker->counters.retransmit_packets.Add();
   ++qp.retransmits;
   return flow::Resend::kDone;
 }
 
 void EndpointTarget::OnMemoryFault(QpContext& qp, const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   if (tag.purpose == AccessPurpose::kReadResponse || tag.purpose == AccessPurpose::kAtomic)
     return answers_.OnMemoryFault(tag);
   const bool receive = tag.purpose == AccessPurpose::kReceive;

@@ -52,7 +52,7 @@ class EndpointTarget {
   TimePoint deadline() const { return answers_.deadline(); }
 
   uint32_t receives_left(const QpContext& qp) const {
-    return static_cast<uint32_t>(spare_.size()) + qp.rq.Posted();
+    return static_cast<uint32_t>(spare_.size()) + qp.rq().Posted();
   }
   bool HasBegun(const MessageName& message) const {
     return under_way_.contains({message.carrier, message.source, message.message});

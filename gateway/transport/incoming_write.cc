@@ -8,8 +8,8 @@ namespace {
 
 std::optional<verbs::RemotePlace> PlaceFor(const QpContext& qp, uint32_t rkey, uint64_t address,
                                            uint64_t length) {
-  return qp.regions->FindRemote(qp.user(), MemoryKey{rkey}, verbs::kAccessRemoteWrite, address,
-                                length);
+  return qp.worker->regions.FindRemote(qp.user(), MemoryKey{rkey}, verbs::kAccessRemoteWrite,
+                                       address, length);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ IncomingWrite::Refusal IncomingWrite::Place(QpContext& qp, Outbox& outbox,
                 nullptr);
   address_ += length;
   left_ -= length;
-  qp.bytes_received += length;
+  qp.CountBytesReceived(length);
   return Refusal::kNone;
 }
 

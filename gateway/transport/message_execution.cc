@@ -85,7 +85,7 @@ void MessageResponder::ActSend(QpContext& qp, Outbox& outbox, IncomingMessage& m
     message.nak = SyndromeOf(NakCode::kInvalidRequest);
     return;
   }
-  if (message.invalidates() && !qp.regions->Invalidate(qp.user(), MemoryKey{message.rkey})) {
+  if (message.invalidates() && !qp.worker->regions.Invalidate(qp.user(), MemoryKey{message.rkey})) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     message.receive_status = WcStatus::kLocalAccess;
     return;
@@ -109,7 +109,7 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
     if (receive.status != WcStatus::kSuccess) {
       message.nak = SyndromeOf(NakCode::kRemoteOperation);
       message.receive_status = receive.status;
-      qp.counters->wqe_bad_requests.Add();
+      qp.worker->counters.wqe_bad_requests.Add();
       return;
     }
   }

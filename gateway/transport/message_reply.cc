@@ -117,7 +117,7 @@ MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox
   const Psn psn = carrier_->OnSent(qp.line_member(), place, ref, 0, now);
   FillReply(qp, reply, psn, carrier_->address(), *packet);
   outbox.SendFrame(qp, *carrier_, packet);
-  qp.counters->ack_tx_packets.Add();
+  qp.worker->counters.ack_tx_packets.Add();
   return Sent::kYes;
 }
 
@@ -161,8 +161,8 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
            qp.tickets_done);
     return Sent::kFailed;
   }
-  if (!executed.atomic) qp.counters->read_response_tx_packets.Add();
-  qp.bytes_sent += bytes;
+  if (!executed.atomic) qp.worker->counters.read_response_tx_packets.Add();
+  qp.CountBytesSent(bytes);
   budget.Take(bytes);
   return Sent::kYes;
 }
@@ -193,7 +193,7 @@ flow::Resend MessageResponder::Again(QpContext& qp, Outbox& outbox, const flow::
   if (!filled) packet->length = 0;
   outbox.Send(qp, packet);
   if (!filled) return flow::Resend::kVoid;
-  qp.counters->retransmit_packets.Add();
+  qp.worker->counters.retransmit_packets.Add();
   ++qp.retransmits;
   return flow::Resend::kDone;
 }

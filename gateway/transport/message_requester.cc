@@ -207,8 +207,8 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   entry.sent += bytes;
   entry.handed_over = entry.sent == PayloadOf(entry.request);
   entry.asked |= entry.handed_over;
-  qp.counters->request_tx_packets.Add();
-  qp.bytes_sent += bytes;
+  qp.worker->counters.request_tx_packets.Add();
+  qp.CountBytesSent(bytes);
   budget.Take(bytes);
   if (entry.request.opcode == verbs::SendOpcode::kRead) {
     budget.bytes -= entry.request.length;
@@ -362,7 +362,7 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
       OnDeadline(qp, send, now);
       return DropReason::kNone;
     }
-    qp.counters->rnr_rx_packets.Add();
+    qp.worker->counters.rnr_rx_packets.Add();
     // Somebody who is not ready is no sign of life: a queue pair that stays away ends in a timeout.
     if (!not_ready) {
       heard_ = true;
@@ -385,7 +385,7 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
   SendEntry* entry = Asked(send, frame, index);
   if (aeth.is_ack()) {
     if (entry == nullptr) return DropReason::k_stale_response;
-    qp.counters->ack_rx_packets.Add();
+    qp.worker->counters.ack_rx_packets.Add();
     heard_ = true;
     progress_ = now;
     not_ready_ = false;
@@ -405,7 +405,7 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
   MarkAnswered(qp, send, index);
   send.At(index).failed = *refused;
   send.Retire(qp, outbox);
-  qp.counters->nak_error_rx_packets.Add();
+  qp.worker->counters.nak_error_rx_packets.Add();
   return DropReason::kNone;
 }
 
@@ -419,11 +419,11 @@ DropReason MessageRequester::OnReplyAlone(QpContext& qp, SendQueue& send, Outbox
   if (entry == nullptr) return DropReason::k_stale_response;
   if (const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome)) {
     send.Fail(qp, *refused);
-    qp.counters->nak_error_rx_packets.Add();
+    qp.worker->counters.nak_error_rx_packets.Add();
     return DropReason::kNone;
   }
   if (!aeth.is_ack() || entry->request.reads_remote()) return DropReason::k_malformed_response;
-  qp.counters->ack_rx_packets.Add();
+  qp.worker->counters.ack_rx_packets.Add();
   heard_ = true;
   progress_ = now;
   not_ready_ = false;
@@ -474,7 +474,7 @@ DropReason MessageRequester::OnAtomicResult(QpContext& qp, SendQueue& send, Outb
 
 void MessageRequester::OnMemoryFault(QpContext& qp, SendQueue& send, Outbox& outbox,
                                      const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   if (!send.Holds(tag.request)) return;
   SendEntry& entry = send.At(tag.request);
   // A frame that was built again is not missed once the message is answered.
@@ -513,7 +513,7 @@ void MessageRequester::OnDeadline(QpContext& qp, SendQueue& send, TimePoint now)
     progress_ = now;
     return;
   }
-  qp.counters->timeout_events.Add();
+  qp.worker->counters.timeout_events.Add();
   send.Fail(qp, WcStatus::kRetryExceeded);
 }
 

@@ -47,7 +47,7 @@ class MessageRequester {
              const flow::FrameRef& frame) const;
   // One was sent again.
   void CountResent(QpContext& qp) {
-    qp.counters->retransmit_packets.Add();
+    qp.worker->counters.retransmit_packets.Add();
     ++qp.retransmits;
     resent_ = true;
   }

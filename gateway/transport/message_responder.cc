@@ -176,7 +176,7 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
   }
   message.arrived += static_cast<uint32_t>(payload.size());
   if (message.refused) return DropReason::k_rnr_wait;
-  if (message.nak == 0) qp.bytes_received += payload.size();
+  if (message.nak == 0) qp.CountBytesReceived(payload.size());
   return DropReason::kNone;
 }
 
@@ -222,7 +222,7 @@ void MessageResponder::TakeSend(QpContext& qp, Outbox& outbox, IncomingMessage& 
   if (receive.status != WcStatus::kSuccess) {
     message.nak = SyndromeOf(NakCode::kRemoteOperation);
     message.receive_status = receive.status;
-    qp.counters->wqe_bad_requests.Add();
+    qp.worker->counters.wqe_bad_requests.Add();
     return;
   }
   if (message.length > receive.request.capacity) {
@@ -251,8 +251,8 @@ void MessageResponder::BeginWrite(QpContext& qp, IncomingMessage& message) {
   }
   if (message.length == 0) return;
   const std::optional<verbs::RemotePlace> place =
-      qp.regions->FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
-                             message.address, message.length);
+      qp.worker->regions.FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
+                                    message.address, message.length);
   if (!place.has_value()) {
     message.nak = SyndromeOf(NakCode::kRemoteAccess);
     return;
@@ -310,7 +310,7 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
     const uint64_t skipped = piece.begin - from;
     const uint64_t va = message.address + offset + skipped;
     const auto length = static_cast<uint32_t>(piece.end - piece.begin);
-    const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
+    const std::optional<verbs::RemotePlace> place = qp.worker->regions.FindRemote(
         qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite, va, length);
     // Deregistered meanwhile: nothing is placed, and the message is refused in its turn.
     if (!place.has_value()) {
@@ -341,7 +341,7 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
 
 // The message whose turn it is must come again, and with it all that follow.
 void MessageResponder::RefuseForNow(QpContext& qp, Outbox& outbox) {
-  qp.counters->rnr_tx_packets.Add();
+  qp.worker->counters.rnr_tx_packets.Add();
   ++attempt_;
   ForgetUnfinished();
   QueueReply(outbox, {static_cast<uint8_t>(wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31)),
@@ -350,7 +350,7 @@ void MessageResponder::RefuseForNow(QpContext& qp, Outbox& outbox) {
 
 void MessageResponder::Refuse(QpContext& qp, Outbox& outbox, uint32_t number, uint8_t nak,
                               uint32_t ticket) {
-  qp.counters->nak_error_tx_packets.Add();
+  qp.worker->counters.nak_error_tx_packets.Add();
   const bool alone = static_cast<int32_t>(number - expected_) > 0;
   QueueReply(outbox, {nak, attempt_, number, ticket, alone});
   refused_ = true;
@@ -366,7 +366,7 @@ void MessageResponder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 }
 
 void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   const bool receive = tag.purpose == AccessPurpose::kReceive;
   const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
   const uint32_t ahead = tag.request - expected_;

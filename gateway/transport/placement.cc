@@ -14,8 +14,8 @@ std::optional<NakCode> CheckAtomicWrite(const QpContext& qp, const PlacementRequ
     return NakCode::kInvalidRequest;
   }
   const std::optional<verbs::RemotePlace> found =
-      qp.regions->FindRemote(qp.user(), MemoryKey{request.rkey}, verbs::kAccessRemoteWrite,
-                             request.address, request.length);
+      qp.worker->regions.FindRemote(qp.user(), MemoryKey{request.rkey}, verbs::kAccessRemoteWrite,
+                                    request.address, request.length);
   if (!found.has_value()) return NakCode::kRemoteAccess;
   place = *found;
   return std::nullopt;
@@ -48,8 +48,8 @@ std::optional<NakCode> CheckFlush(const QpContext& qp, const PlacementRequest& r
   const MemoryKey key{request.rkey};
   const bool granted =
       level == wire::kFlushRegion
-          ? qp.regions->GrantsWhole(qp.user(), key, access)
-          : qp.regions->FindRemote(qp.user(), key, access, request.address, request.length)
+          ? qp.worker->regions.GrantsWhole(qp.user(), key, access)
+          : qp.worker->regions.FindRemote(qp.user(), key, access, request.address, request.length)
                 .has_value();
   if (!granted) return NakCode::kRemoteAccess;
   return std::nullopt;

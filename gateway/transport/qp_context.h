@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the halves of a queue pair share: its identity, attributes, queues and the worker's tables
 // it looks into. A worker has many queue pairs, and memory is what it waits for: members lie by who
-// looks at them, and what every message does comes first: four lines, the first behind the eight
+// looks at them, and what every message does comes first: three lines, the first behind the eight
 // bytes of QueuePair itself (unit_touched_lines). Belongs to one worker; plain data.
 #pragma once
 
@@ -24,18 +24,42 @@ namespace rocegw::transport {
 
 class SharedReceives;
 
+// What all queue pairs of a worker look into.
+struct WorkerTables {
+  const verbs::MrTable& regions;
+  metrics::WorkerCounters& counters;
+};
+
+// A count that is seldom read and often moved: what is too much for the part that lies beside what
+// moves it is carried elsewhere.
+class CarriedCount {
+ public:
+  void Add(uint64_t amount, uint64_t& carried) {
+    const uint64_t sum = low_ + amount;
+    low_ = static_cast<uint32_t>(sum);
+    if (sum != low_) [[unlikely]]
+      carried += sum - low_;
+  }
+  uint64_t With(uint64_t carried) const { return carried + low_; }
+
+ private:
+  uint32_t low_ = 0;
+};
+
 struct QpContext {
   // Every message.
   SlotHandle handle;  // in the worker's QP table
   // What its requests leave by, fixed before it is ready to send; nullptr: as plain RoCEv2.
   flow::Carrier* carrier = nullptr;
   void* owner = nullptr;  // the worker's record of the session; not for the transport
-  const verbs::MrTable* regions = nullptr;
-  metrics::WorkerCounters* counters = nullptr;
+  const WorkerTables* worker = nullptr;
   verbs::CompletionQueue* send_cq = nullptr;
   verbs::CompletionQueue* recv_cq = nullptr;
+  rocegw_qp_control* control = nullptr;  // client memory: untrusted
 
-  shm::WorkQueue sq;
+  rocegw_qp_status* status = nullptr;  // ours, client reads
+  shm::RingPlace send_ring;
+  shm::RingPlace receive_ring;
   // Memory operations: tickets are handed out in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
@@ -57,19 +81,24 @@ struct QpContext {
   bool bounded : 1 = false;         // by a window of its pool
   bool wants_room : 1 = false;      // it has something to send that does not fit into that
   bool asks_ack : 1 = false;        // the frame that leaves asks for an acknowledgement at once
-  uint64_t bytes_sent = 0;
 
-  shm::WorkQueue rq;
-  uint64_t bytes_received = 0;
-  uint64_t sends_completed = 0;
-  uint64_t receives_completed = 0;
-
+  CarriedCount sent_count;      // bytes of payload
+  CarriedCount received_count;  // the same
+  CarriedCount send_completions;
+  CarriedCount receive_completions;
   verbs::QpMessageConfig config;
   // Few of them; attributes.state is the current one.
   verbs::QpAttributes attributes;
 
+  verbs::QpPayloadConfig payload;
   // Seldom.
   verbs::QpRareConfig rare;
+  struct {
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t sends_completed = 0;
+    uint64_t receives_completed = 0;
+  } carried;                         // of the counts above
   SharedReceives* srq = nullptr;     // outlives the queue pair
   const PeerTable* peers = nullptr;  // endpoint: of its session
   // Channels beside its carrier; nullptr: there are none, as for whoever asks for order.
@@ -81,6 +110,24 @@ struct QpContext {
   bool last_receive_told = false;  // with an srq, in the error state
   // Why the carrier that was meant for it is not; kNone: it is, or none was.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
+
+  using Ring = shm::WorkQueueOn<shm::RingPlace&>;
+  Ring sq() { return {&control->sq_producer, &status->sq_released, send_ring}; }
+  Ring rq() { return {&control->rq_producer, &status->rq_released, receive_ring}; }
+  shm::WorkQueueOn<const shm::RingPlace&> rq() const {
+    return {&control->rq_producer, &status->rq_released, receive_ring};
+  }
+
+  void CountBytesSent(uint64_t bytes) { sent_count.Add(bytes, carried.bytes_sent); }
+  void CountBytesReceived(uint64_t bytes) { received_count.Add(bytes, carried.bytes_received); }
+  void CountSendCompleted() { send_completions.Add(1, carried.sends_completed); }
+  void CountReceiveCompleted() { receive_completions.Add(1, carried.receives_completed); }
+  uint64_t bytes_sent() const { return sent_count.With(carried.bytes_sent); }
+  uint64_t bytes_received() const { return received_count.With(carried.bytes_received); }
+  uint64_t sends_completed() const { return send_completions.With(carried.sends_completed); }
+  uint64_t receives_completed() const {
+    return receive_completions.With(carried.receives_completed);
+  }
 
   flow::LineMember line_member() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {
@@ -99,7 +146,9 @@ struct QpContext {
     shares_receives = shared != nullptr;
   }
   // Its receives that have room for a payload in the ring are those with a smaller number.
-  uint32_t payload_slots() const { return shares_receives ? rare.rq_entries : rq.entries(); }
+  uint32_t payload_slots() const {
+    return shares_receives ? rare.rq_entries : receive_ring.entries;
+  }
   // As whom its peer reaches memory, and its own requests bind windows.
   verbs::RemoteUser user() const { return {config.session, config.pd, config.qpn, handle}; }
   verbs::KeyScope receive_keys() const {
@@ -144,7 +193,7 @@ struct QpContext {
   bool EnterError() {
     if (state() == verbs::QpState::kError) return false;
     attributes.state = verbs::QpState::kError;
-    counters->qp_error_events.Add();
+    worker->counters.qp_error_events.Add();
     return true;
   }
   bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }

@@ -19,12 +19,14 @@ constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10, .last = tru
 
 void QueuePair::Bind(const verbs::QpConfig& config) {
   qp_.config = config;
+  qp_.payload = config;
   qp_.rare = config;
   qp_.bounded = config.window_bytes != 0;
-  qp_.sq = shm::WorkQueue(&config.control->sq_producer, &config.status->sq_released, config.sq,
-                          config.sq_entries, config.sq_stride);
-  qp_.rq = shm::WorkQueue(&config.control->rq_producer, &config.status->rq_released, config.rq,
-                          config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
+  qp_.control = config.control;
+  qp_.status = config.status;
+  qp_.send_ring = shm::RingPlace(config.sq, config.sq_entries, config.sq_stride);
+  qp_.receive_ring =
+      shm::RingPlace(config.rq, config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
 }
 
 bool QueuePair::OnArrived(const flow::FrameRef& frame) {
@@ -38,10 +40,10 @@ bool QueuePair::OnArrived(const flow::FrameRef& frame) {
 std::unique_ptr<DepartedEndpoint> QueuePair::Depart() const { return nullptr; }
 
 void QueuePair::PublishState() {
-  __atomic_store_n(&qp_.rare.status->state, static_cast<uint32_t>(qp_.attributes.state),
+  __atomic_store_n(&qp_.status->state, static_cast<uint32_t>(qp_.attributes.state),
                    __ATOMIC_RELEASE);
   // In the error state receives are flushed as they are posted, so each post must be heard.
-  __atomic_store_n(&qp_.rare.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
+  __atomic_store_n(&qp_.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
                    __ATOMIC_RELEASE);
   // A client that still sees the old value has posted before: the flush that follows finds it.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -125,7 +125,7 @@ class alignas(64) QueuePair {
   // A ticket was reported done: up to which all are.
   virtual uint32_t DoneUpTo(uint32_t ticket) { return ticket; }
   void CountSentAgain() {
-    qp_.counters->retransmit_packets.Add();
+    qp_.worker->counters.retransmit_packets.Add();
     ++qp_.retransmits;
   }
   // To be called after every event: a queue pair that has gone to error flushes.

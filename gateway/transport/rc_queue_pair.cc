@@ -237,7 +237,7 @@ class RcQueuePair final : public QueuePair {
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
     if (!qp_.IsFromPeer(packet.meta)) return metrics::DropReason::k_wrong_address;
     if (cnp) {
-      qp_.counters->cnp_rx_packets.Add();
+      qp_.worker->counters.cnp_rx_packets.Add();
       requester_.OnCnp(now);
       return metrics::DropReason::kNone;
     }

@@ -60,7 +60,7 @@ shm::WorkQueue::Look ReceiveQueue::Open(QpContext& qp, Outbox& outbox) {
 }
 
 bool ReceiveQueue::Writable(const QpContext& qp, uint32_t number) {
-  return verbs::CheckKeys(*qp.regions, qp.receive_keys(),
+  return verbs::CheckKeys(qp.worker->regions, qp.receive_keys(),
                           SgesOf(qp, number).first(At(number).request.sge_count),
                           verbs::kAccessLocalWrite);
 }
@@ -70,7 +70,7 @@ bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_
   tag.qp = qp.handle;
   tag.purpose = AccessPurpose::kReceive;
   return verbs::WalkPieces(
-      *qp.regions, qp.receive_keys(), SgesOf(qp, number).first(At(number).request.sge_count),
+      qp.worker->regions, qp.receive_keys(), SgesOf(qp, number).first(At(number).request.sge_count),
       verbs::kAccessLocalWrite, offset, static_cast<uint32_t>(bytes.size()),
       [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
@@ -86,9 +86,9 @@ bool ReceiveQueue::Place(QpContext& qp, Outbox& outbox, uint32_t number, uint32_
 
 void ReceiveQueue::PlaceInRing(QpContext& qp, uint32_t number, std::span<const uint8_t> bytes) {
   const size_t slot = At(number).request.ring_slot & (qp.payload_slots() - 1);
-  std::memcpy(qp.config.rq_payload + slot * qp.config.rq_payload_stride, bytes.data(),
+  std::memcpy(qp.payload.rq_payload + slot * qp.config.rq_payload_stride, bytes.data(),
               bytes.size());
-  qp.counters->memory_ring_operations.Add();
+  qp.worker->counters.memory_ring_operations.Add();
 }
 
 void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_t ticket) {
@@ -108,11 +108,11 @@ void ReceiveQueue::Close(QpContext& qp, uint32_t number, rocegw_cqe cqe, uint32_
 
 void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
   if (qp.shares_receives) return;
-  const uint32_t mask = qp.rq.entries() - 1;
-  if (slot != qp.rq.released()) {
+  const uint32_t mask = qp.rq().entries() - 1;
+  if (slot != qp.rq().released()) {
     if (out_of_turn_ == nullptr) out_of_turn_ = std::make_unique<OutOfTurn>();
     std::vector<bool>& early = out_of_turn_->early;
-    if (early.empty()) early.resize(qp.rq.entries());
+    if (early.empty()) early.resize(qp.rq().entries());
     early[slot & mask] = true;
     ++out_of_turn_->early_count;
     return;
@@ -124,7 +124,7 @@ void ReceiveQueue::Release(QpContext& qp, uint32_t slot) {
       --out_of_turn_->early_count;
     }
   }
-  qp.rq.Release(next);
+  qp.rq().Release(next);
 }
 
 void ReceiveQueue::CloseReceived(QpContext& qp, Outbox& outbox, uint32_t number,

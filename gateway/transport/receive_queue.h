@@ -55,7 +55,7 @@ class ReceiveQueue {
   // As they come: what Open has opened last; the slot that the next one to be closed lets go of.
   uint32_t newest() const { return out_of_turn_->newest; }
   uint32_t NextSlot(const QpContext& qp) const {
-    return qp.rq.released() +
+    return qp.rq().released() +
            (under_way_ == nullptr ? 0 : static_cast<uint32_t>(under_way_->pending.size()));
   }
 

@@ -14,9 +14,9 @@ using wire::NakCode;
 std::optional<NakCode> CheckRead(const QpContext& qp, const IncomingMessage& message) {
   if (message.length > verbs::kMaxMessage) return NakCode::kInvalidRequest;
   const bool granted = message.length == 0 ||
-                       qp.regions
-                           ->FindRemote(qp.user(), MemoryKey{message.rkey},
-                                        verbs::kAccessRemoteRead, message.address, message.length)
+                       qp.worker->regions
+                           .FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteRead,
+                                       message.address, message.length)
                            .has_value();
   if (!granted) return NakCode::kRemoteAccess;
   return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<NakCode> CheckRead(const QpContext& qp, const IncomingMessage& mes
 std::optional<NakCode> CheckAtomic(const QpContext& qp, const IncomingMessage& message,
                                    verbs::RemotePlace& place) {
   if ((message.address & 7) != 0) return NakCode::kInvalidRequest;
-  const std::optional<verbs::RemotePlace> found = qp.regions->FindRemote(
+  const std::optional<verbs::RemotePlace> found = qp.worker->regions.FindRemote(
       qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteAtomic, message.address, 8);
   if (!found.has_value()) return NakCode::kRemoteAccess;
   place = *found;
@@ -65,8 +65,9 @@ bool FillAnswer(QpContext& qp, Outbox& outbox, const ExecutedMessage& executed,
   if (qp.asks_ack) frame.flags |= wire::kFrameAckNow;
   std::optional<verbs::RemotePlace> place;
   if (part.bytes != 0) {
-    place = qp.regions->FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,
-                                   executed.address + part.offset, part.bytes);
+    place =
+        qp.worker->regions.FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,
+                                      executed.address + part.offset, part.bytes);
     // Deregistered while it was being read.
     if (!place.has_value()) return false;
   }

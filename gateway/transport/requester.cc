@@ -173,7 +173,7 @@ bool Requester::WantsAck(QpContext& qp, const SendEntry& o, bool last, uint32_t 
       qp.config.signal_all || (o.request.flags & (ROCEGW_WQE_SIGNALED | ROCEGW_WQE_SOLICITED)) != 0;
   // Behind the end of a message the next to send may be a whole piece of a READ.
   const uint64_t next = last ? kReadChunk : bytes;
-  const bool wants = (last && (signaled || qp.sq.Check() == shm::WorkQueue::Look::kEmpty)) ||
+  const bool wants = (last && (signaled || qp.sq().Check() == shm::WorkQueue::Look::kEmpty)) ||
                      since_ack_request_ >= kAckEvery || !flow_.HasRoom(bytes + next, now) ||
                      PsnBefore(flow_.next(), flow_.max());
   if (wants) since_ack_request_ = 0;
@@ -183,11 +183,11 @@ bool Requester::WantsAck(QpContext& qp, const SendEntry& o, bool last, uint32_t 
 void Requester::Account(QpContext& qp, uint32_t psns, uint64_t bytes, uint64_t leaves,
                         TimePoint now) {
   if (flow_.OnSent(psns, bytes, leaves, now)) {
-    qp.counters->retransmit_packets.Add();
+    qp.worker->counters.retransmit_packets.Add();
     ++qp.retransmits;
   } else {
-    qp.counters->request_tx_packets.Add();
-    qp.bytes_sent += bytes;
+    qp.worker->counters.request_tx_packets.Add();
+    qp.CountBytesSent(bytes);
   }
 }
 
@@ -293,7 +293,7 @@ void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
     SendEntry& o = send_.At(i);
     if (o.answered || o.request.is_local()) continue;
     if (o.request.has_own_answer() || o.failed != verbs::WcStatus::kSuccess) break;
-    qp.counters->tail_probe_events.Add();
+    qp.worker->counters.tail_probe_events.Add();
     SendData(qp, outbox, o, flow_.una(), true, now);
     return;
   }
@@ -312,11 +312,11 @@ void Requester::OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now) {
       SendProbe(qp, outbox, now);
       return;
     case flow::LossVerdict::kRewind:
-      qp.counters->timeout_events.Add();
+      qp.worker->counters.timeout_events.Add();
       SyncWithFlow();
       return;
     case flow::LossVerdict::kRetriesSpent:
-      qp.counters->timeout_events.Add();
+      qp.worker->counters.timeout_events.Add();
       send_.Fail(qp, verbs::WcStatus::kRetryExceeded);
       return;
   }

@@ -51,7 +51,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     if (gap_answered_) return rnr_ ? DropReason::k_rnr_wait : DropReason::k_sequence_gap;
     gap_answered_ = true;
     rnr_ = false;
-    qp.counters->nak_sequence_tx_packets.Add();
+    qp.worker->counters.nak_sequence_tx_packets.Add();
     QueueAck(qp, expected(), msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
@@ -107,8 +107,8 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
 
 DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode code,
                              uint32_t ticket) {
-  qp.counters->nak_error_tx_packets.Add();
-  qp.counters->qp_error_events.Add();
+  qp.worker->counters.nak_error_tx_packets.Add();
+  qp.worker->counters.qp_error_events.Add();
   QueueAck(qp, psn, msn_, wire::SyndromeOf(code), ticket);
   qp.attributes.state = verbs::QpState::kError;
   outbox.Event(qp, EventOfNak(code));
@@ -137,7 +137,7 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
       return false;
     case shm::WorkQueue::Look::kEmpty:
       gap_answered_ = rnr_ = true;
-      qp.counters->rnr_tx_packets.Add();
+      qp.worker->counters.rnr_tx_packets.Add();
       QueueAck(qp, psn, msn_, wire::kSyndromeRnr | (qp.attributes.min_rnr_timer & 31), Placed(qp));
       reason = DropReason::k_rnr_wait;
       return false;
@@ -152,7 +152,7 @@ bool Responder::TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   }
   if (status == WcStatus::kSuccess) return true;
   receives_->CloseFailed(qp, status, placement_ticket_);
-  qp.counters->wqe_bad_requests.Add();
+  qp.worker->counters.wqe_bad_requests.Add();
   reason = Refuse(qp, outbox, psn, NakCode::kRemoteOperation);
   return false;
 }
@@ -193,11 +193,11 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   }
   receive.received += length;
   if (packet.traits->has_invalidate &&
-      !qp.regions->Invalidate(qp.user(), MemoryKey{packet.headers.invalidate_rkey})) {
+      !qp.worker->regions.Invalidate(qp.user(), MemoryKey{packet.headers.invalidate_rkey})) {
     receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
-  qp.bytes_received += length;
+  qp.CountBytesReceived(length);
   message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kSend;
   if (packet.traits->ends_message()) {
     CompleteReceive(qp, outbox, packet, receive.received, in_ring);
@@ -256,9 +256,9 @@ DropReason Responder::ExecuteRead(QpContext& qp, Outbox& outbox, const wire::RxP
       TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  if (reth.length != 0 && !qp.regions
-                               ->FindRemote(qp.user(), MemoryKey{reth.rkey},
-                                            verbs::kAccessRemoteRead, reth.address, reth.length)
+  if (reth.length != 0 && !qp.worker->regions
+                               .FindRemote(qp.user(), MemoryKey{reth.rkey},
+                                           verbs::kAccessRemoteRead, reth.address, reth.length)
                                .has_value()) {
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   }
@@ -280,7 +280,7 @@ DropReason Responder::ExecuteAtomic(QpContext& qp, Outbox& outbox, const wire::R
       TooManyReads(qp, false)) {
     return Refuse(qp, outbox, psn, NakCode::kInvalidRequest);
   }
-  const std::optional<verbs::RemotePlace> place = qp.regions->FindRemote(
+  const std::optional<verbs::RemotePlace> place = qp.worker->regions.FindRemote(
       qp.user(), MemoryKey{atomic.rkey}, verbs::kAccessRemoteAtomic, atomic.address, 8);
   if (!place.has_value()) return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
   const bool swap = packet.traits->operation == wire::Operation::kCompareSwap;
@@ -318,7 +318,7 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
       }
       DropRepliesFrom(psn);
       if (TooManyReads(qp, true)) return DropReason::k_duplicate_invalid;
-      qp.counters->read_replay_events.Add();
+      qp.worker->counters.read_replay_events.Add();
       QueueRead(qp, *memory, psn, reth.address, reth.length,
                 std::max<uint32_t>(1, (reth.length + qp.mtu() - 1) / qp.mtu()));
       replies_.back().repeated = true;
@@ -332,7 +332,7 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
         return DropReason::k_duplicate_invalid;
       DropRepliesFrom(psn);
       if (TooManyReads(qp, true)) return DropReason::k_duplicate_invalid;
-      qp.counters->atomic_replay_events.Add();
+      qp.worker->counters.atomic_replay_events.Add();
       if (packet.traits->operation == wire::Operation::kAtomicWrite) {
         QueueAtomicWrite(qp, *memory);
       } else {
@@ -357,7 +357,7 @@ void Responder::OnAtomicResult(const AccessTag& tag, uint64_t original) {
 }
 
 void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag) {
-  qp.counters->memory_fault_operations.Add();
+  qp.worker->counters.memory_fault_operations.Add();
   DropRepliesFrom(tag.psn);
   receives_->OnFault(qp, tag, placement_ticket_);
   if (qp.state() == verbs::QpState::kError) return;

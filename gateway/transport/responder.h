@@ -162,7 +162,7 @@ class Responder {
                 uint64_t atomic_result = 0);
   Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Replied SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
-                         Reply& reply);
+                         Reply& reply, uint32_t& sent);
   Replied SendAtomicAck(QpContext& qp, Outbox& outbox, const Reply& reply);
   Replied SendEmptyResponse(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);

@@ -35,7 +35,7 @@ DropReason Responder::ExecuteAtomicWrite(QpContext& qp, Outbox& outbox,
   std::memcpy(&value, packet.payload.data(), sizeof value);
   StoreAtomically(qp, outbox, place, value, {.purpose = AccessPurpose::kWrite, .psn = psn});
   placement_ticket_ = qp.tickets_issued;
-  qp.bytes_received += sizeof value;
+  qp.CountBytesReceived(sizeof value);
   Remembered& memory = Remember(packet, 1);
   Advance(qp, packet, 1);
   memory.msn = msn_;
@@ -81,7 +81,7 @@ void Responder::QueueFlush(const QpContext& qp, Psn psn) {
 
 Responder::Replied Responder::SendEmptyResponse(QpContext& qp, Outbox& outbox, const Reply& reply) {
   if (!SendBare(qp, outbox, reply, wire::Opcode::kRcReadResponseOnly)) return Replied::kPortFull;
-  qp.counters->read_response_tx_packets.Add();
+  qp.worker->counters.read_response_tx_packets.Add();
   return Replied::kDone;
 }
 

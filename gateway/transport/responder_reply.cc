@@ -121,14 +121,14 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
     // Packets of one session leave in order; those of another must not overtake them.
     const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_lane_;
     if (lanes_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
-    const uint64_t before = qp.bytes_sent;
+    uint32_t bytes = 0;
     Replied result = Replied::kDone;
     switch (reply.kind) {
       case ReplyKind::kAck:
         result = SendAck(qp, outbox, reply);
         break;
       case ReplyKind::kRead:
-        result = SendReadPacket(qp, outbox, flow, now, reply);
+        result = SendReadPacket(qp, outbox, flow, now, reply, bytes);
         break;
       case ReplyKind::kAtomic:
         result = SendAtomicAck(qp, outbox, reply);
@@ -145,7 +145,7 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
     }
     // The reply has been replaced by a refusal.
     if (result == Replied::kRefused) continue;
-    budget.Take(qp.bytes_sent - before);
+    budget.Take(bytes);
     if (result == Replied::kDone) replies_.pop_front();
   }
   return replies_.empty() ? PumpResult::kIdle : PumpResult::kMore;
@@ -167,12 +167,12 @@ bool Responder::SendBare(QpContext& qp, Outbox& outbox, const Reply& reply, wire
 
 Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply& reply) {
   if (!SendBare(qp, outbox, reply, wire::Opcode::kRcAck)) return Replied::kPortFull;
-  qp.counters->ack_tx_packets.Add();
+  qp.worker->counters.ack_tx_packets.Add();
   return Replied::kDone;
 }
 
 Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow,
-                                             TimePoint now, Reply& reply) {
+                                             TimePoint now, Reply& reply, uint32_t& sent) {
   const bool failed = qp.state() == verbs::QpState::kError;
   // A refusal does not concern what was asked before it; an error of any other kind ends all.
   if (failed && !EndsInRefusal()) return Replied::kDone;
@@ -184,8 +184,9 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   std::optional<verbs::RemotePlace> place;
   if (bytes != 0 || !there) {
     if (there)
-      place = qp.regions->FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
-                                     reply.address + offset, bytes);
+      place =
+          qp.worker->regions.FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
+                                        reply.address + offset, bytes);
     if (!place.has_value()) {
       // Deregistered while it was being read, or the whole session is gone.
       if (failed) return Replied::kDone;
@@ -219,8 +220,9 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
     read_ticket_ = qp.tickets_issued;
   }
   outbox.Send(qp, packet);
-  qp.counters->read_response_tx_packets.Add();
-  qp.bytes_sent += bytes;
+  qp.worker->counters.read_response_tx_packets.Add();
+  qp.CountBytesSent(bytes);
+  sent = bytes;
   flow.OnAnswered(bytes, now);
   ++reply.sent;
   return reply.sent == reply.psns ? Replied::kDone : Replied::kMore;

@@ -27,8 +27,8 @@ void SendQueue::Reserve(uint32_t entries, uint32_t max_sge) {
 }
 
 bool SendQueue::Reset(QpContext& qp) {
-  const bool possible = qp.sq.Discard();
-  head_ = tail_ = qp.sq.fetched();
+  const bool possible = qp.sq().Discard();
+  head_ = tail_ = qp.sq().fetched();
   reading_ = 0;
   flushing_ = false;
   early_.clear();
@@ -36,7 +36,7 @@ bool SendQueue::Reset(QpContext& qp) {
 }
 
 bool SendQueue::FetchOne(QpContext& qp, Outbox& outbox) {
-  switch (qp.sq.Check()) {
+  switch (qp.sq().Check()) {
     case shm::WorkQueue::Look::kEmpty:
       return false;
     case shm::WorkQueue::Look::kFault:
@@ -45,14 +45,15 @@ bool SendQueue::FetchOne(QpContext& qp, Outbox& outbox) {
     case shm::WorkQueue::Look::kReady:
       break;
   }
-  const uint8_t* slot = qp.sq.Slot();
-  tail_ = qp.sq.Fetch() + 1;
+  const uint8_t* slot = qp.sq().Slot();
+  tail_ = qp.sq().Fetch() + 1;
   SendEntry& entry = At(tail_ - 1);
   std::construct_at(&entry);
   entry.taken = SendEntry::TicksAt(outbox.now());
-  entry.failed = verbs::ParseSend(qp.config, slot, tail_ - 1, entry.request, SgesOf(tail_ - 1));
-  qp.counters->wqe_send_requests.Add();
-  if (entry.failed != WcStatus::kSuccess) qp.counters->wqe_bad_requests.Add();
+  entry.failed =
+      verbs::ParseSend(qp.config, qp.payload, slot, tail_ - 1, entry.request, SgesOf(tail_ - 1));
+  qp.worker->counters.wqe_send_requests.Add();
+  if (entry.failed != WcStatus::kSuccess) qp.worker->counters.wqe_bad_requests.Add();
   return true;
 }
 
@@ -61,7 +62,7 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
   const verbs::SendRequest& request = entry.request;
   if (request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0) {
     const uint32_t access = request.reads_remote() ? uint32_t{verbs::kAccessLocalWrite} : 0;
-    if (!verbs::CheckKeys(*qp.regions, qp.config.send_keys(), ListOf(index), access))
+    if (!verbs::CheckKeys(qp.worker->regions, qp.config.send_keys(), ListOf(index), access))
       entry.failed = WcStatus::kLocalProtection;
   }
   if (entry.failed == WcStatus::kSuccess && request.has_own_answer() &&
@@ -76,8 +77,8 @@ void SendQueue::ActLocally(QpContext& qp, uint32_t index) {
   SendEntry& entry = At(index);
   const verbs::SendRequest& request = entry.request;
   const bool binds = request.opcode == verbs::SendOpcode::kBindMw;
-  const bool done = binds ? qp.regions->Bind(qp.user(), request.bind())
-                          : qp.regions->Invalidate(qp.user(), MemoryKey{request.immediate});
+  const bool done = binds ? qp.worker->regions.Bind(qp.user(), request.bind())
+                          : qp.worker->regions.Invalidate(qp.user(), MemoryKey{request.immediate});
   entry.started = entry.handed_over = true;
   entry.ticket = qp.tickets_issued;
   entry.has_ticket = true;
@@ -105,7 +106,7 @@ bool SendQueue::Find(QpContext& qp, uint32_t index, uint32_t offset, uint32_t le
   SendEntry& entry = At(index);
   if (entry.request.ring_payload != nullptr || length == 0) return true;
   const bool whole =
-      verbs::WalkPieces(*qp.regions, qp.config.send_keys(), ListOf(index), 0, offset, length,
+      verbs::WalkPieces(qp.worker->regions, qp.config.send_keys(), ListOf(index), 0, offset, length,
                         [&](const verbs::Piece& piece) { from.pieces[from.count++] = piece; });
   if (!whole) entry.failed = WcStatus::kLocalProtection;
   return whole;
@@ -118,7 +119,7 @@ void SendQueue::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t off
   if (request.ring_payload != nullptr) {
     const uint32_t crc = wire::CrcCopy(0, body, request.ring_payload + offset, length);
     packet.known_crc = {static_cast<size_t>(body - packet.data), length, crc};
-    qp.counters->memory_ring_operations.Add();
+    qp.worker->counters.memory_ring_operations.Add();
   }
   for (size_t i = 0; i < from.count; ++i) {
     const verbs::Piece& piece = from.pieces[i];
@@ -140,7 +141,7 @@ bool SendQueue::Place(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t of
   tag.qp = qp.handle;
   tag.request = index;
   const bool whole = verbs::WalkPieces(
-      *qp.regions, qp.config.send_keys(), ListOf(index), verbs::kAccessLocalWrite, offset,
+      qp.worker->regions, qp.config.send_keys(), ListOf(index), verbs::kAccessLocalWrite, offset,
       static_cast<uint32_t>(bytes.size()), [&](const verbs::Piece& piece) {
         const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                   .length = piece.length,
@@ -165,7 +166,7 @@ SendQueue::Taken SendQueue::TakeReadPart(QpContext& qp, Outbox& outbox, uint32_t
       bytes > frame.length - entry.received || (bytes == 0 && frame.length != 0)) {
     return Taken::kMalformed;
   }
-  qp.bytes_received += bytes;
+  qp.CountBytesReceived(bytes);
   Place(qp, outbox, index, frame.offset, payload, {.purpose = AccessPurpose::kReadPlacement});
   entry.received += bytes;
   return entry.received == frame.length ? Taken::kWhole : Taken::kPart;
@@ -193,7 +194,7 @@ void SendQueue::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
   const SendEntry& entry = At(head_);
   if (entry.started && entry.request.has_own_answer()) --reading_;
   ++head_;
-  qp.sq.Release(head_);
+  qp.sq().Release(head_);
   if (!entry.completed) Tell(qp, outbox, entry, status);
 }
 
@@ -204,7 +205,7 @@ void SendQueue::Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, WcSt
   }
   const bool signaled = qp.config.signal_all || (entry.request.flags & ROCEGW_WQE_SIGNALED) != 0;
   if (status == WcStatus::kSuccess && !signaled) {
-    ++qp.sends_completed;
+    qp.CountSendCompleted();
     return;
   }
   rocegw_cqe cqe = MakeCompletion(qp, status, entry.request.wr_id, entry.request.ring_slot);
@@ -287,7 +288,7 @@ void SendQueue::Flush(QpContext& qp, Outbox& outbox) {
     Complete(qp, outbox, status);
   }
   // What is posted: whatever comes while this runs has a doorbell of its own.
-  for (uint32_t i = 0; i < qp.sq.entries() && FetchOne(qp, outbox); ++i)
+  for (uint32_t i = 0; i < qp.sq().entries() && FetchOne(qp, outbox); ++i)
     Complete(qp, outbox, WcStatus::kFlush);
 }
 

@@ -67,22 +67,22 @@ struct PostedReceives {
   QpContext& qp;
 
   shm::WorkQueue::Look Check(Outbox& outbox) {
-    const auto look = qp.shares_receives ? qp.srq->Check() : qp.rq.Check();
+    const auto look = qp.shares_receives ? qp.srq->Check() : qp.rq().Check();
     if (look == shm::WorkQueue::Look::kFault)
       outbox.Fault(qp, "receive queue producer index out of range");
     return look;
   }
-  const uint8_t* Slot() const { return qp.shares_receives ? qp.srq->Slot() : qp.rq.Slot(); }
-  uint32_t number() const { return qp.shares_receives ? qp.srq->number() : qp.rq.fetched(); }
+  const uint8_t* Slot() const { return qp.shares_receives ? qp.srq->Slot() : qp.rq().Slot(); }
+  uint32_t number() const { return qp.shares_receives ? qp.srq->number() : qp.rq().fetched(); }
   uint32_t Fetch(Outbox& outbox) {
-    if (!qp.shares_receives) return qp.rq.Fetch();
+    if (!qp.shares_receives) return qp.rq().Fetch();
     const uint32_t number = qp.srq->Fetch();
     if (qp.srq->TakeLimitEvent()) outbox.Event(qp, verbs::AsyncEvent::kSrqLimitReached);
     return number;
   }
   // What was posted before a reset is gone; receives of others are not touched. False: the
   // client's index is impossible.
-  bool Discard() { return qp.shares_receives || qp.rq.Discard(); }
+  bool Discard() { return qp.shares_receives || qp.rq().Discard(); }
   void TellLast(Outbox& outbox) {
     // IBTA 11.6.3.4: said once, when the queue pair takes no more and all that it took is complete.
     if (!qp.shares_receives || qp.last_receive_told) return;

@@ -152,8 +152,8 @@ UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
   outbox.Send(qp_, packet);
   next_ = next_ + 1;
   entry.sent += bytes;
-  qp_.bytes_sent += bytes;
-  qp_.counters->request_tx_packets.Add();
+  qp_.CountBytesSent(bytes);
+  qp_.worker->counters.request_tx_packets.Add();
   if (last) {
     // Its buffers are the program's again when they have been read.
     entry.ticket = qp_.tickets_issued;
@@ -213,7 +213,7 @@ DropReason UcQueuePair::TakeReceive(Outbox& outbox, bool into_it) {
     status = WcStatus::kLocalProtection;
   if (status == WcStatus::kSuccess) return DropReason::kNone;
   receives_.CloseFailed(qp_, status, placement_ticket_);
-  qp_.counters->wqe_bad_requests.Add();
+  qp_.worker->counters.wqe_bad_requests.Add();
   Break(outbox);
   return DropReason::k_operation_error;
 }
@@ -251,7 +251,7 @@ DropReason UcQueuePair::ExecuteSend(Outbox& outbox, const wire::RxPacket& packet
     return DropReason::k_operation_error;
   }
   receive.received += length;
-  qp_.bytes_received += length;
+  qp_.CountBytesReceived(length);
   if (packet.traits->ends_message()) Close(outbox, packet, receive.received, in_ring);
   return DropReason::kNone;
 }
@@ -275,7 +275,7 @@ void UcQueuePair::Break(Outbox& outbox) {
 }
 
 void UcQueuePair::DoMemoryFault(Outbox& outbox, const AccessTag& tag) {
-  qp_.counters->memory_fault_operations.Add();
+  qp_.worker->counters.memory_fault_operations.Add();
   if (tag.purpose == AccessPurpose::kSendPayload) {
     if (send_.Holds(tag.request)) send_.At(tag.request).failed = WcStatus::kLocalProtection;
     send_.Retire(qp_, outbox);

@@ -77,7 +77,7 @@ class UdQueuePair final : public QueuePair {
     GiveBackReceives();
     receives_.clear();
     held_ = false;
-    const bool sends = qp_.sq.Discard();
+    const bool sends = qp_.sq().Discard();
     const bool receives = PostedReceives{qp_}.Discard();
     return sends && receives;
   }
@@ -131,7 +131,7 @@ WcStatus UdQueuePair::Check(const verbs::DatagramRequest& request) const {
     return WcStatus::kLocalQpOperation;
   if (request.length > verbs::MtuBytes(qp_.rare.port_mtu)) return WcStatus::kLocalLength;
   const bool keyed = request.ring_payload == nullptr || (request.flags & ROCEGW_WQE_COPIED) != 0;
-  if (keyed && !verbs::CheckKeys(*qp_.regions, qp_.config.send_keys(),
+  if (keyed && !verbs::CheckKeys(qp_.worker->regions, qp_.config.send_keys(),
                                  std::span(sges_).first(request.sge_count), 0)) {
     return WcStatus::kLocalProtection;
   }
@@ -172,11 +172,11 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::DatagramRequ
   if (request.ring_payload != nullptr) {
     const uint32_t crc = wire::CrcCopy(0, body, request.ring_payload, request.length);
     packet->known_crc = {header_length, request.length, crc};
-    qp_.counters->memory_ring_operations.Add();
+    qp_.worker->counters.memory_ring_operations.Add();
   } else {
     (void)verbs::WalkPieces(
-        *qp_.regions, qp_.config.send_keys(), std::span(sges_).first(request.sge_count), 0, 0,
-        request.length, [&](const verbs::Piece& piece) {
+        qp_.worker->regions, qp_.config.send_keys(), std::span(sges_).first(request.sge_count), 0,
+        0, request.length, [&](const verbs::Piece& piece) {
           const memory::MemoryOp op{.kind = memory::OpKind::kRead,
                                     .length = piece.length,
                                     .address = piece.address,
@@ -189,7 +189,7 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::DatagramRequ
         });
   }
   outbox.Send(qp_, packet);
-  qp_.bytes_sent += request.length;
+  qp_.CountBytesSent(request.length);
   return Sent::kYes;
 }
 
@@ -210,16 +210,17 @@ PumpResult UdQueuePair::DoPump(Outbox& outbox, TimePoint, PumpBudget& budget) {
   if (qp_.state() != verbs::QpState::kRts) return PumpResult::kIdle;
   while (budget.left()) {
     if (!held_) {
-      const auto look = qp_.sq.Check();
+      const auto look = qp_.sq().Check();
       if (look == shm::WorkQueue::Look::kFault)
         outbox.Fault(qp_, "send queue producer index out of range");
       if (look != shm::WorkQueue::Look::kReady) return PumpResult::kIdle;
-      const uint8_t* slot = qp_.sq.Slot();
-      const uint32_t index = qp_.sq.Fetch();
-      qp_.counters->wqe_send_requests.Add();
-      const WcStatus parsed = verbs::ParseDatagram(qp_.config, slot, index, held_request_, sges_);
+      const uint8_t* slot = qp_.sq().Slot();
+      const uint32_t index = qp_.sq().Fetch();
+      qp_.worker->counters.wqe_send_requests.Add();
+      const WcStatus parsed =
+          verbs::ParseDatagram(qp_.config, qp_.payload, slot, index, held_request_, sges_);
       if (parsed != WcStatus::kSuccess) {
-        qp_.counters->wqe_bad_requests.Add();
+        qp_.worker->counters.wqe_bad_requests.Add();
         FinishSend(outbox, held_request_, parsed);
         return PumpResult::kIdle;
       }
@@ -247,7 +248,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   const uint32_t index = posted.number();
   WcStatus status = verbs::ParseReceive(qp_.config, slot, index, request, receive_sges_);
   if (status == WcStatus::kSuccess &&
-      !verbs::CheckKeys(*qp_.regions, qp_.receive_keys(),
+      !verbs::CheckKeys(qp_.worker->regions, qp_.receive_keys(),
                         std::span(receive_sges_).first(request.sge_count),
                         verbs::kAccessLocalWrite)) {
     status = WcStatus::kLocalProtection;
@@ -289,18 +290,20 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
   }
   if (packet.headers.bth.solicited) cqe.flags |= ROCEGW_CQE_SOLICITED;
   if (!later && length + kGrhLength <= qp_.config.rq_payload_stride) {
-    uint8_t* out = qp_.config.rq_payload + static_cast<size_t>(slot) * qp_.config.rq_payload_stride;
+    uint8_t* out =
+        qp_.payload.rq_payload + static_cast<size_t>(slot) * qp_.config.rq_payload_stride;
     WriteGrh(packet.meta, udp_payload, out);
     std::memcpy(out + kGrhLength, packet.payload.data(), length);
     cqe.flags |= ROCEGW_CQE_PAYLOAD_IN_RING;
-    qp_.counters->memory_ring_operations.Add();
+    qp_.worker->counters.memory_ring_operations.Add();
   } else {
     if (slot >= grh_.size()) grh_.resize(slot + 1);
     WriteGrh(packet.meta, udp_payload, grh_[slot].data());
     const auto place = [&](uint32_t offset, const uint8_t* bytes, uint32_t count) {
       (void)verbs::WalkPieces(
-          *qp_.regions, qp_.receive_keys(), std::span(receive_sges_).first(request.sge_count),
-          verbs::kAccessLocalWrite, offset, count, [&](const verbs::Piece& piece) {
+          qp_.worker->regions, qp_.receive_keys(),
+          std::span(receive_sges_).first(request.sge_count), verbs::kAccessLocalWrite, offset,
+          count, [&](const verbs::Piece& piece) {
             const memory::MemoryOp op{.kind = memory::OpKind::kWrite,
                                       .length = piece.length,
                                       .address = piece.address,
@@ -315,7 +318,7 @@ void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
     place(0, grh_[slot].data(), kGrhLength);
     place(kGrhLength, packet.payload.data(), length);
   }
-  qp_.bytes_received += length;
+  qp_.CountBytesReceived(length);
   receives_.push_back({cqe, qp_.tickets_issued, false});
   DoMemoryDone(outbox);
 }
@@ -324,9 +327,9 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
   while (!sends_.empty() && qp_.IsDone(sends_.front().ticket)) {
     const Pending done = sends_.front();
     sends_.pop_front();
-    qp_.sq.Release(done.cqe.ring_slot + 1);
+    qp_.sq().Release(done.cqe.ring_slot + 1);
     if (done.silent) {
-      ++qp_.sends_completed;
+      qp_.CountSendCompleted();
     } else if (!PushSend(qp_, outbox, done.cqe)) {
       (void)qp_.EnterError();
     }
@@ -334,7 +337,7 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
   while (!receives_.empty() && qp_.IsDone(receives_.front().ticket)) {
     const Pending done = receives_.front();
     receives_.pop_front();
-    if (!qp_.shares_receives) qp_.rq.Release(done.cqe.ring_slot + 1);
+    if (!qp_.shares_receives) qp_.rq().Release(done.cqe.ring_slot + 1);
     if (!PushReceive(qp_, outbox, done.cqe)) (void)qp_.EnterError();
   }
   if (qp_.state() == verbs::QpState::kError && receives_.empty())
@@ -342,7 +345,7 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
 }
 
 void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {
-  qp_.counters->memory_fault_operations.Add();
+  qp_.worker->counters.memory_fault_operations.Add();
   GrowingRing<Pending>& queue = tag.purpose == AccessPurpose::kReceive ? receives_ : sends_;
   for (size_t i = 0; i < queue.size(); ++i) {
     if (queue[i].cqe.ring_slot != tag.request) continue;
@@ -359,18 +362,18 @@ void UdQueuePair::DoFlush(Outbox& outbox) {
         {MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, held_request_.ring_slot),
          qp_.tickets_issued, false});
   }
-  while (qp_.sq.Check() == shm::WorkQueue::Look::kReady) {
-    const uint8_t* slot = qp_.sq.Slot();
-    const uint32_t index = qp_.sq.Fetch();
-    (void)verbs::ParseDatagram(qp_.config, slot, index, held_request_, sges_);
+  while (qp_.sq().Check() == shm::WorkQueue::Look::kReady) {
+    const uint8_t* slot = qp_.sq().Slot();
+    const uint32_t index = qp_.sq().Fetch();
+    (void)verbs::ParseDatagram(qp_.config, qp_.payload, slot, index, held_request_, sges_);
     sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index),
                       qp_.tickets_issued, false});
   }
   // Of its own only: those of a shared receive queue are others' as well.
-  while (qp_.rq.Check() == shm::WorkQueue::Look::kReady) {
+  while (qp_.rq().Check() == shm::WorkQueue::Look::kReady) {
     verbs::ReceiveRequest request;
-    const uint8_t* slot = qp_.rq.Slot();
-    const uint32_t index = qp_.rq.Fetch();
+    const uint8_t* slot = qp_.rq().Slot();
+    const uint32_t index = qp_.rq().Fetch();
     (void)verbs::ParseReceive(qp_.config, slot, index, request, receive_sges_);
     receives_.push_back(
         {MakeCompletion(qp_, WcStatus::kFlush, request.wr_id, index), qp_.tickets_issued, false});

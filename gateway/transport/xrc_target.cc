@@ -48,7 +48,7 @@ Belongings BelongingsOf(const QpContext& qp) {
           c.max_recv_sge,
           qp.rare.rq_stride,
           c.rq_payload_stride,
-          c.rq_payload,
+          qp.payload.rq_payload,
           qp.srq,
           qp.recv_cq,
           qp.owner};
@@ -71,7 +71,7 @@ void Give(const Belongings& from, QpContext& qp) {
   c.max_recv_sge = from.max_recv_sge;
   qp.rare.rq_stride = from.rq_stride;
   c.rq_payload_stride = from.rq_payload_stride;
-  c.rq_payload = from.rq_payload;
+  qp.payload.rq_payload = from.rq_payload;
   qp.TakeReceivesFrom(from.receives);
   qp.recv_cq = qp.send_cq = from.cq;
   qp.owner = from.owner;
@@ -154,7 +154,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
     if (!qp_.IsFromPeer(packet.meta)) return metrics::DropReason::k_wrong_address;
     if (cnp) {
-      qp_.counters->cnp_rx_packets.Add();
+      qp_.worker->counters.cnp_rx_packets.Add();
       flow_.OnCnp(now);
       return metrics::DropReason::kNone;
     }

@@ -44,15 +44,11 @@ struct KeyScope {
 
 // What every message looks at; in few bytes, since a worker has many queue pairs.
 struct QpMessageConfig {
-  const uint8_t* sq_payload = nullptr;  // client memory: untrusted
-  uint8_t* rq_payload = nullptr;        // ours, client reads
   Qpn qpn;
   SessionId session;
   uint32_t qp_handle = 0;          // the client's handle, for events and completions
   uint32_t pd = 0;                 // session-scoped handle; keys must belong to it
   uint32_t tenant_tag = 0;         // names its tenant on channels; both ends have the same
-  uint16_t sq_entries = 0;         // a power of two, at most 2^15
-  uint16_t sq_payload_stride = 0;  // bytes
   uint16_t rq_payload_stride = 0;  // bytes; 0: receives are placed by memory operations
   uint8_t max_send_sge = 0;
   uint8_t max_recv_sge = 0;
@@ -65,7 +61,15 @@ struct QpMessageConfig {
 
   KeyScope send_keys() const { return {session, pd}; }
 };
-static_assert(sizeof(QpMessageConfig) == 48);
+static_assert(sizeof(QpMessageConfig) == 28);
+
+// What those look at that carry their payload in the rings.
+struct QpPayloadConfig {
+  const uint8_t* sq_payload = nullptr;  // client memory: untrusted
+  uint8_t* rq_payload = nullptr;        // ours, client reads
+  uint16_t sq_entries = 0;              // a power of two, at most 2^15
+  uint16_t sq_payload_stride = 0;       // bytes
+};
 
 // What is asked for when it is made, or seldom.
 struct QpRareConfig {
@@ -95,7 +99,7 @@ struct QpRareConfig {
   uint8_t port_mtu = 3;  // enum ibv_mtu: the device's active MTU, the limit of a datagram
 };
 
-struct QpConfig : QpMessageConfig, QpRareConfig {};
+struct QpConfig : QpMessageConfig, QpPayloadConfig, QpRareConfig {};
 
 // A shared receive queue, on the one worker that has all its queue pairs.
 struct SrqConfig {

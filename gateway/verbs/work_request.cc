@@ -39,8 +39,9 @@ bool OpcodeAllowed(const QpMessageConfig& config, uint8_t opcode) {
 }
 
 // Of a request that was copied out; its list still lies in `slot`.
-WcStatus Judge(const QpMessageConfig& config, const rocegw_send_wqe& wqe, const uint8_t* slot,
-               uint32_t ring_slot, SendRequest& out, std::span<rocegw_sge> sges) {
+WcStatus Judge(const QpMessageConfig& config, const QpPayloadConfig& payload,
+               const rocegw_send_wqe& wqe, const uint8_t* slot, uint32_t ring_slot,
+               SendRequest& out, std::span<rocegw_sge> sges) {
   out = SendRequest{};
   out.wr_id = wqe.wr_id;
   out.ring_slot = ring_slot;
@@ -78,31 +79,33 @@ WcStatus Judge(const QpMessageConfig& config, const rocegw_send_wqe& wqe, const 
   if ((out.is_atomic() || out.is_placement()) && total != 8) return WcStatus::kLocalLength;
   if ((wqe.flags & (ROCEGW_WQE_INLINE | ROCEGW_WQE_COPIED)) != 0) {
     if (out.reads_remote()) return WcStatus::kLocalQpOperation;
-    if (total > config.sq_payload_stride) return WcStatus::kLocalLength;
+    if (total > payload.sq_payload_stride) return WcStatus::kLocalLength;
     out.ring_payload =
-        config.sq_payload +
-        static_cast<size_t>(ring_slot & (config.sq_entries - 1)) * config.sq_payload_stride;
+        payload.sq_payload +
+        static_cast<size_t>(ring_slot & (payload.sq_entries - 1)) * payload.sq_payload_stride;
   }
   return WcStatus::kSuccess;
 }
 
 }  // namespace
 
-WcStatus ParseSend(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
-                   SendRequest& out, std::span<rocegw_sge> sges) {
+WcStatus ParseSend(const QpMessageConfig& config, const QpPayloadConfig& payload,
+                   const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
+                   std::span<rocegw_sge> sges) {
   rocegw_send_wqe wqe;
   shm::CopyOut(&wqe, slot, sizeof wqe);
-  return Judge(config, wqe, slot, ring_slot, out, sges);
+  return Judge(config, payload, wqe, slot, ring_slot, out, sges);
 }
 
-WcStatus ParseDatagram(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
-                       DatagramRequest& out, std::span<rocegw_sge> sges) {
+WcStatus ParseDatagram(const QpMessageConfig& config, const QpPayloadConfig& payload,
+                       const uint8_t* slot, uint32_t ring_slot, DatagramRequest& out,
+                       std::span<rocegw_sge> sges) {
   rocegw_send_wqe wqe;
   shm::CopyOut(&wqe, slot, sizeof wqe);
   out.av = wqe.u.ud.av;
   out.remote_qpn = Qpn{wqe.u.ud.remote_qpn & 0xFFFFFF};
   out.remote_qkey = wqe.u.ud.remote_qkey;
-  return Judge(config, wqe, slot, ring_slot, out, sges);
+  return Judge(config, payload, wqe, slot, ring_slot, out, sges);
 }
 
 WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,

@@ -109,11 +109,13 @@ struct DatagramRequest : SendRequest {
 // Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for
 // config.max_send_sge) and checks everything that needs no key: kSuccess, or the status that the
 // request must fail with. `out` has wr_id and ring_slot in any case.
-WcStatus ParseSend(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
-                   SendRequest& out, std::span<rocegw_sge> sges);
+WcStatus ParseSend(const QpMessageConfig& config, const QpPayloadConfig& payload,
+                   const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
+                   std::span<rocegw_sge> sges);
 // The same of a UD queue pair's.
-WcStatus ParseDatagram(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
-                       DatagramRequest& out, std::span<rocegw_sge> sges);
+WcStatus ParseDatagram(const QpMessageConfig& config, const QpPayloadConfig& payload,
+                       const uint8_t* slot, uint32_t ring_slot, DatagramRequest& out,
+                       std::span<rocegw_sge> sges);
 
 struct ReceiveRequest {
   uint64_t wr_id = 0;

@@ -315,6 +315,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::deque<Departed> departed_;  // endpoints that have ended, oldest in front
   std::map<std::pair<uint32_t, wire::Gid>, std::vector<Qpn>> multicast_;  // by device and group
   verbs::MrTable regions_;
+  const transport::WorkerTables tables_{regions_, counters_};
   std::unordered_map<uint32_t, std::unique_ptr<WorkerSession>> sessions_;
   std::vector<WorkerSession*> active_;
   std::vector<WorkerSession*> with_ops_;

@@ -250,8 +250,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.send_cq = send_cq;
   context.recv_cq = recv_cq;
   context.TakeReceivesFrom(srq);
-  context.regions = &regions_;
-  context.counters = &counters_;
+  context.worker = &tables_;
   context.owner = session;
   context.peers = &session->peers;
   context.line = {};
@@ -300,10 +299,10 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
       .oldest_unacked_psn = psns.una,
       .expected_psn = psns.expected,
       .send_outstanding = slot.qp->outstanding(),
-      .sends_completed = context.sends_completed,
-      .receives_completed = context.receives_completed,
-      .bytes_sent = context.bytes_sent,
-      .bytes_received = context.bytes_received,
+      .sends_completed = context.sends_completed(),
+      .receives_completed = context.receives_completed(),
+      .bytes_sent = context.bytes_sent(),
+      .bytes_received = context.bytes_received(),
       .retransmits = context.retransmits,
       .on_channel = context.carrier != nullptr,
       .channel = context.carrier != nullptr ? context.carrier->number() : kInvalidQpn,

@@ -17,7 +17,8 @@ QpHost::QpHost(const Options& options)
       memory_(options.memory_bytes),
       key_(0x1000 + options.qpn),
       rings_(options),
-      counters_(std::make_unique<metrics::WorkerCounters>()) {
+      counters_(std::make_unique<metrics::WorkerCounters>()),
+      tables_{regions_, *counters_} {
   verbs::RegionConfig region;
   region.key = MemoryKey{key_};
   region.session = SessionId{1};
@@ -49,8 +50,7 @@ QpHost::QpHost(const Options& options)
   transport::QpContext& context = qp_->context();
   context.send_cq = context.recv_cq = cq_.get();
   context.TakeReceivesFrom(options.srq);
-  context.regions = &regions_;
-  context.counters = counters_.get();
+  context.worker = &tables_;
 }
 
 QpHost::~QpHost() {

@@ -149,6 +149,7 @@ class QpHost : public transport::Outbox {
   RingEnd rings_;
   verbs::MrTable regions_;
   std::unique_ptr<metrics::WorkerCounters> counters_;
+  const transport::WorkerTables tables_;
   std::unique_ptr<verbs::CompletionQueue> cq_;
   std::unique_ptr<transport::QueuePair> qp_;
   std::deque<QueuedOp> ops_;

@@ -248,7 +248,8 @@ TEST_P(QpPair, RandomRequests_UnderTrouble_EqualTheModel) {
     for (auto [side, peer] : {std::pair(&side_a, &side_b), std::pair(&side_b, &side_a)}) {
       QpHost& host = side == &side_a ? a : b;
       if (chance(0.7)) side->PostReceives();
-      const bool room = host.rings().control().sq_producer - host.qp().context().sq.released() < 60;
+      const bool room =
+          host.rings().control().sq_producer - host.qp().context().sq().released() < 60;
       if (side->posted() < kRequests && room && chance(0.5)) {
         side->PostRandom(*peer, side->read_since_fence);
       }

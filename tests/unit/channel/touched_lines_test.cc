@@ -170,8 +170,8 @@ constexpr uint32_t kQueuePairs = 5;
 
 constexpr size_t kChannelLines = 1;  // what it is while it rests
 constexpr size_t kAwakeLines = 3;    // what it has on top
-constexpr size_t kQueuePairLines = 6;
-constexpr size_t kNativeLines = 12;  // of a queue pair towards a peer that speaks plain RoCEv2
+constexpr size_t kQueuePairLines = 5;
+constexpr size_t kNativeLines = 11;  // of a queue pair towards a peer that speaks plain RoCEv2
 
 // The object itself, as its maker allocates it.
 Kind QueuePairKind() {

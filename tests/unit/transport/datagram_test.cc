@@ -190,10 +190,10 @@ TEST_F(Datagram, Send_CompletesOnlyWhenItsMemoryWasRead) {
   host.PostSend(Wqe(), {{kBuffer, 100}});
   host.Pump(now);
   EXPECT_TRUE(host.Poll().empty());
-  EXPECT_EQ(host.context().sq.released(), 0u);
+  EXPECT_EQ(host.context().sq().released(), 0u);
   host.Settle();
   EXPECT_EQ(PollOne().status, 0);
-  EXPECT_EQ(host.context().sq.released(), 1u);
+  EXPECT_EQ(host.context().sq().released(), 1u);
 }
 
 TEST_F(Datagram, SendInline_KeysNotLookedAt_Unsignaled) {
@@ -203,7 +203,7 @@ TEST_F(Datagram, SendInline_KeysNotLookedAt_Unsignaled) {
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(std::vector<uint8_t>(out[0].payload.begin(), out[0].payload.end()), data);
   EXPECT_TRUE(host.Poll().empty());
-  EXPECT_EQ(host.context().sends_completed, 1u);
+  EXPECT_EQ(host.context().sends_completed(), 1u);
 }
 
 TEST_F(Datagram, QkeyWithTopBit_StandsForTheQueuePairsOwn) {
@@ -415,13 +415,13 @@ TEST_F(Datagram, WrongQkey_Dropped) {
   host.PostReceive(5, {{kBuffer, 200}});
   EXPECT_EQ(Receive(4, kQkey + 1), DropReason::k_wrong_qkey);
   EXPECT_TRUE(host.Poll().empty());
-  EXPECT_EQ(host.context().rq.fetched(), 0u);
+  EXPECT_EQ(host.context().rq().fetched(), 0u);
 }
 
 TEST_F(PickyDatagram, PeerNotAllowed_NothingGoesThereAndNothingComesFromThere) {
   host.PostReceive(5, {{kBuffer, 200}});
   EXPECT_EQ(Receive(4), DropReason::k_peer_not_allowed);
-  EXPECT_EQ(host.context().rq.fetched(), 0u);
+  EXPECT_EQ(host.context().rq().fetched(), 0u);
   rules_.pool.clear();
   EXPECT_EQ(Receive(4), DropReason::kNone);
   host.Settle();

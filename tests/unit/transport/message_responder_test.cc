@@ -244,9 +244,9 @@ TEST_F(MessageResponderTest, ReceiveFurtherAheadThanItsMessage_TakesNone) {
   for (uint32_t i = 0; i < 32; ++i) peer.base().PostReceive(kTarget + i * 64, 64);
   peer.Deliver(peer.Send(8, 9, 8), ScriptedPeer::Bytes(8));
   peer.Deliver(peer.Send(1, 31, 8), ScriptedPeer::Bytes(8));
-  EXPECT_EQ(peer.host().context().rq.fetched(), 0u);
+  EXPECT_EQ(peer.host().context().rq().fetched(), 0u);
   peer.Deliver(peer.Send(2, 2, 8), ScriptedPeer::Bytes(8));
-  EXPECT_EQ(peer.host().context().rq.fetched(), 3u);
+  EXPECT_EQ(peer.host().context().rq().fetched(), 3u);
   peer.Deliver(peer.Send(0, 0, 8), ScriptedPeer::Bytes(8));
   EXPECT_EQ(Replies(), (Answers{{1, 0x61, 0}})) << "in its turn";
   EXPECT_EQ(peer.state(), QpState::kError);

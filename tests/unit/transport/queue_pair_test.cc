@@ -378,8 +378,8 @@ TEST(QueuePairRings, FullQueueOverAndOver) {
     peer.Out();
     ASSERT_EQ(peer.Poll().size(), 5u);
   }
-  EXPECT_EQ(peer.host().context().sends_completed, 200u);
-  EXPECT_EQ(peer.host().context().receives_completed, 200u);
+  EXPECT_EQ(peer.host().context().sends_completed(), 200u);
+  EXPECT_EQ(peer.host().context().receives_completed(), 200u);
 }
 
 TEST(QueuePairRings, SignalAll_CompletesUnsignaledToo) {
@@ -425,10 +425,9 @@ TEST(QueuePairRings, SendIndexAcrossItsWrap) {
   ScriptedPeer peer;
   transport::QpContext& context = peer.host().context();
   rocegw_qp_control& control = peer.host().rings().control();
-  shm::WorkQueue far(&control.sq_producer, &peer.host().rings().Qp().status->sq_released,
-                     peer.host().rings().Qp().sq, 64, rocegw_sq_stride(4), 0xFFFFFFE0);
   control.sq_producer = 0xFFFFFFE0;
-  context.sq = far;
+  context.send_ring =
+      shm::RingPlace(peer.host().rings().Qp().sq, 64, rocegw_sq_stride(4), 0xFFFFFFE0);
   ASSERT_EQ(peer.host().ToState(QpState::kReset), 0);
   ASSERT_EQ(peer.host().ToInit(peer.attributes()), 0);
   ASSERT_EQ(peer.host().ToRtr(peer.attributes()), 0);
@@ -457,7 +456,7 @@ TEST(QueuePairCq, Overrun_QpToErrorAndCqEventOnce) {
   ASSERT_EQ(peer.host().events.size(), 1u);
   EXPECT_EQ(peer.host().events[0], verbs::AsyncEvent::kCqError);
   EXPECT_EQ(peer.Poll().size(), 2u);
-  EXPECT_EQ(peer.host().context().sq.released(), 5u);
+  EXPECT_EQ(peer.host().context().sq().released(), 5u);
 }
 
 }  // namespace

@@ -197,8 +197,8 @@ TEST(RequesterAckRequest, Unsignaled_OnlyTheLastOfTheQueueAndEverySixteenth) {
   }
   peer.Deliver(peer.Ack(kPsn + 39));
   EXPECT_TRUE(peer.Poll().empty());
-  EXPECT_EQ(peer.host().context().sends_completed, 40u);
-  EXPECT_EQ(peer.host().context().sq.released(), 40u);
+  EXPECT_EQ(peer.host().context().sends_completed(), 40u);
+  EXPECT_EQ(peer.host().context().sq().released(), 40u);
 }
 
 TEST(RequesterAckRequest, LongMessage_AsksOnItsWay) {

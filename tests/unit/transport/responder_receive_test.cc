@@ -42,7 +42,7 @@ TEST(ResponderSend, OverThreePackets_FillsTheListInOrder) {
   EXPECT_EQ(std::memcmp(&peer.host().memory()[kBuffer], data.data(), 100), 0);
   EXPECT_EQ(std::memcmp(&peer.host().memory()[kBuffer + 0x2000], &data[100], 500), 0);
   EXPECT_EQ(peer.host().memory()[kBuffer + 100], 0);
-  EXPECT_EQ(peer.host().context().rq.released(), 1u);
+  EXPECT_EQ(peer.host().context().rq().released(), 1u);
 }
 
 TEST(ResponderSend, ShortOne_TravelsInTheRing) {

@@ -36,8 +36,8 @@ class WorkRequest : public ::testing::Test {
       std::memcpy(slot.data() + sizeof wqe + i * sizeof list[i], &list[i], sizeof list[i]);
     }
     const WcStatus status = config.type == QpType::kUd
-                                ? ParseDatagram(config, slot.data(), index, request, sges)
-                                : ParseSend(config, slot.data(), index, request, sges);
+                                ? ParseDatagram(config, config, slot.data(), index, request, sges)
+                                : ParseSend(config, config, slot.data(), index, request, sges);
     EXPECT_EQ(request.wr_id, 77u);
     EXPECT_EQ(request.ring_slot, index);
     return status;
@@ -210,7 +210,8 @@ TEST_F(WorkRequest, ArbitraryBytes_NeverMoreThanWasOffered) {
     if (random.Below(8) != 0) slot[offsetof(rocegw_send_wqe, num_sge)] %= 6;
     config.type = random.Coin() ? QpType::kRc : QpType::kUd;
     const auto index = random.Value<uint32_t>();
-    if (ParseSend(config, slot.data(), index, request, sges) != WcStatus::kSuccess) continue;
+    if (ParseSend(config, config, slot.data(), index, request, sges) != WcStatus::kSuccess)
+      continue;
     ASSERT_LE(request.sge_count, kMostSges);
     uint64_t total = 0;
     for (uint32_t k = 0; k < request.sge_count; ++k) total += sges[k].length;
