@@ -295,10 +295,6 @@ class RcQueuePair final : public QueuePair {
     return message_requester_.active() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
                                        : requester_.Pump(qp_, outbox, now, budget);
   }
-  static PumpResult Busier(PumpResult a, PumpResult b) {
-    if (a == PumpResult::kMore || b == PumpResult::kMore) return PumpResult::kMore;
-    return a == PumpResult::kBlocked ? a : b;
-  }
 
   // Side by side what every message on a channel touches, from a line of memory on; the native
   // halves are large.

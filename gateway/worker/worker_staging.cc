@@ -81,7 +81,7 @@ bool Worker::SendStaged(StagedCarrier& staged, TimePoint now) {
   scheduler_.Mark();
   while (const flow::FrameRef* const frame = staged.Next()) {
     if (!IsWanted(staged, *frame)) {
-      NoteArrived(*frame);
+      NoteArrived(staged, *frame);
       staged.DropNext();
       continue;
     }

@@ -182,6 +182,33 @@ TEST(Endpoint, NoOrder_MessagesSpreadOverThePaths_OrderedOnesDoNot) {
   }
 }
 
+// As much as one message, in six frames, may be under way, on whichever path.
+TEST(Endpoint, WindowOfItsPool_IsKept_AndEverythingComesInTheEnd) {
+  const auto left_before_any_arrived = [](uint32_t window) {
+    World world({.mode = verbs::ServiceMode::kUnordered, .paths = 3, .window_bytes = window});
+    for (uint32_t id = 0; id < 3; ++id)
+      EXPECT_TRUE(world.Post(0, 0, 1, kWrite, 10, id, 0, 0x1F0000));
+    world.Run(100);
+    EXPECT_EQ(world.sent[0][0].size(), 3u) << "channels are open";
+    const auto left = [&] {
+      return world.gateways().Count(0, &metrics::WorkerCounters::request_tx_packets);
+    };
+    const uint64_t before = left();
+    world.Lose(0, SIZE_MAX);
+    for (uint32_t id = 3; id < 9; ++id)
+      EXPECT_TRUE(world.Post(0, 0, 1, kWrite, kMost, id, 0, 0x1F0000));
+    world.Run(20);
+    const uint64_t alone = left() - before;
+    world.script().Calm();
+    world.Run(2000);
+    EXPECT_EQ(world.sent[0][0].size(), 9u);
+    for (const auto& [id, status] : world.sent[0][0]) EXPECT_EQ(status, 0) << id;
+    return alone;
+  };
+  EXPECT_EQ(left_before_any_arrived(0), 36u);
+  EXPECT_EQ(left_before_any_arrived(kMost), 6u);
+}
+
 TEST(Endpoint, CompletionsInOrder_ComeInOrder) {
   World world({.mode = verbs::ServiceMode::kUnordered, .any_completion_order = false});
   ASSERT_TRUE(world.Post(0, 0, 1, kSend, 10, 0));
@@ -457,7 +484,8 @@ TEST(Endpoint, AllToAll_EachMessageOnce) {
                  .receives = 4,
                  .any_completion_order = random.Coin(),
                  .workers = random.Between(1, 2),
-                 .paths = static_cast<uint32_t>(random.Between(1, 3))},
+                 .paths = static_cast<uint32_t>(random.Between(1, 3)),
+                 .window_bytes = random.Coin() ? 4096u : 0u},
                 seed);
     world.script().Set({.drop = random.Below(3) * 0.05,
                         .delay = random.Below(2) * 0.1,

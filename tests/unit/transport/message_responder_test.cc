@@ -388,7 +388,7 @@ TEST(MessageResponderWindow, AnswersOfReads_KeepToThePoolsWindow) {
   const auto out = peer.Out();
   ASSERT_EQ(out.size(), 2u);
   EXPECT_TRUE(out[1].frame.has(wire::kFrameAckNow));
-  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier.refs[0]));
+  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[0]));
   const auto next = peer.Out();
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].frame.offset, 512u);
