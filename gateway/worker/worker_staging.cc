@@ -80,7 +80,7 @@ bool Worker::SendStaged(StagedCarrier& staged, TimePoint now) {
   bool sent = false;
   scheduler_.Mark();
   while (const flow::FrameRef* const frame = staged.Next()) {
-    if (!IsWanted(staged, *frame)) {
+    if (staged.NextIsEmpty() || !IsWanted(staged, *frame)) {
       NoteArrived(staged, *frame);
       staged.DropNext();
       continue;

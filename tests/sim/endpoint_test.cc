@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "tests/sim/endpoint_world.h"
@@ -207,6 +209,48 @@ TEST(Endpoint, WindowOfItsPool_IsKept_AndEverythingComesInTheEnd) {
   };
   EXPECT_EQ(left_before_any_arrived(0), 36u);
   EXPECT_EQ(left_before_any_arrived(kMost), 6u);
+}
+
+// Does at once what others do later: its memory is zeros, and ends somewhere.
+class ZerosUpTo final : public memory::Copier {
+ public:
+  explicit ZerosUpTo(uint64_t end) : end_(end) {}
+  bool Submit(WorkerIndex, std::unique_ptr<memory::Batch>& batch) override {
+    for (uint32_t i = 0; i < batch->ops.size(); ++i) {
+      const memory::MemoryOp& op = batch->ops[i];
+      if (op.address + op.length > end_) {
+        batch->failed.push_back(i);
+      } else if (op.kind == memory::OpKind::kRead) {
+        std::fill_n(op.buffer, op.length, uint8_t{0});
+      }
+    }
+    done_.push_back(std::move(batch));
+    return true;
+  }
+  std::unique_ptr<memory::Batch> Collect(WorkerIndex) override {
+    if (done_.empty()) return nullptr;
+    std::unique_ptr<memory::Batch> batch = std::move(done_.front());
+    done_.pop_front();
+    return batch;
+  }
+  void Stop() override {}
+
+ private:
+  const uint64_t end_;
+  std::deque<std::unique_ptr<memory::Batch>> done_;
+};
+
+TEST(Endpoint, WindowOfItsPool_IsNotUsedUpByWhatHasNeverLeft) {
+  // The second slot of its ring, and those behind it.
+  ZerosUpTo copier(GatewayPair::kBase + 0x2000);
+  World world({.mode = verbs::ServiceMode::kUnordered, .window_bytes = 4096, .copier = &copier});
+  for (uint32_t id = 0; id < 64; ++id) {
+    ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 1000, id, 0, 0x1F0000));
+    world.Run(30);
+    ASSERT_EQ(world.sent[0][0].size(), id + 1);
+    EXPECT_EQ(world.sent[0][0][id].second,
+              id % 16 == 0 ? 0 : static_cast<uint8_t>(WcStatus::kLocalProtection));
+  }
 }
 
 TEST(Endpoint, CompletionsInOrder_ComeInOrder) {

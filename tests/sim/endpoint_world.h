@@ -35,6 +35,8 @@ class World {
     uint32_t paths = 1;
     uint32_t give_up_ms = 50;
     uint32_t window_bytes = 0;  // of their pool
+    // Touches the memory of side 0, of which the worker lets go; nullptr: the worker does.
+    memory::Copier* copier = nullptr;
     // All endpoints of side 1 are one group.
     std::optional<verbs::Dispatch> group;
   };
@@ -202,6 +204,7 @@ class World {
     pair.channels = true;
     pair.memory_bytes = 2 << 20;
     pair.channel_paths = options.paths;
+    if (options.copier != nullptr) pair.copiers[0] = {options.copier};
     pair.workers[0] = pair.workers[1] = workers_ = options.workers;
     return pair;
   }
