@@ -245,7 +245,7 @@ void Channel::OnAck(Psn next, const wire::ChannelAck& ack, flow::CcCounts& count
   Wake(now);
   confirmed_ = true;
   awake_->probes_heard = 0;
-  Sink sink(counts, tells_arrivals_ ? &shared_.owner : nullptr);
+  Sink sink(counts, tells_arrivals_ ? this : nullptr);
   awake_->out.OnAck(shared_.ledgers,
                     {.next = next,
                      .bitmap = ack.arrived(),

@@ -204,16 +204,16 @@ class Channel final : public flow::Carrier {
   // so much under way.
   class Sink final : public flow::AckedSink {
    public:
-    // told: nullptr: nobody needs to know of frames.
-    Sink(flow::CcCounts& counts, Owner* told) : counts_(counts), told_(told) {}
+    // teller: nullptr: nobody needs to know of frames.
+    Sink(flow::CcCounts& counts, const Channel* teller) : counts_(counts), teller_(teller) {}
     void OnFrameAcked(Psn, const flow::FrameRef& frame) override {
-      if (told_ != nullptr) told_->OnArrived(frame);
+      if (teller_ != nullptr) teller_->shared_.owner.OnArrived(*teller_, frame);
     }
     void OnFeedback(const flow::CcFeedback& feedback) override;
 
    private:
     flow::CcCounts& counts_;
-    Owner* const told_;
+    const Channel* const teller_;
   };
 
   void Wake(TimePoint now);

@@ -29,7 +29,7 @@ class Owner {
     return false;
   }
   // A frame has arrived, of a channel that was asked to tell.
-  virtual void OnArrived(const flow::FrameRef& frame) = 0;
+  virtual void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) = 0;
   // It stood in line, and may send now.
   virtual void OnTurn(const flow::Carrier& carrier, SlotHandle qp) = 0;
   // That channel is gone: whoever uses it must let go of it before this returns. `opened`: it has

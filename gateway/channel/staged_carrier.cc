@@ -99,8 +99,9 @@ void StagedCarrier::OnReady(StagedFrame& frame) {
   if (frame.state != State::kReading) return;
   --reading_;
   frame.state = State::kReady;
-  if (frame.length == 0 || channel_ == nullptr) Drop(frame);
-  if (channel_ == nullptr) ForgetDropped();
+  if (channel_ != nullptr) return;
+  Drop(frame);
+  ForgetDropped();
 }
 
 const flow::FrameRef* StagedCarrier::Next() {
@@ -110,6 +111,8 @@ const flow::FrameRef* StagedCarrier::Next() {
   const StagedFrame& frame = *frames_[leaving_];
   return frame.state == State::kReading ? nullptr : &frame.ref;
 }
+
+bool StagedCarrier::NextIsEmpty() const { return frames_[leaving_]->length == 0; }
 
 void StagedCarrier::DropNext() {
   Drop(*frames_[leaving_]);

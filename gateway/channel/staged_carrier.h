@@ -88,6 +88,8 @@ class StagedCarrier final : public flow::Carrier {
   // The next to leave, when its bytes are there; nullptr: there is none. It is of no use any more,
   // or leaves when the channel has room for it: in `packet`, which then belongs to the caller.
   const flow::FrameRef* Next();
+  // Its memory was not there.
+  bool NextIsEmpty() const;
   void DropNext();
   bool MayLeave(TimePoint now);
   void Leave(port::TxPacket& packet, TimePoint now);

@@ -55,6 +55,13 @@ class Endpoint final : public QueuePair {
   bool Wants(const flow::Carrier& carrier, const flow::FrameRef& frame) const override {
     return SameConnection(qp_, frame) && initiator_.Wants(qp_, carrier, frame);
   }
+  bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override {
+    // In a reply's reference the length means something else.
+    if (!qp_.bounded || !SameConnection(qp_, frame) ||
+        FrameKindOf(frame) == wire::FrameKind::kReply)
+      return false;
+    return lanes_.OnArrived(carrier, frame.length);
+  }
   void OnTurn(const flow::Carrier& carrier) override { lanes_.OnTurn(carrier); }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
                      TimePoint) override {
@@ -100,10 +107,18 @@ class Endpoint final : public QueuePair {
     return target_.PumpReplies(qp_, outbox, now, budget);
   }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
+    const bool requests_first = qp_.requests_first;
+    const uint32_t all = budget.packets;
+    PumpResult requests = PumpResult::kIdle;
+    if (requests_first) requests = initiator_.Pump(qp_, outbox, now, budget);
+    const uint32_t before = budget.packets;
     const PumpResult replies = target_.Pump(qp_, outbox, now, budget);
-    if (replies == PumpResult::kMore) return replies;
-    const PumpResult requests = initiator_.Pump(qp_, outbox, now, budget);
-    return requests == PumpResult::kIdle ? replies : requests;
+    const uint32_t replied = before - budget.packets;
+    if (!requests_first) requests = initiator_.Pump(qp_, outbox, now, budget);
+    // Neither takes all turns and all room.
+    qp_.requests_first =
+        RequestsFirst(requests_first, replied != 0, all - budget.packets != replied);
+    return Busier(replies, requests);
   }
   metrics::DropReason DoPacket(Outbox&, const wire::RxPacket&, TimePoint) override {
     return metrics::DropReason::k_wrong_service;

@@ -96,14 +96,13 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
   for (uint32_t sent = 0; sent < kQuantum && budget.left();) {
     const uint32_t offset = executed.sent;
     const uint32_t bytes = NextBytes(executed, most);
-    if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now))
-      return sent == 0 ? Sent::kNothing : Sent::kPart;
+    if (!lanes_.MaySend(qp, carrier, bytes, now)) return sent == 0 ? Sent::kNothing : Sent::kPart;
     port::TxPacket* packet = outbox.NewFrame(qp, carrier, bytes);
     if (packet == nullptr) return Sent::kPortFull;
     flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), serial, 0);
     ref.offset = offset;
     ref.length = static_cast<uint16_t>(bytes);
-    answer.last = lanes_.OnSent(qp.line_member(), carrier, ref, bytes, now);
+    answer.last = lanes_.OnSent(qp, carrier, ref, bytes, now);
     const bool filled =
         Fill(qp, outbox, serial, answer, offset, bytes, answer.last, carrier.address(), *packet);
     // Its PSN is taken: what finds it lost will fill it with nothing.

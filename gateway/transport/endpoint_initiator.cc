@@ -2,6 +2,7 @@
 #include "gateway/transport/endpoint_initiator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gateway/transport/completion.h"
 #include "gateway/transport/frame_packet.h"
@@ -115,6 +116,8 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   bool reads = false;       // one is not complete
   bool reads_wait = false;  // for others to be answered
   ordered_.clear();
+  const std::optional<uint32_t> first = std::exchange(first_, std::nullopt);
+  const uint32_t from = first.has_value() && send_.Holds(*first) ? *first : send_.head();
   for (uint32_t index = send_.head(); index != send_.tail(); ++index) {
     SendEntry& entry = send_.At(index);
     const bool is_read = entry.request.reads_remote();
@@ -142,18 +145,31 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
       }
       if (!Begin(qp, outbox, index, now)) continue;
     }
-    while (!entry.handed_over && entry.failed == WcStatus::kSuccess &&
-           MessageOf(index).again <= now) {
-      if (!budget.left()) return PumpResult::kMore;
-      const Sent sent = SendNext(qp, outbox, index, now, budget);
-      if (sent == Sent::kPortFull) return PumpResult::kMore;
-      if (sent == Sent::kGateClosed) break;
-    }
+    if (index - send_.head() >= from - send_.head() && !SendRest(qp, outbox, index, now, budget))
+      return PumpResult::kMore;
     waits |= !entry.answered;
     if (!entry.answered && !HasNoOrder(qp, entry.request)) ordered_.push_back(entry.request.peer);
   }
+  for (uint32_t index = send_.head(); index != from; ++index) {
+    if (Open(index) && !SendRest(qp, outbox, index, now, budget)) return PumpResult::kMore;
+  }
   send_.RetireEach(qp, outbox);
   return waits ? PumpResult::kBlocked : PumpResult::kIdle;
+}
+
+bool EndpointInitiator::SendRest(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now,
+                                 PumpBudget& budget) {
+  const SendEntry& entry = send_.At(index);
+  while (!entry.handed_over && entry.failed == WcStatus::kSuccess &&
+         MessageOf(index).again <= now) {
+    if (!budget.left()) return false;
+    const Sent sent = SendNext(qp, outbox, index, now, budget);
+    if (sent == Sent::kPortFull) return false;
+    if (sent != Sent::kGateClosed) continue;
+    if (!first_.has_value()) first_ = index;
+    break;
+  }
+  return true;
 }
 
 EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbox, uint32_t index,
@@ -164,7 +180,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   const uint32_t most = std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
   const uint32_t payload = PayloadOf(entry.request);
   const uint32_t bytes = std::min(most, payload - offset);
-  if (!lanes_.MaySend(qp.line_member(), carrier, bytes, now)) return Sent::kGateClosed;
+  if (!lanes_.MaySend(qp, carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) {
     End(qp, index, WcStatus::kLocalProtection);
@@ -175,7 +191,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = lanes_.OnSent(qp.line_member(), carrier, ref, bytes, now);
+  const Psn psn = lanes_.OnSent(qp, carrier, ref, bytes, now);
   Fill(qp, outbox, index, offset, bytes, psn, *packet);
   outbox.SendFrame(qp, carrier, packet);
   entry.sent += bytes;
@@ -209,6 +225,7 @@ bool EndpointInitiator::Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint
                      .address = request.remote_address,
                      .rkey = request.rkey};
   if (offset + bytes == PayloadOf(request)) frame.flags |= wire::kFrameLast;
+  if (qp.asks_ack) frame.flags |= wire::kFrameAckNow;
   if (request.is_atomic()) PutOperands(request, frame);
   if (request.has_immediate()) {
     frame.flags |= wire::kFrameImmediate;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gateway/transport/endpoint_answers.h"
@@ -65,6 +66,8 @@ class EndpointInitiator {
   bool HasRoomToRead(const verbs::SendRequest& request) const;
   flow::Carrier* Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
+  // What is left of it, as far as there is room. False: the turn is over.
+  bool SendRest(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
             port::TxPacket& packet);
@@ -76,9 +79,12 @@ class EndpointInitiator {
   Lanes& lanes_;
   std::vector<Message> messages_;  // by index in the ring
   std::vector<uint32_t> ordered_;  // of the round under way: peers with a message that others await
-  uint32_t reading_ = 0;           // READs and atomics under way
-  uint64_t asked_ = 0;             // bytes that they ask for
-  TimePoint look_at_ = kNever;     // no later than anything that is due
+  // Who found no room first: has what there is the next time. Those before it, which are offered
+  // again and again to who has no receives, would never leave it any.
+  std::optional<uint32_t> first_;
+  uint32_t reading_ = 0;        // READs and atomics under way
+  uint64_t asked_ = 0;          // bytes that they ask for
+  TimePoint look_at_ = kNever;  // no later than anything that is due
 };
 
 }  // namespace rocegw::transport

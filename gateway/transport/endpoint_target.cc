@@ -332,14 +332,12 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
                         .message = failed.message,
                         .ticket = qp.tickets_done});
   }
-  const PumpResult replies = PumpReplies(qp, outbox, now, budget);
-  if (answers == PumpResult::kMore || replies == PumpResult::kMore) return PumpResult::kMore;
-  return replies == PumpResult::kIdle ? answers : replies;
+  return Busier(answers, PumpReplies(qp, outbox, now, budget));
 }
 
-bool EndpointTarget::MayReply(const QpContext& qp, flow::Carrier& carrier, TimePoint now,
+bool EndpointTarget::MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now,
                               const PumpBudget& budget) {
-  return budget.last ? carrier.MaySendLast(now) : lanes_.MaySend(qp.line_member(), carrier, 0, now);
+  return budget.last ? carrier.MaySendLast(now) : lanes_.MaySend(qp, carrier, 0, now);
 }
 
 PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
@@ -361,7 +359,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
     ref.length = reply.for_group ? 1 : 0;
-    const Psn psn = lanes_.OnSent(qp.line_member(), *reply.carrier, ref, 0, now);
+    const Psn psn = lanes_.OnSent(qp, *reply.carrier, ref, 0, now);
     ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
     BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
     outbox.SendFrame(qp, *reply.carrier, packet);

@@ -119,8 +119,7 @@ class EndpointTarget {
               const wire::ChannelFrame& frame);
   void Answer(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame,
               uint8_t syndrome, const Record& record);
-  bool MayReply(const QpContext& qp, flow::Carrier& carrier, TimePoint now,
-                const PumpBudget& budget);
+  bool MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now, const PumpBudget& budget);
   void RefuseForNow(QpContext& qp, flow::Carrier& carrier, const wire::ChannelFrame& frame);
   metrics::DropReason TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                const wire::ChannelFrame& frame, bool refuse);

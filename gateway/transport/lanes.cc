@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/transport/lanes.h"
 
+#include <algorithm>
+
+#include "gateway/transport/qp_context.h"
+
 namespace rocegw::transport {
 
 const Lanes::Lane* Lanes::Find(const flow::Carrier& carrier) const {
@@ -36,9 +40,9 @@ void Lanes::Leave(const flow::Carrier& carrier) {
   Sweep(*lane);
 }
 
-// One that stands in line stays until its turn comes.
+// One that stands in line stays until its turn comes, one with a window to keep until it is empty.
 void Lanes::Sweep(Lane& lane) {
-  if (lane.uses != 0 || lane.place.waiting) return;
+  if (lane.uses != 0 || lane.place.waiting || lane.under_way != 0) return;
   lane.carrier->Release();
   lane = lanes_.back();
   lanes_.pop_back();
@@ -50,9 +54,51 @@ bool Lanes::MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_
   return lane != nullptr && carrier.MaySend(who, lane->place, bytes, now);
 }
 
-Psn Lanes::OnSent(const flow::LineMember& who, flow::Carrier& carrier, const flow::FrameRef& frame,
+Lanes::UnderWay Lanes::UnderWayTo(const wire::Gid& peer) const {
+  UnderWay all;
+  for (const Lane& lane : lanes_) {
+    if (lane.under_way == 0 || lane.carrier->peer() != peer) continue;
+    all.bytes += lane.under_way;
+    all.unasked += lane.unasked;
+  }
+  return all;
+}
+
+// What bears no payload is in nobody's way.
+bool Lanes::MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now) {
+  if (qp.bounded && bytes != 0 && !qp.Fits(UnderWayTo(carrier.peer()).bytes, bytes)) {
+    if (Lane* const lane = Find(carrier)) lane->wants_room = true;
+    return false;
+  }
+  return MaySend(qp.line_member(), carrier, bytes, now);
+}
+
+Psn Lanes::OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame,
                   uint32_t bytes, TimePoint now) {
-  return carrier.OnSent(who, Find(carrier)->place, frame, bytes, now);
+  Lane& lane = *Find(carrier);
+  if (qp.bounded) {
+    carrier.TellArrivals();
+    lane.under_way += bytes;
+    lane.unasked += bytes;
+    qp.asks_ack = qp.AsksAck(UnderWayTo(carrier.peer()).unasked);
+    if (qp.asks_ack) lane.unasked = 0;
+  }
+  return carrier.OnSent(qp.line_member(), lane.place, frame, bytes, now);
+}
+
+bool Lanes::OnArrived(const flow::Carrier& carrier, uint32_t bytes) {
+  Lane* const from = Find(carrier);
+  if (from == nullptr) return false;
+  from->under_way -= std::min(from->under_way, bytes);
+  from->unasked = std::min(from->unasked, from->under_way);
+  bool waited = false;
+  for (Lane& lane : lanes_) {
+    if (!lane.wants_room || lane.carrier->peer() != carrier.peer()) continue;
+    lane.wants_room = false;
+    waited = true;
+  }
+  Sweep(*from);
+  return waited;
 }
 
 void Lanes::OnTurn(const flow::Carrier& carrier) {
@@ -65,7 +111,7 @@ void Lanes::OnTurn(const flow::Carrier& carrier) {
 void Lanes::Drop(const flow::Carrier& carrier) {
   Lane* lane = Find(carrier);
   if (lane == nullptr) return;
-  lane->uses = 0;
+  lane->uses = lane->under_way = 0;
   lane->place.waiting = false;
   Sweep(*lane);
 }

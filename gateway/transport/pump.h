@@ -12,6 +12,11 @@ enum class PumpResult : uint8_t {
   kBlocked,  // waits for an acknowledgement or a deadline
 };
 
+constexpr PumpResult Busier(PumpResult a, PumpResult b) {
+  if (a == PumpResult::kMore || b == PumpResult::kMore) return PumpResult::kMore;
+  return a == PumpResult::kBlocked ? a : b;
+}
+
 // What a turn may still send. A READ counts with the bytes that it asks for.
 struct PumpBudget {
   uint32_t packets = 0;
@@ -25,5 +30,12 @@ struct PumpBudget {
     bytes -= static_cast<int64_t>(sent);
   }
 };
+
+// Answers and requests share turns and room: who took what there was comes behind who got nothing
+// of it. Are requests first the next time?
+constexpr bool RequestsFirst(bool were_first, bool answered, bool requested) {
+  if (answered != requested) return answered;
+  return answered ? !were_first : were_first;
+}
 
 }  // namespace rocegw::transport

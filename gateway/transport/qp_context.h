@@ -156,20 +156,26 @@ struct QpContext {
   }
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
-  // Its pool's window, which on a channel of many is its own share of what is in flight. A frame
-  // that is larger than the window goes alone.
+  // Beside so much in its pool's window, which on a channel of many is its own share of what is in
+  // flight. A frame that is larger than the window goes alone.
+  bool Fits(uint32_t beside, uint32_t bytes) const {
+    return beside == 0 || beside + bytes <= rare.window_bytes;
+  }
+  // What is left of the window is gone sooner than the channel asks for acknowledgements by itself.
+  bool AsksAck(uint32_t not_asked_for) const { return not_asked_for >= rare.window_bytes / 4; }
+  // Of a connected queue pair; those of an endpoint are towards each peer (lanes.h).
   bool HasRoom(uint32_t bytes) {
-    if (!bounded || under_way == 0 || under_way + bytes <= rare.window_bytes) return true;
+    // Others do not touch that line.
+    if (!bounded || Fits(under_way, bytes)) return true;
     wants_room = true;
     return false;
   }
-  // What is left of the window is gone sooner than the channel asks for acknowledgements by itself.
   void OnFrameLeaves(flow::Carrier& by, uint32_t bytes) {
     if (!bounded) return;
     by.TellArrivals();
     under_way += bytes;
     unasked += bytes;
-    asks_ack = unasked >= rare.window_bytes / 4;
+    asks_ack = AsksAck(unasked);
     if (asks_ack) unasked = 0;
   }
   // States in which requests are taken, and in which they are made and responses are taken.

@@ -29,7 +29,7 @@ void QueuePair::Bind(const verbs::QpConfig& config) {
       shm::RingPlace(config.rq, config.srq != 0 ? 0 : config.rq_entries, config.rq_stride);
 }
 
-bool QueuePair::OnArrived(const flow::FrameRef& frame) {
+bool QueuePair::OnArrived(const flow::Carrier&, const flow::FrameRef& frame) {
   if (!qp_.bounded || !IsOfConnection(qp_.connection, frame)) return false;
   qp_.under_way -= std::min<uint32_t>(qp_.under_way, frame.length);
   const bool waited = qp_.wants_room;

@@ -68,7 +68,7 @@ class alignas(64) QueuePair {
   virtual void OnSentAgain(const flow::FrameRef&) { CountSentAgain(); }
   // A frame of it is not under way any more: it has arrived, or never left. True: it had no room of
   // its own, and has some now.
-  bool OnArrived(const flow::FrameRef& frame);
+  virtual bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   // It stood in line there, and may send now.
   virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
   // That channel is no more. Who was to send by it and cannot have been heard by the peer goes on

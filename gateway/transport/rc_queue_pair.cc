@@ -217,12 +217,20 @@ class RcQueuePair final : public QueuePair {
   }
   PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) override {
     const bool requests_first = qp_.requests_first;
+    const uint32_t all = budget.packets;
     PumpResult requests = PumpResult::kMore;
     if (requests_first) requests = PumpRequests(outbox, now, budget);
+    const uint32_t before = budget.packets;
     const PumpResult replies = PumpAnswers(outbox, now, budget);
+    const uint32_t replied = before - budget.packets;
     // Answers that use up a whole turn do not use up the next one as well.
     qp_.requests_first = !budget.left() && !requests_first;
     if (!requests_first) requests = PumpRequests(outbox, now, budget);
+    // Nor all the room of their pool's window.
+    if (qp_.wants_room) {
+      qp_.requests_first =
+          RequestsFirst(requests_first, replied != 0, all - budget.packets != replied);
+    }
     return Busier(replies, requests);
   }
 
@@ -294,10 +302,6 @@ class RcQueuePair final : public QueuePair {
   PumpResult PumpRequests(Outbox& outbox, TimePoint now, PumpBudget& budget) {
     return message_requester_.active() ? message_requester_.Pump(qp_, send_, outbox, now, budget)
                                        : requester_.Pump(qp_, outbox, now, budget);
-  }
-  static PumpResult Busier(PumpResult a, PumpResult b) {
-    if (a == PumpResult::kMore || b == PumpResult::kMore) return PumpResult::kMore;
-    return a == PumpResult::kBlocked ? a : b;
   }
 
   // Side by side what every message on a channel touches, from a line of memory on; the native

@@ -96,6 +96,8 @@ bool Worker::RunOnce(TimePoint now) {
   } while (channels_.GiveTurns(now));
   FlushMemory();
   busy |= channels_.Run(now, channel::Acks::kNow);
+  // What was built again there leaves with its bytes, not with those of its packet's last use.
+  FlushMemory();
   busy |= TransmitAll();
   SendCompletionEvents();
   if (now >= tell_times_at_) TellTimes();

@@ -167,9 +167,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
                           Psn psn) override;
   bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
   void RememberDeparted(const transport::QueuePair& endpoint);
-  void OnArrived(const flow::FrameRef& frame) override;
+  void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override;
   // One of a queue pair's, under its own name.
-  void NoteArrived(const flow::FrameRef& frame);
+  void NoteArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
   void OnPlaceFree(uint32_t slot) override { rides_.OnChannelGone(slot); }

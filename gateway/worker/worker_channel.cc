@@ -111,17 +111,17 @@ bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& fr
   return false;
 }
 
-void Worker::OnArrived(const flow::FrameRef& frame) {
-  if ((frame.owner.index & kStagedHandle) == 0) return NoteArrived(frame);
+void Worker::OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) {
+  if ((frame.owner.index & kStagedHandle) == 0) return NoteArrived(carrier, frame);
   const channel::StagedCarrier* const staged = StagedBy(frame.owner);
   const flow::FrameRef* const own = staged == nullptr ? nullptr : staged->Sent(frame.message);
-  if (own != nullptr) NoteArrived(*own);
+  if (own != nullptr) NoteArrived(*staged, *own);
 }
 
-void Worker::NoteArrived(const flow::FrameRef& frame) {
+void Worker::NoteArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) {
   QpSlot* const slot = Slot(frame.owner);
   if (slot == nullptr || slot->session == nullptr) return;
-  if (slot->qp->OnArrived(frame)) MakeRunnable(*slot, frame.owner);
+  if (slot->qp->OnArrived(carrier, frame)) MakeRunnable(*slot, frame.owner);
 }
 
 void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {

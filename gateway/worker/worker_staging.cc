@@ -80,8 +80,8 @@ bool Worker::SendStaged(StagedCarrier& staged, TimePoint now) {
   bool sent = false;
   scheduler_.Mark();
   while (const flow::FrameRef* const frame = staged.Next()) {
-    if (!IsWanted(staged, *frame)) {
-      NoteArrived(*frame);
+    if (staged.NextIsEmpty() || !IsWanted(staged, *frame)) {
+      NoteArrived(staged, *frame);
       staged.DropNext();
       continue;
     }

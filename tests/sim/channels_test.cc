@@ -33,6 +33,59 @@ RingEnd& AddConnected(GatewayPair& gateways) {
   return a;
 }
 
+// A paced channel sends what was lost when its pace lets it, which may be in any part of a worker's
+// turn: also behind requests without payload, when the turn has read all memory that it needed.
+TEST(ChannelPace, LostFrames_LeaveAgainWithTheirOwnBytes) {
+  constexpr uint32_t kBytes = 4000;
+  constexpr uint32_t kSlots = 16;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    TamperScript script(seed);
+    script.Set({.drop = 0.1, .mark_ce = 0.5});
+    GatewayPairOptions options;
+    options.script = &script;
+    options.channels = true;
+    options.congestion.window_bytes = 1 << 20;
+    for (uint32_t& features : options.channel_features) {
+      features =
+          wire::kOptionChannel | wire::kOptionSelectiveAck | flow::OptionOf(flow::CcKind::kDcqcn);
+    }
+    GatewayPair gateways(options);
+    RingEnd& a = AddConnected(gateways);
+    uint32_t posted = 0;
+    uint32_t done = 0;
+    for (int step = 0; step < 20000 && done < 200; ++step) {
+      while (posted - done < kSlots) {
+        const uint32_t slot = posted % kSlots;
+        const uint64_t at = uint64_t{slot} * kBytes;
+        rocegw_send_wqe wqe{};
+        const bool adds = slot % 4 == 3;
+        wqe.opcode = adds ? ROCEGW_WR_ATOMIC_FETCH_AND_ADD : ROCEGW_WR_RDMA_WRITE;
+        wqe.flags = ROCEGW_WQE_SIGNALED;
+        wqe.u.rdma.remote_address = GatewayPair::kBase + (adds ? kCounter : kTarget + at);
+        wqe.u.rdma.rkey = GatewayPair::kKey[1];
+        std::fill_n(gateways.memory(0).begin() + at, kBytes, static_cast<uint8_t>(posted));
+        ASSERT_TRUE(a.PostSend(wqe, {{GatewayPair::kBase + (adds ? kResult : at), adds ? 8 : kBytes,
+                                      GatewayPair::kKey[0]}}));
+        ++posted;
+      }
+      gateways.Ring(0, a);
+      gateways.Step();
+      for (const rocegw_cqe& cqe : a.Poll()) {
+        ASSERT_EQ(cqe.status, 0);
+        const uint32_t slot = done % kSlots;
+        const auto there = gateways.memory(1).begin() + kTarget + slot * kBytes;
+        if (slot % 4 != 3) {
+          ASSERT_TRUE(std::all_of(there, there + kBytes,
+                                  [&](uint8_t byte) { return byte == static_cast<uint8_t>(done); }))
+              << "WRITE " << done << ", seed " << seed;
+        }
+        ++done;
+      }
+    }
+    ASSERT_GE(done, 200u);
+  }
+}
+
 class ChannelVerbs : public ::testing::TestWithParam<double> {};
 
 TEST_P(ChannelVerbs, WriteReadAtomic_AtTheLargestMtu_MoveTheRightBytes) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "tests/sim/endpoint_world.h"
@@ -179,6 +181,75 @@ TEST(Endpoint, NoOrder_MessagesSpreadOverThePaths_OrderedOnesDoNot) {
     for (const auto& [id, status] : world.sent[0][0]) EXPECT_EQ(status, 0);
     EXPECT_EQ(world.gateways().Count(0, &metrics::WorkerCounters::channel_open_events),
               ordered ? 1u : 3u);
+  }
+}
+
+// As much as one message, in six frames, may be under way, on whichever path.
+TEST(Endpoint, WindowOfItsPool_IsKept_AndEverythingComesInTheEnd) {
+  const auto left_before_any_arrived = [](uint32_t window) {
+    World world({.mode = verbs::ServiceMode::kUnordered, .paths = 3, .window_bytes = window});
+    for (uint32_t id = 0; id < 3; ++id)
+      EXPECT_TRUE(world.Post(0, 0, 1, kWrite, 10, id, 0, 0x1F0000));
+    world.Run(100);
+    EXPECT_EQ(world.sent[0][0].size(), 3u) << "channels are open";
+    const auto left = [&] {
+      return world.gateways().Count(0, &metrics::WorkerCounters::request_tx_packets);
+    };
+    const uint64_t before = left();
+    world.Lose(0, SIZE_MAX);
+    for (uint32_t id = 3; id < 9; ++id)
+      EXPECT_TRUE(world.Post(0, 0, 1, kWrite, kMost, id, 0, 0x1F0000));
+    world.Run(20);
+    const uint64_t alone = left() - before;
+    world.script().Calm();
+    world.Run(2000);
+    EXPECT_EQ(world.sent[0][0].size(), 9u);
+    for (const auto& [id, status] : world.sent[0][0]) EXPECT_EQ(status, 0) << id;
+    return alone;
+  };
+  EXPECT_EQ(left_before_any_arrived(0), 36u);
+  EXPECT_EQ(left_before_any_arrived(kMost), 6u);
+}
+
+// Does at once what others do later: its memory is zeros, and ends somewhere.
+class ZerosUpTo final : public memory::Copier {
+ public:
+  explicit ZerosUpTo(uint64_t end) : end_(end) {}
+  bool Submit(WorkerIndex, std::unique_ptr<memory::Batch>& batch) override {
+    for (uint32_t i = 0; i < batch->ops.size(); ++i) {
+      const memory::MemoryOp& op = batch->ops[i];
+      if (op.address + op.length > end_) {
+        batch->failed.push_back(i);
+      } else if (op.kind == memory::OpKind::kRead) {
+        std::fill_n(op.buffer, op.length, uint8_t{0});
+      }
+    }
+    done_.push_back(std::move(batch));
+    return true;
+  }
+  std::unique_ptr<memory::Batch> Collect(WorkerIndex) override {
+    if (done_.empty()) return nullptr;
+    std::unique_ptr<memory::Batch> batch = std::move(done_.front());
+    done_.pop_front();
+    return batch;
+  }
+  void Stop() override {}
+
+ private:
+  const uint64_t end_;
+  std::deque<std::unique_ptr<memory::Batch>> done_;
+};
+
+TEST(Endpoint, WindowOfItsPool_IsNotUsedUpByWhatHasNeverLeft) {
+  // The second slot of its ring, and those behind it.
+  ZerosUpTo copier(GatewayPair::kBase + 0x2000);
+  World world({.mode = verbs::ServiceMode::kUnordered, .window_bytes = 4096, .copier = &copier});
+  for (uint32_t id = 0; id < 64; ++id) {
+    ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 1000, id, 0, 0x1F0000));
+    world.Run(30);
+    ASSERT_EQ(world.sent[0][0].size(), id + 1);
+    EXPECT_EQ(world.sent[0][0][id].second,
+              id % 16 == 0 ? 0 : static_cast<uint8_t>(WcStatus::kLocalProtection));
   }
 }
 
@@ -457,7 +528,8 @@ TEST(Endpoint, AllToAll_EachMessageOnce) {
                  .receives = 4,
                  .any_completion_order = random.Coin(),
                  .workers = random.Between(1, 2),
-                 .paths = static_cast<uint32_t>(random.Between(1, 3))},
+                 .paths = static_cast<uint32_t>(random.Between(1, 3)),
+                 .window_bytes = random.Coin() ? 4096u : 0u},
                 seed);
     world.script().Set({.drop = random.Below(3) * 0.05,
                         .delay = random.Below(2) * 0.1,

@@ -34,6 +34,9 @@ class World {
     size_t workers = 1;
     uint32_t paths = 1;
     uint32_t give_up_ms = 50;
+    uint32_t window_bytes = 0;  // of their pool
+    // Touches the memory of side 0, of which the worker lets go; nullptr: the worker does.
+    memory::Copier* copier = nullptr;
     // All endpoints of side 1 are one group.
     std::optional<verbs::Dispatch> group;
   };
@@ -53,6 +56,7 @@ class World {
         ring.service_mode = options.mode;
         ring.any_completion_order = options.any_completion_order;
         ring.give_up_ms = options.give_up_ms;
+        ring.window_bytes = options.window_bytes;
         if (side == 1 && options.group.has_value()) {
           ring.group = kGroup;
           ring.group_key = kKeyOfGroup;
@@ -200,6 +204,7 @@ class World {
     pair.channels = true;
     pair.memory_bytes = 2 << 20;
     pair.channel_paths = options.paths;
+    if (options.copier != nullptr) pair.copiers[0] = {options.copier};
     pair.workers[0] = pair.workers[1] = workers_ = options.workers;
     return pair;
   }

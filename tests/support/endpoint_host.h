@@ -32,15 +32,12 @@ class EndpointHost {
     peer.target.features = wire::kOptionEndpoints | wire::kOptionEndpointReads;
     peers.emplace(kPeer, peer);
     host_.context().peers = &peers;
-    verbs::QpAttributes want;
-    want.qkey = kKey;
-    const auto step = [&](verbs::QpState state, uint32_t mask) {
-      want.state = state;
-      EXPECT_EQ(host_.Modify(verbs::kAttrState | mask, want), 0);
-    };
-    step(verbs::QpState::kInit, verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrQkey);
-    step(verbs::QpState::kRtr, 0);
-    step(verbs::QpState::kRts, verbs::kAttrSqPsn);
+    BringUp();
+  }
+  // What was under way and what was posted is forgotten.
+  void Restart() {
+    EXPECT_EQ(host_.ToState(verbs::QpState::kReset), 0);
+    BringUp();
   }
 
   QpHost& host() { return host_; }
@@ -104,14 +101,23 @@ class EndpointHost {
     return host_.qp().OnFrame(host_, carrier, frame, buffer, refuse, now_);
   }
 
-  // Posts a request to its peer; local bytes at `offset`.
+  // One more peer, behind a gateway of its own that `by` leads to.
+  void AddPeer(uint32_t handle, ScriptedCarrier& by, const wire::Gid& gateway) {
+    by.to.path.destination = gateway;
+    transport::Peer peer = peers.at(kPeer);
+    peer.path.destination = gateway;
+    peers.emplace(handle, peer);
+    host_.elsewhere.push_back(&by);
+  }
+
+  // Posts a request; local bytes at `offset`.
   void Post(uint8_t opcode, uint64_t offset, uint32_t length, uint16_t flags = 0,
             uint64_t compare_add = 0, uint64_t swap = 0) {
     rocegw_send_wqe wqe{};
     wqe.wr_id = next_wr_id++;
     wqe.opcode = opcode;
     wqe.flags = static_cast<uint16_t>(ROCEGW_WQE_SIGNALED | flags);
-    wqe.u.rdma = {0x7000, compare_add, swap, 0x1234, kPeer};
+    wqe.u.rdma = {0x7000, compare_add, swap, 0x1234, to};
     host_.PostSend(wqe, {{offset, length}});
   }
 
@@ -155,8 +161,20 @@ class EndpointHost {
   ScriptedCarrier carrier;
   transport::PeerTable peers;
   uint64_t next_wr_id = 100;
+  uint32_t to = kPeer;  // whom requests are posted for
 
  private:
+  void BringUp() {
+    verbs::QpAttributes want;
+    want.qkey = kKey;
+    const auto step = [&](verbs::QpState state, uint32_t mask) {
+      want.state = state;
+      EXPECT_EQ(host_.Modify(verbs::kAttrState | mask, want), 0);
+    };
+    step(verbs::QpState::kInit, verbs::kAttrPkeyIndex | verbs::kAttrPort | verbs::kAttrQkey);
+    step(verbs::QpState::kRtr, 0);
+    step(verbs::QpState::kRts, verbs::kAttrSqPsn);
+  }
   static QpHost::Options OptionsOf(const RingOptions& ring) {
     QpHost::Options options;
     static_cast<RingOptions&>(options) = ring;

@@ -35,7 +35,6 @@ QpHost::QpHost(const Options& options)
   config.gids = options.gids;
   config.peers = options.peers;
   config.port_mtu = options.port_mtu;
-  config.window_bytes = options.window_bytes;
   if (options.type == verbs::QpType::kRc || options.type == verbs::QpType::kXrcSend) {
     qp_ = transport::MakeRcQueuePair(config, options.cc);
   } else if (options.type == verbs::QpType::kXrcReceive) {

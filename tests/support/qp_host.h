@@ -28,7 +28,6 @@ class QpHost : public transport::Outbox {
     wire::Gid gid = wire::Gid::FromV4(0xC0000201);
     size_t memory_bytes = 1 << 20;
     flow::CcConfig cc;
-    uint32_t window_bytes = 0;                // of its pool
     const verbs::GidTable* gids = nullptr;    // UD
     const verbs::PeerRules* peers = nullptr;  // UD
     uint8_t port_mtu = 5;
@@ -81,7 +80,12 @@ class QpHost : public transport::Outbox {
   }
   // Of an endpoint: by what its peer is reached, one path after the other.
   std::vector<flow::Carrier*> reach;
-  flow::Carrier* Reach(transport::QpContext&, const transport::Peer&, uint32_t paths) override {
+  // And those that are there instead, on one path each.
+  std::vector<flow::Carrier*> elsewhere;
+  flow::Carrier* Reach(transport::QpContext&, const transport::Peer& peer,
+                       uint32_t paths) override {
+    for (flow::Carrier* const carrier : elsewhere)
+      if (carrier->peer() == peer.path.destination) return paths == 0 ? carrier : nullptr;
     return paths < reach.size() ? reach[paths] : nullptr;
   }
   RingEnd& rings() { return rings_; }

@@ -34,6 +34,7 @@ struct RingOptions {
   uint32_t group = 0;           // endpoint: number of its group
   uint32_t group_key = 0;
   uint32_t tenant_tag = 0;
+  uint32_t window_bytes = 0;  // of its pool
 };
 
 class RingEnd {
@@ -66,6 +67,7 @@ class RingEnd {
     config.group = Qpn{options_.group};
     config.group_key = options_.group_key;
     config.tenant_tag = options_.tenant_tag;
+    config.window_bytes = options_.window_bytes;
     config.sq_entries = options_.sq_entries;
     config.rq_entries = options_.rq_entries;
     config.max_send_sge = config.max_recv_sge = options_.max_sge;

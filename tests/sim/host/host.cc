@@ -189,12 +189,10 @@ worker::ControlReply Host::Call(WorkerIndex index, worker::ControlMessage messag
   }
 }
 
-RingEnd& Host::AddQp(const RingOptions& options, uint32_t window_bytes) {
+RingEnd& Host::AddQp(const RingOptions& options) {
   RingEnd& end = *ends_.emplace_back(std::make_unique<RingEnd>(options));
-  verbs::QpConfig config = end.Qp();
-  config.window_bytes = window_bytes;
   Must(Call(WorkerOf(end), {0, worker::LinkCq{end.Cq()}}), "completion queue");
-  Must(Call(WorkerOf(end), {0, worker::LinkQp{config}}), "queue pair");
+  Must(Call(WorkerOf(end), {0, worker::LinkQp{end.Qp()}}), "queue pair");
   return end;
 }
 

@@ -67,7 +67,6 @@ struct ConnectionOptions {
   uint8_t min_rnr_timer = 1;  // 10 us
   uint8_t rd_atomic = 8;
   uint8_t traffic_class = 0;  // an algorithm that wants marks makes its packets ECN capable
-  uint32_t window_bytes = 0;  // 0: as the worker has it
   bool channel = false;       // requests leave by channels; both hosts have them
 };
 
@@ -91,7 +90,7 @@ class Host final : public Endpoint, public EventHandler {
 
   // Makes a queue pair on the worker that its QPN's bucket names. handle is its doorbell bit and
   // must be unique on the host.
-  RingEnd& AddQp(const RingOptions& options, uint32_t window_bytes = 0);
+  RingEnd& AddQp(const RingOptions& options);
   static void Connect(Host& a, RingEnd& qp_a, Host& b, RingEnd& qp_b,
                       const ConnectionOptions& options);
   // One end, towards any peer. Goes to RTS.

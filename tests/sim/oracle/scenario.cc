@@ -31,6 +31,7 @@ class World {
         shared_random_(Mix(Mix(seed) + 3)),
         endpoint_random_(Mix(Mix(seed) + 4)),
         window_random_(Mix(Mix(seed) + 5)),
+        endpoint_window_random_(Mix(Mix(seed) + 6)),
         network_({.seed = Mix(seed)}),
         sabotage_(sabotage) {
     const bool drawn = channel_random_.Below(2) != 0;
@@ -259,6 +260,13 @@ class World {
       room_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
     }
   }
+  // One in three is of a pool whose policy bounds what it has under way.
+  uint32_t PoolsWindow(Random& random) {
+    constexpr uint32_t kPoolWindows[] = {0, 0, 0, 0, 4096, 16'384};
+    const uint32_t window = kPoolWindows[random.Below(std::size(kPoolWindows))];
+    bounded_ += window != 0 ? 1 : 0;
+    return window;
+  }
   // Those of hosts that know of channels, and each to those of other hosts.
   void Correspond() {
     struct Made {
@@ -281,6 +289,7 @@ class World {
                                                          : verbs::ServiceMode::kUnordered;
       ring.any_completion_order = endpoint_random_.Below(2) == 0;
       ring.give_up_ms = 60'000;
+      ring.window_bytes = PoolsWindow(endpoint_window_random_);
       RingEnd& end = hosts_[host]->AddQp(ring);
       hosts_[host]->ReadyEndpoint(end, kEndpointKey + i);
       correspondents_.push_back(std::make_unique<Correspondent>(
@@ -335,11 +344,8 @@ class World {
                                                    verbs::ServiceMode::kByLowerLayer};
           options.service_mode = kModes[order_random_.Below(std::size(kModes))];
         }
-        // One in three is of a pool whose policy bounds what it has under way.
-        constexpr uint32_t kPoolWindows[] = {0, 0, 0, 0, 4096, 16'384};
-        const uint32_t window = kPoolWindows[window_random_.Below(std::size(kPoolWindows))];
-        bounded_ += window != 0 ? 1 : 0;
-        rings[side] = &hosts_[pair.hosts[side]]->AddQp(options, window);
+        options.window_bytes = PoolsWindow(window_random_);
+        rings[side] = &hosts_[pair.hosts[side]]->AddQp(options);
       }
       ConnectionOptions options;
       options.path_mtu = static_cast<uint8_t>(random_.Between(1, 5));
@@ -470,13 +476,14 @@ class World {
   Random shared_random_;
   Random endpoint_random_;
   Random window_random_;
+  Random endpoint_window_random_;
   Network network_;
   const Sabotage sabotage_;
   bool channels_ = false;
   size_t on_channels_ = 0;
   size_t declined_ = 0;
   size_t untrusted_ = 0;  // hosts
-  size_t bounded_ = 0;    // ends of connections, by a window of their pool
+  size_t bounded_ = 0;    // by a window of their pool
   size_t mixed_order_ = 0;
   uint32_t paths_ = 1;
   std::vector<bool> declines_;  // by host

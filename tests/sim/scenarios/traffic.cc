@@ -66,7 +66,8 @@ BulkFlow::BulkFlow(Network& network, Site& from, Site& to, const BulkConfig& con
       options.rq_entries = 1;
       options.cq_entries = side == 0 ? std::bit_ceil(config.depth) * 2 : 2;
       options.max_sge = 1;
-      RingEnd& end = own.host()->AddQp(options, config.window_bytes);
+      options.window_bytes = config.window_bytes;
+      RingEnd& end = own.host()->AddQp(options);
       ConnectionOptions connection;
       connection.path_mtu = config.path_mtu;
       const Qpn to_qpn{qpns[1 - side]};

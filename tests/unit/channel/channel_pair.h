@@ -78,7 +78,9 @@ class ChannelEnd final : public channel::Owner {
     SendFrameAs(carrier.address(), frame.message, psn);
     return flow::Resend::kDone;
   }
-  void OnArrived(const flow::FrameRef& frame) override { arrived.push_back(frame.message); }
+  void OnArrived(const flow::Carrier&, const flow::FrameRef& frame) override {
+    arrived.push_back(frame.message);
+  }
   void OnTurn(const flow::Carrier&, SlotHandle qp) override { turns.push_back(qp.index); }
   void OnChannelGone(const flow::Carrier& carrier, bool was_open,
                      wire::ChannelReason reason) override {

@@ -163,6 +163,12 @@ TEST_F(StagedCarrierTest, MemoryThatIsNotThere_ItsFrameNeverLeaves_AndOthersDo) 
   gone.length = 0;
   staged_.OnReady(gone);
   staged_.OnReady(Enter(2, 64, 0));
+  ASSERT_NE(staged_.Next(), nullptr);
+  EXPECT_EQ(staged_.Next()->message, 1u) << "for who is told that it never leaves";
+  EXPECT_TRUE(staged_.NextIsEmpty());
+  staged_.DropNext();
+  ASSERT_NE(staged_.Next(), nullptr);
+  EXPECT_FALSE(staged_.NextIsEmpty());
   EXPECT_FALSE(Leave().empty());
   ASSERT_EQ(channel_.sent.size(), 1u);
   EXPECT_EQ(staged_.Sent(channel_.sent[0].message)->message, 2u);

@@ -273,22 +273,34 @@ TEST_F(Pools, AllowedPeers_RtrElsewhereIsEacces) {
   EXPECT_EQ(configured()[0].second, nullptr);
 }
 
-TEST_F(Pools, Window_ReachesTheQueuePair) {
+TEST_F(Pools, Window_ReachesQueuePairsAndEndpoints) {
   tenant::PoolSettings settings;
   settings.name = kRed;
   settings.window_bytes = 65536;
   registry().SetPool(settings);
   auto red = Join(kRed);
-  ASSERT_EQ(UseAll(*red), 0);
   auto blue = Join(kBlue);
-  ASSERT_EQ(UseAll(*blue), 0);
-  std::multiset<uint32_t> windows;
-  for (const auto& worker : host.workers) {
-    for (const auto& [id, linked] : worker->sessions) {
-      for (const auto& [qpn, qp] : linked.qps) windows.insert(qp.config.window_bytes);
+  for (TestClient* client : {red.get(), blue.get()}) {
+    const uint32_t context = client->OpenContext();
+    const uint32_t pd = client->AllocPd(context);
+    const uint32_t cq = client->CreateCq(context).handle;
+    for (const uint32_t type : {ROCEGW_QPT_RC, ROCEGW_QPT_ENDPOINT}) {
+      rocegw_create_qp create = TestClient::QpRequest(pd, cq, type);
+      if (type == ROCEGW_QPT_ENDPOINT) create.service_mode = ROCEGW_SERVICE_BY_INITIATOR;
+      client->Call<rocegw_qp_reply>(create);
+      ASSERT_EQ(client->error(), 0);
     }
   }
-  EXPECT_EQ(windows, (std::multiset<uint32_t>{0, 65536}));
+  std::multiset<std::pair<verbs::QpType, uint32_t>> windows;
+  for (const auto& worker : host.workers) {
+    for (const auto& [id, linked] : worker->sessions) {
+      for (const auto& [qpn, qp] : linked.qps)
+        windows.emplace(qp.config.type, qp.config.window_bytes);
+    }
+  }
+  using enum verbs::QpType;
+  EXPECT_EQ(windows, (std::multiset<std::pair<verbs::QpType, uint32_t>>{
+                         {kRc, 0}, {kRc, 65536}, {kEndpoint, 0}, {kEndpoint, 65536}}));
 }
 
 TEST_F(Pools, PoolRemoved_SessionGoesOnGetsNothingNewAndIsTheLast) {

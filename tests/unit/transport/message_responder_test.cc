@@ -388,10 +388,30 @@ TEST(MessageResponderWindow, AnswersOfReads_KeepToThePoolsWindow) {
   const auto out = peer.Out();
   ASSERT_EQ(out.size(), 2u);
   EXPECT_TRUE(out[1].frame.has(wire::kFrameAckNow));
-  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier.refs[0]));
+  EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[0]));
   const auto next = peer.Out();
   ASSERT_EQ(next.size(), 1u);
   EXPECT_EQ(next[0].frame.offset, 512u);
+}
+
+TEST(MessageResponderWindow, AnswersAndRequests_TakeTurns) {
+  FramePeer::Options options;
+  options.host.window_bytes = 512;
+  FramePeer peer(options);
+  wire::ChannelFrame read = peer.Frame(FrameKind::kReadRequest, 0, 4096);
+  read.address = peer.host().Address(kTarget);
+  read.rkey = peer.host().key();
+  EXPECT_EQ(peer.Deliver(read), DropReason::kNone);
+  peer.base().PostWrite(0, 4096, 0x7000);
+  EXPECT_EQ(peer.Out().size(), 2u);
+  size_t requests = 0;
+  for (size_t psn = 0; psn < 8; ++psn) {
+    EXPECT_TRUE(peer.host().qp().OnArrived(peer.carrier, peer.carrier.refs[psn]));
+    const auto out = peer.Out();
+    ASSERT_EQ(out.size(), 1u);
+    requests += out[0].frame.kind == FrameKind::kWrite ? 1 : 0;
+  }
+  EXPECT_EQ(requests, 4u);
 }
 
 TEST_F(MessageResponderTest, AnswerOfARead_BuiltAgainWhenLost) {
