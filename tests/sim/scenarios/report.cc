@@ -42,6 +42,16 @@ double NiceStep(double range) {
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
 }
 
+// From 0 to `most`, in such steps.
+std::vector<double> Marks(double most) {
+  const double step = NiceStep(most);
+  // A mark that rounding puts a little beyond the end is one.
+  const auto last = static_cast<int>(std::floor(most * 1.0001 / step));
+  std::vector<double> marks;
+  for (int i = 0; i <= last; ++i) marks.push_back(i * step);
+  return marks;
+}
+
 constexpr const char* kColors[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
                                    "#ff7f0e", "#17becf", "#8c564b", "#e377c2"};
 constexpr int kWidth = 900;
@@ -65,13 +75,13 @@ struct Frame {
 std::string Axes(const Frame& frame, const std::string& x, const std::string& unit) {
   std::string out;
   const double bottom = frame.Y(0);
-  for (double v = 0; v <= frame.y_most * 1.0001; v += NiceStep(frame.y_most)) {
+  for (const double v : Marks(frame.y_most)) {
     out += Print("<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/>\n", kLeft,
                  kWidth - kRight, frame.Y(v), frame.Y(v));
     out +=
         Print("<text x='%d' y='%.1f' text-anchor='end'>%g</text>\n", kLeft - 6, frame.Y(v) + 4, v);
   }
-  for (double v = 0; v <= frame.x_most * 1.0001; v += NiceStep(frame.x_most)) {
+  for (const double v : Marks(frame.x_most)) {
     out += Print("<text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>\n", frame.X(v),
                  bottom + 16, v);
   }
