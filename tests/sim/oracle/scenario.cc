@@ -57,6 +57,8 @@ class World {
     if (sabotage_ == Sabotage::kWrongAnswer) {
       for (Speaker* speaker : speakers_) speaker->SpoilLibrary();
     }
+    if (sabotage_ == Sabotage::kNoFlush)
+      for (Speaker* speaker : speakers_) speaker->HideFlushes();
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
       // Nothing changes but with an event; looking at every one would cost more than the events.
       if (network_.queue().fired() % 64 == 0) done = Done();

@@ -35,6 +35,9 @@ class Speaker : public Program {
   virtual std::string Describe() const = 0;
   // What others read here is not what it should be.
   void SpoilLibrary();
+  // Behind the first completion that tells of a failure, those of flushed requests say that all is
+  // well.
+  void HideFlushes() { hides_flushes_ = true; }
   const std::string& failure() const { return failure_; }
   uint64_t posted() const { return posted_; }
   uint64_t bytes() const { return bytes_; }
@@ -125,6 +128,7 @@ class Speaker : public Program {
   uint64_t SourceAt(uint32_t slot) const { return At(0, slot); }
   uint64_t LibraryAt() const { return At(3 + place_.writers, 0); }
   uint64_t library_stream() const { return StreamOf(kLibrary, 0); }
+  void Falsify(rocegw_cqe& cqe);
   void PostRequests();
   // Of the range, or of the slot that begins there.
   void Check(Arena& arena, uint64_t at, uint64_t length, const char* what, uint64_t id);
@@ -140,6 +144,8 @@ class Speaker : public Program {
   uint64_t bytes_ = 0;
   TimePoint now_;
   std::string failure_;
+  bool hides_flushes_ = false;
+  bool has_failed_ = false;  // a completion
 };
 
 }  // namespace rocegw::sim

@@ -250,8 +250,8 @@ void Talker::OnSent(const rocegw_cqe& cqe) {
   const Asked request = requests_.front();
   requests_.pop_front();
   if (cqe.status == 0) {
-    if (!request.signaled) return Fail("a request without a signal has a completion");
     if (request.must_fail != 0 || sends_broken_) return Fail("success where none can be");
+    if (!request.signaled) return Fail("a request without a signal has a completion");
     const bool has_length = request.kind == Kind::kRead;
     if (has_length && cqe.byte_length != request.length) return Fail("READ of another length");
     return OnDone(request);
@@ -272,6 +272,7 @@ void Talker::OnSent(const rocegw_cqe& cqe) {
   if (!stands_in && !(own && cqe.status == request.must_fail) && !(others && follows))
     return Fail(Format("request %llu: status %u", Wide(request.id), cqe.status));
   broken_ = true;
+  sends_broken_ = true;
 }
 
 bool Talker::NothingAnnounced() const {
