@@ -67,6 +67,12 @@ def of_version(lab, program, version):
     return path
 
 
+def expect_running(jobs):
+    ended = [job for job in jobs if not job.running]
+    if ended:
+        raise LabError("traffic has ended\n" + "".join(f"{job.title}: {job.returncode}\n{job.output[-500:]}" for job in ended))
+
+
 class Fleet:
     """Two hosts, each with gateway and agent, on a link that can be tampered with; the controller runs on the left one."""
 
@@ -198,8 +204,8 @@ def steps(fleet, prometheus):
         for server, client in pairs:
             client.wait(4 * MOST)
             fleet.kill(server)
-        until_fires(alert, "RocegwDamagedPackets", "RocegwDeliveryBudgetBurns")
-        until_shows(*(f"sum({counter})" for counter in counters))
+        until_fires(alert, "RocegwDamagedPackets", "RocegwDeliveryBudgetBurns", doing=lambda: expect_running(traffic))
+        until_shows(*(f"sum({counter})" for counter in counters), doing=lambda: expect_running(traffic))
         fleet.link.well()
         fleet.end(*traffic)
 
@@ -289,6 +295,7 @@ def steps(fleet, prometheus):
         fleet.controller.ctl("get", "sessions", "-g", "right")
         until_shows("sum(rocegw_agent_questions_total)")
         fleet.controller.ctl("drain", "right", "--deadline", "2s", "--on-deadline", "disconnect", "--wait", "--timeout", "50")
+        rounds()
         fleet.controller.ctl("undrain", "right")
         fleet.end(*traffic)
 
