@@ -123,18 +123,19 @@ class Fleet:
     def into_pool(self):
         for host in self.hosts:
             host.attach_socket = eventually(f"a socket of the pool on {host.name}", lambda h=host: next(
-                iter(glob.glob(os.path.join(h.directory, "a", "*", "0", "attach.sock"))), None))
+                iter(glob.glob(os.path.join(h.directory, "a", "*", "0", "attach.sock"))), None), MOST)
 
     def out_of_pool(self):
         for host in self.hosts:
             host.attach_socket = os.path.join(host.directory, "attach.sock")
 
     def perftest(self, program="ib_write_bw", queue_pairs=1, *more):
-        """Server on the left and client on the right, that run until they are killed."""
+        """Server on the left and client on the right, that run until they are killed: their retries last for four seconds, as long
+        as a gateway may have to wait for a processor."""
         left, right = self.hosts
         port = next(self._ports)
         size = "8" if program == "ib_atomic_bw" else "16384"
-        words = [program, "-d", "rocegw0", "-q", str(queue_pairs), "-s", size, "-D", str(10 * MOST), "-F", "-t", "8",
+        words = [program, "-d", "rocegw0", "-q", str(queue_pairs), "-s", size, "-D", str(10 * MOST), "-F", "-t", "8", "-u", "17",
                  "-p", str(port), "-x", str(right.gid_index(right.address4)), *more]
         server = left.start(words)
         left.wait_listening(port, server)
@@ -270,7 +271,7 @@ def steps(fleet, prometheus):
         """Programs that nobody vouches for, then those that somebody does"""
         fleet.apply(pool(identity=", identity: REQUIRED"))
         for _ in range(3):
-            if left.start(["ibv_devinfo", "-d", "rocegw0"]).wait(30) == 0:
+            if left.start(["ibv_devinfo", "-d", "rocegw0"]).wait(MOST) == 0:
                 raise LabError("somebody whom nobody knows got in")
             rounds(1)
         until_fires("RocegwAccessDenied")
