@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to a fleet so that every panel and every alert has something to show: traffic, loss, marks, damage, quotas,
-denied programs, a drain, a rejected object, daemons that die, a lost store."""
+denied programs, a drain, a rejected object, daemons that die, a lost store.
+
+Each lasts until Prometheus has seen what is seen of it alone, however long that takes (prometheus.MOST)."""
 
 import glob
+import itertools
 import os
 import signal
 import sqlite3
@@ -13,6 +16,7 @@ from netlab.held_threads import HeldThreads, threads_of
 from netlab.job import LabError, LocalJob, run
 from netlab.tampered_link import TamperedLink
 from other_fleet import OtherFleet
+from prometheus import MOST, rising
 
 POOL = """\
 name: tenants/blue
@@ -63,6 +67,12 @@ def of_version(lab, program, version):
     return path
 
 
+def expect_running(jobs):
+    ended = [job for job in jobs if not job.running]
+    if ended:
+        raise LabError("traffic has ended\n" + "".join(f"{job.title}: {job.returncode}\n{job.output[-500:]}" for job in ended))
+
+
 class Fleet:
     """Two hosts, each with gateway and agent, on a link that can be tampered with; the controller runs on the left one."""
 
@@ -92,9 +102,20 @@ class Fleet:
         for host, agent in zip(self.hosts, self.agents):
             host.start_gateway()
             agent.join(self.controller.join_file(host.name)).start()
-        self.controller.ctl("status", "--wait", "--timeout", "60")
+        self.in_order()
         self.other.start()
         return self
+
+    def daemons(self):
+        """The last start of each, by name."""
+        parts = {"the other fleet's controller": self.other.controller, "the controller": self.controller}
+        for host, agent in zip(self.hosts, self.agents):
+            parts.update({f"the gateway on the {host.name}": host, f"its agent ({host.name})": agent})
+        return {name: part.daemon for name, part in parts.items() if part.daemon}
+
+    def in_order(self):
+        """Until all gateways run what is wanted."""
+        self.controller.ctl("status", "--wait", "--timeout", "50")
 
     def apply(self, text):
         self.controller.ctl("apply", "-f", "-", "--wait", stdin=text)
@@ -102,32 +123,44 @@ class Fleet:
     def into_pool(self):
         for host in self.hosts:
             host.attach_socket = eventually(f"a socket of the pool on {host.name}", lambda h=host: next(
-                iter(glob.glob(os.path.join(h.directory, "a", "*", "0", "attach.sock"))), None))
+                iter(glob.glob(os.path.join(h.directory, "a", "*", "0", "attach.sock"))), None), MOST)
 
     def out_of_pool(self):
         for host in self.hosts:
             host.attach_socket = os.path.join(host.directory, "attach.sock")
 
     def perftest(self, program="ib_write_bw", queue_pairs=1, *more):
-        """Server on the left and client on the right, that run until they are killed."""
+        """Server on the left and client on the right, that run until they are killed: their retries last for four seconds, as long
+        as a gateway may have to wait for a processor."""
         left, right = self.hosts
         port = next(self._ports)
-        words = [program, "-d", "rocegw0", "-q", str(queue_pairs), "-s", "16384", "-D", "300", "-F", "-t", "8",
+        size = "8" if program == "ib_atomic_bw" else "16384"
+        words = [program, "-d", "rocegw0", "-q", str(queue_pairs), "-s", size, "-D", str(10 * MOST), "-F", "-t", "8", "-u", "17",
                  "-p", str(port), "-x", str(right.gid_index(right.address4)), *more]
         server = left.start(words)
         left.wait_listening(port, server)
         return server, right.start([*words, left.address4])
 
     def connected(self, *words):
+        """The same, when its traffic has begun."""
+        right = self.hosts[1]
+        before = right.counters()
         server, client = self.perftest(*words)
-        client.expect("remote address", 60)
+        client.expect("remote address", MOST)
+        eventually(f"traffic of {client.title}", lambda: sum(right.moved(before, right.counters())) > 1000, MOST)
         return server, client
 
     @staticmethod
     def kill(*jobs):
         for job in jobs:
             job.signal(signal.SIGKILL)
-            job.wait(20)
+            job.wait(MOST)
+
+    def end(self, *jobs):
+        """Kills the last programs; the gateways have let go of what they had, too."""
+        self.kill(*jobs)
+        eventually("gateways without programs",
+                   lambda: all(host.counters()["rocegw_sessions"] == 0 for host in self.hosts), MOST)
 
     def check_verbs(self, connect):
         """Every verb and every refusal, both ways at once; what it says about them is another test's business."""
@@ -136,7 +169,7 @@ class Fleet:
         for server, client in ((left, right), (right, left)):
             port = str(next(self._ports))
             serving = server.start([server.program("rdma_check"), "server", "--port", port])
-            serving.expect("serving on port", 60)
+            serving.expect("serving on port", MOST)
             pairs.append((serving, client.start([client.program("rdma_check"), "client", server.address4, "--port", port,
                                                  "--connect", connect, "--cases", "[!e]*", "--direction", "client"])))
         return pairs
@@ -145,198 +178,226 @@ class Fleet:
 def steps(fleet, prometheus):
     """(name, function) in their order."""
     left, right = fleet.hosts
-    rounds = prometheus.rounds
+    rounds, until_shows, until_fires = prometheus.rounds, prometheus.until_shows, prometheus.until_fires
 
-    def on_a_bad_link():
+    def in_order():
+        fleet.in_order()
+        until_shows("sum(rocegw_agent_in_sync) == 2")
+
+    names = itertools.count()
+
+    def stop_in_a_change():
+        """The gateway on the right, which an agent asks to apply something. That its gateway does not answer it finds out in
+        five seconds, and then it is another alert; what comes later than that does not come to the agent at all."""
+        right.daemon.signal(signal.SIGCONT)
+        in_order()
+        right.daemon.signal(signal.SIGSTOP)
+        fleet.controller.ctl("update", "tenant", "blue", f"display_name=Azure{next(names)}")
+        rounds(2)
+
+    def on_a_bad_link(programs, alert, *counters):
         """Traffic while the link loses, marks and damages packets"""
-        traffic = fleet.connected("ib_write_bw", 4)
-        reads = fleet.connected("ib_read_bw", 2)
-        fleet.link.lose, fleet.link.mark, fleet.link.damage = 37, 11, 53
+        # Marks from the first packet on: whoever has lost one may take another algorithm, which wants none.
+        fleet.link.mark = 11
+        traffic = [job for words in programs for job in fleet.connected(*words)]
+        fleet.link.lose, fleet.link.damage = 37, 53
         pairs = fleet.check_verbs("cm")
         for server, client in pairs:
-            client.wait(240)
+            client.wait(4 * MOST)
             fleet.kill(server)
-        rounds(4)
+        until_fires(alert, "RocegwDamagedPackets", "RocegwDeliveryBudgetBurns", doing=lambda: expect_running(traffic))
+        until_shows(*(f"sum({counter})" for counter in counters), doing=lambda: expect_running(traffic))
         fleet.link.well()
-        fleet.kill(*traffic, *reads)
+        fleet.end(*traffic)
 
     def channels():
         """A pool of a tenant; between gateways frames go over channels"""
         fleet.apply(pool())
         fleet.into_pool()
-        on_a_bad_link()
+        on_a_bad_link([("ib_write_bw", 4), ("ib_read_bw", 2)], "RocegwChannelLoss", "rocegw_channel_probe_events_total")
 
     def native():
         """Plain RoCEv2 between the same gateways, one of which nobody knows for a gateway, out of the pool"""
         for host in fleet.hosts:
             change(host, "channels: enabled", "discovery: disabled" if host is right else "channels: disabled")
+            up = f'up{{job="rocegw-gateway",node="{host.address4}"}}'
             for _ in range(2):
                 host.stop_gateway()
-                rounds(1)
+                until_shows(f"1 - {up}")
                 host.start_gateway()
-                rounds(2)
+                until_shows(up)
+        until_fires("RocegwGatewayRestarts")
         fleet.out_of_pool()
-        on_a_bad_link()
+        on_a_bad_link([("ib_write_bw", 4), ("ib_read_bw", 2), ("ib_atomic_bw", 1)], "RocegwRetransmission",
+                      "rocegw_atomic_replay_events_total", "rocegw_read_replay_events_total", "rocegw_tail_probe_events_total",
+                      "rocegw_timeout_events_total", "rocegw_implied_nak_events_total", "rocegw_nak_sequence_rx_packets_total",
+                      "rocegw_cnp_rx_packets_total", "rocegw_congestion_switch_events_total")
 
     def late_receiver():
-        """A program that posts no receives for a while, and one that dies under many connections"""
+        """A program that posts no receives for a while, and one whose many connections lose their peer"""
         server, client = fleet.connected("ib_send_bw", 4, "-r", "16")
         rounds(1)
         server.signal(signal.SIGSTOP)
-        rounds(4)
+        until_fires("RocegwReceiverNotReady")
         server.signal(signal.SIGCONT)
-        fleet.kill(server, client)
+        fleet.end(server, client)
         server, client = fleet.connected("ib_write_bw", 16)
+        # The first failure that it sees would be its end, and that of connections which have not failed yet.
+        fleet.link.lose = 1
+        client.signal(signal.SIGSTOP)
         fleet.kill(server)
-        client.wait(120)
-        rounds()
+        until_fires("RocegwQueuePairsFail")
+        client.signal(signal.SIGCONT)
+        client.wait(MOST)
+        fleet.link.well()
 
     def quotas():
         """Limits that are reached, exceeded, held back by; a reserve that does not suffice"""
         fleet.apply(pool(qps=8, ready=1))
         fleet.into_pool()
         full = fleet.connected("ib_write_bw", 8)
-        rounds(3)
+        until_fires("RocegwReserveTooSmall", "RocegwPoolNearLimit")
         over = fleet.perftest("ib_write_bw", 4)
-        over[0].wait(60) if not over[0].running else None
-        over[1].wait(60)
-        fleet.kill(*full, *over)
+        over[1].wait(MOST)
+        until_fires("RocegwPoolRefuses")
+        fleet.end(*full, *over)
         fleet.apply(pool(rate=", bytesPerSecond: 4000000"))
         slow = fleet.connected("ib_write_bw", 2)
-        rounds(4)
-        fleet.kill(*slow)
+        until_shows(rising('rocegw_pool_refused_total{limit="bytes_per_second"}'))
+        fleet.end(*slow)
         fleet.apply(pool(rate=", bytesPerSecond: null"))
 
     def denied():
         """Programs that nobody vouches for, then those that somebody does"""
         fleet.apply(pool(identity=", identity: REQUIRED"))
         for _ in range(3):
-            if left.start(["ibv_devinfo", "-d", "rocegw0"]).wait(30) == 0:
+            if left.start(["ibv_devinfo", "-d", "rocegw0"]).wait(MOST) == 0:
                 raise LabError("somebody whom nobody knows got in")
             rounds(1)
+        until_fires("RocegwAccessDenied")
         for agent in fleet.agents:
             agent.configure(f"{{pool: tenants/blue/pools/fast, uids: [{os.geteuid()}], cgroups: [/]}}")
-            eventually("the new rules", lambda a=agent: "attach_rules are read again" in a.daemon.output)
+            eventually("the new rules", lambda a=agent: "attach_rules are read again" in a.daemon.output, MOST)
         for _ in range(3):
             left.run_plain(f"ROCEGW_SOCKET={left.attach_socket} {left.program('rocegw-run')} -- ibv_devinfo -d rocegw0")
             rounds(1)
+        until_shows(rising("rocegw_agent_attach_verdicts_total"))
         fleet.apply(pool(identity=", identity: RECORDED"))
 
     def rejected():
         """A pool with an address that only one of the gateways has"""
         fleet.controller.ctl("apply", "-f", "-", stdin=pool(more="addresses: [\"10.77.0.1\"]"))
-        rounds(4)
+        until_fires("RocegwObjectsRejected")
         fleet.apply(pool(more="addresses: []"))
 
     def drain():
         """A drain under traffic"""
         traffic = fleet.connected("ib_write_bw", 2)
         fleet.controller.ctl("get", "sessions", "-g", "right")
-        fleet.controller.ctl("drain", "right", "--deadline", "2s", "--on-deadline", "disconnect", "--wait", "--timeout", "60")
+        until_shows("sum(rocegw_agent_questions_total)")
+        fleet.controller.ctl("drain", "right", "--deadline", "2s", "--on-deadline", "disconnect", "--wait", "--timeout", "50")
         rounds()
         fleet.controller.ctl("undrain", "right")
-        fleet.kill(*traffic)
+        fleet.end(*traffic)
 
     def misuse():
         """Programs with faults of their own"""
-        for words in (("overrun", str(left.gid_index(left.address4))), ("vanish", str(left.gid_index(left.address4))),
-                      ("scribble",)):
-            program = left.start([left.program("misuse"), *words])
-            program.expect("done", 30)
-            rounds()
+        gid_index = str(left.gid_index(left.address4))
+        for fault, until, seen in (("overrun", until_fires, "RocegwCompletionQueueOverrun"),
+                                   ("vanish", until_shows, rising("rocegw_memory_fault_operations_total")),
+                                   ("scribble", until_fires, "RocegwClientFault")):
+            program = left.start([left.program("misuse"), fault, gid_index])
+            program.expect("done", MOST)
+            until(seen)
             fleet.kill(program)
 
     def locked_store():
         """Somebody else holds the controller's database: a write waits, and gives up in the end"""
         database = sqlite3.connect(glob.glob(os.path.join(fleet.controller.state, "fleet.db"))[0], isolation_level=None)
-        for held in (2, 8):
+        for name, enough in (("Late", lambda write: rounds(2)), ("Never", lambda write: write.wait(MOST))):
             database.execute("BEGIN IMMEDIATE")
-            write = LocalJob(fleet.controller.ctl_words("update", "tenant", "blue", f"display_name=Held{held}"))
-            rounds(held)
+            write = LocalJob(fleet.controller.ctl_words("update", "tenant", "blue", f"display_name={name}"))
+            enough(write)
             database.execute("COMMIT")
-            write.wait(30)
-            rounds()
+            write.wait(MOST)
+        until_fires("RocegwStoreSlow", "RocegwStoreFails")
         database.close()
 
     def held_up():
         """A gateway that gets no processor: packets pile up"""
         def flood(count):
             run(["/usr/bin/python3", "-c", FLOOD.format(count=count, size=2000, address=right.address4)], namespace=right.namespace)
-        right.daemon.signal(signal.SIGSTOP)
+        until_fires("RocegwNotInSync", doing=stop_in_a_change)
         flood(20000)
-        fleet.controller.ctl("update", "tenant", "blue", "display_name=Azure")
-        rounds(4)
         right.daemon.signal(signal.SIGCONT)
         # The kernel tells what it lost with what it did not.
-        flood(100)
-        rounds(3)
+        until_fires("RocegwReceiveBufferFull", doing=lambda: flood(100))
 
     def nobody_there():
         """Connections to hosts that are gone: each waits for discovery"""
         program = left.start([left.program("misuse"), "nobody", str(left.gid_index(left.address4))])
-        program.expect("done", 30)
-        rounds(3)
-        fleet.kill(program)
+        program.expect("done", MOST)
+        until_fires("RocegwSetUpBudgetBurns")
+        fleet.end(program)
 
     def starved():
         """A worker that gets no processor: the other one cannot hand over what is its own"""
-        with HeldThreads([[number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1]]):
-            run(["/usr/bin/python3", "-c", FOR_ALL_WORKERS.format(address=right.address4)], namespace=left.namespace)
-        rounds()
+        def starve():
+            # Meanwhile the gateway answers nobody who asks for its counters.
+            with HeldThreads([[number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1]]):
+                run(["/usr/bin/python3", "-c", FOR_ALL_WORKERS.format(address=right.address4)], namespace=left.namespace)
+            rounds(2)
+        until_shows(rising('rocegw_drops_total{reason="handoff_full"}'), doing=starve)
+        until_fires("RocegwGatewayDropsPackets")
 
     def stuck_stop():
         """A gateway that cannot come to its end: threads that serve calls do not return"""
         with HeldThreads([number for name, number in threads_of(left.daemon.pid) if name.startswith("grpc")]):
             left.daemon.signal(signal.SIGTERM)
-            rounds()
-        left.daemon.wait(20)
+            until_fires("RocegwGatewayNotReady")
+        left.daemon.wait(MOST)
         left.start_gateway()
-        fleet.controller.ctl("status", "--wait", "--timeout", "60")
+        in_order()
 
     def no_way():
         """No route to the peer, then a port that is down"""
         traffic = fleet.connected("ib_write_bw", 4)
         rounds()
         run(["ip", "route", "add", "unreachable", f"{right.address4}/32"], namespace=left.namespace)
-        rounds(6)
+        until_fires("RocegwSendingGivenUp")
         run(["ip", "route", "del", "unreachable", f"{right.address4}/32"], namespace=left.namespace)
         run(["ip", "link", "set", "link0", "down"], namespace=left.namespace)
-        rounds(6)
+        until_fires("RocegwPortDown")
+        until_shows("sum(rocegw_channel_path_change_events_total)", "sum(rocegw_channel_close_events_total)")
         run(["ip", "link", "set", "link0", "up"], namespace=left.namespace)
         # IPv6 addresses go with the link.
         run(["ip", "address", "replace", f"{left.address6}/64", "dev", "link0", "nodad"], namespace=left.namespace)
-        fleet.kill(*traffic)
+        fleet.end(*traffic)
 
     def killed():
         """Each daemon killed in turn; agents come back as an upgrade and one that was undone leave them"""
         fleet.kill(fleet.controller.daemon)
-        rounds(3)
-        fleet.controller.start()
-        rounds(2)
-        # Back at once it finds its own lease and leads when that has ended; the first time it may have ended before.
-        fleet.kill(fleet.controller.daemon)
+        until_fires("RocegwNoController", "RocegwControllerDown", "RocegwAgentDisconnected")
         fleet.controller.start()
         rounds(2)
         for agent, version in zip(fleet.agents, (b"0.0.9", b"0.2.1")):
             fleet.kill(agent.daemon)
             agent.program = of_version(fleet.lab, agent.program, version)
-        rounds(3)
+        until_fires("RocegwAgentDown")
         for agent in fleet.agents:
             agent.start()
-        fleet.controller.ctl("status", "--wait", "--timeout", "60")
-        # In the middle of a change.
-        right.daemon.signal(signal.SIGSTOP)
-        fleet.controller.ctl("update", "tenant", "blue", "display_name=Late")
-        rounds()
+        until_fires("RocegwVersionsApart")
+        until_shows("rocegw_agent_desired_revision - rocegw_agent_applied_revision", doing=stop_in_a_change)
         fleet.kill(right.daemon)
-        rounds(3)
+        until_fires("RocegwAgentWithoutGateway")
+        until_shows("sum(rocegw_agent_failed_applies_total)")
         right.start_gateway()
-        fleet.controller.ctl("status", "--wait", "--timeout", "60")
+        in_order()
 
     def store_away():
         """Another fleet's etcd ends, and comes back"""
         fleet.other.kill_store()
-        eventually("an alert that a controller does not follow its store", lambda: prometheus.fires("RocegwControllerNotReady"))
+        until_fires("RocegwControllerNotReady", "RocegwNobodyKeepsHouse")
         fleet.other.start_store()
 
     def lost_store():
@@ -346,14 +407,13 @@ def steps(fleet, prometheus):
             os.unlink(path)
         fleet.controller.start()
         eventually("gateways that follow another store",
-                   lambda: fleet.controller.ctl("get", "gateways", "-o", "yaml").count("AnotherStore") == 2, 60)
-        rounds()
+                   lambda: fleet.controller.ctl("get", "gateways", "-o", "yaml").count("AnotherStore") == 2, MOST)
+        until_fires("RocegwUnadopted", "RocegwControllerBehind")
 
     def forgotten():
         """Somebody takes all jobs out of Prometheus' configuration"""
         prometheus.forget_targets()
-        for who in ("Gateways", "Agents", "Controllers"):
-            eventually("an alert that nothing is scraped", lambda alert=f"Rocegw{who}Absent": prometheus.fires(alert))
+        until_fires("RocegwGatewaysAbsent", "RocegwAgentsAbsent", "RocegwControllersAbsent")
 
     order = (channels, no_way, nobody_there, native, late_receiver, misuse, quotas, denied, rejected, drain, held_up, starved,
              stuck_stop, locked_store, killed, store_away, lost_store, forgotten)

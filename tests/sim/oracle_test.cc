@@ -100,6 +100,19 @@ TEST(Oracle, WrongAnswerOfARead_IsNoticed) {
   EXPECT_GE(by_endpoints, 1);
 }
 
+TEST(Oracle, SuccessBehindAFailure_IsNoticed) {
+  int noticed = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const OracleResult result = RunOracle(seed, Sabotage::kNoFlush);
+    if (result.ok()) continue;
+    EXPECT_NE(result.failure.find("success where none can be"), std::string::npos)
+        << seed << ": " << result.failure;
+    ++noticed;
+  }
+  // One connection in ten ends with a failure, and not all of them have a request behind it.
+  EXPECT_GE(noticed, 10);
+}
+
 TEST(Arena, OnlyWhatIsExpected_IsEqual) {
   std::vector<uint8_t> memory(4096);
   Arena arena(memory);

@@ -13,6 +13,9 @@
 
 namespace rocegw::sim {
 
+// A slot for so many bytes, with some behind them that nobody may touch.
+constexpr uint64_t Guarded(uint64_t length) { return (length + 7) / 8 * 8 + 64; }
+
 class Arena {
  public:
   explicit Arena(std::span<uint8_t> memory) : memory_(memory), expected_(memory.size()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of messages as a function of what they belong to: whoever knows the stream (pair, side,
-// message) knows every byte, so that one that went astray, is old, or came twice shows. Pure
-// functions.
+// Bytes of messages as a function of what they belong to: whoever knows the stream (speaker, what
+// it is for, message) knows every byte, so that one that went astray, is old, or came twice shows.
+// Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace rocegw::sim {
 
-constexpr uint64_t StreamOf(uint64_t pair, uint64_t side, uint64_t what, uint64_t message) {
-  return Mix(Mix(pair * 8 + side * 4 + what) ^ message);
+constexpr uint64_t StreamOf(uint64_t speaker, uint64_t what, uint64_t message) {
+  return Mix(Mix(speaker * 4 + what) ^ message);
 }
 
 constexpr uint64_t ContentWord(uint64_t stream, uint64_t word) {

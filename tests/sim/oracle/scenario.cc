@@ -2,7 +2,6 @@
 #include "tests/sim/oracle/scenario.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "gateway/wire/gateway_mad.h"
 #include "tests/sim/oracle/correspondent.h"
+#include "tests/sim/oracle/format.h"
 #include "tests/sim/oracle/talker.h"
 
 namespace rocegw::sim {
@@ -45,19 +45,21 @@ class World {
     MakeFaults();
     Converse();
     Correspond();
+    for (const auto& talker : talkers_) speakers_.push_back(talker.get());
+    for (const auto& one : correspondents_) speakers_.push_back(one.get());
   }
 
   OracleResult Run() {
     OracleResult result;
-    for (const auto& talker : talkers_) talker->Begin();
-    for (const auto& one : correspondents_) one->Begin();
+    for (Speaker* speaker : speakers_) speaker->Begin();
     const TimePoint end = network_.now() + kLongest;
     bool done = false;
     if (sabotage_ == Sabotage::kStrayByte) hosts_[0]->memory().back() ^= 1;
     if (sabotage_ == Sabotage::kWrongAnswer) {
-      for (const auto& talker : talkers_) talker->SpoilLibrary();
-      for (const auto& one : correspondents_) one->SpoilLibrary();
+      for (Speaker* speaker : speakers_) speaker->SpoilLibrary();
     }
+    if (sabotage_ == Sabotage::kNoFlush)
+      for (Speaker* speaker : speakers_) speaker->HideFlushes();
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
       // Nothing changes but with an event; looking at every one would cost more than the events.
       if (network_.queue().fired() % 64 == 0) done = Done();
@@ -68,15 +70,11 @@ class World {
     result.world = Describe();
     result.packets = network_.entered();
     result.deliveries = network_.deliveries();
-    for (const auto& talker : talkers_) {
-      result.requests += talker->posted();
-      result.bytes += talker->bytes();
+    for (const Speaker* speaker : speakers_) {
+      result.requests += speaker->posted();
+      result.bytes += speaker->bytes();
     }
-    for (const auto& one : correspondents_) {
-      result.requests += one->posted();
-      result.endpoint_requests += one->posted();
-      result.bytes += one->bytes();
-    }
+    for (const auto& one : correspondents_) result.endpoint_requests += one->posted();
     for (const auto& link : network_.links()) {
       result.lost += link->counters().lost + link->counters().tail_drops;
     }
@@ -379,12 +377,10 @@ class World {
 
   // The first failure ends a world.
   bool Done() const {
-    const auto failed = [](const auto& talker) { return !talker->failure().empty(); };
-    const auto done = [](const auto& talker) { return talker->done(); };
-    return std::any_of(talkers_.begin(), talkers_.end(), failed) ||
-           std::any_of(correspondents_.begin(), correspondents_.end(), failed) ||
-           (std::all_of(talkers_.begin(), talkers_.end(), done) &&
-            std::all_of(correspondents_.begin(), correspondents_.end(), done));
+    const auto failed = [](const Speaker* speaker) { return !speaker->failure().empty(); };
+    const auto done = [](const Speaker* speaker) { return speaker->done(); };
+    return std::any_of(speakers_.begin(), speakers_.end(), failed) ||
+           std::all_of(speakers_.begin(), speakers_.end(), done);
   }
 
   std::string Judge(bool done) {
@@ -400,28 +396,23 @@ class World {
       anything_lost |= host->overflows() > 0 || Again(*host) > 0 ||
                        host->Count(&metrics::WorkerCounters::handoff_rx_packets) > 0;
     }
+    for (const Speaker* speaker : speakers_)
+      if (!speaker->failure().empty()) return speaker->failure();
     for (const auto& talker : talkers_) {
-      if (!talker->failure().empty()) return talker->failure();
       // Between gateways no answer is lost for good.
       if (talker->blamed_for_another() && (!anything_lost || talker->config().channel)) {
         return "a request failed for another one, and no answer was lost";
       }
     }
-    for (const auto& one : correspondents_)
-      if (!one->failure().empty()) return one->failure();
     if (!done) {
       std::string text =
           "not done after " + std::to_string(network_.queue().fired()) + " events and " +
           std::to_string((network_.now() - EventQueue::kStart).ns / 1'000'000) + " ms";
-      for (const auto& talker : talkers_) {
-        if (!talker->done()) text += "; " + talker->Describe();
-      }
-      for (const auto& one : correspondents_)
-        if (!one->done()) text += "; " + one->Describe();
+      for (const Speaker* speaker : speakers_)
+        if (!speaker->done()) text += "; " + speaker->Describe();
       return text;
     }
-    for (const auto& talker : talkers_) talker->Finish();
-    for (const auto& one : correspondents_) one->Finish();
+    for (Speaker* speaker : speakers_) speaker->Finish();
     for (size_t i = 0; i < hosts_.size(); ++i) {
       const uint64_t wrong = arenas_[i]->FirstDifference();
       if (wrong != hosts_[i]->memory().size()) {
@@ -439,21 +430,18 @@ class World {
   }
 
   std::string Describe() const {
-    char text[700];
-    std::snprintf(
-        text, sizeof text,
+    return Format(
         "%s of %zu, %lld Gbit/s, %lld ns, queue %llu, nic %zu/%zu, ip id %s, window %u, "
         "cc %s, lose %g duplicate %g delay %g corrupt %g bursts %g, wrong queue %g, %zu "
         "ends, %zu pairs on "
         "channels over %u paths, %zu that went without, %zu with less order, %zu hosts untrusted, "
         "%zu ends bounded, %zu ends share receives, %zu endpoints",
         topology_, hosts_.size(), static_cast<long long>(link_.bits_per_second / 1'000'000'000),
-        static_cast<long long>(link_.delay.ns), static_cast<unsigned long long>(link_.queue_bytes),
-        nic_.transmit_packets, nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden",
-        cc_.window_bytes, flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate,
-        faults_.delay, faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_,
-        paths_, declined_, mixed_order_, untrusted_, bounded_, sharing_, correspondents_.size());
-    return text;
+        static_cast<long long>(link_.delay.ns), Wide(link_.queue_bytes), nic_.transmit_packets,
+        nic_.receive_packets, nic_.ip_id_visible ? "visible" : "hidden", cc_.window_bytes,
+        flow::AlgorithmOf(cc_.kind).name, faults_.lose, faults_.duplicate, faults_.delay,
+        faults_.corrupt, faults_.to_bad, wrong_queue_, talkers_.size(), on_channels_, paths_,
+        declined_, mixed_order_, untrusted_, bounded_, sharing_, correspondents_.size());
   }
 
   struct Pair {
@@ -501,10 +489,11 @@ class World {
   std::vector<SharedInbox::Config> inbox_plans_;  // by host; of no length: none
   std::vector<std::unique_ptr<SharedInbox>> inboxes_;
   size_t sharing_ = 0;  // ends
-  CorrespondentConfig endpoint_plan_;
+  SpeakerConfig endpoint_plan_;
   std::vector<size_t> endpoint_hosts_;
   std::vector<std::unique_ptr<Talker>> talkers_;
   std::vector<std::unique_ptr<Correspondent>> correspondents_;
+  std::vector<Speaker*> speakers_;  // all of them
 };
 
 }  // namespace

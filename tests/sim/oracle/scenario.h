@@ -34,6 +34,7 @@ enum class Sabotage : uint8_t {
   kNone,
   kStrayByte,    // a byte changes that belongs to nobody
   kWrongAnswer,  // what READs bring is not what the owner put there
+  kNoFlush,      // behind a failure requests succeed
 };
 
 // Which connections ride on channels: in every other world most do; the rest of a world is the same

@@ -22,7 +22,9 @@ class SharedInbox {
     uint32_t max_length = 0;
     uint32_t payload_stride = 0;
   };
-  static uint64_t Room(const Config& config) { return config.receives * Slot(config); }
+  static uint64_t Room(const Config& config) {
+    return config.receives * Guarded(config.max_length);
+  }
 
   // From `base` on it uses the host's memory, which the arena stands for. On the first worker.
   SharedInbox(Host& host, Arena& arena, uint64_t base, const Config& config, Random random);
@@ -36,14 +38,11 @@ class SharedInbox {
   const uint8_t* payload(uint32_t ring_slot) const { return end_.payload(ring_slot); }
   // What lies there has been looked at: the slot is as new.
   void Clear(uint64_t at);
-  // Bytes from a slot's beginning that a message may have; the rest of it nobody may touch.
+  // Bytes that a message may have.
   uint32_t max_length() const { return config_.max_length; }
-  uint64_t slot_length() const { return Slot(config_); }
 
  private:
-  static constexpr uint64_t kGuard = 64;
-  static uint64_t Slot(const Config& config) { return (config.max_length + 7) / 8 * 8 + kGuard; }
-  uint64_t At(uint32_t buffer) const { return base_ + buffer * Slot(config_); }
+  uint64_t At(uint32_t buffer) const { return base_ + buffer * Guarded(config_.max_length); }
 
   Host& host_;
   Arena& arena_;

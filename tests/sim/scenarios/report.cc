@@ -3,20 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
+#include <iterator>
+
+#include "tests/sim/oracle/format.h"
 
 namespace rocegw::sim {
 namespace {
-
-std::string Print(const char* format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string Escaped(const std::string& text) {
   std::string out;
@@ -42,6 +34,16 @@ double NiceStep(double range) {
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
 }
 
+// From 0 to `most`, in such steps.
+std::vector<double> Marks(double most) {
+  const double step = NiceStep(most);
+  // A mark that rounding puts a little beyond the end is one.
+  const auto last = static_cast<int>(std::floor(most * 1.0001 / step));
+  std::vector<double> marks;
+  for (int i = 0; i <= last; ++i) marks.push_back(i * step);
+  return marks;
+}
+
 constexpr const char* kColors[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
                                    "#ff7f0e", "#17becf", "#8c564b", "#e377c2"};
 constexpr int kWidth = 900;
@@ -65,22 +67,22 @@ struct Frame {
 std::string Axes(const Frame& frame, const std::string& x, const std::string& unit) {
   std::string out;
   const double bottom = frame.Y(0);
-  for (double v = 0; v <= frame.y_most * 1.0001; v += NiceStep(frame.y_most)) {
-    out += Print("<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/>\n", kLeft,
-                 kWidth - kRight, frame.Y(v), frame.Y(v));
+  for (const double v : Marks(frame.y_most)) {
+    out += Format("<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/>\n", kLeft,
+                  kWidth - kRight, frame.Y(v), frame.Y(v));
     out +=
-        Print("<text x='%d' y='%.1f' text-anchor='end'>%g</text>\n", kLeft - 6, frame.Y(v) + 4, v);
+        Format("<text x='%d' y='%.1f' text-anchor='end'>%g</text>\n", kLeft - 6, frame.Y(v) + 4, v);
   }
-  for (double v = 0; v <= frame.x_most * 1.0001; v += NiceStep(frame.x_most)) {
-    out += Print("<text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>\n", frame.X(v),
-                 bottom + 16, v);
+  for (const double v : Marks(frame.x_most)) {
+    out += Format("<text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>\n", frame.X(v),
+                  bottom + 16, v);
   }
-  out += Print("<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='black'/>\n", kLeft,
-               kWidth - kRight, bottom, bottom);
-  out += Print("<text x='%d' y='%.1f' text-anchor='middle'>%s</text>\n", (kWidth - kRight) / 2,
-               bottom + 34, Escaped(x).c_str());
-  out +=
-      Print("<text x='%d' y='%d'>%s</text>\n", kLeft, frame.top + kTop - 12, Escaped(unit).c_str());
+  out += Format("<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='black'/>\n", kLeft,
+                kWidth - kRight, bottom, bottom);
+  out += Format("<text x='%d' y='%.1f' text-anchor='middle'>%s</text>\n", (kWidth - kRight) / 2,
+                bottom + 34, Escaped(x).c_str());
+  out += Format("<text x='%d' y='%d'>%s</text>\n", kLeft, frame.top + kTop - 12,
+                Escaped(unit).c_str());
   return out;
 }
 
@@ -93,15 +95,15 @@ std::string Plot(const std::vector<const Series*>& lines, const std::string& x, 
   std::string out = Axes(frame, x, lines.front()->unit);
   for (size_t i = 0; i < lines.size(); ++i) {
     const char* color = kColors[i % std::size(kColors)];
-    out += Print("<polyline fill='none' stroke='%s' stroke-width='1.2' points='", color);
+    out += Format("<polyline fill='none' stroke='%s' stroke-width='1.2' points='", color);
     for (size_t k = 0; k < lines[i]->at.size(); ++k) {
-      out += Print("%.1f,%.1f ", frame.X(lines[i]->at[k]), frame.Y(lines[i]->values[k]));
+      out += Format("%.1f,%.1f ", frame.X(lines[i]->at[k]), frame.Y(lines[i]->values[k]));
     }
     out += "'/>\n";
     if (i >= kNamesShown) continue;
     const int y = top + kTop + static_cast<int>(i) * 14;
-    out += Print("<text x='%d' y='%d' fill='%s'>%s</text>\n", kWidth - kRight + 12, y, color,
-                 Escaped(lines[i]->name).c_str());
+    out += Format("<text x='%d' y='%d' fill='%s'>%s</text>\n", kWidth - kRight + 12, y, color,
+                  Escaped(lines[i]->name).c_str());
   }
   return out;
 }
@@ -146,12 +148,12 @@ std::string Text(const Report& report) {
   }
   for (const auto& row : report.table) {
     for (size_t i = 0; i < row.size(); ++i) {
-      out += Print("%s%*s", i == 0 ? "" : "  ", static_cast<int>(widths[i]), row[i].c_str());
+      out += Format("%s%*s", i == 0 ? "" : "  ", static_cast<int>(widths[i]), row[i].c_str());
     }
     out += "\n";
   }
   for (const Figure& figure : report.figures) {
-    out += Print("%-34s %12.6g %s\n", figure.name.c_str(), figure.value, figure.unit.c_str());
+    out += Format("%-34s %12.6g %s\n", figure.name.c_str(), figure.value, figure.unit.c_str());
   }
   if (!report.failure.empty()) out += "FAILED: " + report.failure + "\n";
   return out;
@@ -164,12 +166,12 @@ std::string Csv(const Report& report) {
     out += "\n";
   }
   for (const Figure& figure : report.figures) {
-    out += Print("figure,%s,%.9g,%s\n", figure.name.c_str(), figure.value, figure.unit.c_str());
+    out += Format("figure,%s,%.9g,%s\n", figure.name.c_str(), figure.value, figure.unit.c_str());
   }
   for (const Series& line : report.series) {
     for (size_t i = 0; i < line.at.size(); ++i) {
-      out += Print("series,%s,%s,%.6f,%.9g\n", line.name.c_str(), line.unit.c_str(), line.at[i],
-                   line.values[i]);
+      out += Format("series,%s,%s,%.6f,%.9g\n", line.name.c_str(), line.unit.c_str(), line.at[i],
+                    line.values[i]);
     }
   }
   return out;
@@ -178,7 +180,7 @@ std::string Csv(const Report& report) {
 std::string Json(const Report& report) {
   std::string out = "{";
   for (const Figure& figure : report.figures) {
-    out += Print("\"%s\": %.17g, ", figure.name.c_str(), figure.value);
+    out += Format("\"%s\": %.17g, ", figure.name.c_str(), figure.value);
   }
   std::string failure;
   for (const char c : report.failure) failure += c == '"' || c == '\\' ? '\'' : c;
@@ -193,11 +195,11 @@ std::string Svg(const Report& report, const std::string& title) {
     }
   }
   const int height = 40 + static_cast<int>(units.size()) * kPlotHeight;
-  std::string out = Print(
+  std::string out = Format(
       "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' "
       "font-size='12'>\n<rect width='100%%' height='100%%' fill='white'/>\n",
       kWidth, height);
-  out += Print("<text x='%d' y='24' font-size='15'>%s</text>\n", kLeft, Escaped(title).c_str());
+  out += Format("<text x='%d' y='24' font-size='15'>%s</text>\n", kLeft, Escaped(title).c_str());
   for (size_t i = 0; i < units.size(); ++i) {
     std::vector<const Series*> lines;
     for (const Series& line : report.series) {

@@ -213,12 +213,15 @@ def connect_in(namespace, address, port, timeout=10):
         raise LabError(f"no answer from {address} port {port} {error}") from error
 
 
-def http_get(namespace, port, path):
+def http_get(namespace, port, path, timeout=10):
     """The page that somebody serves on the loopback of a namespace."""
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-    with connect_in(namespace, "127.0.0.1", port) as connection:
-        connection.sendall(request)
-        reply = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    with connect_in(namespace, "127.0.0.1", port, timeout) as connection:
+        try:
+            connection.sendall(request)
+            reply = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        except OSError as error:
+            raise LabError(f"{path} on port {port}: {error}") from error
     head, _, body = reply.partition("\r\n\r\n")
     if not head.startswith("HTTP/1.1 200"):
         raise LabError(f"{path} answered {head.splitlines()[0] if head else 'nothing'}: {body[:500]}")

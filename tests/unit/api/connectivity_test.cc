@@ -230,7 +230,7 @@ TEST_F(ConnectivityTest, MoreThanMayRunAtATime_Refused) {
     contexts.push_back(Context());
     calls.push_back(std::async(std::launch::async, [&, context = contexts.back().get()] {
       TestConnectivityResponse response;
-      const grpc::Status status = gateways_->TestConnectivity(context, request_, &response);
+      grpc::Status status = gateways_->TestConnectivity(context, request_, &response);
       if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) refused.release();
       return status;
     }));

@@ -142,8 +142,8 @@ TEST_F(EnrollmentTest, Join_OfAGatewayThatWasMadeBefore_KeepsWhatWasSaidAboutIt)
 
 TEST_F(EnrollmentTest, JoinsAtTheSameTime_AllGetIn_AndATokenServesOnce) {
   constexpr int kHosts = 8;
-  std::vector<std::string> tokens;
-  for (int i = 0; i < kHosts; ++i) tokens.push_back(MakeToken());
+  std::vector<std::string> tokens(kHosts);
+  for (std::string& token : tokens) token = MakeToken();
   std::atomic<int> joined{0};
   std::atomic<int> refused{0};
   std::vector<std::thread> hosts;
@@ -194,9 +194,9 @@ TEST_F(EnrollmentTest, RevokedTwiceUnderOneRequestId_IsRevokedOnce) {
 TEST_F(EnrollmentTest, RevokedAtTheSameTimeUnderOneRequestId_IsRevokedOnce) {
   constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
   const size_t audited = Count("audit/");
-  std::vector<std::thread> callers;
-  for (int i = 0; i < 8; ++i)
-    callers.emplace_back([&] { EXPECT_EQ(Revoke("gateways/a", kUuid), ""); });
+  std::vector<std::thread> callers(8);
+  for (std::thread& caller : callers)
+    caller = std::thread([&] { EXPECT_EQ(Revoke("gateways/a", kUuid), ""); });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(Count("audit/"), audited + 1);
   const auto certificates = store_->Get("certificates/node/a").value();
