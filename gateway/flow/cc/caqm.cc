@@ -2,9 +2,11 @@
 // Congestion control by proportional hints, in the manner of Unified Bus's C-AQM, for channels
 // between gateways: every acknowledgement brings a level from 0 (idle) to 1 (full), stamped by
 // switches or derived from the share of marked bytes (gateway/wire/congestion_hint.h). Per round
-// trip the window W loses beta * level * W and gains (1 - level) * sqrt(W * step): windows meet
-// where both are equal, which is the same W for all who see the same level. The root makes small
-// windows grow faster in proportion, and large crowds push less. No window is below one packet.
+// trip the window W loses beta * level * W and gains (1 - level) * W * (step / W)^(3/4): windows
+// meet where both are equal, which is the same W for all who see the same level. The power makes
+// small windows grow faster in proportion, and large crowds push less. With a smaller one windows
+// of a few packets, which each see the level at moments of their own, are not held together enough;
+// with a larger one large windows are too slow. No window is below one packet.
 #include <cmath>
 
 #include "gateway/flow/cc/algorithm.h"
@@ -63,9 +65,7 @@ class Caqm : public CcBase {
     if (level > 0 || marked > 0) starting_ = false;
     marked_ += static_cast<float>(marked);
     if (!stamped_ && marked_ > 0) may_grow = false;
-    const double growth = !may_grow   ? 0
-                          : starting_ ? 1
-                                      : (1 - level) * std::sqrt(Step(c) / window_);
+    const double growth = !may_grow ? 0 : starting_ ? 1 : (1 - level) * Growth(Step(c) / window_);
     const double change = growth - c[kBeta] / 100.0 * level;
     Set(c, window_ + change * std::min(acked, window_));
     acked_ += static_cast<float>(acked);
@@ -93,6 +93,12 @@ class Caqm : public CcBase {
   double Step(const CcContext& c) const {
     const double link = static_cast<double>(c.profile.link_bits_per_second) / 8e9;
     return std::max(c[kStep] * c.packet, link * shortest_ / 64);
+  }
+
+  // To the power of 3/4; roots are the same on every machine.
+  static double Growth(double ratio) {
+    const double root = std::sqrt(ratio);
+    return root * std::sqrt(root);
   }
 
   void Cut(const CcContext& c, double factor) {
