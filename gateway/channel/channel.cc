@@ -343,7 +343,11 @@ TimePoint Channel::deadline(TimePoint now) const {
   if (state_ == ChannelState::kOpening) return awake_->handshake_at;
   TimePoint when = Earlier(awake_->in.ack_deadline(now), out().deadline());
   if (state_ == ChannelState::kClosing) when = Earlier(when, awake_->handshake_at);
-  if (crowded() || out().packets_lost() != 0) when = Earlier(when, out().earliest());
+  Psn lost;
+  flow::FrameRef frame;
+  uint32_t bytes = 0;
+  if (out().NextLost(lost, frame, bytes)) when = Earlier(when, out().earliest(bytes));
+  if (crowded() && out().HasPlace()) when = Earlier(when, out().earliest(wire::kMaxPayload));
   if (quiet() && state_ == ChannelState::kOpen) when = Earlier(when, IdleUntil());
   return Earlier(when, RestsAt());
 }

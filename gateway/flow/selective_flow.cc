@@ -144,9 +144,10 @@ bool SelectiveFlow::MayResend(uint64_t bytes, TimePoint now) const {
   return flying_ == 0 || bytes <= gate.bytes;
 }
 
-TimePoint SelectiveFlow::earliest() const {
+TimePoint SelectiveFlow::earliest(uint64_t bytes) const {
   const SendGate gate = AlgorithmOf(cc_.kind).gate(cc_, in_flight_);
-  return gate.earliest.ns > 0 ? gate.earliest : kNever;
+  const bool fits = flying_ == 0 || bytes <= gate.bytes;
+  return fits && gate.earliest.ns > 0 ? gate.earliest : kNever;
 }
 
 const SentRecord* SelectiveFlow::Find(Psn psn) const {

@@ -132,9 +132,9 @@ class SelectiveFlow {
   bool MaySend(uint64_t bytes, TimePoint now) const;
   // May that of NextLost? It has its place in the window.
   bool MayResend(uint64_t bytes, TimePoint now) const;
-  // When to ask again if MaySend said no because of pacing; kNever: an acknowledgement must come
-  // first.
-  TimePoint earliest() const;
+  // When pacing lets so many bytes leave; kNever: it is not what holds them up, or an
+  // acknowledgement must come first.
+  TimePoint earliest(uint64_t bytes) const;
 
   // Enters a new packet, which MaySend has allowed; returns its PSN. `pool`: the same with each
   // call; it outlives the flow.

@@ -79,6 +79,13 @@ TEST(Oracle, SlowChannel_EndsNoRequest) {
   EXPECT_TRUE(result.ok()) << result.failure << "\n  " << result.world;
 }
 
+// A paced channel with a full window, for which queue pairs stand in line: its worker waits for an
+// acknowledgement, where it used to look at it again and again (20 million turns).
+TEST(Oracle, FullWindowOfAPacedChannel_IsNotLookedAtAllTheTime) {
+  const OracleResult result = RunOracle(2242479861, Sabotage::kNone);
+  EXPECT_TRUE(result.ok()) << result.failure << "\n  " << result.world;
+}
+
 TEST(Oracle, StrayByte_IsNoticed) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const OracleResult result = RunOracle(seed, Sabotage::kStrayByte);

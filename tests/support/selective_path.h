@@ -49,7 +49,7 @@ class SelectivePath : private flow::AckedSink {
     Pump();
     while (acked.size() < packets_) {
       TimePoint next = Earlier(sender.deadline(), receiver.ack_deadline(now_));
-      if (sender_blocked_) next = Earlier(next, std::max(sender.earliest(), now_));
+      if (sender_blocked_) next = Earlier(next, std::max(sender.earliest(kPacketBytes), now_));
       if (!events_.empty()) next = Earlier(next, events_.top().at);
       if (next > end || next == kNever) return false;
       now_ = std::max(now_, next);

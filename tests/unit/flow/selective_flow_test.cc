@@ -115,9 +115,30 @@ TEST_F(SelectiveFlowTest, AtRest_HoldsNoMemory) {
 TEST_F(SelectiveFlowTest, NeverUsed_MayRest) {
   EXPECT_EQ(flow.deadline(), kNever);
   EXPECT_EQ(flow.OnDeadline(now), FlowVerdict::kNothing);
-  EXPECT_EQ(flow.earliest(), kNever);
+  EXPECT_EQ(flow.earliest(1), kNever);
   EXPECT_GT(flow.cc_window(), 0u);
   EXPECT_EQ(flow.rests_at(), now + SelectiveFlow::kRestAfter);
+}
+
+// A window that is full opens with an acknowledgement: pacing that has let go long ago says
+// nothing.
+TEST_F(SelectiveFlowTest, PacedAndFull_WaitsForAnAcknowledgement) {
+  SelectiveConfig config;
+  config.cc.kind = CcKind::kDcqcn;
+  config.cc.packet_bytes = kBytes;
+  Start(config);
+  LearnRtt();
+  flow.OnCnp(now);
+  uint32_t psn = 101;
+  while (flow.MaySend(kBytes, now)) {
+    Send(1);
+    ++psn;
+    if (flow.earliest(kBytes) != kNever) now = std::max(now, flow.earliest(kBytes));
+  }
+  EXPECT_EQ(flow.earliest(kBytes), kNever);
+  EXPECT_NE(flow.earliest(0), kNever) << "it is paced";
+  Ack(psn);
+  EXPECT_NE(flow.earliest(kBytes), kNever);
 }
 
 TEST_F(SelectiveFlowTest, InFlight_DoesNotRest) {
