@@ -292,6 +292,13 @@ bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
   confirmed_ |= same;
   switch (control.kind) {
     case ControlKind::kProbe:
+      if (state_ == ChannelState::kOpening) {
+        // Who knows our epoch has taken the first step with us; its answers have been lost. None to
+        // come tells the round trip.
+        awake_->due |= kDueOpen;
+        awake_->open_resend = kFirstOpenResend * 2;
+        awake_->handshake_at = now + awake_->open_resend;
+      }
       if (!same) return false;
       awake_->answers_probe = true;
       awake_->probe_answer = control.probe;

@@ -133,6 +133,22 @@ TEST_F(ChannelSetTest, AnswerLost_GivenAgainForTheSameChannel) {
   EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 1u);
 }
 
+TEST_F(ChannelSetTest, AllAnswersLost_ProbesOfThePeerSayThatItIsThere) {
+  Channel* channel = Begun();
+  const TimePoint until = pair.now + Milliseconds(500);
+  const auto lose = [&](const ChannelPacket& packet) {
+    return packet.Is(ControlKind::kOpened) && pair.now < until;
+  };
+  pair.Advance(Milliseconds(1), lose);
+  Channel* back = pair.b().Reach(pair.a(), pair.now);
+  ASSERT_EQ(back->state(), ChannelState::kOpen);
+  EXPECT_TRUE(pair.b().Send(*back, 7, pair.now));
+  pair.Advance(Milliseconds(1000), lose);
+  EXPECT_EQ(pair.a().gone, 0);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_EQ(pair.a().delivered, (Numbers{7}));
+}
+
 TEST_F(ChannelSetTest, BothBegin_OneChannel) {
   Channel* of_a = Begun();
   Channel* of_b = Begun(pair, pair.b(), pair.a());
