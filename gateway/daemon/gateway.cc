@@ -289,8 +289,9 @@ void Gateway::Drain(bool drain, std::function<void(bool, session::DrainRow)> don
     if (!engine_) return (*shared)(false, {});
     spdlog::info("drain: {}", drain ? "asked for here" : "taken back here");
     sessions()->OrderDrainLocally(drain);
-    sessions()->Snapshot(
-        {}, [shared](const session::StateSnapshot& snapshot) { (*shared)(true, snapshot.drain); });
+    sessions()->Snapshot({.outstanding = true}, [shared](const session::StateSnapshot& snapshot) {
+      (*shared)(true, snapshot.drain);
+    });
   });
   if (!posted) (*shared)(false, {});
 }

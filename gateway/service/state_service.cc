@@ -50,9 +50,10 @@ grpc::ServerUnaryReactor* StateService::List(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* StateService::GetStatus(grpc::CallbackServerContext* context,
                                                   const gateway::v1::GetStatusRequest*,
                                                   types::v1::GatewayStatus* response) {
-  return Answer(context, {.pools = true}, [this, response](session::StateSnapshot& snapshot) {
-    FillStatus(identity_, readiness_.reason(), snapshot, *response);
-  });
+  return Answer(context, {.pools = true, .outstanding = true},
+                [this, response](session::StateSnapshot& snapshot) {
+                  FillStatus(identity_, readiness_.reason(), snapshot, *response);
+                });
 }
 
 grpc::ServerUnaryReactor* StateService::ListSessions(

@@ -335,11 +335,11 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();
   if (draining) FillHolders(attach_, snapshot->drain);
-  // A list of its own each; queue pairs also tell how far a drain is.
+  // A list of its own each; queue pairs also tell what a drain waits for.
   if (query.channels) return AddChannels(snapshot, std::move(done));
   if (query.peers) return AddPeers(snapshot, std::move(done));
   if (query.srqs) return AddSrqs(snapshot, std::move(done));
-  if (query.qps || draining) return AddQps(snapshot, query, std::move(done));
+  if (query.qps || (query.outstanding && draining)) return AddQps(snapshot, query, std::move(done));
   done(std::move(*snapshot));
 }
 

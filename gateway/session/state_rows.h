@@ -282,7 +282,8 @@ struct Totals {
   uint64_t segment_bytes = 0;
 };
 
-// What a caller wants of the tables; the rest is cheap and always there.
+// What a caller wants of the tables; the rest is cheap and always there. Of qps, channels, peers,
+// srqs and outstanding the workers know: while one of them hangs, there is no answer.
 struct StateQuery {
   bool sessions = false;
   bool qps = false;
@@ -294,6 +295,7 @@ struct StateQuery {
   bool pools = false;
   bool events = false;
   bool srqs = false;
+  bool outstanding = false;  // requests that a drain waits for; asks the workers, as qps does
 };
 
 struct StateSnapshot {

@@ -343,7 +343,6 @@ def steps(fleet, prometheus):
     def starved():
         """A worker that gets no processor: the other one cannot hand over what is its own"""
         def starve():
-            # Meanwhile the gateway answers nobody who asks for its counters.
             with HeldThreads([[number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1]]):
                 run(["/usr/bin/python3", "-c", FOR_ALL_WORKERS.format(address=right.address4)], namespace=left.namespace)
             rounds(2)

@@ -9,6 +9,7 @@ import re
 import signal
 import time
 
+from netlab.held_threads import HeldThreads, threads_of
 from netlab.huge_pages import free_huge_pages
 from netlab.job import LocalJob, run
 
@@ -305,6 +306,27 @@ def _rests(pair):
     return f"{rounds:.0f} rounds in a second, {len(ran)} rdma_check cases afterwards"
 
 
+def _held_worker(pair):
+    """Counters are there though a worker thread gets no processor, also during a drain, which asks workers what it waits for."""
+    workers = [number for name, number in threads_of(pair.left.daemon.pid) if name == "rocegw-worker"]
+    seen = []
+    for drained in (False, True):
+        if drained:
+            pair.left.control("--local", "drain")
+        try:
+            with HeldThreads(workers[-1:]):
+                seen.append(pair.left.counters())
+        finally:
+            if drained:
+                pair.left.control("--local", "undrain")
+    # All that no worker is asked for.
+    for counters in seen:
+        missing = [name for name in ("rocegw_queue_pairs", "rocegw_rx_packets_total", "rocegw_pool_used") if name not in counters]
+        expect(not missing, f"without a worker's answer there is no {missing}; there are {sorted(counters)}")
+    ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
+    return f"{len(seen[0])} kinds of values, {len(ran)} rdma_check cases afterwards"
+
+
 def gateway_cases():
     cases = [
         ("devinfo", 1500, _devinfo),
@@ -319,6 +341,7 @@ def gateway_cases():
         ("unknown_key", 1500, _unknown_key),
         ("lost", 1500, _lost),
         ("rests", 1500, _rests),
+        ("held_worker", 1500, _held_worker),
         ("cm_misuse", 1500, _cm_misuse),
     ]
     return [Case(f"gateway.{name}", mtu, run, "gateway") for name, mtu, run in cases] + [
