@@ -43,6 +43,8 @@ DASHBOARD = dashboard(
               "pps", (f"sum by (node, side) (rate(rocegw_drops_total{{{NODE}}}{RATE}))", "{{node}} {{side}}")),
         graph("Queue pairs by worker", "Is the load spread over the workers?", "short",
               (f"sum by (node, worker) (rocegw_worker_queue_pairs{{{NODE}}})", WORKER)),
+        graph("Silence of workers", "Does a worker stand still? How long it has not answered the gateway's own questions.", "s",
+              (f"max by (node, worker) (rocegw_worker_silent_seconds{{{NODE}}})", WORKER)),
         shown=True),
     row("Programs and their objects",
         graph("Objects", "What do programs hold?", "short",

@@ -31,6 +31,8 @@ constexpr Duration kFirstRetry = Seconds(1);
 constexpr Duration kLastRetry = Seconds(30);
 // Sessions end when the workers have let go of their objects, which takes microseconds.
 constexpr Duration kSessionsEndWithin = Seconds(10);
+// Who examines the gateway does not wait longer for what workers know.
+constexpr Duration kWorkersAnswerWithin = Seconds(2);
 
 // The host name's first label as a DNS label.
 std::string HostLabel() {
@@ -356,11 +358,18 @@ void Gateway::AbortCapture(std::shared_ptr<port::CaptureSink> sink) {
 }
 
 void Gateway::Diagnose(std::function<void(const rocegw::gateway::v1::DiagnoseResponse&)> done) {
-  Snapshot({.sessions = true, .qps = true, .pools = true},
-           [this, done = std::move(done)](const session::StateSnapshot& snapshot) {
-             const auto workers = static_cast<uint32_t>(data_path_.steering().worker_count());
-             diagnoses_.Ask(FactsOf(config_, identity_, workers, snapshot), done);
-           });
+  // A worker that hangs is a finding itself, and not waited for. The first answer counts.
+  auto waiting = std::make_shared<decltype(done)>(std::move(done));
+  const auto examine = [this, waiting](const session::StateSnapshot& snapshot) {
+    auto asked = std::exchange(*waiting, nullptr);
+    if (asked) diagnoses_.Ask(FactsOf(config_, identity_, snapshot), std::move(asked));
+  };
+  Snapshot({.sessions = true, .qps = true, .pools = true}, examine);
+  (void)loop_.Post([this, waiting, examine] {
+    loop_.At(session::ControlLoop::Now() + kWorkersAnswerWithin, [this, waiting, examine] {
+      if (*waiting) Snapshot({.sessions = true, .pools = true}, examine);
+    });
+  });
 }
 
 std::string Gateway::Summary() const {

@@ -58,11 +58,12 @@ uint64_t SessionsOf(const session::StateSnapshot& snapshot) {
 }  // namespace
 
 doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentity& identity,
-                             uint32_t workers, const session::StateSnapshot& snapshot) {
+                             const session::StateSnapshot& snapshot) {
   doctor::GatewayFacts facts;
   facts.gateway = "gateways/" + identity.name;
   facts.version = identity.version;
-  facts.workers = workers;
+  for (const session::WorkerRow& row : snapshot.workers)
+    facts.workers.push_back({row.index, row.silent.ns});
   facts.sessions = SessionsOf(snapshot);
   facts.remap_allowed = config.default_pool.remap_allowed;
   facts.runtime_dir = config.runtime_dir;

@@ -11,8 +11,8 @@
 
 namespace rocegw::daemon {
 
-// The snapshot has sessions, queue pairs and pools.
+// The snapshot has sessions and pools, and queue pairs unless a worker hangs.
 doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentity& identity,
-                             uint32_t workers, const session::StateSnapshot& snapshot);
+                             const session::StateSnapshot& snapshot);
 
 }  // namespace rocegw::daemon

@@ -101,6 +101,7 @@ void Workers::AddRows(session::StateSnapshot& snapshot) const {
     row.index = static_cast<uint16_t>(i);
     row.cpu = one.cpu;
     row.qps = i < snapshot.qps_by_worker.size() ? snapshot.qps_by_worker[i] : 0;
+    if (i < snapshot.silent_by_worker.size()) row.silent = snapshot.silent_by_worker[i];
     // Those that ended are read first: none of them can be missing among those that began.
     const uint64_t ended = one.counters.channel_close_events.Read();
     row.channels = static_cast<uint32_t>(one.counters.channel_open_events.Read() - ended);

@@ -16,6 +16,12 @@
 
 namespace rocegw::doctor {
 
+// A thread that serves queue pairs.
+struct WorkerFacts {
+  uint32_t index = 0;
+  int64_t silent_ns = 0;  // for so long it has owed answers without giving any
+};
+
 // One verbs device.
 struct PortFacts {
   std::string name;       // as in the configuration
@@ -48,7 +54,7 @@ struct SocketFile {
 struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
-  uint32_t workers = 0;
+  std::vector<WorkerFacts> workers;
   uint64_t sessions = 0;  // at most so many; UINT64_MAX: not bounded
   bool remap_allowed = false;
   bool huge_pages = false;     // DPDK takes them where there are any

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/doctor/host_checks.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace rocegw::doctor {
@@ -12,6 +13,9 @@ constexpr uint64_t kFilesOfSession = 32;
 constexpr uint64_t kFilesOfDaemon = 1024;
 // Beyond, the limit is not what ends a host first.
 constexpr uint64_t kEnoughFiles = 65536;
+
+// A worker answers within its next turn; this is for a host that is short of processors.
+constexpr int64_t kSlowAnswerNs = 1'000'000'000;
 
 constexpr uint32_t kWritableByOthers = 0022;
 constexpr uint32_t kOpenToOthers = 0006;
@@ -82,13 +86,26 @@ Diagnosis CheckHugePages(const Facts& facts) {
 
 Diagnosis CheckProcessors(const Facts& facts) {
   Check check("processors", facts.gateway.gateway);
-  const std::string found = std::to_string(facts.gateway.workers) + " workers, " +
+  const std::string found = std::to_string(facts.gateway.workers.size()) + " workers, " +
                             std::to_string(facts.host.processors) + " processors";
-  if (facts.gateway.workers <= facts.host.processors) return std::move(check).Ok(found);
+  if (facts.gateway.workers.size() <= facts.host.processors) return std::move(check).Ok(found);
   return std::move(check).Warn(found, "workers take turns on a processor: latency grows",
                                "lower `workers` to at most " +
                                    std::to_string(facts.host.processors) +
                                    ", or give the service more processors");
+}
+
+Diagnosis CheckWorkers(const Facts& facts) {
+  Check check("workers", facts.gateway.gateway);
+  const auto worst = std::ranges::max_element(facts.gateway.workers, {}, &WorkerFacts::silent_ns);
+  if (worst == facts.gateway.workers.end() || worst->silent_ns < kSlowAnswerNs)
+    return std::move(check).Ok("all of them answer");
+  const std::string found = "worker " + std::to_string(worst->index) + " has not answered for " +
+                            std::to_string(worst->silent_ns / 1'000'000'000) + " s";
+  return std::move(check).Fail(
+      found, "its queue pairs stand still, and what only it knows cannot be shown",
+      "free its processor or give the service more; where that does not help: gdb -p the process, "
+      "`thread apply all bt`, then restart rocegwd");
 }
 
 Diagnosis CheckClock(const Facts& facts) {

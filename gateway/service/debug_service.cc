@@ -172,6 +172,8 @@ grpc::ServerUnaryReactor* DebugService::Explain(grpc::CallbackServerContext* con
     state_.Snapshot(
         {.sessions = true, .qps = true, .pools = true, .events = true},
         [this, reactor, request, response, config](const session::StateSnapshot& snapshot) {
+          if (!snapshot.unanswered.empty())
+            return reactor->Finish({grpc::StatusCode::UNAVAILABLE, snapshot.unanswered});
           *response = service::Explain(*request, identity_, readiness_.reason(), snapshot, config);
           reactor->Finish(grpc::Status::OK);
         });

@@ -91,6 +91,14 @@ void AddGauges(std::vector<MetricFamily>& families, const session::StateSnapshot
   for (const auto& row : snapshot.workers) {
     AddValue(channels, {{"worker", std::to_string(row.index)}}, row.channels);
   }
+  MetricFamily& silent = AddFamily(
+      families, "rocegw_worker_silent_seconds",
+      "how long a worker has owed the control thread answers without giving any; 0: it owes none",
+      MetricType::Gauge);
+  for (const auto& row : snapshot.workers) {
+    AddValue(silent, {{"worker", std::to_string(row.index)}},
+             static_cast<double>(row.silent.ns) / 1e9);
+  }
   MetricFamily& ports =
       AddFamily(families, "rocegw_port_up", "1: the port can send and receive", MetricType::Gauge);
   for (const auto& row : snapshot.ports) {

@@ -16,6 +16,8 @@ grpc::ServerUnaryReactor* StateService::Answer(grpc::CallbackServerContext* cont
   if (!deadline.ok()) return Refuse(context, deadline);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   source_.Snapshot(query, [reactor, fill = std::move(fill)](session::StateSnapshot snapshot) {
+    if (!snapshot.unanswered.empty())
+      return reactor->Finish({grpc::StatusCode::UNAVAILABLE, snapshot.unanswered});
     fill(snapshot);
     reactor->Finish(grpc::Status::OK);
   });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // State for the service: rows from what the control thread knows, and for QPs from what the workers
 // answer.
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -263,6 +265,17 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
   drain.empty = drain.qps == 0;
 }
 
+// Who is silent for so long is not slow.
+constexpr Duration kHung = Seconds(5);
+
+// Empty: none.
+std::string HungWorker(const std::vector<Duration>& silent) {
+  const auto longest = std::ranges::max_element(silent);
+  if (longest == silent.end() || *longest < kHung) return {};
+  return "worker " + std::to_string(longest - silent.begin()) + " has not answered for " +
+         std::to_string(longest->ns / Seconds(1).ns) + " s";
+}
+
 }  // namespace
 
 void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
@@ -306,6 +319,10 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   auto snapshot = std::make_shared<StateSnapshot>();
   snapshot->totals = TotalsOf(services_.pools.gateway());
   snapshot->qps_by_worker.resize(services_.workers.worker_count());
+  const TimePoint now = ControlLoop::Now();
+  for (size_t i = 0; i < services_.workers.worker_count(); ++i)
+    snapshot->silent_by_worker.push_back(
+        services_.workers.silent(static_cast<WorkerIndex>(i), now));
   for (size_t i = 0; i < metrics::kDropReasonCount; ++i) {
     snapshot->control_drops.push_back(cm_->drops(static_cast<metrics::DropReason>(i)));
   }
@@ -335,6 +352,11 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();
   if (draining) FillHolders(attach_, snapshot->drain);
+  if (std::string hung = HungWorker(snapshot->silent_by_worker); !hung.empty()) {
+    if (query.channels || query.peers || query.srqs || query.qps)
+      snapshot->unanswered = std::move(hung);
+    return done(std::move(*snapshot));
+  }
   // A list of its own each; queue pairs also tell what a drain waits for.
   if (query.channels) return AddChannels(snapshot, std::move(done));
   if (query.peers) return AddPeers(snapshot, std::move(done));

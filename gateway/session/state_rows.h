@@ -166,6 +166,7 @@ struct WorkerRow {
   int32_t cpu = -1;  // pinned to, -1: not pinned
   uint32_t qps = 0;
   uint32_t channels = 0;           // to other gateways
+  Duration silent;                 // how long it has owed answers without giving any
   std::vector<uint64_t> counters;  // in the order of metrics::AllCounters()
   std::vector<uint64_t> drops;     // by metrics::DropReason, kNone first
 };
@@ -283,7 +284,8 @@ struct Totals {
 };
 
 // What a caller wants of the tables; the rest is cheap and always there. Of qps, channels, peers,
-// srqs and outstanding the workers know: while one of them hangs, there is no answer.
+// srqs and outstanding the workers know. While one of them hangs, the answer waits for it, for so
+// long that the daemon takes it for hung; from then on answers come without.
 struct StateQuery {
   bool sessions = false;
   bool qps = false;
@@ -304,6 +306,10 @@ struct StateSnapshot {
   std::vector<PortQueueRow> port_queues;
   std::vector<WorkerRow> workers;
   std::vector<uint32_t> qps_by_worker;
+  std::vector<Duration> silent_by_worker;
+  // "worker 1 has not answered for 12 s": qps, channels, peers or srqs were asked for, and are
+  // missing.
+  std::string unanswered;
   // Management datagrams that the connection manager did not use, by metrics::DropReason.
   std::vector<uint64_t> control_drops;
   DiscoveryRow discovery;

@@ -13,7 +13,8 @@ namespace rocegw::session {
 
 WorkerRequests::WorkerRequests(const std::vector<worker::WorkerLink*>& links) {
   lanes_.reserve(links.size());
-  for (worker::WorkerLink* link : links) lanes_.push_back({link, {}, false});
+  for (worker::WorkerLink* link : links)
+    lanes_.push_back({.link = link, .waiting = {}, .heard = {}});
 }
 
 bool WorkerRequests::Push(Lane& lane, const worker::ControlMessage& message) {
@@ -31,6 +32,7 @@ void WorkerRequests::Queue(WorkerIndex worker, const worker::ControlMessage& mes
 void WorkerRequests::Send(WorkerIndex worker, const Body& body, Continuation done) {
   const uint64_t cookie = next_cookie_++;
   continuations_.emplace(cookie, std::move(done));
+  if (lanes_[worker].owed++ == 0) lanes_[worker].heard = ControlLoop::Now();
   Queue(worker, {cookie, body});
 }
 
@@ -70,7 +72,9 @@ void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
 void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
   if (auto* reply = std::get_if<worker::ControlReply>(&message.body)) {
     auto node = continuations_.extract(message.cookie);
-    if (!node.empty()) node.mapped()(std::move(*reply));
+    if (node.empty()) return;
+    if (--lanes_[worker].owed != 0) lanes_[worker].heard = ControlLoop::Now();
+    node.mapped()(std::move(*reply));
   } else if (const auto* mad = std::get_if<worker::MadReceived>(&message.body)) {
     if (on_mad) on_mad(worker, *mad);
   } else if (const auto* event = std::get_if<worker::AsyncEventRaised>(&message.body)) {
@@ -84,6 +88,11 @@ void WorkerRequests::Take(WorkerIndex worker, worker::WorkerMessage& message) {
   } else if (const auto* changed = std::get_if<worker::PeerChanged>(&message.body)) {
     if (on_peer_changed) on_peer_changed(*changed);
   }
+}
+
+Duration WorkerRequests::silent(WorkerIndex worker, TimePoint now) const {
+  const Lane& lane = lanes_[worker];
+  return lane.owed == 0 ? Duration{} : now - lane.heard;
 }
 
 bool WorkerRequests::HasWork() const {

@@ -50,6 +50,8 @@ class WorkerRequests final : public LoopSource {
   bool Flush();
 
   size_t unanswered() const { return continuations_.size(); }
+  // How long a worker has owed an answer without giving any; zero: it owes none.
+  Duration silent(WorkerIndex worker, TimePoint now) const;
 
   std::function<void(WorkerIndex, const worker::MadReceived&)> on_mad;
   std::function<void(const worker::AsyncEventRaised&)> on_async_event;
@@ -63,6 +65,8 @@ class WorkerRequests final : public LoopSource {
     worker::WorkerLink* link;
     std::deque<worker::ControlMessage> waiting;
     bool wake = false;
+    size_t owed = 0;  // answers
+    TimePoint heard;  // of while it owes some: when it was asked first or answered last
   };
 
   static bool Push(Lane& lane, const worker::ControlMessage& message);

@@ -342,12 +342,16 @@ def steps(fleet, prometheus):
 
     def starved():
         """A worker that gets no processor: the other one cannot hand over what is its own"""
+        last = [number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1:]
+
         def starve():
-            with HeldThreads([[number for name, number in threads_of(right.daemon.pid) if name == "rocegw-worker"][-1]]):
+            with HeldThreads(last):
                 run(["/usr/bin/python3", "-c", FOR_ALL_WORKERS.format(address=right.address4)], namespace=left.namespace)
             rounds(2)
         until_shows(rising('rocegw_drops_total{reason="handoff_full"}'), doing=starve)
         until_fires("RocegwGatewayDropsPackets")
+        with HeldThreads(last):
+            until_fires("RocegwWorkerHangs")
 
     def stuck_stop():
         """A gateway that cannot come to its end: threads that serve calls do not return"""

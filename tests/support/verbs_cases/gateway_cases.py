@@ -307,7 +307,8 @@ def _rests(pair):
 
 
 def _held_worker(pair):
-    """Counters are there though a worker thread gets no processor, also during a drain, which asks workers what it waits for."""
+    """Counters are there though a worker thread gets no processor, also during a drain, which asks workers what it waits for. Who
+    stands still is named."""
     workers = [number for name, number in threads_of(pair.left.daemon.pid) if name == "rocegw-worker"]
     seen = []
     for drained in (False, True):
@@ -323,6 +324,18 @@ def _held_worker(pair):
     for counters in seen:
         missing = [name for name in ("rocegw_queue_pairs", "rocegw_rx_packets_total", "rocegw_pool_used") if name not in counters]
         expect(not missing, f"without a worker's answer there is no {missing}; there are {sorted(counters)}")
+
+    def silence():
+        return max(value for (name, _), value in pair.left.metrics().items() if name == "rocegw_worker_silent_seconds")
+    with HeldThreads(workers[-1:]):
+        index = len(workers) - 1
+        found = run(pair.left.control_words("--local", "doctor"), check=False)
+        expect(f"worker {index} has not answered for" in found, f"doctor:\n{found}")
+        while silence() < 5:  # for so long it may be slow
+            time.sleep(0.2)
+        told = run(pair.left.control_words("--local", "get", "qps"), check=False)
+        expect(f"worker {index} has not answered for" in told, told)
+    expect(silence() == 0, "a worker that runs again still owes an answer")
     ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
     return f"{len(seen[0])} kinds of values, {len(ran)} rdma_check cases afterwards"
 

@@ -297,6 +297,17 @@ TEST_F(RocegwctlTest, NotReady_StatusSaysWhyAndExits10) {
   EXPECT_NE(run.out.find("NOT READY: port eth0 is down"), std::string::npos) << run.out;
 }
 
+TEST_F(RocegwctlTest, AWorkerHangs_StatusShowsTheRestAndSaysWhich) {
+  source_.state.unanswered = "worker 1 has not answered for 12 s";
+  const Outcome run = Ctl("status");
+  EXPECT_EQ(run.code, kUnavailable);
+  EXPECT_NE(run.out.find("ib_write_bw"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("worker 1 has not answered for 12 s"), std::string::npos) << run.err;
+  const Outcome document = Ctl("status -o json");
+  EXPECT_EQ(document.code, kUnavailable);
+  EXPECT_EQ(document.out, "") << "a document without queue pairs would say that there are none";
+}
+
 TEST_F(RocegwctlTest, NobodyThere_SaysWhatToDo) {
   const Outcome missing = CtlAt("/nonexistent/grpc.sock", "status");
   EXPECT_EQ(missing.code, kUnavailable);

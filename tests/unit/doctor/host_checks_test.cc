@@ -65,6 +65,14 @@ TEST_F(HostChecks, Processors_MoreWorkersThanProcessors_Warns) {
   Expect(CheckProcessors(facts), WARN, "2 workers, 1 processors");
 }
 
+TEST_F(HostChecks, Workers_WhoHasNotAnsweredForASecond_Fails) {
+  Expect(CheckWorkers(facts), OK, "all of them answer");
+  facts.gateway.workers[1].silent_ns = 999'000'000;
+  Expect(CheckWorkers(facts), OK, "all of them answer");
+  facts.gateway.workers[1].silent_ns = 12'900'000'000;
+  Expect(CheckWorkers(facts), FAIL, "worker 1 has not answered for 12 s", "restart rocegwd");
+}
+
 TEST_F(HostChecks, Clock_NotSynchronisedOrNotKnown_Warns) {
   Expect(CheckClock(facts), OK, "synchronised, at most 2 ms off");
   facts.host.clock.synchronised = false;

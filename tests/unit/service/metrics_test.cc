@@ -226,7 +226,11 @@ TEST_F(MetricsTest, Page_PeersByTheirNamesInTheFleet) {
 // A worker that hangs does not answer about peers.
 TEST_F(MetricsTest, Page_WithoutAnswersOfWorkers_HasTheRest) {
   source_.answers_about_peers = false;
-  EXPECT_TRUE(Samples().contains("rocegw_sessions"));
+  source_.state.workers[1].silent = Milliseconds(400);
+  const auto samples = Samples();
+  EXPECT_TRUE(samples.contains("rocegw_sessions"));
+  EXPECT_EQ(samples.at("rocegw_worker_silent_seconds{worker=\"0\"}"), "0");
+  EXPECT_EQ(samples.at("rocegw_worker_silent_seconds{worker=\"1\"}"), "0.4");
 }
 
 TEST_F(MetricsTest, Page_LabelsAreBounded) {

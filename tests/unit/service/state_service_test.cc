@@ -163,6 +163,14 @@ TEST_F(StateServiceTest, ListQpsOfOneNumber_HasNoOther) {
   EXPECT_EQ(qps.qps(0).qpn(), 0x12u);
 }
 
+TEST_F(StateServiceTest, Lists_WhileAWorkerHangs_SayWhich) {
+  source_.state.unanswered = "worker 1 has not answered for 12 s";
+  gateway::v1::ListQpsResponse qps;
+  const grpc::Status status = stub_->ListQps(Soon().get(), {}, &qps);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "worker 1 has not answered for 12 s");
+}
+
 TEST_F(StateServiceTest, ListPools_HasLimitsAndPages) {
   gateway::v1::ListPoolsRequest request;
   request.set_page_size(1);

@@ -62,6 +62,29 @@ TEST_F(ToOneWorker, TryTell_WhatHasTimeWakesNobodyAndGoesInOrder) {
   EXPECT_TRUE(std::holds_alternative<worker::UnlinkSession>(message.body));
 }
 
+TEST_F(ToOneWorker, Silent_FromTheFirstQuestionOrTheLastAnswerWhileAnotherIsOwed) {
+  const auto later = [](Duration by) { return ControlLoop::Now() + by; };
+  requests.Tell(0, worker::UnlinkSession{});
+  EXPECT_EQ(requests.silent(0, later(Seconds(100))), Duration{}) << "nothing was asked";
+  for (int i = 0; i < 2; ++i) requests.Send(0, worker::SnapshotPeers{}, [](const auto&) {});
+  EXPECT_GE(requests.silent(0, later(Seconds(100))), Seconds(100));
+
+  worker::ControlMessage asked;
+  ASSERT_TRUE(link.to_worker.Pop(asked));
+  ASSERT_TRUE(link.to_worker.Pop(asked));
+  const TimePoint before = ControlLoop::Now();
+  ASSERT_TRUE(link.to_control.Push({asked.cookie, worker::ControlReply{}}));
+  requests.Work();
+  EXPECT_LE(requests.silent(0, before + Seconds(100)), Seconds(100))
+      << "it has just said something";
+  EXPECT_GT(requests.silent(0, later(Seconds(100))), Duration{}) << "it owes one more";
+
+  ASSERT_TRUE(link.to_worker.Pop(asked));
+  ASSERT_TRUE(link.to_control.Push({asked.cookie, worker::ControlReply{}}));
+  requests.Work();
+  EXPECT_EQ(requests.silent(0, later(Seconds(100))), Duration{});
+}
+
 TEST_F(ToOneWorker, SetAwake_IsWhatWorkersLookAt) {
   EXPECT_FALSE(link.control_awake) << "until the loop says so";
   requests.SetAwake(true);
