@@ -2,6 +2,7 @@
 #include "controlplane/api/node_streams.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -85,14 +86,18 @@ class TunnelLink final : public sync::TunnelStream {
   const std::shared_ptr<TunnelOutbox> outbox_;
 };
 
+// Holds itself until gRPC is done with it; answers of the store may come later.
 class SyncStream final
-    : public grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse> {
+    : public grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>,
+      public std::enable_shared_from_this<SyncStream> {
  public:
   SyncStream(grpc::CallbackServerContext* context, const NodeStreams& streams)
-      : context_(context), streams_(streams) {
-    StartRead(&request_);
-  }
+      : context_(context), streams_(streams) {}
 
+  void Start() {
+    self_ = shared_from_this();
+    outbox_->Read(&request_);
+  }
   void OnReadDone(bool ok) override {
     if (!ok) return outbox_->Finish(grpc::Status::OK);
     if (gateway_.empty()) return Begin();
@@ -103,13 +108,17 @@ class SyncStream final
     } else {
       return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
     }
-    StartRead(&request_);
+    outbox_->Read(&request_);
   }
   void OnWriteDone(bool ok) override { outbox_->OnWriteDone(ok); }
   void OnCancel() override { outbox_->Finish(grpc::Status::CANCELLED); }
   void OnDone() override {
+    const auto self = std::move(self_);
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
     if (id_ != 0) streams_.hub.Detach(gateway_, id_);
-    delete this;
   }
 
  private:
@@ -137,28 +146,48 @@ class SyncStream final
     };
     const bool known = streams_.backend.follower.Read(
         [&](const sync::Fleet& fleet) { return fleet.view.gateways.contains(gateway_); });
-    if (known) return Attach();
-    streams_.backend.writer.Write(std::move(call), 0, plan, [this](const WrittenOrError& written) {
-      const auto* const error = std::get_if<ApiError>(&written);
-      if (error != nullptr && error->code != grpc::StatusCode::ALREADY_EXISTS)
-        return outbox_->Finish(ToStatus(*error));
-      Attach();
-    });
+    if (known) return CatchUp();
+    streams_.backend.writer.Write(
+        std::move(call), 0, plan, [self = shared_from_this()](const WrittenOrError& written) {
+          const auto* const error = std::get_if<ApiError>(&written);
+          if (error != nullptr && error->code != grpc::StatusCode::ALREADY_EXISTS)
+            return self->outbox_->Finish(ToStatus(*error));
+          {
+            const std::lock_guard lock(self->mutex_);
+            if (self->over_) return;
+          }
+          self->CatchUp();
+        });
+  }
+
+  // The node may have been given more by another controller than this one has seen, and would take
+  // that for a store with a lost past (UNADOPTED).
+  void CatchUp() {
+    streams_.backend.follower.WhenNewest(
+        [self = shared_from_this()](const StatusOr<store::Revision>& newest) {
+          if (!newest.ok()) return self->outbox_->Finish(ToStatus(FromStore(newest.status())));
+          self->Attach();
+        });
   }
 
   void Attach() {
+    const std::lock_guard lock(mutex_);
+    if (over_) return;
     const auto auth = context_->auth_context();
     id_ =
         streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), ExpiryOf(*auth));
     revocation_ = EndWhenRevoked(*auth, streams_.revocations, outbox_);
-    StartRead(&request_);
+    outbox_->Read(&request_);
   }
 
-  grpc::CallbackServerContext* const context_;
-  const NodeStreams& streams_;
+  grpc::CallbackServerContext* const context_;  // until over_
+  const NodeStreams& streams_;                  // until over_
   const std::shared_ptr<SyncOutbox> outbox_ = std::make_shared<SyncOutbox>(*this);
+  std::shared_ptr<SyncStream> self_;  // while gRPC has it
   fleet::v1::SyncRequest request_;
   std::string gateway_;  // empty: before the first message
+  std::mutex mutex_;     // of what follows; taken before the locks of follower and hub
+  bool over_ = false;
   sync::NodeHub::StreamId id_ = 0;
   std::unique_ptr<Revocations::Listening> revocation_;
 };
@@ -168,7 +197,7 @@ class TunnelStream final
  public:
   TunnelStream(grpc::CallbackServerContext* context, const NodeStreams& streams)
       : context_(context), streams_(streams) {
-    StartRead(&answer_);
+    outbox_->Read(&answer_);
   }
 
   void OnReadDone(bool ok) override {
@@ -185,7 +214,7 @@ class TunnelStream final
     } else {
       streams_.tunnels.OnAnswer(gateway_, id_, answer_);
     }
-    StartRead(&answer_);
+    outbox_->Read(&answer_);
   }
   void OnWriteDone(bool ok) override { outbox_->OnWriteDone(ok); }
   void OnCancel() override { outbox_->Finish(grpc::Status::CANCELLED); }
@@ -208,7 +237,9 @@ class TunnelStream final
 
 grpc::ServerBidiReactor<fleet::v1::SyncRequest, fleet::v1::SyncResponse>* NewSyncStream(
     grpc::CallbackServerContext* context, const NodeStreams& streams) {
-  return new SyncStream(context, streams);
+  const auto stream = std::make_shared<SyncStream>(context, streams);
+  stream->Start();
+  return stream.get();
 }
 
 grpc::ServerBidiReactor<fleet::v1::TunnelAnswer, fleet::v1::TunnelQuestion>* NewTunnelStream(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing side of a bidirectional stream: what is to be sent waits here while a write is on its
-// way, and the stream is finished once. Shared between the reactor, which gRPC deletes with the
-// call, and whoever sends, who may know of the stream a little longer. Any thread.
+// way, and the stream is finished once, after which nothing is begun any more. Shared between the
+// reactor, which gRPC deletes with the call, and whoever sends, who may know of the stream a little
+// longer. Any thread.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -27,6 +28,10 @@ class Outbox {
     if (ended_ || last_.has_value()) return;
     waiting_.push_back(std::move(message));
     if (waiting_.size() == 1) reactor_->StartWrite(&waiting_.front());
+  }
+  void Read(Request* into) {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) reactor_->StartRead(into);
   }
   void OnWriteDone(bool ok) {
     const std::lock_guard lock(mutex_);

@@ -162,7 +162,8 @@ TEST(Chaos, ControllersAndEtcdKilledAndStopped_LoseNothingAndConverge) {
   EXPECT_GT(acknowledged.size(), static_cast<size_t>(time.count())) << "hardly anything was done";
   EXPECT_EQ(CheckObjects(lab.channels_, objects), "");
   EXPECT_EQ(CheckAudit(**store, acknowledged), "");
-  EXPECT_EQ(AwaitConvergence(**store, agents, std::chrono::seconds(60), seconds), "");
+  EXPECT_EQ(AwaitConvergence(**store, agents, std::chrono::seconds(60), seconds), "")
+      << Standing(lab.channels_);
   Logs logs{.files = {}, .processes = faults.processes()};
   for (const auto& controller : lab.controllers_) logs.files.push_back(controller->log_file());
   size_t seals = 0;

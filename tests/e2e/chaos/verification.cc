@@ -12,6 +12,7 @@
 #include "controlplane/controllers/gateway_config.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/sync/fleet_follower.h"
+#include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "rocegw/admin/v1/operations.pb.h"
 
 namespace rocegw::testing::chaos {
@@ -168,18 +169,23 @@ std::string AwaitConvergence(store::Store& store, AgentFleet& agents, std::chron
   do {
     problem = {};
     size_t behind = 0;
+    std::map<std::string, size_t> behind_by_controller;
     for (size_t i = 0; i < agents.size(); ++i) {
       const std::string name = AgentFleet::NameOf(i);
       Objects should;
       bool connected = false;
+      std::string controller;
       (*follower)->Read([&](const sync::Fleet& fleet) {
-        connected = fleet.view.gateways.at(name).object.status().connected();
+        const types::v1::GatewayState& status = fleet.view.gateways.at(name).object.status();
+        connected = status.connected();
+        controller = status.controller();
         for (const auto& object : controllers::FullConfig(fleet.view, fleet.placement, name))
           should[object.name()] = object.revision();
       });
       should = Comparable(std::move(should), name);
       const Objects runs = Comparable(agents.gateway(i).Objects(), name);
       if (runs == should && connected) continue;
+      ++behind_by_controller[controller];
       if (behind++ == 0)
         problem =
             name + (connected ? " runs" : " is not connected, runs") + Difference(runs, should);
@@ -187,9 +193,23 @@ std::string AwaitConvergence(store::Store& store, AgentFleet& agents, std::chron
     seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
     if (behind == 0) return {};
     problem += " (and " + std::to_string(behind - 1) + " more)";
+    for (const auto& [controller, count] : behind_by_controller)
+      problem += "; of controller " + controller + ": " + std::to_string(count);
     ::poll(nullptr, 0, 100);  // looked at ten times a second
   } while (steady_clock::now() - began < patience);
   return problem;
+}
+
+std::string Standing(const Channels& channels) {
+  std::string text;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    admin::v1::GetFleetProgressResponse progress;
+    const grpc::Status status = admin::v1::Gateways::NewStub(channels[i])
+                                    ->GetFleetProgress(PatientContext().get(), {}, &progress);
+    text += "controller " + std::to_string(i) + ": " +
+            (status.ok() ? progress.ShortDebugString() : status.error_message()) + "\n";
+  }
+  return text;
 }
 
 }  // namespace rocegw::testing::chaos

@@ -35,4 +35,7 @@ std::string CheckReconciler(store::Store& store, const Logs& logs, size_t& seals
 std::string AwaitConvergence(store::Store& store, AgentFleet& agents, std::chrono::seconds patience,
                              double& seconds);
 
+// How far each controller says that it is; for people, after a failure.
+std::string Standing(const Channels& channels);
+
 }  // namespace rocegw::testing::chaos
