@@ -43,8 +43,6 @@ DASHBOARD = dashboard(
               "pps", (f"sum by (node, side) (rate(rocegw_drops_total{{{NODE}}}{RATE}))", "{{node}} {{side}}")),
         graph("Queue pairs by worker", "Is the load spread over the workers?", "short",
               (f"sum by (node, worker) (rocegw_worker_queue_pairs{{{NODE}}})", WORKER)),
-        graph("Silence of workers", "Does a worker stand still? How long it has not answered the gateway's own questions.", "s",
-              (f"max by (node, worker) (rocegw_worker_silent_seconds{{{NODE}}})", WORKER)),
         shown=True),
     row("Programs and their objects",
         graph("Objects", "What do programs hold?", "short",
@@ -101,4 +99,6 @@ DASHBOARD = dashboard(
               (f"sum by (node) (process_resident_memory_bytes{{{GATEWAY}}})", "{{node}} resident")),
         graph("File descriptors", "How near is the limit of open files?", "percentunit",
               (f"max by (node) (process_open_fds{{{GATEWAY}}} / process_max_fds{{{GATEWAY}}})", "{{node}}"),
-              thresholds=limits(GREEN, (0.8, RED)))))
+              thresholds=limits(GREEN, (0.8, RED))),
+        graph("Silence of workers", "Does a worker stand still? How long it has not answered the gateway's own questions.", "s",
+              (f"max by (node, worker) (rocegw_worker_silent_seconds{{{NODE}}})", WORKER))))
