@@ -6,6 +6,7 @@ kind; the other programs compare their payload themselves."""
 
 import itertools
 import re
+import time
 
 from netlab.job import LabError
 
@@ -18,7 +19,7 @@ TIMEOUT = 90
 # (listener_grace); a starved guest may take longer, and perftest's server waits for ever then. rstream and riostream say
 # `rpoll` where they could not connect, and only there, with whatever errno a second thread of librdmacm has left behind.
 # riostream's server listens first and sets the number of its mappings then: who comes in between may map nothing.
-# Each such try is printed.
+# Each such try is printed, and each gives the server more time before the client starts.
 _TOO_EARLY = re.compile(r"REJECTED|rejected|Unexpected CM event|Couldn't connect|refused|reject|event: RDMA_CM_EVENT_UNREACHABLE"
                         r"|^rpoll: |^riomap: Cannot allocate memory", re.MULTILINE)
 _TRIES = 6
@@ -45,6 +46,7 @@ def run_tool(pair, left_is_active, server_command, client_command, ready=None, e
                 ready(passive, server)
             elif ready:
                 server.expect(ready, 30)
+            time.sleep(0.3 * (attempt - 1))
             client = active.start(client_command)
             try:
                 status = client.wait(TIMEOUT)
@@ -93,7 +95,8 @@ def perftest(pair, left_is_active, program, connect, mtu=None, extra=(), size=No
     port = passive.fresh_port()
 
     def command(host):
-        words = [program, "-d", host.device, "-p", str(port), "-n", str(iterations), "-F", *extra]
+        # Retries for four seconds: a guest that gets no processor for half a second would otherwise be the end of it.
+        words = [program, "-d", host.device, "-p", str(port), "-n", str(iterations), "-F", "-u", "17", *extra]
         if queue_pairs != 1:
             words += ["-q", str(queue_pairs)]
         if not program.startswith("ib_atomic") and "-a" not in extra:
