@@ -152,10 +152,6 @@ class SyncStream final
           const auto* const error = std::get_if<ApiError>(&written);
           if (error != nullptr && error->code != grpc::StatusCode::ALREADY_EXISTS)
             return self->outbox_->Finish(ToStatus(*error));
-          {
-            const std::lock_guard lock(self->mutex_);
-            if (self->over_) return;
-          }
           self->CatchUp();
         });
   }
@@ -163,6 +159,10 @@ class SyncStream final
   // The node may have been given more by another controller than this one has seen, and would take
   // that for a store with a lost past (UNADOPTED).
   void CatchUp() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+    }
     streams_.backend.follower.WhenNewest(
         [self = shared_from_this()](const StatusOr<store::Revision>& newest) {
           if (!newest.ok()) return self->outbox_->Finish(ToStatus(FromStore(newest.status())));

@@ -62,8 +62,7 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
   doctor::GatewayFacts facts;
   facts.gateway = "gateways/" + identity.name;
   facts.version = identity.version;
-  for (const session::WorkerRow& row : snapshot.workers)
-    facts.workers.push_back({row.index, row.silent.ns});
+  for (const session::WorkerRow& row : snapshot.workers) facts.workers.push_back(row.silent);
   facts.sessions = SessionsOf(snapshot);
   facts.remap_allowed = config.default_pool.remap_allowed;
   facts.runtime_dir = config.runtime_dir;

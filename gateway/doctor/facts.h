@@ -11,16 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "gateway/base/time.h"
 #include "gateway/port/interface_features.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::doctor {
-
-// A thread that serves queue pairs.
-struct WorkerFacts {
-  uint32_t index = 0;
-  int64_t silent_ns = 0;  // for so long it has owed answers without giving any
-};
 
 // One verbs device.
 struct PortFacts {
@@ -54,8 +49,8 @@ struct SocketFile {
 struct GatewayFacts {
   std::string gateway;  // "gateways/G"
   std::string version;
-  std::vector<WorkerFacts> workers;
-  uint64_t sessions = 0;  // at most so many; UINT64_MAX: not bounded
+  std::vector<Duration> workers;  // how long each has owed answers without giving any
+  uint64_t sessions = 0;          // at most so many; UINT64_MAX: not bounded
   bool remap_allowed = false;
   bool huge_pages = false;     // DPDK takes them where there are any
   uint64_t locked_memory = 0;  // what DPDK may lock; 0: no port uses it

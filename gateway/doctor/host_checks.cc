@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/doctor/host_checks.h"
 
-#include <algorithm>
 #include <cstdio>
+
+#include "gateway/base/silence.h"
 
 namespace rocegw::doctor {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint64_t kFilesOfDaemon = 1024;
 constexpr uint64_t kEnoughFiles = 65536;
 
 // A worker answers within its next turn; this is for a host that is short of processors.
-constexpr int64_t kSlowAnswerNs = 1'000'000'000;
+constexpr Duration kSlowAnswer = Seconds(1);
 
 constexpr uint32_t kWritableByOthers = 0022;
 constexpr uint32_t kOpenToOthers = 0006;
@@ -97,11 +98,8 @@ Diagnosis CheckProcessors(const Facts& facts) {
 
 Diagnosis CheckWorkers(const Facts& facts) {
   Check check("workers", facts.gateway.gateway);
-  const auto worst = std::ranges::max_element(facts.gateway.workers, {}, &WorkerFacts::silent_ns);
-  if (worst == facts.gateway.workers.end() || worst->silent_ns < kSlowAnswerNs)
-    return std::move(check).Ok("all of them answer");
-  const std::string found = "worker " + std::to_string(worst->index) + " has not answered for " +
-                            std::to_string(worst->silent_ns / 1'000'000'000) + " s";
+  const std::string found = SilentWorker(facts.gateway.workers, kSlowAnswer);
+  if (found.empty()) return std::move(check).Ok("all of them answer");
   return std::move(check).Fail(
       found, "its queue pairs stand still, and what only it knows cannot be shown",
       "free its processor or give the service more; where that does not help: gdb -p the process, "

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // State for the service: rows from what the control thread knows, and for QPs from what the workers
 // answer.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "gateway/base/silence.h"
 #include "gateway/session/session_server.h"
 
 namespace rocegw::session {
@@ -268,14 +268,6 @@ void FillHolders(const AttachServer& attach, DrainRow& drain) {
 // Who is silent for so long is not slow.
 constexpr Duration kHung = Seconds(5);
 
-// Empty: none.
-std::string HungWorker(const std::vector<Duration>& silent) {
-  const auto longest = std::ranges::max_element(silent);
-  if (longest == silent.end() || *longest < kHung) return {};
-  return "worker " + std::to_string(longest - silent.begin()) + " has not answered for " +
-         std::to_string(longest->ns / Seconds(1).ns) + " s";
-}
-
 }  // namespace
 
 void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
@@ -352,9 +344,8 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
   snapshot->drain.active = draining;
   snapshot->drain.start_ns = drain_.start_ns();
   if (draining) FillHolders(attach_, snapshot->drain);
-  if (std::string hung = HungWorker(snapshot->silent_by_worker); !hung.empty()) {
-    if (query.channels || query.peers || query.srqs || query.qps)
-      snapshot->unanswered = std::move(hung);
+  if (std::string hung = SilentWorker(snapshot->silent_by_worker, kHung); !hung.empty()) {
+    if (query.OfWorkers()) snapshot->unanswered = std::move(hung);
     return done(std::move(*snapshot));
   }
   // A list of its own each; queue pairs also tell what a drain waits for.

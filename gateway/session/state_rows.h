@@ -298,6 +298,9 @@ struct StateQuery {
   bool events = false;
   bool srqs = false;
   bool outstanding = false;  // requests that a drain waits for; asks the workers, as qps does
+
+  // Lists that only workers know.
+  bool OfWorkers() const { return qps || channels || peers || srqs; }
 };
 
 struct StateSnapshot {

@@ -38,6 +38,13 @@ struct Fleet {
   }
 };
 
+// What a store holds of it, without its status.
+template <typename Object>
+store::Operation IntentOf(const Object& object) {
+  return store::Operation::Put(model::KeyOf(model::Part::kIntent, model::NameOf(object.name())),
+                               object.SerializeAsString());
+}
+
 inline types::v1::Gateway GatewayWith(const std::string& id, const std::string& zone = {}) {
   types::v1::Gateway gateway;
   gateway.set_name("gateways/" + id);

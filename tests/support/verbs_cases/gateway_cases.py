@@ -9,6 +9,7 @@ import re
 import signal
 import time
 
+from netlab.fleet import eventually
 from netlab.held_threads import HeldThreads, threads_of
 from netlab.huge_pages import free_huge_pages
 from netlab.job import LocalJob, run
@@ -331,11 +332,10 @@ def _held_worker(pair):
         index = len(workers) - 1
         found = run(pair.left.control_words("--local", "doctor"), check=False)
         expect(f"worker {index} has not answered for" in found, f"doctor:\n{found}")
-        while silence() < 5:  # for so long it may be slow
-            time.sleep(0.2)
+        eventually("a worker that is more than slow", lambda: silence() >= 5)
         told = run(pair.left.control_words("--local", "get", "qps"), check=False)
         expect(f"worker {index} has not answered for" in told, told)
-    expect(silence() == 0, "a worker that runs again still owes an answer")
+    eventually("an end of what is owed, by a worker that runs again", lambda: silence() == 0)
     ran = rdma_check(pair, True, "cm", cases="transfer.mixed*")
     return f"{len(seen[0])} kinds of values, {len(ran)} rdma_check cases afterwards"
 

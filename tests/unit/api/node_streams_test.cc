@@ -10,9 +10,9 @@
 #include <mutex>
 
 #include "controlplane/api/node_service.h"
-#include "controlplane/model/stored.h"
 #include "controlplane/store/memory_store.h"
 #include "tests/support/fleet_fixture.h"
+#include "tests/support/store/forwarding_store.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::testing::node_streams {
@@ -23,27 +23,18 @@ using fleet::v1::SyncResponse;
 
 // As a member of etcd that is behind: reads are of the newest, watches tell nothing while it holds
 // them back.
-class LateStore final : public store::Store {
+class LateStore final : public ForwardingStore {
  public:
-  const std::string& uuid() const override { return store_->uuid(); }
-  std::string_view backend() const override { return store_->backend(); }
-  void TxnAsync(store::Transaction transaction, TxnDone done) override {
-    store_->TxnAsync(std::move(transaction), std::move(done));
-  }
+  using ForwardingStore::ForwardingStore;
   void RangeAsync(store::RangeRequest request, RangeDone done) override {
-    store_->RangeAsync(std::move(request), std::move(done));
+    ForwardingStore::RangeAsync(std::move(request), std::move(done));
     const std::lock_guard lock(gate_->mutex);
     ++reads_;
     read_.notify_all();
   }
-  Status Compact(store::Revision revision) override { return store_->Compact(revision); }
-  StatusOr<std::unique_ptr<store::Lease>> NewLease(std::chrono::seconds time_to_live,
-                                                   std::function<void()> lost) override {
-    return store_->NewLease(time_to_live, std::move(lost));
-  }
   StatusOr<std::unique_ptr<store::Watch>> NewWatch(store::KeyRange range, store::Revision from,
                                                    std::function<void()> ready) override {
-    auto watch = store_->NewWatch(std::move(range), from, ready);
+    auto watch = ForwardingStore::NewWatch(std::move(range), from, ready);
     if (!watch.ok()) return watch.status();
     const std::lock_guard lock(gate_->mutex);
     gate_->ready.push_back(std::move(ready));
@@ -94,7 +85,6 @@ class LateStore final : public store::Store {
     const std::unique_ptr<store::Watch> watch_;
   };
 
-  const std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   std::condition_variable read_;
   int reads_ = 0;
@@ -131,9 +121,7 @@ class NodeStreamsTest : public ::testing::Test {
   template <typename Object>
   store::Revision Put(const Object& object) {
     store::Transaction write;
-    write.then.push_back(
-        store::Operation::Put(model::KeyOf(model::Part::kIntent, model::NameOf(object.name())),
-                              object.SerializeAsString()));
+    write.then.push_back(IntentOf(object));
     return store_.Txn(std::move(write)).value().revision;
   }
   // Says what runs there.
@@ -156,7 +144,8 @@ class NodeStreamsTest : public ::testing::Test {
   }
 
   ScratchDirectory directory_;
-  LateStore store_;
+  const std::unique_ptr<store::MemoryStore> memory_ = store::NewMemoryStore();
+  LateStore store_{*memory_};
   std::unique_ptr<sync::FleetFollower> follower_ = std::move(*sync::FleetFollower::Start(store_));
   api::Writer writer_{store_, *follower_};
   const api::Backend backend_{store_, *follower_, writer_};

@@ -92,13 +92,7 @@ class ServicesTest : public ::testing::Test {
   }
   // Gateways come from agents.
   void PutGateway(const types::v1::Gateway& gateway) {
-    const auto name = model::ParseResourceName(gateway.name()).value();
-    ASSERT_TRUE(store_
-                    ->Txn({.compares = {},
-                           .then = {store::Operation::Put(model::KeyOf(model::Part::kIntent, name),
-                                                          gateway.SerializeAsString())},
-                           .otherwise = {}})
-                    .ok());
+    ASSERT_TRUE(store_->Txn({.compares = {}, .then = {IntentOf(gateway)}, .otherwise = {}}).ok());
   }
   size_t Count(const std::string& prefix) {
     return store_->Range({.range = store::KeyRange::Prefix(prefix)}).value().entries.size();

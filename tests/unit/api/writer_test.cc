@@ -10,45 +10,31 @@
 #include "controlplane/model/serialized.h"
 #include "controlplane/store/memory_store.h"
 #include "rocegw/types/v1/tenant.pb.h"
+#include "tests/support/store/forwarding_store.h"
 
 namespace rocegw::api {
 namespace {
 
 // Counts by whether the caller was ready to wait for the disk.
-class CountingStore final : public store::Store {
+class CountingStore final : public rocegw::testing::ForwardingStore {
  public:
-  const std::string& uuid() const override { return store_->uuid(); }
-  std::string_view backend() const override { return store_->backend(); }
+  using ForwardingStore::ForwardingStore;
   void TxnAsync(store::Transaction transaction, TxnDone done) override {
     ++handed_over;
-    store_->TxnAsync(std::move(transaction), std::move(done));
+    ForwardingStore::TxnAsync(std::move(transaction), std::move(done));
   }
   void TxnHere(store::Transaction transaction, TxnDone done) override {
     ++here;
-    store_->TxnHere(std::move(transaction), std::move(done));
-  }
-  void RangeAsync(store::RangeRequest request, RangeDone done) override {
-    store_->RangeAsync(std::move(request), std::move(done));
-  }
-  StatusOr<std::unique_ptr<store::Watch>> NewWatch(store::KeyRange range, store::Revision from,
-                                                   std::function<void()> ready) override {
-    return store_->NewWatch(std::move(range), from, std::move(ready));
-  }
-  Status Compact(store::Revision revision) override { return store_->Compact(revision); }
-  StatusOr<std::unique_ptr<store::Lease>> NewLease(std::chrono::seconds time_to_live,
-                                                   std::function<void()> lost) override {
-    return store_->NewLease(time_to_live, std::move(lost));
+    ForwardingStore::TxnHere(std::move(transaction), std::move(done));
   }
 
   int here = 0;
   int handed_over = 0;
-
- private:
-  const std::unique_ptr<store::MemoryStore> store_ = store::NewMemoryStore();
 };
 
 TEST(Writer, FirstTryMayWaitForTheDisk_LaterOnesRunOnTheFollowerAndMustNot) {
-  CountingStore store;
+  const auto memory = store::NewMemoryStore();
+  CountingStore store(*memory);
   const auto follower = std::move(*sync::FleetFollower::Start(store));
   Writer writer(store, *follower);
   types::v1::Tenant tenant;

@@ -10,6 +10,7 @@
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
 #include "controlplane/store/memory_store.h"
+#include "tests/support/store/forwarding_store.h"
 
 namespace rocegw::audit {
 namespace {
@@ -18,34 +19,17 @@ using google::protobuf::util::TimeUtil;
 using store::Operation;
 
 // Counts what is read by ranges; what a watch brings is new.
-class CountingStore final : public store::Store {
+class CountingStore final : public rocegw::testing::ForwardingStore {
  public:
-  explicit CountingStore(store::Store& store) : store_(store) {}
-  const std::string& uuid() const override { return store_.uuid(); }
-  std::string_view backend() const override { return store_.backend(); }
-  void TxnAsync(store::Transaction transaction, TxnDone done) override {
-    store_.TxnAsync(std::move(transaction), std::move(done));
-  }
+  using ForwardingStore::ForwardingStore;
   void RangeAsync(store::RangeRequest request, RangeDone done) override {
-    store_.RangeAsync(std::move(request), [&](StatusOr<store::RangeResult> result) {
+    ForwardingStore::RangeAsync(std::move(request), [&](StatusOr<store::RangeResult> result) {
       if (result.ok()) entries += result->entries.size();
       done(std::move(result));
     });
   }
-  StatusOr<std::unique_ptr<store::Watch>> NewWatch(store::KeyRange range, store::Revision from,
-                                                   std::function<void()> ready) override {
-    return store_.NewWatch(std::move(range), from, std::move(ready));
-  }
-  Status Compact(store::Revision revision) override { return store_.Compact(revision); }
-  StatusOr<std::unique_ptr<store::Lease>> NewLease(std::chrono::seconds time_to_live,
-                                                   std::function<void()> lost) override {
-    return store_.NewLease(time_to_live, std::move(lost));
-  }
 
   size_t entries = 0;
-
- private:
-  store::Store& store_;
 };
 
 class SealerTest : public ::testing::Test {

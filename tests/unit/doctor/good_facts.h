@@ -14,7 +14,7 @@ inline Facts GoodFacts() {
   GatewayFacts& gateway = facts.gateway;
   gateway.gateway = "gateways/host-a";
   gateway.version = "0.1.0";
-  gateway.workers = {{.index = 0, .silent_ns = 0}, {.index = 1, .silent_ns = 0}};
+  gateway.workers = {Duration{}, Duration{}};
   gateway.sessions = 256;
   gateway.remap_allowed = true;
   gateway.send_buffer = 4 << 20;

@@ -67,9 +67,9 @@ TEST_F(HostChecks, Processors_MoreWorkersThanProcessors_Warns) {
 
 TEST_F(HostChecks, Workers_WhoHasNotAnsweredForASecond_Fails) {
   Expect(CheckWorkers(facts), OK, "all of them answer");
-  facts.gateway.workers[1].silent_ns = 999'000'000;
+  facts.gateway.workers[1] = Milliseconds(999);
   Expect(CheckWorkers(facts), OK, "all of them answer");
-  facts.gateway.workers[1].silent_ns = 12'900'000'000;
+  facts.gateway.workers[1] = Milliseconds(12'900);
   Expect(CheckWorkers(facts), FAIL, "worker 1 has not answered for 12 s", "restart rocegwd");
 }
 

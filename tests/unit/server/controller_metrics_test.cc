@@ -14,15 +14,11 @@ size_t SeriesWith(int gateways) {
   server::MeasuredStore store(store::NewMemoryStore());
   for (int i = 0; i < gateways; ++i) {
     const std::string id = std::to_string(i);
-    const auto put = [&](const auto& object) {
-      const auto name = *model::ParseResourceName(object.name());
-      return store::Operation::Put(model::KeyOf(model::Part::kIntent, name),
-                                   object.SerializeAsString());
-    };
-    const auto written = store.Txn({.compares = {},
-                                    .then = {put(GatewayWith("g" + id)), put(TenantWith("t" + id)),
-                                             put(PoolWith("t" + id, "p", ""))},
-                                    .otherwise = {}});
+    const auto written =
+        store.Txn({.compares = {},
+                   .then = {IntentOf(GatewayWith("g" + id)), IntentOf(TenantWith("t" + id)),
+                            IntentOf(PoolWith("t" + id, "p", ""))},
+                   .otherwise = {}});
     EXPECT_TRUE(written.ok());
   }
   const auto follower = std::move(*sync::FleetFollower::Start(store));

@@ -51,7 +51,7 @@ class FakeSource : public StateSource {
     if (!query.pools) copy.pools.clear();
     if (!query.events) copy.events.clear();
     if (!query.srqs) copy.srqs.clear();
-    if (!query.qps && !query.channels && !query.peers && !query.srqs) copy.unanswered.clear();
+    if (!query.OfWorkers()) copy.unanswered.clear();
     if (query.qpn != 0)
       std::erase_if(copy.qps, [&](const session::QpRow& row) { return row.qpn != query.qpn; });
     done(std::move(copy));

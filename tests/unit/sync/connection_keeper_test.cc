@@ -16,6 +16,7 @@ namespace rocegw::sync {
 namespace {
 
 using rocegw::testing::GatewayWith;
+using rocegw::testing::IntentOf;
 
 class ConnectionKeeperTest : public ::testing::Test {
  protected:
@@ -42,8 +43,7 @@ class ConnectionKeeperTest : public ::testing::Test {
     status.mutable_status()->set_agent_version("7");
     const auto name = model::NameOf("gateways/" + gateway);
     store::Transaction write;
-    write.then = {store::Operation::Put(model::KeyOf(model::Part::kIntent, name),
-                                        GatewayWith(gateway).SerializeAsString()),
+    write.then = {IntentOf(GatewayWith(gateway)),
                   store::Operation::Put(model::KeyOf(model::Part::kStatus, name),
                                         status.SerializeAsString())};
     ASSERT_TRUE(store_->Txn(std::move(write)).ok());

@@ -14,6 +14,7 @@ namespace rocegw::sync {
 namespace {
 
 using rocegw::testing::GatewayWith;
+using rocegw::testing::IntentOf;
 using rocegw::testing::PoolWith;
 using rocegw::testing::TenantWith;
 
@@ -60,9 +61,7 @@ class NodeHubTest : public ::testing::Test {
   template <typename Object>
   store::Revision Put(const Object& object) {
     store::Transaction write;
-    write.then.push_back(
-        store::Operation::Put(model::KeyOf(model::Part::kIntent, model::NameOf(object.name())),
-                              object.SerializeAsString()));
+    write.then.push_back(IntentOf(object));
     const store::Revision revision = store_->Txn(std::move(write)).value().revision;
     Reached(revision);
     return revision;
