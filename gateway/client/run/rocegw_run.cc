@@ -112,7 +112,7 @@ std::string FindLibrary() {
                                  : reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   const std::string folder = path.substr(0, path.rfind('/'));
   for (const char* place : {"/../lib/librocegw-verbs.so", "/librocegw-verbs.so",
-                            "/../lib/x86_64-linux-gnu/librocegw-verbs.so"}) {
+                            "/../lib/rocegw/librocegw-verbs.so"}) {
     std::string candidate = folder + place;
     char real[PATH_MAX];
     if (IsFile(candidate) && realpath(candidate.c_str(), real) != nullptr) return real;
