@@ -111,8 +111,8 @@ std::string FindLibrary() {
   const std::string path = n > 0 ? std::string(self, static_cast<size_t>(n))
                                  : reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   const std::string folder = path.substr(0, path.rfind('/'));
-  for (const char* place : {"/../lib/librocegw-verbs.so", "/librocegw-verbs.so",
-                            "/../lib/rocegw/librocegw-verbs.so"}) {
+  for (const char* place :
+       {"/../lib/librocegw-verbs.so", "/librocegw-verbs.so", "/../lib/rocegw/librocegw-verbs.so"}) {
     std::string candidate = folder + place;
     char real[PATH_MAX];
     if (IsFile(candidate) && realpath(candidate.c_str(), real) != nullptr) return real;
