@@ -7,8 +7,11 @@ import chart
 OWN_END_SECONDS = 15
 # Of the gateway alone: what each is for stands in docs/kubernetes.md.
 CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_PTRACE"}
-HOST_DIRECTORIES = {"gateway": {"/run/rocegw"}, "agent": {"/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
-                              "/var/lib/kubelet/pod-resources", "/var/log/pods", "/var/run/cdi"}, "controller": set()}
+HOST_DIRECTORIES = {
+    "gateway": {"/run/rocegw"},
+    "agent": {"/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
+              "/var/lib/kubelet/pod-resources", "/var/log/pods", "/var/run/cdi"},
+    "controller": set()}
 
 
 def component(pod):

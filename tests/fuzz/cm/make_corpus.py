@@ -16,7 +16,7 @@ def recorded(name):
     text = (TOP / "tests/support/golden_frames.h").read_text()
     body = re.search(name + r'\{\s*"\w+",\s*((?:"[0-9a-f]+"\s*)+)\}', text).group(1)
     frame = bytes.fromhex("".join(re.findall(r'"([0-9a-f]+)"', body)))
-    return frame[14 + 20 + 8 + 12 + 8 : -4]
+    return frame[14 + 20 + 8 + 12 + 8:-4]
 
 
 def mad(attribute, body):

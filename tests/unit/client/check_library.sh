@@ -39,7 +39,7 @@ for installed in libibverbs.so.1 librdmacm.so.1; do
   public=$(readelf --dyn-syms -W "$path" | awk '$4 == "FUNC" && $7 != "UND" {print $8}' |
     grep -v IBVERBS_PRIVATE | sed 's/@.*//' | sort -u)
   missing=$(comm -23 <(echo "$public") <(cat <(names "$exports") <(names "$passed_through") | sort -u))
-  [ -z "$missing" ] || fail "neither ours nor known to be harmless in $installed:" $missing
+  [ -z "$missing" ] || fail "neither ours nor known to be harmless in $installed: ${missing//$'\n'/ }"
   [ "$(versioned "$path" | wc -l)" -gt 20 ] || fail "$path seems to export nothing"
   # A release among the later ones has some of their functions itself.
   later=$(awk -v library="${installed%%.*}" '$1 == library {print $3 "@@" $2; print $2}' "$later_names")
@@ -48,5 +48,5 @@ for installed in libibverbs.so.1 librdmacm.so.1; do
   readelf -dW "$drop_in/$installed" | grep -q "(SONAME).*\[$installed\]" || fail "$drop_in/$installed has another soname"
 done
 lost=$(awk '!/^#/ {print $3}' "$later_names" | sort | comm -23 - <(cat <(names "$exports") <(names "$passed_through") | sort -u))
-[ -z "$lost" ] || fail "later functions that are neither ours nor known to be harmless:" $lost
+[ -z "$lost" ] || fail "later functions that are neither ours nor known to be harmless: ${lost//$'\n'/ }"
 exit $failed

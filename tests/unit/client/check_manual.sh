@@ -25,12 +25,14 @@ for page in "$pages"/*.3; do
   complaints=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
   [ -z "$complaints" ] || fail "$complaints"
   # What refers to a page of ours refers to one that is there.
-  for other in $(grep -o 'rocegwdv_[a-z_]* (3)' "$page" | sed 's/ (3)//' | sort -u); do
+  mapfile -t others < <(grep -o 'rocegwdv_[a-z_]* (3)' "$page" | sed 's/ (3)//' | sort -u)
+  for other in "${others[@]}"; do
     [ -f "$pages/$other.3" ] || fail "$page refers to $other"
   done
 done
 # Every value of an enumeration is explained somewhere.
-for value in $(grep -o 'ROCEGWDV_[A-Z_]* =' "$header" | sed 's/ =//' | sort -u); do
+mapfile -t values < <(grep -o 'ROCEGWDV_[A-Z_]* =' "$header" | sed 's/ =//' | sort -u)
+for value in "${values[@]}"; do
   grep -q "$value" "$pages"/*.3 || fail "no page explains $value"
 done
 exit $failed

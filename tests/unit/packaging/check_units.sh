@@ -12,7 +12,8 @@ cp -a /usr/lib/systemd "$root/usr/lib/"
 cp "$units"/*.service "$root/etc/systemd/system/"
 failed=0
 for unit in "$units"/*.service; do
-  for program in $(sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' "$unit"); do
+  mapfile -t programs < <(sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' "$unit")
+  for program in "${programs[@]}"; do
     mkdir -p "$root${program%/*}"
     printf '#!/bin/sh\n' > "$root$program"
     chmod 755 "$root$program"
