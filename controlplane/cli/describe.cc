@@ -13,6 +13,7 @@
 #include "controlplane/cli/message_fields.h"
 #include "controlplane/cli/quantity.h"
 #include "controlplane/cli/table.h"
+#include "gateway/base/foreign_text.h"
 
 namespace rocegw::cli {
 namespace {
@@ -74,7 +75,7 @@ class Writer {
     std::string line(indent, ' ');
     line += title + ":";
     if (line.size() < indent + width + 1) line.resize(indent + width + 1, ' ');
-    text += line + " " + value + "\n";
+    text += line + " " + ForeignText(value) + "\n";
   }
 
   void Field(const Message& message, const FieldDescriptor& field, size_t indent, size_t width) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/cli/rpc_error.h"
 
+#include "gateway/base/foreign_text.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace rocegw::cli {
@@ -54,7 +55,7 @@ CallResult Refusal(const grpc::Status& status, const std::string& who, const std
   if (result.reason.empty()) {
     // Not an answer of ours: the connection, or gRPC itself.
     result.text = who + (result.code == kUnavailable ? " does not answer: " : " answered: ") +
-                  status.error_message();
+                  ForeignText(status.error_message());
     return result;
   }
   // With several fields at fault the message is only the first of them.
@@ -64,6 +65,7 @@ CallResult Refusal(const grpc::Status& status, const std::string& who, const std
                       ? result.reason + ": " + fields.substr(3)
                       : result.reason + ":" + fields;
   }
+  result.text = ForeignLines(result.text);
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "gateway/base/foreign_text.h"
+
 namespace rocegw::cli {
 namespace {
 
@@ -27,12 +29,28 @@ std::string Painted(const std::string& cell) {
   return cell;
 }
 
+bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+// Characters of a cell, each taken to be one column wide.
+size_t Length(const std::string& cell) {
+  return cell.size() - static_cast<size_t>(std::ranges::count_if(cell, ContinuesCharacter));
+}
+
+std::string FirstCharacters(const std::string& cell, size_t count) {
+  size_t end = 0;
+  while (end < cell.size() && (count > 0 || ContinuesCharacter(cell[end]))) {
+    if (!ContinuesCharacter(cell[end])) --count;
+    ++end;
+  }
+  return cell.substr(0, end);
+}
+
 void AppendCell(std::string& line, const std::string& cell, size_t width, bool right, bool paint) {
-  if (cell.size() > width) {
-    line += cell.substr(0, width - 2) + "..";
+  if (Length(cell) > width) {
+    line += FirstCharacters(cell, width - 2) + "..";
     return;
   }
-  const std::string space(width - cell.size(), ' ');
+  const std::string space(width - Length(cell), ' ');
   if (right) line += space;
   line += paint ? Painted(cell) : cell;
   if (!right) line += space;
@@ -40,12 +58,17 @@ void AppendCell(std::string& line, const std::string& cell, size_t width, bool r
 
 }  // namespace
 
+void Table::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = ForeignText(cell);
+  rows_.push_back(std::move(cells));
+}
+
 std::vector<size_t> Table::Widths(size_t limit) const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
     size_t width = columns_[c].title.size();
     if (c < last_widths_.size()) width = std::max(width, last_widths_[c]);
-    for (const auto& row : rows_) width = std::max(width, row[c].size());
+    for (const auto& row : rows_) width = std::max(width, Length(row[c]));
     widths.push_back(width);
   }
   size_t total = kGap * (columns_.size() - 1);

@@ -15,7 +15,8 @@ enum class Column : uint8_t { kLeft, kRight, kCut };  // kCut: left, may be cut
 class Table {
  public:
   void AddColumn(std::string title, Column kind) { columns_.push_back({std::move(title), kind}); }
-  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Cells may hold foreign text: control characters are escaped (gateway/base/foreign_text.h).
+  void AddRow(std::vector<std::string> cells);
   size_t rows() const { return rows_.size(); }
 
   // limit: characters in a line, 0: none. paint: words that call for attention in colour.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sentences in lines of 80 characters. Pure.
+// Sentences in lines of 80 characters. Pure. The text may be foreign: control characters are
+// escaped.
 #pragma once
 
 #include <sstream>
 #include <string>
 
+#include "gateway/base/foreign_text.h"
+
 namespace rocegw::cli {
 
 inline std::string Wrapped(const std::string& text, const std::string& indent) {
   constexpr size_t kLine = 80;
-  std::istringstream words(text);
+  std::istringstream words(ForeignLines(text));
   std::string out;
   std::string line = indent;
   for (std::string word; words >> word;) {

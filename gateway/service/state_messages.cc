@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "gateway/apply/settings_reader.h"
+#include "gateway/base/foreign_text.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/port_counters.h"
@@ -302,7 +303,7 @@ void FillStatus(const GatewayIdentity& identity, const std::string& not_ready_re
     port.set_device(row.device);
     port.set_name(row.name);
     port.set_mode(row.mode);
-    port.set_interface(row.interface);
+    port.set_interface(ForeignText(row.interface));
     port.set_up(row.up);
     port.set_interface_mtu(row.interface_mtu);
     port.set_path_mtu(row.path_mtu);

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "gateway/base/foreign_text.h"
+
 namespace rocegw::session {
 namespace {
 
@@ -77,15 +79,17 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   if (peer.pid == 0) return peer;
   const auto before = ProcessStartTime(peer.pid);
   peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
-  peer.cgroup = ProcessCgroup(peer.pid);
+  peer.cgroup = ForeignText(ProcessCgroup(peer.pid));
   const auto after = ProcessStartTime(peer.pid);
   // The same process on both sides of the open: so the descriptor is that process's.
   if (!before || !peer.process.valid() || before != after) {
     return Status(ESRCH, "process " + std::to_string(peer.pid) + " is gone");
   }
   peer.start_time = *before;
-  peer.comm = ReadProcFile(peer.pid, "comm");
-  while (!peer.comm.empty() && peer.comm.back() == '\n') peer.comm.pop_back();
+  // The process chose its name. Behind it stands a line feed of the kernel.
+  std::string comm = ReadProcFile(peer.pid, "comm");
+  if (comm.ends_with('\n')) comm.pop_back();
+  peer.comm = ForeignText(comm);
   return peer;
 }
 

@@ -37,6 +37,25 @@ TEST(Table, LimitReached_CutsTheMarkedColumns) {
             "abcdefghijklmnop  1  0123456789abcdef\n");
 }
 
+TEST(Table, ControlCharactersInCells_AreEscaped) {
+  Table table;
+  table.AddColumn("NAME", Column::kLeft);
+  table.AddRow({"a\x1b[31m\n"});
+  EXPECT_EQ(table.Text(80), "NAME\na\\x1b[31m\\x0a\n");
+}
+
+TEST(Table, CharactersOfSeveralBytes_CountOnce) {
+  Table table;
+  table.AddColumn("NAME", Column::kLeft);
+  table.AddColumn("NOTE", Column::kCut);
+  table.AddRow({"k\u00f6der", "\u6570\u636e\u6570\u636e\u6570\u636e\u6570\u636e"});
+  table.AddRow({"b", "x"});
+  EXPECT_EQ(table.Text(14),
+            "NAME   NOTE\n"
+            "k\u00f6der  \u6570\u636e\u6570\u636e\u6570..\n"
+            "b      x\n");
+}
+
 TEST(Table, Bytes_AreShort) {
   EXPECT_EQ(BytesText(0), "0");
   EXPECT_EQ(BytesText(1023), "1023");

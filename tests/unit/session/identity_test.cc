@@ -54,6 +54,20 @@ TEST(IdentifyPeer, Socketpair_IsOurselves) {
   EXPECT_EQ(::poll(&poll_process, 1, 0), 0) << "alive";
 }
 
+TEST(IdentifyPeer, NameOfAnyBytes_IsPrintableUtf8) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  const UniqueFd a(ends[0]);
+  const UniqueFd b(ends[1]);
+  char name[16] = {};
+  ::prctl(PR_GET_NAME, name);
+  ::prctl(PR_SET_NAME, "\xff\x1b[2J\nx");
+  const auto peer = IdentifyPeer(a.get());
+  ::prctl(PR_SET_NAME, name);
+  ASSERT_TRUE(peer.ok()) << peer.status().text();
+  EXPECT_EQ(peer.value().comm, "\\xff\\x1b[2J\\x0ax");
+}
+
 TEST(IdentifyPeer, ProcessThatIsGone_IsRefused) {
   int ends[2] = {};
   int carrier[2];
