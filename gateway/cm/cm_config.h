@@ -58,10 +58,6 @@ struct RequestWindowConfig {
 };
 
 struct CmConfig {
-  // Names this instance in CM messages. Peers remember connections by it, so it must differ from
-  // that of every other gateway and of this one before a restart. 0: drawn at random.
-  uint64_t ca_guid = 0;
-
   uint8_t max_depth = 16;            // READs and atomics outstanding that are offered and asked for
   uint8_t target_ack_delay = 15;     // code; what REP tells
   uint8_t packet_lifetime = 16;      // code; of a path
