@@ -26,7 +26,7 @@
 #include "gateway/cm/early_requests.h"
 #include "gateway/cm/port_table.h"
 #include "gateway/cm/request_window.h"
-#include "gateway/cm/token_bucket.h"
+#include "gateway/base/token_bucket.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
