@@ -46,7 +46,7 @@ wire::CmReq MakeRequest(const Core& core, const Id& id, const Connection& connec
   req.local_comm_id = connection.local_comm_id;
   req.vendor_id = connection.ece.sent.vendor_id;
   req.service_id = connection.service_id;
-  req.local_ca_guid = core.config.ca_guid;
+  req.local_ca_guid = core.CaGuidFor(connection.path.destination);
   req.local_qpn = connection.local_qpn;
   req.responder_resources = connection.responder_resources;
   req.initiator_depth = connection.initiator_depth;
@@ -174,7 +174,7 @@ DropReason OnReply(Core& core, Connection& connection, const Inbound& in, Step& 
   connection.remote_qpn = peer;
   EceFromReply({rep.vendor_id, in.mad.attribute_modifier}, core.ViewOf(connection), connection.ece);
   core.connections.IndexRemoteId(connection);
-  if (core.connections.ByRemoteQpn(rep.local_ca_guid, peer) != nullptr) {
+  if (core.connections.ByPeerQpn(in.meta.source, rep.local_ca_guid, peer) != nullptr) {
     // The peer answers with a QP whose previous connection here is not over.
     ++core.counters.stale;
     core.SendReject(connection, wire::CmAnswered::kRep, wire::RejectReason::kStaleConnection, step);

@@ -25,7 +25,9 @@ struct DiscoveryConfig {
   bool enabled = false;  // else every peer is an RDMA device, and nothing private is sent
   uint32_t vendor_id = wire::kDefaultVendorId;  // of the MADs and of our options in CM messages
   Duration trust = Seconds(600);                // how long what was found out holds
-  Duration away_rest = Seconds(10);  // a gateway that kept silent is asked again after that
+  // An address that kept silent is asked again after that, since silence may be loss: a gateway
+  // always, another address after twice as long each further time, at most `trust`.
+  Duration away_rest = Seconds(10);
   Duration hint_rest = Seconds(1);   // and an RDMA device that talked like a gateway after that
   // A query, and again after once and twice `resend_after`; then it is silence.
   Duration resend_after = Milliseconds(5);
@@ -35,9 +37,12 @@ struct DiscoveryConfig {
   Duration member_give_up = Milliseconds(100);
   uint8_t member_most_queries = 6;
   size_t max_peers = 4096;
-  // Answers to questions of others: per second, and at once.
+  // Answers to questions of strangers: per second and at once, all together.
   uint32_t answer_rate = 2000;
   uint32_t answer_burst = 512;
+  // Likewise of each address. A member of the fleet has these limits alone.
+  uint32_t source_answer_rate = 50;
+  uint32_t source_answer_burst = 64;
 };
 
 // What this gateway offers to others.
@@ -58,10 +63,6 @@ struct RequestWindowConfig {
 };
 
 struct CmConfig {
-  // Names this instance in CM messages. Peers remember connections by it, so it must differ from
-  // that of every other gateway and of this one before a restart. 0: drawn at random.
-  uint64_t ca_guid = 0;
-
   uint8_t max_depth = 16;            // READs and atomics outstanding that are offered and asked for
   uint8_t target_ack_delay = 15;     // code; what REP tells
   uint8_t packet_lifetime = 16;      // code; of a path

@@ -196,7 +196,7 @@ int CmEngine::InitQpAttributes(SessionId owner, CmHandle handle, QpState state,
 }
 
 const CmCounters& CmEngine::counters() const { return core_->counters; }
-uint64_t CmEngine::ca_guid() const { return core_->config.ca_guid; }
+uint64_t CmEngine::CaGuidFor(const wire::Gid& peer) const { return core_->CaGuidFor(peer); }
 size_t CmEngine::id_count() const { return core_->ids.size(); }
 size_t CmEngine::connection_count() const { return core_->connections.size(); }
 size_t CmEngine::port_count() const { return core_->ports.size(); }

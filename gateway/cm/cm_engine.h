@@ -105,7 +105,8 @@ class CmEngine {
 
   const Discovery& discovery() const;
   const CmCounters& counters() const;
-  uint64_t ca_guid() const;
+  // The GUID that names this instance towards that peer (Core::CaGuidFor).
+  uint64_t CaGuidFor(const wire::Gid& peer) const;
   size_t id_count() const;
   size_t connection_count() const;  // in timewait and orphans too
   size_t port_count() const;

@@ -46,8 +46,6 @@ void ConnectionTable::Erase(Connection& connection) {
   const wire::Gid& peer = connection.path.destination;
   EraseOwn(by_remote_id_, kept_by_node_, {connection.remote_ca_guid, connection.remote_comm_id},
            id);
-  EraseOwn(by_remote_qpn_, kept_by_node_, {connection.remote_ca_guid, connection.remote_qpn.value},
-           id);
   EraseOwn(by_peer_, kept_by_address_, {peer, connection.remote_qpn.value}, id);
   EraseOwn(by_sidr_request_, kept_by_address_, {peer, connection.remote_comm_id}, id);
   kept_connections_.Erase(by_local_id_, by_local_id_.find(id));
@@ -62,8 +60,9 @@ Connection* ConnectionTable::ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_i
   return Find(*this, by_remote_id_, std::pair(ca_guid, remote_comm_id));
 }
 
-Connection* ConnectionTable::ByRemoteQpn(uint64_t ca_guid, Qpn remote_qpn) {
-  return Find(*this, by_remote_qpn_, std::pair(ca_guid, remote_qpn.value));
+Connection* ConnectionTable::ByPeerQpn(const wire::Gid& peer, uint64_t ca_guid, Qpn remote_qpn) {
+  Connection* const found = Find(*this, by_peer_, std::pair(peer, remote_qpn.value));
+  return found != nullptr && found->remote_ca_guid == ca_guid ? found : nullptr;
 }
 
 const Connection* ConnectionTable::ByPeer(const wire::Gid& peer, Qpn remote_qpn) const {
@@ -82,7 +81,6 @@ void ConnectionTable::IndexRemoteId(Connection& connection) {
 
 void ConnectionTable::IndexRemoteQpn(Connection& connection) {
   const uint32_t qpn = connection.remote_qpn.value;
-  Index(by_remote_qpn_, kept_by_node_, {connection.remote_ca_guid, qpn}, connection);
   Index(by_peer_, kept_by_address_, {connection.path.destination, qpn}, connection);
 }
 
@@ -93,14 +91,13 @@ void ConnectionTable::IndexSidrRequest(Connection& connection) {
 
 void ConnectionTable::Keep(size_t wanted) {
   kept_connections_.SetWanted(wanted);
-  // By communication ID and by queue pair.
-  kept_by_node_.SetWanted(2 * wanted);
+  kept_by_node_.SetWanted(wanted);
   kept_by_address_.SetWanted(wanted);
 }
 
 bool ConnectionTable::Refill(size_t most) {
   const bool connections = kept_connections_.Refill(by_local_id_, most);
-  const bool by_node = kept_by_node_.Refill(by_remote_id_, 2 * most);
+  const bool by_node = kept_by_node_.Refill(by_remote_id_, most);
   const bool by_address = kept_by_address_.Refill(by_peer_, most);
   return connections || by_node || by_address;
 }

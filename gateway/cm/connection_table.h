@@ -26,7 +26,9 @@ class ConnectionTable {
 
   Connection* ByLocalId(uint32_t local_comm_id);
   Connection* ByRemoteId(uint64_t ca_guid, uint32_t remote_comm_id);
-  Connection* ByRemoteQpn(uint64_t ca_guid, Qpn remote_qpn);
+  // The youngest connection with the queue pair that this node has at this address. The address is
+  // part of the key: a claim from elsewhere neither finds nor hides the connection.
+  Connection* ByPeerQpn(const wire::Gid& peer, uint64_t ca_guid, Qpn remote_qpn);
   // The youngest to that queue pair.
   const Connection* ByPeer(const wire::Gid& peer, Qpn remote_qpn) const;
   Connection* BySidrRequest(const wire::Gid& peer, uint32_t request_id);
@@ -65,7 +67,6 @@ class ConnectionTable {
 
   Connections by_local_id_;
   ByNode by_remote_id_;
-  ByNode by_remote_qpn_;
   ByAddress by_peer_;  // and its QPN
   ByAddress by_sidr_request_;
   KeptNodes<Connections> kept_connections_;

@@ -21,7 +21,12 @@ Core::Core(const CmConfig& settings, RandomSource& source)
       discovery(settings.discovery, source),
       window(settings.request_window),
       strangers(settings.unsolicited_rate, settings.unsolicited_burst) {
-  while (config.ca_guid == 0) config.ca_guid = random.Next();
+  for (uint64_t& word : guid_key) word = random.Next();
+}
+
+uint64_t Core::CaGuidFor(const wire::Gid& peer) const {
+  const uint64_t guid = SipHash(guid_key, peer.bytes);
+  return guid != 0 ? guid : 1;
 }
 
 void Core::Keep(size_t connections_wanted) {
@@ -293,7 +298,8 @@ wire::CmRej Core::MakeReject(const Connection& connection, wire::CmAnswered answ
   rej.reason = reason;
   if (reason == wire::RejectReason::kTimeout) {
     rej.info_length = 8;
-    for (int i = 0; i < 8; ++i) rej.info[i] = static_cast<uint8_t>(config.ca_guid >> (56 - 8 * i));
+    const uint64_t guid = CaGuidFor(connection.path.destination);
+    for (int i = 0; i < 8; ++i) rej.info[i] = static_cast<uint8_t>(guid >> (56 - 8 * i));
   }
   return rej;
 }

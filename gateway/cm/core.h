@@ -12,6 +12,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/kept_nodes.h"
 #include "gateway/base/key_map.h"
+#include "gateway/base/secret_sequence.h"
 #include "gateway/base/time.h"
 #include "gateway/cm/cm_action.h"
 #include "gateway/cm/cm_config.h"
@@ -25,7 +26,7 @@
 #include "gateway/cm/early_requests.h"
 #include "gateway/cm/port_table.h"
 #include "gateway/cm/request_window.h"
-#include "gateway/cm/token_bucket.h"
+#include "gateway/base/token_bucket.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/wire/datagram.h"
 #include "gateway/wire/mad.h"
@@ -67,12 +68,18 @@ struct Core {
   RequestWindow window;
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
+  SecretKey guid_key{};  // of CaGuidFor
   uint64_t last_engine_handle = kEngineHandleBit;
   size_t wanted = 0;  // connections that there is to be room for
 
   // As CmEngine's.
   void Keep(size_t connections_wanted);
   bool Refill();
+
+  // The CA GUID that this instance names towards a peer, never 0. Peers match REQs to old
+  // connections by it, and a REQ may end a connection as stale. So each peer gets a GUID of its own
+  // that no other peer can compute, and a restarted gateway names others.
+  uint64_t CaGuidFor(const wire::Gid& peer) const;
 
   const LocalAddress* FindAddress(const wire::Gid& gid) const;
   // Own addresses are nobody's to ask.

@@ -6,6 +6,11 @@
 namespace rocegw::cm {
 namespace {
 
+SecretKey DrawKey(RandomSource& random) {
+  const uint64_t first = random.Next();
+  return {first, random.Next()};
+}
+
 using metrics::DropReason;
 
 SendMad& AnswerTo(const wire::RxMeta& meta, Qpn source_qpn, CmActions& actions) {
@@ -34,7 +39,10 @@ const char* PeerKindName(PeerKind kind) {
 }
 
 Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
-    : config_(config), random_(random), answers_(config.answer_rate, config.answer_burst) {
+    : config_(config),
+      random_(random),
+      answers_(config.answer_rate, config.answer_burst),
+      answers_of_stranger_(DrawKey(random), config.source_answer_rate, config.source_answer_burst) {
   own_.features = wire::kOptionPresent;
   while (own_.instance == 0) own_.instance = static_cast<uint32_t>(random_.Next() >> 32);
 }
@@ -115,8 +123,10 @@ void Discovery::Forget(const wire::Gid& peer) {
 void Discovery::SetMember(const wire::Gid& peer, bool member) {
   if (!member) {
     members_.erase(peer);
+    answers_of_member_.erase(peer);
     return;
   }
+  answers_of_member_.try_emplace(peer, config_.source_answer_rate, config_.source_answer_burst);
   // What was found out before may be of another host.
   if (members_.insert(peer).second) Hint(peer);
 }
@@ -144,14 +154,21 @@ DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason rea
   if (reason == DropReason::kNone) reason = DropReason::k_mad_unknown_class;
   wire::MadBytes refusal;
   if (!wire::RefuseMad(bytes, refusal)) return reason;
-  if (!answers_.Take(now)) return DropReason::k_mad_rate;
+  if (!MayAnswer(meta.source, now)) return DropReason::k_mad_rate;
   AnswerTo(meta, source_qpn, actions).bytes = refusal;
   return reason;
 }
 
+// One address cannot use up what others may have, and strangers cannot use up what members may.
+bool Discovery::MayAnswer(const wire::Gid& source, TimePoint now) {
+  const auto member = answers_of_member_.find(source);
+  if (member != answers_of_member_.end()) return member->second.Take(now);
+  return answers_of_stranger_.Take(source.bytes, now) && answers_.Take(now);
+}
+
 DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
                                  Qpn source_qpn, TimePoint now, CmActions& actions) {
-  if (!answers_.Take(now)) {
+  if (!MayAnswer(meta.source, now)) {
     ++counters_.not_answered;
     return DropReason::k_mad_rate;
   }
@@ -184,6 +201,7 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
   peer.sent = 0;  // a second answer to the same question says nothing
   peer.until = now + config_.trust;
   peer.silent = false;
+  peer.silences = 0;
   if (mad.status != 0) {
     ++counters_.refused;
     peer.kind = PeerKind::kRnic;
@@ -208,11 +226,18 @@ void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
     ++counters_.silent;
     // Of a gateway silence says that it is away, not that it became something else.
     const bool away = peer.kind == PeerKind::kGateway || IsMember(gid);
-    peer.until = now + (away ? config_.away_rest : config_.trust);
+    peer.until = now + (away ? config_.away_rest : RestAfterSilence(peer.silences));
+    if (peer.silences < UINT8_MAX) ++peer.silences;
     peer.kind = PeerKind::kRnic;
     peer.silent = true;
     StopAsking(gid, peer, actions);
   }
+}
+
+Duration Discovery::RestAfterSilence(uint8_t silences) const {
+  Duration rest = config_.away_rest;
+  for (uint8_t i = 0; i < silences && rest < config_.trust; ++i) rest = rest * 2;
+  return std::min(rest, config_.trust);
 }
 
 void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions) {

@@ -21,10 +21,11 @@
 #include <vector>
 
 #include "gateway/base/ids.h"
+#include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
+#include "gateway/base/token_bucket.h"
 #include "gateway/cm/cm_action.h"
 #include "gateway/cm/cm_config.h"
-#include "gateway/cm/token_bucket.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/verbs/channel_target.h"
 #include "gateway/wire/datagram.h"
@@ -106,8 +107,9 @@ class Discovery {
   struct Peer {
     PeerKind kind = PeerKind::kUnknown;
     bool asking = false;
-    bool silent = false;  // when it was asked last
-    uint8_t sent = 0;     // queries of this question
+    bool silent = false;   // when it was asked last
+    uint8_t sent = 0;      // queries of this question
+    uint8_t silences = 0;  // questions in a row without an answer
     wire::Gid source;
     uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
     TimePoint asked;
@@ -124,6 +126,10 @@ class Discovery {
     return IsMember(gid) ? config_.member_most_queries : config_.most_queries;
   }
   bool MakeRoom(TimePoint now);
+  // How long silence of an address counts, `silences` times in a row.
+  Duration RestAfterSilence(uint8_t silences) const;
+  // Whether the address may have an answer now.
+  bool MayAnswer(const wire::Gid& source, TimePoint now);
   void Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions);
   void StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions);
   metrics::DropReason OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
@@ -140,7 +146,9 @@ class Discovery {
   Peers peers_;
   std::set<wire::Gid> members_;
   std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked
-  TokenBucket answers_;
+  TokenBucket answers_;                                // of strangers
+  SourceLimits answers_of_stranger_;
+  std::map<wire::Gid, TokenBucket> answers_of_member_;
   DiscoveryCounters counters_;
 };
 

@@ -143,7 +143,7 @@ wire::CmRep MakeReply(const Core& core, const Id& id, const Connection& connecti
     rep.initiator_depth = 0;
     rep.srq = true;
   }
-  rep.local_ca_guid = core.config.ca_guid;
+  rep.local_ca_guid = core.CaGuidFor(connection.path.destination);
   std::copy_n(param.private_data.bytes.begin(), param.private_data.length,
               rep.private_data.begin());
   return rep;
@@ -165,9 +165,8 @@ DropReason OnNewRequest(Core& core, const Inbound& in, Step& step) {
   if (const auto fault = FaultOf(core, in, req); fault.has_value())
     return Refuse(core, in, *fault, step);
 
-  Connection* old = core.connections.ByRemoteQpn(req.local_ca_guid, req.local_qpn);
-  if (old != nullptr && old->state != ConnectionState::kRejected &&
-      old->path.destination == in.meta.source) {
+  Connection* old = core.connections.ByPeerQpn(in.meta.source, req.local_ca_guid, req.local_qpn);
+  if (old != nullptr && old->state != ConnectionState::kRejected) {
     ++core.counters.stale;
     EndStale(core, *old, step);
     return Refuse(core, in, wire::RejectReason::kStaleConnection, step);

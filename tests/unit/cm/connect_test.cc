@@ -81,7 +81,7 @@ TEST_F(ConnectTest, Request_IsWhatLinuxWouldSend) {
   EXPECT_NE(req.local_comm_id, 0u);
   EXPECT_EQ(req.vendor_id, 0u);
   EXPECT_EQ(req.service_id, 0x0000000001061d2fu);
-  EXPECT_EQ(req.local_ca_guid, client.engine.ca_guid());
+  EXPECT_EQ(req.local_ca_guid, client.engine.CaGuidFor(server.address));
   EXPECT_EQ(req.local_qpn, Qpn{0x111});
   EXPECT_EQ(req.responder_resources, 4);
   EXPECT_EQ(req.initiator_depth, 2);
@@ -609,7 +609,7 @@ TEST_F(ConnectTest, SameQpnAgain_IsStaleAndEndsTheOldConnection) {
   auto req = again.NextMad();
   ASSERT_TRUE(req.has_value());
   auto& body = std::get<wire::CmReq>(req->body);
-  body.local_ca_guid = client.engine.ca_guid();
+  body.local_ca_guid = client.engine.CaGuidFor(server.address);
   body.local_comm_id ^= 0x55555555;
   EXPECT_EQ(server.Take(*req, V4(1)), DropReason::kNone);
   bool dreq = false, rej = false;
@@ -621,6 +621,39 @@ TEST_F(ConnectTest, SameQpnAgain_IsStaleAndEndsTheOldConnection) {
   }
   EXPECT_TRUE(dreq);
   EXPECT_TRUE(rej);
+}
+
+// A REQ as the client would send it after it had forgotten its connection.
+wire::CmReq StaleClaim(const wire::Gid& from, Host& server, uint64_t guid) {
+  Host claimant(from, 1);
+  const CmHandle id = claimant.Routed(server.address, kPort);
+  EXPECT_EQ(claimant.Do(id, cm::Connect{Host::Params(0x111)}), 0);
+  wire::CmReq req = *claimant.Next<wire::CmReq>();
+  req.local_ca_guid = guid;
+  req.local_comm_id ^= 0x55555555;
+  return req;
+}
+
+TEST_F(ConnectTest, StaleClaim_WithTheGuidThatOthersKnow_EndsNothing) {
+  Established();
+  const uint64_t told_to_others = client.engine.CaGuidFor(V4(3));
+  EXPECT_NE(told_to_others, client.engine.CaGuidFor(server.address));
+  server.Take({1, 0, StaleClaim(V4(1), server, told_to_others)}, V4(1));
+  EXPECT_FALSE(server.Next<wire::CmDreq>().has_value());
+  EXPECT_EQ(server.engine.counters().stale, 0u);
+}
+
+TEST_F(ConnectTest, StaleClaim_FromAnotherAddress_NeitherEndsNorHidesTheConnection) {
+  Established();
+  const uint64_t guid = client.engine.CaGuidFor(server.address);
+  wire::CmReq elsewhere = StaleClaim(V4(9), server, guid);
+  server.Take({1, 0, elsewhere}, V4(9));
+  EXPECT_EQ(server.engine.counters().stale, 0u);
+  server.actions.mads.clear();
+  wire::CmReq own = StaleClaim(V4(1), server, guid);
+  own.local_comm_id ^= 1;
+  server.Take({2, 0, own}, V4(1));
+  EXPECT_EQ(server.engine.counters().stale, 1u) << "the client itself still ends it";
 }
 
 TEST_F(ConnectTest, PrivateDataBeyondTheLimits_IsRefused) {

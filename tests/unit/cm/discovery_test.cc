@@ -357,6 +357,53 @@ TEST_F(DiscoveryTest, QuestionsBeyondTheRate_AreDroppedAndCounted) {
   EXPECT_EQ(slow.discovery.size(), 0u) << "strangers make no state";
 }
 
+// A question of the gateway `there` as some address would ask it.
+SendMad QuestionFrom(Side& asker, const Side& asked) {
+  asker.Ask(asked.gid);
+  return asker.Sent();
+}
+
+TEST_F(DiscoveryTest, FloodOfOneAddress_LeavesAnswersForOthers) {
+  Side flooder(V4(30), 30);
+  const SendMad flood = QuestionFrom(flooder, there);
+  for (int i = 0; i < 60000; ++i) {
+    there.now = there.now + Microseconds(16);
+    there.Take(flood);
+  }
+  EXPECT_LT(there.discovery.counters().answered, 200u);
+  there.actions.Clear();
+  EXPECT_EQ(there.Take(QuestionFrom(here, there)), DropReason::kNone) << "another stranger";
+}
+
+TEST_F(DiscoveryTest, FloodOfManyAddresses_LeavesAnswersForMembers) {
+  there.discovery.SetMember(here.gid, true);
+  Side flooder(V4(30), 30);
+  SendMad flood = QuestionFrom(flooder, there);
+  uint64_t dropped = 0;
+  for (uint32_t i = 0; i < 60000; ++i) {
+    flood.path.source = wire::Gid::FromV4(0x0A000000 + i);
+    if (there.Take(flood) != DropReason::kNone) ++dropped;
+  }
+  EXPECT_GT(dropped, 50000u);
+  there.actions.Clear();
+  EXPECT_EQ(there.Take(QuestionFrom(here, there)), DropReason::kNone);
+}
+
+// Silence may be loss: a gateway under a flood, a full queue.
+TEST_F(DiscoveryTest, Silence_IsRememberedLongerEachTime) {
+  const auto fall_silent = [&] {
+    EXPECT_EQ(here.Ask(V4(9)), PeerKind::kAsking);
+    for (int turn = 0; turn < 4; ++turn) here.Advance(Milliseconds(10));
+    here.actions.Clear();
+  };
+  for (const int64_t seconds : {10, 20, 40, 80, 160, 320, 600, 600}) {
+    fall_silent();
+    here.Advance(Seconds(seconds) - Milliseconds(100));
+    EXPECT_EQ(here.Ask(V4(9)), PeerKind::kRnic) << seconds;
+    here.Advance(Milliseconds(100));
+  }
+}
+
 TEST_F(DiscoveryTest, Table_IsBoundedAndKeepsGateways) {
   DiscoveryConfig config = Enabled();
   config.max_peers = 3;

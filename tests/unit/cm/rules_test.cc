@@ -10,7 +10,7 @@
 #include "gateway/cm/negotiation.h"
 #include "gateway/cm/path_rules.h"
 #include "gateway/cm/state_table.h"
-#include "gateway/cm/token_bucket.h"
+#include "gateway/base/token_bucket.h"
 #include "tests/unit/cm/cm_host.h"
 
 namespace rocegw::cm {

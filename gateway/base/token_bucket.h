@@ -7,7 +7,7 @@
 
 #include "gateway/base/time.h"
 
-namespace rocegw::cm {
+namespace rocegw {
 
 class TokenBucket {
  public:
@@ -29,4 +29,4 @@ class TokenBucket {
   TimePoint paid_until_{INT64_MIN / 2};
 };
 
-}  // namespace rocegw::cm
+}  // namespace rocegw
