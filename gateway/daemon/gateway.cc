@@ -26,7 +26,8 @@ using process::FindOwner;
 using process::Revision;
 using process::Version;
 
-constexpr Duration kLoopRound = Seconds(60);
+// The control thread beats at least so often.
+constexpr Duration kLoopRound = Seconds(1);
 constexpr Duration kFirstRetry = Seconds(1);
 constexpr Duration kLastRetry = Seconds(30);
 // Sessions end when the workers have let go of their objects, which takes microseconds.
@@ -104,7 +105,7 @@ Gateway::Gateway(Config config)
                   },
                   [this](const session::Device& device) { UpdateSysfs(device); }}),
       metrics_(identity_, readiness_, *this),
-      metrics_server_(metrics_, readiness_),
+      metrics_server_(metrics_, readiness_, &watchdog_),
       grpc_server_(identity_, readiness_, *this, this, this, this, this) {
   lifecycle_.on_start = [](const std::string& part) { spdlog::debug("start: {}", part); };
   lifecycle_.on_stop = [](const std::string& part) { spdlog::debug("stop: {}", part); };
@@ -118,6 +119,13 @@ Gateway::Gateway(Config config)
   lifecycle_.Add(
       "workers", [this] { return data_path_.StartWorkers(); },
       [this] { data_path_.StopWorkers(); });
+  lifecycle_.Add(
+      "watchdog",
+      [this] {
+        StartWatchdog();
+        return OkStatus();
+      },
+      [this] { watchdog_.Stop(); });
   lifecycle_.Add(
       "sysfs view", [this] { return StartSysfs(); }, [this] { sysfs_.Remove(); });
   lifecycle_.Add(
@@ -154,6 +162,14 @@ Status Gateway::StartLoop() {
   Status status = loop_.Open();
   if (!status.ok()) return {status.error(), "control loop: " + status.text()};
   return status;
+}
+
+void Gateway::StartWatchdog() {
+  watchdog_.Watch("the control thread", loop_.heartbeat());
+  size_t index = 0;
+  for (const Heartbeat* const heartbeat : data_path_.worker_heartbeats())
+    watchdog_.Watch("worker " + std::to_string(index++), *heartbeat);
+  watchdog_.Start();
 }
 
 Status Gateway::StartSysfs() { return sysfs_.Create(data_path_.Devices(), Version()); }

@@ -19,6 +19,7 @@
 #include "gateway/process/lifecycle.h"
 #include "gateway/process/metrics_server.h"
 #include "gateway/process/runtime_dir.h"
+#include "gateway/process/watchdog.h"
 #include "gateway/service/gateway_metrics.h"
 #include "gateway/service/grpc_server.h"
 #include "gateway/service/identity.h"
@@ -49,6 +50,8 @@ class Gateway final : private service::StateSource,
   session::ControlLoop& loop() { return loop_; }
   // Problems of the configuration's static objects, "FILE:LINE: text".
   static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
+  // The thread that stands still; empty: none. Any thread.
+  std::string Stuck() const { return watchdog_.Stuck(); }
   // One line for people: ports, addresses, workers.
   std::string Summary() const;
 
@@ -63,6 +66,7 @@ class Gateway final : private service::StateSource,
   // is anything.
   void RetryConfiguration();
   void RetryConfigurationLater();
+  void StartWatchdog();
   Status StartMetrics();
   Status StartGrpc();
   // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
@@ -108,6 +112,7 @@ class Gateway final : private service::StateSource,
   Duration retry_after_;
   Diagnoses diagnoses_;
   service::GatewayMetrics metrics_;
+  process::Watchdog watchdog_;
   process::MetricsServer metrics_server_;
   service::GrpcServer grpc_server_;
   process::Lifecycle lifecycle_;

@@ -22,6 +22,7 @@
 #include "gateway/process/logging.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
+#include "gateway/process/stop_deadline.h"
 
 namespace rocegw::daemon {
 namespace {
@@ -35,6 +36,8 @@ using process::ServiceManager;
 using process::StartLogging;
 using process::VersionText;
 
+// Below what service managers allow. Sessions have ten seconds of it.
+constexpr Duration kStopsWithin = Seconds(20);
 constexpr const char* kDefaultConfigFile = "/etc/rocegw/rocegwd.yaml";
 
 struct Arguments {
@@ -142,9 +145,16 @@ int Serve(const Arguments& arguments, Config config) {
   gateway.Run();
   manager.Stopping("ending sessions");
   gateway.loop().Unwatch(watch);
+  // A thread that is stuck is not waited for: no destructor may run then.
+  const process::StopDeadline deadline(kStopsWithin, [&gateway] {
+    const std::string stuck = gateway.Stuck();
+    spdlog::critical("not stopped in time: {}", stuck.empty() ? "a thread does not end" : stuck);
+    process::FlushLog();
+    std::_Exit(kInternal);
+  });
   if (!gateway.Stop()) {
     spdlog::critical("sessions did not end in time; this is a bug");
-    spdlog::default_logger()->flush();
+    process::FlushLog();
     // Workers and client memory are still tied together: no destructor may run.
     std::_Exit(kInternal);
   }

@@ -40,6 +40,7 @@ class DataPath {
   Status StartWorkers();
   void StopWorkers() { workers_.Stop(); }
   // Any thread, while the workers run.
+  std::vector<const Heartbeat*> worker_heartbeats() const { return workers_.heartbeats(); }
   void RunGuestRound() { workers_.RunGuestRound(); }
   // options: what the configuration says is filled in here.
   void StartSessions(session::Options options);

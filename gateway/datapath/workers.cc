@@ -94,6 +94,12 @@ std::vector<worker::WorkerLink*> Workers::links() const {
   return links;
 }
 
+std::vector<const Heartbeat*> Workers::heartbeats() const {
+  std::vector<const Heartbeat*> heartbeats;
+  for (const auto& one : workers_) heartbeats.push_back(&one->thread->heartbeat());
+  return heartbeats;
+}
+
 void Workers::AddRows(session::StateSnapshot& snapshot) const {
   for (size_t i = 0; i < workers_.size(); ++i) {
     const One& one = *workers_[i];

@@ -35,6 +35,8 @@ class Workers {
 
   // By worker; valid until destruction.
   std::vector<worker::WorkerLink*> links() const;
+  // Valid until Stop.
+  std::vector<const Heartbeat*> heartbeats() const;
   void AddRows(session::StateSnapshot& snapshot) const;
 
  private:

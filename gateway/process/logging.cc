@@ -2,7 +2,7 @@
 #include "gateway/process/logging.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +11,10 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <utility>
+
+#include "gateway/process/log_queue.h"
 
 namespace rocegw::process {
 namespace {
@@ -37,6 +40,21 @@ spdlog::level::level_enum Level(LogLevel level) {
   }
   return spdlog::level::info;
 }
+
+constexpr Duration kFlushWithin = Seconds(1);
+
+// Never destroyed: threads may log until the process has ended.
+LogQueue* queue = nullptr;
+
+class QueueSink final : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    queue->Append({line.data(), line.size()});
+  }
+  void flush_() override {}  // see FlushLog
+};
 
 // "<6>" and so on, the syslog priorities.
 class PriorityPrefix : public spdlog::custom_flag_formatter {
@@ -80,8 +98,11 @@ std::optional<LogLevel> LogLevelFromName(std::string_view name) {
 const char* LogLevelName(LogLevel level) { return kLogLevels[static_cast<size_t>(level)].first; }
 
 void StartLogging(const std::string& program, LogLevel level) {
-  auto logger =
-      std::make_shared<spdlog::logger>(program, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  if (queue == nullptr) {
+    queue = new LogQueue(STDERR_FILENO);
+    (void)std::atexit(FlushLog);
+  }
+  auto logger = std::make_shared<spdlog::logger>(program, std::make_shared<QueueSink>());
   if (StderrIsJournal()) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<PriorityPrefix>('*').set_pattern("%*%v");
@@ -92,6 +113,12 @@ void StartLogging(const std::string& program, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
   SetLogLevel(level);
 }
+
+void FlushLog() {
+  if (queue != nullptr) (void)queue->Flush(kFlushWithin);
+}
+
+uint64_t DroppedLogLines() { return queue == nullptr ? 0 : queue->dropped(); }
 
 void SetLogLevel(LogLevel level) { spdlog::set_level(Level(level)); }
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "gateway/process/logging.h"
+
 namespace rocegw::process {
 
 using prometheus::ClientMetric;
@@ -62,6 +64,9 @@ void AddProcessFamilies(std::vector<MetricFamily>& families, int64_t start_ns) {
     closedir(fds);
     AddSingle(families, "process_open_fds", "open file descriptors", MetricType::Gauge, open);
   }
+  AddSingle(families, "rocegw_log_lines_dropped_total",
+            "lines of the log that were dropped because their reader was too slow",
+            MetricType::Counter, static_cast<double>(DroppedLogLines()));
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   AddSingle(families, "process_max_fds", "limit of open file descriptors", MetricType::Gauge,

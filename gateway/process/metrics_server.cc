@@ -1,161 +1,284 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/process/metrics_server.h"
 
-#include <CivetServer.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <prometheus/metric_family.h>
+#include <poll.h>
 #include <prometheus/text_serializer.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <charconv>
 #include <cstring>
-#include <functional>
-#include <thread>
 #include <utility>
-#include <vector>
 
 namespace rocegw::process {
 namespace {
 
-struct Page {
-  int code = 200;
-  std::string body;
-  const char* type = "text/plain; charset=utf-8";
-};
+constexpr size_t kConnections = 64;
+constexpr size_t kOfOneSource = 32;
+constexpr int kAcceptsPerRound = 16;
+constexpr int kBacklog = 256;
+constexpr Duration kAliveWithin = Seconds(2);
+constexpr Duration kMetricsWithin = Seconds(10);
+constexpr Duration kDescriptorsGone = Milliseconds(100);
+constexpr char kSilent[] = "the daemon does not answer\n";
 
-const char* Reason(int code) {
-  return code == 200 ? "OK" : code == 404 ? "Not Found" : "Service Unavailable";
+TimePoint Now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return {static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec};
 }
 
-class PageHandler : public CivetHandler {
- public:
-  explicit PageHandler(std::function<Page()> make) : make_(std::move(make)) {}
-
-  bool handleGet(CivetServer*, mg_connection* connection) override {
-    Send(connection, true);
-    return true;
-  }
-  bool handleHead(CivetServer*, mg_connection* connection) override {
-    Send(connection, false);
-    return true;
-  }
-
- private:
-  void Send(mg_connection* connection, bool with_body) const {
-    const Page page = make_();
-    mg_printf(connection,
-              "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-              "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-              page.code, Reason(page.code), page.type, page.body.size());
-    if (with_body) mg_write(connection, page.body.data(), page.body.size());
-  }
-
-  std::function<Page()> make_;
-};
-
-// Opens and closes a connection to a local listener ("127.0.0.1", "[::1]").
-void Knock(const std::string& host, int port) {
+struct Address {
   sockaddr_storage storage{};
   socklen_t length = 0;
-  if (host.starts_with('[')) {
-    auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+};
+
+bool ReadAddress(const std::string& text, Address& address) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return false;
+  std::string host = text.substr(0, colon);
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return false;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    auto* const v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
     v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(static_cast<uint16_t>(port));
-    inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6->sin6_addr);
-    length = sizeof *v6;
-  } else {
-    auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(static_cast<uint16_t>(port));
-    inet_pton(AF_INET, host.c_str(), &v4->sin_addr);
-    length = sizeof *v4;
+    v6->sin6_port = htons(port);
+    address.length = sizeof *v6;
+    return inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1;
   }
-  const int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return;
-  (void)connect(fd, reinterpret_cast<const sockaddr*>(&storage), length);
-  close(fd);
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+  v4->sin_family = AF_INET;
+  v4->sin_port = htons(port);
+  address.length = sizeof *v4;
+  return inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1;
 }
 
-constexpr std::chrono::milliseconds kKnockInterval(5);
+HttpConnection::Source SourceOf(const sockaddr_storage& peer) {
+  HttpConnection::Source source{};
+  if (peer.ss_family == AF_INET6) {
+    const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&peer);
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    std::memcpy(source.data(), &v6->sin6_addr, mapped ? 16 : 8);
+  } else {
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&peer);
+    std::memcpy(source.data() + 12, &v4->sin_addr, 4);
+    source[10] = source[11] = 0xff;  // as a mapped address
+  }
+  return source;
+}
+
+// Which connections are closed first when there are too many.
+int Priority(const HttpConnection& connection, const PageMaker* metrics) {
+  switch (connection.state()) {
+    case HttpConnection::State::kClosed:
+    case HttpConnection::State::kClosing:
+      return 0;
+    case HttpConnection::State::kReading:
+      return 1;
+    default:
+      return connection.maker == metrics ? 2 : 3;
+  }
+}
 
 }  // namespace
 
-struct MetricsServer::Parts {
-  Parts(const MetricsSource& metrics, const Readiness& readiness)
-      : metrics_page([&metrics]() -> Page {
-          const auto families = metrics.Collect();
-          if (families.empty()) return {503, "the daemon does not answer\n"};
-          return {200, prometheus::TextSerializer().Serialize(families),
-                  "text/plain; version=0.0.4; charset=utf-8"};
-        }),
-        live_page([&metrics]() -> Page {
-          if (metrics.Alive()) return {200, "ok\n"};
-          return {503, "the daemon does not answer\n"};
-        }),
-        ready_page([&readiness]() -> Page {
-          const std::string reason = readiness.reason();
-          return reason.empty() ? Page{200, "ok\n"} : Page{503, reason + "\n"};
-        }),
-        other_page([]() -> Page {
-          return {404, "there are /metrics, /livez and /readyz\n"};
-        }) {}
-  PageHandler metrics_page;
-  PageHandler live_page;
-  PageHandler ready_page;
-  PageHandler other_page;
-  std::string host;
-  std::unique_ptr<CivetServer> server;
-};
-
-MetricsServer::MetricsServer(const MetricsSource& metrics, const Readiness& readiness)
-    : parts_(std::make_unique<Parts>(metrics, readiness)) {}
+MetricsServer::MetricsServer(const MetricsSource& metrics, const Readiness& readiness,
+                             const Watchdog* watchdog)
+    : metrics_(metrics), readiness_(readiness), watchdog_(watchdog) {}
 
 MetricsServer::~MetricsServer() { Stop(); }
 
-Status MetricsServer::Start(const std::string& address) {
-  const std::vector<std::string> options = {
-      "listening_ports",          address, "num_threads",        "2",
-      "enable_directory_listing", "no",    "request_timeout_ms", "10000"};
-  try {
-    parts_->server = std::make_unique<CivetServer>(options);
-  } catch (const CivetException&) {
+Status MetricsServer::Start(const std::string& text) {
+  Address address;
+  const bool understood = ReadAddress(text, address);
+  UniqueFd listener;
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  const int yes = 1;
+  if (understood) {
+    listener.Reset(
+        ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  }
+  wake_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!understood || !listener.valid() || !wake_.valid() ||
+      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) !=
+          0 ||
+      ::listen(listener.get(), kBacklog) != 0 ||
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
     return {EADDRINUSE,
-            "metrics: cannot listen on " + address +
+            "metrics: cannot listen on " + text +
                 "; another process may have the port or the address may not exist here: "
                 "set metrics.address, or \"\" for none"};
   }
-  parts_->host = address.substr(0, address.rfind(':'));
-  parts_->server->addHandler("/", parts_->other_page);
-  parts_->server->addHandler("/metrics", parts_->metrics_page);
-  parts_->server->addHandler("/livez", parts_->live_page);
-  parts_->server->addHandler("/readyz", parts_->ready_page);
+  listener_ = std::move(listener);
+  port_ =
+      ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
+                                        : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+  stop_.store(false);
+  metrics_page_ = std::make_unique<PageMaker>(
+      [this]() -> Page {
+        const auto families = metrics_.Collect();
+        if (families.empty()) return {503, kSilent};
+        return {200, prometheus::TextSerializer().Serialize(families),
+                "text/plain; version=0.0.4; charset=utf-8"};
+      },
+      [this] { Wake(); });
+  live_page_ = std::make_unique<PageMaker>(
+      [this]() -> Page {
+        if (metrics_.Alive()) return {200, "ok\n"};
+        return {503, kSilent};
+      },
+      [this] { Wake(); });
+  thread_ = std::thread(&MetricsServer::Run, this);
+  ::pthread_setname_np(thread_.native_handle(), "rocegw-metrics");
   return OkStatus();
 }
 
 void MetricsServer::Stop() {
-  if (parts_->server == nullptr) return;
-  // The web server looks for a stop only when its two-second wait for a connection ends, so give it
-  // some.
-  std::atomic<bool> stopped{false};
-  std::thread knocker([this, &stopped, at = port()] {
-    while (!stopped.load()) {
-      Knock(parts_->host, at);
-      std::this_thread::sleep_for(kKnockInterval);
-    }
-  });
-  parts_->server.reset();
-  stopped.store(true);
-  knocker.join();
+  if (!thread_.joinable()) return;
+  stop_.store(true);
+  Wake();
+  thread_.join();
+  metrics_page_.reset();
+  live_page_.reset();
+  connections_.clear();
+  listener_.Reset();
+  port_ = 0;
 }
 
-int MetricsServer::port() const {
-  if (parts_->server == nullptr) return 0;
-  const std::vector<int> ports = parts_->server->getListeningPorts();
-  return ports.empty() ? 0 : ports.front();
+void MetricsServer::Wake() const {
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+int MetricsServer::WaitMilliseconds(TimePoint now) const {
+  TimePoint next = accept_again_ > now ? accept_again_ : now + Seconds(3600);
+  for (const auto& connection : connections_) next = std::min(next, connection->deadline());
+  return static_cast<int>(std::max<int64_t>(0, (next - now).ns / 1000000 + 1));
+}
+
+void MetricsServer::Run() {
+  std::vector<pollfd> polled;
+  while (!stop_.load()) {
+    TimePoint now = Now();
+    polled.clear();
+    polled.push_back({wake_.get(), POLLIN, 0});
+    polled.push_back({now >= accept_again_ ? listener_.get() : -1, POLLIN, 0});
+    for (const auto& connection : connections_)
+      polled.push_back({connection->fd(), connection->events(), 0});
+    (void)::poll(polled.data(), polled.size(), WaitMilliseconds(now));
+    now = Now();
+    if (polled[0].revents != 0) {
+      uint64_t value = 0;
+      (void)!::read(wake_.get(), &value, sizeof value);
+    }
+    for (size_t i = 0; i < connections_.size(); ++i) {
+      HttpConnection& connection = *connections_[i];
+      if (polled[i + 2].revents != 0) connection.OnReady(now);
+      if (connection.state() == HttpConnection::State::kAsked && connection.page_number == 0)
+        Answer(connection, now);
+    }
+    AnswerReadyPages(now);
+    for (const auto& connection : connections_) {
+      if (now >= connection->deadline()) OnDeadline(*connection, now);
+    }
+    std::erase_if(connections_, [now](const auto& connection) {
+      return connection->state() == HttpConnection::State::kClosed || now >= connection->deadline();
+    });
+    if (polled[1].revents != 0) Accept(now);
+  }
+}
+
+void MetricsServer::Accept(TimePoint now) {
+  for (int i = 0; i < kAcceptsPerRound; ++i) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &length,
+                              SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      const HttpConnection::Source source = SourceOf(peer);
+      MakeRoom(source);
+      connections_.push_back(std::make_unique<HttpConnection>(std::move(socket), source, now));
+      // Most requests are there already.
+      connections_.back()->OnReady(now);
+      if (connections_.back()->state() == HttpConnection::State::kAsked)
+        Answer(*connections_.back(), now);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    // The connection stays pending and would end each poll.
+    if (errno != EAGAIN) accept_again_ = now + kDescriptorsGone;
+    return;
+  }
+}
+
+void MetricsServer::MakeRoom(const HttpConnection::Source& source) {
+  const auto close_one = [this](const auto& counts) {
+    auto chosen = connections_.end();
+    for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+      if (!counts(**it)) continue;
+      if (chosen == connections_.end() ||
+          Priority(**it, metrics_page_.get()) < Priority(**chosen, metrics_page_.get())) {
+        chosen = it;
+      }
+    }
+    if (chosen != connections_.end()) connections_.erase(chosen);
+  };
+  const auto of_source = [&source](const HttpConnection& c) { return c.source() == source; };
+  const auto any = [](const HttpConnection&) { return true; };
+  if (std::ranges::count_if(connections_, [&](const auto& c) { return of_source(*c); }) >=
+      static_cast<std::ptrdiff_t>(kOfOneSource)) {
+    close_one(of_source);
+  }
+  if (connections_.size() >= kConnections) close_one(any);
+}
+
+void MetricsServer::Answer(HttpConnection& connection, TimePoint now) {
+  const auto respond = [&](Page page) {
+    connection.Respond(std::make_shared<const Page>(std::move(page)), now);
+  };
+  const std::string& path = connection.path();
+  if (path == "/readyz") {
+    const std::string reason = readiness_.reason();
+    return respond(reason.empty() ? Page{200, "ok\n"} : Page{503, reason + "\n"});
+  }
+  if (path == "/livez") {
+    const std::string stuck = watchdog_ == nullptr ? "" : watchdog_->Stuck();
+    if (!stuck.empty()) return respond({503, stuck + "\n"});
+    connection.maker = live_page_.get();
+    connection.AwaitUntil(now + kAliveWithin);
+  } else if (path == "/metrics") {
+    connection.maker = metrics_page_.get();
+    connection.AwaitUntil(now + kMetricsWithin);
+  } else {
+    return respond({404, "there are /metrics, /livez and /readyz\n"});
+  }
+  connection.page_number = connection.maker->Order();
+}
+
+void MetricsServer::AnswerReadyPages(TimePoint now) {
+  for (const auto& connection : connections_) {
+    if (connection->state() != HttpConnection::State::kAsked) continue;
+    if (auto page = connection->maker->Find(connection->page_number))
+      connection->Respond(std::move(page), now);
+  }
+}
+
+void MetricsServer::OnDeadline(HttpConnection& connection, TimePoint now) {
+  // The page did not come. All other states are over.
+  if (connection.state() == HttpConnection::State::kAsked)
+    connection.Respond(std::make_shared<const Page>(Page{503, kSilent}), now);
 }
 
 }  // namespace rocegw::process

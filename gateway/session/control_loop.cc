@@ -174,6 +174,8 @@ int ControlLoop::Await(epoll_event* events, int most, Duration wait) {
 }
 
 void ControlLoop::RunOnce(Duration wait) {
+  if (heartbeat_.thread() == 0) heartbeat_.Begin();
+  heartbeat_.Beat();
   std::array<epoll_event, 64> events;
   const int count = Await(events.data(), events.size(), wait);
   worked_ = count > 0;

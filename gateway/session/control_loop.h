@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/base/heartbeat.h"
 #include "gateway/base/kept_nodes.h"
 #include "gateway/base/late_yields.h"
 #include "gateway/base/status.h"
@@ -65,6 +66,9 @@ class ControlLoop {
   // dropped then.
   bool Post(std::function<void()> task);
 
+  // Beats in each round, on the thread that ran the first one.
+  const Heartbeat& heartbeat() const { return heartbeat_; }
+
   // One round: waits at most `wait` for something to do.
   void RunOnce(Duration wait);
   // Until Stop; then tasks that were posted before have run.
@@ -103,6 +107,7 @@ class ControlLoop {
   LoopSource* source_ = nullptr;
   bool worked_ = false;  // in the last round
   LateYields late_yields_;
+  Heartbeat heartbeat_;
 
   std::mutex mutex_;  // guards the two below
   std::vector<std::function<void()>> tasks_;

@@ -34,9 +34,9 @@ constexpr Duration kMaxSpin{INT64_MAX};
 constexpr Duration kGuestStays = Microseconds(50);
 constexpr Duration kNap = Microseconds(500);
 
-bool Add(int epoll_fd, int fd, uint64_t data) {
+bool Add(int epoll_fd, int fd, uint64_t data, uint32_t events = EPOLLIN) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = data;
   return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -62,7 +62,8 @@ int Wait(int epoll_fd, epoll_event* events, int most, Duration timeout) {
   return epoll_wait(epoll_fd, events, most, static_cast<int>((timeout.ns + 999999) / 1000000));
 }
 
-void Drain(int fd) {
+// Only for descriptors that no program has: a read of a shared one can block, see Watch.
+void DrainOwn(int fd) {
   uint64_t value;
   [[maybe_unused]] const ssize_t n = read(fd, &value, sizeof value);
 }
@@ -134,9 +135,12 @@ void WorkerThread::Rouse() const {
 
 void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
   auto* self = static_cast<WorkerThread*>(context);
+  // The program has this eventfd too and can clear O_NONBLOCK, which belongs to the open file. So
+  // the worker never reads it: each write of the program is one edge, whatever the count is.
   if (add) {
-    if (Add(self->epoll_fd_, fd, session.value)) self->session_fds_[session.value] = fd;
-  } else if (self->session_fds_.erase(session.value) != 0) {
+    if (Add(self->epoll_fd_, fd, session.value, EPOLLIN | EPOLLET))
+      self->watched_sessions_.insert(session.value);
+  } else if (self->watched_sessions_.erase(session.value) != 0) {
     epoll_ctl(self->epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
   }
 }
@@ -165,15 +169,12 @@ void WorkerThread::HandleWakes(const epoll_event* events, int count, TimePoint n
   for (int i = 0; i < count; ++i) {
     const uint64_t data = events[i].data.u64;
     if (data == kWakeEvent) {
-      Drain(wake_fd_);
+      DrainOwn(wake_fd_);
     } else if ((data & kPortEvent) != 0) {
       if ((events[i].events & EPOLLERR) != 0) TakeError(static_cast<int>(data & ~kPortEvent));
     } else {
       const SessionId session{static_cast<uint32_t>(data)};
-      const auto it = session_fds_.find(session.value);
-      if (it == session_fds_.end()) continue;
-      Drain(it->second);
-      worker_->OnWake(session, now);
+      if (watched_sessions_.contains(session.value)) worker_->OnWake(session, now);
     }
   }
 }
@@ -233,12 +234,14 @@ void WorkerThread::StayAway() const {
 
 void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
+  heartbeat_.Begin();
   TimePoint last_work = MonotonicNow();
   TimePoint last_rest = last_work;  // or work
   LateYields late_yields;
   // A port without a descriptor to wait on has to be asked again and again.
   const bool may_sleep = idle_.spin < kMaxSpin;
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
+    heartbeat_.Beat();
     if (idle_.guests) StayAway();
     AtHelm helm(*this);
     const TimePoint now = MonotonicNow();
@@ -260,6 +263,7 @@ void WorkerThread::Run() {
       late_yields.OnYield(now, last_rest);
     }
   }
+  heartbeat_.End();
 }
 
 }  // namespace rocegw::worker

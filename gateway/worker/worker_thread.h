@@ -15,7 +15,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_set>
 
+#include "gateway/base/heartbeat.h"
 #include "gateway/base/status.h"
 #include "gateway/worker/worker.h"
 
@@ -46,6 +48,8 @@ class WorkerThread {
   // Any thread that shares descriptors with those that made and run the worker.
   void RunGuestRound();
 
+  const Heartbeat& heartbeat() const { return heartbeat_; }
+
  private:
   class AtHelm;
 
@@ -69,9 +73,10 @@ class WorkerThread {
   std::atomic<bool> helm_{false};
   std::atomic<int64_t> guest_at_ns_{0};  // when one asked last
   uint32_t guest_rounds_ = 0;
-  bool sleeps_ = false;  // clients will write their eventfd
-  std::unordered_map<uint32_t, int> session_fds_;
+  bool sleeps_ = false;                            // clients will write their eventfd
+  std::unordered_set<uint32_t> watched_sessions_;  // by their eventfd
   std::unique_ptr<Worker> worker_;
+  Heartbeat heartbeat_;
   std::thread thread_;
 };
 

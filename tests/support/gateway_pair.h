@@ -93,6 +93,10 @@ class GatewayPair {
   rocegw_doorbell_page* page(int side, WorkerIndex worker, uint32_t session = 1) {
     return sides_[side].bells[session - 1][worker]->page.get();
   }
+  // The eventfd that the session's program writes to wake the worker.
+  int wake_fd(int side, WorkerIndex worker, uint32_t session = 1) const {
+    return sides_[side].bells[session - 1][worker]->wake_fd;
+  }
   const rocegw_worker_line* line(int side, WorkerIndex worker) const {
     return &sides_[side].bells[0][worker]->line;
   }

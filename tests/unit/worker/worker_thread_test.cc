@@ -2,6 +2,7 @@
 // Workers with their threads: the same objects as in the daemon, two threads a side. Run under
 // ThreadSanitizer too.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -104,6 +105,55 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
     gateways.Remove(0, *pairs[p].ends[0]);
     gateways.Remove(1, *pairs[p].ends[1]);
   }
+}
+
+// A program may clear O_NONBLOCK of the eventfd that it shares with a worker, and read it itself: a
+// worker that reads it, too, would wait for ever.
+TEST(WorkerWake, ProgramsEventfd_IsNeverRead_AndEachWriteWakes) {
+  GatewayPairOptions options;
+  options.threads = true;
+  options.idle.yield = options.idle.spin = Duration{};  // sleeps whenever it has nothing to do
+  GatewayPair gateways(options);
+  RingOptions ring;
+  ring.handle = 1;
+  ring.rq_payload_stride = 256;
+  ring.payload_stride = 256;
+  ring.signal_all = true;
+  ring.qpn = 50;
+  RingEnd& a = gateways.AddQp(0, ring);
+  RingEnd& b = gateways.AddQp(1, ring);
+  gateways.Connect(a, b);
+  const auto sleeps = [&] {
+    return std::atomic_ref(const_cast<rocegw_worker_line*>(gateways.line(0, 0))->need_wakeup)
+               .load() != 0;
+  };
+  for (uint64_t message = 1; message <= 5; ++message) {
+    ASSERT_TRUE(b.PostReceive(message, {{GatewayPair::kBase, 64, GatewayPair::kKey[1]}}));
+    while (!sleeps()) std::this_thread::yield();
+    std::vector<uint8_t> bytes(8);
+    rocegw_send_wqe wqe{};
+    wqe.opcode = ROCEGW_WR_SEND;
+    wqe.flags = ROCEGW_WQE_INLINE;
+    wqe.wr_id = message;
+    ASSERT_TRUE(a.PostSend(wqe, {{0, 8, 0}}, &bytes));
+    gateways.Ring(0, a);
+    for (bool sent = false; !sent;) {
+      for (const rocegw_cqe& cqe : a.Poll()) {
+        EXPECT_EQ(cqe.status, 0);
+        EXPECT_EQ(cqe.wr_id, message);
+        sent = true;
+      }
+      std::this_thread::yield();
+    }
+    while (b.Poll().empty()) std::this_thread::yield();
+  }
+  uint64_t writes = 0;
+  ASSERT_EQ(::read(gateways.wake_fd(0, 0), &writes, sizeof writes),
+            static_cast<ssize_t>(sizeof writes))
+      << "the worker has read it";
+  EXPECT_GE(writes, 1u);
+  gateways.Remove(0, a);
+  gateways.Remove(1, b);
 }
 
 }  // namespace

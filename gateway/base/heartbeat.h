@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sign of life of a long-lived thread, for the watchdog of the process (process/watchdog.h). The
+// thread beats in each round of its loop, at least once per second also when it has nothing to do.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace rocegw {
+
+class Heartbeat {
+ public:
+  // The thread itself: at its begin, in each round, at its end.
+  void Begin() { thread_.store(::gettid(), std::memory_order_relaxed); }
+  void Beat() {
+    beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void End() { thread_.store(0, std::memory_order_relaxed); }
+
+  // Any thread. 0: the thread has not begun, or has ended.
+  pid_t thread() const { return thread_.load(std::memory_order_relaxed); }
+  uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<pid_t> thread_{0};
+  std::atomic<uint64_t> beats_{0};
+};
+
+}  // namespace rocegw
