@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pods hold which devices, as kubelet tells it. Plain values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rocegw::agent {
+
+struct PodName {
+  std::string name_space;
+  std::string name;
+  bool operator==(const PodName&) const = default;
+};
+
+using DeviceKey = std::pair<std::string, std::string>;  // resource and device
+
+// By device, never an empty list. More than one pod: kubelet still lists a finished pod whose
+// device it has given to another.
+using Assignments = std::map<DeviceKey, std::vector<PodName>>;
+
+}  // namespace rocegw::agent
