@@ -12,6 +12,8 @@ namespace rocegw::agent {
 struct PodName {
   std::string name_space;
   std::string name;
+  // Its container has further slots, of which it cannot see more than one.
+  bool several_slots = false;
   bool operator==(const PodName&) const = default;
 };
 

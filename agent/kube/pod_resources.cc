@@ -32,13 +32,16 @@ Assignments Read(const v1::ListPodResourcesResponse& response) {
   Assignments assignments;
   for (const v1::PodResources& pod : response.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
+      std::vector<DeviceKey> slots;
       for (const v1::ContainerDevices& devices : container.devices()) {
         if (!devices.resource_name().starts_with(kResourceDomain)) continue;
-        for (const std::string& id : devices.device_ids()) {
-          std::vector<PodName>& holders = assignments[{devices.resource_name(), id}];
-          const PodName holder{pod.namespace_(), pod.name()};
-          if (std::ranges::find(holders, holder) == holders.end()) holders.push_back(holder);
-        }
+        for (const std::string& id : devices.device_ids())
+          slots.emplace_back(devices.resource_name(), id);
+      }
+      const PodName holder{pod.namespace_(), pod.name(), slots.size() > 1};
+      for (const DeviceKey& slot : slots) {
+        std::vector<PodName>& holders = assignments[slot];
+        if (std::ranges::find(holders, holder) == holders.end()) holders.push_back(holder);
       }
     }
   }

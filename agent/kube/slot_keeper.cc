@@ -124,6 +124,11 @@ Verdict SlotKeeper::Judge(const gateway::v1::HeldAttach& attach, const Assignmen
       return {false, "pod " + pod.name_space + "/" + pod.name + ": " + attach.pool() +
                          " is for namespace " + Joined(offer->second.namespaces) + " only"};
     }
+    if (pod.several_slots) {
+      return {false, "pod " + pod.name_space + "/" + pod.name +
+                         ": its container asks for more than one slot of rocegw's pools, and can "
+                         "have one"};
+    }
   }
   if (candidates.size() == 1) holding.pod = candidates.front();
   holding.pod_uid = uid;

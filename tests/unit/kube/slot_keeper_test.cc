@@ -168,6 +168,12 @@ TEST_F(Keeper, NobodysSlot_OtherSlot_OtherPool_AreRefused) {
   EXPECT_EQ(Refusal(outside, Held(1, "web", "a")), "it is in no pod");
 }
 
+// Both slots would be at the same path of the container, so one of them would win unseen.
+TEST_F(Keeper, ContainerWithTwoPools_IsToldSo) {
+  const Assignments two{{{kResource, "30c41873-1"}, {{"web", "a", true}}}};
+  EXPECT_NE(Refusal(Attach(1), two).find("asks for more than one slot"), std::string::npos);
+}
+
 // A pod that mounted the directory of a slot that is another's.
 TEST_F(Keeper, AnotherPodAtTheSameSlot_IsRefused) {
   EXPECT_EQ(Refusal(Attach(1), Held(1, "web", "a")), "");
