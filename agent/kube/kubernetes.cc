@@ -38,11 +38,13 @@ Kubernetes::Kubernetes(ControlLoop& loop, GatewayPort& gateway, VerdictSource& o
       gateway_(gateway),
       pace_(pace),
       sysfs_(std::move(sysfs)),
-      kubelet_(loop, settings.pod_resources_socket),
+      kubelet_(loop, settings.pod_resources_socket,
+               {settings.device_plugin_dir + "/kubelet_internal_checkpoint", settings.pod_log_dir}),
       slots_(loop, gateway, settings.pod_log_dir, [this] { plugin_.Update(); }),
       plugin_(loop, slots_, settings.device_plugin_dir, settings.containers),
-      verdicts_(others, slots_, kubelet_),
+      verdicts_(others, slots_, kubelet_, settings.own_pod_uid),
       answered_at_(ControlLoop::Now()) {
+  slots_.OnAssigned([this] { kubelet_.Forget(); });
   Look();
   Poll();
 }
@@ -124,7 +126,7 @@ void Kubernetes::ListPools(std::shared_ptr<gateway::v1::GetConfigResponse> confi
 
 void Kubernetes::Poll() {
   poll_timer_ = loop_.At(ControlLoop::Now() + pace_.poll, [this] { Poll(); });
-  kubelet_.List([this](const StatusOr<Assignments>& assignments) {
+  kubelet_.List([this](const StatusOr<Assignments>& assignments, bool) {
     // Who does not answer has said nothing about anybody.
     if (assignments.ok()) slots_.TakeAssignments(assignments.value());
   });

@@ -25,6 +25,7 @@ struct KubernetesSettings {
   std::string device_plugin_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string pod_log_dir = "/var/log/pods";  // empty: not looked at
+  std::string own_pod_uid;                    // of the pod that the agent runs in; empty: in none
   ContainerSettings containers;
   bool operator==(const KubernetesSettings&) const = default;
 };

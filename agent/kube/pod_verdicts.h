@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may attach on a node of a cluster: processes of pods by what kubelet says of their slot, all
-// others by the agent's rules. Fails closed: where kubelet does not answer nobody of a pod gets in.
-// Lives on the agent's loop; what it is given outlives it.
+// Verdicts on a node of a cluster: processes of pods are judged by what kubelet says of their slot,
+// processes of the host by the agent's rules, and those of the agent's own pod get in. Fails closed: where
+// kubelet does not answer no process of a pod gets in, and none of a container whose pod is not
+// known. Lives on the agent's loop; what it is given outlives it.
 #pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/pod_resources.h"
@@ -12,14 +17,19 @@ namespace rocegw::agent {
 
 class PodVerdicts final : public VerdictSource {
  public:
-  PodVerdicts(VerdictSource& others, SlotKeeper& slots, PodResources& kubelet)
-      : others_(others), slots_(slots), kubelet_(kubelet) {}
+  // own_pod_uid: of the pod that the agent runs in, whose probes are its own; empty: in none.
+  PodVerdicts(VerdictSource& others, SlotKeeper& slots, PodResources& kubelet,
+              std::string own_pod_uid)
+      : others_(others), slots_(slots), kubelet_(kubelet), own_pod_uid_(std::move(own_pod_uid)) {}
   void Ask(const gateway::v1::HeldAttach& attach, std::function<void(Verdict)> done) override;
 
  private:
+  Verdict Judge(const gateway::v1::HeldAttach& attach, const StatusOr<Assignments>& answer);
+
   VerdictSource& others_;
   SlotKeeper& slots_;
   PodResources& kubelet_;
+  const std::string own_pod_uid_;
 };
 
 }  // namespace rocegw::agent

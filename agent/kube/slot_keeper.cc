@@ -7,8 +7,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
+
+#include "agent/kube/pod_cgroup.h"
 
 namespace rocegw::agent {
 namespace {
@@ -22,32 +23,7 @@ std::string Joined(const std::vector<std::string>& words) {
   return text;
 }
 
-bool IsUid(std::string_view text) {
-  // A UUID, or for pods of files a hash of 32 digits.
-  return text.size() >= 32 && std::ranges::all_of(text, [](unsigned char c) {
-           return std::isxdigit(c) != 0 || c == '-';
-         });
-}
-
 }  // namespace
-
-std::string PodUidOf(const std::string& cgroup) {
-  // The outermost: below it the pod's own programs may have made what they like.
-  for (const std::filesystem::path& part : std::filesystem::path(cgroup)) {
-    std::string name = part;
-    constexpr std::string_view kSlice = ".slice";
-    if (name.ends_with(kSlice)) {
-      name.resize(name.size() - kSlice.size());
-      if (!name.starts_with("kubepods")) continue;
-      const size_t at = name.rfind("-pod");
-      if (at == std::string::npos) continue;
-      name.erase(0, at + 1);
-      std::ranges::replace(name, '_', '-');
-    }
-    if (name.starts_with("pod") && IsUid(name.substr(3))) return name.substr(3);
-  }
-  return {};
-}
 
 SlotKeeper::SlotKeeper(session::ControlLoop& loop, GatewayPort& gateway, std::string pod_logs,
                        std::function<void()> changed, Duration retry)
@@ -80,15 +56,19 @@ void SlotKeeper::TakeAssignments(const Assignments& assignments) {
   for (auto at = holdings_.begin(); at != holdings_.end();) {
     auto& [key, holding] = *at;
     const auto now = assignments.find(key);
-    const PodName pod = now == assignments.end() ? PodName{} : now->second;
-    // Somebody else, or the same name anew: who attached before has no business there any more.
-    const bool changed = holding.pod != PodName{} && holding.pod != pod;
-    holding.pod = pod;
-    if (changed) {
+    const std::vector<PodName> none;
+    const std::vector<PodName>& holders = now == assignments.end() ? none : now->second;
+    const bool held = holding.pod != PodName{} || !holding.pod_uid.empty();
+    const bool stays =
+        holding.pod == PodName{} ? !holders.empty() : std::ranges::count(holders, holding.pod) != 0;
+    if (!stays || holding.pod == PodName{})
+      holding.pod = holders.size() == 1 ? holders.front() : PodName{};
+    // Programs of the former holder have no business there any more.
+    if (held && !stays) {
       holding.pod_uid.clear();
       if (!holding.clearing) ClearAfter(key);
     }
-    if (pod == PodName{} && !holding.clearing) {
+    if (holders.empty() && !holding.clearing) {
       at = holdings_.erase(at);
     } else {
       ++at;
@@ -130,16 +110,27 @@ Verdict SlotKeeper::Judge(const gateway::v1::HeldAttach& attach, const Assignmen
   const auto holder = assignments.find(key);
   if (holder == assignments.end())
     return {false, "kubelet has given slot " + slot->id + " to no pod"};
-  const PodName& pod = holder->second;
   Holding& holding = holdings_[key];
   if (holding.clearing) return {false, "slot " + slot->id + " is still being cleared"};
-  const bool stranger =
-      (!holding.pod_uid.empty() && holding.pod_uid != uid) || LogsNameAnother(pod, uid);
-  if (stranger) return {false, "slot " + slot->id + " belongs to another pod"};
-  if (std::ranges::count(offer->second.namespaces, pod.name_space) == 0) {
-    return {false, "pod " + pod.name_space + "/" + pod.name + ": " + attach.pool() +
-                       " is for namespace " + Joined(offer->second.namespaces) + " only"};
+  std::vector<PodName> candidates;
+  for (const PodName& pod : holder->second)
+    if (!LogsNameAnother(pod, uid)) candidates.push_back(pod);
+  const bool stranger = !holding.pod_uid.empty() && holding.pod_uid != uid;
+  if (stranger || candidates.empty())
+    return {false, "slot " + slot->id + " belongs to another pod"};
+  // Without logs a finished pod and its successor cannot be told apart: the pool is for both then.
+  for (const PodName& pod : candidates) {
+    if (std::ranges::count(offer->second.namespaces, pod.name_space) == 0) {
+      return {false, "pod " + pod.name_space + "/" + pod.name + ": " + attach.pool() +
+                         " is for namespace " + Joined(offer->second.namespaces) + " only"};
+    }
+    if (pod.several_slots) {
+      return {false, "pod " + pod.name_space + "/" + pod.name +
+                         ": its container asks for more than one slot of rocegw's pools, and can "
+                         "have one"};
+    }
   }
+  if (candidates.size() == 1) holding.pod = candidates.front();
   holding.pod_uid = uid;
   return {true, ""};
 }
@@ -178,7 +169,9 @@ StatusOr<std::vector<Slot>> SlotKeeper::Find(const std::string& resource,
     if (slot != offer->second.slots.end()) found.push_back(*slot);
   }
   if (found.size() != ids.size())
-    return Status(ENOENT, resource + " has no slot " + Joined(ids) + " on this node any more");
+    return Status(ENOENT, resource + " has no slot " + Joined(ids) +
+                              " on this node any more: its pool was removed, or removed and made "
+                              "again. Delete the pod, a new one gets a slot of today's pool");
   return found;
 }
 
@@ -220,11 +213,13 @@ void SlotKeeper::ClearFor(const std::string& resource, const std::vector<std::st
 
 void SlotKeeper::Prepare(const std::string& resource, const std::vector<std::string>& ids,
                          Prepared done) {
+  assigned_();
   ClearFor(resource, ids, Next::kProgram, std::move(done));
 }
 
 void SlotKeeper::Allocate(const std::string& resource, const std::vector<std::string>& ids,
                           Prepared done) {
+  assigned_();
   // Nothing that the one before had is the next one's.
   for (const std::string& id : ids) holdings_.erase({resource, id});
   // Images are fetched before its containers start.

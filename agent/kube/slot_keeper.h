@@ -14,20 +14,12 @@
 #include <vector>
 
 #include "agent/expose/attach_rules.h"
+#include "agent/kube/assignments.h"
 #include "agent/kube/slot_allocator.h"
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"
 
 namespace rocegw::agent {
-
-struct PodName {
-  std::string name_space;
-  std::string name;
-  bool operator==(const PodName&) const = default;
-};
-
-// Who holds what, by resource and device.
-using Assignments = std::map<std::pair<std::string, std::string>, PodName>;
 
 class SlotKeeper final : public SlotAllocator {
  public:
@@ -41,6 +33,8 @@ class SlotKeeper final : public SlotAllocator {
   SlotKeeper& operator=(const SlotKeeper&) = delete;
 
   void SetOffers(std::vector<PoolOffer> offers, int numa_node);
+  // A slot is about to be given, or its container to start: what kubelet said before is outdated.
+  void OnAssigned(std::function<void()> assigned) { assigned_ = std::move(assigned); }
   // false: the gateway is away for longer than a restart takes, or takes no new programs.
   void SetGatewayHealthy(bool healthy);
   // What kubelet says now. Slots that have another holder than before, or none, are cleared.
@@ -58,11 +52,11 @@ class SlotKeeper final : public SlotAllocator {
 
  private:
   struct Holding {
-    PodName pod;          // as kubelet said last; empty: nobody
+    PodName pod;          // as kubelet said last; empty: no pod, or several and none has attached
     std::string pod_uid;  // of the first program that attached; empty: none yet
     bool clearing = false;
   };
-  using Key = std::pair<std::string, std::string>;  // resource and device
+  using Key = DeviceKey;
 
   StatusOr<std::vector<Slot>> Find(const std::string& resource,
                                    const std::vector<std::string>& ids) const;
@@ -82,6 +76,7 @@ class SlotKeeper final : public SlotAllocator {
   const std::string pod_logs_;
   const std::function<void()> changed_;
   const Duration retry_;
+  std::function<void()> assigned_ = [] {};
   std::map<std::string, PoolOffer> offers_;  // by resource
   std::set<std::string> resources_;          // that were ever offered
   std::map<Key, Holding> holdings_;
@@ -89,10 +84,5 @@ class SlotKeeper final : public SlotAllocator {
   bool healthy_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-// The pod that a cgroup belongs to, by the names that kubelet gives (".../kubepods-burstable-
-// pod0a1b_..._f.slice/..." or ".../pod0a1b-...-f/..."); "" when it is no pod's. Paths seen from
-// another pod's cgroup begin with "/..".
-std::string PodUidOf(const std::string& cgroup);
 
 }  // namespace rocegw::agent

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -220,7 +221,13 @@ int Serve(const Arguments& arguments, const Config& config) {
   RuleVerdicts rules(config.attach_rules);
   const DevicePluginCounters no_kubelet;
   std::optional<Kubernetes> kubernetes;
-  if (config.kubernetes.enabled) kubernetes.emplace(loop, gateway, rules, config.kubernetes);
+  if (config.kubernetes.enabled) {
+    KubernetesSettings settings = config.kubernetes;
+    // By the downward API: it differs from pod to pod, which a configuration of all nodes cannot
+    // say.
+    if (const char* const uid = std::getenv("ROCEGW_POD_UID")) settings.own_pod_uid = uid;
+    kubernetes.emplace(loop, gateway, rules, settings);
+  }
   VerdictSource& source = kubernetes ? kubernetes->verdicts() : rules;
   const AttachVerdicts verdicts(loop, gateway, source);
   const AgentMetrics metrics(agent.counters(), verdicts.counters(),

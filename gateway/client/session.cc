@@ -60,6 +60,14 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
         AttachPath(), ROCEGW_ABI_MAJOR);
     return;
   }
+  if (error == EACCES || error == EPERM) {
+    Warn(
+        "the gateway at %s cannot be reached by user %u (%s); this program sees only the machine's "
+        "own RDMA devices. The pool's attach.socket_mode and attach.socket_owner say who may use its "
+        "sockets: 0666 is for programs of any user, which attach.identity then decides about",
+        AttachPath(), static_cast<unsigned>(geteuid()), strerror(error));
+    return;
+  }
   Warn(
       "no gateway at %s (%s); this program sees only the machine's own RDMA devices. "
       "Is rocegwd running, and does ROCEGW_SOCKET name its socket?",

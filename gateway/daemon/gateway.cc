@@ -248,8 +248,18 @@ void Gateway::Run() {
   while (!stop_requested_) loop_.RunOnce(kLoopRound);
 }
 
+void Gateway::ReportHolders() {
+  if (sessions() == nullptr) return;
+  const session::DrainRow left = sessions()->Holders();
+  if (left.sessions == 0) return;
+  std::string text;
+  for (const std::string& holder : left.holders) text += "; " + holder;
+  spdlog::warn("disconnects {} sessions with {} queue pairs{}", left.sessions, left.qps, text);
+}
+
 bool Gateway::Stop() {
   readiness_.SetNotReady("stopping");
+  ReportHolders();
   grpc_server_.SetServing(false);
   lifecycle_.Stop();
   return sessions_ended_;

@@ -71,6 +71,8 @@ class Gateway final : private service::StateSource,
   Status StartGrpc();
   // Runs `work` on another thread while this one keeps the loop going: it may wait for answers of
   // the loop.
+  // Logs the programs that the stop cuts off, where an orchestrator shows no output of its drain.
+  void ReportHolders();
   void WhileLooping(const std::function<void()>& work);
 
   // service::StateSource

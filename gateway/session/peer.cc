@@ -53,18 +53,28 @@ std::optional<uint64_t> ProcessStartTime(pid_t pid) {
   }
 }
 
-std::string ProcessCgroup(pid_t pid) {
-  // One line for each hierarchy; that of version 2 has the number 0 and no controllers.
-  const std::string text = ReadProcFile(pid, "cgroup");
-  constexpr std::string_view kUnified = "0::";
+std::string CgroupIn(const std::string& text) {
+  std::string unified;
+  std::string other;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (line.starts_with(kUnified)) return std::string(line.substr(kUnified.size()));
     begin = end + 1;
+    // NUMBER:CONTROLLERS:PATH; version 2 has the number 0 and no controllers.
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view path = line.substr(second + 1);
+    if (line.starts_with("0::")) {
+      unified = path;
+    } else if (path != "/" && other.empty()) {
+      other = path;
+    }
   }
-  return {};
+  return !other.empty() && (unified.empty() || unified == "/") ? other : unified;
 }
+
+std::string ProcessCgroup(pid_t pid) { return CgroupIn(ReadProcFile(pid, "cgroup")); }
 
 StatusOr<Peer> IdentifyPeer(int socket) {
   ucred credentials{};

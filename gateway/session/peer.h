@@ -22,14 +22,18 @@ struct Peer {
   gid_t gid = 0;
   uint64_t start_time = 0;  // clock ticks after boot
   std::string comm;
-  std::string cgroup;  // in the cgroup2 tree; empty: it is in none
+  std::string cgroup;  // see ProcessCgroup; empty: not known
   UniqueFd process;    // readable when the process has ended; invalid when it is not visible
 };
 
 // ESRCH when the process is gone already, or its number belongs to another by now.
 StatusOr<Peer> IdentifyPeer(int socket);
 
-// Path of a process in the cgroup2 tree (cgroups(7), /proc/PID/cgroup); empty when there is none.
+// Path of a process in the cgroup2 tree (cgroups(7), /proc/PID/cgroup). On a host with version 1 or
+// both versions a process may be at the root of that tree or outside of it though it is in a
+// container; then the first other hierarchy in which it is below the root. Empty: the process is in
+// no hierarchy, or destroyed.
+std::string CgroupIn(const std::string& text);  // text: of /proc/PID/cgroup
 std::string ProcessCgroup(pid_t pid);
 
 // Start time of a process; nothing when there is none of that number.

@@ -92,6 +92,8 @@ class SessionServer {
   Captures& captures() { return captures_; }
   const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
+  // Sessions and their queue pairs, with the first few that hold any.
+  DrainRow Holders() const;
 
  private:
   void AfterRound();

@@ -17,9 +17,18 @@ namespace rocegw::session {
 namespace {
 
 constexpr size_t kFolderDigits = 8;
-constexpr mode_t kDirectoryMode = 0750;
 // Above the pools' folders: whoever may use a pool must get there, but need not see the others.
 constexpr mode_t kTopMode = 0711;
+
+// Of a slot's folder: users who may connect to its socket may pass, others may not. The name of the
+// socket is known, so users besides owner and group need not read the folder.
+mode_t DirectoryMode(uint32_t socket_mode) {
+  constexpr mode_t kOwner = 0700;
+  constexpr mode_t kGroupWrites = 0020;
+  constexpr mode_t kOthersWrite = 0002;
+  return kOwner | ((socket_mode & kGroupWrites) != 0 ? 0050 : 0) |
+         ((socket_mode & kOthersWrite) != 0 ? 0001 : 0);
+}
 
 // FNV-1a.
 uint32_t Hash(const std::string& text) {
@@ -130,9 +139,9 @@ Status SlotSockets::MayHave(const Entry& entry, const SlotRights& rights) const 
 }
 
 Status SlotSockets::MakeDirectory(const std::string& path, const SlotRights& rights) const {
-  if (::mkdir(path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) return Failed(path);
-  if (::chmod(path.c_str(), kDirectoryMode) != 0 ||
-      ::lchown(path.c_str(), rights.uid, rights.gid) != 0)
+  const mode_t mode = DirectoryMode(rights.mode);
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return Failed(path);
+  if (::chmod(path.c_str(), mode) != 0 || ::lchown(path.c_str(), rights.uid, rights.gid) != 0)
     return Failed(path);
   return OkStatus();
 }

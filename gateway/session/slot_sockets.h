@@ -14,7 +14,8 @@
 
 namespace rocegw::session {
 
-// Rights of a pool's sockets; the directories down to them are 0750 with the same owner.
+// Rights of a pool's sockets; the directories down to them have the same owner, and let those pass
+// whom the socket's mode lets connect.
 struct SlotRights {
   mode_t mode = 0660;
   uid_t uid = static_cast<uid_t>(-1);  // -1: as it comes

@@ -270,6 +270,12 @@ constexpr Duration kHung = Seconds(5);
 
 }  // namespace
 
+DrainRow SessionServer::Holders() const {
+  DrainRow holders;
+  FillHolders(attach_, holders);
+  return holders;
+}
+
 void SessionServer::AssignToOpener(worker::QpSnapshot& qp) const {
   const XrcTarget* const target = services_.xrc.FindTarget(qp.session, qp.qpn);
   if (target == nullptr) return;

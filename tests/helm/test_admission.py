@@ -11,6 +11,7 @@ import chart
 
 NAMESPACE = "may not ask"
 TWO_POOLS = "one rocegw pool"
+AMOUNT = "its limit is 1"
 PRELOAD = "own LD_PRELOAD"
 
 
@@ -50,6 +51,9 @@ CASES = (
     ("two pools in a container", pod(container("red.train", "red.serve")), {**ALLOWED, "rocegw.io/red.serve": "allowed"}, True,
      [TWO_POOLS]),
     ("two pools, one not allowed", pod(container("red.train", "red.serve")), ALLOWED, True, [NAMESPACE, TWO_POOLS]),
+    ("two of a pool", pod(container(resources={"limits": {"rocegw.io/red.train": "2"}})), ALLOWED, True, [AMOUNT]),
+    ("none of a pool", pod(container(resources={"limits": {"rocegw.io/red.train": "0"}})), ALLOWED, True, [AMOUNT]),
+    ("two of something else", pod(container("red.train"), container(resources={"limits": {"example.org/x": "2"}})), ALLOWED, True, []),
     ("other variables", pod(container("red.train", **variable("LD_LIBRARY_PATH", "/lib"))), ALLOWED, True, []),
     ("its own library", pod(container("red.train", **variable("LD_PRELOAD", "/lib/libjemalloc.so"))), ALLOWED, True, [PRELOAD]),
     ("its own library beside ours", pod(container("red.train", **variable("LD_PRELOAD", f"/lib/libjemalloc.so:{OURS}"))), ALLOWED,
@@ -64,8 +68,8 @@ CASES = (
 )
 
 
-def policy():
-    text = chart.template("--set", "image.repository=x,admissionPolicy.enabled=true")
+def policy(more=""):
+    text = chart.template("--set", f"image.repository=x,admissionPolicy.enabled=true{more}")
     return chart.named(chart.objects(text), "ValidatingAdmissionPolicy", "rocegw-resources")
 
 
@@ -89,6 +93,12 @@ class Admission(unittest.TestCase):
                 self.assertEqual(len(verdict["denials"]), len(expected), verdict["denials"])
                 for said, wanted in zip(verdict["denials"], expected):
                     self.assertIn(wanted, said)
+
+    def test_own_library_does_no_harm_under_cdi(self):
+        (told,) = verdicts(policy(",agent.devicePlugin.cdiDir=/var/run/cdi"))
+        for (name, _, _, _, expected), verdict in zip(CASES, told):
+            with self.subTest(name):
+                self.assertEqual(len(verdict["denials"]), len([said for said in expected if said != PRELOAD]), verdict["denials"])
 
     def test_each_expression_decides_a_case(self):
         good = policy()

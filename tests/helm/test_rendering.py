@@ -207,6 +207,15 @@ class Rendering(unittest.TestCase):
             self.assertIn("NODE.yaml of Secret rocegw-join", notes("nodes-only"))
             self.assertNotIn("rocegwctl get gateways", notes("nodes-only"))
 
+    def test_copied_chart(self):
+        """As people vendor it: the folder alone, links as they are."""
+        with tempfile.TemporaryDirectory() as place:
+            copy = os.path.join(place, "rocegw")
+            shutil.copytree(chart.CHART, copy, symlinks=True)
+            values = ("--values", os.path.join(chart.CHART, "ci", "sqlite-values.yaml"))
+            self.assertEqual(chart.template(*values, knows=chart.MONITORING),
+                             chart.template(*values, knows=chart.MONITORING, chart=copy))
+
     def test_package(self):
         with tempfile.TemporaryDirectory() as place:
             chart.helm("package", chart.CHART, "--destination", place)

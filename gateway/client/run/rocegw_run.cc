@@ -349,6 +349,12 @@ int Run(int argc, char** argv) {
   if (in_process) {
     if (const int error = TryPort(address); error != 0) return CannotHavePort(address, error);
   } else if (const int error = TryConnect(socket_path); error != 0) {
+    if (error == EACCES || error == EPERM) {
+      return Fail(kExitUsage,
+                  "the gateway at %s cannot be reached by user %u (%s): the pool's "
+                  "attach.socket_mode and attach.socket_owner say who may use its sockets",
+                  socket_path.c_str(), static_cast<unsigned>(geteuid()), std::strerror(error));
+    }
     return Fail(kExitUsage, "no gateway at %s (%s): is rocegwd running here, and may you use it?",
                 socket_path.c_str(), std::strerror(error));
   }

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "deviceplugin.grpc.pb.h"
@@ -53,7 +55,27 @@ struct FakeKubelet::State {
   std::vector<std::shared_ptr<Endpoint>> former;
   std::map<std::string, int> registrations;
   // By resource and device: namespace and name of the pod.
-  std::map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> holders;
+  using Device = std::pair<std::string, std::string>;
+  std::map<Device, std::pair<std::string, std::string>> holders;
+  std::vector<std::pair<Device, std::pair<std::string, std::string>>> finished;
+  std::set<Device> of_init;  // not listed
+  // Token bucket of questions; not there: no limit.
+  std::optional<double> tokens;
+  std::chrono::steady_clock::time_point filled_at;
+  int turned_away = 0;
+
+  bool TakeToken() {
+    if (!tokens) return true;
+    constexpr double kRate = 100;
+    constexpr double kBurst = 10;
+    const auto now = std::chrono::steady_clock::now();
+    tokens =
+        std::min(kBurst, *tokens + kRate * std::chrono::duration<double>(now - filled_at).count());
+    filled_at = now;
+    if (*tokens < 1) return ++turned_away, false;
+    *tokens -= 1;
+    return true;
+  }
 
   void Watch(const std::string& resource, const std::shared_ptr<Endpoint>& endpoint) {
     const auto stub = v1beta1::DevicePlugin::NewStub(ChannelTo(endpoint->socket));
@@ -124,18 +146,25 @@ class FakeKubelet::Lister final : public v1::PodResourcesLister::Service {
   grpc::Status List(grpc::ServerContext*, const v1::ListPodResourcesRequest*,
                     v1::ListPodResourcesResponse* response) override {
     const std::lock_guard lock(state_->mutex);
-    for (const auto& [key, holder] : state_->holders) {
-      v1::PodResources& pod = *response->add_pod_resources();
-      pod.set_namespace_(holder.first);
-      pod.set_name(holder.second);
-      v1::ContainerDevices& devices = *pod.add_containers()->add_devices();
-      devices.set_resource_name(key.first);
-      devices.add_device_ids(key.second);
-    }
+    if (!state_->TakeToken())
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "rejected by rate limit"};
+    for (const auto& [key, holder] : state_->holders)
+      if (!state_->of_init.contains(key)) Add(*response, key, holder);
+    for (const auto& [key, holder] : state_->finished) Add(*response, key, holder);
     return grpc::Status::OK;
   }
 
  private:
+  static void Add(v1::ListPodResourcesResponse& response, const State::Device& device,
+                  const std::pair<std::string, std::string>& holder) {
+    v1::PodResources& pod = *response.add_pod_resources();
+    pod.set_namespace_(holder.first);
+    pod.set_name(holder.second);
+    v1::ContainerDevices& devices = *pod.add_containers()->add_devices();
+    devices.set_resource_name(device.first);
+    devices.add_device_ids(device.second);
+  }
+
   const std::shared_ptr<State> state_;
 };
 
@@ -272,6 +301,40 @@ void FakeKubelet::Release(const std::string& name_space, const std::string& pod)
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->holders,
                 [&](const auto& entry) { return entry.second == std::pair(name_space, pod); });
+}
+
+void FakeKubelet::Finish(const std::string& name_space, const std::string& pod) {
+  const std::lock_guard lock(state_->mutex);
+  for (auto at = state_->holders.begin(); at != state_->holders.end();) {
+    if (at->second == std::pair(name_space, pod)) {
+      state_->finished.emplace_back(*at);
+      at = state_->holders.erase(at);
+    } else {
+      ++at;
+    }
+  }
+}
+
+void FakeKubelet::MakeInit(const std::string& resource, const std::string& device,
+                           const std::string& uid) {
+  const std::lock_guard lock(state_->mutex);
+  state_->of_init.insert({resource, device});
+  // The fields as kubelet 1.36 writes them.
+  std::ofstream(plugin_dir_ + "/kubelet_internal_checkpoint")
+      << R"({"Data":{"PodDeviceEntries":[{"PodUID":")" << uid
+      << R"(","ContainerName":"init","ResourceName":")" << resource << R"(","DeviceIDs":{"-1":[")"
+      << device << R"("]},"AllocResp":""}],"RegisteredDevices":{}},"Checksum":1})";
+}
+
+void FakeKubelet::LimitRate(double used_up) {
+  const std::lock_guard lock(state_->mutex);
+  state_->tokens = -used_up;
+  state_->filled_at = std::chrono::steady_clock::now();
+}
+
+int FakeKubelet::turned_away() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->turned_away;
 }
 
 }  // namespace rocegw::testing

@@ -66,6 +66,17 @@ class FakeKubelet {
   // The pod's container starts again with what it has.
   std::string StartAgain(const std::string& resource, const std::string& device);
   void Release(const std::string& name_space, const std::string& pod);
+  // The pod has finished and is still listed; its device is free for another pod.
+  void Finish(const std::string& name_space, const std::string& pod);
+  // The device belongs to the pod's plain init container: it is not listed, but stands in kubelet's
+  // checkpoint under the pod's uid.
+  void MakeInit(const std::string& resource, const std::string& device, const std::string& uid);
+
+  // Questions about who holds what, as kubelet limits them: 100 a second, 10 at once. used_up: the
+  // questions beyond that with which other programs have used up the time to come.
+  void LimitRate(double used_up);
+  // Questions that the limit has turned away.
+  int turned_away() const;
 
  private:
   struct State;

@@ -74,6 +74,8 @@ class Pod:
         for device in answer["container"].get("cdiDevices", []):
             self._add_device(device["name"])
         self.uid = str(uuid.uuid4())
+        # Of its programs; another than root has no capability.
+        self.user = 0
         self._starts = 0
         self._logs = os.path.join(kubelet.directory, "pods", f"{name_space}_{name}_{self.uid}")
         os.mkdir(self._logs)
@@ -136,7 +138,7 @@ class Pod:
         def bind(source, target, *options):
             return {"source": source, "destination": target, "type": "bind", "options": ["rbind", *options]}
 
-        capabilities = {kind: _CAPABILITIES for kind in ("bounding", "effective", "permitted")}
+        capabilities = {kind: [] if self.user else _CAPABILITIES for kind in ("bounding", "effective", "permitted")}
         mounts = [{"destination": "/proc", "type": "proc", "source": "proc"},
                   {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
                   {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["newinstance", "ptmxmode=0666"]},
@@ -150,7 +152,7 @@ class Pod:
         variables = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment}
         return {"ociVersion": "1.0.2", "hostname": self.name, "root": {"path": "root"}, "mounts": mounts,
                 # Programs hold their lines back from a pipe.
-                "process": {"terminal": True, "user": {"uid": 0, "gid": 0}, "cwd": "/", "args": ["sh", "-c", command],
+                "process": {"terminal": True, "user": {"uid": self.user, "gid": self.user}, "cwd": "/", "args": ["sh", "-c", command],
                             "env": [f"{key}={value}" for key, value in variables.items()],
                             "capabilities": capabilities, "noNewPrivileges": True,
                             "rlimits": [{"type": "RLIMIT_MEMLOCK", "soft": 65536, "hard": 65536},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "agent/kube/kubernetes.h"
 #include "tests/support/kubelet/fake_kubelet.h"
@@ -18,6 +20,9 @@
 
 namespace rocegw::agent {
 namespace {
+
+// Of the pod that the agent runs in.
+constexpr char kOwnUid[] = "0a1b2c3d-0001-4000-8000-0000000000ff";
 
 using session::ControlLoop;
 using testing::Admission;
@@ -58,7 +63,8 @@ class Node : public ::testing::Test {
     KubernetesSettings settings;
     settings.device_plugin_dir = kubelet->plugin_dir();
     settings.pod_resources_socket = kubelet->pod_resources_socket();
-    settings.pod_log_dir = "";
+    settings.pod_log_dir = pod_logs;
+    settings.own_pod_uid = kOwnUid;
     settings.containers.library_dir = "/opt/lib";
     settings.containers.cdi_dir = cdi_dir;
     const KubernetesPace pace{Milliseconds(10), Seconds(30), Milliseconds(20), Milliseconds(50)};
@@ -84,7 +90,8 @@ class Node : public ::testing::Test {
   }
 
   std::string root;
-  std::string cdi_dir;  // empty: kubelet gives containers their slots
+  std::string cdi_dir;   // empty: kubelet gives containers their slots
+  std::string pod_logs;  // empty: not looked at
   ControlLoop loop;
   PoolsGateway gateway{loop};
   RuleVerdicts rules{{{kPool, {1000}, {}}}};
@@ -289,13 +296,78 @@ TEST_F(Node, Verdicts_ByKubeletForPods_ByRulesForOthers) {
   EXPECT_TRUE(Ask("/system.slice/train.service", 0, 1000).allowed);
   EXPECT_FALSE(Ask("/system.slice/train.service", 0, 1001).allowed);
   EXPECT_FALSE(Ask(cgroup, 2, 1000).allowed) << "rules are not for pods";
+  EXPECT_FALSE(Ask("/system.slice/docker-" + std::string(64, 'a') + ".scope", 2, 1000).allowed)
+      << "nor for containers that are not kubelet's";
+  const std::string own = std::string("/kubepods/burstable/pod") + kOwnUid + "/c";
+  EXPECT_TRUE(Ask(own, 2).allowed) << "the agent's own probes";
   kubelet->StopPodResources();
-  const Verdict unanswered = Ask(cgroup, 0);
-  EXPECT_FALSE(unanswered.allowed) << "fails closed";
+  Verdict unanswered = Ask(cgroup, 0);
+  // What kubelet said a moment ago still counts.
+  while (unanswered.allowed) unanswered = Ask(cgroup, 0);
   EXPECT_NE(unanswered.reason.find("kubelet does not say whose it is"), std::string::npos);
   kubelet->StartPodResources();
   // The connection is tried again a moment later.
   while (!Ask(cgroup, 0).allowed) {
+  }
+}
+
+// An MPI launch. Other programs of the node have used up kubelet's rate for the next 600 ms.
+TEST_F(Node, ManyAttachAtOnce_AllGetInThoughKubeletLimitsQuestions) {
+  constexpr int kPrograms = 64;
+  kubelet->Start();
+  AddPool(kPrograms);
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, kPrograms));
+  for (int i = 0; i < kPrograms; ++i)
+    ASSERT_EQ(kubelet->Admit("web", "rank-" + std::to_string(i), kResource).problem, "");
+  kubelet->LimitRate(60);
+  std::vector<std::promise<Verdict>> verdicts(kPrograms);
+  for (int i = 0; i < kPrograms; ++i) {
+    char uid[40];
+    std::snprintf(uid, sizeof uid, "0a1b2c3d-0001-4000-8000-%012x", 0x100 + i);
+    gateway::v1::HeldAttach attach;
+    attach.set_pool(kPool);
+    attach.set_socket(PoolsGateway::Socket("30c41873", i));
+    attach.set_cgroup(std::string("/kubepods/pod") + uid + "/c");
+    OnLoop([&] {
+      agent->verdicts().Ask(attach, [&, i](const Verdict& said) { verdicts[i].set_value(said); });
+    });
+  }
+  for (auto& verdict : verdicts) EXPECT_EQ(verdict.get_future().get().reason, "");
+  EXPECT_GE(kubelet->turned_away(), 1) << "the limit was felt";
+}
+
+TEST_F(Node, ForeignPodsAskAllTheTime_KubeletIsNotAskedMoreThanItAllows) {
+  kubelet->Start();
+  AddPool(2);
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 2));
+  ASSERT_EQ(kubelet->Admit("evil", "a", kResource).problem, "");
+  ASSERT_EQ(kubelet->Admit("web", "b", kResource).problem, "");
+  kubelet->LimitRate(0);
+  for (int i = 0; i < 15; ++i)
+    EXPECT_FALSE(Ask(std::string("/kubepods/pod") + kUid + "/c", 0).allowed);
+  EXPECT_EQ(kubelet->turned_away(), 0);
+}
+
+// kubelet lists no devices of init containers that end before the others start.
+TEST_F(Node, PlainInitContainer_GetsIn) {
+  pod_logs = root + "/logs";
+  std::filesystem::create_directories(pod_logs + "/web_loader_" + kUid);
+  kubelet->Start();
+  AddPool(2);
+  StartAgent();
+  ASSERT_TRUE(kubelet->WaitHealthy(kResource, 2));
+  const Admission admission = kubelet->Admit("web", "loader", kResource);
+  ASSERT_EQ(admission.problem, "");
+  kubelet->MakeInit(kResource, admission.device, kUid);
+  EXPECT_EQ(Ask(std::string("/kubepods/pod") + kUid + "/c", 0).reason, "");
+  EXPECT_EQ(Ask(std::string("/kubepods/pod0a1b2c3d-0001-4000-8000-00000000000b/c"), 0).reason,
+            "slot 30c41873-0 belongs to another pod");
+  // The record stays in the file until kubelet gives the next device; the pod's logs do not.
+  std::filesystem::remove_all(pod_logs + "/web_loader_" + kUid);
+  while (Ask(std::string("/kubepods/pod") + kUid + "/c", 0).reason !=
+         "kubelet has given slot 30c41873-0 to no pod") {
   }
 }
 

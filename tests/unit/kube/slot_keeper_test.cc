@@ -22,6 +22,7 @@ using testing::kUid;
 using testing::PoolsGateway;
 
 constexpr char kOtherUid[] = "0a1b2c3d-0001-4000-8000-00000000000b";
+constexpr char kThirdUid[] = "0a1b2c3d-0001-4000-8000-00000000000c";
 
 std::string Underscored(std::string uid) {
   std::ranges::replace(uid, '-', '_');
@@ -31,31 +32,6 @@ std::string Underscored(std::string uid) {
 std::string CgroupOf(const std::string& uid) {
   return "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + Underscored(uid) +
          ".slice/cri-containerd-77.scope";
-}
-
-TEST(PodUid, IsFoundAsKubeletNamesCgroups) {
-  EXPECT_EQ(PodUidOf(CgroupOf(kUid)), kUid);
-  EXPECT_EQ(PodUidOf("/kubepods.slice/kubepods-pod" + Underscored(kUid) + ".slice/x.scope"), kUid);
-  EXPECT_EQ(PodUidOf(std::string("/kubepods/besteffort/pod") + kUid + "/3f0c"), kUid);
-  EXPECT_EQ(PodUidOf("/kubepods/pod0123456789abcdef0123456789abcdef/c"),
-            "0123456789abcdef0123456789abcdef")
-      << "a pod of a file";
-  EXPECT_EQ(PodUidOf("/../../kubepods-burstable-pod" + Underscored(kUid) + ".slice/cri-1.scope"),
-            kUid)
-      << "as another pod sees it";
-}
-
-TEST(PodUid, WhoIsInNoPodHasNone) {
-  for (const char* cgroup :
-       {"", "/", "/system.slice/sshd.service", "/kubepods.slice", "/user.slice/podcafe",
-        "/user.slice/pod0a1b2c3d-0001-4000-8000-00000000000x",
-        "/machine-pod0a1b2c3d_0001_4000_8000_00000000000a.slice"})
-    EXPECT_EQ(PodUidOf(cgroup), "") << cgroup;
-}
-
-// A program may make cgroups below its own and name them as it likes.
-TEST(PodUid, TheOutermostCounts) {
-  EXPECT_EQ(PodUidOf(CgroupOf(kUid) + CgroupOf(kOtherUid)), kUid);
 }
 
 TEST(Offer, PoolsThatNameNamespaces_AreResources) {
@@ -112,7 +88,7 @@ class Keeper : public ::testing::Test {
     return attach;
   }
   static Assignments Held(int slot, const std::string& name_space, const std::string& pod) {
-    return {{{kResource, "30c41873-" + std::to_string(slot)}, {name_space, pod}}};
+    return {{{kResource, "30c41873-" + std::to_string(slot)}, {{name_space, pod}}}};
   }
   std::string Refusal(const HeldAttach& attach, const Assignments& assignments) {
     const Verdict verdict = keeper->Judge(attach, assignments);
@@ -192,6 +168,12 @@ TEST_F(Keeper, NobodysSlot_OtherSlot_OtherPool_AreRefused) {
   EXPECT_EQ(Refusal(outside, Held(1, "web", "a")), "it is in no pod");
 }
 
+// Both slots would be at the same path of the container, so one of them would win unseen.
+TEST_F(Keeper, ContainerWithTwoPools_IsToldSo) {
+  const Assignments two{{{kResource, "30c41873-1"}, {{"web", "a", true}}}};
+  EXPECT_NE(Refusal(Attach(1), two).find("asks for more than one slot"), std::string::npos);
+}
+
 // A pod that mounted the directory of a slot that is another's.
 TEST_F(Keeper, AnotherPodAtTheSameSlot_IsRefused) {
   EXPECT_EQ(Refusal(Attach(1), Held(1, "web", "a")), "");
@@ -210,6 +192,42 @@ TEST_F(Keeper, PodLogs_TellTheFirstOneApartToo) {
   EXPECT_EQ(Refusal(Attach(1), Held(1, "web", "a")), "");
   EXPECT_EQ(Refusal(Attach(1), Held(1, "web", "b")), "slot 30c41873-1 is still being cleared")
       << "it has changed hands";
+}
+
+// kubelet lists a pod that has finished beside the one that has its device now.
+TEST_F(Keeper, FinishedPodIsStillListed_ItsSuccessorGetsIn) {
+  char pattern[] = "/tmp/rocegw-logs-XXXXXX";
+  logs = ::mkdtemp(pattern);
+  Make(logs);
+  std::filesystem::create_directory(logs + "/web_a_" + kUid);
+  std::filesystem::create_directory(logs + "/evil_b_" + kOtherUid);
+  std::filesystem::create_directory(logs + "/web_c_" + kThirdUid);
+  const DeviceKey device{kResource, "30c41873-1"};
+  EXPECT_EQ(Refusal(Attach(1), {{device, {{"web", "a"}}}}), "");
+  ASSERT_TRUE(Allocate({"30c41873-1"}).ok());
+  for (const auto& holders : {std::vector<PodName>{{"web", "a"}, {"evil", "b"}},
+                              std::vector<PodName>{{"evil", "b"}, {"web", "a"}}}) {
+    EXPECT_EQ(Refusal(Attach(1, kOtherUid), {{device, holders}}),
+              "pod evil/b: tenants/red/pools/train is for namespace web only");
+  }
+  const Assignments both{{device, {{"web", "c"}, {"web", "a"}}}};
+  keeper->TakeAssignments(both);
+  RunUntil([&] { return Healthy(1); });
+  EXPECT_EQ(Refusal(Attach(1, kThirdUid), both), "");
+  EXPECT_EQ(Refusal(Attach(1), both), "slot 30c41873-1 belongs to another pod");
+  const size_t cleared = gateway.cleared.size();
+  keeper->TakeAssignments(both);
+  keeper->TakeAssignments({{device, {{"web", "c"}}}});
+  EXPECT_EQ(gateway.cleared.size(), cleared) << "the successor keeps its slot";
+  EXPECT_TRUE(Healthy(1));
+  keeper->TakeAssignments({{device, {{"web", "a"}}}});
+  EXPECT_FALSE(Healthy(1)) << "the successor has gone";
+}
+
+TEST_F(Keeper, FinishedPodIsStillListed_WithoutLogsBothMustBeOfThePool) {
+  const DeviceKey device{kResource, "30c41873-1"};
+  EXPECT_NE(Refusal(Attach(1), {{device, {{"web", "a"}, {"evil", "b"}}}}), "");
+  EXPECT_EQ(Refusal(Attach(1), {{device, {{"web", "a"}, {"web", "b"}}}}), "");
 }
 
 TEST_F(Keeper, SlotChangesHands_IsClearedBeforeItCountsAsHealthy) {

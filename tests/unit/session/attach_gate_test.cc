@@ -176,6 +176,20 @@ class Gate : public ::testing::Test {
   std::unique_ptr<SessionHost> host;
 };
 
+TEST(Cgroup, IsWhereTheContainerShows_InEitherVersion) {
+  EXPECT_EQ(session::CgroupIn("0::/kubepods.slice/x.scope\n"), "/kubepods.slice/x.scope");
+  EXPECT_EQ(session::CgroupIn("0::/\n"), "/");
+  EXPECT_EQ(session::CgroupIn("2:pids:/kubepods/podX/1\n1:name=systemd:/a:b\n0::/system.slice\n"),
+            "/system.slice")
+      << "both versions, and the process is in the tree of version 2";
+  EXPECT_EQ(session::CgroupIn("3:cpuset:/\n2:pids:/kubepods/podX/1\n0::/\n"), "/kubepods/podX/1");
+  EXPECT_EQ(session::CgroupIn("2:cpu,cpuacct:/kubepods/podX/1\n1:name=systemd:/a\n"),
+            "/kubepods/podX/1")
+      << "version 1 alone";
+  EXPECT_EQ(session::CgroupIn("1:name=systemd:/a:b\n"), "/a:b");
+  EXPECT_EQ(session::CgroupIn(""), "");
+}
+
 TEST_F(Gate, Allowed_GoesOnWhereItStood) {
   auto client = Knock();
   EXPECT_EQ(Greeting(*client), -1);

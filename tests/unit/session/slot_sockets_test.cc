@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/session/slot_sockets.h"
 
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -66,13 +69,46 @@ TEST_F(Slots, PoolComes_OneSocketPerSlotWithItsRights) {
   for (const char* slot : {"0", "1"}) {
     const std::string place = Path(std::string("abcdef01/") + slot);
     EXPECT_EQ(Mode(place + "/attach.sock"), 0666u);
-    EXPECT_EQ(Mode(place), 0750u);
+    EXPECT_EQ(Mode(place), 0751u);
     struct stat info {};
     ASSERT_EQ(stat(place.c_str(), &info), 0);
     EXPECT_EQ(info.st_gid, 65534u);
   }
-  EXPECT_EQ(Mode(Path("abcdef01")), 0750u);
+  EXPECT_EQ(Mode(Path("abcdef01")), 0751u);
   EXPECT_EQ(Mode(Path("")), 0711u);
+}
+
+TEST_F(Slots, FoldersLetThoseThroughWhomTheSocketLetsIn) {
+  const std::vector<std::pair<uint32_t, mode_t>> cases{
+      {0600, 0700}, {0660, 0750}, {0666, 0751}, {0606, 0701}, {0640, 0700}};
+  for (const auto& [socket_mode, folder_mode] : cases) {
+    session::SlotRights rights;
+    rights.mode = socket_mode;
+    host->server->SetPool(Pool(1), rights);
+    EXPECT_EQ(Mode(Path("abcdef01/0/attach.sock")), socket_mode);
+    EXPECT_EQ(Mode(Path("abcdef01/0")), folder_mode) << std::oct << socket_mode;
+    EXPECT_EQ(Mode(Path("abcdef01")), folder_mode) << std::oct << socket_mode;
+  }
+}
+
+// A pod that may be nothing but itself: no user of the host's, no group, no capability.
+TEST_F(Slots, ProgramOfAnotherUser_ConnectsWhereTheModeSaysSo) {
+  fs::permissions(folder, fs::perms(0711));
+  for (const uint32_t mode : {0660u, 0666u}) {
+    session::SlotRights rights;
+    rights.mode = mode;
+    host->server->SetPool(Pool(1), rights);
+    const std::string path = Path("abcdef01/0/attach.sock");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool other =
+          ::setgroups(0, nullptr) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0;
+      ::_exit(!other ? 2 : Connect(path).valid() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), mode == 0666 ? 0 : 1) << std::oct << mode;
+  }
 }
 
 TEST_F(Slots, WhoComesThroughASlot_BelongsToItsPool) {
