@@ -75,6 +75,10 @@ ROCEGW_EXPORT int ibv_get_async_event(ibv_context* ibv, ibv_async_event* event) 
   if (!IsOurs(ibv)) return ROCEGW_REAL(ibv_get_async_event)(ibv, event);
   Context* context = FromIbv(ibv);
   for (;;) {
+    if (!IsStillOwn(context->events)) {
+      errno = EBADF;
+      return -1;
+    }
     rocegw_async_event record = {};
     const ssize_t got = read(ibv->async_fd, &record, sizeof(record));
     if (got < 0) return -1;

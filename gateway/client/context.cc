@@ -65,8 +65,10 @@ ibv_context* Open(Session* session, Device* device) {
     errno = -count;
     return nullptr;
   }
+  bool present = false;
+  for (int i = 0; i < count && !present; ++i) present = devices[i] == device;
   rocegw_device_reply limits;
-  const int query_error = device->present ? QueryDevice(session, device->index, &limits) : ENODEV;
+  const int query_error = present ? QueryDevice(session, device->index, &limits) : ENODEV;
   auto* context = MakeObject<Context>();
   if (query_error != 0 || context == nullptr) {
     free(context);
@@ -95,6 +97,8 @@ ibv_context* Open(Session* session, Device* device) {
   ibv.cmd_fd = eventfd(0, EFD_CLOEXEC);
   ibv.num_comp_vectors =
       session->welcome().worker_count != 0 ? static_cast<int>(session->welcome().worker_count) : 1;
+  context->events = Own(ibv.async_fd);
+  context->commands = Own(ibv.cmd_fd);
   pthread_mutex_init(&ibv.mutex, nullptr);
   session->AddReference();
   return &ibv;
@@ -117,7 +121,6 @@ ibv_context* OpenOurDevice(Device* device) {
 using rocegw::client::Context;
 using rocegw::client::FromIbv;
 using rocegw::client::IsOurs;
-using rocegw::client::RawClose;
 
 ROCEGW_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   if (!IsOurs(device)) return ROCEGW_REAL(ibv_open_device)(device);
@@ -132,8 +135,8 @@ ROCEGW_EXPORT int ibv_close_device(ibv_context* ibv) {
     errno = error;
     return -1;
   }
-  RawClose(ibv->async_fd);
-  RawClose(ibv->cmd_fd);
+  CloseOwn(&context->events);
+  CloseOwn(&context->commands);
   pthread_mutex_destroy(&ibv->mutex);
   context->session->Release();
   free(context);

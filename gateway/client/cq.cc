@@ -178,7 +178,6 @@ using rocegw::client::Cq;
 using rocegw::client::FromIbv;
 using rocegw::client::IsOurs;
 using rocegw::client::MakeObject;
-using rocegw::client::RawClose;
 using rocegw::client::SessionOf;
 
 ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
@@ -195,6 +194,7 @@ ROCEGW_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
     return nullptr;
   }
   channel->ibv.context = context;
+  channel->events = rocegw::client::Own(channel->ibv.fd);
   return &channel->ibv;
 }
 
@@ -208,7 +208,7 @@ ROCEGW_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* ibv) {
   const int error =
       SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CHANNEL, channel->handle);
   if (error != 0) return error;
-  RawClose(ibv->fd);
+  CloseOwn(&channel->events);
   free(channel);
   return 0;
 }
@@ -250,6 +250,10 @@ ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
 ROCEGW_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   if (!IsOurs(channel->context)) return ROCEGW_REAL(ibv_get_cq_event)(channel, cq, cq_context);
   for (;;) {
+    if (!IsStillOwn(FromIbv(channel)->events)) {
+      errno = EBADF;
+      return -1;
+    }
     rocegw_completion_event event = {};
     // The C library's read: programs end threads that wait here with pthread_cancel.
     const ssize_t got = read(channel->fd, &event, sizeof(event));

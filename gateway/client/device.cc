@@ -21,9 +21,6 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 Device* g_devices[kMaxDevices];
 uint32_t g_device_count = 0;
 
-// Keeps device numbers of ours apart from those that the kernel gives to its own.
-constexpr int kFirstDeviceNumber = 4096;
-
 template <size_t kSize>
 void CopyText(char (&to)[kSize], const char* from, size_t limit) {
   const size_t length = strnlen(from, limit < kSize ? limit : kSize - 1);
@@ -48,6 +45,7 @@ Device* FindOrMake(const char* name) {
 
 // Header in front of the array that programs get.
 struct DeviceList {
+  Session* session;  // the one that lists the devices, kept until the list is freed; or nullptr
   ibv_device** real;
   ibv_device* entry[];
 };
@@ -69,32 +67,41 @@ int QueryDevice(Session* session, uint32_t index, rocegw_device_reply* reply) {
   return error;
 }
 
+namespace {
+
+// Other threads may read the device meanwhile: what has not changed is not written.
+void Update(Session* session, uint32_t index, const rocegw_device_reply& reply, Device* device) {
+  if (device->index != index) device->index = index;
+  if (device->guid != reply.node_guid) device->guid = reply.node_guid;
+  char path[sizeof(device->ibv.dev_path)];
+  const char* const root = SysfsRoot(session);
+  snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s", root, device->ibv.dev_name);
+  if (strcmp(path, device->ibv.dev_path) != 0) strcpy(device->ibv.dev_path, path);
+  snprintf(path, sizeof(path), "%s/class/infiniband/%s", root, device->ibv.name);
+  if (strcmp(path, device->ibv.ibdev_path) != 0) strcpy(device->ibv.ibdev_path, path);
+}
+
+}  // namespace
+
 int ListDevices(Session* session, Device** devices) {
   const uint32_t limit =
       session->welcome().device_count < kMaxDevices ? session->welcome().device_count : kMaxDevices;
   int found = 0;
-  pthread_mutex_lock(&g_lock);
-  for (uint32_t i = 0; i < g_device_count; ++i) g_devices[i]->present = false;
   for (uint32_t index = 0; index < limit; ++index) {
+    // Without the lock, which fork takes: the daemon may be slow.
     rocegw_device_reply reply;
     const int error = QueryDevice(session, index, &reply);
     if (error != 0) {
-      if (!session->dead()) continue;
-      found = -error;
-      break;
+      if (session->dead()) return -error;
+      continue;
     }
+    SysfsRoot(session);
+    pthread_mutex_lock(&g_lock);
     Device* device = FindOrMake(reply.name);
-    if (device == nullptr) continue;
-    device->index = index;
-    device->guid = reply.node_guid;
-    device->present = true;
-    snprintf(device->ibv.dev_path, sizeof(device->ibv.dev_path), "%s/class/infiniband_verbs/%s",
-             SysfsRoot(session), device->ibv.dev_name);
-    snprintf(device->ibv.ibdev_path, sizeof(device->ibv.ibdev_path), "%s/class/infiniband/%s",
-             SysfsRoot(session), device->ibv.name);
-    devices[found++] = device;
+    if (device != nullptr) Update(session, index, reply, device);
+    pthread_mutex_unlock(&g_lock);
+    if (device != nullptr) devices[found++] = device;
   }
-  pthread_mutex_unlock(&g_lock);
   return found;
 }
 
@@ -142,11 +149,16 @@ ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   int our_count = -1;
   // A daemon that went away since the last call is noticed by the first question: then attach anew,
   // once.
+  Session* session = nullptr;
   for (int attempt = 0; attempt < 2 && our_count < 0; ++attempt) {
-    Session* session = Session::Acquire();
+    if (session != nullptr) session->Release();
+    session = Session::Acquire();
     if (session == nullptr) break;
     our_count = rocegw::client::ListDevices(session, ours);
+  }
+  if (our_count < 0 && session != nullptr) {
     session->Release();
+    session = nullptr;
   }
 
   const auto real_list = ROCEGW_REAL(ibv_get_device_list);
@@ -170,10 +182,12 @@ ROCEGW_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   constexpr size_t kPointer = sizeof(void*);
   auto* list = static_cast<DeviceList*>(calloc(1, sizeof(DeviceList) + (total + 1) * kPointer));
   if (list == nullptr) {
+    if (session != nullptr) session->Release();
     if (real != nullptr) ROCEGW_REAL(ibv_free_device_list)(real);
     errno = ENOMEM;
     return nullptr;
   }
+  list->session = session;
   list->real = real;
   for (int i = 0; i < our_count; ++i) list->entry[i] = &ours[i]->ibv;
   for (int i = 0; i < real_count; ++i) list->entry[our_count + i] = real[i];
@@ -185,6 +199,7 @@ ROCEGW_EXPORT void ibv_free_device_list(ibv_device** entries) {
   if (entries == nullptr) return;
   DeviceList* list = rocegw::client::ListOf(entries);
   if (list->real != nullptr) ROCEGW_REAL(ibv_free_device_list)(list->real);
+  if (list->session != nullptr) list->session->Release();
   free(list);
 }
 
@@ -200,5 +215,5 @@ ROCEGW_EXPORT int ibv_get_device_index(ibv_device* device) {
     const auto real = ROCEGW_REAL(ibv_get_device_index);
     return real != nullptr ? real(device) : -1;
   }
-  return rocegw::client::kFirstDeviceNumber + static_cast<int>(FromIbv(device)->index);
+  return -1;  // no kernel gave the device an index
 }

@@ -48,7 +48,10 @@ void ResetQueueLocks(ObjectKind kind, void* object) {
   }
 }
 
+uint32_t g_forks = 0;
+
 void InChild() {
+  ++g_forks;
   ForEachObject(&ResetQueueLocks);
   ResetObjectsLock();
   ResetIdsLock();
@@ -60,6 +63,8 @@ void InChild() {
 }
 
 }  // namespace
+
+uint32_t ForkCount() { return g_forks; }
 
 void InstallForkHandlers() {
   static int installed = 0;

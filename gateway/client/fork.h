@@ -4,9 +4,14 @@
 // control path across the fork.
 #pragma once
 
+#include <cstdint>
+
 namespace rocegw::client {
 
 // Once per process; any thread.
 void InstallForkHandlers();
+
+// Counts the forks between the process that loaded the library and this one.
+uint32_t ForkCount();
 
 }  // namespace rocegw::client

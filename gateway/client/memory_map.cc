@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "gateway/client/own_descriptor.h"
 #include "gateway/client/raw_syscall.h"
-#include "gateway/client/session.h"
 
 namespace rocegw::client {
 
@@ -41,21 +41,29 @@ constexpr uint64_t kVmaExecutable = 4;
 constexpr uint64_t kVmaShared = 8;
 constexpr uint64_t kCoveringOrNext = 0x10;
 
-int g_maps = -1;  // descriptor of /proc/self/maps, for the queries
+// Descriptor of /proc/self/maps, for the queries: the number, and half of what tells its file from
+// those that the program opens, in one word. 0: none.
+uint64_t g_maps = 0;
 bool g_no_query = false;
 
+uint64_t Pack(const OwnDescriptor& own) {
+  const auto half = static_cast<uint32_t>(own.identity ^ own.identity >> 32);
+  return uint64_t{static_cast<uint32_t>(own.number) + 1} << 32 | half;
+}
+
+int NumberOf(uint64_t packed) { return static_cast<int>(packed >> 32) - 1; }
+
 int MapsDescriptor() {
-  const int known = __atomic_load_n(&g_maps, __ATOMIC_ACQUIRE);
-  if (known >= 0) return known;
+  uint64_t known = __atomic_load_n(&g_maps, __ATOMIC_ACQUIRE);
+  if (known != 0 && Pack(Own(NumberOf(known))) == known) return NumberOf(known);
   const int fd = MoveAside(static_cast<int>(RawOpen("/proc/self/maps", O_RDONLY | O_CLOEXEC)));
   if (fd < 0) return -1;
-  int expected = -1;
-  if (__atomic_compare_exchange_n(&g_maps, &expected, fd, false, __ATOMIC_SEQ_CST,
+  if (__atomic_compare_exchange_n(&g_maps, &known, Pack(Own(fd)), false, __ATOMIC_SEQ_CST,
                                   __ATOMIC_SEQ_CST)) {
     return fd;
   }
   RawClose(fd);
-  return expected;
+  return NumberOf(known);
 }
 
 // -ENOTTY: this kernel has no such query.
@@ -282,8 +290,8 @@ uint64_t ResidentBytes() {
 }
 
 void ForgetMemoryMap() {
-  if (g_maps >= 0) RawClose(g_maps);
-  g_maps = -1;
+  const uint64_t known = __atomic_exchange_n(&g_maps, 0, __ATOMIC_SEQ_CST);
+  if (known != 0 && Pack(Own(NumberOf(known))) == known) RawClose(NumberOf(known));
 }
 
 }  // namespace rocegw::client

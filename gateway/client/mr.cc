@@ -246,6 +246,8 @@ ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, 
 ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
                                        unsigned access) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr_iova2)(pd, address, length, iova, access);
+  // The header's ibv_reg_mr comes here, with the address twice, where the flags are no constant.
+  if (iova == reinterpret_cast<uint64_t>(address)) iova = StartOf(address, access);
   return Register(pd, address, length, iova, access);
 }
 

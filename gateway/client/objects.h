@@ -25,7 +25,6 @@ struct Device {
   uint8_t zero[512];
   __be64 guid;
   uint32_t index;  // at the daemon
-  bool present;
 };
 
 struct Context {
@@ -34,7 +33,9 @@ struct Context {
   Device* device;
   uint32_t handle;
   uint32_t max_message;
-  bool placement;  // the device has FLUSH and ATOMIC WRITE
+  OwnDescriptor events;    // async_fd
+  OwnDescriptor commands;  // cmd_fd
+  bool placement;          // the device has FLUSH and ATOMIC WRITE
   bool fatal_reported;
 };
 
@@ -56,6 +57,7 @@ struct Mr {
 
 struct Channel {
   ibv_comp_channel ibv;
+  OwnDescriptor events;  // ibv.fd
   uint32_t handle;
 };
 
@@ -68,7 +70,10 @@ struct Cq {
   // With the calls of ibv_cq_ex: the completion that is being read, and whose turn it is.
   SpinLock polling;
   ibv_wc current;
-  uint64_t current_ns;  // when it was made, CLOCK_MONOTONIC
+  uint64_t current_ns;   // when it was made, CLOCK_MONOTONIC
+  uint64_t wall_offset;  // from CLOCK_MONOTONIC to CLOCK_REALTIME
+  uint64_t wall_last;    // the latest wall-clock time that the program was told
+  bool wall_is_fresh;    // wall_offset was looked at since ibv_start_poll
   uint64_t id;
   uint32_t events_delivered;        // completion events given to the program; under the object lock
   uint32_t async_events_delivered;  // same

@@ -26,6 +26,7 @@ int Next(ibv_cq_ex* ex) {
 int Start(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
   if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
   CqOf(ex)->polling.Lock();
+  CqOf(ex)->wall_is_fresh = false;
   const int error = Next(ex);
   if (error != 0) CqOf(ex)->polling.Unlock();
   return error;
@@ -51,8 +52,25 @@ uint64_t Nanoseconds(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// The difference of the clocks holds for one round of polling. A new look changes it only if the
+// clocks were set apart: time that passes between the readings is no such change.
+void FreshenWallOffset(Cq* cq) {
+  const uint64_t before = Nanoseconds(CLOCK_MONOTONIC);
+  const uint64_t wall = Nanoseconds(CLOCK_REALTIME);
+  const uint64_t after = Nanoseconds(CLOCK_MONOTONIC);
+  cq->wall_is_fresh = true;
+  const uint64_t most = wall - before;
+  const uint64_t least = wall - after;
+  if (cq->wall_offset < least || cq->wall_offset > most) cq->wall_offset = most;
+}
+
+// Never goes back within a completion queue, whatever happens to the clock.
 uint64_t WallClock(ibv_cq_ex* ex) {
-  return Nanoseconds(CLOCK_REALTIME) - (Nanoseconds(CLOCK_MONOTONIC) - CqOf(ex)->current_ns);
+  Cq* cq = CqOf(ex);
+  if (!cq->wall_is_fresh) FreshenWallOffset(cq);
+  const uint64_t wall = cq->current_ns + cq->wall_offset;
+  if (wall > cq->wall_last) cq->wall_last = wall;
+  return cq->wall_last;
 }
 
 }  // namespace

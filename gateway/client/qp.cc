@@ -30,6 +30,7 @@ int Map(Session* session, ibv_context* context, ibv_pd* pd, const ibv_qp_init_at
         const rocegw_qp_reply& reply, QpRings* rings) {
   QpMapping mapping = {};
   if (!session->FindWorker(reply.worker, &mapping.line, &mapping.wake_fd)) return EPROTO;
+  mapping.wake_lost = session->wake_lost();
   mapping.keys = &session->keys();
   mapping.pd = pd->handle;
   mapping.qp_type = attr.qp_type;
@@ -394,7 +395,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   init_attr->qp_type = ibv->qp_type;
   init_attr->sq_sig_all = qp->signal_all ? 1 : 0;
   // The daemon may have moved it to an error state on its own.
-  ibv->state = attr->qp_state;
+  if ((mask & IBV_QP_STATE) != 0) ibv->state = attr->qp_state;
   return 0;
 }
 

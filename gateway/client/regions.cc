@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/client/regions.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/signals_blocked.h"
@@ -36,6 +39,16 @@ int ProtectionOf(const MappedArea& area) {
          (area.executable ? PROT_EXEC : 0);
 }
 
+// Without the memfd the content is only where it is mapped.
+void ReplaceByCopy(uint64_t start, uint64_t length, int protection) {
+  if ((protection & PROT_READ) == 0) return;
+  void* copy = RawMap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;
+  memcpy(copy, reinterpret_cast<const void*>(start), length);
+  RawSyscall(SYS_mprotect, copy, length, protection);
+  RawSyscall(SYS_mremap, copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+}
+
 // 0 or an errno value.
 int Zero(const Region& region, uint64_t start, uint64_t length, const MappedArea& area) {
   void* place = reinterpret_cast<void*>(start);
@@ -48,6 +61,14 @@ int Zero(const Region& region, uint64_t start, uint64_t length, const MappedArea
 }
 
 }  // namespace
+
+bool HasMemfd(const Region& region) {
+  struct statx about = {};
+  return region.memfd >= 0 &&
+         RawSyscall(SYS_statx, region.memfd, "", AT_EMPTY_PATH, STATX_INO, &about) == 0 &&
+         about.stx_ino == region.inode && about.stx_dev_major == region.device_major &&
+         about.stx_dev_minor == region.device_minor;
+}
 
 MoveLock::MoveLock() { pthread_mutex_lock(&g_move_lock); }
 MoveLock::~MoveLock() { pthread_mutex_unlock(&g_move_lock); }
@@ -75,7 +96,7 @@ void RemoveRegion(Region* region) {
     }
     __atomic_sub_fetch(&g_region_count, 1, __ATOMIC_RELAXED);
   }
-  if (region->memfd >= 0) RawClose(region->memfd);
+  if (HasMemfd(*region)) RawClose(region->memfd);
   region->session->Release();
   free(region);
 }
@@ -154,12 +175,17 @@ void UnlockRegions() { pthread_mutex_unlock(&g_move_lock); }
 void MakeRegionsPrivateInChild() {
   for (Region* region = g_regions; region != nullptr; region = region->next) {
     if (region->inherited) continue;
+    const bool has_memfd = HasMemfd(*region);
     ForEachShownPiece(*region, region->start, region->start + region->length,
                       [&](uint64_t piece, uint64_t length, const MappedArea& area) {
-                        RawMap(reinterpret_cast<void*>(piece), length, ProtectionOf(area),
-                               MAP_PRIVATE | MAP_FIXED, region->memfd, piece - region->start);
+                        if (has_memfd) {
+                          RawMap(reinterpret_cast<void*>(piece), length, ProtectionOf(area),
+                                 MAP_PRIVATE | MAP_FIXED, region->memfd, piece - region->start);
+                        } else {
+                          ReplaceByCopy(piece, length, ProtectionOf(area));
+                        }
                       });
-    RawClose(region->memfd);
+    if (has_memfd) RawClose(region->memfd);
     region->memfd = -1;
     region->handle = 0;
     region->inherited = true;

@@ -46,6 +46,8 @@ Region* FirstRegion();
 void AddRegion(Region* region);
 // Closes the memfd, releases the session and frees the region.
 void RemoveRegion(Region* region);
+// False: the program closed the memfd's number.
+bool HasMemfd(const Region& region);
 // The process's calls about memory come to our hooks (hooks/memory_hooks.cc says so), without which
 // nothing may be moved: a library that was not preloaded has none.
 void SetHooked();

@@ -103,6 +103,7 @@ Region* AskForRegion(Session* session, uint64_t start, uint64_t end) {
 bool MoveAllBack(Region* region) {
   const uint64_t end = region->start + region->length;
   if (!IsShown(*region, region->start, end)) return true;
+  if (!HasMemfd(*region)) return false;
   // The same dangers as on the way there; the page holders may have come since.
   if (RemapModeOfProcess() != RemapMode::kAlways && MayHoldPages()) return false;
   if (!IsTooLargeFor(region->length) && !HasOrdinaryProperties(region->start, end)) return false;
@@ -187,9 +188,9 @@ uint32_t Make(Session* session, uint64_t start, uint64_t end, Region** made) {
 // Why [start, end), whole pages, must not become a region; 0: it may.
 uint32_t FindObstacle(RemapMode mode, uint64_t start, uint64_t end) {
   if (end <= start) return ROCEGW_KEPT_SMALL;
+  if (mode == RemapMode::kAuto && end - start < kWorthwhile) return ROCEGW_KEPT_SMALL;
   if (ShowsRegions(start, end) || IsWritten(start, end)) return ROCEGW_KEPT_IN_USE;
   if (mode == RemapMode::kAuto) {
-    if (end - start < kWorthwhile) return ROCEGW_KEPT_SMALL;
     if (g_short_lives >= kMostShortLives) return ROCEGW_KEPT_SHORT_LIVED;
     if (IsTooLargeFor(end - start)) return ROCEGW_KEPT_LARGE_PROCESS;
     if (MayHoldPages()) return ROCEGW_KEPT_DEVICES;
@@ -230,6 +231,14 @@ void DropReference(Registration* r) {
   g_short_lives = short_life ? g_short_lives + 1 : 0;
 }
 
+// Programs have hundreds of thousands of registrations: no end of one may walk the list.
+void Enlist(Registration* r) {
+  r->next = g_registrations;
+  r->link = &g_registrations;
+  if (r->next != nullptr) r->next->link = &r->next;
+  g_registrations = r;
+}
+
 // For whoever looks into what a program's memory is doing.
 [[gnu::destructor]] void ReportCounts() {
   uint64_t kept = 0;
@@ -247,11 +256,10 @@ void DropReference(Registration* r) {
 
 void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                        Registration* registration) {
-  *registration = {nullptr, session, start, start + length, written, nullptr, 0};
+  *registration = {nullptr, nullptr, session, start, start + length, written, nullptr, 0};
   const MoveLock lock;
   registration->kept = Place(registration);
-  registration->next = g_registrations;
-  g_registrations = registration;
+  Enlist(registration);
   if (registration->kept == 0) {
     ++g_moved;
     return;
@@ -266,9 +274,9 @@ void BeginRegistration(Session* session, uint64_t start, uint64_t length, bool w
 void ListRegistration(Session* session, uint64_t start, uint64_t length, bool written,
                       Registration* registration) {
   const MoveLock lock;
-  *registration = {g_registrations, session,           start, start + length, written,
-                   nullptr,         ROCEGW_KEPT_UNSAID};
-  g_registrations = registration;
+  *registration = {nullptr,        nullptr, session, start,
+                   start + length, written, nullptr, ROCEGW_KEPT_UNSAID};
+  Enlist(registration);
   ++g_kept[ROCEGW_KEPT_UNSAID];
 }
 
@@ -287,11 +295,8 @@ void LeaveRegion(Registration* registration) {
 
 void EndRegistration(Registration* registration) {
   const MoveLock lock;
-  for (Registration** link = &g_registrations; *link != nullptr; link = &(*link)->next) {
-    if (*link != registration) continue;
-    *link = registration->next;
-    break;
-  }
+  *registration->link = registration->next;
+  if (registration->next != nullptr) registration->next->link = registration->link;
   DropReference(registration);
   Sweep();
 }

@@ -17,6 +17,7 @@ struct Region;
 // One registration; part of its memory region's object.
 struct Registration {
   Registration* next;
+  Registration** link;  // that leads here
   Session* session;
   uint64_t start;
   uint64_t end;

@@ -2,27 +2,30 @@
 #include "gateway/client/session.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
 #include "gateway/client/fork.h"
 #include "gateway/client/in_process.h"
+#include "gateway/client/memory_map.h"
 #include "gateway/client/own_preload.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/report.h"
+#include "gateway/client/rings/doorbell.h"
 #include "gateway/client/rings/monotonic_time.h"
 
 namespace rocegw::client {
 
 namespace {
 
-constexpr int kLowestOwnDescriptor = 100;
 constexpr uint32_t kMaxChunks = 65536;
 constexpr uint32_t kMaxWorkers = 1024;
 
@@ -30,6 +33,8 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // what follows, and refere
 Session* g_current = nullptr;
 Session* g_newest = nullptr;
 uint32_t g_session_count = 0;
+bool g_attaching = false;     // a thread is making a session, without the lock
+uint32_t g_attach_round = 0;  // counts the ends of that; a futex
 bool g_reported_unreachable = false;
 int g_refusal = 0;  // errno of the last attempt, when a gateway gave it
 int64_t g_ask_again_at = 0;
@@ -73,6 +78,8 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
       "Is rocegwd running, and does ROCEGW_SOCKET name its socket?",
       AttachPath(), strerror(error));
 }
+
+constexpr char kClosedByProgram[] = "the program closed a descriptor of the library";
 
 // Most answers come sooner than a processor halts and is woken again: they are waited for awake,
 // unless others want the processor (a yield that took long says so, for a while).
@@ -120,19 +127,6 @@ const char* AttachPath() {
   return path != nullptr && path[0] != '\0' ? path : ROCEGW_ATTACH_SOCKET;
 }
 
-void CloseIfOpen(int* descriptor) {
-  if (*descriptor >= 0) RawClose(*descriptor);
-  *descriptor = -1;
-}
-
-int MoveAside(int descriptor) {
-  if (descriptor < 0 || descriptor >= kLowestOwnDescriptor) return descriptor;
-  const int moved = static_cast<int>(RawFcntl(descriptor, F_DUPFD_CLOEXEC, kLowestOwnDescriptor));
-  if (moved < 0) return descriptor;
-  RawClose(descriptor);
-  return moved;
-}
-
 Session* Session::Acquire() {
   const char* off = getenv("ROCEGW_DISABLE");
   if (off != nullptr && off[0] == '1') {
@@ -141,29 +135,21 @@ Session* Session::Acquire() {
   }
   InstallForkHandlers();
   pthread_mutex_lock(&g_lock);
-  if (g_current != nullptr && g_current->CheckHungUp()) {
-    Session* old = g_current;
-    g_current = nullptr;
-    if (--old->references_ == 0) old->Destroy();
-  }
-  if (g_current == nullptr) {
-    g_current = Create();
-    if (g_current != nullptr) {
-      g_current->older_ = g_newest;
-      g_newest = g_current;
-    }
+  for (;;) {
+    if (g_current != nullptr && g_current->CheckHungUp()) g_current = nullptr;
+    if (g_current != nullptr || !g_attaching) break;
+    // Another thread attaches. Its session serves this one as well.
+    const uint32_t round = g_attach_round;
+    pthread_mutex_unlock(&g_lock);
+    RawSyscall(SYS_futex, &g_attach_round, FUTEX_WAIT_PRIVATE, round, nullptr, nullptr, 0);
+    pthread_mutex_lock(&g_lock);
   }
   Session* session = g_current;
-  if (session != nullptr) ++session->references_;
-  pthread_mutex_unlock(&g_lock);
-  return session;
-}
-
-Session* Session::Current() {
-  pthread_mutex_lock(&g_lock);
-  Session* session = g_current;
-  if (session != nullptr && session->dead()) session = nullptr;
-  if (session != nullptr) ++session->references_;
+  if (session != nullptr) {
+    ++session->references_;
+  } else {
+    session = Attach();
+  }
   pthread_mutex_unlock(&g_lock);
   return session;
 }
@@ -187,13 +173,7 @@ int Session::Refusal() {
   return error;
 }
 
-Session* Session::Create() {
-  const int64_t begin = MonotonicNs();
-  if (g_refusal != 0 && begin < g_ask_again_at) {
-    errno = g_refusal;
-    return nullptr;
-  }
-  g_refusal = 0;
+Session* Session::Create(uint32_t number) {
   auto* session = static_cast<Session*>(calloc(1, sizeof(Session)));
   // For as many as there may ever be, so that nobody who looks into it meets it moving; what is not
   // used takes no memory.
@@ -201,19 +181,47 @@ Session* Session::Create() {
   if (session == nullptr || chunks == nullptr) {
     free(session);
     free(chunks);
-    errno = ENOMEM;
     return nullptr;
   }
   session->chunks_ = chunks;
   pthread_mutex_init(&session->lock_, nullptr);
   pthread_mutex_init(&session->send_lock_, nullptr);
-  session->socket_ = -1;
-  session->userfaultfd_device_ = -1;
+  session->socket_ = kNoDescriptor;
+  session->userfaultfd_device_ = kNoDescriptor;
   session->references_ = 1;
-  session->number_ = ++g_session_count;
+  session->number_ = number;
   session->process_ = getpid();
-  int error = session->Connect();
-  if (error == 0) error = session->Greet();
+  return session;
+}
+
+int Session::Begin() {
+  const int error = Connect();
+  return error != 0 ? error : Greet();
+}
+
+// Connects and greets without the lock: fork takes it, and a daemon may take its time.
+Session* Session::Attach() {
+  const int64_t begin = MonotonicNs();
+  if (g_refusal != 0 && begin < g_ask_again_at) {
+    errno = g_refusal;
+    return nullptr;
+  }
+  g_refusal = 0;
+  Session* session = Create(++g_session_count);
+  if (session == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  // Listed at once: a child of fork closes its socket.
+  session->older_ = g_newest;
+  g_newest = session;
+  g_attaching = true;
+  pthread_mutex_unlock(&g_lock);
+  const int error = session->Begin();
+  pthread_mutex_lock(&g_lock);
+  g_attaching = false;
+  __atomic_add_fetch(&g_attach_round, 1, __ATOMIC_RELAXED);
+  RawSyscall(SYS_futex, &g_attach_round, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   if (error != 0) {
     ReportUnreachable(error, session->refused_, session->refusal_);
     if (session->refused_) {
@@ -225,29 +233,41 @@ Session* Session::Create() {
     errno = error;
     return nullptr;
   }
+  g_current = session;
   g_reported_unreachable = false;
   Debug("attached to %s as session %u", AttachPath(), session->welcome_.session);
   return session;
 }
 
 void Session::Destroy() {
+  if (g_current == this) g_current = nullptr;
   for (Session** link = &g_newest; *link != nullptr; link = &(*link)->older_) {
     if (*link != this) continue;
     *link = older_;
     break;
   }
-  CloseIfOpen(&socket_);
-  CloseIfOpen(&userfaultfd_device_);
-  for (uint32_t i = 0; i < worker_count_; ++i) CloseIfOpen(&workers_[i].wake_fd);
+  CloseDescriptors();
   for (uint32_t i = 0; i < chunk_count_; ++i) {
     if (chunks_[i].base != nullptr) RawUnmap(chunks_[i].base, chunks_[i].size);
   }
+  // Only those who have objects ask what is mapped.
+  if (g_newest == nullptr) ForgetMemoryMap();
   keys_.Clear();
   free(chunks_);
   free(workers_);
   pthread_mutex_destroy(&lock_);
   pthread_mutex_destroy(&send_lock_);
   free(this);
+}
+
+void Session::CloseDescriptors() {
+  CloseOwn(&socket_);
+  CloseOwn(&userfaultfd_device_);
+  for (uint32_t i = 0; i < worker_count_; ++i) {
+    const int wake_fd = workers_[i].wake_fd;
+    if (wake_fd >= 0 && RawFcntl(wake_fd, F_GETSIG, 0) == kWakeMark) RawClose(wake_fd);
+    workers_[i].wake_fd = -1;
+  }
 }
 
 int Session::Connect() {
@@ -257,7 +277,7 @@ int Session::Connect() {
       refused_ = true;
       return -fd;
     }
-    socket_ = MoveAside(fd);
+    socket_ = Own(MoveAside(fd));
     return 0;
   }
   sockaddr_un address = {};
@@ -267,9 +287,9 @@ int Session::Connect() {
   memcpy(address.sun_path, path, strlen(path));
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
-  socket_ = MoveAside(fd);
-  const int error = RawConnect(socket_, &address, sizeof(address));
-  if (error != 0) CloseIfOpen(&socket_);
+  socket_ = Own(MoveAside(fd));
+  const int error = RawConnect(socket_.number, &address, sizeof(address));
+  if (error != 0) CloseOwn(&socket_);
   return error;
 }
 
@@ -287,35 +307,47 @@ int Session::Greet() {
     rocegw_hello_reply welcome;
     rocegw_refusal refusal;
   } answer = {};
+  int userfault = -1;
   const int error = Call(ROCEGW_MSG_HELLO, &hello.header, sizeof(hello), &answer.refusal.header,
-                         sizeof(answer), &userfaultfd_device_, memory);
+                         sizeof(answer), &userfault, memory);
   CloseIfOpen(&memory);
   if (refused_) {
     memcpy(refusal_, answer.refusal.reason, sizeof(refusal_));
     refusal_[sizeof(refusal_) - 1] = '\0';
   }
+  userfaultfd_device_ = Own(MoveAside(userfault));
   if (error != 0) return error;
   welcome_ = answer.welcome;
   if (welcome_.major != ROCEGW_ABI_MAJOR) return EPROTONOSUPPORT;
   welcome_.sysfs_root[sizeof(welcome_.sysfs_root) - 1] = '\0';
-  userfaultfd_device_ = MoveAside(userfaultfd_device_);
   return 0;
 }
 
 void Session::Break(const char* reason) {
   if (__atomic_exchange_n(&broken_, true, __ATOMIC_SEQ_CST)) return;
   Warn("session %u lost: %s", welcome_.session, reason);
+  // The daemon may be there still: it learns that this is the end. Not closed, others may be in a
+  // call.
+  if (IsStillOwn(socket_)) RawSyscall(SYS_shutdown, socket_.number, SHUT_RDWR);
 }
 
 bool Session::dead() {
   // A process made by a bare clone() ran no fork handlers.
   if (!inherited_ && process_ != getpid()) CutOff();
+  if (!inherited_ && __atomic_load_n(&wake_lost_, __ATOMIC_RELAXED) != 0) Break(kClosedByProgram);
   return inherited_ || __atomic_load_n(&broken_, __ATOMIC_RELAXED);
 }
 
+// Breaks the session when the program closed its socket.
+bool Session::HasSocket() {
+  if (IsStillOwn(socket_)) return true;
+  if (!inherited_) Break(kClosedByProgram);
+  return false;
+}
+
 bool Session::CheckHungUp() {
-  if (dead()) return true;
-  pollfd look = {socket_, 0, 0};
+  if (dead() || !HasSocket()) return true;
+  pollfd look = {socket_.number, 0, 0};
   if (RawPoll(&look, 1, 0) > 0 && (look.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
     Break("the gateway closed the connection");
     return true;
@@ -341,7 +373,8 @@ int Session::Send(const void* message, uint32_t size, int descriptor) {
     memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
   }
   for (;;) {
-    const long sent = RawSendMessage(socket_, &header, MSG_NOSIGNAL);
+    if (!HasSocket()) return EBADF;
+    const long sent = RawSendMessage(socket_.number, &header, MSG_NOSIGNAL);
     if (sent == static_cast<long>(size)) return 0;
     if (sent >= 0) return EPROTO;
     if (sent != -EINTR) return static_cast<int>(-sent);
@@ -357,9 +390,11 @@ int Session::Receive(void* message, uint32_t* size, int* descriptor) {
   header.msg_control = control;
   header.msg_controllen = sizeof(control);
   *descriptor = -1;
-  long got = Linger(socket_, &header);
+  if (!HasSocket()) return EBADF;
+  long got = Linger(socket_.number, &header);
   while (got == -EAGAIN || got == -EINTR) {
-    got = RawReceiveMessage(socket_, &header, MSG_CMSG_CLOEXEC);
+    if (!HasSocket()) return EBADF;
+    got = RawReceiveMessage(socket_.number, &header, MSG_CMSG_CLOEXEC);
   }
   if (got < 0) return static_cast<int>(-got);
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
@@ -412,7 +447,10 @@ int Session::AddWorker(const rocegw_worker_announcement& announcement, int* desc
   Worker& worker = workers_[announcement.worker];
   const void* line = resolver()(announcement.line, sizeof(rocegw_worker_line));
   if (worker.line != nullptr || line == nullptr) return EPROTO;
-  worker = {static_cast<const rocegw_worker_line*>(line), MoveAside(*descriptor)};
+  const int wake_fd = MoveAside(*descriptor);
+  *descriptor = wake_fd;
+  if (MarkWake(wake_fd) != 0) return EPROTO;
+  worker = {static_cast<const rocegw_worker_line*>(line), wake_fd};
   *descriptor = -1;
   return 0;
 }
@@ -470,9 +508,7 @@ void Session::CutOff() {
   pthread_mutex_init(&lock_, nullptr);
   pthread_mutex_init(&send_lock_, nullptr);
   first_call_ = nullptr;
-  CloseIfOpen(&socket_);
-  CloseIfOpen(&userfaultfd_device_);
-  for (uint32_t i = 0; i < worker_count_; ++i) CloseIfOpen(&workers_[i].wake_fd);
+  CloseDescriptors();
   for (uint32_t i = 0; i < chunk_count_; ++i) {
     const Chunk& chunk = chunks_[i];
     if (chunk.base == nullptr) continue;
@@ -485,6 +521,9 @@ void Session::CutOff() {
 
 void Session::CutOffInChild() {
   pthread_mutex_init(&g_lock, nullptr);
+  // The thread that attaches, if there is one, is the parent's.
+  g_attaching = false;
+  g_current = nullptr;
   for (Session* session = g_newest; session != nullptr; session = session->older_) {
     if (!session->inherited_) session->CutOff();
   }

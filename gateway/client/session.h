@@ -2,8 +2,10 @@
 // The process's attachment to its gateway: one SOCK_SEQPACKET connection, made at first use, on
 // which requests and replies go in turn (docs/abi.md), and the shared memory that came over it.
 // Objects made through a session hold a reference to it; it outlives the connection. A session is
-// dead when the daemon went away or when this process is a fork's child: its objects then refuse
-// work with EIO, and destroying them only frees memory. A new session begins at the next first use.
+// dead when the daemon went away, when the program closed one of its descriptors, or when this
+// process is a fork's child: its objects then refuse work with EIO, and destroying them only frees
+// memory. A new session begins at the next first use. Without objects a session ends: nothing of
+// the library stays open that no object of the program needs.
 //
 // Any thread; requests are serialised. Errors are errno values; those of the daemon are passed on.
 #pragma once
@@ -16,6 +18,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/client/ah_credits.h"
+#include "gateway/client/own_descriptor.h"
 #include "gateway/client/rings/key_table.h"
 #include "gateway/client/rings/map_rings.h"
 
@@ -31,8 +34,6 @@ class Session {
   static Session* Acquire();
   // The errno with which a gateway refused this program when it was looked for last; 0: it did not.
   static int Refusal();
-  // The current session only if it exists.
-  static Session* Current();
   void AddReference();
   void Release();
 
@@ -73,7 +74,10 @@ class Session {
 
   bool dead();
   // As far as somebody has noticed; for those who ask all the time.
-  bool known_dead() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
+  bool known_dead() const {
+    return __atomic_load_n(&broken_, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&wake_lost_, __ATOMIC_RELAXED) != 0;
+  }
   // In this process the session was never alive: it belongs to the parent.
   bool inherited() const { return inherited_; }
   // Looks at the connection without sending anything; true when the daemon is gone.
@@ -84,6 +88,8 @@ class Session {
   LocationResolver resolver();
   // The wake-up line of a worker; false when it was not announced.
   bool FindWorker(uint32_t worker, const rocegw_worker_line** line, int* wake_fd);
+  // Set to 1 by whoever finds that the program closed the eventfd of a worker.
+  uint32_t* wake_lost() { return &wake_lost_; }
 
   // Counts the sessions of this process; never twice the same.
   uint32_t number() const { return number_; }
@@ -91,7 +97,9 @@ class Session {
   KeyTable& keys() { return keys_; }
   AhCredits& ah_credits() { return ah_credits_; }
   // /dev/userfaultfd, opened by the daemon, or -1.
-  int userfaultfd_device() const { return userfaultfd_device_; }
+  int userfaultfd_device() const {
+    return IsStillOwn(userfaultfd_device_) ? userfaultfd_device_.number : -1;
+  }
 
   // Handlers of fork (fork.cc). The child's one cuts the session off: descriptors closed, shared
   // memory replaced by private zeros, so that rings may still be touched but reach nobody.
@@ -104,8 +112,12 @@ class Session {
   struct Worker;
   struct PendingCall;
 
-  static Session* Create();
-  void Destroy();  // with the list locked
+  static Session* Create(uint32_t number);
+  static Session* Attach();  // with the list locked, which it leaves while it waits
+  int Begin();               // attaches; an errno value
+  void Destroy();            // with the list locked
+  bool HasSocket();
+  void CloseDescriptors();
   int Connect();
   int Greet();
   int Send(const void* message, uint32_t size, int descriptor);
@@ -125,10 +137,11 @@ class Session {
   pthread_mutex_t send_lock_;  // requests with an answer; taken before the other
   PendingCall* first_call_;    // those without an answer yet, as they were sent
   bool being_read_;            // by one of them
-  int socket_;
+  OwnDescriptor socket_;
   uint32_t references_;
   uint32_t number_;
   bool broken_;
+  uint32_t wake_lost_;
   bool refused_;                                  // the greeting was answered with an error
   char refusal_[sizeof(rocegw_refusal::reason)];  // why, in the gateway's words; may be empty
   bool inherited_;
@@ -136,7 +149,7 @@ class Session {
   Session* older_;  // list of all sessions that still have references
   uint64_t last_request_;
   rocegw_hello_reply welcome_;
-  int userfaultfd_device_;
+  OwnDescriptor userfaultfd_device_;
   Chunk* chunks_;
   uint32_t chunk_count_;
   Worker* workers_;
@@ -148,12 +161,5 @@ class Session {
 // The path that is attached to: ROCEGW_SOCKET or the default; with the gateway in this process its
 // address instead.
 const char* AttachPath();
-
-// -1 afterwards.
-void CloseIfOpen(int* descriptor);
-
-// Moves a descriptor of the library out of the range that programs use (select, dup2 to small
-// numbers).
-int MoveAside(int descriptor);
 
 }  // namespace rocegw::client

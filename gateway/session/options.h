@@ -37,7 +37,7 @@ struct Limits {
 
 // What one session may do, whatever the pool allows.
 struct SessionBounds {
-  uint32_t contexts = 64;
+  uint32_t contexts = 4096;        // each has an event channel, too
   uint32_t event_channels = 4096;  // descriptors that the daemon holds for it
   // More are not read until their time comes. Sessions take turns anyway: this is what a core does.
   uint32_t requests_per_second = 250000;

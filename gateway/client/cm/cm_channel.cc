@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event channels of the connection manager. Programs poll, read (through us) and close nothing but
-// the channel's descriptor, which is a socket that the daemon writes one record per event to, or,
-// beside the machine's own devices, one that is readable when that socket or their channel is.
+// the channel's descriptor. It is readable when the socket is that the daemon writes one record per
+// event to, or the channel of the machine's own devices.
 #include <sys/epoll.h>
 
 #include <cerrno>
@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_real.h"
+#include "gateway/client/fork.h"
 #include "gateway/client/objects.h"
 #include "gateway/client/raw_syscall.h"
 #include "gateway/client/real.h"
@@ -73,16 +74,16 @@ void LeaveChannel(CmChannel* channel) {
     if (--channel->users != 0) return;
   }
   pthread_mutex_destroy(&channel->taking);
-  channel->session->Release();
+  if (channel->session != nullptr) channel->session->Release();
   free(channel);
 }
 
 // In a fork's child the lock may be that of a thread which is not there.
 void StopTaking(CmChannel* channel) {
-  if (!channel->session->inherited()) pthread_mutex_lock(&channel->taking);
+  if (channel->forks == ForkCount()) pthread_mutex_lock(&channel->taking);
 }
 void ResumeTaking(CmChannel* channel) {
-  if (!channel->session->inherited()) pthread_mutex_unlock(&channel->taking);
+  if (channel->forks == ForkCount()) pthread_mutex_unlock(&channel->taking);
 }
 
 namespace {
@@ -92,59 +93,114 @@ void Control(const CmChannel* channel, int operation, int descriptor) {
   RawSyscall(SYS_epoll_ctl, channel->channel.fd, operation, descriptor, &readable);
 }
 
-int MakeMixed(CmChannel* channel) {
-  const long fd = RawSyscall(SYS_epoll_create1, EPOLL_CLOEXEC);
-  if (fd < 0) return static_cast<int>(-fd);
-  channel->channel.fd = MoveAside(static_cast<int>(fd));
-  WatchToo(channel, channel->events);
-  return 0;
+int CreateAtDaemon(Session* session, uint32_t* handle, OwnDescriptor* events) {
+  struct {
+    rocegw_request header;
+  } request = {};
+  int descriptor = -1;
+  const int error =
+      session->CallForEvents(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, handle, &descriptor);
+  if (error == 0) *events = Own(MoveAside(descriptor));
+  return error;
+}
+
+// Under `taking`.
+void Serve(CmChannel* channel, Session* session, uint32_t handle, OwnDescriptor events) {
+  channel->session = session;
+  channel->handle = handle;
+  channel->events = events;
+  WatchToo(channel, events.number);
 }
 
 }  // namespace
 
 void WatchToo(const CmChannel* channel, int descriptor) {
-  Control(channel, EPOLL_CTL_ADD, descriptor);
+  if (IsStillOwn(channel->waits)) Control(channel, EPOLL_CTL_ADD, descriptor);
 }
 void WatchNoMore(const CmChannel* channel, int descriptor) {
-  Control(channel, EPOLL_CTL_DEL, descriptor);
+  if (IsStillOwn(channel->waits)) Control(channel, EPOLL_CTL_DEL, descriptor);
 }
 
 CmChannel* MakeChannel(Session* session) {
   auto* channel = MakeObject<CmChannel>();
   if (channel == nullptr) return nullptr;
-  struct {
-    rocegw_request header;
-  } request = {};
-  const int error = session->CallForEvents(ROCEGW_MSG_CM_CREATE_CHANNEL, &request, &channel->handle,
-                                           &channel->events);
-  if (error != 0) {
-    free(channel);
-    errno = error;
-    return nullptr;
-  }
+  channel->forks = ForkCount();
+  channel->users = 1;
+  channel->events = channel->lost = kNoDescriptor;
+  pthread_mutex_init(&channel->taking, nullptr);
   // librspreload.so until 2024 mistakes a program's descriptor for that of a socket's channel where
   // the channel's is the lower one, so that select() names neither.
-  channel->events = channel->channel.fd = MoveAside(channel->events);
-  channel->session = session;
-  channel->users = 1;
-  pthread_mutex_init(&channel->taking, nullptr);
-  session->AddReference();
-  int failure = RealCmHasDevices() ? MakeMixed(channel) : 0;
-  if (failure == 0 && !Register(&channel->channel)) failure = ENOMEM;
-  if (failure != 0) {
-    DestroyChannel(channel);
-    errno = failure;
-    return nullptr;
+  channel->channel.fd = MoveAside(static_cast<int>(RawSyscall(SYS_epoll_create1, EPOLL_CLOEXEC)));
+  channel->waits = Own(channel->channel.fd);
+  int error = channel->channel.fd >= 0 ? 0 : -channel->channel.fd;
+  OwnDescriptor events = kNoDescriptor;
+  if (error == 0) error = CreateAtDaemon(session, &channel->handle, &events);
+  if (error == 0) {
+    session->AddReference();
+    Serve(channel, session, channel->handle, events);
+    if (!Register(&channel->channel)) error = ENOMEM;
   }
-  return channel;
+  if (error == 0) return channel;
+  DestroyChannel(channel);
+  errno = error;
+  return nullptr;
+}
+
+int JoinGateway(CmChannel* channel, Session** session, uint32_t* handle) {
+  StopTaking(channel);
+  Session* const old = channel->session;
+  old->AddReference();
+  *handle = channel->handle;
+  ResumeTaking(channel);
+  *session = old;
+  if (!old->CheckHungUp()) return 0;
+  Session* const fresh = AcquireForCm();
+  OwnDescriptor events = kNoDescriptor;
+  int error = fresh != nullptr ? CreateAtDaemon(fresh, handle, &events) : ENODEV;
+  if (error == 0) {
+    StopTaking(channel);
+    if (channel->session == old) {
+      LoseGateway(channel);
+      Serve(channel, fresh, *handle, events);
+      old->Release();
+      fresh->AddReference();
+    } else {
+      error = EAGAIN;  // another thread was sooner
+    }
+    ResumeTaking(channel);
+  }
+  old->Release();
+  if (error == 0) {
+    *session = fresh;
+    return 0;
+  }
+  if (error == EAGAIN) {
+    fresh->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, *handle);
+    CloseOwn(&events);
+  }
+  if (fresh != nullptr) fresh->Release();
+  return error == EAGAIN ? JoinGateway(channel, session, handle) : error;
+}
+
+void LoseGateway(CmChannel* channel) {
+  if (channel->lost.number < 0) {
+    channel->lost = channel->events;
+  } else {
+    WatchNoMore(channel, channel->events.number);
+    CloseOwn(&channel->events);
+  }
+  channel->events = kNoDescriptor;
 }
 
 void DestroyChannel(CmChannel* channel) {
   Unregister(&channel->channel);
-  channel->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, channel->handle);
+  if (channel->session != nullptr) {
+    channel->session->CallDestroy(ROCEGW_MSG_CM_DESTROY_CHANNEL, channel->handle);
+  }
   if (channel->real != nullptr) ROCEGW_REAL(rdma_destroy_event_channel)(channel->real);
-  if (IsMixed(channel)) RawClose(channel->events);
-  RawClose(channel->channel.fd);
+  CloseOwn(&channel->events);
+  CloseOwn(&channel->lost);
+  CloseOwn(&channel->waits);
   LeaveChannel(channel);
 }
 

@@ -48,13 +48,25 @@ CmDevice* OpenByNumber(Session* session, uint32_t index) {
   return nullptr;
 }
 
-// With the lock held.
-void Drop(CmDevice* device) {
-  if (--device->references != 0) return;
+// Without the lock: the daemon is asked.
+void Close(CmDevice* device) {
   if (device->xrcd != nullptr) ibv_close_xrcd(device->xrcd);
   ibv_dealloc_pd(device->pd);
   ibv_close_device(device->context);
   free(device);
+}
+
+// The one in the table if it is of that session; nullptr: there is none. The caller gets a
+// reference.
+CmDevice* FindOpen(const Session* session, uint32_t index) {
+  pthread_mutex_lock(&g_lock);
+  CmDevice* device = g_devices[index];
+  // Its context holds a reference to the session, so an address that is equal means the same
+  // session.
+  if (device != nullptr && device->session != session) device = nullptr;
+  if (device != nullptr) ++device->references;
+  pthread_mutex_unlock(&g_lock);
+  return device;
 }
 
 }  // namespace
@@ -64,38 +76,46 @@ CmDevice* AcquireCmDevice(Session* session, uint32_t index) {
     errno = ENODEV;
     return nullptr;
   }
+  if (CmDevice* open = FindOpen(session, index)) return open;
+  // Opened without the lock, which fork takes. Of two threads that do so one is too late.
+  CmDevice* device = OpenByNumber(session, index);
+  if (device == nullptr) return nullptr;
   pthread_mutex_lock(&g_lock);
-  CmDevice* device = g_devices[index];
-  // Its context holds a reference to the session, so an address that is equal means the same
-  // session.
-  if (device == nullptr || device->session != session) {
-    CmDevice* outdated = device;
-    device = OpenByNumber(session, index);
-    if (device != nullptr) {
-      g_devices[index] = device;
-      if (outdated != nullptr) Drop(outdated);
-    }
+  CmDevice* const before = g_devices[index];
+  const bool late = before != nullptr && before->session == session;
+  CmDevice* unused = late ? device : before;
+  if (late) {
+    ++before->references;
+    device = before;
+  } else {
+    ++device->references;
+    g_devices[index] = device;
+    if (before != nullptr && --before->references != 0) unused = nullptr;
   }
-  if (device != nullptr) ++device->references;
   pthread_mutex_unlock(&g_lock);
+  if (unused != nullptr) Close(unused);
   return device;
 }
 
 void ReleaseCmDevice(CmDevice* device) {
   pthread_mutex_lock(&g_lock);
-  Drop(device);
+  const bool last = --device->references == 0;
   pthread_mutex_unlock(&g_lock);
+  if (last) Close(device);
 }
 
 ibv_xrcd* XrcdOfCmDevice(CmDevice* device) {
-  pthread_mutex_lock(&g_lock);
-  if (device->xrcd == nullptr) {
-    ibv_xrcd_init_attr own = {IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, O_CREAT};
-    device->xrcd = ibv_open_xrcd(device->context, &own);
+  ibv_xrcd* xrcd = __atomic_load_n(&device->xrcd, __ATOMIC_ACQUIRE);
+  if (xrcd != nullptr) return xrcd;
+  ibv_xrcd_init_attr own = {IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, -1, O_CREAT};
+  xrcd = ibv_open_xrcd(device->context, &own);
+  ibv_xrcd* before = nullptr;
+  if (xrcd == nullptr || __atomic_compare_exchange_n(&device->xrcd, &before, xrcd, false,
+                                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    return xrcd;
   }
-  ibv_xrcd* const xrcd = device->xrcd;
-  pthread_mutex_unlock(&g_lock);
-  return xrcd;
+  ibv_close_xrcd(xrcd);
+  return before;
 }
 
 void LockCmDevices() { pthread_mutex_lock(&g_lock); }

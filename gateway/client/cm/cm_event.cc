@@ -169,12 +169,25 @@ void DropRequest(Session* session, const rocegw_cm_event& record) {
   }
 }
 
-// What a channel had for who asked.
+// What a channel had for the caller.
 struct Taken {
-  long size;  // of the record; 0: the gateway is gone; -errno: -EAGAIN: nothing now
+  long size;  // of the record; -errno: -EAGAIN: nothing now
   rocegw_cm_event record;
-  CmId* id;  // with the event counted as delivered; nullptr: gone
+  CmId* id;          // with the event counted as delivered; nullptr: gone
+  Session* session;  // of a record without an id, with a reference; else nullptr
 };
+
+// Under `taking`. The size of the record, or -errno; the end of the channel is nothing now.
+long Receive(CmChannel* channel, msghdr* message) {
+  if (channel->events.number < 0) return -EAGAIN;
+  const bool open = IsStillOwn(channel->events);
+  const long size = open ? RawReceiveMessage(channel->events.number, message, MSG_DONTWAIT) : 0;
+  if (size != 0) return size;
+  // Closed by the daemon, or by the program without our knowledge.
+  channel->session->OnChannelEnd();
+  LoseGateway(channel);
+  return -EAGAIN;
+}
 
 void Take(CmChannel* channel, Taken* taken) {
   *taken = {};
@@ -183,26 +196,32 @@ void Take(CmChannel* channel, Taken* taken) {
   message.msg_iov = &place;
   message.msg_iovlen = 1;
   StopTaking(channel);
-  taken->size = RawReceiveMessage(channel->events, &message, MSG_DONTWAIT);
+  taken->size = Receive(channel, &message);
   if (taken->size > 0) {
     const rocegw_cm_event& record = taken->record;
     const bool request = record.type == RDMA_CM_EVENT_CONNECT_REQUEST;
     taken->id =
         FindForEvent(channel->session, request ? record.listen_id : record.id, record.cookie);
+    if (taken->id == nullptr) {
+      taken->session = channel->session;
+      taken->session->AddReference();
+    }
   }
   ResumeTaking(channel);
 }
 
-// The gateway is gone, and with it the device: each id is told once. EIO: all are; where there are
-// other devices, those are what the channel is for then.
+// A gateway is gone, and with it its devices: each id is told once. EAGAIN: all are, and the
+// channel is quiet until it serves another gateway.
 int TellRemoval(CmChannel* channel, CmEvent* event) {
-  CmId* removed = FindForRemoval(&channel->channel);
-  if (removed == nullptr && channel->real != nullptr) {
-    channel->ended = true;
-    WatchNoMore(channel, channel->events);
-    return EAGAIN;
+  StopTaking(channel);
+  CmId* removed = channel->lost.number >= 0 ? FindForRemoval(&channel->channel) : nullptr;
+  if (removed == nullptr && channel->lost.number >= 0) {
+    WatchNoMore(channel, channel->lost.number);
+    CloseOwn(&channel->lost);
   }
-  if (removed == nullptr) return EIO;
+  ResumeTaking(channel);
+  if (removed == nullptr) return EAGAIN;
+  memset(static_cast<void*>(event), 0, sizeof(*event));
   event->counted_on = removed;
   event->event.id = &removed->id;
   event->event.event = RDMA_CM_EVENT_DEVICE_REMOVAL;
@@ -211,15 +230,15 @@ int TellRemoval(CmChannel* channel, CmEvent* event) {
 
 // The next event of the daemon's, without waiting; 0 or an errno value.
 int NextRecord(CmChannel* channel, CmEvent* event) {
-  if (channel->ended) return EAGAIN;
   for (;;) {
     Taken taken;
     Take(channel, &taken);
-    memset(static_cast<void*>(event), 0, sizeof(*event));
-    if (taken.size == 0) return TellRemoval(channel, event);
+    if (taken.size == -EAGAIN) return TellRemoval(channel, event);
     if (taken.size < 0) return static_cast<int>(-taken.size);
+    memset(static_cast<void*>(event), 0, sizeof(*event));
     if (taken.id == nullptr) {
-      DropRequest(channel->session, taken.record);
+      DropRequest(taken.session, taken.record);
+      taken.session->Release();
       continue;
     }
     if (Translate(taken.id, &channel->channel, taken.record, event) == Outcome::kTell) return 0;
@@ -230,23 +249,20 @@ int NextRecord(CmChannel* channel, CmEvent* event) {
 // The next event of the channel, without waiting; 0 or an errno value. Neither side waits for the
 // other to have none.
 int NextEvent(CmChannel* channel, CmEvent* event) {
-  if (!IsMixed(channel)) return NextRecord(channel, event);
+  if (!IsStillOwn(channel->waits)) return EBADF;
+  if (!RealCmHasDevices()) return NextRecord(channel, event);
   const bool real_first = __atomic_fetch_xor(&channel->turn, 1, __ATOMIC_RELAXED) != 0;
   const int error = real_first ? NextRealEvent(channel, event) : NextRecord(channel, event);
   if (error != EAGAIN) return error;
   return real_first ? NextRecord(channel, event) : NextRealEvent(channel, event);
 }
 
-// Until there is something to take, or whatever ends a read of that descriptor: 0 or an errno
-// value. Functions of the C library: programs end threads that wait here with pthread_cancel.
-int Await(int descriptor, bool mixed) {
-  if (mixed) {
-    if ((RawFcntl(descriptor, F_GETFL, 0) & O_NONBLOCK) != 0) return EAGAIN;
-    pollfd readable = {descriptor, POLLIN, 0};
-    return poll(&readable, 1, -1) < 0 ? errno : 0;
-  }
-  uint8_t byte;
-  return recv(descriptor, &byte, sizeof(byte), MSG_PEEK) < 0 ? errno : 0;
+// Until there is something to take: 0 or an errno value. A function of the C library: programs end
+// threads that wait here with pthread_cancel.
+int Await(int descriptor) {
+  if ((RawFcntl(descriptor, F_GETFL, 0) & O_NONBLOCK) != 0) return EAGAIN;
+  pollfd readable = {descriptor, POLLIN, 0};
+  return poll(&readable, 1, -1) < 0 ? errno : 0;
 }
 
 }  // namespace
@@ -281,14 +297,12 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
   if (event == nullptr) return -1;
   for (;;) {
     int error = EBADF;
-    bool mixed = false;
     if (CmChannel* channel = rocegw::client::EnterChannel(rdma, descriptor)) {
-      mixed = IsMixed(channel);
       error = rocegw::client::NextEvent(channel, event);
       LeaveChannel(channel);
     }
     if (error == EAGAIN) {
-      error = rocegw::client::Await(descriptor, mixed);
+      error = rocegw::client::Await(descriptor);
       if (error != EAGAIN && error != EINTR) continue;
     }
     if (error == 0) {

@@ -108,8 +108,8 @@ CmId* FindForRemoval(const rdma_event_channel* channel) {
   CmId* found = nullptr;
   for (uint32_t i = 0; i < kBuckets && found == nullptr; ++i) {
     found = g_buckets[i];
-    while (found != nullptr &&
-           (found->id.channel != channel || found->cm_device == nullptr || found->removal_told)) {
+    while (found != nullptr && (found->id.channel != channel || found->removal_told ||
+                                found->delegated || !found->session->dead())) {
       found = found->next;
     }
   }
@@ -163,14 +163,16 @@ void ResetIdsLock() { pthread_mutex_init(&g_lock, nullptr); }
 
 namespace {
 
-// As rdma_create_id, for queue pairs of that type; 0: as the port space has it. -1 and errno.
-int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result, void* context,
-             rdma_port_space port_space, uint32_t qp_type) {
+// As rdma_create_id, for queue pairs of that type; 0: as the port space has it. Without a channel,
+// whose handle is that at the session, the id gets one of its own. -1 and errno.
+int CreateId(Session* session, rdma_event_channel* channel, uint32_t handle, rdma_cm_id** result,
+             void* context, rdma_port_space port_space, uint32_t qp_type) {
   CmChannel* own = nullptr;
   if (channel == nullptr) {
     own = MakeChannel(session);
     if (own == nullptr) return -1;
     channel = &own->channel;
+    handle = own->handle;
   }
   CmId* id = MakeId(session, channel, port_space);
   if (id == nullptr) {
@@ -181,7 +183,7 @@ int CreateId(Session* session, rdma_event_channel* channel, rdma_cm_id** result,
   id->id.context = context;
   if (qp_type != 0) id->id.qp_type = static_cast<ibv_qp_type>(qp_type);
   rocegw_cm_create_id request = {};
-  request.channel = FromRdma(channel)->handle;
+  request.channel = handle;
   request.port_space = port_space;
   request.qp_type = qp_type;
   request.cookie = id->cookie;
@@ -211,7 +213,7 @@ int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
   // One that came with a request to the installed library is nothing to the daemon.
   int error = id->handle == 0 ? 0
                               : id->session->Call(ROCEGW_MSG_CM_MIGRATE, &request, &reply, nullptr,
-                                                  unread ? from->events : -1);
+                                                  unread ? from->events.number : -1);
   if (error == 0) error = MigrateReal(id, to);
   ResumeTaking(from);
   return error;
@@ -219,9 +221,24 @@ int MoveEvents(CmId* id, CmChannel* to, uint32_t* delivered) {
 
 }  // namespace
 
+namespace {
+
+int CreateIdOn(CmChannel* channel, rdma_cm_id** result, void* context, rdma_port_space port_space) {
+  Session* session = nullptr;
+  uint32_t handle = 0;
+  if (const int error = JoinGateway(channel, &session, &handle)) return CmError(error);
+  const int created = CreateId(session, &channel->channel, handle, result, context, port_space, 0);
+  const int saved = errno;
+  session->Release();
+  errno = saved;
+  return created;
+}
+
+}  // namespace
+
 int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
                         rdma_port_space port_space, uint32_t qp_type) {
-  const int created = CreateId(session, nullptr, result, context, port_space, qp_type);
+  const int created = CreateId(session, nullptr, 0, result, context, port_space, qp_type);
   const int saved = errno;
   session->Release();
   errno = saved;
@@ -244,8 +261,7 @@ ROCEGW_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, v
     return ROCEGW_REAL(rdma_create_id)(channel, id, context, port_space);
   }
   if (channel != nullptr) {
-    return rocegw::client::CreateId(FromRdma(channel)->session, channel, id, context, port_space,
-                                    0);
+    return rocegw::client::CreateIdOn(FromRdma(channel), id, context, port_space);
   }
   Session* session = AcquireForCm();
   if (session == nullptr) {

@@ -21,14 +21,16 @@ struct CmJoin;
 
 struct CmChannel {
   rdma_event_channel channel;  // first: programs hold it
-  int events;                  // the daemon's records
-  // Where the machine has devices of its own, the program's descriptor is an epoll one over
-  // `events` and the descriptor of this.
-  rdma_event_channel* real;  // nullptr: none yet; under `taking`
+  // The program's descriptor is an epoll one, over the next two and the descriptor of `real`. Thus
+  // a channel outlives its gateway and serves the ids of the next one.
+  OwnDescriptor events;  // the daemon's records; kNoDescriptor: no gateway. Under `taking`
+  OwnDescriptor lost;    // the same of a gateway that is gone, until all ids were told. Same lock
+  OwnDescriptor waits;   // the program's descriptor
+  rdma_event_channel* real;  // of the machine's own devices; nullptr: none yet. Under `taking`
   uint32_t turn;             // odd: the real part's
-  bool ended;                // the gateway is gone, and all ids have been told
-  uint32_t handle;
-  Session* session;
+  uint32_t handle;           // under `taking`
+  Session* session;          // the newest that the channel served; under `taking`
+  uint32_t forks;            // ForkCount() of the process that made the channel
   // Held while a record is taken out of the socket, with no wait, and counted on its id: what is
   // still in there when somebody else holds it, nobody has.
   pthread_mutex_t taking;
@@ -133,15 +135,18 @@ inline int CmError(int error) {
 
 // --- channels (cm_channel.cc): nullptr or errno value
 CmChannel* MakeChannel(Session* session);
+// The session that new ids of the channel are made with, and the channel's handle there. After the
+// end of its gateway the channel joins the next one, if there is one. The caller gets a reference.
+int JoinGateway(CmChannel* channel, Session** session, uint32_t* handle);
+// The channel's gateway is gone: its ids are told. Under `taking`.
+void LoseGateway(CmChannel* channel);
 void DestroyChannel(CmChannel* channel);
 // For those who have waited, and what they waited for may be gone: the address is only compared.
 bool IsOpen(const rdma_event_channel* channel, int descriptor);
 // The same, with the channel there until it is left; nullptr: it is not open any more.
 CmChannel* EnterChannel(const rdma_event_channel* channel, int descriptor);
 void LeaveChannel(CmChannel* channel);
-// Has a part of the installed library's, or may have.
-inline bool IsMixed(const CmChannel* channel) { return channel->channel.fd != channel->events; }
-// Of a mixed channel: that descriptor makes it readable.
+// That descriptor makes the channel readable.
 void WatchToo(const CmChannel* channel, int descriptor);
 void WatchNoMore(const CmChannel* channel, int descriptor);
 void StopTaking(CmChannel* channel);
@@ -159,8 +164,8 @@ int CreateSynchronousId(Session* session, rdma_cm_id** result, void* context,
 void EnterId(CmId* id, uint32_t handle);
 // The id of an event, with the event counted as delivered to it; nullptr: gone.
 CmId* FindForEvent(Session* session, uint32_t handle, uint64_t cookie);
-// An id of the channel that is bound to a device and has not been told that the device is gone,
-// with that event counted as delivered to it; nullptr: there is none.
+// An id of the channel whose gateway is gone and that has not been told so, with that event counted
+// as delivered to it; nullptr: there is none.
 CmId* FindForRemoval(const rdma_event_channel* channel);
 void CountDelivered(CmId* id);
 // True when some id of the session has this handle.

@@ -236,8 +236,7 @@ bool RealCmHasDevices() {
 }
 
 int ChooseSide(CmId* id, const sockaddr* source, const sockaddr* destination) {
-  if (!IsMixed(FromRdma(id->id.channel)) || id->delegated || id->real != nullptr ||
-      id->cm_device != nullptr) {
+  if (!RealCmHasDevices() || id->delegated || id->real != nullptr || id->cm_device != nullptr) {
     return 0;
   }
   sockaddr_storage found;
@@ -265,8 +264,7 @@ int ChooseSide(CmId* id, const sockaddr* source, const sockaddr* destination) {
 
 int ListenBeside(CmId* id, int backlog) {
   sockaddr* address = &id->id.route.addr.src_addr;
-  if (!IsMixed(FromRdma(id->id.channel)) || id->real != nullptr || !HasFamily(address) ||
-      !IsAny(address)) {
+  if (!RealCmHasDevices() || id->real != nullptr || !HasFamily(address) || !IsAny(address)) {
     return 0;
   }
   rdma_cm_id* real = nullptr;

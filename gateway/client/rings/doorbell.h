@@ -10,6 +10,7 @@
 // worker's last look before it sleeps sees the bit or we see that it sleeps.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,15 +25,27 @@ namespace rocegw::client {
 struct Doorbell {
   rocegw_doorbell_page* page;
   const rocegw_worker_line* line;
-  int wake_fd;  // eventfd of the worker
+  int wake_fd;     // eventfd of the worker, marked; -1: none
+  uint32_t* lost;  // set to 1 when the program closed wake_fd; nullptr: no one wants to know
   uint32_t bit;
 };
 
-// Out of the hot path: a system call, and one that is not a cancellation point.
-[[gnu::cold, gnu::noinline]] inline void WakeWorker(int wake_fd) {
+// The program may close our eventfd and get its number for a file of its own. All eventfds share
+// one inode, so ours carry a mark: the signal number of a file that never sends a signal.
+constexpr int kWakeMark = 57;
+
+// 0 or -1, as fcntl.
+inline long MarkWake(int wake_fd) { return syscall(SYS_fcntl, wake_fd, F_SETSIG, kWakeMark); }
+
+// Out of the hot path: system calls, and none that is a cancellation point.
+[[gnu::cold, gnu::noinline]] inline void WakeWorker(const Doorbell& bell) {
   const int saved = errno;
   const uint64_t one = 1;
-  (void)syscall(SYS_write, wake_fd, &one, sizeof(one));
+  if (syscall(SYS_fcntl, bell.wake_fd, F_GETSIG) == kWakeMark) {
+    (void)syscall(SYS_write, bell.wake_fd, &one, sizeof(one));
+  } else if (bell.lost != nullptr) {
+    __atomic_store_n(bell.lost, 1, __ATOMIC_RELAXED);
+  }
   errno = saved;
 }
 
@@ -45,7 +58,7 @@ inline void Ring(const Doorbell& bell) {
   const uint32_t leaf = bell.bit / 64;
   SetBit(&bell.page->leaf[leaf], uint64_t{1} << (bell.bit % 64));
   SetBit(&bell.page->summary, uint64_t{1} << leaf);
-  if (LoadOrdered(&bell.line->need_wakeup) != 0) WakeWorker(bell.wake_fd);
+  if (LoadOrdered(&bell.line->need_wakeup) != 0) WakeWorker(bell);
 }
 
 }  // namespace rocegw::client

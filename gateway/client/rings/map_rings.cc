@@ -66,6 +66,7 @@ int MapQpRings(const rocegw_qp_reply& reply, const LocationResolver& resolver,
       static_cast<rocegw_doorbell_page*>(resolver(reply.doorbell, sizeof(rocegw_doorbell_page)));
   bell.line = mapping.line;
   bell.wake_fd = mapping.wake_fd;
+  bell.lost = mapping.wake_lost;
   bell.bit = reply.doorbell_bit;
   if (control == nullptr || status == nullptr || bell.page == nullptr || bell.line == nullptr) {
     return EPROTO;

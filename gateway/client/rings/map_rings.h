@@ -20,6 +20,7 @@ struct LocationResolver {
 struct QpMapping {
   const rocegw_worker_line* line;
   int wake_fd;
+  uint32_t* wake_lost;
   const KeyTable* keys;
   uint32_t pd;
   uint32_t qp_type;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <set>
 
 #include "tests/unit/client/attached_test.h"
 
@@ -125,6 +126,30 @@ TEST_F(PollCallsTest, WhatThereIsNot_IsRefused) {
   attr.cqe = 0;
   EXPECT_EQ(nullptr, ibv_create_cq_ex(context_, &attr));
   EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(PollCallsTest, WallClock_OfOneCompletion_IsOneTime) {
+  Complete(1, IBV_WC_SUCCESS, 5'000'000'000);
+  ibv_poll_cq_attr attr{};
+  ASSERT_EQ(0, ibv_start_poll(cq_, &attr));
+  std::set<uint64_t> read;
+  for (int i = 0; i < 100'000; ++i) read.insert(ibv_wc_read_completion_wallclock_ns(cq_));
+  EXPECT_EQ(1u, read.size());
+  ibv_end_poll(cq_);
+}
+
+TEST_F(PollCallsTest, WallClock_LaterCompletions_KeepTheirDistance) {
+  ibv_poll_cq_attr attr{};
+  uint64_t first = 0;
+  for (uint64_t i = 0; i < 8; ++i) {
+    Complete(i, IBV_WC_SUCCESS, 5'000'000'000 + i * 1000);
+    ASSERT_EQ(0, ibv_start_poll(cq_, &attr));
+    const uint64_t at = ibv_wc_read_completion_wallclock_ns(cq_);
+    ibv_end_poll(cq_);
+    if (i == 0) first = at;
+    // The clocks drift apart by far less while that runs.
+    EXPECT_NEAR(static_cast<double>(i) * 1000, static_cast<double>(at - first), 500) << i;
+  }
 }
 
 }  // namespace

@@ -435,6 +435,8 @@ TEST_F(QpTest, Fork_ChildCannotReachTheParentsQueues) {
   ToState(IBV_QPS_RTS);
   const FakeQp fake = Fake();
   daemon_->Complete(cq_->handle, fake.reply.worker, fake, rocegw_cqe{});
+  const size_t connections = daemon_->connections();
+  const size_t hangups = daemon_->hangups();
   EXPECT_EQ(0, InChild([&] {
               ibv_wc wc;
               if (ibv_poll_cq(cq_, 1, &wc) != 0) return 1;
@@ -452,11 +454,13 @@ TEST_F(QpTest, Fork_ChildCannotReachTheParentsQueues) {
   EXPECT_FALSE(fake.DoorbellRang());
   ibv_wc wc;
   EXPECT_EQ(1, ibv_poll_cq(cq_, 1, &wc)) << "the parent still has what is its own";
-  EXPECT_EQ(1u, daemon_->connections());
-  EXPECT_EQ(0u, daemon_->hangups());
+  EXPECT_EQ(connections, daemon_->connections());
+  EXPECT_EQ(hangups, daemon_->hangups());
 }
 
 TEST_F(QpTest, Fork_ChildAttachesOnItsOwn) {
+  const size_t connections = daemon_->connections();
+  const size_t hangups = daemon_->hangups();
   EXPECT_EQ(0, InChild([&] {
               ibv_device* device = FindDevice("rocegw0");
               if (device != context_->device) return 1;
@@ -469,8 +473,9 @@ TEST_F(QpTest, Fork_ChildAttachesOnItsOwn) {
               if (ibv_dereg_mr(mr) != 0 || ibv_dealloc_pd(pd) != 0) return 5;
               return ibv_close_device(context);
             }));
-  EXPECT_EQ(2u, daemon_->connections());
-  EXPECT_TRUE(daemon_->WaitForHangups(1));
+  // One for the list of devices, one for the device.
+  EXPECT_EQ(connections + 2, daemon_->connections());
+  EXPECT_TRUE(daemon_->WaitForHangups(hangups + 2));
   ibv_port_attr port;
   EXPECT_EQ(0, ibv_query_port(context_, 1, &port));
 }

@@ -290,6 +290,7 @@ TEST(SendRing, PostSend_IndexWrapsAround_GoesOn) {
 TEST(SendRing, PostSend_SleepingWorker_IsWoken) {
   RingMemory memory;
   const int fd = eventfd(0, EFD_NONBLOCK);
+  ASSERT_EQ(0, MarkWake(fd));
   memory.qp().send.bell.wake_fd = fd;
   ibv_send_wr wr = Request(IBV_WR_SEND, nullptr, 0);
   ibv_send_wr* bad = nullptr;
@@ -299,6 +300,22 @@ TEST(SendRing, PostSend_SleepingWorker_IsWoken) {
   memory.line().need_wakeup = 1;
   ASSERT_EQ(0, PostSend(memory.qp().send, &wr, &bad));
   EXPECT_EQ(static_cast<ssize_t>(sizeof count), read(fd, &count, sizeof count));
+  close(fd);
+}
+
+TEST(SendRing, PostSend_TheNumberIsAnotherFilesNow_NothingIsWrittenThere) {
+  RingMemory memory;
+  const int fd = eventfd(0, EFD_NONBLOCK);
+  uint32_t lost = 0;
+  memory.qp().send.bell.wake_fd = fd;
+  memory.qp().send.bell.lost = &lost;
+  memory.line().need_wakeup = 1;
+  ibv_send_wr wr = Request(IBV_WR_SEND, nullptr, 0);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(0, PostSend(memory.qp().send, &wr, &bad));
+  uint64_t count = 0;
+  EXPECT_EQ(-1, read(fd, &count, sizeof count));
+  EXPECT_EQ(1u, lost);
   close(fd);
 }
 
