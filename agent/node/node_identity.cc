@@ -6,14 +6,17 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/openssl.h"
+#include "gateway/base/service_advice.h"
 #include "rocegw/fleet/v1/node.grpc.pb.h"
 
 namespace rocegw::agent {
@@ -24,6 +27,7 @@ constexpr char kCertificate[] = "node.crt";
 constexpr char kAuthority[] = "ca.crt";
 constexpr char kFleet[] = "fleet.yaml";
 constexpr std::chrono::seconds kJoinDeadline(20);
+constexpr size_t kShownDigits = 16;
 
 grpc::ChannelArguments Arguments(const std::string& server_name) {
   grpc::ChannelArguments arguments;
@@ -34,6 +38,8 @@ grpc::ChannelArguments Arguments(const std::string& server_name) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  // What the environment says is meant for downloads, not for the fleet.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
 }
 
@@ -92,7 +98,7 @@ StatusOr<NodeIdentity> NodeIdentity::Join(const std::string& directory,
                                           const std::string& gateway) {
   if (auto known = Load(directory); known.ok()) {
     return Status(EEXIST, "this host has joined already, as " + known->gateway_ +
-                              "; to join anew, remove " + directory + "/" + kFleet);
+                              "; to join anew: 'rocegw-agent --leave' first");
   }
   auto key = identity::NewKey();
   if (!key.ok()) return key.status();
@@ -144,8 +150,68 @@ Status NodeIdentity::WriteCertificates(const std::string& chain, const std::stri
   return identity::WriteDurably(File(kCertificate), chain, 0644);
 }
 
-identity::TimePoint NodeIdentity::renew_at() const {
-  return facts_.not_before + (facts_.not_after - facts_.not_before) / 2;
+bool NodeIdentity::IsDueForRenewal(identity::TimePoint now) const {
+  return identity::IsDueForRenewal(facts_, now);
+}
+
+std::string NodeIdentity::WhyNotValid(identity::TimePoint now) const {
+  const std::string id = gateway_.substr(gateway_.rfind('/') + 1);
+  const std::string remedy =
+      "; set the clock if it is wrong, else this host must join again: on a controller's host "
+      "'rocegw-controller join-token --gateway " +
+      id + "', here remove " + File(kFleet) + " and run 'rocegw-agent --join FILE'";
+  const std::string clock = ", the clock of this host says " + identity::TimeText(now);
+  if (now >= facts_.not_after) {
+    return File(kCertificate) + " has ended at " + identity::TimeText(facts_.not_after) + clock +
+           remedy;
+  }
+  if (now < facts_.not_before) {
+    return File(kCertificate) + " begins at " + identity::TimeText(facts_.not_before) + clock +
+           remedy;
+  }
+  return {};
+}
+
+std::string NodeIdentity::HowToJoinAnew() const {
+  const std::string id = gateway_.substr(gateway_.rfind('/') + 1);
+  const std::string join =
+      RunsInPod() ? "'rocegw-agent --leave' in this pod, delete the pod, and scripts/join-nodes"
+                  : "'rocegw-agent --leave' here, stop rocegw-agent, join with the file of "
+                    "'rocegw-controller join-token --gateway " +
+                        id + "', and start it";
+  return "if the new fleet is this host's: " + join + "; then 'rocegwctl fleet adopt " + id +
+         "', or the gateway keeps the configuration of the old one";
+}
+
+std::string NodeIdentity::Explained(const std::string& controller, const std::string& error) const {
+  // gRPC passes on what OpenSSL says.
+  if (error.find("certificate verify failed") == std::string::npos) return error;
+  auto authority = identity::FactsOfPem(bundle_);
+  return "the controller " + controller + " is not of the fleet that this host joined as " +
+         gateway_ + ": the authority in " + File(kAuthority) + " (SHA-256 " +
+         (authority.ok() ? identity::Hex(authority->fingerprint).substr(0, kShownDigits) : "?") +
+         "...) did not make its certificate, or a clock is wrong; the controller was set up anew "
+         "with an empty state_dir, or is another fleet's; " +
+         HowToJoinAnew();
+}
+
+Status NodeIdentity::IsOfFleet(const identity::JoinFile& file) const {
+  auto own = identity::CertificatesFromPem(bundle_);
+  auto theirs = identity::CertificatesFromPem(file.trust_bundle);
+  if (!own.ok()) return {own.status().error(), File(kAuthority) + ": " + own.status().text()};
+  if (!theirs.ok()) return {theirs.status().error(), "trust_bundle: " + theirs.status().text()};
+  for (const auto& one : *own) {
+    for (const auto& other : *theirs) {
+      if (X509_cmp(one.get(), other.get()) == 0) return OkStatus();
+    }
+  }
+  return {ESTALE, "this host joined another fleet, as " + gateway_ + "; " + HowToJoinAnew()};
+}
+
+Status NodeIdentity::Leave(const std::string& directory) {
+  const std::string path = directory + "/" + kFleet;
+  if (unlink(path.c_str()) != 0) return {errno, path + ": " + std::strerror(errno)};
+  return OkStatus();
 }
 
 std::shared_ptr<grpc::Channel> NodeIdentity::ChannelTo(const std::string& controller) const {

@@ -28,10 +28,19 @@ class NodeIdentity {
   // "gateways/G"
   const std::string& gateway() const { return gateway_; }
   const std::vector<std::string>& controllers() const { return controllers_; }
-  identity::TimePoint not_before() const { return facts_.not_before; }
+  identity::TimePoint issued() const { return facts_.issued; }
   identity::TimePoint not_after() const { return facts_.not_after; }
-  // Half of the certificate's life has passed then.
-  identity::TimePoint renew_at() const;
+  bool IsDueForRenewal(identity::TimePoint now) const;
+  // Why no controller takes the certificate at this time, and what to do. Empty: it is valid.
+  std::string WhyNotValid(identity::TimePoint now) const;
+
+  // What a failed connection to the controller at "HOST:PORT" means and what to do, if its
+  // certificate is not of this host's fleet; else the error as it is.
+  std::string Explained(const std::string& controller, const std::string& error) const;
+  // ESTALE: the join file is of another fleet than this host; says which, and what to do.
+  Status IsOfFleet(const identity::JoinFile& file) const;
+  // The host has not joined any more: the next start asks for a join file. ENOENT: it had not.
+  static Status Leave(const std::string& directory);
 
   // With mutual TLS, to the controller at "HOST:PORT".
   std::shared_ptr<grpc::Channel> ChannelTo(const std::string& controller) const;
@@ -41,6 +50,7 @@ class NodeIdentity {
   Status TakeRenewed(const std::string& certificate_chain, const std::string& trust_bundle);
 
  private:
+  std::string HowToJoinAnew() const;
   explicit NodeIdentity(std::string directory) : directory_(std::move(directory)) {}
   Status WriteCertificates(const std::string& chain, const std::string& bundle);
   std::string File(const char* name) const { return directory_ + "/" + name; }

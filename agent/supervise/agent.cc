@@ -90,10 +90,9 @@ void Agent::Connect() {
   channel_.reset();
   ControllerEvents events;
   events.opened = [this] { core_.OnStreamOpened(ControlLoop::Now()); };
+  events.accepted = [this] { OnAccepted(); };
   events.push = [this](const types::v1::Push& push) {
-    if (!counters_.controller_connected.exchange(true))
-      spdlog::info("connected to the controller {}", identity_.controllers()[controller_]);
-    last_problem_.clear();
+    OnAccepted();
     ++counters_.pushes;
     core_.OnPush(push);
     Note();
@@ -104,6 +103,12 @@ void Agent::Connect() {
   link_ = std::make_unique<ControllerLink>(
       loop_, [this] { return Channel(); }, identity_.gateway(), std::move(events));
   link_->Start();
+}
+
+void Agent::OnAccepted() {
+  if (!counters_.controller_connected.exchange(true))
+    spdlog::info("connected to the controller {}", identity_.controllers()[controller_]);
+  last_problem_.clear();
 }
 
 void Agent::OnQuestion(const fleet::v1::TunnelQuestion& question) {
@@ -131,8 +136,8 @@ void Agent::DropQuestions() {
 }
 
 void Agent::AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const {
-  *response.add_diagnoses() = identity::DiagnoseCertificate(
-      identity_.gateway(), identity_.not_before(), identity_.not_after(), identity::Now());
+  *response.add_diagnoses() = identity::DiagnoseCertificate(identity_.gateway(), identity_.issued(),
+                                                            identity_.not_after(), identity::Now());
   doctor::SortByWorst(response);
 }
 
@@ -140,7 +145,8 @@ void Agent::OnClosed(const grpc::Status& status) {
   counters_.controller_connected = false;
   ++counters_.reconnects;
   core_.OnStreamClosed();
-  const std::string problem = status.error_message();
+  const std::string problem =
+      identity_.Explained(identity_.controllers()[controller_], status.error_message());
   if (problem != last_problem_) spdlog::warn("the controller's stream ended: {}", problem);
   last_problem_ = problem;
   // The next attempt goes to the next one.
@@ -222,7 +228,25 @@ void Agent::Tick() {
   core_.Tick(ControlLoop::Now());
   counters_.certificate_expires = SecondsOf(identity_.not_after());
   const identity::TimePoint now = identity::Now();
-  if (!renewing_ && now >= identity_.renew_at() && now >= renew_again_) Renew();
+  if (const auto step = clock_.Look(now, std::chrono::steady_clock::now())) {
+    spdlog::warn("{}", identity::ClockStepText(*step));
+    renew_again_ = now;
+    if (*step <= identity::kStepToStartAnew) {
+      start_anew_ = true;
+      return loop_.Stop();
+    }
+  }
+  const std::string invalid = identity_.WhyNotValid(now);
+  if (invalid.empty() != last_invalid_.empty()) {
+    if (invalid.empty()) {
+      spdlog::info("the certificate is valid again");
+    } else {
+      spdlog::error("{}", invalid);
+    }
+  }
+  last_invalid_ = invalid;
+  if (!renewing_ && invalid.empty() && identity_.IsDueForRenewal(now) && now >= renew_again_)
+    Renew();
 }
 
 void Agent::Renew() {

@@ -14,6 +14,7 @@
 #include "agent/reconcile/agent_core.h"
 #include "agent/reconcile/gateway_port.h"
 #include "agent/sync/controller_link.h"
+#include "controlplane/identity/clock_watch.h"
 #include "gateway/session/control_loop.h"
 
 namespace rocegw::agent {
@@ -54,6 +55,8 @@ class Agent final : private AgentActions {
   Agent& operator=(const Agent&) = delete;
 
   const AgentCounters& counters() const { return counters_; }
+  // The loop was stopped because the clock was set back far: the process should start anew.
+  bool wants_to_start_anew() const { return start_anew_; }
 
  private:
   void Send(const fleet::v1::SyncRequest& message) override;
@@ -65,6 +68,8 @@ class Agent final : private AgentActions {
   std::shared_ptr<grpc::Channel> Channel();
   void Connect();
   void AddOwnDiagnoses(gateway::v1::DiagnoseResponse& response) const;
+  // The controller has the stream.
+  void OnAccepted();
   void OnQuestion(const fleet::v1::TunnelQuestion& question);
   // Of the tunnel that there is no more.
   void DropQuestions();
@@ -90,6 +95,9 @@ class Agent final : private AgentActions {
   size_t controller_ = 0;  // index of the one that is called
   int64_t gateway_started_ns_ = 0;
   std::string last_problem_;  // with the controller; said once
+  std::string last_invalid_;  // what is wrong with the certificate; said once
+  identity::ClockWatch clock_;
+  bool start_anew_ = false;
   bool renewing_ = false;
   identity::TimePoint renew_again_;  // not before
   session::ControlLoop::TimerId probe_timer_ = 0;

@@ -26,7 +26,7 @@ std::vector<MetricFamily> AgentMetrics::Collect() const {
             {"revision", process::Revision()},
             {"version", process::Version()}},
            1);
-  gauge("rocegw_agent_controller_connected", "1: the controller has sent something on this stream",
+  gauge("rocegw_agent_controller_connected", "1: the controller has taken this agent's stream",
         counters_.controller_connected ? 1 : 0);
   gauge("rocegw_agent_gateway_connected", "1: the gateway answers",
         counters_.gateway_connected ? 1 : 0);

@@ -29,10 +29,12 @@
 #include "agent/supervise/file_change.h"
 #include "controlplane/identity/durable_file.h"
 #include "controlplane/model/resource_name.h"
+#include "gateway/base/service_advice.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
 #include "gateway/process/metrics_server.h"
+#include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 
@@ -52,8 +54,10 @@ constexpr int kGoOn = -1;
 struct Arguments {
   std::string config_file;  // empty: none
   std::string state_dir;    // empty: the configuration's
-  std::string join;         // file, or "-"; empty: no joining
-  std::string name;         // over the configuration's
+  std::string join;
+  std::string same_fleet;
+  bool leave = false;  // file, or "-"; empty: no joining
+  std::string name;    // over the configuration's
   std::optional<LogLevel> log_level;
   bool check_config = false;
   bool print_default_config = false;
@@ -93,6 +97,12 @@ int ParseArguments(int argc, char** argv, Arguments& arguments) {
   app.add_option("--join", arguments.join,
                  "join the fleet with this file (-: standard input) and leave")
       ->type_name("FILE");
+  app.add_option("--same-fleet", arguments.same_fleet,
+                 "whether this host is of the fleet of this join file (-: standard input); leaves "
+                 "with 3 if not")
+      ->type_name("FILE");
+  app.add_flag("--leave", arguments.leave,
+               "forget the fleet, so that the host can join another one, and leave");
   app.add_option("--name", arguments.name,
                  "name in the fleet, when joining; default: the file's, else the host name")
       ->type_name("NAME");
@@ -169,6 +179,15 @@ StatusOr<NodeIdentity> Join(const Config& config, const std::string& file_name) 
   return NodeIdentity::Join(config.state_dir, *file, gateway);
 }
 
+Status CompareFleet(const Config& config, const std::string& file_name) {
+  auto text = ReadJoinText(file_name);
+  if (!text.ok()) return text.status();
+  auto file = identity::ReadJoinFile(*text);
+  if (!file.ok()) return {EINVAL, file_name + ": " + file.status().text()};
+  auto identity = NodeIdentity::Load(config.state_dir);
+  return identity.ok() ? identity->IsOfFleet(*file) : identity.status();
+}
+
 // Where the programs are that are installed with this one.
 std::string OwnFolder() {
   std::error_code error;
@@ -198,6 +217,7 @@ void OnSignal(int fd, const Arguments& arguments, RuleVerdicts& rules, ControlLo
 }
 
 int Serve(const Arguments& arguments, const Config& config) {
+  process::RaiseDescriptorLimit();
   auto signals = process::BlockSignals();
   if (!signals.ok()) return Fail(signals.status());
   auto identity = NodeIdentity::Load(config.state_dir);
@@ -248,8 +268,9 @@ int Serve(const Arguments& arguments, const Config& config) {
   spdlog::info("rocegw-agent {} is ready: {}, gateway at {}", process::VersionText(),
                identity->gateway(), config.gateway_socket);
   loop.Run();
-  manager.Stopping("stopping");
+  if (!agent.wants_to_start_anew()) manager.Stopping("stopping");
   server.Stop();
+  if (agent.wants_to_start_anew()) return identity::kStartAnew;
   return kOk;
 }
 
@@ -269,10 +290,21 @@ int Main(int argc, char** argv) {
               << ": good\n";
     return kOk;
   }
+  if (arguments.leave) {
+    const Status left = NodeIdentity::Leave(loaded.config.state_dir);
+    if (!left.ok()) return Fail(left);
+    std::cout << "this host is of no fleet any more; a running agent goes on until it is stopped\n";
+    return kOk;
+  }
+  if (!arguments.same_fleet.empty()) {
+    const Status same = CompareFleet(loaded.config, arguments.same_fleet);
+    return same.ok() ? kOk : Fail(same);
+  }
   if (!arguments.join.empty()) {
     const auto joined = Join(loaded.config, arguments.join);
     if (!joined.ok()) return Fail(joined.status());
-    std::cout << "joined as " << joined.value().gateway() << "; now start rocegw-agent\n";
+    std::cout << "joined as " << joined.value().gateway()
+              << (RunsInPod() ? "; the agent starts now\n" : "; now start rocegw-agent\n");
     return kOk;
   }
   process::StartLogging("rocegw-agent", arguments.log_level.value_or(loaded.config.log_level));
@@ -284,7 +316,12 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return rocegw::agent::Main(argc, argv);
+    const int code = rocegw::agent::Main(argc, argv);
+    if (code == rocegw::identity::kStartAnew) {
+      execv("/proc/self/exe", argv);
+      return rocegw::process::kInternal;
+    }
+    return rocegw::process::FinishOutput("rocegw-agent", code, rocegw::process::kEnvironment);
   } catch (const std::exception& error) {
     std::cerr << "rocegw-agent: internal error: " << error.what() << "\n";
     return rocegw::process::kInternal;

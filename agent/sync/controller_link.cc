@@ -55,6 +55,7 @@ ControllerLink::~ControllerLink() {
 
 void ControllerLink::OpenSync() {
   sync_timer_ = 0;
+  const auto accepted = [this] { events_.accepted(); };
   const auto read = [this](const fleet::v1::SyncResponse& message) {
     sync_backoff_.Reset();
     if (message.has_push()) events_.push(message.push());
@@ -65,7 +66,7 @@ void ControllerLink::OpenSync() {
     sync_timer_ = loop_.At(session::ControlLoop::Now() + sync_backoff_.Next(random_()),
                            [this] { OpenSync(); });
   };
-  sync_ = std::make_shared<SyncCall>(loop_, channel_(), SyncCall::Events{read, done});
+  sync_ = std::make_shared<SyncCall>(loop_, channel_(), SyncCall::Events{accepted, read, done});
   sync_->Begin([this](grpc::ClientContext* context, auto* reactor) {
     sync_->stub->async()->Sync(context, reactor);
   });
@@ -84,7 +85,7 @@ void ControllerLink::OpenTunnel() {
     tunnel_timer_ = loop_.At(session::ControlLoop::Now() + tunnel_backoff_.Next(random_()),
                              [this] { OpenTunnel(); });
   };
-  tunnel_ = std::make_shared<TunnelCall>(loop_, channel_(), TunnelCall::Events{read, done});
+  tunnel_ = std::make_shared<TunnelCall>(loop_, channel_(), TunnelCall::Events{{}, read, done});
   tunnel_->Begin([this](grpc::ClientContext* context, auto* reactor) {
     tunnel_->stub->async()->Tunnel(context, reactor);
   });

@@ -19,8 +19,10 @@
 namespace rocegw::agent {
 
 struct ControllerEvents {
-  // The stream has begun: a hello is due. Whether anybody is there is known with the first push.
+  // The stream has begun: a hello is due.
   std::function<void()> opened;
+  // The controller has taken the stream. Older controllers say so with their first push only.
+  std::function<void()> accepted;
   std::function<void(const types::v1::Push&)> push;
   std::function<void(const grpc::Status&)> closed;
   std::function<void(const fleet::v1::TunnelQuestion&)> question;

@@ -22,6 +22,7 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
                    public std::enable_shared_from_this<StreamCall<Request, Response>> {
  public:
   struct Events {
+    std::function<void()> accepted;  // the other side has the stream; may be missing
     std::function<void(const Response&)> read;
     std::function<void(const grpc::Status&)> done;  // the last one
   };
@@ -49,6 +50,12 @@ class StreamCall : public grpc::ClientBidiReactor<Request, Response>,
     context_.TryCancel();
   }
 
+  void OnReadInitialMetadataDone(bool ok) override {
+    if (!ok) return;
+    Post([this] {
+      if (events_.accepted) events_.accepted();
+    });
+  }
   void OnReadDone(bool ok) override {
     if (!ok) return Close();
     auto message = std::make_shared<Response>();

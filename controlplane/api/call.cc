@@ -5,7 +5,14 @@
 
 #include <utility>
 
+#include "controlplane/identity/openssl.h"
+
 namespace rocegw::api {
+namespace {
+
+constexpr size_t kPrincipalDigits = 32;
+
+}  // namespace
 
 std::string DigestOf(const google::protobuf::Message& message) {
   const std::string bytes = model::Serialized(message);
@@ -15,7 +22,10 @@ std::string DigestOf(const google::protobuf::Message& message) {
   return digest;
 }
 
-std::string RequestKey(const std::string& request_id) { return "request/" + request_id; }
+std::string RequestKey(const Call& call) {
+  return "request/" + identity::Hex(identity::Sha256(call.principal)).substr(0, kPrincipalDigits) +
+         "/" + call.request_id;
+}
 
 controlplane::v1::RequestRecord RequestRecordOf(const Call& call, std::string answer,
                                                 const google::protobuf::Timestamp& time) {

@@ -44,8 +44,9 @@ Call CallOf(const Admitted& admitted, const Request& request, const std::string&
   return call;
 }
 
-// Where the answer is kept.
-std::string RequestKey(const std::string& request_id);
+// The key under which the answer is kept. Each principal has request ids of its own: nobody gets
+// the answer to another's call, or takes an id away.
+std::string RequestKey(const Call& call);
 
 // What is kept of a call that is answered with this.
 controlplane::v1::RequestRecord RequestRecordOf(const Call& call, std::string answer,

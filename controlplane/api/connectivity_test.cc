@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controlplane/api/audit_note.h"
+#include "gateway/base/service_advice.h"
 
 namespace rocegw::api {
 namespace {
@@ -210,7 +211,7 @@ std::string RemedyOf(types::v1::ConnectivityFault fault, const std::string& here
                      const std::string& there) {
   switch (fault) {
     case types::v1::AGENT_AWAY:
-      return "rocegwctl status " + here + "; on the host: systemctl status rocegw-agent";
+      return "rocegwctl status " + here + "; on the host: " + HowToSeeState("rocegw-agent");
     case types::v1::NO_PROBE:
       return "install rocegw-probe, rocegw-run and librocegw-verbs.so of the agent's version "
              "beside "
@@ -236,7 +237,7 @@ std::string RemedyOf(types::v1::ConnectivityFault fault, const std::string& here
       return "something between the hosts, or on one, changes data: rocegwctl capture on both and "
              "compare";
     default:
-      return "the agent's log on " + here + ": journalctl -u rocegw-agent -n 20";
+      return "the agent's log on " + here + ": " + HowToReadLog("rocegw-agent");
   }
 }
 

@@ -88,7 +88,7 @@ void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone
   auto attempt = std::make_shared<Attempt>();
   const std::string path = PathOf(gateway);
   attempt->reads = {identity::CertificateKey(path)};
-  if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call.request_id));
+  if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call));
   attempt->plan = [call, gateway, path](const std::vector<Found>& found) -> Planned {
     store::Transaction transaction;
     transaction.then = {AuditOf(call, gateway)};
@@ -98,7 +98,7 @@ void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone
         if (auto reused = RequestIdReused(call, record)) return std::move(*reused);
         return DoneBefore{};
       }
-      const std::string key = RequestKey(call.request_id);
+      const std::string key = RequestKey(call);
       transaction.compares = {store::Compare::Absent(key)};
       transaction.then.push_back(
           store::Operation::Put(key, RequestRecordOf(call, {}, model::Now()).SerializeAsString()));

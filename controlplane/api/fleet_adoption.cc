@@ -58,7 +58,7 @@ void FleetAdoption::Adopt(const Call& call, const std::string& name, Replicas::D
   store::Transaction transaction;
   transaction.then = {AuditOf(call, name)};
   if (asked->MayComeAgain()) {
-    const std::string key = RequestKey(call.request_id);
+    const std::string key = RequestKey(call);
     RequestRecord record = RequestRecordOf(call, {}, model::Now());
     record.set_under_way(true);
     transaction.compares = {store::Compare::Absent(key)};
@@ -98,7 +98,7 @@ void FleetAdoption::AdoptEverywhere(const std::shared_ptr<Asked>& asked) {
 void FleetAdoption::KeepAnswer(const std::shared_ptr<Asked>& asked, uint32_t gateways) {
   admin::v1::AdoptFleetResponse answer;
   answer.set_gateways(gateways);
-  const std::string key = RequestKey(asked->call.request_id);
+  const std::string key = RequestKey(asked->call);
   store::Transaction transaction;
   transaction.compares = {store::Compare::ModifiedAt(key, asked->revision)};
   transaction.then = {store::Operation::Put(

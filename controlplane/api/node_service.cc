@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/node_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "controlplane/api/peer_certificate.h"
@@ -8,6 +9,9 @@
 
 namespace rocegw::api {
 namespace {
+
+// Anybody may call Join; each call costs the store a read.
+constexpr int kMostJoins = 32;
 
 // Finishes the call with the answer, or with why there is none.
 template <typename Response>
@@ -26,10 +30,21 @@ auto Answer(grpc::ServerUnaryReactor* reactor, Response* response) {
 grpc::ServerUnaryReactor* NodeService::Join(grpc::CallbackServerContext* context,
                                             const fleet::v1::JoinRequest* request,
                                             fleet::v1::JoinResponse* response) {
-  return WhenAdmitted(*context, *request, follower_,
-                      [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
-                        enrollment_.Join(admitted, *request, Answer(reactor, response));
-                      });
+  const bool too_many = joining_.fetch_add(1) >= kMostJoins;
+  const std::shared_ptr<void> counted(nullptr, [this](void*) { joining_.fetch_sub(1); });
+  if (too_many) {
+    auto* const reactor = context->DefaultReactor();
+    reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "too many hosts are joining at once; try again in a moment"});
+    return reactor;
+  }
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    enrollment_.Join(admitted, *request,
+                     [counted, answer = Answer(reactor, response)](auto outcome) {
+                       answer(std::move(outcome));
+                     });
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
 }
 
 grpc::ServerUnaryReactor* NodeService::Renew(grpc::CallbackServerContext* context,

@@ -2,6 +2,8 @@
 // fleet.v1.NodeService: what agents call. gRPC's threads.
 #pragma once
 
+#include <atomic>
+
 #include "controlplane/api/enrollment.h"
 #include "controlplane/api/node_streams.h"
 #include "controlplane/sync/fleet_follower.h"
@@ -31,6 +33,7 @@ class NodeService final : public fleet::v1::NodeService::CallbackService {
   }
 
  private:
+  std::atomic<int> joining_{0};  // calls of Join that are not answered yet
   sync::FleetFollower& follower_;
   Enrollment& enrollment_;
   const NodeStreams streams_;

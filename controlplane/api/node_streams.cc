@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/api/node_streams.h"
 
+#include <grpcpp/alarm.h>
+
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "controlplane/api/heartbeat_pace.h"
 #include "controlplane/api/outbox.h"
 #include "controlplane/api/peer_certificate.h"
 #include "controlplane/identity/certificate.h"
@@ -105,6 +108,8 @@ class SyncStream final
       streams_.hub.OnReport(gateway_, id_, request_.report());
     } else if (request_.has_heartbeat()) {
       streams_.hub.OnHeartbeat(gateway_, id_, request_.heartbeat());
+      const auto pause = pace_.Take(HeartbeatPace::Clock::now());
+      if (pause != HeartbeatPace::Clock::duration(0)) return ReadAfter(pause);
     } else {
       return outbox_->Finish(StatusOf(sync::StreamEnd::kProtocol));
     }
@@ -122,6 +127,11 @@ class SyncStream final
   }
 
  private:
+  void ReadAfter(HeartbeatPace::Clock::duration pause) {
+    alarm_.Set(std::chrono::system_clock::now() + pause,
+               [self = shared_from_this()](bool) { self->outbox_->Read(&self->request_); });
+  }
+
   void Begin() {
     Admitted admitted;
     if (auto error =
@@ -174,6 +184,8 @@ class SyncStream final
     const std::lock_guard lock(mutex_);
     if (over_) return;
     const auto auth = context_->auth_context();
+    // The agent knows then that it is connected: it may be sent nothing for long.
+    outbox_->SendInitialMetadata();
     id_ =
         streams_.hub.Attach(request_.hello(), std::make_shared<SyncLink>(outbox_), ExpiryOf(*auth));
     revocation_ = EndWhenRevoked(*auth, streams_.revocations, outbox_);
@@ -186,7 +198,9 @@ class SyncStream final
   std::shared_ptr<SyncStream> self_;  // while gRPC has it
   fleet::v1::SyncRequest request_;
   std::string gateway_;  // empty: before the first message
-  std::mutex mutex_;     // of what follows; taken before the locks of follower and hub
+  HeartbeatPace pace_;
+  grpc::Alarm alarm_;
+  std::mutex mutex_;  // of what follows; taken before the locks of follower and hub
   bool over_ = false;
   sync::NodeHub::StreamId id_ = 0;
   std::unique_ptr<Revocations::Listening> revocation_;
@@ -229,6 +243,8 @@ class TunnelStream final
   const std::shared_ptr<TunnelOutbox> outbox_ = std::make_shared<TunnelOutbox>(*this);
   fleet::v1::TunnelAnswer answer_;
   std::string gateway_;  // empty: before the first message
+  HeartbeatPace pace_;
+  grpc::Alarm alarm_;
   sync::TunnelHub::StreamId id_ = 0;
   std::unique_ptr<Revocations::Listening> revocation_;
 };

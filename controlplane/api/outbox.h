@@ -29,6 +29,11 @@ class Outbox {
     waiting_.push_back(std::move(message));
     if (waiting_.size() == 1) reactor_->StartWrite(&waiting_.front());
   }
+  // Before the first message.
+  void SendInitialMetadata() {
+    const std::lock_guard lock(mutex_);
+    if (!ended_ && waiting_.empty()) reactor_->StartSendInitialMetadata();
+  }
   void Read(Request* into) {
     const std::lock_guard lock(mutex_);
     if (!ended_) reactor_->StartRead(into);

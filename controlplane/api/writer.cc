@@ -66,7 +66,7 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
   records = Records();
   const auto now = model::Now();
   if (!call.request_id.empty()) {
-    records.request_key = RequestKey(call.request_id);
+    records.request_key = RequestKey(call);
     records.request = RequestRecordOf(call, attempt->planned.intent.value_or(""), now);
   }
   records.audit_key = AuditKey(now);
@@ -81,7 +81,7 @@ void Writer::Try(const std::shared_ptr<Attempt>& attempt, On thread) {
 
 void Writer::RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error) {
   if (attempt->call.request_id.empty()) return attempt->done(std::move(error));
-  store_.RangeAsync({.range = store::KeyRange::Key(RequestKey(attempt->call.request_id))},
+  store_.RangeAsync({.range = store::KeyRange::Key(RequestKey(attempt->call))},
                     [attempt, error = std::move(error)](const StatusOr<store::RangeResult>& found) {
                       controlplane::v1::RequestRecord record;
                       const bool there =

@@ -160,6 +160,7 @@ CallResult ChooseEndpoint(const Choice& choice, Endpoint& out) {
       return {kUsage, file + " has no context '" + context + "'", {}};
     }
     out = place->second;
+    out.proxy = choice.proxy;
     Resolve(file, out);
     return {};
   }

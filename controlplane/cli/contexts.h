@@ -32,6 +32,7 @@ struct Choice {
   std::string gateway_socket;  // --socket
   std::string controller;      // --controller, ROCEGW_CONTROLLER
   std::string context;         // --context, ROCEGW_CONTEXT
+  bool proxy = false;          // --proxy: as http_proxy and no_proxy of the environment say
 };
 
 inline constexpr char kAdminSocket[] = "/var/lib/rocegw-controller/admin.sock";

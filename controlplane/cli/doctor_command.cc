@@ -61,9 +61,9 @@ void AddCertificate(const DoctorQuery& query, DiagnoseResponse& out) {
   const auto facts = identity::FactsOfPem(pem.value());
   if (!facts.ok()) return;
   const std::string& uri = facts.value().uri;
-  *out.add_diagnoses() = identity::DiagnoseCertificate("gateways/" + uri.substr(uri.rfind('/') + 1),
-                                                       facts.value().not_before,
-                                                       facts.value().not_after, identity::Now());
+  *out.add_diagnoses() =
+      identity::DiagnoseCertificate("gateways/" + uri.substr(uri.rfind('/') + 1),
+                                    facts.value().issued, facts.value().not_after, identity::Now());
   doctor::SortByWorst(out);
 }
 

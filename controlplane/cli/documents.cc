@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/cli/documents.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/util/json_util.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -14,13 +16,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Entries of maps come in an order that differs from call to call.
+void SortMaps(const google::protobuf::Descriptor& type, Json& tree) {
+  if (!tree.is_object()) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const auto at = tree.find(field.json_name());
+    if (field.message_type() == nullptr || at == tree.end()) continue;
+    if (field.is_map()) {
+      std::map<std::string, Json> sorted;
+      for (const auto& [key, value] : at->items()) sorted.emplace(key, value);
+      *at = Json::object();
+      for (auto& [key, value] : sorted) (*at)[key] = std::move(value);
+    } else if (field.is_repeated()) {
+      for (Json& element : *at) SortMaps(*field.message_type(), element);
+    } else {
+      SortMaps(*field.message_type(), *at);
+    }
+  }
+}
+
 Json Tree(const google::protobuf::Message& message, bool defaults = true) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = defaults;
   std::string text;
   // Fails only for Any and malformed well-known types, which these messages do not have.
   if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) return {};
-  return Json::parse(text);
+  Json tree = Json::parse(text);
+  SortMaps(*message.GetDescriptor(), tree);
+  return tree;
 }
 
 Json Tree(const NamedMessages& messages) {

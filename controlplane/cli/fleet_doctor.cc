@@ -9,6 +9,7 @@
 #include <set>
 
 #include "controlplane/cli/object_views.h"
+#include "gateway/base/service_advice.h"
 #include "gateway/doctor/finding.h"
 
 namespace rocegw::cli {
@@ -83,15 +84,15 @@ Diagnosis CheckState(const GatewayReading& reading, int64_t now) {
   const std::string name = ShortName(gateway.name());
   Check check("state", gateway.name());
   if (word == "disconnected") {
-    return std::move(check).Fail("not connected: " + GatewayReason(gateway, now),
-                                 "it runs what it has, and learns of no change",
-                                 "on the host: systemctl status rocegw-agent; journalctl -u "
-                                 "rocegw-agent -n 20");
+    return std::move(check).Fail(
+        "not connected: " + GatewayReason(gateway, now),
+        "it runs what it has, and learns of no change",
+        "on the host: " + HowToSeeState("rocegw-agent") + "; " + HowToReadLog("rocegw-agent"));
   }
   if (word == "no-daemon") {
     return std::move(check).Fail(
         GatewayReason(gateway, now), "no program can attach there",
-        "on the host: systemctl status rocegwd; journalctl -u rocegwd -n 20");
+        "on the host: " + HowToSeeState("rocegwd") + "; " + HowToReadLog("rocegwd"));
   }
   if (!reading.problem.empty()) {
     return std::move(check).Fail("it does not answer: " + reading.problem,

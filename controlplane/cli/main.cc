@@ -11,6 +11,7 @@
 #include "controlplane/cli/program.h"
 #include "controlplane/cli/quantity.h"
 #include "gateway/process/build_info.h"
+#include "gateway/process/output.h"
 
 namespace rocegw::cli {
 namespace {
@@ -62,6 +63,8 @@ void AddGlobalOptions(CLI::App& app, Program& program) {
   app.add_option("--controller", options.choice.controller,
                  "the controller at this socket: unix:PATH")
       ->type_name("WHERE");
+  app.add_flag("--proxy", options.choice.proxy,
+               "through the proxy that http_proxy or grpc_proxy name");
   app.add_flag("--local", options.choice.local, "the gateway on this host");
   app.add_option("--socket,--gateway-socket", options.choice.gateway_socket,
                  std::string("the gateway at this socket (") + kGatewaySocket + ")")
@@ -112,7 +115,8 @@ int main(int argc, char** argv) {
   // `| head` ends the output, not with a signal in the middle of a terminal line.
   std::signal(SIGPIPE, SIG_IGN);
   try {
-    return rocegw::cli::Main(argc, argv);
+    return rocegw::process::FinishOutput("rocegwctl", rocegw::cli::Main(argc, argv),
+                                         rocegw::cli::kFailed);
   } catch (const std::exception& error) {
     std::cerr << "rocegwctl: " << error.what() << "\n";
     return rocegw::cli::kFailed;

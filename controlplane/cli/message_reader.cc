@@ -7,6 +7,7 @@
 
 #include <cctype>
 #include <limits>
+#include <set>
 
 #include "controlplane/cli/message_fields.h"
 #include "controlplane/cli/quantity.h"
@@ -14,6 +15,8 @@
 
 namespace rocegw::cli {
 namespace {
+
+constexpr char kGivenTwice[] = "is given twice";
 
 using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
@@ -77,10 +80,14 @@ void MessageReader::Fill(const YAML::Node& node, Message& message, const std::st
     return Complain(node, path, "needs fields: " + KnownFields(type));
   }
   if (node.size() == 0 && !in_list_ && !path.empty()) mask_.push_back(path);
+  std::set<std::string> seen;
   for (const auto& entry : node) {
     const auto name = entry.first.as<std::string>();
     const FieldDescriptor* const field = FieldByAnyName(type, name);
-    if (field == nullptr) {
+    // Both spellings of a field are the same key.
+    if (!seen.insert(field == nullptr ? name : field->name()).second) {
+      Complain(entry.first, Below(path, name), kGivenTwice);
+    } else if (field == nullptr) {
       Complain(entry.first, Below(path, name), "no such field; there are: " + KnownFields(type));
     } else if (!IsOutputOnly(*field)) {
       FillField(entry.second, message, *field, Below(path, field->name()));
@@ -111,7 +118,12 @@ void MessageReader::FillField(const YAML::Node& node, Message& message, const Fi
 void MessageReader::FillMap(const YAML::Node& node, Message& message, const Field& field,
                             const std::string& path) {
   if (!node.IsMap()) return Complain(node, path, "needs \"key: value\" pairs");
+  std::set<std::string> seen;
   for (const auto& pair : node) {
+    if (!seen.insert(pair.first.as<std::string>()).second) {
+      Complain(pair.first, Below(path, pair.first.as<std::string>()), kGivenTwice);
+      continue;
+    }
     if (!pair.second.IsScalar() && !pair.second.IsNull()) {
       Complain(pair.second, path, "values are words");
       continue;

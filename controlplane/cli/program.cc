@@ -59,13 +59,11 @@ CallResult Program::OpenController() {
 }
 
 size_t Program::line_limit() const {
-  if (wide()) return 0;
+  // What a program reads is whole.
+  if (wide() || isatty(STDOUT_FILENO) != 1) return 0;
   winsize size{};
-  if (isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
-      size.ws_col > kUsualLine) {
-    return size.ws_col;
-  }
-  return kUsualLine;
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > kUsualLine;
+  return known ? size.ws_col : kUsualLine;
 }
 
 bool Program::colour() {

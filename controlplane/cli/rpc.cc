@@ -115,6 +115,8 @@ CallResult Rpc::Connect() {
     credentials = grpc::InsecureChannelCredentials();
   }
   arguments.SetMaxReceiveMessageSize(kMostBytes);
+  // What the environment says is meant for downloads, not for the fleet.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, endpoint_.proxy ? 1 : 0);
   channel_ = std::make_unique<Channel>();
   channel_->channel = grpc::CreateCustomChannel(path.empty() ? endpoint_.address : "unix:" + path,
                                                 credentials, arguments);

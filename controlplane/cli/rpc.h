@@ -24,6 +24,7 @@ struct Endpoint {
   std::string ca_file;
   std::string certificate_file;
   std::string key_file;
+  bool proxy = false;       // the environment's
   std::string server_name;  // in the server's certificate; empty: the host of the address
 
   std::string Text() const { return socket.empty() ? address : socket; }

@@ -76,10 +76,11 @@ class Writer {
  public:
   Writer(Program& program, const WriteQuery& query) : program_(program), query_(query) {}
 
-  Outcome Create(const ObjectInput& input) {
+  // whole_maps: as Put.
+  Outcome Create(const ObjectInput& input, bool whole_maps) {
     Outcome outcome;
     const MessagePtr empty = NewMessage(input.kind->object);
-    const MessagePtr object = Merged(*empty, input, false);
+    const MessagePtr object = Merged(*empty, input, whole_maps);
     SetText(*object, "name", TextOf(*input.object, "name"));
     outcome.what = "created";
     outcome.result = client_.Create(*input.kind, *object, Options(), outcome.object);
@@ -92,7 +93,7 @@ class Writer {
     for (int attempt = 1;; ++attempt) {
       MessagePtr before;
       outcome.result = client_.Get(*input.kind, TextOf(*input.object, "name"), before);
-      if (outcome.result.code == kNotFound && create) return Create(input);
+      if (outcome.result.code == kNotFound && create) return Create(input, whole_maps);
       if (!outcome.result.ok()) return outcome;
       const MessagePtr after = Merged(*before, input, whole_maps);
       if (MessageDifferencer::Equals(*before, *after)) {
@@ -201,9 +202,9 @@ int Write(Program& program, const WriteQuery& query, Way way) {
   if (auto result = program.OpenController(); !result.ok()) return Fail(result);
   Writer writer(program, query);
   for (const ObjectInput& input : inputs) {
-    writer.Tell(
-        *input.kind, TextOf(*input.object, "name"), input.where,
-        way == Way::kCreate ? writer.Create(input) : writer.Put(input, !words, way == Way::kApply));
+    writer.Tell(*input.kind, TextOf(*input.object, "name"), input.where,
+                way == Way::kCreate ? writer.Create(input, !words)
+                                    : writer.Put(input, !words, way == Way::kApply));
   }
   return writer.Finish();
 }

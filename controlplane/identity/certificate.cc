@@ -77,6 +77,9 @@ CertificateFacts FactsOf(X509& certificate) {
   facts.serial = SerialOf(certificate);
   facts.not_before = TimeOf(*X509_get0_notBefore(&certificate));
   facts.not_after = TimeOf(*X509_get0_notAfter(&certificate));
+  // Older versions backdated by minutes.
+  facts.issued = facts.not_after - facts.not_before > kBackdated ? facts.not_before + kBackdated
+                                                                 : facts.not_before;
   const AlternativeNames names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr)));
   int uris = 0;
@@ -100,6 +103,14 @@ StatusOr<CertificateFacts> FactsOfPem(std::string_view pem) {
   auto certificate = CertificateFromPem(pem);
   if (!certificate.ok()) return certificate.status();
   return FactsOf(**certificate);
+}
+
+bool IsDueForRenewal(const CertificateFacts& facts, TimePoint now) {
+  return now >= MiddleOfLife(facts) || facts.issued > now + kClockTolerance;
+}
+
+TimePoint MiddleOfLife(const CertificateFacts& facts) {
+  return facts.issued + (facts.not_after - facts.issued) / 2;
 }
 
 std::string NewSerial(TimePoint issued) {

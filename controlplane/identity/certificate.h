@@ -20,17 +20,29 @@ using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
 
 TimePoint Now();
 
+// How long before its issue a certificate of the authority begins: a clock that was ahead when a
+// certificate was made, or is behind where it is judged, makes no certificate of the future.
+inline constexpr std::chrono::years kBackdated(10);
+// Clocks of hosts differ by so much without anybody's fault.
+inline constexpr std::chrono::minutes kClockTolerance(5);
+
 struct CertificateFacts {
   std::string uri;  // "spiffe://DOMAIN/node/G"; empty: it has none, or several
   std::string serial;
   TimePoint not_before;
   TimePoint not_after;
+  // When the authority made the certificate, by its clock.
+  TimePoint issued;
   std::vector<std::string> names;  // DNS names and addresses, in the order of the certificate
   std::string fingerprint;         // SHA-256 of the whole
 };
 
 CertificateFacts FactsOf(X509& certificate);
 StatusOr<CertificateFacts> FactsOfPem(std::string_view pem);
+
+// Half of the time from issue to end has passed, or the issue lies in the future: a clock was set.
+bool IsDueForRenewal(const CertificateFacts& facts, TimePoint now);
+TimePoint MiddleOfLife(const CertificateFacts& facts);
 
 // 38 digits; random: also those behind the time.
 std::string NewSerial(TimePoint issued);

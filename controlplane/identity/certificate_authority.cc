@@ -9,14 +9,15 @@
 #include <utility>
 
 #include "controlplane/identity/durable_file.h"
+#include "controlplane/identity/join_token.h"
 #include "controlplane/model/resource_name.h"
 
 namespace rocegw::identity {
 namespace {
 
 constexpr std::chrono::years kAuthorityLifetime(10);
-// Clocks of hosts differ.
-constexpr std::chrono::minutes kBackdated(5);
+// No host makes an authority before this program was written.
+constexpr std::chrono::sys_days kEarliest(std::chrono::year(2025) / 1 / 1);
 constexpr std::string_view kScheme = "spiffe://";
 
 bool SetTimes(X509& certificate, TimePoint begin, TimePoint end) {
@@ -112,6 +113,11 @@ StatusOr<X509Certificate> MakeAuthority(EVP_PKEY& key, const std::string& domain
 
 Status MakeFiles(const std::string& key_file, const std::string& certificate_file,
                  const std::string& domain, bool with_key) {
+  if (Now() < kEarliest) {
+    return {EINVAL, "the clock of this host says " + TimeText(Now()) +
+                        ": set it; a certificate authority that is made now would have ended when "
+                        "the clock is right"};
+  }
   StatusOr<Key> key = Status(ENOENT, "");
   if (with_key) {
     key = NewKey();
@@ -202,8 +208,20 @@ StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
     return Status(EINVAL, certificate_file + ": its first certificate is not an authority's");
   }
   if (facts.not_after <= Now()) {
-    return Status(EINVAL, certificate_file + ": the authority has expired; remove it and " +
-                              key_file + " for a new one, with which all hosts must join anew");
+    return Status(EINVAL, certificate_file + ": the authority has expired at " +
+                              TimeText(facts.not_after) + ", the clock of this host says " +
+                              TimeText(Now()) + "; set the clock, or remove it and " + key_file +
+                              " for a new one, with which all hosts must join anew");
+  }
+  if (facts.not_before > Now()) {
+    return Status(EINVAL,
+                  certificate_file + ": the authority begins at " + TimeText(facts.not_before) +
+                      ", the clock of this host says " + TimeText(Now()) +
+                      "; set the clock. If the clock was wrong when the authority was made: move " +
+                      certificate_file +
+                      " away and start again, then the key signs itself anew; append the old file "
+                      "to the new one, and copy the new one to the state_dir of the hosts that "
+                      "have joined");
   }
   if (facts.uri != std::string(kScheme) + domain) {
     return Status(EINVAL, certificate_file + " is of the trust domain '" +
@@ -215,6 +233,7 @@ StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open(
   authority->bundle_ = std::move(*bundle);
   authority->trusted_ = FingerprintsOf(authority->bundle_);
   authority->fingerprint_ = facts.fingerprint;
+  authority->not_before_ = facts.not_before;
   authority->not_after_ = facts.not_after;
   authority->key_ = std::move(*key);
   authority->certificate_ = std::move(*certificate);

@@ -31,6 +31,7 @@ class CertificateAuthority {
   const std::string& domain() const { return domain_; }
   // Whom to trust, PEM, the authority itself first.
   const std::string& bundle() const { return bundle_; }
+  TimePoint not_before() const { return not_before_; }
   TimePoint not_after() const { return not_after_; }
   const std::string& fingerprint() const { return fingerprint_; }
   // Whether a certificate with this fingerprint is in the bundle.
@@ -66,6 +67,7 @@ class CertificateAuthority {
   std::string bundle_;
   std::string fingerprint_;
   std::vector<std::string> trusted_;  // fingerprints
+  TimePoint not_before_;
   TimePoint not_after_;
   Key key_;
   X509Certificate certificate_;

@@ -2,6 +2,7 @@
 #include "controlplane/identity/certificate_diagnosis.h"
 
 #include "controlplane/identity/join_token.h"
+#include "gateway/base/service_advice.h"
 #include "gateway/doctor/finding.h"
 
 namespace rocegw::identity {
@@ -16,12 +17,12 @@ constexpr int kLittle = 4;
 constexpr std::chrono::hours kYear(24 * 365);
 
 struct Life {
-  TimePoint not_before;
+  TimePoint issued;
   TimePoint not_after;
   TimePoint::duration little;  // when so much is left, it is time
 
   Life(TimePoint begin, TimePoint end)
-      : not_before(begin), not_after(end), little((end - begin) / kLittle) {}
+      : issued(begin), not_after(end), little((end - begin) / kLittle) {}
 };
 
 // What comes of a life's being over or nearly so, and what helps.
@@ -37,10 +38,11 @@ Diagnosis DiagnoseLife(Check check, const Life& life, TimePoint now, const Words
     return std::move(check).Fail("ended " + TimeText(life.not_after), words.when_ended,
                                  words.renew);
   }
-  if (now < life.not_before) {
-    return std::move(check).Fail("begins " + TimeText(life.not_before),
-                                 std::string(words.when_ended) + ": a clock is wrong",
-                                 "set the clocks of this host and of the controller");
+  if (now + kClockTolerance < life.issued) {
+    return std::move(check).Fail(
+        "made at " + TimeText(life.issued) + ", in the future",
+        "a clock is wrong, or was wrong then; the certificate may end too late or be refused",
+        "set the clocks of this host and of the controller; what is renewed then is right");
   }
   const std::string found = "good until " + TimeText(life.not_after);
   if (life.not_after - now < life.little)
@@ -73,16 +75,17 @@ Diagnosis DiagnoseServer(X509& certificate, const std::string& host, TimePoint n
         "is for " + names + ", not for " + host, "who calls it by that name does not trust it",
         "names: [\"" + host + "\"] in rocegw-controller.yaml, or set-context --server-name");
   }
-  return DiagnoseLife(std::move(check), {facts.not_before, facts.not_after}, now,
-                      {.when_ended = "nobody can connect to it; what gateways run goes on",
-                       .renew = "systemctl restart rocegw-controller: it makes a new one",
-                       .when_short = "it should have been renewed at half of its life",
-                       .look = "journalctl -u rocegw-controller: it says why it makes no new one"});
+  return DiagnoseLife(
+      std::move(check), {facts.issued, facts.not_after}, now,
+      {.when_ended = "nobody can connect to it; what gateways run goes on",
+       .renew = HowToStart("rocegw-controller") + ": it makes a new one",
+       .when_short = "it should have been renewed at half of its life",
+       .look = HowToReadLog("rocegw-controller") + ": it says why it makes no new one"});
 }
 
 Diagnosis DiagnoseAuthority(X509& certificate, TimePoint now) {
   const CertificateFacts facts = FactsOf(certificate);
-  Life life(facts.not_before, facts.not_after);
+  Life life(facts.issued, facts.not_after);
   life.little = kYear;
   const std::string remedy = "docs/security.md, taking over from another authority";
   return DiagnoseLife(Check("authority", "fleet"), life, now,
@@ -107,7 +110,7 @@ Diagnosis DiagnoseOwn(const std::optional<CertificateFacts>& own, TimePoint now)
   const std::string who = path == std::string::npos ? "caller" : uri.substr(path + 1);
   const std::string renew =
       "rocegw-controller user-certificate " + who.substr(who.rfind('/') + 1) + make;
-  return DiagnoseLife(Check("client_certificate", who), {own->not_before, own->not_after}, now,
+  return DiagnoseLife(Check("client_certificate", who), {own->issued, own->not_after}, now,
                       {.when_ended = "the controller lets the caller in no more",
                        .renew = renew,
                        .when_short = "nothing renews it by itself",
@@ -116,14 +119,14 @@ Diagnosis DiagnoseOwn(const std::optional<CertificateFacts>& own, TimePoint now)
 
 }  // namespace
 
-Diagnosis DiagnoseCertificate(const std::string& object, TimePoint not_before, TimePoint not_after,
+Diagnosis DiagnoseCertificate(const std::string& object, TimePoint issued, TimePoint not_after,
                               TimePoint now) {
   return DiagnoseLife(
-      Check("agent_certificate", object), {not_before, not_after}, now,
+      Check("agent_certificate", object), {issued, not_after}, now,
       {.when_ended = "the agent cannot connect; what the gateway runs goes on",
        .renew = "rocegw-controller join-token --gateway NAME, then rocegw-agent --join on the host",
        .when_short = "it should have been renewed at half of its life",
-       .look = "journalctl -u rocegw-agent: it says why the controller refuses"});
+       .look = HowToReadLog("rocegw-agent") + ": it says why the controller refuses"});
 }
 
 std::vector<Diagnosis> DiagnoseCaller(const CallerView& view, TimePoint now) {

@@ -13,7 +13,7 @@
 namespace rocegw::identity {
 
 // Of a gateway's agent, which renews it at half of its life. object: "gateways/G".
-gateway::v1::Diagnosis DiagnoseCertificate(const std::string& object, TimePoint not_before,
+gateway::v1::Diagnosis DiagnoseCertificate(const std::string& object, TimePoint issued,
                                            TimePoint not_after, TimePoint now);
 
 // What stands behind calls to a controller, as the caller sees it.

@@ -75,8 +75,7 @@ StatusOr<Key> ServerCertificate::LoadKey() {
 
 bool ServerCertificate::IsGood(X509& certificate, EVP_PKEY& key,
                                const CertificateFacts& facts) const {
-  const TimePoint middle = facts.not_before + (facts.not_after - facts.not_before) / 2;
-  return Now() < middle && X509_check_private_key(&certificate, &key) == 1 &&
+  return !IsDueForRenewal(facts, Now()) && X509_check_private_key(&certificate, &key) == 1 &&
          authority_.Signed(certificate) && std::ranges::all_of(names_, [&](const auto& name) {
            return std::ranges::count(facts.names, name) != 0;
          });
@@ -84,8 +83,11 @@ bool ServerCertificate::IsGood(X509& certificate, EVP_PKEY& key,
 
 void ServerCertificate::Note(const CertificateFacts& facts) {
   not_after_ = facts.not_after;
-  renew_at_ = facts.not_before + (facts.not_after - facts.not_before) / 2;
+  renew_at_ = MiddleOfLife(facts);
+  facts_ = facts;
 }
+
+bool ServerCertificate::IsDue() const { return IsDueForRenewal(facts_, Now()); }
 
 StatusOr<bool> ServerCertificate::Renew() {
   auto key = LoadKey();

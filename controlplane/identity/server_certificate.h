@@ -19,8 +19,8 @@ class ServerCertificate {
   ServerCertificate(const CertificateAuthority& authority, std::string directory,
                     std::vector<std::string> names, std::chrono::seconds lifetime);
 
-  // Issues one when there is none, it is of another authority, it lacks a name, or half of its time
-  // has passed. True: there is a new one.
+  // Issues one when there is none, it is of another authority, it lacks a name, half of its time
+  // has passed, or it was issued in the future. True: there is a new one.
   StatusOr<bool> Renew();
 
   std::string key_file() const { return directory_ + "/server.key"; }
@@ -28,6 +28,8 @@ class ServerCertificate {
   std::string authority_file() const { return directory_ + "/ca.crt"; }
   // Of the certificate that is in the file since the last Renew.
   TimePoint not_after() const { return not_after_; }
+  // Whether Renew has something to do now, also because the clock was set back.
+  bool IsDue() const;
   // When Renew has something to do.
   TimePoint renew_at() const { return renew_at_; }
 
@@ -42,6 +44,7 @@ class ServerCertificate {
   std::chrono::seconds lifetime_;
   TimePoint not_after_;
   TimePoint renew_at_;
+  CertificateFacts facts_;
 };
 
 // The host's names and addresses under which others may call it: host name, and the addresses of

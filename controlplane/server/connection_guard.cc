@@ -20,6 +20,8 @@ grpc::Status Refuse(const char* why) { return {grpc::StatusCode::UNAUTHENTICATED
 
 }  // namespace
 
+bool IsOpenMethod(std::string_view method) { return std::ranges::count(kOpen, method) != 0; }
+
 ConnectionGuard::Known ConnectionGuard::Read(const std::string& pem) {
   {
     const std::lock_guard lock(mutex_);
@@ -27,7 +29,10 @@ ConnectionGuard::Known ConnectionGuard::Read(const std::string& pem) {
   }
   Known known;
   if (auto facts = identity::FactsOfPem(pem); facts.ok()) {
-    known = {.uri = facts->uri, .serial = facts->serial, .not_after = facts->not_after};
+    known = {.uri = facts->uri,
+             .serial = facts->serial,
+             .not_before = facts->not_before,
+             .not_after = facts->not_after};
   }
   const std::lock_guard lock(mutex_);
   if (known_.size() >= kMostKnown) known_.clear();
@@ -40,13 +45,16 @@ grpc::Status ConnectionGuard::Process(const InputMetadata& metadata, grpc::AuthC
   const auto path = metadata.find(":path");
   if (path == metadata.end()) return Refuse("the call has no path");
   const std::string_view method(path->second.data(), path->second.size());
-  if (std::ranges::count(kOpen, method) != 0) return grpc::Status::OK;
+  if (IsOpenMethod(method)) return grpc::Status::OK;
   if (!context->IsPeerAuthenticated()) {
     return Refuse("a client certificate is needed; without one only Join and health are answered");
   }
   const Known known = Read(api::Property(*context, "x509_pem_cert"));
   const std::string name = identity::PathOfUri(domain_, known.uri);
   if (name.empty()) return Refuse("the client certificate has no URI name of this fleet");
+  if (known.not_before > identity::Now()) {
+    return Refuse("the client certificate is not valid yet: a clock is wrong");
+  }
   if (known.not_after <= identity::Now()) return Refuse("the client certificate has expired");
   if (!revocations_.IsGood({.path = name, .serial = known.serial})) {
     return Refuse("the client certificate was revoked, or replaced by a newer one");

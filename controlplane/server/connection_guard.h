@@ -9,12 +9,16 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "controlplane/identity/certificate.h"
 #include "controlplane/identity/revocations.h"
 
 namespace rocegw::server {
+
+// Whether the method ("/package.Service/Method") is answered without a certificate.
+bool IsOpenMethod(std::string_view method);
 
 class ConnectionGuard final : public grpc::AuthMetadataProcessor {
  public:
@@ -29,6 +33,7 @@ class ConnectionGuard final : public grpc::AuthMetadataProcessor {
   struct Known {
     std::string uri;
     std::string serial;
+    identity::TimePoint not_before;
     identity::TimePoint not_after;
   };
   // Read once per certificate, not once per call.

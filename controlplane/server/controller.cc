@@ -5,10 +5,10 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/tls_credentials_options.h>
-#include <netinet/in.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,15 +31,18 @@
 #include "controlplane/api/role_bindings_service.h"
 #include "controlplane/api/tenants_service.h"
 #include "controlplane/identity/certificate_authority.h"
+#include "controlplane/identity/clock_watch.h"
 #include "controlplane/identity/durable_file.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/identity/revocations.h"
 #include "controlplane/identity/server_certificate.h"
 #include "controlplane/model/timestamp.h"
+#include "controlplane/server/connection_front.h"
 #include "controlplane/server/connection_guard.h"
 #include "controlplane/server/controller_metrics.h"
 #include "controlplane/server/housekeeper.h"
 #include "controlplane/server/measured_store.h"
+#include "controlplane/server/member_notice.h"
 #include "controlplane/store/etcd_store.h"
 #include "controlplane/store/random_uuid.h"
 #include "controlplane/store/sqlite_store.h"
@@ -64,46 +67,14 @@ constexpr unsigned kFileWatchSeconds = 1;
 constexpr int kKeepaliveMs = 30000;
 constexpr int kKeepaliveTimeoutMs = 10000;
 constexpr int kLeastPingMs = 10000;
+constexpr int kHandshakeTimeoutMs = 10000;
+constexpr int kMostStreams = 256;    // of one connection
+constexpr int kMostIdleMs = 600000;  // a connection without calls
+constexpr int kMostThreads = 64;
 constexpr std::chrono::hours kFirstTokenLifetime(24);
 constexpr std::chrono::seconds kPresenceTimeout(15);
 constexpr process::SocketWords kAdminSocket = {"admin socket", "state_dir or admin_socket"};
 constexpr char kAuthorityKey[] = "authority";
-
-// gRPC tells nothing about why it could not listen.
-Status TryListen(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  const auto port = htons(static_cast<uint16_t>(std::stoul(address.substr(colon + 1))));
-  sockaddr_storage storage{};
-  socklen_t length = sizeof(sockaddr_in);
-  auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
-  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
-  if (host.starts_with('[')) {
-    host = host.substr(1, host.size() - 2);
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = port;
-    length = sizeof *v6;
-    inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr);
-  } else {
-    v4->sin_family = AF_INET;
-    v4->sin_port = port;
-    inet_pton(AF_INET, host.c_str(), &v4->sin_addr);
-  }
-  const UniqueFd fd(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Without IPv6 the any-address still means that of IPv4.
-  if (!fd.valid() && errno == EAFNOSUPPORT && host == "::") return OkStatus();
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 &&
-      listen(fd.get(), 1) == 0) {
-    return OkStatus();
-  }
-  const int error = errno;
-  return {error,
-          "address " + address + ": cannot listen there: " + std::strerror(error) +
-              (error == EADDRINUSE ? "; another process has the port: stop it, or set address"
-                                   : "; set address to one of this host")};
-}
 
 // As this host is reached.
 std::vector<std::string> OwnAddresses(const Config& config, int port) {
@@ -229,6 +200,8 @@ struct Controller::Parts {
   std::unique_ptr<identity::CertificateAuthority> authority;
   std::unique_ptr<identity::ServerCertificate> certificate;
   identity::TimePoint next_renewal;
+  identity::ClockWatch clock;
+  bool start_anew = false;
   std::unique_ptr<MeasuredStore> store;
   bool is_new = false;  // the store did not know an authority
   std::unique_ptr<sync::Presence> presence;
@@ -236,8 +209,9 @@ struct Controller::Parts {
   std::unique_ptr<ControllerMetrics> metrics;
   std::unique_ptr<process::MetricsServer> metrics_server;
   std::unique_ptr<Housekeeper> housekeeper;
+  std::unique_ptr<ConnectionFront> front;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  int port = 0;
   bool serving = false;
   bool served = false;  // before
   process::Lifecycle lifecycle;
@@ -317,6 +291,7 @@ std::shared_ptr<grpc::Channel> Controller::Parts::ChannelTo(const std::string& a
   arguments.SetSslTargetNameOverride(identity::ServerName(authority->domain()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(address, grpc::experimental::TlsCredentials(options), arguments);
 }
 
@@ -349,7 +324,10 @@ Status Controller::Parts::StartFleet() {
 }
 
 Status Controller::Parts::StartServer() {
-  if (Status status = TryListen(config.address); !status.ok()) return status;
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  front = std::make_unique<ConnectionFront>(LimitsFor(descriptors.rlim_cur));
+  if (Status status = front->Listen(config.address); !status.ok()) return status;
   const std::string socket = config.AdminSocket();
   if (Status status = process::ClaimSocket(kAdminSocket, socket); !status.ok()) return status;
 
@@ -369,11 +347,19 @@ Status Controller::Parts::StartServer() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(config.address, credentials, &port);
+  using Builder = grpc::ServerBuilder::experimental_type;
+  acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      Builder::ExternalConnectionType::FROM_FD, credentials);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> notices;
+  notices.push_back(std::make_unique<MemberNotice>(*front));
+  builder.experimental().SetInterceptorCreators(std::move(notices));
   builder.AddListeningPort("unix:" + socket, grpc::experimental::LocalServerCredentials(UDS));
   for (grpc::Service* const service : fleet->services()) builder.RegisterService(service);
-  // Two controllers on one port would share its connections without a word.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMostIdleMs);
+  // Synchronous services (reflection) take a thread per call.
+  builder.SetResourceQuota(grpc::ResourceQuota("controller").SetMaxThreads(kMostThreads));
   // Agents that vanished are noticed, and those that ask whether we are there are welcome.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -383,15 +369,21 @@ Status Controller::Parts::StartServer() {
   const mode_t old_mask = umask(0177);
   server = builder.BuildAndStart();
   umask(old_mask);
-  if (server == nullptr || port == 0) {
-    server.reset();
-    return {EIO, "address " + config.address + " or admin socket " + socket +
-                     ": gRPC could not start there"};
+  if (server == nullptr) {
+    front.reset();
+    return {EIO, "admin socket " + socket + ": gRPC could not start there"};
   }
-  return OkStatus();
+  metrics->SetFront(front.get());
+  return front->Start([this](int listener, int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters accepted;
+    accepted.listener_fd = listener;
+    accepted.fd = connection;
+    acceptor->HandleNewConnection(&accepted);
+  });
 }
 
 void Controller::Parts::StopServer() {
+  front->Stop();
   server->GetHealthCheckService()->Shutdown();
   fleet->hub.CloseAll(sync::StreamEnd::kClosing);
   fleet->other_controllers.Close();
@@ -399,6 +391,7 @@ void Controller::Parts::StopServer() {
   server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   server->Wait();
   server.reset();
+  acceptor.reset();
   unlink(config.AdminSocket().c_str());
 }
 
@@ -427,6 +420,19 @@ std::string Controller::Parts::Unready() const {
   }
   if (const Status status = fleet->revocations->status(); !status.ok()) {
     return "revocations cannot be followed: " + status.text();
+  }
+  const std::string it_is = "; the clock of this host says " + identity::TimeText(identity::Now());
+  if (identity::Now() < authority->not_before()) {
+    return "the certificate authority begins at " + identity::TimeText(authority->not_before()) +
+           it_is;
+  }
+  if (identity::Now() >= authority->not_after()) {
+    return "the certificate authority has ended at " + identity::TimeText(authority->not_after()) +
+           it_is;
+  }
+  if (identity::Now() >= certificate->not_after()) {
+    return "the controller's certificate has ended at " +
+           identity::TimeText(certificate->not_after()) + it_is;
   }
   return {};
 }
@@ -483,6 +489,13 @@ void Controller::Stop() {
 
 std::chrono::milliseconds Controller::Tick() {
   Parts& parts = *parts_;
+  if (const auto step = parts.clock.Look(identity::Now(), std::chrono::steady_clock::now())) {
+    spdlog::warn("{}", identity::ClockStepText(*step));
+    parts.metrics->SetClockSteps(parts.clock.steps());
+    parts.start_anew = *step <= identity::kStepToStartAnew;
+    parts.next_renewal =
+        parts.certificate->IsDue() ? identity::Now() : parts.certificate->renew_at();
+  }
   if (identity::Now() >= parts.next_renewal) {
     auto renewed = parts.certificate->Renew();
     if (renewed.ok()) {
@@ -520,10 +533,12 @@ std::chrono::milliseconds Controller::Tick() {
   return std::clamp(until, std::chrono::milliseconds(0), kTick);
 }
 
+bool Controller::WantsToStartAnew() const { return parts_->start_anew; }
+
 std::string Controller::Summary() const {
   const Config& config = parts_->config;
   return "agents and clients on " + config.address.substr(0, config.address.rfind(':')) + ":" +
-         std::to_string(parts_->port) + ", administrators on " + config.AdminSocket() + ", store " +
+         std::to_string(port()) + ", administrators on " + config.AdminSocket() + ", store " +
          std::string(parts_->store->backend());
 }
 
@@ -537,6 +552,6 @@ std::string Controller::HowToJoin() const {
          config.state_dir + " join-token | ssh root@HOST rocegw-agent --join -\n";
 }
 
-int Controller::port() const { return parts_->port; }
+int Controller::port() const { return parts_->front == nullptr ? 0 : parts_->front->port(); }
 
 }  // namespace rocegw::server

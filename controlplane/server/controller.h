@@ -28,6 +28,9 @@ class Controller {
   // Returns when to call again, at the latest.
   std::chrono::milliseconds Tick();
 
+  // The clock was set back by so much that the process should start anew.
+  bool WantsToStartAnew() const;
+
   // One line for people: addresses, store.
   std::string Summary() const;
   // How a host joins, for people; several lines.

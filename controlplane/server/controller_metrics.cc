@@ -59,6 +59,21 @@ std::vector<MetricFamily> ControllerMetrics::Collect() const {
                                     {"too_many", AddressRefusal::kTooMany}}) {
     AddValue(refused, {{"reason", reason}}, static_cast<double>(hub_.refused_addresses(why)));
   }
+  AddSingle(families, "rocegw_clock_steps_total",
+            "times that the clock of this host was set by half a minute or more",
+            MetricType::Counter, static_cast<double>(clock_steps_.load()));
+  const ConnectionFront* const front = front_.load();
+  AddSingle(families, "rocegw_stranger_connections",
+            "connections on which no certificate has been shown yet", MetricType::Gauge,
+            front == nullptr ? 0 : static_cast<double>(front->strangers()));
+  MetricFamily& closed = AddFamily(
+      families, "rocegw_closed_connections_total",
+      "connections that were closed at a limit, before they were a member's", MetricType::Counter);
+  for (size_t reason = 0; reason < kFrontCloseNames.size(); ++reason) {
+    AddValue(
+        closed, {{"limit", kFrontCloseNames[reason]}},
+        front == nullptr ? 0 : static_cast<double>(front->closed(static_cast<FrontClose>(reason))));
+  }
   auto of_store = store_.Collect();
   std::move(of_store.begin(), of_store.end(), std::back_inserter(families));
   process::AddProcessFamilies(families, start_ns_);

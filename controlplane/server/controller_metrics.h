@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controlplane/identity/certificate.h"
+#include "controlplane/server/connection_front.h"
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_hub.h"
@@ -30,6 +31,9 @@ class ControllerMetrics final : public process::MetricsSource {
 
   void SetAuthorityExpiry(identity::TimePoint time) { authority_expires_.store(Seconds(time)); }
   void SetServerExpiry(identity::TimePoint time) { server_expires_.store(Seconds(time)); }
+  void SetClockSteps(uint64_t steps) { clock_steps_.store(steps); }
+  // Null: no connection is counted.
+  void SetFront(const ConnectionFront* front) { front_.store(front); }
   void SetLeads(bool leads) { leads_.store(leads); }
 
  private:
@@ -44,6 +48,8 @@ class ControllerMetrics final : public process::MetricsSource {
   const int64_t start_ns_ = identity::Now().time_since_epoch() / std::chrono::nanoseconds(1);
   std::atomic<int64_t> authority_expires_{0};
   std::atomic<int64_t> server_expires_{0};
+  std::atomic<uint64_t> clock_steps_{0};
+  std::atomic<const ConnectionFront*> front_{nullptr};
   std::atomic<bool> leads_{false};
 };
 

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -20,12 +21,14 @@
 #include <string>
 #include <thread>
 
+#include "controlplane/identity/clock_watch.h"
 #include "controlplane/server/config.h"
 #include "controlplane/server/controller.h"
 #include "controlplane/server/user_certificate.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
+#include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
@@ -80,7 +83,8 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       "make NAME.key, NAME.crt and ca.crt for a person or program; what it may do is said\n"
       "by role bindings (rocegwctl create rolebinding)");
   user.add_option("NAME", arguments.user, "1 to 63 of a-z, 0-9 and '-'")->required();
-  user.add_option("--out", arguments.directory, "directory for the files; default: this one")
+  user.add_option("--out", arguments.directory,
+                  "directory for the files, made if need be; default: this one")
       ->type_name("DIR");
   user.add_option("--lifetime", arguments.lifetime, "default 90d")
       ->type_name("TIME")
@@ -195,9 +199,19 @@ int Serve(const Arguments& arguments, Config config) {
   const std::string summary = controller.Summary();
   spdlog::info("rocegw-controller {} is ready: {}", process::VersionText(), summary);
   std::cout << controller.HowToJoin() << std::flush;
+  // A full disk behind the output does not make the stop a failure.
+  std::cout.clear();
+  std::clearerr(stdout);
   manager.Ready(summary);
   for (;;) {
     const auto next = controller.Tick();
+    if (controller.WantsToStartAnew()) {
+      manager.Reloading();
+      StopInTime(controller);
+      spdlog::info("starting anew after the step of the clock");
+      spdlog::default_logger()->flush();
+      return identity::kStartAnew;
+    }
     pollfd fd = {signals->get(), POLLIN, 0};
     if (poll(&fd, 1, static_cast<int>(next.count()) + 1) <= 0) continue;
     signalfd_siginfo info{};
@@ -280,7 +294,12 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return rocegw::server::Main(argc, argv);
+    const int code = rocegw::server::Main(argc, argv);
+    if (code == rocegw::identity::kStartAnew) {
+      execv("/proc/self/exe", argv);
+      return rocegw::process::kInternal;
+    }
+    return rocegw::process::FinishOutput("rocegw-controller", code, rocegw::process::kEnvironment);
   } catch (const std::exception& error) {
     std::cerr << "rocegw-controller: internal error: " << error.what() << "\n";
     return rocegw::process::kInternal;

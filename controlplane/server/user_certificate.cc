@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "controlplane/identity/certificate_authority.h"
 #include "controlplane/identity/durable_file.h"
@@ -29,6 +30,9 @@ StatusOr<UserCertificate> MakeUserCertificate(const Config& config, const std::s
   if (!issued.ok()) return issued.status();
   auto key_text = identity::KeyToPem(**key);
   if (!key_text.ok()) return key_text.status();
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status(error.value(), directory + ": " + error.message());
   const std::string file = directory + "/" + name;
   for (const Status& status :
        {identity::WriteDurably(file + ".key", *key_text, 0600),

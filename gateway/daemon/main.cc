@@ -20,6 +20,7 @@
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
+#include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"
 #include "gateway/process/stop_deadline.h"
@@ -186,7 +187,8 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return rocegw::daemon::Main(argc, argv);
+    return rocegw::process::FinishOutput("rocegwd", rocegw::daemon::Main(argc, argv),
+                                         rocegw::process::kEnvironment);
   } catch (const std::exception& error) {
     std::cerr << "rocegwd: internal error: " << error.what() << "\n";
     return rocegw::process::kInternal;

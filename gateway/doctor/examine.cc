@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/doctor/examine.h"
 
+#include "gateway/base/service_advice.h"
 #include "gateway/doctor/host_checks.h"
 #include "gateway/doctor/port_checks.h"
 
@@ -34,7 +35,7 @@ gateway::v1::DiagnoseResponse ExamineHostAlone(const Facts& facts, const std::st
       Check("daemon", facts.gateway.gateway)
           .Fail(why,
                 "nothing works here without it; what follows is this host as rocegwctl sees it",
-                "systemctl start rocegwd; journalctl -u rocegwd -n 20");
+                HowToStart("rocegwd") + "; " + HowToReadLog("rocegwd"));
   for (const UdpPortHolder& holder : facts.host.udp_port) {
     if (holder.command == "rocegwd") continue;
     *response.add_diagnoses() = CheckUdpPort(facts);

@@ -14,9 +14,11 @@ all=$*
 echo "$all" >> "$PLACE/calls"
 case $all in
   *"get pods"*component=controller*) cat "$PLACE/controllers" ;;
-  *"get pods"*component=agent*) cat "$PLACE/waiting" ;;
+  *"get pods"*component=agent*'"join"'*) cat "$PLACE/waiting" ;;
+  *"get pods"*component=agent*) cat "$PLACE/working" ;;
   *"rocegw-controller join-token"*) echo "token for ${all#* -- }" ;;
   *"rocegw-agent --join -") pod=$5; cat > "$PLACE/$pod.joined"; ! grep -qx "$pod" "$PLACE/refused" ;;
+  *"rocegw-agent --same-fleet -") cat > /dev/null; ! grep -qx "$5" "$PLACE/strangers" ;;
 esac
 """
 
@@ -135,6 +137,8 @@ class JoinNodes(Shells):
         self.write("ctl-0\n", "controllers")
         self.write("agent-a\nagent-b\n", "waiting")
         self.write("", "refused")
+        self.write("", "working")
+        self.write("", "strangers")
 
     def join_nodes(self, *arguments):
         return self.shell(os.path.join(chart.ROOT, "scripts", "join-nodes"), "--namespace", "ns", "--release", "rel", *arguments)
@@ -169,6 +173,18 @@ class JoinNodes(Shells):
         self.write("", "waiting")
         self.assertEqual(self.join_nodes().returncode, 0)
         self.assertEqual(self.joined(), [])
+
+    def test_a_node_of_another_fleet_is_named_with_what_to_do(self):
+        self.write("", "waiting")
+        self.write("agent-c\nagent-d\n", "working")
+        self.write("agent-d\n", "strangers")
+        done = self.join_nodes()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the node of agent-d holds the certificate of another fleet", done.stdout)
+        self.assertIn("exec agent-d --container rocegw-agent -- rocegw-agent --leave", done.stdout)
+        self.assertIn("rocegwctl fleet adopt", done.stdout)
+        self.assertNotIn("agent-c", done.stdout)
+        self.assertIn("joined now: 0, of this fleet before: 1, of another fleet: 1", done.stdout)
 
     def test_no_controller(self):
         self.write("", "controllers")

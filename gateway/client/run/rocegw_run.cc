@@ -267,7 +267,8 @@ int Run(int argc, char** argv) {
       break;
     }
     if (option == "--help" || option == "-h") {
-      std::fputs(kHelp, stdout);
+      if (std::fputs(kHelp, stdout) < 0 || std::fflush(stdout) != 0)
+        return Fail(kExitUsage, "cannot write to standard output: %s", std::strerror(errno));
       return 0;
     }
     if (option == "--drop-in") {

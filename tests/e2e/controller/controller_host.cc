@@ -114,6 +114,39 @@ void ControllerHost::Start() {
   ASSERT_TRUE(process_->WaitReady()) << process_->Log();
 }
 
+void ControllerHost::StartIn(const std::string& shell) {
+  process_.emplace("/bin/sh", directory_,
+                   std::vector<std::string>{"-c", shell + "exec \"$0\" \"$@\"", CONTROLLER_PROGRAM,
+                                            "--config", config_file()});
+}
+
+void ControllerHost::StartWithDescriptors(int descriptors) {
+  StartIn("ulimit -n " + std::to_string(descriptors) + "; ");
+  ASSERT_TRUE(process_->WaitReady()) << process_->Log();
+}
+
+void ControllerHost::StartWithClock() {
+  StartIn("export LD_PRELOAD=" SHIFTED_CLOCK " ROCEGW_TEST_CLOCK=" + File("clock") + "; ");
+  ASSERT_TRUE(process_->WaitReady()) << process_->Log();
+}
+
+std::string ControllerHost::FailWithClock() {
+  StartIn("export LD_PRELOAD=" SHIFTED_CLOCK " ROCEGW_TEST_CLOCK=" + File("clock") + "; ");
+  EXPECT_EQ(process_->WaitExit(), 3);
+  return process_->Log();
+}
+
+bool ControllerHost::TryStart() {
+  StartIn("");
+  return process_->WaitReady();
+}
+
+std::string ControllerHost::Fail() {
+  StartIn("");
+  EXPECT_EQ(process_->WaitExit(), 3);
+  return process_->Log();
+}
+
 void ControllerHost::Kill() {
   process_->Signal(SIGKILL);
   process_->WaitExit();

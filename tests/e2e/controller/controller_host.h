@@ -34,6 +34,16 @@ class ControllerHost {
   ControllerHost& operator=(const ControllerHost&) = delete;
 
   void Start();
+  // With this hard limit of open descriptors.
+  void StartWithDescriptors(int descriptors);
+  // With a wall clock that is ahead by as many seconds as File("clock") says.
+  void StartWithClock();
+  // As before, for a start that fails: what it says.
+  std::string FailWithClock();
+  // A start that may fail: whether it is ready.
+  bool TryStart();
+  // A start that fails for what the machine lacks: what it says.
+  std::string Fail();
   void Kill();  // SIGKILL
   int Stop();   // SIGTERM; its exit status
   DaemonProcess& process() { return *process_; }
@@ -62,6 +72,8 @@ class ControllerHost {
   void CreateTenant(const std::string& id) const;
 
  private:
+  void StartIn(const std::string& shell);
+
   std::string directory_;
   int port_ = 0;
   std::optional<DaemonProcess> process_;

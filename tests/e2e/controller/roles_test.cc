@@ -239,5 +239,24 @@ TEST_F(RolesTest, WatchOfAUser_EndsWithItsRole) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
+// A request_id belongs to its principal: another one who uses it gets its own answer.
+TEST(Roles, SameRequestIdOfTwoPrincipals_IsTwoRequests) {
+  ControllerHost host;
+  host.Start();
+  admin::v1::CreateTenantRequest request;
+  request.mutable_tenant()->set_name("tenants/acme");
+  request.set_request_id("123e4567-e89b-12d3-a456-426614174000");
+  types::v1::Tenant response;
+  const auto create = [&](const std::string& user) {
+    host.Bind(user, types::v1::ADMIN);
+    return admin::v1::Tenants::NewStub(host.TlsChannel(host.MakeUser(user)))
+        ->CreateTenant(ContextFor().get(), request, &response);
+  };
+  EXPECT_TRUE(create("alice").ok());
+  EXPECT_EQ(create("bob").error_code(), StatusCode::ALREADY_EXISTS);
+  request.mutable_tenant()->set_name("tenants/other");
+  EXPECT_TRUE(create("carol").ok()) << "nobody takes an id away from another";
+}
+
 }  // namespace
 }  // namespace rocegw::testing

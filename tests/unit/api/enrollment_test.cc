@@ -200,7 +200,10 @@ TEST_F(EnrollmentTest, RevokedAtTheSameTimeUnderOneRequestId_IsRevokedOnce) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(Count("audit/"), audited + 1);
   const auto certificates = store_->Get("certificates/node/a").value();
-  const auto request = store_->Get(std::string("request/") + kUuid).value();
+  Call call;
+  call.principal = caller_.principal;
+  call.request_id = kUuid;
+  const auto request = store_->Get(RequestKey(call)).value();
   ASSERT_TRUE(certificates.has_value() && request.has_value());
   EXPECT_EQ(certificates->mod_revision, request->mod_revision) << "together";
 }

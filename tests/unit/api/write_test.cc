@@ -23,7 +23,10 @@ class WriteTest : public ::testing::Test {
   Records NewRecords(const std::string& request_id = {}) {
     Records records;
     if (!request_id.empty()) {
-      records.request_key = RequestKey(request_id);
+      Call call;
+      call.principal = "p";
+      call.request_id = request_id;
+      records.request_key = RequestKey(call);
       records.request.set_method("m");
       records.request.set_intent("new");
     }

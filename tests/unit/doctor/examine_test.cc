@@ -49,6 +49,12 @@ TEST(ExamineHostAlone, TellsWhyNobodyAnswersAndWhoHasThePort) {
   EXPECT_EQ(ChecksOf(response), (std::set<std::string>{"daemon", "clock", "remapping"}));
   EXPECT_EQ(response.diagnoses(0).found(), "no gateway at /run");
   EXPECT_EQ(response.diagnoses(0).severity(), gateway::v1::FAIL);
+  EXPECT_NE(response.diagnoses(0).remedy().find("systemctl"), std::string::npos);
+  setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+  response = ExamineHostAlone(facts, "no gateway at /run");
+  unsetenv("KUBERNETES_SERVICE_HOST");
+  EXPECT_EQ(response.diagnoses(0).remedy().find("systemctl"), std::string::npos) << "in a pod";
+  EXPECT_NE(response.diagnoses(0).remedy().find("kubectl"), std::string::npos);
   facts.host.udp_port[0].command = "nc";
   response = ExamineHostAlone(facts, "no gateway at /run");
   EXPECT_EQ(response.diagnoses(1).found(), "UDP 4791 is held by process 9 (nc) of user 0");

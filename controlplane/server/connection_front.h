@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listener of the TLS port. Accepts connections, bounds those that have shown no certificate, and
+// hands every accepted descriptor to the gRPC server, which owns it from then on.
+//
+// A connection is a stranger's until a call with a good certificate arrives on it. Strangers are
+// bounded in number, per source, in time and in received bytes; when a bound is reached the oldest
+// stranger of the busiest source is closed, so that a new caller always gets its chance to shake
+// hands. Members are bounded per principal. Descriptors are kept in reserve: strangers are closed
+// before the process runs out of them.
+//
+// Owns one thread. Admit is called by gRPC's threads.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::server {
+
+struct FrontLimits {
+  size_t strangers = 128;
+  size_t strangers_per_source = 32;
+  // From accept to the first call with a certificate.
+  std::chrono::milliseconds stranger_time{30000};
+  uint64_t stranger_bytes = 1 << 20;
+  size_t per_member = 256;
+  // A connection whose descriptor has this number or a higher one is one too many.
+  int descriptors = 1 << 20;
+};
+
+// The limits that fit a process with this RLIMIT_NOFILE.
+FrontLimits LimitsFor(uint64_t descriptor_limit);
+
+// "10.0.0.1:4711" or "[2001:db8::1]:4711" of grpc::ServerContext::peer(). Empty: not over TCP.
+std::string PeerKey(std::string_view grpc_peer);
+
+enum class FrontClose : uint8_t { kTime, kBytes, kSource, kStrangers, kDescriptors, kMember };
+inline constexpr std::array<const char*, 6> kFrontCloseNames = {
+    "time", "bytes", "source", "strangers", "descriptors", "member"};
+
+class ConnectionFront {
+ public:
+  // Takes ownership of the connected descriptor. Runs on the front's thread.
+  using HandOff = std::function<void(int listener, int connection)>;
+
+  explicit ConnectionFront(const FrontLimits& limits) : limits_(limits) {}
+  ~ConnectionFront() { Stop(); }
+  ConnectionFront(const ConnectionFront&) = delete;
+  ConnectionFront& operator=(const ConnectionFront&) = delete;
+
+  // address: "10.0.0.1:7471", "[::]:7471". Callers wait in the kernel's queue until Start.
+  Status Listen(const std::string& address);
+  int port() const { return port_; }
+  Status Start(HandOff hand_off);
+  // Accepts nothing more. Connections that were handed over stay.
+  void Stop();
+
+  // Reports a call with a good certificate. peer: PeerKey. Any thread.
+  void Admit(const std::string& peer, const std::string& principal);
+
+  size_t strangers() const;
+  uint64_t closed(FrontClose reason) const { return closed_[static_cast<size_t>(reason)].load(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Stranger {
+    // A second descriptor of the connection: it shuts the connection down and notices its end.
+    UniqueFd watch;
+    int handed = -1;  // the descriptor that gRPC owns
+    uint64_t cookie = 0;
+    std::string peer;
+    std::string source;
+    Clock::time_point deadline;
+  };
+  // gRPC's descriptor number and the socket's cookie: both together tell whether the connection
+  // still exists.
+  struct Member {
+    int handed = -1;
+    uint64_t cookie = 0;
+  };
+
+  void Run();
+  void AcceptAll();
+  void Accept(UniqueFd connection, const sockaddr_storage& from);
+  void CloseOverdue();
+  void EndedByPeer(uint64_t id);
+  void CloseOldestOf(const std::string& source, FrontClose reason);
+  std::string BusiestSource() const;
+  void Close(uint64_t id, FrontClose reason);
+  void Forget(uint64_t id);
+  void CountClosed(FrontClose reason, const std::string& source);
+
+  const FrontLimits limits_;
+  UniqueFd listener_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  int port_ = 0;
+  HandOff hand_off_;
+  std::atomic<bool> stopping_{false};
+  std::array<std::atomic<uint64_t>, kFrontCloseNames.size()> closed_{};
+
+  mutable std::mutex mutex_;  // guards everything below
+  uint64_t next_id_ = 2;
+  std::map<uint64_t, Stranger> strangers_;  // in order of arrival
+  std::unordered_map<std::string, uint64_t> by_peer_;
+  std::unordered_map<std::string, size_t> per_source_;
+  std::unordered_map<std::string, std::vector<Member>> members_;  // by principal
+  Clock::time_point next_report_;
+  uint64_t unreported_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace rocegw::server

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/server/member_notice.h"
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
+
+#include <string>
+
+#include "controlplane/api/peer_certificate.h"
+#include "controlplane/server/connection_guard.h"
+
+namespace rocegw::server {
+
+grpc::experimental::Interceptor* MemberNotice::CreateServerInterceptor(
+    grpc::experimental::ServerRpcInfo* info) {
+  // The guard judges no certificate of a call that needs none.
+  if (IsOpenMethod(info->method())) return nullptr;
+  const auto* const context = info->server_context();
+  const auto auth = context->auth_context();
+  if (!auth->IsPeerAuthenticated()) return nullptr;
+  const std::string peer = PeerKey(context->peer());
+  if (!peer.empty()) front_.Admit(peer, api::Property(*auth, "peer_spiffe_id"));
+  return nullptr;
+}
+
+}  // namespace rocegw::server

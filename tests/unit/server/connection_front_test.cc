@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bounds for connections on which no certificate has been shown, over loopback.
+#include "controlplane/server/connection_front.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rocegw::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class ConnectionFrontTest : public ::testing::Test {
+ protected:
+  void Start(const FrontLimits& limits) {
+    front_.emplace(limits);
+    ASSERT_TRUE(front_->Listen("127.0.0.1:0").ok());
+    ASSERT_TRUE(front_
+                    ->Start([this](int, int connection) {
+                      const std::lock_guard lock(mutex_);
+                      handed_.emplace_back(connection);
+                      arrived_.notify_all();
+                    })
+                    .ok());
+  }
+  // A client's end; it was handed over when this returns.
+  UniqueFd Connect() {
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(front_->port()));
+    std::unique_lock lock(mutex_);
+    const size_t before = handed_.size();
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    EXPECT_TRUE(arrived_.wait_for(lock, seconds(10), [&] { return handed_.size() > before; }));
+    return fd;
+  }
+  static std::string PeerOf(const UniqueFd& fd) {
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    EXPECT_EQ(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
+    return "127.0.0.1:" + std::to_string(ntohs(own.sin_port));
+  }
+  // Whether the other side ends it within this time.
+  static bool Ends(const UniqueFd& fd, milliseconds within) {
+    pollfd wait = {fd.get(), POLLRDHUP, 0};
+    return poll(&wait, 1, static_cast<int>(within.count())) == 1;
+  }
+  static bool IsOpen(const UniqueFd& fd) { return !Ends(fd, milliseconds(0)); }
+
+  std::optional<ConnectionFront> front_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<UniqueFd> handed_;
+};
+
+TEST_F(ConnectionFrontTest, StrangerThatTakesTooLong_IsClosed) {
+  Start({.stranger_time = milliseconds(50)});
+  const UniqueFd silent = Connect();
+  EXPECT_TRUE(Ends(silent, seconds(10)));
+  EXPECT_EQ(front_->closed(FrontClose::kTime), 1u);
+  EXPECT_EQ(front_->strangers(), 0u);
+}
+
+TEST_F(ConnectionFrontTest, Member_IsCountedNoMore) {
+  Start({.stranger_time = milliseconds(200)});
+  const UniqueFd member = Connect();
+  front_->Admit(PeerOf(member), "spiffe://rocegw/node/a");
+  EXPECT_EQ(front_->strangers(), 0u);
+  const UniqueFd stranger = Connect();
+  EXPECT_TRUE(Ends(stranger, seconds(10)));
+  EXPECT_TRUE(IsOpen(member));
+}
+
+TEST_F(ConnectionFrontTest, StrangerThatSendsTooMuch_IsClosed) {
+  Start({.stranger_bytes = 1000});
+  const UniqueFd talker = Connect();
+  const std::string much(2000, 'x');
+  ASSERT_EQ(send(talker.get(), much.data(), much.size(), MSG_NOSIGNAL), ssize_t(much.size()));
+  EXPECT_TRUE(Ends(talker, seconds(10)));
+  EXPECT_EQ(front_->closed(FrontClose::kBytes), 1u);
+}
+
+TEST_F(ConnectionFrontTest, OneTooManyOfASource_EndsItsOldest) {
+  Start({.strangers_per_source = 2});
+  const UniqueFd first = Connect();
+  const UniqueFd second = Connect();
+  const UniqueFd third = Connect();
+  EXPECT_TRUE(Ends(first, seconds(10)));
+  EXPECT_TRUE(IsOpen(second) && IsOpen(third));
+  EXPECT_EQ(front_->closed(FrontClose::kSource), 1u);
+}
+
+TEST_F(ConnectionFrontTest, OneTooManyOfAll_EndsTheOldest) {
+  Start({.strangers = 1});
+  const UniqueFd first = Connect();
+  const UniqueFd second = Connect();
+  EXPECT_TRUE(Ends(first, seconds(10)));
+  EXPECT_TRUE(IsOpen(second));
+  EXPECT_EQ(front_->closed(FrontClose::kStrangers), 1u);
+}
+
+TEST_F(ConnectionFrontTest, DescriptorsInReserve_AreNotAStrangers) {
+  Start({.descriptors = 3});
+  const UniqueFd first = Connect();
+  EXPECT_EQ(front_->strangers(), 0u) << "no stranger could make room";
+  EXPECT_TRUE(Ends(first, seconds(10)));
+}
+
+TEST_F(ConnectionFrontTest, ConnectionsOfOneMember_AreBounded) {
+  Start({.per_member = 2});
+  std::vector<UniqueFd> connections;
+  for (int i = 0; i < 3; ++i) {
+    connections.push_back(Connect());
+    front_->Admit(PeerOf(connections.back()), "p");
+  }
+  EXPECT_TRUE(Ends(connections[2], seconds(10)));
+  EXPECT_EQ(front_->closed(FrontClose::kMember), 1u);
+  const UniqueFd other = Connect();
+  front_->Admit(PeerOf(other), "q");
+  EXPECT_TRUE(IsOpen(other));
+  {
+    // One that has ended makes room.
+    const std::lock_guard lock(mutex_);
+    handed_[0].Reset();
+  }
+  const UniqueFd next = Connect();
+  front_->Admit(PeerOf(next), "p");
+  EXPECT_TRUE(IsOpen(next));
+}
+
+// gRPC would keep it as long as it has not read all that came before the end.
+TEST_F(ConnectionFrontTest, StrangerThatClosesOneDirection_IsClosed) {
+  Start({});
+  const UniqueFd half = Connect();
+  ASSERT_EQ(send(half.get(), "x", 1, MSG_NOSIGNAL), 1);
+  ASSERT_EQ(shutdown(half.get(), SHUT_WR), 0);
+  EXPECT_TRUE(Ends(half, seconds(10)));
+}
+
+TEST(PeerKey, IsTheAddressWithItsPort) {
+  EXPECT_EQ(PeerKey("ipv4:10.0.0.1:4711"), "10.0.0.1:4711");
+  EXPECT_EQ(PeerKey("ipv6:%5B2001:db8::1%5D:4711"), "[2001:db8::1]:4711");
+  EXPECT_EQ(PeerKey("ipv6:[2001:db8::1]:4711"), "[2001:db8::1]:4711");
+  EXPECT_EQ(PeerKey("ipv6:%5Bfe80::1%25eth0%5D:1"), "[fe80::1]:1");
+  EXPECT_EQ(PeerKey("unix:"), "");
+}
+
+TEST(LimitsFor, LeaveMostDescriptorsToMembers) {
+  for (const uint64_t descriptors : {64u, 256u, 1024u, 1048576u}) {
+    const FrontLimits limits = LimitsFor(descriptors);
+    EXPECT_GE(limits.strangers, 4u);
+    EXPECT_LE(2 * limits.strangers, descriptors / 4);
+    EXPECT_LE(limits.strangers_per_source, limits.strangers / 2);
+    EXPECT_LT(static_cast<uint64_t>(limits.descriptors), descriptors);
+  }
+}
+
+}  // namespace
+}  // namespace rocegw::server
