@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client of the attach socket that is not bound by the library's manners: requests may be malformed,
-// answers may stay unread, and descriptors may be of any kind. One thread per object.
+// Client of the attach socket that is not bound by the library's manners: requests may be
+// malformed, answers may stay unread, and descriptors may be of any kind. One thread per object.
 #pragma once
 
 #include <sys/types.h>

@@ -191,9 +191,12 @@ void Datagrams(int, char** arguments) {
 }
 
 constexpr Attack kAttacks[] = {
-    {"malformed_packets", Malformed},   {"channel_guesses", ChannelGuesses},
-    {"channel_opens", ChannelOpens},    {"discovery_flood", DiscoveryFlood},
-    {"connection_requests", ConnectionRequests}, {"congestion_notices", CongestionNotices},
+    {"malformed_packets", Malformed},
+    {"channel_guesses", ChannelGuesses},
+    {"channel_opens", ChannelOpens},
+    {"discovery_flood", DiscoveryFlood},
+    {"connection_requests", ConnectionRequests},
+    {"congestion_notices", CongestionNotices},
     {"datagrams", Datagrams},
 };
 

@@ -21,8 +21,8 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// A session with a queue pair, so that the daemon has announced chunks and a worker. Returns nullptr
-// when the daemon refuses any of it.
+// A session with a queue pair, so that the daemon has announced chunks and a worker. Returns
+// nullptr when the daemon refuses any of it.
 std::unique_ptr<Attach> WithQueuePair(const char* path) {
   auto attach = std::make_unique<Attach>(path);
   if (!attach->Hello()) return nullptr;
@@ -33,8 +33,8 @@ std::unique_ptr<Attach> WithQueuePair(const char* path) {
   return attach->Qp(pd, cq, 16, 1, reply) == 0 ? std::move(attach) : nullptr;
 }
 
-// Clears O_NONBLOCK of the eventfd that wakes the worker, writes it and reads it empty again, so that
-// a worker which reads after its poll has nothing to read.
+// Clears O_NONBLOCK of the eventfd that wakes the worker, writes it and reads it empty again, so
+// that a worker which reads after its poll has nothing to read.
 void BlockingWake(int, char** arguments) {
   for (;;) {
     const auto attach = WithQueuePair(arguments[0]);
@@ -63,7 +63,8 @@ int LingeringSocket() {
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof at;
   const int sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 || listen(listener, 1) != 0 ||
+  if (bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener, 1) != 0 ||
       getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length) != 0) {
     return -1;
   }
@@ -143,8 +144,8 @@ void OddMessages(int, char** arguments) {
       static constexpr std::array<size_t, 8> kLengths{0, 1, 15, 16, 17, 64, 4096, 65536};
       Bytes bytes(kLengths[random() % kLengths.size()]);
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
-      rocegw_request header{static_cast<uint32_t>(random() % 90), static_cast<uint32_t>(bytes.size()),
-                            random()};
+      rocegw_request header{static_cast<uint32_t>(random() % 90),
+                            static_cast<uint32_t>(bytes.size()), random()};
       if (random() % 4 == 0) header.length = static_cast<uint32_t>(random());
       if (bytes.size() >= sizeof header) std::memcpy(bytes.data(), &header, sizeof header);
       if (!attach.SendBytes(bytes, random() % 8 == 0 ? STDIN_FILENO : -1)) break;
