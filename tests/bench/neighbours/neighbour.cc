@@ -3,6 +3,7 @@
 //
 //   neighbour serve GID_INDEX PORT            the other end, of one client
 //   neighbour victim GID_INDEX PORT ADDRESS   4 queue pairs with 8 WRITEs of 4 KiB under way each;
+//                                             set_up_us=T of attaching and connecting both ends,
 //                                             then messages=N seconds=S p50_us=A p99_us=B
 //   neighbour KIND GID_INDEX PORT ADDRESS     noise (noises.cc)
 #include <netinet/in.h>
@@ -30,7 +31,11 @@ constexpr uint32_t kLength = 4096;
 std::atomic<bool> ended{false};
 
 void BehaveWell(const Server& server) {
+  const Clock::time_point began = Clock::now();
   const Talk talk(server, kQueuePairs, kUnderWay, kLength);
+  const std::chrono::duration<double, std::micro> set_up = Clock::now() - began;
+  std::printf("set_up_us=%.0f\n", set_up.count());
+  std::fflush(stdout);
   std::vector<Clock::time_point> posted(kQueuePairs * kUnderWay);
   std::vector<float> took_us;
   const auto post = [&](uint64_t id) {

@@ -182,17 +182,22 @@ def _unchunk(body):
     return "".join(text)
 
 
+def enter_namespace(namespace):
+    """Moves the calling thread into the namespace for the rest of its life. OSError when the kernel refuses."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(f"/run/netns/{namespace}", encoding="ascii") as handle:
+        if libc.setns(handle.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+
+
 def inside_of(namespace, function):
     """What the function returns, called inside of a namespace. A thread enters it and ends; sockets and descriptors stay what
     they are."""
     result = []
 
     def work():
-        libc = ctypes.CDLL(None, use_errno=True)
         try:
-            with open(f"/run/netns/{namespace}", encoding="ascii") as handle:
-                if libc.setns(handle.fileno(), _CLONE_NEWNET) != 0:
-                    raise OSError(ctypes.get_errno(), "setns")
+            enter_namespace(namespace)
             result.append(function())
         except OSError as error:
             result.append(error)

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attacks by UDP datagrams to the RoCEv2 port, from an ordinary socket.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "gateway/wire/channel_header.h"
+#include "gateway/wire/codec.h"
+#include "gateway/wire/gateway_mad.h"
+#include "gateway/wire/icrc.h"
+#include "gateway/wire/mad.h"
+#include "tests/bench/hostile/attach.h"
+
+namespace rocegw::bench {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+class Sender {
+ public:
+  Sender(const char* own, const char* gateway) {
+    socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    // The ICRC covers the DF bit, which receivers expect to be set.
+    const int discover = IP_PMTUDISC_DO;
+    setsockopt(socket_, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof discover);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    in_addr to{};
+    if (inet_pton(AF_INET, own, &at.sin_addr) != 1 || inet_pton(AF_INET, gateway, &to) != 1 ||
+        bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
+      std::perror("hostile: socket");
+      std::exit(1);
+    }
+    socklen_t length = sizeof at;
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &length);
+    path_.source = wire::Gid::FromV4(ntohl(at.sin_addr.s_addr));
+    path_.destination = wire::Gid::FromV4(ntohl(to.s_addr));
+    path_.source_port = ntohs(at.sin_port);
+    at.sin_addr = to;
+    at.sin_port = htons(wire::kRocePort);
+    if (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
+      std::perror("hostile: connect");
+      std::exit(1);
+    }
+  }
+
+  const wire::Path& path() const { return path_; }
+
+  void Send(wire::Headers headers, const Bytes& body) {
+    headers.bth.pad_count = static_cast<uint8_t>(-body.size() & 3);
+    Bytes bytes(wire::HeaderLength(headers.bth.opcode));
+    wire::EncodeHeaders(headers, bytes.data());
+    bytes.insert(bytes.end(), body.begin(), body.end());
+    bytes.resize(bytes.size() + headers.bth.pad_count + wire::kIcrcLength);
+    wire::SealIcrc(path_, 0, bytes.data(), bytes.size() - wire::kIcrcLength);
+    (void)!send(socket_, bytes.data(), bytes.size(), 0);
+  }
+  void SendRaw(const Bytes& bytes) { (void)!send(socket_, bytes.data(), bytes.size(), 0); }
+
+  void SendMad(const wire::MadBytes& mad) {
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kUdSendOnly;
+    headers.bth.dest_qpn = Qpn{1};
+    headers.deth = {wire::kGsiQkey, Qpn{1}};
+    Send(headers, {mad.begin(), mad.end()});
+  }
+
+ private:
+  int socket_;
+  wire::Path path_;
+};
+
+// Random bytes of random length, half of them behind a header that decodes.
+void Malformed(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  std::minstd_rand random(1);
+  for (;;) {
+    Bytes bytes(random() % 512);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+    wire::Headers headers;
+    headers.bth.opcode = static_cast<wire::Opcode>(random());
+    headers.bth.dest_qpn = Qpn{static_cast<uint32_t>(random()) & 0xFFFFFF};
+    if (random() % 2 == 0) {
+      sender.SendRaw(bytes);
+    } else {
+      headers.bth.opcode = wire::Opcode::kRcSendOnly;
+      sender.Send(headers, bytes);
+    }
+  }
+}
+
+// Frames for channels that the sender guesses: every number, every epoch.
+void ChannelGuesses(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  for (uint32_t guess = 0;; ++guess) {
+    wire::ChannelControl control;
+    control.kind = wire::ControlKind::kReset;
+    control.reason = static_cast<wire::ChannelReason>(1);
+    control.channel = guess & 0xFFFFFF;
+    control.peer_epoch = guess >> 4;
+    Bytes body(wire::kChannelControlLength);
+    wire::EncodeControl(control, body.data());
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = Qpn{guess & 0xFFFFFF};
+    sender.Send(headers, body);
+  }
+}
+
+// Opens channels and confirms none, or resets what was opened.
+void ChannelOpens(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  for (uint32_t number = 1;; ++number) {
+    wire::ChannelControl control;
+    control.kind = wire::ControlKind::kOpen;
+    control.channel = 0x100 + (number & 0xFFFF);
+    control.epoch = number;
+    control.instance = 0x5EED;
+    control.initial_psn = Psn(number & 0xFFFFFF);
+    control.window = 64;
+    Bytes body(wire::kChannelControlLength);
+    wire::EncodeControl(control, body.data());
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = Qpn{1};
+    sender.Send(headers, body);
+  }
+}
+
+void DiscoveryFlood(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  wire::GatewayMad mad;
+  mad.info.instance = 0x5EED;
+  for (;; ++mad.transaction_id) {
+    wire::MadBytes bytes;
+    wire::EncodeGatewayMad(mad, wire::kDefaultVendorId, bytes);
+    sender.SendMad(bytes);
+  }
+}
+
+// Connection requests: each from a queue pair number of its own, so that stale connections of all
+// numbers are swept, for a service that nobody offers or a port that the victim may have.
+void ConnectionRequests(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  wire::CmReq request;
+  request.primary.local_gid = sender.path().source;
+  request.primary.remote_gid = sender.path().destination;
+  request.primary.hop_limit = 64;
+  request.local_ca_guid = 0x5EED;
+  request.path_mtu = 3;
+  request.local_response_timeout = request.remote_response_timeout = 20;
+  wire::EncodeIpCm({4, 4000, sender.path().source, sender.path().destination},
+                   std::span<uint8_t, wire::kIpCmHeaderLength>(request.private_data.data(),
+                                                               wire::kIpCmHeaderLength));
+  for (uint32_t number = 2;; ++number) {
+    request.local_comm_id = number;
+    request.local_qpn = Qpn{number & 0xFFFFFF};
+    request.service_id = wire::IpServiceId(0x0106, static_cast<uint16_t>(number));
+    wire::MadBytes bytes;
+    wire::EncodeMad({.transaction_id = number, .body = request}, bytes);
+    sender.SendMad(bytes);
+  }
+}
+
+void CongestionNotices(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  for (uint32_t number = 2;; ++number) {
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kCnp;
+    headers.bth.dest_qpn = Qpn{(number * 0x40001) & 0xFFFFFF};
+    sender.Send(headers, Bytes(16));
+  }
+}
+
+// Datagrams to guessed queue pairs.
+void Datagrams(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  for (uint32_t number = 2;; ++number) {
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kUdSendOnly;
+    headers.bth.dest_qpn = Qpn{(number * 0x40001) & 0xFFFFFF};
+    headers.deth = {0x11111111, Qpn{number & 0xFFFFFF}};
+    sender.Send(headers, Bytes(512, 0x33));
+  }
+}
+
+constexpr Attack kAttacks[] = {
+    {"malformed_packets", Malformed},
+    {"channel_guesses", ChannelGuesses},
+    {"channel_opens", ChannelOpens},
+    {"discovery_flood", DiscoveryFlood},
+    {"connection_requests", ConnectionRequests},
+    {"congestion_notices", CongestionNotices},
+    {"datagrams", Datagrams},
+};
+
+}  // namespace
+
+constinit const std::span<const Attack> kPacketAttacks(kAttacks);
+
+}  // namespace rocegw::bench

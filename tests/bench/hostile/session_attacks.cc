@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attacks on the attach socket itself and on what a session shares with the daemon.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "tests/bench/hostile/attach.h"
+
+namespace rocegw::bench {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+// A session with a queue pair, so that the daemon has announced chunks and a worker. Returns
+// nullptr when the daemon refuses any of it.
+std::unique_ptr<Attach> WithQueuePair(const char* path) {
+  auto attach = std::make_unique<Attach>(path);
+  if (!attach->Hello()) return nullptr;
+  const uint32_t context = attach->OpenContext();
+  const uint32_t pd = attach->Pd(context);
+  const uint32_t cq = attach->Cq(context, 64);
+  rocegw_qp_reply reply{};
+  return attach->Qp(pd, cq, 16, 1, reply) == 0 ? std::move(attach) : nullptr;
+}
+
+// Clears O_NONBLOCK of the eventfd that wakes the worker, writes it and reads it empty again, so
+// that a worker which reads after its poll has nothing to read.
+void BlockingWake(int, char** arguments) {
+  for (;;) {
+    const auto attach = WithQueuePair(arguments[0]);
+    if (attach == nullptr || attach->wakes().empty()) continue;
+    const int wake = attach->wakes()[0];
+    fcntl(wake, F_SETFL, fcntl(wake, F_GETFL) & ~O_NONBLOCK);
+    const std::jthread writer([wake](const std::stop_token& stop) {
+      const uint64_t one = 1;
+      while (!stop.stop_requested()) (void)!write(wake, &one, sizeof one);
+    });
+    for (int i = 0; i < 200000; ++i) {
+      uint64_t taken = 0;
+      pollfd ready{wake, POLLIN, 0};
+      if (poll(&ready, 1, 1) == 1) (void)!read(wake, &taken, sizeof taken);
+    }
+  }
+}
+
+// A connected TCP socket with unsent data whose close() waits for ten seconds.
+int LingeringSocket() {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int small = 1;
+  setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof at;
+  const int sender = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener, 1) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&at), &length) != 0) {
+    return -1;
+  }
+  connect(sender, reinterpret_cast<sockaddr*>(&at), sizeof at);
+  pollfd ready{sender, POLLOUT, 0};
+  poll(&ready, 1, 1000);
+  const Bytes filling(65536, 0x5A);
+  while (send(sender, filling.data(), filling.size(), MSG_NOSIGNAL) > 0) {
+  }
+  fcntl(sender, F_SETFL, fcntl(sender, F_GETFL) & ~O_NONBLOCK);
+  const linger wait{1, 10};
+  setsockopt(sender, SOL_SOCKET, SO_LINGER, &wait, sizeof wait);
+  // The listener stays open: a reset would empty the sender's queue.
+  return sender;
+}
+
+void SendLingeringSocket(const char* path, bool greets) {
+  for (;;) {
+    Attach attach(path);
+    if (!attach.open() || (greets && !attach.Hello())) continue;
+    auto request = Attach::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
+    request.header.request_id = 77;
+    const int descriptor = LingeringSocket();
+    attach.SendBytes({reinterpret_cast<const uint8_t*>(&request), sizeof request}, descriptor);
+    if (descriptor >= 0) close(descriptor);
+    usleep(100000);
+  }
+}
+void Linger(int, char** arguments) { SendLingeringSocket(arguments[0], true); }
+void LingerBeforeGreeting(int, char** arguments) { SendLingeringSocket(arguments[0], false); }
+
+// Connects and closes without a word.
+void AttachStorm(int, char** arguments) {
+  for (;;) const Attach attach(arguments[0]);
+}
+
+// Holds connections that never greet.
+void SilentAttaches(int, char** arguments) {
+  std::vector<std::unique_ptr<Attach>> held;
+  for (;;) {
+    auto attach = std::make_unique<Attach>(arguments[0]);
+    if (attach->open() && held.size() < 900) {
+      held.push_back(std::move(attach));
+    } else {
+      usleep(10000);
+    }
+  }
+}
+
+// Asks for answers with descriptors and reads none of them.
+void UnreadAnswers(int, char** arguments) {
+  std::vector<std::unique_ptr<Attach>> held;
+  for (;;) {
+    auto attach = std::make_unique<Attach>(arguments[0]);
+    if (!attach->Hello()) {
+      usleep(10000);
+      continue;
+    }
+    const uint32_t context = attach->OpenContext();
+    for (int i = 0; i < 4096; ++i) {
+      auto request = Attach::Request<rocegw_object_request>(ROCEGW_MSG_CREATE_CHANNEL);
+      request.handle = context;
+      if (!attach->Send(request)) break;
+    }
+    if (held.size() > 16) held.erase(held.begin());
+    held.push_back(std::move(attach));
+  }
+}
+
+// Messages that are empty, cut off, too long, or of random bytes behind a plausible header.
+void OddMessages(int, char** arguments) {
+  std::minstd_rand random(1);
+  for (;;) {
+    Attach attach(arguments[0]);
+    if (!attach.open() || ((random() & 1) != 0 && !attach.Hello())) continue;
+    for (int i = 0; i < 16; ++i) {
+      static constexpr std::array<size_t, 8> kLengths{0, 1, 15, 16, 17, 64, 4096, 65536};
+      Bytes bytes(kLengths[random() % kLengths.size()]);
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+      rocegw_request header{static_cast<uint32_t>(random() % 90),
+                            static_cast<uint32_t>(bytes.size()), random()};
+      if (random() % 4 == 0) header.length = static_cast<uint32_t>(random());
+      if (bytes.size() >= sizeof header) std::memcpy(bytes.data(), &header, sizeof header);
+      if (!attach.SendBytes(bytes, random() % 8 == 0 ? STDIN_FILENO : -1)) break;
+    }
+  }
+}
+
+// Writes random bytes into all that the daemon shares writably, and rings.
+void SharedMemoryChaos(int, char** arguments) {
+  std::minstd_rand random(1);
+  for (;;) {
+    const auto attach = WithQueuePair(arguments[0]);
+    if (attach == nullptr) continue;
+    for (int round = 0; round < 50; ++round) {
+      for (const auto& [number, chunk] : attach->chunks()) {
+        if (!chunk.writable) continue;
+        for (int i = 0; i < 64; ++i)
+          chunk.base[random() % std::min<uint64_t>(chunk.size, 1 << 16)] =
+              static_cast<uint8_t>(random());
+      }
+      const uint64_t one = 1;
+      for (const int wake : attach->wakes()) (void)!write(wake, &one, sizeof one);
+    }
+  }
+}
+
+// Children that set up queue pairs and are killed after a random time.
+void DieAnywhere(int, char** arguments) {
+  std::minstd_rand random(1);
+  for (;;) {
+    std::array<pid_t, 8> children{};
+    for (pid_t& child : children) {
+      child = fork();
+      if (child == 0)
+        for (;;) WithQueuePair(arguments[0]);
+    }
+    for (const pid_t child : children) {
+      usleep(random() % 5000);
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+}
+
+constexpr Attack kAttacks[] = {
+    {"blocking_wake", BlockingWake},
+    {"lingering_socket", Linger},
+    {"lingering_socket_before_greeting", LingerBeforeGreeting},
+    {"attach_storm", AttachStorm},
+    {"silent_attaches", SilentAttaches},
+    {"unread_answers", UnreadAnswers},
+    {"odd_messages", OddMessages},
+    {"shared_memory_chaos", SharedMemoryChaos},
+    {"die_anywhere", DieAnywhere},
+};
+
+}  // namespace
+
+constinit const std::span<const Attack> kSessionAttacks(kAttacks);
+
+}  // namespace rocegw::bench

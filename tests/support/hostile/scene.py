@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two gateways, a controller and a stranger on one switch; the left gateway or the controller is attacked."""
+
+import fcntl
+import os
+
+from netlab.daemon import start_daemon
+from netlab.fleet import Controller
+from netlab.footprint import Footprint, LivenessPoller
+from netlab.gateway_host import GatewayHost
+from netlab.job import LabError, LocalJob
+from netlab.neighbours import POOLS, Program, pool_socket
+
+from .catalogue import LOCAL, POOL
+
+USER = 65534  # nobody
+_CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
+_MTU = 4200
+_GATEWAY_PORT, _CONTROLLER_PORT, _CONTROLLER_METRICS = 7474, 7471, 7472
+
+
+class Scene:
+    """binaries: the bin folder of a build."""
+
+    def __init__(self, lab, binaries):
+        self.lab = lab
+        self.binaries = binaries
+        switch = lab.namespace("switch")
+        sides = ("left", "right", "stranger")
+        self.namespaces = {side: lab.namespace(side) for side in sides}
+        for number, side in enumerate(sides, start=1):
+            lab.veth(switch, f"port{number}", self.namespaces[side], "link0", _MTU)
+            lab.address(self.namespaces[side], "link0", f"10.77.0.{number}/24", f"fd77::{number}/64")
+        lab.bridge(switch, "bridge0", [f"port{number}" for number in (1, 2, 3)], _MTU)
+        self.left, self.right = (
+            GatewayHost(lab, side, self.namespaces[side], "link0", (f"10.77.0.{number}", f"fd77::{number}"), binaries, settings=POOLS)
+            for number, side in enumerate(sides[:2], start=1))
+        self.controller = Controller(lab, self.right, binaries)
+        self._log = None
+
+    def begin(self, attack):
+        """Starts whatever does not run, or not as the attack needs it."""
+        if (self._log is not None) != attack.unread_log:
+            self.end_gateway(self.left)
+        for host in (self.left, self.right):
+            if host.daemon is None or not host.daemon.running:
+                self._start(host, attack.unread_log and host is self.left)
+        if attack.target == "controller" and (self.controller.daemon is None or not self.controller.daemon.running):
+            self.controller.start()
+
+    def _start(self, host, unread_log):
+        if not unread_log:
+            host.start_gateway()
+        else:
+            path = self.lab.path("unread.log")
+            os.mkfifo(path)
+            self._log = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            fcntl.fcntl(self._log, fcntl.F_SETPIPE_SZ, 4096)
+            command = ["sh", "-c", f"exec {host.binaries}/rocegwd --config {host.config} 2>{path}"]
+            host.daemon = start_daemon(self.lab, command, host.directory, f"rocegwd of {host.name}", host.namespace)
+        # What a gateway keeps once it has had programs of both pools is no leak.
+        if host is self.left and self.right.daemon is not None and self.right.daemon.running:
+            self._warm_up()
+        elif host is self.right:
+            self._warm_up()
+
+    def _warm_up(self):
+        for pool in "ab":
+            program = Program(self.left, self.right, pool, "victim")
+            program.job.expect("set_up_us", 30)
+            program.end(15)
+
+    def end_gateway(self, host):
+        if host.daemon is not None and host.daemon.running:
+            host.daemon.signal(9)
+            host.daemon.wait(30)
+        host.daemon = None
+        if host is self.left and self._log is not None:
+            os.close(self._log)
+            os.unlink(self.lab.path("unread.log"))
+            self._log = None
+
+    def restart_target(self, attack):
+        """Kills the attacked daemon; begin() starts it anew."""
+        if attack.target == "controller":
+            self.controller.daemon.signal(9)
+            self.controller.daemon.wait(30)
+        else:
+            self.end_gateway(self.left)
+
+    def attacked(self, attack):
+        """The job of the attacked daemon."""
+        return self.controller.daemon if attack.target == "controller" else self.left.daemon
+
+    def footprint(self, attack):
+        job = self.attacked(attack)
+        return Footprint.of(job.pid) if job.running else Footprint(float("inf"), 0, 0)
+
+    def liveness(self, attack):
+        if attack.target == "controller":
+            return LivenessPoller(self.right.namespace, _CONTROLLER_METRICS)
+        return LivenessPoller(self.left.namespace, _GATEWAY_PORT)
+
+    def start(self, attack):
+        """The running attacker; call kill() on it."""
+        if attack.program == "neighbour":
+            return Program(self.left, self.right, "b", attack.name, USER)
+        namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "stranger"]
+        if attack.program == "connections":
+            where = ("10.77.0.2", _CONTROLLER_PORT) if attack.target == "controller" else ("127.0.0.1", _GATEWAY_PORT)
+            words = ["python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
+        else:
+            words = [os.path.join(self.binaries, "hostile"), attack.word or attack.name]
+            if attack.where == POOL:
+                words.append(pool_socket(self.left, "b"))
+            else:
+                words += [self.left.address4 if attack.where == LOCAL else "10.77.0.3", self.left.address4]
+        return _Attacker(words, namespace)
+
+
+class _Attacker:
+    def __init__(self, words, namespace):
+        self.job = LocalJob(words, namespace=namespace, user=USER)
+        self.job.expect("attacking", 30)
+
+    def kill(self):
+        self.job.signal(9)
+        try:
+            self.job.wait(30)
+        except LabError as error:
+            raise LabError(f"the attacker survives SIGKILL: {error}") from error
