@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdarg>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "gateway/abi/rocegw_abi.h"
 
@@ -36,8 +38,8 @@ constexpr int kExitNotFound = 127;
 constexpr uint16_t kRocePort = 4791;
 
 constexpr char kHelp[] =
-    "usage: rocegw-run [--socket PATH] [--drop-in] [--library FILE] [--remap MODE] [--] PROGRAM\n"
-    "                  [ARGUMENT ...]\n"
+    "usage: rocegw-run [--socket PATH] [--wait SECONDS] [--drop-in] [--library FILE]\n"
+    "                  [--remap MODE] [--] PROGRAM [ARGUMENT ...]\n"
     "       rocegw-run --in-process [--address IP] [--run-in-poll] [--placement] [--drop-in]\n"
     "                  [--library FILE] [--] PROGRAM [ARGUMENT ...]\n"
     "\n"
@@ -47,6 +49,9 @@ constexpr char kHelp[] =
     "  --socket PATH    where the gateway listens (default: $ROCEGW_SOCKET, else\n"
     "                   " ROCEGW_ATTACH_SOCKET
     ")\n"
+    "  --wait SECONDS   waits so long for a gateway that is not there yet or starts anew "
+    "(default:\n"
+    "                   $ROCEGW_WAIT, else 0)\n"
     "  --drop-in        do not preload: have the loader find libibverbs.so.1 and librdmacm.so.1 "
     "in\n"
     "                   the folder rocegw-drop-in beside the library, for programs that load them\n"
@@ -210,6 +215,31 @@ int TryConnect(const std::string& path) {
   return error;
 }
 
+bool IsNumber(const std::string& text) {
+  constexpr size_t kMostDigits = 6;
+  return !text.empty() && text.size() <= kMostDigits &&
+         text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Tries again until there is a gateway, or the time is over. 0 or the last errno.
+int ConnectWithin(const std::string& path, long seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause(100);
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(seconds);
+  bool reported = false;
+  for (;;) {
+    const int error = TryConnect(path);
+    // No socket, or one of a gateway that has ended. Other errors do not go away by themselves.
+    if ((error != ENOENT && error != ECONNREFUSED) || Clock::now() >= end) return error;
+    if (!reported) {
+      std::fprintf(stderr, "rocegw-run: no gateway at %s yet (%s); waiting for %ld s at most\n",
+                   path.c_str(), std::strerror(error), seconds);
+      reported = true;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 // Whether a gateway inside of PROGRAM could have its port, as that will bind it: 0 or the errno.
 // address: empty for any.
 int TryPort(const std::string& address) {
@@ -255,6 +285,7 @@ int Run(int argc, char** argv) {
   std::string address;
   std::string library;
   std::string remap;
+  std::string wait;
   bool drop_in = false;
   bool in_process = false;
   bool run_in_poll = false;
@@ -291,6 +322,7 @@ int Run(int argc, char** argv) {
                          : option == "--address" ? &address
                          : option == "--library" ? &library
                          : option == "--remap"   ? &remap
+                         : option == "--wait"    ? &wait
                                                  : nullptr;
     if (value == nullptr && !option.empty() && option[0] == '-') {
       return Fail(kExitUsage, "no option %s; see rocegw-run --help", argv[i]);
@@ -306,9 +338,14 @@ int Run(int argc, char** argv) {
   if (!in_process && (run_in_poll || placement || !address.empty())) {
     return Fail(kExitUsage, "--address, --run-in-poll and --placement go with --in-process");
   }
-  if (in_process && (!socket_path.empty() || !remap.empty())) {
-    return Fail(kExitUsage, "--in-process has neither a socket nor memory to remap");
+  if (in_process && (!socket_path.empty() || !remap.empty() || !wait.empty())) {
+    return Fail(kExitUsage,
+                "--in-process has neither a socket, nor one to wait for, nor memory to remap");
   }
+  if (const char* variable = std::getenv("ROCEGW_WAIT"); wait.empty() && variable != nullptr)
+    wait = variable;
+  if (!wait.empty() && !IsNumber(wait))
+    return Fail(kExitUsage, "--wait is a number of seconds, not %s", wait.c_str());
 
   if (socket_path.empty()) {
     const char* variable = std::getenv("ROCEGW_SOCKET");
@@ -349,7 +386,9 @@ int Run(int argc, char** argv) {
   }
   if (in_process) {
     if (const int error = TryPort(address); error != 0) return CannotHavePort(address, error);
-  } else if (const int error = TryConnect(socket_path); error != 0) {
+  } else if (const int error =
+                 ConnectWithin(socket_path, wait.empty() ? 0 : std::atol(wait.c_str()));
+             error != 0) {
     if (error == EACCES || error == EPERM) {
       return Fail(kExitUsage,
                   "the gateway at %s cannot be reached by user %u (%s): the pool's "
