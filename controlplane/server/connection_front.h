@@ -32,11 +32,11 @@
 namespace rocegw::server {
 
 struct FrontLimits {
-  size_t strangers = 128;
-  size_t strangers_per_source = 32;
+  size_t strangers = 1024;
+  size_t strangers_per_source = 512;
   // From accept to the first call with a certificate.
   std::chrono::milliseconds stranger_time{30000};
-  uint64_t stranger_bytes = 1 << 20;
+  uint64_t stranger_bytes = 1 << 18;
   size_t per_member = 256;
   // A connection whose descriptor has this number or a higher one is one too many.
   int descriptors = 1 << 20;

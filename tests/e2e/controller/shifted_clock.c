@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a daemon: its wall clock runs by the number of seconds ahead that the file named by
-// ROCEGW_TEST_CLOCK holds at that moment.
+// Preloaded into a daemon: its wall clock runs by the number of seconds ahead that the file named
+// by ROCEGW_TEST_CLOCK holds at that moment.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -200,10 +200,10 @@ TEST_F(EnrollmentTest, RevokedAtTheSameTimeUnderOneRequestId_IsRevokedOnce) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(Count("audit/"), audited + 1);
   const auto certificates = store_->Get("certificates/node/a").value();
-  Call call;
+  api::Call call;
   call.principal = caller_.principal;
   call.request_id = kUuid;
-  const auto request = store_->Get(RequestKey(call)).value();
+  const auto request = store_->Get(api::RequestKey(call)).value();
   ASSERT_TRUE(certificates.has_value() && request.has_value());
   EXPECT_EQ(certificates->mod_revision, request->mod_revision) << "together";
 }

@@ -203,6 +203,14 @@ class GatewaysServiceTest : public GatewaysWorld {
   sync::NodeHub::StreamId stream_ = 0;
 };
 
+// Of the administrator, who makes all calls here.
+std::string KeyOfRequest(const std::string& request_id) {
+  api::Call call;
+  call.principal = "local:admin";
+  call.request_id = request_id;
+  return api::RequestKey(call);
+}
+
 TEST_F(GatewaysServiceTest, Drain_IsDoneWhenTheGatewayIsEmpty) {
   Connect();
   const types::v1::Operation begun = Drain();
@@ -432,7 +440,7 @@ TEST_F(GatewaysServiceTest, AdoptTwiceUnderOneRequestId_IsOneAdoption) {
   EXPECT_EQ(Audited("AdoptFleet").size(), 1u);
   EXPECT_EQ(hub_.Adopt("gateways/g"), 1u) << "who came since keeps what it has";
   EXPECT_EQ(Adopt(kUuid, "gateways/g"), Answer(grpc::StatusCode::INVALID_ARGUMENT));
-  const auto kept = store_->Get(std::string("request/") + kUuid).value();
+  const auto kept = store_->Get(KeyOfRequest(kUuid)).value();
   controlplane::v1::RequestRecord record;
   ASSERT_TRUE(kept.has_value() && record.ParseFromString(kept->value));
   EXPECT_FALSE(record.under_way());
@@ -443,7 +451,7 @@ TEST_F(GatewaysServiceTest, AdoptionWithoutAnAnswerYet_GoesOnWhenItIsRepeated) {
   constexpr char kUuid[] = "123e4567-e89b-12d3-a456-426614174000";
   using Answer = std::variant<uint32_t, grpc::StatusCode>;
   EXPECT_EQ(Adopt(kUuid), Answer(0u));
-  const std::string key = std::string("request/") + kUuid;
+  const std::string key = KeyOfRequest(kUuid);
   controlplane::v1::RequestRecord record;
   ASSERT_TRUE(record.ParseFromString(store_->Get(key).value()->value));
   record.clear_intent();

@@ -20,13 +20,16 @@ class WriteTest : public ::testing::Test {
             .needs = {},
             .guards = {}};
   }
+  static std::string KeyOfRequest(const std::string& request_id) {
+    Call call;
+    call.principal = "p";
+    call.request_id = request_id;
+    return RequestKey(call);
+  }
   Records NewRecords(const std::string& request_id = {}) {
     Records records;
     if (!request_id.empty()) {
-      Call call;
-      call.principal = "p";
-      call.request_id = request_id;
-      records.request_key = RequestKey(call);
+      records.request_key = KeyOfRequest(request_id);
       records.request.set_method("m");
       records.request.set_intent("new");
     }
@@ -47,7 +50,8 @@ class WriteTest : public ::testing::Test {
 TEST_F(WriteTest, Create_PutsObjectAnswerAndAuditInOneRevision) {
   const auto result = Run(Create("tenants/a"), NewRecords("id"));
   ASSERT_TRUE(result.succeeded);
-  for (const char* key : {"intent/tenants/a", "request/id", "audit/1"}) {
+  for (const std::string& key :
+       {std::string("intent/tenants/a"), KeyOfRequest("id"), std::string("audit/1")}) {
     const auto entry = store_->Get(key).value();
     ASSERT_TRUE(entry.has_value()) << key;
     EXPECT_EQ(entry->mod_revision, result.revision) << key;
@@ -61,7 +65,7 @@ TEST_F(WriteTest, CreateOfWhatIsThere_ChangesNothingAndTellsItsRevision) {
   const auto second = Run(plan, records);
   EXPECT_FALSE(second.succeeded);
   EXPECT_EQ(WhyRefused(plan, records, second).is, first.revision);
-  EXPECT_FALSE(Has("request/id"));
+  EXPECT_FALSE(Has(KeyOfRequest("id")));
   EXPECT_FALSE(Has("audit/2"));
 }
 

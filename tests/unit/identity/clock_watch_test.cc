@@ -26,14 +26,14 @@ TEST(ClockWatch, TellsStepsAndNoDrift) {
 
 TEST(Certificate, IsDueAtHalfOfItsLife_AndWhenItIsOfTheFuture) {
   const rocegw::testing::ScratchDirectory directory;
-  const auto authority = CertificateAuthority::Open(directory.File(""), "rocegw");
+  auto authority = CertificateAuthority::Open(directory.File(""), "rocegw");
   ASSERT_TRUE(authority.ok());
   EXPECT_LE((*authority)->not_before(), Now() - hours(24 * 365 * 9))
       << "for clocks that are behind";
   EXPECT_GE((*authority)->not_after(), Now() + hours(24 * 365 * 9));
   auto key = NewKey();
-  const auto issued = (*authority)->IssueNode(**key, "a", hours(24), NewSerial(Now()));
-  const auto facts = FactsOfPem(issued.value().pem);
+  auto issued = (*authority)->IssueNode(**key, "a", hours(24), NewSerial(Now()));
+  auto facts = FactsOfPem(issued.value().pem);
   ASSERT_TRUE(facts.ok());
   EXPECT_LE(facts->not_before, Now() - hours(24 * 50));
   EXPECT_LE(facts->issued, Now());

@@ -32,8 +32,8 @@ class ConnectionFrontTest : public ::testing::Test {
                     })
                     .ok());
   }
-  // A client's end; it was handed over when this returns.
-  UniqueFd Connect() {
+  // A client's end; it was handed over when this returns, if that is awaited.
+  UniqueFd Connect(bool await = true) {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -42,7 +42,8 @@ class ConnectionFrontTest : public ::testing::Test {
     std::unique_lock lock(mutex_);
     const size_t before = handed_.size();
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-    EXPECT_TRUE(arrived_.wait_for(lock, seconds(10), [&] { return handed_.size() > before; }));
+    EXPECT_TRUE(!await ||
+                arrived_.wait_for(lock, seconds(10), [&] { return handed_.size() > before; }));
     return fd;
   }
   static std::string PeerOf(const UniqueFd& fd) {
@@ -112,9 +113,10 @@ TEST_F(ConnectionFrontTest, OneTooManyOfAll_EndsTheOldest) {
 
 TEST_F(ConnectionFrontTest, DescriptorsInReserve_AreNotAStrangers) {
   Start({.descriptors = 3});
-  const UniqueFd first = Connect();
-  EXPECT_EQ(front_->strangers(), 0u) << "no stranger could make room";
+  const UniqueFd first = Connect(false);
   EXPECT_TRUE(Ends(first, seconds(10)));
+  EXPECT_EQ(front_->strangers(), 0u) << "no stranger could make room";
+  EXPECT_EQ(front_->closed(FrontClose::kDescriptors), 1u);
 }
 
 TEST_F(ConnectionFrontTest, ConnectionsOfOneMember_AreBounded) {
