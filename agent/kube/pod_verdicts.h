@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on a node of a cluster: processes of pods are judged by what kubelet says of their slot,
-// processes of the host by the agent's rules, and those of the agent's own pod get in. Fails closed: where
-// kubelet does not answer no process of a pod gets in, and none of a container whose pod is not
-// known. Lives on the agent's loop; what it is given outlives it.
+// processes of the host by the agent's rules, and those of the agent's own pod get in. Fails
+// closed: where kubelet does not answer no process of a pod gets in, and none of a container whose
+// pod is not known. Lives on the agent's loop; what it is given outlives it.
 #pragma once
 
 #include <functional>

@@ -68,8 +68,8 @@ void ReportUnreachable(int error, bool refused, const char* reason) {
   if (error == EACCES || error == EPERM) {
     Warn(
         "the gateway at %s cannot be reached by user %u (%s); this program sees only the machine's "
-        "own RDMA devices. The pool's attach.socket_mode and attach.socket_owner say who may use its "
-        "sockets: 0666 is for programs of any user, which attach.identity then decides about",
+        "own RDMA devices. The pool's attach.socket_mode and attach.socket_owner say who may use "
+        "its sockets: 0666 is for any user, and attach.identity decides about the programs then",
         AttachPath(), static_cast<unsigned>(geteuid()), strerror(error));
     return;
   }
