@@ -108,7 +108,7 @@ class Scene:
         namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "stranger"]
         if attack.program == "connections":
             where = ("10.77.0.2", _CONTROLLER_PORT) if attack.target == "controller" else ("127.0.0.1", _GATEWAY_PORT)
-            words = ["python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
+            words = ["/usr/bin/python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
         else:
             words = [os.path.join(self.binaries, "hostile"), attack.word or attack.name]
             if attack.where == POOL:
