@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -113,35 +114,96 @@ void ChannelGuesses(int, char** arguments) {
   }
 }
 
-// Opens channels and confirms none, or resets what was opened.
+wire::MadBytes Question(uint64_t transaction_id) {
+  wire::GatewayMad mad;
+  mad.transaction_id = transaction_id;
+  mad.info.instance = 0x5EED;
+  mad.info.features = wire::kOptionPresent;
+  wire::MadBytes bytes;
+  wire::EncodeGatewayMad(mad, wire::kDefaultVendorId, bytes);
+  return bytes;
+}
+
+// Socket that gets what the gateway sends to this address; waits for at most 0.1 s.
+int Receiver(const char* own) {
+  const int receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(wire::kRocePort);
+  const timeval patience{0, 100000};
+  setsockopt(receiver, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  if (inet_pton(AF_INET, own, &at.sin_addr) != 1 ||
+      bind(receiver, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
+    std::perror("hostile: port 4791");
+    std::exit(1);
+  }
+  return receiver;
+}
+
+// What the gateway says about itself.
+wire::GatewayInfo Ask(Sender& sender, int receiver) {
+  constexpr size_t kMadAt = wire::kBthLength + 8;  // behind the DETH
+  for (uint64_t number = 1;; ++number) {
+    sender.SendMad(Question(number));
+    Bytes answer(4096);
+    const ssize_t length = recv(receiver, answer.data(), answer.size(), 0);
+    if (length < static_cast<ssize_t>(kMadAt + wire::kMadLength)) continue;
+    wire::GatewayMad mad;
+    if (wire::DecodeGatewayMad({answer.data() + kMadAt, wire::kMadLength}, wire::kDefaultVendorId,
+                               mad) == metrics::DropReason::kNone &&
+        mad.response) {
+      return mad.info;
+    }
+  }
+}
+
+// Opens channels at the acceptor that the gateway names, and probes each that the gateway opens.
 void ChannelOpens(int, char** arguments) {
   Sender sender(arguments[0], arguments[1]);
+  const int receiver = Receiver(arguments[0]);
+  const wire::GatewayInfo info = Ask(sender, receiver);
+  wire::Headers headers;
+  headers.bth.opcode = wire::Opcode::kChannelControl;
+  const auto send = [&](const wire::ChannelControl& control, Qpn to) {
+    Bytes body(wire::kChannelControlLength);
+    wire::EncodeControl(control, body.data());
+    headers.bth.dest_qpn = to;
+    sender.Send(headers, body);
+  };
   for (uint32_t number = 1;; ++number) {
     wire::ChannelControl control;
-    control.kind = wire::ControlKind::kOpen;
     control.channel = 0x100 + (number & 0xFFFF);
     control.epoch = number;
     control.instance = 0x5EED;
     control.initial_psn = Psn(number & 0xFFFFFF);
     control.window = 64;
-    Bytes body(wire::kChannelControlLength);
-    wire::EncodeControl(control, body.data());
-    wire::Headers headers;
-    headers.bth.opcode = wire::Opcode::kChannelControl;
-    headers.bth.dest_qpn = Qpn{1};
-    sender.Send(headers, body);
+    control.features = info.features;
+    control.worker = static_cast<uint16_t>(number % wire::kMostGatewayWorkers);
+    control.traffic_class = static_cast<uint8_t>(number / wire::kMostGatewayWorkers * 4);
+    send(control, info.acceptors[0]);
+    Bytes answer(512);
+    const ssize_t length = recv(receiver, answer.data(), answer.size(), MSG_DONTWAIT);
+    wire::ChannelControl opened;
+    if (length < static_cast<ssize_t>(wire::kBthLength + wire::kChannelControlLength) ||
+        wire::DecodeControl({answer.data() + wire::kBthLength, wire::kChannelControlLength},
+                            opened) != metrics::DropReason::kNone ||
+        opened.kind != wire::ControlKind::kOpened) {
+      continue;
+    }
+    wire::ChannelControl probe;
+    probe.kind = wire::ControlKind::kProbe;
+    probe.probe = 1;
+    probe.channel = 0x100;
+    probe.epoch = opened.peer_epoch;
+    probe.peer_epoch = opened.epoch;
+    probe.instance = 0x5EED;
+    send(probe, Qpn{opened.channel});
   }
 }
 
 void DiscoveryFlood(int, char** arguments) {
   Sender sender(arguments[0], arguments[1]);
-  wire::GatewayMad mad;
-  mad.info.instance = 0x5EED;
-  for (;; ++mad.transaction_id) {
-    wire::MadBytes bytes;
-    wire::EncodeGatewayMad(mad, wire::kDefaultVendorId, bytes);
-    sender.SendMad(bytes);
-  }
+  for (uint64_t number = 1;; ++number) sender.SendMad(Question(number));
 }
 
 // Connection requests: each from a queue pair number of its own, so that stale connections of all

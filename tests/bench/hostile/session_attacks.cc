@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,6 @@
 #include <csignal>
 #include <memory>
 #include <random>
-#include <thread>
 
 #include "tests/bench/hostile/attach.h"
 
@@ -33,22 +33,24 @@ std::unique_ptr<Attach> WithQueuePair(const char* path) {
   return attach->Qp(pd, cq, 16, 1, reply) == 0 ? std::move(attach) : nullptr;
 }
 
-// Clears O_NONBLOCK of the eventfd that wakes the worker, writes it and reads it empty again, so
-// that a worker which reads after its poll has nothing to read.
+// Clears O_NONBLOCK of the eventfd that wakes the worker, then writes it and reads it empty at
+// once: a worker that reads after its poll finds nothing and waits. Each burst ends with an empty
+// eventfd.
 void BlockingWake(int, char** arguments) {
   for (;;) {
     const auto attach = WithQueuePair(arguments[0]);
     if (attach == nullptr || attach->wakes().empty()) continue;
     const int wake = attach->wakes()[0];
     fcntl(wake, F_SETFL, fcntl(wake, F_GETFL) & ~O_NONBLOCK);
-    const std::jthread writer([wake](const std::stop_token& stop) {
-      const uint64_t one = 1;
-      while (!stop.stop_requested()) (void)!write(wake, &one, sizeof one);
-    });
-    for (int i = 0; i < 200000; ++i) {
-      uint64_t taken = 0;
-      pollfd ready{wake, POLLIN, 0};
-      if (poll(&ready, 1, 1) == 1) (void)!read(wake, &taken, sizeof taken);
+    for (int burst = 0; burst < 1000; ++burst) {
+      for (int i = 0; i < 200; ++i) {
+        const uint64_t one = 1;
+        (void)!write(wake, &one, sizeof one);
+        uint64_t taken = 0;
+        const iovec part{&taken, sizeof taken};
+        (void)!preadv2(wake, &part, 1, -1, RWF_NOWAIT);
+      }
+      usleep(1000);
     }
   }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds many TCP connections to a daemon until it is killed: connections.py KIND ADDRESS PORT.
+"""Holds many TCP connections to a daemon until it is killed: connections.py KIND ADDRESS PORT. Prints "attacking" after a second.
 
   silent   connections that send nothing
   slow     requests of /metrics that arrive byte by byte, and whose answers are not read
@@ -19,6 +19,8 @@ _TLS = b"\x16\x03\x01\x02\x00\x01"
 def hold(kind, address, port):
     held = []
     sent = {}
+    told = False
+    began = due = time.monotonic()
     while True:
         try:
             if len(held) < _MOST:
@@ -29,8 +31,12 @@ def hold(kind, address, port):
                     connection.send(_TLS)
         except OSError:
             time.sleep(0.01)
-        if len(held) < _MOST:
+        if len(held) < _MOST and time.monotonic() < due:
             continue
+        due = time.monotonic() + 0.1
+        if due > began + 1 and not told:
+            told = True
+            print("attacking", flush=True)
         for connection in list(held):
             try:
                 if kind == "slow":
@@ -45,12 +51,12 @@ def hold(kind, address, port):
                 connection.close()
                 held.remove(connection)
                 sent.pop(connection, None)
-        time.sleep(0.1)
+        if len(held) >= _MOST:
+            time.sleep(0.05)
 
 
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    print("attacking", flush=True)
     hold(sys.argv[1], sys.argv[2], int(sys.argv[3]))
 
 

@@ -16,6 +16,8 @@ from .catalogue import LOCAL, POOL
 USER = 65534  # nobody
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
 _MTU = 4200
+# Open files of a gateway, few enough that a hoard reaches the limit within a short trial.
+_DESCRIPTORS = 8192
 _GATEWAY_PORT, _CONTROLLER_PORT, _CONTROLLER_METRICS = 7474, 7471, 7472
 
 
@@ -49,15 +51,15 @@ class Scene:
             self.controller.start()
 
     def _start(self, host, unread_log):
-        if not unread_log:
-            host.start_gateway()
-        else:
+        redirection = ""
+        if unread_log:
             path = self.lab.path("unread.log")
             os.mkfifo(path)
             self._log = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             fcntl.fcntl(self._log, fcntl.F_SETPIPE_SZ, 4096)
-            command = ["sh", "-c", f"exec {host.binaries}/rocegwd --config {host.config} 2>{path}"]
-            host.daemon = start_daemon(self.lab, command, host.directory, f"rocegwd of {host.name}", host.namespace)
+            redirection = f" 2>{path}"
+        command = f"ulimit -n {_DESCRIPTORS}; exec {host.binaries}/rocegwd --config {host.config}{redirection}"
+        host.daemon = start_daemon(self.lab, ["sh", "-c", command], host.directory, f"rocegwd of {host.name}", host.namespace)
         # What a gateway keeps once it has had programs of both pools is no leak.
         if host is self.left and self.right.daemon is not None and self.right.daemon.running:
             self._warm_up()
@@ -83,8 +85,9 @@ class Scene:
     def restart_target(self, attack):
         """Kills the attacked daemon; begin() starts it anew."""
         if attack.target == "controller":
-            self.controller.daemon.signal(9)
-            self.controller.daemon.wait(30)
+            if self.controller.daemon is not None:
+                self.controller.daemon.signal(9)
+                self.controller.daemon.wait(30)
         else:
             self.end_gateway(self.left)
 
@@ -108,7 +111,7 @@ class Scene:
         namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "stranger"]
         if attack.program == "connections":
             where = ("10.77.0.2", _CONTROLLER_PORT) if attack.target == "controller" else ("127.0.0.1", _GATEWAY_PORT)
-            words = ["python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
+            words = ["/usr/bin/python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
         else:
             words = [os.path.join(self.binaries, "hostile"), attack.word or attack.name]
             if attack.where == POOL:

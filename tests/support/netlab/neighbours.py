@@ -14,7 +14,12 @@ POOLS = """static:
   pools:
     - name: tenants/red/pools/victim
       uid: aaaaaaaa-0000-4000-8000-000000000000
-      spec: {slots: 1, memory: {remap: DENY}}
+      spec:
+        slots: 1
+        memory: {remap: DENY}
+        quota:
+          committed: {sessions: 8, pds: 64, cqs: 64, qps: 64, mrs: 64, ahs: 64, cm_ids: 64, registered_bytes: 67108864,
+                      segment_bytes: 67108864}
     - name: tenants/blue/pools/noise
       uid: bbbbbbbb-0000-4000-8000-000000000000
       spec: {slots: 1, memory: {remap: DENY}, attach: {socket_mode: 432, socket_owner: nobody}}
