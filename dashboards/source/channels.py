@@ -61,8 +61,8 @@ DASHBOARD = dashboard(
         graph("Acknowledgements received", "Do acknowledgements come back?", "pps",
               (per_node("rocegw_channel_ack_rx_packets_total"), "{{node}}")),
         graph("Channel packets not used", "Why are packets of channels dropped?", "pps",
-              (f'topk(10, sum by (reason) (rate(rocegw_drops_total{{reason=~"channel_.+|unknown_channel|endpoint_not_ready|'
-               f'wrong_tenant",{NODE}}}{RATE})) > 0)', "{{reason}}"))),
+              (f'topk(10, sum by (reason) (rate(rocegw_drops_total{{reason=~"channel_.+|unexpected",{NODE}}}'
+               f'{RATE})) > 0)', "{{reason}}"))),
     row("Peers",
         graph("Arrived by peer", "To which gateways of the fleet does most go?", "Bps",
               (f"topk(10, sum by (peer) (rate(rocegw_peer_arrived_bytes_total{{{NODE}}}{RATE})))", "{{peer}}")),

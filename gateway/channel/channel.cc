@@ -332,6 +332,15 @@ bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
   return false;
 }
 
+void Channel::Challenge(TimePoint now) {
+  if (state_ != ChannelState::kOpen && state_ != ChannelState::kClosing) return;
+  Wake(now);
+  if (out().unanswered() != 0) return;
+  awake_->out.BeginProbe(now);
+  awake_->due |= kDueProbe;
+  shared_.counters.channel_probe_events.Add();
+}
+
 void Channel::Abandon(ChannelReason why) {
   state_ = ChannelState::kGone;
   why_ = why;

@@ -122,6 +122,8 @@ class Channel final : public flow::Carrier {
   TimePoint deadline(TimePoint now) const;
   // To be called after each event: one that nobody uses any more begins to count its time.
   void NoteUse(TimePoint now);
+  // Asks the peer whether it has this channel, unless an earlier question is open.
+  void Challenge(TimePoint now);
   // Ends it, whatever it was doing.
   void Abandon(wire::ChannelReason why);
 
@@ -244,11 +246,12 @@ class Channel final : public flow::Carrier {
   uint32_t class_ : 8;  // with ECN bits, as frames have it
   uint32_t peer_number_ : 24 = 0;
   uint32_t device_ : 8;
-  uint32_t users_ : 30 = 0;
+  uint32_t users_ : 29 = 0;
 
  public:
   // For the set that owns it, too.
-  bool counted : 1 = false;  // among the half-open ones of its peer's address
+  bool counted : 1 = false;           // among the half-open ones of its peer's address
+  bool idle_of_stranger : 1 = false;  // counted among those of a stranger that nobody here uses
   // Begun by the peer, perhaps after a restart. Who says so may have forged its address: what was
   // there before ends when the peer has shown that it hears us.
   bool replaces : 1 = false;

@@ -23,6 +23,8 @@ constexpr uint32_t kNobody = UINT32_MAX;
 // Who may send at once after room was found; more come when these have had theirs.
 constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
+// How long a stranger's channel may wait for a queue pair here before it makes room for others.
+constexpr Duration kIdleGrace = Seconds(5);
 }  // namespace
 
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
@@ -38,7 +40,24 @@ void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
   by_peer_ = ChannelIndex(random_.Next());
   const size_t most = std::min<size_t>(options.numbers.size(), ChannelIndex::kNoSlot);
   numbers_.assign(options.numbers.begin(), options.numbers.begin() + static_cast<ptrdiff_t>(most));
+  number_count_ = numbers_.size();
   options_.numbers = {};
+}
+
+void ChannelSet::SetMember(const wire::Gid& peer, bool member) {
+  if (member)
+    members_.insert(peer);
+  else
+    members_.erase(peer);
+}
+
+// The limits of an address are those of its network where one host can have all addresses of it:
+// an IPv6 subnet, other than that of link-local addresses.
+uint32_t ChannelSet::PlaceOf(const wire::Gid& peer) const {
+  wire::Gid place = peer;
+  if (!peer.IsV4() && !(peer.bytes[0] == 0xFE && (peer.bytes[1] & 0xC0) == 0x80))
+    std::fill(place.bytes.begin() + 8, place.bytes.end(), uint8_t{0});
+  return HashOf(place, {});
 }
 
 ChannelBytes ChannelSet::MeasureBytes() const {
@@ -199,6 +218,7 @@ Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance
   }
   // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
   EndOthersOf(key, instance);
+  MakeRoom(0, now);
   channel = Make(key, device, now);
   if (channel == nullptr) return nullptr;
   channel->Open(acceptor, now);
@@ -277,7 +297,14 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
       Bury(channel);
       continue;
     }
-    if (channel.counted && !channel.half_open()) SettleHalfOpen(channel);
+    if (channel.counted && !channel.half_open()) {
+      SettleHalfOpen(channel);
+      if (!AddIdle(channel, now)) {
+        Evict(channel);
+        continue;
+      }
+    }
+    if (channel.idle_of_stranger && channel.used()) SettleIdle(channel);
     if (channel.replaces && channel.confirmed()) {
       channel.replaces = false;
       EndOthersOf(channel.key(), channel.peer_instance());
@@ -313,7 +340,8 @@ void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch) 
 // Whoever forges addresses can begin channels and not go on with them. They are few for each
 // address, end soon, and the oldest makes room when there is none.
 bool ChannelSet::TakesHalfOpen(const wire::Gid& peer) {
-  return HalfOpenOf(peer) < options_.half_open_limit;
+  if (HalfOpenOf(peer) >= options_.half_open_limit) return false;
+  return members_.contains(peer) || IdleOf(peer) < options_.idle_limit;
 }
 
 void ChannelSet::AddHalfOpen(Channel& channel) {
@@ -337,23 +365,53 @@ void ChannelSet::SettleHalfOpen(Channel& channel) {
   half_open_ = {};
 }
 
-void ChannelSet::MakeRoom() {
-  while (numbers_.empty() && !half_open_.empty()) {
+// Whoever has an address of its own can confirm what it has begun, and go on for ever. It gets no
+// more than its share until a queue pair here uses the channel.
+bool ChannelSet::AddIdle(Channel& channel, TimePoint now) {
+  if (channel.used() || members_.contains(channel.peer())) return true;
+  if (IdleOf(channel.peer()) >= options_.idle_limit) return false;
+  channel.idle_of_stranger = true;
+  ++IdleOf(channel.peer());
+  idle_.push_back({channel.slot(), now});
+  return true;
+}
+
+void ChannelSet::SettleIdle(Channel& channel) {
+  if (!channel.idle_of_stranger) return;
+  channel.idle_of_stranger = false;
+  --IdleOf(channel.peer());
+  std::erase_if(idle_, [&](const Idle& idle) { return idle.slot == channel.slot(); });
+}
+
+void ChannelSet::Evict(Channel& channel) {
+  counters_.channel_half_open_close_events.Add();
+  channel.Abandon(ChannelReason::kNoResources);
+  Bury(channel);
+}
+
+void ChannelSet::MakeRoom(size_t reserve, TimePoint now) {
+  while (numbers_.size() <= reserve && !half_open_.empty()) {
     // The first one is always one that is counted.
     Channel& oldest = *slots_[half_open_.front().slot];
     if (!oldest.half_open()) {
       SettleHalfOpen(oldest);
       continue;
     }
-    counters_.channel_half_open_close_events.Add();
-    oldest.Abandon(ChannelReason::kNoResources);
-    Bury(oldest);
+    Evict(oldest);
+  }
+  while (numbers_.size() <= reserve && !idle_.empty() && idle_.front().since + kIdleGrace <= now) {
+    Channel& oldest = *slots_[idle_.front().slot];
+    if (oldest.used() || members_.contains(oldest.peer()))
+      SettleIdle(oldest);
+    else
+      Evict(oldest);
   }
 }
 
 void ChannelSet::Bury(Channel& channel) {
   counters_.channel_close_events.Add();
   SettleHalfOpen(channel);
+  SettleIdle(channel);
   // Whoever uses it holds it.
   if (channel.used())
     owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
@@ -473,7 +531,7 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
   if (channel == nullptr) {
     // Its sender learns that we know nothing of it, most likely because we were started anew.
     if (delivery.frame.kind != FrameKind::kVoid)
-      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, now);
+      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
@@ -527,11 +585,11 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
   }
   counters_.channel_control_rx_packets.Add();
   if (control.kind == ControlKind::kOpen) return OnOpen(device, packet, control, now);
-  if (control.kind == ControlKind::kReset) return OnReset(packet, control);
+  if (control.kind == ControlKind::kReset) return OnReset(packet, control, now);
   Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
   if (channel == nullptr) {
     if (control.kind == ControlKind::kProbe || control.kind == ControlKind::kOpened)
-      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, now);
+      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, control.epoch, now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
@@ -557,7 +615,8 @@ bool ChannelSet::Acceptable(const ChannelControl& control) const {
 
 DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
                               const ChannelControl& control, TimePoint now) {
-  if (!enabled()) return DropReason::k_unknown_channel;
+  if (!enabled() || packet.headers.bth.dest_qpn != options_.acceptor)
+    return DropReason::k_unknown_channel;
   if (!Acceptable(control)) {
     SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
     return DropReason::k_channel_refused;
@@ -578,8 +637,8 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
         ByKey(key, [](const Channel& known) { return known.state() == ChannelState::kOpening; });
   }
   if (channel == nullptr && TakesHalfOpen(key.peer)) {
-    MakeRoom();
-    channel = Make(key, device, now);
+    MakeRoom(ReserveAgainst(key.peer), now);
+    if (numbers_.size() > ReserveAgainst(key.peer)) channel = Make(key, device, now);
     if (channel != nullptr) channel->replaces = true;
   }
   if (channel == nullptr) {
@@ -603,16 +662,27 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
   return DropReason::kNone;
 }
 
-DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control) {
+// A reset is believed when it repeats both epochs, 64 bits that only a probe or an opening tells.
+// A frame tells 16 of them, too few against guesses, so the reset that answers a frame makes the
+// channel ask the peer by a probe.
+DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control,
+                               TimePoint now) {
   const Qpn number{control.channel};
   if (ByPeer(packet.meta.source, number, [](const Channel&) { return true; }) == nullptr)
     return DropReason::k_unknown_channel;
-  // It must repeat what only the peer of our frames can know.
   Channel* channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
+    return known.peer_epoch() == control.epoch && known.epoch() == control.peer_epoch;
+  });
+  if (channel != nullptr) {
+    channel->Abandon(control.reason);
+    channel->Due();
+    return DropReason::kNone;
+  }
+  channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
     return static_cast<uint16_t>(known.peer_epoch()) == static_cast<uint16_t>(control.epoch);
   });
   if (channel == nullptr) return DropReason::k_channel_epoch;
-  channel->Abandon(control.reason);
+  channel->Challenge(now);
   channel->Due();
   return DropReason::kNone;
 }
@@ -628,12 +698,13 @@ bool ChannelSet::MayReset(TimePoint now) {
 }
 
 void ChannelSet::SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
-                           TimePoint now) {
+                           uint32_t peer_epoch, TimePoint now) {
   if (!MayReset(now)) return;
   const ChannelControl control{.kind = ControlKind::kReset,
                                .reason = ChannelReason::kUnknownChannel,
                                .channel = packet.headers.bth.dest_qpn.value,
-                               .epoch = epoch & 0xFFFF,
+                               .epoch = epoch,
+                               .peer_epoch = peer_epoch,
                                .instance = options_.instance};
   Answer(device, packet, to, control);
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
@@ -36,6 +37,9 @@ struct ChannelOptions {
   uint32_t reset_rate = 1000;
   // Half-open channels of one peer address (Channel::half_open).
   uint32_t half_open_limit = 128;
+  // Channels of one stranger (no member of the fleet) that the stranger confirmed and that no queue
+  // pair here uses.
+  uint32_t idle_limit = 64;
 };
 
 // A frame that has arrived for the first time, and the channel that brought it.
@@ -64,6 +68,10 @@ class ChannelSet {
   // where it has rules, and else what both ends have in common.
   void Use(const ChannelOptions& options, const flow::CcConfig& cc, const flow::CcPolicy& policy,
            TimePoint now);
+
+  // The fleet says whether this address is one of its gateways. Members are served first: the
+  // limits on strangers do not hold for them, and an eighth of the numbers is theirs.
+  void SetMember(const wire::Gid& peer, bool member);
 
   // The channel to that gateway's worker, opened when there is none; nullptr when there can be no
   // more. Which one of several paths says `number`: of an endpoint, or of both ends of a queue pair
@@ -139,7 +147,13 @@ class ChannelSet {
   uint32_t HashOf(const wire::Gid& peer, Qpn number) const;
   uint32_t PeerHashOf(const Channel& channel) const;
   uint16_t& HalfOpenOf(const wire::Gid& peer) {
-    return half_open_of_[HashOf(peer, {}) % half_open_of_.size()];
+    return half_open_of_[PlaceOf(peer) % half_open_of_.size()];
+  }
+  uint16_t& IdleOf(const wire::Gid& peer) { return idle_of_[PlaceOf(peer) % idle_of_.size()]; }
+  uint32_t PlaceOf(const wire::Gid& peer) const;
+  // Numbers that are kept from that peer.
+  size_t ReserveAgainst(const wire::Gid& peer) const {
+    return members_.empty() || members_.contains(peer) ? 0 : number_count_ / 8;
   }
   void TakePathOfAnother(Channel& channel);
   void Rearm(Channel& channel, TimePoint now);
@@ -148,7 +162,13 @@ class ChannelSet {
   bool TakesHalfOpen(const wire::Gid& peer);
   void AddHalfOpen(Channel& channel);
   void SettleHalfOpen(Channel& channel);
-  void MakeRoom();
+  // False: the stranger has as many as it may have.
+  bool AddIdle(Channel& channel, TimePoint now);
+  void SettleIdle(Channel& channel);
+  // Closes what strangers do not use until there are more numbers than that, as far as there is
+  // something to close.
+  void MakeRoom(size_t reserve, TimePoint now);
+  void Evict(Channel& channel);
   bool Resend(Channel& channel, TimePoint now);
 
   metrics::DropReason OnFrame(uint32_t device, const wire::RxPacket& packet, TimePoint now,
@@ -157,13 +177,15 @@ class ChannelSet {
   metrics::DropReason OnOpen(uint32_t device, const wire::RxPacket& packet,
                              const wire::ChannelControl& control, TimePoint now);
   bool Acceptable(const wire::ChannelControl& control) const;
-  metrics::DropReason OnReset(const wire::RxPacket& packet, const wire::ChannelControl& control);
+  metrics::DropReason OnReset(const wire::RxPacket& packet, const wire::ChannelControl& control,
+                              TimePoint now);
   metrics::DropReason Meet(Channel& channel, const wire::ChannelControl& control, bool answer,
                            TimePoint now);
   bool SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn);
   bool MayReset(TimePoint now);
+  // `epoch`, `peer_epoch`: what the packet that is answered says of its receiver and its sender.
   void SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
-                 TimePoint now);
+                 uint32_t peer_epoch, TimePoint now);
   void SendRefused(uint32_t device, const wire::RxPacket& packet,
                    const wire::ChannelControl& control, wire::ChannelReason why, TimePoint now);
   void Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
@@ -190,8 +212,17 @@ class ChannelSet {
     uint32_t epoch;
   };
   GrowingRing<Opened> half_open_;
+  // Confirmed channels of strangers that no queue pair here has used, the oldest first.
+  struct Idle {
+    uint32_t slot;
+    TimePoint since;
+  };
+  std::deque<Idle> idle_;
   // How many, by hash of the address: where two share a limit, neither knows of whom.
   std::array<uint16_t, 256> half_open_of_{};
+  std::array<uint16_t, 256> idle_of_{};
+  std::set<wire::Gid> members_;
+  size_t number_count_ = 0;
   std::vector<uint16_t> running_;  // what was due when Run began; keeps its room
   double reset_tokens_ = 0;
   TimePoint reset_time_;

@@ -179,8 +179,18 @@ int NotOf(ibv_qp_type type) {
   }
 }
 
+// RoCE has no alternate path, so a queue pair is always in the state "migrated". RNICs take that
+// state where the kernel lets it be named: for connected types, on the way to RTS or SQD and there.
+bool NamesItsMigrationState(const Qp& qp, const ibv_qp_attr& attr, int mask) {
+  if ((mask & IBV_QP_PATH_MIG_STATE) == 0 || attr.path_mig_state != IBV_MIG_MIGRATED) return false;
+  if (qp.ibv.qp_type == IBV_QPT_UD) return false;
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : qp.ibv.state;
+  return to == IBV_QPS_RTS || to == IBV_QPS_SQD;
+}
+
 int Modify(Qp* qp, const ibv_qp_attr& attr, int mask) {
   mask &= ~NotOf(qp->ibv.qp_type);
+  if (NamesItsMigrationState(*qp, attr, mask)) mask &= ~IBV_QP_PATH_MIG_STATE;
   if ((mask & ~kSupportedMask) != 0) return refusal::ibv_modify_qp;
   // RoCE has no other addresses than GIDs.
   if ((mask & IBV_QP_AV) != 0 && attr.ah_attr.is_global == 0) return EINVAL;

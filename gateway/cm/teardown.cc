@@ -44,6 +44,26 @@ bool MayBeEarly(const Core& core, const Connection& connection, const wire::CmRe
          step.now + core.config.early_retry < connection.created + core.config.listener_grace;
 }
 
+// Repeats a REQ that was refused for its path MTU with the next smaller one: a peer on a link with
+// a smaller MTU has no other way to say so. True when the REQ was sent again.
+bool OfferSmallerMtu(Core& core, Connection& connection, const wire::CmRej& rej, Step& step) {
+  if (connection.state != ConnectionState::kReqSent || rej.reason != RejectReason::kInvalidMtu ||
+      connection.path_mtu <= 1) {
+    return false;
+  }
+  Id* const id = core.IdOf(connection);
+  auto* const message = std::get_if<wire::MadBytes>(&connection.message);
+  wire::CmMad mad;
+  if (id == nullptr || message == nullptr || wire::DecodeMad(*message, mad) != DropReason::kNone)
+    return false;
+  auto* const request = std::get_if<wire::CmReq>(&mad.body);
+  if (request == nullptr) return false;
+  request->path_mtu = id->path_mtu = --connection.path_mtu;
+  wire::EncodeMad(mad, *message);
+  core.Resend(connection, step);
+  return true;
+}
+
 // How long a peer may take to repeat its REQ.
 Duration AnswerMemory(const Core& core, const Connection& connection) {
   if (!connection.asked_for_time) return core.config.answer_memory;
@@ -213,6 +233,7 @@ DropReason OnRejectWhileConnecting(Core& core, Connection& connection, const Inb
     core.SetDeadline(connection, step.now + core.config.early_retry);
     return DropReason::kNone;
   }
+  if (OfferSmallerMtu(core, connection, rej, step)) return DropReason::kNone;
   EmitRejected(core, connection, rej, step);
   if (!connection.active) {
     RememberWithdrawal(core, connection, step);

@@ -48,6 +48,8 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   udp.steer_by_qpn = config.steering == Steering::kQpn;
   udp.socket_receive_buffer = config.receive_buffer_bytes;
   udp.only_address = config.only_address;
+  // Gateways of one address each may share a network namespace.
+  udp.refuse_foreign_loopback = !config.only_address;
   auto group = port::UdpPortGroup::Create(udp, steering);
   if (!group.ok()) return group.status();
   return std::unique_ptr<PortBackend>(

@@ -9,7 +9,7 @@ namespace rocegw::doctor {
 namespace {
 
 // Also good to know before a gateway starts.
-constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping};
+constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping, CheckEgress};
 constexpr Diagnosis (*kOfGateway[])(const Facts&) = {
     CheckUdpPort,       CheckLibraries,  CheckRuntimeDir,  CheckSockets,
     CheckProcessMemory, CheckProcessors, CheckWorkers,     CheckOpenFiles,

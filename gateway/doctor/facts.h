@@ -91,6 +91,9 @@ struct ClockFacts {
   int64_t worst_error_ns = 0;
 };
 
+// Whether programs of other users can send to UDP 4791.
+enum class EgressGuard : uint8_t { kNotTried, kOpen, kGuarded };
+
 struct HostFacts {
   uint64_t open_files = 0;
   uint64_t open_files_limit = 0;  // UINT64_MAX: none
@@ -108,6 +111,7 @@ struct HostFacts {
   bool userfaultfd_old = false;  // a kernel before 6.4
   bool strict_overcommit = false;
   ClockFacts clock;
+  EgressGuard egress = EgressGuard::kNotTried;
   std::vector<UdpPortHolder> udp_port;
   std::vector<std::string> rxe_devices;  // of soft-RoCE in this network namespace
   FileState runtime_dir;

@@ -106,6 +106,24 @@ Diagnosis CheckWorkers(const Facts& facts) {
       "`thread apply all bt`, then restart rocegwd");
 }
 
+Diagnosis CheckEgress(const Facts& facts) {
+  Check check("egress", facts.gateway.gateway);
+  switch (facts.host.egress) {
+    case EgressGuard::kGuarded:
+      return std::move(check).Ok("programs of other users cannot send to UDP 4791");
+    case EgressGuard::kNotTried:
+      return std::move(check).Ok(
+          "not tried without CAP_SETUID; `nft list table inet rocegw_egress` shows the rules");
+    case EgressGuard::kOpen:
+      break;
+  }
+  return std::move(check).Warn(
+      "every program of this host can send to UDP 4791",
+      "with the gateway's address as source, it speaks to other gateways as if it were this one",
+      "nft --define gateway=" + std::to_string(facts.host.uid) +
+          " -f /usr/share/rocegw/rocegw-egress.nft");
+}
+
 Diagnosis CheckClock(const Facts& facts) {
   Check check("clock", facts.gateway.gateway);
   const ClockFacts& clock = facts.host.clock;

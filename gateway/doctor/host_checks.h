@@ -13,6 +13,7 @@ Diagnosis CheckLockedMemory(const Facts& facts);
 Diagnosis CheckHugePages(const Facts& facts);
 Diagnosis CheckProcessors(const Facts& facts);
 Diagnosis CheckWorkers(const Facts& facts);
+Diagnosis CheckEgress(const Facts& facts);
 Diagnosis CheckClock(const Facts& facts);
 Diagnosis CheckSendBuffer(const Facts& facts);
 Diagnosis CheckProcessMemory(const Facts& facts);

@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "gateway/base/unique_fd.h"
+#include "gateway/doctor/egress_trial.h"
 #include "gateway/doctor/read_neighbours.h"
 #include "gateway/doctor/small_file.h"
 #include "gateway/doctor/udp_port_holders.h"
@@ -131,6 +132,7 @@ HostFacts ReadHost(const GatewayFacts& gateway, const Roots& roots) {
   facts.may_trace = (may >> CAP_SYS_PTRACE & 1) != 0;
   if ((may >> CAP_IPC_LOCK & 1) != 0) facts.locked_memory_limit = UINT64_MAX;
   facts.uid = geteuid();
+  facts.egress = TryEgress();
   facts.send_buffer_limit = ReadNumberFile(sysctl + "/net/core/wmem_max");
   facts.ptrace_scope =
       static_cast<int>(ReadNumberFile(sysctl + "/kernel/yama/ptrace_scope").value_or(0));

@@ -425,16 +425,20 @@ TimePoint SelectiveFlow::deadline() const {
   return Earlier(AlgorithmOf(cc_.kind).deadline(cc_), own);
 }
 
+void SelectiveFlow::BeginProbe(TimePoint now) {
+  ++probes_;
+  timer_ = now;
+  probe_order_ = order_;
+  if (++probe_number_ == 0) probe_number_ = 1;
+}
+
 FlowVerdict SelectiveFlow::OnDeadline(TimePoint now) {
   const CcAlgorithm& cc = AlgorithmOf(cc_.kind);
   if (cc.deadline(cc_) <= now) cc.on_deadline(cc_, now);
   FindLost(now);
   if (ProbeDeadline() > now) return FlowVerdict::kNothing;
   if (probes_ >= kDeadAfter) return FlowVerdict::kDead;
-  ++probes_;
-  timer_ = now;
-  probe_order_ = order_;
-  if (++probe_number_ == 0) probe_number_ = 1;
+  BeginProbe(now);
   return probes_ % kSuspectAfter == 0 ? FlowVerdict::kPathSuspect : FlowVerdict::kProbe;
 }
 

@@ -121,6 +121,8 @@ class SelectiveFlow {
   // Bytes that congestion control lets into the network per round trip.
   uint64_t cc_window() const;
   uint32_t probe_number() const { return probe_number_; }
+  // Counts a probe that the caller sends now although no deadline asks for it.
+  void BeginProbe(TimePoint now);
   // Probes since the last sign of life.
   uint32_t unanswered() const { return probes_; }
 

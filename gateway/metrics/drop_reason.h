@@ -22,6 +22,9 @@ inline constexpr size_t kDropReasonCount = static_cast<size_t>(DropReason::kCoun
 const char* DropReasonName(DropReason reason);
 // Who is at fault: "peer" or "local"; "" for kNone.
 const char* DropReasonSide(DropReason reason);
+// The reason under which the metrics page counts packets of that reason. The page is open: reasons
+// that tell a sender how far a guess of addresses, numbers or epochs has come are one reason there.
+DropReason DropReasonOnPage(DropReason reason);
 // One line for a person.
 const char* DropReasonHelp(DropReason reason);
 

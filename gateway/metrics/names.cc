@@ -37,6 +37,34 @@ const char* DropReasonSide(DropReason reason) {
   return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].side : "";
 }
 
+DropReason DropReasonOnPage(DropReason reason) {
+  switch (reason) {
+    case DropReason::k_unknown_qpn:
+    case DropReason::k_wrong_service:
+    case DropReason::k_wrong_address:
+    case DropReason::k_peer_not_allowed:
+    case DropReason::k_wrong_qkey:
+    case DropReason::k_qp_state:
+    case DropReason::k_sequence_gap:
+    case DropReason::k_duplicate_request:
+    case DropReason::k_duplicate_invalid:
+    case DropReason::k_stale_response:
+    case DropReason::k_response_gap:
+    case DropReason::k_unknown_channel:
+    case DropReason::k_channel_epoch:
+    case DropReason::k_channel_state:
+    case DropReason::k_channel_window:
+    case DropReason::k_channel_duplicate:
+    case DropReason::k_endpoint_not_ready:
+    case DropReason::k_wrong_tenant:
+      return DropReason::k_unexpected;
+    case DropReason::k_cm_state:
+      return DropReason::k_cm_unmatched;
+    default:
+      return reason;
+  }
+}
+
 const char* DropReasonHelp(DropReason reason) {
   return reason < DropReason::kCount ? kDrops[static_cast<size_t>(reason)].help : "";
 }

@@ -38,6 +38,9 @@ struct UdpPortConfig {
   size_t socket_receive_buffer = 8U << 20;  // asked for; what the kernel grants is reported
   size_t socket_send_buffer = 4U << 20;
   size_t source_ports_per_queue = 256;  // sockets kept open for sending, per address family
+  // Drops packets that came over loopback, or from the address they are for, unless this port sent
+  // them: no other program of the host speaks for the gateway.
+  bool refuse_foreign_loopback = false;
   // Set: receives for this address alone, on one queue; multicast groups are refused then.
   std::optional<wire::Gid> only_address;
 };

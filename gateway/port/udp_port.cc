@@ -100,7 +100,7 @@ int SetMembership(int fd, const wire::Gid& group, const std::string& interface, 
 UdpPort::UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers)
     : limits_(transmit.limits),
       transmitter_(transmit, counters_),
-      receiver_(receive_buffers, counters_) {}
+      receiver_(receive_buffers, counters_, transmit.own_ports) {}
 
 PortLimits UdpPort::limits() const { return limits_; }
 
@@ -130,7 +130,8 @@ StatusOr<std::unique_ptr<UdpPortGroup>> UdpPortGroup::Create(const UdpPortConfig
       .interface_index =
           config.interfaces.empty() ? 0 : if_nametoindex(config.interfaces[0].c_str()),
       .source_ports = config.source_ports_per_queue,
-      .send_buffer_bytes = config.socket_send_buffer};
+      .send_buffer_bytes = config.socket_send_buffer,
+      .own_ports = config.refuse_foreign_loopback ? &group->own_ports_ : nullptr};
   for (size_t i = 0; i < steering.worker_count(); ++i) {
     group->ports_.emplace_back(new UdpPort(transmit, config.receive_buffers));
   }

@@ -79,6 +79,7 @@ class UdpPortGroup {
   Status Open(const SteeringTable& steering);
 
   UdpPortConfig config_;
+  OwnSourcePorts own_ports_;
   UniqueFd lock_;
   std::vector<std::unique_ptr<UdpPort>> ports_;
   size_t receive_buffer_bytes_ = 0;

@@ -36,7 +36,10 @@ void ParseName(const msghdr& message, wire::RxMeta& meta) {
   }
 }
 
-void ParseIpv4Control(const cmsghdr& header, wire::RxMeta& meta) {
+// In every network namespace.
+constexpr unsigned kLoopbackIndex = 1;
+
+void ParseIpv4Control(const cmsghdr& header, wire::RxMeta& meta, bool& loopback) {
   if (header.cmsg_type == IP_TOS) {
     (void)Read(header, meta.traffic_class);
   } else if (header.cmsg_type == IP_TTL) {
@@ -44,14 +47,18 @@ void ParseIpv4Control(const cmsghdr& header, wire::RxMeta& meta) {
     if (Read(header, ttl)) meta.hop_limit = static_cast<uint8_t>(ttl);
   } else if (header.cmsg_type == IP_PKTINFO) {
     in_pktinfo info{};
-    if (Read(header, info)) meta.destination = wire::Gid::FromV4(ntohl(info.ipi_addr.s_addr));
+    if (!Read(header, info)) return;
+    meta.destination = wire::Gid::FromV4(ntohl(info.ipi_addr.s_addr));
+    loopback = static_cast<unsigned>(info.ipi_ifindex) == kLoopbackIndex;
   }
 }
 
-void ParseIpv6Control(const cmsghdr& header, wire::RxMeta& meta) {
+void ParseIpv6Control(const cmsghdr& header, wire::RxMeta& meta, bool& loopback) {
   if (header.cmsg_type == IPV6_PKTINFO) {
     in6_pktinfo info{};
-    if (Read(header, info)) meta.destination = GidOf(info.ipi6_addr);
+    if (!Read(header, info)) return;
+    meta.destination = GidOf(info.ipi6_addr);
+    loopback = info.ipi6_ifindex == kLoopbackIndex;
     return;
   }
   int value = 0;
@@ -69,9 +76,9 @@ UdpMessage ParseMessage(const msghdr& message) {
   for (cmsghdr* header = CMSG_FIRSTHDR(writable); header != nullptr;
        header = CMSG_NXTHDR(writable, header)) {
     if (header->cmsg_level == IPPROTO_IP) {
-      ParseIpv4Control(*header, result.meta);
+      ParseIpv4Control(*header, result.meta, result.loopback);
     } else if (header->cmsg_level == IPPROTO_IPV6) {
-      ParseIpv6Control(*header, result.meta);
+      ParseIpv6Control(*header, result.meta, result.loopback);
     } else if (header->cmsg_level == IPPROTO_UDP && header->cmsg_type == UDP_GRO) {
       int segment = 0;
       if (Read(*header, segment) && segment > 0) result.segment = static_cast<size_t>(segment);
@@ -82,13 +89,14 @@ UdpMessage ParseMessage(const msghdr& message) {
   return result;
 }
 
-UdpReceiver::UdpReceiver(size_t buffers, PortCounters& counters)
+UdpReceiver::UdpReceiver(size_t buffers, PortCounters& counters, const OwnSourcePorts* own_ports)
     : bytes_(new uint8_t[std::max<size_t>(buffers, 1) * kBufferBytes]),
       names_(std::max<size_t>(buffers, 1)),
       controls_(names_.size()),
       vectors_(names_.size()),
       messages_(names_.size()),
-      counters_(counters) {
+      counters_(counters),
+      own_ports_(own_ports) {
   for (size_t i = 0; i < messages_.size(); ++i) {
     vectors_[i] = {bytes_.get() + i * kBufferBytes, kBufferBytes};
     messages_[i].msg_hdr.msg_name = &names_[i];
@@ -114,6 +122,14 @@ bool UdpReceiver::Refill(int fd) {
   return received_ != 0;
 }
 
+// A program with several addresses can name another interface for what it sends to this host, so
+// the interface alone does not tell.
+bool UdpReceiver::IsForeignLoopback() const {
+  const wire::RxMeta& meta = current_.meta;
+  return (current_.loopback || meta.source == meta.destination) &&
+         !own_ports_->Has(meta.source.IsV4(), meta.source_port);
+}
+
 // Makes the next received message current; false when there is none.
 bool UdpReceiver::OpenMessage() {
   while (next_ < received_) {
@@ -127,6 +143,10 @@ bool UdpReceiver::OpenMessage() {
     }
     if ((message.msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
       counters_.rx_malformed.Add();
+      continue;
+    }
+    if (own_ports_ != nullptr && IsForeignLoopback()) {
+      counters_.rx_foreign_loopback.Add();
       continue;
     }
     rest_ = {bytes, message.msg_len};

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "gateway/port/own_source_ports.h"
 #include "gateway/port/port_counters.h"
 #include "gateway/wire/datagram.h"
 
@@ -23,6 +24,7 @@ struct UdpMessage {
   wire::RxMeta meta;
   size_t segment = 0;     // bytes of each merged datagram but the last; 0: one datagram
   uint32_t overflow = 0;  // packets the socket has dropped so far, as far as known
+  bool loopback = false;  // came over the loopback interface
 };
 
 // Reads addresses and control messages as the receive sockets of this port yield them. Pure.
@@ -30,7 +32,9 @@ UdpMessage ParseMessage(const msghdr& message);
 
 class UdpReceiver {
  public:
-  UdpReceiver(size_t buffers, PortCounters& counters);
+  // own_ports: drops packets of this host that left by no port of this list; outlives this object;
+  // nullptr: takes them.
+  UdpReceiver(size_t buffers, PortCounters& counters, const OwnSourcePorts* own_ports = nullptr);
 
   // fd is a non-blocking socket; the bytes handed out are valid until the next call.
   size_t Receive(int fd, std::span<wire::RxDatagram> into);
@@ -47,6 +51,7 @@ class UdpReceiver {
 
   bool Refill(int fd);
   bool OpenMessage();
+  bool IsForeignLoopback() const;
 
   std::unique_ptr<uint8_t[]> bytes_;
   std::vector<sockaddr_storage> names_;
@@ -60,6 +65,7 @@ class UdpReceiver {
   bool open_ = false;
   uint32_t last_overflow_ = 0;
   PortCounters& counters_;
+  const OwnSourcePorts* const own_ports_;
 };
 
 }  // namespace rocegw::port

@@ -19,11 +19,12 @@ constexpr unsigned kPathHashes = 256;
 }  // namespace
 
 UdpSourcePorts::UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes,
-                               PortCounters& counters)
+                               PortCounters& counters, OwnSourcePorts* own)
     : keep_(std::clamp<size_t>(keep, 1, kRange)),
       reserved_(reserved),
       send_buffer_bytes_(send_buffer_bytes),
       counters_(counters),
+      own_(own),
       ipv4_(std::make_unique<Family>()),
       ipv6_(std::make_unique<Family>()) {
   ipv4_->entries.reserve(keep_);
@@ -58,7 +59,7 @@ UdpSourcePorts::Entry& UdpSourcePorts::FreeEntry(Family& family) {
       *std::min_element(family.entries.begin(), family.entries.end(),
                         [](const Entry& a, const Entry& b) { return a.last_use < b.last_use; });
   family.entry_of[oldest.index] = 0;
-  oldest.fd.Reset();
+  Close(oldest, &family == ipv4_.get());
   return oldest;
 }
 
@@ -72,6 +73,7 @@ bool UdpSourcePorts::Open(int family, uint16_t source_port, Entry& entry) {
     if (opened.ok()) {
       entry.fd = std::move(*opened);
       entry.bound_port = port;
+      if (own_ != nullptr) own_->Add(family == AF_INET, port);
       counters_.tx_source_ports.Add();
       return true;
     }
@@ -80,8 +82,15 @@ bool UdpSourcePorts::Open(int family, uint16_t source_port, Entry& entry) {
   return false;
 }
 
+void UdpSourcePorts::Close(Entry& entry, bool ipv4) {
+  if (!entry.fd.valid()) return;
+  entry.fd.Reset();
+  if (own_ != nullptr) own_->Remove(ipv4, entry.bound_port);
+}
+
 void UdpSourcePorts::CloseAll() {
   for (Family* family : {ipv4_.get(), ipv6_.get()}) {
+    for (Entry& entry : family->entries) Close(entry, family == ipv4_.get());
     family->entries.clear();
     family->entry_of.fill(0);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
+#include "gateway/port/own_source_ports.h"
 #include "gateway/port/port_counters.h"
 
 namespace rocegw::port {
@@ -18,8 +19,13 @@ namespace rocegw::port {
 class UdpSourcePorts {
  public:
   // keep: sockets per address family, at least 1. reserved: the port that is received on; binding
-  // it here would take packets away from the receivers.
-  UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes, PortCounters& counters);
+  // it here would take packets away from the receivers. own: lists the ports that are open;
+  // outlives this object; nullptr: no list.
+  UdpSourcePorts(size_t keep, uint16_t reserved, size_t send_buffer_bytes, PortCounters& counters,
+                 OwnSourcePorts* own);
+  ~UdpSourcePorts() { CloseAll(); }
+  UdpSourcePorts(const UdpSourcePorts&) = delete;
+  UdpSourcePorts& operator=(const UdpSourcePorts&) = delete;
 
   struct Socket {
     int fd = -1;  // -1: none could be opened
@@ -46,11 +52,13 @@ class UdpSourcePorts {
 
   bool Open(int family, uint16_t source_port, Entry& entry);
   Entry& FreeEntry(Family& family);
+  void Close(Entry& entry, bool ipv4);
 
   const size_t keep_;
   const uint16_t reserved_;
   const size_t send_buffer_bytes_;
   PortCounters& counters_;
+  OwnSourcePorts* const own_;
   uint64_t clock_ = 0;
   std::unique_ptr<Family> ipv4_;
   std::unique_ptr<Family> ipv6_;

@@ -30,6 +30,7 @@ struct UdpTransmitterConfig {
   unsigned interface_index = 0;  // for link-local and multicast destinations
   size_t source_ports = 256;
   size_t send_buffer_bytes = 0;
+  OwnSourcePorts* own_ports = nullptr;  // lists open source ports; nullptr: no list
 };
 
 // How many of the first packets may leave in one segmented send; at least 1. Pure.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/service/gateway_metrics.h"
 
+#include <array>
 #include <chrono>
 #include <future>
 #include <limits>
@@ -31,6 +32,23 @@ double At(const std::vector<uint64_t>& values, size_t i) {
   return i < values.size() ? static_cast<double>(values[i]) : 0;
 }
 
+void AddDrops(MetricFamily& drops, const std::vector<uint64_t>& counts, const std::string& worker) {
+  std::array<double, metrics::kDropReasonCount> sums{};
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    sums[static_cast<size_t>(metrics::DropReasonOnPage(reason))] += At(counts, i);
+  }
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    if (metrics::DropReasonOnPage(reason) != reason) continue;
+    AddValue(drops,
+             {{"reason", metrics::DropReasonName(reason)},
+              {"side", metrics::DropReasonSide(reason)},
+              {"worker", worker}},
+             sums[i]);
+  }
+}
+
 void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {
   size_t index = 0;
   for (const metrics::CounterInfo& info : metrics::AllCounters()) {
@@ -44,21 +62,8 @@ void AddCounters(std::vector<MetricFamily>& families, const session::StateSnapsh
   MetricFamily& drops =
       AddFamily(families, "rocegw_drops_total", "received packets that were not used, by reason",
                 MetricType::Counter);
-  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
-    const auto reason = static_cast<metrics::DropReason>(i);
-    for (const auto& row : snapshot.workers) {
-      AddValue(drops,
-               {{"reason", metrics::DropReasonName(reason)},
-                {"side", metrics::DropReasonSide(reason)},
-                {"worker", std::to_string(row.index)}},
-               At(row.drops, i));
-    }
-    AddValue(drops,
-             {{"reason", metrics::DropReasonName(reason)},
-              {"side", metrics::DropReasonSide(reason)},
-              {"worker", "control"}},
-             At(snapshot.control_drops, i));
-  }
+  for (const auto& row : snapshot.workers) AddDrops(drops, row.drops, std::to_string(row.index));
+  AddDrops(drops, snapshot.control_drops, "control");
 }
 
 void AddPortCounters(std::vector<MetricFamily>& families, const session::StateSnapshot& snapshot) {

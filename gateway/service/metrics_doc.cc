@@ -62,8 +62,22 @@ void Print() {
       "| reason | side | meaning |\n|---|---|---|\n");
   for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
     const auto reason = static_cast<metrics::DropReason>(i);
+    if (metrics::DropReasonOnPage(reason) != reason) continue;
     std::printf("| `%s` | %s | %s |\n", metrics::DropReasonName(reason),
                 metrics::DropReasonSide(reason), metrics::DropReasonHelp(reason));
+  }
+  std::printf(
+      "\nThe page is open to whoever reaches it, so these reasons, which would tell a sender how "
+      "far "
+      "a guess has\ncome, are one there. `rocegwctl explain` and `rocegwctl status` separate "
+      "them.\n\n"
+      "| reason | on the page | meaning |\n|---|---|---|\n");
+  for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
+    const auto reason = static_cast<metrics::DropReason>(i);
+    const metrics::DropReason on_page = metrics::DropReasonOnPage(reason);
+    if (on_page == reason) continue;
+    std::printf("| `%s` | `%s` | %s |\n", metrics::DropReasonName(reason),
+                metrics::DropReasonName(on_page), metrics::DropReasonHelp(reason));
   }
 }
 

@@ -124,6 +124,12 @@ std::vector<Qpn> SessionServer::UseChannels() {
   return acceptors;
 }
 
+void SessionServer::SetMember(const wire::Gid& peer, bool member) {
+  cm_->SetMember(peer, member);
+  for (size_t i = 0; i < services_.workers.worker_count(); ++i)
+    services_.workers.Tell(static_cast<WorkerIndex>(i), worker::NameMember{peer, member});
+}
+
 SessionServer::~SessionServer() {
   services_.loop.AfterRound({});
   services_.loop.LookAt(nullptr);

@@ -99,6 +99,7 @@ class SessionServer {
   void AfterRound();
   // A number of each worker at which other gateways open channels.
   std::vector<Qpn> UseChannels();
+  void SetMember(const wire::Gid& peer, bool member);
   // The pool of that name, if it is another than the new one.
   void CloseReserveOf(const std::string& name, const std::string& new_uid);
   // Pools changed: programs may see other addresses now.
@@ -123,8 +124,7 @@ class SessionServer {
   Services services_;
   std::unique_ptr<CmBinding> cm_;
   PeerReview peer_review_{services_, attach_};
-  FleetPeers fleet_peers_{
-      [this](const wire::Gid& peer, bool member) { cm_->SetMember(peer, member); }};
+  FleetPeers fleet_peers_{[this](const wire::Gid& peer, bool member) { SetMember(peer, member); }};
   AttachServer attach_;
   Captures captures_;
   SlotSockets slots_;

@@ -24,6 +24,12 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
     return false;
   }
   if (message.nak != 0) {
+    // The receive that the immediate would have taken tells the program (IBTA 11.6.2).
+    if (message.kind == FrameKind::kWrite && message.takes_receive() &&
+        message.nak == SyndromeOf(NakCode::kRemoteAccess) && HasReceive(qp, message, number) &&
+        OpenReceiveOf(qp, outbox, message)) {
+      message.receive_status = WcStatus::kLocalAccess;
+    }
     if (message.receive_status != WcStatus::kSuccess && receives_.IsOpen(message.taken))
       receives_.CloseFailed(qp, message.taken, message.receive_status, placement_ticket_);
     Refuse(qp, outbox, number, message.nak, Placed(qp));

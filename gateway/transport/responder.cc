@@ -117,6 +117,14 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
                                             : DropReason::k_operation_error;
 }
 
+// A fault of class J (IBTA 9.9.6.3): the queue pair fails here, and the requester gets no NAK.
+DropReason Responder::FailSilently(QpContext& qp, Outbox& outbox) {
+  qp.worker->counters.qp_error_events.Add();
+  qp.attributes.state = verbs::QpState::kError;
+  outbox.Event(qp, EventOfNak(NakCode::kRemoteAccess));
+  return DropReason::k_access_error;
+}
+
 void Responder::Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns) {
   const Psn last = expected() + (psns - 1);
   next_ += psns;
@@ -195,7 +203,7 @@ DropReason Responder::ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxP
   if (packet.traits->has_invalidate &&
       !qp.worker->regions.Invalidate(qp.user(), MemoryKey{packet.headers.invalidate_rkey})) {
     receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
-    return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+    return FailSilently(qp, outbox);
   }
   qp.CountBytesReceived(length);
   message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kSend;
@@ -211,12 +219,20 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   const IncomingWrite::Refusal refusal = write_.Admit(qp, packet);
   if (refusal != IncomingWrite::Refusal::kNone) {
     const bool access = refusal == IncomingWrite::Refusal::kAccess;
+    // The receive that the immediate would have taken tells the program (IBTA 11.6.2).
+    if (access && packet.traits->has_immediate &&
+        receives_->Open(qp, outbox) == shm::WorkQueue::Look::kReady) {
+      receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
+    }
     return Refuse(qp, outbox, psn, access ? NakCode::kRemoteAccess : NakCode::kInvalidRequest);
   }
   DropReason reason = DropReason::kNone;
   if (packet.traits->has_immediate && !TakeReceive(qp, outbox, packet, reason)) return reason;
-  if (write_.Place(qp, outbox, packet) != IncomingWrite::Refusal::kNone)
+  if (write_.Place(qp, outbox, packet) != IncomingWrite::Refusal::kNone) {
+    if (packet.traits->has_immediate)
+      receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
     return Refuse(qp, outbox, psn, NakCode::kRemoteAccess);
+  }
   if (!packet.payload.empty()) placement_ticket_ = qp.tickets_issued;
   message_ = packet.traits->ends_message() ? MessageKind::kNone : MessageKind::kWrite;
   if (packet.traits->has_immediate) CompleteReceive(qp, outbox, packet, write_.length(), false);

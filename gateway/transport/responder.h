@@ -138,6 +138,7 @@ class Responder {
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
   metrics::DropReason OnDuplicateFlush(QpContext& qp, const wire::RxPacket& packet);
   // Answers with a NAK behind the memory operations before it; the QP goes to error.
+  metrics::DropReason FailSilently(QpContext& qp, Outbox& outbox);
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code);
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code,
                              uint32_t ticket);

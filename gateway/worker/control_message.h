@@ -212,6 +212,12 @@ struct UseChannels {
   channel::ChannelOptions options;
 };
 
+// The fleet says whether that address is a gateway's of it (ChannelSet::SetMember).
+struct NameMember {
+  wire::Gid peer;
+  bool member = false;
+};
+
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
@@ -219,7 +225,7 @@ struct ControlMessage {
                LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer, LinkGroup,
                UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow,
                UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs,
-               UsePorts, UseChannels>
+               UsePorts, UseChannels, NameMember>
       body;
 };
 

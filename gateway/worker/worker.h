@@ -270,6 +270,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const SnapshotPeers& body);
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
+  ControlReply Do(const NameMember& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
   void WakeControl();

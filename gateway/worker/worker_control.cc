@@ -409,6 +409,11 @@ ControlReply Worker::Do(const UseChannels& body) {
   return {};
 }
 
+ControlReply Worker::Do(const NameMember& body) {
+  channels_.SetMember(body.peer, body.member);
+  return {};
+}
+
 ControlReply Worker::Do(const SnapshotChannels&) {
   ControlReply reply;
   reply.channels = channels_.Snapshots();

@@ -273,6 +273,14 @@ int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::NameMember& m) {
+  if (m.member)
+    members.insert(m.peer);
+  else
+    members.erase(m.peer);
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::UsePeerRules& m, worker::ControlReply& reply) {
   std::map<wire::Gid, uint32_t> revoked;
   for (auto& [id, session] : sessions) {

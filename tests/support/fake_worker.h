@@ -50,6 +50,7 @@ class FakeWorker {
   std::map<uint32_t, Session> sessions;
   std::multimap<std::pair<uint32_t, wire::Gid>, uint32_t> multicast;  // device and group to QPN
   std::set<uint32_t> ready;                                           // QPNs that are nobody's yet
+  std::set<wire::Gid> members;                                        // of the fleet
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
   std::vector<port::PacketPort*> ports;  // of the last UsePorts
@@ -80,6 +81,7 @@ class FakeWorker {
   int Apply(const worker::ModifyQp& m, worker::ControlReply& reply);
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
   int Apply(const worker::UsePeerRules& m, worker::ControlReply& reply);
+  int Apply(const worker::NameMember& m);
   int Apply(const worker::LinkPeer& m);
   int Apply(const worker::UnlinkPeer& m);
   int Apply(const worker::LinkGroup& m);

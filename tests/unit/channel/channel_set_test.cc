@@ -344,9 +344,11 @@ TEST_F(ChannelSetTest, PeerRestartedAndOpens_TheOldOneEnds) {
   EXPECT_EQ(pair.a().delivered, (Numbers{3}));
 }
 
-TEST_F(ChannelSetTest, ResetOfAStranger_OrOfAnotherEpoch_ChangesNothing) {
+// The 16 bits of an epoch that frames carry can be guessed; both epochs cannot.
+TEST_F(ChannelSetTest, ForgedReset_ChangesNothingUnlessItNamesBothEpochs) {
   Channel* channel = OpenAndSend(1);
-  const auto reset = [&](uint32_t number, uint32_t epoch, const wire::Gid& from) {
+  const auto reset = [&](uint32_t number, uint32_t epoch, const wire::Gid& from,
+                         uint32_t peer_epoch = 0) {
     uint8_t room[256];
     port::TxPacket packet{.data = room};
     wire::Headers headers;
@@ -356,21 +358,45 @@ TEST_F(ChannelSetTest, ResetOfAStranger_OrOfAnotherEpoch_ChangesNothing) {
     length += wire::EncodeControl({.kind = ControlKind::kReset,
                                    .reason = ChannelReason::kUnknownChannel,
                                    .channel = number,
-                                   .epoch = epoch},
+                                   .epoch = epoch,
+                                   .peer_epoch = peer_epoch},
                                   packet.data + length);
     packet.length = static_cast<uint32_t>(length);
     packet.path = {.source = from, .destination = pair.a().gid};
     return pair.a().Receive(Sealed(packet), pair.now);
   };
   const uint32_t number = channel->peer_number().value;
-  const uint32_t epoch = channel->address().epoch;
+  const uint32_t epoch = channel->peer_epoch();
   EXPECT_EQ(reset(number, epoch ^ 1, pair.b().gid), DropReason::k_channel_epoch);
   EXPECT_EQ(reset(number + 1, epoch, pair.b().gid), DropReason::k_unknown_channel);
   EXPECT_EQ(reset(number, epoch, ChannelPair::GidOf(9)), DropReason::k_unknown_channel);
   EXPECT_EQ(channel->state(), ChannelState::kOpen);
-  EXPECT_EQ(reset(number, epoch, pair.b().gid), DropReason::kNone);
+  EXPECT_EQ(reset(number, epoch & 0xFFFF, pair.b().gid), DropReason::kNone);
+  size_t probes = 0;
+  pair.Settle([&](const ChannelPacket& packet) {
+    probes += packet.Is(ControlKind::kProbe) ? 1 : 0;
+    return false;
+  });
+  EXPECT_EQ(probes, 1u) << "the peer is asked, and has the channel";
+  EXPECT_EQ(reset(number, epoch, pair.b().gid, channel->epoch() ^ 0x10000), DropReason::kNone);
+  EXPECT_EQ(reset(number, epoch ^ 0x10000, pair.b().gid, channel->epoch()), DropReason::kNone);
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 0);
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (Numbers{1, 2}));
+  EXPECT_EQ(reset(number, epoch, pair.b().gid, channel->epoch()), DropReason::kNone);
   pair.Settle();
   EXPECT_EQ(pair.a().gone, 1);
+}
+
+// A reset that answers a frame asks for one probe at a time, whoever sends it.
+TEST_F(ChannelSetTest, ForgedResets_DrawNoMoreThanOneProbe) {
+  Channel* channel = OpenAndSend(1);
+  for (int i = 0; i < 100; ++i) channel->Challenge(pair.now);
+  channel->Due();
+  pair.a().Turn(pair.now);
+  EXPECT_EQ(CountOf(pair.a().sent, ControlKind::kProbe), 1u);
 }
 
 TEST_F(ChannelSetTest, FrameOfAnotherEpochOrAddress_Dropped) {

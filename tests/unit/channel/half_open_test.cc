@@ -173,6 +173,80 @@ TEST_F(HalfOpenTest, GoneOnWith_CountsNoMore) {
   }
 }
 
+// A stranger with an address of its own confirms what it begins, by one frame each.
+class ConfirmingStranger : public HalfOpenTest {
+ protected:
+  static channel::ChannelOptions Few() {
+    channel::ChannelOptions options = ChannelPair::OptionsOf(1);
+    options.idle_limit = 4;
+    return options;
+  }
+  ConfirmingStranger() {
+    pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), Few());
+  }
+  // Channels of the first end to the second that are open, begun with `count` traffic classes.
+  size_t Confirm(uint8_t count) {
+    size_t open = 0;
+    for (uint8_t i = 0; i < count; ++i) {
+      Channel* channel = pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2));
+      if (channel == nullptr) continue;
+      pair.Settle();
+      if (channel->state() != ChannelState::kOpen) continue;
+      pair.a().Hold(channel);
+      EXPECT_TRUE(pair.a().Send(*channel, i, pair.now));
+      pair.Settle();
+      ++open;
+    }
+    return open;
+  }
+  Channel* Use() {
+    Channel* channel = pair.b().Reach(pair.a(), pair.now);
+    if (channel != nullptr) pair.b().Hold(channel);
+    return channel;
+  }
+};
+
+TEST_F(ConfirmingStranger, HasNoMoreThanItsShareOfTheNumbers) {
+  EXPECT_EQ(Confirm(16), 4u);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::kNone) << "others have theirs";
+}
+
+TEST_F(ConfirmingStranger, ChannelThatAQueuePairUses_CountsNoMore) {
+  EXPECT_EQ(Confirm(1), 1u);
+  Channel* used = Use();
+  ASSERT_NE(used, nullptr);
+  EXPECT_TRUE(pair.b().Send(*used, 1, pair.now));
+  pair.Settle();
+  EXPECT_EQ(Confirm(16), 5u) << "the one that is there, and four";
+}
+
+TEST_F(ConfirmingStranger, Member_IsNotBoundByIt) {
+  pair.b().set.SetMember(pair.a().gid, true);
+  EXPECT_EQ(Confirm(16), 16u);
+}
+
+TEST_F(ConfirmingStranger, StrangersLeaveNumbersForMembers) {
+  pair.b().set.SetMember(pair.a().gid, true);
+  size_t taken = 0;
+  for (uint32_t i = 0; i < 40; ++i) {
+    if (Open(ChannelPair::GidOf(100 + i), 0x900 + i) == DropReason::kNone) ++taken;
+  }
+  EXPECT_EQ(taken, 40u);
+  EXPECT_EQ(Opened() - Closed(), 14u) << "two of 16 stay free";
+  EXPECT_EQ(Open(pair.a().gid, 0x900), DropReason::kNone);
+  EXPECT_EQ(Opened() - Closed(), 15u);
+}
+
+TEST_F(ConfirmingStranger, IdleOnesMakeRoom_WhenNumbersAreExhausted) {
+  channel::ChannelOptions options = Few();
+  options.numbers.resize(4);
+  pair.ends[1] = std::make_unique<ChannelEnd>(ChannelPair::GidOf(1), options);
+  EXPECT_EQ(Confirm(4), 4u);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::k_channel_refused) << "too young";
+  pair.now = pair.now + Seconds(6);
+  EXPECT_EQ(Open(ChannelPair::GidOf(7), 0x900), DropReason::kNone);
+}
+
 TEST_F(HalfOpenTest, Refusals_NoMoreThanTheirRate) {
   channel::ChannelOptions options = ChannelPair::OptionsOf(1);
   options.half_open_limit = 0;

@@ -379,7 +379,7 @@ TEST_F(RocegwctlTest, Doctor_WithoutADaemon_LooksAtTheHostItself) {
   std::set<std::string> checks;
   for (const auto& one : json["diagnoses"]) checks.insert(one["check"]);
   checks.erase("udp_port");  // where this host has it from somebody
-  EXPECT_EQ(checks, (std::set<std::string>{"clock", "daemon", "remapping"}));
+  EXPECT_EQ(checks, (std::set<std::string>{"clock", "daemon", "egress", "remapping"}));
 }
 
 TEST_F(RocegwctlTest, Doctor_TooOldGateway_SaysSo) {

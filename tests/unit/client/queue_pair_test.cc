@@ -159,6 +159,20 @@ TEST_F(QpTest, ModifyQp_AddressWithoutGid_IsRefusedHere) {
   EXPECT_TRUE(daemon_->Requests(ROCEGW_MSG_MODIFY_QP).empty());
 }
 
+// Old MPI libraries name it.
+TEST_F(QpTest, ModifyQp_PathMigrationState_MigratedIsAccepted) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.path_mig_state = IBV_MIG_REARM;
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
+  attr.path_mig_state = IBV_MIG_MIGRATED;
+  EXPECT_EQ(0, ibv_modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
+  const auto asked = daemon_->Last(ROCEGW_MSG_MODIFY_QP).As<rocegw_modify_qp>();
+  EXPECT_EQ(static_cast<uint32_t>(IBV_QP_STATE), asked.attr_mask);
+  attr.qp_state = IBV_QPS_INIT;
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp_, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
+}
+
 TEST_F(QpTest, ModifyQp_Refused_ChangesNothingHere) {
   daemon_->Fail(ROCEGW_MSG_MODIFY_QP, EINVAL);
   ibv_qp_attr attr{};

@@ -623,6 +623,23 @@ TEST_F(ConnectTest, SameQpnAgain_IsStaleAndEndsTheOldConnection) {
   EXPECT_TRUE(rej);
 }
 
+TEST_F(ConnectTest, PeerWithASmallerLink_GetsASmallerPathMtu) {
+  client.SetMtu(9000);
+  listener = server.Listening(kPort);
+  active = client.Routed(server.address, kPort);
+  ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  Exchange(client, server);
+  EXPECT_FALSE(client.NextEvent().has_value()) << "not rejected";
+  const auto request = server.NextEvent();
+  ASSERT_TRUE(request.has_value());
+  ASSERT_EQ(request->type, EventType::kConnectRequest);
+  ASSERT_EQ(server.Do(request->id, Accept{Host::Params(0x222)}), 0);
+  Exchange(client, server);
+  for (const auto& row : client.engine.Connections()) EXPECT_EQ(row.path_mtu, 1024u);
+  for (const auto& row : server.engine.Connections()) EXPECT_EQ(row.path_mtu, 1024u);
+  EXPECT_EQ(client.engine.Connections().size(), 1u);
+}
+
 // A REQ as the client would send it after it had forgotten its connection.
 wire::CmReq StaleClaim(const wire::Gid& from, Host& server, uint64_t guid) {
   Host claimant(from, 1);

@@ -22,8 +22,8 @@ TEST(Examine, GoodHost_EveryCheckOnceAndAllOk) {
             (std::set<std::string>{
                 "link", "path_mtu", "receive_buffer", "offloads", "neighbours", "udp_port",
                 "libraries", "runtime_dir", "sockets", "process_memory", "processors", "workers",
-                "open_files", "send_buffer", "huge_pages", "locked_memory", "clock", "remapping"}));
-  EXPECT_EQ(response.diagnoses_size(), 18);
+                "open_files", "send_buffer", "huge_pages", "locked_memory", "clock", "remapping", "egress"}));
+  EXPECT_EQ(response.diagnoses_size(), 19);
   for (const auto& diagnosis : response.diagnoses())
     EXPECT_EQ(diagnosis.severity(), gateway::v1::OK) << diagnosis.ShortDebugString();
 }
@@ -35,7 +35,7 @@ TEST(Examine, SeveralPorts_EachForItself_TheWorstFirst) {
   facts.gateway.ports[1].up = false;
   facts.host.clock.synchronised = false;
   const auto response = Examine(facts);
-  EXPECT_EQ(response.diagnoses_size(), 23);
+  EXPECT_EQ(response.diagnoses_size(), 24);
   EXPECT_EQ(response.diagnoses(0).check(), "link");
   EXPECT_EQ(response.diagnoses(0).object(), "gateways/host-a/ports/port1");
   EXPECT_EQ(response.diagnoses(1).check(), "clock");
@@ -46,7 +46,7 @@ TEST(ExamineHostAlone, TellsWhyNobodyAnswersAndWhoHasThePort) {
   Facts facts = GoodFacts();
   facts.host.udp_port = {{.own = false, .pid = 9, .command = "rocegwd", .uid = 0}};
   auto response = ExamineHostAlone(facts, "no gateway at /run");
-  EXPECT_EQ(ChecksOf(response), (std::set<std::string>{"daemon", "clock", "remapping"}));
+  EXPECT_EQ(ChecksOf(response), (std::set<std::string>{"daemon", "clock", "remapping", "egress"}));
   EXPECT_EQ(response.diagnoses(0).found(), "no gateway at /run");
   EXPECT_EQ(response.diagnoses(0).severity(), gateway::v1::FAIL);
   EXPECT_NE(response.diagnoses(0).remedy().find("systemctl"), std::string::npos);

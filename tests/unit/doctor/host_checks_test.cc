@@ -73,6 +73,17 @@ TEST_F(HostChecks, Workers_WhoHasNotAnsweredForASecond_Fails) {
   Expect(CheckWorkers(facts), FAIL, "worker 1 has not answered for 12 s", "restart rocegwd");
 }
 
+TEST_F(HostChecks, Egress_OpenToOtherUsers_WarnsWithTheRemedy) {
+  facts.host.egress = EgressGuard::kGuarded;
+  Expect(CheckEgress(facts), OK, "cannot send");
+  facts.host.egress = EgressGuard::kNotTried;
+  Expect(CheckEgress(facts), OK, "not tried");
+  facts.host.egress = EgressGuard::kOpen;
+  facts.host.uid = 993;
+  Expect(CheckEgress(facts), WARN, "every program");
+  EXPECT_NE(CheckEgress(facts).remedy().find("gateway=993"), std::string::npos);
+}
+
 TEST_F(HostChecks, Clock_NotSynchronisedOrNotKnown_Warns) {
   Expect(CheckClock(facts), OK, "synchronised, at most 2 ms off");
   facts.host.clock.synchronised = false;

@@ -234,6 +234,31 @@ TEST_P(UdpPortTest, SourcePortOfTheService_NeverTakesItsPackets) {
   ExpectInOrder(ReceiveCount(group->queue(0), 4), 4);
 }
 
+// What a program of this host sends, in the name of an address of this host.
+TEST_P(UdpPortTest, LoopbackOfAnotherProgram_IsRefusedAndTheOwnArrives) {
+  UdpPortConfig config = LoopbackConfig();
+  const uint16_t sent_to = config.udp_port;
+  config.refuse_foreign_loopback = true;
+  const auto group = MakeGroup(config);
+  ASSERT_NE(group, nullptr);
+  UdpPort& port = group->queue(0);
+  // Another transmitter than the group's is what any program is.
+  PortCounters counters;
+  UdpTransmitter stranger(
+      {.packets = 8, .limits = port.limits(), .udp_port = sent_to, .source_ports = 8}, counters);
+  for (const uint16_t source_port : {0xC105, 0xF007}) {
+    TxPacket* packet = stranger.Acquire();
+    packet->path = LoopbackPath(GetParam(), source_port);
+    packet->length = static_cast<uint32_t>(WriteTestPacket(kQpn, 77, 64, packet->data));
+    ASSERT_EQ(stranger.Transmit(std::span(&packet, 1)), 1U);
+    ASSERT_TRUE(stranger.Flush());
+  }
+  for (uint32_t psn = 0; psn < 3; ++psn)
+    ASSERT_TRUE(SendTestPacket(port, LoopbackPath(GetParam(), 0xC100), kQpn, psn, 8));
+  ExpectInOrder(ReceiveCount(port, 3), 3);
+  EXPECT_EQ(port.counters().rx_foreign_loopback.Read(), 2U);
+}
+
 TEST_P(UdpPortTest, ForeignSource_IsCountedAndBlocksNobody) {
   const auto group = MakeGroup(LoopbackConfig());
   ASSERT_NE(group, nullptr);

@@ -113,6 +113,19 @@ TEST_F(MetricsTest, Page_HasEveryCounterOfEveryWorker) {
   }
 }
 
+// The page is open: it must not be the oracle of somebody who guesses numbers and epochs.
+TEST_F(MetricsTest, Page_DoesNotTellHowFarAGuessHasCome) {
+  const auto samples = Samples();
+  for (const char* reason :
+       {"unknown_qpn", "wrong_address", "sequence_gap", "unknown_channel", "channel_epoch",
+        "channel_state", "channel_window", "wrong_tenant", "cm_state"}) {
+    for (const auto& [name, value] : samples)
+      EXPECT_EQ(name.find("reason=\"" + std::string(reason) + "\""), std::string::npos) << name;
+  }
+  EXPECT_TRUE(
+      samples.contains(R"(rocegw_drops_total{reason="unexpected",side="peer",worker="0"})"));
+}
+
 TEST_F(MetricsTest, Page_HasDropsGaugesAndBuild) {
   const auto samples = Samples();
   const auto value = [&](const std::string& name) {

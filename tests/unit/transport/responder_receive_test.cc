@@ -253,6 +253,22 @@ TEST(ResponderWriteImm, BuffersOfTheReceiveAreNotLookedAt) {
   EXPECT_EQ(peer.PollOne().status, kSuccess);
 }
 
+// IBTA 11.6.2.
+TEST(ResponderWriteImm, BadRKey_TheReceiveEndsWithALocalAccessError) {
+  ScriptedPeer peer;
+  peer.host().PostReceive(5, {});
+  peer.host().PostReceive(6, {});
+  wire::Headers write = peer.Write(Opcode::kRcWriteOnlyImm, kPsn, kBuffer, 4, true);
+  write.reth.rkey ^= 0x100;
+  EXPECT_EQ(peer.Deliver(write, ScriptedPeer::Bytes(4)), DropReason::k_access_error);
+  EXPECT_EQ(peer.OutOne().syndrome(), wire::SyndromeOf(wire::NakCode::kRemoteAccess));
+  const std::vector<rocegw_cqe> ended = peer.Poll();
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0].wr_id, 5u);
+  EXPECT_EQ(ended[0].status, static_cast<uint8_t>(verbs::WcStatus::kLocalAccess));
+  EXPECT_EQ(ended[1].status, static_cast<uint8_t>(verbs::WcStatus::kFlush));
+}
+
 TEST(ResponderWriteImm, NoReceive_RnrOnTheLastPacketOnly_NothingOfItWritten) {
   ScriptedPeer peer;
   const auto data = ScriptedPeer::Bytes(300);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which UDP source ports the queues of one port group hold, by address family. No other user of the
+// host can send from a port that a socket here is bound to, so a packet from an address of this
+// host is the gateway's own exactly when its source port is one of these. Written by workers when a
+// socket opens or closes, read by all of them; safe between threads.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rocegw::port {
+
+class OwnSourcePorts {
+ public:
+  void Add(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_add(1, std::memory_order_relaxed); }
+  void Remove(bool ipv4, uint16_t port) { Of(ipv4, port).fetch_sub(1, std::memory_order_relaxed); }
+  bool Has(bool ipv4, uint16_t port) const {
+    return port >= kFirst && holders_[Index(ipv4, port)].load(std::memory_order_relaxed) != 0;
+  }
+
+ private:
+  static constexpr uint16_t kFirst = 0xC000;
+  static constexpr size_t kRange = 0x4000;
+  static size_t Index(bool ipv4, uint16_t port) {
+    return (ipv4 ? 0 : kRange) + (port - kFirst) % kRange;
+  }
+  std::atomic<uint16_t>& Of(bool ipv4, uint16_t port) { return holders_[Index(ipv4, port)]; }
+
+  // Queues that hold the port: several may share one.
+  std::array<std::atomic<uint16_t>, 2 * kRange> holders_{};
+};
+
+}  // namespace rocegw::port
