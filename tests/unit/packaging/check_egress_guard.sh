@@ -5,8 +5,8 @@
 set -euo pipefail
 rules=$(realpath "$1")
 if [ "$(id -u)" -ne 0 ] || ! command -v nft >/dev/null || ! unshare -n true 2>/dev/null; then
-  echo "skipped: takes root, nft and network namespaces"
-  exit 77
+  echo "this test takes root, nft and network namespaces"
+  exit 1
 fi
 if [ "${2:-}" != inside ]; then exec unshare -n -m "$0" "$rules" inside; fi
 
@@ -38,29 +38,30 @@ expect 65534 4792 sent
 
 # A pod behind one veth, the network behind another.
 nft flush ruleset
+declare -A namespace_of
 for side in pod net; do
   ip link add $side type veth peer name $side-far
   unshare -n sleep 30 & far=$!
   until [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do :; done
   ip link set $side-far netns $far
   ip link set $side up
-  declare $side=$far
+  namespace_of[$side]=$far
 done
-trap 'kill $pod $net' EXIT
+trap 'kill "${namespace_of[@]}"' EXIT
 sysctl -qw net.ipv4.ip_forward=1
 ip address add 10.9.1.1/24 dev pod
 ip address add 10.9.2.1/24 dev net
-nsenter -t "$pod" -n bash -c "ip link set pod-far up; ip address add 10.9.1.2/24 dev pod-far; ip route add default via 10.9.1.1"
-nsenter -t "$net" -n bash -c "ip link set net-far up; ip address add 10.9.2.2/24 dev net-far; ip route add default via 10.9.2.1"
+nsenter -t "${namespace_of[pod]}" -n bash -c "ip link set pod-far up; ip address add 10.9.1.2/24 dev pod-far; ip route add default via 10.9.1.1"
+nsenter -t "${namespace_of[net]}" -n bash -c "ip link set net-far up; ip address add 10.9.2.2/24 dev net-far; ip route add default via 10.9.2.1"
 forwarded() {
-  nsenter -t "$net" -n python3 -c "
+  nsenter -t "${namespace_of[net]}" -n python3 -c "
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', $1)); s.settimeout(1)
 print('bound', flush=True)
 try: s.recv(9); print('arrived')
 except TimeoutError: print('nothing')" | {
     read -r _
-    nsenter -t "$pod" -n bash -c "echo x > /dev/udp/10.9.2.2/$1"
+    nsenter -t "${namespace_of[pod]}" -n bash -c "echo x > /dev/udp/10.9.2.2/$1"
     cat
   }
 }
