@@ -2,6 +2,7 @@
 #include "gateway/process/log_queue.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,7 +31,14 @@ bool WriteAll(int descriptor, std::string_view text) {
 
 LogQueue::LogQueue(int descriptor) : shared_(std::make_shared<Shared>()) {
   shared_->descriptor = descriptor;
+  // The thread begins before the program blocks the signals that it waits for. A signal of the
+  // process may be delivered to any thread that does not block it, and would end the process there.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, &before);
   std::thread thread([shared = shared_] { Run(shared); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_setname_np(thread.native_handle(), "rocegw-log");
   thread.detach();
 }

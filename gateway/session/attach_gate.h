@@ -19,14 +19,14 @@ namespace rocegw::session {
 class AttachGate {
  public:
   using Admit = std::function<void(HeldAttach attach, tenant::Pool& pool)>;
-  using Refuse = std::function<void(UniqueFd socket, int error, const std::string& reason)>;
+  using Refuse = std::function<void(ClientFd socket, int error, const std::string& reason)>;
 
   AttachGate(Services& services, Admit admit, Refuse refuse);
   ~AttachGate();
   AttachGate(const AttachGate&) = delete;
   AttachGate& operator=(const AttachGate&) = delete;
 
-  void Hold(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
+  void Hold(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
 
   // Those that are held, when there is one that has come after `after`; `wait` at most.
   void List(uint64_t after, Duration wait, HeldAttaches::Told told);

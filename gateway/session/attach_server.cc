@@ -21,6 +21,10 @@ constexpr int kBacklog = 128;
 constexpr int kAcceptsPerRound = 16;
 constexpr int kRequestsPerRound = 16;  // of one session, so that others have their turn
 constexpr Duration kDescriptorsGone = Milliseconds(100);
+// Of a pool's connections that were refused: closes that have not returned. Beyond, none is
+// accepted.
+constexpr size_t kMostClosing = 64;
+constexpr Duration kBlockedAgain = Milliseconds(50);
 
 Status SystemError(const std::string& what) {
   const int error = errno;
@@ -47,7 +51,10 @@ AttachServer::AttachServer(Services& services)
 
 AttachServer::~AttachServer() {
   StopListening();
+  services_.loop.Cancel(blocked_timer_);
   for (auto& [id, connection] : connections_) Close(*connection);
+  // The pools go too, whatever programs still block.
+  for (const Blocked& blocked : blocked_) blocked.pool->Give(Resource::kSessions);
 }
 
 Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
@@ -132,8 +139,31 @@ void AttachServer::Expect(const std::string& path, bool program) {
       });
 }
 
+void AttachServer::Pause(Listener& listener) {
+  services_.loop.Rearm(listener.watch, 0);
+  listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
+    services_.loop.Rearm(listener.watch, EPOLLIN);
+  });
+}
+
+const std::shared_ptr<ClientLane>& AttachServer::StrangersOf(const tenant::Pool& pool) {
+  std::erase_if(strangers_, [&](const auto& entry) {
+    return entry.first != pool.id() && entry.second.use_count() == 1;
+  });
+  std::shared_ptr<ClientLane>& lane = strangers_[pool.id()];
+  if (lane == nullptr) lane = ClientLane::Make();
+  return lane;
+}
+
 void AttachServer::AcceptSome(Listener& listener) {
+  const tenant::Pool& pool = *services_.pools.FindPool(listener.pool);
   for (int i = 0; i < kAcceptsPerRound; ++i) {
+    if (StrangersOf(pool)->held() >= kMostClosing) {
+      services_.Say(Severity::kWarning,
+                    "attach: " + listener.pool +
+                        " waits: programs that were refused block the close of what they sent");
+      return Pause(listener);
+    }
     UniqueFd socket(
         ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
@@ -146,16 +176,13 @@ void AttachServer::AcceptSome(Listener& listener) {
       // The connection stays pending and would wake us all the time.
       services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
                                             "; raise the daemon's limit of open files");
-      services_.loop.Rearm(listener.watch, 0);
-      listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
-        services_.loop.Rearm(listener.watch, EPOLLIN);
-      });
+      Pause(listener);
     }
     return;
   }
 }
 
-void AttachServer::Refuse(UniqueFd socket, int error, const std::string& reason) {
+void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason) {
   rocegw_refusal refusal{};
   rocegw_reply& reply = refusal.header;
   reply.type = ROCEGW_MSG_HELLO;
@@ -163,15 +190,15 @@ void AttachServer::Refuse(UniqueFd socket, int error, const std::string& reason)
   reply.error = error;
   reason.copy(refusal.reason, sizeof refusal.reason - 1);
   // What nobody has read when the connection is closed would be an error of its own to the client.
-  // Descriptors that come with it are dropped by the system.
-  rocegw_request greeting{};
-  if (::recv(socket.get(), &greeting, sizeof greeting, MSG_DONTWAIT) ==
-      static_cast<ssize_t>(sizeof greeting))
-    reply.request_id = greeting.request_id;
-  (void)::send(socket.get(), &refusal, sizeof refusal, MSG_DONTWAIT | MSG_NOSIGNAL);
+  MessageSocket connection(socket.Release(), socket.lane());
+  const MessageSocket::Received greeting = connection.Receive();
+  if (greeting.bytes.size() >= sizeof(rocegw_request))
+    reply.request_id = DecodeAs<rocegw_request>(greeting.bytes).request_id;
+  connection.Send({reinterpret_cast<const uint8_t*>(&refusal), sizeof refusal}, -1);
 }
 
-void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool, const std::string& path) {
+void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::string& path) {
+  ClientFd socket(std::move(accepted), StrangersOf(pool));
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
     services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
@@ -183,7 +210,7 @@ void AttachServer::Attach(UniqueFd socket, tenant::Pool& pool, const std::string
   Begin(std::move(socket), pool, path, std::move(*peer));
 }
 
-void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
   // Threads that a former client's memory still blocks count as sessions: they are what such a
   // client costs.
   if (memory::Copier::LiveThreads() >= services_.options.limits.sessions) {
@@ -203,12 +230,12 @@ void AttachServer::Begin(UniqueFd socket, tenant::Pool& pool, const std::string&
   const uint32_t id = next_id_++;
   const int fd = socket.get();
   const int process = peer.process.get();
-  auto owned = std::make_unique<Connection>(std::move(socket), path);
+  auto owned = std::make_unique<Connection>(socket.Release(), path);
   Connection* const connection = owned.get();
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
-  connection->session = std::make_unique<ClientSession>(SessionId{id}, services_, pool,
-                                                        std::move(peer), connection->socket);
+  connection->session = std::make_unique<ClientSession>(
+      SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->lane);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
   connections_.emplace(id, std::move(owned));
@@ -349,10 +376,27 @@ void AttachServer::Reap() {
     const auto it = connections_.find(id);
     Close(*it->second);
     tenant::Pool& pool = it->second->session->pool();
+    const std::shared_ptr<ClientLane> lane = it->second->lane;
     connections_.erase(it);
-    pool.Give(Resource::kSessions);
-    if (pool.leaving()) services_.pools.Reap();
+    blocked_.push_back({&pool, lane});
   }
+  GiveWhenIdle();
+}
+
+void AttachServer::GiveWhenIdle() {
+  bool leaving = false;
+  std::erase_if(blocked_, [&](const Blocked& blocked) {
+    if (blocked.lane->held() != 0) return false;
+    leaving = leaving || blocked.pool->leaving();
+    blocked.pool->Give(Resource::kSessions);
+    return true;
+  });
+  if (leaving) services_.pools.Reap();
+  if (blocked_.empty() || blocked_timer_ != 0) return;
+  blocked_timer_ = services_.loop.At(ControlLoop::Now() + kBlockedAgain, [this] {
+    blocked_timer_ = 0;
+    GiveWhenIdle();
+  });
 }
 
 ClientSession* AttachServer::Find(SessionId id) const {

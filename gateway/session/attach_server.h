@@ -70,7 +70,9 @@ class AttachServer {
 
  private:
   struct Connection {
-    Connection(UniqueFd fd, std::string by) : socket(std::move(fd)), path(std::move(by)) {}
+    Connection(UniqueFd fd, std::string by)
+        : lane(ClientLane::Make()), socket(std::move(fd), lane), path(std::move(by)) {}
+    const std::shared_ptr<ClientLane> lane;
     MessageSocket socket;
     const std::string path;  // of the attach socket; empty: it did not come by one
     std::unique_ptr<ClientSession> session;
@@ -94,10 +96,14 @@ class AttachServer {
   };
 
   void AcceptSome(Listener& listener);
+  void Pause(Listener& listener);
+  // The lane of connections of the pool that have not become sessions.
+  const std::shared_ptr<ClientLane>& StrangersOf(const tenant::Pool& pool);
+  void GiveWhenIdle();
   void Close(const std::string& path, Listener& listener);
-  void Begin(UniqueFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
+  void Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer);
   // reason: for people, shown by the program; empty: the errno says it all.
-  static void Refuse(UniqueFd socket, int error, const std::string& reason);
+  static void Refuse(ClientFd socket, int error, const std::string& reason);
   void OnSocket(Connection& connection, uint32_t events);
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);
@@ -114,6 +120,14 @@ class AttachServer {
   uint32_t next_id_ = 1;
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   std::vector<uint32_t> ended_;
+  std::unordered_map<uint64_t, std::shared_ptr<ClientLane>> strangers_;  // by pool
+  // Sessions that have ended but for calls that their programs block: they count in their pools.
+  struct Blocked {
+    tenant::Pool* pool;
+    std::shared_ptr<ClientLane> lane;
+  };
+  std::vector<Blocked> blocked_;
+  ControlLoop::TimerId blocked_timer_ = 0;
 };
 
 }  // namespace rocegw::session

@@ -31,13 +31,14 @@ EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
 }  // namespace
 
 ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer,
-                             MessageSink& sink)
+                             MessageSink& sink, std::shared_ptr<ClientLane> lane)
     : id_(id),
       services_(services),
       pool_(pool),
       trusted_(pool.settings().trusted),
       peer_(std::move(peer)),
       sink_(sink),
+      lane_(std::move(lane)),
       attached_ns_(WallClockNs()),
       reserve_(services.reserves.Of(pool)),
       segment_(0, reserve_.get()),
@@ -48,7 +49,7 @@ ClientSession::~ClientSession() {
   (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
 }
 
-void ClientSession::OnMessage(std::span<const uint8_t> bytes, UniqueFd fd) {
+void ClientSession::OnMessage(std::span<const uint8_t> bytes, ClientFd fd) {
   if (ending_) return;
   if (const char* const wrong = CheckForm(bytes)) return End(wrong);
   Request request{DecodeAs<rocegw_request>(bytes), bytes, std::move(fd)};
@@ -189,16 +190,41 @@ Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
   return OkStatus();
 }
 
-Status ClientSession::SetUpMemory(UniqueFd memory) {
+void ClientSession::RunBlocking(std::function<void()> call, std::function<void()> done) {
+  blocking_ = services_.lane_returns->Expect([this, done = std::move(done)] {
+    blocking_ = 0;
+    done();
+  });
+  lane_->Run([call = std::move(call), returns = services_.lane_returns, number = blocking_] {
+    call();
+    returns->Report(number);
+  });
+}
+
+void ClientSession::JudgeMemory(ClientFd memory,
+                                std::function<void(StatusOr<UniqueFd> memory)> judged) {
+  const bool needed = memory.valid() && services_.options.memory_way != MemoryWay::kOwn;
+  if (!needed) return judged(UniqueFd());
+  struct Judgement {
+    ClientFd memory;
+    Status status;
+  };
+  auto judgement = std::make_shared<Judgement>(Judgement{std::move(memory), OkStatus()});
+  RunBlocking(
+      [judgement] { judgement->status = memory::DescriptorMemory::Check(judgement->memory.get()); },
+      [judgement, judged = std::move(judged)] {
+        if (!judgement->status.ok()) return judged(judgement->status);
+        judged(judgement->memory.Release());
+      });
+}
+
+void ClientSession::SetUpMemory(UniqueFd memory) {
   memory::AtomicLocks& locks = trusted_ ? services_.trusted_locks : memory_parts_->locks;
   if (services_.options.memory_way == MemoryWay::kOwn) {
     memory_reachable_ = true;
     memory_ = std::make_shared<memory::OwnMemory>(locks);
     memory_way_ = ROCEGW_MEMORY_IN_PROCESS;
-    return OkStatus();
-  }
-  if (memory.valid()) {
-    if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
+    return;
   }
   const bool may_cross = services_.options.memory_way == MemoryWay::kAuto && peer_.pid != 0 &&
                          peer_.uid == ::geteuid() &&
@@ -213,12 +239,10 @@ Status ClientSession::SetUpMemory(UniqueFd memory) {
     memory_ = std::move(by_descriptor);
     memory_way_ = ROCEGW_MEMORY_DESCRIPTOR;
   }
-  return OkStatus();
 }
 
 Status ClientSession::ReplaceMemory(UniqueFd memory) {
   if (memory_way_ == ROCEGW_MEMORY_IN_PROCESS) return OkStatus();
-  if (Status good = memory::DescriptorMemory::Check(memory.get()); !good.ok()) return good;
   // Cross-process access follows the process by itself.
   if (descriptor_memory_ == nullptr) return OkStatus();
   return descriptor_memory_->Replace(std::move(memory));

@@ -36,7 +36,8 @@ namespace rocegw::session {
 class ClientSession {
  public:
   // Counts as one session of the pool until Reap of its owner, so the pool outlives it.
-  ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer, MessageSink& sink);
+  ClientSession(SessionId id, Services& services, tenant::Pool& pool, Peer peer, MessageSink& sink,
+                std::shared_ptr<ClientLane> lane);
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
@@ -46,7 +47,7 @@ class ClientSession {
   tenant::Pool& pool() const { return pool_; }
 
   // A message from the client; not while busy.
-  void OnMessage(std::span<const uint8_t> bytes, UniqueFd fd);
+  void OnMessage(std::span<const uint8_t> bytes, ClientFd fd);
   bool busy() const { return pending_.has_value(); }
   bool greeted() const { return greeted_; }
 
@@ -129,8 +130,13 @@ class ClientSession {
   SessionId LinkedAs(const Qp& qp) const {
     return qp.xrcd == 0 ? id_ : objects_.xrcds.Find(qp.xrcd)->domain->id;
   }
-  // Chooses how client memory is reached. `memory` may be invalid.
-  Status SetUpMemory(UniqueFd memory);
+  // Runs a call that the program may block, then `done` on the control thread; not when the session
+  // ends before. The request under way is answered by `done`.
+  void RunBlocking(std::function<void()> call, std::function<void()> done);
+  // Has a memory descriptor judged. `judged` gets it, or why it is none.
+  void JudgeMemory(ClientFd memory, std::function<void(StatusOr<UniqueFd> memory)> judged);
+  // Chooses how client memory is reached. `memory` was judged, or is invalid.
+  void SetUpMemory(UniqueFd memory);
   Status ReplaceMemory(UniqueFd memory);
   bool memory_reachable() const { return memory_reachable_; }
   rocegw_memory_way memory_way() const { return memory_way_; }
@@ -205,6 +211,8 @@ class ClientSession {
   const bool trusted_;
   Peer peer_;
   MessageSink& sink_;
+  const std::shared_ptr<ClientLane> lane_;
+  uint64_t blocking_ = 0;  // call of RunBlocking that is out
   int64_t attached_ns_;
   bool greeted_ = false;
   uint32_t library_minor_ = 0;

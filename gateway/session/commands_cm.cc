@@ -3,6 +3,7 @@
 // answers at once.
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -77,6 +78,35 @@ std::optional<uint32_t> OptionValue(const rocegw_cm_set_option& asked) {
   uint32_t value = 0;
   std::memcpy(&value, asked.value, sizeof value);
   return value;
+}
+
+// Moves an id to another channel, and with it what waits on its channel.
+void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
+  Objects& objects = session.objects();
+  CmId* const id = objects.cm_ids.Find(asked.id);
+  if (id == nullptr) return session.ReplyError(EINVAL);
+  const uint32_t old = id->channel;
+  CmChannel* const from = objects.cm_channels.Find(old);
+  CmChannel* const to = objects.cm_channels.Find(asked.channel);
+  // Requests go with their listener; one that was read is where it was read.
+  std::vector<uint32_t> moved = {asked.id};
+  from->events->MoveWaiting(*to->events,
+                            [&](EventChannel::Subject subject, std::span<const uint8_t> record) {
+                              const auto event = DecodeAs<rocegw_cm_event>(record);
+                              if (subject == asked.id && IsRequest(event))
+                                moved.push_back(event.id);
+                              return std::ranges::find(moved, subject) != moved.end();
+                            });
+  for (const uint32_t handle : moved) {
+    // A request may have ended before anybody read of it.
+    CmId* const one = objects.cm_ids.Find(handle);
+    if (one == nullptr || one->channel != old) continue;
+    one->events_moved += from->events->Forget(handle);
+    one->channel = asked.channel;
+    --from->users;
+    ++to->users;
+  }
+  session.ReplyDone();
 }
 
 }  // namespace
@@ -269,33 +299,26 @@ void CmMigrate(ClientSession& session, Request& request) {
   const auto asked = request.As<rocegw_cm_migrate>();
   Objects& objects = session.objects();
   CmId* const id = session.cm().Named(session, asked.id);
-  CmChannel* const to = objects.cm_channels.Find(asked.channel);
-  if (id == nullptr || to == nullptr) return session.ReplyError(EINVAL);
-  const uint32_t old = id->channel;
-  CmChannel* const from = objects.cm_channels.Find(old);
-  if (from == to) return session.ReplyDone();
+  if (id == nullptr || objects.cm_channels.Find(asked.channel) == nullptr)
+    return session.ReplyError(EINVAL);
+  if (id->channel == asked.channel) return session.ReplyDone();
+  EventChannel& from = *objects.cm_channels.Find(id->channel)->events;
   // An older client keeps its end to itself, and with it what it has not read.
-  const bool has_end = request.fd.valid() && from->events->IsClientEnd(request.fd.get());
-  if (has_end) from->events->TakeBack(request.fd.get(), SubjectOf);
-  // Requests go with their listener; one that was read is where it was read.
-  std::vector<uint32_t> moved = {asked.id};
-  from->events->MoveWaiting(*to->events,
-                            [&](EventChannel::Subject subject, std::span<const uint8_t> record) {
-                              const auto event = DecodeAs<rocegw_cm_event>(record);
-                              if (subject == asked.id && IsRequest(event))
-                                moved.push_back(event.id);
-                              return std::ranges::find(moved, subject) != moved.end();
-                            });
-  for (const uint32_t handle : moved) {
-    // A request may have ended before anybody read of it.
-    CmId* const one = objects.cm_ids.Find(handle);
-    if (one == nullptr || one->channel != old) continue;
-    one->events_moved += from->events->Forget(handle);
-    one->channel = asked.channel;
-    --from->users;
-    ++to->users;
-  }
-  session.ReplyDone();
+  if (!request.fd.valid() || !from.IsClientEnd(request.fd.get())) return MoveEvents(session, asked);
+  struct Taken {
+    ClientFd client_end;
+    EventChannel::Unread unread;
+  };
+  auto taken = std::make_shared<Taken>(Taken{std::move(request.fd), {}});
+  from.Hold();
+  session.RunBlocking(
+      [taken] { taken->unread = EventChannel::ReadUnread(taken->client_end.get()); },
+      [&session, asked, channel = id->channel, taken] {
+        // No other request was taken meanwhile, so the channel is there.
+        session.objects().cm_channels.Find(channel)->events->TakeBack(std::move(taken->unread),
+                                                                      SubjectOf);
+        MoveEvents(session, asked);
+      });
 }
 
 void CmQueryId(ClientSession& session, Request& request) {

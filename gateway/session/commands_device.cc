@@ -58,22 +58,8 @@ void TellOwnPreload(ClientSession& session, const rocegw_hello& hello) {
           "one that is named first");
 }
 
-}  // namespace
-
-void Hello(ClientSession& session, Request& request) {
-  const auto hello = request.As<rocegw_hello>();
-  if (hello.magic != ROCEGW_ABI_MAGIC) return session.Violation("greeting of another protocol");
-  if (hello.major != ROCEGW_ABI_MAJOR) {
-    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
-    session.ReplyError(EPROTONOSUPPORT);
-    return session.End("library speaks version " + std::to_string(hello.major) +
-                       " of the attach protocol, this daemon " + std::to_string(ROCEGW_ABI_MAJOR));
-  }
-  if (Status memory = session.SetUpMemory(std::move(request.fd)); !memory.ok()) {
-    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
-    session.ReplyError(memory.error());
-    return session.End(memory.text());
-  }
+void Welcome(ClientSession& session, const rocegw_hello& hello, UniqueFd memory) {
+  session.SetUpMemory(std::move(memory));
   session.Greeted(hello.minor);
   TellOwnPreload(session, hello);
   const Options& options = session.services().options;
@@ -94,9 +80,31 @@ void Hello(ClientSession& session, Request& request) {
   session.Reply(reply, userfaultfd.get());
 }
 
+}  // namespace
+
+void Hello(ClientSession& session, Request& request) {
+  const auto hello = request.As<rocegw_hello>();
+  if (hello.magic != ROCEGW_ABI_MAGIC) return session.Violation("greeting of another protocol");
+  if (hello.major != ROCEGW_ABI_MAJOR) {
+    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
+    session.ReplyError(EPROTONOSUPPORT);
+    return session.End("library speaks version " + std::to_string(hello.major) +
+                       " of the attach protocol, this daemon " + std::to_string(ROCEGW_ABI_MAJOR));
+  }
+  session.JudgeMemory(std::move(request.fd), [&session, hello](StatusOr<UniqueFd> memory) {
+    if (memory.ok()) return Welcome(session, hello, std::move(*memory));
+    session.pool().CountAttach(tenant::AttachOutcome::kFailed);
+    session.ReplyError(memory.status().error());
+    session.End(memory.status().text());
+  });
+}
+
 void SetMemory(ClientSession& session, Request& request) {
   if (!request.fd.valid()) return session.ReplyError(EBADF);
-  session.Answer(session.ReplaceMemory(std::move(request.fd)).error());
+  session.JudgeMemory(std::move(request.fd), [&session](StatusOr<UniqueFd> memory) {
+    if (!memory.ok()) return session.ReplyError(memory.status().error());
+    session.Answer(session.ReplaceMemory(std::move(*memory)).error());
+  });
 }
 
 void QueryDevice(ClientSession& session, Request& request) {

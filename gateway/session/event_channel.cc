@@ -17,6 +17,7 @@ namespace {
 
 // Of any kind of event.
 constexpr size_t kLongestRecord = 1024;
+constexpr size_t kMostUnread = 4096;
 constexpr EventChannel::Subject kNobody = 0;
 
 std::optional<uint64_t> CookieOf(int socket) {
@@ -60,7 +61,7 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
 }
 
 void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool once) {
-  if (waiting_.empty() && TrySend(subject, record)) return;
+  if (!held_ && waiting_.empty() && TrySend(subject, record)) return;
   if (once && std::any_of(waiting_.begin(), waiting_.end(), [&](const Record& r) {
         return r.subject == subject && std::ranges::equal(r.bytes, record);
       })) {
@@ -72,16 +73,17 @@ void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool o
 }
 
 void EventChannel::Await() {
-  if (watch_ == 0) watch_ = loop_.Watch(ours_.get(), EPOLLOUT, [this](uint32_t) { Drain(); });
+  if (watch_ == 0 && !held_)
+    watch_ = loop_.Watch(ours_.get(), EPOLLOUT, [this](uint32_t) { Drain(); });
 }
 
 void EventChannel::Drain() {
-  while (!waiting_.empty() && TrySend(waiting_.front().subject, waiting_.front().bytes)) {
+  while (!held_ && !waiting_.empty() && TrySend(waiting_.front().subject, waiting_.front().bytes)) {
     const Subject subject = waiting_.front().subject;
     if (subject != kNobody) --CountsOf(subject).waiting;
     waiting_.pop_front();
   }
-  if (!waiting_.empty()) return Await();
+  if (!held_ && !waiting_.empty()) return Await();
   loop_.Unwatch(watch_);
   watch_ = 0;
 }
@@ -101,15 +103,26 @@ bool EventChannel::IsClientEnd(int descriptor) const {
   return client_cookie_ && CookieOf(descriptor) == client_cookie_;
 }
 
-void EventChannel::TakeBack(int client_end, SubjectOf subject_of) {
-  std::vector<Record> unread;
+EventChannel::Unread EventChannel::ReadUnread(int client_end) {
+  Unread unread;
   std::array<uint8_t, kLongestRecord> buffer;
   while (true) {
     const ssize_t got = ::recv(client_end, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    const std::span<const uint8_t> bytes(buffer.data(), static_cast<size_t>(got));
-    unread.push_back({subject_of(bytes), {bytes.begin(), bytes.end()}});
+    unread.emplace_back(buffer.begin(), buffer.begin() + got);
+    // No more than a socket holds, else a program that puts records there keeps its lane busy.
+    if (unread.size() == kMostUnread) break;
+  }
+  return unread;
+}
+
+void EventChannel::TakeBack(Unread taken, SubjectOf subject_of) {
+  held_ = false;
+  std::vector<Record> unread;
+  for (std::vector<uint8_t>& bytes : taken) {
+    const Subject subject = subject_of(bytes);
+    unread.push_back({subject, std::move(bytes)});
   }
   // Records of an object that is gone are nobody's. Another may have its number: the latest are of
   // that one, as many as it has sent.

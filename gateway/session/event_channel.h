@@ -55,8 +55,13 @@ class EventChannel {
   bool IsClientEnd(int descriptor) const;
   // Takes back what the client has not read, from its end: it waits again then, before whatever
   // waits already. Nobody may read there meanwhile, or what is left to read changes its order.
+  // ReadUnread may block, while the program reads there into memory that makes it wait: not on the
+  // control thread. Hold comes before it, and keeps new records here until TakeBack.
   using SubjectOf = Subject (*)(std::span<const uint8_t> record);
-  void TakeBack(int client_end, SubjectOf subject_of);
+  using Unread = std::vector<std::vector<uint8_t>>;
+  void Hold() { held_ = true; }
+  static Unread ReadUnread(int client_end);
+  void TakeBack(Unread unread, SubjectOf subject_of);
   // Moves what waits, and is `chosen`, to another channel; then sends what is left, as far as the
   // client's end holds it.
   using Choice = std::function<bool(Subject, std::span<const uint8_t> record)>;
@@ -84,6 +89,7 @@ class EventChannel {
   std::optional<uint64_t> client_cookie_;  // of the socket that is the client's end
   ControlLoop::WatchId watch_ = 0;
   std::deque<Record> waiting_;
+  bool held_ = false;
   KeyMap<Counts, Subject> counts_;
 };
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gateway/base/time.h"
-#include "gateway/base/unique_fd.h"
+#include "gateway/session/client_lane.h"
 #include "gateway/session/peer.h"
 #include "gateway/session/state_rows.h"
 
@@ -23,7 +23,7 @@ struct HeldAttach {
   std::string pool;
   uint64_t pool_id = 0;
   std::string path;  // of the attach socket; empty: none
-  UniqueFd socket;
+  ClientFd socket;
   Peer peer;
   // It has greeted: whoever only looks whether somebody listens does not.
   bool greeted = false;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -12,49 +13,96 @@
 
 namespace rocegw::session {
 
-MessageSocket::MessageSocket(UniqueFd socket)
-    : socket_(std::move(socket)), buffer_(ROCEGW_MESSAGE_MAX) {}
+namespace {
 
-MessageSocket::Received MessageSocket::Receive() {
-  Received received;
-  iovec part{buffer_.data(), buffer_.size()};
-  // Room for one descriptor exactly: CMSG_SPACE would leave padding in which the kernel puts a
-  // second one.
-  alignas(cmsghdr) char control[CMSG_LEN(sizeof(int))];
+// The most that one message can carry (SCM_MAX_FD of the kernel). With less space the kernel would
+// close the rest of the descriptors in the call that receives them.
+constexpr size_t kMostDescriptors = 253;
+constexpr int kMessagesTaken = 64;  // of a connection that ends
+
+struct Arrival {
+  ssize_t length = 0;
+  int flags = 0;
+  ClientFd fd;              // the first of them
+  size_t descriptors = 0;   // all others are with the lane already
+  bool is_message = false;  // with SO_PASSCRED: not the end of the connection
+};
+
+Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<ClientLane>& lane) {
+  Arrival arrival;
+  iovec part{buffer.data(), buffer.size()};
+  alignas(
+      cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * kMostDescriptors)];
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  ssize_t length = 0;
   do {
-    length = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (length < 0 && errno == EINTR);
-  if (length < 0) {
+    arrival.length = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (arrival.length < 0 && errno == EINTR);
+  if (arrival.length < 0) return arrival;
+  arrival.flags = header.msg_flags;
+  for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
+       message = CMSG_NXTHDR(&header, message)) {
+    if (message->cmsg_level != SOL_SOCKET) continue;
+    if (message->cmsg_type == SCM_CREDENTIALS) arrival.is_message = true;
+    if (message->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(message) + i * sizeof fd, sizeof fd);
+      ClientFd owned(UniqueFd(fd), lane);
+      if (arrival.descriptors++ == 0) arrival.fd = std::move(owned);
+    }
+  }
+  return arrival;
+}
+
+}  // namespace
+
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane) {
+  if (!socket.valid()) return;
+  ::shutdown(socket.get(), SHUT_RD);  // nothing comes any more
+  // A message of no bytes looks like the end of the connection, but for its sender's credentials.
+  const int yes = 1;
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+  std::array<uint8_t, 16> ignored;
+  for (int i = 0; i < kMessagesTaken; ++i) {
+    if (!Take(socket.get(), ignored, lane).is_message) return;  // empty: the close does not block
+  }
+  ::shutdown(socket.get(), SHUT_RDWR);
+  lane->Close(std::move(socket));
+}
+
+MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane)
+    : socket_(std::move(socket)), lane_(std::move(lane)), buffer_(ROCEGW_MESSAGE_MAX) {}
+
+void MessageSocket::Close() {
+  CloseConnection(std::move(socket_), lane_);
+  backlog_.clear();
+}
+
+MessageSocket::Received MessageSocket::Receive() {
+  Received received;
+  Arrival arrival = Take(socket_.get(), buffer_, lane_);
+  if (arrival.length < 0) {
     received.outcome =
         errno == EAGAIN || errno == EWOULDBLOCK ? Outcome::kNothing : Outcome::kClosed;
     return received;
   }
-  if (header.msg_controllen >= CMSG_LEN(sizeof(int))) {
-    const cmsghdr* const message = CMSG_FIRSTHDR(&header);
-    if (message != nullptr && message->cmsg_level == SOL_SOCKET &&
-        message->cmsg_type == SCM_RIGHTS) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(message), sizeof fd);
-      received.fd.Reset(fd);
-    }
-  }
-  if ((header.msg_flags & MSG_TRUNC) != 0) {
+  received.fd = std::move(arrival.fd);
+  if ((arrival.flags & MSG_TRUNC) != 0) {
     received.outcome = Outcome::kBroken;
     received.reason = "message longer than the protocol allows";
-  } else if ((header.msg_flags & MSG_CTRUNC) != 0) {
+  } else if (arrival.descriptors > 1 || (arrival.flags & MSG_CTRUNC) != 0) {
     received.outcome = Outcome::kBroken;
     received.reason = "more than one descriptor in a message";
-  } else if (length == 0) {
+  } else if (arrival.length == 0) {
     received.outcome = Outcome::kClosed;
   } else {
     received.outcome = Outcome::kMessage;
-    received.bytes = {buffer_.data(), static_cast<size_t>(length)};
+    received.bytes = {buffer_.data(), static_cast<size_t>(arrival.length)};
   }
   return received;
 }

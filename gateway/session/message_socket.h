@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One attach connection: bounded messages with at most one descriptor each, both ways, without ever
-// blocking. What the client has not room for waits here in order. Control thread.
+// blocking. What the client has not room for waits here in order. Descriptors that come are never
+// closed here, nor by the kernel in a call made here: the program's lane closes them. Control
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
+#include "gateway/session/client_lane.h"
 
 namespace rocegw::session {
 
@@ -19,6 +22,10 @@ class MessageSink {
   // fd -1: none; otherwise it stays the caller's.
   virtual void Send(std::span<const uint8_t> message, int fd) = 0;
 };
+
+// Ends a connection with a program. Messages that were not read may hold descriptors, so they are
+// taken first; a socket that has too many of them is left to the lane.
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane);
 
 class MessageSocket final : public MessageSink {
  public:
@@ -31,11 +38,14 @@ class MessageSocket final : public MessageSink {
   struct Received {
     Outcome outcome = Outcome::kNothing;
     std::span<const uint8_t> bytes;  // until the next Receive
-    UniqueFd fd;
+    ClientFd fd;
     const char* reason = "";
   };
 
-  explicit MessageSocket(UniqueFd socket);
+  MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane);
+  ~MessageSocket() override { Close(); }
+  MessageSocket(const MessageSocket&) = delete;
+  MessageSocket& operator=(const MessageSocket&) = delete;
 
   Received Receive();
   void Send(std::span<const uint8_t> message, int fd) override;
@@ -46,10 +56,7 @@ class MessageSocket final : public MessageSink {
   // A message could not be sent and never will: the connection is of no more use.
   bool failed() const { return failed_; }
   // The client sees the end of the connection; what waits is dropped.
-  void Close() {
-    socket_.Reset();
-    backlog_.clear();
-  }
+  void Close();
 
  private:
   struct Message {
@@ -60,6 +67,7 @@ class MessageSocket final : public MessageSink {
   bool TrySend(std::span<const uint8_t> message, int fd);
 
   UniqueFd socket_;
+  const std::shared_ptr<ClientLane> lane_;
   std::vector<uint8_t> buffer_;
   std::deque<Message> backlog_;
   bool failed_ = false;

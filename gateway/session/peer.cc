@@ -26,6 +26,23 @@ std::string ReadProcFile(pid_t pid, const char* name) {
   return length <= 0 ? std::string() : std::string(text, static_cast<size_t>(length));
 }
 
+// The process at the other end, whatever has its number by now (SO_PEERPIDFD, Linux 6.5); invalid
+// on older kernels. ESRCH: the process is gone.
+StatusOr<UniqueFd> PeerProcess(int socket) {
+  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, which older headers do not have
+  int process = -1;
+  socklen_t length = sizeof process;
+  if (::getsockopt(socket, SOL_SOCKET, kPeerPidfd, &process, &length) == 0)
+    return UniqueFd(process);
+  if (errno == ENOPROTOOPT) return UniqueFd();
+  return Status(errno, std::string("SO_PEERPIDFD: ") + std::strerror(errno));
+}
+
+// Whether the process that a descriptor names still has its number. EPERM says so, too.
+bool HasItsNumber(int process) {
+  return ::syscall(SYS_pidfd_send_signal, process, 0, nullptr, 0) == 0 || errno != ESRCH;
+}
+
 }  // namespace
 
 std::optional<uint64_t> ProcessStartTime(pid_t pid) {
@@ -87,14 +104,19 @@ StatusOr<Peer> IdentifyPeer(int socket) {
   peer.uid = credentials.uid;
   peer.gid = credentials.gid;
   if (peer.pid == 0) return peer;
+  const std::string is_gone = "process " + std::to_string(peer.pid) + " is gone";
+  auto exact = PeerProcess(socket);
+  if (!exact.ok()) return Status(ESRCH, is_gone);
+  peer.process = std::move(*exact);
   const auto before = ProcessStartTime(peer.pid);
-  peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  // On older kernels the process may have ended before this, and another may have its number.
+  if (!peer.process.valid())
+    peer.process.Reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   peer.cgroup = ForeignText(ProcessCgroup(peer.pid));
   const auto after = ProcessStartTime(peer.pid);
-  // The same process on both sides of the open: so the descriptor is that process's.
-  if (!before || !peer.process.valid() || before != after) {
-    return Status(ESRCH, "process " + std::to_string(peer.pid) + " is gone");
-  }
+  // The number named one process all the time, and still names that of the descriptor.
+  if (!before || !peer.process.valid() || before != after || !HasItsNumber(peer.process.get()))
+    return Status(ESRCH, is_gone);
   peer.start_time = *before;
   // The process chose its name. Behind it stands a line feed of the kernel.
   std::string comm = ReadProcFile(peer.pid, "comm");

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/base/unique_fd.h"
+#include "gateway/session/client_lane.h"
 
 namespace rocegw::session {
 
@@ -30,7 +30,7 @@ const char* CheckForm(std::span<const uint8_t> bytes);
 struct Request {
   rocegw_request header{};
   std::span<const uint8_t> bytes;  // the whole message; valid while the command runs
-  UniqueFd fd;                     // what came with it
+  ClientFd fd;                     // what came with it
 
   template <typename T>
   T As() const {

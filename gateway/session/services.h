@@ -13,6 +13,7 @@
 
 #include "gateway/memory/atomic_locks.h"
 #include "gateway/port/steering.h"
+#include "gateway/session/client_lane.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/event_log.h"
@@ -54,6 +55,7 @@ struct Services {
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
+  const std::shared_ptr<LaneReturns> lane_returns = std::make_shared<LaneReturns>();
   const port::SteeringTable steering;
   const Options options;
   tenant::Registry pools;

@@ -256,6 +256,11 @@ void ClientSession::End(const std::string& reason) {
                 "session " + std::to_string(id_.value) + " (" + peer_.comm + ", pid " +
                     std::to_string(peer_.pid) + ") ends: " + reason);
   if (memory_) memory_->Revoke();
+  // The program decides when such a call returns. Nothing is answered any more.
+  if (const uint64_t out = std::exchange(blocking_, 0); out != 0) {
+    services_.lane_returns->Abandon(out);
+    pending_.reset();
+  }
   services_.cm->DropSession(*this);
   DropCmIds();
   ContinueEnd();

@@ -17,7 +17,7 @@
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/status.h"
-#include "gateway/base/unique_fd.h"
+#include "gateway/session/client_lane.h"
 #include "gateway/tenant/registry.h"
 
 namespace rocegw::session {
@@ -42,7 +42,7 @@ struct XrcDomain {
   uint32_t device = 0;
   WorkerIndex worker = 0;  // of everything in it
   uint32_t openers = 0;
-  UniqueFd file;  // invalid: it is one session's own
+  ClientFd file;  // invalid: it is one session's own
   std::pair<uint64_t, uint64_t> inode;
   rocegw_worker_line line{};                                         // no client looks at it
   std::unordered_map<uint32_t, std::unique_ptr<XrcTarget>> targets;  // by QPN
@@ -53,7 +53,7 @@ class XrcDomains {
   struct Wanted {
     tenant::Pool* pool = nullptr;
     uint32_t device = 0;
-    UniqueFd file;       // invalid: a new one
+    ClientFd file;       // invalid: a new one
     uint32_t flags = 0;  // enum rocegw_xrcd_flags
   };
   // One more opener. EBADF: what the file is cannot be found out; EAGAIN, EINVAL: as the flags say.

@@ -2,6 +2,7 @@
 #include "tests/support/session_host.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -57,7 +58,10 @@ void SessionHost::Settle() {
   // A few quiet rounds: descriptors that a round made ready show in the next.
   for (int quiet = 0; quiet < 3;) {
     loop.RunOnce({});
-    quiet = RunWorkers() || server->services().workers.unanswered() != 0 ? 0 : quiet + 1;
+    const bool blocking = session::ClientLane::HeldByAll() > blocked_calls;
+    quiet =
+        RunWorkers() || server->services().workers.unanswered() != 0 || blocking ? 0 : quiet + 1;
+    if (blocking) ::sched_yield();
   }
 }
 

@@ -45,6 +45,8 @@ class SessionHost {
   UniqueFd control_wake;
   std::vector<std::unique_ptr<FakeWorker>> workers;
   std::vector<std::string> log;
+  // Calls on programs' objects that Settle does not wait for: a test blocks them.
+  size_t blocked_calls = 0;
   std::unique_ptr<session::SessionServer> server;
 
   static session::Device MakeDevice();

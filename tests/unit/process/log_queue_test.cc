@@ -67,6 +67,24 @@ TEST_F(LogQueueTest, End_DoesNotWaitForTheReader) {
   EXPECT_FALSE(ReadSome().empty());
 }
 
+TEST_F(LogQueueTest, SignalsOfTheProcess_AreLeftToItsOtherThreads) {
+  LogQueue queue(writer_);
+  queue.Append("one\n");
+  ASSERT_TRUE(queue.Flush(Seconds(60)));
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  sigset_t before;
+  // From now on the queue's thread is the only one that could take it, and it would end the
+  // process.
+  ::pthread_sigmask(SIG_BLOCK, &term, &before);
+  ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
+  int taken = 0;
+  EXPECT_EQ(::sigwait(&term, &taken), 0);
+  EXPECT_EQ(taken, SIGTERM);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST_F(LogQueueTest, DescriptorThatFails_CountsItsLines) {
   LogQueue queue(-1);
   queue.Append("one\n");

@@ -120,7 +120,8 @@ TEST_F(Channel, TakeBack_WhatIsUnreadMovesInOrder_AndOthersStay) {
   while (channel->waiting() < 10) Send(1 + sent % 2, 1000 * (1 + sent % 2) + sent), ++sent;
   auto pair = MakeEventPair();
   EventChannel other(loop, std::move(pair->ours));
-  channel->TakeBack(client.get(), SubjectOf);
+  channel->Hold();
+  channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
   EXPECT_EQ(Read(), -1);
   channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
   const auto read_all = [&](EventChannel::Subject subject, uint32_t at) {
@@ -149,7 +150,8 @@ TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
   Send(1, 1002);
   auto pair = MakeEventPair();
   EventChannel other(loop, std::move(pair->ours));
-  channel->TakeBack(client.get(), SubjectOf);
+  channel->Hold();
+  channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
   channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
   EXPECT_EQ(Read(), 1001) << "nobody's, and where it was";
   EXPECT_EQ(Read(), -1);

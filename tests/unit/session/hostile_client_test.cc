@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that break the rules or die: each loses its own session, with a reason, and nothing of it
 // remains.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,6 +13,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <thread>
 
 #include "tests/support/random.h"
 #include "tests/support/session_host.h"
@@ -122,6 +125,150 @@ TEST_F(HostileClient, DescriptorsThatNobodyAskedFor_AreClosed) {
     ASSERT_EQ(client.error(), 0);
   }
   EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+// A TCP socket whose close waits for two seconds: it lingers with data that its peer never takes.
+class LingeringSocket {
+ public:
+  LingeringSocket() {
+    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener.get(), generic, sizeof address), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener.get(), generic, &length), 0);
+    ours_.Reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(ours_.get(), generic, sizeof address), 0);
+    peer_.Reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::vector<uint8_t> filler(1 << 20);
+    while (::send(ours_.get(), filler.data(), filler.size(), MSG_DONTWAIT) > 0) {
+    }
+    const linger wait{1, kSeconds};
+    EXPECT_EQ(::setsockopt(ours_.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait), 0);
+  }
+  int get() const { return ours_.get(); }
+  // The message that carries the descriptor has the only one from now on.
+  void Forget() { ours_.Reset(); }
+
+ private:
+  static constexpr int kSeconds = 2;
+  UniqueFd ours_;
+  UniqueFd peer_;
+};
+
+class LingeringClient : public HostileClient {
+ protected:
+  void SetUp() override {
+    HostileClient::SetUp();
+    host.blocked_calls = 1;
+  }
+  // While the close waits, which ends long before the socket's time in no case.
+  void ExpectOthersGoOn() {
+    EXPECT_EQ(session::ClientLane::HeldByAll(), 1u) << "the close still waits";
+    TestClient other(host);
+    EXPECT_TRUE(other.Hello());
+    EXPECT_NE(bystander.AllocPd(bystander_context), 0u);
+    EXPECT_EQ(session::ClientLane::HeldByAll(), 1u) << "the close still waits";
+  }
+  static void WaitForClose() {
+    while (session::ClientLane::HeldByAll() != 0) std::this_thread::yield();
+  }
+};
+
+TEST_F(LingeringClient, InARequest_ItsCloseStopsOnlyItsOwnProgram) {
+  LingeringSocket socket;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  auto alloc = TestClient::Request<rocegw_alloc_pd>(ROCEGW_MSG_ALLOC_PD);
+  alloc.context = client.OpenContext();
+  ASSERT_TRUE(client.Send(alloc, socket.get()));
+  socket.Forget();
+  host.Settle();
+  ExpectOthersGoOn();
+  WaitForClose();
+}
+
+TEST_F(LingeringClient, AsMemory_ItsCloseStopsOnlyItsOwnProgram) {
+  LingeringSocket socket;
+  TestClient client(host);
+  ASSERT_TRUE(client.Send(TestClient::Request<rocegw_hello>(ROCEGW_MSG_HELLO), socket.get()));
+  socket.Forget();
+  host.Settle();
+  ExpectOthersGoOn();
+  WaitForClose();
+}
+
+TEST_F(LingeringClient, AmongManyDescriptors_ItsCloseStopsOnlyItsOwnProgram) {
+  LingeringSocket socket;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_OPEN_CONTEXT);
+  const std::vector<int> fds = {socket.get(), STDIN_FILENO};
+  client.SendRaw({reinterpret_cast<const uint8_t*>(&request), sizeof request}, fds);
+  socket.Forget();
+  host.Settle();
+  EXPECT_TRUE(client.closed());
+  ExpectOthersGoOn();
+  WaitForClose();
+}
+
+TEST_F(LingeringClient, InAMessageThatNobodyReads_ItsCloseStopsOnlyItsOwnProgram) {
+  LingeringSocket socket;
+  {
+    TestClient client(host);
+    ASSERT_TRUE(client.Hello());
+    const uint8_t byte = 0;
+    // The first message ends the session, the second stays in the connection.
+    client.SendRaw({&byte, 1});
+    client.SendRaw({&byte, 1}, {{socket.get()}});
+    socket.Forget();
+    host.Settle();
+    EXPECT_TRUE(client.closed());
+  }
+  ExpectOthersGoOn();
+  WaitForClose();
+}
+
+TEST_F(LingeringClient, InAMessageOfNoBytesBehindOthers_ItsCloseStopsOnlyItsOwnProgram) {
+  LingeringSocket socket;
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint8_t byte = 0;
+  client.SendRaw({&byte, 1});
+  client.SendRaw({&byte, 0});
+  client.SendRaw({&byte, 0}, {{socket.get()}});
+  socket.Forget();
+  host.Settle();
+  EXPECT_TRUE(client.closed());
+  ExpectOthersGoOn();
+  WaitForClose();
+}
+
+TEST_F(LingeringClient, SessionThatEndsMeanwhile_CountsUntilTheCloseReturns) {
+  LingeringSocket socket;
+  const auto sessions = [&] {
+    return host.server->services()
+        .pools.FindPool(session::kDefaultPool)
+        ->Left(session::Resource::kSessions);
+  };
+  const uint64_t left = sessions();
+  {
+    TestClient client(host);
+    ASSERT_TRUE(client.Hello());
+    auto alloc = TestClient::Request<rocegw_alloc_pd>(ROCEGW_MSG_ALLOC_PD);
+    alloc.context = client.OpenContext();
+    ASSERT_TRUE(client.Send(alloc, socket.get()));
+    socket.Forget();
+    host.Settle();
+  }
+  host.Settle();
+  EXPECT_EQ(host.server->session_count(), 1u);
+  EXPECT_EQ(sessions(), left - 1) << "the blocked call counts as a session";
+  WaitForClose();
+  while (sessions() != left) host.RunControl();
 }
 
 TEST_F(HostileClient, MemoryDescriptorThatIsSomethingElse) {
