@@ -114,6 +114,7 @@ ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr attr) {
   ah->ibv.context = pd->context;
   ah->ibv.pd = pd;
   ToAddressVector(attr, &ah->vector);
+  __atomic_add_fetch(&FromIbv(pd)->handles, 1, __ATOMIC_ACQ_REL);
   return &ah->ibv;
 }
 
@@ -129,6 +130,7 @@ ROCEGW_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 ROCEGW_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
   if (!IsOurs(ah->context)) return ROCEGW_REAL(ibv_destroy_ah)(ah);
   rocegw::client::Session* session = rocegw::client::SessionOf(ah->context);
+  __atomic_sub_fetch(&rocegw::client::FromIbv(ah->pd)->handles, 1, __ATOMIC_ACQ_REL);
   free(reinterpret_cast<AddressHandle*>(ah));
   session->ah_credits().Give(session);
   return 0;

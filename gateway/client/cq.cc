@@ -203,11 +203,11 @@ ROCEGW_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* ibv) {
   pthread_mutex_lock(&ibv->context->mutex);
   const bool busy = ibv->refcnt != 0;
   pthread_mutex_unlock(&ibv->context->mutex);
-  if (busy) return EBUSY;
+  if (busy) return rocegw::client::WithErrno(EBUSY);
   Channel* channel = FromIbv(ibv);
   const int error =
       SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CHANNEL, channel->handle);
-  if (error != 0) return error;
+  if (error != 0) return rocegw::client::WithErrno(error);
   CloseOwn(&channel->events);
   free(channel);
   return 0;
@@ -223,14 +223,14 @@ ROCEGW_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_
 
 ROCEGW_EXPORT int ibv_resize_cq(ibv_cq* cq, int entries) {
   if (!IsOurs(cq->context)) return ROCEGW_REAL(ibv_resize_cq)(cq, entries);
-  return rocegw::client::ResizeCq(FromIbv(cq), entries);
+  return rocegw::client::WithErrno(rocegw::client::ResizeCq(FromIbv(cq), entries));
 }
 
 ROCEGW_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_cq)(ibv);
   Cq* cq = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_CQ, ibv->handle);
-  if (error != 0) return error;
+  if (error != 0) return rocegw::client::WithErrno(error);
   // Events that still lie in the channel are skipped when they are read: nobody has this number any
   // more.
   rocegw::client::RemoveObject(cq->id);

@@ -44,7 +44,7 @@ ibv_td* AllocThreadDomain(ibv_context* context, ibv_td_init_attr* attr) {
 }
 
 int DeallocThreadDomain(ibv_td* td) {
-  if (__atomic_load_n(&FromIbv(td)->users, __ATOMIC_ACQUIRE) != 0) return EBUSY;
+  if (__atomic_load_n(&FromIbv(td)->users, __ATOMIC_ACQUIRE) != 0) return WithErrno(EBUSY);
   free(FromIbv(td));
   return 0;
 }

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
+#include "gateway/client/plain_text.h"
 #include "gateway/client/raw_syscall.h"
 
 namespace rocegw::client {
@@ -32,20 +32,15 @@ struct SymbolTable {
   const uint32_t* gnu_hash;
 };
 
-bool ReadTable(const dl_phdr_info& object, SymbolTable* table) {
-  *table = {object.dlpi_addr, nullptr, nullptr, nullptr};
-  for (int i = 0; i < object.dlpi_phnum; ++i) {
-    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const auto* entry =
-        reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
-    for (; entry->d_tag != DT_NULL; ++entry) {
-      if (entry->d_tag == DT_SYMTAB) {
-        table->symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
-      } else if (entry->d_tag == DT_STRTAB) {
-        table->strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
-      } else if (entry->d_tag == DT_GNU_HASH) {
-        table->gnu_hash = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
-      }
+bool ReadTable(const link_map& object, SymbolTable* table) {
+  *table = {object.l_addr, nullptr, nullptr, nullptr};
+  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_SYMTAB) {
+      table->symbols = reinterpret_cast<const ElfW(Sym)*>(entry->d_un.d_ptr);
+    } else if (entry->d_tag == DT_STRTAB) {
+      table->strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+    } else if (entry->d_tag == DT_GNU_HASH) {
+      table->gnu_hash = reinterpret_cast<const uint32_t*>(entry->d_un.d_ptr);
     }
   }
   return table->symbols != nullptr && table->strings != nullptr && table->gnu_hash != nullptr;
@@ -67,53 +62,58 @@ void* FindFunction(const SymbolTable& table, const char* name) {
     const uint32_t link = chain[index - first_symbol];
     const ElfW(Sym)& symbol = table.symbols[index];
     if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
-        strcmp(table.strings + symbol.st_name, name) == 0) {
+        CompareText(table.strings + symbol.st_name, name) == 0) {
       return reinterpret_cast<void*>(table.base + symbol.st_value);
     }
     if ((link & 1) != 0) return nullptr;
   }
 }
 
-// dlsym lives in libc.so.6 since glibc 2.34, before in libdl.so.2.
-int Visit(dl_phdr_info* object, size_t, void*) {
-  const char* slash = strrchr(object->dlpi_name, '/');
-  const char* file = slash != nullptr ? slash + 1 : object->dlpi_name;
-  if (strcmp(file, "libc.so.6") != 0 && strcmp(file, "libdl.so.2") != 0) return 0;
-  SymbolTable table;
-  if (!ReadTable(*object, &table)) return 0;
-  void* symbol = FindFunction(table, "dlsym");
-  void* versioned = FindFunction(table, "dlvsym");
-  if (symbol == nullptr || versioned == nullptr) return 0;
-  __atomic_store_n(&g_dlvsym, reinterpret_cast<DlvsymFunction>(versioned), __ATOMIC_RELEASE);
-  __atomic_store_n(&g_dlsym, reinterpret_cast<DlsymFunction>(symbol), __ATOMIC_RELEASE);
-  return 1;
+bool IsFile(const link_map& object, const char* name) {
+  return CompareText(FileOf(object.l_name), name) == 0;
 }
 
-int VisitForDlopen(dl_phdr_info* object, size_t, void* found) {
-  const char* slash = strrchr(object->dlpi_name, '/');
-  SymbolTable table;
-  if (strcmp(slash != nullptr ? slash + 1 : object->dlpi_name, "libc.so.6") != 0) return 0;
-  if (ReadTable(*object, &table)) {
-    *static_cast<void**>(found) = FindFunction(table, "__libc_dlopen_mode");
+// Walks the loader's own list. Programs with a dl_iterate_phdr of their own (sanitizers, databases
+// that cache its result) cannot be asked before their main.
+bool FindDlsym() {
+  for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
+    // dlsym lives in libc.so.6 since glibc 2.34, before in libdl.so.2.
+    SymbolTable table;
+    if (!IsFile(*object, "libc.so.6") && !IsFile(*object, "libdl.so.2")) continue;
+    if (!ReadTable(*object, &table)) continue;
+    void* symbol = FindFunction(table, "dlsym");
+    void* versioned = FindFunction(table, "dlvsym");
+    if (symbol == nullptr || versioned == nullptr) continue;
+    __atomic_store_n(&g_dlvsym, reinterpret_cast<DlvsymFunction>(versioned), __ATOMIC_RELEASE);
+    __atomic_store_n(&g_dlsym, reinterpret_cast<DlsymFunction>(symbol), __ATOMIC_RELEASE);
+    return true;
   }
-  return 1;
+  return false;
+}
+
+void* FindLoad() {
+  for (const link_map* object = _r_debug.r_map; object != nullptr; object = object->l_next) {
+    SymbolTable table;
+    if (IsFile(*object, "libc.so.6") && ReadTable(*object, &table)) {
+      return FindFunction(table, "__libc_dlopen_mode");
+    }
+  }
+  return nullptr;
 }
 
 // Of a program that does not use it, where it is a library of its own. By what the C library loads
 // its own parts with in those releases.
 void LoadLibdl() {
   constexpr int kDlopen = static_cast<int>(0x80000000);  // __RTLD_DLOPEN
-  void* found = nullptr;
-  dl_iterate_phdr(&VisitForDlopen, &found);
-  const auto load = reinterpret_cast<void* (*)(const char*, int)>(found);
+  const auto load = reinterpret_cast<void* (*)(const char*, int)>(FindLoad());
   if (load != nullptr) load("libdl.so.2", RTLD_NOW | kDlopen);
 }
 
 void Find() {
   if (__atomic_load_n(&g_dlsym, __ATOMIC_ACQUIRE) != nullptr) return;
-  if (dl_iterate_phdr(&Visit, nullptr) != 0) return;
+  if (FindDlsym()) return;
   LoadLibdl();
-  if (dl_iterate_phdr(&Visit, nullptr) != 0) return;
+  if (FindDlsym()) return;
   static const char kLine[] = "rocegw: cannot find dlsym in the C library of this process\n";
   RawSyscall(SYS_write, STDERR_FILENO, kLine, sizeof(kLine) - 1);
   abort();

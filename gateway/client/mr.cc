@@ -256,7 +256,7 @@ ROCEGW_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   Mr* mr = FromIbv(ibv);
   const int error = rocegw::client::Release(*mr);
   if (error == 0) free(mr);
-  return error;
+  return rocegw::client::WithErrno(error);
 }
 
 ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length,

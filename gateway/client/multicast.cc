@@ -37,10 +37,10 @@ using rocegw::client::IsOurs;
 // The LID is InfiniBand's.
 ROCEGW_EXPORT int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_attach_mcast)(qp, gid, lid);
-  return rocegw::client::AttachMulticast(qp, *gid);
+  return rocegw::client::WithErrno(rocegw::client::AttachMulticast(qp, *gid));
 }
 
 ROCEGW_EXPORT int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t lid) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_detach_mcast)(qp, gid, lid);
-  return rocegw::client::DetachMulticast(qp, *gid);
+  return rocegw::client::WithErrno(rocegw::client::DetachMulticast(qp, *gid));
 }

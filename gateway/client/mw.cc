@@ -40,13 +40,13 @@ int BindMw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   ibv_send_wr* bad;
   const int error = PostSendOnQp(qp, &wr, &bad);
   if (error == 0) mw->rkey = wr.bind_mw.rkey;
-  return error;
+  return WithErrno(error);
 }
 
 int DeallocMw(ibv_mw* mw) {
   const int error = SessionOf(mw->context)->CallDestroy(ROCEGW_MSG_DEALLOC_MW, mw->handle);
   if (error == 0) free(mw);
-  return error;
+  return WithErrno(error);
 }
 
 }  // namespace rocegw::client

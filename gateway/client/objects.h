@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -44,6 +45,7 @@ struct Pd {
   Pd* protection;     // of a parent domain: whose handle it has; nullptr: it is none
   ibv_td* thread;     // of a parent domain, or nullptr
   uint32_t parents;   // parent domains of it
+  uint32_t handles;   // address handles
   bool made_for_ids;  // by rdma_cm, for ids of programs that bring none
 };
 
@@ -115,6 +117,12 @@ struct Qp {
   uint32_t execution_order;
   uint32_t completion_order;
 };
+
+// The result of a call that returns the value of errno: kernel providers set errno as well.
+inline int WithErrno(int error) {
+  if (error != 0) errno = error;
+  return error;
+}
 
 // For everything else the public structure is enough.
 template <typename T>

@@ -13,6 +13,7 @@ using rocegw::client::IsOurs;
 using rocegw::client::MakeObject;
 using rocegw::client::Pd;
 using rocegw::client::SessionOf;
+using rocegw::client::WithErrno;
 
 ROCEGW_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (!IsOurs(context)) return ROCEGW_REAL(ibv_alloc_pd)(context);
@@ -34,14 +35,16 @@ ROCEGW_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 ROCEGW_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
   if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_dealloc_pd)(pd);
+  // Address handles are the library's alone; everything else the daemon counts.
+  if (__atomic_load_n(&FromIbv(pd)->handles, __ATOMIC_ACQUIRE) != 0) return WithErrno(EBUSY);
   if (FromIbv(pd)->protection != nullptr) {
     rocegw::client::DeallocParentDomain(pd);
     return 0;
   }
-  if (__atomic_load_n(&FromIbv(pd)->parents, __ATOMIC_ACQUIRE) != 0) return EBUSY;
+  if (__atomic_load_n(&FromIbv(pd)->parents, __ATOMIC_ACQUIRE) != 0) return WithErrno(EBUSY);
   const int error = SessionOf(pd->context)->CallDestroy(ROCEGW_MSG_DEALLOC_PD, pd->handle);
   if (error == 0) free(FromIbv(pd));
-  return error;
+  return WithErrno(error);
 }
 
 ROCEGW_EXPORT ibv_pd* ibv_import_pd(ibv_context* context, uint32_t handle) {

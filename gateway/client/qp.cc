@@ -382,7 +382,7 @@ ROCEGW_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 ROCEGW_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   if (!IsOurs(qp->context)) return ROCEGW_REAL(ibv_modify_qp)(qp, attr, mask);
-  return rocegw::client::Modify(FromIbv(qp), *attr, mask);
+  return rocegw::client::WithErrno(rocegw::client::Modify(FromIbv(qp), *attr, mask));
 }
 
 ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
@@ -393,7 +393,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
   request.handle = ibv->handle;
   rocegw_query_qp_reply reply;
   const int error = SessionOf(ibv->context)->Call(ROCEGW_MSG_QUERY_QP, &request, &reply);
-  if (error != 0) return error;
+  if (error != 0) return rocegw::client::WithErrno(error);
   rocegw::client::FromQpAttr(reply.attr, attr);
   attr->cap = qp->cap;
   *init_attr = {};
@@ -411,7 +411,7 @@ ROCEGW_EXPORT int ibv_query_qp(ibv_qp* ibv, ibv_qp_attr* attr, int mask,
 
 ROCEGW_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_qp)(ibv);
-  return rocegw::client::DestroyQp(ibv);
+  return rocegw::client::WithErrno(rocegw::client::DestroyQp(ibv));
 }
 
 ROCEGW_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {

@@ -162,8 +162,10 @@ ROCEGW_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
 
 ROCEGW_EXPORT int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
   if (!IsOurs(srq->context)) return ROCEGW_REAL(ibv_modify_srq)(srq, attr, mask);
-  if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
-  return mask == 0 ? 0 : rocegw::client::ModifySrq(FromIbv(srq), *attr, mask);
+  if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return rocegw::client::WithErrno(EINVAL);
+  return mask == 0
+             ? 0
+             : rocegw::client::WithErrno(rocegw::client::ModifySrq(FromIbv(srq), *attr, mask));
 }
 
 ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
@@ -172,7 +174,7 @@ ROCEGW_EXPORT int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
   request.handle = srq->handle;
   rocegw_query_srq_reply reply;
   const int error = SessionOf(srq->context)->Call(ROCEGW_MSG_QUERY_SRQ, &request, &reply);
-  if (error != 0) return error;
+  if (error != 0) return rocegw::client::WithErrno(error);
   attr->max_wr = reply.max_wr;
   attr->max_sge = reply.max_sge;
   attr->srq_limit = reply.limit;
@@ -183,7 +185,7 @@ ROCEGW_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
   if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_destroy_srq)(ibv);
   Srq* srq = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_DESTROY_SRQ, ibv->handle);
-  if (error != 0) return error;
+  if (error != 0) return rocegw::client::WithErrno(error);
   if (srq->receiver != nullptr) FromIbv(srq->cq)->rings.Remove(srq->receiver);
   rocegw::client::RemoveObject(srq->id);
   rocegw::client::WaitForEventAcks(srq);

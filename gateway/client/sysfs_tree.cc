@@ -126,6 +126,9 @@ void WriteDevice(Session* session, uint32_t index, TreeWriter* writer) {
   writer->File("rocegw\n", "class/infiniband/%s/board_id", name);
   snprintf(text, sizeof(text), "%s\n", device.firmware);
   writer->File(text, "class/infiniband/%s/fw_ver", name);
+  writer->File("0\n", "class/infiniband/%s/hw_rev", name);
+  snprintf(text, sizeof(text), "%s\n", name);
+  writer->File(text, "class/infiniband/%s/node_desc", name);
   writer->File("-1\n", "class/infiniband/%s/device/numa_node", name);
   const bool active = device.port_state == IBV_PORT_ACTIVE;
   writer->File(active ? "4: ACTIVE\n" : "1: DOWN\n", "class/infiniband/%s/ports/1/state", name);
@@ -133,6 +136,11 @@ void WriteDevice(Session* session, uint32_t index, TreeWriter* writer) {
                name);
   writer->File("Ethernet\n", "class/infiniband/%s/ports/1/link_layer", name);
   writer->File("0x0\n", "class/infiniband/%s/ports/1/lid", name);
+  writer->File("0\n", "class/infiniband/%s/ports/1/lid_mask_count", name);
+  writer->File("0x0\n", "class/infiniband/%s/ports/1/sm_lid", name);
+  writer->File("0\n", "class/infiniband/%s/ports/1/sm_sl", name);
+  writer->File("0x00010000\n", "class/infiniband/%s/ports/1/cap_mask", name);
+  writer->File("10 Gb/sec (4X)\n", "class/infiniband/%s/ports/1/rate", name);
   writer->File("0xffff\n", "class/infiniband/%s/ports/1/pkeys/0", name);
   snprintf(text, sizeof(text), "%s\n", name);
   writer->File(text, "class/infiniband_verbs/uverbs_%s/ibdev", name);

@@ -89,7 +89,7 @@ int CloseXrcd(ibv_xrcd* ibv) {
   Xrcd* xrcd = FromIbv(ibv);
   const int error = SessionOf(ibv->context)->CallDestroy(ROCEGW_MSG_CLOSE_XRCD, xrcd->handle);
   if (error == 0) free(xrcd);
-  return error;
+  return WithErrno(error);
 }
 
 ibv_qp* CreateXrcReceiver(ibv_xrcd* xrcd, ibv_qp_init_attr* attr) {

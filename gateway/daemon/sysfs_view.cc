@@ -3,6 +3,7 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -82,6 +83,13 @@ void WriteGid(Writer& port, size_t index, const wire::Gid& gid, const session::D
   }
 }
 
+// As Linux writes it. What ibv_query_port says of an interface that does not tell is 10 Gbit/s.
+std::string RateText(uint64_t bytes_per_second) {
+  const uint64_t gigabits = bytes_per_second * 8 / 1'000'000'000;
+  return std::to_string(bytes_per_second == 0 ? 10 : std::max<uint64_t>(gigabits, 1)) +
+         " Gb/sec (4X)";
+}
+
 }  // namespace
 
 Status SysfsView::Create(const std::vector<session::Device>& devices, const std::string& version) {
@@ -98,11 +106,15 @@ Status SysfsView::Create(const std::vector<session::Device>& devices, const std:
     files.File("hca_type", "rocegw");
     files.File("board_id", "rocegw");
     files.File("fw_ver", version);
+    files.File("hw_rev", "0");
     files.File("device/numa_node", "-1");
     if (!device.interface.empty()) files.Directory("device/net/" + device.interface);
     files.File("ports/1/link_layer", "Ethernet");
     files.File("ports/1/lid", "0x0");
+    files.File("ports/1/lid_mask_count", "0");
     files.File("ports/1/sm_lid", "0x0");
+    files.File("ports/1/sm_sl", "0");
+    files.File("ports/1/cap_mask", "0x00010000");
     files.File("ports/1/pkeys/0", "0xffff");
     verbs.File("uverbs_" + device.name + "/ibdev", device.name);
     verbs.File("uverbs_" + device.name + "/abi_version", "1");
@@ -117,6 +129,7 @@ Status SysfsView::Update(const session::Device& device) {
   Writer port(root_ + "/class/infiniband/" + device.name + "/ports/1");
   port.File("state", device.up ? "4: ACTIVE" : "1: DOWN");
   port.File("phys_state", device.up ? "5: LinkUp" : "3: Disabled");
+  port.File("rate", RateText(device.link_bytes_per_second));
   for (const char* directory : {"gids", "gid_attrs/types", "gid_attrs/ndevs"}) {
     port.Directory(directory);
   }

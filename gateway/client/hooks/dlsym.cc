@@ -5,9 +5,9 @@
 // last thing done here, as a jump: the C library looks at its return address to see who asks for
 // RTLD_NEXT.
 #include <cstddef>
-#include <cstring>
 
 #include "gateway/client/libc_symbols.h"
+#include "gateway/client/plain_text.h"
 #include "gateway/client/real.h"
 
 #define ROCEGW_HOOKED_NAME(name) extern "C" void name();
@@ -32,12 +32,12 @@ constexpr HookedName kHooked[] = {
 
 void* FindHooked(const char* name) {
   const char* prefix = name[0] == '_' ? name + 1 : name;
-  if (strncmp(prefix, "ibv_", 4) != 0 && strncmp(prefix, "rdma_", 5) != 0) return nullptr;
+  if (!BeginsWith(prefix, "ibv_") && !BeginsWith(prefix, "rdma_")) return nullptr;
   size_t low = 0;
   size_t high = sizeof(kHooked) / sizeof(kHooked[0]);
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    const int order = strcmp(name, kHooked[middle].name);
+    const int order = CompareText(name, kHooked[middle].name);
     if (order == 0) return reinterpret_cast<void*>(kHooked[middle].function);
     if (order < 0) {
       high = middle;

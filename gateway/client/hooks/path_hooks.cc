@@ -119,6 +119,7 @@ ROCEGW_PATH_3(int, scandir64, void***, void*, void*)
     return next(to.path);                       \
   }
 ROCEGW_PATH_0(void*, opendir)
+ROCEGW_PATH_0(int, chdir)
 ROCEGW_PATH_0(char*, canonicalize_file_name)
 
 // A number in front: a directory, or the version of the structure in the forms that were used

@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +27,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "gateway/abi/rocegw_abi.h"
 
@@ -163,6 +166,33 @@ std::string FindLoader(const std::string& path) {
   }
   close(fd);
   return loader;
+}
+
+bool HasCapabilities(const std::string& path) {
+  return getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+// The sanitizer whose run time the program brings; nullptr: none. Its name is among the dynamic
+// symbols, which lie at the beginning of a file.
+const char* FindSanitizer(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat s {};
+  if (fd < 0) return nullptr;
+  const size_t size = fstat(fd, &s) == 0 ? std::min<size_t>(s.st_size, kMostBytes) : 0;
+  void* file = size != 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  close(fd);
+  if (file == MAP_FAILED) return nullptr;
+  const char* found = nullptr;
+  for (const auto& [symbol, name] :
+       {std::pair{"__tsan_init", "ThreadSanitizer"}, std::pair{"__asan_init", "AddressSanitizer"},
+        std::pair{"__msan_init", "MemorySanitizer"}}) {
+    if (found == nullptr && memmem(file, size, symbol, std::strlen(symbol) + 1) != nullptr) {
+      found = name;
+    }
+  }
+  munmap(file, size);
+  return found;
 }
 
 // A list as in LD_PRELOAD and LD_LIBRARY_PATH, without one of its entries.
@@ -370,10 +400,23 @@ int Run(int argc, char** argv) {
   if (program.empty() || stat(program.c_str(), &s) != 0) {
     return Fail(kExitNotFound, "%s: no such program", argv[i]);
   }
-  if ((s.st_mode & (S_ISUID | S_ISGID)) != 0 && geteuid() != 0) {
+  if (geteuid() != 0 && (s.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return Fail(kExitCannotRun,
                 "%s is setuid or setgid: the system does not load libraries into it",
                 program.c_str());
+  }
+  if (geteuid() != 0 && HasCapabilities(program)) {
+    return Fail(
+        kExitCannotRun,
+        "%s has file capabilities (`getcap` shows them): the system does not load libraries "
+        "into it; run a copy, which has none",
+        program.c_str());
+  }
+  const char* const sanitizer = drop_in ? nullptr : FindSanitizer(program);
+  if (sanitizer != nullptr) {
+    return Fail(kExitCannotRun,
+                "%s is built with %s, which works with no preloaded library: use --drop-in",
+                program.c_str(), sanitizer);
   }
   const std::string loader = FindLoader(program);
   if (loader == "none") {

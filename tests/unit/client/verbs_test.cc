@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaching, devices, and memory regions.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "tests/unit/client/verbs_fixture.h"
 
@@ -105,6 +107,14 @@ TEST_F(VerbsTest, Sysfs_TreeThatIsNotVisibleHere_IsWrittenByTheLibrary) {
   EXPECT_EQ("eth0\n", content("ports/1/gid_attrs/ndevs/2"));
   EXPECT_EQ("0000:0000:0000:0000:0000:ffff:0a00:0002\n", content("ports/1/gids/2"));
   EXPECT_EQ("4: ACTIVE\n", content("ports/1/state"));
+  // By the sources of libibumad (umad.c) and libibverbs.
+  for (const char* file :
+       {"node_type", "fw_ver", "hw_rev", "hca_type", "board_id", "node_guid", "sys_image_guid",
+        "node_desc", "ports/1/lid", "ports/1/lid_mask_count", "ports/1/sm_lid", "ports/1/sm_sl",
+        "ports/1/state", "ports/1/phys_state", "ports/1/rate", "ports/1/cap_mask",
+        "ports/1/link_layer", "ports/1/gids/2", "ports/1/pkeys/0"}) {
+    EXPECT_NE("", content(file)) << file;
+  }
   EXPECT_TRUE(std::filesystem::is_directory(std::string(device->ibdev_path) + "/device/net/eth0"));
   EXPECT_TRUE(std::filesystem::exists(std::string(device->dev_path) + "/ibdev"));
   std::filesystem::remove_all(std::filesystem::canonical(tree));
@@ -366,6 +376,38 @@ TEST_F(QpTest, DeregMr_Refused_KeepsTheRegion) {
   daemon_->Fail(ROCEGW_MSG_DEREG_MR, EBUSY);
   EXPECT_EQ(EBUSY, ibv_dereg_mr(mr_));
   daemon_->Fail(ROCEGW_MSG_DEREG_MR, 0);
+}
+
+TEST_F(VerbsTest, Fork_WhileAnotherThreadWaitsForASilentDaemon_GoesOn) {
+  char folder[] = "/tmp/rocegw-silent.XXXXXX";
+  ASSERT_NE(nullptr, mkdtemp(folder));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/attach.sock", folder);
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(0, bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address));
+  ASSERT_EQ(0, listen(listener, 4));
+  setenv("ROCEGW_SOCKET", address.sun_path, 1);
+  std::atomic<bool> answered = false;
+  std::thread waits([&] {
+    ibv_device** list = ibv_get_device_list(nullptr);
+    if (list != nullptr) ibv_free_device_list(list);
+    answered = true;
+  });
+  // The greeting lies there, and nobody answers.
+  const int daemon = accept(listener, nullptr, nullptr);
+  pollfd greeting = {daemon, POLLIN, 0};
+  ASSERT_EQ(1, poll(&greeting, 1, 10000));
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  EXPECT_FALSE(answered);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(0, status);
+  close(daemon);
+  close(listener);
+  waits.join();
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(VerbsTest, OpenDevice_ManyThreadsAtOnce_AllSucceed) {

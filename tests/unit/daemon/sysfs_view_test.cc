@@ -56,6 +56,21 @@ TEST_F(SysfsViewTest, Created_HasWhatProgramsLookFor) {
   EXPECT_EQ(Read("infiniband_verbs/uverbs_rocegw0/ibdev"), "rocegw0");
 }
 
+// By the sources of libibumad (umad.c) and libibverbs.
+TEST_F(SysfsViewTest, Created_HasEveryFileThatDiagnosticsRead) {
+  SysfsView view(base_ + "/sysfs");
+  device_.link_bytes_per_second = 12'500'000'000;
+  ASSERT_TRUE(view.Create({device_}, "0.1.0").ok());
+  for (const char* file :
+       {"node_type", "fw_ver", "hw_rev", "hca_type", "board_id", "node_guid", "sys_image_guid",
+        "node_desc", "ports/1/lid", "ports/1/lid_mask_count", "ports/1/sm_lid", "ports/1/sm_sl",
+        "ports/1/state", "ports/1/phys_state", "ports/1/rate", "ports/1/cap_mask",
+        "ports/1/link_layer", "ports/1/gids/0", "ports/1/pkeys/0"}) {
+    EXPECT_NE(Read(std::string("infiniband/rocegw0/") + file), "") << file;
+  }
+  EXPECT_EQ(Read("infiniband/rocegw0/ports/1/rate"), "100 Gb/sec (4X)");
+}
+
 TEST_F(SysfsViewTest, DeviceGoesDownAndLosesAddresses_FilesFollow) {
   SysfsView view(base_ + "/sysfs");
   ASSERT_TRUE(view.Create({device_}, "0.1.0").ok());
