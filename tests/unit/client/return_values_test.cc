@@ -40,8 +40,15 @@ TEST_F(ReturnValues, DestroyCalls) {
   ASSERT_NE(nullptr, srq);
   ExpectRefusal("ibv_destroy_srq", ROCEGW_MSG_DESTROY_SRQ, EBUSY,
                 [&] { return ibv_destroy_srq(srq); });
+  // The daemon of the tests knows no windows.
+  daemon_->OnRequest(ROCEGW_MSG_ALLOC_MW, [](const RecordedRequest&) {
+    return std::vector<uint8_t>(sizeof(rocegw_mw_reply));
+  });
   ibv_mw* mw = ibv_alloc_mw(pd_, IBV_MW_TYPE_2);
   ASSERT_NE(nullptr, mw);
+  daemon_->OnRequest(ROCEGW_MSG_DEALLOC_MW, [](const RecordedRequest&) {
+    return std::vector<uint8_t>(sizeof(rocegw_object_reply));
+  });
   ExpectRefusal("ibv_dealloc_mw", ROCEGW_MSG_DEALLOC_MW, EBUSY, [&] { return ibv_dealloc_mw(mw); });
   ExpectRefusal("ibv_dealloc_pd", ROCEGW_MSG_DEALLOC_PD, EBUSY,
                 [&] { return ibv_dealloc_pd(pd_); });
