@@ -28,7 +28,7 @@ struct DiscoveryConfig {
   // An address that kept silent is asked again after that, since silence may be loss: a gateway
   // always, another address after twice as long each further time, at most `trust`.
   Duration away_rest = Seconds(10);
-  Duration hint_rest = Seconds(1);   // and an RDMA device that talked like a gateway after that
+  Duration hint_rest = Seconds(1);  // and an RDMA device that talked like a gateway after that
   // A query, and again after once and twice `resend_after`; then it is silence.
   Duration resend_after = Milliseconds(5);
   Duration give_up = Milliseconds(20);
