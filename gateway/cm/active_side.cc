@@ -133,6 +133,7 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
   ++core.counters.connects;
   if (core.Ask(id.source_gid, id.destination_gid, step) == PeerKind::kAsking) {
     Hold(*connection, param);
+    core.undiscovered.emplace(id.destination_gid, connection->local_comm_id);
     return 0;
   }
   SendRequestInTurn(core, id, *connection, param, step);
@@ -140,14 +141,13 @@ int StartConnect(Core& core, Id& id, const ConnectParams& param, Step& step) {
 }
 
 void SendHeldRequests(Core& core, const wire::Gid& peer, Step& step) {
-  std::vector<Connection*> held;
-  core.connections.ForEach([&](Connection& connection) {
-    if (connection.state == ConnectionState::kReqHeld && connection.ticket == 0 &&
-        connection.path.destination == peer) {
-      held.push_back(&connection);
-    }
-  });
-  for (Connection* const connection : held) {
+  // Sending may change the set, so each round looks for the first one anew.
+  while (true) {
+    const auto first = core.undiscovered.lower_bound({peer, 0});
+    if (first == core.undiscovered.end() || first->first != peer) return;
+    Connection* const connection = core.connections.ByLocalId(first->second);
+    core.undiscovered.erase(first);
+    if (connection == nullptr || connection->state != ConnectionState::kReqHeld) continue;
     const ConnectParams param = HeldBy(*connection);
     SendRequestInTurn(core, *core.IdOf(*connection), *connection, param, step);
   }

@@ -67,6 +67,10 @@ void CmEngine::SetAddresses(std::span<const LocalAddress> addresses) {
   core_->addresses.assign(addresses.begin(), addresses.end());
 }
 
+void CmEngine::SetAddressOwner(std::function<uint64_t(SessionId)> owner) {
+  core_->ports.address_owner = std::move(owner);
+}
+
 void CmEngine::SetGateway(const GatewaySettings& settings) { core_->discovery.SetOwn(settings); }
 
 DataPath CmEngine::ChooseDataPath(const wire::Gid& source, const wire::Gid& peer, Qpn destination,

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,10 @@ class CmEngine {
   // The addresses that programs may bind and peers may reach, from now on. The first one stands for
   // loopback. Existing ids keep what they have.
   void SetAddresses(std::span<const LocalAddress> addresses);
+
+  // The pool of a session if that pool owns addresses, else 0: sessions of different owners share
+  // no address and no port.
+  void SetAddressOwner(std::function<uint64_t(SessionId)> owner);
 
   // What this gateway offers to other gateways, from now on.
   void SetGateway(const GatewaySettings& settings);

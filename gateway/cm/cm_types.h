@@ -58,6 +58,7 @@ struct LocalAddress {
   uint8_t gid_index = 0;  // in that device's GID table
   uint32_t mtu = 1500;    // of the netdev, bytes of IP packet
   uint32_t scope_id = 0;  // interface index, for IPv6 link-local addresses
+  uint64_t pool = 0;      // that owns the address; 0: none
 };
 
 // Enhanced connection establishment as struct ibv_ece has it: on the wire the vendor ID field and

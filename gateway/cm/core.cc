@@ -128,6 +128,7 @@ void Core::DropConnection(Connection& connection) {
   SetDeadline(connection, kNever);
   LeaveWindow(connection, RequestWindow::End::kGone, {});
   if (connection.ticket != 0) window.Forget(LineOf(connection), connection.ticket);
+  undiscovered.erase({connection.path.destination, connection.local_comm_id});
   Orphan(connection);
   --HoldingsOf(connection.owner).connections;
   ForgetIfNothing(connection.owner);

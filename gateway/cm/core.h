@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gateway/base/ids.h"
@@ -66,6 +68,8 @@ struct Core {
   EarlyRequests early;
   Discovery discovery;
   RequestWindow window;
+  // Active connections whose REQ waits for what discovery finds out: peer, our communication ID.
+  std::set<std::pair<wire::Gid, uint32_t>> undiscovered;
   TokenBucket strangers;  // answers to messages of no connection
   CmCounters counters;
   SecretKey guid_key{};  // of CaGuidFor

@@ -87,6 +87,7 @@ int BindId(Core& core, Id& id, const Endpoint& address, bool automatic) {
   }
   PortTable::Binding binding;
   binding.id = id.handle;
+  binding.owner = id.owner;
   binding.address = address;
   binding.reuse = id.reuse_address;
   binding.af_only = id.af_only;

@@ -11,8 +11,11 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
   if (!ParseServiceId(service_id, space, out.port)) return IncomingVerdict::kNoService;
   const bool readable = wire::DecodeIpCm(header, out.header);
   bool port_open = false;
+  // Also a request to loopback names the address that it came to here.
+  out.local = core.FindAddress(in.meta.destination);
+  const uint64_t pool = out.local == nullptr ? 0 : out.local->pool;
   const CmHandle handle =
-      core.ports.FindListener(space, out.port, out.header.destination, &port_open);
+      core.ports.FindListener(space, out.port, out.header.destination, pool, &port_open);
   if (!port_open) return IncomingVerdict::kNoListener;
   const bool from_self = core.FindAddress(in.meta.source) != nullptr;
   if (!readable || !AcceptableAddresses(out.header, from_self)) return IncomingVerdict::kRefused;
@@ -22,7 +25,6 @@ IncomingVerdict Match(Core& core, const Inbound& in, uint64_t service_id, QpType
       !Endpoint{out.header.destination}.IsLoopback()) {
     return IncomingVerdict::kRefused;
   }
-  out.local = core.FindAddress(in.meta.destination);
   out.listener = core.FindId(handle);
   if (out.local == nullptr || out.listener == nullptr || out.listener->qp_type != type) {
     return IncomingVerdict::kRefused;

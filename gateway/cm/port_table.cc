@@ -31,17 +31,28 @@ bool Covers(const PortTable::Binding& binding, const wire::Gid& destination) {
 
 bool PortTable::Conflicts(const Key& key, const Binding& wanted, bool ignore_reuse) const {
   const auto [first, last] = bindings_.equal_range(key);
+  const uint64_t pool = PoolOf(wanted);
   return std::any_of(first, last, [&](const auto& entry) {
     const Binding& held = entry.second;
-    if (held.id == wanted.id) return false;
+    if (held.id == wanted.id || PoolOf(held) != pool) return false;
     if (!ignore_reuse && held.reuse && wanted.reuse) return false;
     return Overlap(held, wanted);
   });
 }
 
-bool PortTable::OnlyAutomatic(const Key& key) const {
+bool PortTable::Taken(const Key& key, const Binding& wanted) const {
   const auto [first, last] = bindings_.equal_range(key);
-  return std::all_of(first, last, [](const auto& entry) { return entry.second.automatic; });
+  if (first == last) return false;
+  const uint64_t pool = PoolOf(wanted);
+  return std::any_of(first, last, [&](const auto& entry) { return PoolOf(entry.second) == pool; });
+}
+
+bool PortTable::OnlyAutomatic(const Key& key, const Binding& wanted) const {
+  const auto [first, last] = bindings_.equal_range(key);
+  const uint64_t pool = PoolOf(wanted);
+  return std::all_of(first, last, [&](const auto& entry) {
+    return entry.second.automatic || PoolOf(entry.second) != pool;
+  });
 }
 
 PortTable::Binding* PortTable::Find(const Key& key, CmHandle id) {
@@ -60,8 +71,8 @@ uint16_t PortTable::FreePort(PortSpace space, const Binding& wanted, const CmCon
   uint16_t shared = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(config.first_ephemeral_port + (start + i) % count);
-    if (!bindings_.contains({space, port})) return port;
-    if (shared == 0 && wanted.automatic && OnlyAutomatic({space, port})) shared = port;
+    if (!Taken({space, port}, wanted)) return port;
+    if (shared == 0 && wanted.automatic && OnlyAutomatic({space, port}, wanted)) shared = port;
     if (shared != 0 && i >= kTakenInARow) break;
   }
   return shared;
@@ -102,13 +113,13 @@ void PortTable::Unbind(PortSpace space, uint16_t port, CmHandle id) {
 }
 
 CmHandle PortTable::FindListener(PortSpace space, uint16_t port, const wire::Gid& destination,
-                                 bool* port_open) const {
+                                 uint64_t pool, bool* port_open) const {
   *port_open = false;
   CmHandle found;
   const auto [first, last] = bindings_.equal_range({space, port});
   for (auto at = first; at != last; ++at) {
     const Binding& binding = at->second;
-    if (!binding.listening) continue;
+    if (!binding.listening || PoolOf(binding) != pool) continue;
     *port_open = true;
     if (!Covers(binding, destination)) continue;
     if (!binding.address.IsWildcard()) return binding.id;

@@ -65,6 +65,10 @@ doctor::GatewayFacts FactsOf(const Config& config, const service::GatewayIdentit
   for (const session::WorkerRow& row : snapshot.workers) facts.workers.push_back(row.silent);
   facts.sessions = SessionsOf(snapshot);
   facts.remap_allowed = config.default_pool.remap_allowed;
+  for (const session::PoolRow& pool : snapshot.pools) {
+    facts.pools.push_back(pool.name);
+    if (pool.trusted) facts.trusted_pools.push_back(pool.name);
+  }
   facts.runtime_dir = config.runtime_dir;
   facts.sockets = {{config.attach_socket.path, config.attach_socket.mode, true},
                    {config.grpc_socket.path, config.grpc_socket.mode, false}};

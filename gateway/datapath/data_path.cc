@@ -64,6 +64,9 @@ void DataPath::StartSessions(session::Options options) {
                                                       bool joined) {
     return ports_->SetMembership(device, group, joined);
   };
+  sessions_->services().multicast.capacity = [this](size_t device, bool ipv4) {
+    return ports_->MembershipLimit(device, ipv4);
+  };
   sessions_->captures().SetQueues(ports_->taps(), ports_->RecordingQueues());
   monitor_watch_ =
       loop_.Watch(ports_->monitor_fd(), EPOLLIN, [this](uint32_t) { OnAddressChange(); });

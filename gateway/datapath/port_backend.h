@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gateway/base/status.h"
@@ -30,6 +31,8 @@ class PortBackend {
   // Packets for the group arrive from now on, or no longer need to. Without anything to do where
   // the device hears every group.
   virtual Status SetMembership(const wire::Gid& /*group*/, bool /*joined*/) { return OkStatus(); }
+  // The most groups of one address family that the device hears at a time; nothing: no bound.
+  virtual std::optional<size_t> MembershipLimit(bool /*ipv4*/) const { return std::nullopt; }
   // For a device that the kernel does not know: fills link, MTU and MAC.
   virtual void Describe(port::InterfaceInfo& /*device*/) const {}
 };

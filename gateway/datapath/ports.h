@@ -55,6 +55,11 @@ class Ports {
     return ports_[device].backend->SetMembership(group, joined);
   }
 
+  // As PortBackend's.
+  std::optional<size_t> MembershipLimit(size_t device, bool ipv4) const {
+    return ports_[device].backend->MembershipLimit(ipv4);
+  }
+
   // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
   uint32_t SafeWindow() const;
   // Of the fastest port; 0: no link says how fast it is.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "gateway/datapath/port_backend.h"
@@ -19,6 +21,9 @@ class UdpBackend final : public PortBackend {
   Status SetMembership(const wire::Gid& group, bool joined) override {
     return joined ? group_->JoinMulticast(group, interface_, 0)
                   : group_->LeaveMulticast(group, interface_, 0);
+  }
+  std::optional<size_t> MembershipLimit(bool ipv4) const override {
+    return port::UdpPortGroup::MembershipLimit(ipv4);
   }
 
  private:

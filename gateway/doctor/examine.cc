@@ -11,9 +11,9 @@ namespace {
 // Also good to know before a gateway starts.
 constexpr Diagnosis (*kOfHost[])(const Facts&) = {CheckClock, CheckRemapping, CheckEgress};
 constexpr Diagnosis (*kOfGateway[])(const Facts&) = {
-    CheckUdpPort,       CheckLibraries,  CheckRuntimeDir,  CheckSockets,
-    CheckProcessMemory, CheckProcessors, CheckWorkers,     CheckOpenFiles,
-    CheckSendBuffer,    CheckHugePages,  CheckLockedMemory};
+    CheckUdpPort,       CheckLibraries,  CheckRuntimeDir,   CheckSockets,
+    CheckProcessMemory, CheckProcessors, CheckWorkers,      CheckOpenFiles,
+    CheckSendBuffer,    CheckHugePages,  CheckLockedMemory, CheckTrustedPools};
 constexpr Diagnosis (*kOfPort[])(const Facts&, const PortFacts&) = {
     CheckLink, CheckPathMtu, CheckReceiveBuffer, CheckOffloads, CheckNeighbours};
 

@@ -52,9 +52,11 @@ struct GatewayFacts {
   std::vector<Duration> workers;  // how long each has owed answers without giving any
   uint64_t sessions = 0;          // at most so many; UINT64_MAX: not bounded
   bool remap_allowed = false;
-  bool huge_pages = false;     // DPDK takes them where there are any
-  uint64_t locked_memory = 0;  // what DPDK may lock; 0: no port uses it
-  uint64_t send_buffer = 0;    // asked of each sending socket; 0: there are none
+  std::vector<std::string> pools;          // names
+  std::vector<std::string> trusted_pools;  // those whose programs can stop a worker
+  bool huge_pages = false;                 // DPDK takes them where there are any
+  uint64_t locked_memory = 0;              // what DPDK may lock; 0: no port uses it
+  uint64_t send_buffer = 0;                // asked of each sending socket; 0: there are none
   std::string runtime_dir;
   std::vector<SocketFile> sockets;
   std::vector<PortFacts> ports;

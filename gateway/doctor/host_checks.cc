@@ -195,6 +195,21 @@ Diagnosis CheckRemapping(const Facts& facts) {
                                                      : "vm.unprivileged_userfaultfd is 1");
 }
 
+Diagnosis CheckTrustedPools(const Facts& facts) {
+  Check check("trusted_pools", facts.gateway.gateway);
+  const std::vector<std::string>& trusted = facts.gateway.trusted_pools;
+  if (trusted.empty()) return std::move(check).Ok("none");
+  const std::string found =
+      trusted.size() == 1
+          ? trusted[0] + " is trusted"
+          : trusted[0] + " and " + std::to_string(trusted.size() - 1) + " other pools are trusted";
+  if (facts.gateway.pools.size() == 1) return std::move(check).Ok(found + "; it is the only pool");
+  return std::move(check).Warn(
+      found + ", beside " + std::to_string(facts.gateway.pools.size() - 1) + " other pools",
+      "a program of a trusted pool can stop a worker, and with it programs of all pools",
+      "default_pool.trusted: false in rocegwd.yaml, memory.trusted: false in other pools");
+}
+
 Diagnosis CheckRuntimeDir(const Facts& facts) {
   Check check("runtime_dir", facts.gateway.gateway);
   const FileState& state = facts.host.runtime_dir;

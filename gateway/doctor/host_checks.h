@@ -18,6 +18,7 @@ Diagnosis CheckClock(const Facts& facts);
 Diagnosis CheckSendBuffer(const Facts& facts);
 Diagnosis CheckProcessMemory(const Facts& facts);
 Diagnosis CheckRemapping(const Facts& facts);
+Diagnosis CheckTrustedPools(const Facts& facts);
 Diagnosis CheckRuntimeDir(const Facts& facts);
 Diagnosis CheckSockets(const Facts& facts);
 Diagnosis CheckLibraries(const Facts& facts);

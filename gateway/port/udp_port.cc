@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "gateway/port/egress_offload.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr size_t kUdpBurst = 64;
 // Payload 4096 with the longest headers, and room for jumbo channel frames.
 constexpr size_t kLargestDatagram = 9216;
+// More than one IPv6 membership takes of a socket's option memory (struct ipv6_mc_socklist).
+constexpr size_t kIpv6MembershipBytes = 128;
 constexpr size_t kSmallestDatagram = 256 + 44;
 
 struct SegmentationChoice {
@@ -176,6 +179,14 @@ Status UdpPortGroup::JoinMulticast(const wire::Gid& group, const std::string& in
   const int error = SetMembership(ports_[queue]->socket_.get(), group, interface, true);
   if (error == 0 || error == EADDRINUSE) return OkStatus();
   return {error, "cannot join the multicast group on " + interface + ": " + strerror(error)};
+}
+
+std::optional<size_t> UdpPortGroup::MembershipLimit(bool ipv4) {
+  std::ifstream file(ipv4 ? "/proc/sys/net/ipv4/igmp_max_memberships"
+                          : "/proc/sys/net/core/optmem_max");
+  size_t value = 0;
+  if (!(file >> value)) return std::nullopt;
+  return ipv4 ? value : value / kIpv6MembershipBytes;
 }
 
 Status UdpPortGroup::LeaveMulticast(const wire::Gid& group, const std::string& interface,

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,6 +74,9 @@ class UdpPortGroup {
   // Receives packets for a multicast group on this interface, on one queue's socket.
   Status JoinMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
   Status LeaveMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
+  // The most groups of one address family that the kernel lets one socket join: the sysctl
+  // net.ipv4.igmp_max_memberships; of IPv6 what fits into net.core.optmem_max. Nothing: not known.
+  static std::optional<size_t> MembershipLimit(bool ipv4);
 
  private:
   UdpPortGroup() = default;

@@ -19,12 +19,14 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr int kAcceptsPerRound = 16;
-constexpr int kRequestsPerRound = 16;  // of one session, so that others have their turn
+constexpr int kRequestsPerRound = 16;       // of one session, so that others have their turn
+constexpr uint64_t kObjectsOfSession = 64;  // what its own memory counts as (heap_return.h)
 constexpr Duration kDescriptorsGone = Milliseconds(100);
 // Of a pool's connections that were refused: closes that have not returned. Beyond, none is
 // accepted.
 constexpr size_t kMostClosing = 64;
 constexpr Duration kBlockedAgain = Milliseconds(50);
+constexpr Duration kDescriptorsInFlight = Milliseconds(20);
 
 Status SystemError(const std::string& what) {
   const int error = errno;
@@ -314,7 +316,9 @@ void AttachServer::ReadRequests(Connection& connection) {
 void AttachServer::UpdateInterest(Connection& connection) {
   if (connection.closed) return;
   uint32_t events = 0;
-  if (connection.socket.has_backlog()) {
+  if (connection.socket.waits_for_descriptors() || connection.socket.failed()) {
+    RetryLater(connection);
+  } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
   } else if (!connection.session->busy() && connection.rate_timer == 0) {
     events |= EPOLLIN | EPOLLRDHUP;
@@ -322,6 +326,25 @@ void AttachServer::UpdateInterest(Connection& connection) {
   if (events == connection.watched) return;
   connection.watched = events;
   services_.loop.Rearm(connection.watch, events);
+}
+
+void AttachServer::RetryLater(Connection& connection) {
+  if (connection.retry_timer != 0) return;
+  connection.retry_timer =
+      services_.loop.At(ControlLoop::Now() + kDescriptorsInFlight, [this, &connection] {
+        connection.retry_timer = 0;
+        if (connection.socket.waits_for_descriptors()) TellDescriptorsInFlight(connection);
+        OnSocket(connection, EPOLLOUT);
+      });
+}
+
+void AttachServer::TellDescriptorsInFlight(const Connection& connection) {
+  const std::string& pool = connection.session->pool().name();
+  services_.Tell("QUOTA_EXCEEDED", pool, "descriptors in flight",
+                 pool +
+                     ": messages to a program wait because too many descriptors of the daemon's "
+                     "user lie unread in sockets; raise the daemon's limit of open files or "
+                     "give it CAP_SYS_RESOURCE, which exempts it");
 }
 
 void AttachServer::Drop(Connection& connection, const std::string& reason) {
@@ -340,6 +363,7 @@ void AttachServer::StopWatching(Connection& connection) {
   services_.loop.Unwatch(std::exchange(connection.process_watch, 0));
   services_.loop.Cancel(std::exchange(connection.hello_timer, 0));
   services_.loop.Cancel(std::exchange(connection.rate_timer, 0));
+  services_.loop.Cancel(std::exchange(connection.retry_timer, 0));
 }
 
 void AttachServer::Close(Connection& connection) {
@@ -378,6 +402,7 @@ void AttachServer::Reap() {
     tenant::Pool& pool = it->second->session->pool();
     const std::shared_ptr<ClientLane> lane = it->second->lane;
     connections_.erase(it);
+    services_.heap.Destroyed(kObjectsOfSession);
     blocked_.push_back({&pool, lane});
   }
   GiveWhenIdle();

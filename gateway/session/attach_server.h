@@ -81,7 +81,8 @@ class AttachServer {
     ControlLoop::WatchId process_watch = 0;
     ControlLoop::TimerId hello_timer = 0;
     ControlLoop::TimerId rate_timer = 0;
-    double tokens = 0;  // requests that may be read now
+    ControlLoop::TimerId retry_timer = 0;  // runs while a descriptor cannot be sent
+    double tokens = 0;                     // requests that may be read now
     TimePoint tokens_at;
     bool closed = false;
   };
@@ -108,6 +109,10 @@ class AttachServer {
   void ReadRequests(Connection& connection);
   bool TakeToken(Connection& connection);
   void UpdateInterest(Connection& connection);
+  // Tries the backlog again after a while: no event reports that descriptors can be sent again. A
+  // connection of no more use is dropped then, outside the session's own calls.
+  void RetryLater(Connection& connection);
+  void TellDescriptorsInFlight(const Connection& connection);
   // The session ends; the client sees its connection closed.
   void Drop(Connection& connection, const std::string& reason);
   void LetGo(Connection& connection);

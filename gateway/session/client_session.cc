@@ -158,14 +158,19 @@ StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes)
   const uint64_t left = pool_.Left(Resource::kSegmentBytes);
   segment_.SetMaxBytes(left > UINT64_MAX - segment_.bytes() ? UINT64_MAX : segment_.bytes() + left);
   auto block = segment_.Allocate(writer, bytes);
-  if (!block.ok()) {
-    // A chunk is at least so large; the system may have refused as well.
-    const auto refusal =
-        pool_.Check(Resource::kSegmentBytes, std::max(bytes, shm::Segment::kFirstChunk));
-    if (refusal) services_.TellRefused(pool_, *refusal);
-  }
+  if (!block.ok()) TellNoMemory(bytes, block.status());
   ChargeSegment();
   return block;
+}
+
+void ClientSession::TellNoMemory(uint64_t bytes, const Status& refused) {
+  const auto refusal = pool_.Check(Resource::kSegmentBytes, shm::Segment::LeastChunk(bytes));
+  if (refusal) return services_.TellRefused(pool_, *refusal);
+  // The system refused.
+  services_.Tell("QUOTA_EXCEEDED", pool_.name(), "shared memory",
+                 pool_.name() + ": session " + std::to_string(id_.value) + " (" + peer_.comm +
+                     ", pid " + std::to_string(peer_.pid) +
+                     ") gets no more shared memory: " + refused.text());
 }
 
 void ClientSession::ChargeSegment() {

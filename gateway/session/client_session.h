@@ -112,7 +112,10 @@ class ClientSession {
   [[nodiscard]] int Take(Resource resource, uint64_t amount = 1) {
     return services_.Take(pool_, resource, amount);
   }
-  void Give(Resource resource, uint64_t amount = 1) { pool_.Give(resource, amount); }
+  void Give(Resource resource, uint64_t amount = 1) {
+    pool_.Give(resource, amount);
+    services_.heap.Destroyed(1);
+  }
   // A block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
 
@@ -201,6 +204,8 @@ class ClientSession {
   void UnlinkObjectsOf(uint32_t context, const Join& join);
   void FreeObjectsOf(uint32_t context);
   void FreeAll();
+  // The event for a block of so many bytes that was not granted: it names the limit.
+  void TellNoMemory(uint64_t bytes, const Status& refused);
   void ChargeSegment();
   void AddSetUpTime();
   void MakeRoomForReady();

@@ -60,6 +60,13 @@ CmBinding::CmBinding(Services& services, SourceLookup lookup)
       engine_(ConfigFor(services), random_) {
   actions_.Reserve(kActionsAtOnce);
   carried_.Reserve(kActionsAtOnce);
+  engine_.SetAddressOwner([this](SessionId owner) -> uint64_t {
+    if (!services_.addresses_are_owned()) return 0;
+    const ClientSession* const session = find_session(owner);
+    return session == nullptr || session->pool().settings().addresses.empty()
+               ? 0
+               : session->pool().id();
+  });
   DevicesChanged();
 }
 
@@ -75,7 +82,7 @@ void CmBinding::DevicesChanged() {
       // As kernels have it: others are the same sockaddr_in6 that a program came with.
       const uint32_t scope = wire::IsLinkLocal(device.gids[i]) ? device.interface_index : 0;
       addresses.push_back({device.gids[i], static_cast<int32_t>(d), static_cast<uint8_t>(i),
-                           device.interface_mtu, scope});
+                           device.interface_mtu, scope, services_.OwnerOf(device.gids[i])});
     }
   }
   engine_.SetAddresses(addresses);

@@ -35,7 +35,7 @@ class CmBinding {
   // Finds the session of an owner; set once by the server.
   std::function<ClientSession*(SessionId)> find_session;
 
-  // Addresses of the devices, after they changed.
+  // Addresses of the devices and their owners, after they changed.
   void DevicesChanged();
 
   // Runs a command for an id of the session; 0 or errno.

@@ -81,6 +81,7 @@ MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane)
 void MessageSocket::Close() {
   CloseConnection(std::move(socket_), lane_);
   backlog_.clear();
+  waits_for_descriptors_ = false;
 }
 
 MessageSocket::Received MessageSocket::Receive() {
@@ -126,7 +127,9 @@ bool MessageSocket::TrySend(std::span<const uint8_t> message, int fd) {
   do {
     sent = ::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
+  waits_for_descriptors_ = sent < 0 && errno == ETOOMANYREFS;
   if (sent >= 0) return true;
+  if (waits_for_descriptors_) return false;
   if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
   failed_ = true;
   return true;
@@ -134,8 +137,13 @@ bool MessageSocket::TrySend(std::span<const uint8_t> message, int fd) {
 
 void MessageSocket::Send(std::span<const uint8_t> message, int fd) {
   if (backlog_.empty() && TrySend(message, fd)) return;
-  backlog_.push_back(
-      {{message.begin(), message.end()}, UniqueFd(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0))});
+  UniqueFd kept(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  // Without its descriptor the message would mean something else.
+  if (fd >= 0 && !kept.valid()) {
+    failed_ = true;
+    return;
+  }
+  backlog_.push_back({{message.begin(), message.end()}, std::move(kept)});
 }
 
 void MessageSocket::Drain() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One attach connection: bounded messages with at most one descriptor each, both ways, without ever
-// blocking. What the client has not room for waits here in order. Descriptors that come are never
-// closed here, nor by the kernel in a call made here: the program's lane closes them. Control
+// blocking. What the client has not room for waits here in order. So does a message whose
+// descriptor the kernel does not take because too many descriptors of the daemon's user are in
+// sockets that their receivers have not read (ETOOMANYREFS, unix(7)). Descriptors that come are
+// never closed here, nor by the kernel in a call made here: the program's lane closes them. Control
 // thread.
 #pragma once
 
@@ -50,9 +52,13 @@ class MessageSocket final : public MessageSink {
   Received Receive();
   void Send(std::span<const uint8_t> message, int fd) override;
 
-  // Sends what waits; to be called when the socket is writable.
+  // Sends what waits; to be called when the socket is writable, or after a while when
+  // waits_for_descriptors().
   void Drain();
   bool has_backlog() const { return !backlog_.empty(); }
+  // The socket is writable, but the first message that waits carries a descriptor too many. No
+  // event reports when the kernel takes it.
+  bool waits_for_descriptors() const { return waits_for_descriptors_; }
   // A message could not be sent and never will: the connection is of no more use.
   bool failed() const { return failed_; }
   // The client sees the end of the connection; what waits is dropped.
@@ -71,6 +77,7 @@ class MessageSocket final : public MessageSink {
   std::vector<uint8_t> buffer_;
   std::deque<Message> backlog_;
   bool failed_ = false;
+  bool waits_for_descriptors_ = false;
 };
 
 }  // namespace rocegw::session

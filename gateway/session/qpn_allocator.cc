@@ -65,9 +65,10 @@ std::optional<Qpn> QpnAllocator::TakeFrom(uint8_t bucket, TimePoint now) {
   Bucket& b = buckets_[bucket];
   while (true) {
     uint32_t index = 0;
-    if (b.next_index < kIndices) {
+    const bool rested = !b.resting.empty() && b.resting.front().until <= now;
+    if (b.next_index < kIndices && !(rested && b.resting.size() >= kManyResting)) {
       index = b.next_index++;
-    } else if (!b.resting.empty() && b.resting.front().until <= now) {
+    } else if (rested) {
       index = b.resting.front().index;
       b.resting.pop_front();
     } else {

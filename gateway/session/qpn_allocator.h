@@ -2,8 +2,10 @@
 // Queue pair numbers. Bits 23 to 18 are the bucket that leads packets to the QP's worker
 // (port/steering.h); bits 17 to 0 are a keyed permutation of a counter, so that numbers neither
 // repeat nor tell their neighbours. 0, 1 and 0xFFFFFF are never given. A number rests before it is
-// used again: packets for its former owner are still under way (IBTA 9.7.5, time-wait). Owner:
-// session server, control thread.
+// used again: packets for its former owner are still under way (IBTA 9.7.5, time-wait). Fresh
+// numbers come first until many of a bucket rest; from then on the number that has rested longest
+// comes back, so that the memory of the list follows the load and not the age of the gateway.
+// Owner: session server, control thread.
 #pragma once
 
 #include <array>
@@ -36,6 +38,9 @@ class QpnAllocator {
  public:
   QpnAllocator(const port::SteeringTable& steering, size_t workers, Random& random,
                Duration rest = Seconds(2));
+
+  // Numbers of a bucket that rest before the first of them is preferred to a fresh one.
+  static constexpr size_t kManyResting = 4096;
 
   // Nothing when all numbers of that worker are in use or resting.
   std::optional<Qpn> Take(WorkerIndex worker, TimePoint now);

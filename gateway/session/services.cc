@@ -13,6 +13,11 @@ namespace {
 
 constexpr char kDefaultTenant[] = "tenants/default";
 
+bool Owns(const tenant::Pool& pool, const wire::Gid& address) {
+  const auto& own = pool.settings().addresses;
+  return std::ranges::find(own, address) != own.end();
+}
+
 }  // namespace
 
 int64_t WallClockNs() {
@@ -97,16 +102,20 @@ const verbs::GidTable* Services::Publish(const Device& device) {
   return all_gid_tables_.back().get();
 }
 
+uint64_t Services::OwnerOf(const wire::Gid& address) const {
+  uint64_t owner = 0;
+  if (!addresses_are_owned_) return owner;
+  // Pools in force come before those that leave.
+  pools.ForEachPool([&](const tenant::Pool& pool) {
+    if (owner == 0 && Owns(pool, address)) owner = pool.id();
+  });
+  return owner;
+}
+
 bool Services::MaySee(const tenant::Pool& pool, const wire::Gid& address) const {
   if (!addresses_are_owned_) return true;
-  const auto owns = [&](const tenant::Pool& owner) {
-    return std::ranges::find(owner.settings().addresses, address) !=
-           owner.settings().addresses.end();
-  };
-  if (!pool.settings().addresses.empty()) return owns(pool);
-  bool taken = false;
-  pools.ForEachPool([&](const tenant::Pool& other) { taken |= owns(other); });
-  return !taken;
+  if (!pool.settings().addresses.empty()) return Owns(pool, address);
+  return OwnerOf(address) == 0;
 }
 
 void Services::ForgetViews() {

@@ -17,6 +17,7 @@
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/event_log.h"
+#include "gateway/session/heap_return.h"
 #include "gateway/session/key_generator.h"
 #include "gateway/session/log_limiter.h"
 #include "gateway/session/multicast_groups.h"
@@ -95,6 +96,8 @@ struct Services {
   }
   // The address belongs to the pool, or to no pool and the pool has none of its own.
   bool MaySee(const tenant::Pool& pool, const wire::Gid& address) const;
+  // The id of the pool that owns the address; 0: no pool does.
+  uint64_t OwnerOf(const wire::Gid& address) const;
   bool addresses_are_owned() const { return addresses_are_owned_; }
   // Pools or devices changed.
   void ForgetViews();
@@ -132,6 +135,7 @@ struct Services {
   Captures* captures = nullptr;  // the server's
   size_t next_worker = 0;        // of the next QP or SRQ
   LogLimiter log;
+  HeapReturn heap{loop};
   ReadyReserves reserves{*this};
 
  private:

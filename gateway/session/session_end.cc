@@ -162,7 +162,7 @@ void ClientSession::UnlinkObjectsOf(uint32_t context, const Join& join) {
     const Qp& qp = *objects_.qps.Find(attachment.first);
     if (!belongs(qp)) return false;
     const uint32_t device = DeviceOf(qp);
-    services_.multicast.Remove(device, attachment.second);
+    services_.multicast.Remove({pool_.id(), device, attachment.second});
     services_.workers.Broadcast(
         [&](WorkerIndex) {
           return worker::Multicast{id_, device, attachment.second, qp.qpn, false};

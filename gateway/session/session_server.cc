@@ -206,6 +206,7 @@ void SessionServer::AddressesMoved() {
   const bool had = services_.addresses_are_owned();
   services_.ForgetViews();
   if (!had && !services_.addresses_are_owned()) return;
+  cm_->DevicesChanged();
   attach_.ForEach([&](ClientSession& session) {
     for (size_t d = 0; d < services_.devices.size(); ++d)
       session.OnPortEvent(static_cast<uint32_t>(d), kGidChangeEvent);

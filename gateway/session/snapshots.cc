@@ -194,6 +194,7 @@ PoolRow RowOf(const tenant::Pool& pool) {
   row.name = pool.name();
   row.uid = pool.settings().uid;
   row.leaving = pool.leaving();
+  row.trusted = pool.settings().trusted;
   row.sent_bytes = pool.share().sent_bytes.load(std::memory_order_relaxed);
   row.sent_packets = pool.share().sent_packets.load(std::memory_order_relaxed);
   const tenant::Quota& quota = pool.settings().quota;

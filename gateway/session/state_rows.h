@@ -194,6 +194,7 @@ struct PoolRow {
   std::string name;  // "tenants/T/pools/P"
   std::string uid;
   bool leaving = false;     // removed, waits for its last session
+  bool trusted = false;     // workers touch its programs' memory themselves
   uint64_t sent_bytes = 0;  // headers included
   uint64_t sent_packets = 0;
   std::vector<LimitRow> limits;

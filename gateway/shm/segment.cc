@@ -35,8 +35,12 @@ Status Segment::Grow(Writer writer, uint64_t bytes) {
     }
   }
   uint64_t& next = next_size_[static_cast<size_t>(writer)];
-  const uint64_t size = std::max(next, std::bit_ceil(bytes));
-  if (size > max_bytes_ - std::min(bytes_, max_bytes_)) {
+  const uint64_t left = max_bytes_ - std::min(bytes_, max_bytes_);
+  const uint64_t least = LeastChunk(bytes);
+  uint64_t size = std::max(next, least);
+  // The last chunks are smaller, so that nearly all of the bound can be used.
+  while (size > left && size > least) size /= 2;
+  if (size > left) {
     return {ENOMEM, "shared memory limit of the session reached"};
   }
   auto chunk = Chunk::Create(size, writer);

@@ -7,7 +7,9 @@
 // the system).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,6 +55,9 @@ class Segment {
  public:
   static constexpr uint64_t kFirstChunk = uint64_t{2} << 20;
   static constexpr uint64_t kLargestStep = uint64_t{256} << 20;  // no further doubling
+
+  // The smallest chunk that a block of so many bytes fits.
+  static uint64_t LeastChunk(uint64_t bytes) { return std::max(kFirstChunk, std::bit_ceil(bytes)); }
 
   // max_bytes bounds the sum of all chunks; those that the source gives, if there is one, come
   // first and are paid for already. Blocks are then cleared when they come back and not when they

@@ -3,6 +3,8 @@
 // what they agree on, and where the data goes.
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "tests/unit/cm/cm_host.h"
 
 namespace rocegw::cm {
@@ -108,6 +110,62 @@ TEST_F(GatewayPeerTest, ConnectToSilence_GoesOutPlainAfter20ms) {
   ASSERT_TRUE(mad && std::holds_alternative<wire::CmReq>(mad->body));
   EXPECT_EQ(std::get<wire::CmReq>(mad->body).vendor_id, 0u);
   EXPECT_EQ(mad->attribute_modifier, 0u);
+}
+
+TEST_F(GatewayPeerTest, ConnectsToSeveralPeers_EachWaitsForItsOwn) {
+  const auto req_count = [&] {
+    size_t count = 0;
+    for (const SendMad& mad : client.actions.mads) count += wire::IsVendorMad(mad.bytes) ? 0 : 1;
+    return count;
+  };
+  for (uint32_t i = 0; i < 3; ++i) {
+    const CmHandle silent = client.Routed(V4(50), testing::kPort);
+    ASSERT_EQ(client.Do(silent, cm::Connect{Host::Params(0x200 + i)}), 0);
+  }
+  Route();
+  ASSERT_EQ(client.Do(active, cm::Connect{Host::Params(0x111)}), 0);
+  EXPECT_EQ(req_count(), 0u);
+  std::erase_if(client.actions.mads,
+                [](const SendMad& mad) { return mad.path.destination == V4(50); });
+  Exchange(client, server);
+  EXPECT_EQ(client.StateOf(active), "REQ sent");
+  for (int ms = 0; ms < 20; ++ms) client.Advance(Milliseconds(1));
+  EXPECT_EQ(req_count(), 3u) << "those to the silent peer";
+}
+
+// Processor time of this thread that it takes to find out about 128 peers, while so many
+// connections to another one exist.
+int64_t TimeToSettlePeers(uint32_t connections) {
+  Host host(V4(1), 1, Discovering());
+  host.Routed(V4(2), testing::kPort);
+  for (int ms = 0; ms < 25; ++ms) host.Advance(Milliseconds(1));
+  for (uint32_t i = 0; i < connections; ++i) {
+    const CmHandle id = host.Routed(V4(2), static_cast<uint16_t>(1 + i));
+    EXPECT_EQ(host.Do(id, cm::Connect{Host::Params(0x1000 + i)}), 0);
+  }
+  for (uint32_t i = 0; i < 128; ++i) {
+    const CmHandle id = host.Routed(V4(100 + i), testing::kPort);
+    EXPECT_EQ(host.Do(id, cm::Connect{Host::Params(0x100000 + i)}), 0);
+  }
+  host.actions.mads.clear();
+  const auto now = [] {
+    timespec at{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
+    return int64_t{at.tv_sec} * 1000000000 + at.tv_nsec;
+  };
+  const int64_t start = now();
+  for (int ms = 0; ms < 25; ++ms) host.Advance(Milliseconds(1));
+  const int64_t took = now() - start;
+  size_t requests = 0;
+  for (const SendMad& mad : host.actions.mads) requests += wire::IsVendorMad(mad.bytes) ? 0 : 1;
+  EXPECT_GE(requests, 128u);
+  return took;
+}
+
+TEST_F(GatewayPeerTest, SettledPeer_CostsNothingForConnectionsToOthers) {
+  const int64_t few = TimeToSettlePeers(100);
+  const int64_t many = TimeToSettlePeers(16000);
+  EXPECT_LT(many, 16 * few);
 }
 
 TEST_F(GatewayPeerTest, DestroyedWhileItWaits_SendsNothing) {

@@ -17,6 +17,7 @@ inline Facts GoodFacts() {
   gateway.workers = {Duration{}, Duration{}};
   gateway.sessions = 256;
   gateway.remap_allowed = true;
+  gateway.pools = gateway.trusted_pools = {"tenants/default/pools/default"};
   gateway.send_buffer = 4 << 20;
   gateway.runtime_dir = "/run/rocegw";
   gateway.sockets = {{"/run/rocegw/attach.sock", 0660, true},

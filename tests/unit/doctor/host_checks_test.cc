@@ -49,6 +49,16 @@ TEST_F(HostChecks, LockedMemory_MattersOnlyWhereDpdkMayLockIt) {
   Expect(CheckLockedMemory(facts), OK, "unlimited");
 }
 
+TEST_F(HostChecks, TrustedPool_BesideOthers_Warns) {
+  Expect(CheckTrustedPools(facts), OK, "it is the only pool");
+  facts.gateway.pools.push_back("tenants/red/pools/a");
+  Expect(CheckTrustedPools(facts), WARN, "tenants/default/pools/default is trusted, beside 1");
+  facts.gateway.trusted_pools.push_back("tenants/red/pools/a");
+  Expect(CheckTrustedPools(facts), WARN, "and 1 other pools are trusted");
+  facts.gateway.trusted_pools.clear();
+  Expect(CheckTrustedPools(facts), OK, "none");
+}
+
 TEST_F(HostChecks, HugePages_MissOnlyWhereDpdkWouldTakeThem) {
   Expect(CheckHugePages(facts), OK, "no port");
   facts.gateway.huge_pages = true;

@@ -2,8 +2,12 @@
 // The attach socket and the greeting.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -439,6 +443,101 @@ TEST(Attach, UntrustedPool_WorkersGetACopier) {
   client.Disconnect();
   host.Settle();
   while (memory::Copier::LiveThreads() != 0) ::sched_yield();
+}
+
+// While it lives, descriptors of this process's user are unread in a socket, more than the kernel
+// allows a process without CAP_SYS_RESOURCE and CAP_SYS_ADMIN, which the calling thread lacks.
+class DescriptorsInFlight {
+ public:
+  DescriptorsInFlight() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit low = before_;
+    low.rlim_cur = kLimit;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    SetCapabilities(/*keep=*/false);
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return;
+    sender_.Reset(ends[0]);
+    receiver_.Reset(ends[1]);
+    const UniqueFd passed(::eventfd(0, EFD_CLOEXEC));
+    const std::vector<int> many(128, passed.get());
+    for (int i = 0; i < 16 && !exhausted_; ++i) exhausted_ = !SendMany(many);
+  }
+  ~DescriptorsInFlight() {
+    SetCapabilities(/*keep=*/true);
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  bool exhausted() const { return exhausted_; }
+  // The kernel forgets descriptors that no process can receive any more.
+  void Release() { receiver_.Reset(); }
+
+ private:
+  static constexpr rlim_t kLimit = 256;
+
+  bool SendMany(const std::vector<int>& fds) const {
+    char byte = 0;
+    iovec part{&byte, 1};
+    std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), fds.data(), fds.size() * sizeof(int));
+    return ::sendmsg(sender_.get(), &header, MSG_NOSIGNAL) >= 0 || errno != ETOOMANYREFS;
+  }
+  void SetCapabilities(bool keep) {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    if (!keep) {
+      ::syscall(SYS_capget, &header, held_);
+      __user_cap_data_struct fewer[2] = {held_[0], held_[1]};
+      fewer[0].effective &= ~(1u << CAP_SYS_RESOURCE | 1u << CAP_SYS_ADMIN);
+      ::syscall(SYS_capset, &header, fewer);
+    } else {
+      ::syscall(SYS_capset, &header, held_);
+    }
+  }
+
+  rlimit before_{};
+  __user_cap_data_struct held_[2] = {};
+  UniqueFd sender_;
+  UniqueFd receiver_;
+  bool exhausted_ = false;
+};
+
+TEST(Attach, TooManyDescriptorsInFlight_MessagesWaitAndTheSessionGoesOn) {
+  SessionHost host(2);
+  TestClient client(host);
+  ASSERT_TRUE(client.Hello());
+  const uint32_t context = client.OpenContext();
+  const uint32_t pd = client.AllocPd(context);
+  DescriptorsInFlight many;
+  ASSERT_TRUE(many.exhausted());
+  auto request = TestClient::Request<rocegw_object_request>(ROCEGW_MSG_CREATE_CHANNEL);
+  request.handle = context;
+  ASSERT_TRUE(client.Send(request));
+  host.Settle();
+  EXPECT_FALSE(client.Receive().has_value());
+  EXPECT_FALSE(client.closed());
+  const auto told = [&] { return host.Told("lie unread in sockets"); };
+  while (!told() && !client.closed()) host.loop.RunOnce(Milliseconds(100));
+  EXPECT_EQ(host.server->session_count(), 1u);
+  many.Release();
+  std::optional<ClientMessage> answer;
+  while (!answer && !client.closed()) {
+    host.loop.RunOnce(Milliseconds(100));
+    answer = client.Receive();
+  }
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->header().error, 0);
+  EXPECT_TRUE(answer->fd.valid());
+  EXPECT_NE(client.CreateCq(context).handle, 0u);
+  client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  EXPECT_EQ(client.error(), 0);
 }
 
 TEST(Attach, Snapshot_ShowsWhatThereIs) {

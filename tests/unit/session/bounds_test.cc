@@ -48,5 +48,21 @@ TEST_F(Bounds, OneMoreEventChannel_IsRefusedAndTold) {
   EXPECT_NE(client_.CreateChannel(context), 0u);
 }
 
+TEST(SegmentBytes, OneProgramGetsAllOfThem_AndTheRefusalNamesThem) {
+  session::Options options;
+  options.limits.segment_bytes = uint64_t{45} << 20;
+  SessionHost host(2, options);
+  TestProgram program(host);
+  int made = 0;
+  while (program.client.CreateQp(program.pd, program.cq, ROCEGW_QPT_RC, 4096).handle != 0) ++made;
+  EXPECT_GT(made, 8);
+  EXPECT_EQ(program.client.error(), ENOMEM);
+  EXPECT_TRUE(host.Told("segment_bytes"));
+  const uint64_t used =
+      host.server->services().pools.gateway().used(session::Resource::kSegmentBytes);
+  EXPECT_GT(used, uint64_t{43} << 20) << "less than the smallest chunk is left";
+  EXPECT_LE(used, options.limits.segment_bytes);
+}
+
 }  // namespace
 }  // namespace rocegw::testing

@@ -409,9 +409,43 @@ TEST_F(Cm, AddressOfAnotherPool_CannotBeBoundAndItsRequestsGoToNobodyElse) {
   Carry();
   EXPECT_EQ(server.NextEvent().type, 1000u);
   EXPECT_EQ(client.NextEvent().type, 1000u) << "as if nobody listened yet: it is asked again";
-  // Its own pool may, on another port: the one above is taken on every address.
+}
+
+TEST_F(Cm, WildcardOfAnotherPool_HoldsNoPortOfOwnedAddresses) {
+  tenant::TenantSettings tenant;
+  tenant.name = "tenants/red";
+  b.server->SetTenant(tenant);
+  tenant::PoolSettings red;
+  red.name = "tenants/red/pools/a";
+  red.slots = 0;
+  red.addresses = {wire::Gid::FromV4(kSecond)};
+  b.server->SetPool(red, {});
+  Program stranger(b);
+  stranger.Listen(0, 7000);
+  stranger.Listen(0, 7001);
   Program owner(b, red.name);
-  owner.Listen(kSecond, 7001);
+  owner.Listen(kSecond, 7000);
+  const uint32_t everywhere = owner.Listen(0, 7001);
+  const uint32_t second = owner.CreateId();
+  owner.Bind(second, Address(kSecond, 7001));
+  EXPECT_EQ(owner.client.error(), EADDRINUSE) << "within the pool as ever";
+  Program client(a);
+  for (const uint16_t port : {7000, 7001}) {
+    const uint32_t from = client.Resolved(kSecond, port);
+    ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, from, client.CreateQp().qpn), 0);
+    Carry();
+    EXPECT_EQ(owner.NextEvent().type, kConnectRequest) << port;
+    EXPECT_EQ(stranger.NextEvent().type, kNoEvent) << port;
+  }
+  // The address is no pool's any more: what listens there without owning it, takes over.
+  owner.client.Object(ROCEGW_MSG_CM_DESTROY_ID, everywhere);
+  ASSERT_EQ(owner.client.error(), 0);
+  red.addresses = {};
+  b.server->SetPool(red, {});
+  const uint32_t from = client.Resolved(kSecond, 7001);
+  ASSERT_EQ(client.ConnectOrAccept(ROCEGW_MSG_CM_CONNECT, from, client.CreateQp().qpn), 0);
+  Carry();
+  EXPECT_EQ(stranger.NextEvent().type, kConnectRequest);
 }
 
 TEST_F(Cm, PortTaken_IsAnEvent) {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <map>
+#include <optional>
 
 #include "tests/support/session_host.h"
 
@@ -87,10 +88,35 @@ TEST_F(MulticastGroupsTest, PortRefuses_TheProgramGetsItsReason) {
   const uint32_t qp = CreateQp().handle;
   port_error = ENOBUFS;
   EXPECT_EQ(Attach(qp), ENOBUFS);
+  EXPECT_TRUE(host.Told("the port has no room; the kernel's limit is"));
   EXPECT_EQ(MembersOn(0), 0u);
   port_error = 0;
   EXPECT_EQ(Attach(qp), 0);
   EXPECT_EQ(Detach(qp), 0);
+}
+
+TEST_F(MulticastGroupsTest, APoolHearsItsShareOfWhatThePortCanHear) {
+  session::Services& services = host.server->services();
+  services.multicast.capacity = [](size_t, bool ipv4) -> std::optional<size_t> {
+    if (!ipv4) return std::nullopt;
+    return 20;
+  };
+  tenant::PoolSettings other = services.pools.FindPool(session::kDefaultPool)->settings();
+  other.name = "tenants/default/pools/other";
+  services.pools.SetPool(other);
+  const uint32_t qp = CreateQp().handle;
+  const auto group = [](uint32_t i) { return wire::Gid::FromV4(0xEF000000 + i); };
+  for (uint32_t i = 0; i < 10; ++i) ASSERT_EQ(Attach(qp, group(i)), 0) << i;
+  EXPECT_EQ(Attach(qp, group(10)), ENOMEM);
+  EXPECT_TRUE(host.Told("net.ipv4.igmp_max_memberships"));
+  EXPECT_EQ(Attach(CreateQp().handle, group(9)), 0) << "the port hears it for this pool already";
+  EXPECT_EQ(Attach(qp, *wire::ParseGid("ff1e::7")), 0) << "IPv6 is counted apart";
+
+  const uint64_t neighbour = services.pools.FindPool(other.name)->id();
+  EXPECT_FALSE(services.multicast.ShareExceeded({neighbour, 0, group(20)}, 2).has_value());
+  EXPECT_EQ(Detach(qp, group(3)), 0);
+  EXPECT_EQ(Attach(qp, group(10)), 0);
+  EXPECT_EQ(Attach(qp, group(3)), ENOMEM);
 }
 
 TEST_F(MulticastGroupsTest, MoreThanASessionMayHave_NoMemory) {

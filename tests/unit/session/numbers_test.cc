@@ -84,6 +84,24 @@ TEST(QpnAllocator, Give_RestsBeforeItComesBack) {
   EXPECT_FALSE(allocator.Take(5, kStart + Seconds(100)).has_value());
 }
 
+TEST(QpnAllocator, ManyThatComeAndGo_ReuseNumbersLate) {
+  Random random;
+  QpnAllocator allocator(port::SteeringTable(64), 64, random, Seconds(2));
+  std::map<uint32_t, int> last_given;
+  for (int i = 0; i < 50000; ++i) {
+    const TimePoint now = kStart + Seconds(i);
+    const auto qpn = allocator.Take(5, now);
+    ASSERT_TRUE(qpn.has_value());
+    const auto [known, fresh] = last_given.try_emplace(qpn->value, i);
+    if (!fresh) {
+      ASSERT_GE(i - known->second, static_cast<int>(QpnAllocator::kManyResting));
+      known->second = i;
+    }
+    allocator.Give(*qpn, now);
+  }
+  EXPECT_LE(last_given.size(), QpnAllocator::kManyResting + 2) << "as many as rest at a time";
+}
+
 TEST(KeyGenerator, Take_UniqueAndNeverTheSpecialOnes) {
   Random random;
   KeyGenerator keys(random);

@@ -199,6 +199,13 @@ TEST(Segment, Allocate_LimitIsEnomemAndTakesNothing) {
   EXPECT_EQ(segment.Allocate(Writer::kClient, uint64_t{1} << 32).status().error(), ENOMEM);
 }
 
+TEST(Segment, Allocate_LastChunksAreSmaller_SoThatTheBoundIsUsed) {
+  Segment segment(13 * kMiB);
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(segment.Allocate(Writer::kClient, kMiB).ok()) << i;
+  EXPECT_EQ(segment.bytes(), 12 * kMiB) << "2, 4, then 4 instead of 8, and 2";
+  EXPECT_EQ(segment.Allocate(Writer::kClient, kMiB).status().error(), ENOMEM);
+}
+
 TEST(Segment, Free_GivesBackAllThatARoundedBlockTook) {
   Segment segment(2 * kMiB);
   for (const uint64_t bytes : {1u, 63u, 64u, 65u, 4097u}) {

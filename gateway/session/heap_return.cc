@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/heap_return.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+
+namespace rocegw::session {
+namespace {
+
+constexpr Duration kSettles = Milliseconds(500);  // until workers have destroyed their part
+constexpr Duration kLeastBetween = Seconds(5);
+
+// Free bytes in all arenas. What malloc_trim gave back counts as free as well.
+size_t FreeBytes() { return ::mallinfo2().fordblks; }
+
+}  // namespace
+
+void HeapReturn::Destroyed(uint64_t objects) {
+  destroyed_ += objects;
+  if (timer_ != 0 || destroyed_ < kManyObjects) return;
+  const TimePoint at = std::max(ControlLoop::Now() + kSettles, looked_at_ + kLeastBetween);
+  timer_ = loop_.At(at, [this] { Look(); });
+}
+
+void HeapReturn::Look() {
+  timer_ = 0;
+  destroyed_ = 0;
+  looked_at_ = ControlLoop::Now();
+  if (FreeBytes() < kKeptBytes) return;
+  ++count_;
+  (void)::malloc_trim(kKeptBytes);
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives heap memory back to the system after many objects were destroyed. The C library keeps what
+// lies below a block that is still in use, which after a burst of programs is nearly all of it.
+// Giving back takes some 60 ms per GiB and locks the heap, so it happens at most once in a while
+// and only when much is free. Control thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::session {
+
+class HeapReturn {
+ public:
+  // Fewer destroyed objects than this are not worth a look.
+  static constexpr uint64_t kManyObjects = 4096;
+  // Less free memory than this is kept for the next objects.
+  static constexpr size_t kKeptBytes = size_t{32} << 20;
+
+  explicit HeapReturn(ControlLoop& loop) : loop_(loop) {}
+  ~HeapReturn() { loop_.Cancel(timer_); }
+  HeapReturn(const HeapReturn&) = delete;
+  HeapReturn& operator=(const HeapReturn&) = delete;
+
+  // So many objects were destroyed, here or soon on a worker.
+  void Destroyed(uint64_t objects);
+  // How often memory was given back.
+  uint64_t count() const { return count_; }
+
+ private:
+  void Look();
+
+  ControlLoop& loop_;
+  ControlLoop::TimerId timer_ = 0;
+  TimePoint looked_at_;
+  uint64_t destroyed_ = 0;
+  uint64_t count_ = 0;
+};
+
+}  // namespace rocegw::session

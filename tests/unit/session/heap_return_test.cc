@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// After many objects were destroyed, the memory of the process is back near what it was.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "tests/support/session_host.h"
+
+namespace rocegw::testing {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Memory that the C library keeps by itself: many small blocks that are freed below one that is
+// not.
+std::unique_ptr<char[]> LeaveHoles(size_t bytes) {
+  constexpr size_t kBlock = 1024;
+  std::vector<std::unique_ptr<char[]>> blocks(bytes / kBlock);
+  for (auto& block : blocks) {
+    block = std::make_unique_for_overwrite<char[]>(kBlock);
+    std::memset(block.get(), 1, kBlock);
+  }
+  auto last = std::make_unique_for_overwrite<char[]>(kBlock);
+  return last;
+}
+
+TEST(HeapReturn, ManyDestroyedObjects_MemoryGoesBackToTheSystem) {
+  SessionHost host(2);
+  const session::HeapReturn& heap = host.server->services().heap;
+  TestProgram program(host);
+  const size_t before = ResidentBytes();
+  const auto last = LeaveHoles(256 * kMiB);
+  ASSERT_GT(ResidentBytes(), before + 200 * kMiB) << "the C library gave it back by itself";
+  std::vector<uint32_t> pds;
+  for (uint64_t i = 0; i < session::HeapReturn::kManyObjects; ++i)
+    pds.push_back(program.client.AllocPd(program.context));
+  for (const uint32_t pd : pds) program.client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  while (heap.count() == 0) host.loop.RunOnce(Seconds(1));
+  EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
+}
+
+TEST(HeapReturn, FewDestroyedObjects_AreNotWorthALook) {
+  SessionHost host(2);
+  TestProgram program(host);
+  const auto last = LeaveHoles(64 * kMiB);
+  const uint32_t pd = program.client.AllocPd(program.context);
+  program.client.Object(ROCEGW_MSG_DEALLOC_PD, pd);
+  host.loop.RunOnce(Seconds(1));
+  EXPECT_EQ(host.server->services().heap.count(), 0u);
+}
+
+}  // namespace
+}  // namespace rocegw::testing
