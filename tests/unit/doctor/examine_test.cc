@@ -18,12 +18,12 @@ std::set<std::string> ChecksOf(const gateway::v1::DiagnoseResponse& response) {
 
 TEST(Examine, GoodHost_EveryCheckOnceAndAllOk) {
   const auto response = Examine(GoodFacts());
-  EXPECT_EQ(
-      ChecksOf(response),
-      (std::set<std::string>{"link", "path_mtu", "receive_buffer", "offloads", "neighbours",
-                             "udp_port", "libraries", "runtime_dir", "sockets", "process_memory",
-                             "processors", "workers", "open_files", "send_buffer", "huge_pages",
-                             "locked_memory", "clock", "remapping", "egress", "trusted_pools"}));
+  EXPECT_EQ(ChecksOf(response),
+            (std::set<std::string>{
+                "link",          "path_mtu",  "receive_buffer", "offloads",    "neighbours",
+                "udp_port",      "libraries", "runtime_dir",    "sockets",     "process_memory",
+                "processors",    "workers",   "open_files",     "send_buffer", "huge_pages",
+                "locked_memory", "clock",     "remapping",      "egress",      "trusted_pools"}));
   EXPECT_EQ(response.diagnoses_size(), 20);
   for (const auto& diagnosis : response.diagnoses())
     EXPECT_EQ(diagnosis.severity(), gateway::v1::OK) << diagnosis.ShortDebugString();
