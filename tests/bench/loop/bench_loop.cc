@@ -62,7 +62,7 @@ class Program {
     send.max_message = 1u << 30;
     send.control = qp.control;
     send.status = qp.status;
-    send.bell = {gateways.page(0, 0), gateways.line(0, 0), -1, qp.doorbell_bit};
+    send.bell = {gateways.page(0, 0), gateways.line(0, 0), -1, nullptr, qp.doorbell_bit};
     send.keys = &keys_;
     send.pd = 1;
     send.state = IBV_QPS_RTS;

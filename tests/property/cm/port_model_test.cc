@@ -104,7 +104,7 @@ TEST(PortTable, RandomUse_IsAsTheModelSays) {
         const auto port =
             static_cast<uint16_t>(random.Below(2) == 0 ? random.Below(4) : 100 + random.Below(8));
         bool open = false;
-        const CmHandle listener = table.FindListener(space, port, destination, &open);
+        const CmHandle listener = table.FindListener(space, port, destination, 0, &open);
         const Held* best = nullptr;
         bool wanted_open = false;
         for (const Held& held : model) {
