@@ -16,8 +16,10 @@ grpc::experimental::Interceptor* MemberNotice::CreateServerInterceptor(
   // The guard judges no certificate of a call that needs none.
   if (IsOpenMethod(info->method())) return nullptr;
   const auto* const context = info->server_context();
+  // gRPC asks before the context of a synchronous method has its call. Reflection, the only service
+  // of that kind, makes no connection a member's.
   const auto auth = context->auth_context();
-  if (!auth->IsPeerAuthenticated()) return nullptr;
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return nullptr;
   const std::string peer = PeerKey(context->peer());
   if (!peer.empty()) front_.Admit(peer, api::Property(*auth, "peer_spiffe_id"));
   return nullptr;

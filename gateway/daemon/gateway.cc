@@ -155,6 +155,13 @@ Status Gateway::Start() {
   if (!status.ok()) return status;
   readiness_.SetReady();
   grpc_server_.SetServing(true);
+  if (config_.default_pool.trusted) {
+    spdlog::info(
+        "default pool: trusted, so a program that attaches through {} can stop a worker by making "
+        "its memory wait; with programs that do not trust each other, set default_pool.trusted: "
+        "false",
+        config_.attach_socket.path);
+  }
   return OkStatus();
 }
 
@@ -185,15 +192,7 @@ Status Gateway::StartSessions() {
   data_path_.StartSessions(SessionOptions(config_, sysfs_.root()));
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                       owner.value().uid, owner.value().gid});
-  if (!status.ok()) {
-    (void)data_path_.StopSessions(kSessionsEndWithin);
-  } else if (config_.default_pool.trusted) {
-    spdlog::info(
-        "default pool: trusted, so a program that attaches through {} can stop a worker by making "
-        "its memory wait; with programs that do not trust each other, set default_pool.trusted: "
-        "false",
-        config_.attach_socket.path);
-  }
+  if (!status.ok()) (void)data_path_.StopSessions(kSessionsEndWithin);
   return status;
 }
 

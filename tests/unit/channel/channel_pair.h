@@ -100,14 +100,22 @@ class ChannelEnd final : public channel::Owner {
 
   // What a queue pair does.
   channel::Channel* Reach(const ChannelEnd& peer, TimePoint now, uint8_t traffic_class = 0) {
+    return set.Reach(TargetOf(peer), PathTo(peer, traffic_class), 77, 0, now);
+  }
+  // The channel that Reach would return without opening one; nullptr: there is none.
+  channel::Channel* Known(const ChannelEnd& peer, uint8_t traffic_class = 0) {
+    return set.Known(TargetOf(peer), PathTo(peer, traffic_class), 77);
+  }
+  static verbs::ChannelTarget TargetOf(const ChannelEnd& peer) {
     verbs::ChannelTarget target;
     target.peer = peer.gid;
     target.acceptor = peer.options.acceptor;
     target.peer_worker = peer.options.worker;
     target.instance = peer.options.instance;
-    return set.Reach(target,
-                     {.source = gid, .destination = peer.gid, .traffic_class = traffic_class}, 77,
-                     0, now);
+    return target;
+  }
+  wire::Path PathTo(const ChannelEnd& peer, uint8_t traffic_class) const {
+    return {.source = gid, .destination = peer.gid, .traffic_class = traffic_class};
   }
   void Hold(channel::Channel* channel) {
     channel->Hold();

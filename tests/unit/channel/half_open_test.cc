@@ -188,10 +188,12 @@ class ConfirmingStranger : public HalfOpenTest {
   size_t Confirm(uint8_t count) {
     size_t open = 0;
     for (uint8_t i = 0; i < count; ++i) {
-      Channel* channel = pair.a().Reach(pair.b(), pair.now, static_cast<uint8_t>(i << 2));
-      if (channel == nullptr) continue;
+      const auto traffic_class = static_cast<uint8_t>(i << 2);
+      if (pair.a().Reach(pair.b(), pair.now, traffic_class) == nullptr) continue;
       pair.Settle();
-      if (channel->state() != ChannelState::kOpen) continue;
+      // A channel that was refused does not exist any more.
+      Channel* const channel = pair.a().Known(pair.b(), traffic_class);
+      if (channel == nullptr || channel->state() != ChannelState::kOpen) continue;
       pair.a().Hold(channel);
       EXPECT_TRUE(pair.a().Send(*channel, i, pair.now));
       pair.Settle();
