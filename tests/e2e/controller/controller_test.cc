@@ -217,7 +217,7 @@ TEST(Controller, Configuration_IsCheckedAndReadAgain) {
   host.process().Signal(SIGHUP);
   EXPECT_TRUE(host.process().NextNotification().starts_with("RELOADING=1"));
   EXPECT_TRUE(host.process().WaitReady());
-  EXPECT_NE(host.process().Log().find("keep_history: '1x' is not a duration"), std::string::npos);
+  EXPECT_TRUE(host.process().Logs("keep_history: '1x' is not a duration"));
   EXPECT_EQ(host.Stop(), 0);
   EXPECT_EQ(WEXITSTATUS(
                 std::system((std::string(CONTROLLER_PROGRAM) + " --nonsense 2>/dev/null").c_str())),

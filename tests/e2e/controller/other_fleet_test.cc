@@ -55,8 +55,8 @@ TEST_F(OtherFleetTest, Agent_SaysWhoseCertificateItIsAndWhatToDo) {
          std::string::npos) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << agent.Log();
   }
-  EXPECT_NE(agent.Log().find("rocegw-controller join-token --gateway node"), std::string::npos);
-  EXPECT_NE(agent.Log().find("rocegwctl fleet adopt node"), std::string::npos);
+  EXPECT_TRUE(agent.Logs("rocegw-controller join-token --gateway node"));
+  EXPECT_TRUE(agent.Logs("rocegwctl fleet adopt node"));
 }
 
 TEST_F(OtherFleetTest, SameFleet_IsTold_AndLeavingLetsTheHostJoin) {

@@ -57,7 +57,9 @@ void DaemonProcess::Start(std::string program, const std::vector<std::string>& a
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const std::string log = directory_ + "/log";
+  static int started = 0;
+  log_ = "log" + std::to_string(started++);
+  const std::string log = directory_ + "/" + log_;
   const std::string output = directory_ + "/output";
   pid_ = fork();
   if (pid_ == 0) {
@@ -103,7 +105,17 @@ int DaemonProcess::WaitExit() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-std::string DaemonProcess::Log() const { return Read("log"); }
+std::string DaemonProcess::Log() const { return Read(log_.c_str()); }
+
+bool DaemonProcess::Logs(const std::string& text) const {
+  constexpr int kLookEveryMs = 5;
+  for (int waited = 0; waited < kPatienceMs; waited += kLookEveryMs) {
+    if (Log().find(text) != std::string::npos) return true;
+    pollfd ended = {process_.get(), POLLIN, 0};
+    if (poll(&ended, 1, kLookEveryMs) != 0) break;
+  }
+  return Log().find(text) != std::string::npos;
+}
 
 std::string DaemonProcess::Output() const { return Read("output"); }
 

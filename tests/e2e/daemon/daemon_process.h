@@ -34,6 +34,9 @@ class DaemonProcess {
   // Exit status; -1 when a signal killed it or it did not end in time.
   int WaitExit();
   std::string Log() const;
+  // Whether the log of the running daemon holds the text, or comes to hold it in time: a thread of
+  // the daemon's own writes the log.
+  bool Logs(const std::string& text) const;
   // What it wrote to its standard output.
   std::string Output() const;
   pid_t pid() const { return pid_; }
@@ -43,6 +46,7 @@ class DaemonProcess {
   std::string Read(const char* name) const;
 
   std::string directory_;
+  std::string log_;  // name of the file, which no other daemon of the directory writes
   UniqueFd notify_;
   UniqueFd process_;
   pid_t pid_ = -1;

@@ -135,15 +135,14 @@ TEST_F(RocegwdTest, Hangup_ReadsLogLevelAgain) {
   daemon.Signal(SIGHUP);
   EXPECT_TRUE(daemon.NextNotification().starts_with("RELOADING=1\nMONOTONIC_USEC="));
   EXPECT_TRUE(daemon.NextNotification().starts_with("READY=1\n"));
-  EXPECT_NE(daemon.Log().find("reload: log level debug"), std::string::npos) << daemon.Log();
+  EXPECT_TRUE(daemon.Logs("reload: log level debug")) << daemon.Log();
 
   // A configuration with a mistake changes nothing.
   Config("log_levle: error");
   daemon.Signal(SIGHUP);
   daemon.NextNotification();
   EXPECT_TRUE(daemon.NextNotification().starts_with("READY=1\n"));
-  EXPECT_NE(daemon.Log().find("run.yaml:2: unknown key 'log_levle' (did you mean 'log_level'?)"),
-            std::string::npos);
+  EXPECT_TRUE(daemon.Logs("run.yaml:2: unknown key 'log_levle' (did you mean 'log_level'?)"));
 
   daemon.Signal(SIGINT);
   EXPECT_EQ(daemon.WaitExit(), 0);
