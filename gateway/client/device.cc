@@ -76,9 +76,10 @@ void Update(Session* session, uint32_t index, const rocegw_device_reply& reply, 
   char path[sizeof(device->ibv.dev_path)];
   const char* const root = SysfsRoot(session);
   snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s", root, device->ibv.dev_name);
-  if (strcmp(path, device->ibv.dev_path) != 0) strcpy(device->ibv.dev_path, path);
+  if (strcmp(path, device->ibv.dev_path) != 0) memcpy(device->ibv.dev_path, path, strlen(path) + 1);
   snprintf(path, sizeof(path), "%s/class/infiniband/%s", root, device->ibv.name);
-  if (strcmp(path, device->ibv.ibdev_path) != 0) strcpy(device->ibv.ibdev_path, path);
+  if (strcmp(path, device->ibv.ibdev_path) != 0)
+    memcpy(device->ibv.ibdev_path, path, strlen(path) + 1);
 }
 
 }  // namespace

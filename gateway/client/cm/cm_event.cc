@@ -293,7 +293,7 @@ ROCEGW_EXPORT int rdma_get_cm_event(rdma_event_channel* rdma, rdma_cm_event** re
   if (!IsOurs(rdma)) return ROCEGW_REAL(rdma_get_cm_event)(rdma, result);
   if (result == nullptr) return rocegw::client::CmError(EINVAL);
   const int descriptor = rdma->fd;
-  auto* event = static_cast<CmEvent*>(malloc(sizeof(CmEvent)));
+  auto* event = static_cast<CmEvent*>(calloc(1, sizeof(CmEvent)));
   if (event == nullptr) return -1;
   for (;;) {
     int error = EBADF;
