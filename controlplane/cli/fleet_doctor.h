@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only who sees the whole fleet can find: gateways that are away or lag, versions and clocks
 // that part, links of different MTU, pools that do not run. Pure; what is found when is in
-// docs/doctor.md.
+// docs/operate/doctor.md.
 #pragma once
 
 #include <cstdint>

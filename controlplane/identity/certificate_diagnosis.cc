@@ -87,7 +87,7 @@ Diagnosis DiagnoseAuthority(X509& certificate, TimePoint now) {
   const CertificateFacts facts = FactsOf(certificate);
   Life life(facts.issued, facts.not_after);
   life.little = kYear;
-  const std::string remedy = "docs/security.md, taking over from another authority";
+  const std::string remedy = "docs/operate/security.md, taking over from another authority";
   return DiagnoseLife(Check("authority", "fleet"), life, now,
                       {.when_ended = "no certificate of the fleet holds any more",
                        .renew = remedy,

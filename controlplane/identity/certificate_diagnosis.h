@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether certificates are good, and stay so, as findings with remedies. Pure; what is found when
-// is in docs/doctor.md.
+// is in docs/operate/doctor.md.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints docs/api.md: services, methods and messages of the API with their comments, rules and
-// roles, taken from the protos.
-// Usage: api_doc DESCRIPTORS   (a FileDescriptorSet with source info, as protoc writes it)
+// Prints docs/reference/api.md: services, methods and messages of the API with their comments,
+// rules and roles, taken from the protos. Usage: api_doc DESCRIPTORS   (a FileDescriptorSet with
+// source info, as protoc writes it)
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 

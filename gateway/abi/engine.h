@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What librocegw-verbs.so asks of librocegw-engine.so, the gateway inside of a program
- * (docs/in_process.md). Both come with the same release; what goes over the descriptor is the
+ * (docs/user/in_process.md). Both come with the same release; what goes over the descriptor is the
  * attach protocol of rocegw_abi.h, which has versions. */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * The contract between rocegwd and librocegw-verbs: messages on the attach socket and the layout of
  * shared memory. C11 and stdint only, explicit sizes, host byte order (both ends are one host),
- * offsets and handles, never pointers. Its parts by topic are included below; docs/abi.md explains
- * it; tests/unit/abi holds its sizes as goldens.
+ * offsets and handles, never pointers. Its parts by topic are included below; docs/develop/abi.md
+ * explains it; tests/unit/abi holds its sizes as goldens.
  *
  * Compatibility: one major version is one layout. Inside a major, messages may only grow at their
  * end: a receiver takes min(its size, received size) and treats what is missing as zero; a request

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway inside of this process, where rocegw-run was asked for one (docs/in_process.md): a
-// library beside this one, loaded at first use and never before. Any thread; attaching one at a
+// The gateway inside of this process, where rocegw-run was asked for one (docs/user/in_process.md):
+// a library beside this one, loaded at first use and never before. Any thread; attaching one at a
 // time.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The errno of every call that our devices refuse, wholly or for what it may be asked beyond the
-// plain use. scripts/update_compatibility_doc makes docs/compatibility.md from this list and the
-// exported names, so each line is one name, its errno, and why, for people. A name that stands here
-// is used by the function that refuses.
+// plain use. scripts/update_compatibility_doc makes docs/user/compatibility.md from this list and
+// the exported names, so each line is one name, its errno, and why, for people. A name that stands
+// here is used by the function that refuses.
 #pragma once
 
 #include <cerrno>

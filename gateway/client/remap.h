@@ -2,8 +2,8 @@
 // What a program registers, and the decision about it: move its pages onto memory that the daemon
 // has mapped too, so that it reads and writes them directly, or leave them, to be reached across
 // processes, which is always right. Moved is only what the gateway allows and where nobody can
-// notice (docs/memory.md); only whole pages inside of the registration, so that no bystander in the
-// same page is shared; and only while it is registered. Control path; any thread.
+// notice (docs/user/memory.md); only whole pages inside of the registration, so that no bystander
+// in the same page is shared; and only while it is registered. Control path; any thread.
 #pragma once
 
 #include <cstdint>

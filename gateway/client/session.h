@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process's attachment to its gateway: one SOCK_SEQPACKET connection, made at first use, on
-// which requests and replies go in turn (docs/abi.md), and the shared memory that came over it.
-// Objects made through a session hold a reference to it; it outlives the connection. A session is
-// dead when the daemon went away, when the program closed one of its descriptors, or when this
+// which requests and replies go in turn (docs/develop/abi.md), and the shared memory that came over
+// it. Objects made through a session hold a reference to it; it outlives the connection. A session
+// is dead when the daemon went away, when the program closed one of its descriptors, or when this
 // process is a fork's child: its objects then refuse work with EIO, and destroying them only frees
 // memory. A new session begins at the next first use. Without objects a session ends: nothing of
 // the library stays open that no object of the program needs.

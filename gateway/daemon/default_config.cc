@@ -100,7 +100,7 @@ congestion:
     # Between two of one connection at least. RNICs' own value is 4.
     interval_us: 4
     dscp: 48
-  # Parameters of the algorithms, by their names; docs/congestion_control.md lists them.
+  # Parameters of the algorithms, by their names; docs/develop/congestion_control.md lists them.
   # dcqcn: {rpg_ai_rate: 5, rpg_hai_rate: 50}
   # swift: {target_delay: 100}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the host and of the process, one finding each. Pure functions; what is found when is in
-// docs/doctor.md.
+// docs/operate/doctor.md.
 #pragma once
 
 #include "gateway/doctor/facts.h"

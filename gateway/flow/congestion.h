@@ -2,8 +2,8 @@
 // Congestion control: an algorithm gets events and answers how much may be sent, from when, and
 // when it wants to be called. It never sends, arms timers or calls its owner. State is plain data
 // in a tagged union, chosen by kind, so that flows can be copied and handed over. A new algorithm
-// is one file in gateway/flow/cc and one line in algorithms.def there; docs/congestion_control.md
-// shows how. Units: bytes and nanoseconds.
+// is one file in gateway/flow/cc and one line in algorithms.def there;
+// docs/develop/congestion_control.md shows how. Units: bytes and nanoseconds.
 #pragma once
 
 #include <cstddef>

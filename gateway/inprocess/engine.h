@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway of one process, inside of it (docs/in_process.md): the daemon's data path with its
-// control loop and its worker in threads of their own, which take no signals, share no descriptor
-// with the program, and leave the process to it. Program and engine meet as elsewhere: on attach
-// connections and the shared memory that goes over them. The threads of a process are not in its
-// children: there an engine is of no use.
+// The gateway of one process, inside of it (docs/user/in_process.md): the daemon's data path with
+// its control loop and its worker in threads of their own, which take no signals, share no
+// descriptor with the program, and leave the process to it. Program and engine meet as elsewhere:
+// on attach connections and the shared memory that goes over them. The threads of a process are not
+// in its children: there an engine is of no use.
 //
 // Calls: one at a time, from any thread of the program. Errors name what is wrong and the remedy.
 #pragma once

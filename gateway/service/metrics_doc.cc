@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints docs/metrics.md: what a scrape of a gateway yields, taken from the code that yields it.
-// Usage: metrics_doc
+// Prints docs/reference/metrics.md: what a scrape of a gateway yields, taken from the code that
+// yields it. Usage: metrics_doc
 #include <cstdio>
 #include <string>
 

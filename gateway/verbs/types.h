@@ -35,7 +35,7 @@ enum class QpState : uint8_t {
   kError = 6
 };
 
-// Who keeps the order that requests ask for (docs/ordering.md); values of enum
+// Who keeps the order that requests ask for (docs/user/ordering.md); values of enum
 // rocegw_service_mode.
 enum class ServiceMode : uint8_t {
   kByTarget = 0,      // the receiver of messages

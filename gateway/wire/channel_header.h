@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension headers of channels between gateways, behind BTH opcodes of the manufacturer range
 // (0xC0 frame, 0xC1 acknowledgement, 0xC2 control): typed values, encode, decode. Byte by byte in
-// docs/wire_format.md. codec.h handles the BTH and the ICRC and leaves the extension at the front
-// of RxPacket::payload; the functions here take it from there. Pure functions; lengths in bytes.
-// Foreign input is validated here once: what decodes has no field that its kind does not allow.
+// docs/develop/wire_format.md. codec.h handles the BTH and the ICRC and leaves the extension at the
+// front of RxPacket::payload; the functions here take it from there. Pure functions; lengths in
+// bytes. Foreign input is validated here once: what decodes has no field that its kind does not
+// allow.
 #pragma once
 
 #include <array>

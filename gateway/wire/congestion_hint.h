@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a path tells a gateway's channel how full it is, in proportion and not as a bit. One byte, at
 // BTH byte 4 of channel frames (outside of the ICRC, so switches may rewrite it), and the same byte
-// in channel acknowledgements, where it is the echo of what arrived. docs/congestion_control.md has
-// the encoding. Pure values; any thread.
+// in channel acknowledgements, where it is the echo of what arrived.
+// docs/develop/congestion_control.md has the encoding. Pure values; any thread.
 //
 //   bit 7     C: the path is congested (the BTH's FECN)
 //   bit 6     I: the sender would like to send more (the BTH's BECN); cleared where there is no

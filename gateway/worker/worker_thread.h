@@ -5,7 +5,7 @@
 // ports, sessions' eventfds and its own wake descriptor.
 //
 // With IdlePolicy::guests other threads of the process may run rounds in its place, one at a time
-// (docs/in_process.md). While somebody does, the worker's own thread only looks now and then
+// (docs/user/in_process.md). While somebody does, the worker's own thread only looks now and then
 // whether it is needed again.
 #pragma once
 

@@ -128,7 +128,7 @@ rocegw_debian_manual(agent rocegw-probe 8 "one end of a connectivity test betwee
 rocegw_debian_manual(controller rocegw-controller 8 "control plane of RDMA gateways")
 rocegw_debian_manual(client rocegw-run 1 "runs a verbs program on an RDMA gateway")
 rocegw_debian_manual(ctl rocegwctl 1 "operates RDMA gateways")
-file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/man/*.3)
+file(GLOB pages ${CMAKE_SOURCE_DIR}/docs/reference/man/*.3)
 foreach(page ${pages})
   get_filename_component(name ${page} NAME)
   execute_process(COMMAND ${GZIP} -9nc ${page} OUTPUT_FILE ${made}/${name}.gz COMMAND_ERROR_IS_FATAL ANY)

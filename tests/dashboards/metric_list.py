@@ -8,9 +8,9 @@ from collections import namedtuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 Metric = namedtuple("Metric", "name kind labels")
 _ROW = re.compile(r"^\| `(\w+)` \| (gauge|counter|histogram) \| ([^|]*) \|", re.M)
-JOBS = {"rocegw-gateway": ("docs/metrics.md", None),
-        "rocegw-controller": ("docs/metrics_control_plane.md", "Controller"),
-        "rocegw-agent": ("docs/metrics_control_plane.md", "Agent")}
+JOBS = {"rocegw-gateway": ("docs/reference/metrics.md", None),
+        "rocegw-controller": ("docs/reference/metrics_control_plane.md", "Controller"),
+        "rocegw-agent": ("docs/reference/metrics_control_plane.md", "Agent")}
 
 
 def read(name):
@@ -25,7 +25,7 @@ def _rows(text):
 
 def families():
     """Job to the families of its page, by name."""
-    process = {name: metric for name, metric in _rows(read("docs/metrics.md")).items() if name.startswith("process_")}
+    process = {name: metric for name, metric in _rows(read("docs/reference/metrics.md")).items() if name.startswith("process_")}
     found = {}
     for job, (page, section) in JOBS.items():
         text = read(page)
@@ -58,4 +58,4 @@ def shared():
 
 
 def drop_reasons():
-    return set(re.findall(r"^\| `(\w+)` \| (?:peer|local) \|", read("docs/metrics.md"), re.M))
+    return set(re.findall(r"^\| `(\w+)` \| (?:peer|local) \|", read("docs/reference/metrics.md"), re.M))

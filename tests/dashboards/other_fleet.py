@@ -28,7 +28,7 @@ class OtherFleet:
         self.controller.start()
 
     def _make_authority(self):
-        """As docs/kubernetes.md has it, but for its time."""
+        """As docs/operate/kubernetes.md has it, but for its time."""
         os.mkdir(self.controller.state, 0o700)
         run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "300",
              "-keyout", f"{self.controller.state}/ca.key", "-out", f"{self.controller.state}/ca.crt",

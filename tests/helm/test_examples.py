@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/kubernetes, which docs/kubernetes.md has people apply: the manifests are Kubernetes', the pods keep to the restricted
+"""examples/kubernetes, which docs/operate/kubernetes.md has people apply: the manifests are Kubernetes', the pods keep to the restricted
 profile, and pool, namespace and pods fit each other."""
 
 import os
@@ -53,11 +53,11 @@ class Examples(unittest.TestCase):
                 self.assertEqual(container["resources"]["limits"], {f"rocegw.io/{tenant}.{pool}": "1"})
 
     def test_the_page_shows_them(self):
-        with open(os.path.join(chart.ROOT, "docs", "kubernetes.md"), encoding="utf-8") as file:
+        with open(os.path.join(chart.ROOT, "docs", "operate", "kubernetes.md"), encoding="utf-8") as file:
             page = file.read()
         for name in ("pool.yaml", "pods.yaml"):
             with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-                self.assertIn(file.read(), page, f"docs/kubernetes.md does not show {name} as it is")
+                self.assertIn(file.read(), page, f"docs/operate/kubernetes.md does not show {name} as it is")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control of channels: production workers, queue pairs and channels of many gateways
 // that share one link. Figures are those of the scenarios that `scripts/sim` runs; the network is
-// described in docs/congestion_control.md.
+// described in docs/develop/congestion_control.md.
 #include <gtest/gtest.h>
 
 #include <cstdio>

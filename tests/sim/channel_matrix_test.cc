@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a transport that places in any order and completes in verbs order must show, one row each:
 // ordering, data path, wire format, whole system, and what loss does to messages of many packets.
-// The rows answer to the functional tests of OpenURMA (6.4); docs/simulator.md has the table. Time
-// is virtual and faults are single, so each row looks at the frames that it is about.
+// The rows answer to the functional tests of OpenURMA (6.4); docs/develop/simulator.md has the
+// table. Time is virtual and faults are single, so each row looks at the frames that it is about.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -334,7 +334,7 @@ void WritesOfManyPackets() {
 
 // --- Wire format ---
 
-// The bytes of a WRITE's frame are where docs/wire_format.md says.
+// The bytes of a WRITE's frame are where docs/develop/wire_format.md says.
 void BitLayout() {
   TwoGateways net;
   const auto [a, b] = net.Connect();

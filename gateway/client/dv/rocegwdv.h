@@ -3,8 +3,8 @@
  * What rocegw devices offer beyond libibverbs: order only where it is asked for. The four axes are
  * those of Unified Bus: who keeps the order of requests (service mode), when a request may take
  * effect at the target (execution order), what it waits for before it leaves (fence), and in which
- * order completions come (completion order). docs/ordering.md explains them, docs/man has a page
- * for each call.
+ * order completions come (completion order). docs/user/ordering.md explains them,
+ * docs/reference/man has a page for each call.
  *
  * Everything here is exported by librocegw-verbs.so; any thread may call it, as the calls of
  * libibverbs. Structures grow at their end only: a call takes the size that its caller knows, and

@@ -42,7 +42,7 @@ labels:
 {{- define "rocegw.image" -}}
 {{- $image := .Values.image -}}
 {{- if not $image.repository -}}
-{{- fail "image.repository is needed: no image of rocegw is published yet; docs/kubernetes.md says what it has to hold" -}}
+{{- fail "image.repository is needed: no image of rocegw is published yet; docs/operate/kubernetes.md says what it has to hold" -}}
 {{- end -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}

@@ -15,7 +15,7 @@ using metrics::DropReason;
 using rocegw::testing::Random;
 using rocegw::testing::TestSeed;
 
-// Any frame that may be sent, by the rules of docs/wire_format.md.
+// Any frame that may be sent, by the rules of docs/develop/wire_format.md.
 ChannelFrame SomeFrame(Random& random, size_t& payload) {
   ChannelFrame f;
   f.kind = static_cast<FrameKind>(random.Below(11));

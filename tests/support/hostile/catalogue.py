@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attackers, one of each kind. docs/security.md lists them with what must hold."""
+"""The attackers, one of each kind. docs/operate/security.md lists them with what must hold."""
 
 from dataclasses import dataclass
 

@@ -55,7 +55,7 @@ def _qperf(pair):
 
 def _iperf3(pair):
     """Sockets that librspreload.so makes rsockets of. The server finds what it accepted by select(); each accepting may take it the five
-    seconds after which rsockets look again (docs/programs.md)."""
+    seconds after which rsockets look again (docs/user/programs.md)."""
     socket_library = glob.glob("/usr/lib/*/rsocket/librspreload.so")[0]
     port = pair.right.fresh_port()
 

@@ -18,7 +18,7 @@ _PASSING = {
     "addr": 3, "atomic": 9, "cq": 3, "cq_events": 2, "cqex": 5, "device": 13, "fork": 1, "mr": 12, "odp": 15, "parent_domain": 1, "pd": 4,
     "qp": 21, "qpex": 19, "rdmacm": 10, "relaxed_ordering": 3, "shared_pd": 0,
 }
-# Of other devices, of this machine, or refused (docs/compatibility.md).
+# Of other devices, of this machine, or refused (docs/user/compatibility.md).
 _SKIPS = re.compile(r"Device memory is not supported|Create Raw Packet QP .* is not supported|Extended QP is not supported"
                     r"|Importing a device is not supported|Parent Domain is not supported|Allocating dmabuf is not supported"
                     r"|There are no huge pages")

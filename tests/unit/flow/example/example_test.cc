@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example of docs/congestion_control.md: one file, one line in algorithms.def, and the flow has
-// it. This program is built with that line; the documentation shows that file.
+// The example of docs/develop/congestion_control.md: one file, one line in algorithms.def, and the
+// flow has it. This program is built with that line; the documentation shows that file.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -49,12 +49,12 @@ TEST(CongestionExample, FlowUsesIt) {
 TEST(CongestionExample, DocumentationShowsTheFile) {
   std::string code = Text("tests/unit/flow/example/reno.cc");
   ASSERT_FALSE(code.empty());
-  EXPECT_NE(Text("docs/congestion_control.md").find(code), std::string::npos)
-      << "docs/congestion_control.md and tests/unit/flow/example/reno.cc differ";
+  EXPECT_NE(Text("docs/develop/congestion_control.md").find(code), std::string::npos)
+      << "docs/develop/congestion_control.md and tests/unit/flow/example/reno.cc differ";
 }
 
 TEST(CongestionDocumentation, NamesEveryParameter) {
-  const std::string text = Text("docs/congestion_control.md");
+  const std::string text = Text("docs/develop/congestion_control.md");
   for (size_t i = 0; i < kCcKinds; ++i) {
     const auto kind = static_cast<CcKind>(i);
     if (kind == CcKind::kReno) continue;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wireshark dissector of channel packets between rocegw gateways: RoCEv2 (UDP port 4791) with BTH opcodes 0xC0 (frame),
 -- 0xC1 (acknowledgement) and 0xC2 (control). Every other packet on that port goes to Wireshark's own dissector.
--- The format is described in docs/wire_format.md. Load with -X lua_script:rocegw.lua or from the plugin folder.
+-- The format is described in docs/develop/wire_format.md. Load with -X lua_script:rocegw.lua or from the plugin folder.
 
 local rocegw = Proto("rocegw", "rocegw channel")
 
