@@ -24,23 +24,24 @@ constexpr char kIntroduction[] =
     R"(<!-- Made by scripts/update_api_doc; edit the comments in proto/ instead. -->
 # API
 
-gRPC, in the packages below: `admin` for operators and tenants, `fleet` for agents and for controllers among each other, both served
-by the controller; `gateway`, served by each gateway on its unix socket, whose file mode and owner decide who may call; `types`,
-which the others share. Health (`grpc.health.v1`) and reflection are served too.
+gRPC, in the packages below: `admin` for operators and tenants, `fleet` for agents and for controllers among each other,
+both served by the controller; `gateway`, served by each gateway on its unix socket, whose file mode and owner decide
+who may call; `types`, which the others share. Health (`grpc.health.v1`) and reflection are served too.
 
 What holds for all methods of the controller:
 
 - **Deadline.** A call that is not a stream needs one, of at most 60 s.
-- **Who calls** is the URI name of the client's certificate; what it may do, its role bindings say. The column *who* names the roles
-  that have a method's permission; for those in brackets a binding to the tenant that the resource belongs to is enough.
-- **Rules of fields** are checked before anything happens. What breaks one, and a field that this version does not know, is refused
-  with INVALID_ARGUMENT and named.
-- **Writes** take a `request_id`: repeated within a day, the call gives the first one's answer and changes nothing. `validate_only`
-  checks everything and changes nothing. An `etag` makes a write conditional.
+- **Who calls** is the URI name of the client's certificate; what it may do, its role bindings say. *who* names the
+  roles that have a method's permission; for those in brackets a binding to the tenant that the resource belongs to is
+  enough.
+- **Rules of fields** are checked before anything happens. What breaks one, and a field that this version does not know,
+  is refused with INVALID_ARGUMENT and named.
+- **Writes** take a `request_id`: repeated within a day, the call gives the first one's answer and changes nothing.
+  `validate_only` checks everything and changes nothing. An `etag` makes a write conditional.
 - **Updates** take the fields that `update_mask` names.
 - **Lists** come in pages of one revision; a **watch** from the next revision misses nothing.
-- **Errors** carry `google.rpc.ErrorInfo` with domain `rocegw.io` and a reason (`ErrorReason`), and where fields are at fault
-  `google.rpc.BadRequest`.
+- **Errors** carry `google.rpc.ErrorInfo` with domain `rocegw.io` and a reason (`ErrorReason`), and where fields are at
+  fault `google.rpc.BadRequest`.
 )";
 
 // As they are listed.
@@ -55,13 +56,11 @@ constexpr const char* kFiles[] = {
     "types/v1/gateway_state", "types/v1/connectivity", "types/v1/reasons",
     "types/v1/annotations"};
 
-// One line of a table.
+// Joins a comment's lines; scripts/lib/wrap_markdown.py wraps the page.
 std::string InLine(std::string_view comment) {
   std::istringstream words{std::string(comment)};
   std::string text;
   for (std::string word; words >> word;) text += (text.empty() ? "" : " ") + word;
-  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2))
-    text.insert(at, "\\");
   return text;
 }
 
@@ -161,22 +160,24 @@ std::string WhoMay(const types::v1::AccessRule& rule) {
   return who + "; `" + rule.permission() + "`";
 }
 
+void PrintItem(const std::string& name, const std::string& comment) {
+  std::printf("- %s%s%s\n", name.c_str(), comment.empty() ? "" : ": ", comment.c_str());
+}
+
 void PrintService(const pb::ServiceDescriptor& service) {
   std::printf("\n### %s\n\n%s\n\n", ShortName(service.full_name()).c_str(),
               CommentOf(service).c_str());
-  const bool has_rules = RuleOf(*service.method(0)) != nullptr;
-  std::printf(has_rules ? "| method | takes, gives | who | |\n|---|---|---|---|\n"
-                        : "| method | takes, gives | |\n|---|---|---|\n");
   for (int i = 0; i < service.method_count(); ++i) {
     const pb::MethodDescriptor& method = *service.method(i);
     const auto type = [](const pb::Descriptor& message, bool stream) {
       return (stream ? "stream " : "") + ShortName(message.full_name());
     };
-    std::printf("| `%s` | %s, %s |", method.name().c_str(),
+    PrintItem("`" + method.name() + "`", CommentOf(method));
+    std::printf("  - takes %s, gives %s\n",
                 type(*method.input_type(), method.client_streaming()).c_str(),
                 type(*method.output_type(), method.server_streaming()).c_str());
-    if (has_rules) std::printf(" %s |", WhoMay(*RuleOf(method)).c_str());
-    std::printf(" %s |\n", CommentOf(method).c_str());
+    if (const types::v1::AccessRule* rule = RuleOf(method); rule != nullptr)
+      std::printf("  - who: %s\n", WhoMay(*rule).c_str());
   }
 }
 
@@ -184,11 +185,10 @@ void PrintEnum(const pb::EnumDescriptor& type) {
   std::printf("\n### %s\n\n", ShortName(type.full_name()).c_str());
   if (const std::string comment = CommentOf(type); !comment.empty())
     std::printf("%s\n\n", comment.c_str());
-  std::printf("| value | |\n|---|---|\n");
   for (int i = 0; i < type.value_count(); ++i) {
     const std::string comment = CommentOf(*type.value(i));
-    std::printf("| `%s` | %s |\n", type.value(i)->name().c_str(),
-                comment.empty() && type.value(i)->number() == 0 ? "not given" : comment.c_str());
+    PrintItem("`" + type.value(i)->name() + "`",
+              comment.empty() && type.value(i)->number() == 0 ? "not given" : comment);
   }
 }
 
@@ -201,20 +201,20 @@ void PrintMessage(const pb::Descriptor& message) {
       std::printf("%s\n\n", comment.c_str());
     if (message.field_count() == 0) std::printf("Nothing in it.\n");
   }
-  if (message.field_count() != 0) std::printf("| field | type | rules | |\n|---|---|---|---|\n");
   for (int i = 0; i < message.field_count(); ++i) {
     const pb::FieldDescriptor& field = *message.field(i);
-    std::printf("| `%s` | %s | %s | %s |\n", field.name().c_str(), TypeOf(field).c_str(),
-                RulesOf(field).c_str(), CommentOf(field).c_str());
+    const std::string rules = RulesOf(field);
+    PrintItem(
+        "`" + field.name() + "` (" + TypeOf(field) + (rules.empty() ? "" : "; " + rules) + ")",
+        CommentOf(field));
   }
   for (int i = 0; i < message.enum_type_count(); ++i) {
     if (message.field_count() == 0) {
-      std::printf("\n### %s\n\n%s\n\n| value | |\n|---|---|\n",
-                  ShortName(message.full_name()).c_str(), CommentOf(message).c_str());
+      std::printf("\n### %s\n\n%s\n\n", ShortName(message.full_name()).c_str(),
+                  CommentOf(message).c_str());
       const pb::EnumDescriptor& type = *message.enum_type(i);
       for (int v = 1; v < type.value_count(); ++v) {
-        std::printf("| `%s` | %s |\n", type.value(v)->name().c_str(),
-                    CommentOf(*type.value(v)).c_str());
+        PrintItem("`" + type.value(v)->name() + "`", CommentOf(*type.value(v)));
       }
     } else {
       PrintEnum(*message.enum_type(i));

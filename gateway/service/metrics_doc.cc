@@ -41,15 +41,15 @@ void Print() {
       "# Metrics\n\n"
       "`rocegwd` serves these at `http://127.0.0.1:7474/metrics` (key `metrics.address`).\n"
       "Labels never name a queue pair, an address or a process.\n\n"
-      "| name | type | labels | meaning |\n|---|---|---|---|\n");
+      "Each entry: the name, (the type; the labels), the meaning.\n\n");
   for (const prometheus::MetricFamily& family : metrics.Collect()) {
     std::string labels;
     if (!family.metric.empty()) {
       for (const auto& label : family.metric.front().label) {
-        labels += (labels.empty() ? "" : ", ") + label.name;
+        labels += (labels.empty() ? "; " : ", ") + label.name;
       }
     }
-    std::printf("| `%s` | %s | %s | %s |\n", family.name.c_str(),
+    std::printf("- `%s` (%s%s): %s\n", family.name.c_str(),
                 family.type == prometheus::MetricType::Counter     ? "counter"
                 : family.type == prometheus::MetricType::Histogram ? "histogram"
                                                                    : "gauge",
@@ -57,26 +57,25 @@ void Print() {
   }
   std::printf(
       "\n## Reasons of `rocegw_drops_total`\n\n"
-      "Every received packet that is not used counts under exactly one reason. `side` says who is "
-      "at\nfault: `peer` for what was sent, `local` for this host and its programs.\n\n"
-      "| reason | side | meaning |\n|---|---|---|\n");
+      "Every received packet that is not used counts under exactly one reason. The label `side` "
+      "names the side at fault: `peer` for what was sent, `local` for this host and its "
+      "programs.\n\n");
   for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
     const auto reason = static_cast<metrics::DropReason>(i);
     if (metrics::DropReasonOnPage(reason) != reason) continue;
-    std::printf("| `%s` | %s | %s |\n", metrics::DropReasonName(reason),
+    std::printf("- `%s` (%s): %s\n", metrics::DropReasonName(reason),
                 metrics::DropReasonSide(reason), metrics::DropReasonHelp(reason));
   }
   std::printf(
-      "\nThe page is open to whoever reaches it, so these reasons, which would tell a sender how "
-      "far "
-      "a guess has\ncome, are one there. `rocegwctl explain` and `rocegwctl status` separate "
-      "them.\n\n"
-      "| reason | on the page | meaning |\n|---|---|---|\n");
+      "\nEvery host that reaches the address of `/metrics` can read the page. Some reasons would "
+      "tell "
+      "a sender how far a guess has come; the page counts each of these under the reason in "
+      "brackets. `rocegwctl explain` and `rocegwctl status` separate them.\n\n");
   for (size_t i = 1; i < metrics::kDropReasonCount; ++i) {
     const auto reason = static_cast<metrics::DropReason>(i);
     const metrics::DropReason on_page = metrics::DropReasonOnPage(reason);
     if (on_page == reason) continue;
-    std::printf("| `%s` | `%s` | %s |\n", metrics::DropReasonName(reason),
+    std::printf("- `%s` (`%s`): %s\n", metrics::DropReasonName(reason),
                 metrics::DropReasonName(on_page), metrics::DropReasonHelp(reason));
   }
 }

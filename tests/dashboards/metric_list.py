@@ -7,7 +7,7 @@ from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 Metric = namedtuple("Metric", "name kind labels")
-_ROW = re.compile(r"^\| `(\w+)` \| (gauge|counter|histogram) \| ([^|]*) \|", re.M)
+_ENTRY = re.compile(r"^- `(\w+)` \((gauge|counter|histogram)(?:; ([^)]*))?\):", re.M)
 JOBS = {"rocegw-gateway": ("docs/reference/metrics.md", None),
         "rocegw-controller": ("docs/reference/metrics_control_plane.md", "Controller"),
         "rocegw-agent": ("docs/reference/metrics_control_plane.md", "Agent")}
@@ -18,20 +18,20 @@ def read(name):
         return file.read()
 
 
-def _rows(text):
+def _entries(text):
     return {name: Metric(name, kind, {label.strip() for label in labels.split(",") if label.strip()})
-            for name, kind, labels in _ROW.findall(text)}
+            for name, kind, labels in _ENTRY.findall(text)}
 
 
 def families():
     """Job to the families of its page, by name."""
-    process = {name: metric for name, metric in _rows(read("docs/reference/metrics.md")).items() if name.startswith("process_")}
+    process = {name: metric for name, metric in _entries(read("docs/reference/metrics.md")).items() if name.startswith("process_")}
     found = {}
     for job, (page, section) in JOBS.items():
         text = read(page)
         if section:
             text = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.M | re.S).group(1)
-        found[job] = {**process, **_rows(text)}
+        found[job] = {**process, **_entries(text)}
     return found
 
 
@@ -58,4 +58,4 @@ def shared():
 
 
 def drop_reasons():
-    return set(re.findall(r"^\| `(\w+)` \| (?:peer|local) \|", read("docs/reference/metrics.md"), re.M))
+    return set(re.findall(r"^- `(\w+)` \((?:peer|local)\):", read("docs/reference/metrics.md"), re.M))
