@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells who sends data that it has met congestion on its way here (IBTA A17.9): now and then, of
-// one queue pair. Belongs to its worker.
+// Sender of congestion notification packets (CNPs, IBTA A17.9). The responder side of a worker
+// sends a CNP to a peer whose data arrived CE-marked, at most one per CcProfile::cnp_interval.
+// Belongs to one worker.
 #pragma once
 
 #include "gateway/flow/congestion.h"
@@ -9,7 +10,7 @@
 
 namespace rocegw::transport {
 
-// The profile that the configuration names.
+// Returns the profile that the configuration names, or the preset if it names none.
 inline const flow::CcProfile& ProfileOf(const flow::CcConfig& cc) {
   return cc.profile != nullptr ? *cc.profile : flow::CcProfile::Preset();
 }
@@ -17,7 +18,8 @@ inline const flow::CcProfile& ProfileOf(const flow::CcConfig& cc) {
 class CnpSender {
  public:
   void Start(TimePoint now) { next_ = now; }
-  // Looks at a packet; a CNP that cannot leave at once is as good as lost, which CNPs may be.
+  // Sends a CNP if `packet` carries data, is CE-marked and the interval has passed. A CNP that the
+  // port has no buffer for is dropped, because CNPs may be lost.
   void OnPacket(QpContext& qp, Outbox& outbox, const flow::CcConfig& cc,
                 const wire::RxPacket& packet, TimePoint now);
 

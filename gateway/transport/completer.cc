@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requester's answer side: acknowledgements, READ data and atomic results retire work requests
-// in order.
+// Receiving side of the requester: acknowledgements, READ responses and atomic results complete
+// work requests in order.
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
@@ -12,9 +12,10 @@ namespace rocegw::transport {
 using metrics::DropReason;
 using verbs::WcStatus;
 
-// Every packet of them is acknowledged; READ data and atomic results have come.
+// Marks requests whose packets are all acknowledged. For READs and atomics, a response
+// acknowledges.
 void Requester::MarkAnswered() {
-  // What is answered without the peer is not waited for here.
+  // Local requests complete without the peer, so `answered_` may lie behind the head.
   if (static_cast<int32_t>(answered_ - send_.head()) < 0) answered_ = send_.head();
   for (; send_.Holds(answered_) && send_.At(answered_).started; ++answered_) {
     SendEntry& o = send_.At(answered_);
@@ -27,13 +28,13 @@ void Requester::MarkAnswered() {
 void Requester::SyncWithFlow() {
   if (seen_rewinds_ == flow_.rewinds()) return;
   seen_rewinds_ = flow_.rewinds();
-  // Whatever was awaited lies behind una and is asked for again.
+  // All awaited PSNs lie behind una and are requested again.
   awaited_.clear();
   cursor_ = send_.head();
   since_ack_request_ = 0;
 }
 
-// The first PSN that only a READ response or an atomic's result can acknowledge.
+// Returns the first PSN that only a READ response or an atomic's result can acknowledge.
 std::optional<Psn> Requester::FirstAwaited() {
   if (send_.reading() == 0) return std::nullopt;
   for (uint32_t i = send_.head(); i != send_.tail() && send_.At(i).started; ++i) {
@@ -75,8 +76,8 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   const Psn psn = packet.headers.bth.psn;
   const wire::Aeth& aeth = packet.headers.aeth;
   const std::optional<Psn> awaited = FirstAwaited();
-  // An ACK covers its own PSN; a NAK everything before. Neither covers a READ or atomic whose
-  // answer is missing.
+  // An ACK covers its own PSN, a NAK everything before it. Neither covers a READ or atomic whose
+  // response is missing.
   Psn upto = aeth.is_ack() ? psn + 1 : psn;
   const bool answer_lost = awaited.has_value() && PsnAfter(upto, *awaited);
   if (answer_lost) upto = *awaited;
@@ -88,21 +89,21 @@ DropReason Requester::OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket&
   }
   const bool sequence = (aeth.syndrome & 0x7F) == wire::SyndromeOf(wire::NakCode::kPsnSequence);
   const std::optional<WcStatus> refused = StatusOfNak(aeth.syndrome & 0x7F);
-  // What means nothing acknowledges nothing.
+  // An invalid syndrome acknowledges nothing.
   if (!aeth.is_rnr() && !sequence && !refused.has_value()) return DropReason::k_malformed_response;
   const bool progress = Acknowledge(qp, outbox, upto, now);
   if (qp.state() == verbs::QpState::kError) return DropReason::kNone;
   if (aeth.is_rnr()) {
     qp.worker->counters.rnr_rx_packets.Add();
-    // While the flow waits nothing is sent: the same NAK again is a copy.
+    // While the flow waits, nothing is sent: the same NAK again is a copy.
     if (rnr_waiting_ && !progress) return DropReason::k_stale_response;
     OnRnr(qp, aeth.rnr_timer(), now);
     return DropReason::kNone;
   }
   if (sequence) {
     qp.worker->counters.nak_sequence_rx_packets.Add();
-    // What followed a request that the receiver was not ready for draws a NAK of its own from some
-    // peers; everything is sent again after the wait anyway.
+    // Some peers send a sequence NAK for each packet behind an RNR NAK. All of them are sent again
+    // after the wait anyway.
     if (!rnr_waiting_) OnLoss(qp, now);
     return DropReason::kNone;
   }
@@ -133,8 +134,9 @@ void Requester::OnLoss(QpContext& qp, TimePoint now) {
   SyncWithFlow();
 }
 
-// Once until there is progress: what is on its way was sent before the repeated request arrived,
-// and shows the same gap. When the repetition is lost, too, the timers tell.
+// Requests a lost response again, once until there is progress: responses in flight were sent
+// before the repeated request arrived and show the same gap. If the repetition is lost as well, the
+// timer recovers.
 void Requester::OnAnswerLost(QpContext& qp, TimePoint now) {
   if (asked_again_ || qp.state() == verbs::QpState::kError) return;
   asked_again_ = true;
@@ -150,7 +152,7 @@ SendEntry* Requester::MatchAwaited(QpContext& qp, Outbox& outbox, const wire::Rx
     return nullptr;
   }
   if (psn != awaited_.front().next) {
-    // Something in between was lost; what came before it counts.
+    // A response in between was lost; the responses before it still acknowledge.
     reason = DropReason::k_response_gap;
     Acknowledge(qp, outbox, awaited_.front().next, now);
     OnAnswerLost(qp, now);
@@ -158,7 +160,7 @@ SendEntry* Requester::MatchAwaited(QpContext& qp, Outbox& outbox, const wire::Rx
   }
   const uint32_t index = awaited_.front().request;
   Acknowledge(qp, outbox, psn, now);
-  // Acknowledging may have ended the QP or sent the flow back.
+  // Acknowledge() may have moved the queue pair to error or rewound the flow.
   if (qp.state() == verbs::QpState::kError || awaited_.empty()) {
     reason = DropReason::k_stale_response;
     return nullptr;
@@ -175,10 +177,10 @@ DropReason Requester::OnReadResponse(QpContext& qp, Outbox& outbox, const wire::
   const Psn psn = packet.headers.bth.psn;
   const uint32_t index = awaited_.front().request;
   const uint32_t offset = OffsetOf(qp, *o, psn);
-  // First/Middle/Last are not compared: some responders repeat a READ from its middle without a new
-  // First.
+  // The positions First, Middle and Last are not checked: some responders repeat a READ from its
+  // middle without a new First.
   const bool reads = o->request.opcode == verbs::SendOpcode::kRead;
-  // FLUSH and ATOMIC WRITE are answered like a READ of nothing.
+  // FLUSH and ATOMIC WRITE are answered like a READ of zero bytes.
   const uint32_t expected = reads ? std::min(qp.mtu(), o->request.length - offset) : 0;
   const bool is_nak = packet.traits->has_aeth && !packet.headers.aeth.is_ack();
   if ((!reads && !o->request.is_placement()) || packet.payload.size() != expected || is_nak) {
@@ -206,7 +208,7 @@ DropReason Requester::OnAtomicAck(QpContext& qp, Outbox& outbox, const wire::RxP
   const Psn psn = packet.headers.bth.psn;
   const uint32_t index = awaited_.front().request;
   awaited_.pop_front();
-  // The result stays in the request until it is placed.
+  // The placement refers to the result in the request entry.
   o->request.compare_add = packet.headers.atomic_ack;
   send_.Place(qp, outbox, index, 0, {reinterpret_cast<const uint8_t*>(&o->request.compare_add), 8},
               {.purpose = AccessPurpose::kAtomicPlacement, .psn = psn});
@@ -218,7 +220,7 @@ void Requester::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& ta
   qp.worker->counters.memory_fault_operations.Add();
   if (!send_.Holds(tag.request)) return;
   SendEntry& o = send_.At(tag.request);
-  // A packet that was to be sent again is not missed once the first one is acknowledged.
+  // A retransmitted packet is not needed once the original is acknowledged.
   if (tag.purpose == AccessPurpose::kSendPayload && PsnBefore(tag.psn, flow_.una())) return;
   o.failed = WcStatus::kLocalProtection;
   if (qp.state() != verbs::QpState::kError) send_.Retire(qp, outbox);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes work completions for a queue pair and raises what a full completion queue means.
+// Work completions of a queue pair: builds them and pushes them to its completion queues.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,20 @@ namespace rocegw::transport {
 
 verbs::WcOpcode CompletionOpcode(verbs::SendOpcode opcode);
 
-// A completion of the QP with status, wr_id and slot filled in.
+// Returns a completion of the queue pair with qp_num, status, wr_id and slot filled in.
 rocegw_cqe MakeCompletion(const QpContext& qp, verbs::WcStatus status, uint64_t wr_id,
                           uint32_t ring_slot);
 
-// What a request ends with that was refused with this syndrome; nothing when no NAK of that kind
-// ends a request (IBTA 11.6.2).
+// Returns the completion status of a request that the peer refused with this syndrome, or nothing
+// if no NAK of that kind ends a request (IBTA 11.6.2).
 std::optional<verbs::WcStatus> StatusOfNak(uint8_t syndrome);
 
-// What a responder tells its program when it refuses a request (IBTA 11.6.3.2).
+// Returns the event that a responder reports to its program when it refuses a request (IBTA
+// 11.6.3.2).
 verbs::AsyncEvent EventOfNak(wire::NakCode code);
 
-// False when the queue is overrun: the QP must go to error.
+// Push a completion to the send or receive completion queue. They return false when that queue is
+// overrun: the caller must move the queue pair to the error state.
 bool PushSend(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe);
 bool PushReceive(QpContext& qp, Outbox& outbox, const rocegw_cqe& cqe);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an endpoint that has ended has said last: answers that left, and may be lost on their way.
-// Who asked is told again what happened, although nobody is there any more. What READs bring is
-// not kept: the memory was its program's. Belongs to one worker.
+// Tombstone of a destroyed endpoint: the replies and atomic results that it sent and that may still
+// be lost. The worker rebuilds lost ones from here, so that the initiator learns what happened.
+// READ responses are not kept, because the program's memory is no longer accessible. Belongs to one
+// worker.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@ namespace rocegw::transport {
 
 class DepartedEndpoint {
  public:
-  // So long it is remembered: whoever asked has given up by then.
+  // Lifetime of a tombstone. An initiator gives up on a request before that.
   static constexpr Duration kAge = Seconds(10);
 
-  // An atomic that was answered, by the number that its frames have in their FrameRef.
+  // Result of an answered atomic. Its key is FrameRef's number for the result frames.
   struct Result {
     Qpn to;
     Qpn as;
@@ -31,11 +32,11 @@ class DepartedEndpoint {
 
   void Keep(uint32_t serial, const Result& result) { results_.emplace(serial, result); }
   SlotHandle handle() const { return handle_; }
-  // The frame that was lost, as it was; false: it was none of those.
+  // Rebuilds the lost frame in `frame`. Returns false if the frame was not one of this endpoint's.
   bool Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const;
 
  private:
-  SlotHandle handle_;  // that it had
+  SlotHandle handle_;  // the endpoint's former handle
   Qpn number_;
   Qpn group_;
   uint32_t tenant_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint: a queue pair that is connected to nobody. Its requests name whom they are for, and
-// it takes messages of whoever knows its key, both by channels only. A message that fails ends by
-// itself, and the endpoint goes on. What it keeps grows with the messages under way, not with those
-// it has talked to.
+// An endpoint: a queue pair without a connection. Its requests name their destination, and it
+// accepts messages from every sender that knows its key, both only by channels. A failed message
+// does not affect others or the endpoint. Its state grows with the messages in flight, not with the
+// number of peers it has talked to.
 #include "gateway/transport/endpoint_initiator.h"
 #include "gateway/transport/endpoint_target.h"
 #include "gateway/transport/frame_packet.h"
@@ -56,7 +56,7 @@ class Endpoint final : public QueuePair {
     return SameConnection(qp_, frame) && initiator_.Wants(qp_, carrier, frame);
   }
   bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override {
-    // In a reply's reference the length means something else.
+    // The length of a reply's FrameRef is not a payload length (EndpointTarget::ReplyOf).
     if (!qp_.bounded || !SameConnection(qp_, frame) ||
         FrameKindOf(frame) == wire::FrameKind::kReply)
       return false;
@@ -115,7 +115,7 @@ class Endpoint final : public QueuePair {
     const PumpResult replies = target_.Pump(qp_, outbox, now, budget);
     const uint32_t replied = before - budget.packets;
     if (!requests_first) requests = initiator_.Pump(qp_, outbox, now, budget);
-    // Neither takes all turns and all room.
+    // Answers and requests must not starve each other.
     qp_.requests_first =
         RequestsFirst(requests_first, replied != 0, all - budget.packets != replied);
     return Busier(replies, requests);
@@ -125,9 +125,9 @@ class Endpoint final : public QueuePair {
   }
   void DoMemoryDone(Outbox& outbox) override {
     receives_.OnMemoryDone(qp_, outbox);
-    // Once it has failed: what is left waits for memory, too.
+    // In the error state, the remaining requests also wait for their memory operations.
     if (qp_.state() == verbs::QpState::kError) send_.OnMemoryDone(qp_, outbox);
-    // A READ is complete when its last bytes are in place.
+    // A READ completes when its last bytes are placed.
     if (qp_.sends()) send_.RetireEach(qp_, outbox);
   }
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {

@@ -54,7 +54,7 @@ std::optional<NakCode> EndpointAnswers::Take(QpContext& qp, Outbox& outbox, flow
 }
 
 PumpResult EndpointAnswers::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget) {
-  // Nothing is read for others any more.
+  // In the error state, no memory is read for peers any more.
   if (qp.state() == verbs::QpState::kError) {
     ForgetAll();
     return PumpResult::kIdle;
@@ -105,7 +105,7 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
     answer.last = lanes_.OnSent(qp, carrier, ref, bytes, now);
     const bool filled =
         Fill(qp, outbox, serial, answer, offset, bytes, answer.last, carrier.address(), *packet);
-    // Its PSN is taken: what finds it lost will fill it with nothing.
+    // The PSN is used already. An empty frame keeps it; retransmission sends a void frame.
     if (!filled) packet->length = 0;
     outbox.SendFrame(qp, carrier, packet);
     if (!filled) return Sent::kFailed;
@@ -204,7 +204,8 @@ void EndpointAnswers::ForgetAll() {
   Reset();
 }
 
-// Those to one peer may have arrived while older ones to another have not.
+// Frees responses that have arrived. The list is not in order of arrival, because different peers
+// acknowledge independently.
 void EndpointAnswers::ForgetArrived() {
   for (size_t left = sent_.size(); left != 0; --left) {
     const uint32_t serial = sent_.front();

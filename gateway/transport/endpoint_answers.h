@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs and atomics that an endpoint was asked for by others: each is executed when its frame
-// comes, once, and its outcome is kept until all frames with it have arrived. Who asks is answered
-// in turns, so that a long READ keeps nobody waiting. Belongs to one worker.
+// READs and atomics that peers requested from an endpoint. Each is executed once, when its frame
+// arrives, and its outcome is kept until every frame that carries it is acknowledged. Responses
+// share the endpoint round-robin, so that a long READ does not delay the others. Belongs to one
+// worker.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,15 @@ namespace rocegw::transport {
 
 class EndpointAnswers {
  public:
-  // Not answered yet: of everybody, and of one sender. An initiator keeps to the latter by itself.
+  // Limits of unanswered requests: in total, and per sender. An initiator respects the second by
+  // itself.
   static constexpr size_t kMost = 1024;
   static constexpr uint32_t kMostOfOne = 128;
-  // What has arrived is let go of when something happens here, and no later than this.
+  // Longest time for which a fully acknowledged response is kept; any activity here frees it
+  // earlier.
   static constexpr Duration kLook = Milliseconds(5);
 
-  // One that cannot be answered any more, since its memory is gone.
+  // A request that can no longer be answered, because its memory is not accessible any more.
   struct Failed {
     flow::Carrier* carrier = nullptr;
     Qpn to;
@@ -34,13 +37,14 @@ class EndpointAnswers {
     uint32_t message = 0;
   };
 
-  // Outlives it.
+  // `lanes` must outlive this object.
   explicit EndpointAnswers(Lanes& lanes) : lanes_(lanes) {}
 
   void Reset();
   bool HasRoomFor(const flow::Carrier& carrier, Qpn source) const;
-  // Executes what the frame asks for. `serial`: of the endpoint, names it from now on; `as`: whom
-  // it was sent to. Nothing: it will be answered.
+  // Executes the request in `frame`. `serial` names the request within the endpoint from now on;
+  // `as` is the number that the frame was addressed to. Returns nothing if a response will follow,
+  // else the code to refuse the request with.
   std::optional<wire::NakCode> Take(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                     const wire::ChannelFrame& frame, uint32_t serial, Qpn as);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
@@ -51,24 +55,26 @@ class EndpointAnswers {
   void OnCarrierLost(const flow::Carrier& carrier);
   void OnDeadline(TimePoint now);
   TimePoint deadline() const { return look_at_; }
-  // Those that have failed since the last call, each with its use of the lane.
+  // Returns the requests that failed since the last call. The caller takes over their channel use
+  // (Lanes).
   std::vector<Failed> TakeFailed() { return std::exchange(failed_, {}); }
 
-  // The results of atomics that may not have arrived.
+  // Copies the atomic results that may not have arrived to the tombstone.
   void Leave(DepartedEndpoint& departed) const;
 
-  // Remembered, answered or not.
+  // Returns the number of remembered requests, answered or not.
   size_t size() const { return answers_.size(); }
 
  private:
-  static constexpr uint32_t kQuantum = 16 * 1024;  // bytes of one answer before the next one's turn
+  // Bytes of one response before the next response's turn.
+  static constexpr uint32_t kQuantum = 16 * 1024;
 
   struct Answer {
     ExecutedMessage executed;
     flow::Carrier* carrier = nullptr;
     Qpn to;
     Qpn as;
-    Psn last;  // of the newest frame
+    Psn last;  // PSN of the newest frame
   };
   using Answers = std::unordered_map<uint32_t, Answer>;
   enum class Sent : uint8_t { kAll, kPart, kNothing, kPortFull, kFailed };
@@ -82,17 +88,18 @@ class EndpointAnswers {
             uint32_t bytes, Psn psn, const flow::CarrierAddress& address,
             port::TxPacket& packet) const;
   void ForgetAll();
-  // It is whole on its way, or will never be.
+  // Ends the request's wait: its response is completely sent, or never will be.
   void EndWait(const Answer& answer);
   void Fail(Answers::iterator at);
   void Forget(Answers::iterator at);
   void ForgetArrived();
 
   Lanes& lanes_;
-  Answers answers_;                // by serial
-  GrowingRing<uint32_t> waiting_;  // serials of those not answered, whose turn is next in front
-  GrowingRing<uint32_t> sent_;     // of those that may not have arrived, oldest in front
-  std::unordered_map<uint64_t, uint32_t> waiting_of_;  // by sender
+  Answers answers_;  // by serial
+  GrowingRing<uint32_t>
+      waiting_;                 // serials of unanswered requests; the next to be served is in front
+  GrowingRing<uint32_t> sent_;  // serials of responses that may not have arrived, oldest in front
+  std::unordered_map<uint64_t, uint32_t> waiting_of_;  // number of unanswered requests by sender
   std::vector<Failed> failed_;
   TimePoint look_at_ = kNever;
 };

@@ -14,8 +14,8 @@ bool TakesReceive(const wire::ChannelFrame& frame) {
 
 }  // namespace
 
-// A part of what it had begun to receive is gone with it. The rest is refused when it comes, so
-// that the whole message is offered again.
+// Removes a member. The payload that it received of unfinished messages is lost, so their remaining
+// frames are refused and the senders offer the whole messages again.
 void EndpointGroup::Leave(const QueuePair& member, TimePoint now) {
   std::erase(members_, &member);
   std::erase_if(orphans_, [now](const Orphan& orphan) { return orphan.until < now; });
@@ -33,7 +33,8 @@ QueuePair* EndpointGroup::Choose(const MessageName& message, const wire::Channel
     if (orphan.message == message) return nullptr;
   const bool single = frame.offset == 0 && frame.has(wire::kFrameLast);
   if (!single) {
-    // Few, and only of longer messages: a table of them would say the same once more.
+    // Linear search: members are few, and only messages of several frames get here. A table would
+    // duplicate the members' records.
     for (QueuePair* const member : members_)
       if (member->HasBegun(message)) return member;
   }
@@ -48,7 +49,8 @@ QueuePair* EndpointGroup::Choose(const MessageName& message, const wire::Channel
   return nullptr;
 }
 
-// Each sender ranks all members: when one leaves, only those move that had it first.
+// Rendezvous hashing: each sender ranks all members. When a member leaves, only its own senders
+// move.
 QueuePair* EndpointGroup::ByHash(uint64_t sender) const {
   QueuePair* best = nullptr;
   uint64_t most = 0;
@@ -62,7 +64,7 @@ QueuePair* EndpointGroup::ByHash(uint64_t sender) const {
   return best;
 }
 
-// The next one; without receives it is passed over, unless all are.
+// Returns the next member in round-robin order that has receives, or the next one if none has.
 QueuePair* EndpointGroup::ByTurn(bool takes_receive) {
   QueuePair* without = nullptr;
   for (size_t looked = 0; looked < members_.size(); ++looked) {
@@ -77,7 +79,7 @@ QueuePair* EndpointGroup::ByTurn(bool takes_receive) {
 QueuePair* EndpointGroup::ByDepth() {
   QueuePair* best = nullptr;
   uint32_t most = 0;
-  // Equal ones take turns.
+  // Members with equal numbers of receives are chosen round-robin.
   for (size_t looked = 0; looked < members_.size(); ++looked) {
     QueuePair* const member = members_[(turn_ + looked) % members_.size()];
     if (!member->context().receives()) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints of one session on one worker that are addressed as one: to whom of them each message
-// goes. A message stays with the member that has begun to receive it. Knows members, not messages:
-// those are theirs, but for the ones that a member left behind. Belongs to one worker.
+// Group of endpoints of one session on one worker that share one address. The group chooses the
+// member that receives each message; all frames of a message go to the same member. The group keeps
+// no record of messages, except for those of members that left. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,21 @@ namespace rocegw::transport {
 
 class EndpointGroup {
  public:
-  // So long what a member has left behind is remembered: its sender has given up by then.
+  // Time for which the group remembers messages of a member that left. Their senders give up
+  // earlier.
   static constexpr Duration kOrphanAge = Seconds(10);
 
   explicit EndpointGroup(const verbs::GroupConfig& config) : config_(config) {}
 
   const verbs::GroupConfig& config() const { return config_; }
   size_t size() const { return members_.size(); }
-  // A member outlives its membership.
+  // Adds a member, which must outlive its membership.
   void Join(QueuePair& member) { members_.push_back(&member); }
   void Leave(const QueuePair& member, TimePoint now);
-  // nullptr: nobody is there for it, and it must be offered again.
+  // Returns the member that receives the frame. nullptr: no member can, and the sender must offer
+  // the message again.
   QueuePair* Choose(const MessageName& message, const wire::ChannelFrame& frame);
-  // That channel is no more, nor what came by it.
+  // Forgets messages that the channel carried; the channel is destroyed.
   void OnCarrierLost(const flow::Carrier& carrier);
 
  private:

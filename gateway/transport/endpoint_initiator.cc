@@ -48,7 +48,8 @@ void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
   send_.Conclude(qp, index, status);
 }
 
-// Must it stay behind earlier ones? `peers`: those with an earlier message that is not answered.
+// Returns true if the message must wait for an earlier one. `peers`: peers with an earlier
+// unanswered message.
 bool EndpointInitiator::Waits(uint32_t index, const std::vector<uint32_t>& peers) const {
   const verbs::SendRequest& request = send_.At(index).request;
   return request.order() == wire::MessageOrder::kStrong &&
@@ -59,8 +60,9 @@ bool EndpointInitiator::HasRoomToRead(const verbs::SendRequest& request) const {
   return reading_ < kMostReading && (asked_ == 0 || asked_ + request.length <= kMostAsked);
 }
 
-// A message without order takes the path on which least is under way: a target puts it together on
-// one.
+// Returns the channel for a message to the peer. A message without order takes the path with the
+// fewest messages in flight, and all its frames use it: a target reassembles a message on one
+// channel.
 flow::Carrier* EndpointInitiator::Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const {
   flow::Carrier* best = outbox.Reach(qp, peer, 0);
   for (uint32_t beside = 1; best != nullptr && lanes_.UsesOf(*best) != 0; ++beside) {
@@ -71,7 +73,7 @@ flow::Carrier* EndpointInitiator::Choose(QpContext& qp, Outbox& outbox, const Pe
   return best;
 }
 
-// False: it has failed.
+// Begins the request. Returns false if it has failed.
 bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now) {
   SendEntry& entry = send_.At(index);
   const auto peer =
@@ -79,7 +81,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
   const bool known =
       qp.peers != nullptr && peer != qp.peers->end() &&
       (qp.rare.peers == nullptr || qp.rare.peers->Allow(peer->second.path.destination));
-  // Of a gateway that would not know what to do with it.
+  // A peer gateway without this feature would not answer READs and atomics.
   const bool answered = known && (!entry.request.reads_remote() ||
                                   (peer->second.target.features & wire::kOptionEndpointReads) != 0);
   if (!answered || !send_.Check(qp, index)) {
@@ -113,8 +115,8 @@ PumpResult EndpointInitiator::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   while (qp.state() != verbs::QpState::kSqd && send_.FetchOne(qp, outbox)) {
   }
   bool waits = false;
-  bool reads = false;       // one is not complete
-  bool reads_wait = false;  // for others to be answered
+  bool reads = false;       // a READ or atomic is incomplete
+  bool reads_wait = false;  // a READ or atomic waits until others are answered
   ordered_.clear();
   const std::optional<uint32_t> first = std::exchange(first_, std::nullopt);
   const uint32_t from = first.has_value() && send_.Holds(*first) ? *first : send_.head();
@@ -275,7 +277,7 @@ DropReason EndpointInitiator::OnReply(QpContext& qp, Outbox& outbox, const flow:
     return DropReason::k_stale_response;
   const wire::Aeth aeth{frame.syndrome, 0};
   if (aeth.is_rnr() || frame.not_ready()) {
-    // Each frame of a message may be refused: the first refusal counts.
+    // Each frame of a message may be refused; only the first refusal counts.
     if (frame.attempt != static_cast<uint8_t>(entry.attempt + 1))
       return DropReason::k_stale_response;
     qp.worker->counters.rnr_rx_packets.Add();
@@ -333,7 +335,7 @@ void EndpointInitiator::OnMemoryFault(QpContext& qp, Outbox& outbox, const Acces
   if (Open(tag.request)) {
     End(qp, tag.request, WcStatus::kLocalProtection);
   } else if (tag.purpose != AccessPurpose::kSendPayload) {
-    // All of it came, and it waits to be in place.
+    // The response has arrived and waited for its placement.
     send_.At(tag.request).failed = WcStatus::kLocalProtection;
   }
   if (qp.sends()) send_.RetireEach(qp, outbox);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of an endpoint: each work request names its peer and becomes a message of its
-// own, which is answered, refused for now, or fails by itself. State is kept for messages under way
-// only. Strong order is kept here: a message leaves when those before it to the same peer, but for
-// those of no order, are answered. READs and atomics are messages of one frame, answered by what
-// they asked for. Belongs to one worker.
+// Sending half of an endpoint. Each work request names its peer and becomes a message of its own,
+// which the peer answers, refuses for now, or fails, independently of other messages. State exists
+// only for messages in flight. The initiator enforces strong order: a message leaves only after all
+// earlier messages to the same peer are answered, except those without order. READs and atomics are
+// messages of one frame; their response is the reply. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace rocegw::transport {
 
 class EndpointInitiator {
  public:
-  // READs and atomics under way, and bytes that READs ask for unless it is one alone: what they
-  // bring comes from many at once.
+  // Limits of READs and atomics in flight, and of the bytes that READs request, because many peers
+  // respond at once. A single READ may exceed the byte limit.
   static constexpr uint32_t kMostReading = EndpointAnswers::kMostOfOne;
   static constexpr uint64_t kMostAsked = 16 << 20;
 
-  // Both outlive it.
+  // `send` and `lanes` must outlive this object.
   EndpointInitiator(SendQueue& send, Lanes& lanes) : send_(send), lanes_(lanes) {}
 
   void SetSize(uint32_t entries) { messages_.resize(entries); }
@@ -33,11 +33,11 @@ class EndpointInitiator {
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnReply(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                               const wire::ChannelFrame& frame, TimePoint now);
-  // A part of a READ's data, or an atomic's result.
+  // Takes a part of a READ response, or an atomic's result.
   metrics::DropReason OnAnswer(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                                const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                                TimePoint now);
-  // Somebody waits for that frame.
+  // Returns true if a request still waits for the outcome of that frame.
   bool Wants(const QpContext& qp, const flow::Carrier& carrier, const flow::FrameRef& frame) const;
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
@@ -47,14 +47,14 @@ class EndpointInitiator {
   TimePoint deadline() const { return look_at_; }
 
  private:
-  // What a request under way needs beside what its entry in the send queue has.
+  // State of a request in flight that its SendEntry does not hold.
   struct Message {
     flow::Carrier* carrier = nullptr;
     Qpn endpoint;
     uint32_t key = 0;
-    TimePoint again;       // not offered before
-    TimePoint give_up;     // has failed then
-    bool refused = false;  // the last answer was that no receive is there
+    TimePoint again;       // earliest time of the next offer
+    TimePoint give_up;     // time at which the request fails
+    bool refused = false;  // the last reply said that the peer has no receive
   };
   enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
 
@@ -66,25 +66,27 @@ class EndpointInitiator {
   bool HasRoomToRead(const verbs::SendRequest& request) const;
   flow::Carrier* Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const;
   bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
-  // What is left of it, as far as there is room. False: the turn is over.
+  // Sends what is left of the message as far as the window allows. Returns false when the quantum
+  // is used up.
   bool SendRest(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
   bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
             port::TxPacket& packet);
-  // Begun, and neither answered nor failed.
+  // Returns true if the message has begun and is neither answered nor failed.
   bool Open(uint32_t index) const;
   void End(QpContext& qp, uint32_t index, verbs::WcStatus status);
 
   SendQueue& send_;
   Lanes& lanes_;
-  std::vector<Message> messages_;  // by index in the ring
-  std::vector<uint32_t> ordered_;  // of the round under way: peers with a message that others await
-  // Who found no room first: has what there is the next time. Those before it, which are offered
-  // again and again to who has no receives, would never leave it any.
+  std::vector<Message> messages_;  // by send queue index
+  std::vector<uint32_t>
+      ordered_;  // valid during one Pump: peers with an open message that strong order waits for
+  // First message that found no window; it is served first at the next Pump. Without this, earlier
+  // messages that are offered repeatedly to a peer without receives would use up all of the window.
   std::optional<uint32_t> first_;
-  uint32_t reading_ = 0;        // READs and atomics under way
-  uint64_t asked_ = 0;          // bytes that they ask for
-  TimePoint look_at_ = kNever;  // no later than anything that is due
+  uint32_t reading_ = 0;        // READs and atomics in flight
+  uint64_t asked_ = 0;          // bytes that the READs in flight request
+  TimePoint look_at_ = kNever;  // not later than the earliest timer of any message
 };
 
 }  // namespace rocegw::transport

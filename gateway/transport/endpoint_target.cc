@@ -17,7 +17,7 @@ using wire::NakCode;
 using wire::SyndromeOf;
 
 namespace {
-// 0.64 ms (IBTA table 46): a receive is usually on its way.
+// RNR timer code of refusals: 0.64 ms (IBTA table 46). A receive is usually posted soon.
 constexpr uint8_t kRefusalTimer = 12;
 
 bool IsForGroup(const QpContext& qp, const ChannelFrame& frame) {
@@ -40,7 +40,7 @@ void EndpointTarget::Reset() {
 bool EndpointTarget::TakeReceive(QpContext& qp, Outbox& outbox, Record& record) {
   if (record.has_receive) return true;
   const bool none = spare_.empty() && qp.rq().Check() == shm::WorkQueue::Look::kEmpty;
-  // Messages that will never be whole may hold some.
+  // Messages that will never be whole may hold receives.
   if (none) TakeFromIdle(outbox.now());
   if (!spare_.empty()) {
     record.message.receive = spare_.back();
@@ -64,7 +64,8 @@ void EndpointTarget::ListBegun(std::vector<MessageName>& begun) const {
     if (record.for_group) begun.push_back({key.carrier, key.source, key.message, record.attempt});
 }
 
-// Their senders may have died. One that goes on after all is refused, and begins again.
+// Takes receives from idle messages, because their senders may have died. A message that continues
+// after all is refused and begins again.
 void EndpointTarget::TakeFromIdle(TimePoint now) {
   for (auto& [key, record] : under_way_) {
     if (!record.has_receive || record.touched + kIdle >= now) continue;
@@ -73,7 +74,7 @@ void EndpointTarget::TakeFromIdle(TimePoint now) {
   }
 }
 
-// What has not moved for long will never be whole.
+// Drops records of messages that made no progress for kOld: they will never be whole.
 void EndpointTarget::ForgetOld(TimePoint now) {
   for (auto at = under_way_.begin(); at != under_way_.end();) {
     const bool old = at->second.touched + kOld < now;
@@ -145,7 +146,7 @@ DropReason EndpointTarget::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier&
   return DropReason::kNone;
 }
 
-// Only what was not executed is offered again, so that no atomic happens twice.
+// Takes a READ or atomic. A refusal happens before execution only, so no atomic executes twice.
 DropReason EndpointTarget::TakeRead(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                                     const ChannelFrame& frame, bool refuse) {
   if (refuse || !answers_.HasRoomFor(carrier, frame.source)) {
@@ -206,7 +207,7 @@ void EndpointTarget::TakeWrite(QpContext& qp, Outbox& outbox, Record& record,
   IncomingMessage& message = record.message;
   const auto bytes = static_cast<uint32_t>(payload.size());
   if (bytes == 0) return;
-  // The last bytes become visible when all others are there: programs poll on them.
+  // The last bytes become visible after all others: programs poll on them.
   const bool completes = message.arrived + bytes == message.length;
   uint32_t now = bytes;
   if (frame.has(wire::kFrameLast) && !completes) {
@@ -223,7 +224,7 @@ void EndpointTarget::TakeWrite(QpContext& qp, Outbox& outbox, Record& record,
 void EndpointTarget::Place(QpContext& qp, Outbox& outbox, Record& record, uint32_t offset,
                            std::span<const uint8_t> bytes, bool publish) {
   IncomingMessage& message = record.message;
-  // The whole message must lie in the region, whichever part comes first.
+  // The whole message must lie in the region, whichever part arrives first.
   const std::optional<verbs::RemotePlace> whole =
       qp.worker->regions.FindRemote(qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite,
                                     message.address, message.length);
@@ -263,7 +264,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
   }
   record.ticket = qp.Near(record.ticket);
   if (message.nak != 0) {
-    // A receive that is bad itself is used up; others wait for the next message.
+    // A receive that is bad itself is used up; a good one is kept for the next message.
     if (message.receive_status != WcStatus::kSuccess) {
       receives_.CloseFailed(qp, message.receive, message.receive_status, record.ticket);
       receives_.OnMemoryDone(qp, outbox);
@@ -310,7 +311,7 @@ void EndpointTarget::RefuseForNow(QpContext& qp, flow::Carrier& carrier,
   ++replies_.back().attempt;
 }
 
-// The reference to a reply has all of it.
+// Rebuilds a reply: its FrameRef holds all its fields.
 ChannelFrame EndpointTarget::ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group) {
   return {.kind = FrameKind::kReply,
           .flags = wire::kFrameRelaxed,
@@ -348,7 +349,7 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     const bool due = qp.IsDone(reply.ticket);
     if (due && !budget.left()) return PumpResult::kMore;
     if (!due || !MayReply(qp, *reply.carrier, now, budget)) {
-      // Those to other gateways need not wait for this one's.
+      // Replies to other gateways need not wait for this channel.
       waits = true;
       replies_.pop_front();
       replies_.push_back(reply);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of an endpoint: messages of anybody who knows its key. One of a single frame
-// leaves no trace; of a longer one a record is kept until it is whole. Each takes effect by itself
-// and is answered by itself: placed, refused for now, or failed. READs and atomics are executed
-// here and answered by EndpointAnswers. Belongs to one worker.
+// Receiving half of an endpoint. It accepts messages from every sender that knows its key. A
+// message of one frame needs no record; a longer one has a record until it is whole. Each message
+// takes effect and is answered independently: placed, refused for now, or failed. READs and atomics
+// are executed here and answered by EndpointAnswers. Belongs to one worker.
 //
-// A message that is refused comes again as a new attempt. Frames of an older one that are late can
-// never make it whole, since one of them was thrown away: their record goes when it is old.
+// A refused message is offered again as a new attempt. Late frames of an older attempt cannot
+// complete it, because one of its frames was dropped; ForgetOld() drops that record.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ namespace rocegw::transport {
 
 class EndpointTarget {
  public:
-  // Longer messages that an endpoint receives at once.
+  // Limit of multi-frame messages that an endpoint receives at once.
   static constexpr size_t kMostUnderWay = 1024;
   static constexpr Duration kOld = Seconds(10);
-  // Who has not gone on with a message for so long gives its receive to others that have none.
+  // Idle time after which a message loses its receive to a message that has none.
   static constexpr Duration kIdle = Milliseconds(20);
 
-  // Both outlive it.
+  // `receives` and `lanes` must outlive this object.
   EndpointTarget(ReceiveQueue& receives, Lanes& lanes)
       : receives_(receives), lanes_(lanes), answers_(lanes) {}
 
@@ -39,7 +39,7 @@ class EndpointTarget {
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
-  // The part of that which tells how messages went, without what READs and atomics bring.
+  // Sends the replies only, not READ responses and atomic results.
   PumpResult PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
@@ -58,9 +58,9 @@ class EndpointTarget {
     return under_way_.contains({message.carrier, message.source, message.message});
   }
   void ListBegun(std::vector<MessageName>& begun) const;
-  // What is not lost with it.
+  // Copies to the tombstone what the initiators may still ask for again.
   void Leave(DepartedEndpoint& departed) const { answers_.Leave(departed); }
-  // The reply that was sent as that, of an endpoint with that number, in that group.
+  // Rebuilds the reply that `frame` describes, of the endpoint `number` in the group `group`.
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
   size_t under_way() const { return under_way_.size(); }
@@ -80,8 +80,8 @@ class EndpointTarget {
     }
   };
   struct Record {
-    IncomingMessage message;  // `receive`: number of the one it has taken, if `has_receive`
-    uint32_t serial = 0;      // names it in memory operations
+    IncomingMessage message;  // `receive` is the number of its receive if `has_receive`
+    uint32_t serial = 0;      // names the message in memory operations
     uint32_t ticket = 0;
     uint8_t attempt = 0;
     bool has_receive = false;
@@ -91,17 +91,18 @@ class EndpointTarget {
   struct Reply {
     flow::Carrier* carrier = nullptr;
     Qpn to;
-    bool for_group = false;  // it was sent to the group, so that the group answers
+    bool for_group =
+        false;  // the message was addressed to the group, so the reply comes from the group
     uint8_t syndrome = 0;
     uint8_t attempt = 0;
     uint32_t message = 0;
     uint32_t ticket = 0;
     uint32_t serial = 0;
-    uint32_t ring_slot = 0;  // of the receive that completes with it, if `has_receive`
+    uint32_t ring_slot = 0;  // slot of the receive that completes with the reply, if `has_receive`
     bool has_receive = false;
   };
 
-  // The next receive of the queue; false: there is none.
+  // Opens the next receive of the queue for the record. Returns false if there is none.
   bool TakeReceive(QpContext& qp, Outbox& outbox, Record& record);
   void GiveBack(Record& record);
   void TakeFromIdle(TimePoint now);
@@ -127,7 +128,7 @@ class EndpointTarget {
   ReceiveQueue& receives_;
   Lanes& lanes_;
   std::unordered_map<Key, Record, KeyHash> under_way_;
-  std::vector<uint32_t> spare_;  // receives that are open and nobody's
+  std::vector<uint32_t> spare_;  // open receives that belong to no message
   GrowingRing<Reply> replies_;
   EndpointAnswers answers_;
   uint32_t serial_ = 0;

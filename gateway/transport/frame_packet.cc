@@ -24,7 +24,8 @@ uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
 }
 
 namespace {
-// The low half of FrameRef::kind is the kind, the high half counts connections.
+// The low half of FrameRef::kind is the frame kind, the high half the low bits of
+// QpContext::connection.
 constexpr uint8_t kKindMask = 0x0F;
 }  // namespace
 

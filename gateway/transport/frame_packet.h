@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the frames of a queue pair on a channel: the path between transport values and bytes
-// towards another gateway (native_packet.h is the one towards peers that speak plain RoCEv2).
+// Builder of channel frames of a queue pair, for peers behind another gateway. native_packet.h
+// builds plain RoCEv2 packets for all other peers.
 #pragma once
 
 #include "gateway/flow/carrier.h"
@@ -11,32 +11,33 @@
 
 namespace rocegw::transport {
 
-// Writes headers (tenant, epoch, the source if nobody else is named, and the destination of whoever
-// is connected to one, are filled in here, in `frame` itself), pad
-// and length for `payload` bytes; returns where the payload goes. The packet is complete once those
-// bytes are written.
+// Writes the headers, the pad and the length for `payload` bytes. Returns the address where the
+// caller must put the payload; the packet is complete then. Fills in these fields of `frame`:
+// tenant, epoch, the source unless the caller set one, and the destination if the queue pair is
+// connected.
 uint8_t* BuildFrame(const QpContext& qp, const flow::CarrierAddress& address,
                     wire::ChannelFrame& frame, Psn psn, uint32_t payload, port::TxPacket& packet);
 
-// What builds such a frame again; offset and length are the caller's to fill in.
+// Returns the description from which the queue pair can rebuild the frame. The caller fills in
+// offset and length.
 flow::FrameRef MakeFrameRef(const QpContext& qp, wire::FrameKind kind, uint32_t message,
                             uint8_t attempt);
 wire::FrameKind FrameKindOf(const flow::FrameRef& frame);
-// Of the frames that ask for what the request wants.
+// Returns the kind of the frames that a request of this opcode sends.
 wire::FrameKind FrameKindOf(verbs::SendOpcode opcode);
-// Payload bytes of the request's own frames: READs and atomics are one frame without.
+// Returns the payload bytes of the request's own frames: 0 for READs and atomics.
 uint32_t PayloadOf(const verbs::SendRequest& request);
-// Operands of an atomic, in the request's frame.
+// Writes the operands of an atomic into the frame.
 void PutOperands(const verbs::SendRequest& request, wire::ChannelFrame& frame);
-// False: the queue pair was reset since, and the frame means nothing any more.
+// Returns false if the queue pair was reset since it sent the frame: the frame is void.
 bool SameConnection(const QpContext& qp, const flow::FrameRef& frame);
 bool IsOfConnection(uint8_t connection, const flow::FrameRef& frame);
 
-// How far ahead of the oldest message without an effect one may be: a receiver remembers those in
-// between.
+// Limit of the distance of a message from the oldest message that has not taken effect. The
+// receiver keeps state for messages in between.
 inline constexpr uint32_t kMaxAhead = 8192;
 
-// Kinds that a responder sends.
+// Returns true for the kinds that a responder sends.
 constexpr bool IsAnswer(wire::FrameKind kind) {
   return kind == wire::FrameKind::kReply || kind == wire::FrameKind::kReadResponse ||
          kind == wire::FrameKind::kAtomicResult;

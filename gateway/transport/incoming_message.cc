@@ -14,7 +14,7 @@ uint32_t KeyIn(const wire::ChannelFrame& frame) {
 
 void IncomingMessage::Begin(const wire::ChannelFrame& frame) {
   kind = frame.kind;
-  // Which frame is the last, each tells for itself.
+  // kFrameLast belongs to a frame, not to the message.
   flags = frame.flags & static_cast<uint8_t>(~wire::kFrameLast);
   length = frame.length;
   receive = taken = frame.receive;
@@ -47,7 +47,8 @@ void IncomingMessage::AddPlaced(uint32_t begin, uint32_t end) {
       return;
     }
   }
-  // Sorted, so that one pass from the front finds what a growing prefix reaches.
+  // Sorted by begin, so that one pass from the front finds the ranges that a growing prefix
+  // reaches.
   const auto at = std::lower_bound(islands.begin(), islands.end(), begin,
                                    [](const ByteRange& a, uint32_t b) { return a.begin < b; });
   islands.insert(at, {begin, end});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The WRITE that a responder of a connected service is receiving in order: where its next bytes
-// belong, and that they may (IBTA 9.7.4.1.4, 9.8.3). What a refusal leads to is the service's.
+// The WRITE that the responder of a connected service receives in order: checks its packets and
+// places their payload (IBTA 9.7.4.1.4, 9.8.3). The caller decides what a refusal leads to.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@ class IncomingWrite {
  public:
   enum class Refusal : uint8_t { kNone, kInvalid, kAccess };
 
-  // The packet's place in the message, before anything of it is taken: a first one begins it.
+  // Checks the packet's position in the message before any byte is placed. A first packet begins a
+  // new message.
   Refusal Admit(const QpContext& qp, const wire::RxPacket& packet);
-  // Queues the placement of its bytes, under a new ticket, and goes on behind them.
+  // Queues the placement of the packet's payload under a new ticket and advances past it.
   Refusal Place(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
-  // Of the whole message.
+  // Returns the length of the whole message in bytes.
   uint32_t length() const { return length_; }
 
  private:

@@ -40,7 +40,8 @@ void Lanes::Leave(const flow::Carrier& carrier) {
   Sweep(*lane);
 }
 
-// One that stands in line stays until its turn comes, one with a window to keep until it is empty.
+// Removes an unused entry. One in a wait queue stays until its turn, one with payload in flight
+// until all has arrived.
 void Lanes::Sweep(Lane& lane) {
   if (lane.uses != 0 || lane.place.waiting || lane.under_way != 0) return;
   lane.carrier->Release();
@@ -64,7 +65,7 @@ Lanes::UnderWay Lanes::UnderWayTo(const wire::Gid& peer) const {
   return all;
 }
 
-// What bears no payload is in nobody's way.
+// The window limits payload only, so frames without payload always pass it.
 bool Lanes::MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now) {
   if (qp.bounded && bytes != 0 && !qp.Fits(UnderWayTo(carrier.peer()).bytes, bytes)) {
     if (Lane* const lane = Find(carrier)) lane->wants_room = true;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels that a queue pair leaves by beside the one it may be bound to: its place in each one's
-// line, and how many of its messages and answers need it. An endpoint has one as long as something
-// is under way there, so that what it keeps does not grow with the gateways it has ever talked to.
-// Of a pool with a window it has as much under way to each of them, by all channels there: as many
-// connections would have that, and one that does not get on holds up none of the others. Belongs to
-// one worker.
+// Channels that a queue pair uses beside the one that it may be bound to. For each channel it keeps
+// the queue pair's entry in the channel's wait queue and the number of messages and answers that
+// need the channel. An endpoint keeps a channel only while something is in flight there, so that
+// its state does not grow with the number of gateways it ever talked to.
+//
+// A pool may set a window. Then each endpoint has at most a window of payload in flight per peer
+// gateway, over all channels to it, as separate connections would have. A slow peer gateway
+// therefore does not delay traffic to the others. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +26,30 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  // A message or an answer of the queue pair begins to need the channel.
+  // Counts one more message or answer that needs the channel. The first one holds the carrier.
   void Use(flow::Carrier& carrier);
-  // It ends to.
+  // Counts one less. The entry goes when nothing needs it any more (Sweep).
   void Leave(const flow::Carrier& carrier);
-  // 0: it has no place there, or only waits to leave the line or for frames to arrive.
+  // Returns the number of uses; 0 also for an entry that only waits to leave the channel's wait
+  // queue or for frames to arrive.
   uint32_t UsesOf(const flow::Carrier& carrier) const;
   bool Has(const flow::Carrier& carrier) const { return Find(carrier) != nullptr; }
   bool MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes, TimePoint now);
-  // An endpoint's: within the window of its pool.
+  // Endpoints: as above, but within the window of the pool.
   bool MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now);
   Psn OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame, uint32_t bytes,
              TimePoint now);
-  // So much payload is not under way any more. True: some for the same gateway did not fit into the
-  // window beside it.
+  // Takes `bytes` of payload off the window, since they are acknowledged or never left. Returns
+  // true if a frame to the same peer gateway had been refused for lack of window.
   bool OnArrived(const flow::Carrier& carrier, uint32_t bytes);
   void OnTurn(const flow::Carrier& carrier);
-  // The channel is gone.
+  // Forgets the channel, which is destroyed.
   void Drop(const flow::Carrier& carrier);
   void Clear();
 
   size_t size() const { return lanes_.size(); }
   flow::Carrier& At(size_t place) const { return *lanes_[place].carrier; }
-  // nullptr: it has none there.
+  // Returns nullptr if the queue pair has no entry for the channel.
   flow::LinePlace* PlaceOf(const flow::Carrier& carrier);
 
  private:
@@ -54,16 +57,17 @@ class Lanes {
     flow::Carrier* carrier = nullptr;
     flow::LinePlace place;
     uint32_t uses = 0;
-    // Of a pool with a window:
-    uint32_t under_way = 0;   // payload that has not arrived
-    uint32_t unasked = 0;     // of it, behind the last frame that asked for an acknowledgement
-    bool wants_room = false;  // something for here does not fit into the window
+    // Used only if the pool has a window:
+    uint32_t under_way = 0;  // payload bytes that have not arrived
+    uint32_t unasked =
+        0;  // part of under_way behind the last frame that asked for an acknowledgement
+    bool wants_room = false;  // a frame for this channel did not fit into the window
   };
   struct UnderWay {
     uint32_t bytes = 0;
     uint32_t unasked = 0;
   };
-  // A line knows the queue pair, not the place: places may move.
+  // Entries move, so a channel's wait queue refers to the queue pair, not to an entry.
   const Lane* Find(const flow::Carrier& carrier) const;
   Lane* Find(const flow::Carrier& carrier) {
     return const_cast<Lane*>(std::as_const(*this).Find(carrier));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages do when they take effect: completions of receives, the last bytes of WRITEs, READs
-// and atomics (IBTA 9.7.4). In their turn, or ahead of it.
+// Effects of messages: completions of receives, the last bytes of WRITEs, READs and atomics (IBTA
+// 9.7.4), in message order or ahead of it.
 #include <algorithm>
 
 #include "gateway/transport/frame_packet.h"
@@ -24,7 +24,8 @@ bool MessageResponder::Execute(QpContext& qp, Outbox& outbox, IncomingMessage& m
     return false;
   }
   if (message.nak != 0) {
-    // The receive that the immediate would have taken tells the program (IBTA 11.6.2).
+    // The program learns of the fault by the receive that the immediate would have taken (IBTA
+    // 11.6.2).
     if (message.kind == FrameKind::kWrite && message.takes_receive() &&
         message.nak == SyndromeOf(NakCode::kRemoteAccess) && HasReceive(qp, message, number) &&
         OpenReceiveOf(qp, outbox, message)) {
@@ -61,8 +62,8 @@ void MessageResponder::Act(QpContext& qp, Outbox& outbox, IncomingMessage& messa
   }
 }
 
-// In its turn it takes the oldest receive that is left, before it one that nobody else has taken.
-// Each message takes one at most, so its own is no further ahead than it is itself.
+// Checks the receive that the message names. A message takes at most one receive, so its receive
+// cannot lie further ahead than the message itself, and no other message may have taken it.
 bool MessageResponder::HasReceive(const QpContext& qp, const IncomingMessage& message,
                                   uint32_t number) const {
   if (qp.shares_receives) return true;
@@ -110,7 +111,7 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
       message.refused = true;
       return;
     }
-    // It takes a receive and none of its buffers.
+    // A WRITE with immediate takes a receive and none of its buffers.
     const OpenReceive& receive = receives_.At(message.taken);
     if (receive.status != WcStatus::kSuccess) {
       message.nak = SyndromeOf(NakCode::kRemoteOperation);
@@ -127,7 +128,8 @@ void MessageResponder::ActWrite(QpContext& qp, Outbox& outbox, IncomingMessage& 
   if (message.nak == 0 && message.takes_receive()) CompleteReceive(qp, outbox, message);
 }
 
-// The reply waits for what was placed before, and with an ATOMIC WRITE for itself.
+// Performs FLUSH or ATOMIC WRITE. The reply waits for everything placed before, and for an ATOMIC
+// WRITE itself.
 void MessageResponder::ActPlacement(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                     uint32_t number, size_t first_later) {
   const PlacementRequest request{message.address, message.rkey, message.length, message.immediate};
@@ -164,8 +166,8 @@ MessageResponder::Executed* MessageResponder::Remember(QpContext& qp, Outbox& ou
     executed.reserve(depth);
     executed.push_back({.message = number});
   }
-  // Whoever asks lets go of answers in order, and may not wait for more than was agreed: when there
-  // is no place left, the one with the lowest number is not waited for any more.
+  // The peer releases responses in order and may have at most `depth` outstanding. If all slots are
+  // in use, it no longer waits for the request with the lowest number.
   auto place = std::find_if(executed.begin(), executed.end(),
                             [](const Executed& other) { return !other.asked; });
   if (place == executed.end() && depth != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a request packet stands in its message (IBTA 9.7.4.1.2, 9.7.4.1.6), for the responders of
+// Position of a request packet in its message (IBTA 9.7.4.1.2, 9.7.4.1.6), for the responders of
 // the connected services. Pure functions.
 #pragma once
 
@@ -14,12 +14,12 @@ inline MessageKind KindOf(const wire::OpcodeTraits& traits) {
   return traits.operation == wire::Operation::kWrite ? MessageKind::kWrite : MessageKind::kNone;
 }
 
-// It begins a message, or goes on with the one that is `open`.
+// Returns true if the packet begins a message while none is open, or continues the `open` one.
 inline bool Continues(const wire::OpcodeTraits& traits, MessageKind open) {
   return open == (traits.starts_message() ? MessageKind::kNone : KindOf(traits));
 }
 
-// As much payload as a packet in that place has.
+// Returns true if the payload has the length that the packet's position requires.
 inline bool HasProperLength(const wire::RxPacket& packet, uint32_t mtu) {
   const size_t length = packet.payload.size();
   if (!packet.traits->ends_message()) return length == mtu;

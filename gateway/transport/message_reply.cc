@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers of a responder on a channel: replies in the order of messages, behind the memory
-// operations that they vouch for; READ data and atomic results, which vouch for nothing else.
+// Answers of a responder on a channel. Replies leave in message order, after the memory operations
+// that they confirm. READ responses and atomic results confirm nothing else.
 #include <algorithm>
 
 #include "gateway/transport/frame_packet.h"
@@ -13,11 +13,11 @@ using wire::ChannelFrame;
 using wire::FrameKind;
 
 namespace {
-// A reply's FrameRef has its syndrome as offset, with this bit when it speaks of one message alone.
+// Bit in a reply's FrameRef::offset, which holds the syndrome: the reply answers one message alone.
 constexpr uint32_t kAloneBit = 0x100;
 }  // namespace
 
-// An acknowledgement covers all messages before it: one for each ticket is enough.
+// Queues an acknowledgement. It covers all messages before it, so one per ticket suffices.
 void MessageResponder::QueueAck(QpContext& qp, Outbox& outbox, uint32_t number) {
   const Reply reply{wire::kSyndromeAck, attempt_, number, Placed(qp)};
   GrowingRing<Reply>& replies = Working(outbox).replies;
@@ -33,7 +33,8 @@ void MessageResponder::QueueAckAlone(QpContext& qp, Outbox& outbox, uint32_t num
   QueueReply(outbox, {wire::kSyndromeAck, attempt_, number, Placed(qp), true});
 }
 
-// A peer that spreads its requests over several channels has what answers them on all of these.
+// Sets the channel that answers leave by. If the peer sends requests on several channels, answers
+// use all of these.
 void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
   if (carrier_ != nullptr) {
     for (flow::Carrier* const way : {carrier_, &carrier}) {
@@ -60,7 +61,7 @@ PumpResult MessageResponder::Pump(QpContext& qp, Outbox& outbox, TimePoint now,
   GrowingRing<Reply>& replies = work_->replies;
   RestingRing<uint32_t>& answering = work_->answering;
   bool waits = false;
-  // What was promised before an error still leaves; a QP that was reset has forgotten it.
+  // Replies that were queued before an error still leave; a reset has discarded them.
   while (budget.left() && !replies.empty()) {
     if (!qp.IsDone(replies.front().ticket)) {
       waits = true;
@@ -124,7 +125,7 @@ MessageResponder::Sent MessageResponder::SendReply(QpContext& qp, Outbox& outbox
 MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbox,
                                                     Executed& executed, TimePoint now,
                                                     PumpBudget& budget) {
-  // A refusal does not concern what was asked before it; an error of any other kind ends all.
+  // READs before a refused message are still answered; after any other error, none is.
   if (qp.state() == verbs::QpState::kError && !refused_) {
     executed.answered = true;
     return Sent::kFailed;
@@ -150,7 +151,7 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
       FillAnswer(qp, outbox, executed,
                  {.offset = offset, .bytes = bytes, .psn = psn, .request = executed.message},
                  carrier->address(), *packet);
-  // Its PSN is taken: what finds it lost will fill it with nothing.
+  // The PSN is used already. An empty frame keeps it; retransmission sends a void frame.
   if (!filled) packet->length = 0;
   outbox.SendFrame(qp, *carrier, packet);
   executed.sent += bytes;

@@ -16,24 +16,23 @@ using wire::ChannelFrame;
 
 namespace {
 
-// Messages that a receiver must take at once before it is trusted to be ready for more.
+// Messages that a receiver must accept at once before the RNR backoff ends.
 constexpr uint8_t kCareful = 4;
-// Between two offers, whatever the receiver's own timer says and however long it has not been
-// ready.
+// Longest pause between two offers, whatever the receiver's RNR timer says.
 constexpr Duration kLongestPause = Milliseconds(10);
-// After the first frame of an offer, when no round trip is known.
+// Shortest wait for a refusal after the first frame of an offer, when no round trip is known.
 constexpr Duration kLeastPatience = Microseconds(16);
 
 bool TakesReceive(const verbs::SendRequest& request) {
   return request.is_send() || request.opcode == verbs::SendOpcode::kWriteImm;
 }
 
-// What a frame says about its message's order. An initiator that keeps order by itself lets go of a
-// message only when it may take effect at once.
+// Returns the order that a message's frames ask for. In mode kByInitiator the initiator keeps
+// strong order itself: it sends a message only when the message may take effect at once.
 wire::MessageOrder OrderFor(const QpContext& qp, const verbs::SendRequest& request) {
   using enum wire::MessageOrder;
   if (!qp.peer_relaxes) return kStrong;
-  // In every mode what it speaks of is done before it.
+  // A FLUSH waits in every mode for the writes that it confirms.
   if (request.opcode == verbs::SendOpcode::kFlush) return kAfterAll;
   if (qp.config.service_mode == verbs::ServiceMode::kUnordered) return kNone;
   if (qp.config.service_mode == verbs::ServiceMode::kByInitiator)
@@ -59,11 +58,11 @@ void MessageRequester::Reset() {
   trouble_.reset();
 }
 
-// The request that is being sent or the next to begin; nullptr when there is none.
+// Returns the request that is being sent or begins next; nullptr: none.
 SendEntry* MessageRequester::Current(QpContext& qp, SendQueue& send, Outbox& outbox) {
   if (static_cast<int32_t>(cursor_ - send.head()) < 0) cursor_ = send.head();
   for (;;) {
-    // A queue that drains finishes what it has begun and takes nothing new.
+    // A queue that drains (SQD) finishes begun requests and begins no new ones.
     if (cursor_ == send.tail() &&
         (qp.state() == verbs::QpState::kSqd || !send.FetchOne(qp, outbox))) {
       return nullptr;
@@ -75,7 +74,9 @@ SendEntry* MessageRequester::Current(QpContext& qp, SendQueue& send, Outbox& out
   }
 }
 
-// A fence waits for READs and atomics before it (IBTA 10.8.3.3), or for everything.
+// Returns true if a fence or the order of the service mode holds the request back. ROCEGW_WQE_FENCE
+// waits for earlier READs and atomics (IBTA 10.8.3.3), ROCEGW_WQE_FENCE_ALL for all earlier
+// requests.
 bool MessageRequester::MustWait(const QpContext& qp, const SendQueue& send,
                                 const SendEntry& entry) const {
   const uint16_t flags = entry.request.flags;
@@ -113,7 +114,8 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
       if (qp.state() == verbs::QpState::kSqd) return PumpResult::kIdle;
       if (entry->request.is_local()) {
         if (cursor_ != send.head()) return PumpResult::kBlocked;
-        // It is no message. Answers to older ones find nothing that waits for them.
+        // A local request is no message. Answers to older messages find nothing that waits for
+        // them.
         send.ActLocally(qp, cursor_);
         ++base_;
         send.Retire(qp, outbox);
@@ -157,7 +159,7 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
   return PumpResult::kMore;
 }
 
-// Beside a channel that works: whatever becomes of the others is told there.
+// Opens further paths for requests without order, once the first channel works.
 void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
   if (!heard_) return;
   knows_ways_ = true;
@@ -285,7 +287,7 @@ SendEntry* MessageRequester::Asked(SendQueue& send, const ChannelFrame& frame,
   index = base_ + frame.message;
   if (!send.Holds(index)) return nullptr;
   SendEntry& entry = send.At(index);
-  // Nothing is answered that has not been asked.
+  // An answer to a request that was never sent completely is invalid.
   return entry.started && entry.asked ? &entry : nullptr;
 }
 
@@ -294,7 +296,7 @@ void MessageRequester::Answer(const QpContext& qp, SendQueue& send, uint32_t ind
   if (entry.answered) return;
   if (entry.request.order() != wire::MessageOrder::kNone) --ordered_;
   send.Answer(qp, index);
-  // It may be on its way once more.
+  // A retransmission may be in progress: it ends here.
   entry.sent = PayloadOf(entry.request);
   entry.handed_over = true;
   offering_ = false;
@@ -302,7 +304,7 @@ void MessageRequester::Answer(const QpContext& qp, SendQueue& send, uint32_t ind
   EndTrouble();
 }
 
-// Everything before `end` was executed; READs and atomics have their own answers.
+// Marks all messages before `end` as answered; READs and atomics have responses of their own.
 void MessageRequester::MarkAnswered(const QpContext& qp, SendQueue& send, uint32_t end) {
   for (uint32_t i = send.head(); i != end && send.Holds(i); ++i)
     if (!send.At(i).request.reads_remote()) Answer(qp, send, i);
@@ -326,9 +328,9 @@ MessageRequester::Trouble& MessageRequester::TroubleOf(const QpContext& qp) {
   return *trouble_;
 }
 
-// What the receiver is not ready for uses room of the channel that others could have: from now on
-// one message at a time is offered, and of it one frame until a refusal would have come, less and
-// less often.
+// Starts or extends the RNR backoff. Refused frames waste the channel's window, which others share.
+// Therefore one message at a time is offered, and of it one frame until a refusal would have
+// arrived, at growing intervals.
 void MessageRequester::WaitToOffer(const QpContext& qp, uint32_t index, Duration least,
                                    TimePoint now) {
   if (!careful() || trouble_->number != NumberOf(index)) TroubleOf(qp).refused_since = now;
@@ -343,27 +345,27 @@ void MessageRequester::WaitToOffer(const QpContext& qp, uint32_t index, Duration
 DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& outbox,
                                      const ChannelFrame& frame, TimePoint now) {
   if (!qp.sends() || !active_) return DropReason::k_qp_state;
-  // Who has refused something is not there for what comes after it.
+  // After a refusal, "not ready" answers to later messages mean nothing.
   if (refused_ && frame.not_ready()) return DropReason::k_stale_response;
   if (frame.has(wire::kFrameRelaxed)) return OnReplyAlone(qp, send, outbox, frame, now);
   const wire::Aeth aeth{frame.syndrome, 0};
   uint32_t index = base_ + frame.message;
-  // Who has no queue pair yet cannot tell where to go on: at what is not answered.
+  // A peer without the queue pair cannot name a message: continue at the first unanswered one.
   const bool not_ready = frame.not_ready();
   if (aeth.is_rnr() || not_ready) {
-    // Attempts are refused one after the other: anything else is late.
+    // Attempts are refused in sequence: any other number is late.
     if (frame.attempt != static_cast<uint8_t>(attempt_ + 1)) return DropReason::k_stale_response;
     if (not_ready) {
       for (index = send.head(); send.Holds(index) && send.At(index).answered;) ++index;
     }
     if (!send.Holds(index) || !send.At(index).started) return DropReason::k_stale_response;
-    // Answers like this one may come so fast that no timer sees the time in between.
+    // Such replies may arrive so fast that the timer never runs in between.
     if (not_ready && TimeoutOf(qp, send) <= now) {
       OnDeadline(qp, send, now);
       return DropReason::kNone;
     }
     qp.worker->counters.rnr_rx_packets.Add();
-    // Somebody who is not ready is no sign of life: a queue pair that stays away ends in a timeout.
+    // "Not ready" is no sign of life: a queue pair that stays away ends in a timeout.
     if (!not_ready) {
       heard_ = true;
       MarkAnswered(qp, send, index);
@@ -394,11 +396,12 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
     send.Retire(qp, outbox);
     return DropReason::kNone;
   }
-  // A message may be refused before it has left whole.
+  // A message may be refused before all its frames have left.
   const std::optional<WcStatus> refused = StatusOfNak(frame.syndrome);
   if (!refused.has_value() || !send.Holds(index) || !send.At(index).started)
     return DropReason::k_malformed_response;
-  // What READs and atomics before it bring may come later than the refusal: it fails in its turn.
+  // Responses of earlier READs and atomics may arrive after the refusal: the message fails in its
+  // turn.
   progress_ = now;
   refused_ = heard_ = true;
   rnr_waiting_ = false;
@@ -409,8 +412,7 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
   return DropReason::kNone;
 }
 
-// One message has taken effect, or failed, before others that are older: those are still to come,
-// or never will.
+// Handles the reply to a single message that took effect or failed before older ones.
 DropReason MessageRequester::OnReplyAlone(QpContext& qp, SendQueue& send, Outbox& outbox,
                                           const ChannelFrame& frame, TimePoint now) {
   const wire::Aeth aeth{frame.syndrome, 0};
@@ -477,7 +479,7 @@ void MessageRequester::OnMemoryFault(QpContext& qp, SendQueue& send, Outbox& out
   qp.worker->counters.memory_fault_operations.Add();
   if (!send.Holds(tag.request)) return;
   SendEntry& entry = send.At(tag.request);
-  // A frame that was built again is not missed once the message is answered.
+  // A rebuilt frame is not needed once its message is answered.
   if (tag.purpose == AccessPurpose::kSendPayload && entry.answered) return;
   entry.failed = WcStatus::kLocalProtection;
   if (qp.state() != verbs::QpState::kError) send.Retire(qp, outbox);
@@ -489,7 +491,8 @@ void MessageRequester::OnCarrierLost(QpContext& qp, SendQueue& send) {
   if (qp.sends()) send.Fail(qp, WcStatus::kRetryExceeded);
 }
 
-// As long as a native requester would repeat itself (IBTA 9.7.6.1.3): so many timeouts.
+// Returns when the requester gives up: after as many timeouts as a native requester would retry
+// (IBTA 9.7.6.1.3).
 TimePoint MessageRequester::TimeoutOf(const QpContext& qp, const SendQueue& send) const {
   const Duration timeout = flow::TransportTimeout(qp.attributes.timeout);
   if (timeout.ns == 0 || send.drained()) return kNever;
@@ -498,7 +501,7 @@ TimePoint MessageRequester::TimeoutOf(const QpContext& qp, const SendQueue& send
 
 TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send) const {
   if (!active_ || !qp.sends()) return kNever;
-  // Who is not there wins no time by saying so.
+  // A peer that keeps answering "not ready" does not extend the timeout.
   if (rnr_waiting_)
     return not_ready_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : trouble_->until;
   return offering_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : TimeoutOf(qp, send);
@@ -507,7 +510,7 @@ TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send)
 void MessageRequester::OnDeadline(QpContext& qp, SendQueue& send, TimePoint now) {
   if (!active_ || !qp.sends() || (rnr_waiting_ && !not_ready_)) return;
   if (TimeoutOf(qp, send) > now) return;
-  // What was lost is known from what the peer has acknowledged: it lives, and has the time anew.
+  // Losses were found by the peer's acknowledgements, so the peer is alive: restart the timeout.
   if (resent_ && !not_ready_) {
     resent_ = false;
     progress_ = now;

@@ -49,8 +49,9 @@ void MessageResponder::Stop() {
   work_->ordered = expected_;
 }
 
-// Of an attempt that is over, what is whole, waits for nobody and takes no receive is as good as
-// new: one that cannot be received keeps only those waiting that it has to.
+// Returns true if a frame of an older attempt is accepted all the same: it is a whole message,
+// relaxes order, takes no receive and is still to come. A refusal then delays only messages that
+// depend on it.
 bool MessageResponder::TakenAnyway(const ChannelFrame& frame) const {
   const bool receives = frame.kind == FrameKind::kSend || frame.has(wire::kFrameImmediate);
   return frame.has(wire::kFrameRelaxed) && frame.offset == 0 && frame.has(wire::kFrameLast) &&
@@ -69,7 +70,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
   const auto newer = static_cast<int8_t>(frame.attempt - attempt_);
   if (newer < 0 && !TakenAnyway(frame)) return DropReason::k_rnr_wait;
   if (newer > 0) {
-    // It has gone back before we knew of it.
+    // The requester began a new attempt without this side's refusal.
     attempt_ = frame.attempt;
     ForgetUnfinished();
   }
@@ -80,7 +81,7 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
   DropReason reason = DropReason::kNone;
   const bool alone = ahead == 0 && !messages_ahead();
   if (alone && frame.offset == 0 && frame.has(wire::kFrameLast)) {
-    // The usual case, a message of one frame in its turn, leaves no trace.
+    // The common case, a message of one frame in order, needs no state.
     IncomingMessage message;
     message.refused = refuse;
     reason = Take(qp, outbox, message, 0, frame, payload);
@@ -96,7 +97,8 @@ DropReason MessageResponder::OnFrame(QpContext& qp, Outbox& outbox, flow::Carrie
   return reason;
 }
 
-// What has taken effect stays known, since it is offered again with the others.
+// Forgets messages that have not taken effect. The others must stay known: they are offered again
+// too.
 void MessageResponder::ForgetUnfinished() {
   if (work_ == nullptr) return;
   work_->messages.ForEachFrom(0, [this](const IncomingMessage& message) {
@@ -106,21 +108,21 @@ void MessageResponder::ForgetUnfinished() {
   work_->ordered = expected_;
 }
 
-// Whatever can take effect now does.
+// Makes all messages take effect that can.
 void MessageResponder::Advance(QpContext& qp, Outbox& outbox) {
   Work& work = Working(outbox);
   while (qp.state() != verbs::QpState::kError) {
     IncomingMessage* const first = work.messages.Find(0);
     if (first == nullptr) break;
     if (!first->done) {
-      // One that was refused need not be whole to be told so.
+      // A refused message need not be whole: its refusal leaves now.
       if (!first->whole() && !first->refused && first->nak == 0) break;
       if (!Execute(qp, outbox, *first, 1)) return;
     }
     work.messages.Advance();
     ++expected_;
   }
-  // Those of strong order behind others that have none.
+  // Messages of strong order may run ahead of messages without order.
   if (static_cast<int32_t>(work.ordered - expected_) < 0) work.ordered = expected_;
   for (; qp.state() != verbs::QpState::kError; ++work.ordered) {
     const uint32_t ahead = work.ordered - expected_;
@@ -144,7 +146,8 @@ bool MessageResponder::MayAct(const QpContext& qp, const IncomingMessage& messag
   return message.order() != kAfterAll;
 }
 
-// Takes effect before its turn, if it may. What fails is told in its turn.
+// Makes the message take effect before older ones, if its order allows. Failures are reported in
+// order.
 bool MessageResponder::ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead) {
   IncomingMessage& message = *work_->messages.Find(ahead);
   if (!message.whole() || message.refused || message.nak != 0 || !MayAct(qp, message, ahead))
@@ -170,7 +173,7 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
     if (message.kind == FrameKind::kSend)
       TakeSend(qp, outbox, message, expected_ + ahead, frame, payload);
     if (message.kind == FrameKind::kWrite) TakeWrite(qp, outbox, message, ahead, frame, payload);
-    // One frame has all of it.
+    // An ATOMIC WRITE is one frame with all its payload.
     if (message.kind == FrameKind::kAtomicWrite)
       std::memcpy(&message.swap_or_add, payload.data(), sizeof message.swap_or_add);
   }
@@ -180,9 +183,9 @@ DropReason MessageResponder::Take(QpContext& qp, Outbox& outbox, IncomingMessage
   return DropReason::kNone;
 }
 
-// Receives are taken in the order of messages, whatever the order of arrival: each frame names its
-// own. Those of a shared queue have no order among its queue pairs: each message that has begun to
-// come takes the next one, and none for messages that have not.
+// Opens the message's receive. A queue pair's own receives are taken in message order, whatever the
+// order of arrival: frames name the receive. From a shared receive queue, each message that has
+// begun to arrive takes the next one; messages of which no frame has arrived take none.
 bool MessageResponder::OpenReceiveOf(QpContext& qp, Outbox& outbox, IncomingMessage& message) {
   if (!qp.shares_receives) {
     while (!receives_.IsOpen(message.receive)) {
@@ -292,7 +295,7 @@ bool MessageResponder::PlacedLater(const IncomingMessage& message, size_t first_
   return placed;
 }
 
-// What later WRITEs have put in the same place already stays: it is what must be there in the end.
+// Places bytes of a WRITE, except where a later WRITE has already placed bytes: those are newer.
 void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message,
                                   uint32_t number, uint32_t offset, std::span<const uint8_t> bytes,
                                   size_t first_later, Placing placing) {
@@ -312,7 +315,8 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
     const auto length = static_cast<uint32_t>(piece.end - piece.begin);
     const std::optional<verbs::RemotePlace> place = qp.worker->regions.FindRemote(
         qp.user(), MemoryKey{message.rkey}, verbs::kAccessRemoteWrite, va, length);
-    // Deregistered meanwhile: nothing is placed, and the message is refused in its turn.
+    // The region was deregistered meanwhile: nothing is placed, and the message is refused in its
+    // turn.
     if (!place.has_value()) {
       message.nak = SyndromeOf(NakCode::kRemoteAccess);
       return;
@@ -322,7 +326,7 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
                         .length = length,
                         .address = place->address,
                         .direct = place->direct};
-    // A tail that was held back has no packet any more to lie in.
+    // Held-back bytes have no packet to lie in, so they travel in the operation itself.
     if (placing == Placing::kHeldTail) {
       std::memcpy(&op.compare, bytes.data() + skipped, length);
     } else {
@@ -339,7 +343,7 @@ void MessageResponder::PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage
   }
 }
 
-// The message whose turn it is must come again, and with it all that follow.
+// Refuses the next message, which the requester must offer again with all later ones.
 void MessageResponder::RefuseForNow(QpContext& qp, Outbox& outbox) {
   qp.worker->counters.rnr_tx_packets.Add();
   ++attempt_;
@@ -371,7 +375,7 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   const uint8_t nak = SyndromeOf(receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess);
   const uint32_t ahead = tag.request - expected_;
   if (static_cast<int32_t>(ahead) >= 0) {
-    // One that was refused meanwhile comes again.
+    // A message that was refused meanwhile is offered again.
     IncomingMessage* const message = work_ == nullptr ? nullptr : work_->messages.Find(ahead);
     if (message == nullptr) return;
     if (!message->done) {
@@ -380,7 +384,7 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
       return;
     }
   }
-  // It has taken effect, and nobody was told yet.
+  // The message took effect, and its reply has not left: withdraw the replies from it on.
   GrowingRing<Reply>& replies = Working(outbox).replies;
   for (size_t left = replies.size(); left != 0; --left) {
     const Reply reply = replies.front();
@@ -390,7 +394,7 @@ void MessageResponder::OnMemoryFault(QpContext& qp, Outbox& outbox, const Access
   }
   receives_.FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush);
   if (qp.state() == verbs::QpState::kError && !refused_) return;
-  // Everything before it is done.
+  // All tickets before the fault are done.
   Refuse(qp, outbox, tag.request, nak, qp.tickets_done);
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of an RC queue pair on a channel: frames of numbered messages arrive once
-// each, in any order. Payload is placed at once; messages take effect in order: the last bytes of a
-// WRITE, completions of receives, READs and atomics wait for the messages before them (IBTA 9.7.4
-// for what each kind may do), unless they say that they need not (wire::MessageOrder).
-// message_responder.cc admits, message_execution.cc executes, message_reply.cc answers.
+// Receiving half of an RC queue pair on a channel. Frames of numbered messages arrive once each, in
+// any order. Payload is placed at once, but messages take effect in order: the last bytes of a
+// WRITE, completions of receives, READs and atomics wait for the messages before them, except for
+// messages that relax order (wire::MessageOrder). IBTA 9.7.4 says what each kind may do.
 //
-// What a receiver is not ready for is thrown away and refused when its turn comes; the requester
-// then offers it, and all after it, as a new attempt. Answers wait behind memory operations as the
-// native responder's do. While nothing is under way there is no more of it than where it stands.
-// Belongs to one worker.
+// A message that the receiver is not ready for is dropped, and refused when all earlier ones took
+// effect. The requester then offers that message and all later ones as a new attempt. Replies wait
+// for memory operations, as the native responder's do. While no message is in flight, an object
+// holds no memory beyond itself. Belongs to one worker.
+//
+// Files: message_responder.cc admits frames, message_execution.cc executes, message_reply.cc
+// answers.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +24,38 @@ namespace rocegw::transport {
 
 class MessageResponder {
  public:
-  // The queue outlives the responder.
+  // `receives` must outlive the responder.
   explicit MessageResponder(ReceiveQueue& receives) : receives_(receives) {}
 
-  // Forgets everything, as the queue has.
+  // Resets all state. The caller has reset the receive queue.
   void Reset();
   bool active() const { return carrier_ != nullptr; }
 
-  // A request's frame, delivered by the carrier; answers leave by the one that has brought
-  // something last. `refuse`: the memory it is for takes nothing now.
+  // Takes a frame of a request that the carrier has delivered. Answers leave by the carrier that
+  // delivered last. `refuse`: the session takes no memory operations now, so the message is
+  // refused.
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
                               bool refuse);
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
-  // Builds a lost frame again under its PSN.
+  // Rebuilds a lost frame under its PSN.
   flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
                      const flow::FrameRef& frame, Psn psn);
-  // More tickets are done: replies may leave (with the next Pump).
+  // Handles newly completed tickets: replies that waited for them may leave with the next Pump.
   void OnMemoryDone(QpContext& qp) { placement_ticket_ = qp.Near(placement_ticket_); }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // The carrier is gone; its peer's requests are, too. `beside`: it was one of several.
+  // Handles the loss of the carrier and of its peer's requests. `beside`: it was one of several.
   void OnCarrierLost(const flow::Carrier& carrier, bool beside);
-  // The queue pair has gone to error: messages under way go no further.
+  // Drops messages in flight, because the queue pair has gone to the error state.
   void Stop();
 
-  // Of memory that it holds while nothing is under way: READs and atomics may be asked for again.
+  // Returns the bytes of memory held while no message is in flight, for READs and atomics that may
+  // be requested again.
   size_t idle_bytes() const {
     return work_ == nullptr ? 0 : sizeof(Work) + work_->executed.capacity() * sizeof(Executed);
   }
-  // Number of the next message to take effect.
+  // Returns the number of the next message to take effect.
   uint32_t expected() const { return expected_; }
 
  private:
@@ -75,25 +79,27 @@ class MessageResponder {
                  const wire::ChannelFrame& frame, std::span<const uint8_t> payload);
   void ForgetUnfinished();
   void Advance(QpContext& qp, Outbox& outbox);
-  // `ahead`: how many messages lie before it. May it take effect now?
+  // Returns true if the message may take effect now. `ahead`: number of messages before it.
   bool MayAct(const QpContext& qp, const IncomingMessage& message, uint32_t ahead) const;
   bool ExecuteAhead(QpContext& qp, Outbox& outbox, uint32_t ahead);
-  // What is placed of a WRITE: bytes of a packet, without or with the last of a message whose turn
-  // it is, or those that were held back, which lie in the message.
+  // Source of the bytes of a WRITE to be placed:
+  // - kPacket: a packet, without the message's last bytes;
+  // - kLastOfPacket: a packet, with the last bytes, because the message takes effect;
+  // - kHeldTail: the last bytes that were held back in the message.
   enum class Placing : uint8_t { kPacket, kLastOfPacket, kHeldTail };
-  // first_later: index of the first message behind it.
+  // first_later: index of the first message after this one.
   void PlaceWrite(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
                   uint32_t offset, std::span<const uint8_t> bytes, size_t first_later,
                   Placing placing);
-  // Has one of those put something where this one writes?
+  // Returns true if a later message has placed bytes where this one writes.
   bool PlacedLater(const IncomingMessage& message, size_t first_later) const;
   bool OpenReceiveOf(QpContext& qp, Outbox& outbox, IncomingMessage& message);
 
   // message_execution.cc
-  // The message whose turn it is takes effect; `first_later` as above. False: the queue pair has
-  // failed, or the message was refused.
+  // Makes the next message take effect; `first_later` as above. Returns false if the queue pair
+  // failed or the message was refused.
   bool Execute(QpContext& qp, Outbox& outbox, IncomingMessage& message, size_t first_later);
-  // What it does. It may be refused or get a nak instead.
+  // Performs the message's operation, which may end in a refusal or a NAK.
   void Act(QpContext& qp, Outbox& outbox, IncomingMessage& message, uint32_t number,
            size_t first_later);
   bool HasReceive(const QpContext& qp, const IncomingMessage& message, uint32_t number) const;
@@ -124,12 +130,12 @@ class MessageResponder {
 
   ReceiveQueue& receives_;
   flow::Carrier* carrier_ = nullptr;
-  std::unique_ptr<Work> work_;  // nullptr: nothing is under way
+  std::unique_ptr<Work> work_;  // nullptr: no message is in flight
   uint32_t expected_ = 0;
   uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
   uint8_t attempt_ = 0;
   bool established_ = false;
-  bool refused_ = false;  // for good: it has ended the queue pair
+  bool refused_ = false;  // permanently: the refusal ended the queue pair
 };
 static_assert(sizeof(MessageResponder) <= 40);
 

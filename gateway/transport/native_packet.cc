@@ -8,8 +8,7 @@
 namespace rocegw::transport {
 namespace {
 
-// SENDs and WRITEs of the unreliable service have the codes of the reliable one, plus this; all
-// packets of XRC have.
+// Opcode offsets from RC: UC for SENDs and WRITEs, XRC for all packets.
 constexpr uint8_t kUnreliable = 0x20;
 constexpr uint8_t kXrc = 0xA0;
 

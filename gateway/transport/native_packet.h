@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds plain RoCEv2 packets of a connected queue pair: the path between transport values and
-// bytes towards peers that speak nothing else.
+// Builder of plain RoCEv2 packets of a connected queue pair, for peers that are not gateways.
 #pragma once
 
 #include "gateway/port/packet_port.h"
@@ -11,18 +10,17 @@
 
 namespace rocegw::transport {
 
-// Of a packet of a SEND or WRITE of a connected queue pair.
+// Returns the opcode of a SEND or WRITE packet.
 wire::Opcode DataOpcode(wire::Service service, const verbs::SendRequest& request, bool first,
                         bool last);
 
-// Writes headers (destination, P_Key and pad count are filled in here, in `headers` itself, and of
-// an XRC queue pair the codes of RC become those of its service), pad
-// and length for `payload` bytes; returns where the payload goes. The packet is complete once those
-// bytes are written.
+// Writes the headers, the pad and the length for `payload` bytes. Returns the address where the
+// caller must put the payload; the packet is complete then. Fills in the destination, P_Key and pad
+// count of `headers`, and replaces RC opcodes by XRC ones for an XRC queue pair.
 uint8_t* BuildPacket(const QpContext& qp, wire::Headers& headers, uint32_t payload,
                      port::TxPacket& packet);
 
-// A congestion notification to the peer, whose data has met congestion on its way here.
+// Builds a CNP to the peer whose data arrived CE-marked.
 void BuildCnp(const QpContext& qp, uint8_t traffic_class, port::TxPacket& packet);
 
 }  // namespace rocegw::transport

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a queue pair puts what it wants done: packets, memory operations, events. The worker
-// implements it in the daemon, the simulator and tests with their own networks and memories.
-// Everything is queued; nothing is executed inside a call.
+// Interface through which a queue pair acts: it sends packets, queues memory operations and reports
+// events. The daemon's worker implements it, and so do the simulator and the unit tests. Calls only
+// queue work; none executes it. Belongs to one worker.
 //
-// Order per queue pair: memory operations take effect in the order of Access calls, packets leave
-// in the order of Send calls, and a packet leaves after the reads that fill it.
+// Order per queue pair:
+// - Memory operations take effect in the order of the Access calls.
+// - Packets leave in the order of the Send calls.
+// - A packet leaves after the reads that fill it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@
 
 namespace rocegw::transport {
 
-// What a memory operation was for; comes back when it faults.
+// Purpose of a memory operation; comes back in its tag when it faults.
 enum class AccessPurpose : uint8_t {
   kSendPayload,      // requester reads a message
   kReadPlacement,    // requester places a READ response
@@ -33,8 +35,8 @@ struct AccessTag {
   SlotHandle qp;
   uint32_t ticket = 0;
   AccessPurpose purpose = AccessPurpose::kSendPayload;
-  Psn psn;               // of the packet concerned
-  uint32_t request = 0;  // requester: index of the work request; responder on a channel: message
+  Psn psn;               // PSN of the packet concerned
+  uint32_t request = 0;  // requester: send queue index; responder on a channel: message number
   bool on_channel = false;
 };
 
@@ -42,42 +44,45 @@ class Outbox {
  public:
   virtual ~Outbox() = default;
 
-  // Belongs to all of its queue pairs.
+  // Pool of receive-side state, shared by all queue pairs of the outbox.
   UnderWay under_way;
 
-  // A packet to fill, or nullptr when the port has none: the queue pair tries again when it is
-  // pumped next.
+  // Returns a packet to fill, or nullptr if the port has no buffer. The queue pair tries again at
+  // its next Pump.
   virtual port::TxPacket* NewPacket(QpContext& qp) = 0;
-  // Takes the packet.
+  // Takes ownership of the packet.
   virtual void Send(QpContext& qp, port::TxPacket* packet) = 0;
-  // The same for a frame of a carrier, with room for so many payload bytes: taken right before it
-  // is entered there (Carrier::OnSent), and sent as what that carrier makes of it.
+  // Returns a packet for a frame of a carrier with space for the given payload bytes. The caller
+  // takes it right before Carrier::OnSent and sends it with SendFrame; the carrier decides how it
+  // leaves.
   virtual port::TxPacket* NewFrame(QpContext& qp, flow::Carrier&, uint32_t /*payload*/) {
     return NewPacket(qp);
   }
   virtual void SendFrame(QpContext& qp, flow::Carrier&, port::TxPacket* packet) {
     Send(qp, packet);
   }
-  // fills: the packet whose payload the operation reads, nullptr otherwise. A faulting read drops
-  // its packet. Bytes that op.buffer points to need only live until the end of the burst for
-  // writes; atomics have no buffer, their result comes back with OnAtomicResult.
+  // Queues a memory operation. `fills` is the packet whose payload the operation reads, or nullptr;
+  // a read that faults drops its packet. For writes, the bytes at op.buffer need to live only until
+  // the end of the burst. An atomic has no buffer; its result comes back with OnAtomicResult.
   virtual void Access(QpContext& qp, const memory::MemoryOp& op, const AccessTag& tag,
                       port::TxPacket* fills) = 0;
-  // The channel to that peer's gateway, or another one so many paths beside it; nullptr: there can
-  // be none, or are no more paths.
+  // Returns the channel to the peer's gateway, or the one that is `beside` paths after it. nullptr:
+  // no channel is possible, or there are no more paths.
   virtual flow::Carrier* Reach(QpContext&, const Peer&, uint32_t /*beside*/) { return nullptr; }
-  // The channel to where that one leads, so many paths beside it; nullptr as above.
+  // Returns the channel to the same place that is `paths` after the given one; nullptr as above.
   virtual flow::Carrier* Beside(QpContext&, const flow::Carrier&, uint32_t /*paths*/) {
     return nullptr;
   }
-  // Does its session take memory operations now? Who works for one session does not ask.
+  // Returns true if the queue pair's session takes memory operations now. An outbox of a single
+  // session need not override it.
   virtual bool MayAccess(QpContext&) { return true; }
+  // Reports an asynchronous event to the program.
   virtual void Event(QpContext& qp, verbs::AsyncEvent event) = 0;
-  // A request of its send queue has completed well, so long after it was taken.
+  // Reports that a send request completed successfully, and how long it took since the fetch.
   virtual void Completed(QpContext&, Duration) {}
-  // The client broke the rules of the shared memory.
+  // Reports that the client broke the rules of the shared memory; `reason` is a string literal.
   virtual void Fault(QpContext& qp, const char* reason) = 0;
-  // Completion timestamps, CLOCK_MONOTONIC.
+  // Returns the time for completion timestamps, CLOCK_MONOTONIC.
   virtual TimePoint now() const = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the work requests of endpoints name: an endpoint behind another gateway. Made by the control
-// thread, kept by each worker for each session; a request that has begun needs it no more.
+// Peer of an endpoint: an endpoint behind another gateway that work requests name. The control
+// thread makes it; each worker keeps a copy for each session. A request needs it only until it
+// begins.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@
 namespace rocegw::transport {
 
 struct Peer {
-  uint32_t device = 0;  // index of the daemon's port that it is reached by
+  uint32_t device = 0;  // index of the daemon's port that reaches the peer
   Qpn endpoint;
   uint32_t key = 0;
   wire::Path path;
   verbs::ChannelTarget target;
 };
 
-// By the client's handle.
+// Peers by the client's handle.
 using PeerTable = std::unordered_map<uint32_t, Peer>;
 
 }  // namespace rocegw::transport

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words between a queue pair and whoever pumps it: what it may send in a turn, and what came of it.
+// Budget and result of pumping a queue pair: how much it may send, and what it waits for then.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ constexpr PumpResult Busier(PumpResult a, PumpResult b) {
   return a == PumpResult::kBlocked ? a : b;
 }
 
-// What a turn may still send. A READ counts with the bytes that it asks for.
+// Budget of one Pump call. A READ counts with the bytes that it requests.
 struct PumpBudget {
   uint32_t packets = 0;
-  int64_t bytes = INT64_MAX;  // a turn ends with the packet that reaches it
-  bool last = false;          // its queue pair ends: what tells of what has happened waits no turn
-  uint64_t asked = 0;         // of what was taken: asked for by READs, so sent by the peer
+  int64_t bytes = INT64_MAX;  // the call ends with the packet that reaches it
+  bool last = false;          // the queue pair is about to close: replies ignore the wait queue
+  uint64_t asked = 0;         // part of the bytes taken that READs requested: the peer sends them
 
   bool left() const { return packets != 0 && bytes > 0; }
   void Take(uint64_t sent) {
@@ -31,8 +31,8 @@ struct PumpBudget {
   }
 };
 
-// Answers and requests share turns and room: who took what there was comes behind who got nothing
-// of it. Are requests first the next time?
+// Decides whether requests go before answers in the next Pump, so that neither starves the other:
+// the side that could send this time goes second next time.
 constexpr bool RequestsFirst(bool were_first, bool answered, bool requested) {
   if (answered != requested) return answered;
   return answered ? !were_first : were_first;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the halves of a queue pair share: its identity, attributes, queues and the worker's tables
-// it looks into. A worker has many queue pairs, and memory is what it waits for: members lie by who
-// looks at them, and what every message does comes first: three lines, the first behind the eight
-// bytes of QueuePair itself (unit_touched_lines). Belongs to one worker; plain data.
+// State that the requester and the responder of a queue pair share: identity, attributes, queues,
+// and the worker's tables. Memory access dominates a worker's cost when it has many queue pairs, so
+// fields are ordered by how often they are used. Fields of every message fill the first three cache
+// lines; the first line begins with 8 bytes of QueuePair itself (test: unit_touched_lines). Belongs
+// to one worker; plain data.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,14 @@ namespace rocegw::transport {
 
 class SharedReceives;
 
-// What all queue pairs of a worker look into.
+// Tables and counters that all queue pairs of a worker use.
 struct WorkerTables {
   const verbs::MrTable& regions;
   metrics::WorkerCounters& counters;
 };
 
-// A count that is seldom read and often moved: what is too much for the part that lies beside what
-// moves it is carried elsewhere.
+// 64-bit count split in two: the low half lies in the hot part of its owner. The high half
+// (`carried`) lies in the cold part and is written only when the low half wraps around.
 class CarriedCount {
  public:
   void Add(uint64_t amount, uint64_t& carried) {
@@ -47,68 +48,70 @@ class CarriedCount {
 };
 
 struct QpContext {
-  // Every message.
+  // Used by every message.
   SlotHandle handle;  // in the worker's QP table
-  // What its requests leave by, fixed before it is ready to send; nullptr: as plain RoCEv2.
+  // Channel that its requests leave by, fixed before the state RTS; nullptr: plain RoCEv2.
   flow::Carrier* carrier = nullptr;
-  void* owner = nullptr;  // the worker's record of the session; not for the transport
+  void* owner = nullptr;  // the worker's record of the session; the transport does not use it
   const WorkerTables* worker = nullptr;
   verbs::CompletionQueue* send_cq = nullptr;
   verbs::CompletionQueue* recv_cq = nullptr;
   rocegw_qp_control* control = nullptr;  // client memory: untrusted
 
-  rocegw_qp_status* status = nullptr;  // ours, client reads
+  rocegw_qp_status* status = nullptr;  // the gateway's memory, which the client reads
   shm::RingPlace send_ring;
   shm::RingPlace receive_ring;
-  // Memory operations: tickets are handed out in order and reported done in order.
+  // Memory operations: tickets are issued in order and reported done in order.
   uint32_t tickets_issued = 0;
   uint32_t tickets_done = 0;
-  flow::LinePlace line;      // of its own carrier
-  uint8_t connection = 0;    // counts resets, so that frames of an earlier connection are known
-  bool flushed : 1 = false;  // it is in the error state, and what was posted is told
-  bool tell_drained : 1 = false;     // once the send queue has drained (SQD)
+  flow::LinePlace line;              // entry in the wait queue of its own carrier
+  uint8_t connection = 0;            // counts resets, to recognise frames of an earlier connection
+  bool flushed : 1 = false;          // in the error state, and all posted requests are completed
+  bool tell_drained : 1 = false;     // report once the send queue has drained (SQD)
   bool leftovers : 1 = false;        // tickets from before the last reset are not all done
-  bool shares_receives : 1 = false;  // they come from `srq`
-  bool ecn : 1 = false;              // packets say that switches may mark them (ECT(0))
-  // By its carrier, a peer that lets messages take effect out of turn where they allow it.
+  bool shares_receives : 1 = false;  // receives come from `srq`
+  bool ecn : 1 = false;              // packets are sent with ECT(0)
+  // The peer behind the carrier lets messages take effect out of order where they allow it.
   bool peer_relaxes : 1 = false;
-  // By it, a peer that knows SENDs with invalidation.
+  // The peer behind the carrier supports SENDs with invalidation.
   bool peer_invalidates : 1 = false;
-  // By it, a peer that knows FLUSH and ATOMIC WRITE.
+  // The peer behind the carrier supports FLUSH and ATOMIC WRITE.
   bool peer_places : 1 = false;
-  bool hears_native : 1 = false;    // requests have come as plain RoCEv2, since the last reset
-  bool requests_first : 1 = false;  // in its next turn
-  bool bounded : 1 = false;         // by a window of its pool
-  bool wants_room : 1 = false;      // it has something to send that does not fit into that
-  bool asks_ack : 1 = false;        // the frame that leaves asks for an acknowledgement at once
+  bool hears_native : 1 = false;    // requests have arrived as plain RoCEv2 since the last reset
+  bool requests_first : 1 = false;  // requests go before answers in the next Pump
+  bool bounded : 1 = false;         // its pool has a window (rare.window_bytes)
+  bool wants_room : 1 = false;      // a frame did not fit into that window
+  bool asks_ack : 1 = false;  // the frame that leaves next asks for an acknowledgement at once
 
-  CarriedCount sent_count;      // bytes of payload
-  CarriedCount received_count;  // the same
+  CarriedCount sent_count;      // payload bytes
+  CarriedCount received_count;  // payload bytes
   CarriedCount send_completions;
   CarriedCount receive_completions;
   verbs::QpMessageConfig config;
-  // Few of them; attributes.state is the current one.
+  // Seldom used by messages; attributes.state is the current state.
   verbs::QpAttributes attributes;
 
   verbs::QpPayloadConfig payload;
-  // Seldom.
+  // Used by control operations and exceptional events.
   verbs::QpRareConfig rare;
   struct {
     uint64_t bytes_sent = 0;
     uint64_t bytes_received = 0;
     uint64_t sends_completed = 0;
     uint64_t receives_completed = 0;
-  } carried;                         // of the counts above
+  } carried;                         // high halves of the counts above
   SharedReceives* srq = nullptr;     // outlives the queue pair
-  const PeerTable* peers = nullptr;  // endpoint: of its session
-  // Channels beside its carrier; nullptr: there are none, as for whoever asks for order.
+  const PeerTable* peers = nullptr;  // endpoint: the peers of its session
+  // Channels beside its carrier; nullptr: none, as for every queue pair that asks for order.
   std::unique_ptr<Spread> spread;
   uint64_t retransmits = 0;
-  uint32_t under_way = 0;          // bounded: payload on channels that has not arrived
-  uint32_t unasked = 0;            // of it, behind the last frame that asked for an acknowledgement
-  uint32_t first_ticket = 1;       // older ones were issued before the last reset
-  bool last_receive_told = false;  // with an srq, in the error state
-  // Why the carrier that was meant for it is not; kNone: it is, or none was.
+  uint32_t under_way = 0;  // bounded: payload bytes on channels that have not arrived
+  uint32_t unasked =
+      0;  // part of under_way behind the last frame that asked for an acknowledgement
+  uint32_t first_ticket = 1;       // tickets before it were issued before the last reset
+  bool last_receive_told = false;  // kLastWqeReached was reported (srq, error state)
+  // Reason why the intended carrier was declined; kNone: the queue pair has it, or none was
+  // intended.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
 
   using Ring = shm::WorkQueueOn<shm::RingPlace&>;
@@ -133,39 +136,41 @@ struct QpContext {
   bool IsBeside(const flow::Carrier& by) const {
     return &by != carrier && spread != nullptr && spread->Has(by);
   }
-  // Its place in the line of the channel that a frame is to leave by.
+  // Returns the entry in the wait queue of the channel that a frame is to leave by.
   flow::LinePlace& PlaceAt(const flow::Carrier& by) {
     if (&by == carrier) return line;
     flow::LinePlace* const beside = spread == nullptr ? nullptr : spread->PlaceOf(by);
     return beside == nullptr ? line : *beside;
   }
 
-  // nullptr: it has receives of its own.
+  // Sets the shared receive queue; nullptr: the queue pair has a receive queue of its own.
   void TakeReceivesFrom(SharedReceives* shared) {
     srq = shared;
     shares_receives = shared != nullptr;
   }
-  // Its receives that have room for a payload in the ring are those with a smaller number.
+  // Returns the number of ring slots with a payload slot: slots below it have one.
   uint32_t payload_slots() const {
     return shares_receives ? rare.rq_entries : receive_ring.entries;
   }
-  // As whom its peer reaches memory, and its own requests bind windows.
+  // Returns the identity under which the peer reaches memory and its own requests bind windows.
   verbs::RemoteUser user() const { return {config.session, config.pd, config.qpn, handle}; }
   verbs::KeyScope receive_keys() const {
     return {config.session, shares_receives ? rare.srq_pd : config.pd};
   }
   uint32_t mtu() const { return verbs::MtuBytes(attributes.path_mtu); }
   verbs::QpState state() const { return attributes.state; }
-  // Beside so much in its pool's window, which on a channel of many is its own share of what is in
-  // flight. A frame that is larger than the window goes alone.
+  // Returns true if a frame fits into the pool's window when `beside` bytes are in flight. A frame
+  // that is larger than the window goes alone.
   bool Fits(uint32_t beside, uint32_t bytes) const {
     return beside == 0 || beside + bytes <= rare.window_bytes;
   }
-  // What is left of the window is gone sooner than the channel asks for acknowledgements by itself.
+  // Returns true if the frame must ask for an acknowledgement: the window is a share of the
+  // channel's, so it would run out before the channel asks by itself.
   bool AsksAck(uint32_t not_asked_for) const { return not_asked_for >= rare.window_bytes / 4; }
-  // Of a connected queue pair; those of an endpoint are towards each peer (lanes.h).
+  // Returns true if the pool's window has space. Connected queue pairs only; an endpoint has a
+  // window for each peer (lanes.h).
   bool HasRoom(uint32_t bytes) {
-    // Others do not touch that line.
+    // A queue pair without a window must not touch the cache line of `under_way`.
     if (!bounded || Fits(under_way, bytes)) return true;
     wants_room = true;
     return false;
@@ -178,24 +183,25 @@ struct QpContext {
     asks_ack = AsksAck(unasked);
     if (asks_ack) unasked = 0;
   }
-  // States in which requests are taken, and in which they are made and responses are taken.
+  // States in which requests are accepted from the peer (receives), and in which requests are sent
+  // and responses are accepted (sends).
   bool receives() const { return state() == verbs::QpState::kRtr || sends(); }
   bool sends() const { return state() == verbs::QpState::kRts || state() == verbs::QpState::kSqd; }
-  // Nothing from elsewhere may touch a connection.
+  // Checks the addresses: a packet from another host must not affect the connection.
   bool IsFromPeer(const wire::RxMeta& packet) const {
     return packet.source == attributes.path.destination &&
            packet.destination == attributes.path.source;
   }
-  // Tickets up to this one are done.
+  // Records that all tickets up to this one are done.
   void TakeDone(uint32_t ticket) {
     tickets_done = ticket;
     if (leftovers) leftovers = !IsDone(first_ticket - 1);
   }
-  // It was issued before the last reset.
+  // Returns true if the ticket was issued before the last reset.
   bool IsLeftOver(uint32_t ticket) const {
     return leftovers && static_cast<int32_t>(ticket - first_ticket) < 0;
   }
-  // To the error state, by itself; false: it is there already.
+  // Moves to the error state without modify_qp. Returns false if the state is error already.
   bool EnterError() {
     if (state() == verbs::QpState::kError) return false;
     attributes.state = verbs::QpState::kError;
@@ -203,7 +209,8 @@ struct QpContext {
     return true;
   }
   bool IsDone(uint32_t ticket) const { return static_cast<int32_t>(tickets_done - ticket) >= 0; }
-  // The same ticket, or a newer one that is done as well: kept near, distances never wrap.
+  // Returns the ticket, or a newer one if it is done. Storing the result keeps the distance between
+  // tickets small, so that comparisons never wrap around.
   uint32_t Near(uint32_t ticket) const { return IsDone(ticket) ? tickets_done : ticket; }
 };
 

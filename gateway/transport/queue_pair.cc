@@ -13,7 +13,7 @@ namespace rocegw::transport {
 using verbs::QpState;
 
 namespace {
-// A queue pair that goes does not hold up others any longer than a long turn would.
+// Budget of SendPromised: a closing queue pair delays others no longer than one long quantum would.
 constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10, .last = true};
 }  // namespace
 
@@ -42,10 +42,11 @@ std::unique_ptr<DepartedEndpoint> QueuePair::Depart() const { return nullptr; }
 void QueuePair::PublishState() {
   __atomic_store_n(&qp_.status->state, static_cast<uint32_t>(qp_.attributes.state),
                    __ATOMIC_RELEASE);
-  // In the error state receives are flushed as they are posted, so each post must be heard.
+  // In the error state receives are flushed as they are posted, so each post needs a doorbell.
   __atomic_store_n(&qp_.status->rq_starved, qp_.attributes.state == QpState::kError ? 1u : 0u,
                    __ATOMIC_RELEASE);
-  // A client that still sees the old value has posted before: the flush that follows finds it.
+  // A client that still sees the old value has posted before this fence: the flush finds its
+  // receive.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -130,7 +131,7 @@ void QueuePair::OnMemoryDone(Outbox& outbox, uint32_t ticket) {
 }
 
 void QueuePair::OnMemoryFault(Outbox& outbox, const AccessTag& tag) {
-  // A reset queue pair has nothing to do with what it did before.
+  // A fault of an operation from before the reset does not concern the queue pair any more.
   if (qp_.IsLeftOver(tag.ticket)) return;
   DoMemoryFault(outbox, tag);
   if (!qp_.flushed) FlushOnError(outbox);

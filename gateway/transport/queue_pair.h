@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair as its worker drives it. Every call is an event with its time; what follows is put
-// into the outbox. State changes by modify_qp are checked here against the verbs tables; a QP that
-// fails by itself flushes both its queues.
+// A queue pair as its worker drives it. Every call is an event with its time; the consequences go
+// to the outbox. modify_qp is checked here against the state tables of the verbs. A queue pair that
+// fails by itself flushes both its queues. Belongs to one worker.
 #pragma once
 
 #include <memory>
@@ -20,82 +20,87 @@ namespace rocegw::transport {
 class DepartedEndpoint;
 class XrcDomain;
 
-// A message of an endpoint, as its target knows it.
+// Name of a message to an endpoint, as the endpoint's target knows it.
 struct MessageName {
   const flow::Carrier* carrier = nullptr;
-  uint32_t source = 0;  // number of the endpoint that sends it
+  uint32_t source = 0;  // number of the sending endpoint
   uint32_t message = 0;
   uint8_t attempt = 0;
   bool operator==(const MessageName&) const = default;
 };
 
-// From a line of memory on, as QpContext counts on.
+// Aligned to a cache line, because QpContext orders its fields by cache line.
 class alignas(64) QueuePair {
  public:
   virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  // One that was made ready becomes a program's; its type and sizes fit the shape.
+  // Turns a queue pair of the pool's reserve into a program's. Type and sizes must fit its shape.
   virtual void Adopt(const verbs::QpConfig&, const flow::CcConfig&) {}
 
   QpContext& context() { return qp_; }
   const QpContext& context() const { return qp_; }
 
-  // 0 or EINVAL; nothing changes then.
+  // Changes state and attributes. Returns 0, or EINVAL without any change.
   int Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& wanted, TimePoint now);
 
-  // The client has rung: there may be new requests, or receives to flush.
+  // Handles the client's doorbell: there may be new requests, or receives to flush.
   void OnDoorbell(Outbox& outbox);
   PumpResult Pump(Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnPacket(Outbox& outbox, const wire::RxPacket& packet, TimePoint now);
-  // Between RTR and RTS: its requests will leave by this channel.
+  // Binds the channel that its requests will leave by. Called between RTR and RTS.
   virtual void BindCarrier(flow::Carrier&) {}
-  // A frame for this queue pair that its channel has delivered, once. `refuse`: its session takes
-  // no memory operations now.
+  // Handles a frame that the channel has delivered, once. `refuse`: the session takes no memory
+  // operations now.
   virtual metrics::DropReason OnFrame(Outbox&, flow::Carrier&, const wire::ChannelFrame&,
                                       std::span<const uint8_t> /*payload*/, bool /*refuse*/,
                                       TimePoint) {
     return metrics::DropReason::k_wrong_service;
   }
-  // A frame of this queue pair was lost on the way.
+  // Rebuilds a frame of this queue pair that was lost.
   virtual flow::Resend Again(Outbox&, const flow::Carrier&, const flow::FrameRef&, Psn) {
     return flow::Resend::kVoid;
   }
-  // Somebody waits for that frame, one of a request.
+  // Returns true if a request still waits for the outcome of this frame of it.
   virtual bool Wants(const flow::Carrier&, const flow::FrameRef&) const { return false; }
-  // A lost frame of it was sent again by who has kept its bytes.
+  // Counts a lost frame that its staged carrier, which keeps the bytes, has sent again.
   virtual void OnSentAgain(const flow::FrameRef&) { CountSentAgain(); }
-  // A frame of it is not under way any more: it has arrived, or never left. True: it had no room of
-  // its own, and has some now.
+  // Takes a frame off the pool's window, since it arrived or never left. Returns true if the queue
+  // pair lacked window before and has some now.
   virtual bool OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
-  // It stood in line there, and may send now.
+  // Handles its turn in the channel's wait queue: it may send now.
   virtual void OnTurn(const flow::Carrier&) { qp_.line.waiting = false; }
-  // That channel is no more. Who was to send by it and cannot have been heard by the peer goes on
-  // as plain RoCEv2; what else was under way is lost. `opened`: something may have left by it.
+  // Handles the loss of a channel. If the peer cannot have received anything by it, the queue pair
+  // goes on as plain RoCEv2; otherwise its requests in flight are lost. `opened`: frames may have
+  // left by it.
   virtual void OnCarrierLost(Outbox&, const flow::Carrier&, bool /*opened*/, wire::ChannelReason,
                              TimePoint) {}
-  // Every ticket up to this one is done.
+  // Handles the report that every ticket up to this one is done.
   void OnMemoryDone(Outbox& outbox, uint32_t ticket);
-  // This ticket's memory was not accessible; call OnMemoryDone for it afterwards.
+  // Handles a ticket whose memory was not accessible. The caller calls OnMemoryDone for it
+  // afterwards.
   void OnMemoryFault(Outbox& outbox, const AccessTag& tag);
   virtual void OnAtomicResult(const AccessTag&, uint64_t) {}
   void OnDeadline(Outbox& outbox, TimePoint now);
   virtual TimePoint deadline() const { return kNever; }
-  // Of its flow, where it has one.
+  // Returns the round-trip estimator of its flow; nullptr: it has no flow.
   virtual const flow::RttEstimator* rtt() const { return nullptr; }
-  // Another congestion control algorithm, or other parameters, while everything goes on.
+  // Switches the congestion control algorithm or its parameters without disturbing what is in
+  // flight.
   virtual void SwitchCc(const flow::CcConfig&, TimePoint) {}
 
-  // Of an endpoint in a group (endpoint_group.h): messages that could take a receive now; has it
-  // begun to receive that one, in whichever attempt; which of the group's it has begun.
+  // Endpoints in a group (endpoint_group.h): number of receives that are free for new messages;
+  // whether the message has begun to arrive here, in any attempt; list of the group's messages that
+  // have.
   virtual uint32_t receives_left() const { return 0; }
   virtual bool HasBegun(const MessageName&) const { return false; }
   virtual void ListBegun(std::vector<MessageName>&) const {}
-  // Of an endpoint that is about to go: what remains of it; nullptr: nothing, of any other.
+  // Returns the tombstone of an endpoint that is about to be destroyed; nullptr: nothing to
+  // remember.
   virtual std::unique_ptr<DepartedEndpoint> Depart() const;
 
-  // PSNs for a person: next to send, oldest unacknowledged, expected.
+  // Diagnostic PSNs: next to send, oldest unacknowledged, expected.
   struct Psns {
     Psn next;
     Psn una;
@@ -103,48 +108,49 @@ class alignas(64) QueuePair {
   };
   virtual Psns psns() const { return {}; }
   virtual uint32_t outstanding() const { return 0; }
-  // Memory of what an idle queue pair needs for being connected by a channel.
+  // Returns the bytes of memory that an idle queue pair uses for channels.
   virtual size_t channel_bytes() const { return 0; }
-  // It is about to go or to be reset: what waits for its turn to be answered, and may be, is
-  // answered now (of READs not everything). The program has seen such messages complete, and may
-  // have told its peer that this is the end.
+  // Sends pending responses without waiting for their turn (READ data only in part). Called before
+  // the queue pair is destroyed or reset: the program has seen these messages complete, and may
+  // have told its peer that the connection ends.
   void SendPromised(Outbox& outbox, TimePoint now);
-  // It is about to go, its program has taken it down: also what was posted for services without
-  // answers leaves, as far as a turn suffices. Devices have sent that by then, so programs do not
-  // wait for it (rdma-core's mckey).
+  // Sends pending responses, and also posted requests of unacknowledged services (UC, UD) as far as
+  // one quantum suffices. Called before the program destroys the queue pair: devices have sent such
+  // requests by then, so programs do not wait for them (rdma-core's mckey).
   void SendLast(Outbox& outbox, TimePoint now);
-  // It is about to go: receives of a shared receive queue that it has taken are others'.
+  // Returns receives that it took from a shared receive queue to that queue. Called before
+  // destruction.
   virtual void GiveBackReceives() {}
-  // In SQD, and not all that was begun is complete.
+  // Returns true in SQD while requests that began are incomplete.
   bool draining() const { return qp_.state() == verbs::QpState::kSqd && !Drained(); }
 
  protected:
   QueuePair() = default;
   explicit QueuePair(const verbs::QpConfig& config) { Bind(config); }
   void Bind(const verbs::QpConfig& config);
-  // A ticket was reported done: up to which all are.
+  // Returns the ticket up to which all are done, after `ticket` was reported done.
   virtual uint32_t DoneUpTo(uint32_t ticket) { return ticket; }
   void CountSentAgain() {
     qp_.worker->counters.retransmit_packets.Add();
     ++qp_.retransmits;
   }
-  // To be called after every event: a queue pair that has gone to error flushes.
+  // Flushes the queues if the queue pair has gone to the error state. Called after every event.
   void FlushOnError(Outbox& outbox);
   bool flushed() const { return qp_.flushed; }
 
-  // Per type.
+  // Implementation of each type.
   virtual bool DoReset() = 0;
   virtual void DoReadyToReceive(TimePoint) {}
   virtual void DoReadyToSend(TimePoint) {}
-  // Attributes of `mask` changed in a state other than the two above.
+  // Applies changed attributes of `mask` in all states except the transitions above.
   virtual void DoAttributes(uint32_t) {}
-  // SQD: everything that was begun is complete.
+  // SQD: returns true if all requests that began are complete.
   virtual bool Drained() const = 0;
   virtual void DoFlush(Outbox& outbox) = 0;
   virtual PumpResult DoPump(Outbox& outbox, TimePoint now, PumpBudget& budget) = 0;
-  // The part of that which tells the peer how its messages went.
+  // Sends only the replies that tell the peer the outcome of its messages.
   virtual PumpResult PumpAnswers(Outbox&, TimePoint, PumpBudget&) { return PumpResult::kIdle; }
-  // What SendLast wants of it.
+  // Sends what SendLast must send.
   virtual PumpResult PumpLast(Outbox& outbox, TimePoint now, PumpBudget& budget) {
     return PumpAnswers(outbox, now, budget);
   }
@@ -161,19 +167,20 @@ class alignas(64) QueuePair {
   void ReportDrained(Outbox& outbox);
 };
 
-// RC: requester and responder over one flow.
+// Makes an RC queue pair: requester and responder over one flow.
 std::unique_ptr<QueuePair> MakeRcQueuePair(const verbs::QpConfig& config, const flow::CcConfig& cc);
-// RC, nobody's: Adopt and what follows until the first request allocate nothing.
+// Makes an RC queue pair for a pool's reserve. Neither Adopt nor later calls up to the first
+// request allocate memory.
 std::unique_ptr<QueuePair> MakeReadyQueuePair(const verbs::QpShape& shape);
-// The receiving end of XRC (xrc_target.h); the domain outlives it. The sending end is an RC queue
-// pair without a responder.
+// Makes the receiving end of XRC (xrc_target.h); the domain outlives it. The sending end is an RC
+// queue pair without a responder.
 std::unique_ptr<QueuePair> MakeXrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc,
                                          XrcDomain& domain);
-// Messages to and from any endpoint, by channels.
+// Makes an endpoint: messages to and from any endpoint, by channels only.
 std::unique_ptr<QueuePair> MakeEndpoint(const verbs::QpConfig& config);
-// UC.
+// Makes a UC queue pair.
 std::unique_ptr<QueuePair> MakeUcQueuePair(const verbs::QpConfig& config);
-// UD.
+// Makes a UD queue pair.
 std::unique_ptr<QueuePair> MakeUdQueuePair(const verbs::QpConfig& config);
 
 }  // namespace rocegw::transport

@@ -10,7 +10,7 @@
 namespace rocegw::transport {
 namespace {
 
-// What a flow that runs takes over from modify_qp.
+// Attributes that a running requester takes over from modify_qp.
 constexpr uint32_t kRequesterLimits =
     verbs::kAttrTimeout | verbs::kAttrRetryCnt | verbs::kAttrRnrRetry;
 
@@ -65,7 +65,7 @@ class RcQueuePair final : public QueuePair {
   uint32_t outstanding() const override { return send_.size(); }
   size_t channel_bytes() const override {
     return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
-           sizeof qp_.line + 2 * sizeof(void*);  // its carrier, its spread
+           sizeof qp_.line + 2 * sizeof(void*);  // carrier and spread
   }
 
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
@@ -134,14 +134,14 @@ class RcQueuePair final : public QueuePair {
     const bool beside = qp_.IsBeside(carrier);
     if (beside) {
       qp_.spread->Drop(carrier);
-      // There was no such path, and so nothing on it.
+      // The path never opened, so nothing was sent on it.
       if (!opened) return;
     } else {
       qp_.line.waiting = false;
     }
     if (mine) ReleaseCarrier();
-    // A channel to who the peer was before its restart: whoever has got no answer by it has not
-    // been heard by the peer that there is now.
+    // The channel led to an earlier run of the peer gateway. If nothing was answered on it, the
+    // current run has received nothing either, and plain RoCEv2 can start afresh.
     const bool forgotten =
         (why == wire::ChannelReason::kUnknownChannel || why == wire::ChannelReason::kStaleEpoch) &&
         !message_requester_.heard();
@@ -223,10 +223,10 @@ class RcQueuePair final : public QueuePair {
     const uint32_t before = budget.packets;
     const PumpResult replies = PumpAnswers(outbox, now, budget);
     const uint32_t replied = before - budget.packets;
-    // Answers that use up a whole turn do not use up the next one as well.
+    // If answers used up the whole budget, requests go first next time.
     qp_.requests_first = !budget.left() && !requests_first;
     if (!requests_first) requests = PumpRequests(outbox, now, budget);
-    // Nor all the room of their pool's window.
+    // The same for the window of their pool.
     if (qp_.wants_room) {
       qp_.requests_first =
           RequestsFirst(requests_first, replied != 0, all - budget.packets != replied);
@@ -239,7 +239,7 @@ class RcQueuePair final : public QueuePair {
     const bool cnp = packet.traits->service == wire::Service::kCnp;
     const bool xrc = qp_.config.type == verbs::QpType::kXrcSend;
     const wire::Service service = xrc ? wire::Service::kXrc : wire::Service::kRc;
-    // Who only sends gets answers.
+    // XRC_SEND queue pairs receive responses only.
     if (!cnp && (packet.traits->service != service || (xrc && packet.traits->is_request)))
       return metrics::DropReason::k_wrong_service;
     if (!qp_.receives()) return metrics::DropReason::k_qp_state;
@@ -304,8 +304,8 @@ class RcQueuePair final : public QueuePair {
                                        : requester_.Pump(qp_, outbox, now, budget);
   }
 
-  // Side by side what every message on a channel touches, from a line of memory on; the native
-  // halves are large.
+  // The members that every message on a channel touches lie together, from a cache line boundary
+  // on. The native halves are large and follow.
   alignas(64) MessageRequester message_requester_;
   MessageResponder message_responder_{receives_};
   ReceiveQueue receives_;

@@ -168,8 +168,8 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
     PostedReceives{qp}.TellLast(outbox);
 }
 
-// Receives that were filled later than the fault do not complete well; the one that faulted first
-// says why. They still wait for what is on its way to their buffers.
+// Fails the receive of the fault and flushes later ones. All of them still wait for placements in
+// progress.
 void ReceiveQueue::OnFault(QpContext& qp, const AccessTag& tag, uint32_t ticket) {
   const bool receive = tag.purpose == AccessPurpose::kReceive;
   if (!FailFrom(tag.ticket, receive ? WcStatus::kLocalProtection : WcStatus::kFlush) && receive &&
@@ -199,7 +199,7 @@ void ReceiveQueue::FailOne(uint32_t ring_slot, WcStatus status) {
 }
 
 void ReceiveQueue::Flush(QpContext& qp, Outbox& outbox, uint32_t ticket) {
-  // What nobody has taken from a shared receive queue stays there.
+  // Receives that remain in a shared receive queue are not flushed.
   do {
     if (in_order()) {
       while (first_ != next_) CloseFailed(qp, WcStatus::kFlush, ticket);

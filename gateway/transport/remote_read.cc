@@ -68,7 +68,7 @@ bool FillAnswer(QpContext& qp, Outbox& outbox, const ExecutedMessage& executed,
     place =
         qp.worker->regions.FindRemote(qp.user(), MemoryKey{executed.rkey}, verbs::kAccessRemoteRead,
                                       executed.address + part.offset, part.bytes);
-    // Deregistered while it was being read.
+    // The region was deregistered while the READ was in progress.
     if (!place.has_value()) return false;
   }
   uint8_t* body = BuildFrame(qp, address, frame, part.psn, part.bytes, packet);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs and atomics as their target executes and answers them on channels, for a connected queue
-// pair or for an endpoint: what they may reach, the operation, and the frames that bring its
-// outcome. What is remembered of them meanwhile is the caller's. Pure functions of the queue pair's
-// context; what they refuse they refuse with a NAK code.
+// READs and atomics as their responder executes them on channels, for connected queue pairs and for
+// endpoints: the access check, the operation, and the frames with its outcome. The caller keeps the
+// state of the requests. Pure functions of the queue pair's context. Refusals are NAK codes.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +12,32 @@
 
 namespace rocegw::transport {
 
-// The bytes that a READ names may be read. Nothing: they may.
+// Checks that the bytes that the READ names are readable. Returns nothing if the request is
+// allowed.
 std::optional<wire::NakCode> CheckRead(const QpContext& qp, const IncomingMessage& message);
-// The eight bytes that an atomic names may be changed: `place` is where.
+// Checks that the eight bytes that the atomic names are writable and sets `place` to their
+// location. Returns nothing if the request is allowed.
 std::optional<wire::NakCode> CheckAtomic(const QpContext& qp, const IncomingMessage& message,
                                          verbs::RemotePlace& place);
-// Queues the operation, which comes back under `request`; its ticket.
+// Queues the operation and returns its ticket. Its result comes back with `request` in the tag.
 uint32_t ExecuteAtomic(QpContext& qp, Outbox& outbox, const IncomingMessage& message,
                        const verbs::RemotePlace& place, uint32_t request);
 
-// Which bytes of an answer a frame brings, and how it leaves.
+// Part of a response that one frame carries, and how the frame leaves.
 struct AnswerPart {
   uint32_t offset = 0;
   uint32_t bytes = 0;
   Psn psn;
-  uint32_t request = 0;  // names the READ should its memory fault
-  // kInvalidQpn: those of the connection.
+  uint32_t request = 0;  // names the READ if its memory faults
+  // kInvalidQpn: the numbers of the connection.
   Qpn destination;
   Qpn source;
 };
-// Builds that frame; false: the memory is no longer there to be read.
+// Builds the frame of that part. Returns false if the memory is not readable any more.
 bool FillAnswer(QpContext& qp, Outbox& outbox, const ExecutedMessage& executed,
                 const AnswerPart& part, const flow::CarrierAddress& address,
                 port::TxPacket& packet);
-// So many bytes of it are in the next frame.
+// Returns the payload bytes of the response's next frame, at most `most`.
 uint32_t NextBytes(const ExecutedMessage& executed, uint32_t most);
 wire::FrameKind AnswerKindOf(const ExecutedMessage& executed);
 

@@ -11,8 +11,8 @@
 namespace rocegw::transport {
 namespace {
 
-// A long message asks for acknowledgements on its way, so that the window opens before it is used
-// up.
+// Packets between two acknowledgement requests of a long message, so that acknowledgements open the
+// window before it is used up.
 constexpr uint32_t kAckEvery = 16;
 
 flow::FlowConfig FlowConfigOf(const QpContext& qp, const flow::CcConfig& cc) {
@@ -62,13 +62,13 @@ void Requester::Reset() {
   seen_rewinds_ = 0;
 }
 
-// The request that holds the flow's next PSN, or the next one to begin; nullptr when there is none
-// to send.
+// Returns the request that holds the flow's next PSN, or the next one to begin; nullptr: none to
+// send.
 SendEntry* Requester::Current(QpContext& qp, Outbox& outbox) {
-  // What has completed since is no request any more.
+  // Requests before the head have completed.
   if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
   for (;;) {
-    // A queue that drains finishes what it has begun and takes nothing new.
+    // A queue that drains (SQD) finishes begun requests and begins no new ones.
     if (cursor_ == send_.tail() &&
         (qp.state() == verbs::QpState::kSqd || !send_.FetchOne(qp, outbox))) {
       return nullptr;
@@ -90,7 +90,7 @@ void Requester::Begin(QpContext& qp, SendEntry& o, uint32_t index) {
     o.failed = verbs::WcStatus::kLocalLength;
     return;
   }
-  // PSNs in doubt must not come to lie half the space apart: wait for acknowledgements.
+  // PSNs in flight must span less than half the PSN space, else comparisons are ambiguous: wait.
   if (static_cast<uint32_t>(PsnDistance(flow_.max(), flow_.una())) + psns >= kPsnWindow) return;
   o.first = flow_.next();
   o.psns = psns;
@@ -128,7 +128,7 @@ PumpResult Requester::Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBud
           budget.Take(0);
           continue;
         }
-        // It waits for an acknowledgement that nobody has asked for.
+        // No acknowledgement is requested yet: ask for one.
         if (since_ack_request_ != 0 && awaited_.empty()) {
           since_ack_request_ = 0;
           SendProbe(qp, outbox, now);
@@ -171,7 +171,7 @@ bool Requester::WantsAck(QpContext& qp, const SendEntry& o, bool last, uint32_t 
   ++since_ack_request_;
   const bool signaled =
       qp.config.signal_all || (o.request.flags & (ROCEGW_WQE_SIGNALED | ROCEGW_WQE_SOLICITED)) != 0;
-  // Behind the end of a message the next to send may be a whole piece of a READ.
+  // After the last packet, the next to send may be a whole piece of a READ.
   const uint64_t next = last ? kReadChunk : bytes;
   const bool wants = (last && (signaled || qp.sq().Check() == shm::WorkQueue::Look::kEmpty)) ||
                      since_ack_request_ >= kAckEvery || !flow_.HasRoom(bytes + next, now) ||
@@ -222,8 +222,8 @@ Requester::Sent Requester::SendData(QpContext& qp, Outbox& outbox, SendEntry& o,
 
 Requester::Sent Requester::SendRead(QpContext& qp, Outbox& outbox, SendEntry& o, TimePoint now) {
   const uint32_t offset = OffsetOf(qp, o, flow_.next());
-  // Pieces begin at the same places when a part is asked for again: a responder answers for what
-  // it remembers, and that is one piece.
+  // A repeated READ keeps the piece boundaries: a responder answers repetitions of what it
+  // remembers, and that is one piece.
   const uint32_t bytes = std::min(kReadChunk - offset % kReadChunk, o.request.length - offset);
   const uint32_t psns = std::max<uint32_t>(1, (bytes + qp.mtu() - 1) / qp.mtu());
   if (!flow_.MaySend(bytes, now)) return Sent::kGateClosed;
@@ -262,7 +262,8 @@ Requester::Sent Requester::SendAtomic(QpContext& qp, Outbox& outbox, SendEntry& 
   return Sent::kYes;
 }
 
-// FLUSH and ATOMIC WRITE: one packet, answered by a READ response without data (IBTA annex A19).
+// Sends FLUSH or ATOMIC WRITE: one packet, answered by a READ response without data (IBTA annex
+// A19).
 Requester::Sent Requester::SendPlacement(QpContext& qp, Outbox& outbox, SendEntry& o,
                                          TimePoint now) {
   const verbs::SendRequest& request = o.request;
@@ -297,7 +298,7 @@ void Requester::SendProbe(QpContext& qp, Outbox& outbox, TimePoint now) {
     SendData(qp, outbox, o, flow_.una(), true, now);
     return;
   }
-  // What has an answer of its own is asked for again, with what follows it.
+  // A lost READ, atomic or placement response is requested again, with all requests behind it.
   flow_.Rewind();
   SyncWithFlow();
 }

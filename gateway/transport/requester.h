@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of an RC queue pair: work requests become request packets, responses retire them
-// (IBTA 9.7.3, 9.7.5, 9.9). Which PSNs are in flight and when they count as lost is the flow's
-// knowledge; which request a PSN belongs to is known here. requester.cc sends, completer.cc takes
-// responses; the queue itself is the queue pair's (send_queue.h).
+// Sending half of an RC queue pair towards a native peer: work requests become request packets, and
+// responses complete them (IBTA 9.7.3, 9.7.5, 9.9). The flow knows which PSNs are in flight and
+// when they count as lost; the requester knows which request a PSN belongs to. requester.cc sends,
+// completer.cc takes responses; the queue itself belongs to the queue pair (send_queue.h).
 //
-// A READ is asked for in pieces of at most kReadChunk bytes, so that the answers in flight stay
+// A READ is requested in pieces of at most kReadChunk bytes, so that the responses in flight stay
+// within the flow's window. The pieces use the PSNs of one whole READ. Belongs to one worker.
 // within the flow's window; PSNs are those of one whole READ. Belongs to one worker.
 #pragma once
 
@@ -22,32 +23,32 @@ namespace rocegw::transport {
 
 inline constexpr uint32_t kReadChunk = 128 * 1024;
 
-// Congestion control for packets of that queue pair's size.
+// Returns the congestion control configuration for the queue pair's packet size.
 flow::CcConfig CcConfigOf(const QpContext& qp, const flow::CcConfig& cc);
 
 class Requester {
  public:
-  // The queue outlives the requester.
+  // `send` must outlive the requester.
   explicit Requester(SendQueue& send) : send_(send) {}
 
-  // INIT to RTR: the flow's gate is there for the responder.
+  // INIT to RTR: opens the flow's gate, which the responder uses as well.
   void Open(const QpContext& qp, const flow::CcConfig& cc, TimePoint now);
-  // RTR to RTS, with the flow's limits from the attributes.
+  // RTR to RTS: takes the flow's limits from the attributes.
   void Start(QpContext& qp, const flow::CcConfig& cc, TimePoint now);
-  // Takes the limits over anew while it runs.
+  // Applies changed limits of the attributes while the requester runs.
   void Configure(QpContext& qp, const flow::CcConfig& cc);
-  // The queue has forgotten everything that was posted.
+  // Resets all state. The caller has discarded the send queue's requests.
   void Reset();
 
   PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
   metrics::DropReason OnResponse(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                                  TimePoint now);
   void OnCnp(TimePoint now) { flow_.OnCnp(now); }
-  // Another algorithm while everything goes on.
+  // Switches the congestion control algorithm without disturbing what is in flight.
   void SwitchCc(const QpContext& qp, const flow::CcConfig& cc, TimePoint now);
   void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
-  // The queue pair has gone to error: nothing is awaited any more.
+  // Stops waiting for responses, because the queue pair has gone to the error state.
   void Stop();
 
   TimePoint deadline() const;
@@ -55,7 +56,7 @@ class Requester {
   flow::Flow& flow() { return flow_; }
 
  private:
-  // What has an answer of its own and was sent; answered PSN by PSN.
+  // Request that was sent and has responses of its own, matched PSN by PSN.
   struct Awaited {
     Psn next;
     Psn end;
@@ -82,7 +83,7 @@ class Requester {
 
   // completer.cc
   std::optional<Psn> FirstAwaited();
-  // True when this is progress.
+  // Acknowledges all PSNs before `upto`. Returns true if that is progress.
   bool Acknowledge(QpContext& qp, Outbox& outbox, Psn upto, TimePoint now);
   metrics::DropReason OnAck(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                             TimePoint now);
@@ -92,25 +93,25 @@ class Requester {
                                   TimePoint now);
   void OnRnr(QpContext& qp, uint8_t timer, TimePoint now);
   void OnLoss(QpContext& qp, TimePoint now);
-  // A later answer has come without the one that is awaited.
+  // Recovers a response that is missing although a later one has arrived.
   void OnAnswerLost(QpContext& qp, TimePoint now);
-  // The request that the first awaited response belongs to, when `psn` is that response; else
-  // counts and recovers.
+  // Returns the request of the oldest awaited response if `psn` is that response. Otherwise it sets
+  // `reason`, counts and recovers, and returns nullptr.
   SendEntry* MatchAwaited(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                           TimePoint now, metrics::DropReason& reason);
   void MarkAnswered();
   void SyncWithFlow();
 
-  // Every packet and every acknowledgement; a line of memory.
+  // Used by every packet and every acknowledgement; fits one cache line.
   SendQueue& send_;
   uint32_t cursor_ = 0;    // holds flow_.next(), or is the next to begin
-  uint32_t answered_ = 0;  // the first that is not
+  uint32_t answered_ = 0;  // the first unanswered request
   uint32_t seen_rewinds_ = 0;
   uint32_t since_ack_request_ = 0;
-  TimePoint paced_until_ = kNever;  // the gate has said no, and when to ask again
+  TimePoint paced_until_ = kNever;  // the gate is closed until then
   GrowingRing<Awaited> awaited_;
   uint32_t rnr_left_ = 0;
-  bool asked_again_ = false;  // a lost answer was asked for again, and nothing has come since
+  bool asked_again_ = false;  // a lost response was requested again, and nothing has arrived since
   bool rnr_waiting_ = false;
 
   flow::Flow flow_;

@@ -17,7 +17,7 @@ void Responder::Start(QpContext& qp) {
   msn_ = 0;
   gap_answered_ = rnr_ = established_ = false;
   message_ = MessageKind::kNone;
-  // At least one slot even where READs are refused, so that indexing stays simple.
+  // At least one slot even if READs are refused, so that indexing needs no special case.
   remembered_.assign(std::max<size_t>(1, qp.attributes.max_dest_rd_atomic), Remembered{});
   next_remembered_ = 0;
   placement_ticket_ = read_ticket_ = qp.tickets_issued;
@@ -25,7 +25,7 @@ void Responder::Start(QpContext& qp) {
 
 void Responder::SetDepth(QpContext& qp) {
   const size_t depth = std::max<size_t>(1, qp.attributes.max_dest_rd_atomic);
-  // Never less than what may be asked for again.
+  // The number never shrinks, because the peer may still repeat older requests.
   if (depth <= remembered_.size()) return;
   std::rotate(remembered_.begin(),
               remembered_.begin() + static_cast<std::ptrdiff_t>(next_remembered_),
@@ -63,7 +63,8 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
   return Execute(qp, outbox, packet);
 }
 
-// All packets of a message name the same receive queue.
+// Switches to the shared receive queue of the packet. All packets of a message must name the same
+// one.
 bool Responder::EnterLane(const wire::RxPacket& packet) {
   const uint32_t srq = packet.headers.xrc_srq;
   if (message_ != MessageKind::kNone && srq != lane_) return false;
@@ -117,7 +118,8 @@ DropReason Responder::Refuse(QpContext& qp, Outbox& outbox, Psn psn, NakCode cod
                                             : DropReason::k_operation_error;
 }
 
-// A fault of class J (IBTA 9.9.6.3): the queue pair fails here, and the requester gets no NAK.
+// Handles a fault of class J (IBTA 9.9.6.3): the queue pair fails here, and the requester gets no
+// NAK.
 DropReason Responder::FailSilently(QpContext& qp, Outbox& outbox) {
   qp.worker->counters.qp_error_events.Add();
   qp.attributes.state = verbs::QpState::kError;
@@ -219,7 +221,8 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   const IncomingWrite::Refusal refusal = write_.Admit(qp, packet);
   if (refusal != IncomingWrite::Refusal::kNone) {
     const bool access = refusal == IncomingWrite::Refusal::kAccess;
-    // The receive that the immediate would have taken tells the program (IBTA 11.6.2).
+    // The program learns of the fault by the receive that the immediate would have taken (IBTA
+    // 11.6.2).
     if (access && packet.traits->has_immediate &&
         receives_->Open(qp, outbox) == shm::WorkQueue::Look::kReady) {
       receives_->CloseFailed(qp, WcStatus::kLocalAccess, placement_ticket_);
@@ -240,8 +243,8 @@ DropReason Responder::ExecuteWrite(QpContext& qp, Outbox& outbox, const wire::Rx
   return DropReason::kNone;
 }
 
-// Repetitions are counted apart: the answers that a requester had waited too long for may still be
-// on their way when it repeats its requests, and with these answers it may ask for something new.
+// Returns true if the peer exceeds its number of READs. Repetitions count separately: when the
+// requester repeats, late answers to the first requests may arrive and allow it new requests.
 bool Responder::TooManyReads(const QpContext& qp, bool repeated) const {
   size_t count = 0;
   for (size_t i = 0; i < replies_.size(); ++i) {
@@ -328,7 +331,7 @@ DropReason Responder::OnDuplicate(QpContext& qp, const wire::RxPacket& packet) {
       }
       const uint64_t skipped =
           uint64_t{static_cast<uint32_t>(PsnDistance(psn, memory->first))} * qp.mtu();
-      // The rest of what was asked for, or less.
+      // A repetition may ask for the rest of the READ, or less.
       if (reth.address != memory->address + skipped || reth.length > memory->length - skipped) {
         return DropReason::k_duplicate_invalid;
       }
@@ -377,7 +380,7 @@ void Responder::OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& ta
   DropRepliesFrom(tag.psn);
   receives_->OnFault(qp, tag, placement_ticket_);
   if (qp.state() == verbs::QpState::kError) return;
-  // Everything before it is done.
+  // All tickets before the fault are done.
   const bool receive = tag.purpose == AccessPurpose::kReceive;
   Refuse(qp, outbox, tag.psn, receive ? NakCode::kRemoteOperation : NakCode::kRemoteAccess,
          qp.tickets_done);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of an RC queue pair (IBTA 9.7.4, 9.7.5.1): request packets are admitted,
-// executed on client memory and answered in order. responder.cc admits and executes,
+// Receiving half of an RC queue pair towards a native peer (IBTA 9.7.4, 9.7.5.1): request packets
+// are admitted, executed on client memory and answered in order. responder.cc admits and executes,
 // responder_reply.cc answers.
 //
-// Nothing is acknowledged and no receive completes before the memory operations of it and of
-// everything before it are done: replies and completions wait behind a ticket. That holds for READ
-// responses and atomic results as well, since they acknowledge what came before them. READ
-// responses pass the gate of the queue pair's flow. Belongs to one worker.
+// A request is acknowledged, and a receive completes, only when its memory operations and all
+// earlier ones are done: replies and completions wait for a ticket. READ responses and atomic
+// results wait as well, because they acknowledge earlier requests. READ responses pass the gate of
+// the queue pair's flow. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -24,60 +24,60 @@
 
 namespace rocegw::transport {
 
-// Whom requests of XRC are for: each names a shared receive queue, whose owner's memory and
-// receives it gets.
+// Selects the shared receive queue that an XRC request names, and with it the memory and receives
+// of the queue's owner.
 class RequestLanes {
  public:
   virtual ~RequestLanes() = default;
-  // The context becomes its owner's, with those receives; nullptr: the domain has none of that
-  // number.
+  // Switches the context to the owner of the shared receive queue and returns its receives.
+  // nullptr: the domain has no such queue.
   virtual ReceiveQueue* Enter(uint32_t srq) = 0;
 };
 
 class Responder {
  public:
-  // The queue outlives the responder.
+  // `receives` must outlive the responder.
   explicit Responder(ReceiveQueue& receives) : receives_(&receives) {}
-  // Of XRC, with receives that belong to nobody.
+  // XRC: `none` is an empty queue, used until a request names a shared receive queue.
   Responder(ReceiveQueue& none, RequestLanes& lanes) : receives_(&none), lanes_(&lanes) {}
 
   // INIT to RTR.
   void Start(QpContext& qp);
-  // With the first request; until then it need not hear of memory operations.
+  // Called with the first request. Until then the responder need not follow memory operations.
   void Begin(const QpContext& qp) {
     placement_ticket_ = read_ticket_ = qp.leftovers ? qp.tickets_issued : qp.tickets_done;
   }
-  // Room to remember so many READs and atomics.
+  // Allocates memory to remember `depth` READs and atomics.
   void Reserve(uint32_t depth) { remembered_.reserve(depth); }
-  // How many READs and atomics are remembered has changed.
+  // Applies a changed number of READs and atomics to remember.
   void SetDepth(QpContext& qp);
-  // Forgets everything, as the queue has.
+  // Resets all state. The caller has reset the receive queue.
   void Reset();
 
   metrics::DropReason OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   // Sends replies that are due.
   PumpResult Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                   PumpBudget& budget);
-  // When the flow's gate, which has held a READ response back, is to be asked again.
+  // Returns when to ask the flow's gate again after it held back a READ response.
   TimePoint deadline() const { return held_until_; }
   void OnDeadline(TimePoint now) {
     if (held_until_ <= now) held_until_ = kNever;
   }
-  // More tickets are done: replies may leave (with the next Pump).
+  // Handles newly completed tickets: replies may leave with the next Pump.
   void OnMemoryDone(QpContext& qp) {
     placement_ticket_ = qp.Near(placement_ticket_);
     read_ticket_ = qp.Near(read_ticket_);
   }
   void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
   void OnAtomicResult(const AccessTag& tag, uint64_t original);
-  // The queue pair has gone to error: the message under way goes no further.
+  // Drops the message in progress, because the queue pair has gone to the error state.
   void Stop() { message_ = MessageKind::kNone; }
 
-  // Of XRC: what was said last of receives is about those.
+  // XRC: sets the receives that calls about receives refer to.
   void UseReceives(ReceiveQueue& receives) { receives_ = &receives; }
-  // SRQ that the last request named.
+  // Returns the SRQ that the last request named.
   uint32_t lane() const { return lane_; }
-  // Whose memory the next reply reads; nothing: nobody's.
+  // Returns the SRQ whose owner's memory the next reply reads; nothing: it reads none.
   std::optional<uint32_t> NextRead() const;
 
   bool has_replies() const { return !replies_.empty(); }
@@ -91,17 +91,18 @@ class Responder {
     uint8_t syndrome = wire::kSyndromeAck;  // kAck: also NAKs
     Psn psn;                                // kAck: the PSN answered; otherwise the first
     uint32_t msn = 0;
-    uint32_t ticket = 0;    // leaves when it is done
-    bool repeated = false;  // of a request that was answered or queued before
+    uint32_t ticket = 0;    // the reply leaves when it is done
+    bool repeated = false;  // answers a request that was answered or queued before
     // kRead
     uint32_t psns = 0;
     uint32_t sent = 0;
-    uint32_t srq = 0;  // XRC: whose memory it is
+    uint32_t srq = 0;  // XRC: SRQ whose owner's memory is read
     uint64_t address = 0;
     uint32_t rkey = 0;
     uint32_t length = 0;
   };
-  // What a repeated READ, atomic or ATOMIC WRITE is compared with (IBTA 9.7.5.1.5).
+  // Executed request that a repeated READ, atomic or ATOMIC WRITE is compared with (IBTA
+  // 9.7.5.1.5).
   struct Remembered {
     bool valid = false;
     wire::Operation operation = wire::Operation::kReadRequest;
@@ -115,7 +116,7 @@ class Responder {
     uint32_t length = 0;
     uint64_t result = 0;
     uint32_t msn = 0;
-    uint32_t srq = 0;  // XRC: whose memory it is
+    uint32_t srq = 0;  // XRC: SRQ whose owner's memory it used
   };
   // responder.cc
   bool EnterLane(const wire::RxPacket& packet);
@@ -128,8 +129,8 @@ class Responder {
   metrics::DropReason ExecuteAtomicWrite(QpContext& qp, Outbox& outbox,
                                          const wire::RxPacket& packet);
   metrics::DropReason ExecuteFlush(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
-  // Takes the next posted receive; false: none, an RNR NAK was queued, or the receive was bad and
-  // the QP has failed.
+  // Takes the next posted receive. Returns false if there is none (an RNR NAK was queued), or if
+  // the receive was bad and the queue pair has failed.
   bool TakeReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet,
                    metrics::DropReason& reason);
   void CompleteReceive(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet, uint32_t bytes,
@@ -147,7 +148,7 @@ class Responder {
   bool TooManyFlushes() const;
 
   // responder_reply.cc
-  // The ticket of everything placed so far.
+  // Returns the ticket of everything placed so far.
   uint32_t Placed(const QpContext& qp) const { return qp.Near(placement_ticket_); }
   void QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome, uint32_t ticket);
   void AcknowledgeAgain(const QpContext& qp, Psn psn);
@@ -158,7 +159,7 @@ class Responder {
   void QueueFlush(const QpContext& qp, Psn psn);
   void DropRepliesFrom(Psn psn);
   enum class Replied : uint8_t { kDone, kMore, kPortFull, kGateClosed, kRefused };
-  // A packet without data; false: the port is full.
+  // Sends a packet without payload. Returns false if the port is full.
   bool SendBare(QpContext& qp, Outbox& outbox, const Reply& reply, wire::Opcode opcode,
                 uint64_t atomic_result = 0);
   Replied SendAck(QpContext& qp, Outbox& outbox, const Reply& reply);
@@ -168,28 +169,29 @@ class Responder {
   Replied SendEmptyResponse(QpContext& qp, Outbox& outbox, const Reply& reply);
   Remembered* FindRemembered(Psn psn);
   bool CoveredByNext(const QpContext& qp) const;
-  // The newest reply is a NAK that ends the connection.
+  // Returns true if the newest reply is a NAK that ends the connection.
   bool EndsInRefusal() const;
 
-  // Every request and its answer.
+  // Used by every request and its answer.
   ReceiveQueue* receives_;
-  RequestLanes* lanes_ = nullptr;  // nullptr: not of XRC
+  RequestLanes* lanes_ = nullptr;  // nullptr: not XRC
   GrowingRing<Reply> replies_;
   TimePoint held_until_ = kNever;
-  // The PSN that is expected in its low 24 bits: PSNs come again, this number does not.
+  // Expected PSN in the low 24 bits. PSNs repeat, this number does not.
   uint64_t next_ = 0;
   uint32_t msn_ = 0;
   uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
-  uint32_t read_ticket_ = 0;       // of the newest read for an answer
-  bool gap_answered_ = false;  // a PSN or RNR NAK was sent for expected(); silence until it comes
+  uint32_t read_ticket_ = 0;       // of the newest read for a response
+  bool gap_answered_ =
+      false;  // a PSN or RNR NAK was sent for expected(); no further NAK until it arrives
   bool rnr_ = false;
   bool established_ = false;
   MessageKind message_ = MessageKind::kNone;
-  IncomingWrite write_;  // in progress
+  IncomingWrite write_;  // the WRITE in progress
 
   // READs, atomics, XRC.
   uint32_t lane_ = 0;       // SRQ that the last request named
-  uint32_t read_lane_ = 0;  // whose memory was read last for an answer
+  uint32_t read_lane_ = 0;  // SRQ whose owner's memory was read last for a response
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
 };

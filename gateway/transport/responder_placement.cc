@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's share of the memory placement extensions (IBTA annex A19): both requests are
-// answered with a READ response without data, behind everything that was placed before.
+// Memory placement extensions (IBTA annex A19) of the responder. FLUSH and ATOMIC WRITE are
+// answered with a READ response without data, after everything that was placed before.
 #include <cstring>
 
 #include "gateway/transport/placement.h"
@@ -13,8 +13,8 @@ using wire::NakCode;
 
 namespace {
 
-// Answers to FLUSH that may wait at a time. Nothing in a FLUSH says how many its sender has out:
-// Linux's rxe does not count them as READs, and has at most 128 packets out.
+// Limit of queued answers to FLUSH. The protocol does not announce a number of outstanding FLUSHes.
+// Linux rxe does not count them as READs, and has at most 128 packets in flight.
 constexpr size_t kMostFlushes = 128;
 
 PlacementRequest RequestOf(const wire::RxPacket& packet) {
@@ -53,7 +53,8 @@ DropReason Responder::ExecuteFlush(QpContext& qp, Outbox& outbox, const wire::Rx
   return DropReason::kNone;
 }
 
-// It was allowed when it came first, and what it waits for is part of what is waited for now.
+// Answers a repeated FLUSH without checks: the first one was allowed, and the answer waits for at
+// least the same writes.
 DropReason Responder::OnDuplicateFlush(QpContext& qp, const wire::RxPacket& packet) {
   if (!qp.config.placement) return DropReason::k_duplicate_invalid;
   DropRepliesFrom(packet.headers.bth.psn);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The responder's answers: one queue in PSN order, so that an acknowledgement never overtakes READ
-// data before it.
+// Answers of the responder: one queue in PSN order, so that an acknowledgement never overtakes READ
+// responses before it.
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
@@ -9,8 +9,9 @@
 
 namespace rocegw::transport {
 
-// Keeps the queue short whatever arrives, and never makes an acknowledgement wait for more memory
-// than it needs: what covers what is settled when they leave.
+// Queues an acknowledgement or NAK and merges it with the last one where possible, which bounds the
+// queue. It never makes an acknowledgement wait for a newer ticket; CoveredByNext() merges the
+// rest.
 void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syndrome,
                          uint32_t ticket) {
   const Reply reply{
@@ -23,7 +24,7 @@ void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syn
       back = reply;
       return;
     }
-    // A NAK acknowledges what precedes its PSN; once is enough.
+    // A NAK acknowledges everything before its PSN; one is enough.
     const bool covered =
         syndrome == wire::kSyndromeAck ? PsnBefore(psn, back.psn) : back.psn == psn;
     if (back.syndrome != wire::kSyndromeAck && covered &&
@@ -34,10 +35,9 @@ void Responder::QueueAck(const QpContext& qp, Psn psn, uint32_t msn, uint8_t syn
   replies_.push_back(reply);
 }
 
-// Answers a repeated SEND or WRITE: everything that was received in order is acknowledged once
-// more, but not the PSN of a READ or atomic that followed it. A requester that repeats itself may
-// miss their answers, too, and Linux's rxe takes a plain acknowledgement with such a PSN for the
-// answer.
+// Answers a repeated SEND or WRITE: acknowledges everything received in order, but stops before the
+// PSN of a READ or atomic that followed. The requester may miss their responses too, and Linux rxe
+// would take a plain acknowledgement with such a PSN for the response.
 void Responder::AcknowledgeAgain(const QpContext& qp, Psn psn) {
   Psn upto = expected() - 1;
   uint32_t msn = msn_;
@@ -79,8 +79,8 @@ void Responder::DropRepliesFrom(Psn psn) {
   if (read.sent >= read.psns) replies_.pop_back();
 }
 
-// A PSN that was executed means the last request that had it, at most half of all PSNs ago (IBTA
-// 9.7.1); one of a round before may still be in its place.
+// Returns the remembered request that used the PSN last, at most half the PSN space ago (IBTA
+// 9.7.1). The 64-bit number excludes requests of an earlier round of PSNs.
 Responder::Remembered* Responder::FindRemembered(Psn psn) {
   const auto ago = static_cast<uint64_t>(PsnDistance(expected(), psn) & kPsnMask);
   for (Remembered& memory : remembered_)
@@ -88,7 +88,7 @@ Responder::Remembered* Responder::FindRemembered(Psn psn) {
   return nullptr;
 }
 
-// One acknowledgement covers all before it, and so does a NAK up to its PSN.
+// Returns true if the next reply acknowledges the first one as well, as ACKs and NAKs do.
 bool Responder::CoveredByNext(const QpContext& qp) const {
   const Reply& first = replies_.front();
   if (first.kind != ReplyKind::kAck || first.syndrome != wire::kSyndromeAck) return false;
@@ -110,7 +110,7 @@ std::optional<uint32_t> Responder::NextRead() const {
 PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, TimePoint now,
                            PumpBudget& budget) {
   held_until_ = kNever;
-  // What was promised before an error still leaves; a QP that was reset has forgotten it.
+  // Replies that were queued before an error still leave; a reset has discarded them.
   while (budget.left() && !replies_.empty()) {
     Reply& reply = replies_.front();
     if (!qp.IsDone(reply.ticket)) return PumpResult::kBlocked;
@@ -118,7 +118,8 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
       replies_.pop_front();
       continue;
     }
-    // Packets of one session leave in order; those of another must not overtake them.
+    // XRC: the reads of one session complete in order, so its packets leave in order. Packets of
+    // another session must not overtake them.
     const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_lane_;
     if (lanes_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
     uint32_t bytes = 0;
@@ -143,7 +144,7 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
       held_until_ = flow.NextAnswer(now);
       return PumpResult::kBlocked;
     }
-    // The reply has been replaced by a refusal.
+    // The reply was replaced by a refusal.
     if (result == Replied::kRefused) continue;
     budget.Take(bytes);
     if (result == Replied::kDone) replies_.pop_front();
@@ -174,7 +175,7 @@ Responder::Replied Responder::SendAck(QpContext& qp, Outbox& outbox, const Reply
 Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow::Flow& flow,
                                              TimePoint now, Reply& reply, uint32_t& sent) {
   const bool failed = qp.state() == verbs::QpState::kError;
-  // A refusal does not concern what was asked before it; an error of any other kind ends all.
+  // READs before a refused request are still answered; after any other error, none is.
   if (failed && !EndsInRefusal()) return Replied::kDone;
   const uint32_t offset = reply.sent * qp.mtu();
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
@@ -188,7 +189,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
           qp.worker->regions.FindRemote(qp.user(), MemoryKey{reply.rkey}, verbs::kAccessRemoteRead,
                                         reply.address + offset, bytes);
     if (!place.has_value()) {
-      // Deregistered while it was being read, or the whole session is gone.
+      // The region was deregistered while the READ was in progress, or the session closed (XRC).
       if (failed) return Replied::kDone;
       DropRepliesFrom(psn);
       Refuse(qp, outbox, psn, wire::NakCode::kRemoteAccess);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue that holds no memory while it is empty: a pointer is all that an idle queue pair pays for
-// it. Otherwise as growing_ring.h. Belongs to its owner; not thread safe.
+// Queue that holds no memory while it is empty, so that an idle queue pair pays for one pointer
+// only. Otherwise like growing_ring.h. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class RestingRing {
  public:
   bool empty() const { return ring_ == nullptr; }
   size_t size() const { return ring_ == nullptr ? 0 : ring_->size(); }
-  // Of one that is not empty.
+  // These four require a queue that is not empty.
   T& front() { return ring_->front(); }
   T& back() { return ring_->back(); }
   T& operator[](size_t i) { return (*ring_)[i]; }

@@ -4,7 +4,7 @@
 namespace rocegw::transport {
 
 Duration RnrDelay(uint8_t code) {
-  // Hundredths of a millisecond.
+  // Unit: 10 microseconds.
   static constexpr uint32_t kDelays[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
                                            16,    24,   32,   48,    64,    96,    128,   192,
                                            256,   384,  512,  768,   1024,  1536,  2048,  3072,

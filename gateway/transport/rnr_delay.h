@@ -7,7 +7,7 @@
 
 namespace rocegw::transport {
 
-// How long an RNR NAK's timer code asks to wait (IBTA table 46).
+// Returns the wait that an RNR NAK's timer code asks for (IBTA table 46).
 Duration RnrDelay(uint8_t code);
 
 }  // namespace rocegw::transport

@@ -72,7 +72,8 @@ bool SendQueue::Check(QpContext& qp, uint32_t index) {
   return entry.failed == WcStatus::kSuccess;
 }
 
-// What the peer does by a key that is taken back is done before this completes.
+// Executes a bind or invalidation. Remote accesses by the old key are done before this one
+// completes.
 void SendQueue::ActLocally(QpContext& qp, uint32_t index) {
   SendEntry& entry = At(index);
   const verbs::SendRequest& request = entry.request;
@@ -92,7 +93,7 @@ void SendQueue::ActLocally(QpContext& qp, uint32_t index) {
 void SendQueue::TakeBackBegun() {
   for (uint32_t i = head_; i != tail_; ++i) {
     SendEntry& entry = At(i);
-    // It has nothing to do with how others leave.
+    // A local request does not depend on the transport.
     if (entry.request.is_local()) continue;
     entry.started = entry.handed_over = false;
     entry.sent = 0;
@@ -176,7 +177,7 @@ SendQueue::Taken SendQueue::TakeAtomicResult(QpContext& qp, Outbox& outbox, uint
                                              uint64_t original) {
   SendEntry& entry = At(index);
   if (!entry.request.is_atomic()) return Taken::kMalformed;
-  // The result stays in the request until it is placed.
+  // The placement refers to the result in the request entry.
   entry.request.compare_add = original;
   Place(qp, outbox, index, 0, {reinterpret_cast<const uint8_t*>(&entry.request.compare_add), 8},
         {.purpose = AccessPurpose::kAtomicPlacement});
@@ -270,7 +271,7 @@ void SendQueue::Flush(QpContext& qp, Outbox& outbox) {
   }
   if (!qp.IsDone(flush_ticket_)) return;
   flush_ticket_ = qp.tickets_done;
-  // What was taken before: at most one of them tells why.
+  // Requests fetched earlier: at most one reports the cause, the others are flushed.
   for (bool told = false; head_ != tail_;) {
     const SendEntry& entry = At(head_);
     WcStatus status = WcStatus::kFlush;
@@ -287,7 +288,7 @@ void SendQueue::Flush(QpContext& qp, Outbox& outbox) {
     }
     Complete(qp, outbox, status);
   }
-  // What is posted: whatever comes while this runs has a doorbell of its own.
+  // Posted requests: one that is posted while this loop runs has its own doorbell.
   for (uint32_t i = 0; i < qp.sq().entries() && FetchOne(qp, outbox); ++i)
     Complete(qp, outbox, WcStatus::kFlush);
 }

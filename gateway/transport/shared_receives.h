@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receives of a shared receive queue (IBTA 10.2.9) as its worker takes them: in the order in
-// which they were posted, by whichever of its queue pairs has a message. All of those are on this
-// worker, so nothing here is shared with another thread but the client's memory. A receive that was
-// taken and will never complete goes back and is the next one.
+// Receives of a shared receive queue (IBTA 10.2.9) as its worker takes them: in posting order, for
+// whichever of its queue pairs has a message. All these queue pairs are on one worker, so only the
+// client's memory is shared with another thread. A receive that was taken and will never complete
+// goes back and is taken next.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +24,30 @@ class SharedReceives {
 
   const verbs::SrqConfig& config() const { return config_; }
 
-  // Is there one to take? kFault: the client's index or slot is impossible.
+  // Returns kReady if there is a receive to take; kFault: the client's index or slot is impossible.
   Look Check();
-  // Of the one that Check found. Copy it out, its content may change.
+  // Returns the slot of the receive that Check found. The client may change it: copy it first.
   const uint8_t* Slot() const { return config_.slots + size_t{next_} * config_.stride; }
   uint32_t number() const { return next_; }
-  // Takes it; its number.
+  // Takes the receive that Check found and returns its number.
   uint32_t Fetch();
   void GiveBack(uint32_t number) {
     returned_.push_back(number);
     --taken_;
   }
 
-  // The same receives in a larger queue, at the same indices and slots.
+  // Moves the receives to a larger queue with the same indices and slots.
   void Grow(uint32_t entries, const uint8_t* order, const uint8_t* slots);
 
-  // An event is due once when fewer are posted than that; 0: none.
+  // Arms the limit: one event is due when fewer receives than that are posted. 0: disarmed.
   void Arm(uint32_t limit) { limit_ = limit; }
   uint32_t limit() const { return limit_; }
 
-  // To be taken, as far as the client's index is possible.
+  // Returns the number of posted receives, as far as the client's index is possible.
   uint32_t waiting() const { return static_cast<uint32_t>(returned_.size()) + order_.Waiting(); }
   uint64_t taken() const { return taken_; }
   uint64_t limit_events() const { return limit_events_; }
-  // True: it is due now, and the limit is not armed any more.
+  // Returns true if the limit event is due now, and disarms the limit.
   bool TakeLimitEvent();
 
  private:
@@ -61,8 +61,8 @@ class SharedReceives {
   uint64_t limit_events_ = 0;
 };
 
-// The receives that a queue pair takes from: its own, or those of its shared receive queue.
-// Check, then Slot and number, then Fetch.
+// Receives that a queue pair takes from: its own, or those of its shared receive queue. Order of
+// calls: Check, then Slot and number, then Fetch.
 struct PostedReceives {
   QpContext& qp;
 
@@ -80,11 +80,12 @@ struct PostedReceives {
     if (qp.srq->TakeLimitEvent()) outbox.Event(qp, verbs::AsyncEvent::kSrqLimitReached);
     return number;
   }
-  // What was posted before a reset is gone; receives of others are not touched. False: the
+  // Discards what was posted before a reset; receives of a shared queue stay. Returns false if the
   // client's index is impossible.
   bool Discard() { return qp.shares_receives || qp.rq().Discard(); }
   void TellLast(Outbox& outbox) {
-    // IBTA 11.6.3.4: said once, when the queue pair takes no more and all that it took is complete.
+    // IBTA 11.6.3.4: reported once, when the queue pair takes no more receives and all that it took
+    // are complete.
     if (!qp.shares_receives || qp.last_receive_told) return;
     qp.last_receive_told = true;
     outbox.Event(qp, verbs::AsyncEvent::kLastWqeReached);

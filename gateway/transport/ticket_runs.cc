@@ -16,7 +16,7 @@ void TicketRuns::Add(SessionId session, uint32_t lane, uint32_t upto) {
 uint32_t TicketRuns::Done(uint32_t ticket) {
   size_t i = 0;
   while (i < runs_.size() && Before(runs_[i].last, ticket)) ++i;
-  // Of a lane that was given up.
+  // The ticket belongs to an abandoned lane.
   if (i == runs_.size() || !Before(runs_[i].done, ticket)) return done_;
   runs_[i].done = ticket;
   const SessionId session = runs_[i].session;

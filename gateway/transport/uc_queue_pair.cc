@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable connections (IBTA 9.8.2): SENDs and WRITEs in order to one peer, complete when they
-// have left. Nothing is acknowledged. A message of which something is missing or wrong is dropped
-// without a word, and its receive is the next message's.
+// Unreliable connections (IBTA 9.8.2): SENDs and WRITEs in order to one peer. They complete when
+// they have left; nothing is acknowledged. A message with a missing or invalid packet is dropped
+// silently, and its receive is used for the next message.
 #include <algorithm>
 
 #include "gateway/transport/completion.h"
@@ -68,7 +68,7 @@ class UcQueuePair final : public QueuePair {
   DropReason TakeReceive(Outbox& outbox, bool into_it);
   void Close(Outbox& outbox, const wire::RxPacket& packet, uint32_t length, bool in_ring);
   void Break(Outbox& outbox);
-  // The rest of the message is not looked at.
+  // Drops the packet and the rest of its message.
   DropReason Drop(DropReason reason) {
     open_ = MessageKind::kNone;
     dropping_ = true;
@@ -80,8 +80,8 @@ class UcQueuePair final : public QueuePair {
   uint32_t cursor_ = 0;  // request that is being sent, or the next one
   Psn next_;
   Psn expected_;
-  MessageKind open_ = MessageKind::kNone;  // the message that is being received
-  bool dropping_ = false;                  // until another one begins
+  MessageKind open_ = MessageKind::kNone;  // kind of the message that is being received
+  bool dropping_ = false;                  // until the next message begins
   bool established_ = false;
   uint32_t placement_ticket_ = 0;
   IncomingWrite write_;
@@ -92,7 +92,7 @@ DropReason ReasonOf(IncomingWrite::Refusal refusal) {
                                                     : DropReason::k_invalid_request;
 }
 
-// What is to be sent next; nullptr: nothing, for now.
+// Returns the request to send next; nullptr: none for now.
 SendEntry* UcQueuePair::Current(Outbox& outbox) {
   if (static_cast<int32_t>(cursor_ - send_.head()) < 0) cursor_ = send_.head();
   const bool drains = qp_.state() == verbs::QpState::kSqd;
@@ -155,7 +155,7 @@ UcQueuePair::Sent UcQueuePair::SendOne(Outbox& outbox, SendEntry& entry) {
   qp_.CountBytesSent(bytes);
   qp_.worker->counters.request_tx_packets.Add();
   if (last) {
-    // Its buffers are the program's again when they have been read.
+    // The buffers belong to the program again once they were read.
     entry.ticket = qp_.tickets_issued;
     entry.has_ticket = true;
     send_.Answer(qp_, cursor_);
@@ -174,7 +174,7 @@ DropReason UcQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
   const bool gap = packet.headers.bth.psn != expected_;
   expected_ = packet.headers.bth.psn + 1;
   if (packet.traits->starts_message()) {
-    // Whatever was before has lost its end.
+    // An open message has lost its last packet.
     open_ = MessageKind::kNone;
     dropping_ = false;
   } else if (gap || dropping_) {
@@ -194,7 +194,7 @@ DropReason UcQueuePair::Execute(Outbox& outbox, const wire::RxPacket& packet) {
   return DropReason::kNone;
 }
 
-// Takes the next receive where none is left from a message that was dropped.
+// Opens a receive, unless a dropped message has left one open.
 DropReason UcQueuePair::TakeReceive(Outbox& outbox, bool into_it) {
   if (receives_.first() == receives_.next()) {
     switch (receives_.Open(qp_, outbox)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable datagrams (IBTA 9.8.3): one packet a message, to whom the address vector says; a
-// received datagram is preceded by 40 bytes that hold its IP header.
+// Unreliable datagrams (IBTA 9.8.3): a message is one packet, to the destination of its address
+// vector. Received payload is preceded by 40 bytes with the IP header.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ using verbs::WcStatus;
 
 constexpr uint32_t kGrhLength = 40;
 
-// The IP header as it came: IPv6 in full, IPv4 in the last 20 bytes (IBTA A17.4.5.3).
+// Writes the received IP header: IPv6 in full, IPv4 in the last 20 bytes (IBTA A17.4.5.3).
 void WriteGrh(const wire::RxMeta& meta, size_t udp_payload, uint8_t* out) {
   std::memset(out, 0, kGrhLength);
   const auto udp_length = static_cast<uint16_t>(udp_payload + 8);
@@ -108,9 +108,9 @@ class UdQueuePair final : public QueuePair {
   Psn psn_;
   std::vector<rocegw_sge> sges_;
   std::array<rocegw_sge, verbs::kMaxSge> receive_sges_{};
-  // Headers that are placed from here, by receive slot: they live until the receive completes.
+  // IP headers to be placed, by receive slot. They must live until the receive completes.
   std::deque<std::array<uint8_t, kGrhLength>> grh_;
-  // A request that the port had no packet for.
+  // A request that waits because the port had no buffer.
   bool held_ = false;
   verbs::DatagramRequest held_request_;
   GrowingRing<Pending> sends_;
@@ -122,7 +122,7 @@ WcStatus UdQueuePair::Check(const verbs::DatagramRequest& request) const {
                             request.av.sgid_index < verbs::GidTable::kSize &&
                             !qp_.rare.gids->entries[request.av.sgid_index].IsZero();
   if (!known_source) return WcStatus::kLocalQpOperation;
-  // No packet leads from one address family to the other.
+  // A packet cannot cross address families.
   wire::Gid destination;
   std::memcpy(destination.bytes.data(), request.av.dgid, destination.bytes.size());
   if (destination.IsV4() != qp_.rare.gids->entries[request.av.sgid_index].IsV4())
@@ -151,7 +151,7 @@ UdQueuePair::Sent UdQueuePair::SendOne(Outbox& outbox, const verbs::DatagramRequ
   headers.bth.dest_qpn = request.remote_qpn;
   headers.bth.psn = psn_;
   headers.bth.solicited = (request.flags & ROCEGW_WQE_SOLICITED) != 0;
-  // A key with its top bit set stands for the QP's own (IBTA 10.2.5).
+  // A Q_Key with its top bit set selects the queue pair's own Q_Key (IBTA 10.2.5).
   headers.deth = {(request.remote_qkey >> 31) != 0 ? qp_.attributes.qkey : request.remote_qkey,
                   qp_.config.qpn};
   headers.immediate = request.immediate;
@@ -201,8 +201,8 @@ void UdQueuePair::FinishSend(Outbox& outbox, const verbs::DatagramRequest& reque
   const bool signaled = qp_.config.signal_all || (request.flags & ROCEGW_WQE_SIGNALED) != 0;
   sends_.push_back({cqe, qp_.tickets_issued, status == WcStatus::kSuccess && !signaled});
   DoMemoryDone(outbox);
-  // IBTA 10.2.2.4: a failed send stops the send queue; simplest and as most devices do, by the
-  // error state.
+  // IBTA 10.2.2.4: a failed send stops the send queue. As most devices do, this enters the error
+  // state.
   if (status != WcStatus::kSuccess) (void)qp_.EnterError();
 }
 
@@ -273,7 +273,7 @@ DropReason UdQueuePair::DoPacket(Outbox& outbox, const wire::RxPacket& packet, T
 void UdQueuePair::Receive(Outbox& outbox, const wire::RxPacket& packet,
                           const verbs::ReceiveRequest& request) {
   const auto length = static_cast<uint32_t>(packet.payload.size());
-  // A shared receive queue may have got more slots than it had, and those no payload areas.
+  // Slots that a shared receive queue gained by resizing have no payload areas.
   const bool later = qp_.shares_receives && request.ring_slot >= qp_.payload_slots();
   const uint32_t slot = later ? request.ring_slot : request.ring_slot & (qp_.payload_slots() - 1);
   const size_t udp_payload =
@@ -369,7 +369,7 @@ void UdQueuePair::DoFlush(Outbox& outbox) {
     sends_.push_back({MakeCompletion(qp_, WcStatus::kFlush, held_request_.wr_id, index),
                       qp_.tickets_issued, false});
   }
-  // Of its own only: those of a shared receive queue are others' as well.
+  // Flushes receives of its own only: those of a shared receive queue belong to others as well.
   while (qp_.rq().Check() == shm::WorkQueue::Look::kReady) {
     verbs::ReceiveRequest request;
     const uint8_t* slot = qp_.rq().Slot();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the receiving half of a queue pair keeps of messages while they are under way. Queue pairs
-// are many and few of them have a message just now, so it comes from their worker (Outbox) and goes
-// back when nothing is left in it: whoever is next finds it in the cache. Plain data.
+// State that a receiver needs only while it has messages in flight. Few of a worker's many queue
+// pairs have any at one time. The state therefore comes from an object pool of the worker (Outbox)
+// and goes back when it is empty; the next user finds it in the cache. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,42 @@ namespace rocegw::transport {
 
 struct OpenReceive {
   verbs::ReceiveRequest request;
-  uint32_t received = 0;                               // bytes
-  verbs::WcStatus status = verbs::WcStatus::kSuccess;  // what it must complete with, if it is bad
-  bool closed = false;                                 // its completion is under way
+  uint32_t received = 0;  // bytes
+  verbs::WcStatus status =
+      verbs::WcStatus::kSuccess;  // status that it must complete with, if it is bad
+  bool closed = false;            // its completion is pending
 };
 
-// The completion of a receive, until its ticket is done.
+// Completion of a receive, until its ticket is done.
 struct PendingReceive {
   rocegw_cqe cqe{};
   uint32_t ticket = 0;
 };
 
-// Of a receive queue.
+// State of a receive queue.
 struct ReceivesUnderWay {
   GrowingRing<OpenReceive> open;
-  // A power of two of entries for each open receive, so that a list never wraps around.
+  // A power of two of entries for each open receive, so that an SGE list never wraps around.
   GrowingRing<rocegw_sge> sges;
   GrowingRing<PendingReceive> pending;
 
   bool empty() const { return open.empty() && pending.empty(); }
 };
 
-// A reply on a channel that has not left.
+// Reply on a channel that has not left.
 struct MessageReply {
   uint8_t syndrome = 0;
   uint8_t attempt = 0;
   uint32_t message = 0;
-  uint32_t ticket = 0;  // leaves when it is done
-  bool alone = false;   // speaks of that message, and of none before it
+  uint32_t ticket = 0;  // the reply leaves when it is done
+  bool alone = false;   // answers that message only, not the ones before it
 };
 
-// A READ or atomic that was executed, until it can no longer be asked for.
+// READ or atomic that was executed, until the peer can no longer ask for it.
 struct ExecutedMessage {
   bool asked = false;
   bool atomic = false;
-  bool known = false;  // the atomic's result
+  bool known = false;  // the atomic's result is known
   uint32_t message = 0;
   uint32_t ticket = 0;
   uint64_t address = 0;
@@ -63,16 +64,17 @@ struct ExecutedMessage {
   uint64_t result = 0;
 };
 
-// Of a responder on a channel: messages, answers that wait, and those that were given.
+// State of a responder on a channel: messages, waiting replies, and executed requests.
 struct MessagesUnderWay {
-  // No message before it keeps one of strong order waiting: they have taken effect, or have no
-  // order. Not before the next that takes effect, once MessageResponder::Advance has run.
+  // Number of the first message that may still keep a later one of strong order waiting: all
+  // earlier ones took effect or have no order. Never less than the next message to take effect,
+  // once MessageResponder::Advance has run.
   uint32_t ordered = 0;
   GrowingRing<MessageReply> replies;
   MessagesAhead messages;
-  // Of a shared receive queue: numbers of those that messages have let go of again.
+  // Shared receive queue: receives that messages took and released without using them.
   std::vector<uint32_t> spare_receives;
-  RestingRing<uint32_t> answering;        // indices of those not answered, in their order
+  RestingRing<uint32_t> answering;        // indices in `executed` of unanswered requests, in order
   std::vector<ExecutedMessage> executed;  // as many as the peer may have outstanding
 };
 

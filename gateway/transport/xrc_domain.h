@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An XRC domain (IBTA annex A14) on its worker: the shared receive queues in it, which belong to
-// several sessions, and the queue pairs that deliver into them. A message names the queue that it
-// is for; no other domain's queue is ever found here. Belongs to one worker.
+// XRC domain (IBTA annex A14) on its worker: its shared receive queues, which belong to several
+// sessions, and the queue pairs that deliver into them. A message names its shared receive queue,
+// and only queues of this domain are found. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 
 namespace rocegw::transport {
 
-// A shared receive queue of the domain; what it points to outlives it.
+// Shared receive queue of the domain. The pointers must stay valid until it is removed.
 struct XrcReceiver {
   SharedReceives* receives = nullptr;
   verbs::CompletionQueue* cq = nullptr;
-  void* owner = nullptr;  // QpContext::owner of who has it
+  void* owner = nullptr;  // QpContext::owner of the session that owns the queue
 };
 
-// Who remembers receivers of a domain.
+// Object that remembers receivers of a domain.
 class XrcMember {
  public:
   virtual ~XrcMember() = default;
-  // That queue is about to go, with its owner's memory perhaps.
+  // Forgets the queue, which is about to be destroyed, perhaps with its owner's memory.
   virtual void Forget(uint32_t number) = 0;
 };
 
 class XrcDomain {
  public:
-  // False: there is one of that number.
+  // Adds a receiver. Returns false if the number is in use.
   bool Add(const XrcReceiver& receiver);
   void Remove(uint32_t number);
-  // nullptr: there is none. Valid until it is removed.
+  // Returns nullptr if there is no such queue. The pointer is valid until Remove.
   const XrcReceiver* Find(uint32_t number) const;
 
   void Join(XrcMember& member) { members_.push_back(&member); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving end of XRC (IBTA annex A14): a responder as that of RC, connected to one XRC_SEND
-// queue pair, without receives, completion queues or a protection domain of its own. Every request
-// names a shared receive queue of the domain; its receives, its completion queue, its protection
-// domain and its session's memory are what the request gets. So the queue pair's context is the
-// domain's between requests and that queue's owner's while one is executed.
+// Receiving end of XRC (IBTA annex A14): an RC responder connected to one XRC_SEND queue pair,
+// without receives, completion queue or protection domain of its own. Every request names a shared
+// receive queue of the domain, and uses that queue's receives, completion queue, protection domain
+// and session memory. The queue pair's context therefore holds the domain's values between
+// requests, and the values of the queue's owner while a request executes.
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -19,10 +19,10 @@
 namespace rocegw::transport {
 namespace {
 
-// An owner that takes no memory operations is asked again after that.
+// Retry interval while the owner's session takes no memory operations.
 constexpr Duration kOwnerBusy = Microseconds(100);
 
-// What of a context is its owner's.
+// Part of a QpContext that belongs to the owner of a shared receive queue.
 struct Belongings {
   SessionId session;
   uint32_t handle = 0;
@@ -103,7 +103,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     const bool reset = ResetReceives();
     responder_.Reset();
     flow_ = flow::Flow();
-    // Whoever has made a queue hears of it from the queue.
+    // The queue pair uses receives of many queues, so it never reports kLastWqeReached.
     qp_.last_receive_told = true;
     return reset;
   }
@@ -162,7 +162,8 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     const Visit visit(*this);
     Lane* const lane = LaneOf(packet.headers.xrc_srq);
     Turn(lane);
-    // Who is killed falls silent first, and is refused when it is gone.
+    // A killed process stops taking operations first; its requests are refused once its session
+    // closed.
     if (lane != nullptr && !outbox.MayAccess(qp_)) return metrics::DropReason::k_write_pending;
     const metrics::DropReason reason = responder_.OnRequest(qp_, outbox, packet);
     if (lane != nullptr) List(*lane);
@@ -188,7 +189,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
     const Visit visit(*this);
     const uint32_t number = tickets_.LaneOf(tag.ticket);
-    // What later requests have placed elsewhere does not complete well either.
+    // Receives that later requests filled in other queues fail as well.
     for (Lane* const lane : waiting_)
       if (lane->number != number)
         (void)lane->receives.FailFrom(tag.ticket, verbs::WcStatus::kFlush);
@@ -205,7 +206,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
   }
 
  private:
-  // One shared receive queue, as this queue pair has met it.
+  // A shared receive queue that requests have named.
   struct Lane {
     uint32_t number = 0;
     Belongings belongings;
@@ -213,8 +214,8 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     bool listed = false;
   };
 
-  // Whatever happens inside, the context is afterwards what it was before: reports of memory
-  // operations come in the middle of requests.
+  // Restores the context at the end of its scope: reports of memory operations arrive while a
+  // request executes.
   class Visit {
    public:
     explicit Visit(XrcTarget& target) : target_(target), before_(target.at_) {}
@@ -246,7 +247,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     return &lane->receives;
   }
 
-  // nullptr: the domain.
+  // Switches the context to the lane's owner; nullptr: to the domain.
   void Turn(Lane* to) {
     if (to == at_) return;
     NoteTickets();
@@ -281,7 +282,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     const auto known = lanes_.find(number);
     if (known == lanes_.end()) return;
     Turn(nullptr);
-    // The rest of a message for it is one for nobody.
+    // The rest of a message to the removed queue is dropped.
     responder_.UseReceives(nobodys_);
     if (responder_.lane() == number) responder_.Stop();
     std::erase(waiting_, known->second.get());
@@ -291,14 +292,14 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
 
   XrcDomain& domain_;
   std::unordered_map<uint32_t, std::unique_ptr<Lane>> lanes_;
-  std::vector<Lane*> waiting_;  // completions wait for memory operations
-  Lane* at_ = nullptr;          // whose the context is now; nullptr: the domain's
-  Belongings domains_;          // while it is not
+  std::vector<Lane*> waiting_;  // lanes with completions that wait for memory operations
+  Lane* at_ = nullptr;          // owner of the context's current values; nullptr: the domain
+  Belongings domains_;          // the domain's values while a lane owns the context
   TicketRuns tickets_;
   ReceiveQueue nobodys_;
   Responder responder_{nobodys_, *this};
   flow::Flow flow_;           // for READ responses
-  TimePoint again_ = kNever;  // whose memory is to be read takes no operations until then
+  TimePoint again_ = kNever;  // retry time while the owner of the next read takes no operations
   CnpSender cnps_;
   flow::CcConfig cc_;
 };
