@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flows that a policy is for: when to look at what they observe, and who of them still has to
-// change after a choice. Nothing is done at once for all of them, since there may be many. The
-// owner keeps its flows at places 0 to members-1, some of which may be empty. One worker's.
+// Flows that share a congestion control policy. It decides when to evaluate the policy and which
+// flows must still switch after a new choice. Each call switches a limited number of flows, because
+// there may be many. The owner keeps its flows at indices 0 to members-1; some may be empty.
+// Belongs to one worker.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +22,16 @@ class CcClass {
 
   CcKind current() const { return selector_.current(); }
 
-  // Calls change(place) for the next places that have not changed since the last choice.
+  // Calls change(index) for the next flows that have not switched since the last choice.
   template <typename Change>
   void ChangeSome(size_t members, Change change) {
     for (size_t i = 0; i < kChanges && next_change_ < members; ++i) change(next_change_++);
   }
 
   bool DueToLook(TimePoint now) const { return selector_.DueToLook(now); }
-  // The counts are whole but for round trips, which are taken from some members in turn;
-  // rtt_of(place) is nullptr where there is no flow. True: there is a new choice.
+  // Evaluates the policy. `counts` holds everything except round trips, which are sampled from some
+  // members in rotation; rtt_of(index) returns nullptr if there is no flow. Returns true if there
+  // is a new choice.
   template <typename RttOf>
   bool Look(CcCounts counts, size_t members, RttOf rtt_of, TimePoint now) {
     int64_t samples = 0;
@@ -52,7 +54,7 @@ class CcClass {
   }
 
  private:
-  static constexpr size_t kSamples = 32;   // per look
+  static constexpr size_t kSamples = 32;   // per evaluation
   static constexpr size_t kChanges = 256;  // per call
 
   CcSelector selector_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What many flows share of congestion control: the values of all algorithms' parameters, the link's
-// speed, and how congestion is told to peers. A profile is made once from the configuration, never
-// changes while a flow points to it, and outlives those flows; any thread may read it.
-// Parameters are whole numbers in the unit that their table says.
+// Congestion control settings that many flows share: parameter values of all algorithms, the link
+// speed, and how congestion is notified to peers. A profile is made once from the configuration,
+// never changes while a flow points to it, and outlives those flows; any thread may read it.
+// Parameters are integers in the unit that their table gives.
 #pragma once
 
 #include <cstddef>
@@ -33,23 +33,24 @@ struct CcParameter {
 };
 
 struct CcProfile {
-  // Every parameter at its preset.
+  // Sets every parameter to its preset.
   CcProfile();
-  // One for flows that were configured without any.
+  // Returns the profile of flows that were configured without one.
   static const CcProfile& Preset();
 
-  // False: no such parameter, or out of its bounds; nothing changes then.
+  // Sets a parameter. Returns false, without a change, if there is no such parameter or the value
+  // is out of range.
   bool Set(CcKind kind, const char* parameter, uint64_t value);
 
-  uint64_t link_bits_per_second = 0;  // of the own port; 0: not known
-  // A sender that comes late makes up for that much at once: timers are coarse, and packets that
-  // leave together cost less.
+  uint64_t link_bits_per_second = 0;  // of the local port; 0: unknown
+  // Time that a late sender may catch up in one burst: timers are coarse, and packets that leave
+  // together cost less.
   Duration burst = Microseconds(128);
 
-  // Packets of flows whose algorithm reacts to marks say so to switches (ECT(0)).
+  // Packets of flows whose algorithm uses marks are sent with ECT(0).
   bool ecn = true;
-  // Notification point: CNPs of one flow are at least so far apart. RNICs' presets for reacting to
-  // them count on as many as RNICs send.
+  // Notification point: least interval between two CNPs. The presets of RNICs' reaction points
+  // assume the rate at which RNICs send CNPs.
   bool send_cnps = true;
   Duration cnp_interval = Microseconds(4);
   uint8_t cnp_traffic_class = 48 << 2 | 2;  // DSCP 48, ECT(0)

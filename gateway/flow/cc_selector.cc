@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kSignNames[] = {"always", "cnps",  "marks",
                                            "hints",  "delay", "unmarked_loss"};
 
-// part of whole in 1/1000, without running over.
+// Returns true if part / whole is at least permille / 1000; floating point, so it cannot overflow.
 bool ShareAtLeast(uint64_t part, uint64_t whole, uint32_t permille) {
   return part != 0 && static_cast<double>(part) * 1000 >= static_cast<double>(whole) * permille;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm a class of flows should run, by what is observed: a policy is an ordered list of
-// rules, and the first whose sign of congestion was seen lately wins. A pure function of counters
-// and time: whoever owns the flows counts, asks, and switches them (Flow::SwitchCc). Signs are
-// remembered for a while, a choice has to hold for several looks, and choices are far apart, so
-// that a network at the edge of two signs does not make flows swing. One worker's.
+// Selector of the algorithm for a class of flows by observed congestion. A policy is an ordered
+// list of rules; the first rule whose sign was seen recently decides. A pure function of counters
+// and time: the owner of the flows counts, asks, and switches them (Flow::SwitchCc). Signs count
+// for a while, a choice must hold for several evaluations, and switches are far apart, so that
+// flows do not oscillate on a network between two signs. Belongs to one worker.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class CcSign : uint8_t {
 };
 
 std::string_view NameOf(CcSign sign);
-// False: there is no such sign.
+// Returns false if there is no such sign.
 bool FindCcSign(std::string_view name, CcSign& sign);
 
 struct CcRule {
@@ -41,10 +41,10 @@ struct CcPolicy {
   static constexpr size_t kMostRules = 8;
   std::array<CcRule, kMostRules> rules{};
   size_t count = 0;
-  Duration interval = Milliseconds(10);  // between looks
-  uint32_t confirm = 3;                  // looks that a choice has to hold
-  Duration remember = Seconds(10);       // how long a sign counts
-  Duration dwell = Seconds(1);           // between switches at least
+  Duration interval = Milliseconds(10);  // between evaluations
+  uint32_t confirm = 3;                  // evaluations for which a choice must hold
+  Duration remember = Seconds(10);       // time for which a sign counts
+  Duration dwell = Seconds(1);           // least time between switches
 
   bool operator==(const CcPolicy&) const = default;
   void Add(const CcRule& rule) {
@@ -52,28 +52,29 @@ struct CcPolicy {
   }
 };
 
-// Sums over all flows of the class since it exists, and its latest round trips.
+// Sums over all flows of the class since its start, and its latest round trips.
 struct CcCounts {
   uint64_t acked_bytes = 0;
   uint64_t marked_bytes = 0;
   uint64_t hinted_bytes = 0;
   uint64_t cnps = 0;
   uint64_t losses = 0;
-  Duration rtt;       // 0: not known
-  Duration shortest;  // 0: not known
+  Duration rtt;       // 0: unknown
+  Duration shortest;  // 0: unknown
 };
 
 class CcSelector {
  public:
-  // Starts with the first rule that always holds; `otherwise` when there is none.
+  // Starts with the first rule of sign kAlways, or with `otherwise` if there is none.
   CcSelector(const CcPolicy& policy, CcKind otherwise, TimePoint now);
 
-  // What the class should run from now on. Looks at the counts once per interval.
+  // Evaluates the counts, at most once per interval. Returns the algorithm that the class should
+  // run.
   CcKind Look(const CcCounts& counts, TimePoint now);
-  // False: Look would not look.
+  // Returns false if Look would not evaluate.
   bool DueToLook(TimePoint now) const { return now >= next_look_; }
   CcKind current() const { return current_; }
-  // The rule behind the current choice, for a person to read; nullptr: no rule.
+  // Returns the rule behind the current choice, for diagnostics; nullptr: none.
   const CcRule* reason() const {
     return reason_ < policy_.count ? &policy_.rules[reason_] : nullptr;
   }
@@ -88,7 +89,8 @@ class CcSelector {
   CcCounts before_;
   TimePoint next_look_;
   TimePoint last_switch_;
-  std::array<TimePoint, CcPolicy::kMostRules> forget_{};  // until when a sign counts
+  std::array<TimePoint, CcPolicy::kMostRules>
+      forget_{};  // time until which each rule's sign counts
   size_t candidate_ = CcPolicy::kMostRules;
   uint32_t agreed_ = 0;
   uint32_t switches_ = 0;

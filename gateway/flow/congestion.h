@@ -17,42 +17,42 @@
 
 namespace rocegw::flow {
 
-// How gateways offer the algorithm to each other (wire::GatewayOption).
+// Returns the bit by which gateways offer the algorithm to each other (wire::GatewayOption).
 constexpr uint32_t OptionOf(CcKind kind) {
   return wire::kOptionCcStatic << static_cast<uint32_t>(kind);
 }
 
 struct CcConfig {
   CcKind kind = CcKind::kStatic;
-  uint32_t window_bytes = 256 * 1024;  // never more in flight, whatever the algorithm says
+  uint32_t window_bytes = 256 * 1024;  // limit of bytes in flight for every algorithm
   uint32_t packet_bytes = 4096;        // payload of a full packet (the path MTU)
   const CcProfile* profile = nullptr;  // nullptr: presets; not owned, outlives the flow
 };
 
-// What may be sent: this many bytes, not before `earliest`.
+// Permission to send this many bytes, not before `earliest`.
 struct SendGate {
   uint64_t bytes = 0;
   TimePoint earliest;
 };
 
-// What an acknowledgement told.
+// Congestion information of one acknowledgement.
 struct CcFeedback {
   uint64_t acked_bytes = 0;
-  uint64_t marked_bytes = 0;  // those of them that met congestion (ECN CE); at most acked_bytes
+  uint64_t marked_bytes = 0;  // part of acked_bytes that was CE-marked
   uint64_t in_flight_before = 0;
   Duration rtt;      // 0: no sample
-  uint8_t hint = 0;  // what the path granted, between gateways only (congestion_hint.h); 0: none
+  uint8_t hint = 0;  // hint of the path, between gateways only (wire/congestion_hint.h); 0: none
 };
 
-// How much an algorithm lets into the network, for one that takes its place.
+// Operating point that an algorithm hands to the one that replaces it.
 struct CcOperatingPoint {
-  uint64_t window = 0;  // bytes in a round trip; 0: not known
-  Duration rtt;         // 0: not known
+  uint64_t window = 0;  // bytes per round trip; 0: unknown
+  Duration rtt;         // 0: unknown
 };
 
 inline constexpr size_t kCcStateBytes = 48;
 
-// One cache line: what every algorithm has, and room for what one has.
+// State of a flow: common fields, and space for the state of one algorithm. Fits one cache line.
 struct CcState {
   const CcProfile* profile = nullptr;
   uint32_t window_limit = 0;
@@ -63,13 +63,13 @@ struct CcState {
 static_assert(sizeof(CcState) <= 64);
 
 struct CcAlgorithm {
-  const char* name;  // as configurations spell it
+  const char* name;  // name in configurations
   const char* summary;
   std::span<const CcParameter> parameters;
-  bool uses_marks;  // packets say that they may be marked (ECT), and marks change what is sent
-  // state.kind is set already.
+  bool uses_marks;  // packets are sent with ECT(0), and marks change the rate
+  // Initialises the state; state.kind is set already.
   void (*init)(CcState&, const CcConfig&, TimePoint now);
-  // Goes on where another algorithm has stopped; after init.
+  // Continues from another algorithm's operating point. Called after init.
   void (*take_over)(CcState&, const CcOperatingPoint&, TimePoint now);
   void (*on_sent)(CcState&, uint64_t bytes, TimePoint now);
   void (*on_feedback)(CcState&, const CcFeedback&, TimePoint now);
@@ -78,12 +78,12 @@ struct CcAlgorithm {
   void (*on_deadline)(CcState&, TimePoint now);
   TimePoint (*deadline)(const CcState&);
   SendGate (*gate)(const CcState&, uint64_t in_flight);
-  // Bytes it lets into the network in a round trip of `rtt`.
+  // Returns the bytes that may be in the network during a round trip of `rtt`.
   uint64_t (*window)(const CcState&, Duration rtt);
 };
 
 const CcAlgorithm& AlgorithmOf(CcKind kind);
-// kCount: there is none of this name.
+// Returns kCount if there is no algorithm of this name.
 CcKind FindCcKind(std::string_view name);
 
 }  // namespace rocegw::flow

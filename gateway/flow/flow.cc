@@ -65,7 +65,8 @@ bool Flow::MayAnswer(uint64_t bytes, TimePoint now) const {
 
 void Flow::OnAnswered(uint64_t bytes, TimePoint now) {
   if (now >= answer_round_end_) {
-    // Who does not hear that an answer met congestion may take it for delivered.
+    // The sender of READ responses gets no acknowledgements, so without a CNP it counts the round
+    // as delivered.
     if (answered_ != 0) {
       const CcFeedback feedback{.acked_bytes = answered_, .in_flight_before = answered_};
       AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
@@ -85,9 +86,10 @@ TimePoint Flow::NextAnswer(TimePoint now) const {
 
 bool Flow::OnSent(uint32_t psns, uint64_t bytes, uint64_t paced, TimePoint now) {
   const bool again = PsnBefore(next_, max_);
-  // Only after idle time: going back is no progress.
+  // The timer restarts only after idle time: a rewound flow has made no progress.
   if (una_ == max_) RestartTimer(now);
-  // Field by field: a record built elsewhere and copied costs more than the rest of this function.
+  // Filled in place: building a record elsewhere and copying it costs more than the rest of this
+  // function.
   Record& record = ledger_.Extend();
   record.first = next_;
   record.psns = psns;
@@ -107,8 +109,8 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, TimePoint now) {
   while (!ledger_.empty() && PsnBefore(ledger_.front().first, upto)) {
     Record& record = ledger_.front();
     const auto acked = static_cast<uint32_t>(PsnDistance(upto, record.first));
-    // The newest acknowledged packet tells the round trip; a range answered piece by piece tells it
-    // with its first piece.
+    // The newest acknowledged packet gives the round trip sample. A range that is answered piece by
+    // piece gives one with its first piece.
     if (!record.again) feedback.rtt = now - record.sent;
     if (acked < record.psns) {
       const uint64_t bytes = std::min<uint64_t>(record.bytes, uint64_t{acked} * unit);
@@ -127,18 +129,18 @@ bool Flow::OnAcked(Psn upto, uint32_t unit, TimePoint now) {
   const auto progress = static_cast<uint32_t>(PsnDistance(upto, una_));
   allowed_ = std::min(allowed_ + progress, max_packets_);
   una_ = upto;
-  // An acknowledgement may run ahead of a rewound flow.
+  // After a rewind, an acknowledgement may lie beyond next.
   if (PsnBefore(next_, una_)) next_ = una_;
   retries_left_ = retry_count_;
   probes_ = 0;
   recovering_ = false;
   timer_start_ = last_probe_ = now;
-  // What answers a probe tells how long the loss went unnoticed, not a round trip.
+  // The answer to a probe measures how long the loss went unnoticed, not a round trip.
   if (probing_) feedback.rtt = {};
   if (feedback.rtt.ns > 0) rtt_.OnSample(feedback.rtt);
   AlgorithmOf(cc_.kind).on_feedback(cc_, feedback, now);
-  // The peer has answered a probe of the oldest packet. It drops what follows a gap, so whatever it
-  // does not acknowledge now, it does not have.
+  // The peer has answered a probe of the oldest packet. It drops packets behind a gap, so it does
+  // not have what it does not acknowledge now.
   if (probing_ && una_ != max_) Rewind();
   probing_ = false;
   return true;
@@ -197,14 +199,14 @@ LossVerdict Flow::OnDeadline(TimePoint now) {
   if (una_ == max_) return LossVerdict::kNothing;
   if (TimeoutDeadline() <= now) {
     const bool goes_on = OnLoss(now);
-    // Nobody has spoken.
+    // The timeout came without a message from the peer.
     recovering_ = false;
     return goes_on ? LossVerdict::kRewind : LossVerdict::kRetriesSpent;
   }
   if (ProbeDeadline() > now) return LossVerdict::kNothing;
   last_probe_ = now;
-  // The first probe is one packet. Without an answer to it more than the tail is missing: go back,
-  // but leave the retry budget to the transport timer, whose length the application chose.
+  // The first probe is one packet. If it stays unanswered, more than the tail is missing: go back,
+  // but spend no retry. Retries follow the transport timer, whose length the application chose.
   if (probes_++ == 0) {
     probing_ = true;
     return LossVerdict::kProbe;

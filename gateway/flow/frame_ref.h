@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the owner of a frame needs to build it again: kept for each frame in flight on a channel
-// instead of its bytes. Plain data; meaning is the owner's.
+// Description from which the owner of a frame can rebuild it; kept instead of the bytes for each
+// frame in flight on a channel. Plain data; the owner defines the meaning of the fields.
 #pragma once
 
 #include <cstdint>

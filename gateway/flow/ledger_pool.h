@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of what is in flight on the selective flows of one worker: chunks of records for what was
-// sent and not acknowledged, pages for their directories and for the bitmaps of receive windows
-// with holes. A flow without anything in flight holds none of it, so the pool's size follows the
-// packets in flight, not the number of flows. Owned by the worker, used on its thread only;
+// Memory for the packets in flight on the selective flows of one worker: chunks of records of sent,
+// unacknowledged packets, and pages for the flows' directories and the bitmaps of receive windows
+// with holes. A flow with nothing in flight holds none of it, so the pool follows the packets in
+// flight, not the number of flows. Belongs to one worker; all memory must be given back before
+// destruction. Sizes are bytes.
 // everything must have come back before it dies. Sizes in bytes.
 #pragma once
 
@@ -18,43 +19,41 @@
 
 namespace rocegw::flow {
 
-// No flow has more packets in flight, and no acknowledgement's bitmap tells more.
+// Limit of packets in flight of a flow, and of the packets that an acknowledgement's bitmap covers.
 inline constexpr uint32_t kMaxFlowPackets = 4096;
 inline constexpr uint32_t kRecordsPerChunk = 64;
 inline constexpr uint32_t kChunksPerFlow = kMaxFlowPackets / kRecordsPerChunk;
 
-// A packet that is sent and not acknowledged. Its slot in the flow is the low 12 bits of its PSN;
-// before and after link it by slot into one of two lists: in flight in the order of transmission,
-// or lost.
+// Packet that is sent and not acknowledged. Its slot in the flow is the low 12 bits of its PSN.
+// `before` and `after` link slots into one of two lists: in flight in transmission order, or lost.
 struct SentRecord {
   FrameRef frame;
   uint32_t bytes : 30;
   uint32_t lost : 1;
   uint32_t resent : 1;
   TimePoint sent;
-  uint32_t order;  // counts the transmissions of the flow; serial
+  uint32_t order;  // transmission number within the flow, wraps around
   uint16_t before;
   uint16_t after;
 };
 static_assert(sizeof(SentRecord) == 40);
 
 struct RecordChunk {
-  uint64_t live = 0;  // bit i: record i is used
+  uint64_t live = 0;  // bit i: record i is in use
   std::array<SentRecord, kRecordsPerChunk> records;
 };
 
 class LedgerPool;
 
-// Either the directory of a flow's chunks by slot, or the bitmap of a receive window, with what
-// only exists together with it.
+// Directory of a flow's chunks by slot, or bitmap of a receive window with its additional state.
 struct LedgerPage {
   union {
     std::array<RecordChunk*, kChunksPerFlow> chunks;
     std::array<uint64_t, kMaxFlowPackets / 64> arrived;  // by the low 12 bits of the PSN
   };
-  Psn end;              // bitmap: behind the highest that has arrived
-  uint32_t beyond = 0;  // bitmap: bits set
-  LedgerPool* pool;     // to which it goes back
+  Psn end;              // bitmap: one past the highest arrived PSN
+  uint32_t beyond = 0;  // bitmap: number of bits set
+  LedgerPool* pool;     // pool that owns the page
 };
 
 class LedgerPool {
@@ -66,12 +65,12 @@ class LedgerPool {
 
   RecordChunk* TakeChunk();
   void GiveBack(RecordChunk* chunk);
-  // With all chunks nullptr, or all bits 0: the same bytes.
+  // Returns a page with all chunks nullptr, which is the same bytes as all bits 0.
   LedgerPage* TakePage();
   void GiveBack(LedgerPage* page);
 
   size_t bytes_used() const;
-  // With what is kept for the next taker: as much as is used, or a few blocks.
+  // Returns the bytes in use plus those kept free for reuse: as many again, or a few blocks.
   size_t bytes_held() const;
 
  private:

@@ -61,11 +61,11 @@ void ReceiveWindow::Mark(LedgerPool& pool, Psn psn) {
   if (!PsnBefore(psn, bitmap_->end)) bitmap_->end = psn + 1;
 }
 
-// next_ has arrived: it and what follows without a hole are done with.
+// Advances past next_, which has arrived, and past all packets that follow without a hole.
 void ReceiveWindow::Advance() {
   next_ = next_ + 1;
   if (bitmap_ == nullptr) return;
-  // Whatever came out of order may have waited for just this.
+  // The hole is filled, and packets behind it may be complete now: acknowledge at once.
   ack_now_ = 1;
   for (;;) {
     const uint32_t bit = BitOf(next_);

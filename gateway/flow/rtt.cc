@@ -6,8 +6,8 @@
 
 namespace rocegw::flow {
 namespace {
-// A peer that shares its cores is now and then late by a scheduler slice; probing sooner only makes
-// duplicates.
+// Least probe timeout of native flows. A peer that shares its cores is sometimes late by a
+// scheduler slice; earlier probes would only make duplicates.
 constexpr Duration kProbeFloor = Milliseconds(4);
 constexpr Duration kRecoveryFloor = Microseconds(100);
 constexpr Duration kProbeWithoutSample = Milliseconds(50);

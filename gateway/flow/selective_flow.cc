@@ -10,12 +10,12 @@
 namespace rocegw::flow {
 namespace {
 
-// In transmissions: longer than anything stays in flight, and how often what is remembered is
-// brought after.
+// Numbers of transmissions. kLongAgo exceeds what is ever in flight; kOrderAge is the interval at
+// which remembered orders are moved up, so that serial comparison stays valid.
 constexpr int32_t kLongAgo = 1 << 30;
 constexpr uint32_t kOrderAge = 1u << 28;
 
-// Serial comparison of transmission orders.
+// Compares transmission orders with serial number arithmetic.
 bool Before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
 uint32_t Clamp32(int64_t ns) {
@@ -24,7 +24,7 @@ uint32_t Clamp32(int64_t ns) {
 
 uint64_t LowBits(uint32_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
-// `count` (at most 64) bits from bit `from` on; those beyond the words are 0.
+// Returns `count` (at most 64) bits from bit `from` on; bits beyond the words are 0.
 uint64_t BitsAt(std::span<const uint32_t> words, uint32_t from, uint32_t count) {
   const size_t word = from / 32;
   const uint32_t shift = from % 32;
@@ -36,13 +36,13 @@ uint64_t BitsAt(std::span<const uint32_t> words, uint32_t from, uint32_t count) 
 
 }  // namespace
 
-// What one acknowledgement has brought.
+// Summary of what one acknowledgement newly acknowledges.
 struct SelectiveFlow::Newest {
   TimePoint now;
   Duration held;
   uint64_t acked_bytes = 0;
-  bool found = false;  // a transmission that surely was the one that arrived
-  bool late = false;   // one that was called lost
+  bool found = false;  // a transmission is known to be the one that arrived
+  bool late = false;   // a packet that was called lost has arrived
   bool resent = false;
   uint32_t order = 0;
   TimePoint sent;
@@ -105,9 +105,10 @@ void SelectiveFlow::Resume(const RestingFlow& resting, const CcConfig& cc, TimeP
   lost_ = resting.lost;
   resent_ = resting.resent;
   spurious_ = resting.spurious;
-  // An answer to a probe from before the rest names another number: since then the flow has sent.
+  // Probe numbers restart from the PSN: since an earlier rest the flow has sent, so the number
+  // differs and a late answer cannot match.
   probe_number_ = resting.next.value << 8;
-  // Without a round trip nothing was ever acknowledged, and so nothing learnt.
+  // Without a round trip sample nothing was acknowledged, so there is nothing to take over.
   if (!rtt_.has_sample()) return;
   AlgorithmOf(cc_.kind).take_over(cc_, {resting.window, rtt_.smoothed()}, now);
 }
@@ -240,8 +241,8 @@ void SelectiveFlow::AckRecord(const SentRecord& record, Newest& newest) {
   Remove(flight_, record);
   --flying_;
   in_flight_ -= record.bytes;
-  // Sooner than an answer can be, it may be the transmission before that has arrived. Then what was
-  // sent between the two is not overdue.
+  // The answer came too soon for the retransmission: the original may have arrived. Packets sent
+  // between the two are then not overdue.
   if (record.resent != 0 && newest.now - record.sent - newest.held < rtt_.minimum() * 3 / 4) return;
   if (newest.found && Before(record.order, newest.order)) return;
   newest.found = true;
@@ -250,7 +251,7 @@ void SelectiveFlow::AckRecord(const SentRecord& record, Newest& newest) {
   newest.resent = record.resent != 0;
 }
 
-// Of the PSNs from `first` on, which lie in one chunk, those with their bit set have arrived.
+// Marks PSNs as arrived whose bit is set. `first` is the PSN of bit 0; all lie in one chunk.
 void SelectiveFlow::AckPiece(LedgerPool& pool, Psn first, uint32_t count, uint64_t bits,
                              AckedSink& sink, Newest& newest) {
   const uint32_t slot = SlotOf(first);
@@ -320,7 +321,7 @@ bool SelectiveFlow::OnAck(LedgerPool& pool, const AckInfo& ack, TimePoint now, A
 void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t in_flight_before,
                               AckedSink& sink, TimePoint now) {
   const auto again = static_cast<uint8_t>(ack.duplicates_running - duplicates_);
-  // Half of the range ahead; what is behind is of an older acknowledgement.
+  // A step of less than half the range is new; otherwise the acknowledgement is an older one.
   if (again != 0 && again < 128) {
     duplicates_ = ack.duplicates_running;
     spurious_ += again;
@@ -331,7 +332,7 @@ void SelectiveFlow::LearnFrom(const AckInfo& ack, const Newest& newest, uint64_t
   if (newest.found) {
     const Duration rtt{Clamp32((now - newest.sent - newest.held).ns)};
     if (Before(newest_, newest.order) || newest_rtt_ == 0) NoteNewest(newest, rtt);
-    // What was sent twice may have arrived the first time (Karn).
+    // The original of a retransmitted packet may have arrived (Karn's algorithm).
     if (!newest.resent) {
       rtt_.OnSample(rtt);
       feedback.rtt = rtt;
@@ -352,7 +353,7 @@ void SelectiveFlow::NoteNewest(const Newest& newest, Duration rtt) {
   newest_ = newest.order;
   newest_rtt_ = static_cast<uint32_t>(rtt.ns);
   if (!aged) return;
-  // Orders compare over 2^31 transmissions; what is remembered follows.
+  // Orders compare over a distance of 2^31 only, so remembered orders are moved up.
   if (static_cast<int32_t>(newest_ - episode_) > kLongAgo) episode_ = newest_ - kLongAgo / 2;
   if (static_cast<int32_t>(newest_ - probe_order_) > kLongAgo)
     probe_order_ = newest_ - kLongAgo / 2;
@@ -395,7 +396,7 @@ void SelectiveFlow::DeclareOldestLost(TimePoint now) {
   Append(missing_, slot);
   ++waiting_;
   ++lost_;
-  // What left before congestion control heard of the last loss says nothing new.
+  // A packet sent before congestion control reacted to the last loss is part of the same episode.
   if (Before(record.order, episode_)) return;
   episode_ = order_;
   if (++calm_ >= kCalmEpisodes) {
@@ -408,7 +409,7 @@ void SelectiveFlow::DeclareOldestLost(TimePoint now) {
 void SelectiveFlow::OnCnp(TimePoint now) { AlgorithmOf(cc_.kind).on_cnp(cc_, now); }
 
 TimePoint SelectiveFlow::ProbeDeadline() const {
-  // With nothing in flight only a closed window is worth asking about.
+  // With nothing in flight, a probe is needed only to learn when a closed window opens.
   if (flying_ == 0 && !room_closed()) return kNever;
   Duration first = kProbeWithoutRtt;
   if (rtt_.has_sample()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an algorithm is written against: a class with state as plain members, and functions that are
-// called with the flow's surroundings. ROCEGW_CC_DEFINE makes an entry of the algorithms' table out
-// of it. Classes derive from CcBase for what they do not care about. One worker; no clock, no
+// Base for congestion control algorithms: a class with its state as plain members, and functions
+// that get the flow's context. ROCEGW_CC_DEFINE makes the algorithm table's entry from the class.
+// CcBase has defaults for events that an algorithm ignores. Runs on one worker; an algorithm uses
+// no clock, allocates nothing and calls nobody.
 // memory, no calls outwards.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace rocegw::flow {
 
-// A flow's surroundings: what it does not decide itself.
+// Properties of the flow that the algorithm does not decide.
 struct CcContext {
   const CcProfile& profile;
   const uint32_t* parameters;  // this algorithm's, in the order of its table
@@ -37,7 +38,7 @@ struct CcBase {
   TimePoint Deadline(const CcContext&) const { return kNever; }
 };
 
-// What is left of a window.
+// Returns what is left of the window.
 inline SendGate WindowGate(double window, uint64_t in_flight, TimePoint earliest = {}) {
   const auto whole = static_cast<uint64_t>(window);
   return {whole > in_flight ? whole - in_flight : 0, earliest};
@@ -54,7 +55,7 @@ struct CcAdapter {
     return *std::launder(reinterpret_cast<const Algorithm*>(s.own));
   }
   static CcContext Context(const CcState& s) {
-    // A flow that was not opened yet has a window of nothing, and no profile.
+    // A flow that is not open yet has a window of 0 and no profile.
     const CcProfile& profile = s.profile != nullptr ? *s.profile : CcProfile::Preset();
     return {profile, profile.values[static_cast<size_t>(s.kind)],
             static_cast<double>(s.window_limit), static_cast<double>(s.packet_bytes)};
@@ -92,7 +93,7 @@ struct CcAdapter {
 
 }  // namespace rocegw::flow
 
-// Once per file, in namespace rocegw::flow.
+// Used once per algorithm file, in namespace rocegw::flow.
 #define ROCEGW_CC_DEFINE(name)                 \
   extern const CcAlgorithm k##name##Algorithm; \
   constexpr CcAlgorithm k##name##Algorithm = CcAdapter<name>::Entry()

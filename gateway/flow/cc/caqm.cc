@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Congestion control by proportional hints, in the manner of Unified Bus's C-AQM, for channels
-// between gateways: every acknowledgement brings a level from 0 (idle) to 1 (full), stamped by
-// switches or derived from the share of marked bytes (gateway/wire/congestion_hint.h). Per round
-// trip the window W loses beta * level * W and gains (1 - level) * W * (step / W)^(3/4): windows
-// meet where both are equal, which is the same W for all who see the same level. The power makes
-// small windows grow faster in proportion, and large crowds push less. With a smaller one windows
-// of a few packets, which each see the level at moments of their own, are not held together enough;
-// with a larger one large windows are too slow. No window is below one packet.
+// Congestion control by proportional hints, after Unified Bus's C-AQM, for channels between
+// gateways. Every acknowledgement brings a level from 0 (idle) to 1 (full). Switches stamp the
+// level, or it is derived from the share of marked bytes (gateway/wire/congestion_hint.h).
+//
+// Per round trip the window W loses beta * level * W and gains (1 - level) * W * (step / W)^(3/4).
+// Windows settle where loss and gain are equal, which is the same W for all flows that see the same
+// level. The exponent makes small windows grow faster in proportion, and limits the load of many
+// flows. A smaller exponent lets windows of a few packets drift apart, because they sample the
+// level at different times; a larger one makes large windows too slow. No window is below one
+// packet.
 #include <cmath>
 
 #include "gateway/flow/cc/algorithm.h"
@@ -49,14 +51,14 @@ class Caqm : public CcBase {
     const auto in_flight = static_cast<double>(feedback.in_flight_before);
     const auto marked = static_cast<double>(feedback.marked_bytes);
     const uint8_t said = feedback.hint & wire::kHintLevelMask;
-    // Without marks only a switch says anything at all; a path that stamps always does.
+    // A hint without marks comes from a switch; a path with stamping switches always sends a hint.
     if (said == 0) {
       stamped_ = false;
     } else if (marked == 0) {
       stamped_ = true;
     }
     double level = 0;
-    // A window that is not used up says nothing about what the network takes.
+    // A window that is not full does not show what the network can take.
     bool may_grow = in_flight + c.packet > window_;
     if (stamped_) {
       level = (said - 1) / static_cast<double>(wire::kHintSteps);
@@ -95,7 +97,7 @@ class Caqm : public CcBase {
     return std::max(c[kStep] * c.packet, link * shortest_ / 64);
   }
 
-  // To the power of 3/4; roots are the same on every machine.
+  // Returns ratio^(3/4). Square roots are exact on every machine, pow() is not.
   static double Growth(double ratio) {
     const double root = std::sqrt(ratio);
     return root * std::sqrt(root);
@@ -106,35 +108,35 @@ class Caqm : public CcBase {
     Set(c, window_ * factor);
   }
 
-  // Where somebody else than the path's hints tells of congestion.
+  // Cuts the window once per round for congestion that was not reported by hints (CNP, loss).
   void CutOnce(const CcContext& c) {
     if (cut_) return;
     cut_ = true;
     Cut(c, 1 - c[kBeta] / 100.0);
   }
 
-  // Marks alone are all or nothing: their share is smoothed over rounds.
+  // Ends a round. Marks are binary, so their share is smoothed over rounds.
   void EndRound(const CcContext& c, double in_flight) {
     share_ += (std::min(marked_ / acked_, 1.0F) - share_) / 16;
     if (!stamped_ && marked_ > 0 && !cut_) Cut(c, 1 - c[kBeta] / 100.0 * share_);
     acked_ = marked_ = 0;
     cut_ = false;
     round_left_ = static_cast<float>(in_flight);
-    // Only whole packets leave: what is left of a window is the next round's. Else small windows
-    // that are hardly different would be a packet apart, all the time.
+    // Only whole packets leave, so the fraction of the window carries over to the next round.
+    // Otherwise small windows of nearly equal size would constantly differ by a packet.
     remainder_ = static_cast<float>(std::fmod(window_ + remainder_, c.packet));
   }
 
   double window_ = 0;
-  float shortest_ = 0;    // round trip, ns; 0: no sample
-  float round_left_ = 0;  // bytes to be acknowledged before the round is over
+  float shortest_ = 0;    // round trip in ns; 0: no sample
+  float round_left_ = 0;  // bytes to be acknowledged before the round ends
   float acked_ = 0;       // in this round
   float marked_ = 0;
-  float share_ = 1;       // of marks, over the last rounds
-  float remainder_ = 0;   // of the last round's window, less than a packet
+  float share_ = 1;       // of marked bytes, smoothed over rounds
+  float remainder_ = 0;   // fraction of a packet left from the last round's window
   bool starting_ = true;  // doubles per round trip until the first sign of congestion
   bool stamped_ = false;  // hints come from switches
-  bool cut_ = false;      // in this round
+  bool cut_ = false;      // the window was cut in this round
 };
 
 }  // namespace

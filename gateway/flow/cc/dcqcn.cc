@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCQCN, the reaction point (Zhu et al., SIGCOMM 2015) with the parameters that RNICs have, by the
-// names and presets under which administrators know them: every CNP cuts a rate, timer and byte
-// counter raise it again in three stages. A flow that got no CNP, or has recovered, is not paced.
-// Rates are whole kbit/s; alpha counts in 1/1024, with a fraction, or it would fade too fast.
+// DCQCN, the reaction point (Zhu et al., SIGCOMM 2015), with the parameter names and presets of
+// RNICs, which administrators know. Every CNP cuts the rate; a timer and a byte counter raise it
+// again in three stages. A flow without CNPs, or one that has recovered, is not paced. Rates are
+// integers in kbit/s. alpha is in units of 1/1024 with fraction bits, because without them it would
+// fade too fast.
 //
-// Nothing runs while nothing is sent: what periods would have done since the last event is caught
+// Nothing runs while nothing is sent: the next event catches up on all periods since the last one.
+// A deadline is requested only if the rate would rise before the next packet may leave.
 // up with at the next one. A deadline is asked for only where the rate would rise before the next
 // packet may leave.
 #include "gateway/flow/cc/algorithm.h"
@@ -97,12 +99,12 @@ class Dcqcn : public CcBase {
       if (!limited_) {
         window_ = Units(window_ * kUnit + static_cast<double>(feedback.acked_bytes) * 0.75);
       } else if (sent_ >= window_ * kUnit) {
-        // A window has left since the first CNP. Answers have no round trips.
+        // A window has left since the first CNP. READ responses have no round trip samples.
         if (feedback.rtt.ns > 0) EndStart(c, feedback.rtt, now);
         if (path_us_ == 0) window_ = kNoWindow;
       }
     }
-    // A channel's acknowledgements say what CNPs say natively.
+    // On channels, marks in acknowledgements take the place of CNPs.
     if (feedback.marked_bytes != 0) OnCnp(c, now);
   }
 
@@ -110,11 +112,12 @@ class Dcqcn : public CcBase {
     CatchUp(c, now);
     const bool first = !limited_;
     if (limited_ && window_ != kNoWindow) {
-      // Its window holds it until it knows its rate.
+      // The starting window limits the flow until its rate is known.
       cnp_seen_ = true;
       return;
     }
-    // Nobody slows down by giving up what the window has not let it have.
+    // Rate that the window did not let the flow use must not absorb the cut, so cut from the rate
+    // in use.
     if (limited_ && used_ != 0) current_ = std::max(std::min(current_, used_), MinRate(c));
     if (first) {
       alpha_ = c[kInitialAlpha] << kAlphaFraction;
@@ -185,13 +188,13 @@ class Dcqcn : public CcBase {
     kWindowTime,
     kQuietPeriods,
   };
-  static constexpr double kUnit = 64;  // of window_, bytes
+  static constexpr double kUnit = 64;  // unit of window_ in bytes
   static constexpr uint16_t kNoWindow = UINT16_MAX;
-  static constexpr uint16_t kLongPath = (1u << 15) - 1;  // us, and longer
+  static constexpr uint16_t kLongPath = (1u << 15) - 1;  // this many us, or more
   static constexpr uint32_t kAlphaFraction = 9;          // bits
-  // What a port is taken for that does not tell its speed.
+  // Link rate in kbit/s that is assumed when the port does not report its speed.
   static constexpr uint32_t kUnknownLink = 100'000'000;
-  // A flow that has missed so many periods begins anew.
+  // A flow that missed so many periods starts afresh.
   static constexpr int kMostPeriods = 4096;
 
   static uint32_t MaxRate(const CcContext& c) {
@@ -204,12 +207,12 @@ class Dcqcn : public CcBase {
   static uint16_t Units(double bytes) {
     return static_cast<uint16_t>(std::min<double>(bytes / kUnit, kNoWindow));
   }
-  // A flow that has missed 1.3 s begins anew, so times that are compared are nearer than this
-  // tells.
+  // Returns the low 32 bits of a time. Compared times are less than 1.3 s apart, because a flow
+  // that missed more starts afresh.
   static uint32_t Low(TimePoint time) { return static_cast<uint32_t>(time.ns); }
 
-  // Rates fall by little when CNPs are rare, as they are of many flows: what is in flight must not
-  // be what a queue makes of it.
+  // Returns the limit of bytes in flight. With many flows, CNPs per flow are rare and the rate
+  // falls slowly. The limit keeps the queue from growing meanwhile.
   double Bound(const CcContext& c) const {
     double bound = c.window_limit;
     if (window_ != kNoWindow) {
@@ -220,9 +223,10 @@ class Dcqcn : public CcBase {
     return std::min(bound, c.window_limit);
   }
 
-  // A new flow's share is about what its window let through, with what all others had sent in the
-  // same time before it. It begins below that, so that the queue drains, and aims above it: who
-  // comes to flows that have had the link to themselves has no more to begin with.
+  // Ends the start of a new flow. Its fair share is about what the window let through, given what
+  // all others sent before it in that time. It starts at half of that, so that the queue drains,
+  // and aims at twice that, because against a flow that had the link to itself the window let
+  // through too little.
   void EndStart(const CcContext& c, Duration rtt, TimePoint now) {
     const double through = window_ * kUnit * 8e6 / static_cast<double>(rtt.ns);
     window_ = kNoWindow;
@@ -264,10 +268,11 @@ class Dcqcn : public CcBase {
     }
   }
 
-  // The byte counter is there so that who has had much asks for much. Of many flows none has, and
-  // when most of them end, the rest would take long for what they leave. Whoever is too slow to
-  // hear of the byte counter, has heard of no congestion for so long, and finds no queue, asks as
-  // if it had.
+  // Counts a timer period without congestion. The byte counter lets fast flows ask for more, but
+  // flows that share a link with many others are too slow for it: when most of the others end, the
+  // rest would take long to use the link. A flow that is too slow for the byte counter therefore
+  // counts as if it had reached it after kQuietPeriods timer periods without a CNP and without a
+  // queue.
   void CountQuiet(const CcContext& c) {
     const uint64_t periods = c[kQuietPeriods];
     const uint64_t bits = uint64_t{current_} * periods * c[kTimeReset] / 1000;
@@ -277,7 +282,7 @@ class Dcqcn : public CcBase {
     no_queue_ = false;
   }
 
-  // One event of the timer or the byte counter.
+  // Raises the rate after one event of the timer or the byte counter.
   void Raise(const CcContext& c, TimePoint now) {
     const uint32_t least = std::min(time_stage_, byte_stage_);
     const uint32_t most = std::max(time_stage_, byte_stage_);
@@ -297,7 +302,8 @@ class Dcqcn : public CcBase {
     }
   }
 
-  // Period by period: alpha keeps dce_tcp_g of itself and takes the rest where a CNP has come.
+  // Advances alpha period by period: it keeps kG / 1024 of itself (RNIC parameter dce_tcp_g), and
+  // gains the rest in a period with a CNP.
   void AdvanceAlpha(const CcContext& c, TimePoint now) {
     const Duration period = Microseconds(c[kAlphaPeriod]);
     int64_t periods = (Low(now) - alpha_time_) / period.ns;
@@ -312,15 +318,16 @@ class Dcqcn : public CcBase {
 
   Pacer pacer_;
   TimePoint next_rise_;
-  uint32_t last_cut_ = 0;  // low bits of the time
+  uint32_t last_cut_ = 0;  // low bits of its time
   uint32_t alpha_time_ = 0;
   uint32_t current_ = 0;  // kbit/s
   uint32_t target_ = 0;
-  uint32_t sent_ = 0;    // bytes since the last rise by count; of a new flow, since its first CNP
-  uint32_t used_ = 0;    // kbit/s, while the window holds it back; else 0
-  uint16_t window_ = 0;  // of a new flow, in units
-  uint16_t path_us_ : 15 = 0;      // shortest round trip; 0: no sample
-  uint16_t no_queue_ : 1 = false;  // the newest since the timer's last rise was not much longer
+  uint32_t sent_ = 0;          // bytes since the last rise by count; new flow: since its first CNP
+  uint32_t used_ = 0;          // kbit/s in use while the window is the limit; else 0
+  uint16_t window_ = 0;        // of a new flow, in units of kUnit
+  uint16_t path_us_ : 15 = 0;  // shortest round trip; 0: no sample
+  uint16_t no_queue_ : 1 =
+      false;  // the newest round trip since the timer's last rise was not much longer
   uint32_t alpha_ : 10 + kAlphaFraction = 0;
   uint32_t limited_ : 1 = false;
   uint32_t increased_ : 1 = true;  // since the last cut

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCTCP (RFC 8257): a window that is cut once per round trip, by as much as the share of marked
-// bytes says, and grows by a packet per round trip. Needs a receiver that counts marks exactly,
-// which channels do; a CNP counts as one marked packet.
+// DCTCP (RFC 8257): a window that is cut once per round trip in proportion to the share of marked
+// bytes, and grows by a packet per round trip. It needs a receiver that counts marks exactly, as
+// channels do. A CNP counts as one marked packet.
 #include "gateway/flow/cc/algorithm.h"
 
 namespace rocegw::flow {
@@ -37,7 +37,7 @@ class Dctcp : public CcBase {
     const auto in_flight = static_cast<double>(feedback.in_flight_before);
     acked_ += acked;
     marked_ += static_cast<double>(feedback.marked_bytes);
-    // A window that is not used up says nothing about what the network takes.
+    // A window that is not full does not show what the network can take.
     if (marked_ == 0 && in_flight + c.packet > window_) {
       window_ += window_ < threshold_ ? acked : c[kIncreasePackets] * c.packet * acked / window_;
       window_ = Bounded(c, window_);
@@ -71,7 +71,7 @@ class Dctcp : public CcBase {
     threshold_ = window_;
   }
 
-  // A window's worth is acknowledged. What is in flight now belongs to the next round.
+  // Ends a round: a window of bytes is acknowledged. The bytes in flight now form the next round.
   void EndRound(const CcContext& c, double in_flight) {
     const double gain = c[kGain] / 1024.0;
     const double share = acked_ > 0 ? std::min(marked_ / acked_, 1.0) : 0;

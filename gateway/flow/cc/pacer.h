@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Departure times of a paced flow. A sender that comes late, because its timer is coarse or others
-// were served first, makes up for at most the profile's burst; so the rate holds on average, and an
-// idle flow does not save up. Part of an algorithm's state.
+// Departure times of a paced flow. A sender that is late, because its timer is coarse or others
+// were served first, catches up with at most the profile's burst. So the rate holds on average, and
+// an idle flow saves nothing up. Part of an algorithm's state.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@ namespace rocegw::flow {
 
 class Pacer {
  public:
-  // The next packet leaves now.
+  // Starts pacing; the next packet may leave now.
   void Start(TimePoint now) { next_ = now; }
-  // No pacing.
+  // Stops pacing.
   void Stop() { next_ = TimePoint{}; }
-  // Something left that takes `interval` at the flow's rate.
+  // Counts a departure that takes `interval_ns` at the flow's rate.
   void OnSent(double interval_ns, Duration burst, TimePoint now) {
     const TimePoint from = std::max(next_, now - burst);
     const Duration interval{static_cast<int64_t>(std::min(interval_ns, kLongest))};
     next_ = std::min(from + interval, now + Duration{static_cast<int64_t>(kLongest)});
   }
-  // The rate has changed by this factor: what is owed takes that much less time.
+  // Adapts to a rate that changed by the factor `faster`: waiting times shrink accordingly.
   void Rescale(double faster, TimePoint now) {
     if (next_ <= now) return;
     const double left = static_cast<double>((next_ - now).ns) / faster;
@@ -31,7 +31,7 @@ class Pacer {
   TimePoint next() const { return next_; }
 
  private:
-  // No wait is longer, whatever the rate.
+  // Longest wait in nanoseconds, whatever the rate.
   static constexpr double kLongest = 1e9;
   TimePoint next_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No congestion control: a fixed window, for paths that have no congestion, and for measuring what
-// the others do. What is in flight never exceeds it, except that one packet may always be.
+// No congestion control: a fixed window, for paths without congestion and as a baseline for
+// measurements. Bytes in flight never exceed the window, except that one packet is always allowed.
 #include "gateway/flow/cc/algorithm.h"
 
 namespace rocegw::flow {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Congestion control by delay, of the family of TIMELY (SIGCOMM 2015) and Swift (SIGCOMM 2020): a
-// target for the round trip; below it the window grows by a fixed step per round trip, above it the
-// window shrinks in proportion to the excess, once per round trip. Needs no help from switches and
-// none from the peer. Small windows get a higher target, so that many flows keep apart; below one
-// packet the flow is paced instead.
+// Congestion control by delay, in the family of TIMELY (SIGCOMM 2015) and Swift (SIGCOMM 2020).
+// Below a target round trip the window grows by a fixed step per round trip; above it the window
+// shrinks in proportion to the excess, once per round trip. It needs no help from switches or the
+// peer. Small windows have a higher target, so that many flows can share a link; a window below one
+// packet is paced instead.
 #include <cmath>
 
 #include "gateway/flow/cc/algorithm.h"
@@ -45,8 +45,8 @@ class Swift : public CcBase {
       pacer_.Stop();
       return;
     }
-    // A round trip above the target belongs to a queue that drains before so rare a packet is due:
-    // the window that shrinks by it is answer enough.
+    // A round trip above the target includes a queue that drains before the next packet of so small
+    // a window is due. Shrinking the window is enough; the pace is not slowed further.
     const double round = std::min<double>(smoothed_, Target(c));
     pacer_.OnSent(round * static_cast<double>(bytes) / window_, Duration{}, now);
   }
@@ -55,11 +55,11 @@ class Swift : public CcBase {
     if (feedback.rtt.ns > 0) OnRoundTrip(c, AsFloat(feedback.rtt));
     if (smoothed_ == 0) return;
     const auto acked = static_cast<double>(feedback.acked_bytes);
-    // Without a sample of its own an acknowledgement says as much as the last one.
+    // An acknowledgement without a sample uses the smoothed round trip.
     const float delay = feedback.rtt.ns > 0 ? AsFloat(feedback.rtt) : smoothed_;
     const double target = Target(c);
     if (delay <= target) {
-      // A window that is not used up says nothing about what the network takes.
+      // A window that is not full does not show what the network can take.
       if (static_cast<double>(feedback.in_flight_before) + c.packet <= window_) return;
       const double step = c[kIncrease] * c.packet / 16;
       Set(c, window_ + (starting_ ? acked : step * acked / std::max(window_, c.packet)), now);
@@ -70,12 +70,12 @@ class Swift : public CcBase {
     Cut(c, 1 - c[kBeta] / 100.0 * excess, now);
   }
 
-  // Marks are not what it works with, but who sends a CNP has a reason.
+  // The algorithm does not use marks, but a CNP is explicit congestion, so it cuts the window.
   void OnCnp(const CcContext& c, TimePoint now) { Cut(c, 1 - c[kMaxDecrease] / 200.0, now); }
   void OnLoss(const CcContext& c, TimePoint now) { Cut(c, 0, now); }
 
   SendGate Gate(const CcContext& c, uint64_t in_flight) const {
-    // One packet at a time, when it is due.
+    // Below one packet: one packet in flight, when it is due.
     if (window_ < c.packet) return WindowGate(c.packet, in_flight, pacer_.next());
     return WindowGate(window_, in_flight);
   }
@@ -93,7 +93,7 @@ class Swift : public CcBase {
     kInitialPackets,
     kMinWindow,
   };
-  // Windows between which the target is scaled, in packets.
+  // Range of windows, in packets, in which the target is scaled.
   static constexpr double kScaledFrom = 0.1;
   static constexpr double kScaledTo = 100;
   static constexpr double kKnowsPath = 8;
@@ -105,9 +105,9 @@ class Swift : public CcBase {
     return std::clamp(window, least, c.window_limit);
   }
 
-  // The target is the same for all flows, and not the shortest round trip that each has seen: what
-  // a late flow takes for the length of the path has the others' queue in it. Only a flow that
-  // sends next to nothing, and still is above the target, knows that the path itself is so long.
+  // Updates the delay. The target does not use each flow's shortest round trip, because a late
+  // flow's shortest includes the queue of the others. Only a flow that sends almost nothing and is
+  // still above the target knows that the path itself is that long.
   void OnRoundTrip(const CcContext& c, float rtt) {
     if (path_ != 0) {
       path_ = std::min(path_, rtt);
@@ -141,10 +141,10 @@ class Swift : public CcBase {
   }
 
   double window_ = 0;
-  Pacer pacer_;  // below one packet
+  Pacer pacer_;  // for windows below one packet
   TimePoint last_cut_;
   float smoothed_ = 0;    // ns; 0: no sample
-  float path_ = 0;        // ns; 0: not known, and not above the target
+  float path_ = 0;        // ns; 0: unknown, or not above the target
   bool starting_ = true;  // doubles per round trip until the target is reached
 };
 
