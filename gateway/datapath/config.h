@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ports, workers and sessions of a gateway are made from, as plain values: of a daemon, whose
-// configuration file has more in it, and of a gateway inside of a program. Defaults are those of
-// the daemon's file. What depends on the machine (does the interface exist, may we bind there) is
-// found out when the parts start. Start-up only, one thread.
+// Configuration of a gateway's ports, workers and sessions as plain values, for a daemon (whose
+// configuration file contains more) and for a gateway in a process. Defaults are those of the
+// daemon's file. Properties of the machine (whether an interface exists, whether binding is
+// allowed) are checked when the parts start. Used at start-up, by one thread.
 #pragma once
 
 #include <array>
@@ -26,14 +26,14 @@ enum class Steering : uint8_t { kQpn, kHash };
 inline constexpr std::pair<const char*, PortMode> kPortModes[] = {
     {"udp", PortMode::kUdp}, {"af_packet", PortMode::kAfPacket}, {"vdev", PortMode::kVdev}};
 
-// The steering table has 64 buckets of QPNs; a worker without one would never see a packet.
+// The steering table has 64 buckets of QPNs; a worker without a bucket would never get a packet.
 inline constexpr uint32_t kMaxWorkers = 64;
 
 using MacAddress = std::array<uint8_t, 6>;
 
 struct InterfaceAddress {
   wire::Gid address;
-  uint32_t prefix_length = 0;  // of the address family: 0 to 32 or 0 to 128
+  uint32_t prefix_length = 0;  // in bits of the address family: 0 to 32 or 0 to 128
   bool operator==(const InterfaceAddress&) const = default;
 };
 
@@ -46,24 +46,26 @@ struct NeighbourConfig {
 struct PortConfig {
   std::string name = "port0";
   PortMode mode = PortMode::kUdp;
-  std::string interface = "auto";  // netdev; "auto": the one that the default route names
+  std::string interface = "auto";  // netdev; "auto": the one of the default route
   Segmentation segmentation = Segmentation::kAuto;
   Steering steering = Steering::kQpn;
-  uint64_t receive_buffer_bytes = 8ull << 20;  // asked of the kernel for each receiving socket
-  // Mode udp, one worker: this address of the interface alone. Others are left to other processes.
+  uint64_t receive_buffer_bytes = 8ull << 20;  // requested from the kernel for each receive socket
+  // Mode udp with one worker: use only this address of the interface; other processes may use the
+  // others.
   std::optional<wire::Gid> only_address;
-  // Mode vdev only: a DPDK device without a netdev, so what the kernel would know is told here.
+  // Mode vdev only: a DPDK device without a netdev, so the file gives what the kernel would
+  // otherwise know.
   std::string vdev;  // "net_memif0,role=server"
   uint32_t mtu = 1500;
-  uint32_t vlan = 0;  // 0: frames have no tag
-  MacAddress mac{};   // all zero: what the device says
+  uint32_t vlan = 0;  // 0: untagged frames
+  MacAddress mac{};   // all zero: the device's own
   std::vector<InterfaceAddress> addresses;
   std::vector<wire::Gid> routers;  // at most one IPv4 and one IPv6
   std::vector<NeighbourConfig> neighbours;
   bool operator==(const PortConfig&) const = default;
 };
 
-// At most so many at a time; 0: none at all.
+// Limits of objects at a time; 0: none allowed.
 struct LimitsConfig {
   uint32_t sessions = 256;
   uint32_t qps = 65536;
@@ -77,43 +79,43 @@ struct LimitsConfig {
   bool operator==(const LimitsConfig&) const = default;
 };
 
-// The pool tenants/default/pools/default, which exists without a controller.
+// The pool tenants/default/pools/default, which needs no controller.
 struct PoolConfig {
-  bool trusted = true;  // client memory may be reached on the workers themselves
+  bool trusted = true;  // workers may access client memory themselves
   bool remap_allowed = true;
   LimitsConfig limits;
   bool operator==(const PoolConfig&) const = default;
 };
 
-// What is between this gateway and others.
+// Settings between gateways.
 struct GatewaysConfig {
   bool discovery = true;
   bool channels = true;
   uint32_t paths = 1;
-  uint32_t vendor_id = wire::kDefaultVendorId;  // a locally administered OUI
+  uint32_t vendor_id = wire::kDefaultVendorId;  // locally administered OUI
   bool operator==(const GatewaysConfig&) const = default;
 };
 
 struct Config {
   uint32_t workers = 0;  // 0: a quarter of the processors, at least one
   bool pin_workers = false;
-  bool guest_rounds = false;  // threads that poll may run a worker's rounds; in a program only
+  bool guest_rounds = false;  // polling threads may run a worker's rounds; in-process gateways only
   std::vector<PortConfig> ports = {PortConfig{}};
-  uint64_t window_bytes = 0;  // in flight per flow; 0: from the receive buffer that the port got
+  uint64_t window_bytes = 0;  // limit in flight per flow; 0: derived from the port's receive buffer
   GatewaysConfig gateways;
   // FLUSH and ATOMIC WRITE, towards RDMA devices and gateways.
   MemoryPlacement memory_placement = MemoryPlacement::kDisabled;
-  flow::CcKind native_congestion = flow::CcKind::kDcqcn;  // of connections to RNICs
-  flow::CcProfile congestion;                             // the link's speed is not in it
+  flow::CcKind native_congestion = flow::CcKind::kDcqcn;  // for connections to RDMA devices
+  flow::CcProfile congestion;                             // without the link speed
   flow::CcPolicy congestion_policy;                       // no rules: native_congestion stays
-  // Kinds that channels may have, as wire::GatewayOption bits.
+  // Algorithms that channels may use, as wire::GatewayOption bits.
   uint32_t channel_congestion = wire::kOptionCcStatic * ((1u << flow::kCcKinds) - 1);
-  flow::CcPolicy channel_policy;  // no rules: the best of them stays
+  flow::CcPolicy channel_policy;  // no rules: the preferred one of them stays
   PoolConfig default_pool;
   bool operator==(const Config&) const = default;
 };
 
-// Workers to start on a machine with so many processors.
+// Returns the number of workers to start on a machine with so many processors.
 uint32_t EffectiveWorkers(const Config& config, uint32_t processors);
 
 const char* PortModeName(PortMode mode);

@@ -76,7 +76,7 @@ bool DataPath::StopSessions(Duration within, Duration farewell) {
   loop_.Unwatch(std::exchange(monitor_watch_, 0));
   sessions_ended_ = false;
   sessions_->Shutdown([this] { sessions_ended_ = true; });
-  loop_.Post([] {});  // the first round must not wait
+  loop_.Post([] {});  // starts the first round at once
   const TimePoint deadline = session::ControlLoop::Now() + within;
   while (!sessions_ended_ && session::ControlLoop::Now() < deadline)
     loop_.RunOnce(Milliseconds(100));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything between a program's queues and the network: ports, workers and sessions, made from a
-// configuration on somebody's control loop. Its parts start in that order and stop in reverse;
-// whoever owns it may start things of its own in between. Control thread; the configuration, the
-// loop and what `outside` refers to outlive it.
+// Data path of a gateway: ports, workers and sessions, made from a configuration on a given control
+// loop. The parts start in this order and stop in reverse; the owner may start its own parts in
+// between. Control thread. The configuration, the loop and the objects that `outside` refers to
+// must outlive it.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ class DataPath {
  public:
   struct Outside {
     session::Log log;
-    DpdkOpener open_dpdk;  // empty: mode udp alone
-    // Addresses, MTU or link of a device changed; its programs hear of it themselves.
+    DpdkOpener open_dpdk;  // empty: mode udp only
+    // Called when a device's addresses, MTU or link changed. Programs are notified separately.
     std::function<void(const session::Device& device)> on_device_change;
   };
 
@@ -42,15 +42,15 @@ class DataPath {
   // Any thread, while the workers run.
   std::vector<const Heartbeat*> worker_heartbeats() const { return workers_.heartbeats(); }
   void RunGuestRound() { workers_.RunGuestRound(); }
-  // options: what the configuration says is filled in here.
+  // options: fields that the configuration determines are filled in here.
   void StartSessions(session::Options options);
-  // Ends all sessions, which takes microseconds, and waits up to `farewell` until the peers of
-  // their connections have answered to that. False: the sessions did not end `within` that time,
-  // and nothing that they use may be destroyed.
+  // Closes all sessions, which takes microseconds, and waits up to `farewell` for the peers'
+  // answers to the disconnect messages. Returns false if the sessions did not close `within` that
+  // time: nothing that they use may be destroyed then.
   bool StopSessions(Duration within, Duration farewell = {});
 
   const port::SteeringTable& steering() const { return steering_; }
-  // Between StartPorts and StopPorts.
+  // Only between StartPorts and StopPorts.
   const Ports& ports() const { return *ports_; }
   std::vector<session::Device> Devices() const;
   // nullptr: not started, or stopped.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which interface "auto" means: the one that the default route leaves by, else the only one that
-// has a link and an address. Loopback is never chosen, but may be configured by name. Pure
-// function; start-up only.
+// Choice of the interface "auto": the one of the default route, else the only one that has a link
+// and an address. Loopback is never chosen, but may be configured by name. Pure functions; used at
+// start-up.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,11 @@
 
 namespace rocegw::datapath {
 
-// default_source: the own address that a packet to anywhere would carry; nothing without a default
-// route.
+// default_source: source address of a packet to the default route; nothing without a default route.
 StatusOr<std::string> ChooseInterface(const std::vector<port::InterfaceInfo>& interfaces,
                                       const std::optional<wire::Gid>& default_source);
 
-// The one that has the address. EADDRNOTAVAIL: none has.
+// Returns the interface that has the address, or EADDRNOTAVAIL.
 StatusOr<std::string> InterfaceOf(const std::vector<port::InterfaceInfo>& interfaces,
                                   const wire::Gid& address);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind one configured port: kernel sockets or a DPDK device. Made and destroyed on
-// the control thread while no worker runs; each queue belongs to its worker.
+// Backend of one configured port: kernel sockets or a DPDK device. Made and destroyed on the
+// control thread while no worker runs; each queue belongs to its worker.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ class PortBackend {
   const port::PacketPort& queue(size_t worker) const {
     return const_cast<PortBackend*>(this)->queue(worker);
   }
-  // 0 and "" where the notion does not apply.
+  // 0 and "" where the backend has no such property.
   virtual uint64_t receive_buffer_bytes() const { return 0; }
   virtual std::string segmentation() const { return ""; }
-  // Packets for the group arrive from now on, or no longer need to. Without anything to do where
-  // the device hears every group.
+  // Starts or stops receiving packets for the group. Does nothing for devices that receive every
+  // group.
   virtual Status SetMembership(const wire::Gid& /*group*/, bool /*joined*/) { return OkStatus(); }
-  // The most groups of one address family that the device hears at a time; nothing: no bound.
+  // Returns the limit of groups of one address family; nothing: unlimited.
   virtual std::optional<size_t> MembershipLimit(bool /*ipv4*/) const { return std::nullopt; }
-  // For a device that the kernel does not know: fills link, MTU and MAC.
+  // Fills in link, MTU and MAC of a device that the kernel does not know.
   virtual void Describe(port::InterfaceInfo& /*device*/) const {}
 };
 
-// config.interface is a name here, no longer "auto". interface_mtu is in bytes.
+// Opens a port on kernel sockets. config.interface is a name, not "auto".
 StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
                                                const port::SteeringTable& steering);
-// The same for the modes that are no kernel sockets. interface_mtu is 0 for a device of its own.
+// Opens a port in the other modes. interface_mtu is in bytes; 0 for a device without a netdev.
 using DpdkOpener = std::function<StatusOr<std::unique_ptr<PortBackend>>(
     const PortConfig& config, size_t interface_mtu, const port::SteeringTable& steering)>;
 

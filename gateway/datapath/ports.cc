@@ -14,20 +14,19 @@
 namespace rocegw::datapath {
 namespace {
 
-// IPv6 header, UDP, BTH, the largest extension headers of any opcode (AtomicETH 28) with XRC's 4,
-// and the ICRC: what Linux subtracts as well, so that both ends of a link come to the same MTU.
+// Largest headers: IPv6, UDP, BTH, the largest extension header (AtomicETH, 28), XRCETH (4) and
+// ICRC. Linux subtracts the same, so that both ends of a link choose the same MTU.
 constexpr size_t kLargestHeaders = 40 + 8 + 12 + 28 + 4 + 4;
 constexpr uint32_t kLargestPathMtu = 4096;
 constexpr uint32_t kSmallestPathMtu = 256;
 
-// A quarter of a queue's receive buffer, so that a few peers at a time fit; never less than four
-// large packets.
+// The window is a quarter of a queue's receive buffer, so that a few peers may send at once, but at
+// least four large packets.
 constexpr uint64_t kWindowShare = 4;
 constexpr uint64_t kLeastWindow = 16 << 10;
 constexpr uint64_t kMostWindow = 256 << 10;
 
-// A destination that only a default route leads to (a documentation address). Nothing is sent
-// there.
+// Documentation address, which only a default route covers. Nothing is sent to it.
 constexpr uint32_t kAnywhere = 0xC6336401;  // 198.51.100.1
 
 uint8_t IbvMtu(uint32_t path_mtu) {
@@ -192,7 +191,7 @@ std::vector<size_t> Ports::Refresh() {
     Port& port = ports_[i];
     const session::Device before = port.device;
     if (!Look(port).ok()) {
-      // The interface is gone; GIDs keep their places for its return.
+      // The interface does not exist now; its GIDs keep their indices for its return.
       port.interface.up = port.interface.link = false;
       port.device.up = false;
     }
@@ -234,7 +233,8 @@ StatusOr<wire::Gid> Ports::SourceFor(const wire::Gid& destination, uint32_t inte
   return Status(ENETUNREACH, "no port leads there");
 }
 
-// The kernel names the first address of an interface, which may be somebody else's.
+// Returns the configured address instead of the one that the kernel chose, which may belong to
+// another gateway on the same interface.
 wire::Gid Ports::InsteadOf(const wire::Gid& source) const {
   for (const Port& port : ports_) {
     const auto& own = port.config.only_address;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configured ports, one verbs device each: makes their queues, tells what clients may know of
-// each device, and follows addresses, MTU and link state of its interface. Control thread; the
-// queues themselves belong to the workers, which must have ended before this does.
+// The configured ports, one verbs device each. Makes their queues, describes each device to
+// clients, and follows addresses, MTU and link state of its interface. Control thread; the queues
+// belong to the workers, which must have stopped before destruction.
 #pragma once
 
 #include <cstdint>
@@ -26,43 +26,45 @@ namespace rocegw::datapath {
 
 class Ports {
  public:
-  // Errors name the port, what is wrong and the remedy. Without open_dpdk there is mode udp alone.
+  // Opens all ports. Errors name the port, the problem and the remedy. Without open_dpdk, only mode
+  // udp works.
   static StatusOr<std::unique_ptr<Ports>> Create(const Config& config,
                                                  const port::SteeringTable& steering,
                                                  const DpdkOpener& open_dpdk);
 
   size_t device_count() const { return ports_.size(); }
-  // A worker's queue of every port, by device index.
+  // Returns a worker's queue of every port, by device index.
   std::vector<port::PacketPort*> QueuesOf(WorkerIndex worker) const;
-  // For captures: taps, and every worker's queues with and without what records.
+  // For captures: the taps, and every worker's queues with and without recording.
   port::CaptureTaps& taps() { return taps_; }
   std::vector<session::CaptureQueues> RecordingQueues() const;
-  // What captures call the queues, in the order of their numbers.
+  // Returns the names of the queues in captures, in the order of their numbers.
   std::vector<std::string> QueueNames() const;
   const session::Device& device(size_t index) const { return ports_[index].device; }
 
-  // Readable when addresses, links or routes may have changed; then Refresh.
+  // Readable when addresses, links or routes may have changed; call Refresh then.
   int monitor_fd() const { return monitor_->fd(); }
-  // Asks the system again; the devices that are no longer as before.
+  // Queries the system again and returns the indices of changed devices.
   std::vector<size_t> Refresh();
 
-  // The own address for packets to a destination: of a device that is not the kernel's when one of
-  // its prefixes covers the destination, else what the kernel says, else of a device with a router.
+  // Returns the local address for packets to a destination: from a device without a netdev if one
+  // of its prefixes covers the destination, else from the kernel, else from a device with a router.
   StatusOr<wire::Gid> SourceFor(const wire::Gid& destination, uint32_t interface_index) const;
 
-  // Packets for a multicast group arrive at that device from now on, or no longer.
+  // Starts or stops receiving packets for a multicast group on that device.
   Status SetMembership(size_t device, const wire::Gid& group, bool joined) const {
     return ports_[device].backend->SetMembership(group, joined);
   }
 
-  // As PortBackend's.
+  // As PortBackend::MembershipLimit.
   std::optional<size_t> MembershipLimit(size_t device, bool ipv4) const {
     return ports_[device].backend->MembershipLimit(ipv4);
   }
 
-  // Bytes that may be in flight per flow without overrunning a receiver set up like this one.
+  // Returns the bytes that may be in flight per flow without overrunning a receiver configured like
+  // this one.
   uint32_t SafeWindow() const;
-  // Of the fastest port; 0: no link says how fast it is.
+  // Returns the speed of the fastest port; 0: unknown.
   uint64_t LinkBytesPerSecond() const;
 
   void AddRows(session::StateSnapshot& snapshot) const;
@@ -89,15 +91,15 @@ class Ports {
   std::optional<port::AddressMonitor> monitor_;
 };
 
-// Whether an address lies in the network of an own address.
+// Returns true if `destination` lies in the network of the local address.
 bool Covers(const InterfaceAddress& own, const wire::Gid& destination);
 
-// The largest path MTU (bytes of payload: 256 to 4096) for which every packet fits an interface
-// MTU; 0: none does.
+// Returns the largest path MTU (256 to 4096 bytes of payload) whose packets fit the interface MTU;
+// 0: none.
 uint32_t PathMtuFor(size_t interface_mtu);
 
-// EUI-64 of a MAC address, as eight bytes in network order read into a native integer. An interface
-// without a MAC gets one made from `fallback`, marked as locally administered.
+// Returns the EUI-64 of a MAC address: eight bytes in network order, read as a native integer.
+// Without a MAC, the result is derived from `fallback` and marked as locally administered.
 uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback);
 
 }  // namespace rocegw::datapath

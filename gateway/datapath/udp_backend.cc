@@ -17,7 +17,7 @@ class UdpBackend final : public PortBackend {
   port::PacketPort& queue(size_t worker) override { return group_->queue(worker); }
   uint64_t receive_buffer_bytes() const override { return group_->receive_buffer_bytes(); }
   std::string segmentation() const override { return group_->segmentation_reason(); }
-  // One queue hears it: its worker hands copies on.
+  // Only queue 0 joins the group: its worker hands copies to the others.
   Status SetMembership(const wire::Gid& group, bool joined) override {
     return joined ? group_->JoinMulticast(group, interface_, 0)
                   : group_->LeaveMulticast(group, interface_, 0);
@@ -53,7 +53,8 @@ StatusOr<std::unique_ptr<PortBackend>> OpenUdp(const PortConfig& config,
   udp.steer_by_qpn = config.steering == Steering::kQpn;
   udp.socket_receive_buffer = config.receive_buffer_bytes;
   udp.only_address = config.only_address;
-  // Gateways of one address each may share a network namespace.
+  // Gateways with one address each may share a network namespace, so loopback packets may be
+  // theirs.
   udp.refuse_foreign_loopback = !config.only_address;
   auto group = port::UdpPortGroup::Create(udp, steering);
   if (!group.ok()) return group.status();

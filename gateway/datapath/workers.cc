@@ -13,7 +13,8 @@
 namespace rocegw::datapath {
 namespace {
 
-// With so few processors a spinning worker takes time from the program it works for.
+// With at most this many processors, a spinning worker would take time from the program that it
+// serves.
 constexpr size_t kFewProcessors = 4;
 
 std::vector<int> AllowedProcessors() {
@@ -83,7 +84,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
 }
 
 void Workers::Stop() {
-  // All threads end before the first link or inbox goes: a worker may still write to another's.
+  // All threads stop before the first link or inbox is destroyed: a worker may write to another's.
   for (auto& one : workers_) one->thread.reset();
   workers_.clear();
 }
@@ -108,7 +109,8 @@ void Workers::AddRows(session::StateSnapshot& snapshot) const {
     row.cpu = one.cpu;
     row.qps = i < snapshot.qps_by_worker.size() ? snapshot.qps_by_worker[i] : 0;
     if (i < snapshot.silent_by_worker.size()) row.silent = snapshot.silent_by_worker[i];
-    // Those that ended are read first: none of them can be missing among those that began.
+    // Closes are read first, so that every close read has its open counted: the difference is never
+    // negative.
     const uint64_t ended = one.counters.channel_close_events.Read();
     row.channels = static_cast<uint32_t>(one.counters.channel_open_events.Read() - ended);
     for (const metrics::CounterInfo& info : metrics::AllCounters()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workers with what connects them: links to the control thread, hand-over rings, counters, wake
-// descriptors and threads. Control thread. Sessions must be gone before Stop.
+// The workers and what connects them: links to the control thread, hand-over rings, counters, wake
+// descriptors and threads. Control thread. All sessions must be closed before Stop.
 #pragma once
 
 #include <memory>
@@ -25,11 +25,11 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { Stop(); }
 
-  // ports outlives the workers.
+  // ports must outlive the workers.
   Status Start(const Config& config, const port::SteeringTable& steering, const Ports& ports);
   void Stop();
 
-  // One round of the first worker on the calling thread, with Config::guest_rounds. Any thread,
+  // Runs one round of the first worker on the calling thread (Config::guest_rounds). Any thread,
   // while the workers run.
   void RunGuestRound() { workers_.front()->thread->RunGuestRound(); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a set of chunks are free: best fit, neighbours joined when they come back.
-// Bookkeeping only, it never touches the memory. Belongs to one segment, control thread. Units are
-// bytes; sizes are rounded up to cache lines, so that blocks of different owners never share one.
+// Allocator bookkeeping for a set of chunks: best fit; neighbouring free blocks merge. It never
+// touches the memory. Belongs to one segment, control thread. Units are bytes; sizes are rounded up
+// to cache lines, so that blocks of different owners share none.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,18 @@ struct ArenaBlock {
 
 class Arena {
  public:
-  // Memory for the bookkeeping of one more chunk, made ahead.
+  // Preallocated bookkeeping for one more chunk.
   class Spare;
 
-  // The whole of a new chunk becomes free.
+  // Adds a chunk, all of it free.
   void AddChunk(uint32_t chunk, uint64_t size);
-  // The same, allocating nothing.
+  // Adds a chunk without an allocation.
   void AddChunk(uint32_t chunk, uint64_t size, Spare spare);
-  // The smallest free place that fits, of `bytes` rounded up to lines; nothing when no chunk has
-  // room or bytes is 0. Allocates nothing.
+  // Takes the smallest free block that fits `bytes`, rounded up to cache lines. Returns nothing if
+  // there is none or bytes is 0. Allocates nothing.
   std::optional<ArenaBlock> Take(uint64_t bytes);
-  // False, and nothing changes, when part of the block is free already: a bug of the caller.
+  // Frees a block. Returns false without a change if part of it is free already, which is a bug of
+  // the caller.
   [[nodiscard]] bool Give(const ArenaBlock& block);
 
   uint64_t free_bytes() const { return free_bytes_; }

@@ -13,7 +13,7 @@
 namespace rocegw::shm {
 namespace {
 
-// The pages of so many bytes come together: a system call for some tens of queues.
+// Pages are allocated in granules of this size: one system call for some tens of queues.
 constexpr uint64_t kGranule = 65536;
 
 Status SystemError(const char* what) {
@@ -32,7 +32,7 @@ StatusOr<std::unique_ptr<Chunk>> Chunk::Create(uint64_t size, Writer writer) {
   std::unique_ptr<Chunk> chunk(
       new Chunk(std::move(fd), static_cast<uint8_t*>(mapping), size, writer));
   int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  // After the mapping above: the seal forbids new writable mappings and leaves this one alone.
+  // After the mapping above: the seal forbids new writable mappings and leaves existing ones alone.
   if (writer == Writer::kDaemon) seals |= F_SEAL_FUTURE_WRITE;
   if (::fcntl(chunk->fd(), F_ADD_SEALS, seals) != 0) return SystemError("sealing");
   return chunk;
@@ -42,7 +42,7 @@ Chunk::~Chunk() { ::munmap(base_, size_); }
 
 Status Chunk::Prefault() {
   if (Status there = Populate(0, size_); !there.ok()) return there;
-  // Older kernels than 5.14 do not know it: the pages are there all the same.
+  // Kernels before 5.14 refuse this; the pages are allocated anyway.
   (void)::madvise(base_, size_, MADV_POPULATE_WRITE);
   return OkStatus();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One piece of memory shared with one client: a memfd made, sized and sealed here, never one that a
-// client brings, so that nobody can cut it under us (SIGBUS). What only the daemon writes carries
-// F_SEAL_FUTURE_WRITE as well: our mapping stays writable, the client can map it for reading and no
-// other way, whatever it does with the descriptor (memfd_create(2), fcntl(2)). Not hugetlb: such a
-// memfd could fail at the first touch.
+// Piece of memory shared with one client: a memfd that the gateway creates, sizes and seals. A
+// memfd from a client would be unsafe: the client could truncate it (SIGBUS). Memory that only the
+// daemon writes also carries F_SEAL_FUTURE_WRITE: the existing mapping stays writable, but the
+// client can map the memory for reading only (memfd_create(2), fcntl(2)). Not hugetlb, because such
+// a memfd could fail at the first touch.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,10 @@ class Chunk {
   Writer writer() const { return writer_; }
   uint8_t* base() const { return base_; }
 
-  // Makes sure that pages are there, so that a worker that writes them never meets a page fault,
-  // least of all one that the system cannot serve. ENOMEM when there is not enough.
+  // Allocates the pages, so that a worker that writes them meets no page fault, above all none that
+  // the system cannot serve. Returns ENOMEM if memory is short.
   Status Populate(uint64_t offset, uint64_t length);
-  // The same for all of it, and our mapping knows them: whoever touches it first is not slowed
-  // down.
+  // Populates the whole chunk and maps its pages, so that the first access is not slowed down.
   Status Prefault();
 
  private:
@@ -45,7 +44,7 @@ class Chunk {
   uint8_t* base_;
   uint64_t size_;
   Writer writer_;
-  std::vector<bool> populated_;  // by granule
+  std::vector<bool> populated_;  // by granule of kGranule bytes
 };
 
 }  // namespace rocegw::shm

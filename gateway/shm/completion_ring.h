@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's producer end of one CQ ring: entries become valid by their sequence number, so the
-// client reads one line per completion. One worker writes it.
+// Producer end of a CQ ring. A sequence number makes an entry valid, so the client reads one cache
+// line per completion. One worker writes it.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace rocegw::shm {
 class CompletionRing {
  public:
   CompletionRing() = default;
-  // ring is ours; consumer is client memory. Both ends begin at index `first`.
+  // ring is the gateway's memory; consumer is client memory. Both indices start at `first`.
   CompletionRing(rocegw_cqe* ring, uint32_t entries, const uint32_t* consumer, uint32_t first = 0)
       : ring_(ring), entries_(entries), consumer_(consumer), produced_(first), consumed_(first) {}
 
-  // False when the client has not made room: the queue is overrun.
+  // Writes a completion. Returns false if the ring is full: the queue is overrun.
   bool Push(const rocegw_cqe& cqe) {
     if (produced_ - consumed_ >= entries_) {
       const uint32_t consumer = LoadAcquire(consumer_);
@@ -32,8 +32,8 @@ class CompletionRing {
     return true;
   }
 
-  // Goes on in another ring, with what the client has not taken. False: that is more than `most`,
-  // at most the other ring's entries, and nothing has changed.
+  // Moves to another ring with the completions that the client has not consumed. Returns false
+  // without a change if there are more than `most`, which is at most `entries`.
   bool MoveTo(rocegw_cqe* ring, uint32_t entries, uint32_t most) {
     const uint32_t consumer = LoadAcquire(consumer_);
     if (produced_ - consumer <= entries_) consumed_ = consumer;

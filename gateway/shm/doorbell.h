@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a doorbell page: takes set bits, summary first. A producer that dies between
-// its two stores leaves a leaf bit without its summary bit; TakeAll, run now and then, finds those.
-// One worker takes, any client thread sets.
+// Consumer end of a doorbell page: takes set bits, summary first. A producer that dies between its
+// two stores leaves a leaf bit without its summary bit; TakeAllDoorbells, called occasionally,
+// finds those. One worker takes bits, any client thread sets them.
 //
-// A worker that takes each bell the moment it rings moves the same cache lines between two cores
-// for every single request. DoorbellPace makes it wait until some have gathered.
+// A worker that takes each doorbell at once moves the same cache lines between two cores for every
+// request. DoorbellPace therefore makes it wait until some have gathered.
 #pragma once
 
 #include <bit>
@@ -15,20 +15,20 @@
 
 namespace rocegw::shm {
 
-// When bells of one session may be taken again. A request that comes alone waits for nothing: the
-// pause begins with the last bell that was taken.
+// Pace at which the doorbells of one session are taken. A single request never waits: the pause
+// starts when a doorbell is taken.
 class DoorbellPace {
  public:
   bool MayTake(TimePoint now) const { return now >= next_; }
   void Took(TimePoint now) { next_ = now + kPause; }
 
  private:
-  // Some tens of requests at the rate of one posting thread.
+  // Time in which one posting thread makes some tens of requests.
   static constexpr Duration kPause = Microseconds(1);
   TimePoint next_;
 };
 
-// Calls on_bit(index 0..4095) for every bit taken; returns how many.
+// Calls on_bit(index 0..4095) for every bit taken. Returns the number of bits.
 template <typename F>
 uint32_t TakeDoorbellLeaves(rocegw_doorbell_page* page, uint64_t leaves, F&& on_bit) {
   uint32_t taken = 0;
@@ -46,16 +46,16 @@ uint32_t TakeDoorbellLeaves(rocegw_doorbell_page* page, uint64_t leaves, F&& on_
   return taken;
 }
 
-// Whether TakeDoorbells would find any.
+// Returns true if TakeDoorbells would find any.
 inline bool HasDoorbells(const rocegw_doorbell_page* page) {
   return __atomic_load_n(&page->summary, __ATOMIC_RELAXED) != 0;
 }
 
-// At most so many leaves at once: a program that rings everything it has makes nobody wait for
-// thousands of bells. The other leaves keep their bits and come next.
+// Limit of leaves per call, so that a program that rings thousands of doorbells delays no other.
+// The other leaves keep their bits for later calls.
 inline constexpr int kLeavesAtOnce = 8;
 
-// `turn` moves on from call to call, so that the first leaf is another one each time.
+// `turn` changes from call to call, so that each call starts at another leaf.
 template <typename F>
 uint32_t TakeDoorbells(rocegw_doorbell_page* page, uint32_t turn, F&& on_bit) {
   if (!HasDoorbells(page)) return 0;
@@ -71,7 +71,7 @@ uint32_t TakeDoorbells(rocegw_doorbell_page* page, uint32_t turn, F&& on_bit) {
   return TakeDoorbellLeaves(page, leaves, on_bit);
 }
 
-// Looks at every leaf, whatever the summary says.
+// Takes the bits of every leaf, whatever the summary says.
 template <typename F>
 uint32_t TakeAllDoorbells(rocegw_doorbell_page* page, F&& on_bit) {
   __atomic_exchange_n(&page->summary, 0, __ATOMIC_SEQ_CST);

@@ -38,7 +38,7 @@ Status Segment::Grow(Writer writer, uint64_t bytes) {
   const uint64_t left = max_bytes_ - std::min(bytes_, max_bytes_);
   const uint64_t least = LeastChunk(bytes);
   uint64_t size = std::max(next, least);
-  // The last chunks are smaller, so that nearly all of the bound can be used.
+  // The last chunks are smaller, so that nearly all of the limit can be used.
   while (size > left && size > least) size /= 2;
   if (size > left) {
     return {ENOMEM, "shared memory limit of the session reached"};
@@ -53,7 +53,7 @@ Status Segment::Grow(Writer writer, uint64_t bytes) {
 }
 
 StatusOr<Block> Segment::Allocate(Writer writer, uint64_t bytes) {
-  // A location's length has 32 bits.
+  // rocegw_location::length has 32 bits.
   if (bytes == 0 || bytes > std::numeric_limits<uint32_t>::max()) {
     return Status(ENOMEM, "shared memory block of impossible size");
   }

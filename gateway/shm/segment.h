@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All memory shared with one client: chunks in two arenas, one that the client writes and one that
-// it may only read. No two processes share a segment, so a crashing or hostile client reaches only
-// its own. Chunks start at 2 MiB and double; they live until the session ends, since the client has
-// them mapped; blocks in them come and go. Owner: the client's session, control thread; workers use
-// blocks by pointer and are told before one is freed. Errors: ENOMEM (limit of the session, or of
-// the system).
+// it may only read. No two processes share a segment, so a crashing or hostile client reaches its
+// own only. Chunks start at 2 MiB and double. They live until the session closes, because the
+// client has them mapped; blocks in them are allocated and freed. Belongs to the client's session,
+// control thread. Workers use blocks by pointer and are notified before one is freed. Errors:
+// ENOMEM (limit of the session or of the system).
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@
 
 namespace rocegw::shm {
 
-// A cache line aligned place in a segment; zero-filled when it is handed out.
+// Cache-line aligned block of a segment; zero-filled when allocated.
 struct Block {
   uint32_t chunk = 0;
   uint64_t offset = 0;
-  uint64_t length = 0;  // as asked for
+  uint64_t length = 0;  // as requested
   uint8_t* address = nullptr;
 
   bool valid() const { return address != nullptr; }
@@ -37,61 +37,61 @@ struct Block {
   }
 };
 
-// A chunk that was made ahead, whole and untouched.
+// Chunk that was made ahead, all free and zero.
 struct ReadyChunk {
   std::unique_ptr<Chunk> memory;
   Arena::Spare bookkeeping;
 };
 
-// Chunks made ahead, and who pays for them before they are given away.
+// Source of chunks that were made ahead and are charged to a pool already.
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  // One of at least so many bytes; nothing: there is none. Allocates nothing.
+  // Takes a chunk of at least so many bytes; nothing: there is none. Allocates nothing.
   virtual std::optional<ReadyChunk> TakeChunk(Writer writer, uint64_t bytes) = 0;
 };
 
 class Segment {
  public:
   static constexpr uint64_t kFirstChunk = uint64_t{2} << 20;
-  static constexpr uint64_t kLargestStep = uint64_t{256} << 20;  // no further doubling
+  static constexpr uint64_t kLargestStep = uint64_t{256} << 20;  // chunks do not double beyond it
 
-  // The smallest chunk that a block of so many bytes fits.
+  // Returns the size of the smallest chunk that fits a block of so many bytes.
   static uint64_t LeastChunk(uint64_t bytes) { return std::max(kFirstChunk, std::bit_ceil(bytes)); }
 
-  // max_bytes bounds the sum of all chunks; those that the source gives, if there is one, come
-  // first and are paid for already. Blocks are then cleared when they come back and not when they
-  // are handed out, which allocates nothing as long as the source has something.
+  // max_bytes limits the sum of all chunks. Chunks of `source` are used first and do not count.
+  // With a source, blocks are cleared when they are freed instead of when they are allocated, so
+  // that an allocation from the source's chunks allocates nothing else.
   explicit Segment(uint64_t max_bytes, ChunkSource* source = nullptr);
 
   StatusOr<Block> Allocate(Writer writer, uint64_t bytes);
-  // Frees and clears `block`; an invalid one is ignored.
+  // Frees and clears `block`; ignores an invalid one.
   void Free(Block& block);
 
-  // The client is gone: blocks come back as they are from now on.
+  // From now on, freed blocks are not cleared, because the client is gone.
   void Abandon() { abandoned_ = true; }
 
-  // A new bound; one below bytes() takes nothing away.
+  // Sets a new limit; one below bytes() frees nothing.
   void SetMaxBytes(uint64_t max_bytes) { max_bytes_ = max_bytes; }
-  // Bytes of all chunks: what the client costs, used or not.
+  // Returns the bytes of all chunks, used or not.
   uint64_t bytes() const { return bytes_; }
-  // Those of them that the source gave.
+  // Returns the part of bytes() that the source gave.
   uint64_t bytes_of_source() const { return bytes_of_source_; }
 
-  // Chunks in the order of their numbers, those that the client may not know yet included.
+  // Chunks in the order of their numbers, including those that the client does not know yet.
   size_t chunk_count() const { return chunks_.size(); }
   const Chunk& chunk(size_t number) const { return *chunks_[number].memory; }
 
  private:
   struct Entry {
     std::unique_ptr<Chunk> memory;
-    uint64_t fresh_from = 0;  // nothing beyond was ever handed out, it is still zero
+    uint64_t fresh_from = 0;  // bytes from here on were never allocated and are still zero
   };
 
   Arena& ArenaOf(Writer writer) { return arenas_[static_cast<size_t>(writer)]; }
   Status Grow(Writer writer, uint64_t bytes);
 
-  // Chunks that are listed without another allocation.
+  // Number of chunks that are listed without another allocation.
   static constexpr size_t kChunksAhead = 256;
 
   uint64_t max_bytes_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of a client that sleep until the daemon has something for them: a futex in memory that
-// the client writes. Whatever it writes there costs one system call of a burst at most.
+// Wakes threads of a client that sleep on a futex in client memory until the daemon has something
+// for them. The client can write anything there; it costs at most one system call per burst.
 #pragma once
 
 #include <linux/futex.h>
@@ -12,7 +12,8 @@
 
 namespace rocegw::shm {
 
-// `word`: client memory; not 0: somebody may sleep. Becomes 0. Returns how many were woken.
+// Wakes the sleepers if `word` (client memory) is not 0, and sets it to 0. Returns the number of
+// threads woken.
 inline uint32_t WakeSleepers(uint32_t* word) {
   if (__atomic_load_n(word, __ATOMIC_RELAXED) == 0) return 0;
   if (__atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL) == 0) return 0;

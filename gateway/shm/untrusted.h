@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading memory that a client may change at any time: every value is loaded or copied out exactly
+// Reads of memory that a client may change at any time: every value is loaded or copied exactly
 // once, then checked, then used. The barrier keeps the compiler from reading the source again.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's consumer end of an SQ or RQ ring. Keeps private indices; believes the client's
-// producer index only when it is within the ring. One worker uses it. Order of indices: released <=
-// fetched <= producer.
+// Consumer end of an SQ or RQ ring. It keeps private indices and accepts the client's producer
+// index only if it lies within the ring. Used by one worker. Order of indices: released <= fetched
+// <= producer.
 //
-// What is kept of a ring (RingPlace) may lie apart from where the indices are that it shares with
-// the client: both rings of a queue pair have theirs in the same two blocks.
+// The private part (RingPlace) is separate from the shared indices, because the shared indices of
+// both rings of a queue pair lie in the same two blocks.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct RingPlace {
   uint16_t stride = 0;  // bytes of a slot
 
   RingPlace() = default;
-  // slots are client memory. At most 2^15 entries. All indices begin at `first`.
+  // slots are client memory. At most 2^15 entries. All indices start at `first`.
   RingPlace(const uint8_t* first_slot, uint32_t count, uint32_t slot_bytes, uint32_t first = 0)
       : slots(first_slot),
         known_producer(first),
@@ -39,47 +39,47 @@ enum class RingLook : uint8_t { kEmpty, kReady, kFault };
 template <typename Place>
 class WorkQueueOn {
  public:
-  // producer is client memory; released is ours and read by the client.
+  // producer is client memory; released is the gateway's memory, which the client reads.
   WorkQueueOn(const uint32_t* producer, uint32_t* released, Place place)
       : producer_(producer), released_out_(released), place_(place) {}
 
   using Look = RingLook;
 
-  // Is there a slot to fetch? kFault: the client's index is impossible.
+  // Returns kReady if there is a slot to fetch; kFault: the client's index is impossible.
   Look Check() {
     if (place_.fetched != place_.known_producer) return Look::kReady;
     if (place_.entries == 0) return Look::kEmpty;
-    // Sequentially consistent, as the exchange that took the doorbell: whoever found the bit still
-    // set and left it alone has stored its index before.
+    // Sequentially consistent, like the exchange that took the doorbell: a client that found the
+    // bit still set, and did not set it, stored its index before the exchange.
     const uint32_t producer = LoadOrdered(producer_);
     if (producer == place_.fetched) return Look::kEmpty;
-    // Neither beyond the ring nor back over what was fetched: the walk would not end.
+    // An index beyond the ring, or behind `fetched`, would never let the loop end.
     if (producer - place_.fetched > entries() - (place_.fetched - place_.released))
       return Look::kFault;
     place_.known_producer = producer;
     return Look::kReady;
   }
 
-  // Slots to fetch, as the client says.
+  // Returns the number of slots to fetch according to the client, at most entries().
   uint32_t Posted() const {
     return place_.entries == 0 ? 0 : std::min(LoadOrdered(producer_) - place_.fetched, entries());
   }
 
-  // The slot that Check found; take it with Fetch. Copy it out, its content may change.
+  // Returns the slot that Check found; Fetch takes it. The client may change it: copy it first.
   const uint8_t* Slot() const {
     return place_.slots + static_cast<size_t>(place_.fetched & (entries() - 1)) * place_.stride;
   }
-  // Returns the index of the slot, free running.
+  // Takes the slot and returns its free-running index.
   uint32_t Fetch() { return place_.fetched++; }
 
-  // Slots below `index` may be reused by the client.
+  // Lets the client reuse the slots below `index`.
   void Release(uint32_t index) {
     place_.released = index;
     StoreRelease(released_out_, index);
   }
 
-  // Skips everything that is posted (QP reset). False when the client's index is impossible; what
-  // was fetched is released then as well.
+  // Skips everything posted (QP reset). Returns false if the client's index is impossible; fetched
+  // slots are released then as well.
   bool Discard() {
     const uint32_t producer = place_.entries == 0 ? place_.fetched : LoadAcquire(producer_);
     const bool possible =
@@ -90,7 +90,7 @@ class WorkQueueOn {
     return possible;
   }
 
-  // Slots that are posted and not fetched, as far as the client's index is possible.
+  // Returns the number of posted, unfetched slots; 0 if the client's index is impossible.
   uint32_t Waiting() const {
     const uint32_t count = place_.entries == 0 ? 0 : LoadOrdered(producer_) - place_.fetched;
     return count > place_.entries ? 0 : count;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the channel of a queue pair leads: the other gateway as discovery found it
-// (cm/discovery.h), and the worker there that owns the queue pair's peer. Plain data; the control
-// thread makes it, worker messages carry it.
+// Destination of a queue pair's channel: the peer gateway as discovery found it (cm/discovery.h),
+// and the worker there that owns the queue pair's peer. Plain data; made by the control thread,
+// sent to workers in control messages.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace rocegw::verbs {
 
 struct ChannelTarget {
   wire::Gid peer;
-  Qpn acceptor;              // takes channels for that worker
-  uint32_t peer_worker = 0;  // that owns the bucket of the destination QPN
-  uint32_t instance = 0;     // of the peer: another one means that it was restarted
+  Qpn acceptor;              // QPN at which that worker accepts channels
+  uint32_t peer_worker = 0;  // worker that owns the bucket of the destination QPN
+  uint32_t instance = 0;     // instance of the peer gateway; changes when it restarts
   uint32_t features = 0;     // wire::GatewayOption bits of the peer
-  uint32_t window = 0;       // bytes that the worker there can take at once
+  uint32_t window = 0;       // bytes that the peer's worker can receive in a burst
 
   bool operator==(const ChannelTarget&) const = default;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to write a completion: a CQ's ring on one worker. The worker looks at `signal` after
-// a burst and, when the client has armed the queue, sends the event. Owned by the worker that links
+// Producer of completions: the ring of one CQ on one worker. After a burst, the worker calls
+// TakeEvent and sends the event if the client has armed the queue. Belongs to the worker that links
 // it.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace rocegw::verbs {
 
-// What a queue's rings on all workers count together for moderation.
+// Moderation counts that the rings of one CQ on all workers share.
 struct CqModeration {
   std::atomic<uint32_t> waiting{0};  // completions since the client armed the queue
   std::atomic<bool> solicited{false};
@@ -28,7 +28,8 @@ class CompletionQueue {
       : config_(config),
         ring_(config.ring, config.entries, &config.control->worker[config.worker_slot].consumer) {}
 
-  // False when the client overran the queue; it stays broken then, as on hardware.
+  // Writes a completion. Returns false once the client has overrun the queue; as on hardware, the
+  // queue stays broken then.
   bool Push(const rocegw_cqe& cqe) {
     if (overrun_ || !ring_.Push(cqe)) {
       overrun_ = true;
@@ -43,13 +44,15 @@ class CompletionQueue {
     return true;
   }
 
-  // Goes on in another ring; false: the client has not taken more than `most`.
+  // Moves to another ring. Returns false, without a change, if more than `most` completions are not
+  // polled.
   bool Resize(rocegw_cqe* ring, uint32_t entries, uint32_t most) {
     return ring_.MoveTo(ring, entries, most);
   }
 
-  // Events come when so many completions wait, or when the first has waited for so long; neither:
-  // for each. What waits now is looked at again with the next TakeEvent.
+  // Sets moderation (ibv_modify_cq): an event is due when `count` completions wait, or when the
+  // first has waited for `period`; both 0: for each completion. The next TakeEvent applies it to
+  // those that wait.
   void Moderate(CqModeration& moderation, uint32_t count, Duration period) {
     moderation_ = &moderation;
     count_ = count;
@@ -58,12 +61,12 @@ class CompletionQueue {
 
   const CqConfig& config() const { return config_; }
   bool overrun() const { return overrun_; }
-  // It is overrun, and nobody was told before this call.
+  // Returns true once after the queue was overrun.
   bool TakeOverrun() { return overrun_ && !std::exchange(overrun_told_, true); }
 
-  // True when an event is due for what was pushed since the last call: the client had armed the
-  // queue for it, and no other worker took the arming first. With moderation it may be due later
-  // only: at `due`.
+  // Returns true if an event must be sent for the completions since the last call: the client had
+  // armed the queue, and no other worker has taken the arming. Moderation may defer the event to
+  // `due`.
   bool TakeEvent(TimePoint now) {
     const bool solicited = std::exchange(fresh_solicited_, false);
     const uint32_t fresh = std::exchange(fresh_count_, 0);
@@ -71,24 +74,24 @@ class CompletionQueue {
     return moderation_ == nullptr ? TakeArming(solicited) : TakeModerated(fresh, solicited, now);
   }
 
-  // When an event is due that moderation holds back now; kNever: none is.
+  // Time of an event that moderation defers; kNever: none.
   TimePoint due = kNever;
 
-  // Wakes who polls the queue and sleeps until there is something; after a burst, as TakeEvent.
-  // Returns how many threads did.
+  // Wakes the threads that sleep until the queue has a completion. Called after a burst, like
+  // TakeEvent. Returns the number of threads woken.
   uint32_t WakePollers() {
-    // The completion must be visible before the word is read: the client sets it, then looks once
-    // more.
+    // The completion must be visible before the word is read. The client does the reverse: it sets
+    // the word, then polls once more.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return shm::WakeSleepers(&config_.control->sleeping);
   }
 
-  // The worker's own notes: queues written in this burst, and whether an event waits for room in
-  // its channel.
+  // State of the worker: the list of queues written in this burst, and whether an event waits for
+  // space in its channel.
   std::vector<CompletionQueue*>* fresh_list = nullptr;
-  void* owner = nullptr;  // its session
+  void* owner = nullptr;  // the worker's record of the session
   bool listed = false;
-  bool timed = false;  // among those that wait for `due`
+  bool timed = false;  // in the worker's list of queues that wait for `due`
   bool event_pending = false;
   uint64_t events_sent = 0;
 
@@ -97,14 +100,14 @@ class CompletionQueue {
     CqModeration& all = *moderation_;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&config_.control->arm, __ATOMIC_ACQUIRE) == ROCEGW_CQ_UNARMED) {
-      // The client polls after it has armed the queue, and finds these.
+      // The client polls after it arms the queue, and finds these completions.
       due = kNever;
       return false;
     }
     if (solicited) all.solicited.store(true, std::memory_order_relaxed);
     const uint32_t waiting = all.waiting.fetch_add(fresh, std::memory_order_relaxed) + fresh;
     if (waiting == 0) {
-      // Another worker has told.
+      // Another worker has sent the event.
       due = kNever;
       return false;
     }
@@ -114,15 +117,15 @@ class CompletionQueue {
     if (!enough && due > now) return false;
     due = kNever;
     if (!TakeArming(all.solicited.load(std::memory_order_relaxed))) return false;
-    // Nobody waits for an event before this one is sent.
+    // The client cannot arm the queue again before it gets this event.
     all.waiting.store(0, std::memory_order_relaxed);
     all.solicited.store(false, std::memory_order_relaxed);
     return true;
   }
 
   bool TakeArming(bool solicited) {
-    // The completion must be visible before the arm word is read: the client arms, then looks once
-    // more.
+    // The completion must be visible before the arm word is read. The client does the reverse: it
+    // arms, then polls once more.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     uint32_t arm = __atomic_load_n(&config_.control->arm, __ATOMIC_ACQUIRE);
     if (arm == ROCEGW_CQ_UNARMED || (arm == ROCEGW_CQ_ARM_SOLICITED && !solicited)) return false;

@@ -7,13 +7,14 @@ namespace rocegw::verbs {
 namespace {
 
 constexpr uint32_t kRemoteAccess = kAccessRemoteWrite | kAccessRemoteRead | kAccessRemoteAtomic;
-// Programs ask for the right to write here as they do for regions, and providers let them.
+// Access flags that are accepted without effect: programs set local write as for regions, and other
+// providers accept it.
 constexpr uint32_t kIgnoredAccess = kAccessLocalWrite;
 constexpr uint32_t kTagMask = 0xFF;
 
 }  // namespace
 
-// Whoever finds it taken sleeps: its holder may have lost its processor.
+// Lock that sleeps while it is taken, because its holder may have been preempted.
 class MemoryWindow::Guard {
  public:
   explicit Guard(std::atomic<bool>& taken) : taken_(taken) {
@@ -66,13 +67,13 @@ bool MemoryWindow::Bind(const RemoteUser& user, const BindRequest& request,
         region->windows == nullptr || !region->Holds(request.address, request.length)) {
       return false;
     }
-    // Who may change memory from afar may change it here (IBTA C10-74).
+    // Remote write or atomic access requires local write access to the region (IBTA C10-74).
     const bool changes = (request.access & (kAccessRemoteWrite | kAccessRemoteAtomic)) != 0;
     if (changes && (region->access & kAccessLocalWrite) == 0) return false;
   }
   const Guard guard(taken_);
   if (key_ != request.before) return false;
-  // One of type 2 is taken back before it is bound anew.
+  // A type 2 window must be invalidated before it is bound again.
   if (type_ == MwType::kType2 && bound_ != nullptr) return false;
   if (request.length != 0 && !region->windows->Enter()) return false;
   Leave();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows (IBTA 10.6.7): keys for a part of a region that work requests give out and take
-// back. A window of type 1 serves every queue pair of its protection domain, one of type 2 the one
-// that has bound it (2B). The low 8 bits of a window's key change from binding to binding, the
-// others are its name.
+// Memory windows (IBTA 10.6.7): keys for a part of a region, which work requests bind and
+// invalidate. A window of type 1 serves every queue pair of its protection domain; one of type 2
+// serves the queue pair that bound it (2B). The low 8 bits of a window's key change with each
+// binding; the upper 24 identify the window.
 //
-// One worker binds what another one's queue pairs use, so both classes are thread safe; a window's
-// lock is held for a copy of a few words. Made by the control thread, which frees it after every
+// A worker may bind a window that queue pairs of another worker use, so both classes are
+// thread-safe; the lock of a window is held only to copy a few words. The control thread makes
+// windows, and frees them after every worker has unlinked them.
 // worker has unlinked it.
 #pragma once
 
@@ -20,13 +21,13 @@ namespace rocegw::verbs {
 
 struct RegionConfig;
 
-// How many windows are bound to a region; it cannot be deregistered before they are gone.
+// Number of windows bound to a region, which cannot be deregistered before all are unbound.
 class BoundWindows {
  public:
-  // False: the region is about to go.
+  // Counts a new binding. Returns false if the region is being deregistered.
   bool Enter();
   void Leave() { count_.fetch_sub(1, std::memory_order_release); }
-  // No window enters any more; false: there are some, and nothing changes.
+  // Refuses new bindings from now on. Returns false, without a change, while windows are bound.
   bool Close();
   uint32_t count() const;
 
@@ -35,7 +36,7 @@ class BoundWindows {
   std::atomic<uint32_t> count_{0};
 };
 
-// Whose access it is: a queue pair, as the worker that owns it knows it.
+// Originator of a remote access: a queue pair, as its worker knows it.
 struct RemoteUser {
   SessionId session;
   uint32_t pd = 0;
@@ -43,14 +44,14 @@ struct RemoteUser {
   SlotHandle qp;
 };
 
-// A work request's wish.
+// Parameters of a bind work request.
 struct BindRequest {
-  MemoryKey before;  // the window's present key
-  MemoryKey key;     // the one it gets; its low 8 bits count
-  MemoryKey region;  // not looked at without a length
+  MemoryKey before;  // current key of the window
+  MemoryKey key;     // new key; only its low 8 bits count
+  MemoryKey region;  // ignored if length is 0
   uint32_t access = 0;
   uint64_t address = 0;
-  uint64_t length = 0;  // 0: bound to nothing, type 1 only
+  uint64_t length = 0;  // 0: unbind; type 1 only
 };
 
 class MemoryWindow {
@@ -63,21 +64,23 @@ class MemoryWindow {
 
   static constexpr uint32_t NameOf(MemoryKey key) { return key.value >> 8; }
 
-  // `region` is what the request names; nullptr: nothing. False: nothing changes.
+  // Binds the window. `region` is the request's region; nullptr: none. Returns false without a
+  // change if the request is not allowed.
   bool Bind(const RemoteUser& user, const BindRequest& request, const RegionConfig* region);
-  // Takes back a window of type 2 that is bound by this key and user. False: it is not.
+  // Invalidates a type 2 window. Returns false unless this user bound it with this key.
   bool Invalidate(const RemoteUser& user, MemoryKey key);
-  // Where a range of addresses that the key's users name lies; false: it is not theirs.
+  // Finds the range of the region that `va` and `length` name. Returns false if the key does not
+  // allow the access.
   struct Place {
     MemoryKey region;
-    uint64_t address = 0;  // as the region's users name it
+    uint64_t address = 0;  // in the region's address space
   };
   bool Find(const RemoteUser& user, MemoryKey key, uint32_t access, uint64_t va, uint64_t length,
             Place& place) const;
   void Unbind();
 
   MwType type() const { return type_; }
-  // What it opens now; nothing while it is not bound.
+  // Returns the current binding; nothing while the window is not bound.
   struct Binding {
     MemoryKey key;
     MemoryKey region;
@@ -96,15 +99,15 @@ class MemoryWindow {
   const MwType type_;
   const SessionId session_;
   const uint32_t pd_;
-  mutable std::atomic<bool> taken_{false};  // a lock, for what follows
+  mutable std::atomic<bool> taken_{false};  // lock of the members below
   MemoryKey key_;
   MemoryKey region_;
-  BoundWindows* bound_ = nullptr;  // the region's; nullptr: not bound
+  BoundWindows* bound_ = nullptr;  // count of the bound region; nullptr: not bound
   uint32_t access_ = 0;
   uint64_t address_ = 0;
   uint64_t length_ = 0;
-  Qpn qpn_;        // type 2: who has bound it
-  SlotHandle qp_;  // same: another queue pair may get the number later
+  Qpn qpn_;        // type 2: queue pair that bound it
+  SlotHandle qp_;  // type 2: its handle, because another queue pair may get the number later
 };
 
 }  // namespace rocegw::verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's view of the registered memory: key -> region or window, with the checks of every
-// access (IBTA 10.6.3). Linked, replaced and unlinked by control messages between bursts; a pointer
-// returned here is good until the next of them.
+// Registered memory as one worker knows it: a map from key to region or window, with the checks of
+// every access (IBTA 10.6.3). Control messages link, replace and unlink entries between bursts; a
+// returned pointer is valid until the next of them. Belongs to one worker.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,36 @@
 
 namespace rocegw::verbs {
 
-// Where bytes that a peer names lie.
+// Location of bytes that a peer names.
 struct RemotePlace {
-  uint64_t address = 0;       // in the client
-  uint8_t* direct = nullptr;  // in our mapping; nullptr: not all of them
+  uint64_t address = 0;       // in the client's address space
+  uint8_t* direct = nullptr;  // in the gateway's mapping; nullptr: not all of them are mapped
 };
 
 class MrTable {
  public:
-  // False when the key is there already.
+  // Returns false if the key exists.
   bool Link(const RegionConfig& region) { return regions_.Insert(region.key.value, region); }
-  // The region with that key is another one from now on; false when there is none.
+  // Replaces the region with that key. Returns false if there is none.
   bool Replace(const RegionConfig& region);
   bool Unlink(MemoryKey key) { return regions_.Erase(key.value); }
-  // A window goes by the name in its keys (MemoryWindow::NameOf).
+  // Windows are stored by the upper bits of their keys (MemoryWindow::NameOf).
   bool LinkWindow(uint32_t name, MemoryWindow& window) { return windows_.Insert(name, &window); }
   bool UnlinkWindow(uint32_t name) { return windows_.Erase(name); }
 
-  // The region when `key` belongs to the session's `pd`, grants `access` and holds
-  // [va, va + length); nullptr otherwise.
+  // Returns the region if `key` belongs to the session's `pd`, grants `access` and contains [va, va
+  // + length); else nullptr.
   const RegionConfig* Find(MemoryKey key, SessionId session, uint32_t pd, uint32_t access,
                            uint64_t va, uint64_t length) const;
-  // The same for an R_Key, which may be a window's.
+  // Finds the location by an R_Key, which may belong to a region or a window.
   std::optional<RemotePlace> FindRemote(const RemoteUser& user, MemoryKey key, uint32_t access,
                                         uint64_t va, uint64_t length) const;
 
-  // An R_Key of a region that grants `access`, whichever part of it is meant. No window does: what
-  // it was bound with is about its own part.
+  // Returns true if the R_Key belongs to a region that grants `access` to every byte. Always false
+  // for windows, whose rights concern their part only.
   bool GrantsWhole(const RemoteUser& user, MemoryKey key, uint32_t access) const;
 
-  // What work requests do to windows; false: they must not.
+  // Execute bind and invalidate work requests. They return false if the request is not allowed.
   bool Bind(const RemoteUser& user, const BindRequest& request) const;
   bool Invalidate(const RemoteUser& user, MemoryKey key) const;
 

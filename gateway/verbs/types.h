@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs enumerations and attribute sets as values, with the numbers of <infiniband/verbs.h> (which
-// the core does not include), so that they cross the attach protocol unchanged.
+// Enumerations and attribute sets of the verbs. Values are those of <infiniband/verbs.h>, which the
+// core does not include, so they cross the attach protocol unchanged.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class QpType : uint8_t {
 constexpr bool IsXrc(QpType type) {
   return type == QpType::kXrcSend || type == QpType::kXrcReceive;
 }
-// Has one peer, which acknowledges.
+// Returns true for types with one peer that acknowledges.
 constexpr bool IsReliable(QpType type) { return type == QpType::kRc || IsXrc(type); }
 
 enum class QpState : uint8_t {
@@ -35,20 +35,20 @@ enum class QpState : uint8_t {
   kError = 6
 };
 
-// Who keeps the order that requests ask for (docs/user/ordering.md); values of enum
+// Side that enforces the order that requests ask for (docs/user/ordering.md); values of enum
 // rocegw_service_mode.
 enum class ServiceMode : uint8_t {
-  kByTarget = 0,      // the receiver of messages
-  kByInitiator = 1,   // the sender: one that must wait leaves when the others are answered
-  kByLowerLayer = 2,  // what carries messages: as kByTarget where that keeps no order
-  kUnordered = 3,     // nobody
+  kByTarget = 0,     // the responder
+  kByInitiator = 1,  // the requester: a message that must wait leaves after the others are answered
+  kByLowerLayer = 2,  // the transport; as kByTarget where the transport keeps no order
+  kUnordered = 3,     // none
 };
 
-// To which member of a group of endpoints a message goes; values of enum rocegw_dispatch.
+// Rule by which a message to a group finds its member; values of enum rocegw_dispatch.
 enum class Dispatch : uint8_t {
-  kHash = 0,        // each sender has one
-  kRoundRobin = 1,  // one after the other
-  kDepth = 2,       // that with most receives posted
+  kHash = 0,        // each sender has a fixed member
+  kRoundRobin = 1,  // round-robin
+  kDepth = 2,       // the member with the most receives posted
 };
 
 // enum ibv_access_flags
@@ -57,10 +57,10 @@ enum Access : uint32_t {
   kAccessRemoteWrite = 2,
   kAccessRemoteRead = 4,
   kAccessRemoteAtomic = 8,
-  kAccessMwBind = 16,            // of a region: windows may be bound to it
-  kAccessZeroBased = 32,         // of a window: its users count from its first byte
-  kAccessFlushGlobal = 256,      // FLUSH may make writes visible to everybody
-  kAccessFlushPersistent = 512,  // FLUSH may make writes outlast a power loss; no region has it
+  kAccessMwBind = 16,            // region: windows may be bound to it
+  kAccessZeroBased = 32,         // window: addresses count from its first byte
+  kAccessFlushGlobal = 256,      // FLUSH may make writes globally visible
+  kAccessFlushPersistent = 512,  // FLUSH may make writes persistent; no region has it
 };
 
 // enum ibv_mw_type
@@ -101,7 +101,7 @@ enum class WcOpcode : uint8_t {
   kReceiveRdmaWithImm = 129,
 };
 
-// enum ibv_event_type, those that the data path raises
+// enum ibv_event_type, the events that the data path raises
 enum class AsyncEvent : uint8_t {
   kCqError = 0,
   kQpFatal = 1,
@@ -139,33 +139,33 @@ enum QpAttrMask : uint32_t {
   kAttrDestQpn = 1u << 20,
 };
 
-// What modify_qp sets. Which fields count, the mask says.
+// Attributes that modify_qp sets. The mask says which fields are valid.
 struct QpAttributes {
-  // Every message looks at these.
+  // Used by every message.
   Qpn dest_qpn;
-  uint16_t access = 0;  // Access bits that peers may use
+  uint16_t access = 0;  // Access bits that peers have
   QpState state = QpState::kReset;
   uint8_t path_mtu = 3;  // enum ibv_mtu: 1 = 256 .. 5 = 4096 bytes
   uint8_t timeout = 0;   // 4.096 us * 2^timeout, 0 = none
   uint8_t retry_count = 0;
   uint8_t max_rd_atomic = 0;  // READs and atomics outstanding as requester
 
-  uint8_t max_dest_rd_atomic = 0;  // and as responder
+  uint8_t max_dest_rd_atomic = 0;  // READs and atomics outstanding as responder
   uint8_t min_rnr_timer = 0;       // IBTA table 46 code: 0 = 655.36 ms
-  uint8_t rnr_retry = 0;           // 7 = without end
+  uint8_t rnr_retry = 0;           // 7 = unlimited
   uint8_t pkey_index = 0;
   uint8_t port = 1;
   uint8_t service_level = 0;
   uint8_t sgid_index = 0;
   QpState current_state = QpState::kReset;
-  bool sqd_notify = false;   // RTS to SQD: tell when the send queue has drained
-  bool sq_draining = false;  // in answers only: SQD, and not all that was begun is complete
+  bool sqd_notify = false;   // RTS to SQD: raise an event when the send queue has drained
+  bool sq_draining = false;  // in query results only: SQD, and requests that began are incomplete
   uint32_t qkey = 0;
   Psn rq_psn;
   Psn sq_psn;
   uint32_t flow_label = 0;
-  // Path of a connected QP. The session fills it from the address vector: source GID from its
-  // index, source port from the flow label rule.
+  // Path of a connected queue pair. The session computes it from the address vector: the source GID
+  // by index, the source port by the flow label rule.
   wire::Path path;
 };
 

@@ -38,7 +38,7 @@ bool OpcodeAllowed(const QpMessageConfig& config, uint8_t opcode) {
   }
 }
 
-// Of a request that was copied out; its list still lies in `slot`.
+// Checks a request that was copied out; its SGE list still lies in `slot`.
 WcStatus Judge(const QpMessageConfig& config, const QpPayloadConfig& payload,
                const rocegw_send_wqe& wqe, const uint8_t* slot, uint32_t ring_slot,
                SendRequest& out, std::span<rocegw_sge> sges) {
@@ -68,7 +68,7 @@ WcStatus Judge(const QpMessageConfig& config, const QpPayloadConfig& payload,
     out.swap = wqe.u.rdma.swap;
   }
   if (out.opcode == SendOpcode::kFlush) {
-    // It moves no bytes.
+    // A FLUSH moves no bytes.
     if (out.sge_count != 0) return WcStatus::kLocalQpOperation;
     return out.compare_add > kMaxMessage ? WcStatus::kLocalLength : WcStatus::kSuccess;
   }

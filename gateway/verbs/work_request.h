@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work requests as private, validated values, and the walk over their scatter/gather lists. A
-// request is copied out of the client's ring once; nothing here reads the ring again, except
-// payload that travels in it.
+// Work requests as private, validated values, and iteration over their scatter/gather lists. A
+// request is copied from the client's ring once; afterwards only payload in the ring is read from
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rocegw::verbs {
 
-// The most SGEs one request may have.
+// Limit of SGEs of a request.
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxMessage = 1u << 31;
 
@@ -33,32 +33,32 @@ enum class SendOpcode : uint8_t {
   kAtomicWrite = ROCEGW_WR_ATOMIC_WRITE,
 };
 
-// One line of memory.
+// Send work request. Fits one cache line.
 struct SendRequest {
   uint64_t wr_id = 0;
-  // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it, then look at the
-  // copy only.
+  // Payload in the ring (INLINE, COPIED), else nullptr. Client memory: copy it first and check the
+  // copy.
   const uint8_t* ring_payload = nullptr;
-  uint64_t remote_address = 0;  // bind: of the region's first byte
-  uint64_t compare_add = 0;     // bind: length; FLUSH: bytes of the range
+  uint64_t remote_address = 0;  // bind: address of the region's first byte
+  uint64_t compare_add = 0;     // bind: length; FLUSH: length of the range in bytes
   uint64_t swap = 0;            // bind: access; FLUSH: FETH
   uint32_t rkey = 0;            // bind: L_Key of the region
   uint32_t length = 0;          // message bytes
   uint32_t immediate = 0;       // or the key to invalidate
-  uint32_t peer = 0;            // endpoint; XRC: number of the SRQ; bind: key of the window
+  uint32_t peer = 0;            // endpoint: its peer; XRC: SRQ number; bind: key of the window
   uint32_t ring_slot = 0;
   uint16_t flags = 0;  // enum rocegw_wqe_flags
   SendOpcode opcode = SendOpcode::kSend;
   uint8_t sge_count = 0;
 
   bool reads_remote() const { return opcode == SendOpcode::kRead || is_atomic(); }
-  // Of the memory placement extensions (IBTA annex A19).
+  // Returns true for the memory placement extensions (IBTA annex A19).
   bool is_placement() const {
     return opcode == SendOpcode::kFlush || opcode == SendOpcode::kAtomicWrite;
   }
-  // Towards a native peer an acknowledgement does not answer it.
+  // Returns true if a native peer answers with more than an acknowledgement.
   bool has_own_answer() const { return reads_remote() || is_placement(); }
-  // What it names at the peer, bytes.
+  // Returns the length in bytes of the remote range.
   uint32_t remote_length() const {
     return opcode == SendOpcode::kFlush ? static_cast<uint32_t>(compare_add) : length;
   }
@@ -67,7 +67,7 @@ struct SendRequest {
     return opcode == SendOpcode::kCompareSwap || opcode == SendOpcode::kFetchAdd;
   }
   wire::MessageOrder order() const {
-    // It speaks of what was before it.
+    // A FLUSH refers to everything before it.
     if (opcode == SendOpcode::kFlush) return wire::MessageOrder::kAfterAll;
     if ((flags & ROCEGW_WQE_ORDER_RELAXED) != 0) return wire::MessageOrder::kRelaxed;
     if ((flags & ROCEGW_WQE_ORDER_NONE) != 0) return wire::MessageOrder::kNone;
@@ -81,9 +81,9 @@ struct SendRequest {
   bool is_send() const {
     return opcode == SendOpcode::kSend || opcode == SendOpcode::kSendImm || invalidates();
   }
-  // A SEND that takes a key back at the peer.
+  // Returns true for a SEND that invalidates a key at the peer.
   bool invalidates() const { return opcode == SendOpcode::kSendInvalidate; }
-  // It changes a window here, and nothing leaves.
+  // Returns true for requests that change a window here and send nothing.
   bool is_local() const {
     return opcode == SendOpcode::kLocalInvalidate || opcode == SendOpcode::kBindMw;
   }
@@ -99,20 +99,20 @@ struct SendRequest {
 
 static_assert(sizeof(SendRequest) == 64);
 
-// Of UD, where each request names whom it is for.
+// Work request of a UD queue pair; each names its destination.
 struct DatagramRequest : SendRequest {
   rocegw_address_vector av{};
   Qpn remote_qpn;
   uint32_t remote_qkey = 0;
 };
 
-// Copies the request in `slot` (client memory) into `out` and its list into `sges` (room for
-// config.max_send_sge) and checks everything that needs no key: kSuccess, or the status that the
-// request must fail with. `out` has wr_id and ring_slot in any case.
+// Copies the request in `slot` (client memory) to `out` and its SGE list to `sges` (at least
+// config.max_send_sge entries), and checks everything that needs no key. Returns kSuccess, or the
+// status that the request must fail with. `out` has wr_id and ring_slot in any case.
 WcStatus ParseSend(const QpMessageConfig& config, const QpPayloadConfig& payload,
                    const uint8_t* slot, uint32_t ring_slot, SendRequest& out,
                    std::span<rocegw_sge> sges);
-// The same of a UD queue pair's.
+// The same for a UD queue pair.
 WcStatus ParseDatagram(const QpMessageConfig& config, const QpPayloadConfig& payload,
                        const uint8_t* slot, uint32_t ring_slot, DatagramRequest& out,
                        std::span<rocegw_sge> sges);
@@ -127,22 +127,22 @@ struct ReceiveRequest {
 WcStatus ParseReceive(const QpMessageConfig& config, const uint8_t* slot, uint32_t ring_slot,
                       ReceiveRequest& out, std::span<rocegw_sge> sges);
 
-// Checks the keys of a list: every SGE must lie in a region of that PD that grants `access`.
-// Empty ones are not looked at (IBTA 10.6.3).
+// Checks the keys of a list: every SGE must lie in a region of the scope that grants `access`.
+// Empty SGEs are not checked (IBTA 10.6.3).
 bool CheckKeys(const MrTable& regions, const KeyScope& scope, std::span<const rocegw_sge> sges,
                uint32_t access);
 
-// One contiguous piece of a list.
-struct Piece {       // not initialised: lists of them are made for every packet
-  uint64_t address;  // in the client
-  uint8_t* direct;   // in our mapping, or nullptr
+// Contiguous piece of an SGE list.
+struct Piece {       // not initialised: lists of pieces are made for every packet
+  uint64_t address;  // in the client's address space
+  uint8_t* direct;   // in the gateway's mapping, or nullptr
   uint32_t length;
-  uint32_t offset;  // from the begin of the range walked
+  uint32_t offset;  // from the start of the range
 };
 
-// Calls on_piece(const Piece&) for bytes [offset, offset + length) of the message that the list
-// describes; keys are looked up anew, since regions may have gone. False when one is not there any
-// more: pieces before it were given out.
+// Calls on_piece(const Piece&) for bytes [offset, offset + length) of the message. Keys are looked
+// up again, because regions may have been deregistered. Returns false if a region is missing;
+// earlier pieces were visited then.
 template <typename F>
 bool WalkPieces(const MrTable& regions, const KeyScope& scope, std::span<const rocegw_sge> sges,
                 uint32_t access, uint64_t offset, uint32_t length, F&& on_piece) {
