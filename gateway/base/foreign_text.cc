@@ -12,7 +12,8 @@ struct Character {
   size_t length;  // bytes; 0: the first byte begins no character
 };
 
-// The shortest form of each code point only, no surrogates (RFC 3629).
+// Decodes the first character. Accepts only the shortest form of each code point, no surrogates
+// (RFC 3629).
 Character Decode(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const uint8_t first = at(0);

@@ -20,7 +20,7 @@ class GrowingRing {
   const T& front() const { return slots_[head_ & Mask()]; }
   T& back() { return slots_[(tail_ - 1) & Mask()]; }
   const T& back() const { return slots_[(tail_ - 1) & Mask()]; }
-  // i-th from the front.
+  // Returns the i-th element from the front.
   T& operator[](size_t i) { return slots_[(head_ + i) & Mask()]; }
   const T& operator[](size_t i) const { return slots_[(head_ + i) & Mask()]; }
 
@@ -29,12 +29,13 @@ class GrowingRing {
     if (size() == capacity_) Grow();
     slots_[--head_ & Mask()] = std::move(value);
   }
-  // A new last element, to be written in place: of a trivial type it holds anything, else nothing.
+  // Appends an element to be written in place. Of a trivial type it has any value, else the
+  // default.
   T& Extend() {
     if (size() == capacity_) Grow();
     return slots_[tail_++ & Mask()];
   }
-  // So many fit without another allocation.
+  // Makes sure that `count` elements fit without another allocation.
   void Reserve(size_t count) {
     while (capacity_ < count) Grow();
   }
@@ -48,7 +49,7 @@ class GrowingRing {
   size_t Mask() const { return capacity_ - size_t{1}; }
   void Leave(uint32_t index) {
     if constexpr (!std::is_trivially_destructible_v<T>) slots_[index & Mask()] = T();
-    // One that empties again and again stays in the same lines of memory.
+    // A ring that becomes empty repeatedly keeps using the same cache lines.
     if (empty()) head_ = tail_ = 0;
   }
   void Grow() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sign of life of a long-lived thread, for the watchdog of the process (process/watchdog.h). The
-// thread beats in each round of its loop, at least once per second also when it has nothing to do.
+// Heartbeat of a long-lived thread, for the process's watchdog (process/watchdog.h). The thread
+// beats in each round of its loop, at least once per second even when idle.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,14 @@ namespace rocegw {
 
 class Heartbeat {
  public:
-  // The thread itself: at its begin, in each round, at its end.
+  // Called by the thread itself: at its start, in each round, at its end.
   void Begin() { thread_.store(::gettid(), std::memory_order_relaxed); }
   void Beat() {
     beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   void End() { thread_.store(0, std::memory_order_relaxed); }
 
-  // Any thread. 0: the thread has not begun, or has ended.
+  // Any thread. 0: the thread has not started, or has ended.
   pid_t thread() const { return thread_.load(std::memory_order_relaxed); }
   uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 

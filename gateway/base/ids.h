@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of protocol objects as types, so that a QPN cannot be passed where a key is wanted. Values
-// are in host order.
+// Identifiers of protocol objects as types, so that a QPN cannot be passed as a key. Values are in
+// host order.
 #pragma once
 
 #include <compare>
@@ -18,16 +18,16 @@ inline constexpr Qpn kInvalidQpn{0};
 inline constexpr Qpn kGsiQpn{1};
 inline constexpr Qpn kMulticastQpn{0xFFFFFF};
 
-// L_Key or R_Key of a memory region; both are the same number here.
+// L_Key or R_Key of a memory region; both are the same number in this gateway.
 struct MemoryKey {
   uint32_t value = 0;
   auto operator<=>(const MemoryKey&) const = default;
 };
 
-// Index of a worker inside this daemon.
+// Index of a worker in this daemon.
 using WorkerIndex = uint16_t;
 
-// A client session (one attached process). Never reused while the daemon lives.
+// Client session (one attached process). Ids are never reused while the daemon runs.
 struct SessionId {
   uint32_t value = 0;
   auto operator<=>(const SessionId&) const = default;  // NOLINT(modernize-use-nullptr)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that a std::map, std::set or one of their kin is to use next, so that inserting allocates
-// nothing: what is erased comes back, and Refill makes what is missing. Beyond what is wanted
-// nothing is kept. Belongs to the owner of the container; not thread safe.
+// Free list of nodes for a std::map, std::set or similar container, so that inserting allocates
+// nothing. Erased nodes return to the list; Refill allocates missing ones. The list never exceeds
+// the wanted number. Belongs to the container's owner; not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,14 @@ class KeptNodes {
   using Iterator = typename Container::iterator;
   using Key = typename Container::key_type;
 
-  // Fewer than before: the rest goes at once. More: Refill makes them.
+  // Sets the wanted number. A lower one frees nodes at once; for a higher one, Refill makes them.
   void SetWanted(size_t wanted) {
     wanted_ = wanted;
     if (kept_.size() > wanted_) kept_.resize(wanted_);
     kept_.reserve(wanted_);
   }
-  // At most `most` nodes, and room for all in the container. False: there was nothing to do.
+  // Makes at most `most` nodes and reserves space for all in the container. Returns false if
+  // nothing was missing.
   bool Refill(Container& container, size_t most) {
     if constexpr (requires { container.bucket_count(); }) {
       const size_t needed = container.size() + wanted_;
@@ -41,7 +42,7 @@ class KeptNodes {
     return missing != 0;
   }
 
-  // Of a map. The key is not in it yet, unless it may be there several times.
+  // Inserts into a map. The key must not exist, unless it is a multimap.
   template <typename Mapped>
   Iterator Insert(Container& container, const Key& key, Mapped&& mapped) {
     if (kept_.empty()) return Inserted(container.emplace(key, std::forward<Mapped>(mapped)));
@@ -50,7 +51,7 @@ class KeptNodes {
     node.mapped() = std::forward<Mapped>(mapped);
     return Inserted(container.insert(std::move(node)));
   }
-  // Of a set.
+  // Inserts into a set.
   Iterator Insert(Container& container, const Key& key) {
     if (kept_.empty()) return Inserted(container.insert(key));
     Node node = Take();
@@ -61,7 +62,7 @@ class KeptNodes {
   void Erase(Container& container, Iterator at) {
     Node node = container.extract(at);
     if (kept_.size() >= wanted_) return;
-    // What it holds goes now.
+    // Destroys the mapped value now.
     if constexpr (requires { node.mapped(); }) {
       if constexpr (!std::is_trivially_destructible_v<typename Container::mapped_type>)
         node.mapped() = {};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hash map from a random or counted number to a value: open addressing, linear probing, no
-// tombstones. The keys are their own hash, so only keys that nobody outside can choose belong in
-// it. Key 0 is not a key. Pointers to values are good until the next Insert or Erase. Not thread
-// safe.
+// tombstones. Keys are their own hash, so keys must not be chosen by untrusted parties. 0 is not a
+// valid key. Pointers to values are valid until the next Insert or Erase. Not thread-safe.
 #pragma once
 
 #include <bit>
@@ -25,7 +24,7 @@ class KeyMap {
     }
   }
 
-  // False when the key is 0 or there already.
+  // Returns false if the key is 0 or exists.
   bool Insert(Key key, V value) {
     if (key == 0 || Find(key) != nullptr) return false;
     if ((size_ + 1) * 2 > slots_.size()) Rehash(slots_.empty() ? 16 : slots_.size() * 2);
@@ -41,7 +40,8 @@ class KeyMap {
       if (slots_[hole].key == 0) return false;
       hole = Next(hole);
     }
-    // Later entries of the run move up where their home allows, so that probing never meets a gap.
+    // Moves later entries of the run up where their home slot allows, so that probing never meets a
+    // gap.
     for (size_t i = Next(hole); slots_[i].key != 0; i = Next(i)) {
       const size_t home = Home(slots_[i].key);
       const bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
@@ -55,7 +55,7 @@ class KeyMap {
   }
 
   size_t size() const { return size_; }
-  // So many fit without another allocation.
+  // Makes sure that `count` entries fit without another allocation.
   void Reserve(size_t count) {
     if (count * 2 > slots_.size()) Rehash(std::bit_ceil(count * 2));
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What yields tell about the core that a thread runs on. One that comes back late gave the core to
-// somebody who does not yield, such as a program that spins on its memory; for a while it is better
-// to sleep than to yield: who is woken gets the core at once, who has yielded waits for a slice of
-// the scheduler to end. To find out whether others still want the core costs such a slice, so each
-// late yield that soon follows another one makes the while twice as long. One thread's.
+// Estimate, from the duration of yields, of whether a thread shares its core. A yield that returns
+// late gave the core to a thread that does not yield, such as a program that spins on its memory.
+// Then it is better to sleep than to yield for a while: a woken thread gets the core at once, a
+// thread that yielded waits for a scheduler slice to end. Testing whether the core is still shared
+// costs such a slice, so each late yield soon after another doubles that while. Belongs to one
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace rocegw {
 
 class LateYields {
  public:
-  // Better sleep than yield.
+  // Returns true if the thread should sleep instead of yield.
   bool crowded(TimePoint now) const { return now < until_; }
 
-  // The thread yielded at `before` and had a core again at `after`.
+  // Records that the thread yielded at `before` and ran again at `after`.
   void OnYield(TimePoint before, TimePoint after) {
     if (after - before <= kLate) return;
     const bool soon = after - until_ < while_ * 2;
@@ -25,7 +26,7 @@ class LateYields {
     until_ = after + while_;
   }
 
-  // Longer than a yield takes that gives the core to nobody, or to others that yield.
+  // Longer than any yield to no thread, or to threads that yield as well.
   static constexpr Duration kLate = Microseconds(100);
   static constexpr Duration kShortest = Milliseconds(20);
   static constexpr Duration kLongest = Milliseconds(640);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has the memory placement extensions (IBTA annex A19: FLUSH and ATOMIC WRITE), as a gateway is
-// configured.
+// Setting that decides which pools have the memory placement extensions (IBTA annex A19: FLUSH and
+// ATOMIC WRITE).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rocegw {
 enum class MemoryPlacement : uint8_t {
   kDisabled,
   kByPool,   // pools that ask for them
-  kEnabled,  // but where a pool denies them
+  kEnabled,  // all pools except those that deny them
 };
 
 }  // namespace rocegw

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spreads a number over 64 bits: for tables and for choices that look random. Not against who knows
-// it: mix a secret in first where strangers choose the numbers.
+// Hash that distributes a number over 64 bits, for tables and for choices that should look random.
+// Not keyed: an attacker can compute collisions. Mix in a secret first if strangers choose the
+// numbers.
 #pragma once
 
 #include <cstdint>

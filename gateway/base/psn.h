@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet sequence numbers: 24 bit serial arithmetic (IBTA 9.7.2). The only place that compares
-// PSNs: a PSN is "after" another when it is less than 2^23 ahead.
+// Packet sequence numbers: 24-bit serial arithmetic (IBTA 9.7.2). Only this file compares PSNs: a
+// PSN is "after" another if it is less than 2^23 ahead.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace rocegw {
 
 inline constexpr uint32_t kPsnMask = 0xFFFFFF;
-// The largest span of PSNs that can be told apart from its mirror image.
+// Largest span of PSNs in which comparisons are unambiguous.
 inline constexpr uint32_t kPsnWindow = 1u << 23;
 
 struct Psn {
@@ -22,7 +22,7 @@ struct Psn {
   constexpr bool operator==(const Psn&) const = default;
 };
 
-// a - b as a signed distance in [-2^23, 2^23).
+// Returns a - b as a signed distance in [-2^23, 2^23).
 constexpr int32_t PsnDistance(Psn a, Psn b) {
   return static_cast<int32_t>((a.value - b.value) << 8) >> 8;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that ready queue pairs take: so many of usual sizes, with what else a program
-// needs, share a pair of chunks, one for each writer. Controllers count it as gateways do.
+// Shared memory of the queue pairs in a pool's reserve. So many queue pairs of usual sizes, with
+// what else a program needs, share a pair of chunks, one for each writer. Controllers compute it
+// with the same function.
 #pragma once
 
 #include <cstdint>

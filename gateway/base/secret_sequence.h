@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that nobody who has seen some of them can guess the others of: SipHash-2-4 of a counter
-// under a secret key (Aumasson and Bernstein, 2012). For code that has no kernel to ask. Not thread
-// safe.
+// Sequence of numbers of which known ones do not reveal the others: SipHash-2-4 of a counter under
+// a secret key (Aumasson and Bernstein, 2012). For code without access to the kernel's random
+// numbers. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace rocegw {
 
 using SecretKey = std::array<uint64_t, 2>;
 
-// SipHash-2-4 while it takes its input, word by word (little endian).
+// State of SipHash-2-4, which takes its input word by word (little endian).
 class SipState {
  public:
   constexpr explicit SipState(const SecretKey& key)
@@ -28,7 +28,7 @@ class SipState {
     Rounds(2);
     v0_ ^= word;
   }
-  // `last`: the bytes that fill no word, and the length of all input in the highest byte.
+  // Returns the hash. `last`: the remaining input bytes, with the input length in the highest byte.
   constexpr uint64_t Finish(uint64_t last) {
     Absorb(last);
     v2_ ^= 0xff;
@@ -58,14 +58,14 @@ class SipState {
   uint64_t v3_;
 };
 
-// SipHash-2-4 of one 64-bit word.
+// Returns SipHash-2-4 of one 64-bit word.
 constexpr uint64_t SipHash(const SecretKey& key, uint64_t word) {
   SipState state(key);
   state.Absorb(word);
   return state.Finish(uint64_t{8} << 56);
 }
 
-// SipHash-2-4 of bytes.
+// Returns SipHash-2-4 of bytes.
 constexpr uint64_t SipHash(const SecretKey& key, std::span<const uint8_t> bytes) {
   SipState state(key);
   uint64_t word = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person does with a daemon of ours, in the words of where this process runs: systemd's, or
-// kubectl's in a pod of Kubernetes. Any thread.
+// Commands by which a person inspects or restarts one of the daemons, depending on where this
+// process runs: systemd, or kubectl in a Kubernetes pod. Any thread.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 namespace rocegw {
 
-// kubelet sets the variable in every container.
+// The kubelet sets the variable in every container.
 inline bool RunsInPod() { return std::getenv("KUBERNETES_SERVICE_HOST") != nullptr; }
 
 // service: "rocegwd"

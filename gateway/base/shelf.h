@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of one kind that come and go: what is given back is kept for the next taker, as much as is
-// used, or a few blocks. Belongs to its owner; not thread safe. Everything must have come back
-// before it dies. Sizes in bytes.
+// Free list of blocks of one type. Returned blocks are kept for reuse: as many as are in use, or a
+// few. Belongs to its owner; not thread-safe. All blocks must be returned before destruction. Sizes
+// are bytes.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Shelf {
   Block* Take(Args&&... args) {
     Node* const node = free_ != nullptr ? TakeFree() : new Node;
     ++used_;
-    // Large blocks are not to be filled with zeros.
+    // Default-initialised, so that large blocks are not zeroed.
     if constexpr (sizeof...(Args) == 0) {
       return new (&node->block) Block;
     } else {
@@ -35,7 +35,7 @@ class Shelf {
   void GiveBack(Block* block) {
     --used_;
     block->~Block();
-    // The block is the union's only other member, so it lies where its node does.
+    // The block is a member of the union, so it has the node's address.
     Node* const node = reinterpret_cast<Node*>(block);
     node->next = free_;
     free_ = node;
@@ -47,7 +47,7 @@ class Shelf {
   size_t bytes_kept() const { return free_count_ * sizeof(Block); }
 
  private:
-  // Whatever is used, so that who comes and goes does not allocate.
+  // Number of free blocks kept in any case, so that repeated use of a few blocks does not allocate.
   static constexpr size_t kKeepAtLeast = 16;
 
   union Node {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that owe answers and give none: what is said of them.
+// Report on worker threads that do not answer.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace rocegw {
 
-// silent: how long each worker has owed answers. "worker 1 has not answered for 12 s" of the one
-// that has for longest, when that is at least so long; else empty.
+// Returns "worker 1 has not answered for 12 s" for the worker that has been silent longest, if that
+// is at least `at_least`; else empty. silent: time since each worker owes an answer.
 inline std::string SilentWorker(const std::vector<Duration>& silent, Duration at_least) {
   const auto longest = std::ranges::max_element(silent);
   if (longest == silent.end() || *longest < at_least) return {};

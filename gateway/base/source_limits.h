@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token buckets by source: bounds how often something is done for one source without a table of
-// sources. Sources that share a bucket share its limit; the key of the hash keeps a stranger from
-// choosing whom it shares one with. Not thread safe.
+// Rate limits by source address without a table of sources: token buckets selected by a keyed hash.
+// Sources in one bucket share its limit; the key prevents a stranger from choosing the bucket of
+// another source. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ namespace rocegw {
 
 class SourceLimits {
  public:
-  // `rate` per second and `burst` at once of each source.
+  // Each source has `rate` events per second, and `burst` at once.
   SourceLimits(const SecretKey& key, uint32_t rate, uint32_t burst)
       : key_(key), buckets_(kBuckets, TokenBucket(rate, burst)) {}
 
-  // `source`: the bytes of its address.
+  // Returns true if the event is within the limit. `source`: the bytes of its address.
   bool Take(std::span<const uint8_t> source, TimePoint now) {
     return buckets_[SipHash(key_, source) % kBuckets].Take(now);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of one kind of which many need one for a moment each: what is given back is the next to
-// be taken, as it is, so that few are ever made and those in use lie in the processor's cache.
-// Whoever gives one back has emptied it; what it has allocated it keeps. Holds a few; belongs to
-// one thread. (shelf.h destroys what is given back and keeps its memory.)
+// Object pool for objects that many users need for a moment each. A returned object is the next to
+// be taken, so few exist and they stay in the processor's cache. The user empties the object before
+// it returns it; the object keeps its allocations. Holds a few; belongs to one thread. (shelf.h
+// destroys returned objects and keeps their memory only.)
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounded single-producer single-consumer ring between two threads of this process. Values are
-// moved; no allocation after construction. Capacity is rounded up to a power of two. One thread
-// calls Push, one other thread calls Pop.
+// moved; nothing is allocated after construction. Capacity is rounded up to a power of two. One
+// thread calls Push, one other thread calls Pop.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@
 
 namespace rocegw {
 
-// The padding keeps what each side writes on lines of its own.
+// The padding keeps the fields that each side writes on separate cache lines.
 template <typename T>
 class SpscRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
  public:
   explicit SpscRing(size_t capacity)
       : mask_(std::bit_ceil(capacity) - 1), slots_(std::make_unique<T[]>(mask_ + 1)) {}
 
-  // False (and the value untouched) when the ring is full.
+  // Returns false, with the value untouched, if the ring is full.
   bool Push(T&& value) {
     const size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - cached_head_ > mask_) {
@@ -44,7 +44,7 @@ class SpscRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
     return true;
   }
 
-  // May be called by either side; exact only for the consumer.
+  // Either side may call it; exact for the consumer only.
   bool empty() const {
     return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire);
   }

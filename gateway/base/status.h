@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result of control-path work: success, or an errno with a text that names the remedy. Never used
-// on the packet path.
+// Result of a control-path operation: success, or an errno with a text that names the remedy. Not
+// used on the packet path.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time as values: nanoseconds on the monotonic clock. The protocol core never reads a clock, it is
-// handed a TimePoint.
+// Time as values: nanoseconds of the monotonic clock. The protocol core never reads a clock; its
+// callers pass a TimePoint.
 #pragma once
 
 #include <compare>
@@ -26,7 +26,7 @@ constexpr Duration Seconds(int64_t n) { return {n * 1000000000}; }
 struct TimePoint {
   int64_t ns = 0;
   auto operator<=>(const TimePoint&) const = default;  // NOLINT(modernize-use-nullptr)
-  // A sum beyond the end of time is kNever.
+  // Saturates: a sum beyond the range is kNever.
   constexpr TimePoint operator+(Duration d) const {
     int64_t sum = 0;
     if (__builtin_add_overflow(ns, d.ns, &sum)) {
@@ -38,7 +38,7 @@ struct TimePoint {
   constexpr Duration operator-(TimePoint o) const { return {ns - o.ns}; }
 };
 
-// A deadline that never comes.
+// Deadline that never comes.
 inline constexpr TimePoint kNever{std::numeric_limits<int64_t>::max()};
 
 constexpr TimePoint Earlier(TimePoint a, TimePoint b) { return a < b ? a : b; }

@@ -10,7 +10,7 @@ TimerWheel::TimerWheel(TimePoint start, Duration slot) : start_(start), slot_(sl
 
 uint64_t TimerWheel::TickAfter(TimePoint deadline) const {
   if (deadline <= start_) return 0;
-  // Unsigned: from a negative start to a far deadline is more than an int64_t holds.
+  // Unsigned, because the distance from a negative start to a far deadline may exceed int64_t.
   const uint64_t distance = static_cast<uint64_t>(deadline.ns) - static_cast<uint64_t>(start_.ns);
   const auto width = static_cast<uint64_t>(slot_.ns);
   return distance / width + (distance % width != 0 ? 1 : 0);
@@ -51,7 +51,7 @@ void TimerWheel::Drain(size_t slot, std::vector<SlotHandle>& due) {
 
 size_t TimerWheel::FirstOccupied() const {
   const size_t start = current_tick_ % kSlots;
-  // The word of the current slot comes twice: its later part first, its earlier part last.
+  // The current slot's word is visited twice: its later bits first, its earlier bits last.
   for (size_t i = 0; i <= kWords; ++i) {
     const size_t word = (start / 64 + i) % kWords;
     uint64_t bits = occupied_[word];
@@ -95,7 +95,7 @@ void TimerWheel::Advance(TimePoint now, std::vector<SlotHandle>& due) {
     Drain((current_tick_ + first) % kSlots, due);
   }
   current_tick_ = target;
-  // Half a turn early, so that entries from afar are looked at twice a turn at most.
+  // Half a turn early, so that far entries are scanned at most twice per turn.
   if (far_earliest_ < target + kSlots / 2) BringNear(due);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hashed timer wheel of one worker: coarse deadlines for many objects, O(1) to arm. Entries name a
-// slot handle, not a pointer, so an object may die with its timer pending. Arming is lazy: an owner
-// that moves its deadline later leaves its entry where it is and re-arms when it fires early. Not
-// thread safe: belongs to one worker.
+// slot handle, not a pointer, so an object may be destroyed while its timer is pending. Arming is
+// lazy: an owner that moves its deadline later leaves its entry and re-arms when it fires early.
+// Not thread-safe: belongs to one worker.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ namespace rocegw {
 class TimerWheel {
  public:
   // Deadlines are rounded up to a multiple of `slot` after `start`. The wheel spans 4096 slots;
-  // entries beyond wait aside and join it when their time comes near.
+  // entries beyond wait in a list and enter the wheel when they are close enough.
   explicit TimerWheel(TimePoint start, Duration slot = Microseconds(64));
 
-  // A deadline that has passed is due at the next Advance. kNever is not armed at all.
+  // Arms a timer. A deadline in the past is due at the next Advance; kNever is ignored.
   void Arm(SlotHandle handle, TimePoint deadline);
 
-  // Appends the handles whose (rounded) deadline has come to `due`, in no particular order. The
-  // caller decides whether they are still wanted. A `now` before that of an earlier call yields
-  // nothing new.
+  // Appends the handles whose (rounded) deadline has passed to `due`, in no particular order. The
+  // caller checks whether they still matter. A `now` before that of an earlier call yields nothing
+  // new.
   void Advance(TimePoint now, std::vector<SlotHandle>& due);
 
-  // The earliest time at which Advance may yield something; kNever when empty. An Advance at that
-  // time makes progress: a worker that sleeps until then does not spin.
+  // Returns the earliest time at which Advance may yield something; kNever when empty. Advance at
+  // that time makes progress, so a worker that sleeps until then does not spin.
   TimePoint NextDeadline() const;
 
   size_t size() const { return size_; }
@@ -48,12 +48,12 @@ class TimerWheel {
   void Insert(SlotHandle handle, uint64_t tick);
   void Drain(size_t slot, std::vector<SlotHandle>& due);
   void BringNear(std::vector<SlotHandle>& due);
-  // Ticks from current_tick_ to the first slot that is not empty; kSlots when all are.
+  // Returns the ticks from current_tick_ to the first occupied slot; kSlots if all are empty.
   size_t FirstOccupied() const;
 
   TimePoint start_;
   Duration slot_;
-  // Every slot before it has been drained; the wheel holds [current_tick_, current_tick_ + kSlots).
+  // All slots before it are drained; the wheel holds [current_tick_, current_tick_ + kSlots).
   uint64_t current_tick_ = 0;
   size_t size_ = 0;
   std::array<uint64_t, kWords> occupied_{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds how often something is done for strangers: `rate` per second on average, `burst` at once.
+// Rate limit for events that strangers cause: `rate` per second on average, `burst` at once.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class TokenBucket {
         depth_(cost_ * std::max<uint32_t>(burst, 1)) {}
 
   bool Take(TimePoint now) {
-    // paid_until_ runs behind now by what has been saved up, at most the depth.
+    // paid_until_ lies behind now by the saved budget, at most depth_.
     paid_until_ = std::max(paid_until_, now - depth_);
     if (paid_until_ + cost_ > now) return false;
     paid_until_ = paid_until_ + cost_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor with one owner; closed at the end of its life. Not thread safe, movable.
+// Owner of a file descriptor, which it closes at destruction. Movable; not thread-safe.
 #pragma once
 
 #include <unistd.h>

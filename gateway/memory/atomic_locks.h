@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The locks that make atomics of several workers atomic to each other (IBV_ATOMIC_HCA): one stripe
-// for every eight bytes of a page, so that two names of the same memory (another process's, or our
-// own mapping of it) always meet on one stripe, whatever their addresses. Shared by all who may
-// wait for each other: one table for trusted sessions, whose memory never blocks; an untrusted
-// session has its own, because a holder may be stopped for long by that session's memory. Thread
-// safe. Spins, then yields: holders make two system calls at most.
+// Locks that make atomics of several workers atomic to each other (IBV_ATOMIC_HCA). There is one
+// stripe for every eight bytes of a page, so that different addresses of the same memory (in
+// another process, or in the gateway's mapping) always use the same stripe. Threads that may wait
+// for each other share a table: trusted sessions use one, because their memory never blocks; each
+// untrusted session has its own, because its memory may stop a lock holder for long. Thread-safe. A
+// waiter spins, then yields: a holder makes at most two system calls.
 #pragma once
 
 #include <sched.h>

@@ -72,7 +72,7 @@ struct ThreadCopier::Shared {
     explicit Lane(size_t depth) : submitted(depth), done(depth) {}
     SpscRing<std::unique_ptr<Batch>> submitted;
     SpscRing<std::unique_ptr<Batch>> done;
-    size_t out = 0;  // the worker's: submitted and not collected
+    size_t out = 0;  // worker's: submitted and not collected
   };
 
   std::shared_ptr<MemorySpace> memory;
@@ -81,8 +81,8 @@ struct ThreadCopier::Shared {
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<uint32_t> bell{0};  // counts submissions; the thread waits on it
   std::atomic<bool> stop{false};
-  // Held while a batch goes back to its worker, never while client memory is touched: when Stop has
-  // returned, no ring and no descriptor of a worker is used any more.
+  // Held while a batch is returned to its worker, never while client memory is touched: after Stop,
+  // no ring and no descriptor of a worker is used any more.
   std::mutex giving_back;
 };
 
@@ -119,7 +119,7 @@ StatusOr<std::unique_ptr<Copier>> ThreadCopier::Start(std::shared_ptr<MemorySpac
   for (size_t w = 0; w < shared->options.workers; ++w) {
     shared->lanes.push_back(std::make_unique<Shared::Lane>(shared->options.depth));
   }
-  // pthread_create and not std::thread: a refusal is an answer here, not an exception.
+  // pthread_create instead of std::thread, because failure is a result here, not an exception.
   auto* const argument = new std::shared_ptr<Shared>(shared);
   live_threads.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread{};

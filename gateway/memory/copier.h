@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that executes memory operations of one untrusted session in the workers' place: the
-// client can make such an operation wait for ever (userfaultfd, FUSE), which must stop nobody but
-// itself. One pair of rings per worker; batches come back to the worker that submitted them, in its
-// order. Bounded: Submit refuses when `depth` batches of that worker are out.
+// Thread that executes the memory operations of one untrusted session instead of the workers. The
+// client can block such an operation for ever (userfaultfd, FUSE), which must stop only the client
+// itself. There is one pair of rings per worker; batches return to the worker that submitted them,
+// in its order. Bounded: Submit refuses when `depth` batches of that worker are outstanding.
 //
-// The thread cannot be interrupted while it is blocked. So it owns what it uses (the memory, and
-// the keepalive for mappings behind MemoryOp::direct), and the copier can be destroyed at any time:
-// a blocked thread finishes by itself when the client's memory lets go, touches no worker's
-// descriptor any more and frees the rest.
+// The thread cannot be interrupted while it is blocked. It therefore owns what it uses (the memory,
+// and the keepalive for mappings behind MemoryOp::direct), and the copier can be destroyed at any
+// time: a blocked thread ends when the client's memory lets it, uses no descriptor of a worker any
+// more and frees the rest.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@
 namespace rocegw::memory {
 
 struct Batch {
-  // What the worker hangs on a batch, to know it again. May be destroyed by the copier's thread, so
-  // it must own nothing that belongs to a worker (no packets of a port).
+  // Data that the worker attaches to a batch. The copier's thread may destroy it, so it must own
+  // nothing that belongs to a worker (no packets of a port).
   class User {
    public:
     virtual ~User() = default;
@@ -36,12 +36,13 @@ struct Batch {
   std::vector<uint8_t> staging;
   std::unique_ptr<User> user;
 
-  // Out: indices of ops that were not done, ascending; a fault, or one of its group before it.
+  // Output: ascending indices of ops that were not executed, because of their own fault or an
+  // earlier one in their group.
   std::vector<uint32_t> failed;
   MemoryCounts counts;
 };
 
-// What a worker sees of it.
+// Interface of the copier to workers.
 class Copier {
  public:
   struct Options {
@@ -50,31 +51,32 @@ class Copier {
     std::vector<int> wake_fds;  // eventfd per worker, written when a batch is done; may be empty
   };
 
-  // The thread. keepalive: what MemoryOp::direct may point into.
+  // Starts the thread. keepalive: owner of the memory that MemoryOp::direct may point to.
   static StatusOr<std::unique_ptr<Copier>> Start(std::shared_ptr<MemorySpace> memory,
                                                  std::shared_ptr<void> keepalive, Options options);
-  // Such threads that are alive in this process: those of running sessions and those still blocked.
+  // Returns the number of such threads alive in this process, including blocked ones of closed
+  // sessions.
   static size_t LiveThreads();
 
-  virtual ~Copier() = default;  // Stop
+  virtual ~Copier() = default;  // call Stop first
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  // Worker: takes the batch when it returns true. Only that worker's thread may call these two with
-  // its number.
+  // Takes the batch if it returns true. Submit and Collect may be called only by the thread of that
+  // worker.
   virtual bool Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) = 0;
-  // Worker: the oldest batch that is done, or nullptr.
+  // Returns the oldest finished batch, or nullptr.
   virtual std::unique_ptr<Batch> Collect(WorkerIndex worker) = 0;
 
-  // Any one thread, after the last Submit and Collect: no further batch is begun. Returns at once;
-  // the thread ends as soon as client memory lets it.
+  // Begins no further batch. Called by any one thread after the last Submit and Collect. Returns at
+  // once; the thread ends as soon as client memory lets it.
   virtual void Stop() = 0;
 
  protected:
   Copier() = default;
 };
 
-// What the thread does with a batch.
+// Executes a batch as the thread does.
 void ExecuteBatch(MemorySpace& memory, Batch& batch);
 
 }  // namespace rocegw::memory

@@ -8,8 +8,8 @@
 namespace rocegw::memory {
 
 bool CrossProcessMemory::Permitted(pid_t pid) {
-  // The first page is never mapped below mmap_min_addr, so a permitted call ends in EFAULT before
-  // it copies anything.
+  // No page is mapped below mmap_min_addr, so a permitted call fails with EFAULT before it copies
+  // anything.
   uint8_t byte = 0;
   const iovec local{&byte, 1};
   const iovec remote{nullptr, 1};

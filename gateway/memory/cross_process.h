@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client memory by process_vm_readv and process_vm_writev (process_vm_readv(2)): works for every
-// kind of mapping, costs nothing at registration. For processes of our own user; the daemon has no
-// right to look into others.
+// Client memory by process_vm_readv(2) and process_vm_writev(2): supports every kind of mapping,
+// and registration is free. Only for processes of the gateway's own user, because it has no right
+// to access others.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,8 @@ class CrossProcessMemory final : public ForeignMemory {
  public:
   CrossProcessMemory(pid_t pid, AtomicLocks& locks) : ForeignMemory(locks), pid_(pid) {}
 
-  // Whether the system lets us reach that process. Touches none of its memory, so it cannot block.
+  // Returns true if the system permits access to that process. Touches none of its memory, so it
+  // cannot block.
   static bool Permitted(pid_t pid);
 
  private:

@@ -16,7 +16,7 @@
 namespace rocegw::memory {
 namespace {
 
-// "/proc/123/mem", or the like under another mount point of a proc file system.
+// Returns true for "/proc/123/mem" and the like, under any mount point of procfs.
 bool EndsInPidMem(std::string_view path) {
   constexpr std::string_view kName = "/mem";
   if (!path.ends_with(kName)) return false;
@@ -69,7 +69,7 @@ uint64_t DescriptorMemory::Move(bool write, Pieces& pieces) {
       moved = call(memory_.get(), pieces.local + local, pieces.remote_locals[i],
                    static_cast<off_t>(address));
     } while (moved < 0 && errno == EINTR);
-    if (moved == 0) MarkGone();  // what is not mapped is EIO
+    if (moved == 0) MarkGone();  // 0: no process. An unmapped page gives EIO
     if (moved <= 0) return total;
     total += static_cast<uint64_t>(moved);
     if (static_cast<uint64_t>(moved) < pieces.remote[i].iov_len) return total;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client memory by reading and writing the client's own /proc/self/mem descriptor, which it opened
-// and sent: works across users and process id namespaces without any privilege (proc(5)). It stays
-// bound to that address space, so a reused process number cannot mislead it; a result of 0 bytes
-// means the process is gone. Unlike process_vm_writev it writes where a mapping is read-only: the
-// client's library looks at permissions when it registers.
+// Client memory by reading and writing the /proc/self/mem descriptor that the client opened and
+// sent: works across users and PID namespaces without privilege (proc(5)). The descriptor stays
+// bound to that address space, so a reused PID cannot confuse it; a result of 0 bytes means that
+// the process is gone. Unlike process_vm_writev it also writes to read-only mappings, so the client
+// library checks permissions when it registers.
 #pragma once
 
 #include "gateway/base/status.h"
@@ -14,15 +14,16 @@ namespace rocegw::memory {
 
 class DescriptorMemory final : public ForeignMemory {
  public:
-  // An invalid descriptor makes a memory where everything faults.
+  // With an invalid descriptor, every operation faults.
   DescriptorMemory(UniqueFd memory, AtomicLocks& locks)
       : ForeignMemory(locks), memory_(std::move(memory)) {}
 
-  // Whether a descriptor from a client really is some process's mem file, open for reading and
-  // writing: through anything else the client could make us write with our rights, or block us.
+  // Checks that a descriptor from a client is the mem file of a process, open for reading and
+  // writing. Any other file would let the client make the gateway write with its own rights, or
+  // block it.
   static Status Check(int fd);
 
-  // Takes another descriptor's place in one step, also while Execute runs on another thread.
+  // Atomically replaces the descriptor, also while Execute runs on another thread.
   Status Replace(UniqueFd memory);
 
  private:

@@ -8,7 +8,7 @@
 namespace rocegw::memory {
 namespace {
 
-// The last bytes in one store where their size has one.
+// Stores the last bytes, with a single store if their size permits.
 void StoreTail(uint8_t* to, const uint8_t* from, uint32_t length) {
   const auto address = reinterpret_cast<uintptr_t>(to);
   if (length == 8 && address % 8 == 0) {
@@ -31,7 +31,8 @@ bool Atomic(MemoryOp& op, AtomicLocks& locks) {
   auto* const word = reinterpret_cast<uint64_t*>(op.direct);
   uint64_t original;
   {
-    // The stripe orders us against sessions that reach the same memory by system calls.
+    // The stripe orders this atomic with those of sessions that access the same memory by system
+    // calls.
     AtomicLocks::Guard guard(locks, op.address);
     if (op.kind == OpKind::kFetchAdd) {
       original = __atomic_fetch_add(word, op.swap_or_add, __ATOMIC_ACQ_REL);
@@ -75,14 +76,14 @@ bool ExecuteDirect(MemoryOp& op, AtomicLocks& locks) {
 }
 
 void PrefetchDirect(const MemoryOp& op) {
-  // Measured with bench_loop: worth a seventh of the receiver's bandwidth for 4 KiB packets.
+  // Measured with bench_loop: a seventh of the receiver's bandwidth for 4 KiB packets.
   constexpr uint32_t kLines = 16;
   constexpr uint32_t kLine = 64;
   if (op.kind != OpKind::kWrite || op.direct == nullptr || op.length < kLines * kLine) return;
   for (uint32_t i = 0; i < kLines; ++i) {
     const uint8_t* line = op.direct + size_t{i} * kLine;
 #if defined(__x86_64__)
-    // The builtin asks for a shared copy unless the compiler may assume a recent processor.
+    // The builtin requests a shared copy unless the compiler may assume a recent processor.
     asm volatile("prefetchw %0" : : "m"(*line));
 #else
     __builtin_prefetch(line, 1);

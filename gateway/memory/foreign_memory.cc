@@ -8,11 +8,11 @@
 namespace rocegw::memory {
 namespace {
 
-// One call carries at most this much: the kernel cuts longer lists at 2 GiB minus a page.
+// Limit of bytes per call: the kernel cuts longer lists at 2 GiB minus a page.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
-// Stores of one call become visible in list order on x86 (a string store may be out of order in
-// itself, what follows it is not). Elsewhere the published word goes in a call of its own.
+// On x86, stores of one call become visible in list order (a string store may be reordered
+// internally, but what follows it is not). Elsewhere the published word needs a call of its own.
 #if defined(__x86_64__)
 constexpr bool kListOrderIsVisible = true;
 #else
@@ -71,8 +71,8 @@ size_t ForeignMemory::ExecuteRun(std::span<MemoryOp> run) {
     Gather(run, cursor);
     uint64_t moved = Move(write, Scratch());
     if (moved == 0) return cursor.op;
-    // A short result stopped somewhere: go on from there, the next call tells whether it was a
-    // fault.
+    // A short result stops somewhere inside: continue from there, and the next call shows whether
+    // it was a fault.
     while (moved != 0) {
       const uint64_t left = run[cursor.op].length - cursor.offset;
       if (moved < left) {

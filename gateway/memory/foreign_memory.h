@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ways into another process's memory have in common: order, batches, the exact place
-// of a fault, atomics. A run of equal direction becomes lists of at most 1024 pieces (IOV_MAX);
-// neighbouring remote pieces are joined; the last word of a published write is a piece of its own,
-// behind the rest. Operations with `direct` set are copied on the spot. Several threads may execute
-// at once (a session's queue pairs sit on several workers): the lists belong to the thread. Revoke
-// may come from any other.
+// Common part of the ways to access another process's memory: order, batches, the exact position of
+// a fault, atomics. A run of operations in one direction becomes lists of at most 1024 pieces
+// (IOV_MAX); adjacent remote pieces are merged; the last word of a published write is a piece of
+// its own, after the rest. Operations with `direct` set are executed at once. Several threads may
+// call Execute concurrently, because a session's queue pairs sit on several workers: the lists are
+// per thread. Any thread may call Revoke.
 #pragma once
 
 #include <sys/uio.h>
@@ -20,7 +20,7 @@ class ForeignMemory : public MemorySpace {
  public:
   size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) final;
 
-  // From now on everything faults: the process is gone, and its number may soon belong to another
+  // Makes every later operation fault: the process is gone, and its PID may soon belong to another
   // one.
   void Revoke() { revoked_.store(true, std::memory_order_release); }
 
@@ -29,7 +29,7 @@ class ForeignMemory : public MemorySpace {
   }
 
  protected:
-  // Lists of equal total length. Each remote piece is covered by whole local ones, remote_locals of
+  // I/O lists of equal total length. Whole local pieces cover each remote piece: remote_locals of
   // them.
   struct Pieces {
     static constexpr size_t kMax = 1024;
@@ -43,14 +43,14 @@ class ForeignMemory : public MemorySpace {
 
   explicit ForeignMemory(AtomicLocks& locks) : locks_(locks) {}
 
-  // Moves bytes in order, until the first that cannot be: how many were moved. 0 although there are
-  // some: the first byte is not accessible.
+  // Moves bytes in order up to the first inaccessible one, and returns their number. 0 means that
+  // the first byte is not accessible.
   virtual uint64_t Move(bool write, Pieces& pieces) = 0;
-  // Move found no process behind the memory.
+  // Records that Move found no process.
   void MarkGone() { gone_.store(true, std::memory_order_release); }
 
  private:
-  // A position inside a run, in bytes.
+  // Position in a run, in bytes.
   struct Cursor {
     size_t op = 0;
     uint64_t offset = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece of client memory to read, write or change. The transport never touches client memory: it
-// emits these, and holds what depends on them (ACK, NAK, completion) until they are reported done.
-// A MemorySpace knows how one process is reached.
+// Operation on client memory. The transport never touches client memory: it emits operations, and
+// delays what depends on them (ACK, NAK, completion) until they are reported done. A MemorySpace
+// executes the operations of one process.
 //
-// Order: operations of one batch take effect in their order. The last up to eight bytes of a write
-// with `publish` become visible after all its other bytes, since programs poll on them.
+// Order: operations of one batch take effect in order. The last up to eight bytes of a write with
+// `publish` become visible after all its other bytes, because programs poll on them.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,18 @@ enum class OpKind : uint8_t {
 struct MemoryOp {
   OpKind kind = OpKind::kRead;
   bool publish = false;
-  bool want_crc = false;      // kRead with `direct`: take the CRC while copying
-  bool crc_valid = false;     // out: crc holds wire::CrcUpdate(0, bytes)
-  uint32_t length = 0;        // bytes
-  uint64_t address = 0;       // in the client's address space
-  uint8_t* direct = nullptr;  // the same bytes in a mapping of ours (remapped memory), or nullptr
+  bool want_crc = false;   // kRead with `direct`: compute the CRC while copying
+  bool crc_valid = false;  // output: crc holds wire::CrcUpdate(0, bytes)
+  uint32_t length = 0;     // bytes
+  uint64_t address = 0;    // in the client's address space
+  uint8_t* direct =
+      nullptr;  // the same bytes in the gateway's mapping (remapped memory), or nullptr
   uint8_t* buffer = nullptr;
-  // kCompareSwap; a kWrite without buffer writes its first `length` bytes.
+  // kCompareSwap: value to compare with. kWrite without buffer: its first `length` bytes are the
+  // data.
   uint64_t compare = 0;
   uint64_t swap_or_add = 0;
-  uint32_t crc = 0;  // out
+  uint32_t crc = 0;  // output
 
   bool is_atomic() const { return kind != OpKind::kRead && kind != OpKind::kWrite; }
 };
@@ -45,19 +47,19 @@ struct MemoryCounts {
   uint64_t direct_bytes = 0;
 };
 
-// The memory of one client process. One thread at a time calls Execute: the worker for trusted
-// pools, otherwise the session's copier thread.
+// Memory of one client process. One thread at a time calls Execute: the worker for trusted pools,
+// otherwise the session's copier thread.
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
 
-  // Executes in order; stops at the first operation whose memory is not accessible and returns its
-  // index, or ops.size(). That operation may have been done in part; later ones were not begun.
-  // Adds to `counts`.
+  // Executes in order. Stops at the first operation whose memory is not accessible and returns its
+  // index, or ops.size(). That operation may be executed in part; later ones are not begun. Adds to
+  // `counts`.
   virtual size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) = 0;
 
-  // After an operation that failed: there is no such process any more, so nobody may be told that
-  // its memory refused something. Any thread.
+  // Returns true after a failed operation if the process does not exist any more. The failure then
+  // must not be reported as an access error. Any thread.
   virtual bool Gone() const { return false; }
 };
 

@@ -16,10 +16,10 @@
 namespace rocegw::memory {
 namespace {
 
-// From here on the second copy costs more than process_vm_writev's way of finding pages.
+// From this size on, the second copy costs more than the page lookup of process_vm_writev.
 constexpr uint64_t kMostThroughFile = 32 << 10;
 
-// A file whose pages are mapped here: what is written to the one is read from the other.
+// File whose pages are mapped here, so file reads and writes act on the mapping.
 class CopyFile {
  public:
   CopyFile() : fd_(::memfd_create("rocegw-copy", MFD_CLOEXEC)) {
@@ -34,7 +34,7 @@ class CopyFile {
   CopyFile(const CopyFile&) = delete;
   CopyFile& operator=(const CopyFile&) = delete;
 
-  // nullptr: the system did not let us have it.
+  // nullptr: the file or its mapping could not be made.
   uint8_t* base() const { return base_; }
   int fd() const { return fd_.get(); }
 
@@ -57,13 +57,14 @@ uint64_t CopyLocals(bool in, const iovec* locals, size_t count, uint8_t* scratch
   return at;
 }
 
-// How many bytes were moved; nothing when this way is not to be had and says nothing about the
-// memory (a limit on the size of files, for one).
+// Returns the number of bytes moved. Returns nothing if the file cannot be used for a reason that
+// says nothing about the memory, such as a limit on file sizes.
 std::optional<uint64_t> MoveThroughFile(const CopyFile& file, bool write, const iovec* locals,
                                         size_t local_count, const iovec* remotes,
                                         size_t remote_count, uint64_t bytes) {
   if (write) CopyLocals(true, locals, local_count, file.base(), bytes);
-  // Not by the C library's names: sanitizers would take it for an access that must not fail.
+  // Raw system calls: sanitizers would check the C library's functions and treat an inaccessible
+  // page as a bug.
   const long call = write ? SYS_preadv : SYS_pwritev;
   long moved = 0;
   do {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the process that we ourselves are part of (docs/user/in_process.md): addresses of the
-// client are addresses here. The program may unmap at any time what it has registered, so even so
-// the bytes are moved by the kernel, for which a missing page is an error and no signal: small
-// amounts between the memory and a file of our own that is mapped (preadv(2), pwritev(2)), which
-// costs less than half of process_vm_writev(2) on a few KiB (docs/benchmarks.md), large ones by
-// that call. Both look at the protection of pages and reach every kind of mapping.
+// Memory of the process that contains the gateway (docs/user/in_process.md): client addresses are
+// local addresses. The program may unmap registered memory at any time, so the kernel moves the
+// bytes: it reports a missing page as an error, not as a signal. Small amounts go through a mapped
+// file (preadv(2), pwritev(2)), which costs less than half of process_vm_writev(2) for a few KiB
+// (docs/benchmarks.md); large amounts use that call. Both respect page protection and support every
+// kind of mapping.
 #pragma once
 
 #include "gateway/memory/foreign_memory.h"

@@ -19,7 +19,7 @@ Status SystemError(const char* what) {
   return {error, std::string("remapped region: ") + what + ": " + std::strerror(error)};
 }
 
-// Pages behind the region, for mappings that grow; they exist when they are touched.
+// Bytes behind the region, for mappings that grow. Untouched pages cost nothing.
 constexpr uint64_t kGrowth = uint64_t{1} << 40;
 
 bool AccountsStrictly() {
@@ -42,7 +42,7 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   }
   UniqueFd fd(::memfd_create("rocegw-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return SystemError("memfd_create");
-  // Without the surplus where a limit on file sizes forbids it: to exceed that is a signal.
+  // Without the surplus if a limit on file sizes is lower: exceeding the limit raises a signal.
   rlimit limit{};
   const bool roomy = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= length + kGrowth;
   if (::ftruncate(fd.get(), static_cast<off_t>(roomy ? length + kGrowth : length)) != 0) {
@@ -54,7 +54,7 @@ StatusOr<std::shared_ptr<Region>> Region::Create(uint64_t address, uint64_t leng
   void* base =
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return SystemError("mmap");
-  // A core file of the daemon is no place for its clients' data.
+  // Client data must not get into a core file of the daemon.
   ::madvise(base, length, MADV_DONTDUMP);
   return std::shared_ptr<Region>(
       new Region(std::move(fd), static_cast<uint8_t*>(base), address, length));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a client whose pages lie in a memfd of ours, mapped by both: the fast way. The client
-// moves the pages of a private mapping there and tells which addresses they had. Sealed against
-// shrinking, growing and resealing, and refused where the kernel accounts memory strictly
-// (vm.overcommit_memory 2: a page could then be missing under a copy), so that our mapping never
-// faults. The memfd is longer than what is mapped here: a program that grows its mapping finds
-// zeros there and no bus error. Shared by the session and whoever still copies from it; it is
-// unmapped when the last lets go.
+// Client memory whose pages lie in a memfd of the gateway, mapped by both: the fast memory access
+// mode. The client moves the pages of a private mapping there and reports which addresses they had.
+// The memfd is sealed against shrinking, growing and resealing, so that the gateway's mapping never
+// faults. It is refused if the kernel accounts memory strictly (vm.overcommit_memory 2), because a
+// page could then be missing during a copy. The memfd is longer than the part mapped here: a
+// program that grows its mapping finds zeros instead of a bus error. Shared by the session and the
+// threads that copy; the last owner unmaps it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class Region {
   uint64_t address() const { return address_; }
   uint64_t length() const { return length_; }
 
-  // Where bytes of the client lie in our mapping; nullptr when they are not all inside this region.
+  // Returns the address of the client's bytes in the gateway's mapping; nullptr if they are not all
+  // in this region.
   uint8_t* Find(uint64_t address, uint64_t length) const;
 
  private:

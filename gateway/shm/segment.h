@@ -59,9 +59,9 @@ class Segment {
   // Returns the size of the smallest chunk that fits a block of so many bytes.
   static uint64_t LeastChunk(uint64_t bytes) { return std::max(kFirstChunk, std::bit_ceil(bytes)); }
 
-  // max_bytes limits the sum of all chunks. Chunks of `source` are used first and do not count.
-  // With a source, blocks are cleared when they are freed instead of when they are allocated, so
-  // that an allocation from the source's chunks allocates nothing else.
+  // max_bytes limits the sum of all chunks. Chunks of `source` are used first, whatever the limit,
+  // and count in the sum. With a source, blocks are cleared when they are freed instead of when
+  // they are allocated, so that an allocation from the source's chunks allocates nothing else.
   explicit Segment(uint64_t max_bytes, ChunkSource* source = nullptr);
 
   StatusOr<Block> Allocate(Writer writer, uint64_t bytes);
