@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed list of what the control thread tells a worker and what a worker tells back. The
-// control thread builds and allocates; a message carries finished objects; the worker links them
-// between bursts. Removal is unlink, reply, free: when the reply has come no worker uses the object
-// any more. Both directions are SPSC rings (worker.h).
+// Messages between the control thread and a worker, in both directions. The control thread builds
+// and allocates objects; a message carries finished objects; the worker links them between bursts.
+// Removal takes three steps: unlink, reply, free. After the reply, no worker uses the object. Both
+// directions are SPSC rings (worker_link.h).
 #pragma once
 
 #include <array>
@@ -33,20 +33,20 @@ class PacketPort;
 
 namespace rocegw::worker {
 
-// A session as one worker sees it. Everything pointed to outlives the UnlinkSession reply.
+// Session as one worker knows it. All pointers must outlive the UnlinkSession reply.
 struct LinkSession {
   SessionId session;
-  memory::MemorySpace* space = nullptr;  // how its memory is reached
+  memory::MemorySpace* space = nullptr;  // access to the client's memory
   memory::Copier* copier =
       nullptr;  // set when the worker must not touch the memory itself (untrusted pool)
-  rocegw_worker_line* line = nullptr;  // ours, client reads: need_wakeup
+  rocegw_worker_line* line = nullptr;  // the gateway's memory, which the client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
-  tenant::Share* share = nullptr;      // its pool's; nullptr: of no pool
-  // It is an XRC domain, which several sessions share: it has queue pairs that receive (their
-  // configurations name it) and no memory. Told to the worker of the domain only.
+  tenant::Share* share = nullptr;      // of its pool; nullptr: no pool
+  // The session is an XRC domain, which several sessions share. It has receiving queue pairs, whose
+  // configurations name it, and no memory. Sent to the domain's worker only.
   bool xrc_domain = false;
 };
-// The worker destroys nothing: QPs, CQs and regions of the session were unlinked before.
+// Removes a session. Its queue pairs, CQs and regions must be unlinked before.
 struct UnlinkSession {
   SessionId session;
 };
@@ -58,8 +58,8 @@ struct AddDoorbellPage {
 struct LinkCq {
   verbs::CqConfig config;
 };
-// It goes on in another ring, with what the client has not polled; ENOSPC: that is more than
-// `most`.
+// Moves the CQ to another ring with the completions that the client has not polled. Fails with
+// ENOSPC if there are more than `most`.
 struct ResizeCq {
   SessionId session;
   uint32_t cq_handle = 0;
@@ -78,8 +78,8 @@ struct UnlinkCq {
   SessionId session;
   uint32_t cq_handle = 0;
 };
-// An RC queue pair that is nobody's yet, with the memory that it will need. LinkQp of its number
-// makes it somebody's, UnlinkQp with session 0 removes it.
+// Makes an RC queue pair for a reserve, with the memory that it will need. LinkQp with its number
+// gives it to a session; UnlinkQp with session 0 removes it.
 struct PrepareQp {
   Qpn qpn;
   verbs::QpShape shape;
@@ -87,7 +87,7 @@ struct PrepareQp {
 struct LinkQp {
   verbs::QpConfig config;
 };
-// Stops the QP at once; its completions that the client has not polled stay where they are.
+// Stops the queue pair at once. Completions that the client has not polled stay in the CQ.
 struct UnlinkQp {
   SessionId session;
   Qpn qpn;
@@ -97,21 +97,21 @@ struct ModifyQp {
   Qpn qpn;
   uint32_t mask = 0;
   verbs::QpAttributes attributes;
-  // To RTR: the peer is behind that gateway, and requests leave by a channel; without: as plain
-  // RoCEv2.
+  // To RTR: gateway of the peer, for requests by a channel; nothing: plain RoCEv2.
   std::optional<verbs::ChannelTarget> channel;
 };
 struct QueryQp {
   SessionId session;
   Qpn qpn;
 };
-// Whom that pool's queue pairs may talk to from now on. Those that are connected to somebody else
-// fail.
+// Sets the addresses that the pool's queue pairs may talk to. Queue pairs connected to other
+// addresses fail.
 struct UsePeerRules {
   const tenant::Share* pool = nullptr;
   const verbs::PeerRules* rules = nullptr;  // outlives the queue pairs; nullptr: any
 };
-// Whom endpoints of the session may name from now on, and no longer: messages under way go on.
+// Add and remove a peer that endpoints of the session may name. Messages in flight are not
+// affected.
 struct LinkPeer {
   SessionId session;
   uint32_t handle = 0;  // the client's
@@ -121,7 +121,7 @@ struct UnlinkPeer {
   SessionId session;
   uint32_t handle = 0;
 };
-// Endpoints of the session may be members from now on, and no longer.
+// Add and remove a group that endpoints of the session may join.
 struct LinkGroup {
   verbs::GroupConfig config;
 };
@@ -129,8 +129,8 @@ struct UnlinkGroup {
   SessionId session;
   Qpn number;
 };
-// That queue pair gets what is sent to the group, or no longer. Told to every worker: packets for
-// groups arrive at any, which hands a copy to each that has receivers.
+// Attaches the queue pair to the multicast group, or detaches it. Sent to every worker: packets for
+// groups arrive at any worker, which hands a copy to each worker with receivers.
 struct Multicast {
   SessionId session;
   uint32_t device = 0;
@@ -141,7 +141,7 @@ struct Multicast {
 struct LinkRegion {
   verbs::RegionConfig config;
 };
-// What the key of a linked region stands for from now on.
+// Replaces the region behind a key.
 struct RelinkRegion {
   verbs::RegionConfig config;
 };
@@ -158,7 +158,7 @@ struct UnlinkWindow {
   SessionId session;
   uint32_t name = 0;
 };
-// On one worker: that of all its queue pairs, or of its XRC domain.
+// Sent to one worker: that of the queue's queue pairs, or of its XRC domain.
 struct LinkSrq {
   verbs::SrqConfig config;
 };
@@ -171,7 +171,7 @@ struct ArmSrq {
   uint32_t srq_handle = 0;
   uint32_t limit = 0;
 };
-// More slots: the old ones stand there too, and in the ring of their order at the same indices.
+// Enlarges the queue. The old slots keep their contents, and the order ring its indices.
 struct ResizeSrq {
   SessionId session;
   uint32_t srq_handle = 0;
@@ -183,36 +183,36 @@ struct QuerySrq {
   SessionId session;
   uint32_t srq_handle = 0;
 };
-// A management datagram to send from QP1.
+// Sends a management datagram from QP1.
 struct SendMad {
   uint32_t device = 0;  // index of the daemon's port
   wire::Path path;
   Qpn destination = kGsiQpn;
   std::array<uint8_t, 256> mad{};
 };
-// Rows for every QP of a session (or of all, session 0).
+// Requests rows for every queue pair of a session (session 0: of all).
 struct SnapshotQps {
   SessionId session;
 };
 
-// Rows for every channel.
+// Requests rows for every channel.
 struct SnapshotChannels {};
-struct SnapshotPeers {};  // what channels to each peer have done
-// Rows for every shared receive queue.
+struct SnapshotPeers {};  // requests traffic counts per peer of all channels
+// Requests rows for every shared receive queue.
 struct SnapshotSrqs {};
 
-// From now on these are the worker's queues, by device index: the same ones with or without what
-// captures put around them. Packets that are under way belong to the queue inside.
+// Replaces the worker's queues, by device index: the same queues with or without the wrappers of
+// captures. Packets in flight belong to the wrapped queue.
 struct UsePorts {
   std::vector<port::PacketPort*> ports;
 };
 
-// Channels to other gateways may be opened and taken from now on. Once.
+// Allows channels to other gateways, in both directions. Sent once.
 struct UseChannels {
   channel::ChannelOptions options;
 };
 
-// The fleet says whether that address is a gateway's of it (ChannelSet::SetMember).
+// Reports whether the address belongs to a gateway of the fleet (ChannelSet::SetMember).
 struct NameMember {
   wire::Gid peer;
   bool member = false;
@@ -241,13 +241,13 @@ struct QpSnapshot {
   uint32_t send_outstanding = 0;  // work requests
   uint64_t sends_completed = 0;
   uint64_t receives_completed = 0;
-  uint64_t bytes_sent = 0;  // payload
+  uint64_t bytes_sent = 0;  // payload bytes
   uint64_t bytes_received = 0;
   uint64_t retransmits = 0;
-  bool on_channel = false;  // requests leave by a channel: that one
+  bool on_channel = false;  // requests leave by the channel below
   Qpn channel = kInvalidQpn;
-  std::vector<Qpn> beside;  // channels that it is spread over as well
-  // Why the channel that was meant for it is not used; kNone: it is, or none was.
+  std::vector<Qpn> beside;  // further channels of its multipath
+  // Reason why the intended channel was declined; kNone: it is used, or none was intended.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
 };
 
@@ -255,12 +255,12 @@ struct SrqSnapshot {
   SessionId session;
   uint32_t srq_handle = 0;
   uint32_t limit = 0;
-  uint32_t waiting = 0;  // receives
+  uint32_t waiting = 0;  // posted receives
   uint64_t taken = 0;
   uint64_t limit_events = 0;
 };
 
-// Queue pairs that have failed since they may not talk to that peer any more.
+// Number of queue pairs that failed because their peer is not allowed any more.
 struct PeerRevoked {
   wire::Gid peer;
   uint32_t queue_pairs = 0;
@@ -274,8 +274,8 @@ struct ControlReply {
   std::vector<channel::PeerTraffic> peers;
   std::vector<SrqSnapshot> srqs;
   std::vector<PeerRevoked> revoked;  // UsePeerRules
-  // UnlinkCq: completion event records that this worker has put on the CQ's channel, ever. The
-  // client waits until it has acknowledged that many.
+  // UnlinkCq: number of completion events that this worker ever put on the CQ's channel. The client
+  // waits until it has acknowledged that many.
   uint64_t events_reported = 0;
   uint32_t srq_limit = 0;  // QuerySrq
 };
@@ -286,7 +286,7 @@ inline ControlReply Failed(int error) {
   return reply;
 }
 
-// What a worker reports by itself.
+// Messages that a worker sends unasked.
 struct MadReceived {
   uint32_t device = 0;
   wire::RxMeta meta;
@@ -301,35 +301,35 @@ struct AsyncEventRaised {
   uint64_t cookie = 0;
   Qpn qpn;
 };
-// The client broke the rules of the shared memory, or its process is gone: the session must end.
+// The client broke the rules of the shared memory, or its process is gone: the control thread must
+// close the session.
 struct SessionStopped {
   SessionId session;
   const char* reason = "";  // static text, one line
 };
 
-// What a pool's programs send waits for a rate that is used up. At most once a second for each
-// pool.
+// Programs of the pool wait because a rate is used up. At most once a second for each pool.
 struct RateReached {
   const tenant::Share* pool = nullptr;
   tenant::Rate rate = tenant::Rate::kBytes;
-  const tenant::RateNode* by = nullptr;  // whose rate
+  const tenant::RateNode* by = nullptr;  // node whose rate it is
 };
 
-// The limit of channels of a pool, or of what is above it, is reached. At most once a second for
-// each pool.
+// The channel limit of the pool, or of a node above it, is reached. At most once a second for each
+// pool.
 struct ChannelRefused {
   const tenant::Share* pool = nullptr;
-  const tenant::QuotaNode* by = nullptr;  // whose limit
+  const tenant::QuotaNode* by = nullptr;  // node whose limit it is
 };
 
-// A gateway does not know our channels any more, or does not take one: what discovery found may not
-// hold any longer.
+// A peer gateway no longer knows this gateway's channels, or refused one: its discovery result may
+// be outdated.
 struct PeerChanged {
   wire::Gid peer;
 };
 
 struct WorkerMessage {
-  uint64_t cookie = 0;  // of the message that this answers; 0: unasked
+  uint64_t cookie = 0;  // of the answered message; 0: unasked
   std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
                RateReached, ChannelRefused, PeerChanged>
       body;

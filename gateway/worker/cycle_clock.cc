@@ -19,7 +19,7 @@ int64_t Monotonic() {
 
 #if defined(__x86_64__)
 constexpr int kShift = 24;
-uint64_t ns_per_cycle = 0;  // times 2^kShift
+uint64_t ns_per_cycle = 0;  // scaled by 2^kShift
 
 int64_t Cycles() {
   return static_cast<int64_t>(static_cast<unsigned __int128>(__rdtsc()) * ns_per_cycle >> kShift);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nanoseconds for measuring pieces of work, at a third of the cost of clock_gettime: the
-// processor's cycle counter where it runs at one speed whatever the core does (x86 with an
-// invariant TSC), else CLOCK_MONOTONIC. Only differences mean something, and only to a thousandth
-// or so. Any thread.
+// Clock in nanoseconds for measuring pieces of work, at a third of the cost of clock_gettime. It
+// uses the cycle counter if that has a constant rate (x86 with an invariant TSC), else
+// CLOCK_MONOTONIC. Only differences are meaningful, to about a thousandth. Any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace rocegw::worker {
 
-// Takes some milliseconds, once for the process.
+// Returns the clock. The first call takes some milliseconds; once per process.
 using CycleClock = int64_t (*)();
 CycleClock FindCycleClock();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that arrived at the wrong worker: copied over a ring to the one that owns their queue
-// pair. One ring per ordered pair of workers; the receiving worker owns its inbox, every other
-// worker is the producer of one ring in it.
+// Rings for packets that arrived at a worker other than their queue pair's: the packet is copied to
+// the owner. One ring per ordered pair of workers; a worker owns its inbox, and every other worker
+// produces into one ring of it.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@
 
 namespace rocegw::worker {
 
-// The two ends keep to lines of their own.
+// Producer and consumer use separate cache lines.
 class HandoffRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
  public:
-  // The largest RoCEv2 datagram: headers, 4096 bytes, pad and ICRC.
+  // Size of the largest RoCEv2 datagram: headers, 4096 bytes, pad and ICRC.
   static constexpr size_t kMaxDatagram = 4224;
   static constexpr uint32_t kSlots = 256;
 
   HandoffRing() : slots_(std::make_unique<Slot[]>(kSlots)) {}
 
-  // Producer. False when the ring is full or the datagram too long.
+  // Producer: copies the datagram. Returns false if the ring is full or the datagram too long.
   bool Push(uint32_t device, const wire::RxDatagram& datagram) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == kSlots) return false;
@@ -37,7 +37,7 @@ class HandoffRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
     return true;
   }
 
-  // Consumer: how many wait; the i-th of them, which stays where it is until Pop.
+  // Consumer: the number of waiting datagrams, and the i-th of them, which stays valid until Pop.
   uint32_t size() const {
     return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_relaxed);
   }
@@ -65,11 +65,11 @@ class HandoffRing {  // NOLINT(clang-analyzer-optin.performance.Padding)
   alignas(64) std::atomic<uint32_t> head_{0};
 };
 
-// What other workers put before one worker.
+// Inbox of one worker, filled by the other workers.
 struct WorkerInbox {
   explicit WorkerInbox(size_t workers) : from(workers) {}
 
-  std::vector<HandoffRing> from;      // by sending worker; the own one stays unused
+  std::vector<HandoffRing> from;      // by sending worker; its own entry is unused
   std::atomic<bool> sleeping{false};  // set by the owner before it waits
   int wake_fd = -1;                   // eventfd of the owner
 };

@@ -21,7 +21,7 @@ IpIdWatch::IpIdWatch() : sources_(kSources) {}
 uint32_t IpIdWatch::Observe(uint32_t address, uint16_t id, TimePoint now) {
   Source& source = sources_[PlaceOf(address)];
   if (source.address != address || source.runs == 0) {
-    // Two sources in one place: the one that is heard all the time is watched.
+    // Two sources share a slot: keep watching the one that sends all the time.
     if (source.runs != 0 && now - source.heard < kPatience) return 0;
     source = Source{};
     source.address = address;
@@ -53,7 +53,8 @@ void IpIdWatch::Follow(Source& source, size_t index, uint16_t id, TimePoint now)
   source.newest = static_cast<uint8_t>(index);
 }
 
-// The run heard longest ago makes room; whether it was a stray is not known then.
+// Starts a new run in place of the run that was seen least recently. If that one was alone, it is
+// not counted.
 void IpIdWatch::Begin(Source& source, uint16_t id, TimePoint now) {
   size_t index = source.runs;
   if (index == kRuns) {
@@ -82,7 +83,8 @@ uint32_t IpIdWatch::Judge(Source& source, TimePoint now) {
     }
     ++strays;
     --source.alone;
-    // The last one takes its place; the one that was heard just now is none of these.
+    // The last run moves to the free index. The run that was seen just now cannot be a stray, so
+    // `newest` stays valid.
     --source.runs;
     run = source.run[source.runs];
     if (source.newest == source.runs) source.newest = static_cast<uint8_t>(i);

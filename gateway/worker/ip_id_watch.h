@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches the IPv4 IDs that were recovered from ICRCs (gateway/wire/icrc.h) for ones that nobody
-// sent: a damaged packet that passes the weaker check does so with a random ID, while a sender's
-// IDs run on. A sender has several sequences (one per socket, queue or queue pair), IDs come out of
-// order and with gaps, and a quiet sender's may have moved anywhere, so this counts and never
-// drops: an ID is stray when none of its source's sequences comes near it, and no other packet
-// follows near it either. With more sequences at a time than kRuns it sees nothing. Owned by a
-// worker; bounded memory.
+// Detector of damaged IPv4 packets by the IDs that were recovered from ICRCs (gateway/wire/icrc.h).
+// A damaged packet that passes the weaker check has a random ID, while the IDs of a sender run on.
+// A sender has several sequences (one per socket, queue or queue pair), IDs arrive reordered and
+// with gaps, and an idle sender's may have moved anywhere, so the class counts and never drops. An
+// ID is a stray if no sequence of its source comes near it and no later packet follows near it.
+// With more than kRuns sequences at a time it detects nothing. Owned by a worker; bounded memory.
 #pragma once
 
 #include <array>
@@ -19,30 +18,30 @@ namespace rocegw::worker {
 
 class IpIdWatch {
  public:
-  static constexpr size_t kSources = 256;  // a power of two; others are not watched meanwhile
+  static constexpr size_t kSources = 256;  // a power of two; further sources are not watched
   static constexpr size_t kRuns = 8;       // sequences per source
-  static constexpr uint16_t kNear = 256;   // and one more for each microsecond of silence
-  static constexpr Duration kPatience = Seconds(1);  // how long a lone ID may stay without others
+  static constexpr uint16_t kNear = 256;   // plus one for each microsecond of silence
+  static constexpr Duration kPatience = Seconds(1);  // time after which a lone ID is a stray
 
   IpIdWatch();
 
-  // A packet of an IPv4 source came with this ID. Returns how many earlier packets of that source
-  // have turned out to be strays.
+  // Records the ID of a packet of an IPv4 source. Returns how many earlier packets of that source
+  // were found to be strays.
   uint32_t Observe(uint32_t source, uint16_t id, TimePoint now);
 
  private:
   struct Run {
     uint16_t last = 0;
-    bool alone = false;  // nothing near has followed yet
+    bool alone = false;  // no packet has followed near it
     TimePoint heard;
   };
   struct Source {
     uint32_t address = 0;
     uint8_t runs = 0;
-    uint8_t alone = 0;   // of these
-    uint8_t newest = 0;  // the run heard last
+    uint8_t alone = 0;   // number of runs that are alone
+    uint8_t newest = 0;  // run that was seen last
     TimePoint heard;
-    TimePoint judged;  // when the oldest lone run has been alone for long enough
+    TimePoint judged;  // time at which the oldest lone run becomes a stray
     std::array<Run, kRuns> run;
   };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which channels of this worker the queue pairs of each pool leave by. A pool rides on a channel
-// from its first queue pair there to its last, and each such ride is one of the pool's quota
-// (Resource::kChannels), however many queue pairs share it. Endpoints leave by a channel for one
-// message at a time, and come back: for them a pool rides on until the channel is gone, or its last
-// endpoint is. What peers bring by channels of their own choice is no ride. Belongs to one worker;
-// quotas are shared with others.
+// Channel references: the channels of this worker that the queue pairs of each pool use. A pool
+// holds a reference to a channel from its first queue pair there to its last. Each reference counts
+// once against the pool's quota (Resource::kChannels), however many queue pairs share it. Endpoints
+// use a channel for one message at a time; for them the pool keeps the reference until the channel
+// closes or its last endpoint is destroyed. Channels that peers opened and that only carry answers
+// do not count. Belongs to one worker; quotas are shared with others.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,29 @@ namespace rocegw::worker {
 
 class Rides {
  public:
-  using Pool = tenant::Share*;  // nullptr: of no pool, nobody counts
-  using Slot = uint32_t;        // of a channel
+  using Pool = tenant::Share*;  // nullptr: no pool, not counted
+  using Slot = uint32_t;        // slot of a channel
 
-  // Between these two a pool is known.
+  // A pool is known between AddSession and RemoveSession.
   void AddSession(Pool pool) { ++pools_[pool].sessions; }
   void RemoveSession(Pool pool);
   void AddEndpoint(Pool pool) { ++pools_[pool].endpoints; }
   void RemoveEndpoint(Pool pool);
 
   bool Has(Pool pool, Slot channel) const;
-  // Before the first ride of a pool on a channel. nullptr: granted, and Begin follows or GiveBack.
-  // Else whose limit is reached; counted.
+  // Charges the quota before a pool's first reference to a channel. nullptr: granted; Begin or
+  // GiveBack must follow. Otherwise returns the node whose limit is reached and counts the refusal.
   const tenant::QuotaNode* Take(Pool pool);
   static void GiveBack(Pool pool);
-  // A queue pair rides there from now on, or endpoints do.
+  // Add a queue pair, or endpoints, to the pool's reference to the channel.
   void Begin(Pool pool, Slot channel) { ++RideOf(pool, channel).queue_pairs; }
   void BeginForEndpoints(Pool pool, Slot channel) { RideOf(pool, channel).by_endpoints = true; }
-  // A queue pair does not any more.
+  // Removes a queue pair from the reference.
   void End(Pool pool, Slot channel);
-  // Its queue pairs have let go of it.
+  // Drops all references to the channel. Its queue pairs have released it before.
   void OnChannelGone(Slot channel);
 
-  // Whether a refusal is to be told now: at most once a second for each pool.
+  // Returns true if a refusal is to be reported now: at most once a second for each pool.
   bool TellsNow(Pool pool, TimePoint now);
 
  private:
@@ -58,10 +58,10 @@ class Rides {
   };
 
   Ride& RideOf(Pool pool, Slot channel);
-  // Those that are over.
+  // Removes unused references.
   static void Sweep(std::vector<Ride>& rides);
 
-  std::vector<std::vector<Ride>> by_channel_;  // keeps its room
+  std::vector<std::vector<Ride>> by_channel_;  // keeps its capacity
   std::unordered_map<Pool, OfPool> pools_;
 };
 

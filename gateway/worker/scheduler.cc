@@ -8,31 +8,30 @@ namespace rocegw::worker {
 namespace {
 
 constexpr uint32_t kPacketsPerTurn = 32;
-// A turn takes at least so much, if there is so much to send: a debt when it is more than what was
-// left.
+// Shortest turn in ns, if there is enough to send. It may exceed the remaining credit and then
+// leaves a debt.
 constexpr int64_t kLeastTurn = 4'000;
-// Of what was worked, this part may go by idle before it counts as time that nobody uses; so much
-// at once.
+// Idle time up to 1/kPauses of the worked time, and up to kLongestPause ns saved, does not count as
+// unused time.
 constexpr int64_t kPauses = 8;
 constexpr int64_t kLongestPause = 2'000;
-// A round in which somebody waits does not take longer with nothing to do: the thread was not
-// there.
+// Longest idle time of a round in which a pool waits. Beyond it, the thread was preempted.
 constexpr int64_t kMostIdle = 10'000;
-// What pools need is learned from so much time.
+// Worked time from which the needs of pools are measured.
 constexpr int64_t kLearned = 64'000;
-// Queue pairs of one pool go on sending for so long before another pool's: their packets are handed
-// over together.
+// Time for which queue pairs of one pool keep sending before another pool's: their packets are
+// transmitted together.
 constexpr int64_t kStay = 16'000;
-// A pool that asks for nothing for so long does not compete.
+// A pool that asks for nothing for this long is not active.
 constexpr Duration kAtWork = Milliseconds(1);
-// Nothing that is measured in one piece takes longer by itself: the thread was interrupted.
+// Longest plausible single measurement. Beyond it, the thread was interrupted.
 constexpr int64_t kInterrupted = 100'000;
-// Nor, beyond kLongTurn, a turn so many times as long as lately. Who pays for an interruption waits
-// as long again for nothing.
+// A turn longer than kLongTurn and kUnusual times the recent cost was interrupted as well. A pool
+// charged for an interruption would wait as long again for nothing.
 constexpr int64_t kUnusual = 4;
 constexpr int64_t kLongTurn = 8'000;
 constexpr Duration kTellEvery = Seconds(1);
-// A turn takes at most this part of a second's worth of the pool's rate.
+// A turn takes at most this fraction of the pool's rate per second.
 constexpr uint64_t kTurnsPerSecond = 500;
 
 template <typename T>
@@ -100,7 +99,7 @@ void Scheduler::Close(Account* account) {
 
 void Scheduler::Activate(Account& account) {
   account.active = true;
-  // Whoever comes waits for nobody at first.
+  // A pool that becomes active starts with credit for one turn, so that it waits for no other.
   account.time.credit = kLeastTurn;
   if (account.tenant->at_work++ == 0) account.tenant->time.credit = kLeastTurn;
   active_.push_back(&account);
@@ -182,7 +181,7 @@ void Scheduler::HandOutTime(int64_t idle) {
 void Scheduler::Push(Account& account, SlotHandle qp) {
   Use(account);
   PushAgain(account, qp);
-  // Came up in this round: has its turn in it.
+  // The queue pair became ready in this round, so it has its turn in it.
   ++account.turns_left;
 }
 
@@ -247,7 +246,7 @@ bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(chosen));
   }
   next_ = chosen;
-  // Several queue pairs of a pool in turn.
+  // Consecutive turns of queue pairs of the same pool.
   if (staying_ != &account) {
     staying_ = &account;
     stayed_ = 0;

@@ -8,20 +8,20 @@ namespace rocegw::worker {
 namespace {
 
 constexpr uint64_t kWhole = TimeShare::kWhole;
-// Beyond what was used: it could be more the next time.
+// Margin on top of a measured need, because the next need may be larger.
 constexpr uint32_t kLeastNeed = kWhole / 64;
-// Credit is not saved beyond that, so that nobody comes back from a pause with a right to more.
+// Credit beyond this is not saved, so that no user returns from a pause with a claim to more.
 constexpr int64_t kMostSaved = 16'000;
-// Who used more than that ahead is forgiven the rest.
+// Debt beyond this is forgiven.
 constexpr int64_t kMostDebt = 400'000;
-// Handing out less would only make more and smaller turns.
+// Handing out less would only make more and shorter turns.
 constexpr int64_t kLeastAhead = 8'000;
 
 int64_t PartOf(const TimeShare& share, int64_t time) {
   return time * static_cast<int64_t>(share.part) / static_cast<int64_t>(kWhole);
 }
 
-// Returns how much of it could be kept.
+// Adds time to the credit. Returns how much of it could be saved.
 int64_t Give(TimeShare& share, int64_t time, int64_t most = kMostSaved) {
   const int64_t before = share.credit;
   most = std::max(most, before);
@@ -43,8 +43,8 @@ void LearnNeeds(std::span<TimeShare* const> among) {
   }
 }
 
-// Nobody has time left, and somebody waits: all go ahead until one of them has, which may be one
-// that is waited for.
+// Called if no user has time left and one waits: advances all credits until one is positive,
+// perhaps that of an idle user, for which the others then wait.
 void GoAhead(std::span<TimeShare* const> among) {
   int64_t ahead = std::numeric_limits<int64_t>::max();
   for (const TimeShare* share : among) {
@@ -82,7 +82,7 @@ void HandOut(std::span<TimeShare* const> among, int64_t spent, int64_t idle) {
   uint64_t waiting = 0;
   for (TimeShare* share : among) {
     share->idle = 0;
-    // More than that is for work that there was no time for.
+    // Time beyond that is for work that had to wait.
     const int64_t part = PartOf(*share, spent);
     share->given = Give(*share, part, std::max(kMostSaved, share->waits ? 2 * part : part));
     if (share->waits) waiting += share->weight;

@@ -13,19 +13,19 @@ namespace rocegw::worker {
 namespace {
 
 constexpr size_t kReceiveBurst = 64;
-// What all queue pairs together may emit in an iteration.
+// Limit of packets that all queue pairs together send in an iteration.
 constexpr uint32_t kPacketsPerIteration = 256;
-// Packets of one session that wait for its memory: the port has a thousand for all sessions of the
-// worker (port_config.h), and a client can make its memory wait for ever.
+// Limit of packets of one session that wait for its memory. The port has a thousand buffers for all
+// sessions of the worker (port_config.h), and a client can make its memory wait for ever.
 constexpr size_t kMostHeld = 128;
-// A session that rings nothing for so long leaves the scan list.
+// A session without a doorbell for this long leaves the scan list.
 constexpr Duration kSessionIdle = Milliseconds(2);
-// Every so many iterations all leaves are looked at, for bits whose summary was lost with a
+// Every so many iterations all leaves are scanned, for bits whose summary bit was lost with a dead
 // producer.
 constexpr uint32_t kFullScanEvery = 4096;
-// The smallest pacing interval: a paced flow that waits for less sends that much together.
+// The shortest pacing interval: a paced flow sends what is due within it at once.
 constexpr Duration kTimerSlot = Microseconds(16);
-// All workers tell the same few lines of memory.
+// Reports are rare, because all workers write the same few cache lines.
 constexpr Duration kTellTimesEvery = Milliseconds(100);
 
 }  // namespace
@@ -65,7 +65,8 @@ void Worker::MakeRunnable(QpSlot& slot, SlotHandle handle) {
   scheduler_.Push(*slot.session->account, handle);
 }
 
-// The queue pair has seen an event: it may have something to send, and its deadline may have moved.
+// Called after an event of the queue pair: it may have something to send, and its deadline may have
+// moved.
 void Worker::AfterEvent(QpSlot& slot, SlotHandle handle) {
   MakeRunnable(slot, handle);
   const TimePoint deadline = slot.qp->deadline();
@@ -89,14 +90,15 @@ bool Worker::RunOnce(TimePoint now) {
   busy |= channels_.LookAtCongestion(now);
   FlushMemory();
   busy |= channels_.Run(now, channel::Acks::kLater);
-  // Who finds no room on a channel waits for its turn there.
+  // A queue pair without window on a channel waits there for its turn.
   do {
     busy |= PumpQueuePairs(now);
     busy |= SendStaged(now);
   } while (channels_.GiveTurns(now));
   FlushMemory();
   busy |= channels_.Run(now, channel::Acks::kNow);
-  // What was built again there leaves with its bytes, not with those of its packet's last use.
+  // Payload of frames that were rebuilt must be read before they leave, else they would carry old
+  // bytes.
   FlushMemory();
   busy |= TransmitAll();
   SendCompletionEvents();
@@ -112,7 +114,7 @@ bool Worker::TakeSessionDoorbells(WorkerSession& session, bool all) {
     const auto on_bit = [&](uint32_t bit) {
       const SlotHandle handle = page.by_bit[bit];
       QpSlot* slot = Slot(handle);
-      // A bit that stands for no queue pair is a late bell, or nonsense; both mean nothing.
+      // A bit without a queue pair is a late doorbell or garbage; both are ignored.
       if (slot == nullptr || slot->session != &session) return;
       slot->qp->OnDoorbell(*this);
       AfterEvent(*slot, handle);
@@ -131,7 +133,7 @@ bool Worker::TakeDoorbells(TimePoint now) {
   for (size_t i = 0; i < active_.size();) {
     WorkerSession& session = *active_[i];
     if (!session.failed && scheduler_.InDebt(*session.account)) {
-      // Its bells stay where they are until others have had their part.
+      // The doorbells stay set until other pools have had their part.
       const bool rung = std::ranges::any_of(
           session.pages, [](const DoorbellPage& page) { return shm::HasDoorbells(page.memory); });
       if (rung) {
@@ -151,7 +153,7 @@ bool Worker::TakeDoorbells(TimePoint now) {
       busy |= !session.failed;
     }
     if (session.failed || now - session.last_active > kSessionIdle) {
-      // Ask for the eventfd, then look once more: a bell rung in between must not be lost.
+      // Request the eventfd, then check once more: a doorbell in between must not be lost.
       __atomic_store_n(&session.link.line->need_wakeup, 1u, __ATOMIC_SEQ_CST);
       __atomic_thread_fence(__ATOMIC_SEQ_CST);
       if (session.failed || !TakeSessionDoorbells(session, true)) {
@@ -190,7 +192,7 @@ bool Worker::PrepareSleep(TimePoint now) {
   TellTimes();
   options_.link->worker_awake.store(false, std::memory_order_relaxed);
   inbox().sleeping.store(true, std::memory_order_seq_cst);
-  // From here on every session tells by eventfd.
+  // From here on every client writes its eventfd.
   for (WorkerSession* session : active_) session->last_active = now - kSessionIdle - Nanoseconds(1);
   bool found = TakeDoorbells(now);
   for (const HandoffRing& ring : inbox().from) found |= !ring.empty();
@@ -216,14 +218,14 @@ bool Worker::RunDeadlines(TimePoint now) {
       continue;
     }
     QpSlot* slot = Slot(handle);
-    // An entry that is left over from before an earlier one was armed.
+    // The entry is stale: the deadline was armed again for a later time.
     if (slot == nullptr || (slot->armed > now && slot->armed != kNever)) continue;
     slot->armed = kNever;
     if (slot->qp->deadline() <= now) {
       slot->qp->OnDeadline(*this, now);
       busy = true;
-      // Armed after it was pumped: a paced queue pair's next deadline follows from what it sends,
-      // and one that is armed now would only be left over.
+      // The deadline is armed after the queue pair was pumped: for a paced queue pair it depends on
+      // what is sent. An entry armed now would only become stale.
       MakeRunnable(*slot, handle);
       scheduler_.ChargeTo(*slot->session->account);
     } else if (slot->qp->deadline() != kNever) {
@@ -294,7 +296,7 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   WorkerSession& session = OwnerOf(qp);
   const Outgoing out{packet, qp.config.device, session.account};
   scheduler_.OnSent(*session.account, packet->length + wire::kIcrcLength);
-  // With a copier, packets keep their order behind reads that are not done yet.
+  // With a copier, packets stay in order behind reads that are not done yet.
   if (session.link.copier == nullptr || !session.MustWait()) {
     outgoing_.push_back(out);
     return;
@@ -304,7 +306,8 @@ void Worker::Send(transport::QpContext& qp, port::TxPacket* packet) {
   ListOps(session);
 }
 
-// What a port could not hand on, for lack of room or of its neighbour's address, nobody else will.
+// Flushes the ports. A port that still holds packets, for lack of space or of the neighbour's
+// address, must be flushed again by this worker.
 void Worker::FlushPorts() {
   ports_hold_ = false;
   for (port::PacketPort* port : options_.ports) ports_hold_ |= !port->Flush();
@@ -325,12 +328,12 @@ bool Worker::TransmitAll() {
     port::PacketPort& port = *options_.ports[device];
     burst_.clear();
     size_t end = begin;
-    // Several pools at work: what each of them sends is handed over, and measured, apart.
+    // With several active pools, the packets of each are transmitted and measured separately.
     for (; end < outgoing_.size() && outgoing_[end].device == device &&
            (!contended || outgoing_[end].account == account);
          ++end) {
       port::TxPacket* packet = outgoing_[end].packet;
-      // Its payload could not be read: it never was.
+      // Length 0: its payload could not be read, so the packet is void.
       if (packet->length == 0) {
         port.Release(packet);
         continue;
@@ -367,14 +370,15 @@ bool Worker::TrySend(verbs::CompletionQueue& cq) {
   const rocegw_completion_event event{cq.config().cookie, cq.config().cq_handle, 0};
   const ssize_t n = send(cq.config().event_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0 && errno == EAGAIN) return false;
-  if (n < 0) return true;  // nobody reads that channel any more
+  if (n < 0) return true;  // the channel's other end is closed
   ++cq.events_sent;
   counters_.cq_event_events.Add();
   return true;
 }
 
 void Worker::SendCompletionEvents() {
-  // A channel holds some hundred records; what does not fit waits here, one entry a queue.
+  // A channel holds some hundred events; queues whose event does not fit wait in unsent_, once
+  // each.
   if (!unsent_.empty()) {
     std::erase_if(unsent_, [&](verbs::CompletionQueue* cq) {
       if (!TrySend(*cq)) return false;
@@ -435,7 +439,7 @@ void Worker::TellTimes() {
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
   AsyncEventRaised raised{qp.config.session,   event,          ROCEGW_OBJECT_QP,
                           qp.config.qp_handle, qp.rare.cookie, qp.config.qpn};
-  // It is the domain's, whomever its messages are for.
+  // An XRC receiving queue pair belongs to the domain, whichever session its messages are for.
   const QpSlot* const slot = Slot(qp.handle);
   if (qp.config.type == verbs::QpType::kXrcReceive && slot != nullptr)
     raised.session = slot->session->link.session;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker: owns queue pairs, their flows, its view of regions and its end of the ports, and runs
+// A worker owns queue pairs, their flows, its view of regions and its queue of each port, and runs
 // them to completion, burst by burst. It takes the time as an argument and never blocks; the thread
-// around it (worker_thread.h) owns clock and sleep. Exactly one thread calls RunOnce.
+// around it (worker_thread.h) owns clock and sleep. Exactly one thread at a time calls RunOnce.
 //
 // One iteration, in this order: control messages; received packets; packets handed over by other
-// workers; doorbells; deadlines; memory operations of what was received; queue pairs that have
-// something to send; memory operations of what is sent; transmission; completion events.
+// workers; doorbells; deadlines; memory operations of received packets; queue pairs that have
+// something to send; memory operations of sent packets; transmission; completion events.
 //
-// worker.cc drives, worker_receive.cc demultiplexes, worker_memory.cc executes memory operations,
-// worker_control.cc applies control messages, worker_congestion.cc chooses congestion control,
-// worker_rides.cc counts who leaves by which channel.
+// Files: worker.cc is the loop, worker_receive.cc demultiplexes, worker_memory.cc executes memory
+// operations, worker_control.cc applies control messages, worker_congestion.cc selects congestion
+// control, worker_rides.cc counts channel references.
 #pragma once
 
 #include <array>
@@ -44,22 +44,24 @@ namespace rocegw::worker {
 
 struct WorkerOptions {
   WorkerIndex index = 0;
-  std::vector<port::PacketPort*> ports;  // this worker's queue of each, by device index; not owned
+  std::vector<port::PacketPort*>
+      ports;  // this worker's queue of each port, by device index; not owned
   WorkerLink* link = nullptr;
-  std::vector<WorkerInbox*> inboxes;  // of all workers, by index; inboxes[index] is its own
+  std::vector<WorkerInbox*> inboxes;  // of all workers, by index
   port::SteeringTable steering;
   metrics::WorkerCounters* counters = nullptr;
   flow::CcConfig congestion;
-  // Rules for another algorithm than that, by what is observed; without any, it stays.
+  // Rules that select another algorithm by observation; none: `congestion` stays.
   flow::CcPolicy congestion_policy;
-  // The same for channels, where the kind is what both ends have in common.
+  // The same for channels, whose algorithm is one that both ends support.
   flow::CcConfig channel_congestion;
   flow::CcPolicy channel_policy;
   // For the division of time among pools (scheduler.h).
   Scheduler::Clock clock = nullptr;
-  uint64_t link_bytes_per_second = 0;  // 0: not known
+  uint64_t link_bytes_per_second = 0;  // 0: unknown
   TimePoint start;
-  // Adds a session's eventfd to what the worker's thread waits on, and removes it; may be empty.
+  // Adds a session's eventfd to the set that the worker's thread waits on, or removes it; may be
+  // nullptr.
   void (*watch)(void* context, int fd, SessionId session, bool add) = nullptr;
   void* watch_context = nullptr;
 };
@@ -71,41 +73,41 @@ class Worker final : private transport::Outbox, private channel::Owner {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // One iteration; true when there was work.
+  // Runs one iteration. Returns true if there was work.
   bool RunOnce(TimePoint now);
 
-  // Before the thread sleeps: marks every session so that clients will write their eventfd, then
-  // looks once more. False when something is there: do not sleep.
+  // Called before the thread sleeps: makes all clients write their eventfd, then checks for work
+  // once more. Returns false if there is work: do not sleep.
   bool PrepareSleep(TimePoint now);
-  // After sleep.
+  // Called after sleep.
   void FinishSleep() {
     inbox().sleeping.store(false, std::memory_order_relaxed);
     options_.link->worker_awake.store(true, std::memory_order_relaxed);
   }
-  // A session's eventfd was written (and read by the caller).
+  // Handles a write to a session's eventfd, after the caller consumed it.
   void OnWake(SessionId session, TimePoint now);
-  // When RunOnce has something to do without any outside event; kNever when nothing.
+  // Returns when RunOnce has work to do without an outside event; kNever: not.
   TimePoint NextDeadline() const;
 
   size_t qp_count() const { return qps_.size(); }
-  // Memory of channels and of what queue pairs need for them.
+  // Memory of channels, and of queue pairs for their use of channels.
   struct StateBytes {
     channel::ChannelBytes channels;
-    size_t endpoints = 0;       // queue pairs that are somebody's
-    size_t endpoint_bytes = 0;  // QueuePair::channel_bytes of all
+    size_t endpoints = 0;       // queue pairs that belong to sessions
+    size_t endpoint_bytes = 0;  // sum of QueuePair::channel_bytes
   };
   StateBytes MeasureState() const;
-  // What native connections run.
+  // Returns the algorithm of native connections.
   flow::CcKind congestion() const { return congestion_.current(); }
 
  private:
-  // One line of memory.
+  // Fits one cache line.
   struct alignas(64) QpSlot {
     std::unique_ptr<transport::QueuePair> qp;
     uint32_t generation = 0;
     bool runnable = false;
-    WorkerSession* session = nullptr;  // nullptr: the queue pair is ready, and nobody's
-    int64_t bytes_left = 0;            // of its turns; negative: sent ahead
+    WorkerSession* session = nullptr;  // nullptr while the queue pair waits in a pool's reserve
+    int64_t bytes_left = 0;            // of its quantum; negative: sent in advance
     TimePoint armed = kNever;
   };
 
@@ -153,7 +155,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
     std::unique_ptr<transport::DepartedEndpoint> endpoint;
     TimePoint until;
   };
-  // Programs may make and end endpoints as fast as they like.
+  // Limit of tombstones, because programs may create and destroy endpoints at any rate.
   static constexpr size_t kMostDeparted = 1024;
 
   // worker_channel.cc
@@ -168,7 +170,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
   void RememberDeparted(const transport::QueuePair& endpoint);
   void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override;
-  // One of a queue pair's, under its own name.
+  // Handles the arrival of a frame of a queue pair, whose own handle is in the frame reference.
   void NoteArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
@@ -177,7 +179,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   // worker_rides.cc
   struct Ways {
-    // Its own, and one for each other path.
+    // Slots of its own channel and of one for each further path.
     std::array<uint32_t, wire::kMostPaths> slots{};
     size_t count = 0;
     std::span<const uint32_t> all() const& { return std::span(slots).first(count); }
@@ -187,7 +189,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
                        uint32_t beside) override;
   flow::Carrier* Beside(transport::QpContext& qp, const flow::Carrier& carrier,
                         uint32_t paths) override;
-  // Or the reason why it goes as plain RoCEv2.
+  // Binds the channel, or records why the queue pair uses plain RoCEv2.
   void BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target);
   bool MayRide(transport::QpContext& qp, const channel::Channel* known);
   flow::Carrier* StartRide(transport::QpContext& qp, channel::Channel* channel);
@@ -195,7 +197,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
                                            const flow::Carrier& carrier);
   static Ways WaysOf(const QpSlot& slot);
   void EndRides(const QpSlot& slot, const Ways& before);
-  // It is about to go.
+  // Ends all references of a queue pair that is about to be destroyed.
   void EndRides(const QpSlot& slot);
 
   // worker_staging.cc
@@ -285,11 +287,11 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool MayAccess(transport::QpContext& qp) override;
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
   void Completed(transport::QpContext& qp, Duration took) override;
-  // Pools are told how long their requests took.
+  // Report request times to the pools.
   void TellTimes();
   void TellTimes(WorkerSession& session);
   void Fault(transport::QpContext& qp, const char* reason) override;
-  // Nothing of that session is looked at any more; the control thread ends it.
+  // Ignores the session from now on and asks the control thread to close it.
   void Stop(WorkerSession& session, const char* reason);
   TimePoint now() const override { return now_; }
 
@@ -298,22 +300,23 @@ class Worker final : private transport::Outbox, private channel::Owner {
   TimePoint now_;
   uint32_t iteration_ = 0;
 
-  // Outlives the queue pairs that use it.
+  // Declared before the queue pairs that use it, to outlive them.
   channel::ChannelSet channels_{counters_, *this};
-  // Staged carriers by index, each with what tells it from the one before it there.
+  // Staged carriers by index. The generation distinguishes a carrier from earlier ones with the
+  // same index.
   struct Staged {
-    std::unique_ptr<channel::StagedCarrier> carrier;  // nullptr: the place is free
+    std::unique_ptr<channel::StagedCarrier> carrier;  // nullptr: unused
     uint32_t generation = 0;
-    WorkerSession* session = nullptr;  // nullptr: it is gone
+    WorkerSession* session = nullptr;  // nullptr: the session is closed
   };
   std::vector<Staged> staged_;
   std::vector<channel::StagedCarrier*> busy_staged_;
-  bool staged_wants_packet_ = false;  // the port had none
+  bool staged_wants_packet_ = false;  // the port had no buffer
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
   KeyMap<SlotHandle> qps_;                                         // by QPN
-  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by their own numbers
-  std::deque<Departed> departed_;  // endpoints that have ended, oldest in front
+  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by group number
+  std::deque<Departed> departed_;                                  // tombstones, oldest in front
   std::map<std::pair<uint32_t, wire::Gid>, std::vector<Qpn>> multicast_;  // by device and group
   verbs::MrTable regions_;
   const transport::WorkerTables tables_{regions_, counters_};
@@ -321,7 +324,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<WorkerSession*> active_;
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
-  std::vector<WorkerSession*> with_times_;  // that their pools do not know yet
+  std::vector<WorkerSession*> with_times_;  // with request times that their pools do not have yet
   TimePoint tell_times_at_;
 
   flow::CcClass congestion_;
@@ -330,19 +333,21 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<SlotHandle> due_;
   Scheduler scheduler_;
   Rides rides_;
-  std::vector<SlotHandle> after_pump_;  // their session's copier takes nothing for now
+  std::vector<SlotHandle> after_pump_;  // queue pairs whose session's copier takes nothing now
   bool port_full_ = false;
   std::vector<Outgoing> outgoing_;
-  bool ports_hold_ = false;  // packets that wait in a port for more than a worker
+  bool ports_hold_ = false;  // packets that wait in a port for something else than the worker
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;
   std::vector<port::TxPacket*> burst_;
 
-  std::vector<verbs::CompletionQueue*> fresh_;   // written in this burst
-  std::vector<verbs::CompletionQueue*> timed_;   // an event is held back until its time
-  std::vector<verbs::CompletionQueue*> unsent_;  // an event is due, but the channel was full
-  std::deque<WorkerMessage> unsent_messages_;    // the ring to the control thread was full
-  bool wake_control_ = false;                    // it has got something since it was woken last
+  std::vector<verbs::CompletionQueue*> fresh_;  // CQs written in this burst
+  std::vector<verbs::CompletionQueue*> timed_;  // CQs whose event moderation defers
+  std::vector<verbs::CompletionQueue*>
+      unsent_;  // CQs whose event is due, but whose channel was full
+  std::deque<WorkerMessage>
+      unsent_messages_;        // messages that did not fit the ring to the control thread
+  bool wake_control_ = false;  // messages were pushed since the control thread was last woken
   uint32_t gsi_psn_ = 0;
 };
 

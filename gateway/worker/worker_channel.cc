@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a worker's channels and its queue pairs: frames to whom they are for, lost frames back to
-// who can build them again.
+// Connection of a worker's channels and queue pairs: delivers frames to their queue pair, and
+// returns lost frames to the owner that can rebuild them.
 #include "gateway/transport/frame_packet.h"
 #include "gateway/worker/worker.h"
 
@@ -24,7 +24,7 @@ DropReason Worker::OnChannelPacket(uint32_t device, const wire::RxPacket& packet
   return delivery.channel == nullptr ? reason : Deliver(delivery, now);
 }
 
-// Of a group, one of its members.
+// Returns the slot of the frame's queue pair; for a group, of the chosen member.
 Worker::QpSlot* Worker::ReceiverOf(const channel::Delivery& delivery) {
   const wire::ChannelFrame& frame = delivery.frame;
   if (const SlotHandle* const found = qps_.Find(frame.destination.value)) return Slot(*found);
@@ -46,15 +46,15 @@ DropReason Worker::Deliver(const channel::Delivery& delivery, TimePoint now) {
     return refuse(DropReason::k_endpoint_not_ready);
   const transport::QpContext& qp = slot->qp->context();
   const SlotHandle handle = qp.handle;
-  // Frames are for a queue pair that is connected to their sender, and to nobody else; or for an
-  // endpoint, by somebody whom its pool may talk to.
+  // A frame for a queue pair must come from the peer that it is connected to; a frame for an
+  // endpoint from a peer that its pool may talk to.
   channel::Channel& by = *delivery.channel;
   bool welcome = qp.receives();
   if (qp.config.type == verbs::QpType::kEndpoint) {
     welcome = welcome && (frame.has(wire::kFrameEndpoint) || transport::IsAnswer(frame.kind)) &&
               (qp.rare.peers == nullptr || qp.rare.peers->Allow(by.peer()));
   } else {
-    // Its own channel was found by these addresses.
+    // The queue pair's own channel was selected by these addresses.
     const wire::Path& path = qp.attributes.path;
     const bool between_us =
         qp.carrier == &by || (path.destination == by.peer() && path.source == by.key().source);
@@ -94,7 +94,7 @@ flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameR
   return result;
 }
 
-// Programs often end when they have got what they waited for.
+// Keeps a tombstone: programs often exit as soon as they have got what they waited for.
 void Worker::RememberDeparted(const transport::QueuePair& endpoint) {
   std::unique_ptr<transport::DepartedEndpoint> departed = endpoint.Depart();
   if (departed == nullptr) return;
@@ -129,7 +129,7 @@ void Worker::OnTurn(const flow::Carrier& carrier, SlotHandle handle) {
     channel::StagedCarrier* const staged = StagedBy(handle);
     if (staged == nullptr) return;
     staged->OnTurn();
-    // At once: others would take the room that made it its turn.
+    // At once, because others would take the window that made this its turn.
     SendStaged(*staged, now_);
     return;
   }
@@ -146,7 +146,7 @@ void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::Chan
     const Ways ways = WaysOf(slot);
     slot.qp->OnCarrierLost(*this, staged != nullptr ? *staged : carrier, opened, why, now_);
     EndRides(slot, ways);
-    // One that goes on as plain RoCEv2 has something to send.
+    // A queue pair that falls back to plain RoCEv2 has something to send.
     if (slot.qp->context().declined != wire::ChannelReason::kNone)
       MakeRunnable(slot, slot.qp->context().handle);
     AfterEvent(slot, slot.qp->context().handle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of native connections of a worker: what its congestion control observes, and what
-// follows when the policy wants another algorithm.
+// Class of native connections of a worker: what its congestion control observes, and the switch
+// when the policy chooses another algorithm.
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
@@ -17,7 +17,7 @@ void Worker::LookAtCongestion(TimePoint now) {
     QpSlot& slot = slots_[place];
     if (slot.qp == nullptr) return;
     slot.qp->SwitchCc(CongestionOf(slot.qp->context().rare), now);
-    // The new gate may be open.
+    // The new algorithm's gate may be open.
     if (slot.session != nullptr) MakeRunnable(slot, slot.qp->context().handle);
   });
   if (!congestion_.DueToLook(now)) return;

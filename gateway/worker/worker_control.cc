@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages: linked and unlinked between bursts, answered when no trace is left.
+// Control messages: applied between bursts, answered when the worker no longer uses the object.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMessagesPerIteration = 64;
 
-// Whose message it is; 0: nobody's.
+// Returns the session that the message concerns; 0: none.
 SessionId SessionIn(const ControlMessage& message) {
   return std::visit(
       [](const auto& body) -> SessionId {
@@ -45,7 +45,7 @@ bool Worker::ApplyControl(TimePoint now) {
     const WorkerSession* session = SessionOf(from);
     if (session == nullptr) continue;
     scheduler_.ChargeTo(*session->account);
-    // The rest, of this session or others, comes with the next iteration.
+    // The remaining messages, of any session, wait for the next iteration.
     if (!options_.link->to_worker.empty() && scheduler_.InDebt(*session->account)) {
       scheduler_.Wait(*session->account);
       break;
@@ -66,7 +66,7 @@ void Worker::WakeControl() {
 
 void Worker::Notify(WorkerMessage message) {
   if (!unsent_messages_.empty() || !options_.link->to_control.Push(std::move(message))) {
-    // A ring that is full has not touched it.
+    // A full ring has not moved the message.
     unsent_messages_.push_back(std::move(message));  // NOLINT(bugprone-use-after-move)
   }
   wake_control_ = true;
@@ -76,8 +76,8 @@ void Worker::Reply(uint64_t cookie, ControlReply reply) {
   if (cookie != 0) Notify({cookie, std::move(reply)});
 }
 
-// Operations that were checked against what was unlinked may still be with the copier, or wait to
-// go there with the next batch.
+// Replies once no operation can use the unlinked object: operations that were checked against it
+// may still be with the copier, or be part of its next batch.
 void Worker::ReplyWhenUnused(SessionId session_id, uint64_t cookie, bool known) {
   WorkerSession* session = SessionOf(session_id);
   if (session != nullptr && session->link.copier != nullptr) {
@@ -190,7 +190,7 @@ ControlReply Worker::Do(const PrepareQp& body) {
   }
   slots_[handle.index].qp = transport::MakeReadyQueuePair(body.shape);
   slots_[handle.index].qp->context().handle = handle;
-  // Its first events find room as well.
+  // Space for its first events, so that they allocate nothing.
   scheduler_.Reserve(slots_.size());
   return {};
 }
@@ -216,7 +216,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   const verbs::QpConfig& config = body.config;
   WorkerSession* session = SessionOf(config.session);
   if (session == nullptr) return Failed(ENOENT);
-  // What has no queues gets them with each message.
+  // XRC receiving queue pairs have no queues of their own; each message selects them.
   const bool queueless = config.type == verbs::QpType::kXrcReceive;
   verbs::CompletionQueue* const send_cq = CqOf(config.session, config.send_cq);
   verbs::CompletionQueue* const recv_cq = CqOf(config.session, config.recv_cq);

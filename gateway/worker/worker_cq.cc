@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages about completion queues. Each worker has a ring of its own of every queue.
+// Control messages for completion queues. Each worker has its own ring of every queue.
 #include <cerrno>
 
 #include "gateway/worker/worker.h"
@@ -46,7 +46,7 @@ ControlReply Worker::Do(const ModerateCq& body) {
   verbs::CompletionQueue* const cq = CqOf(body.session, body.cq_handle);
   if (cq == nullptr) return Failed(ENOENT);
   cq->Moderate(*body.moderation, body.count, body.period);
-  // What was held back by the old rules may be due by the new ones.
+  // An event that was deferred by the old settings may be due now.
   SendEventIfDue(*cq);
   return {};
 }

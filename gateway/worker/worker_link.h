@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control thread's end of one worker: a pair of SPSC rings and the descriptors that wake the
-// two sides.
+// Link between the control thread and one worker: a pair of SPSC rings and the descriptors that
+// wake the two sides.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace rocegw::worker {
 
-// One producer and one consumer each: to_worker is filled by the control thread, to_control by the
-// worker. Owned by the daemon; outlives both.
+// The control thread fills to_worker, the worker fills to_control. Owned by Workers
+// (datapath/workers.h); outlives both threads' use.
 struct WorkerLink {
   explicit WorkerLink(size_t capacity = 4096) : to_worker(capacity), to_control(capacity) {}
 
@@ -19,8 +19,8 @@ struct WorkerLink {
   SpscRing<WorkerMessage> to_control;
   int worker_wake_fd = -1;  // eventfd: the control thread writes after Push, the worker waits on it
   int control_wake_fd = -1;  // eventfd shared by all workers: they write, the control thread waits
-  // Who says that it is awake looks at its ring again before it sleeps, and needs no descriptor
-  // written.
+  // A side that is marked awake checks its ring again before it sleeps, so its descriptor need not
+  // be written.
   std::atomic<bool> worker_awake{false};
   std::atomic<bool> control_awake{false};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory operations of a burst: executed here for trusted sessions, by the session's copier thread
-// for others. Either way they are reported to their queue pairs in order.
+// for others. In both cases they are reported to their queue pairs in order.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,11 +10,11 @@
 namespace rocegw::worker {
 namespace {
 
-// A full burst is executed at once, so that one call into the kernel moves many pieces.
+// A full burst is executed at once, so that one system call moves many pieces.
 constexpr size_t kFlushAt = 1024;
-// Bytes that a session whose copier is busy may have waiting, before nothing new is taken from it
-// or for it. What comes for it one packet a round would else fill the copier's ring at once, and a
-// message on a channel that is refused in its middle begins anew.
+// Limit of staged bytes of a session whose copier is busy; beyond it, nothing new is accepted from
+// or for the session. Without the limit, single packets per round would fill the copier's ring at
+// once, and a channel message that is refused in its middle must start afresh.
 constexpr size_t kMostStaging = size_t{4} << 20;
 
 }  // namespace
@@ -26,9 +26,9 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
   session.ops.push_back(op);
   session.notes.push_back({tag, fills, op.buffer, 0});
   if (session.link.copier == nullptr) {
-    // A read of shared pages needs no call into the kernel: done at once it is a tenth faster than
-    // in a batch. Writes are not (measured: bench_loop). Only behind operations that are done, so
-    // that the order holds.
+    // A read of shared pages needs no system call: executing it at once is a tenth faster than in a
+    // batch. Writes are not faster (measured: bench_loop). Only if all earlier operations are done,
+    // to keep the order.
     if (op.kind == memory::OpKind::kRead && op.direct != nullptr &&
         session.done_ahead + 1 == session.ops.size() &&
         session.link.space->Execute({&session.ops.back(), 1}, session.counts) == 1) {
@@ -37,8 +37,8 @@ void Worker::Access(transport::QpContext& qp, const memory::MemoryOp& op,
     if (session.ops.size() >= kFlushAt) FlushTrusted(session);
     return;
   }
-  // The copier may run when the packet and the queue pair are long gone: it works on bytes of its
-  // own. Until the batch is complete the buffer is an offset.
+  // The copier may run after the packet and the queue pair are destroyed, so it works on staged
+  // bytes. Until the batch is submitted, `buffer` holds an offset.
   const size_t at = session.staging.size();
   session.staging.resize(at + op.length);
   if (op.kind == memory::OpKind::kWrite) {
@@ -93,7 +93,7 @@ void Worker::FlushTrusted(WorkerSession& session) {
     if (begin < ops.size()) ReportFault(session, notes[begin++]);
   }
   Count(counts);
-  // Keeps the room for the next burst.
+  // Keeps the capacity for the next burst.
   if (session.ops.empty()) {
     ops.clear();
     notes.clear();
@@ -133,8 +133,8 @@ void Worker::ReportFault(WorkerSession& session, AccessNote& note) {
   if (note.fills != nullptr) note.fills->length = 0;
   QpSlot* slot = Slot(note.tag.qp);
   if (slot == nullptr) return;
-  // The queue pairs of a program that was killed fall silent, as hardware's do: its memory goes
-  // before its socket does, and a NAK would tell the peer that a request was wrong.
+  // Queue pairs of a killed program stop silently, as hardware's do. Its memory is freed before its
+  // socket closes, and a NAK would tell the peer that a request was wrong.
   if (session.link.space->Gone()) return Stop(session, "its process is gone");
   slot->qp->OnMemoryFault(*this, note.tag);
   slot->qp->OnMemoryDone(*this, note.tag.ticket);
@@ -158,7 +158,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
     session.backlogged = false;
     return;
   }
-  // Full: everything goes back, to be one larger batch.
+  // The copier is full: take everything back for one larger batch.
   batch->ops.swap(session.ops);
   batch->staging.swap(session.staging);
   for (memory::MemoryOp& op : session.ops) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams to groups (IBTA 9.8.3, annex A17): a copy to every attached queue pair, but never to
-// the one that has sent it.
+// Multicast datagrams (IBTA 9.8.3, annex A17): a copy to every attached queue pair, but never to
+// the sender.
 #include <algorithm>
 #include <cerrno>
 
@@ -22,7 +22,7 @@ ControlReply Worker::Do(const Multicast& body) {
   return {};
 }
 
-// From the port, which has it once: to every worker with receivers.
+// Handles a datagram that the port delivered once: hands it to every worker with receivers.
 void Worker::OnMulticast(uint32_t device, const wire::RxDatagram& datagram, TimePoint now) {
   const auto group = multicast_.find({device, datagram.meta.destination});
   if (group == multicast_.end()) {

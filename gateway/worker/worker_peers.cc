@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom queue pairs may talk to, when that changes while they run.
+// Peer rules that change while queue pairs run.
 #include <map>
 
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
 
-// Datagrams and endpoints look at the rules with each message; who is connected is judged here.
+// Applies new peer rules. UD queue pairs and endpoints check the rules with each message; connected
+// queue pairs are checked here.
 ControlReply Worker::Do(const UsePeerRules& body, TimePoint now) {
   std::map<wire::Gid, uint32_t> revoked;
   for (QpSlot& slot : slots_) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a port's datagram to the queue pair that it is for, or to the worker that owns it.
+// Receive path: from a port's datagram to its queue pair, or to the worker that owns the queue
+// pair.
 #include <unistd.h>
 
 #include <array>
@@ -14,7 +15,7 @@ namespace rocegw::worker {
 using metrics::DropReason;
 
 namespace {
-// Several pools at work: nobody waits long for another's packets.
+// Limits with several active pools, so that no pool waits long for another's packets.
 constexpr size_t kContendedBurst = 32;
 constexpr int kContendedBursts = 8;
 constexpr Duration kContendedTime = Microseconds(10);
@@ -26,7 +27,7 @@ bool Worker::ReceiveAll(TimePoint now) {
     if (!scheduler_.contended()) {
       const size_t count = ReceiveBurst(device, received_, now);
       busy |= count != 0;
-      // Payloads live until the next Receive: place them before another port is asked.
+      // Payloads are valid until the next Receive: place them before another port is polled.
       if (count != 0 && options_.ports.size() > 1) FlushMemory();
       continue;
     }
@@ -55,8 +56,8 @@ size_t Worker::ReceiveBurst(uint32_t device, std::span<wire::RxDatagram> burst, 
   return count;
 }
 
-// Those of one pool after those of another, each measured apart: what a packet costs says its
-// length little about, and much how warm its queue pair is.
+// Processes the burst pool by pool and charges each pool its own time. Cache warmth of the queue
+// pair, not packet length, dominates the cost.
 void Worker::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst, TimePoint now) {
   std::array<const Account*, kContendedBurst> pools;
   uint32_t left = 0;
@@ -70,10 +71,10 @@ void Worker::TakeByPool(uint32_t device, std::span<const wire::RxDatagram> burst
     __builtin_prefetch(slot->qp.get());
     scheduler_.Note(*pool, 1, burst[i].bytes.size());
   }
-  // To receive them.
+  // Charges the time to receive the burst.
   scheduler_.ChargeNoted();
   while (left != 0) {
-    // Only compared: what is received may end a session.
+    // Only compared, never dereferenced: processing a packet may close its session.
     const Account* const pool = pools[static_cast<size_t>(std::countr_zero(left))];
     for (uint32_t others = left; others != 0; others &= others - 1) {
       const auto i = static_cast<size_t>(std::countr_zero(others));
@@ -106,7 +107,7 @@ void Worker::HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (other.sleeping.load(std::memory_order_relaxed)) {
     const uint64_t one = 1;
-    // A full eventfd counter wakes as well.
+    // A write to an eventfd with a full counter also wakes the reader.
     [[maybe_unused]] const ssize_t n = write(other.wake_fd, &one, sizeof one);
   }
 }
@@ -124,7 +125,7 @@ bool Worker::ReceiveHandedOver(TimePoint now) {
     }
     scheduler_.ChargeNoted();
     counters_.handoff_rx_packets.Add(count);
-    // Place what they carry: the slots are the producer's again after Pop.
+    // Place the payloads before Pop, which returns the slots to the producer.
     FlushMemory();
     ring.Pop(count);
     busy = true;
@@ -156,8 +157,9 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
     reason = ToQueuePair(device, packet, now);
     const bool too_early = reason == DropReason::k_qp_state || reason == DropReason::k_unknown_qpn;
     if (too_early && !options_.link->to_worker.empty()) {
-      // What a program was told may still wait here, and its peer have acted on it. What was
-      // received before comes first: it may concern what is about to be unlinked.
+      // The session may have told its program about a change that is still in the ring, and the
+      // peer may rely on it. Operations of earlier packets come first: they may concern an object
+      // that is about to be unlinked.
       FlushMemory();
       ApplyControl(now);
       reason = ToQueuePair(device, packet, now);
@@ -190,7 +192,7 @@ DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet) {
   mad.meta = packet.meta;
   mad.source_qpn = packet.headers.deth.source_qpn;
   std::memcpy(mad.mad.data(), packet.payload.data(), mad.mad.size());
-  // Management traffic may be lost; events of sessions may not, so they are never pushed out by it.
+  // Management datagrams may be lost; session events may not, so datagrams never displace them.
   if (!unsent_messages_.empty() || !options_.link->to_control.Push({0, mad})) {
     return DropReason::k_mad_rate;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which channels queue pairs leave by, within what their pools may have (rides.h).
+// Choice of the channels that queue pairs use, within the channel limits of their pools (rides.h).
 #include <algorithm>
 #include <ranges>
 
@@ -9,7 +9,7 @@ namespace rocegw::worker {
 
 flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& peer,
                              uint32_t beside) {
-  // Where there is no such path, nobody has refused one.
+  // Without such a path, the pool's limit must not be charged or reported.
   if (!channels_.HasPath(beside)) return nullptr;
   const uint32_t number = peer.endpoint.value;
   channel::Channel* const known = channels_.Known(peer.target, peer.path, number, beside);
@@ -48,8 +48,8 @@ void Worker::BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelT
   qp.peer_places = (target.features & wire::kOptionPlacement) != 0;
 }
 
-// `known`: the channel that is there for it; nullptr: one is opened, once this has said yes. What
-// cannot be used is nobody's to open.
+// Returns true if the pool may use a channel. `known`: the existing channel; nullptr: a new one
+// would be opened, which happens only after permission.
 bool Worker::MayRide(transport::QpContext& qp, const channel::Channel* known) {
   tenant::Share* const pool = OwnerOf(qp).link.share;
   if (known != nullptr && rides_.Has(pool, known->slot())) return true;
@@ -58,7 +58,7 @@ bool Worker::MayRide(transport::QpContext& qp, const channel::Channel* known) {
   return by == nullptr;
 }
 
-// After a yes. nullptr: it could not be opened.
+// Begins the use of the channel after MayRide. Returns nullptr if the channel could not be opened.
 flow::Carrier* Worker::StartRide(transport::QpContext& qp, channel::Channel* channel) {
   tenant::Share* const pool = OwnerOf(qp).link.share;
   if (channel == nullptr) {
@@ -74,7 +74,7 @@ flow::Carrier* Worker::StartRide(transport::QpContext& qp, channel::Channel* cha
   return &carrier;
 }
 
-// What is below a carrier of that session.
+// Returns the channel below a carrier of that session.
 const channel::Channel& Worker::ChannelOf(const WorkerSession& session,
                                           const flow::Carrier& carrier) {
   const bool staged = session.link.copier != nullptr;
@@ -82,7 +82,7 @@ const channel::Channel& Worker::ChannelOf(const WorkerSession& session,
       staged ? *static_cast<const channel::StagedCarrier&>(carrier).channel() : carrier);
 }
 
-// By what requests of a connected queue pair leave.
+// Returns the channels that the requests of a connected queue pair leave by.
 Worker::Ways Worker::WaysOf(const QpSlot& slot) {
   Ways ways;
   const transport::QpContext& qp = slot.qp->context();
@@ -94,7 +94,7 @@ Worker::Ways Worker::WaysOf(const QpSlot& slot) {
   return ways;
 }
 
-// It has left by `before`: what it does not leave by any more it does not ride on.
+// Ends references to the channels of `before` that the queue pair no longer uses.
 void Worker::EndRides(const QpSlot& slot, const Ways& before) {
   if (before.count == 0) return;
   const Ways now = WaysOf(slot);

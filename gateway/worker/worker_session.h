@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session as one worker keeps it: its doorbells, its completion queues, and the memory operations
-// of the current burst. Only the worker touches it.
+// Session as one worker keeps it: its doorbells, its completion queues, and the memory operations
+// of the current burst. Belongs to the worker.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,29 @@
 
 namespace rocegw::worker {
 
-// What is told when a memory operation is done, and the packet it fills.
+// What a memory operation reports when it is done, and the packet that it fills.
 struct AccessNote {
   transport::AccessTag tag;
   port::TxPacket* fills = nullptr;
-  uint8_t* destination = nullptr;  // untrusted sessions: where a read goes after its staging
-  uint64_t original = 0;           // atomics
+  uint8_t* destination = nullptr;  // untrusted sessions: target of a read after staging
+  uint64_t original = 0;           // atomics: the original value
 };
 
-// In a timer's handle: the index is that of a channel.
+// Bit in a timer's handle: the index is that of a channel.
 inline constexpr uint32_t kChannelTimer = 1u << 31;
-// In the handle of who waits for a channel, or owns a frame there: the index is that of a staged
+// Bit in the handle of a wait queue entry or a frame's owner: the index is that of a staged
 // carrier.
 inline constexpr uint32_t kStagedHandle = 1u << 30;
 
-// A packet on its way out, in order.
+// Packet to be transmitted, in order.
 struct Outgoing {
   port::TxPacket* packet = nullptr;
   uint32_t device = 0;
-  // Who pays for its transmission; nullptr: nobody, as for a channel's own packets.
+  // Account that pays for the transmission; nullptr: none, as for a channel's own packets.
   Account* account = nullptr;
 };
 
-// Operations handed to the copier thread, with the packets and the frames that wait behind them.
+// Operations that the copier thread executes, with the packets and frames that wait for them.
 // Collected in the order of submission.
 struct CopierBatch {
   std::vector<AccessNote> notes;
@@ -58,38 +58,39 @@ struct DoorbellPage {
 };
 
 struct WorkerSession {
-  // A packet or a frame of it that comes now leaves behind others.
+  // Returns true if a new packet or frame must leave after earlier ones that wait.
   bool MustWait() const {
     return !ops.empty() || !held.empty() || !reading.empty() || !submitted.empty();
   }
 
   LinkSession link;
-  Account* account = nullptr;  // the scheduler's, of its pool
+  Account* account = nullptr;  // of its pool, in the scheduler
   std::vector<DoorbellPage> pages;
-  transport::PeerTable peers;  // whom its endpoints may name
+  transport::PeerTable peers;  // peers that its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
-  std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>> srqs;  // same
-  // It is an XRC domain rather than a client's; else nullptr.
+  std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>>
+      srqs;  // by client handle
+  // Set if the session is an XRC domain instead of a client; else nullptr.
   std::unique_ptr<transport::XrcDomain> domain;
-  bool failed = false;  // stopped (Worker::Stop): nothing of it is looked at any more
-  // Scanned every iteration; otherwise its need_wakeup is set and the eventfd tells.
+  bool failed = false;  // stopped (Worker::Stop): the session is ignored
+  // Scanned every iteration; otherwise need_wakeup is set and the client writes its eventfd.
   bool active = true;
   TimePoint last_active;
   shm::DoorbellPace pace;
-  metrics::DurationHistogram operations;  // since its pool was told last
+  metrics::DurationHistogram operations;  // since the last report to its pool
 
-  // Operations of this burst.
+  // Operations of this burst:
   std::vector<memory::MemoryOp> ops;
   std::vector<AccessNote> notes;
-  size_t done_ahead = 0;  // so many of them are executed already
+  size_t done_ahead = 0;  // number of operations executed already
   memory::MemoryCounts counts;
   bool listed = false;  // in the worker's list of sessions with operations
 
-  // Untrusted sessions only.
+  // Untrusted sessions only:
   std::vector<uint8_t> staging;
-  bool backlogged = false;                     // the copier takes no more for now: neither do we
-  std::vector<Outgoing> held;                  // packets that must leave after the operations above
-  size_t packets_held = 0;                     // there and in `submitted`
+  bool backlogged = false;     // the copier takes nothing now, so nothing is taken from the session
+  std::vector<Outgoing> held;  // packets that must leave after the operations above
+  size_t packets_held = 0;     // in `held` and `submitted`
   std::vector<channel::StagedFrame*> reading;  // frames that wait in the same way
   std::vector<channel::StagedCarrier*> staged;
   channel::StagedOfSession staged_shared;
@@ -98,7 +99,7 @@ struct WorkerSession {
   uint64_t batches_collected = 0;
   struct LateReply {
     uint64_t cookie = 0;
-    uint64_t after = 0;  // batches_collected
+    uint64_t after = 0;  // value of batches_collected
   };
   std::deque<LateReply> late_replies;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages about shared receive queues. All queue pairs of one are on one worker, which
-// takes receives from it without asking anybody.
+// Control messages for shared receive queues. All queue pairs of one are on one worker, which takes
+// receives from it without synchronisation.
 #include <cerrno>
 
 #include "gateway/worker/worker.h"
@@ -43,7 +43,8 @@ ControlReply Worker::Do(const LinkSrq& body) {
   return {};
 }
 
-// Queue pairs that were born with it were unlinked before; those of an XRC domain go on without.
+// Removes a shared receive queue. Queue pairs made with it were unlinked before; those of an XRC
+// domain continue without it.
 ControlReply Worker::Do(const UnlinkSrq& body) {
   const transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
   if (srq == nullptr) return Failed(ENOENT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the queue pairs of untrusted sessions and the channels that they share with others: their
-// frames are read by the copier before they enter a channel (channel/staged_carrier.h).
+// Frames of untrusted sessions: the copier reads their payload before they enter a channel that
+// others share (channel/staged_carrier.h).
 #include <algorithm>
 
 #include "gateway/transport/frame_packet.h"
@@ -40,7 +40,7 @@ StagedCarrier* Worker::StagedBy(SlotHandle handle) {
   return staged_[index].carrier.get();
 }
 
-// What that session's queue pairs know the channel as.
+// Returns the carrier that the session's queue pairs use for the channel.
 flow::Carrier& Worker::CarrierFor(transport::QpContext& qp, channel::Channel& channel) {
   WorkerSession& session = OwnerOf(qp);
   if (session.link.copier == nullptr) return channel;
@@ -56,8 +56,8 @@ flow::Carrier& Worker::CarrierFor(transport::QpContext& qp, channel::Channel& ch
   return *place->carrier;
 }
 
-// What was promised is told whatever became of who promised it; what was asked for is asked as long
-// as somebody waits for it.
+// Returns true if a staged frame must still be sent. Responses are sent even if their queue pair
+// was destroyed. Requests are sent only while their queue pair still waits for them.
 bool Worker::IsWanted(const StagedCarrier& staged, const flow::FrameRef& frame) {
   if (transport::IsAnswer(transport::FrameKindOf(frame))) return true;
   const QpSlot* const slot = Slot(frame.owner);
@@ -116,7 +116,7 @@ flow::Resend Worker::SendStagedAgain(const flow::FrameRef& frame, Psn psn) {
   return flow::Resend::kDone;
 }
 
-// What has arrived is, and who waited for its room gets it.
+// Releases acknowledged frames and gives their window to waiting queue pairs.
 void Worker::ForgetStaged() {
   for (size_t i = 0; i < busy_staged_.size();) {
     StagedCarrier& staged = *busy_staged_[i];

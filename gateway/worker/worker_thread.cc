@@ -20,17 +20,17 @@ namespace {
 
 // Event data: a session's number, or one of these.
 constexpr uint64_t kWakeEvent = uint64_t{1} << 40;
-constexpr uint64_t kPortEvent = uint64_t{1} << 41;  // and the port's descriptor
-// While there is work, sleeping sessions are asked so often.
+constexpr uint64_t kPortEvent = uint64_t{1} << 41;  // or'ed with the port's descriptor
+// While there is work, idle sessions are checked every so many rounds.
 constexpr uint32_t kWakesEvery = 32;
 constexpr int kWakesAtOnce = 32;
 constexpr Duration kMaxSleep = Seconds(1);
-// To fall asleep and to be woken takes about that long (the kernel gives timers 50 us of slack):
-// what is due sooner is awaited awake.
+// Falling asleep and waking takes about this long (the kernel gives timers 50 us of slack): spin
+// for what is due sooner.
 constexpr Duration kAwaitAwake = Microseconds(100);
 constexpr Duration kMaxSpin{INT64_MAX};
-// A program that polls comes back much sooner; while it does, the worker's own thread looks so
-// often.
+// Guests that poll return within this time; while they do, the worker's own thread checks at
+// intervals of kNap.
 constexpr Duration kGuestStays = Microseconds(50);
 constexpr Duration kNap = Microseconds(500);
 
@@ -45,15 +45,14 @@ bool AddPort(int epoll_fd, int fd) {
   return Add(epoll_fd, fd, kPortEvent | static_cast<uint64_t>(fd));
 }
 
-// An interface that went down leaves its packet sockets an error, which ends every sleep until
-// somebody has taken it.
+// Clears the socket error of an interface that went down, which would otherwise end every sleep.
 void TakeError(int fd) {
   int error = 0;
   socklen_t length = sizeof error;
   (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
 }
 
-// Not in milliseconds: paced flows are due within less.
+// Waits with nanosecond resolution, because paced flows are due within less than a millisecond.
 int Wait(int epoll_fd, epoll_event* events, int most, Duration timeout) {
   const timespec time{timeout.ns / 1000000000, timeout.ns % 1000000000};
   const int count = epoll_pwait2(epoll_fd, events, most, &time, nullptr);
@@ -62,7 +61,8 @@ int Wait(int epoll_fd, epoll_event* events, int most, Duration timeout) {
   return epoll_wait(epoll_fd, events, most, static_cast<int>((timeout.ns + 999999) / 1000000));
 }
 
-// Only for descriptors that no program has: a read of a shared one can block, see Watch.
+// Reads an eventfd. Only for descriptors that no program has: a read of a shared one may block (see
+// Watch).
 void DrainOwn(int fd) {
   uint64_t value;
   [[maybe_unused]] const ssize_t n = read(fd, &value, sizeof value);
@@ -85,7 +85,7 @@ StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions option
   bool added = Add(epoll_fd, options.link->worker_wake_fd, kWakeEvent);
   for (const port::PacketPort* port : options.ports) {
     if (port->wake_fd() >= 0) added = added && AddPort(epoll_fd, port->wake_fd());
-    // Such a port has to be asked again and again.
+    // A port without a descriptor must be polled.
     if (port->wake_fd() < 0) idle.spin = kMaxSpin;
   }
   if (!added) {
@@ -135,8 +135,9 @@ void WorkerThread::Rouse() const {
 
 void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
   auto* self = static_cast<WorkerThread*>(context);
-  // The program has this eventfd too and can clear O_NONBLOCK, which belongs to the open file. So
-  // the worker never reads it: each write of the program is one edge, whatever the count is.
+  // The program has this eventfd too and can clear O_NONBLOCK, which belongs to the open file
+  // description. The worker therefore never reads it: each write is one edge, whatever the count
+  // is.
   if (add) {
     if (Add(self->epoll_fd_, fd, session.value, EPOLLIN | EPOLLET))
       self->watched_sessions_.insert(session.value);
@@ -145,7 +146,7 @@ void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
   }
 }
 
-// Held by the worker's own thread but while it waits; by a guest for a round.
+// Holder of the run lock: the worker's own thread except while it waits, or a guest for one round.
 class WorkerThread::AtHelm {
  public:
   explicit AtHelm(WorkerThread& worker) : worker_(worker) { Take(); }
@@ -214,8 +215,8 @@ void WorkerThread::RunGuestRound() {
     return;
   if (sleeps_) {
     EndSleep();
-    // Its own thread waits for what was due when it fell asleep, and from now on nobody writes a
-    // descriptor for it: it has to be there when the guests stay away.
+    // The worker's own thread still waits until the deadline of its last sleep, and from now on
+    // clients write no eventfd. Wake it, so that it takes over when the guests stay away.
     Rouse();
   }
   worker_->RunOnce(now);
@@ -223,7 +224,7 @@ void WorkerThread::RunGuestRound() {
   helm_.store(false, std::memory_order_release);
 }
 
-// As long as guests come.
+// Waits as long as guests run rounds.
 void WorkerThread::StayAway() const {
   while (!stop_.load(std::memory_order_acquire) &&
          MonotonicNow().ns - guest_at_ns_.load(std::memory_order_relaxed) < kGuestStays.ns) {
@@ -236,9 +237,9 @@ void WorkerThread::Run() {
   pthread_setname_np(pthread_self(), "rocegw-worker");
   heartbeat_.Begin();
   TimePoint last_work = MonotonicNow();
-  TimePoint last_rest = last_work;  // or work
+  TimePoint last_rest = last_work;  // or of the last work
   LateYields late_yields;
-  // A port without a descriptor to wait on has to be asked again and again.
+  // A port without a descriptor to wait on must be polled.
   const bool may_sleep = idle_.spin < kMaxSpin;
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     heartbeat_.Beat();

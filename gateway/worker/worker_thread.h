@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread around a worker: clock, busy polling, yielding and sleep. Where spinners may outnumber
-// cores it yields after 8 us without work (or sleeps then, when yielding has turned out to cost a
-// scheduler slice: base/late_yields.h); after 50 us without work it sleeps on one epoll set of
-// ports, sessions' eventfds and its own wake descriptor.
+// Thread of a worker: clock, busy polling, yielding and sleep. If spinning threads may outnumber
+// cores, it yields after 8 us without work, or sleeps then if a yield has cost a scheduler slice
+// (base/late_yields.h). After 50 us without work it sleeps on one epoll set of ports, sessions'
+// eventfds and its own wake descriptor.
 //
-// With IdlePolicy::guests other threads of the process may run rounds in its place, one at a time
-// (docs/user/in_process.md). While somebody does, the worker's own thread only looks now and then
-// whether it is needed again.
+// With IdlePolicy::guests, other threads of the process may run rounds instead, one at a time
+// (docs/user/in_process.md). While guests run rounds, the worker's own thread only checks now and
+// then whether it is needed again.
 #pragma once
 
 #include <sys/epoll.h>
@@ -24,7 +24,8 @@
 namespace rocegw::worker {
 
 struct IdlePolicy {
-  // Without work. To ask a socket takes a microsecond, a ring a tenth of that: so not rounds.
+  // Times without work, not rounds: polling a socket takes a microsecond, polling a ring a tenth of
+  // that.
   Duration yield = Microseconds(8);  // before it yields, and between two yields
   Duration spin = Microseconds(50);  // before it sleeps
   bool yields = true;
@@ -36,16 +37,16 @@ TimePoint MonotonicNow();
 
 class WorkerThread {
  public:
-  // options.watch is set here. cpu: -1 does not pin.
+  // Starts the thread. options.watch is set here. cpu: -1 does not pin.
   static StatusOr<std::unique_ptr<WorkerThread>> Start(WorkerOptions options, IdlePolicy idle,
                                                        int cpu);
-  // Ends the loop and joins. What is linked stays linked: unlink sessions before.
+  // Stops the loop and joins the thread. Unlink all sessions before.
   ~WorkerThread();
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // One round on the calling thread; nothing when somebody else is at it. Only with idle.guests.
-  // Any thread that shares descriptors with those that made and run the worker.
+  // Runs one round on the calling thread, or nothing if another thread runs one. Only with
+  // idle.guests. Any thread that shares descriptors with the threads that made and run the worker.
   void RunGuestRound();
 
   const Heartbeat& heartbeat() const { return heartbeat_; }
@@ -68,13 +69,13 @@ class WorkerThread {
   int wake_fd_;
   metrics::WorkerCounters* counters_;
   std::atomic<bool> stop_{false};
-  // Who holds it runs the worker; all below belongs to that thread. Always the worker's own without
-  // guests.
+  // Run lock: its holder runs the worker and owns all members below. Without guests the worker's
+  // own thread always holds it.
   std::atomic<bool> helm_{false};
-  std::atomic<int64_t> guest_at_ns_{0};  // when one asked last
+  std::atomic<int64_t> guest_at_ns_{0};  // time of the last guest's attempt
   uint32_t guest_rounds_ = 0;
-  bool sleeps_ = false;                            // clients will write their eventfd
-  std::unordered_set<uint32_t> watched_sessions_;  // by their eventfd
+  bool sleeps_ = false;                            // clients write their eventfd
+  std::unordered_set<uint32_t> watched_sessions_;  // sessions whose eventfd is watched
   std::unique_ptr<Worker> worker_;
   Heartbeat heartbeat_;
   std::thread thread_;
