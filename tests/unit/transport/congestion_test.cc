@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Congestion on native connections: what packets say to switches, what a marked arrival is answered
-// with, what a CNP does, and when a paced queue pair goes on.
+// Congestion control on native connections: ECN bits of sent packets, the answer to a CE-marked
+// packet, the effect of a CNP, and when a paced queue pair continues.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -96,7 +96,7 @@ TEST_F(Congestion, MarkedReadResponse_Cnp) {
   EXPECT_EQ(peer.OutOne().opcode(), Opcode::kCnp);
 }
 
-// It was the responder's data that met congestion; requests go the other way.
+// The responder's data was marked; requests travel in the other direction.
 TEST_F(Congestion, MarkedReadResponse_DoesNotSlowTheReadersRequests) {
   profile.Set(CcKind::kDcqcn, "initial_window", 65535);
   ScriptedPeer peer(With(CcKind::kDcqcn));
@@ -158,8 +158,8 @@ wire::Headers Cnp(const ScriptedPeer& peer) {
   return headers;
 }
 
-// 256 bytes at 500 Mbit/s take 4.1 us. Nobody acknowledges: the window of a new flow is out of the
-// way.
+// 256 bytes at 500 Mbit/s take 4.1 us. No packet is acknowledged, so a large initial window keeps
+// the window of a new flow from interfering.
 TEST_F(Congestion, Cnp_PacesRequests) {
   profile.Set(CcKind::kDcqcn, "initial_window", 65535);
   ScriptedPeer peer(With(CcKind::kDcqcn));
@@ -170,7 +170,7 @@ TEST_F(Congestion, Cnp_PacesRequests) {
   const TimePoint due = peer.host().qp().deadline();
   EXPECT_GT(due, peer.now());
   EXPECT_LE(due, peer.now() + Microseconds(5));
-  // Every deadline lets a packet leave: no busy asking in between.
+  // Every deadline lets a packet leave, so there is no busy polling in between.
   size_t sent = 1;
   const TimePoint begin = peer.now();
   while (sent < 100) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable datagrams: what a send needs, the 40 bytes in front of a received one, and what is
-// dropped.
+// Unreliable datagrams: what a send needs, the 40 bytes before a received one, and which packets
+// are dropped.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -81,7 +81,8 @@ class Datagram : public ::testing::Test {
     return wqe;
   }
 
-  // What the queue pair sent, decoded; payloads and headers stay valid until the next call.
+  // Returns the decoded packets that the queue pair sent; payloads and headers are valid until the
+  // next call.
   std::vector<wire::RxPacket> Out() {
     host.Pump(now);
     host.Settle();
@@ -134,10 +135,10 @@ class Datagram : public ::testing::Test {
     return cqes.empty() ? rocegw_cqe{} : cqes[0];
   }
 
-  // Nobody but 192.0.2.128 to .255.
+  // Allows only 192.0.2.128 to 192.0.2.255.
   verbs::PeerRules rules_{{}, {{wire::Gid::FromV4(0xC0000280), 96 + 25}}};
   verbs::GidTable gids_;
-  wire::Gid behind_gids_ = kOwn4;  // what a look beyond the table would find
+  wire::Gid behind_gids_ = kOwn4;  // an access beyond the table would find it
   QpHost host;
   TimePoint now{1000};
   std::deque<WirePacket> kept_;

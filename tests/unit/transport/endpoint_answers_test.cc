@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs and atomics that others ask of an endpoint, one event at a time.
+// READs and atomics that peers request from an endpoint, one event at a time.
 #include "gateway/transport/endpoint_answers.h"
 
 #include <gtest/gtest.h>
@@ -236,7 +236,8 @@ TEST(EndpointAnswersTest, TheChannelEnds_NothingIsKept) {
   EXPECT_EQ(end.host().qp().deadline(), kNever);
 }
 
-// Its program has what it waited for, and ends it while others stand in line for the channel.
+// The program ends the endpoint after it got the message, while the reply waits for window on the
+// channel.
 TEST(EndpointTargetTest, EndsWhileItsReplyStandsInLine_TheReplyLeaves) {
   for (const bool places : {true, false}) {
     EndpointHost end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs and atomics that an endpoint asks of others, one event at a time.
+// READs and atomics that an endpoint requests from peers, one event at a time.
 #include "gateway/transport/endpoint_initiator.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST(EndpointInitiatorReads, AnswersThatCannotBe_FailThatRequestOnly) {
   EXPECT_EQ(end.DeliverResult(0, 1), DropReason::k_malformed_response);
   EXPECT_EQ(end.DeliverData(1, data, 0, 64), DropReason::k_malformed_response);
   EXPECT_EQ(end.DeliverResult(2, 1), DropReason::k_malformed_response);
-  // An acknowledgement is no answer to a READ.
+  // An acknowledgement does not answer a READ.
   EXPECT_EQ(end.DeliverReply(3, wire::kSyndromeAck), DropReason::k_malformed_response);
   wire::ChannelFrame other = end.Answer(FrameKind::kAtomicResult, 3);
   other.flags = wire::kFrameLast;
@@ -160,7 +160,7 @@ TEST(EndpointInitiatorReads, APeerWithoutThem_IsNotAsked) {
 TEST(EndpointInitiatorReads, ItsBuffer_MayNotBeThere_BeforeOrMeanwhile) {
   EndpointHost end;
   const auto data = ScriptedPeer::Bytes(64);
-  end.Post(kRead, 0x1000000, 64);  // none
+  end.Post(kRead, 0x1000000, 64);  // no memory there
   EXPECT_TRUE(end.Out().empty());
   EXPECT_EQ(end.Ended(), Ends(100, WcStatus::kLocalProtection));
   end.host().Poison(kLocal, 64);
@@ -177,7 +177,7 @@ TEST(EndpointInitiatorReads, Fence_WaitsUntilTheyAreInPlace_AlsoThoseThatHaveNot
   EndpointHost end({.service_mode = verbs::ServiceMode::kByInitiator});
   const auto data = ScriptedPeer::Bytes(64);
   end.Post(kSend, kLocal, 8);
-  end.Post(kRead, kLocal, 64);  // waits for the first, in strong order
+  end.Post(kRead, kLocal, 64);  // waits for the first, because of strong order
   end.Post(kSend, kLocal, 64, ROCEGW_WQE_FENCE | ROCEGW_WQE_ORDER_NONE);
   EXPECT_EQ(end.Out().size(), 1u);
   end.DeliverReply(0, wire::kSyndromeAck);
@@ -206,7 +206,7 @@ TEST(EndpointInitiatorReads, SoManyAtOnce_AndNoMore_OthersPassThem) {
 }
 
 TEST(EndpointInitiatorReads, SoManyBytesAtOnce_ALongerOneGoesAlone) {
-  constexpr uint32_t kBytes = 1 << 19;  // the memory of the test has twice that
+  constexpr uint32_t kBytes = 1 << 19;  // the memory of the test is twice as large
   constexpr uint64_t kFit = transport::EndpointInitiator::kMostAsked / kBytes;
   EndpointHost end({.sq_entries = 64});
   for (uint64_t i = 0; i < kFit + 3; ++i) end.Post(kRead, 0, kBytes);

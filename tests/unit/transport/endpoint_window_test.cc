@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint of a pool with a window: so much of it may be under way to each gateway.
+// Endpoint of a pool with a window: limits its payload in flight to each peer gateway.
 #include <gtest/gtest.h>
 
 #include "tests/support/endpoint_host.h"
@@ -13,8 +13,8 @@ constexpr uint8_t kWrite = ROCEGW_WR_RDMA_WRITE;
 constexpr uint8_t kSend = ROCEGW_WR_SEND;
 constexpr uint8_t kRead = ROCEGW_WR_RDMA_READ;
 constexpr uint64_t kLocal = 0x4000;
-constexpr uint32_t kFrame = 256;  // payload of one
-constexpr uint32_t kOther = 6;    // peer elsewhere
+constexpr uint32_t kFrame = 256;  // payload of one frame
+constexpr uint32_t kOther = 6;    // peer behind another gateway
 const wire::Gid kElsewhere = wire::Gid::FromV4(0xC0000242);
 
 class EndpointWindow : public ::testing::Test {
@@ -23,7 +23,7 @@ class EndpointWindow : public ::testing::Test {
       : end({.any_completion_order = true, .window_bytes = window}) {
     end.carrier.most = other.most = kFrame;
   }
-  // True: something waited for the room that this makes.
+  // Returns true if a frame had waited for the window that the arrival frees.
   bool Arrive(const ScriptedCarrier& by, size_t psn) {
     return end.host().qp().OnArrived(by, by.refs.at(psn));
   }
@@ -36,7 +36,7 @@ class EndpointWindow : public ::testing::Test {
   EndpointHost end;
 };
 
-// The channel has room for all of it: others' share of that is theirs.
+// The channel has window for all of it, but the rest of that is for other pools.
 TEST_F(EndpointWindow, BoundsWhatIsUnderWay) {
   end.Post(kWrite, kLocal, 4 * kFrame);
   end.Post(kWrite, kLocal, kFrame);
@@ -62,7 +62,7 @@ TEST_F(EndpointWindow, BoundsWhatIsUnderWay) {
   EXPECT_EQ(end.carrier.users, 0);
 }
 
-// Its message may be answered before.
+// A reply may arrive before the channel's acknowledgement of the message's frames.
 TEST_F(EndpointWindow, UntilAFrameHasArrived_ItCounts) {
   end.Post(kWrite, kLocal, 2 * kFrame);
   EXPECT_EQ(end.Out().size(), 2u);
@@ -98,7 +98,7 @@ TEST_F(EndpointWindow, AllPathsToAGatewayShareOne) {
   EXPECT_EQ(other.refs.size(), 2u);
 }
 
-// However it is divided among them, what waits for room waits for no delayed
+// However the window is divided among paths, a waiting frame never depends on a delayed
 // acknowledgement.
 TEST_F(EndpointWindow, WithManyPaths_AtMostAQuarterIsNotAskedFor) {
   constexpr size_t kPaths = 8;
@@ -153,7 +153,7 @@ TEST_F(EndpointWindow, AnswersOfReads_KeepToIt) {
   EXPECT_EQ(end.Out().size(), 1u);
 }
 
-// READs that it asks for, refusals and acknowledgements.
+// READ requests, refusals and acknowledgements have no payload.
 TEST_F(EndpointWindow, WhatBearsNoPayload_Passes_AndMakesNoRoom) {
   end.Post(kWrite, kLocal, 4 * kFrame);
   EXPECT_EQ(end.Out().size(), 2u);
@@ -167,7 +167,7 @@ TEST_F(EndpointWindow, WhatBearsNoPayload_Passes_AndMakesNoRoom) {
   out = end.Out();
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].frame.kind, FrameKind::kReply);
-  // As that of a group, whose reference has a length.
+  // The reference of a group's reply has a length that is not a payload length.
   flow::FrameRef reply = end.carrier.refs.back();
   reply.length = 1;
   EXPECT_FALSE(end.host().qp().OnArrived(end.carrier, reply));
@@ -188,7 +188,7 @@ TEST_F(EndpointWindow, AnswersAndRequests_TakeTurns) {
   EXPECT_EQ(requests, 4u);
 }
 
-// Somebody without receives refuses the first for ever.
+// A peer without receives refuses the first message for ever.
 TEST_F(EndpointWindow, WhatIsOfferedAgainAndAgain_LeavesOthersTheirTurn) {
   end.Post(kSend, kLocal, 2 * kFrame);
   end.Post(kSend, kLocal, 2 * kFrame);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes of a WRITE are in place, beside a set of bytes.
+// Placed bytes of a WRITE, compared with a set of bytes.
 #include "gateway/transport/incoming_message.h"
 
 #include <gtest/gtest.h>
@@ -81,14 +81,14 @@ TEST(IncomingMessage, Subtract_OfAnythingButAWrite_TakesNothing) {
   EXPECT_EQ(pieces[0].end, 50u);
 }
 
-// Frames of several WRITEs to one stretch of memory in any order; what Subtract leaves is what a
-// set of bytes says.
+// Frames of several WRITEs to the same memory arrive in any order. Subtract leaves what the set of
+// bytes says.
 TEST(IncomingMessage, RandomFrames_SubtractIsWhatASetOfBytesSays) {
   Random random(TestSeed(20261122));
   for (int round = 0; round < 2000; ++round) {
     constexpr uint32_t kUnit = 16;
     std::vector<IncomingMessage> messages;
-    std::vector<std::vector<uint32_t>> frames;  // offsets that have not come
+    std::vector<std::vector<uint32_t>> frames;  // offsets of frames that have not arrived
     std::set<uint64_t> placed;
     for (size_t i = random.Between(1, 3); i > 0; --i) {
       const auto units = static_cast<uint32_t>(random.Between(1, 12));
@@ -102,7 +102,7 @@ TEST(IncomingMessage, RandomFrames_SubtractIsWhatASetOfBytesSays) {
       const size_t at = random.Below(frames[which].size());
       const uint32_t offset = frames[which][at];
       frames[which].erase(frames[which].begin() + static_cast<ptrdiff_t>(at));
-      // The last frame of a message may be held back in part.
+      // The end of a message's last frame may be held back.
       const uint32_t bytes = random.Coin() ? kUnit : kUnit / 2;
       messages[which].AddPlaced(offset, offset + bytes);
       for (uint32_t k = 0; k < bytes; ++k) placed.insert(messages[which].local + offset + k);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a queue pair on a channel: what it sends for requests, and what answers do,
-// also such that a peer should not give.
+// Sending half of a queue pair on a channel: the frames that it sends for requests, and the effect
+// of replies, including invalid ones.
 #include <gtest/gtest.h>
 
 #include "gateway/transport/rnr_delay.h"
@@ -74,7 +74,7 @@ TEST(MessageRequesterSend, CarrierWithoutRoom_StopsInTheMiddleAndGoesOn) {
   EXPECT_EQ(peer.Out().size(), 2u);
 }
 
-// The channel has room for all of it: others' share of that is theirs.
+// The channel has window for all of it, but the rest of that is for other pools.
 TEST(MessageRequesterSend, PoolsWindow_BoundsWhatIsUnderWayOnAChannel) {
   FramePeer::Options options;
   options.host.window_bytes = 512;
@@ -258,7 +258,7 @@ TEST(MessageRequesterNotReady, Rnr_OffersFromThereAgainAsTheNextAttempt) {
   EXPECT_EQ(peer.Reply(1, 0x20 | 14, 1), DropReason::kNone);
   EXPECT_EQ(peer.base().PollOne().wr_id, 100u);
   EXPECT_TRUE(peer.Advance(Microseconds(1279)).empty());
-  // One at a time, for what is refused costs others room.
+  // One message at a time, because refused frames waste window that others could use.
   for (const uint32_t message : {1, 2}) {
     const auto again = message == 1 ? peer.Advance(Microseconds(1)) : peer.Out();
     ASSERT_EQ(MessagesOf(again), (Numbers{message}));
@@ -275,7 +275,7 @@ TEST(MessageRequesterNotReady, LongMessage_IsOfferedByItsFirstFrame) {
   const size_t whole = peer.Out().size();
   ASSERT_GT(whole, 1u);
   peer.Reply(0, 0x21, 1);
-  // The receiver's timer, then the first frame, and the rest when no refusal has come.
+  // First the receiver's timer, then the first frame, then the rest if no refusal has arrived.
   EXPECT_EQ(peer.Advance(Microseconds(10)).size(), 1u);
   EXPECT_TRUE(peer.Advance(Microseconds(15)).empty());
   EXPECT_EQ(peer.Advance(Microseconds(1)).size(), whole - 1);
@@ -293,7 +293,7 @@ TEST(MessageRequesterNotReady, Offers_GetRarerWhileTheSameMessageIsRefused) {
       peer.Reply(0, 0x21, ++attempt);
     }
   }
-  // In 100 ms: an eighth more each time from 80 us on, then every 10 ms.
+  // In 100 ms: intervals grow by an eighth from 80 us on, up to 10 ms.
   EXPECT_GT(offers, 40);
   EXPECT_LT(offers, 90);
 }
@@ -363,7 +363,8 @@ TEST(MessageRequesterNotReady, NoEndpoint_GoesOnAtWhatIsNotAnswered) {
   for (int i = 0; i < 3; ++i) peer.base().PostSend(kSource, 4);
   peer.Out();
   peer.Reply(0, kAck);
-  // It answers for a later one: what is open is offered again, the oldest first.
+  // A peer without the queue pair names a later message: all open messages are offered again, the
+  // oldest first.
   EXPECT_EQ(peer.Reply(2, wire::kSyndromeNotReady | 1, 1), DropReason::kNone);
   EXPECT_EQ(MessagesOf(peer.Advance(Milliseconds(1))), (Numbers{1}));
 }
@@ -545,7 +546,8 @@ TEST(MessageRequesterCarrier, Gone_EndsWithRetriesExceeded) {
   EXPECT_EQ(StatusesOf(peer.base().Poll()), (Statuses{kRetryExceeded, kFlush}));
 }
 
-// Its place in a line that is gone must not keep it from standing in another one.
+// An entry in the wait queue of a closed channel must not keep the queue pair from waiting in
+// another.
 TEST(MessageRequesterCarrier, GoneWhileItStoodInLine_StandsInNone) {
   FramePeer peer;
   peer.base().PostSend(kSource, 4);

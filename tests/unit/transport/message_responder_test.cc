@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a queue pair on a channel: what frames in any order do to memory, receives
-// and replies, one frame at a time.
+// Receiving half of a queue pair on a channel: the effect of frames in any order on memory,
+// receives and replies, one frame at a time.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -19,7 +19,7 @@ constexpr uint8_t kAck = wire::kSyndromeAck;
 
 class MessageResponderTest : public ::testing::Test {
  protected:
-  // Memory of the host, executed up to now.
+  // Returns the host's memory after all executed operations.
   std::vector<uint8_t> At(uint64_t offset, size_t length) {
     const auto begin = peer.host().memory().begin() + static_cast<ptrdiff_t>(offset);
     return {begin, begin + static_cast<ptrdiff_t>(length)};
@@ -80,7 +80,7 @@ TEST_F(MessageResponderTest, WriteAhead_LastBytesWaitForTheMessagesBefore) {
   EXPECT_EQ(At(kTarget + 64, 16), second);
 }
 
-// Only the last frame ends in the bytes that programs poll on; it may be shorter than they are.
+// Only the last frame contains the bytes that programs poll on; it may be shorter than those.
 TEST_F(MessageResponderTest, WriteWithShortLastFrame_HeldBackAsItIs) {
   const auto data = ScriptedPeer::Bytes(259);
   const wire::ChannelFrame write = peer.Write(0, kTarget, 259);
@@ -101,7 +101,7 @@ TEST_F(MessageResponderTest, PublishedLast_IsTheOnlyOneSaidSo) {
   EXPECT_FALSE(peer.host().queued()[0].op.publish);
   EXPECT_TRUE(peer.host().queued()[1].op.publish);
   peer.Out();
-  // The other way around: the frame that completes it is not the one with the last bytes.
+  // The other order: the completing frame is not the one with the last bytes.
   const wire::ChannelFrame next = peer.Write(1, kTarget, 512);
   peer.DeliverPart(next, data, 256, 256);
   peer.DeliverPart(next, data, 0, 256);
@@ -114,7 +114,8 @@ TEST_F(MessageResponderTest, PublishedLast_IsTheOnlyOneSaidSo) {
   EXPECT_EQ(peer.host().queued()[2].op.buffer, nullptr) << "its packet is long gone";
 }
 
-// Two WRITEs to one place leave what the later one wrote, in whatever order their frames come.
+// Of two WRITEs to the same memory, the bytes of the later one stay, in whatever order their frames
+// arrive.
 TEST_F(MessageResponderTest, LateFrameOfAnEarlierWrite_DoesNotOverwriteALaterOne) {
   const auto early = ScriptedPeer::Bytes(512, 1);
   const auto late = ScriptedPeer::Bytes(512, 77);
@@ -132,7 +133,7 @@ TEST_F(MessageResponderTest, LateFrameOfAnEarlierWrite_DoesNotOverwriteALaterOne
 TEST_F(MessageResponderTest, HeldBackTailUnderALaterWrite_StaysBelowIt) {
   const auto early = ScriptedPeer::Bytes(64, 1);
   const auto late = ScriptedPeer::Bytes(64, 77);
-  // Both end at the same place; the later one is placed but for its own last bytes.
+  // Both end at the same address. The later one is placed except for its own last bytes.
   peer.Deliver(peer.Write(1, kTarget + 32, 64), late);
   peer.Deliver(peer.Write(0, kTarget, 64), early);
   EXPECT_EQ(Replies(), (Answers{{1, kAck, 0}}));
@@ -164,7 +165,7 @@ TEST_F(MessageResponderTest, SendWithoutReceive_RefusedInItsTurnAndTakenAsTheNex
   EXPECT_EQ(peer.Deliver(peer.Send(0, 0, 8), data), DropReason::k_rnr_wait);
   EXPECT_EQ(Replies(), (Answers{{0, 0x21, 1}}));
   EXPECT_EQ(peer.host().counters().rnr_tx_packets.Read(), 1u);
-  // What was under way of the first attempt.
+  // A late frame of the first attempt.
   EXPECT_EQ(peer.Deliver(peer.Send(2, 2, 8), data), DropReason::k_rnr_wait);
   EXPECT_TRUE(Replies().empty());
   peer.base().PostReceive(kTarget, 64);
@@ -222,7 +223,8 @@ TEST_F(MessageResponderTest, MessageThatIsDone_Dropped) {
   EXPECT_TRUE(Replies().empty());
 }
 
-// Its program may have gone on what was received and end the queue pair while others stand in line.
+// The program may act on the received message and destroy the queue pair while the reply waits for
+// window.
 TEST_F(MessageResponderTest, EndsWhileItsReplyStandsInLine_TheReplyLeaves) {
   peer.carrier.open = false;
   peer.Deliver(peer.Write(0, kTarget, 8), ScriptedPeer::Bytes(8));
@@ -239,7 +241,7 @@ TEST_F(MessageResponderTest, EndsWhenTheReceiverTakesNothing_TheReplyStays) {
   EXPECT_TRUE(Replies().empty());
 }
 
-// Each message takes one receive at most: the ninth of eight messages can name no tenth.
+// Each message takes one receive at most: the ninth message cannot take the tenth receive.
 TEST_F(MessageResponderTest, ReceiveFurtherAheadThanItsMessage_TakesNone) {
   for (uint32_t i = 0; i < 32; ++i) peer.base().PostReceive(kTarget + i * 64, 64);
   peer.Deliver(peer.Send(8, 9, 8), ScriptedPeer::Bytes(8));
@@ -252,7 +254,7 @@ TEST_F(MessageResponderTest, ReceiveFurtherAheadThanItsMessage_TakesNone) {
   EXPECT_EQ(peer.state(), QpState::kError);
 }
 
-// Receives that many queue pairs share: what has not come takes none from the others.
+// Receives that many queue pairs share: messages that have not arrived take none.
 class SharedMessages : public ::testing::Test {
  protected:
   static constexpr uint32_t kPosted = 64;

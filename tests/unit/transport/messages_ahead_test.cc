@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages ahead of their turn: what has come is kept, what has not costs nothing.
+// Messages ahead of their turn: those that arrived are kept, missing ones cost nothing.
 #include "gateway/transport/messages_ahead.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLUSH and ATOMIC WRITE as both ends of a queue pair see them, as plain RoCEv2 and on a channel.
+// FLUSH and ATOMIC WRITE at both ends of a queue pair, as plain RoCEv2 and on a channel.
 #include <gtest/gtest.h>
 
 #include "tests/support/frame_peer.h"
@@ -111,7 +111,7 @@ TEST(PlacementResponder, RepetitionOfSomethingElse_Dropped) {
   EXPECT_EQ(WordAt(peer.host(), kTarget), 2u);
 }
 
-// What must be refused, and how.
+// Requests that must be refused, with the expected syndrome.
 struct Refused {
   const char* name;
   void (*prepare)(ScriptedPeer&);
@@ -386,7 +386,7 @@ TEST_F(PlacementOnChannel, FlushAheadOfWhatItSpeaksOf_Waits) {
 }
 
 TEST_F(PlacementOnChannel, LateAtomicWrite_LeavesWhatLaterWritesHavePut) {
-  // A WRITE over the second half of the word, and more, is there first.
+  // A later WRITE over the second half of the word, and more, is placed first.
   const auto later = ScriptedPeer::Bytes(32, 100);
   peer.Deliver(peer.Write(1, kTarget + 4, 32), later);
   peer.Out();

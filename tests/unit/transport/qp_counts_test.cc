@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue pair counts lies in few bytes beside what moves it, and is whole all the same.
+// Counts of a queue pair: split into a hot and a cold part, and still exact.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue pair as a whole: flushing, reset and use again, drained send queues, slots, completion
-// queues, and clients that break the rules of the rings.
+// Queue pair as a whole: flushing, reset and reuse, drained send queues, slots, completion queues,
+// and clients that break the rules of the rings.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -124,7 +124,7 @@ TEST(QueuePairFlush, HalfReceivedMessage_FlushedOnce) {
   EXPECT_EQ(StatusesOf(peer.Poll()), (Statuses{5}));
 }
 
-// A client that posts whenever it sees a slot released, as fast as the worker flushes.
+// Client that posts whenever a slot is released, as fast as the worker flushes.
 class RacingHost : public QpHost {
  public:
   using QpHost::QpHost;
@@ -201,7 +201,7 @@ TEST(QueuePairReset, FromError_ClearsTheFailure) {
   peer.OutOne();
   peer.Deliver(peer.Ack(kPsn));
   EXPECT_EQ(peer.PollOne().status, 0);
-  // And it fails again as it should.
+  // A later failure is handled as well.
   peer.PostSend(kSource, 4);
   peer.Out();
   peer.Deliver(peer.Ack(kPsn + 1, 0x61));
@@ -257,7 +257,7 @@ TEST(QueuePairSqd, FinishesWhatItBegan_TakesNothingNew) {
   EXPECT_TRUE(peer.Out().empty());
   EXPECT_EQ(peer.host().events.size(), 1u) << "told once";
   EXPECT_FALSE(peer.host().qp().draining());
-  // Back to work.
+  // SQD to RTS resumes sending.
   want.state = QpState::kRts;
   ASSERT_EQ(peer.host().Modify(verbs::kAttrState, want), 0);
   EXPECT_FALSE(peer.host().context().attributes.sqd_notify);
@@ -281,7 +281,7 @@ TEST(QueuePairSqd, NothingBegun_DrainedAtOnce) {
   want.sqd_notify = true;
   ASSERT_EQ(peer.host().Modify(verbs::kAttrState | verbs::kAttrEnSqdAsyncNotify, want), 0);
   EXPECT_EQ(peer.host().events.size(), 1u);
-  // Not asked for, not told.
+  // Without the request for a notification, none is raised.
   ScriptedPeer quiet;
   ASSERT_EQ(quiet.host().ToState(QpState::kSqd), 0);
   EXPECT_TRUE(quiet.host().events.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What responses do to an RC requester: acknowledgements, NAKs, receiver-not-ready, READ data and
-// atomic results, also such that a peer should not send.
+// Effect of responses on an RC requester: acknowledgements, NAKs, RNR NAKs, READ responses and
+// atomic results, including invalid ones.
 #include <gtest/gtest.h>
 
 #include "gateway/transport/requester.h"
@@ -325,7 +325,7 @@ TEST(RequesterRnr, CopyOfTheNak_CostsNothing) {
   peer.Out();
   for (int i = 0; i < 5; ++i) peer.Deliver(peer.Ack(kPsn, 0x21));
   EXPECT_EQ(peer.host().context().state(), QpState::kRts);
-  // What was in flight behind it may have drawn a sequence NAK.
+  // Packets in flight behind the refused one may have caused sequence NAKs.
   for (int i = 0; i < 10; ++i) peer.Deliver(peer.Ack(kPsn, 0x60));
   EXPECT_EQ(peer.host().context().state(), QpState::kRts);
   EXPECT_EQ(peer.Advance(Milliseconds(1)).size(), 1u);
@@ -470,8 +470,8 @@ TEST(RequesterRead, GapInTheResponses_AskedAgainFromTheGap) {
   EXPECT_EQ(again.psn(), kPsn + 1);
   EXPECT_EQ(again.headers.reth.address, 0x7000u + 256);
   EXPECT_EQ(again.headers.reth.length, 744u);
-  // The rest of the first answer is late, however often: it says nothing about the repetition. That
-  // begins with a Middle, as one peer does.
+  // The rest of the first response is late and, however often it arrives, says nothing about the
+  // repetition. The repetition begins with a Middle packet, as with some responders.
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(peer.Deliver(peer.ReadResponse(Opcode::kRcReadResponseLast, kPsn + 3), part(3)),
               DropReason::k_response_gap);
@@ -521,7 +521,7 @@ TEST(RequesterRead, PartOfALongOne_AskedAgainWithinItsPiece) {
   const auto data = ScriptedPeer::Bytes(4096);
   peer.Deliver(peer.ReadResponse(Opcode::kRcReadResponseFirst, kPsn), data);
   peer.Deliver(peer.ReadResponse(Opcode::kRcReadResponseMiddle, kPsn + 2), data);
-  // After a loss one piece at a time.
+  // After a loss, one piece at a time.
   std::vector<SentPacket> again = peer.Out();
   ASSERT_EQ(again.size(), 1u);
   for (uint32_t i = 1; i < 32; ++i) {
@@ -533,7 +533,7 @@ TEST(RequesterRead, PartOfALongOne_AskedAgainWithinItsPiece) {
     for (SentPacket& packet : peer.Out()) again.push_back(std::move(packet));
   }
   ASSERT_EQ(again.size(), 3u);
-  // A responder answers a repetition only inside of what it was asked before: the first piece ends
+  // A responder answers a repetition only within the original request, so the first piece must end
   // where it ended.
   EXPECT_EQ(again[0].psn(), kPsn + 1);
   EXPECT_EQ(again[0].headers.reth.address, 0x10000u + 4096);
@@ -561,7 +561,7 @@ struct WrongResponse {
 };
 class RequesterWrongResponse : public ::testing::TestWithParam<WrongResponse> {};
 
-// To a READ of 300 bytes.
+// All responses are for a READ of 300 bytes.
 TEST_P(RequesterWrongResponse, BadResponse_NothingPlaced) {
   const WrongResponse& wrong = GetParam();
   ScriptedPeer peer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an RC requester sends: segments, headers, when it asks for acknowledgements, and what makes
-// it wait.
+// Packets that an RC requester sends: segmentation, headers, acknowledgement requests, and what
+// makes the requester wait.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST_P(RequesterSegments, LengthsAroundTheMtu_FirstMiddleLast) {
     for (size_t i = 0; i < packets; ++i) {
       const bool first = i == 0;
       const bool last = i + 1 == packets;
-      // First, Middle, Last, LastImm, Only, OnlyImm follow each other.
+      // Opcodes in this order: First, Middle, Last, LastImm, Only, OnlyImm.
       const int at = first && last ? 4 + immediate : first ? 0 : last ? 2 + immediate : 1;
       EXPECT_EQ(static_cast<int>(out[i].opcode()), base + at);
       EXPECT_EQ(out[i].psn(), kPsn + i);
@@ -493,7 +493,7 @@ TEST(RequesterBadKey, FaultOfARepetitionAfterItsAck_Harmless) {
   peer.PostSend(kSource, 64);
   EXPECT_EQ(peer.Out().size(), 2u);
   peer.host().Poison(kSource, 64);
-  // Time passes: both are asked for again, and the SEND's memory is read once more.
+  // After the timeout both are sent again, and the SEND's memory is read once more.
   peer.host().Deadline(peer.now() + Milliseconds(50));
   peer.host().Pump(peer.now() + Milliseconds(50));
   ASSERT_EQ(peer.host().queued().size(), 1u);
@@ -506,7 +506,7 @@ TEST(RequesterBadKey, FaultOfARepetitionAfterItsAck_Harmless) {
   EXPECT_EQ(cqes[1].status, 0);
 }
 
-// A region that names more than the test has: for requests that touch none of it.
+// Links a region larger than the test's memory, for requests that access none of it.
 void LinkLargeRegion(ScriptedPeer& peer) {
   verbs::RegionConfig region;
   region.key = MemoryKey{0x9999};
@@ -522,7 +522,7 @@ TEST(RequesterLimits, PsnsInDoubtNeverHalfTheSpaceApart) {
   ScriptedPeer peer;
   LinkLargeRegion(peer);
   peer.PostSend(kSource, 4);
-  // 2^23 - 1 PSNs: together with the SEND's they could not be told apart from their mirror image.
+  // 2^23 - 1 PSNs: together with the SEND's they would make PSN comparisons ambiguous.
   ASSERT_TRUE(peer.host().rings().PostSend(Wqe(ROCEGW_WR_RDMA_READ),
                                            {{uint64_t{1} << 40, 0x80000000 - 256, 0x9999}}));
   EXPECT_EQ(peer.Out().size(), 1u);

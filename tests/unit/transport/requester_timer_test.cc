@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time at an RC requester: tail probes, the transport timer, and when it gives up.
+// Timers of an RC requester: tail probes, the transport timer, and when it gives up.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -30,7 +30,7 @@ TEST(RequesterTimer, Silence_ProbeOfTheOldestPacketFirst) {
   ScriptedPeer peer;
   peer.PostSend(kSource, 256 * 5, 0);
   EXPECT_EQ(peer.Out().size(), 5u);
-  // No round trip was measured yet: 50 ms.
+  // Without a round trip sample, the probe timeout is 50 ms.
   EXPECT_TRUE(peer.Advance(Microseconds(49999)).empty());
   const auto probe = peer.Advance(Microseconds(1));
   ASSERT_EQ(probe.size(), 1u);
@@ -93,7 +93,7 @@ TEST(RequesterTimer, OutstandingReads_AskedAgainOneWindowAfterTheOther) {
   ScriptedPeer peer(options);
   for (int i = 0; i < 8; ++i) peer.PostRead(0x8000 + 2560u * static_cast<unsigned>(i), 2560);
   EXPECT_EQ(peer.Out().size(), 8u);
-  // What followed starts small: 16 packets of answers, and the READ that reaches beyond.
+  // After the loss the window is small: 16 response packets, and the READ that exceeds them.
   const auto again = peer.Advance(Milliseconds(50));
   ASSERT_EQ(again.size(), 2u);
   EXPECT_EQ(again[0].psn(), kPsn);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an RC responder lets a peer touch: keys, rights, ranges, alignment, depth. A refusal is a
-// NAK, the error state, and not one byte changed.
+// Access checks of an RC responder: keys, rights, ranges, alignment, depth. A refusal is a NAK and
+// the error state, and changes no byte.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -281,7 +281,8 @@ TEST(ResponderDepth, LateAnswersThenRepetitionsQueued_NewReadsAreAccepted) {
   peer.Deliver(peer.Read(kPsn, 0x1000, 8));
   peer.Deliver(peer.Read(kPsn + 1, 0x1000, 8));
   EXPECT_EQ(peer.Out().size(), 2u);
-  // The answers were slow: the peer has repeated both, then got them, and goes on.
+  // The responses were slow: the peer repeated both requests, then got the responses, and
+  // continues.
   EXPECT_EQ(peer.Deliver(peer.Read(kPsn, 0x1000, 8)), DropReason::k_duplicate_request);
   EXPECT_EQ(peer.Deliver(peer.Read(kPsn + 1, 0x1000, 8)), DropReason::k_duplicate_request);
   EXPECT_EQ(peer.Deliver(peer.Read(kPsn + 2, 0x1000, 8)), DropReason::kNone);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client memory that turns out not to be accessible while an RC responder works on it: the NAK, the
-// completions, and that nothing behind the fault counts.
+// Faults of client memory while an RC responder accesses it: the NAK, the completions, and that
+// nothing after the fault takes effect.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -113,7 +113,7 @@ TEST_F(ResponderMemory, CompletionsBehindAFault_WaitForWritesStillOnTheirWay) {
   SendIt(kPsn + 1);
   peer.host().RunMemory(1);
   peer.OutWithoutMemory();
-  // The second receive's bytes are not placed yet; its buffer still belongs to the device.
+  // The second receive's bytes are not placed yet, so its buffer still belongs to the device.
   EXPECT_EQ(Statuses(), (std::vector<uint8_t>{kLocalProtection}));
   peer.host().RunMemory(1);
   EXPECT_EQ(Statuses(), (std::vector<uint8_t>{kFlush}));
@@ -134,7 +134,7 @@ TEST_F(ResponderMemory, Read_NakAtThePacketThatFaulted) {
   peer.host().Poison(kGood + 512, 1);
   peer.Deliver(peer.Read(kPsn, kGood, 1024));
   const auto out = peer.Out();
-  // The packet that could not be filled never leaves; the one behind it was made already.
+  // The packet that could not be filled never leaves; the one behind it was built already.
   ASSERT_GE(out.size(), 3u);
   EXPECT_EQ(out[0].psn(), kPsn);
   EXPECT_EQ(out[1].psn(), kPsn + 1);
@@ -178,7 +178,7 @@ TEST_F(ResponderMemory, FaultAfterReset_ChangesNothing) {
   EXPECT_TRUE(peer.Out().empty());
   EXPECT_TRUE(Statuses().empty());
   EXPECT_EQ(peer.host().context().state(), QpState::kReset);
-  // And it can be used again.
+  // The queue pair can be used again.
   EXPECT_EQ(peer.host().ToInit(peer.attributes()), 0);
   EXPECT_EQ(peer.host().ToRtr(peer.attributes()), 0);
   peer.PostReceive(kGood, 64);
@@ -216,7 +216,7 @@ TEST_F(ResponderMemory, RemappedRegion_BothAddressesGiven) {
   ASSERT_EQ(peer.host().queued().size(), 1u);
   EXPECT_EQ(peer.host().queued()[0].op.address, QpHost::kBase + 0x4010);
   EXPECT_EQ(peer.host().queued()[0].op.direct, mapping.data() + 16);
-  // The READ and the atomic as well.
+  // READ and atomic use the mapping as well.
   wire::Headers atomic = peer.FetchAdd(kPsn + 1, 0, 1);
   atomic.atomic.address = 0x500020;
   atomic.atomic.rkey = 0x9999;
@@ -225,7 +225,7 @@ TEST_F(ResponderMemory, RemappedRegion_BothAddressesGiven) {
   EXPECT_EQ(peer.host().queued()[1].op.address, QpHost::kBase + 0x4020);
 }
 
-// Only the whole pages of a registration are shared; what reaches over their edges is copied as a
+// Only whole pages of a registration are mapped. An access that crosses their edge is copied as a
 // whole.
 TEST_F(ResponderMemory, PartlyRemappedRegion_OnlyWhatLiesWhollyInside) {
   std::vector<uint8_t> mapping(4096);

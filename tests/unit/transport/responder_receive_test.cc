@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives: which one a message takes, what its completion says, and what happens when there is
-// none, or a bad one.
+// Receives: which one a message takes, what its completion says, and the cases of no receive or a
+// bad one.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -56,7 +56,8 @@ TEST(ResponderSend, ShortOne_TravelsInTheRing) {
   EXPECT_EQ(cqe.flags, ROCEGW_CQE_RECEIVE | ROCEGW_CQE_PAYLOAD_IN_RING);
   EXPECT_EQ(cqe.ring_slot, 0u);
   EXPECT_EQ(std::memcmp(peer.host().rings().rq_payload(0), ScriptedPeer::Bytes(64).data(), 64), 0);
-  // One byte more is placed; nothing at all needs neither.
+  // A payload that is one byte too long is placed by a memory operation; an empty one needs no
+  // placement.
   peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 1), ScriptedPeer::Bytes(65));
   EXPECT_EQ(peer.host().queued().size(), 1u);
   peer.Out();
@@ -81,11 +82,11 @@ TEST(ResponderSend, NoReceive_RnrNakWithTimer_ResumesWhenPosted) {
   EXPECT_EQ(peer.host().qp().psns().expected.value, kPsn) << "not advanced";
   EXPECT_EQ(peer.host().context().state(), QpState::kRts);
 
-  // What follows it is dropped in silence, as it was sent before the NAK arrived.
+  // Packets behind it are dropped silently, because they were sent before the NAK arrived.
   EXPECT_EQ(peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 1, true), ScriptedPeer::Bytes(8)),
             DropReason::k_rnr_wait);
   EXPECT_TRUE(peer.Out().empty());
-  // Still nothing: asked once, answered once more.
+  // Still no receive: the repeated packet gets one more NAK.
   EXPECT_EQ(peer.Deliver(send, ScriptedPeer::Bytes(8)), DropReason::k_rnr_wait);
   EXPECT_EQ(peer.OutOne().syndrome(), 0x20 | 19);
   EXPECT_EQ(peer.host().counters().rnr_tx_packets.Read(), 2u);
@@ -94,7 +95,7 @@ TEST(ResponderSend, NoReceive_RnrNakWithTimer_ResumesWhenPosted) {
   EXPECT_EQ(peer.Deliver(send, ScriptedPeer::Bytes(8)), DropReason::kNone);
   EXPECT_EQ(peer.OutOne().syndrome(), 0x1F);
   EXPECT_EQ(peer.PollOne().status, kSuccess);
-  // The silence is over: a gap is told again.
+  // Afterwards, a gap is reported again.
   EXPECT_EQ(peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 2), ScriptedPeer::Bytes(8)),
             DropReason::k_sequence_gap);
   EXPECT_EQ(peer.OutOne().syndrome(), 0x60);
@@ -105,7 +106,7 @@ TEST(ResponderSend, RnrRepeatedBeforeTheFirstLeft_OneNak) {
   peer.host().port_budget = 0;
   for (int i = 0; i < 50; ++i) {
     peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn, true), ScriptedPeer::Bytes(8));
-    // A duplicate between them asks for an acknowledgement, which the NAK gives.
+    // A duplicate in between asks for an acknowledgement; the NAK covers it.
     peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn - 1, true), ScriptedPeer::Bytes(8));
   }
   peer.host().port_budget = 1000;
@@ -159,7 +160,7 @@ TEST(ResponderSend, ReceiveWithABadKey_ProtectionErrorAndNak63) {
   EXPECT_EQ(peer.host().events[0], verbs::AsyncEvent::kQpFatal);
 }
 
-// The whole list is looked at, also where the message would not reach.
+// The whole list is checked, even if the message does not reach the bad entry.
 TEST(ResponderSend, ReceiveWhoseLastKeyIsBad_ProtectionErrorForAShortMessage) {
   ScriptedPeer peer;
   ASSERT_TRUE(peer.host().rings().PostReceive(
@@ -203,7 +204,7 @@ TEST(ResponderSend, MoreSgesThanTheQueueHas_OperationError) {
   ScriptedPeer peer;
   const rocegw_recv_wqe wqe{3, 200, 0};
   peer.PostReceive(kBuffer, 64);
-  // The ring is the client's: it changes the slot after posting.
+  // The client changes the slot after posting.
   const verbs::QpConfig config = peer.host().rings().Qp();
   std::memcpy(const_cast<uint8_t*>(config.rq), &wqe, sizeof wqe);
   EXPECT_EQ(peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn), ScriptedPeer::Bytes(8)),
@@ -253,7 +254,7 @@ TEST(ResponderWriteImm, BuffersOfTheReceiveAreNotLookedAt) {
   EXPECT_EQ(peer.PollOne().status, kSuccess);
 }
 
-// IBTA 11.6.2.
+// IBTA 11.6.2: the receive that the immediate would have taken reports the error.
 TEST(ResponderWriteImm, BadRKey_TheReceiveEndsWithALocalAccessError) {
   ScriptedPeer peer;
   peer.host().PostReceive(5, {});
@@ -305,7 +306,7 @@ TEST(ResponderCq, Overrun_QpToErrorAndCqEventOnce) {
   ASSERT_EQ(peer.host().events.size(), 1u);
   EXPECT_EQ(peer.host().events[0], verbs::AsyncEvent::kCqError);
   EXPECT_EQ(peer.Poll().size(), 2u);
-  // It stays broken, also when there is room again.
+  // The queue stays broken even when it has space again.
   peer.Out();
   EXPECT_TRUE(peer.Poll().empty());
 }

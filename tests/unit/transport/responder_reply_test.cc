@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an RC responder answers, when, and in which order: READ data, acknowledgements, repeated
+// Replies of an RC responder, their time and order: READ responses, acknowledgements, repeated
 // requests.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ uint64_t Load(ScriptedPeer& peer, uint64_t offset) {
   return value;
 }
 
-// Opcodes and PSNs of a READ's answer; returns its bytes.
+// Checks opcodes and PSNs of a READ response and returns its bytes.
 std::vector<uint8_t> JoinResponse(const std::vector<SentPacket>& out, uint32_t first_psn) {
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -74,7 +74,7 @@ TEST(ResponderRead, AcrossThePsnWrap) {
   EXPECT_EQ(peer.host().qp().psns().expected.value, 2u);
 }
 
-// The gate of N bytes: never more of them in a round of 50 us, all of them in the end.
+// With a window of N bytes, at most N bytes leave in a round of 50 us, and all leave in the end.
 TEST(ResponderRead, GateOfFourPackets_HoldsTheRestBackAndLosesNothing) {
   for (const verbs::QpState state : {verbs::QpState::kRtr, verbs::QpState::kRts}) {
     SCOPED_TRACE(static_cast<int>(state));
@@ -108,7 +108,7 @@ TEST(ResponderRead, GateClosed_LaterAnswersWaitTheirTurn) {
   peer.Deliver(peer.Read(kPsn, kTarget, 1024));
   peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 4, true), ScriptedPeer::Bytes(4));
   EXPECT_EQ(peer.Out().size(), 2u);
-  // Requests of its own pass meanwhile.
+  // The queue pair's own requests leave meanwhile.
   peer.PostSend(0x9000, 4);
   EXPECT_EQ(peer.OutOne().opcode(), Opcode::kRcSendOnly);
   const auto out = peer.Advance(Microseconds(50));
@@ -135,7 +135,7 @@ TEST(ResponderRead, AckOfALaterSend_NeverBeforeTheData) {
   peer.Deliver(peer.Read(kPsn, kTarget, 2000));
   peer.Deliver(peer.To(Opcode::kRcSendOnly, kPsn + 8, true), ScriptedPeer::Bytes(8));
   peer.host().Settle();
-  // A port that takes three packets at a time.
+  // The port takes three packets at a time.
   std::vector<SentPacket> out;
   for (int turn = 0; turn < 4; ++turn) {
     peer.host().port_budget = 3;
@@ -175,7 +175,7 @@ TEST(ResponderRead, RegionGoneWhileItIsRead_Nak62AfterWhatWasSent) {
   EXPECT_EQ(peer.host().context().state(), verbs::QpState::kError);
 }
 
-// A request that is refused ends the queue pair, but not what was asked before it and is well.
+// A refused request ends the queue pair, but earlier valid requests are answered first.
 TEST(ResponderRead, LaterRequestRefused_AnsweredWholeBeforeTheNak) {
   ScriptedPeer::Options options;
   options.host.cc.window_bytes = 512;
@@ -273,7 +273,7 @@ TEST(ResponderDuplicateRead, WhileItIsAnswered_StartsOverOnce) {
   peer.host().port_budget = 100;
   peer.Deliver(peer.Read(kPsn, kTarget, 1024));
   EXPECT_EQ(JoinResponse(peer.Out(), kPsn), data);
-  // From the middle: what is before it and not sent yet is still sent.
+  // Repetition from the middle: packets before it that were not sent yet still leave.
   peer.Deliver(peer.Read(kPsn, kTarget, 1024));
   peer.host().port_budget = 1;
   EXPECT_EQ(peer.Out().size(), 1u);
@@ -374,7 +374,8 @@ TEST(ResponderDuplicateAtomic, BeforeItWasExecuted_OneExecutionOneAnswer) {
   EXPECT_EQ(Load(peer, kTarget), 3u);
 }
 
-// Its first answer was on its way when it was repeated, and let the requester go on.
+// The first response was in flight when the request was repeated, and allowed the requester a new
+// request.
 TEST(ResponderDuplicateAtomic, Repeated_LeavesRoomForANewOne) {
   for (const bool atomic : {true, false}) {
     SCOPED_TRACE(atomic);
@@ -442,7 +443,7 @@ TEST(ResponderAck, BehindMemory_HeldAndThenForAll) {
   EXPECT_TRUE(peer.OutWithoutMemory().empty());
   EXPECT_TRUE(peer.Poll().empty());
 
-  // The first WRITE is there: it may be acknowledged, the SEND not yet.
+  // The first WRITE is placed and may be acknowledged, the SEND not yet.
   peer.host().RunMemory(1);
   auto out = peer.OutWithoutMemory();
   ASSERT_EQ(out.size(), 1u);
@@ -494,7 +495,7 @@ TEST(ResponderAck, ReadBehindAPendingWrite_SendsNothingYet) {
   ScriptedPeer peer;
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 8), ScriptedPeer::Bytes(8));
   peer.Deliver(peer.Read(kPsn + 1, kTarget, 8));
-  // Its response would acknowledge the WRITE.
+  // The READ response would acknowledge the WRITE.
   EXPECT_TRUE(peer.OutWithoutMemory().empty());
   EXPECT_EQ(peer.host().queued().size(), 1u);
   const SentPacket response = peer.OutOne();
@@ -534,7 +535,8 @@ TEST(ResponderAck, TicketsFarApart_StillAcknowledged) {
   ScriptedPeer peer;
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 8, true), ScriptedPeer::Bytes(8));
   peer.OutOne();
-  // A queue pair that has served READs for hours: tickets have gone more than half way round.
+  // A queue pair that has served READs for hours: tickets have advanced by more than half their
+  // range.
   transport::QpContext& context = peer.host().context();
   for (int i = 0; i < 3; ++i) {
     context.tickets_issued += 0x40000000;
@@ -548,8 +550,8 @@ TEST(ResponderAck, TicketsFarApart_StillAcknowledged) {
   EXPECT_EQ(peer.OutOne().syndrome(), 0x62) << "a fault is not taken for one of an earlier life";
 }
 
-// PSNs come again after 2^24; a request can be repeated for half as long (IBTA 9.7.1). Long READs
-// whose answers never leave take the responder there.
+// PSNs repeat after 2^24 packets; a request may be repeated for half of that (IBTA 9.7.1). Long
+// READs whose responses never leave advance the responder that far.
 class RememberedByAge : public ::testing::Test {
  protected:
   static constexpr uint32_t kHugeKey = 0x4711;
@@ -594,7 +596,7 @@ TEST_F(RememberedByAge, AtomicOfTheRoundBefore_IsForgotten) {
   Pass(kHalf - 10);
   PassByWrites(25);
   ASSERT_EQ(peer.host().qp().psns().expected.value, (kPsn + 6) & kPsnMask);
-  // That PSN was a WRITE's since.
+  // A later WRITE has used that PSN.
   EXPECT_EQ(peer.Deliver(peer.FetchAdd(kPsn, kTarget, 5)), DropReason::k_duplicate_invalid);
   EXPECT_EQ(Load(peer, kTarget), 5u);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which request packets an RC responder admits: PSN order, position in the message, length.
+// Admission of request packets by an RC responder: PSN order, position in the message, length.
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_peer.h"
@@ -88,8 +88,8 @@ TEST(ResponderOrder, DuplicateSend_AcknowledgesTheNewest) {
   EXPECT_TRUE(peer.Poll().empty()) << "no second receive";
 }
 
-// Some requesters (Linux rxe) take a plain acknowledgement with a READ's PSN for its answer and
-// complete it without data.
+// Some requesters (Linux rxe) take a plain acknowledgement with a READ's PSN for its response and
+// complete the READ without data.
 TEST(ResponderOrder, DuplicateBeforeARead_AcknowledgesUpToTheReadOnly) {
   ScriptedPeer peer;
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
@@ -113,7 +113,7 @@ TEST(ResponderOrder, DuplicateBeforeAnAtomic_AcknowledgesUpToTheAtomicOnly) {
   EXPECT_EQ(peer.Out().size(), 1u);
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4), ScriptedPeer::Bytes(4));
   EXPECT_EQ(peer.OutOne().psn(), kPsn);
-  // Behind the atomic it is the newest again.
+  // The acknowledgement behind the atomic covers everything again.
   peer.Deliver(peer.Write(Opcode::kRcWriteOnly, kPsn + 2, kTarget, 4), ScriptedPeer::Bytes(4));
   EXPECT_EQ(peer.OutOne().psn(), kPsn + 2);
 }
@@ -157,7 +157,7 @@ TEST(ResponderOrder, HalfTheSpaceAhead_IsFuture_OneMoreIsPast) {
             DropReason::k_duplicate_request);
 }
 
-// Opcode sequences: what comes before, what comes then, and whether that is in sequence.
+// Opcode sequences: packets before, the packet under test, and whether it is in sequence.
 struct Sequence {
   const char* name;
   std::vector<Opcode> before;
@@ -175,7 +175,7 @@ wire::Headers RequestOf(const ScriptedPeer& peer, Opcode opcode, uint32_t psn, u
                                             : peer.FetchAdd(psn, kTarget, 0);
   }
   if (!traits.has_reth) return peer.To(opcode, psn);
-  // First of a message with three packets, the last of them with 8 bytes.
+  // First packet of a message of three packets, the last with 8 bytes.
   const uint32_t message = opcode == Opcode::kRcWriteFirst    ? 2 * peer.mtu() + 8
                            : opcode == Opcode::kRcReadRequest ? 16
                                                               : *length;
@@ -263,12 +263,12 @@ struct Length {
   const char* name;
   Opcode opcode;
   uint32_t payload;
-  uint32_t message;  // RETH length
+  uint32_t message;  // length in the RETH
 };
 
 class ResponderLength : public ::testing::TestWithParam<Length> {};
 
-// MTU 256.
+// The MTU is 256.
 TEST_P(ResponderLength, WrongPayload_NakInvalidRequest) {
   const Length& wrong = GetParam();
   ScriptedPeer peer;
@@ -349,7 +349,7 @@ TEST(ResponderPeer, WrongAddressOrService_DroppedWithoutTrace) {
   const wire::Headers headers = peer.Write(Opcode::kRcWriteOnly, kPsn, kTarget, 4, true);
   WirePacket packet = peer.Build(headers, ScriptedPeer::Bytes(4));
   {
-    // The ICRC covers the addresses: built for them.
+    // The ICRC covers the addresses, so it is computed for the changed ones.
     WirePacket other = packet;
     other.meta.source = wire::Gid::FromV4(0xC0000203);
     wire::Path path;

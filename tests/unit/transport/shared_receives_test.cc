@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues: who takes which receive, what happens when there is none, what becomes of
-// those that were taken and will not complete, and what the program hears of it.
+// Shared receive queues: which queue pair takes which receive, the case of no receive, receives
+// that were taken and will not complete, and the events for the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr uint64_t kBuffers = 0x10000;
 constexpr uint32_t kBufferSize = 0x1000;
 constexpr uint32_t kCommonKey = 0x7777;
 
-// Receivers of one queue, each with a sender of its own on a wire that loses nothing.
+// Receivers of one shared receive queue, each with its own sender on a lossless wire.
 class Crowd {
  public:
   explicit Crowd(SharedOptions options = {}, size_t pairs = 2,
@@ -41,7 +41,7 @@ class Crowd {
       from.gids = &gids_;
       into.push_back(std::make_unique<QpHost>(to));
       out_of.push_back(std::make_unique<QpHost>(from));
-      // Receives do not say whose memory they are in: here it is that of whoever takes them.
+      // Keys of receives are resolved in the memory of the queue pair that takes them.
       verbs::RegionConfig region;
       region.key = MemoryKey{kCommonKey};
       region.session = SessionId{1};
@@ -63,7 +63,7 @@ class Crowd {
     ASSERT_TRUE(
         end.PostReceive(id, {{QpHost::kBase + kBuffers + id * kBufferSize, length, kCommonKey}}));
   }
-  // The packets of a SEND by that pair's sender; its bytes are its number.
+  // Returns the packets of a SEND by that pair's sender. Every payload byte is the pair's number.
   std::deque<WirePacket> Send(size_t pair, uint32_t length) {
     rocegw_send_wqe wqe{};
     wqe.opcode = ROCEGW_WR_SEND;
@@ -90,7 +90,7 @@ class Crowd {
   void DeliverAll(size_t pair, uint32_t length) {
     for (const WirePacket& packet : Send(pair, length)) Deliver(pair, packet);
   }
-  // Receives that completed at that queue pair; their slots are free then.
+  // Returns the receives that completed at that queue pair and frees their slots.
   std::vector<rocegw_cqe> Poll(size_t pair) {
     std::vector<rocegw_cqe> all = into[pair]->Poll();
     for (const rocegw_cqe& cqe : all) end.Free(cqe.ring_slot);
@@ -181,7 +181,7 @@ TEST(SharedReceives, OneThatTakesLong_HoldsUpNoOther) {
   for (uint64_t id : {0, 1, 2, 3}) crowd.Post(id);
   const auto slow = crowd.Send(0, 600);
   crowd.Deliver(0, slow[0]);
-  // Many times around the ring beside it.
+  // The other queue pair wraps around the ring many times.
   uint64_t next = 1;
   for (int i = 0; i < 20; ++i) {
     crowd.DeliverAll(1, 10);
@@ -257,7 +257,7 @@ TEST(SharedReceives, Error_TheLastIsSaidBehindItsCompletion) {
   host.Settle();
   EXPECT_EQ(crowd.Heard(0, AsyncEvent::kLastWqeReached), 1u);
   EXPECT_EQ(crowd.Poll(0).size(), 1u);
-  // A new life has an end of its own.
+  // After a reset, the event is raised again.
   ASSERT_EQ(host.ToState(QpState::kReset), 0);
   ASSERT_EQ(host.ToState(QpState::kError), 0);
   EXPECT_EQ(crowd.Heard(0, AsyncEvent::kLastWqeReached), 2u);
@@ -340,8 +340,8 @@ TEST(SharedReceives, Datagrams_TakeThemToo_AndATooLongOneLeavesThem) {
   EXPECT_EQ(crowd.end.free_slots(), 16u);
 }
 
-// What waited before is taken in its order, at its slots, then what was posted later; slots without
-// payload areas are filled across memory.
+// Receives that waited before the resize are taken in order, at their slots, before later ones.
+// Slots without payload areas are filled by memory operations.
 TEST(SharedReceives, Larger_WhileReceivesWait) {
   for (const auto type : {verbs::QpType::kRc, verbs::QpType::kUd}) {
     Crowd crowd({.entries = 4, .payload_stride = 256}, 1, type);

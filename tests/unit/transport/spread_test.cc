@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair on several channels at once: what of it spreads, where it is built again, what
-// becomes of it when one of them is gone.
+// Multipath queue pairs: which requests use several channels, where a lost frame is rebuilt, and
+// the loss of a channel.
 #include <gtest/gtest.h>
 
 #include "tests/support/frame_peer.h"
@@ -17,7 +17,7 @@ constexpr uint64_t kTarget = 0x7000;
 constexpr uint8_t kAck = wire::kSyndromeAck;
 constexpr uint16_t kOtherEpoch = 0x8888;
 
-// A queue pair with one channel beside its own, which the peer has answered once.
+// Queue pair with one channel beside its own, after the peer has answered once.
 class TwoWays {
  public:
   explicit TwoWays(verbs::ServiceMode mode) : peer(Options(mode)) {
@@ -125,8 +125,8 @@ TEST(Spread, AWayThatNeverOpened_IsForgotten_OneThatDid_EndsTheQueuePair) {
   EXPECT_EQ(opened.other.users, 0);
 }
 
-// The peer spreads: a message's frames come by both ways, and what answers them leaves by the way
-// of the last one.
+// The peer uses multipath: frames of a message arrive by both channels, and the reply leaves by the
+// channel of the last frame.
 TEST(Spread, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
   FramePeer peer;
   ScriptedCarrier other;
@@ -144,15 +144,15 @@ TEST(Spread, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
   EXPECT_EQ(reply.frame.kind, FrameKind::kReply);
   ASSERT_EQ(peer.carrier.refs.size(), 1u);
   EXPECT_TRUE(std::equal(data.begin(), data.end(), &peer.host().memory()[kTarget]));
-  // Lost, and by now the peer has been heard by the other way again.
+  // The reply is lost, and meanwhile a frame has arrived by the other channel.
   peer.DeliverBy(other, peer.Write(1, kTarget, 4), ScriptedPeer::Bytes(4));
   EXPECT_EQ(peer.OutOne().frame.message, 1u);
   EXPECT_EQ(other.refs.size(), 1u);
   EXPECT_EQ(peer.Lose(0), flow::Resend::kDone);
 }
 
-// An answer that speaks of one message alone is a sign of life as others are: whoever has given it
-// must not see the message again, by another transport.
+// A reply to a single message is a sign of life like any other: its sender must not get the message
+// again by another transport.
 TEST(Spread, AnswerToOneAlone_WasHeard) {
   FramePeer peer;
   peer.base().PostWrite(kSource, 4, kTarget);

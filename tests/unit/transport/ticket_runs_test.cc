@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tickets of several sessions' memory operations, reported by each session in its own order.
+// Tickets of several sessions' memory operations, which each session reports in its own order.
 #include "gateway/transport/ticket_runs.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable connections: what leaves, what arrives, and what becomes of messages of which packets
-// are lost, repeated or wrong.
+// Unreliable connections: sending, receiving, and messages with lost, repeated or invalid packets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,7 +131,7 @@ TEST_F(UnreliableTest, SendAndWrite_Arrive) {
   EXPECT_EQ(to_.events, std::vector<verbs::AsyncEvent>());
 }
 
-// Loss by rule: each packet of three messages in turn is not delivered.
+// Each packet of three messages is lost once.
 TEST_F(UnreliableTest, OnePacketLost_ItsMessageIsDropped_TheOthersArrive_AndNoReceiveIsLost) {
   for (size_t lost = 0; lost < 9; ++lost) {
     for (uint64_t id = 0; id < 3; ++id) PostReceive(id);
@@ -152,7 +151,7 @@ TEST_F(UnreliableTest, OnePacketLost_ItsMessageIsDropped_TheOthersArrive_AndNoRe
       EXPECT_TRUE(Holds(kReceives + receive * kReceiveSize, 3 * kMtu, 10 + id)) << lost;
       ++receive;
     }
-    // The third receive still waits; a message takes it, so that the next round begins afresh.
+    // A last message takes the third receive, so that the next round starts without receives.
     DeliverAll(Post(ROCEGW_WR_SEND, 1, 3));
     ASSERT_EQ(to_.Poll().size(), 1u);
   }
@@ -188,7 +187,7 @@ TEST_F(UnreliableTest, LostAndRepeatedAtRandom_OnlyWholeMessagesArrive_InOrder) 
     }
     ASSERT_EQ(got.size(), whole.size()) << seed;
     for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].byte_length, whole[i]);
-    // Leave no receive behind for the next seed.
+    // Resets both ends, so that no receive remains for the next seed.
     verbs::QpAttributes limits = QpHost::DefaultLimits();
     ASSERT_EQ(to_.ToState(verbs::QpState::kReset), 0);
     ASSERT_EQ(from_.ToState(verbs::QpState::kReset), 0);

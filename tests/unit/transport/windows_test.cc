@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory windows as queue pairs see them: requests that bind and invalidate, in their turn, and
-// SENDs that invalidate, both ways, as plain RoCEv2 and on a channel.
+// Memory windows at queue pairs: requests that bind and invalidate, in request order, and SENDs
+// that invalidate, in both directions, as plain RoCEv2 and on a channel.
 #include <gtest/gtest.h>
 
 #include "gateway/verbs/memory_window.h"
@@ -17,7 +17,7 @@ using wire::Opcode;
 constexpr uint32_t kPsn = ScriptedPeer::kHostPsn;
 constexpr uint32_t kPeerPsn = ScriptedPeer::kPeerPsn;
 constexpr uint64_t kSource = 0x1000;
-constexpr uint64_t kWindow = 0x4000;  // begins there
+constexpr uint64_t kWindow = 0x4000;  // start of the window
 constexpr uint32_t kWindowLength = 64;
 constexpr MemoryKey kFirst{0x77777700};
 constexpr MemoryKey kSecond{0x77777701};
@@ -33,7 +33,7 @@ enum Status : uint8_t {
 };
 enum WcOpcode : uint8_t { kSend = 0, kBind = 5, kLocalInvalidate = 6, kReceive = 128 };
 
-// A window of type 2 and a region that it may be bound to, as a host's.
+// A host's window of type 2 with a region that it may be bound to.
 struct Target {
   explicit Target(QpHost& to) : host(to), window(verbs::MwType::kType2, SessionId{1}, 1, kFirst) {
     verbs::RegionConfig region;
@@ -93,7 +93,7 @@ struct NativeEnd {
   ScriptedPeer peer;
   Target target{peer.host()};
 
-  // The peer's WRITE into the window.
+  // Delivers the peer's WRITE to the window.
   DropReason Write(uint32_t psn, MemoryKey key = kSecond) {
     wire::Headers write = peer.Write(Opcode::kRcWriteOnly, psn, kWindow, 8, true);
     write.reth.rkey = key.value;
@@ -235,13 +235,13 @@ TEST(SendInvalidate, Received_TakesTheKeyBackAndSaysSo) {
   EXPECT_EQ(cqe.imm_or_rkey, kSecond.value);
   EXPECT_EQ(cqe.byte_length, 300u);
   EXPECT_FALSE(end.target.bound_now());
-  // The same once more is a repetition, and takes nothing back.
+  // A copy of the packet is a duplicate and invalidates nothing.
   EXPECT_EQ(end.peer.Deliver(last, {data.begin() + 256, data.end()}),
             DropReason::k_duplicate_request);
   EXPECT_EQ(end.target.host.context().state(), QpState::kRts);
 }
 
-// Class J of IBTA 9.9.6.3.
+// Fault of class J (IBTA 9.9.6.3): an invalidation of an unbound window.
 TEST(SendInvalidate, OfWhatIsNotBound_FailsHereWithoutANak) {
   NativeEnd end;
   end.peer.PostReceive(0x8000, 1000);
@@ -298,7 +298,7 @@ TEST(ChannelWindows, SendInvalidate_TakesTheKeyBackInItsTurn) {
   end.peer.Out();
   EXPECT_EQ(end.peer.base().PollOne().opcode, kBind);
   end.peer.base().PostReceive(0x8000, 1000);
-  // It arrives before a WRITE that was asked for before it.
+  // The SEND arrives before an earlier WRITE.
   EXPECT_EQ(end.SendInvalidate(1, kSecond), DropReason::kNone);
   EXPECT_TRUE(end.target.bound_now());
   EXPECT_EQ(end.Write(0), DropReason::kNone);

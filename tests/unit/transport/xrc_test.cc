@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // XRC: a queue pair that receives for the shared receive queues of a domain, which belong to
-// different sessions; the sender names one with every message. Who gets receives, memory and
-// completions, what is refused, what becomes of it when an owner goes, and all of it with loss.
+// different sessions; the sender names a queue in every message. Covers the assignment of receives,
+// memory and completions, refusals, the removal of an owner, and all of it with packet loss.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using wire::Opcode;
 constexpr uint32_t kMtu = 256;
 constexpr uint32_t kSlotSize = 0x2000;
 
-// A session with one shared receive queue in the domain, and a part of the target's memory.
+// Session with one shared receive queue in the domain and a part of the target's memory.
 struct Owner {
   Owner(QpHost& target, transport::XrcDomain& domain, uint32_t session, uint32_t number,
         SharedOptions options = {})
@@ -104,7 +104,7 @@ class Xrc : public ::testing::Test {
     to.session = 99;
     to.domain = &domain;
     target = std::make_unique<QpHost>(to);
-    // The domain has neither queues nor memory.
+    // The domain has neither completion queues nor memory.
     target->context().send_cq = target->context().recv_cq = nullptr;
     first = std::make_unique<Owner>(*target, domain, 2, kFirst);
     second = std::make_unique<Owner>(*target, domain, 3, kSecond);
@@ -126,14 +126,14 @@ class Xrc : public ::testing::Test {
     wqe.u.rdma.peer = number;
     source->PostSend(wqe, {{0, length}});
   }
-  // What the source sends now.
+  // Returns the packets that the source sends now.
   std::deque<WirePacket> Sent() {
     source->Pump(now);
     source->Settle();
     return std::exchange(source->sent, {});
   }
   void Deliver(const WirePacket& packet) { target->Deliver(packet, now); }
-  // Answers of the target, delivered to the source.
+  // Delivers the target's answers to the source.
   void Answer() {
     target->Settle();
     target->Pump(now);
@@ -141,7 +141,7 @@ class Xrc : public ::testing::Test {
     for (const WirePacket& packet : std::exchange(target->sent, {})) source->Deliver(packet, now);
     source->Settle();
   }
-  // Until nothing moves, packet by packet; lost(n): the n-th is.
+  // Runs until nothing moves, packet by packet. lost(n): whether the n-th packet is dropped.
   void Run(const std::function<bool(int)>& lost = [](int) { return false; }) {
     for (int quiet = 0; quiet < 400; ++quiet) {
       now = now + Microseconds(50);
@@ -161,7 +161,7 @@ class Xrc : public ::testing::Test {
     }
   }
   static Opcode OpcodeOf(const WirePacket& packet) { return static_cast<Opcode>(packet.bytes[0]); }
-  // The same packet for another queue.
+  // Returns the packet with the number of another queue.
   static WirePacket Renamed(WirePacket packet, uint32_t number) {
     packet.bytes[13] = static_cast<uint8_t>(number >> 16);
     packet.bytes[14] = static_cast<uint8_t>(number >> 8);
@@ -355,7 +355,7 @@ TEST_F(Xrc, QueueThatGoes_EndsTheMessageForIt) {
   Post(ROCEGW_WR_SEND, kFirst, 3 * kMtu);
   const std::deque<WirePacket> sent = Sent();
   Deliver(sent[0]);
-  // Its owner was killed: what is under way in its memory is never reported.
+  // Its owner was killed: operations in progress on its memory are never reported.
   domain.Remove(kFirst);
   first.reset();
   Deliver(sent[1]);
@@ -451,7 +451,7 @@ TEST_F(Xrc, Sender_TakesNoRequests_AndTheTargetNoAnswers) {
   EXPECT_EQ(target->last_drop, metrics::DropReason::k_wrong_service);
 }
 
-// Whatever is lost, every message arrives once, in the order of those for the same queue.
+// With any loss, every message arrives once, in order among those for the same queue.
 TEST_F(Xrc, Loss_OfEveryFewPackets_LosesNothing) {
   for (const int every : {6, 7, 9, 11}) {
     SCOPED_TRACE(every);
