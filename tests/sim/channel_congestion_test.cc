@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control of channels: production workers, queue pairs and channels of many gateways
-// that share one link. Figures are those of the scenarios that `scripts/sim` runs; the network is
-// described in docs/develop/congestion_control.md.
+// that share one link. The figures are those of the scenarios that `scripts/sim` runs;
+// docs/develop/congestion_control.md describes the network.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,9 +15,9 @@ namespace {
 
 using Changes = std::vector<std::pair<std::string, std::string>>;
 
-// 25 Gbit/s and 2 us a link, packets of 4096 bytes. Over one switch a full packet and its
-// acknowledgement need 10.7 us, in which the link carries 33 KB; over two switches 16 us, 50 KB. A
-// switch stamps between a tenth of that and all of it, or marks from half of it on.
+// Links of 25 Gbit/s and 2 us, packets of 4096 bytes. Over one switch a full packet and its
+// acknowledgement take 10.7 us, in which the link carries 33 KB; over two switches 16 us, 50 KB. A
+// switch stamps hints between a tenth of that and all of it, or marks from half of it on.
 Report Observe(const char* scenario, const std::string& law, const Changes& changes,
                bool two_switches = false) {
   Changes all = {{"gbps", "25"},    {"delay_us", "2"}, {"mtu_code", "5"}, {"window_kb", "256"},
@@ -72,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(Laws, ChannelShares,
                                   std::to_string(test.param.flows) + "_" + test.param.topology;
                          });
 
-// A window lets through so much per round trip, on a channel as natively. Of a packet on a wire of
-// 2 us that is 5.3 us with its acknowledgement: 6.2 Gbit/s for each packet in the window.
+// A window limits the throughput per round trip, on a channel as natively. On a link of 2 us, a
+// packet and its acknowledgement take 5.3 us: 6.2 Gbit/s for each packet in the window.
 TEST(PoolWindow, BoundsAQueuePairOnAChannelAsNatively) {
   const auto goodput = [](const char* channels, const char* window) {
     return Observe("pair", channels[0] == '1' ? "caqm" : "static",
@@ -95,8 +95,8 @@ class ChannelLaw : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Laws, ChannelLaw, ::testing::Values("caqm", "swift", "dctcp"),
                          [](const auto& test) { return std::string(test.param); });
 
-// A hundred begin at once with 16 packets each, 6.5 MB, where there is room for 4 MB and for 1 MB.
-// A channel has no timeout that repeats anything; it asks once when nothing has come back.
+// A hundred flows start at once with 16 packets each, 6.5 MB, with queues for 4 MB and for 1 MB. A
+// channel has no timeout that retransmits; it sends a probe when nothing has come back.
 TEST_P(ChannelLaw, HundredToOne_RepeatsWhatWasLostAndNothingElse) {
   for (const char* queue : {"4096", "1024"}) {
     const Report report =
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Laws, ChannelJoin,
                          });
 
 TEST_P(ChannelJoin, HasItsShareWithinFiftyRoundTrips) {
-  // Swift aims at a round trip of 100 us.
+  // The target round trip of Swift is 100 us.
   const bool swift = std::string(GetParam().law) == "swift";
   const int starts = swift ? 12 : 32;
   for (int after = 8; after < 8 + starts; ++after) {

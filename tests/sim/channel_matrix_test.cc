@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transport that places in any order and completes in verbs order must show, one row each:
-// ordering, data path, wire format, whole system, and what loss does to messages of many packets.
-// The rows answer to the functional tests of OpenURMA (6.4); docs/develop/simulator.md has the
-// table. Time is virtual and faults are single, so each row looks at the frames that it is about.
+// Requirements on a transport that places in any order and completes in verbs order, one test row
+// each: ordering, data path, wire format, whole system, and loss in messages of many packets. The
+// rows correspond to the functional tests of OpenURMA (6.4); docs/develop/simulator.md has the
+// table. Time is virtual and faults are single, so each row examines the frames that it is about.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ size_t CountOf(const std::vector<SeenFrame>& frames, LinkEvent event, FrameKind 
       frames.begin(), frames.end(), [&](const SeenFrame& seen) { return Is(seen, event, kind); }));
 }
 
-// That frame of that message has come.
+// Returns true if that frame of that message has arrived.
 bool Arrived(const std::vector<SeenFrame>& frames, uint32_t message, uint32_t offset) {
   return std::any_of(frames.begin(), frames.end(), [=](const SeenFrame& seen) {
     return seen.event == LinkEvent::kArrives && seen.frame.message == message &&
@@ -45,7 +45,7 @@ void ExpectAllGood(const std::vector<rocegw_cqe>& cqes) {
 
 // --- Ordering ---
 
-// No more READs are asked for at once than was agreed, and the rest follow by themselves.
+// The number of READs in flight never exceeds the agreed limit, and the rest follow without help.
 void InitiatorGating() {
   TwoGateways net;
   const auto [a, b] = net.Connect({.path_mtu = 3, .rd_atomic = 2, .channel = true});
@@ -66,8 +66,8 @@ void InitiatorGating() {
   }
 }
 
-// What arrives behind a hole is kept from taking effect until the hole is filled: an atomic waits
-// for the WRITE before it.
+// Messages behind a hole take no effect until the hole is filled: an atomic waits for the WRITE
+// before it.
 void TargetGating() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -95,7 +95,7 @@ void TargetGating() {
   EXPECT_EQ(net.Word(0, 1 << 20), 40u);
 }
 
-// A fenced request leaves when the READs before it have brought their data, not before.
+// A fenced request leaves only after the earlier READs have their data.
 void Fence() {
   for (const bool fenced : {false, true}) {
     TwoGateways net;
@@ -119,7 +119,7 @@ void Fence() {
   }
 }
 
-// Requests complete in the order in which they were posted, whatever the order of arrival.
+// Requests complete in posting order, whatever the order of arrival.
 void IssueAndArrivalOrder() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -140,8 +140,7 @@ void IssueAndArrivalOrder() {
   for (uint64_t i = 0; i < 8; ++i) EXPECT_TRUE(net.Holds(1, kTarget + i * kMtu, kMtu, i));
 }
 
-// One reply vouches for all requests before it: a burst is answered by fewer replies than it has
-// requests.
+// One reply covers all requests before it: a burst gets fewer replies than it has requests.
 void FusedAcknowledgement() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -155,8 +154,7 @@ void FusedAcknowledgement() {
   EXPECT_LE(replies, 16u);
 }
 
-// SENDs are placed as they arrive, in front of one that is missing, and each in the receive that is
-// its own.
+// SENDs are placed as they arrive, also before a missing one, each in its own receive.
 void UnorderedSend() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -181,7 +179,7 @@ void UnorderedSend() {
   for (uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(net.Holds(1, kTarget + i * 8192, 3 * kMtu, i));
 }
 
-// All kinds in one queue, under loss, repetition and reordering: in order, each right.
+// All kinds of requests in one queue, with loss, duplicates and reordering: in order and correct.
 void MixedQueue() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -221,7 +219,7 @@ void MixedQueue() {
   EXPECT_EQ(net.Word(1, 3 << 20), 8u);
 }
 
-// Queue pairs on one channel move side by side: with equal work none is ahead by much.
+// Queue pairs on one channel progress evenly: with equal work none is far ahead.
 void ParallelInitiators() {
   constexpr size_t kPairs = 8;
   TwoGateways net;
@@ -245,7 +243,8 @@ void ParallelInitiators() {
   }
 }
 
-// A queue pair whose peer has no receive stands still; eight messages of four others pass it.
+// A queue pair whose peer has no receive is stalled; eight messages of four other queue pairs pass
+// it.
 void HeadOfLineIsolation() {
   TwoGateways net;
   const auto stalled = net.Connect();
@@ -290,8 +289,8 @@ void ReadAndWriteIntegrity() {
   }
 }
 
-// Both atomics of verbs bring what was there before, also when every other packet is repeated and
-// answers are lost.
+// Both atomics of verbs return the original value, even if every other packet is duplicated and
+// responses are lost.
 void Atomics() {
   TwoGateways net;
   RingEnd& a = net.Connect().a;
@@ -314,7 +313,7 @@ void Atomics() {
   EXPECT_EQ(net.Word(1, kTarget), 99u);
 }
 
-// WRITEs of one packet to many, at every path MTU, at lengths around the edges of packets.
+// WRITEs of one to many packets, at every path MTU, at lengths around packet boundaries.
 void WritesOfManyPackets() {
   for (uint8_t code = 1; code <= 5; ++code) {
     TwoGateways net;
@@ -374,7 +373,7 @@ void BitLayout() {
                          bytes.begin() + kExtension + kFrame + 10, net.memory(0).begin()));
 }
 
-// What was recorded from the wire decodes and encodes to the same bytes, for every kind of frame.
+// Frames recorded from the wire decode and encode to the same bytes, for every kind of frame.
 void HeadersRoundTrip() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -400,13 +399,13 @@ void HeadersRoundTrip() {
   }
   net.Post(0, a, {.opcode = ROCEGW_WR_FLUSH, .remote = kTarget, .swap = wire::kFlushGlobal});
   for (const rocegw_cqe& cqe : net.Await(a, 8)) EXPECT_EQ(cqe.status, 0);
-  // All but those that say nothing.
+  // All kinds except void frames.
   EXPECT_EQ(kinds.size(), static_cast<size_t>(FrameKind::kCount) - 1);
 }
 
 // --- Whole system ---
 
-// Fifty thousand WRITEs, always as many posted as the queue holds: none is lost, none twice.
+// Fifty thousand WRITEs, with the queue always full: none is lost, none executes twice.
 void FiftyThousandRequests() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -427,10 +426,10 @@ void FiftyThousandRequests() {
   EXPECT_EQ(net.Count(0, &metrics::WorkerCounters::channel_resent_packets), 0u);
 }
 
-// --- Loss of packets of long messages (what the paper leaves open) ---
+// --- Loss of packets of long messages (which the OpenURMA paper leaves open) ---
 
-// Each frame of a WRITE of many packets is lost in turn, and its repetition as well: what is sent
-// again is what was lost, and nothing else.
+// Each frame of a WRITE of many packets is lost in turn, and its retransmission as well: only lost
+// frames are sent again.
 void LongWrite_EachPacketLost() {
   for (uint32_t which = 0; which < 20; ++which) {
     TwoGateways net;
@@ -456,8 +455,8 @@ void LongWrite_EachPacketLost() {
   }
 }
 
-// Several frames of several messages are lost: the PSNs sent again are those lost, and what lies
-// behind a hole is in memory before the hole is filled.
+// Several frames of several messages are lost: the PSNs sent again are those lost, and frames
+// behind a hole are placed before it is filled.
 void LongWrites_SomeLost() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -499,8 +498,8 @@ void LongWrites_SomeLost() {
 
 // --- Ends ---
 
-// A refusal is told faster than the data of a READ before it; the READ completes, and then the
-// request that was refused fails.
+// A refusal arrives before the data of an earlier READ. The READ completes first, then the refused
+// request fails.
 void RefusalBehindARead() {
   TwoGateways net;
   const auto [a, b] = net.Connect();
@@ -516,8 +515,8 @@ void RefusalBehindARead() {
   EXPECT_TRUE(net.Holds(0, 0, 200 * kMtu, 4));
 }
 
-// An endpoint that is gone answers at once, each time, and while the sender's worker is still busy
-// with the attempt; the request ends all the same when its retries are spent.
+// A destroyed endpoint answers every attempt at once, even while the sender's worker is still busy
+// with it. The request still ends when its retries are spent.
 void AbsentEndpoint() {
   TwoGateways net({.cable = {.delay = Nanoseconds(100)},
                    .host = {.cpu = {.turn = 1000, .send = 300}, .memory_bytes = 8 << 20}});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many queue pairs on one channel: one that stands still, fails or waits for a slow reader takes
-// next to nothing from the others, in virtual time; and queue pairs after the first cost the
-// network no packet to set up.
+// Many queue pairs on one channel. A queue pair that stalls, fails or waits for a slow reader takes
+// almost nothing from the others, in virtual time. Queue pairs after the first need no packet for
+// set-up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kOthers = 15;
 constexpr uint32_t kDepth = 4;
 
-// Keeps requests of one size posted on queue pairs of side 0, and notes how long each took.
+// Keeps requests of one size posted on queue pairs of side 0, and records how long each took.
 class Load final : public Program {
  public:
   Load(TwoGateways& net, uint32_t length) : net_(net), length_(length) { net.hosts[0].Add(*this); }
@@ -62,15 +62,16 @@ class Load final : public Program {
 enum class Trouble : uint8_t {
   kNone,
   kNoReceives,  // SENDs to a queue pair that never has a receive
-  kSlowReader,  // SENDs to one that posts a receive now and then
-  kRefused,     // its requests are refused, again and again: each time a new queue pair
-  kAbsent,      // WRITEs to a queue pair that is gone
+  kSlowReader,  // SENDs to a queue pair that rarely posts a receive
+  kRefused,     // its requests are refused repeatedly, each time with a new queue pair
+  kAbsent,      // WRITEs to a destroyed queue pair
 };
 
-// The sixteenth queue pair.
+// Program of the sixteenth queue pair.
 class Troubled final : public Program {
  public:
-  // A slow reader's messages are as long as the others', so that what it does receive is little.
+  // A slow reader's messages are as long as the others', so that the few that it receives carry
+  // little.
   Troubled(TwoGateways& net, Trouble trouble, uint32_t length)
       : net_(net),
         trouble_(trouble),
@@ -94,7 +95,7 @@ class Troubled final : public Program {
       Post();
     }
   }
-  // A failed queue pair is followed by a new one.
+  // Replaces a failed queue pair by a new one.
   void Replace() {
     if (trouble_ != Trouble::kRefused || failures == 0) return;
     failures = 0;
@@ -135,7 +136,7 @@ struct Outcome {
   double gigabits = 0;
   double p99 = 0;  // microseconds
   uint64_t channels = 0;
-  uint64_t refused = 0;  // times
+  uint64_t refused = 0;  // number of refusals
   uint64_t completions = 0;
 };
 
@@ -180,7 +181,7 @@ TEST_P(StalledQueuePair, LeavesTheOthersAlone) {
       static_cast<unsigned long long>(with.refused),
       static_cast<unsigned long long>(with.completions));
   EXPECT_EQ(with.channels, 1u);
-  // It has been what its name says.
+  // Checks that the queue pair behaved as its name says.
   if (c.trouble != Trouble::kRefused) {
     EXPECT_GT(with.refused, 10u);
   }
@@ -205,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
                       StalledCase{"absent_small", Trouble::kAbsent, 512}),
     [](const auto& c) { return c.param.name; });
 
-// The first queue pair between two gateways opens a channel, in one round trip; those after it use
-// it, and their set-up sends nothing at all.
+// The first queue pair between two gateways opens a channel, in one round trip. Later ones use it,
+// and their set-up sends nothing.
 TEST(SetUp, SecondAndLaterQueuePairs_SendNoPacket) {
   TwoGateways net;
   uint64_t controls = 0, packets = 0;
@@ -222,7 +223,7 @@ TEST(SetUp, SecondAndLaterQueuePairs_SendNoPacket) {
       net.Post(side, *end, {.opcode = ROCEGW_WR_RDMA_WRITE, .length = 64, .remote = 4 << 20});
       for (const rocegw_cqe& cqe : net.Await(*end, 1)) EXPECT_EQ(cqe.status, 0);
     }
-    // Until what was received is acknowledged.
+    // Wait until received frames are acknowledged.
     net.network.RunFor(Milliseconds(1));
   };
   const auto first = net.Connect();

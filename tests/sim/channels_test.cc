@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided requests on a channel between two gateways, over a network that loses and repeats: what
-// was written is there, what is read is what was there, an atomic happens once.
+// One-sided requests on a channel between two gateways over a network with loss and duplicates:
+// WRITEs are placed, READs return what is there, an atomic executes once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr uint64_t kReadInto = 0x80000;
 constexpr uint64_t kCounter = 0xC0000;
 constexpr uint64_t kResult = 0xC0100;
 
-// A queue pair of the first gateway that is connected to one of the other.
+// Makes a queue pair of the first gateway, connected to one of the other.
 RingEnd& AddConnected(GatewayPair& gateways) {
   RingOptions ring;
   ring.handle = 1;
@@ -33,8 +33,9 @@ RingEnd& AddConnected(GatewayPair& gateways) {
   return a;
 }
 
-// A paced channel sends what was lost when its pace lets it, which may be in any part of a worker's
-// turn: also behind requests without payload, when the turn has read all memory that it needed.
+// A paced channel sends lost frames when its pace allows, which may be in any step of a worker's
+// iteration: also after requests without payload, when the iteration has read all the memory that
+// it needed.
 TEST(ChannelPace, LostFrames_LeaveAgainWithTheirOwnBytes) {
   constexpr uint32_t kBytes = 4000;
   constexpr uint32_t kSlots = 16;
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Loss, ChannelVerbs, ::testing::Values(0.0, 0.2),
                            return parameters.param == 0 ? "none" : "every_fifth";
                          });
 
-// What the peer has of channels, and what a queue pair that was to use one learns.
+// Channel features of the peer, and what a queue pair that was to use a channel reports.
 struct WithoutChannel {
   const char* name;
   uint32_t features;
@@ -197,7 +198,7 @@ TEST_P(ChannelDeclined, RequestsPostedBefore_GoOnAsPlainRoce) {
   ASSERT_EQ(state.qps.size(), 1u);
   EXPECT_FALSE(state.qps[0].on_channel);
   EXPECT_EQ(state.qps[0].declined, GetParam().declined);
-  // Discovery is asked again.
+  // The worker asks for new discovery once.
   gateways.TakeNotices();
   const auto changed = std::ranges::count_if(gateways.notices, [](const auto& notice) {
     const auto* peer = std::get_if<worker::PeerChanged>(&notice.body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control of native connections, with production workers and queue pairs on simulated
-// hosts and switches: many senders, one receiver, one link that is too small for all.
+// hosts and switches: many senders, one receiver, one bottleneck link.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -17,7 +17,7 @@ using metrics::WorkerCounters;
 constexpr int64_t kBitsPerSecond = 25'000'000'000;
 constexpr uint32_t kLength = 64 << 10;
 
-// WRITEs, or READs, without end or so many, a few at a time, from the given time on.
+// Keeps a few WRITEs or READs posted from the given time on, either without end or a given number.
 class Bulk final : public Program {
  public:
   Bulk(Host& host, RingEnd& end, Host& to, uint8_t opcode = ROCEGW_WR_RDMA_WRITE)
@@ -38,7 +38,7 @@ class Bulk final : public Program {
   }
   uint64_t completed() const { return completed_; }
   TimePoint finished() const { return finished_; }
-  // Packets that were sent for the first time since the last call.
+  // Returns the number of packets sent for the first time since the last call.
   uint64_t Take() {
     const uint64_t now = host_.Count(&WorkerCounters::request_tx_packets);
     return now - std::exchange(taken_, now);
@@ -106,15 +106,15 @@ class Incast {
           std::make_unique<Bulk>(*receiver_, to, *hosts_[i], uint8_t{ROCEGW_WR_RDMA_READ}));
     }
   }
-  // The receiver reads from all of them.
+  // Makes the receiver read from all senders.
   void StartReading() {
     for (auto& reader : readers_) reader->Start();
   }
   void Start(size_t first, size_t last) {
     for (size_t i = first; i < last; ++i) writers_[i]->Start();
   }
-  // Everybody has a block of so many bytes for the receiver. Payload that was there, of what the
-  // link carries until the last of them is.
+  // Lets every sender write a block of that size to the receiver. Returns the payload as a share of
+  // what the link could carry until the last block is complete.
   double GoodputOfBlocks(uint64_t bytes) {
     const TimePoint from = network_.now();
     for (auto& writer : writers_) writer->Start(bytes / kLength);
@@ -126,7 +126,7 @@ class Incast {
     }
     return PayloadShare(bytes * writers_.size(), last - from);
   }
-  // Since StartCounting: payload of what is complete, of what the link carries.
+  // Returns the payload completed since StartCounting as a share of what the link could carry.
   double Goodput() const {
     uint64_t writes = 0;
     for (const auto& writer : writers_) writes += writer->completed();
@@ -202,7 +202,7 @@ class NativeCongestion : public ::testing::TestWithParam<Law> {
 };
 
 TEST_P(NativeCongestion, Senders_ShareTheLink) {
-  // DCQCN has 100 ms to converge.
+  // DCQCN gets 100 ms to converge.
   Incast incast(GetParam().kind, GetParam().senders, dcqcn() ? 4 << 20 : 32 << 20);
   incast.Start(0, GetParam().senders);
   incast.Run(dcqcn() ? Milliseconds(100) : Milliseconds(20));
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Laws, NativeCongestion,
                                   std::to_string(test.param.senders);
                          });
 
-// A hundred to one into a switch that holds the windows that everybody begins with.
+// A hundred to one into a switch that can hold all initial windows.
 TEST(NativeIncast, SwiftHundredToOne_NoTimeout) {
   Incast incast(CcKind::kSwift, 100, 16 << 20);
   incast.Start(0, 100);
@@ -238,23 +238,23 @@ TEST(NativeIncast, SwiftHundredToOne_NoTimeout) {
   EXPECT_EQ(incast.Sum(&WorkerCounters::retransmit_packets), 0u);
 }
 
-// From the first packet on, where all windows together are six times what the switch has room for.
+// Starts with windows that together are six times what the switch can hold.
 TEST(NativeIncast, DcqcnHundredToOne_NothingLostAndNoTimeout) {
   Incast incast(CcKind::kDcqcn, 100, 4 << 20);
   incast.Start(0, 100);
   incast.StartCounting();
   incast.Run(Milliseconds(40));
   EXPECT_GE(incast.Utilisation(), 0.9);
-  // A WRITE of a hundredth of the link takes 2 ms: those that are on their way do not count.
+  // A WRITE at a hundredth of the link's rate takes 2 ms; incomplete ones do not count.
   std::printf("goodput %.3f\n", incast.Goodput());
   EXPECT_GE(incast.Goodput(), 0.9);
   EXPECT_EQ(incast.Sum(&WorkerCounters::timeout_events), 0u);
   EXPECT_EQ(incast.bottleneck().counters().tail_drops, 0u);
-  // Acknowledgements that come late count as lost where a probe has asked in vain.
+  // An acknowledgement that is later than a probe's timeout makes its packet count as lost.
   EXPECT_LE(incast.Sum(&WorkerCounters::retransmit_packets), 100u);
 }
 
-// What it asks for meets congestion on its way to the reader: it is the responders that slow down.
+// READ data meets congestion on its way to the reader, so the responders must slow down.
 TEST(NativeIncast, DcqcnReads_SlowTheResponders) {
   Incast incast(CcKind::kDcqcn, 8);
   incast.StartReading();
@@ -269,7 +269,7 @@ TEST(NativeIncast, DcqcnReads_SlowTheResponders) {
     EXPECT_GT(incast.sender(i).Count(&WorkerCounters::cnp_rx_packets), 0u) << i;
 }
 
-// Blocks that all begin and end: the last ones must not creep when the others are done.
+// Finite blocks: the last ones must not stay slow after the others end.
 TEST(NativeIncast, DcqcnHundredBlocks_UseTheLinkUntilTheLastIsThere) {
   for (const uint64_t seed : {11, 12, 13, 14, 15}) {
     Incast incast(CcKind::kDcqcn, 100, 4 << 20, {}, true, seed);
@@ -281,7 +281,8 @@ TEST(NativeIncast, DcqcnHundredBlocks_UseTheLinkUntilTheLastIsThere) {
   }
 }
 
-// What the same network does without control, so that the tests above can fail: the queue is full.
+// Control experiment: without congestion control, the same network fills its queue, so the tests
+// above can fail.
 TEST(NativeIncast, StaticWindows_FillTheQueue) {
   Incast incast(CcKind::kStatic, 8, 32 << 20);
   incast.Start(0, 8);
@@ -294,7 +295,7 @@ TEST(NativeJoin, Swift_HasItsShareWithinFiftyRoundTrips) {
   incast.Start(0, 3);
   incast.Run(Milliseconds(20));
   incast.Start(3, 4);
-  // A round trip is 120 us with the queue that Swift keeps.
+  // With the queue that Swift keeps, a round trip is 120 us.
   incast.Run(Microseconds(120 * 50));
   incast.StartCounting();
   incast.Run(Milliseconds(6));
@@ -321,8 +322,8 @@ TEST(NativeJoin, Dcqcn_HasItsShareAfterHundredMilliseconds) {
   }
 }
 
-// Everybody begins without control, on switches that drop and never mark. The loss tells the
-// workers to take Swift, connections go on, and nothing is lost any more.
+// All flows start without congestion control, on switches that drop and never mark. The loss makes
+// the workers switch to Swift; connections continue, and no further packet is lost.
 TEST(NativePolicy, UnmarkedLoss_SwitchesRunningConnections) {
   flow::CcPolicy policy;
   policy.Add({flow::CcSign::kCnps, 1, CcKind::kDcqcn});
@@ -347,8 +348,8 @@ TEST(NativePolicy, UnmarkedLoss_SwitchesRunningConnections) {
   EXPECT_GE(incast.Utilisation(), 0.95);
 }
 
-// An RNIC and a gateway send to a gateway over one link: neither is pushed aside. The RNIC's
-// reaction point shares no code with ours; both have the presets of RNICs.
+// An RNIC and a gateway send to a gateway over one link: neither displaces the other. The RNIC
+// model's reaction point shares no code with the gateway's; both have the presets of RNICs.
 TEST(NativeBesideRnic, ShareALinkWithinFiveQuarters) {
   Network network({.seed = 5});
   flow::CcProfile profile;
@@ -403,16 +404,17 @@ TEST(NativeBesideRnic, ShareALinkWithinFiveQuarters) {
   EXPECT_GT(gateway.Count(&WorkerCounters::cnp_rx_packets), 0u);
 }
 
-// Paced: packets leave one by one or in the slots of the timer wheel, not a window at a time.
+// Paced packets leave one by one or per slot of the timer wheel, not a window at a time.
 TEST(NativePacing, PacketsLeaveApart_AndTheQueueStaysAtTheMarks) {
   constexpr size_t kSenders = 8;
   constexpr Duration kSlot = Microseconds(16);
   Incast incast(CcKind::kDcqcn, kSenders);
-  // Who comes late for other reasons than the wheel makes up for nothing here.
+  // Without a burst allowance, a sender that is late for other reasons than the wheel does not
+  // catch up.
   incast.profile_.burst = kSlot;
   incast.Start(0, kSenders);
   incast.Run(Milliseconds(100));
-  // Of each sender, when its newest packets left; and how many within a slot at most.
+  // Departure times of each sender's newest packets, and the largest number within a slot.
   std::deque<TimePoint> left[kSenders];
   size_t most = 0;
   for (size_t i = 0; i < kSenders; ++i) {
@@ -430,10 +432,10 @@ TEST(NativePacing, PacketsLeaveApart_AndTheQueueStaysAtTheMarks) {
   }
   std::printf("%zu packets within a slot, queue of %llu bytes\n", most,
               static_cast<unsigned long long>(queue));
-  // The link of a sender carries twelve packets in that time, its share one and a half; it may be a
-  // slot and the burst late.
+  // A sender's link carries twelve packets in that time, its share is 1.5; it may be late by a slot
+  // and the burst.
   EXPECT_LE(most, 6u);
-  // Where everything is marked, and a packet of each. Windows would fill 2 MiB.
+  // Queue at which all packets are marked, plus one packet per sender. Full windows would be 2 MiB.
   EXPECT_LE(queue, 200'000u + kSenders * 4200);
 }
 

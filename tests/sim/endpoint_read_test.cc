@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// READs and atomics of endpoints, over channels that lose, repeat and delay packets: each happens
-// once, what it brings is what was there, and what fails, fails alone.
+// READs and atomics of endpoints over channels with loss, duplicates and delay: each executes once
+// and returns what is there, and a failure affects one request only.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ constexpr uint8_t kRead = ROCEGW_WR_RDMA_READ;
 constexpr uint8_t kSwap = ROCEGW_WR_ATOMIC_CMP_AND_SWP;
 constexpr uint8_t kAdd = ROCEGW_WR_ATOMIC_FETCH_AND_ADD;
 constexpr uint16_t kNone = ROCEGW_WQE_ORDER_NONE;
-constexpr uint64_t kThere = 0x1E0000;  // memory of a target that no inbox uses
+constexpr uint64_t kThere = 0x1E0000;  // memory of a target that is not an inbox
 constexpr uint64_t kWord = 0x1FF000;
 
 uint8_t Code(WcStatus status) { return static_cast<uint8_t>(status); }
@@ -47,7 +47,7 @@ bool HoldsPattern(World& world, int side, uint64_t offset, uint32_t length, uint
 std::map<uint32_t, uint8_t> StatusOf(World& world) {
   return {world.sent[0][0].begin(), world.sent[0][0].end()};
 }
-// To side 0, where answers go.
+// Loses responses, which travel to side 0.
 void LoseAnswers(World& world, size_t skip, size_t times = 1) {
   TamperRule rule;
   rule.direction = 0;
@@ -79,7 +79,7 @@ TEST(EndpointRead, Atomics_ChangeTheWordOnce_AndBringWhatItWas) {
   EXPECT_EQ(world.WordAt(1, kWord), 42u);
   EXPECT_EQ(world.WordAt(0, first), 40u);
   const uint64_t second = world.NextSlot(0, 0);
-  ASSERT_TRUE(world.Post(0, 0, 1, kSwap, 8, 2, 0, kWord, 0, 41, 7));  // not what is there
+  ASSERT_TRUE(world.Post(0, 0, 1, kSwap, 8, 2, 0, kWord, 0, 41, 7));  // not the current value
   world.Run(60);
   EXPECT_EQ(world.WordAt(1, kWord), 42u);
   EXPECT_EQ(world.WordAt(0, second), 42u);
@@ -113,7 +113,7 @@ TEST(EndpointRead, WhatIsNotAllowed_FailsAlone) {
   EXPECT_EQ(world.WordAt(1, kWord), 1u);
 }
 
-// A gateway that does not say that it has them would drop such frames.
+// A peer gateway without this feature would drop such frames.
 TEST(EndpointRead, OfAnOlderGateway_FailsBeforeItLeaves) {
   World world({});
   world.AddPeer(0, 50, 0, kKeyOfEndpoints, 0, wire::kOptionEndpointReads);
@@ -162,7 +162,7 @@ TEST(EndpointRead, StrongOrder_ReadsWhatWasWrittenBefore) {
   EXPECT_TRUE(World::Holds(&world.gateways().memory(0)[read], 3000, 1));
 }
 
-// What a fence waits for has to be in place, not only answered.
+// A fence waits until READ data is placed, not only received.
 TEST(EndpointRead, FenceOfReads_HoldsBackWhatSendsOnWhatTheyBrought) {
   for (const bool fenced : {false, true}) {
     World world({.each = 2, .mode = verbs::ServiceMode::kUnordered});
@@ -266,19 +266,19 @@ TEST(EndpointRead, OfAGroup_AnyMemberAnswers) {
   EXPECT_EQ(world.gateways().Count(1, &metrics::WorkerCounters::rnr_tx_packets), 0u);
 }
 
-// Everybody reads, writes, counts and swaps, over a bad network. A byte array says what READs must
-// bring: memory that nobody writes, and what each endpoint has written itself in strong order.
-// Every value of a counter is seen by one fetch-add; swaps that succeed form one chain.
+// All endpoints read, write, count and swap over a bad network. READs must return the expected
+// bytes: of memory that nobody writes, or of memory that the same endpoint wrote in strong order.
+// Each fetch-add sees a different value of the counter; successful swaps form one chain.
 class Oracle {
  public:
-  static constexpr uint64_t kOwn = 0x170000;  // of endpoint i: 0x1000 bytes behind i * 0x1000
+  static constexpr uint64_t kOwn = 0x170000;  // endpoint i: 0x1000 bytes at offset i * 0x1000
   static constexpr uint32_t kSwapWord = 8;
 
   Oracle(World& world, size_t each) : world_(world), own_(each, std::vector<uint8_t>(0x1000)) {
     FillWithPattern(world, 1, kThere, 0x8000);
   }
 
-  // False: its queue is full.
+  // Returns false if the queue is full.
   bool Post(Random& random, size_t from, uint32_t peer) {
     const uint32_t id = next_;
     Request request{.from = from, .local = world_.NextSlot(0, from)};
@@ -289,10 +289,10 @@ class Oracle {
     request.offset = words ? 0 : static_cast<uint32_t>(random.Below(0x1000 - request.length));
     uint64_t remote = (request.own ? kOwn + from * 0x1000 : kThere) + request.offset;
     if (words) remote = kWord + (request.opcode == kSwap ? kSwapWord : 0);
-    // What is to be swapped in is nobody else's.
+    // The value to swap in is unique.
     request.compare = request.opcode == kSwap ? last_swapped_ : 1;
     request.swap = id + 1;
-    // Those that speak of the same bytes keep their order.
+    // Requests on the same bytes keep their order.
     const uint16_t flags = request.own || random.Coin() ? uint16_t{0} : kNone;
     if (!world_.Post(0, from, peer, request.opcode, request.length, id, flags, remote, 0,
                      request.compare, request.swap)) {
@@ -316,8 +316,8 @@ class Oracle {
     request.ended = true;
     ++ended;
     if (status != 0) {
-      // A channel that cannot be opened for 0.3 s ends, and a packet that is delayed here waits for
-      // others, which may be long when nobody else sends.
+      // A channel that cannot be opened for 0.3 s closes, and a delayed packet waits for later
+      // packets, which may take long if nobody else sends.
       ASSERT_EQ(status, Code(WcStatus::kRetryExceeded)) << "request " << id;
       ++failed_[request.opcode];
       ++failed;
@@ -341,7 +341,7 @@ class Oracle {
     }
   }
 
-  // What has failed has happened once or not at all.
+  // A failed request executed once or not at all.
   void CheckWords() {
     const uint64_t count = world_.WordAt(1, kWord);
     EXPECT_GE(count, counted_.size());
@@ -378,7 +378,7 @@ class Oracle {
   World& world_;
   std::vector<std::vector<uint8_t>> own_;
   std::vector<Request> requests_;
-  std::map<uint8_t, uint32_t> failed_;  // by operation
+  std::map<uint8_t, uint32_t> failed_;  // by opcode
   std::set<uint64_t> counted_;
   std::map<uint64_t, uint64_t> successors_;
   uint64_t last_swapped_ = 0;
@@ -397,7 +397,8 @@ TEST(EndpointRead, EverybodyAtOnce_EachOnce_WhateverTheNetworkDoes) {
                  .any_completion_order = random.Coin(),
                  .workers = group ? 1 : random.Between(1, 2),
                  .paths = static_cast<uint32_t>(random.Between(1, 3)),
-                 // The first frame of a channel is missed after 50 ms only, and may be lost again.
+                 // Loss of the first frame of a channel is detected only after 50 ms, and its
+                 // repetition may be lost.
                  .give_up_ms = 500,
                  .group = group ? std::optional(static_cast<verbs::Dispatch>(random.Below(3)))
                                 : std::nullopt},
@@ -406,7 +407,7 @@ TEST(EndpointRead, EverybodyAtOnce_EachOnce_WhateverTheNetworkDoes) {
                         .delay = random.Below(2) * 0.1,
                         .duplicate = random.Below(2) * 0.05});
     Oracle oracle(world, 4);
-    // What an endpoint has written itself it must ask of whom it wrote to.
+    // An endpoint must read its own writes from the target that it wrote to.
     size_t target[4];
     for (size_t& one : target) one = random.Below(4);
     constexpr uint32_t kRequests = 200;

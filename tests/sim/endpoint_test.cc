@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints: messages between any of them without a connection, over channels that lose, repeat and
-// delay packets. Each message is delivered once, whole, to whom it is for; what fails, fails alone.
+// Endpoints: messages between any of them without a connection, over channels with loss, duplicates
+// and delay. Each message is delivered once, whole, to its destination, and a failure affects one
+// message only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +69,8 @@ TEST(Endpoint, RequestsThatCannotBe_FailAlone) {
   ASSERT_TRUE(world.Post(0, 0, 77, kSend, 100, 1, kNone));                    // no such peer
   ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 100, 2, kNone, 0x1F0000, 0xBAD));   // key
   ASSERT_TRUE(world.Post(0, 0, 1, kWrite, 5000, 3, kNone, (2 << 20) - 100));  // range
-  ASSERT_TRUE(world.Post(0, 0, 1, ROCEGW_WR_SEND_WITH_INV, 100, 4, kNone));   // not of endpoints
+  ASSERT_TRUE(
+      world.Post(0, 0, 1, ROCEGW_WR_SEND_WITH_INV, 100, 4, kNone));  // not allowed for endpoints
   ASSERT_TRUE(world.Post(0, 0, 1, kSend, 100, 5, kNone));
   world.Run(200);
   std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
@@ -117,7 +119,7 @@ TEST(Endpoint, NobodyThere_IsGivenUp) {
   EXPECT_EQ(status[2], 0);
 }
 
-// Programs often end when they have got what they waited for.
+// The receiver destroys its endpoint as soon as it has the message.
 TEST(Endpoint, TheReceiverEndsAtOnce_ItsAnswerIsLost_AndTheSenderLearnsTheTruth) {
   for (const bool arrives : {true, false}) {
     World world({.each = 2, .mode = verbs::ServiceMode::kUnordered});
@@ -184,7 +186,7 @@ TEST(Endpoint, NoOrder_MessagesSpreadOverThePaths_OrderedOnesDoNot) {
   }
 }
 
-// As much as one message, in six frames, may be under way, on whichever path.
+// The payload of one message, in six frames, may be in flight, over all paths together.
 TEST(Endpoint, WindowOfItsPool_IsKept_AndEverythingComesInTheEnd) {
   const auto left_before_any_arrived = [](uint32_t window) {
     World world({.mode = verbs::ServiceMode::kUnordered, .paths = 3, .window_bytes = window});
@@ -211,7 +213,7 @@ TEST(Endpoint, WindowOfItsPool_IsKept_AndEverythingComesInTheEnd) {
   EXPECT_EQ(left_before_any_arrived(kMost), 6u);
 }
 
-// Does at once what others do later: its memory is zeros, and ends somewhere.
+// Copier that executes at once; its memory reads as zeros and ends at `end`.
 class ZerosUpTo final : public memory::Copier {
  public:
   explicit ZerosUpTo(uint64_t end) : end_(end) {}
@@ -241,7 +243,7 @@ class ZerosUpTo final : public memory::Copier {
 };
 
 TEST(Endpoint, WindowOfItsPool_IsNotUsedUpByWhatHasNeverLeft) {
-  // The second slot of its ring, and those behind it.
+  // The memory ends before the second slot of the ring.
   ZerosUpTo copier(GatewayPair::kBase + 0x2000);
   World world({.mode = verbs::ServiceMode::kUnordered, .window_bytes = 4096, .copier = &copier});
   for (uint32_t id = 0; id < 64; ++id) {
@@ -274,7 +276,7 @@ TEST(Endpoint, ThePeerGatewayIsGone_WhatWasUnderWayFails) {
   EXPECT_EQ(world.sent[0][0][1].second, static_cast<uint8_t>(WcStatus::kRetryExceeded));
 }
 
-// A program that posts a receive for each that has completed never finds its queue full.
+// A program that posts a receive after each completion never finds its queue full.
 TEST(Endpoint, OneMessageThatTakesLong_LeavesAllOtherReceivesToOthers) {
   World world({.each = 2, .mode = verbs::ServiceMode::kUnordered});
   ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, 10, 1000));
@@ -292,8 +294,7 @@ TEST(Endpoint, OneMessageThatTakesLong_LeavesAllOtherReceivesToOthers) {
   EXPECT_EQ(world.received[1][0].size(), 101u);
 }
 
-// What a sender leaves behind that has died in the middle of a message keeps no receive from
-// others.
+// A sender that dies in the middle of a message must not hold its receive for ever.
 TEST(Endpoint, TheSenderDiesInTheMiddle_ItsReceiveServesOthers) {
   World world({.each = 2, .mode = verbs::ServiceMode::kUnordered, .receives = 1});
   ASSERT_TRUE(world.Post(0, 0, World::HandleOf(0), kSend, 10, 1));
@@ -336,7 +337,7 @@ TEST(EndpointGroup, Hash_EachSenderHasOneMember_AndOnlyThoseOfALeaverMove) {
     used.insert(*members.begin());
   }
   EXPECT_GE(used.size(), 4u);
-  // In order, as its sender asks.
+  // In order per sender, as the sender asked.
   for (size_t m = 0; m < 12; ++m) {
     std::map<uint32_t, uint32_t> last;
     for (const auto& one : world.received[1][m]) {
@@ -372,7 +373,7 @@ TEST(EndpointGroup, Depth_TheOneWithMostReceives) {
   for (uint32_t id = 0; id < 8; ++id) ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, id));
   world.Run(300);
   EXPECT_EQ(CountOf(world, 1), 8u);
-  // Equal ones share.
+  // Members with equal numbers of receives share the messages.
   for (uint32_t id = 8; id < 14; ++id) ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, 60, id));
   world.Run(300);
   for (size_t m = 0; m < 3; ++m) EXPECT_EQ(CountOf(world, m), m == 1 ? 10u : 2u);
@@ -436,7 +437,7 @@ TEST(EndpointGroup, AMemberLeavesInTheMiddleOfAMessage_AnotherGetsTheWholeOfIt) 
   world.Lose(1, SIZE_MAX);
   ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kSend, kMost, 1));
   world.Run(3);
-  world.gateways().Remove(1, world.end(1, 0));  // the first one's turn
+  world.gateways().Remove(1, world.end(1, 0));  // the member that was chosen first
   world.script().Calm();
   world.Run(1000);
   EXPECT_TRUE(world.received[1][0].empty());
@@ -448,7 +449,7 @@ TEST(EndpointGroup, KeyOfTheGroup_AndNobodyInIt) {
   World world({.each = 2, .group = Dispatch::kRoundRobin});
   world.AddGroup(kGroupPeer + 1, kKeyOfEndpoints);
   ASSERT_TRUE(world.Post(0, 0, kGroupPeer + 1, kSend, 60, 1, kNone));
-  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kSend, 60, 2, kNone));  // a member by itself
+  ASSERT_TRUE(world.Post(0, 0, World::HandleOf(1), kSend, 60, 2, kNone));  // to a member directly
   ASSERT_TRUE(world.Post(0, 0, kGroupPeer, kWriteImm, 300, 3, kNone, 0x1F0000));
   world.Run(200);
   std::map<uint32_t, uint8_t> status(world.sent[0][0].begin(), world.sent[0][0].end());
@@ -462,7 +463,7 @@ TEST(EndpointGroup, KeyOfTheGroup_AndNobodyInIt) {
             (std::pair<uint32_t, uint8_t>{4, static_cast<uint8_t>(WcStatus::kRetryExceeded)}));
 }
 
-// Over a bad network, with receives that come late and a member that leaves.
+// Over a bad network, with late receives and a member that leaves.
 TEST(EndpointGroup, EachMessageOnce_WhateverHappens) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -509,7 +510,7 @@ TEST(EndpointGroup, EachMessageOnce_WhateverHappens) {
         EXPECT_TRUE(seen.insert(one.id).second) << one.id << " came twice";
     for (const auto& [id, status] : ended) {
       EXPECT_TRUE(status != 0 || seen.contains(id)) << id << " is lost";
-      // What the leaver had received, and did not answer any more, may have failed.
+      // Messages that the leaving member had received without a reply may have failed.
       EXPECT_TRUE(status == 0 || status == static_cast<uint8_t>(WcStatus::kRnrRetryExceeded) ||
                   (left && status == static_cast<uint8_t>(WcStatus::kRetryExceeded)));
     }
@@ -517,7 +518,7 @@ TEST(EndpointGroup, EachMessageOnce_WhateverHappens) {
   }
 }
 
-// Everybody talks to everybody, over a bad network, with receives that come late.
+// All endpoints send to all others over a bad network, with late receives.
 TEST(Endpoint, AllToAll_EachMessageOnce) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -568,7 +569,7 @@ TEST(Endpoint, AllToAll_EachMessageOnce) {
     for (int side = 0; side < 2; ++side) {
       for (const auto& [endpoint, list] : world.sent[side]) {
         for (const auto& [id, status] : list) {
-          // A receive may have come too late for it.
+          // The receive may have been posted too late.
           ASSERT_TRUE(status == 0 || status == static_cast<uint8_t>(WcStatus::kRnrRetryExceeded));
           given_up += status != 0 ? 1 : 0;
         }
@@ -578,7 +579,7 @@ TEST(Endpoint, AllToAll_EachMessageOnce) {
         for (const auto& one : list) {
           EXPECT_TRUE(seen.insert(one.id).second) << one.id << " came twice";
           EXPECT_EQ(to[one.id], (std::pair<int, size_t>{side, endpoint}));
-          // Those of strong order from one endpoint to another keep theirs.
+          // Messages of strong order from one endpoint to another keep their order.
           if (!orders || !ordered.contains(one.id)) continue;
           const auto [known, first] = last.emplace(one.source, one.id);
           EXPECT_TRUE(first || known->second < one.id) << one.id << " after " << known->second;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some endpoints on each of two gateways over a network that does what a script says, each with a
-// peer handle for each one of the other side, and what their programs do: post, poll, post
-// receives again. Virtual time.
+// Endpoints on each of two gateways over a scripted network. Each endpoint has a peer handle for
+// each endpoint of the other side. Their programs post, poll and repost receives. Virtual time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ namespace rocegw::testing::endpoint {
 inline constexpr uint32_t kKeyOfEndpoints = 0x4711;
 inline constexpr uint32_t kMost = 6000;  // bytes of a message
 inline constexpr uint32_t kGroup = 99;
-inline constexpr uint32_t kGroupPeer = 200;  // handle
+inline constexpr uint32_t kGroupPeer = 200;  // handle of the group
 inline constexpr uint32_t kKeyOfGroup = 0x4712;
 
 class World {
@@ -34,10 +33,10 @@ class World {
     size_t workers = 1;
     uint32_t paths = 1;
     uint32_t give_up_ms = 50;
-    uint32_t window_bytes = 0;  // of their pool
-    // Touches the memory of side 0, of which the worker lets go; nullptr: the worker does.
+    uint32_t window_bytes = 0;  // window of their pool
+    // Accesses the memory of side 0 instead of the worker; nullptr: the worker does.
     memory::Copier* copier = nullptr;
-    // All endpoints of side 1 are one group.
+    // Makes all endpoints of side 1 one group.
     std::optional<verbs::Dispatch> group;
   };
   explicit World(const Options& options, uint64_t seed = 1)
@@ -75,7 +74,7 @@ class World {
 
   static uint32_t HandleOf(size_t endpoint) { return static_cast<uint32_t>(endpoint + 1); }
   void AddGroup(uint32_t handle, uint32_t key) { AddPeer(0, handle, 0, key, kGroup); }
-  // `without`: option bits that their gateway does not have.
+  // `without`: option bits that the peer gateway lacks.
   void AddPeer(int side, uint32_t handle, size_t endpoint, uint32_t key, uint32_t number = 0,
                uint32_t without = 0) {
     const RingEnd& there = *ends_[1 - side][endpoint];
@@ -89,11 +88,11 @@ class World {
     for (WorkerIndex w = 0; w < workers_; ++w)
       ASSERT_EQ(gateways_.Call(side, w, {0, link}).error, 0);
   }
-  // Where an endpoint's memory begins, and what it uses of it.
+  // Returns the offset of an endpoint's receive buffer.
   static uint64_t InboxAt(size_t endpoint, uint64_t receive) {
     return 0x80000 + (endpoint * 16 + receive) * 0x2000;
   }
-  // Nothing when all its inboxes are in use.
+  // Posts a receive, unless all inboxes are in use.
   void PostReceive(int side, size_t endpoint) {
     uint32_t& used = inboxes_[side][endpoint];
     const auto id = static_cast<uint64_t>(std::countr_one(used));
@@ -113,7 +112,7 @@ class World {
     wqe.u.rdma.peer = peer;
     wqe.u.rdma.remote_address = GatewayPair::kBase + remote;
     wqe.u.rdma.rkey = rkey != 0 ? rkey : GatewayPair::kKey[1 - side];
-    // A slot of the ring is free again when nobody needs these bytes any more.
+    // A slot of the ring is free once its payload is no longer needed.
     const uint64_t at = NextSlot(side, from);
     const RingEnd& end = *ends_[side][from];
     if (ends_[side][from]->control().sq_producer - end.status().sq_released >= 16) return false;
@@ -126,7 +125,7 @@ class World {
     gateways_.Ring(side, *ends_[side][from]);
     return true;
   }
-  // Where the local bytes of the next request lie in its side's memory.
+  // Returns the offset of the next request's local bytes in its side's memory.
   uint64_t NextSlot(int side, size_t from) {
     return (from * 16 + ends_[side][from]->control().sq_producer % 16) * 0x2000;
   }

@@ -7,7 +7,7 @@
 namespace rocegw::sim {
 namespace {
 
-// One side posts sends, the other receives for them.
+// Program whose host posts SENDs; the peer's program posts receives for them.
 class Sender final : public Program {
  public:
   Sender(Host& host, RingEnd& end, uint32_t length, uint64_t messages)
@@ -99,7 +99,7 @@ Transfer SendMegabytes(uint64_t seed, double lose, size_t workers) {
 TEST(Host, SendsOnAQuietLink_FillIt) {
   const Transfer run = SendMegabytes(1, 0, 1);
   const double gigabits = static_cast<double>(run.bytes) * 8 / static_cast<double>(run.took.ns);
-  // 4096 of 4178 bytes on the cable are payload.
+  // 4096 of the 4178 bytes on the cable are payload.
   EXPECT_GT(gigabits, 90);
   EXPECT_LT(gigabits, 98.1);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated network itself: order of events, times of links, queues, marking, routing, rules.
+// The simulated network itself: order of events, times of links, queues, marking, routing, fault
+// rules.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,7 +50,7 @@ TEST(EventQueue, EventsOfThePast_ComeNow) {
   EXPECT_FALSE(queue.RunOne());
 }
 
-// Notes when packets came, and gives them back.
+// Records when packets arrive, and returns them.
 class Sink final : public Endpoint {
  public:
   Sink(Network& network, uint32_t number) : Endpoint(number), network_(network) {}
@@ -61,7 +62,7 @@ class Sink final : public Endpoint {
     last_byte4 = packet->data[4];
     network_.store().Put(packet);
   }
-  // A packet of `size` bytes of datagram.
+  // Sends a packet with a datagram of `size` bytes.
   void Send(uint32_t to, uint32_t size, uint8_t opcode = 4, uint16_t source_port = 0xC000) {
     Packet* packet = network_.store().Get();
     std::memset(packet->data, 0, size);
@@ -86,7 +87,7 @@ class Sink final : public Endpoint {
   Network& network_;
 };
 
-// 1000 bytes on the cable.
+// Datagram size for 1000 bytes on the cable.
 constexpr uint32_t kThousand = 1000 - kEthernetOverhead - 28;
 
 TEST(Link, BackToBackPackets_ArriveAtTheLinksRateAfterItsDelay) {
@@ -99,7 +100,7 @@ TEST(Link, BackToBackPackets_ArriveAtTheLinksRateAfterItsDelay) {
 }
 
 TEST(Link, ManyPackets_TakeNeitherMoreNorLessThanTheRateAllows) {
-  // 100 Gbit/s are 0.08 ns a byte: rounding must not add up.
+  // 100 Gbit/s are 0.08 ns per byte: rounding errors must not add up.
   Network network;
   Sink a(network, 1), b(network, 2);
   WirePair(network, a, b, {.bits_per_second = 100'000'000'000, .delay = Nanoseconds(0)});
@@ -123,7 +124,7 @@ TEST(Link, QueueThatIsFull_DropsAtItsTail) {
   middle.Route(2, middle.AddPort(down));
   for (int i = 0; i < 20; ++i) a.Send(2, kThousand);
   network.RunFor(Milliseconds(1));
-  // Five fit; in the time in which twenty come two more leave.
+  // Five fit; while twenty arrive, two more leave.
   EXPECT_EQ(down.counters().tail_drops, 20 - b.arrivals.size());
   EXPECT_GE(b.arrivals.size(), 6u);
   EXPECT_LE(b.arrivals.size(), 7u);
@@ -191,7 +192,7 @@ TEST(Faults, RuleOnTheNthPacket_HitsThatOneAlone) {
   Sink a(network, 1), b(network, 2);
   const Wiring wiring = WirePair(network, a, b, {});
   wiring.up[0]->faults().Add({.kind = FaultKind::kLose, .data_only = true, .skip = 2});
-  a.Send(2, 50);  // not data: not counted
+  a.Send(2, 50);  // too small to be data: not counted
   for (int i = 0; i < 5; ++i) a.Send(2, 500);
   network.RunFor(Milliseconds(1));
   EXPECT_EQ(b.numbers, (std::vector<uint64_t>{1, 2, 3, 5, 6}));
@@ -243,14 +244,15 @@ TEST(Topology, LeafAndSpine_SpreadFlowsAndReachEverybody) {
   network.RunFor(Milliseconds(1));
   for (const auto& sink : sinks) EXPECT_EQ(sink->arrivals.size(), 11u * 8);
   for (Switch* at : wiring.switches) EXPECT_EQ(at->unroutable(), 0u);
-  // 8 hosts elsewhere, 4 hosts here, 8 flows each: 256 packets leave each leaf, over three spines.
+  // 8 remote hosts, 4 local hosts, 8 flows each: 256 packets leave each leaf, over three spines.
   for (Link* link : wiring.trunk) {
     EXPECT_GT(link->counters().packets, 40u) << link->name();
     EXPECT_LT(link->counters().packets, 140u) << link->name();
   }
 }
 
-// Forwarding alone: one packet, three links. Printed, not judged: the machine is shared.
+// Cost of forwarding alone: one packet, three links. Printed, not asserted, because the machine is
+// shared.
 TEST(Network, Forwarding_CostsThis) {
   Network network;
   std::vector<std::unique_ptr<Sink>> sinks;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of random worlds, new ones in every run, and the oracle that knows what must come of
-// them. ROCEGW_TEST_SEED=n runs the world n alone (what a failure prints), ROCEGW_SIM_SEEDS=n runs
-// so many.
+// Thousands of random worlds, new ones in every run, checked by the oracle. ROCEGW_TEST_SEED=n runs
+// only world n (a failure prints its seed); ROCEGW_SIM_SEEDS=n runs n worlds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
   OracleResult sum;
   uint64_t done = 0;
   int failures = 0;
-  // More worlds when those of this run are small.
+  // Runs more worlds if those of this run are small.
   while (done < seeds || (!one && seeds >= kSeeds && sum.packets < kPackets)) {
     const uint64_t seed = base + done++;
     const OracleResult result = RunOracle(seed);
@@ -54,7 +53,7 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
                   << result.world;
     if (++failures == 5) break;
   }
-  // A share of the worlds uses channels, and it is no small one.
+  // A substantial share of the worlds uses channels and the other features.
   if (done >= kSeeds) {
     EXPECT_GT(sum.channel_frames, kPackets / 10);
     EXPECT_GT(sum.declined, kSeeds / 20);
@@ -72,15 +71,15 @@ TEST(Oracle, RandomWorlds_KeepEveryPromise) {
       static_cast<unsigned long long>(sum.bytes >> 20));
 }
 
-// A channel that recovers from losses more slowly than a queue pair's retries last: nobody is given
-// up whose frames still arrive.
+// A channel that recovers losses more slowly than a queue pair's retries last must not end requests
+// whose frames still arrive.
 TEST(Oracle, SlowChannel_EndsNoRequest) {
   const OracleResult result = RunOracle(778300, Sabotage::kNone, OracleChannels::kAlways);
   EXPECT_TRUE(result.ok()) << result.failure << "\n  " << result.world;
 }
 
-// A paced channel with a full window, for which queue pairs stand in line: its worker waits for an
-// acknowledgement, where it used to look at it again and again (20 million turns).
+// A paced channel with a full window and waiting queue pairs: its worker must wait for an
+// acknowledgement. It once polled the channel instead (20 million iterations).
 TEST(Oracle, FullWindowOfAPacedChannel_IsNotLookedAtAllTheTime) {
   const OracleResult result = RunOracle(2242479861, Sabotage::kNone);
   EXPECT_TRUE(result.ok()) << result.failure << "\n  " << result.world;
@@ -102,7 +101,7 @@ TEST(Oracle, WrongAnswerOfARead_IsNoticed) {
     ++noticed;
     by_endpoints += result.failure.find("endpoint") != std::string::npos ? 1 : 0;
   }
-  // Some worlds have no READs; there the memory tells in the end.
+  // Some worlds have no READs; there the final memory comparison detects the error.
   EXPECT_GE(noticed, 20);
   EXPECT_GE(by_endpoints, 1);
 }
@@ -116,7 +115,7 @@ TEST(Oracle, SuccessBehindAFailure_IsNoticed) {
         << seed << ": " << result.failure;
     ++noticed;
   }
-  // One connection in ten ends with a failure, and not all of them have a request behind it.
+  // One connection in ten ends with a failure, and not all of them have a later request.
   EXPECT_GE(noticed, 10);
 }
 
@@ -126,7 +125,7 @@ TEST(Arena, OnlyWhatIsExpected_IsEqual) {
   EXPECT_EQ(arena.FirstDifference(), 4096u);
   arena.Write(100, 50, 7, 0);
   EXPECT_EQ(arena.FirstDifference(), 4096u);
-  // Somebody else's bytes of the same stream are as good as one's own.
+  // Expected bytes that another party must write.
   arena.Expect(1000, 13, 9, 5);
   EXPECT_EQ(arena.FirstDifference(), 1000u);
   Fill(9, 5, std::span(memory).subspan(1000, 13));

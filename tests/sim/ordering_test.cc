@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that ask for less order than verbs, on a channel between two gateways: what allows it
-// takes effect before the hole in front of it is filled, what does not waits; each exactly once.
+// Requests that ask for less order than verbs, on a channel between two gateways. Requests that
+// allow it take effect before a hole is filled, the others wait; each takes effect exactly once.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,12 +26,12 @@ constexpr uint64_t kInbox = 0x80000;
 
 struct Ends {
   ServiceMode mode = ServiceMode::kByTarget;
-  bool any_here = true;   // completions at the initiator
+  bool any_here = true;   // any completion order at the initiator
   bool any_there = true;  // and at the target
 };
 
-// An initiator and a target with receives; requests are numbered from 0, which is their wr_id,
-// their immediate and what they write.
+// An initiator and a target with receives. Requests are numbered from 0; the number is their wr_id,
+// their immediate and their payload.
 class Pair {
  public:
   explicit Pair(const Ends& setup, uint64_t seed = 1, uint32_t receives = 64)
@@ -48,7 +48,7 @@ class Pair {
     b_ = &gateways_.AddQp(1, ring);
     gateways_.Connect(*a_, *b_, 3);
     for (uint32_t i = 0; i < receives; ++i) PostReceive();
-    // The channel is open and has nothing under way.
+    // Opens the channel and waits until nothing is in flight.
     Post(ROCEGW_WR_RDMA_WRITE_WITH_IMM, kStrong, 4);
     Run(20);
     EXPECT_EQ(there, std::vector<uint64_t>{0});
@@ -63,7 +63,7 @@ class Pair {
       ++receive_ids_;
     gateways_.Ring(1, *b_);
   }
-  // False: the queue is full.
+  // Returns false if the queue is full.
   bool Post(uint8_t opcode, uint16_t flags, uint32_t length) {
     rocegw_send_wqe wqe{};
     wqe.wr_id = posted;
@@ -84,7 +84,7 @@ class Pair {
     return true;
   }
   void Ring() { gateways_.Ring(0, *a_); }
-  // The next `times` frames that reach the target after `skip` of them are lost.
+  // Loses the next `times` frames to the target after skipping `skip`.
   void Lose(size_t skip, size_t times = 1) {
     TamperRule rule;
     rule.direction = 1;
@@ -128,8 +128,8 @@ class Pair {
   RingEnd& initiator() { return *a_; }
 
   uint32_t posted = 0;
-  std::vector<uint64_t> here;   // requests in the order of their completions
-  std::vector<uint64_t> there;  // and of the receives that they completed
+  std::vector<uint64_t> here;   // requests in completion order
+  std::vector<uint64_t> there;  // receives in completion order
 
  private:
   GatewayPairOptions Options() {
@@ -154,7 +154,7 @@ using Ids = std::vector<uint64_t>;
 constexpr uint8_t kWriteImm = ROCEGW_WR_RDMA_WRITE_WITH_IMM;
 constexpr uint8_t kSend = ROCEGW_WR_SEND_WITH_IMM;
 
-// Requests 1, 2, .. of these orders, the first one's frame lost.
+// Posts requests 1, 2, ... with these orders and loses the first one's frame.
 Ids BehindAHole(const Ends& setup, uint8_t opcode, const std::vector<uint16_t>& orders,
                 Ids* completions = nullptr) {
   Pair pair(setup);
@@ -182,7 +182,7 @@ TEST(Ordering, RelaxedOrder_DoesNotWait_AndStrongOnesWaitForIt) {
 
 TEST(Ordering, FenceAtTheTarget_WaitsForThoseOfNoOrderToo) {
   Pair pair({});
-  // The second frame of the first message is lost: it is known that it has no order.
+  // The second frame of the first message is lost; the first frame says that it has no order.
   pair.Lose(1);
   ASSERT_TRUE(pair.Post(kWriteImm, kNone, 2000));
   ASSERT_TRUE(pair.Post(kWriteImm, kStrong, 100));
@@ -207,7 +207,7 @@ TEST(Ordering, CompletionOrder_IsWhatTheQueuePairAskedFor) {
 TEST(Ordering, ServiceByTheInitiator_HoldsStrongOnesBack) {
   EXPECT_EQ(BehindAHole({.mode = ServiceMode::kByInitiator}, kWriteImm,
                         {kRelaxed, kStrong, kNone, kRelaxed}),
-            (Ids{1, 2, 3, 4}));  // nothing passes one that is held back
+            (Ids{1, 2, 3, 4}));  // no request passes one that is held back
   EXPECT_EQ(BehindAHole({.mode = ServiceMode::kByInitiator}, kWriteImm,
                         {kRelaxed, kNone, kRelaxed, kStrong}),
             (Ids{2, 3, 1, 4}));
@@ -238,7 +238,8 @@ TEST(Ordering, OneSidedOfNoOrder_NeedsNoConsentOfTheTarget) {
   EXPECT_EQ(pair.counter(), 4u);
 }
 
-// A receiver that is not ready refuses the oldest; what has taken effect already does not again.
+// A receiver that is not ready refuses the oldest message; messages that took effect do not take
+// effect again.
 TEST(Ordering, ReceiverNotReady_WhatIsDoneIsNotDoneAgain) {
   Pair pair({}, 1, 1);
   ASSERT_TRUE(pair.Post(kSend, kStrong, 100));
@@ -278,8 +279,8 @@ TEST(Ordering, WrongKeyBehindAHole_EndsTheQueuePairInItsTurn) {
   EXPECT_EQ(all[1].status, static_cast<uint8_t>(verbs::WcStatus::kRemoteAccess));
 }
 
-// Against what the orders promise: any mix of them, over a network that loses, repeats and delays,
-// with receives that come late.
+// Any mix of orders, over a network with loss, duplicates and delay and with late receives, checked
+// against the guarantees.
 TEST(Ordering, AnyMix_KeepsItsPromises) {
   constexpr uint32_t kRequests = 60;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
@@ -297,7 +298,7 @@ TEST(Ordering, AnyMix_KeepsItsPromises) {
       uint8_t opcode;
       uint16_t order;
     };
-    std::vector<Request> requests{{kWriteImm, kStrong}};  // the one of the set-up
+    std::vector<Request> requests{{kWriteImm, kStrong}};  // the request of the constructor
     uint64_t atomics = 0;
     const auto finished = [&] { return pair.here.size() == kRequests; };
     for (int step = 0; step < 20000 && !finished(); ++step) {

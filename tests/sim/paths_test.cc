@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several paths through the network between two gateways: what asks for no order uses them all at
-// once, what asks for order keeps to one; a path that fails is left.
+// Several network paths between two gateways: requests without order use them all at once, ordered
+// ones keep to one, and a failed path is abandoned.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,7 +18,8 @@ constexpr uint32_t kDepth = 32;
 constexpr Duration kTime = Milliseconds(20);
 constexpr int64_t kTrunkBits = 10'000'000'000;
 
-// Two hosts on two switches with two cables between, one three times as long; ECMP by source port.
+// Two hosts on two switches with two cables in between, one three times as long; ECMP by source
+// port.
 class TwoPaths {
  public:
   explicit TwoPaths(uint32_t paths, uint64_t seed = 1)
@@ -33,7 +34,7 @@ class TwoPaths {
 
   Network& network() { return network_; }
   Host& host(int side) { return hosts_[side]; }
-  // Packets that were sent from left to right, by cable.
+  // Returns the packets sent from left to right, by cable.
   std::vector<uint64_t> Packets() const {
     return {wiring_.trunk[0]->counters().packets, wiring_.trunk[2]->counters().packets};
   }
@@ -72,7 +73,7 @@ class TwoPaths {
   Wiring wiring_;
 };
 
-// Keeps requests posted, and counts how often each has completed.
+// Keeps requests posted and counts the completions of each.
 class Writer final : public Program {
  public:
   Writer(TwoPaths& net, RingEnd& end, uint8_t opcode) : net_(net), end_(end), opcode_(opcode) {
@@ -117,9 +118,9 @@ class Writer final : public Program {
 };
 
 struct Ran {
-  double share = 0;               // of what one cable carries
+  double share = 0;               // share of one cable's capacity
   std::vector<uint64_t> packets;  // by cable
-  size_t channels = 0;            // that the queue pair is said to send by
+  size_t channels = 0;            // number of channels that the queue pair reports
 };
 
 Ran RunFor(uint8_t opcode, verbs::ServiceMode mode, uint32_t paths) {

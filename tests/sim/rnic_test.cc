@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RNIC model against gateways, and against itself: bytes arrive in both directions, also over
-// a bad cable, and DCQCN does what its description says.
+// RNIC model against gateways and against itself: bytes arrive in both directions, also over a bad
+// cable, and DCQCN behaves as described.
 #include "tests/sim/rnic/rnic.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(Dcqcn, WithoutCnps_StaysAtLineRate) {
 TEST(Dcqcn, FirstCnp_HalvesTheRate) {
   ReactionPoint point({}, 100'000'000'000);
   point.OnCnp({1000});
-  // alpha is 1023/1024 and the cut alpha/2.
+  // alpha is 1023/1024, and the cut is alpha/2.
   EXPECT_NEAR(static_cast<double>(point.Rate({1000})), 50.05e9, 0.01e9);
 }
 
@@ -66,7 +66,7 @@ TEST(Dcqcn, BytesSent_CountAsWellAsTime) {
 TEST(Dcqcn, Alpha_FadesWithTime) {
   ReactionPoint point({}, 100'000'000'000);
   point.OnCnp({1000});
-  // After 142 us alpha is half of what it was.
+  // After 142 us alpha is half of its old value.
   const TimePoint later = TimePoint{1000} + Microseconds(142);
   const int64_t before = point.Rate(later);
   point.OnCnp(later);
@@ -80,7 +80,7 @@ TEST(Dcqcn, NotificationPoint_KeepsItsDistance) {
   EXPECT_EQ(cnps, 10);
 }
 
-// Requests from one side, of all three kinds, checked on both.
+// Requests of all three kinds from one side, checked on both.
 struct Case {
   const char* name;
   FaultProbabilities trouble;
@@ -92,7 +92,7 @@ constexpr uint32_t kLength = 20'000;
 constexpr uint64_t kSlot = 20'480;
 constexpr uint64_t kMessages = 60;
 
-// What lies where: source slots, then targets, then receives, then what is read.
+// Memory layout: source slots, targets, receives, then the area that is read.
 uint64_t Source(uint64_t message) { return message % 8 * kSlot; }
 uint64_t Target(uint64_t message) { return (8 + message % 8) * kSlot; }
 uint64_t Inbox(uint64_t message) { return (16 + message % 8) * kSlot; }
@@ -155,7 +155,7 @@ TEST_P(RnicUnder, RequestsToAGateway_DoWhatTheyShould) {
       ASSERT_EQ(cqe.status, 0);
       ASSERT_EQ(cqe.wr_id, received);
       EXPECT_EQ(cqe.byte_length, kLength);
-      // SENDs are every third message.
+      // Every third message is a SEND.
       EXPECT_TRUE(Holds(host.memory(), Inbox(received), received * 3));
       ++received;
     }

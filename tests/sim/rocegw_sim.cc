@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator from the command line: lists scenarios, runs one, prints its figures and writes
-// them as CSV and as a picture. scripts/sim builds and calls it.
+// Command line of the simulator: lists scenarios, runs one, prints its figures and writes them as
+// CSV and as a plot. scripts/sim builds and calls it.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

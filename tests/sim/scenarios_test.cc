@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scenarios must show, in virtual time: equal arguments give equal runs, Go-Back-N comes near
-// to what it can reach under loss, RNICs and gateways understand each other at full rate, and a
-// thousand hosts fit one process. And what reports are made of.
+// Results that scenarios must have, in virtual time: equal arguments give equal runs, Go-Back-N
+// comes close to its bound under loss, RNICs and gateways communicate at full rate, and a thousand
+// hosts fit one process. Also the formatting of reports.
 #include "tests/sim/scenarios/scenarios.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ TEST(Scenarios, UnknownSetting_IsRefused) {
   EXPECT_FALSE(RunScenario("nothing", 1, {}).failure.empty());
 }
 
-// Window and round trip as the report states them: a full NIC queue of 128 packets of 1106 bytes
-// at 100 Gbit/s and twice a microsecond.
+// Window and round trip as in the report: a full NIC queue of 128 packets of 1106 bytes at 100
+// Gbit/s, and twice a microsecond.
 TEST(GoBackN, UnderRandomLoss_ReachesItsBound) {
   const Report report = RunScenario(
       "loss-sweep", 1,
@@ -37,8 +37,8 @@ TEST(GoBackN, UnderRandomLoss_ReachesItsBound) {
   EXPECT_GE(report.Value("bound share at 0.05"), 0.95);
 }
 
-// Of what a lossless run reaches, all but the lost share; what is sent again is hardly more than
-// what was lost.
+// The goodput is that of a lossless run minus the lost share; hardly more is sent again than was
+// lost.
 TEST(Channels, UnderRandomLoss_LoseOnlyWhatIsLost) {
   const Report report = RunScenario(
       "loss", 1,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many queue pairs that take receives from one shared queue, over a network that loses, repeats,
-// delays and corrupts, as plain RoCEv2 and by channels: every message arrives once, whole and in
-// the order of its queue pair, in a receive that nobody else has; a queue pair that fails leaves
-// the others what they need.
+// Many queue pairs that share one receive queue, over a network with loss, duplicates, delay and
+// corruption, as plain RoCEv2 and by channels. Every message arrives once, whole and in the order
+// of its queue pair, in a receive that no other message has. A failed queue pair leaves the others
+// enough receives.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace rocegw::testing::shared_sim {
 namespace {
 
 constexpr size_t kPairs = 5;
-constexpr size_t kFails = 4;  // the one that is taken to the error state on the way
+constexpr size_t kFails = 4;  // the queue pair that is moved to the error state
 constexpr uint64_t kMessages = 80;
 constexpr uint32_t kMessageMax = 20000;
 constexpr uint32_t kEntries = 8;
@@ -50,7 +50,7 @@ class SharedQueue : public ::testing::TestWithParam<std::tuple<Case, int, bool>>
       ring.qpn = (i << 18) + 100 + i;
       Flow& flow = flows_.emplace_back();
       flow.from = &gateways.AddQp(0, ring);
-      // Buckets of the worker that has the queue.
+      // Buckets of the worker that owns the shared receive queue.
       ring.qpn = ((i * kWorkers) << 18) + 200 + i;
       ring.shared = &shared_;
       flow.to = &gateways.AddQp(1, ring);
@@ -167,7 +167,7 @@ TEST_P(SharedQueue, UnderTrouble_EveryMessageOnce_InAReceiveOfItsOwn) {
   EXPECT_EQ(LastReceiveNotices(gateways), 1u);
   EXPECT_LE(flows_[kFails].received, kMessages);
 
-  // Of the receives none is lost: what is not free is posted, and can be taken to the last one.
+  // No receive is lost: all that are not free are posted, and each can be taken.
   gateways.Remove(1, *flows_[kFails].to);
   const size_t left = kEntries - shared_.free_slots();
   Flow& flow = flows_[0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways on one cable whose RC queue pairs share a channel, for tests that look at single
-// frames: what leaves and arrives is recorded as frames, rules for faults speak of frames. Owned by
-// a test; one thread; memory addresses are offsets in a side's memory.
+// Two gateways on one cable whose RC queue pairs share a channel, for tests of single frames: sent
+// and received packets are recorded as frames, and fault rules match frames. Owned by a test; one
+// thread; memory addresses are offsets in a side's memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace rocegw::sim {
 
-// The frame in a packet; false: it is no frame, or a damaged one.
+// Decodes the frame in a packet. Returns false if it is not a frame, or a damaged one.
 inline bool FrameIn(const Packet& packet, wire::ChannelFrame& frame,
                     std::span<const uint8_t>& payload) {
   if (packet.opcode() != static_cast<uint8_t>(wire::Opcode::kChannelFrame)) return false;
@@ -70,7 +70,7 @@ class TwoGateways {
     uint64_t compare_add = 0;
     uint64_t swap = 0;
     uint64_t id = 0;
-    uint32_t wrong_key = 0;  // not 0: added to the remote key
+    uint32_t wrong_key = 0;  // added to the remote key
   };
   void Post(int side, RingEnd& end, const Request& request) {
     rocegw_send_wqe wqe{};
@@ -90,7 +90,7 @@ class TwoGateways {
   void PostReceive(int side, RingEnd& end, uint64_t id, uint64_t local, uint32_t length) {
     ASSERT_TRUE(end.PostReceive(id, {{Host::kBase + local, length, hosts[side].key()}}));
   }
-  // So many completions, or fewer when the time is up.
+  // Returns `count` completions, or fewer if the time is up.
   std::vector<rocegw_cqe> Await(RingEnd& end, size_t count, Duration most = Seconds(10)) {
     std::vector<rocegw_cqe> all;
     const TimePoint limit = network.now() + most;
@@ -100,7 +100,7 @@ class TwoGateways {
     EXPECT_EQ(all.size(), count);
     return all;
   }
-  // The same bytes for everybody who names the same stream.
+  // Fills memory with the bytes of the stream.
   void Fill(int side, uint64_t at, uint64_t length, uint64_t stream) {
     for (uint64_t i = 0; i < length; ++i) memory(side)[at + i] = Byte(stream, i);
   }
@@ -122,7 +122,7 @@ class TwoGateways {
     return hosts[side].Count(counter);
   }
 
-  // Frames that side `from` sends are recorded from here on.
+  // Records the frames that side `from` sends from now on.
   std::vector<SeenFrame>& Record(int from) {
     wiring.up[static_cast<size_t>(from)]->Watch(
         [this, from](LinkEvent event, const Packet& packet) {
@@ -134,7 +134,7 @@ class TwoGateways {
         });
     return seen_[from];
   }
-  // One frame that matches, after so many that do.
+  // Applies the fault to one matching frame, after skipping `skip`.
   template <typename F>
   size_t Hurt(int from, FaultKind kind, uint64_t skip, F matches,
               Duration delay = Microseconds(50)) {

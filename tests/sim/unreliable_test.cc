@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unreliable connections over a network that loses, repeats, delays and corrupts, on several
-// workers: the sender never notices; what arrives is whole, whatever became of the packets around
-// it; where nothing is repeated or overtaken, each message comes at most once and in order; where
-// nothing is mistreated, all come; and no receive is lost.
+// Unreliable connections over a network with loss, duplicates, delay and corruption, on several
+// workers. The sender never notices. Messages that arrive are whole, whatever happened to packets
+// around them. Without duplicates and reordering, each message arrives at most once and in order;
+// without faults, all arrive. No receive is lost.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -21,14 +21,14 @@ constexpr size_t kPairs = 4;
 constexpr uint64_t kMessages = 60;
 constexpr uint32_t kMessageMax = 4096;
 constexpr uint32_t kEntries = 16;
-constexpr size_t kShare = size_t{kMessages} * kMessageMax;  // of a side's memory, for each pair
+constexpr size_t kShare = size_t{kMessages} * kMessageMax;  // of a side's memory, per pair
 constexpr uint32_t kWorkers = 2;
 
 struct Case {
   const char* name;
   TamperProbabilities trouble;
   bool loses = false;
-  bool mixes = false;  // packets come twice, or late
+  bool mixes = false;  // packets are duplicated or delayed
 };
 
 class Unreliable : public ::testing::TestWithParam<std::tuple<Case, int>> {
@@ -41,10 +41,10 @@ class Unreliable : public ::testing::TestWithParam<std::tuple<Case, int>> {
     uint64_t completed = 0;
     uint64_t receives_posted = 0;
     uint64_t receives_back = 0;
-    std::vector<uint64_t> arrived;  // numbers of messages
+    std::vector<uint64_t> arrived;  // message numbers
   };
 
-  // Odd messages are WRITEs to a place of their own; the others are SENDs.
+  // Odd messages are WRITEs, each to its own place; the others are SENDs.
   static uint64_t PlaceOf(size_t f, uint64_t message) { return f * kShare + message * kMessageMax; }
 
   void Build(GatewayPair& gateways, std::mt19937_64& rng) {
@@ -66,7 +66,7 @@ class Unreliable : public ::testing::TestWithParam<std::tuple<Case, int>> {
       }
     }
   }
-  // Of SENDs, in the upper half of the memory: one after the other.
+  // Posts receives for SENDs, one after the other in the upper half of the memory.
   bool PostReceive(size_t f) {
     Flow& flow = flows_[f];
     const uint64_t at =
@@ -129,7 +129,7 @@ TEST_P(Unreliable, UnderTrouble_WholeMessagesOrNone) {
     for (size_t f = 0; f < kPairs; ++f) {
       Flow& flow = flows_[f];
       if (flow.posted < kMessages) quiet = 0;
-      // No more than there are receives for, were none lost.
+      // Not more in flight than there are receives, if no message is lost.
       if (flow.posted < kMessages && flow.posted - flow.completed < 2 && rng() % 8 == 0)
         PostSend(gateways, f);
       for (const rocegw_cqe& cqe : flow.from->Poll()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two gateways with several workers and queue pairs each, over a network that loses, repeats,
-// delays and corrupts: every message arrives once, whole and in order; time is virtual, so a seed
+// Two gateways with several workers and queue pairs each, over a network with loss, duplicates,
+// delay and corruption: every message arrives once, whole and in order. Time is virtual, so a seed
 // repeats its run exactly.
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ struct Case {
 
 class Workers : public ::testing::TestWithParam<std::tuple<Case, int, bool>> {};
 
-// Messages of each queue pair carry its number and a count in every byte, so that a byte that went
-// astray shows.
+// Every byte of a message holds its queue pair's number and a count, so that misplaced bytes are
+// detected.
 TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
   const auto& [c, seed, channels] = GetParam();
   const uint64_t used_seed = TestSeed(static_cast<uint64_t>(seed));
@@ -55,7 +55,7 @@ TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
     RingOptions ring;
     ring.handle = i + 1;
     ring.sq_entries = ring.rq_entries = 8;
-    // Buckets spread the queue pairs over the workers of each side differently.
+    // The buckets distribute the queue pairs differently over the workers of each side.
     ring.qpn = (i << 18) + 100 + i;
     RingEnd& a = gateways.AddQp(0, ring);
     ring.qpn = ((i / 2 + 1) << 18) + 200 + i;
@@ -123,7 +123,7 @@ TEST_P(Workers, SendsOfManyQueuePairs_UnderTrouble_ArriveOnceInOrder) {
     EXPECT_GT(gateways.Count(1, &metrics::WorkerCounters::channel_rx_packets), kPairs * kMessages);
     EXPECT_EQ(gateways.Count(1, &metrics::WorkerCounters::ack_tx_packets) > 0, true);
   }
-  // Nothing is left hanging: what was received equals what was used or dropped for a reason.
+  // No worker reported an event.
   EXPECT_TRUE(gateways.notices.empty());
 }
 

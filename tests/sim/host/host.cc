@@ -14,16 +14,16 @@ namespace rocegw::sim {
 namespace {
 
 constexpr SessionId kSession{1};
-// Of the ring to the control thread and back. Nobody sends more at once here.
+// Capacity of the rings to and from the control thread.
 constexpr size_t kControlMessages = 16;
-// A worker that is busy without moving a packet waits for its clock: it is asked again so much
+// A worker that is busy without moving packets waits for its clock: its next iteration is this much
 // later.
 constexpr Duration kWithoutPackets = Nanoseconds(500);
-// Of a bucket's numbers, behind those that programs' queue pairs get here.
+// Indices within a bucket, above those of programs' queue pairs.
 constexpr uint32_t kAcceptorIndex = 0x30000;
 constexpr uint32_t kChannelIndex = kAcceptorIndex + 1;
 constexpr uint32_t kChannels = 4096;
-// Of a gateway's start; there is only one.
+// Instance of the gateway; a simulated gateway never restarts.
 constexpr uint32_t kInstance = 1000;
 
 void Must(const worker::ControlReply& reply, const char* what) {
@@ -86,7 +86,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     copier_ = std::make_unique<LateCopier>(space_, network, config.copier_latest, config.workers,
                                            config.copier_depth);
   }
-  // A worker alone gets nothing from others.
+  // A single worker gets nothing from others.
   const size_t inboxes = config.workers == 1 ? 0 : config.workers;
   std::vector<worker::WorkerInbox*> all;
   for (size_t w = 0; w < config.workers; ++w) {
@@ -300,7 +300,7 @@ void Host::Schedule(size_t worker, TimePoint when) {
 }
 
 void Host::OnEvent(uint64_t argument) {
-  // Another event may have brought the turn forward.
+  // Another event may have made the iteration happen earlier.
   if (workers_[argument]->turn_at != network_.now()) return;
   Turn(argument);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A virtual host: the workers of a gateway as the daemon runs them, on simulated NIC queues, and
-// the rings and memory of the programs that are attached to it. A worker gets a turn (RunOnce) when
-// something happened for it: a packet, a doorbell, a deadline, room in the NIC's queue; between
-// turns the host costs nothing. A turn takes time (CpuCost), and until it is over the worker has no
-// other.
+// Virtual host: the workers of a gateway as the daemon runs them, on simulated NIC queues, and the
+// rings and memory of the attached programs. A worker runs an iteration (RunOnce) when there is an
+// event for it: a packet, a doorbell, a deadline, or space in the NIC's queue; otherwise the host
+// costs nothing. An iteration takes time (CpuCost), during which the worker runs no other.
 //
-// Owned by the test; made after its Network and destroyed before it. One thread. What programs do
-// is up to Program objects, which look at their completion queues after every turn.
+// Owned by the test; made after its Network and destroyed before it. One thread. Program objects
+// decide what programs do; they poll their completion queues after every iteration.
 #pragma once
 
 #include <cstdint>
@@ -35,45 +34,46 @@ struct HostConfig {
   size_t workers = 1;
   NicConfig nic;
   CpuCost cpu;
-  // Without a profile it gets the host's own: a copy of `cc_profile`, with the speed of the cable.
+  // If no profile is set, the host uses a copy of `cc_profile` with the speed of the cable.
   flow::CcConfig congestion;
   flow::CcProfile cc_profile;
   flow::CcPolicy congestion_policy;
-  // Of channels, the same: its kind is what both hosts' features have in common.
+  // The same for channels, whose algorithm is one that both hosts' features include.
   flow::CcPolicy channel_policy;
-  uint32_t channel_features = 0;  // wire::GatewayOption bits; 0: of kinds only that of `congestion`
-  // Of the one program that all queue pairs belong to. Hosts may share memory that nobody checks.
+  uint32_t channel_features = 0;  // wire::GatewayOption bits; 0: only the kind of `congestion`
+  // Memory of the single program that owns all queue pairs. Hosts may share memory if no test
+  // checks it.
   size_t memory_bytes = 1 << 20;
   std::span<uint8_t> shared_memory;
-  // Nobody trusts that program: its memory is touched by a copier, which takes so long at most and
-  // has so many batches of a worker at once. 0: by the workers themselves.
+  // Untrusted program: a copier accesses its memory, with at most this delay and this many batches
+  // per worker. 0: the workers access the memory.
   Duration copier_latest;
   size_t copier_depth = 64;
-  // Of what arrives, how much comes to another worker's queue than the queue pair's.
+  // Share of arriving packets that reach another worker's queue than the queue pair's.
   double wrong_queue = 0;
   bool v6 = false;
-  // Takes and opens channels to other gateways.
+  // The host opens and accepts channels.
   bool channels = false;
-  uint32_t channel_window = 4096;  // packets that a channel's receiver takes ahead
+  uint32_t channel_window = 4096;  // packets that a channel's receiver accepts ahead
   uint32_t channel_paths = 1;      // channels side by side to the same worker
 };
 
-// How two queue pairs are connected; both ends alike.
+// Parameters of a connection; the same for both ends.
 struct ConnectionOptions {
   uint8_t path_mtu = 3;  // enum ibv_mtu: 3 is 1024 bytes, 5 is 4096
   uint8_t timeout = 14;  // 4.096 us * 2^timeout
   uint8_t retry_count = 7;
-  uint8_t rnr_retry = 7;      // without end
+  uint8_t rnr_retry = 7;      // unlimited
   uint8_t min_rnr_timer = 1;  // 10 us
   uint8_t rd_atomic = 8;
-  uint8_t traffic_class = 0;  // an algorithm that wants marks makes its packets ECN capable
-  bool channel = false;       // requests leave by channels; both hosts have them
+  uint8_t traffic_class = 0;  // an algorithm that uses marks adds ECT(0)
+  bool channel = false;       // requests leave by channels; both hosts must have them
 };
 
 class Program {
  public:
   virtual ~Program() = default;
-  // After a turn of a worker of its host.
+  // Called after an iteration of a worker of its host.
   virtual void Look(TimePoint now) = 0;
 };
 
@@ -82,29 +82,30 @@ class Host final : public Endpoint, public EventHandler {
   Host(Network& network, uint32_t number, const HostConfig& config);
   ~Host() override;
 
-  // The program's memory, in its own addresses and for the test.
+  // The program's memory: start address for the program, and access for the test.
   static constexpr uint64_t kBase = 0x10000000;
   uint32_t key() const { return 0x5AFE0000 + number(); }
   std::span<uint8_t> memory() { return memory_; }
   wire::Gid gid() const { return AddressOf(number(), config_.v6); }
 
-  // Makes a queue pair on the worker that its QPN's bucket names. handle is its doorbell bit and
+  // Makes a queue pair on the worker that its QPN's bucket names. `handle` is its doorbell bit and
   // must be unique on the host.
   RingEnd& AddQp(const RingOptions& options);
   static void Connect(Host& a, RingEnd& qp_a, Host& b, RingEnd& qp_b,
                       const ConnectionOptions& options);
-  // One end, towards any peer. Goes to RTS.
+  // Connects one end to any peer and moves it to RTS.
   void ConnectTo(RingEnd& own, const wire::Gid& peer, Qpn peer_qpn, Psn send_psn, Psn receive_psn,
                  const ConnectionOptions& options,
                  const std::optional<verbs::ChannelTarget>& channel = {});
-  // An endpoint takes messages of who knows that key. Goes to RTS.
+  // Moves an endpoint to RTS; it accepts messages with that key.
   void ReadyEndpoint(RingEnd& own, uint32_t key);
-  // An endpoint of another host, by which the program's own may name it.
+  // Makes an endpoint of another host known to the program's endpoints by the handle.
   void AddPeer(uint32_t handle, const Host& host, const RingEnd& endpoint, uint32_t key);
-  // Where channels to a queue pair of this host lead, as discovery would tell its peer.
+  // Returns the destination of channels to a queue pair of this host, as discovery would report it
+  // to its peer.
   verbs::ChannelTarget ChannelTo(Qpn qpn) const;
   void Remove(RingEnd& end);
-  // After posting.
+  // Rings the doorbell after posting.
   void Ring(RingEnd& end);
   void Add(Program& program) { programs_.push_back(&program); }
 
@@ -113,10 +114,10 @@ class Host final : public Endpoint, public EventHandler {
   SimPort& port(size_t index) { return workers_[index]->port; }
   uint64_t Count(metrics::Counter metrics::WorkerCounters::*counter) const;
   uint64_t DropCount(metrics::DropReason reason) const;
-  // Packets for which a NIC's receive queue had no room.
+  // Returns the number of packets that NIC receive queues dropped.
   uint64_t overflows() const;
   uint64_t turns() const { return turns_; }
-  // What workers have said by themselves.
+  // Messages that workers have sent unasked.
   std::vector<worker::WorkerMessage> notices;
 
   // Endpoint, EventHandler

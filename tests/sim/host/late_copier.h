@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copier of a simulated untrusted session (memory/copier.h), in virtual time: a batch is done,
-// and touches memory, some time after it was submitted, in the order of submission.
+// Copier of a simulated untrusted session (memory/copier.h) in virtual time: a batch executes some
+// time after it was submitted, in the order of submission.
 #pragma once
 
 #include <deque>
@@ -28,7 +28,7 @@ class LateCopier final : public memory::Copier {
   std::unique_ptr<memory::Batch> Collect(WorkerIndex worker) override;
   void Stop() override {}
 
-  // When Collect has something; kNever: nothing was submitted.
+  // Returns when Collect has a batch; kNever: none was submitted.
   TimePoint due(WorkerIndex worker) const {
     return lanes_[worker].empty() ? kNever : lanes_[worker].front().done_at;
   }

@@ -38,8 +38,8 @@ TimePoint SimPort::RoomAt() {
 }
 
 void SimPort::Enqueue(Packet* packet) {
-  // Where the ID must be recovered a kernel has checked the UDP checksum before, which every single
-  // bit changes.
+  // If the IP ID must be recovered, a kernel has checked the UDP checksum before, which detects
+  // every single-bit error.
   const bool checksum = packet->damaged && !nic_.ip_id_visible;
   if (checksum || received_.size() >= nic_.receive_packets) {
     overflows_ += checksum ? 0 : 1;

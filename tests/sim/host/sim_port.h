@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One worker's queue of a virtual host's NIC. Packets are sealed here, wait in the NIC's queue and
-// leave at the rate of the cable; when as many wait as the queue holds, Acquire has none to give,
-// and the host wakes its worker when half of them have left. What arrives waits in a receive queue
-// of bounded length, and overflows as a NIC's does.
+// leave at the cable's rate. With a full queue, Acquire returns nullptr, and the host wakes its
+// worker when half of the queue has left. Arriving packets wait in a bounded receive queue, which
+// overflows as a NIC's does.
 //
-// Owned by its Host; one thread. CPU time: packets are ready for the NIC when the worker has spent
+// Owned by its Host; one thread. CPU time: packets are ready for the NIC once the worker has spent
 // the time for them (BeginTurn).
 #pragma once
 
@@ -17,12 +17,12 @@
 namespace rocegw::sim {
 
 struct NicConfig {
-  size_t transmit_packets = 128;  // of one worker: filled, waiting or being sent
+  size_t transmit_packets = 128;  // of one worker: acquired, waiting or being sent
   size_t receive_packets = 4096;
   bool ip_id_visible = true;  // false: as with UDP sockets, where the IPv4 ID must be recovered
 };
 
-// Time of a worker in nanoseconds.
+// CPU time of a worker in nanoseconds.
 struct CpuCost {
   int64_t turn = 100;  // one iteration, whatever it does
   int64_t receive = 40;
@@ -34,16 +34,16 @@ class SimPort final : public port::PacketPort {
   SimPort(Network& network, const NicConfig& nic, const CpuCost& cost, uint32_t number);
   void Attach(Link& uplink) { uplink_ = &uplink; }
 
-  // A turn of the worker begins; times and counts below are of this turn.
+  // Starts an iteration of the worker; the times and counts below are those of this iteration.
   void BeginTurn();
   int64_t spent() const { return spent_; }
   bool moved() const { return moved_; }
-  // Acquire or Transmit had to refuse in this turn.
+  // Returns true if Acquire or Transmit had to refuse in this iteration.
   bool pushed_back() const { return pushed_back_; }
-  // When half of what waits has left.
+  // Returns when half of the queue has left.
   TimePoint RoomAt();
 
-  // From the network.
+  // Takes a packet from the network.
   void Enqueue(Packet* packet);
   bool has_received() const { return !received_.empty(); }
   uint64_t overflows() const { return overflows_; }
@@ -66,10 +66,10 @@ class SimPort final : public port::PacketPort {
   const CpuCost cost_;
   const uint32_t number_;
   Link* uplink_ = nullptr;
-  size_t taken_ = 0;                // acquired, not yet transmitted
-  GrowingRing<TimePoint> leaving_;  // of this worker's packets in the NIC, when each has left
+  size_t taken_ = 0;                // acquired, not transmitted yet
+  GrowingRing<TimePoint> leaving_;  // departure times of this worker's packets in the NIC
   GrowingRing<Packet*> received_;
-  std::vector<Packet*> borrowed_;  // given out by the last Receive
+  std::vector<Packet*> borrowed_;  // handed out by the last Receive
   int64_t spent_ = 0;
   bool moved_ = false;
   bool pushed_back_ = false;

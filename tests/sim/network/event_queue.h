@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual time. Whoever wants to act at a time enters an event; the queue calls in the order of
-// times, and of equal times in the order of entering, so that a run is repeated exactly. Nothing is
-// taken out again: who no longer wants an event recognises that by its argument when it comes.
+// Event queue for virtual time. Handlers enter events; the queue calls them in order of time, and
+// at equal times in order of entry, so that runs repeat exactly. Events cannot be cancelled: the
+// handler recognises an obsolete event by its argument.
 //
 // A 4-ary heap of 32-byte entries. Owned by one Network; one thread. Times are nanoseconds.
 #pragma once
@@ -24,17 +24,17 @@ class EventHandler {
 
 class EventQueue {
  public:
-  // Not 0: zero times mean "never set" in places.
+  // Not 0, because in some places a zero time means "never set".
   static constexpr TimePoint kStart{1'000'000'000};
 
   TimePoint now() const { return now_; }
-  // A time that has passed is now.
+  // Enters an event. A time in the past means now.
   void At(TimePoint when, EventHandler& handler, uint64_t argument = 0);
 
-  // The next event, if there is one and it is not after `end`. Time stands at the event then; it
-  // does not move when there is none.
+  // Runs the next event unless it is after `end`, and sets the time to that event's. Without such
+  // an event, the time does not change.
   bool RunOne(TimePoint end = kNever);
-  // Everything up to `end`, where time stands then.
+  // Runs all events up to `end` and sets the time to `end`.
   void RunUntil(TimePoint end);
 
   bool empty() const { return heap_.empty(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link does to packets that it should not: by rule first (the n-th packet that matches), by
-// probability second. A lost packet has used its share of the link. Rules keep count of what they
-// saw, so that a test can tell that its rule acted. Owned by one link; one thread.
+// Faults of a link: first by rule (the n-th packet that matches), then by probability. A lost
+// packet has used its share of the link. Rules count what they matched, so that a test can check
+// that its rule acted. Owned by one link; one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@ namespace rocegw::sim {
 enum class FaultKind : uint8_t {
   kNone,
   kLose,
-  kDuplicate,  // a second one right behind it
-  kDelay,      // by `delay`; packets behind it overtake
+  kDuplicate,  // a copy follows at once
+  kDelay,      // by `delay`; later packets overtake
   kCorrupt,    // one bit that the ICRC covers
-  kMark,       // ECN congestion experienced
+  kMark,       // sets CE (congestion experienced)
 };
 
 struct FaultRule {
   FaultKind kind = FaultKind::kLose;
-  // What it applies to; unset means any.
+  // Packets that the rule applies to; unset fields match any.
   std::optional<uint8_t> opcode;
   std::optional<uint32_t> destination_qpn;
   std::optional<uint32_t> psn;
   bool data_only = false;  // packets with more than 64 bytes of datagram
   std::function<bool(const Packet&)> where;
-  // Of the packets that match: skip so many, then act on so many.
+  // Skips this many matching packets, then acts on `times`.
   uint64_t skip = 0;
   uint64_t times = 1;
   Duration delay = Microseconds(50);
 
-  // Filled while running.
+  // Results:
   uint64_t matched = 0;
   uint64_t acted = 0;
 };
@@ -49,8 +49,8 @@ struct FaultProbabilities {
   double corrupt = 0;
   double mark = 0;
   Duration delay_most = Microseconds(20);
-  // Losses in bursts (Gilbert, Elliott): in the bad state everything is lost. It ends by chance, a
-  // packet at a time, or after a while, for a link that hardly anything passes.
+  // Bursts of loss (Gilbert-Elliott model): in the bad state every packet is lost. The state ends
+  // by chance per packet, or after bad_most, for links with little traffic.
   double to_bad = 0;
   double to_good = 1;
   Duration bad_most = Milliseconds(1);
@@ -62,13 +62,14 @@ struct FaultProbabilities {
 
 class Faults {
  public:
-  // A seed for each link, so that what one draws does not shift another's.
+  // Each link has its own seed, so that the draws of one do not shift another's.
   void Seed(uint64_t seed) { random_ = Random(seed); }
-  // The rule's number. Rules are tried in order; the first that acts on a packet wins.
+  // Adds a rule and returns its number. Rules are tried in order; the first that acts on a packet
+  // wins.
   size_t Add(FaultRule rule);
   const FaultRule& rule(size_t number) const { return rules_[number]; }
   void Set(const FaultProbabilities& probabilities);
-  // From here on everything passes.
+  // Removes all faults.
   void Calm();
 
   bool active() const { return active_; }
@@ -77,7 +78,7 @@ class Faults {
     Duration delay;
   };
   Verdict Judge(const Packet& packet, TimePoint now);
-  // Flips one bit that must be noticed: not in the byte of the BTH that switches may write.
+  // Flips one bit that must be detected: not in the BTH byte that switches may write.
   void Corrupt(Packet& packet);
 
  private:

@@ -9,7 +9,7 @@
 namespace rocegw::sim {
 namespace {
 
-constexpr uint64_t kHead = 0;  // event argument: the first of those that travel in order
+constexpr uint64_t kHead = 0;  // event argument: the first of the packets in order
 
 }  // namespace
 
@@ -129,7 +129,7 @@ void Link::OnEvent(uint64_t argument) {
     return;
   }
   const int64_t now = network_.now().ns;
-  // The next event is entered first: who receives may send over this very link.
+  // The next event is entered first, because the receiver may send over this link.
   do {
     Packet* packet = travelling_.front().packet;
     travelling_.pop_front();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of a cable with the output queue before it: bytes leave at the link's rate in the
-// order in which they came and arrive one propagation delay later. What does not fit the queue is
-// dropped at its tail. The queue marks (marking.h), the cable mistreats (faults.h).
+// One direction of a cable with the output queue before it. Packets leave in order at the link's
+// rate and arrive one propagation delay later. The queue drops packets that do not fit (tail drop)
+// and marks (marking.h); the cable injects faults (faults.h).
 //
-// Departures are known when a packet enters, so a packet costs one event for each link. The queue's
-// length at any time follows from them. Owned by its Network; one thread. Rates are bit/s, sizes
-// are bytes as the cable carries them (packet.h).
+// The departure time is known when a packet enters, so a packet costs one event per link, and the
+// queue length at any time follows from the departures. Owned by its Network; one thread. Rates are
+// bit/s, sizes are bytes on the cable (packet.h).
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ namespace rocegw::sim {
 
 class Network;
 
-// Where a link ends.
+// Receiver at the end of a link.
 class Node {
  public:
   virtual ~Node() = default;
-  // Takes the packet; gives it on or back to the store.
+  // Takes the packet; forwards it or returns it to the store.
   virtual void Arrive(Packet* packet) = 0;
 };
 
 struct LinkConfig {
   int64_t bits_per_second = 100'000'000'000;
   Duration delay = Microseconds(1);
-  uint64_t queue_bytes = 4 << 20;  // of the output queue
+  uint64_t queue_bytes = 4 << 20;  // capacity of the output queue
   EcnRule ecn;
   HintRule hints;
 };
 
 struct LinkCounters {
-  uint64_t packets = 0;  // that left, lost ones included
+  uint64_t packets = 0;  // departed, including lost ones
   uint64_t bytes = 0;
   uint64_t tail_drops = 0;
   uint64_t lost = 0;
@@ -52,19 +52,19 @@ struct LinkCounters {
   uint64_t queue_most = 0;
 };
 
-// What happened to a packet at a link, for who watches it.
+// Event of a packet at a link, for watchers.
 enum class LinkEvent : uint8_t { kLeaves, kTailDrop, kLost, kArrives };
 
 class Link final : public EventHandler {
  public:
-  // Through Network::AddLink.
+  // Use Network::AddLink.
   Link(Network& network, uint32_t number, const LinkConfig& config, Node& to, std::string name);
 
-  // Takes the packet, now or, when its sender needs time for it, at `ready`. When it has left; the
-  // time of asking if it was dropped.
+  // Takes the packet, now or at `ready` if its sender needs time for it. Returns its departure
+  // time, or the current time if the packet was dropped.
   TimePoint Send(Packet* packet, TimePoint ready);
 
-  // Bytes and packets that wait or are being sent now.
+  // Return the bytes and packets that wait or are being sent.
   uint64_t queued_bytes(TimePoint now);
   size_t queued_packets(TimePoint now);
 
@@ -105,8 +105,8 @@ class Link final : public EventHandler {
   int64_t free_at_ps_ = 0;
   uint64_t queued_ = 0;
   GrowingRing<Departure> departures_;
-  GrowingRing<Travelling> travelling_;  // by time of arrival
-  std::vector<Packet*> late_;           // each has an event of its own
+  GrowingRing<Travelling> travelling_;  // by arrival time
+  std::vector<Packet*> late_;           // delayed packets, each with its own event
   std::vector<size_t> late_free_;
   std::function<void(LinkEvent, const Packet&)> watcher_;
 };

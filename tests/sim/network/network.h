@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated network: virtual time, packets, links and switches of one run. Everything is
-// deterministic: the same seed and the same calls give the same packets at the same nanosecond, and
-// the trace hash tells whether two runs were the same. One thread; several networks may run in
-// several threads.
+// Simulated network: virtual time, packets, links and switches of one run. Everything is
+// deterministic: the same seed and calls give the same packets at the same nanosecond. The trace
+// hash tells whether two runs were equal. One thread; several networks may run in several threads.
 //
 //   Network network({.seed = 7});
 //   Switch& tor = network.AddSwitch("tor");
@@ -10,8 +9,8 @@
 //   tor.Route(1, tor.AddPort(down));
 //   network.RunUntil(...);
 //
-// topology.h builds whole ones. Hosts are numbered from 1; a host's number is in its addresses
-// (AddressOf), and switches route by it.
+// topology.h builds whole topologies. Hosts are numbered from 1; addresses contain the host's
+// number (AddressOf), and switches route by it.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +27,23 @@ namespace rocegw::sim {
 
 struct NetworkConfig {
   uint64_t seed = 1;
-  size_t mtu = 4200;  // of the links, IP header included
+  size_t mtu = 4200;  // of the links, with the IP header
 };
 
-// Output-queued; forwards by the destination's number. Several ways to one host are chosen by a
-// hash of addresses and UDP source port, salted by the switch's own number (ECMP).
+// Output-queued switch that forwards by the destination's number. Of several routes to a host, it
+// selects one by a hash of addresses and UDP source port, salted by the switch's number (ECMP).
 class Switch final : public Node {
  public:
   Switch(Network& network, uint32_t number) : network_(network), salt_(Mix(number)) {}
 
   size_t AddPort(Link& out);
-  // One more way to that host.
+  // Adds a route to that host.
   void Route(uint32_t host, size_t port);
-  // For hosts without a way of their own.
+  // Adds a route for hosts without their own.
   void RouteOthers(size_t port) { others_.push_back(static_cast<uint16_t>(port)); }
 
   void Arrive(Packet* packet) override;
-  // No way to its destination.
+  // Returns the number of packets without a route.
   uint64_t unroutable() const { return unroutable_; }
 
  private:
@@ -70,9 +69,9 @@ class Network {
   EventQueue& queue() { return queue_; }
   TimePoint now() const { return queue_.now(); }
   PacketStore& store() { return store_; }
-  // Of the network itself (marking); hosts and links have their own.
+  // Random numbers of the network itself (marking); hosts and links have their own.
   Random& random() { return random_; }
-  // A seed for a part, different for each call.
+  // Returns a seed for a component, different for each call.
   uint64_t NextSeed() { return seeds_.Bits(); }
   const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
 
@@ -80,12 +79,12 @@ class Network {
   void RunUntil(TimePoint end) { queue_.RunUntil(end); }
   void RunFor(Duration time) { queue_.RunUntil(now() + time); }
 
-  // Packets that arrived somewhere, by switches or hosts.
+  // Returns the number of arrivals at switches and hosts.
   uint64_t deliveries() const { return deliveries_; }
-  // Of every delivery: time, link, and the packet's first bytes.
+  // Returns a hash of all deliveries: time, link, and the packet's first bytes.
   uint64_t trace_hash() const { return trace_; }
 
-  // For ports and models: a number in the order of entering the network.
+  // Returns a packet number in order of entry to the network. For ports and models.
   uint64_t NextNumber() { return ++entered_; }
   uint64_t entered() const { return entered_; }
 

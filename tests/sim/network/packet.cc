@@ -5,7 +5,7 @@
 
 namespace rocegw::sim {
 namespace {
-// Behind a BTH alone the payload begins on a cache line.
+// With a BTH only, the payload starts on a cache line.
 constexpr size_t kHeadroom = 52;
 }  // namespace
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet in the simulated network: the datagram a port filled, and the fields of its IP and UDP
-// headers as values. It moves by pointer from the sender's port to the receiver and then back to
-// the one pool of its Network; nothing is copied but duplicates. The pool grows to what is in
-// flight at once and never shrinks.
+// Packet in the simulated network: the datagram that a port filled, and the fields of its IP and
+// UDP headers as values. It moves by pointer from the sender's port to the receiver and back to the
+// one pool of its Network; only duplicates are copied. The pool grows to the number in flight and
+// never shrinks.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace rocegw::sim {
 
-// What a packet takes of a link beyond its datagram: preamble and gap 20, Ethernet header and check
-// sum 18, IPv4 and UDP 28. The 38 for IPv6 instead of 28 are counted as well.
+// Bytes on a link beyond the datagram: preamble and gap 20, Ethernet header and checksum 18; IPv4
+// and UDP add 28. IPv6 is counted like IPv4.
 inline constexpr uint32_t kEthernetOverhead = 38;
 
 // ECN codepoints, the low two bits of the traffic class (RFC 3168).
@@ -27,10 +27,10 @@ inline constexpr uint8_t kCongestionExperienced = 3;
 
 struct Packet : port::TxPacket {
   wire::RxMeta meta;
-  uint32_t size = 0;   // of the datagram with its ICRC; from the sender's port on
-  uint32_t owner = 0;  // for ports: who counts it as its own
+  uint32_t size = 0;   // of the datagram with its ICRC; set by the sender's port
+  uint32_t owner = 0;  // for ports: identifies the owner
   bool damaged = false;
-  uint64_t number = 0;  // in the order of entering the network; copies have the same
+  uint64_t number = 0;  // in order of entry to the network; copies have the same
 
   std::span<const uint8_t> bytes() const { return {data, size}; }
   uint8_t opcode() const { return data[0]; }
@@ -45,7 +45,7 @@ struct Packet : port::TxPacket {
   }
 };
 
-// A host's number in its addresses: the last three bytes.
+// Returns the address with the host's number in its last three bytes.
 inline wire::Gid AddressOf(uint32_t host, bool v6 = false) {
   wire::Gid gid = wire::Gid::FromV4(0x0A000000u + host);
   if (v6) {

@@ -16,7 +16,7 @@ LinkConfig NicSide(LinkConfig config) {
 
 std::string NameOf(const Endpoint& endpoint) { return "h" + std::to_string(endpoint.number()); }
 
-// The cable between an endpoint and a switch.
+// Connects an endpoint and a switch by a cable.
 void WireEdge(Network& network, Endpoint& endpoint, Switch& to, const LinkConfig& edge,
               Wiring& wiring) {
   Link& up = network.AddLink(NicSide(edge), to, NameOf(endpoint) + ">");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host's memory beside what it must hold. Whoever expects a change changes the expectation; a
-// byte that differs was written by nobody who may. Ranges about which nothing can be known (a
-// request failed when it was under way) are let out. Belongs to one scenario; one thread.
+// A host's memory together with its expected contents. Every expected change is made to the
+// expectation as well; a byte that differs was written without permission. Ranges with unknown
+// contents (a request failed while in flight) are excluded. Belongs to one scenario; one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rocegw::sim {
 
-// A slot for so many bytes, with some behind them that nobody may touch.
+// Returns the size of a slot for so many bytes, including guard bytes that must not change.
 constexpr uint64_t Guarded(uint64_t length) { return (length + 7) / 8 * 8 + 64; }
 
 class Arena {
@@ -24,12 +24,12 @@ class Arena {
 
   std::span<uint8_t> Bytes(uint64_t at, uint64_t length) { return memory_.subspan(at, length); }
 
-  // The program writes there itself.
+  // Writes to memory as the program.
   void Write(uint64_t at, uint64_t length, uint64_t stream, uint64_t from) {
     Expect(at, length, stream, from);
     std::memcpy(memory_.data() + at, expected_.data() + at, length);
   }
-  // Somebody else has written there.
+  // Expects bytes that another party writes.
   void Expect(uint64_t at, uint64_t length, uint64_t stream, uint64_t from) {
     Fill(stream, from, std::span(expected_).subspan(at, length));
   }
@@ -38,17 +38,18 @@ class Arena {
     ExpectWord(at, value);
     std::memcpy(memory_.data() + at, &value, 8);
   }
-  // Nothing is known of it any more.
+  // Excludes a range whose contents are unknown.
   void Forget(uint64_t at, uint64_t length) { unknown_.push_back({at, length}); }
 
-  // The first byte of the range that is not as expected; its end when all are.
+  // Returns the first unexpected byte of the range; the range's end if there is none.
   uint64_t FirstDifference(uint64_t at, uint64_t length) const {
     if (std::memcmp(memory_.data() + at, expected_.data() + at, length) == 0) return at + length;
     uint64_t i = at;
     while (memory_[i] == expected_[i]) ++i;
     return i;
   }
-  // Of the whole memory, without what is not known; its size when all are as expected.
+  // Returns the first unexpected byte of the whole memory, without excluded ranges; its size if
+  // there is none.
   uint64_t FirstDifference() {
     for (const Range& range : unknown_) {
       std::memcpy(expected_.data() + range.at, memory_.data() + range.at, range.length);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of messages as a function of what they belong to: whoever knows the stream (speaker, what
-// it is for, message) knows every byte, so that one that went astray, is old, or came twice shows.
-// Pure functions.
+// Message contents as a function of their stream (speaker, purpose, message). Every byte is
+// predictable, so misplaced, old or duplicated bytes are detected. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +21,7 @@ constexpr uint64_t ContentWord(uint64_t stream, uint64_t word) {
   return x ^ (x >> 29);
 }
 
-// The first bytes of the stream, from `from` on.
+// Fills `bytes` with the stream from offset `from` on.
 inline void Fill(uint64_t stream, uint64_t from, std::span<uint8_t> bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const uint64_t word = ContentWord(stream, (from + done) / 8);

@@ -9,7 +9,7 @@
 namespace rocegw::sim {
 namespace {
 
-// Their numbers among all that speak in a world; talkers have the lower ones.
+// First number of a Correspondent among all speakers of a world; Talkers have lower ones.
 constexpr uint64_t kFirstNumber = 1000;
 
 }  // namespace
@@ -78,7 +78,7 @@ bool Correspondent::PostOne() {
   return true;
 }
 
-// The immediate says which message of its sender it is.
+// The immediate identifies the message among its sender's.
 void Correspondent::OnReceive(const rocegw_cqe& cqe) {
   if (cqe.status != 0) return Fail(Format("a receive fails with %u", cqe.status));
   if (std::count(free_inboxes_.begin(), free_inboxes_.end(), cqe.wr_id) != 0)
@@ -99,7 +99,7 @@ void Correspondent::OnReceive(const rocegw_cqe& cqe) {
       return Fail(Format("message %llu has passed %llu", Wide(id), Wide(before->first)));
   }
   sender.messages_.erase(found);
-  // An attempt that was given up may have left more of itself.
+  // An attempt that was abandoned may have left other bytes in the slot.
   const Receive receive{InboxAt(static_cast<uint32_t>(cqe.wr_id)), plan_.max_length,
                         end_.rq_payload(cqe.ring_slot), true};
   CheckMessage(cqe, receive, message, sender.place_.writer, id);

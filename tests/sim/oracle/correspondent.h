@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program with an endpoint (gateway/include rocegwdv.h) that writes to all others of its world at
-// random and knows what must come of it: each request completes once and well, in order where that
-// was asked for; each message arrives once, whole, from whom it says, and behind those that it must
-// not pass; READs bring what is there; atomics take effect exactly once; nothing else in memory
+// Program with an endpoint (gateway/client/dv/rocegwdv.h) that writes to all others of its world at
+// random, and checks the results. Each request completes once, with success, in order where
+// requested. Each message arrives once, whole, from the right sender, and after the messages that
+// it must not overtake. READs return what is there; atomics execute exactly once; no other memory
 // changes.
 #pragma once
 
@@ -17,14 +17,14 @@ namespace rocegw::sim {
 
 class Correspondent final : public Speaker {
  public:
-  // Bytes of memory that one of so many needs.
+  // Returns the bytes of memory for one of `all` correspondents.
   static uint64_t Room(const SpeakerConfig& config, size_t all) {
     return RoomFor(config, static_cast<uint32_t>(all));
   }
-  // `number`: its own, from 0, among `all`. From `base` on it uses the host's memory.
+  // `number`: its number, from 0, among `all`. Uses the host's memory from `base` on.
   Correspondent(Host& host, RingEnd& end, Arena& arena, uint64_t base, uint32_t number, size_t all,
                 const SpeakerConfig& config, Random random);
-  // It may write to that one, by that handle.
+  // Adds a correspondent that it may write to by the handle.
   void Meet(Correspondent& other, uint32_t handle) { others_.push_back({&other, handle}); }
 
   bool done() const override;
@@ -38,7 +38,7 @@ class Correspondent final : public Speaker {
   };
   struct Asked : Request {
     bool passes = false;  // asks for no order
-    bool waits = false;   // is of strong order
+    bool waits = false;   // strong order
     Correspondent* to = nullptr;
   };
 
@@ -52,19 +52,20 @@ class Correspondent final : public Speaker {
   void OnReceive(const rocegw_cqe& cqe) override;
   void OnSent(const rocegw_cqe& cqe) override;
 
-  // How much order it asks for, as flags of the work request.
+  // Draws the order flags of a request.
   uint16_t DrawOrder(Asked& request);
-  // The next number of the other's word has come; nobody else may have brought it.
+  // Checks an atomic's result: the next value of the other's word, which no other atomic may have
+  // returned.
   void OnAtomic(const Asked& request);
 
   std::vector<Other> others_;
   std::map<uint64_t, Asked> requests_;  // by id: posted and not known to be complete
-  std::map<uint64_t, Asked> messages_;  // those that take a receive, until they are received
+  std::map<uint64_t, Asked> messages_;  // those that take a receive, until received
   std::vector<uint32_t> free_slots_;
   std::vector<uint64_t> free_inboxes_;
-  std::set<uint64_t> found_;  // what atomics here have brought to those who asked
-  uint64_t adds_ = 0;         // atomics asked for here
-  uint64_t added_ = 0;        // and those that are complete
+  std::set<uint64_t> found_;  // results that atomics on this word have returned
+  uint64_t adds_ = 0;         // atomics requested on this word
+  uint64_t added_ = 0;        // completed ones among them
 };
 
 }  // namespace rocegw::sim

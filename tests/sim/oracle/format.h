@@ -20,7 +20,7 @@ namespace rocegw::sim {
   return text;
 }
 
-// A number for %llu.
+// Converts a number for %llu.
 constexpr unsigned long long Wide(uint64_t number) { return number; }
 
 }  // namespace rocegw::sim

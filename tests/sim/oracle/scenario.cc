@@ -17,7 +17,7 @@ namespace rocegw::sim {
 namespace {
 
 constexpr Duration kLongest = Seconds(300);
-// Late copies may still be on their way when all is said.
+// Late copies may still be in flight when all speakers are done.
 constexpr Duration kAfterwards = Milliseconds(20);
 constexpr uint64_t kMostEvents = 20'000'000;
 
@@ -61,7 +61,7 @@ class World {
     if (sabotage_ == Sabotage::kNoFlush)
       for (Speaker* speaker : speakers_) speaker->HideFlushes();
     while (!done && network_.queue().fired() < kMostEvents && network_.RunOne(end)) {
-      // Nothing changes but with an event; looking at every one would cost more than the events.
+      // State changes only with events; checking after every one would cost more than the events.
       if (network_.queue().fired() % 64 == 0) done = Done();
     }
     done = Done();
@@ -92,12 +92,12 @@ class World {
   }
 
  private:
-  // Packets sent again; on a channel some say nothing and belong to no queue pair.
+  // Returns the number of packets sent again. On a channel, void frames belong to no queue pair.
   static uint64_t Again(const Host& host) {
     return std::max(host.Count(&metrics::WorkerCounters::retransmit_packets),
                     host.Count(&metrics::WorkerCounters::channel_resent_packets));
   }
-  // One of these numbers.
+  // Returns one of the values at random.
   template <typename T>
   T OneOf(std::initializer_list<T> values) {
     return values.begin()[random_.Below(values.size())];
@@ -138,12 +138,12 @@ class World {
       HostConfig own = config;
       own.workers = Sometimes(80) ? 1 : random_.Between(2, 3);
       own.memory_bytes = room_[i] + kUnused;
-      // One in six is not what discovery has said: it knows nothing of channels, or refuses them.
+      // One host in six differs from what discovery reported: it has no channels, or refuses them.
       const uint64_t refuses = order_random_.Below(12);
       if (refuses == 0) own.channels = false;
       if (refuses == 1) own.channel_features = wire::kOptionChannel | wire::kOptionCcMask;
       declines_.push_back(refuses <= 1);
-      // One in four is trusted by nobody.
+      // One host in four is untrusted.
       if (memory_random_.Below(4) == 0) {
         constexpr int64_t kLatest[] = {100, 5'000, 100'000};
         own.copier_latest = Nanoseconds(kLatest[memory_random_.Below(std::size(kLatest))]);
@@ -194,7 +194,7 @@ class World {
     }
   }
 
-  // Who talks to whom, and how; it decides how much memory a host needs.
+  // Chooses the pairs and their conversations, which determines how much memory a host needs.
   void PlanPairs() {
     room_.resize(Sometimes(60) ? 2 : random_.Between(3, 6));
     pairs_.resize(random_.Between(1, 4));
@@ -212,8 +212,8 @@ class World {
     }
   }
 
-  // One host in three has receives that its connections share, those that end well: what has failed
-  // keeps its receives until it is destroyed.
+  // On one host in three, connections share receives; only connections that end without failure,
+  // because a failed queue pair keeps its receives until it is destroyed.
   void PlanInboxes() {
     inboxes_.resize(room_.size());
     inbox_plans_.resize(room_.size());
@@ -243,7 +243,7 @@ class World {
     }
   }
 
-  // In two of three worlds with channels, endpoints on some of the hosts.
+  // Two of three worlds with channels have endpoints on some hosts.
   void PlanEndpoints() {
     if (!channels_ || endpoint_random_.Below(3) == 0) return;
     endpoint_hosts_.resize(endpoint_random_.Between(2, 5));
@@ -258,14 +258,14 @@ class World {
       room_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
     }
   }
-  // One in three is of a pool whose policy bounds what it has under way.
+  // One in three belongs to a pool with a window.
   uint32_t PoolsWindow(Random& random) {
     constexpr uint32_t kPoolWindows[] = {0, 0, 0, 0, 4096, 16'384};
     const uint32_t window = kPoolWindows[random.Below(std::size(kPoolWindows))];
     bounded_ += window != 0 ? 1 : 0;
     return window;
   }
-  // Those of hosts that know of channels, and each to those of other hosts.
+  // Connects the endpoints of hosts with channels, each to those of other hosts.
   void Correspond() {
     struct Made {
       size_t host;
@@ -296,7 +296,7 @@ class World {
       used_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
       all.push_back({host, &end, correspondents_.back().get()});
     }
-    // Endpoints of a program name others by the same handles.
+    // Endpoints of one program use the same handles for the others.
     std::set<std::pair<size_t, uint32_t>> named;
     for (const Made& own : all) {
       for (const Made& other : all) {
@@ -324,8 +324,8 @@ class World {
         RingOptions options;
         uint64_t bucket = random_.Below(64);
         SharedInbox* const inbox = InboxOf(pair, side);
-        // All that share receives are on one worker, whose buckets are multiples of how many
-        // there are.
+        // Queue pairs that share receives must be on one worker; multiples of 6 select worker 0 for
+        // 1, 2 and 3 workers.
         if (inbox != nullptr) bucket -= bucket % 6;
         options.qpn = static_cast<uint32_t>(bucket << 18 | (100 + number * 2 + side));
         options.shared = inbox == nullptr ? nullptr : &inbox->end();
@@ -349,7 +349,7 @@ class World {
       options.path_mtu = static_cast<uint8_t>(random_.Between(1, 5));
       options.rd_atomic = static_cast<uint8_t>(random_.Between(1, 8));
       options.min_rnr_timer = static_cast<uint8_t>(random_.Between(1, 6));
-      // Native connections between the same hosts must not mind.
+      // Native connections between the same hosts must not be affected.
       options.channel = channels_ && channel_random_.Below(5) != 0;
       const bool declined =
           options.channel && (declines_[pair.hosts[0]] || declines_[pair.hosts[1]]);
@@ -389,9 +389,9 @@ class World {
       const LinkCounters& c = link->counters();
       anything_lost |= c.lost + c.tail_drops + c.corrupted + c.delayed > 0;
     }
-    // An answer that comes when the requester has gone back is not taken, either, nor is one that a
-    // refusal of a later request has overtaken on its way from worker to worker: natively the
-    // refusal says that what was asked before is answered, and nobody repeats it any more.
+    // Responses may also be dropped without loss: when the requester has gone back, or when the
+    // refusal of a later request overtakes them between workers. Natively, the refusal acknowledges
+    // earlier requests, and nobody repeats them any more.
     for (const auto& host : hosts_) {
       anything_lost |= host->overflows() > 0 || Again(*host) > 0 ||
                        host->Count(&metrics::WorkerCounters::handoff_rx_packets) > 0;
@@ -399,7 +399,7 @@ class World {
     for (const Speaker* speaker : speakers_)
       if (!speaker->failure().empty()) return speaker->failure();
     for (const auto& talker : talkers_) {
-      // Between gateways no answer is lost for good.
+      // Between gateways no response is lost permanently.
       if (talker->blamed_for_another() && (!anything_lost || talker->config().channel)) {
         return "a request failed for another one, and no answer was lost";
       }
@@ -446,7 +446,7 @@ class World {
 
   struct Pair {
     size_t hosts[2] = {};
-    bool shares[2] = {};  // receives, with others of its host
+    bool shares[2] = {};  // shares receives with others of its host
     TalkerConfig config;
   };
   SharedInbox* InboxOf(const Pair& pair, size_t side) const {
@@ -454,7 +454,7 @@ class World {
   }
   static constexpr uint32_t kEndpointKey = 0x4711;
   static constexpr uint32_t kFirstEndpoint = 1000;  // handle and number
-  // Memory beside what anybody uses.
+  // Memory beyond what any speaker uses.
   static constexpr size_t kUnused = 16 << 10;
 
   Random random_;
@@ -470,8 +470,8 @@ class World {
   bool channels_ = false;
   size_t on_channels_ = 0;
   size_t declined_ = 0;
-  size_t untrusted_ = 0;  // hosts
-  size_t bounded_ = 0;    // by a window of their pool
+  size_t untrusted_ = 0;  // number of hosts
+  size_t bounded_ = 0;    // number limited by a window of their pool
   size_t mixed_order_ = 0;
   uint32_t paths_ = 1;
   std::vector<bool> declines_;  // by host
@@ -486,7 +486,7 @@ class World {
   std::vector<Pair> pairs_;
   std::vector<uint64_t> room_;  // bytes, by host
   std::vector<uint64_t> used_;
-  std::vector<SharedInbox::Config> inbox_plans_;  // by host; of no length: none
+  std::vector<SharedInbox::Config> inbox_plans_;  // by host; max_length 0: none
   std::vector<std::unique_ptr<SharedInbox>> inboxes_;
   size_t sharing_ = 0;  // ends
   SpeakerConfig endpoint_plan_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives that several Talkers of a host share: a shared receive queue, and the memory that it
-// names. Each receive completes once, whoever has taken it; connections that fail keep some for
-// good, and so have none of them. Owned by a scenario; one thread.
+// Receives that several Talkers of a host share: a shared receive queue and its memory. Each
+// receive completes once, whichever connection took it. A failing connection would keep some for
+// ever, so it has none of them. Owned by a scenario; one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,20 @@ class SharedInbox {
     return config.receives * Guarded(config.max_length);
   }
 
-  // From `base` on it uses the host's memory, which the arena stands for. On the first worker.
+  // Uses the host's memory, represented by the arena, from `base` on. The queue is on the first
+  // worker.
   SharedInbox(Host& host, Arena& arena, uint64_t base, const Config& config, Random random);
 
   testing::SharedEnd& end() { return end_; }
-  // All that there is room for, but for the looks (of 100) at which the program is late.
+  // Posts all free receives, except that the program is late in `late` of 100 calls.
   void Post(uint32_t late);
-  // It has completed: where its bytes lie, from now on the program's. Nothing: it was not posted,
-  // or has completed before.
+  // Handles a completed receive. Returns the offset of its bytes, which the program owns now;
+  // nothing if it was not posted or has completed before.
   std::optional<uint64_t> Take(const rocegw_cqe& cqe);
   const uint8_t* payload(uint32_t ring_slot) const { return end_.payload(ring_slot); }
-  // What lies there has been looked at: the slot is as new.
+  // Resets the slot after its contents were checked.
   void Clear(uint64_t at);
-  // Bytes that a message may have.
+  // Returns the limit of message bytes.
   uint32_t max_length() const { return config_.max_length; }
 
  private:

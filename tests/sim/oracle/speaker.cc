@@ -61,7 +61,7 @@ void Speaker::PostReceives() {
 
 void Speaker::PostRequests() {
   bool rang = false;
-  // Whoever waits for nothing that is announced must not pause: no event need follow.
+  // If no completion is expected, the loop must not pause: no event would follow.
   while (posted_ < plan_.messages && MayPost() && (NothingAnnounced() || random_.Below(4) != 0) &&
          PostOne()) {
     ++posted_;
@@ -116,7 +116,7 @@ void Speaker::CheckDone(const Request& request, Speaker& to) {
       const uint64_t at = to.TargetAt(place_.writer, request.slot);
       to.arena_.Expect(at, request.length, request.stream, 0);
       CheckSlot(to.arena_, at, "WRITE", request.id);
-      // A copy of the WRITE that comes late must do nothing.
+      // A late copy of the WRITE must change nothing.
       to.arena_.Write(at, request.length, ~request.stream, 0);
       bytes_ += request.length;
       break;
@@ -126,7 +126,7 @@ void Speaker::CheckDone(const Request& request, Speaker& to) {
       CheckSlot(arena_, SinkAt(request.slot), "READ", request.id);
       bytes_ += request.length;
       break;
-    case Kind::kSend:  // Whoever receives it looks at it.
+    case Kind::kSend:  // the receiver checks it
     case Kind::kCompareSwap:
     case Kind::kFetchAdd:
       break;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs of the oracle do whatever they speak by: they keep requests under way and receives
-// posted, each with a slot of memory of its own, and compare what the requests have done, and the
-// messages that came, with what must be. What must complete when, only the kinds of speakers know.
+// Common behaviour of the oracle's programs: they keep requests in flight and receives posted, each
+// with its own slot of memory, and compare results and messages with what is expected. Subclasses
+// know what must complete when.
 //
-// After a WRITE is complete its target is written over at once, so that a late copy of the WRITE
-// would show. Owned by a scenario; one thread. The first thing that is wrong is kept as text, and
-// the Speaker stops.
+// After a WRITE completes, its target is overwritten at once, so that a late copy of the WRITE is
+// detected. Owned by a scenario; one thread. The first error is kept as text, and the Speaker
+// stops.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace rocegw::sim {
 
 struct SpeakerConfig {
   uint32_t max_length = 6000;  // of a message
-  uint32_t slots = 8;          // requests under way, and receives posted; a power of two
+  uint32_t slots = 8;          // requests in flight, and receives posted; a power of two
   uint64_t messages = 20;      // requests to post
-  uint32_t late_receives = 0;  // of 100 looks, those at which no receive is posted
+  uint32_t late_receives = 0;  // of 100 calls, those in which no receive is posted
 };
 
 class Speaker : public Program {
@@ -27,16 +27,15 @@ class Speaker : public Program {
   void Begin() { Look({}); }
   void Look(TimePoint now) final;
 
-  // All is said and answered, or has failed.
+  // Returns true if everything is complete or has failed.
   virtual bool done() const = 0;
-  // Before memory is compared for the last time.
+  // Called before memory is compared for the last time.
   virtual void Finish() = 0;
-  // For the message about what never came.
+  // Returns a description for the report of a missing completion.
   virtual std::string Describe() const = 0;
-  // What others read here is not what it should be.
+  // Sabotage: corrupts the memory that others read.
   void SpoilLibrary();
-  // Behind the first completion that tells of a failure, those of flushed requests say that all is
-  // well.
+  // Sabotage: after the first failed completion, flushed requests report success.
   void HideFlushes() { hides_flushes_ = true; }
   const std::string& failure() const { return failure_; }
   uint64_t posted() const { return posted_; }
@@ -54,50 +53,50 @@ class Speaker : public Program {
 
     bool takes_receive() const { return kind == Kind::kSend || kind == Kind::kWriteImm; }
   };
-  // Memory that a message came to.
+  // Memory that a message arrived in.
   struct Receive {
     uint64_t at = 0;
-    uint32_t most = 0;                 // bytes that a message may have
-    const uint8_t* in_ring = nullptr;  // where they are when the completion says so
-    bool tried = false;                // what was refused before may have left something there
+    uint32_t most = 0;  // limit of message bytes
+    const uint8_t* in_ring =
+        nullptr;         // location of the bytes if the completion says that they are in the ring
+    bool tried = false;  // a refused attempt may have left bytes there
   };
-  // Its place in the world.
+  // Part of the world that the speaker uses.
   struct Place {
-    uint64_t base = 0;     // of its part of the host's memory
-    uint64_t number = 0;   // nobody else's
-    uint32_t writer = 0;   // which one it is of those who write to one of the others
-    uint32_t writers = 1;  // that each of them knows
+    uint64_t base = 0;     // offset in the host's memory
+    uint64_t number = 0;   // unique number
+    uint32_t writer = 0;   // index among the writers to each of the others
+    uint32_t writers = 1;  // number of writers to each of the others
   };
 
-  // Bytes of memory.
+  // Returns the bytes of memory needed.
   static uint64_t RoomFor(const SpeakerConfig& config, uint32_t writers) {
     return ((3 + uint64_t{writers}) * config.slots + 2) * Guarded(config.max_length);
   }
   Speaker(Host& host, RingEnd& end, Arena& arena, const Place& place, const SpeakerConfig& config,
           Random random);
 
-  // How this kind of speaker goes on.
+  // Behaviour of each kind of speaker:
   virtual std::string Name() const = 0;
   virtual bool Over() const = 0;
   virtual bool LacksReceive() const = 0;
-  virtual bool PostReceive() = 0;  // false: there was no room for it
+  virtual bool PostReceive() = 0;  // false: there was no space for it
   virtual void PostReceives();
   virtual bool MayPost() const = 0;
-  virtual bool PostOne() = 0;  // false: there was no room for it
-  // No request under way has a completion of its own.
+  virtual bool PostOne() = 0;  // false: there was no space for it
+  // Returns true if no request in flight has a completion of its own.
   virtual bool NothingAnnounced() const = 0;
   virtual void OnReceive(const rocegw_cqe& cqe) = 0;
   virtual void OnSent(const rocegw_cqe& cqe) = 0;
 
-  // Also nothing at all, and one in so many something short.
+  // Draws a message length, including 0; one in `short_ones` is short.
   uint32_t DrawLength(uint32_t short_ones);
-  // What the work request says of the request, which gets what it lacks. Returns where its bytes
-  // are here, or go to.
+  // Fills in the request and its work request. Returns the local address of its bytes.
   uint64_t Address(Request& request, const Speaker& to, rocegw_send_wqe& wqe);
-  // It has taken effect; what atomics bring the caller knows.
+  // Checks the effects of a completed request; the caller checks results of atomics.
   void CheckDone(const Request& request, Speaker& to);
   void CheckAtomic(const Request& request, uint64_t original);
-  // It has come, from the one who writes to that place.
+  // Checks a message that arrived from that writer.
   void CheckMessage(const rocegw_cqe& cqe, const Receive& receive, const Request& message,
                     uint32_t writer, uint64_t id);
   void Fail(const std::string& what);
@@ -130,13 +129,13 @@ class Speaker : public Program {
   uint64_t library_stream() const { return StreamOf(kLibrary, 0); }
   void Falsify(rocegw_cqe& cqe);
   void PostRequests();
-  // Of the range, or of the slot that begins there.
+  // Check a range, or the slot that begins there.
   void Check(Arena& arena, uint64_t at, uint64_t length, const char* what, uint64_t id);
   void CheckSlot(Arena& arena, uint64_t at, const char* what, uint64_t id) {
     Check(arena, at, Guarded(plan_.max_length), what, id);
   }
 
-  // What a stream is for.
+  // Purposes of streams:
   static constexpr uint64_t kSent = 0;
   static constexpr uint64_t kWritten = 1;
   static constexpr uint64_t kLibrary = 2;
@@ -145,7 +144,7 @@ class Speaker : public Program {
   TimePoint now_;
   std::string failure_;
   bool hides_flushes_ = false;
-  bool has_failed_ = false;  // a completion
+  bool has_failed_ = false;  // a completion has failed
 };
 
 }  // namespace rocegw::sim

@@ -10,7 +10,7 @@ namespace {
 
 using verbs::WcStatus;
 
-constexpr uint32_t kInlineMost = 256;  // RingOptions::payload_stride of those who talk
+constexpr uint32_t kInlineMost = 256;  // RingOptions::payload_stride of talkers
 constexpr uint32_t kWrongKey = 0x12345678;
 
 uint8_t Code(WcStatus status) { return static_cast<uint8_t>(status); }
@@ -28,7 +28,7 @@ std::string Talker::Name() const {
   return Format("pair %llu side %llu", Wide(place_.number / 2), Wide(place_.number % 2));
 }
 
-// One to three pieces in a row.
+// Splits a buffer into one to three pieces.
 RingEnd::Sges Talker::Pieces(uint64_t at, uint32_t length, uint32_t key) {
   RingEnd::Sges pieces;
   uint32_t done = 0;
@@ -53,9 +53,9 @@ bool Talker::PostReceive() {
   return true;
 }
 
-// Nothing that the oracle promises depends on when a WRITE or a READ takes effect: slots are used
-// again when requests are complete, and libraries do not change. Messages and atomics keep the
-// order of verbs, or ask for more.
+// Returns the order flags of a request. The oracle's expectations for WRITEs and READs do not
+// depend on when they take effect: slots are reused after completion, and libraries do not change.
+// Messages and atomics keep the order of verbs, or ask for more.
 uint16_t Talker::OrderOf(Kind kind) {
   if (config_.less_order == 0) return 0;
   const bool less = order_random_.Below(100) < config_.less_order;
@@ -126,7 +126,7 @@ bool Talker::PostOne() {
   const bool last = posted_ + 1 == plan_.messages;
   if (last && config_.ending != BadRequest::kNone) Spoil(request);
   const bool bad = request.must_fail != 0;
-  // Every few are signaled, so that slots come free.
+  // Every few requests are signaled, so that slots become free.
   request.signaled = bad || last || (posted_ + 1) % (plan_.slots / 2) == 0 ||
                      random_.Below(100) >= config_.unsignaled;
 
@@ -191,7 +191,7 @@ void Talker::OnReceive(const rocegw_cqe& cqe) {
   const std::optional<Receive> receive = TakeReceive(cqe);
   if (!receive.has_value()) return;
   if (cqe.status != 0) {
-    // What the peer's too long message did is the receive's own affair.
+    // A too long message of the peer may leave bytes in the receive.
     if (!Broken()) return Fail(Format("receive fails with %u in a good state", cqe.status));
     broken_ = true;
     arena_.Forget(receive->at, plan_.max_length);
@@ -237,8 +237,8 @@ void Talker::OnFlushed(const Asked& request) {
 void Talker::OnSent(const rocegw_cqe& cqe) {
   const bool flushed = cqe.status == Code(WcStatus::kFlush);
   while (!requests_.empty() && requests_.front().id != cqe.wr_id) {
-    // Those without a completion of their own are complete with a later one; but none is when one
-    // before has failed.
+    // Unsignaled requests are complete with a later completion, unless an earlier request has
+    // failed.
     if (requests_.front().signaled || sends_broken_) break;
     OnDone(requests_.front());
     requests_.pop_front();
@@ -259,11 +259,11 @@ void Talker::OnSent(const rocegw_cqe& cqe) {
   OnFlushed(request);
   if (sends_broken_ && !flushed) return Fail(Format("second failure, status %u", cqe.status));
   const bool own = request.must_fail != 0 && !sends_broken_;
-  // The other end may have failed, and with it everything towards it.
+  // The other end may have failed, and with it all requests to it.
   const bool others =
       config_.ending != BadRequest::kNone || peer_->config_.ending != BadRequest::kNone;
-  // The answer of a READ or atomic was lost, and what came later was refused: the oldest without an
-  // answer tells why.
+  // If the response of a READ or atomic was lost and a later request was refused, the oldest
+  // unanswered request reports the refusal.
   const bool stands_in = !requests_.empty() && requests_.back().must_fail == cqe.status &&
                          request.kind != Kind::kSend && request.kind != Kind::kWrite &&
                          request.kind != Kind::kWriteImm && !sends_broken_;
@@ -280,7 +280,7 @@ bool Talker::NothingAnnounced() const {
                       [](const Asked& request) { return request.signaled; });
 }
 
-// Those that are left have no completion of their own, and the queue has let go of them.
+// Returns true if the remaining requests are unsignaled and the queue has released them.
 bool Talker::NothingLeft() const {
   return end_.status().sq_released == static_cast<uint32_t>(posted_) && NothingAnnounced();
 }
@@ -295,9 +295,9 @@ bool Talker::done() const {
 
 void Talker::Finish() {
   if (!broken_ && !peer_->broken_) return;
-  // Whether they were done, nobody said.
+  // Nothing reported whether these were executed.
   for (const Asked& request : requests_) OnFlushed(request);
-  // Of a message that was given up, a part may have come.
+  // A part of an abandoned message may have arrived.
   for (const uint64_t id : receives_)
     arena_.Forget(InboxAt(static_cast<uint32_t>(id % plan_.slots)), plan_.max_length);
 }

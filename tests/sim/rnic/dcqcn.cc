@@ -5,7 +5,7 @@
 
 namespace rocegw::sim {
 namespace {
-// Bits of alpha below 1/1024.
+// Fraction bits of alpha below 1/1024.
 constexpr uint32_t kAlphaFraction = 12;
 }  // namespace
 
@@ -19,7 +19,7 @@ ReactionPoint::ReactionPoint(const DcqcnParameters& parameters, int64_t line_rat
 void ReactionPoint::AdvanceAlpha(TimePoint now) {
   while (alpha_at_ <= now) {
     if (alpha_ == 0 && !cnp_in_period_) {
-      // It stays there: on to the period of now.
+      // alpha stays 0: skip to the current period.
       const int64_t periods = (now - alpha_at_).ns / p_.dce_tcp_rtt.ns + 1;
       alpha_at_ = alpha_at_ + p_.dce_tcp_rtt * periods;
       return;
@@ -55,7 +55,7 @@ void ReactionPoint::Increase() {
   }
   target_ = std::min(target_, line_rate_);
   current_ = (current_ + target_) / 2;
-  // Integer halves never meet.
+  // Repeated halving with integers never reaches the target exactly.
   if (line_rate_ - current_ < line_rate_ / 10'000) {
     current_ = target_ = line_rate_;
     limited_ = false;

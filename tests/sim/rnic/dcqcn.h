@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// DCQCN as RNICs do it, for the RNIC model alone: written from the published algorithm (Zhu et al.,
-// SIGCOMM 2015) and the parameters that ConnectX adapters show, and sharing nothing with the
-// gateway's own congestion control, so that each judges the other.
+// DCQCN as RNICs implement it, for the RNIC model only. Written from the published algorithm (Zhu
+// et al., SIGCOMM 2015) and the parameters of ConnectX adapters. It shares no code with the
+// gateway's congestion control, so that each checks the other.
 //
-// ReactionPoint: one sending queue pair. Its rate falls with each congestion notification (CNP) and
-// rises again by timer and byte counter: first halfway back to where it was, then by steps.
-// NotificationPoint: one receiving queue pair. Says when a marked packet is worth a CNP.
-// Rates are bit/s. Values; one thread.
+// ReactionPoint: one sending queue pair. Its rate falls with each CNP and rises again by timer and
+// byte counter: first halfway back to the previous rate, then by steps. NotificationPoint: one
+// receiving queue pair. Decides which marked packets cause a CNP. Rates are bit/s. Value types; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace rocegw::sim {
 
-// Names and defaults as the adapters show them. Descriptions of rpg_byte_reset differ in its unit;
-// here it counts 64 bytes: with bytes, every CNP is outweighed by the rises before the next one.
+// Names and defaults as adapters show them. Descriptions of rpg_byte_reset differ in its unit; here
+// it counts 64 bytes, because with single bytes the rises before the next CNP would outweigh every
+// CNP.
 struct DcqcnParameters {
   bool clamp_tgt_rate = false;
   bool clamp_tgt_rate_after_time_inc = true;
@@ -32,7 +33,8 @@ struct DcqcnParameters {
   uint32_t dce_tcp_g = 1019;             // of 1024: weight of the old alpha
   Duration dce_tcp_rtt = Microseconds(1);
   Duration rate_reduce_monitor_period = Microseconds(4);
-  uint32_t initial_alpha = 1023;  // of 1024; kept with a fraction, or it could not rise again
+  uint32_t initial_alpha =
+      1023;  // of 1024; kept with a fraction, because otherwise it could not rise again
   Duration min_time_between_cnps = Microseconds(4);
 };
 
@@ -40,7 +42,7 @@ class ReactionPoint {
  public:
   ReactionPoint(const DcqcnParameters& parameters, int64_t line_rate);
 
-  // The rate now.
+  // Returns the current rate.
   int64_t Rate(TimePoint now) {
     Advance(now);
     return current_;
@@ -57,11 +59,11 @@ class ReactionPoint {
   const int64_t line_rate_;
   int64_t current_;
   int64_t target_;
-  bool limited_ = false;   // a CNP has come; before, everything runs at line rate
+  bool limited_ = false;   // a CNP has arrived; before that, the rate is the line rate
   bool increased_ = true;  // since the last cut
   uint32_t alpha_;
   bool cnp_in_period_ = false;
-  TimePoint alpha_at_;     // end of the period that runs
+  TimePoint alpha_at_;     // end of the current period
   TimePoint increase_at_;  // next expiry of the timer
   TimePoint may_cut_at_;
   uint32_t timer_stage_ = 0;
@@ -71,7 +73,7 @@ class ReactionPoint {
 
 class NotificationPoint {
  public:
-  // True: send a CNP for this marked packet.
+  // Returns true if a CNP is to be sent for this marked packet.
   bool OnMarked(const DcqcnParameters& parameters, TimePoint now) {
     if (now < next_) return false;
     next_ = now + parameters.min_time_between_cnps;

@@ -13,7 +13,7 @@ using wire::NakCode;
 using wire::Opcode;
 using wire::Operation;
 
-constexpr uint64_t kSendEvent = 0;  // others: 1 + queue pair, its timer
+constexpr uint64_t kSendEvent = 0;  // other values: 1 + index of the queue pair whose timer expires
 constexpr uint8_t kCnpTrafficClass = 48 << 2 | kEctZero;
 constexpr uint8_t kRnrTimer = 6;  // 80 us
 constexpr uint32_t kReadsAtOnce = 16;
@@ -113,7 +113,7 @@ void Rnic::SetTimer(size_t index) {
   network_.queue().At(qp.progress_at + config_.timeout, *this, 1 + index);
 }
 
-// One packet, when the cable is free.
+// Sends one packet if the cable is free.
 void Rnic::SendNext() {
   const TimePoint now = network_.now();
   if (now < free_at_) return Wake(free_at_);
@@ -207,7 +207,7 @@ bool Rnic::SendRequest(size_t index) {
   Qp& qp = *qps_[index];
   const TimePoint now = network_.now();
   const uint32_t mtu = qp.connection.mtu;
-  // The entry that holds the next PSN, or the first that has none yet.
+  // The entry with the next PSN, or the first without PSNs.
   uint32_t reads = 0;
   Entry* entry = nullptr;
   for (Entry& candidate : qp.entries) {
@@ -331,7 +331,7 @@ void Rnic::OnRequest(size_t index, const wire::RxPacket& packet) {
     }
     const uint64_t offset = from == nullptr ? 0 : static_cast<uint64_t>(from - memory_.data());
     if (ahead < 0) {
-      // What is still owed from there on is asked for anew.
+      // Replaces the pending responses from that PSN on.
       std::erase_if(qp.answers, [&](const Answer& a) { return !PsnBefore(a.next, psn); });
     } else {
       qp.expected = psn + PacketsOf(headers.reth.length, qp.connection.mtu);
@@ -385,7 +385,7 @@ void Rnic::OnRequest(size_t index, const wire::RxPacket& packet) {
   }
 }
 
-// The first PSN that only READ data can acknowledge; one far ahead when there is none.
+// Returns the first PSN that only a READ response can acknowledge; qp.most if there is none.
 Psn Rnic::FirstReadPsn(const Qp& qp) const {
   for (const Entry& entry : qp.entries) {
     if (!entry.started) break;
@@ -452,7 +452,7 @@ void Rnic::OnResponse(size_t index, const wire::RxPacket& packet) {
   }
   ++counters_.naks_received;
   if (aeth.syndrome == static_cast<uint8_t>(NakCode::kPsnSequence)) return GoBack(qp, qp.una);
-  // Refused: everything that was posted ends.
+  // A refusal: everything posted fails.
   while (!qp.entries.empty()) {
     const RnicRequest request = qp.entries.front().request;
     qp.entries.pop_front();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of a commercial RNIC as a peer: a RoCEv2 RC requester and responder (SEND, WRITE, READ)
-// with Go-Back-N, an acknowledgement for each request of one, one NAK per gap, and DCQCN at both
-// ends. A black box on purpose: from the gateway it takes the codec for bytes and nothing of
+// Model of a commercial RNIC as a peer: a RoCEv2 RC requester and responder (SEND, WRITE, READ)
+// with Go-Back-N, an acknowledgement whenever a request asks for it, one NAK per gap, and DCQCN at
+// both ends. Independent on purpose: it uses the gateway's packet codec, but nothing of its
 // transport or congestion control.
 //
-// Packets are sent one by one as the cable takes them: answers and CNPs first, then queue pairs in
-// turn, each not before its rate allows. Owned by the test, made after its Network and destroyed
-// before it. One thread.
+// Packets leave one by one as the cable takes them: responses and CNPs first, then queue pairs
+// round-robin, each not before its rate allows. Owned by the test; made after its Network and
+// destroyed before it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct RnicCompletion {
 struct RnicRequest {
   uint64_t id = 0;
   RnicOperation operation = RnicOperation::kSend;
-  uint64_t offset = 0;  // in own memory
+  uint64_t offset = 0;  // in local memory
   uint32_t length = 0;
   uint64_t remote_address = 0;
   uint32_t rkey = 0;
@@ -45,8 +45,8 @@ struct RnicConfig {
   size_t memory_bytes = 1 << 20;
   DcqcnParameters dcqcn;
   bool congestion_control = true;
-  uint32_t window_packets = 1024;  // in flight of one queue pair
-  uint32_t ack_every = 32;         // packets of a long message between requests for an answer
+  uint32_t window_packets = 1024;  // limit in flight per queue pair
+  uint32_t ack_every = 32;         // packets of a long message between acknowledgement requests
   Duration timeout = Milliseconds(67);
 };
 
@@ -62,7 +62,7 @@ struct RnicConnection {
 
 struct RnicCounters {
   uint64_t data_packets = 0;
-  uint64_t data_bytes = 0;  // payload of requests, first times only
+  uint64_t data_bytes = 0;  // payload of requests, without retransmissions
   uint64_t retransmitted = 0;
   uint64_t cnps_sent = 0;
   uint64_t cnps_received = 0;
@@ -84,11 +84,11 @@ class Rnic final : public Endpoint, public EventHandler {
   std::vector<uint8_t>& memory() { return memory_; }
   wire::Gid gid() const { return AddressOf(number()); }
 
-  // The queue pair's index.
+  // Returns the queue pair's index.
   size_t Connect(const RnicConnection& connection);
   void Post(size_t qp, const RnicRequest& request);
   void PostReceive(size_t qp, uint64_t id, uint64_t offset, uint32_t length);
-  // Called as soon as something completes; may post.
+  // Sets a function that is called at every completion; it may post.
   void OnComplete(OnCompletion on_completion) { on_completion_ = std::move(on_completion); }
 
   const RnicCounters& counters() const { return counters_; }
@@ -111,10 +111,10 @@ class Rnic final : public Endpoint, public EventHandler {
     uint32_t length;
     uint32_t filled = 0;
   };
-  // READ data that this end owes.
+  // READ data that this end still has to send.
   struct Answer {
     Psn next;
-    uint64_t offset;  // in own memory
+    uint64_t offset;  // in local memory
     uint32_t left;
     bool begun = false;
   };
@@ -126,7 +126,7 @@ class Rnic final : public Endpoint, public EventHandler {
     NotificationPoint notify;
     TimePoint may_send_at;
     // Requester
-    std::deque<Entry> entries;  // front: the oldest that is not complete
+    std::deque<Entry> entries;  // front: the oldest incomplete
     Psn una, next, most;
     bool went_back = false;  // since the last progress
     TimePoint progress_at;
@@ -153,7 +153,7 @@ class Rnic final : public Endpoint, public EventHandler {
   bool SendAnswer(Qp& qp);
   bool SendRequest(size_t index);
   void Sent(Qp& qp, uint32_t wire_bytes, TimePoint now);
-  // Bytes on the cable.
+  // Builds and sends a packet. Returns its bytes on the cable.
   uint32_t Put(Qp& qp, wire::Headers& headers, const uint8_t* payload, uint32_t length,
                uint8_t traffic_class);
   void QueueAck(size_t index, uint8_t syndrome, Psn psn);

@@ -33,7 +33,7 @@ LinkConfig EdgeOf(const Settings& settings) {
   return edge;
 }
 
-// "name=value,name=value"
+// Parses "name=value,name=value".
 void SetParameters(const std::string& text, flow::CcKind kind, flow::CcProfile& profile) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -51,7 +51,7 @@ void SetParameters(const std::string& text, flow::CcKind kind, flow::CcProfile& 
   }
 }
 
-// Of the links: room for a full packet of the path MTU, whatever its headers.
+// Returns the MTU of the links, with space for a full packet of the path MTU and any headers.
 size_t MtuOf(const Settings& settings) {
   return verbs::MtuBytes(static_cast<uint8_t>(settings.Count("mtu_code"))) + 128;
 }
@@ -143,7 +143,7 @@ void Bench::BeginMeasuring(Link& link) {
 }
 
 double Bench::CableBytes() const {
-  // BTH and ICRC beside what the cable adds.
+  // BTH and ICRC in addition to the cable's overhead.
   return verbs::MtuBytes(static_cast<uint8_t>(settings_.Count("mtu_code"))) + wire::kBthLength +
          wire::kIcrcLength + kEthernetOverhead + 28;
 }
@@ -199,7 +199,7 @@ void Bench::Measure(Link& link, Report& report) {
 void Bench::Plot(Report& report, size_t flows) const {
   report.series.push_back({"queue", "queue, KiB", at_, queue_});
   for (size_t i = 0; i < std::min(flows, flows_.size()); ++i) {
-    // Samples are finer than what acknowledgements tell: the mean of a few.
+    // Samples are finer than the interval of acknowledgements, so a few are averaged.
     constexpr size_t kOver = 5;
     Series line{"flow " + std::to_string(i + 1), "rate, Gbit/s", {}, {}};
     for (size_t k = 0; k + kOver <= at_.size(); k += kOver) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scenarios about rates share: a network with sites, flows between them, and samples taken
-// while it runs. Settings are those of RateSettings() in scenarios.cc. Owned by a scenario.
+// Common part of the rate scenarios: a network with sites, flows between them, and samples during
+// the run. The settings are those of RateSettings() in scenarios.cc. Owned by a scenario.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Bench {
   Bench(uint64_t seed, const Settings& settings);
 
   Network& network() { return network_; }
-  // cc as the settings say; RNICs run DCQCN.
+  // Adds a site with the congestion control of the settings; RNICs run DCQCN.
   Site& AddSite(SiteKind kind);
   Site& AddSite(SiteKind kind, const std::string& cc);
   LinkConfig edge() const { return edge_; }
@@ -28,23 +28,23 @@ class Bench {
 
   // Runs, and samples the queue of `link` and the rate of each flow `samples` times.
   void Run(Duration time, Link& link, size_t samples = 400);
-  // From here on counts.
+  // Starts counting.
   void BeginMeasuring(Link& link);
-  // Figures of the time since then: goodput, utilisation, fairness, queue, losses.
+  // Adds the figures since BeginMeasuring: goodput, utilisation, fairness, queue, losses.
   void Measure(Link& link, Report& report);
-  // Lines of what Run has sampled.
+  // Adds the samples of Run as series.
   void Plot(Report& report, size_t flows = 8) const;
   const std::vector<double>& rates(size_t flow) const { return rates_[flow]; }  // Gbit/s
   const std::vector<double>& sampled_at() const { return at_; }                 // ms
-  // The most payload that the link carries, bit/s.
+  // Returns the largest payload rate of the link, bit/s.
   double PayloadRate() const;
-  // Of a full packet and its acknowledgement over one switch, nothing else on the way;
+  // Returns the round trip of a full packet and its acknowledgement over one idle switch, in
   // microseconds.
   double IdleRoundTrip() const;
 
  private:
   HostConfig HostOf(const std::string& cc);
-  // Of a full packet.
+  // Returns the bytes of a full packet on the cable.
   double CableBytes() const;
 
   const Settings& settings_;

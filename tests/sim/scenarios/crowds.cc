@@ -9,7 +9,7 @@
 namespace rocegw::sim {
 namespace {
 
-// Resident memory of this process, bytes.
+// Returns the resident memory of this process in bytes.
 double ResidentBytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "r");
   if (file == nullptr) return 0;
@@ -19,10 +19,10 @@ double ResidentBytes() {
   return read == 2 ? static_cast<double>(resident) * 4096 : 0;
 }
 
-// Of this process, which shares the machine with others.
+// Returns the CPU time of this process; the machine is shared.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// When the last of the flows was done, or kNever.
+// Returns when the last flow finished, or kNever.
 TimePoint Finished(const Bench& bench) {
   TimePoint last;
   for (const auto& flow : bench.flows()) last = std::max(last, flow->finished());
@@ -57,7 +57,7 @@ Report RunIncast(uint64_t seed, const Settings& settings) {
   for (uint64_t i = 1; i <= flows; ++i) bench.AddFlow(bench.site(i), sink, each).Start();
   bench.BeginMeasuring(link);
   const TimePoint from = bench.network().now();
-  // In steps of what an uncongested link needs for a fiftieth of it.
+  // Steps of a fiftieth of the transfer time on an uncongested link.
   const auto step =
       static_cast<int64_t>(static_cast<double>(flows * each) * 8e9 / bench.PayloadRate() / 50);
   const TimePoint end = from + Nanoseconds(static_cast<int64_t>(settings.Number("most_ms") * 1e6));
@@ -90,7 +90,7 @@ Report RunFleet(uint64_t seed, const Settings& settings) {
                                       settings.Count("spines"), bench.edge(), bench.edge());
   const uint64_t message = settings.Count("message_kb") * 1024;
   const uint64_t each = (settings.Count("each_kb") * 1024 + message - 1) / message * message;
-  // Everybody to somebody of another leaf.
+  // Every host sends to a host of another leaf.
   const uint64_t apart = settings.Count("per_leaf") + 1;
   for (uint64_t i = 0; i < hosts; ++i) {
     bench.AddFlow(bench.site(i), bench.site((i + apart) % hosts), each);

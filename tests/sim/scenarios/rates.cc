@@ -26,7 +26,7 @@ std::string Number(const char* format, double value) {
   return text;
 }
 
-// One flow on one cable, with that loss.
+// Runs one flow on one cable with that loss.
 Report OnePair(uint64_t seed, const Settings& settings, SiteKind from, SiteKind to, double lose) {
   Report report;
   Bench bench(seed, settings);
@@ -59,8 +59,8 @@ Report RunLossSweep(uint64_t seed, const Settings& settings) {
   };
   Report calm;
   const double whole = goodput(0, calm);
-  // Packets that a loss makes worthless: what leaves in the round trip until the sender hears of
-  // it, that is propagation and the NIC's queue, at most the window.
+  // Packets that a loss makes useless: those that leave in the round trip until the sender learns
+  // of it (propagation plus the NIC's queue), at most the window.
   const double mtu = verbs::MtuBytes(static_cast<uint8_t>(settings.Count("mtu_code")));
   const double packets_per_us = settings.Number("gbps") * 1000 / 8 / (mtu + 82);
   const double rtt_us = 2 * settings.Number("delay_us") +
@@ -91,7 +91,7 @@ Report RunLossSweep(uint64_t seed, const Settings& settings) {
                             Number("%.0f", one.Value("timeouts"))});
     report.Add("bound share at " + Number("%g", p), share / bound, "");
     report.Add("lossless share at " + Number("%g", p), share, "");
-    // The plots' axis says ms; here it is percent.
+    // The x axis of this plot is percent.
     line.at.push_back(p * 100);
     line.values.push_back(share);
     bound_line.at.push_back(p * 100);
@@ -108,7 +108,7 @@ struct TcpRow {
   double loss, mbps, lost, again;
 };
 
-// What tests/bench/tcp_loss has written.
+// Reads the output of tests/bench/tcp_loss.
 std::vector<TcpRow> ReadTcp(const std::string& path, std::string& failure) {
   std::vector<TcpRow> rows;
   if (path.empty()) return rows;
@@ -166,7 +166,7 @@ Report RunLoss(uint64_t seed, const Settings& settings) {
     agains[which].at.push_back(p * 100);
     agains[which].values.push_back(again);
   };
-  // The first run of each is the one that the others are measured by.
+  // The first run of each is the baseline of the others.
   std::vector<double> losses = ListOf(settings.Text("losses"));
   losses.insert(losses.begin(), 0);
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -230,7 +230,7 @@ Report RunFairness(uint64_t seed, const Settings& settings) {
   Random random(seed);
   for (uint64_t i = 0; i < flows; ++i) {
     bench.AddFlow(bench.site(sinks + i), bench.site(pairs ? i : 0)).Start();
-    // Not all in one nanosecond.
+    // Flows must not start in the same nanosecond.
     bench.network().RunFor(Nanoseconds(static_cast<int64_t>(random.Below(20'000))));
   }
   bench.Run(Ms(settings, "warmup_ms"), link);
@@ -261,8 +261,8 @@ Report RunJoin(uint64_t seed, const Settings& settings) {
   bench.Run(Ms(settings, "ms"), link, kSamples);
   bench.Measure(link, report);
   bench.Plot(report);
-  // The first time at which the mean of its rate over the last 25 round trips is near its fair
-  // share and then stays there for fifty.
+  // The first time at which the mean rate over the last 25 round trips is near the fair share and
+  // stays there for fifty.
   const double rtt_us = bench.IdleRoundTrip() +
                         report.Value("queue mean") * 1024 * 8 / (settings.Number("gbps") * 1000);
   const std::vector<double>& rate = bench.rates(before);

@@ -26,7 +26,7 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
-// 1, 2 or 5 times a power of ten, so that about five of them fill `range`.
+// Returns 1, 2 or 5 times a power of ten, so that about five steps fill `range`.
 double NiceStep(double range) {
   const double raw = std::max(range, 1e-12) / 5;
   const double power = std::pow(10, std::floor(std::log10(raw)));
@@ -34,10 +34,10 @@ double NiceStep(double range) {
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
 }
 
-// From 0 to `most`, in such steps.
+// Returns axis marks from 0 to `most`.
 std::vector<double> Marks(double most) {
   const double step = NiceStep(most);
-  // A mark that rounding puts a little beyond the end is one.
+  // A mark that rounding puts slightly beyond the end counts.
   const auto last = static_cast<int>(std::floor(most * 1.0001 / step));
   std::vector<double> marks;
   for (int i = 0; i <= last; ++i) marks.push_back(i * step);

@@ -7,7 +7,7 @@
 namespace rocegw::sim {
 namespace {
 
-// What every scenario about rates has.
+// Settings that every rate scenario has.
 #define ROCEGW_SIM_RATE_SETTINGS                                                           \
   {"gbps", "100", "rate of every link, Gbit/s"},                                           \
       {"delay_us", "1", "propagation delay of every link, microseconds"},                  \

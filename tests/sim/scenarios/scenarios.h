@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scenarios that can be run by name, from tests and from the command line, and their settings.
-// A scenario is a function from a seed and settings to a report; equal arguments give equal
-// reports.
+// Scenarios that tests and the command line run by name, and their settings. A scenario is a
+// function from a seed and settings to a report; equal arguments give equal reports.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace rocegw::sim {
 
-// Names and values as text. Reading one that is not there is a mistake in the scenario's table.
+// Names and values as text. Reading a missing one is a bug in the scenario's table.
 class Settings {
  public:
   void Set(const std::string& name, const std::string& value) { values_[name] = value; }
@@ -42,15 +41,15 @@ struct Scenario {
 };
 
 std::span<const Scenario> AllScenarios();
-// nullptr: there is none of this name.
+// Returns nullptr if there is no scenario of this name.
 const Scenario* FindScenario(const std::string& name);
 Settings Presets(const Scenario& scenario);
 
-// With the presets but for what is named: {"flows", "8", "cc", "dctcp"}.
+// Runs with the presets except for the given changes, for example {"flows", "8", "cc", "dctcp"}.
 Report RunScenario(const std::string& name, uint64_t seed,
                    const std::vector<std::pair<std::string, std::string>>& changes);
 
-// The functions behind the list.
+// Functions of the scenarios in the list.
 Report RunPair(uint64_t seed, const Settings& settings);
 Report RunLossSweep(uint64_t seed, const Settings& settings);
 Report RunLoss(uint64_t seed, const Settings& settings);

@@ -25,7 +25,7 @@ Endpoint& Site::endpoint() {
 }
 
 uint64_t Site::retransmitted() const {
-  // Of what is sent again on channels, some belongs to no queue pair any more.
+  // Void frames on channels belong to no queue pair.
   return host_ ? std::max(host_->Count(&metrics::WorkerCounters::retransmit_packets),
                           host_->Count(&metrics::WorkerCounters::channel_resent_packets))
                : rnic_->counters().retransmitted;
@@ -61,7 +61,7 @@ BulkFlow::BulkFlow(Network& network, Site& from, Site& to, const BulkConfig& con
       RingOptions options;
       options.qpn = qpns[side];
       options.handle = qpns[side] - 99;
-      // The side that only answers posts nothing.
+      // The receiving side posts nothing.
       options.sq_entries = side == 0 ? std::bit_ceil(config.depth) : 1;
       options.rq_entries = 1;
       options.cq_entries = side == 0 ? std::bit_ceil(config.depth) * 2 : 2;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flows that carry nothing but bytes, for scenarios about rates: WRITEs of one size, so many at
-// once, from a virtual host or from an RNIC model to either. Whoever sends knows when what was
-// acknowledged; content is not looked at (the oracle does that), so all hosts share one memory.
-//
-// A Site is one endpoint of either kind. Owned by a scenario; one thread.
+// Bulk flows for rate scenarios: WRITEs of one size, a given number at a time, from a virtual host
+// or an RNIC model to either. The sender knows when each was acknowledged. Contents are not checked
+// (the oracle does that), so all hosts share one memory. A Site is one endpoint of either kind.
+// Owned by a scenario; one thread.
 #pragma once
 
 #include <functional>
@@ -19,7 +18,7 @@ enum class SiteKind : uint8_t { kGateway, kRnic };
 
 class Site {
  public:
-  // `host.shared_memory` is where every WRITE comes from and goes to.
+  // `host.shared_memory` is source and target of every WRITE.
   Site(Network& network, uint32_t number, SiteKind kind, const HostConfig& host,
        const RnicConfig& rnic);
 
@@ -31,10 +30,10 @@ class Site {
   uint32_t key() const { return host_ ? host_->key() : rnic_->key(); }
   wire::Gid gid() const { return host_ ? host_->gid() : rnic_->gid(); }
   uint32_t TakeQpn() { return next_qpn_++; }
-  // Of the whole site: packets sent again, timeouts, and CNPs that came.
+  // Counts of the whole site: packets sent again, timeouts, and CNPs received.
   uint64_t retransmitted() const;
   uint64_t timeouts() const;
-  uint64_t probes() const;  // of channels, that ask because nothing came back
+  uint64_t probes() const;  // probes that channels sent because nothing came back
   uint64_t cnps() const;
 
  private:
@@ -48,9 +47,9 @@ class Site {
 struct BulkConfig {
   uint32_t message_bytes = 32 * 1024;
   uint32_t depth = 16;        // messages posted at once
-  uint64_t total_bytes = 0;   // 0: without end
+  uint64_t total_bytes = 0;   // 0: unlimited
   uint8_t path_mtu = 3;       // enum ibv_mtu
-  uint32_t window_bytes = 0;  // of a gateway's flow; 0: as the host has it
+  uint32_t window_bytes = 0;  // of a gateway's flow; 0: the host's default
   bool channel = false;       // between gateways that have channels
 };
 
@@ -59,9 +58,9 @@ class BulkFlow final : private Program {
   BulkFlow(Network& network, Site& from, Site& to, const BulkConfig& config);
 
   void Start();
-  // Nothing more is posted.
+  // Stops posting.
   void Stop() { stopped_ = true; }
-  // Acknowledged to the program.
+  // Returns the bytes of completed requests.
   uint64_t bytes() const { return bytes_; }
   bool done() const { return config_.total_bytes != 0 && bytes_ >= config_.total_bytes; }
   bool failed() const { return failed_; }
