@@ -42,9 +42,9 @@ class Dcqcn : public CcBase {
       {"initial_alpha_value", "/1024", 1023, 1, 1023, "alpha at the first CNP"},
       {"initial_window", "KiB", 32, 1, 65535, "of a new flow; grows until the first CNP"},
       {"window_time", "us", 100, 0, 1000000,
-       "in flight at most what the rate sends in a round trip and so long; 0: no such bound"},
+       "bounds what is in flight: rate x (round trip + this); 0: no bound"},
       {"quiet_periods", "", 6, 0, kMostStages,
-       "rises by the timer without a CNP until, without a queue, hyper increase begins; 0: never"},
+       "timer rises without CNP and queue before hyper increase; 0: never"},
   };
 
   void Init(const CcContext& c, TimePoint now) {
