@@ -50,7 +50,7 @@ class Workers {
     int cpu = -1;
   };
 
-  flow::CcProfile congestion_;  // of all flows of all workers
+  flow::CcProfile congestion_;  // shared by all flows of all workers
   UniqueFd control_wake_fd_;
   std::vector<std::unique_ptr<One>> workers_;
 };

@@ -42,7 +42,7 @@ struct CcProfile {
   // is out of range.
   bool Set(CcKind kind, const char* parameter, uint64_t value);
 
-  uint64_t link_bits_per_second = 0;  // of the local port; 0: unknown
+  uint64_t link_bits_per_second = 0;  // speed of the local port; 0: unknown
   // Time that a late sender may catch up in one burst: timers are coarse, and packets that leave
   // together cost less.
   Duration burst = Microseconds(128);

@@ -156,7 +156,7 @@ class Flow {
   // The peer reported that una is missing and will not report it again. If the repetition is lost
   // as well, an early probe finds out.
   bool recovering_ = false;
-  bool probing_ = false;  // one packet was sent again and is unanswered
+  bool probing_ = false;  // the oldest packet was sent again and is unanswered
   CcState cc_;
 
   // READ responses:

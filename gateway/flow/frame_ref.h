@@ -12,7 +12,7 @@ namespace rocegw::flow {
 struct FrameRef {
   SlotHandle owner;  // the queue pair
   uint32_t message = 0;
-  uint32_t offset = 0;  // of the payload in the message
+  uint32_t offset = 0;  // payload offset in the message
   uint16_t length = 0;  // payload bytes
   uint8_t kind = 0;     // wire::FrameKind
   uint8_t extra = 0;    // attempt

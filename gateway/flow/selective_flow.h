@@ -32,7 +32,7 @@ struct SelectiveConfig {
   CcConfig cc;
   uint32_t max_packets = kMaxFlowPackets;   // limit of next - una; at most kMaxFlowPackets
   uint32_t room_packets = kMaxFlowPackets;  // initial window of the receiver, in packets
-  Duration rtt;                             // of the handshake; 0: unknown
+  Duration rtt;                             // round trip of the handshake; 0: unknown
 };
 
 // Contents of an acknowledgement.

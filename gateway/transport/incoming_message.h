@@ -31,7 +31,8 @@ struct IncomingMessage {
   bool done = false;     // took effect, ahead of older messages
   bool in_ring = false;  // a SEND whose payload lies in the receive's slot of the ring
   uint8_t nak = 0;       // NAK code to answer with when the message takes effect; 0: none
-  verbs::WcStatus receive_status = verbs::WcStatus::kSuccess;  // of its receive, if `nak` is set
+  verbs::WcStatus receive_status =
+      verbs::WcStatus::kSuccess;  // completion status of its receive, if `nak` is set
   uint32_t length = 0;
   uint32_t arrived = 0;  // payload bytes
   uint32_t receive = 0;  // receive number in its frames

@@ -94,7 +94,7 @@ class MessageRequester {
   struct Trouble {
     uint8_t careful = 0;      // number of messages still to be offered one by one
     uint8_t rnr_left = 0;     // remaining refusals before the request fails (rnr_retry)
-    uint32_t number = 0;      // of the message that was refused last
+    uint32_t number = 0;      // number of the message that was refused last
     TimePoint refused_since;  // first refusal of that message
     TimePoint until;          // end of the wait: before an offer, or for a refusal after an offer
   };

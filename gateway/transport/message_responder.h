@@ -132,7 +132,7 @@ class MessageResponder {
   flow::Carrier* carrier_ = nullptr;
   std::unique_ptr<Work> work_;  // nullptr: no message is in flight
   uint32_t expected_ = 0;
-  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
+  uint32_t placement_ticket_ = 0;  // ticket of the newest placement or atomic
   uint8_t attempt_ = 0;
   bool established_ = false;
   bool refused_ = false;  // permanently: the refusal ended the queue pair

@@ -180,8 +180,8 @@ class Responder {
   // Expected PSN in the low 24 bits. PSNs repeat, this number does not.
   uint64_t next_ = 0;
   uint32_t msn_ = 0;
-  uint32_t placement_ticket_ = 0;  // of the newest placement or atomic
-  uint32_t read_ticket_ = 0;       // of the newest read for a response
+  uint32_t placement_ticket_ = 0;  // ticket of the newest placement or atomic
+  uint32_t read_ticket_ = 0;       // ticket of the newest read for a response
   bool gap_answered_ =
       false;  // a PSN or RNR NAK was sent for expected(); no further NAK until it arrives
   bool rnr_ = false;

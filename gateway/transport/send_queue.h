@@ -19,7 +19,7 @@ namespace rocegw::transport {
 
 struct SendEntry {
   verbs::SendRequest request;
-  uint32_t ticket = 0;  // of the last placement, if has_ticket
+  uint32_t ticket = 0;  // ticket of the last placement, if has_ticket
   // Native peer: the PSNs that the request uses.
   Psn first;
   uint32_t psns = 0;

@@ -93,7 +93,7 @@ struct QpRareConfig {
   const uint8_t* rq = nullptr;           // client memory: untrusted
 
   const PeerRules* peers = nullptr;  // nullptr: any address
-  const GidTable* gids = nullptr;    // of the device; UD requests select a source from it
+  const GidTable* gids = nullptr;    // the device's; UD requests select a source from it
   uint32_t window_bytes = 0;         // limit of bytes in flight; 0: the worker's default
   uint32_t doorbell_page = 0;        // index of the page among the session's pages on this worker
   uint32_t doorbell_bit = 0;
@@ -135,7 +135,7 @@ struct GroupConfig {
 // Largest configuration that a queue pair of the reserve can adopt.
 struct QpShape {
   uint32_t sq_entries = 0;  // power of two
-  uint32_t max_sge = 0;     // of a request or a receive
+  uint32_t max_sge = 0;     // SGEs of a request or a receive
   uint32_t rd_atomic = 0;   // READs and atomics of the peer
 };
 

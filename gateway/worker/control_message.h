@@ -41,7 +41,7 @@ struct LinkSession {
       nullptr;  // set when the worker must not touch the memory itself (untrusted pool)
   rocegw_worker_line* line = nullptr;  // the gateway's memory, which the client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
-  tenant::Share* share = nullptr;      // of its pool; nullptr: no pool
+  tenant::Share* share = nullptr;      // its pool's share; nullptr: no pool
   // The session is an XRC domain, which several sessions share. It has receiving queue pairs, whose
   // configurations name it, and no memory. Sent to the domain's worker only.
   bool xrc_domain = false;
@@ -329,7 +329,7 @@ struct PeerChanged {
 };
 
 struct WorkerMessage {
-  uint64_t cookie = 0;  // of the answered message; 0: unasked
+  uint64_t cookie = 0;  // cookie of the answered message; 0: unasked
   std::variant<std::monostate, ControlReply, MadReceived, AsyncEventRaised, SessionStopped,
                RateReached, ChannelRefused, PeerChanged>
       body;

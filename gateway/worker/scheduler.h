@@ -33,7 +33,7 @@ struct TenantAccount {
   uint32_t pools = 0;
   uint32_t at_work = 0;  // number of active pools
   TimeShare time;
-  std::vector<TimeShare*> active;  // of its active pools
+  std::vector<TimeShare*> active;  // shares of its active pools
 };
 
 // State of one pool on one worker.
@@ -184,10 +184,10 @@ class Scheduler {
   TimePoint now_;
   bool metering_ = false;
   std::vector<TenantAccount*> active_tenants_;
-  std::vector<TimeShare*> tenant_times_;  // of active_tenants_
+  std::vector<TimeShare*> tenant_times_;  // time shares of active_tenants_
   bool active_changed_ = false;
   int64_t pause_ = 0;          // idle time that may still pass
-  int64_t unpaid_ = 0;         // of this round: interruptions, and overhead of no pool
+  int64_t unpaid_ = 0;         // interruptions of this round, and overhead of no pool
   int64_t round_ = 0;          // charged in this round
   int64_t since_learned_ = 0;  // charged since needs were measured
   int64_t mark_ = 0;

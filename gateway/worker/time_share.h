@@ -22,9 +22,9 @@ struct TimeShare {
   int64_t idle = 0;        // by the last HandOut, of the idle time, saved or not
   bool waits = false;      // has work now
   int64_t used = 0;        // since its need was measured
-  bool waited = false;     // it waited for others since then, so it needs more than it used
-  uint32_t need = kWhole;  // of kWhole
-  uint32_t part = 0;       // of kWhole
+  bool waited = false;     // has waited for others since then, so it needs more than it used
+  uint32_t need = kWhole;  // unit: 1/kWhole
+  uint32_t part = 0;       // unit: 1/kWhole
 
   void Wait() {
     waits = true;

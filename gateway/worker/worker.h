@@ -3,9 +3,9 @@
 // them to completion, burst by burst. It takes the time as an argument and never blocks; the thread
 // around it (worker_thread.h) owns clock and sleep. Exactly one thread at a time calls RunOnce.
 //
-// One iteration, in this order: control messages; received packets; packets handed over by other
-// workers; doorbells; deadlines; memory operations of received packets; queue pairs that have
-// something to send; memory operations of sent packets; transmission; completion events.
+// Order of an iteration: control messages; received packets; packets handed over by other workers;
+// doorbells; deadlines; memory operations of received packets; queue pairs that have something to
+// send; memory operations of sent packets; transmission; completion events.
 //
 // Files: worker.cc is the loop, worker_receive.cc demultiplexes, worker_memory.cc executes memory
 // operations, worker_control.cc applies control messages, worker_congestion.cc selects congestion
@@ -47,7 +47,7 @@ struct WorkerOptions {
   std::vector<port::PacketPort*>
       ports;  // this worker's queue of each port, by device index; not owned
   WorkerLink* link = nullptr;
-  std::vector<WorkerInbox*> inboxes;  // of all workers, by index
+  std::vector<WorkerInbox*> inboxes;  // inboxes of all workers, by index
   port::SteeringTable steering;
   metrics::WorkerCounters* counters = nullptr;
   flow::CcConfig congestion;
@@ -107,7 +107,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
     uint32_t generation = 0;
     bool runnable = false;
     WorkerSession* session = nullptr;  // nullptr while the queue pair waits in a pool's reserve
-    int64_t bytes_left = 0;            // of its quantum; negative: sent in advance
+    int64_t bytes_left = 0;            // rest of its quantum; negative: sent in advance
     TimePoint armed = kNever;
   };
 

@@ -22,7 +22,7 @@
 
 namespace rocegw::worker {
 
-// What a memory operation reports when it is done, and the packet that it fills.
+// Report of a memory operation when it is done, and the packet that it fills.
 struct AccessNote {
   transport::AccessTag tag;
   port::TxPacket* fills = nullptr;
@@ -64,7 +64,7 @@ struct WorkerSession {
   }
 
   LinkSession link;
-  Account* account = nullptr;  // of its pool, in the scheduler
+  Account* account = nullptr;  // its pool's account in the scheduler
   std::vector<DoorbellPage> pages;
   transport::PeerTable peers;  // peers that its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle

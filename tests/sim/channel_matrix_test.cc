@@ -140,7 +140,7 @@ void IssueAndArrivalOrder() {
   for (uint64_t i = 0; i < 8; ++i) EXPECT_TRUE(net.Holds(1, kTarget + i * kMtu, kMtu, i));
 }
 
-// One reply covers all requests before it: a burst gets fewer replies than it has requests.
+// A reply covers all requests before it: a burst gets fewer replies than it has requests.
 void FusedAcknowledgement() {
   TwoGateways net;
   const auto [a, b] = net.Connect();

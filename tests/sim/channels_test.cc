@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided requests on a channel between two gateways over a network with loss and duplicates:
-// WRITEs are placed, READs return what is there, an atomic executes once.
+// READs, WRITEs and atomics on a channel between two gateways over a network with loss and
+// duplicates: WRITEs are placed, READs return what is there, an atomic executes once.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -115,7 +115,7 @@ TEST(Oracle, SuccessBehindAFailure_IsNoticed) {
         << seed << ": " << result.failure;
     ++noticed;
   }
-  // One connection in ten ends with a failure, and not all of them have a later request.
+  // Only one connection in ten ends with a failure, and not all of them have a later request.
   EXPECT_GE(noticed, 10);
 }
 

@@ -21,7 +21,7 @@ constexpr size_t kPairs = 4;
 constexpr uint64_t kMessages = 60;
 constexpr uint32_t kMessageMax = 4096;
 constexpr uint32_t kEntries = 16;
-constexpr size_t kShare = size_t{kMessages} * kMessageMax;  // of a side's memory, per pair
+constexpr size_t kShare = size_t{kMessages} * kMessageMax;  // bytes of a side's memory per pair
 constexpr uint32_t kWorkers = 2;
 
 struct Case {

@@ -132,7 +132,7 @@ class Caqm : public CcBase {
   float round_left_ = 0;  // bytes to be acknowledged before the round ends
   float acked_ = 0;       // in this round
   float marked_ = 0;
-  float share_ = 1;       // of marked bytes, smoothed over rounds
+  float share_ = 1;       // share of marked bytes, smoothed over rounds
   float remainder_ = 0;   // fraction of a packet left from the last round's window
   bool starting_ = true;  // doubles per round trip until the first sign of congestion
   bool stamped_ = false;  // hints come from switches

@@ -324,7 +324,7 @@ class Dcqcn : public CcBase {
   uint32_t target_ = 0;
   uint32_t sent_ = 0;          // bytes since the last rise by count; new flow: since its first CNP
   uint32_t used_ = 0;          // kbit/s in use while the window is the limit; else 0
-  uint16_t window_ = 0;        // of a new flow, in units of kUnit
+  uint16_t window_ = 0;        // window of a new flow, in units of kUnit
   uint16_t path_us_ : 15 = 0;  // shortest round trip; 0: no sample
   uint16_t no_queue_ : 1 =
       false;  // the newest round trip since the timer's last rise was not much longer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start-time fairness of the line beside a model that is written without it: over any stretch in
-// which two tenants both wait all the time, what they have sent differs by no more than two turns;
-// nobody is lost, nobody comes twice, and queue pairs of one tenant keep their order.
+// Start-time fairness of a channel's wait queue, compared with an independent model. While two
+// tenants both wait, their sent bytes differ by at most two quanta; no queue pair is lost or
+// duplicated, and queue pairs of one tenant keep their order.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -42,7 +42,7 @@ TEST(LineProperty, RandomComingAndGoing_FairOverEveryStretch) {
       waiting[tenant].pop_front();
       const uint64_t bytes = random.Between(1, kTurn);
       line.Charge(tenant, bytes);
-      // It stays, or has nothing to send for now.
+      // The queue pair waits again, or has nothing to send for now.
       if (random.Below(3) != 0) push(tenant, turn.index);
       for (uint32_t a = 0; a < kTenants; ++a) {
         for (uint32_t b = a + 1; b < kTenants; ++b) {

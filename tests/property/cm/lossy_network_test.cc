@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two connection managers joined by a network that loses, repeats, delays and reorders datagrams,
-// under virtual time, and programs on both that connect, accept, refuse, think, disconnect and die
-// at random. What must hold whatever happens: both ends agree in the end on whether they are
-// connected, every program hears a sensible sequence of events, and when the programs are gone
-// nothing is left: no ids, connections, ports or timers.
+// Two connection managers joined by a network that loses, duplicates, delays and reorders
+// datagrams, in virtual time. Programs on both sides connect, accept, refuse, delay, disconnect and
+// die at random. In every case both ends finally agree whether they are connected, every program
+// gets a valid sequence of events, and after the programs end no ids, connections, ports or timers
+// remain.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,7 +28,7 @@ struct Weather {
   int64_t longest_delay_ms = 1;
 };
 
-// What one program knows of one connection.
+// State of one connection as one program knows it.
 struct End {
   Host* host = nullptr;
   CmHandle id;
@@ -41,7 +41,7 @@ struct End {
   bool Up() const { return established && !failed && !disconnected && !destroyed; }
 };
 
-// Every other world has gateways at both ends.
+// In every other world both ends are gateways.
 CmConfig ConfigOf(uint64_t seed) {
   CmConfig config;
   config.discovery.enabled = seed % 2 == 1;
@@ -106,8 +106,8 @@ class World {
 
   void ClearSky() { weather_ = {}; }
 
-  // A connection is up at both ends or at none, unless one end was destroyed and the news is under
-  // way.
+  // Checks that a connection is up at both ends or at none, unless one end was destroyed and the
+  // message is in flight.
   void CheckAgreement() {
     for (auto& [qpn, active] : actives_) {
       const auto passive = passives_.find(qpn);
@@ -156,7 +156,7 @@ class World {
                    std::move(plan));
   }
 
-  // Runs a step of a host, then carries out what its engine wanted.
+  // Runs a step of a host, then performs the actions of its engine.
   template <typename Work>
   void From(Host& host, Work work) {
     host.now = now_;
@@ -224,7 +224,7 @@ class World {
   void Requested(Host& host, const CmEvent& event) {
     const uint32_t qpn = event.param.qpn.value;
     if (passives_.contains(qpn)) {
-      // Only when every one of many REJs was lost.
+      // Possible only if every one of many REJs was lost.
       ASSERT_GE(weather_.loss_percent, 50u) << "request " << qpn << " came twice";
       From(host, [&] { EXPECT_EQ(host.Do(event.id, DestroyId{}), 0); });
       return;
@@ -287,7 +287,7 @@ class World {
   std::map<std::pair<const Host*, CmHandle>, uint32_t> ids_;
   uint32_t next_qpn_ = 0x100;
   int both_up_ = 0;
-  int channels_ = 0;  // of these
+  int channels_ = 0;  // connections among these that use a channel
   int events_ = 0;
 };
 
@@ -333,8 +333,7 @@ TEST(LossyNetwork, LossRepetitionAndReordering_BothEndsAgree) {
   RunSeeds(5000, 30, {20, 20, 300}, true);
 }
 
-// So much is lost that one side may give up while the other believes: but nothing may be left
-// behind.
+// Loss is so high that one side may give up while the other is connected, but no state may remain.
 TEST(LossyNetwork, Storm_LeavesNothingBehind) { RunSeeds(6000, 20, {70, 20, 1000}, false); }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port table against a list that is searched from end to end.
+// Port table, compared with a linear list.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The placement that is kept up to date against one that is worked out anew from the view, over
-// random changes.
+// Incrementally updated placement, compared with one computed afresh from the view, over random
+// changes.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -64,7 +64,7 @@ TEST_P(PlacementModel, KeptUpToDate_IsAsWorkedOutAnew) {
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
   const auto below = [&](uint32_t bound) { return std::to_string(random() % bound); };
   Fleet fleet;
-  // What each gateway would hold if it followed the touches.
+  // Configuration of each gateway if it applied the reported changes.
   std::map<std::string, std::map<std::string, std::string>> held;
   for (int step = 0; step < 300; ++step) {
     Names appeared = {"gateways/g0", "gateways/g1", "gateways/g2",
@@ -117,7 +117,7 @@ TEST_P(PlacementModel, KeptUpToDate_IsAsWorkedOutAnew) {
         digest.Add(object);
       }
       EXPECT_EQ(controllers::ConfigDigest(fleet.view, fleet.placement, name), digest.value());
-      // A gateway that has just appeared is sent everything.
+      // A new gateway gets everything.
       if (appeared.contains(name)) held[name] = full;
       EXPECT_EQ(held[name].size(), full.size()) << name << " at step " << step;
       EXPECT_TRUE(held[name] == full) << name << " at step " << step;

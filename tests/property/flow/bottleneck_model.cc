@@ -82,7 +82,7 @@ void Bottleneck::PumpAt(uint32_t index, TimePoint at) {
   Put({.at = at, .what = What::kPump, .sender = index});
 }
 
-// After any event: send what may be sent, then ask when to come again.
+// After any event: send what is allowed, then arm the next deadline.
 void Bottleneck::Look(uint32_t index) {
   Pump(index);
   Sender& s = senders_[index];
@@ -102,7 +102,7 @@ void Bottleneck::Pump(uint32_t index) {
       return;
     }
     if (s.in_flight != 0 && gate.bytes < options_.packet) return;
-    // A port takes two packets ahead of the wire.
+    // A port accepts two packets ahead of the wire.
     if (s.wire_free > now_ + Serialisation() * 2) {
       PumpAt(index, s.wire_free - Serialisation());
       return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A closed loop around congestion control: senders with the production algorithms, one bottleneck
-// queue that marks, stamps and drops, receivers that acknowledge every packet and send CNPs.
-// Packets are values; time is virtual; equal seeds repeat a run exactly. A model of its own, far
-// smaller than the simulator: it knows no queue pairs and no wire format.
+// Closed loop for congestion control: senders with the production algorithms, one bottleneck queue
+// that marks, stamps and drops, and receivers that acknowledge every packet and send CNPs. Packets
+// are values; time is virtual; equal seeds repeat a run exactly. It is separate from the simulator
+// and much smaller: it has no queue pairs and no wire format.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct BottleneckOptions {
   Duration base_rtt = Microseconds(20);
   uint32_t packet = 4096;
   uint64_t buffer = 64 << 20;
-  // Marking: none up to `mark_from`, every packet beyond `mark_to`, mark_most of them just below.
+  // Marking: none below `mark_from`, all packets above `mark_to`, a share of mark_most just below.
   uint64_t mark_from = 0;  // both 0: no marks
   uint64_t mark_to = 0;
   double mark_most = 1;
@@ -36,23 +36,23 @@ class Bottleneck {
  public:
   explicit Bottleneck(BottleneckOptions options);
 
-  // Sends as much as it may from `start` until `stop`. Returns its number.
+  // Adds a sender that sends as much as allowed from `start` until `stop`. Returns its number.
   size_t AddSender(const flow::CcConfig& config, TimePoint start, TimePoint stop = kNever);
-  // Changes a sender's algorithm in the middle of everything.
+  // Changes a sender's algorithm while packets are in flight.
   void Switch(size_t sender, const flow::CcConfig& config);
 
   void RunUntil(TimePoint until);
   TimePoint now() const { return now_; }
 
-  // Forgets what was counted so far.
+  // Resets the counts.
   void StartCounting();
   uint64_t delivered(size_t sender) const { return senders_[sender].delivered; }
   uint64_t drops() const { return drops_; }
   uint64_t most_queued() const { return most_queued_; }
   const flow::CcState& state(size_t sender) const { return senders_[sender].cc; }
-  // Of the senders [first, last), since counting started.
+  // Returns the fairness of the senders [first, last) since StartCounting.
   double Jain(size_t first, size_t last) const;
-  // Share of the link's capacity that arrived.
+  // Returns the share of the link's capacity that arrived.
   double Utilisation() const;
 
  private:
@@ -75,7 +75,7 @@ class Bottleneck {
     uint64_t in_flight = 0;
     uint64_t delivered = 0;
     TimePoint wire_free;
-    int64_t phase = 0;  // of its timer
+    int64_t phase = 0;  // phase of its timer
     TimePoint pump_at = kNever;
     TimePoint deadline_at = kNever;
     TimePoint last_cnp{INT64_MIN / 2};

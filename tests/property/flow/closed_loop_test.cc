@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every algorithm in a closed loop over one bottleneck: flows share it fairly, use it, keep its
-// queue in bounds, and make room for one that joins. A model of the network, not the network: what
-// queue pairs make of it is shown in tests/sim.
+// queue within limits, and yield to a joining flow. A model of the network; tests/sim has the same
+// with queue pairs.
 #include <gtest/gtest.h>
 
 #include "tests/property/flow/bottleneck_model.h"
@@ -50,7 +50,7 @@ class ClosedLoop : public ::testing::TestWithParam<Law> {
   CcConfig Config() const {
     return {.kind = GetParam().kind, .window_bytes = 256 << 10, .profile = &profile_};
   }
-  // How long rates need to settle, and to be told apart from noise.
+  // Time for rates to settle, and to be distinguished from noise.
   Duration Settle() const {
     return GetParam().kind == CcKind::kDcqcn ? Milliseconds(200) : Milliseconds(15);
   }
@@ -73,18 +73,18 @@ TEST_P(ClosedLoop, Flows_ShareFairlyAndUseTheLink) {
   EXPECT_GE(network.Jain(0, flows), 0.98);
   EXPECT_GE(network.Utilisation(), GetParam().kind == CcKind::kDcqcn ? 0.85 : 0.95);
   EXPECT_EQ(network.drops(), 0u);
-  // A standing queue of at most a packet for each flow and what the algorithm aims at.
+  // The standing queue is at most a packet per flow plus the algorithm's target.
   if (GetParam().kind == CcKind::kCaqm || GetParam().kind == CcKind::kDctcp) {
     EXPECT_LE(network.most_queued(), 2 * kBdp + flows * 4096);
   }
   if (GetParam().kind == CcKind::kSwift) {
-    // The target less the path is 80 us, small windows get up to 100 us more: 562500 bytes.
+    // The target minus the path is 80 us, and small windows get up to 100 us more: 562500 bytes.
     EXPECT_LE(network.most_queued(), 600'000u);
   }
 }
 
-// With more flows each sends less than a packet per round trip: there is nothing to measure in a
-// few of them.
+// With more flows, each sends less than a packet per round trip, too little to measure in a few
+// round trips.
 class ClosedLoopOfFew : public ClosedLoop {};
 
 TEST_P(ClosedLoopOfFew, JoiningFlow_GetsItsShare) {
@@ -93,7 +93,7 @@ TEST_P(ClosedLoopOfFew, JoiningFlow_GetsItsShare) {
   for (size_t i = 0; i < flows; ++i) network.AddSender(Config(), network.now());
   network.RunUntil(network.now() + Settle());
   const size_t late = network.AddSender(Config(), network.now());
-  // Fifty round trips, in which Swift's queue has its part; DCQCN has 100 ms.
+  // Fifty round trips, which include Swift's queue; DCQCN has 100 ms.
   const Duration rtt = GetParam().kind == CcKind::kSwift ? Microseconds(120) : kRtt * 2;
   const bool dcqcn = GetParam().kind == CcKind::kDcqcn;
   network.RunUntil(network.now() + (dcqcn ? Milliseconds(100) : rtt * 50));
@@ -123,7 +123,7 @@ TEST_P(ClosedLoopOfMany, SmallBuffer_GoesOn) {
 
 TEST_P(ClosedLoopOfFew, OthersLeave_TheRestTakesTheLink) {
   const size_t flows = GetParam().flows;
-  // A single window of DCQCN's presets recovers by 5 Mbit/s per 300 us at first.
+  // Under DCQCN's presets, a single flow first recovers by 5 Mbit/s per 300 us.
   const Duration recovery =
       GetParam().kind == CcKind::kDcqcn ? Milliseconds(300) : Milliseconds(10);
   Bottleneck network(Network());
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Laws, ClosedLoop, ::testing::ValuesIn(Laws({2, 4, 8, 16
 INSTANTIATE_TEST_SUITE_P(Laws, ClosedLoopOfFew, ::testing::ValuesIn(Laws({2, 8})), NameOf);
 INSTANTIATE_TEST_SUITE_P(Laws, ClosedLoopOfMany, ::testing::ValuesIn(Laws({64, 100})), NameOf);
 
-// Static windows do none of that, so the tests above can fail.
+// Control experiment with static windows, so that the tests above can fail.
 TEST(ClosedLoopWithoutControl, Queue_IsAllTheWindows) {
   BottleneckOptions options{.gbps = kGbps, .base_rtt = kRtt};
   Bottleneck network(options);
@@ -163,7 +163,7 @@ TEST(ClosedLoopWithoutControl, Queue_IsAllTheWindows) {
   EXPECT_GT(network.most_queued(), 1'900'000u);
 }
 
-// At run time, with everything in flight: from one algorithm to another and back.
+// At run time, with packets in flight: from one algorithm to another and back.
 TEST(ClosedLoopSwitch, MidStream_NoBurstAndNoHole) {
   CcProfile profile;
   profile.link_bits_per_second = static_cast<uint64_t>(kGbps * 1e9);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every algorithm, whatever happens to it: the gate stays within its bounds, numbers
-// stay numbers, deadlines move on, and a copy behaves as the original does.
+// Invariants of every algorithm under any events: the gate stays within its limits, numbers stay
+// finite, deadlines advance, and a copy behaves like the original.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ using flow::CcState;
 
 class AnyAlgorithm : public ::testing::TestWithParam<std::tuple<size_t, int>> {};
 
-// Parameters anywhere within their bounds.
+// Returns a profile with random parameters within their limits.
 CcProfile RandomProfile(Random& random, CcKind kind) {
   CcProfile profile;
   profile.link_bits_per_second = random.Coin() ? 0 : random.Between(1'000'000, 800'000'000'000);
@@ -49,7 +49,7 @@ TEST_P(AnyAlgorithm, RandomEvents_BoundsHold) {
   algorithm.init(state, config, now);
   uint64_t in_flight = 0;
   for (int step = 0; step < 20000; ++step) {
-    // From nothing at all to hours.
+    // Steps from 0 to hours.
     const auto scale = random.Below(12);
     int64_t wait = static_cast<int64_t>(random.Below(1000));
     for (size_t i = 0; i < scale / 2; ++i) wait *= 8;

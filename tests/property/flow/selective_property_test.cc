@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selective repeat against sets: whatever the path does, every packet is taken once and
-// acknowledged once; and what is sent again is what was dropped.
+// Selective repeat, compared with sets: whatever the path does, every packet is taken once and
+// acknowledged once, and only dropped packets are sent again.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -38,7 +38,7 @@ Scenario SomeScenario(Random& random) {
   run.window = static_cast<uint32_t>(random.Coin() ? kMaxFlowPackets : random.Between(1, 200));
   run.config.room_packets = run.window;
   if (random.Coin()) run.config.rtt = Microseconds(50);
-  // A third of them begins close to the end of the PSNs.
+  // A third of the runs starts near the wrap of the PSN space.
   run.first = Psn(random.Below(3) == 0 ? kPsnMask - static_cast<uint32_t>(random.Below(3000))
                                        : random.Value<uint32_t>());
   run.rules.delay = Microseconds(static_cast<int64_t>(random.Between(5, 200)));
@@ -63,7 +63,7 @@ void ExpectAllDone(const SelectivePath& path, const Scenario& run) {
   EXPECT_EQ(path.receiver_pool.bytes_used(), 0u);
   EXPECT_LE(path.most_in_window, run.config.max_packets);
   EXPECT_LE(path.most_in_window, run.window);
-  // A directory, and a chunk for each 64 packets begun.
+  // A directory, and a chunk for each 64 packets or part of it.
   EXPECT_LE(path.most_ledger_bytes,
             sizeof(LedgerPage) + (path.most_in_window / 64 + 2) * sizeof(RecordChunk));
 }
@@ -101,7 +101,7 @@ TEST(SelectiveRepeat, PathThatReorders_EverythingArrivesOnce) {
     SelectivePath path(run.config, run.window, run.first, run.rules, seed * 1000 + round);
     ASSERT_TRUE(path.Run(run.packets, kLongEnough)) << "seed " << seed + round;
     ExpectAllDone(path, run);
-    // Nothing is lost for good, and nothing is lost unseen.
+    // Nothing is lost permanently, and every loss is detected.
     for (const auto& [number, count] : path.dropped) {
       EXPECT_GE(path.resent[number], count) << number;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pair port and the tampering port against simple models, over seeded random steps.
+// Pair port and tampering port, compared with simple models, over seeded random steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ using rocegw::testing::TamperScript;
 using rocegw::testing::TestPath;
 using rocegw::testing::WriteTestPacket;
 
-// The model: between two queues, packets come out in the order in which they went in.
+// Model: between two queues, packets arrive in the order in which they were sent.
 class PairSteps {
  public:
   PairSteps(uint64_t seed, const PairConfig& config)
@@ -66,7 +66,7 @@ class PairSteps {
       TxPacket* packet = port.Acquire();
       if (packet == nullptr) break;
       packet->path = TestPath();
-      // The sender's queue travels in the source port.
+      // The source port carries the sender's queue.
       packet->path.source_port = static_cast<uint16_t>(0xC000 + queue);
       const Qpn qpn{static_cast<uint32_t>(random_() & 0xFFFFFF)};
       packet->length =
@@ -107,7 +107,7 @@ class PairSteps {
     if (packet != nullptr) link_.port(side, queue).Release(packet);
   }
 
-  // In the end every packet has arrived and every buffer is back.
+  // Finally every packet has arrived and every buffer is returned.
   void Drain() {
     for (int round = 0; round < 100; ++round) {
       for (size_t side = 0; side < 2; ++side) {
@@ -148,8 +148,7 @@ TEST_P(PairModel, RandomSteps_LoseNothingAndKeepOrderPerLane) {
 class TamperModel : public ::testing::TestWithParam<uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, TamperModel, ::testing::Range<uint64_t>(1, 31));
 
-// However a network mistreats packets, their number adds up, and without delays and reorderings the
-// order stays.
+// Whatever faults occur, packet counts add up, and without delays and reordering the order stays.
 TEST_P(TamperModel, EveryPacketIsAccountedFor) {
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
   std::mt19937_64 random(GetParam());
@@ -180,7 +179,7 @@ TEST_P(TamperModel, EveryPacketIsAccountedFor) {
     for (const Received& one : ReceiveAll(port)) {
       ++received;
       uint16_t id = one.meta.ip_id;
-      // The ICRC leaves byte 4 of the BTH out; it is sent as zero.
+      // The ICRC does not cover byte 4 of the BTH, which is sent as zero.
       if (!wire::VerifyIcrc(one.meta, one.bytes, &id) || one.bytes[4] != 0) {
         ++corrupted;
         continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The udp port over the loopback interface against a list: whatever mix of lengths and paths goes
-// in comes out, per path in order, byte for byte. And what a segmented send may look like.
+// The udp port over the loopback interface, compared with a list: any mix of lengths and paths
+// arrives per path in order, byte for byte. Also the rules for segmented sends.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ using rocegw::testing::WriteTestPacket;
 class SegmentRunModel : public ::testing::TestWithParam<uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, SegmentRunModel, ::testing::Range<uint64_t>(1, 51));
 
-// The kernel's rules, said differently from how the code finds the longest run.
+// The kernel's rules, written independently of the code that finds the longest run.
 bool MayLeaveTogether(std::span<TxPacket* const> run) {
   size_t total = 0;
   for (size_t i = 0; i < run.size(); ++i) {
@@ -98,7 +98,7 @@ TEST_P(UdpModel, WhatGoesInComesOutInOrderPerPath) {
       if (random() % 6 == 0) payload = random() % 4097;
       if (random() % 10 == 0) {
         source_port = static_cast<uint16_t>(0xC400 + random() % 6);
-        // A path belongs to one family.
+        // A path belongs to one address family.
         ipv4 = source_port % 2 == 0;
       }
       ipv4 = source_port % 2 == 0;

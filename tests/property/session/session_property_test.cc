@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of verbs commands from several clients against a model of what each owns: every
-// answer is the model's, the workers hold exactly what the model holds, and nothing is left when a
-// client goes, whenever it goes.
+// Random sequences of verbs commands from several clients, compared with a model of each client's
+// objects: every reply is the model's, workers hold exactly the model's objects, and nothing
+// remains after a client closes at any point.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@
 namespace rocegw::testing {
 namespace {
 
-// One client as it should be.
+// Expected state of one client.
 struct Model {
   struct Pd {
     uint32_t context, users;
@@ -75,7 +75,7 @@ class SessionProperty : public ::testing::Test {
     return options;
   }
 
-  // A handle that is there, mostly; else one that is not.
+  // Returns mostly an existing handle, else one that does not exist.
   template <typename Objects>
   uint32_t Pick(const Objects& objects) {
     if (objects.empty() || random.Below(12) == 0)
@@ -103,7 +103,7 @@ class SessionProperty : public ::testing::Test {
     players[next_player++] = std::move(player);
   }
 
-  // A destroy request and what it should answer.
+  // Sends a destroy request and checks its reply.
   template <typename T>
   void Destroy(Player& player, uint32_t type, std::map<uint32_t, T>& objects, uint32_t handle,
                bool busy) {
@@ -339,7 +339,7 @@ TEST_F(SessionProperty, RandomCommands_AnswersAndWorkersAreTheModels) {
   }
 }
 
-// The same with workers that refuse now and then: a command that failed left nothing.
+// The same with workers that sometimes refuse: a failed command leaves nothing behind.
 TEST_F(SessionProperty, WorkersRefuse_NothingOfACommandThatFailedRemains) {
   Join();
   Player& player = players.begin()->second;
@@ -373,7 +373,7 @@ TEST_F(SessionProperty, WorkersRefuse_NothingOfACommandThatFailedRemains) {
         client.CreateCq(context);
         break;
       default: {
-        // One that shares its receives: a worker is asked.
+        // A queue pair with a shared receive queue needs a worker's reply.
         auto create = TestClient::QpRequest(pd, kept.handle);
         create.srq = srq;
         qp = client.Call<rocegw_qp_reply>(create).handle;

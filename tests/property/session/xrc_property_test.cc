@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that share XRC domains at random, closing, dying and coming back, against a model of who
-// has what open: every errno, and what workers know, follow from that.
+// Programs that share XRC domains at random, closing, dying and returning, compared with a model of
+// open objects, which determines every errno and the state of the workers.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -30,7 +30,7 @@ struct Handle {
   uint32_t qpn;
 };
 
-// One program and what it has.
+// Program with its objects.
 struct Sharer {
   explicit Sharer(SessionHost& host) : client(std::make_unique<TestClient>(host)) {
     EXPECT_TRUE(client->Hello());
@@ -141,7 +141,7 @@ class XrcProperty : public ::testing::Test {
     --s.xrcds.at(known->second).users;
     s.srqs.erase(known);
   }
-  // kill -9; another one comes in its place.
+  // kill -9; a new program takes its place.
   void Die(Sharer& s) {
     for (const auto& [handle, qp] : s.qps) ForgetQp(s, qp);
     s.client->Disconnect();

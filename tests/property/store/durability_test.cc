@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SQLite's store promises of crashes: no acknowledged transaction is lost, none is there by
-// half. Processes are killed, and power is cut (tests/support/store/crash_vfs.h). That the latter
-// finds what it looks for is shown by synchronous=NORMAL, with which it must find losses.
+// Crash guarantees of the SQLite store: no acknowledged transaction is lost, and none is half
+// applied. Processes are killed, and power cuts are simulated (tests/support/store/crash_vfs.h).
+// With synchronous=NORMAL the power cuts must find losses, which shows that the test detects them.
 //
-// How often: ROCEGW_STORE_KILLS and ROCEGW_STORE_CUTS, default 200 each, which takes some seconds.
+// Repetitions: ROCEGW_STORE_KILLS and ROCEGW_STORE_CUTS, default 200 each, which takes some
+// seconds.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ using store::SqliteFileOptions;
 using store::Store;
 
 constexpr int kWriters = 4;
-constexpr int kKeys = 3;                   // that each transaction changes together
-constexpr store::Revision kHistory = 300;  // that compactions leave
+constexpr int kKeys = 3;                   // changed together by each transaction
+constexpr store::Revision kHistory = 300;  // kept by compactions
 
 int Times(const char* name, int otherwise) {
   const char* text = std::getenv(name);
@@ -44,7 +45,8 @@ std::string KeyOf(int writer, int key) {
   return "w" + std::to_string(writer) + "/" + std::to_string(key);
 }
 
-// Writer's n-th transaction: all its keys say n. Its revision; 0: not acknowledged.
+// Runs the writer's n-th transaction, which sets all its keys to n. Returns its revision; 0: not
+// acknowledged.
 store::Revision WriteOne(Store& store, int writer, int n) {
   std::vector<Operation> operations;
   operations.reserve(kKeys);
@@ -56,7 +58,7 @@ store::Revision WriteOne(Store& store, int writer, int n) {
   return result.ok() ? result.value().revision : 0;
 }
 
-// The last number of each writer that a store has, 0: none. Half a transaction fails the test.
+// Last number of each writer in a store, 0: none. Half a transaction fails the test.
 using Numbers = std::array<int, kWriters>;
 Numbers NumbersIn(Store& store) {
   Numbers numbers = {};
@@ -75,7 +77,7 @@ Numbers NumbersIn(Store& store) {
   return numbers;
 }
 
-// Its history is whole, too: each transaction with all its keys, no revision left out.
+// Checks that the history is complete: each transaction with all its keys, and no revision missing.
 void CheckHistory(Store& store) {
   const auto newest = store.Range({KeyRange::Key("none")});
   ASSERT_TRUE(newest.ok());
@@ -124,7 +126,7 @@ struct Acknowledged {
 TEST(Durability, ProcessKilled_NothingAcknowledgedIsLost) {
   const int kills = Times("ROCEGW_STORE_KILLS", 200);
   const ScratchDirectory directory;
-  // Checkpoints happen often, so that kills meet them.
+  // Frequent checkpoints, so that kills hit them.
   const SqliteFileOptions options{
       .path = directory.File("store.db"), .vfs = {}, .checkpoint_pages = 40};
   Random random(TestSeed(11));
@@ -174,10 +176,10 @@ TEST(Durability, ProcessKilled_NothingAcknowledgedIsLost) {
 
 struct Aftermath {
   uint64_t operations = 0;
-  int lost = 0;  // writers that miss something they were told is there
+  int lost = 0;  // writers that miss an acknowledged transaction
 };
 
-// Runs a store until the power is cut at an operation, then looks at what is left of it.
+// Runs a store until the power is cut at an operation, then checks what remains.
 Aftermath RunUntilCut(uint64_t cut_at, unsigned keep, uint64_t seed, bool synchronous_full) {
   constexpr int kRounds = 12;
   const ScratchDirectory directory;
@@ -236,7 +238,8 @@ TEST(Durability, PowerCut_NothingAcknowledgedIsLost) {
   const uint64_t operations = RunUntilCut(0, 0, 1, true).operations;
   ASSERT_GT(operations, 100u);
   for (int cut = 0; cut < cuts; ++cut) {
-    // Evenly over all that happens, from making the file on; nothing unsynced, some, all survives.
+    // Cuts are spread evenly over all operations from the file's creation on. Of unsynced writes
+    // none, some or all survive.
     const uint64_t at = 1 +
                         (static_cast<uint64_t>(cut) * operations) / static_cast<uint64_t>(cuts) +
                         random.Below(1 + operations / static_cast<uint64_t>(cuts));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random transactions, reads of the past, compactions and watches against a model that keeps every
-// state there has ever been: the answers of memory and SQLite are the model's. SQLite is closed and
-// opened again in between.
+// Random transactions, reads of the past, compactions and watches, compared with a model that keeps
+// every state: memory and SQLite stores reply as the model does. The SQLite store is closed and
+// reopened in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using store::Revision;
 using store::Transaction;
 using store::TransactionResult;
 
-// Every state, by its revision; these stores count without gaps.
+// All states by revision; these stores count without gaps.
 class Model {
  public:
   using State = std::map<std::string, Entry>;
@@ -76,7 +76,7 @@ class Model {
     return result;
   }
 
-  // What a watch must say of a revision, ordered by key.
+  // Returns the changes that a watch must report for a revision, ordered by key.
   std::vector<Change> ChangesAt(Revision revision, const KeyRange& range) const {
     std::vector<Change> changes;
     for (const auto& [key, entry] : At(revision)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quota tree against a model that adds everything up anew for each question.
+// Quota tree, compared with a model that recomputes all sums for each question.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class QuotaProperty : public ::testing::Test {
   uint64_t Claim(size_t n, size_t taker, uint64_t amount) const {
     return std::max(Claimed(n, taker, amount), model[n].committed);
   }
-  // The node that refuses; -1: granted.
+  // Returns the node that refuses; -1: granted.
   int Refusing(size_t pool, uint64_t amount) const {
     if (amount == 0) return -1;
     for (int n = static_cast<int>(pool); n >= 0; n = model[static_cast<size_t>(n)].parent) {
@@ -99,7 +99,7 @@ TEST_F(QuotaProperty, RandomTakesAndQuotas_AnswersAreTheModels) {
     ASSERT_EQ(Refusing(pool, left), -1) << step;
     ASSERT_NE(Refusing(pool, left + 1), -1) << step;
     ASSERT_EQ(nodes[pool]->used(kQps), model[pool].used);
-    // What is committed to a pool is there for it, whatever the others did.
+    // A pool's committed amount is always available to it.
     if (model[pool].used < model[pool].committed) {
       ASSERT_GE(left, model[pool].committed - model[pool].used) << step;
     }
@@ -111,7 +111,7 @@ TEST_F(QuotaProperty, RandomTakesAndQuotas_AnswersAreTheModels) {
   }
 }
 
-// With quotas that fit and stay: nobody ever gets beyond the gateway's capacity.
+// With constant quotas that fit, the gateway's capacity is never exceeded.
 TEST_F(QuotaProperty, QuotasThatFit_CapacityHoldsAndCommittedIsAlwaysGranted) {
   testing::Random random{testing::TestSeed(12)};
   Add(-1, Level::kGateway);

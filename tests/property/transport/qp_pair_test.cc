@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two RC queue pairs against a byte-array model: whatever the network drops, repeats, reorders or
-// corrupts, every work request completes exactly once and in order, and memory ends as if the
-// requests had been executed one after the other.
+// Two RC queue pairs, compared with a byte-array model: whatever the network drops, duplicates,
+// reorders or corrupts, every work request completes exactly once and in order, and memory ends as
+// if the requests had executed one after the other.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -208,7 +208,7 @@ TEST_P(QpPair, RandomRequests_UnderTrouble_EqualTheModel) {
   options_b.rq_payload_stride = 0;
   QpHost a(options_a);
   QpHost b(options_b);
-  // One end starts just below the wrap of the PSN space.
+  // Side b starts just below the wrap of the PSN space.
   QpHost::Connect(a, b, static_cast<uint8_t>(mtu), 0xFFFFF0,
                   static_cast<uint32_t>(rng()) & 0xFFFFFF);
 

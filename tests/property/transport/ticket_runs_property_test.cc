@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tickets of several sessions against a model that keeps each one: done is the longest beginning of
-// them that every session has reported, whatever the order of reports and who goes meanwhile.
+// Tickets of several sessions, compared with a model of single tickets: done is the longest prefix
+// that the sessions have reported, whatever the order of reports and removals.
 #include <gtest/gtest.h>
 
 #include <algorithm>

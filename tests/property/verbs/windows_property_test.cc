@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regions and windows against a model that keeps every byte's owner: whatever is bound, moved,
-// taken back, registered and deregistered on two workers, a key reaches exactly what it was given.
+// Regions and windows, compared with a model that keeps the owner of every byte: whatever is bound,
+// moved, invalidated, registered and deregistered on two workers, a key reaches exactly the bytes
+// it was given.
 #include <gtest/gtest.h>
 
 #include <map>

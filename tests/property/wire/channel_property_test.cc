@@ -15,7 +15,7 @@ using metrics::DropReason;
 using rocegw::testing::Random;
 using rocegw::testing::TestSeed;
 
-// Any frame that may be sent, by the rules of docs/develop/wire_format.md.
+// Returns any valid frame by the rules of docs/develop/wire_format.md.
 ChannelFrame SomeFrame(Random& random, size_t& payload) {
   ChannelFrame f;
   f.kind = static_cast<FrameKind>(random.Below(11));
@@ -121,7 +121,7 @@ TEST(ChannelHeader, AnyValidFrame_SurvivesARoundTrip) {
   for (const int count : kinds) EXPECT_GT(count, 1000);
 }
 
-// Every byte of a header means something: to change one is to change the value, or to be refused.
+// Every header byte matters: changing one changes the value or makes the header invalid.
 TEST(ChannelHeader, AnyChangedByte_IsSeen) {
   Random random(TestSeed(72));
   for (int round = 0; round < 40000; ++round) {
@@ -139,13 +139,13 @@ TEST(ChannelHeader, AnyChangedByte_IsSeen) {
   }
 }
 
-// What decodes from random bytes encodes to the same bytes.
+// A header that decodes from random bytes encodes to the same bytes.
 TEST(ChannelHeader, RandomBytes_AreRefusedOrCanonical) {
   Random random(TestSeed(73));
   int taken[3] = {};
   for (int round = 0; round < 300000; ++round) {
     std::vector<uint8_t> bytes = random.Bytes(random.Below(100));
-    // Mostly zero, so that reserved fields and limits are met now and then.
+    // Mostly zero, so that reserved fields and limits are hit sometimes.
     for (uint8_t& byte : bytes) {
       if (random.Below(4) != 0) byte = 0;
     }

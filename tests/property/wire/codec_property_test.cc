@@ -49,7 +49,7 @@ size_t SomePayload(Random& random, const OpcodeTraits& traits) {
   return random.Between(traits.position == Position::kLast ? 1 : 0, 4096);
 }
 
-// A decoded packet encoded again gives the bytes it came from: no field is lost or moved.
+// Encoding a decoded packet gives the original bytes: no field is lost or moved.
 TEST(Codec, EncodeOfDecoded_IsTheSameBytes) {
   Random random(TestSeed(61));
   for (int round = 0; round < 40000; ++round) {
@@ -86,7 +86,7 @@ TEST(Codec, EncodeOfDecoded_IsTheSameBytes) {
   }
 }
 
-// Whatever comes: a reason, or a payload that lies inside of the datagram and fits its opcode.
+// Any input gives a drop reason, or a payload inside the datagram that fits its opcode.
 TEST(Codec, RandomBytes_AreRefusedOrConsistent) {
   Random random(TestSeed(62));
   int taken = 0;

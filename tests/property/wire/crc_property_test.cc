@@ -26,7 +26,7 @@ uint32_t Reference(uint32_t state, const uint8_t* bytes, size_t length) {
   return state;
 }
 
-// Most lengths that matter are short or near the MTUs.
+// Returns a length, mostly short or near the MTUs.
 size_t SomeLength(Random& random) {
   switch (random.Below(4)) {
     case 0:
@@ -84,7 +84,7 @@ TEST(CrcKernels, Copy_CopiesExactlyAndGivesTheSameState) {
       ASSERT_TRUE(std::equal(source.begin() + static_cast<ptrdiff_t>(from), source.end(),
                              target.begin() + static_cast<ptrdiff_t>(to)))
           << kernel->name << " length " << length;
-      // Nothing around it is touched.
+      // Bytes around the target are not written.
       const auto untouched = [](uint8_t byte) { return byte == 0x5A; };
       ASSERT_TRUE(
           std::all_of(target.begin(), target.begin() + static_cast<ptrdiff_t>(to), untouched));

@@ -45,7 +45,7 @@ RxMeta MetaOf(const Path& path) {
   return meta;
 }
 
-// The ICRC by the book: a bit-by-bit CRC over the masked headers, written out as bytes.
+// Computes the ICRC by definition: a bit-by-bit CRC over the masked headers, written out as bytes.
 uint32_t ReferenceIcrc(const Path& path, uint16_t ip_id, std::span<const uint8_t> datagram) {
   std::vector<uint8_t> covered(8, 0xFF);
   const auto put16 = [&covered](size_t value) {
@@ -151,8 +151,8 @@ TEST_P(IcrcWithKernel, UnknownId_IsFoundForEveryId) {
   }
 }
 
-// A random word is right for some ID with probability 2^-16: 2^21 of them give 32 on average, with
-// a standard deviation below 6.
+// A random word is valid for some ID with probability 2^-16: of 2^21, 32 pass on average, with a
+// standard deviation below 6.
 TEST_P(IcrcWithKernel, UnknownId_RandomWordsPassAtTwoToTheMinusSixteen) {
   Random random(TestSeed(41 + GetParam()));
   const Path path = SomePath(random, true);
@@ -169,7 +169,7 @@ TEST_P(IcrcWithKernel, UnknownId_RandomWordsPassAtTwoToTheMinusSixteen) {
   EXPECT_LE(passed, 32 + 30);
 }
 
-// With the ID known, or on IPv6, every burst of up to 32 bits is seen; with the ID unknown one
+// With a known ID, or on IPv6, every burst of up to 32 bits is detected. With an unknown ID, one
 // burst in 2^16 is not, but never a short one.
 TEST_P(IcrcWithKernel, Bursts_AreSeen) {
   Random random(TestSeed(51 + GetParam()));

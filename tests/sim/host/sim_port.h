@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker's queue of a virtual host's NIC. Packets are sealed here, wait in the NIC's queue and
+// Queue of one worker in a virtual host's NIC. Packets are sealed here, wait in the NIC's queue and
 // leave at the cable's rate. With a full queue, Acquire returns nullptr, and the host wakes its
 // worker when half of the queue has left. Arriving packets wait in a bounded receive queue, which
 // overflows as a NIC's does.
@@ -17,14 +17,14 @@
 namespace rocegw::sim {
 
 struct NicConfig {
-  size_t transmit_packets = 128;  // of one worker: acquired, waiting or being sent
+  size_t transmit_packets = 128;  // a worker's packets: acquired, waiting or being sent
   size_t receive_packets = 4096;
   bool ip_id_visible = true;  // false: as with UDP sockets, where the IPv4 ID must be recovered
 };
 
 // CPU time of a worker in nanoseconds.
 struct CpuCost {
-  int64_t turn = 100;  // one iteration, whatever it does
+  int64_t turn = 100;  // an iteration, whatever it does
   int64_t receive = 40;
   int64_t send = 40;
 };

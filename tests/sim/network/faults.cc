@@ -43,7 +43,7 @@ Faults::Verdict Faults::Judge(const Packet& packet, TimePoint now) {
     return {rule.kind, rule.delay};
   }
   if (!probabilities_.any()) return {};
-  // One draw for each kind, in a fixed order, whatever the results.
+  // Draws once for each kind, in a fixed order, whatever the results.
   const FaultProbabilities& p = probabilities_;
   bad_ = bad_ && now < bad_until_;
   const bool turn = random_.Chance(bad_ ? p.to_good : p.to_bad);

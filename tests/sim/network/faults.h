@@ -20,7 +20,7 @@ enum class FaultKind : uint8_t {
   kLose,
   kDuplicate,  // a copy follows at once
   kDelay,      // by `delay`; later packets overtake
-  kCorrupt,    // one bit that the ICRC covers
+  kCorrupt,    // flips a bit that the ICRC covers
   kMark,       // sets CE (congestion experienced)
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One direction of a cable with the output queue before it. Packets leave in order at the link's
-// rate and arrive one propagation delay later. The queue drops packets that do not fit (tail drop)
-// and marks (marking.h); the cable injects faults (faults.h).
+// Direction of a cable with the output queue before it. Packets leave in order at the link's rate
+// and arrive one propagation delay later. The queue drops packets that do not fit (tail drop) and
+// marks (marking.h); the cable injects faults (faults.h).
 //
 // The departure time is known when a packet enters, so a packet costs one event per link, and the
 // queue length at any time follows from the departures. Owned by its Network; one thread. Rates are

@@ -27,7 +27,7 @@ namespace rocegw::sim {
 
 struct NetworkConfig {
   uint64_t seed = 1;
-  size_t mtu = 4200;  // of the links, with the IP header
+  size_t mtu = 4200;  // MTU of the links, with the IP header
 };
 
 // Output-queued switch that forwards by the destination's number. Of several routes to a host, it

@@ -27,7 +27,7 @@ inline constexpr uint8_t kCongestionExperienced = 3;
 
 struct Packet : port::TxPacket {
   wire::RxMeta meta;
-  uint32_t size = 0;   // of the datagram with its ICRC; set by the sender's port
+  uint32_t size = 0;   // size of the datagram with its ICRC; set by the sender's port
   uint32_t owner = 0;  // for ports: identifies the owner
   bool damaged = false;
   uint64_t number = 0;  // in order of entry to the network; copies have the same

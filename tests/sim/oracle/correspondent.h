@@ -60,7 +60,7 @@ class Correspondent final : public Speaker {
 
   std::vector<Other> others_;
   std::map<uint64_t, Asked> requests_;  // by id: posted and not known to be complete
-  std::map<uint64_t, Asked> messages_;  // those that take a receive, until received
+  std::map<uint64_t, Asked> messages_;  // requests that take a receive, until received
   std::vector<uint32_t> free_slots_;
   std::vector<uint64_t> free_inboxes_;
   std::set<uint64_t> found_;  // results that atomics on this word have returned

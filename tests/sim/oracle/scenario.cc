@@ -138,12 +138,13 @@ class World {
       HostConfig own = config;
       own.workers = Sometimes(80) ? 1 : random_.Between(2, 3);
       own.memory_bytes = room_[i] + kUnused;
-      // One host in six differs from what discovery reported: it has no channels, or refuses them.
+      // A sixth of the hosts differs from what discovery reported: it has no channels, or refuses
+      // them.
       const uint64_t refuses = order_random_.Below(12);
       if (refuses == 0) own.channels = false;
       if (refuses == 1) own.channel_features = wire::kOptionChannel | wire::kOptionCcMask;
       declines_.push_back(refuses <= 1);
-      // One host in four is untrusted.
+      // A quarter of the hosts is untrusted.
       if (memory_random_.Below(4) == 0) {
         constexpr int64_t kLatest[] = {100, 5'000, 100'000};
         own.copier_latest = Nanoseconds(kLatest[memory_random_.Below(std::size(kLatest))]);
@@ -258,7 +259,7 @@ class World {
       room_[host] += Correspondent::Room(endpoint_plan_, endpoint_hosts_.size());
     }
   }
-  // One in three belongs to a pool with a window.
+  // A third belongs to a pool with a window.
   uint32_t PoolsWindow(Random& random) {
     constexpr uint32_t kPoolWindows[] = {0, 0, 0, 0, 4096, 16'384};
     const uint32_t window = kPoolWindows[random.Below(std::size(kPoolWindows))];

@@ -11,7 +11,7 @@ namespace rocegw::sim {
 
 struct OracleResult {
   std::string failure;      // empty: everything was correct
-  std::string world;        // one-line description of the world
+  std::string world;        // description of the world in a line
   uint64_t packets = 0;     // that entered the network
   uint64_t deliveries = 0;  // over links
   uint64_t requests = 0;

@@ -16,10 +16,10 @@
 namespace rocegw::sim {
 
 struct SpeakerConfig {
-  uint32_t max_length = 6000;  // of a message
+  uint32_t max_length = 6000;  // longest message in bytes
   uint32_t slots = 8;          // requests in flight, and receives posted; a power of two
   uint64_t messages = 20;      // requests to post
-  uint32_t late_receives = 0;  // of 100 calls, those in which no receive is posted
+  uint32_t late_receives = 0;  // percentage of calls in which no receive is posted
 };
 
 class Speaker : public Program {

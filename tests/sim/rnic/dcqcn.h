@@ -30,11 +30,11 @@ struct DcqcnParameters {
   uint32_t rpg_gd = 11;
   uint32_t rpg_min_dec_fac = 50;         // percent
   int64_t rate_to_set_on_first_cnp = 0;  // 0: off
-  uint32_t dce_tcp_g = 1019;             // of 1024: weight of the old alpha
+  uint32_t dce_tcp_g = 1019;             // weight of the old alpha, of 1024
   Duration dce_tcp_rtt = Microseconds(1);
   Duration rate_reduce_monitor_period = Microseconds(4);
   uint32_t initial_alpha =
-      1023;  // of 1024; kept with a fraction, because otherwise it could not rise again
+      1023;  // unit 1/1024; kept with a fraction, because otherwise it could not rise again
   Duration min_time_between_cnps = Microseconds(4);
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bulk flows for rate scenarios: WRITEs of one size, a given number at a time, from a virtual host
 // or an RNIC model to either. The sender knows when each was acknowledged. Contents are not checked
-// (the oracle does that), so all hosts share one memory. A Site is one endpoint of either kind.
-// Owned by a scenario; one thread.
+// (the oracle does that), so all hosts share one memory.
+//
+// A Site is one endpoint of either kind. Owned by a scenario; one thread.
 #pragma once
 
 #include <functional>
@@ -49,7 +50,7 @@ struct BulkConfig {
   uint32_t depth = 16;        // messages posted at once
   uint64_t total_bytes = 0;   // 0: unlimited
   uint8_t path_mtu = 3;       // enum ibv_mtu
-  uint32_t window_bytes = 0;  // of a gateway's flow; 0: the host's default
+  uint32_t window_bytes = 0;  // window of a gateway's flow; 0: the host's default
   bool channel = false;       // between gateways that have channels
 };
 

@@ -26,7 +26,7 @@ TEST(ForeignTextTest, CharactersThatChangeDirection_AreEscaped) {
 }
 
 TEST(ForeignTextTest, CutCharacter_IsEscapedByteByByte) {
-  // The kernel cuts a process's name behind 15 bytes.
+  // The kernel truncates process names after 15 bytes.
   EXPECT_EQ(ForeignText("aaaaaaaaaaaaaa\xc3"), "aaaaaaaaaaaaaa\\xc3");
   EXPECT_EQ(ForeignText("\xe2\x82"), "\\xe2\\x82");
 }

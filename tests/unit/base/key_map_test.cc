@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Map of random keys against the standard library's, with keys that crowd one place.
+// Map of random keys, compared with the standard library's, with keys that collide.
 #include "gateway/base/key_map.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ TEST(KeyMap, KnownKey_InsertChangesNothing) {
   EXPECT_EQ(*map.Find(7), 1);
 }
 
-// Keys that share the place at the end of the table: probing goes around, and erasing closes gaps
-// on both sides of the wrap.
+// Keys with the last slot of the table as home: probing wraps around, and erasing closes gaps on
+// both sides.
 TEST(KeyMap, CrowdAcrossTheEnd_StaysReachable) {
   constexpr uint32_t kKeys[] = {15, 31, 47, 14, 30, 1, 17};
   for (const uint32_t first : kKeys) {

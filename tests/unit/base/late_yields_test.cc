@@ -10,7 +10,7 @@ constexpr Duration kLate = LateYields::kLate + Nanoseconds(1);
 constexpr Duration kShortest = LateYields::kShortest;
 constexpr Duration kLongest = LateYields::kLongest;
 
-// A yield that ends at that time; returns for how long it is crowded then.
+// Records a yield that ends at `back`. Returns how long crowded() is true afterwards.
 Duration After(LateYields& yields, TimePoint back, Duration taken) {
   yields.OnYield(back - taken, back);
   Duration length{};

@@ -19,7 +19,7 @@ TEST(SpscRing, Capacity_IsRoundedUpToAPowerOfTwo) {
   EXPECT_EQ(SpscRing<int>(64).capacity(), 64u);
 }
 
-// Knows when it was moved from.
+// Value that records whether it was moved from.
 struct Token {
   Token() = default;
   explicit Token(int v) : value(v) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timer wheel against a plain list of deadlines.
+// Timer wheel, compared with a list of deadlines.
 #include "gateway/base/timer_wheel.h"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ TimePoint Rounded(TimePoint deadline) {
   return kStart + kSlot * ((distance + kSlot.ns - 1) / kSlot.ns);
 }
 
-// Advances at random steps, from far below a slot to many turns of the wheel.
+// Advances by random steps, from much less than a slot to many turns of the wheel.
 TEST(TimerWheel, RandomUse_IsThatOfAList) {
   testing::Random random(testing::TestSeed(81));
   for (int run = 0; run < 30; ++run) {

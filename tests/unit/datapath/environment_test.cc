@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gateway finds out about its machine at start.
+// Properties of the machine that a gateway detects at start-up.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device is made of: path MTU and GUID; and which destinations an address covers.
+// Properties of a device: path MTU and GUID, and the destinations that an address covers.
 #include "gateway/datapath/ports.h"
 
 #include <gtest/gtest.h>

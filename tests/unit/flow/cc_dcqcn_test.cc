@@ -9,13 +9,13 @@ namespace {
 
 class CcDcqcn : public ::testing::Test {
  protected:
-  // A window that never limits: 10 Gbit/s for a millisecond are 1.25 MB.
-  // Nor one that a new flow begins with.
+  // The window never limits: 10 Gbit/s for a millisecond are 1.25 MB. Nor does the initial window
+  // of a new flow.
   CcDcqcn() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) { cc.Set("initial_window", 65535); }
   CcDriver cc;
 };
 
-// A new flow, of packets of 1000 bytes.
+// A new flow with packets of 1000 bytes.
 class CcDcqcnStart : public ::testing::Test {
  protected:
   CcDcqcnStart() : cc(flow::CcKind::kDcqcn, 10, 2 << 20) {
@@ -38,7 +38,7 @@ TEST_F(CcDcqcnStart, WithoutCnp_TheWindowGrowsUntilThereIsNone) {
   EXPECT_EQ(cc.Gate().bytes, 2u << 20);
 }
 
-// 10 KiB in 820 us are 100 Mbit/s; it begins with half of that and aims at twice as much.
+// 10 KiB in 820 us are 100 Mbit/s; the flow starts at half of that and aims at twice as much.
 TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
   for (int i = 0; i < 10; ++i) cc.Sent(1000);
   cc.Wait(Microseconds(100));
@@ -51,7 +51,7 @@ TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
   EXPECT_NEAR(static_cast<double>(cc.Gate().bytes), 10'240, 64) << "of what was sent before it";
   Round(10'240, Microseconds(819));
   EXPECT_NEAR(cc.Rate(), 50, 1);
-  // Half way from 50 to 200 with every period, and on from there.
+  // Halfway from 50 to 200 per period, and further from there.
   cc.Wait(Microseconds(300));
   cc.OnDeadline();
   EXPECT_NEAR(cc.Rate(), 127, 4);
@@ -60,7 +60,7 @@ TEST_F(CcDcqcnStart, FirstCnp_TheRateIsWhatTheWindowLetsThrough) {
   EXPECT_GT(cc.Rate(), 195);
 }
 
-// Who answers READs is told of CNPs and of nothing else.
+// The sender of READ responses gets CNPs and no other feedback.
 TEST_F(CcDcqcnStart, AnswersWithoutRoundTrips_AreCutAsEver) {
   cc.Cnp();
   for (int i = 0; i < 11; ++i) cc.Sent(1000);
@@ -76,8 +76,8 @@ TEST_F(CcDcqcnStart, WithoutRisesByCount_TheStartEndsAllTheSame) {
   EXPECT_NEAR(cc.Rate(), 50, 1);
 }
 
-// What is in flight is what the rate sends in a round trip and 100 us more, and not what a queue
-// makes of it.
+// Bytes in flight are limited to what the rate sends in a round trip plus 100 us, so that a queue
+// cannot grow.
 TEST_F(CcDcqcnStart, LimitedFlow_ItsWindowFollowsItsRate) {
   cc.Cnp();
   Round(10'240, Microseconds(41));  // 2 Gbit/s
@@ -87,7 +87,7 @@ TEST_F(CcDcqcnStart, LimitedFlow_ItsWindowFollowsItsRate) {
   EXPECT_EQ(cc.Gate().bytes, 2u << 20);
 }
 
-// Held by that window it has had less than its rate says; a cut takes from what it has had.
+// Limited by that window, the flow used less than its rate; a cut starts from the rate in use.
 TEST_F(CcDcqcnStart, CutOfAFlowThatItsWindowHolds_FromWhatItHad) {
   cc.Cnp();
   Round(10'240, Microseconds(41));
@@ -112,7 +112,7 @@ TEST_F(CcDcqcn, WithoutCnp_NotPacedAndNoDeadline) {
 TEST_F(CcDcqcn, FirstCnp_HalvesTheLinksRate) {
   cc.Start();
   cc.Cnp();
-  // Alpha 1023/1024: a little less than half is taken, and min_dec_fac is 50 %.
+  // With alpha = 1023/1024 the cut is slightly less than half; min_dec_fac is 50 %.
   EXPECT_NEAR(cc.Rate(), 5000, 6);
   EXPECT_EQ(cc.Gate().earliest, cc.now) << "paced from now on";
 }
@@ -156,7 +156,7 @@ TEST_F(CcDcqcn, Cuts_StopAtTheLowestRate) {
 }
 
 TEST_F(CcDcqcn, Alpha_FadesWithoutCnps) {
-  // No rises in between, so that what changes is the cut.
+  // Without rises in between, only cuts change the rate.
   cc.Set("rpg_time_reset", 1000000);
   cc.Set("rpg_byte_reset", 0);
   cc.Start();
@@ -166,7 +166,7 @@ TEST_F(CcDcqcn, Alpha_FadesWithoutCnps) {
   cc.Wait(Microseconds(200));
   cc.Cnp();
   EXPECT_NEAR(cc.Rate() / first, 1 - 0.377 / 2, 0.004);
-  // After a long time nothing is left of it: a cut takes next to nothing.
+  // After a long time alpha is almost 0: a cut takes almost nothing.
   cc.Wait(Milliseconds(20));
   const double second = cc.Rate();
   cc.Cnp();
@@ -209,7 +209,7 @@ TEST_F(CcDcqcn, AdditiveIncrease_RaisesTheTarget) {
   cc.Cnp();
   cc.Wait(Microseconds(5));
   cc.Cnp();
-  // The target is still that of before the first cut; a rise in between lets it follow.
+  // The target is the one before the first cut; a rise in between lets it follow.
   cc.Wait(Microseconds(300));
   cc.OnDeadline();
   cc.Cnp();
@@ -259,7 +259,7 @@ TEST_F(CcDcqcn, HyperIncrease_NeedsTimerAndBytes) {
     for (int i = 0; i < 40; ++i) {
       fast.Cnp();
       fast.Wait(Microseconds(5));
-      // A target of its own: rises let it follow the next cut down.
+      // Occasional rises let the target follow the cuts.
       if (i % 8 == 7) {
         fast.Wait(Microseconds(300));
         fast.OnDeadline();
@@ -277,8 +277,8 @@ TEST_F(CcDcqcn, HyperIncrease_NeedsTimerAndBytes) {
   EXPECT_LT(recovered_after(true) * 2, recovered_after(false));
 }
 
-// Of many flows none has sent what the byte counter asks for. On a path without a queue, and
-// without CNPs for so many periods, a flow rises as if it had.
+// With many flows, none sends enough bytes for the byte counter. On a path without a queue, after
+// so many periods without a CNP, the flow rises as if it had.
 TEST_F(CcDcqcn, QuietPath_HyperIncreaseWithoutTheBytes) {
   const auto rate_after = [](int periods, Duration rtt, uint64_t quiet) {
     CcDriver slow(flow::CcKind::kDcqcn, 10, 2 << 20);
@@ -301,7 +301,7 @@ TEST_F(CcDcqcn, QuietPath_HyperIncreaseWithoutTheBytes) {
     return slow.Rate() - before;
   };
   const Duration idle = Microseconds(24), queue = Microseconds(60);
-  // Additive increase, 5 Mbit/s a period, and what fast recovery gives back.
+  // Additive increase, 5 Mbit/s per period, plus the gain of fast recovery.
   EXPECT_NEAR(rate_after(11, idle, 12), rate_after(11, queue, 12), 1);
   const double slow = rate_after(20, queue, 12);
   EXPECT_GT(rate_after(20, idle, 12), slow + 2000);
@@ -338,7 +338,7 @@ TEST_F(CcDcqcn, Pacing_HoldsTheRateOnAverage) {
   cc.Set("rpg_byte_reset", 0);
   cc.Start();
   cc.Cnp();
-  // Asked every 16 us, as a timing wheel does; what is due leaves together.
+  // Polled every 16 us, as by a timer wheel; all due packets leave together.
   uint64_t sent = 0;
   const TimePoint begin = cc.now;
   while (cc.now - begin < Milliseconds(10)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One congestion control algorithm, driven by hand: events in, gate and deadline out. Time moves
-// when the test says so.
+// Driver of a congestion control algorithm: events in, gate and deadline out. Time moves only when
+// the test moves it.
 #pragma once
 
 #include "gateway/flow/congestion.h"
@@ -15,7 +15,7 @@ class CcDriver {
     profile.link_bits_per_second = static_cast<uint64_t>(gbps * 1e9);
     config = {.kind = kind, .window_bytes = window, .packet_bytes = 1000, .profile = &profile};
   }
-  // After the parameters are set.
+  // Call after the parameters are set.
   void Start() {
     state.kind = config.kind;
     algorithm().init(state, config, now);
@@ -33,7 +33,7 @@ class CcDriver {
   TimePoint Deadline() const { return algorithm().deadline(state); }
   void OnDeadline() { algorithm().on_deadline(state, now); }
   uint64_t Window(Duration rtt = Microseconds(100)) const { return algorithm().window(state, rtt); }
-  // Of an algorithm that has a rate: bits per microsecond, so Mbit/s.
+  // Returns the rate of an algorithm that has one, in Mbit/s.
   double Rate() const { return static_cast<double>(Window(Milliseconds(1))) * 8 / 1000; }
 
   flow::CcProfile profile;

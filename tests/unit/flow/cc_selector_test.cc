@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of an algorithm by observed signs of congestion.
+// Choice of an algorithm by observed signs of congestion.
 #include "gateway/flow/cc_selector.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class CcSelectorTest : public ::testing::Test {
     policy.Add({CcSign::kDelay, 300, CcKind::kSwift});
     policy.Add({CcSign::kAlways, 0, CcKind::kStatic});
   }
-  // So many looks, each with what comes in an interval.
+  // Evaluates `count` times, each with the counts of one interval.
   CcKind Looks(CcSelector& selector, int count, const CcCounts& each) {
     for (int i = 0; i < count; ++i) {
       now = now + policy.interval;

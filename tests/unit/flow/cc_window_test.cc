@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window algorithms one by one: DCTCP, C-AQM, Swift.
+// Window algorithms one by one: DCTCP, C-AQM, Swift.
 #include <gtest/gtest.h>
 
 #include "gateway/wire/congestion_hint.h"
@@ -12,7 +12,7 @@ using flow::CcKind;
 
 constexpr uint64_t kPacket = 1000;
 
-// One round trip: everything in the window is acknowledged, packet by packet.
+// Runs one round trip: the whole window is acknowledged, packet by packet.
 void Round(CcDriver& cc, Duration rtt, double marked_share, uint8_t hint = 0) {
   const uint64_t window = cc.Window();
   const uint64_t packets = std::max<uint64_t>(1, window / kPacket);
@@ -41,7 +41,7 @@ TEST(CcDctcp, SlowStart_DoublesUntilTheFirstMark) {
   EXPECT_EQ(cc.Window(), 40 * kPacket);
   Round(cc, Microseconds(50), 1);
   EXPECT_NEAR(static_cast<double>(cc.Window()), 20 * kPacket, 4 * kPacket) << "alpha is 1 at first";
-  // What is left of the round that had the marks.
+  // First the rest of the round with the marks.
   Round(cc, Microseconds(50), 0);
   Round(cc, Microseconds(50), 0);
   const uint64_t window = cc.Window();
@@ -54,7 +54,7 @@ TEST(CcDctcp, CutOncePerRound_ByHalfOfAlpha) {
   CcDriver cc(CcKind::kDctcp);
   cc.Set("initial_window", 100);
   cc.Start();
-  // Alpha settles at the share of marks.
+  // alpha converges to the share of marks.
   double before = 0;
   for (int i = 0; i < 200; ++i) {
     cc.TakeOver(100 * kPacket, Microseconds(50));
@@ -125,7 +125,7 @@ TEST(CcCaqm, FullPath_TakesBetaPerRoundTrip) {
   Round(cc, Microseconds(50), 0, Stamp(1));
   cc.TakeOver(200 * kPacket, Microseconds(50));
   Round(cc, Microseconds(50), 0, Stamp(63));
-  // Packet by packet, each taking beta of itself.
+  // Packet by packet; each takes beta of its own share.
   EXPECT_NEAR(static_cast<double>(cc.Window()), 100 * kPacket, 2 * kPacket);
 }
 
@@ -176,7 +176,7 @@ TEST(CcCaqm, OnlyMarks_CutsBySmoothedShareOncePerRound) {
     cc.TakeOver(100 * kPacket, Microseconds(50));
     Round(cc, Microseconds(50), 0.1);
   }
-  // Share 0.1, beta one half; growth before the round's first mark is small.
+  // Share 0.1, beta one half; the growth before the round's first mark is small.
   EXPECT_NEAR(static_cast<double>(cc.Window()), 95.5 * kPacket, 3 * kPacket);
 }
 
@@ -224,7 +224,7 @@ TEST_F(CcSwift, AboveTheTarget_ShrinksByTheExcessOncePerRoundTrip) {
   cc.Start();
   cc.TakeOver(100 * kPacket, Microseconds(100));
   cc.Wait(Microseconds(200));
-  // A quarter of the delay is too much; beta is 80 %.
+  // A quarter of the delay is excess; beta is 80 %.
   const flow::CcFeedback late{
       .acked_bytes = kPacket, .in_flight_before = 100 * kPacket, .rtt = Nanoseconds(133333)};
   cc.Acked(late);
@@ -270,8 +270,8 @@ TEST_F(CcSwift, BelowOnePacket_Paced) {
   EXPECT_LT(cc.Gate().earliest, due);
 }
 
-// The queue of an incast is gone long before a packet is due that was put off by so many of its
-// round trips.
+// After an incast, the queue is drained long before a packet that was delayed by several of its
+// round trips is due.
 TEST_F(CcSwift, BelowOnePacket_ALongQueueIsWaitedForNoLongerThanTheTarget) {
   cc.Start();
   cc.TakeOver(kPacket / 2, Milliseconds(10));
@@ -283,7 +283,7 @@ TEST_F(CcSwift, BelowOnePacket_ALongQueueIsWaitedForNoLongerThanTheTarget) {
 TEST_F(CcSwift, LongPath_LearnsThatItIsNotTheQueue) {
   cc.Start();
   for (int i = 0; i < 100; ++i) Round(cc, Milliseconds(1), 0);
-  // It has gone down, has seen that the delay stays, and has come back.
+  // The window shrank, the delay stayed the same, and the window recovered.
   EXPECT_GT(cc.Window(), 20 * kPacket);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The congestion control seam: every algorithm of the table is complete, and the static window.
+// Interface of congestion control: every algorithm of the table is complete; the static window.
 #include "gateway/flow/congestion.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(StaticWindow, NothingChangesIt) {
   algorithm.on_cnp(state, TimePoint{1});
   algorithm.on_feedback(state, {.acked_bytes = 5, .marked_bytes = 5}, TimePoint{1});
   EXPECT_EQ(algorithm.gate(state, 0).bytes, 1000u);
-  // Plain data: a flow can be copied and handed over.
+  // The state is plain data, so a flow can be copied and handed over.
   const CcState copy = state;
   EXPECT_EQ(algorithm.gate(copy, 1).bytes, 999u);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flow by itself: what is in flight, what an acknowledgement tells, when something is lost.
+// Flow alone: bytes in flight, the effect of acknowledgements, and loss detection.
 #include "gateway/flow/flow.h"
 
 #include <gtest/gtest.h>
@@ -182,7 +182,7 @@ TEST_F(FlowTest, AfterALoss_StartsSmallAndDoubles) {
     una += static_cast<uint32_t>(allowed);
     ASSERT_TRUE(Ack(una));
   }
-  // Never above the limit.
+  // The limit is never exceeded.
   SendPackets(1000);
   EXPECT_FALSE(flow.HasRoom(1, now)) << "the window";
 }
@@ -387,7 +387,7 @@ TEST_F(FlowTest, ProbeAnsweredInPart_GoesBackToTheRest) {
   EXPECT_EQ(flow.max(), Psn(103));
   EXPECT_TRUE(flow.idle());
   EXPECT_FALSE(flow.rtt().has_sample()) << "the answer to a probe is no round trip";
-  // Answered in full there is nothing to go back for.
+  // If everything is acknowledged, there is nothing to go back for.
   SendPackets(2);
   now = flow.deadline();
   ASSERT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
@@ -396,7 +396,7 @@ TEST_F(FlowTest, ProbeAnsweredInPart_GoesBackToTheRest) {
   EXPECT_EQ(flow.rewinds(), rewinds);
 }
 
-// A peer says once that it misses a packet. When the repetition is lost, too, nothing more comes.
+// A peer reports a missing packet once. If the repetition is lost too, it reports nothing more.
 TEST_F(FlowTest, RepetitionAfterALossSilent_AskedForSoon) {
   SendPackets(5);
   Wait(Microseconds(20));
@@ -407,7 +407,7 @@ TEST_F(FlowTest, RepetitionAfterALossSilent_AskedForSoon) {
   now = flow.deadline();
   EXPECT_EQ(flow.OnDeadline(now), LossVerdict::kProbe);
   EXPECT_EQ(flow.retries_left(), 2u) << "one for the loss, none for asking";
-  // The answer: that one has come, and what followed it was dropped.
+  // The answer: that packet has arrived, and the ones behind it were dropped.
   EXPECT_TRUE(Ack(102));
   EXPECT_EQ(flow.next(), Psn(102));
   SendPackets(3);
@@ -506,7 +506,7 @@ TEST_F(FlowTest, Paced_AsksAgainWhenTheNextPacketIsDue) {
   SendPackets(10);
   EXPECT_EQ(flow.earliest(), kNever) << "nobody has said anything";
   flow.OnCnp(now);
-  // Half of 8 Gbit/s, a little more: 1000 bytes take 2 us.
+  // Slightly more than half of 8 Gbit/s: 1000 bytes take 2 us.
   SendPackets(1);
   EXPECT_FALSE(flow.MaySend(kMtu, now));
   EXPECT_NEAR(static_cast<double>((flow.earliest() - now).ns), 2000, 5);
@@ -561,7 +561,7 @@ TEST_F(FlowTest, SwitchCc_KeepsWhatIsInFlightAndTheOperatingPoint) {
   EXPECT_EQ(flow.cc_window(), 400u * kMtu);
 }
 
-// What a CNP says natively: a round with marks cuts the window, one without adds to it.
+// A CNP acts as marks do: a round with marks cuts the window, one without adds to it.
 TEST_F(FlowTest, Cnp_ShrinksAWindowThatUsesMarks) {
   FlowConfig config = Config();
   config.cc = {.kind = CcKind::kDctcp, .window_bytes = 400 * kMtu, .packet_bytes = kMtu};

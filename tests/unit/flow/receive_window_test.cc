@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of selective repeat by itself, rule by rule; and the pool of both.
+// Receiving half of selective repeat, rule by rule, and the pool of both halves.
 #include "gateway/flow/receive_window.h"
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ TEST(Rtt, FirstSample_IsTheEstimate) {
   EXPECT_TRUE(rtt.has_sample());
   EXPECT_EQ(rtt.smoothed(), Milliseconds(10));
   EXPECT_EQ(rtt.minimum(), Milliseconds(10));
-  // Twice the estimate and four times half of it.
+  // Twice the estimate plus four times half of it.
   EXPECT_EQ(rtt.ProbeTimeout(), Milliseconds(40));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of selective repeat by itself, rule by rule.
+// Sending half of selective repeat, rule by rule.
 #include "gateway/flow/selective_flow.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
       flow.OnSent(pool, frame, kBytes, now);
     }
   }
-  // Everything before `next` has arrived, and what is listed.
+  // Returns an acknowledgement of everything before `next` and of the listed PSNs.
   AckInfo Info(uint32_t next, const std::vector<uint32_t>& beyond) {
     bitmap.assign(beyond.empty() ? 0 : 128, 0);
     for (const uint32_t psn : beyond) {
@@ -48,7 +48,7 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
     return flow.OnAck(pool, info, now, *this);
   }
   bool Take(const AckInfo& info) { return flow.OnAck(pool, info, now, *this); }
-  // Packets marked lost, in the order in which they are given out; they are sent again.
+  // Returns the lost packets in the order in which the flow returns them, and sends them again.
   std::vector<uint32_t> Resend() {
     std::vector<uint32_t> psns;
     Psn psn;
@@ -63,14 +63,14 @@ class SelectiveFlowTest : public ::testing::Test, private AckedSink {
     return psns;
   }
   void Wait(Duration by) { now = now + by; }
-  // It is put away for so long.
+  // Reduces the flow to its resting state for that time.
   void RestFor(Duration time, const CcConfig& cc) {
     const RestingFlow resting = flow.Rest();
     flow.Stop();
     Wait(time);
     flow.Resume(resting, cc, now);
   }
-  // Round trips of kRtt are known, nothing is in flight.
+  // Makes a round trip of kRtt known, with nothing in flight afterwards.
   void LearnRtt() {
     Send(1);
     Wait(kRtt);
@@ -120,8 +120,8 @@ TEST_F(SelectiveFlowTest, NeverUsed_MayRest) {
   EXPECT_EQ(flow.rests_at(), now + SelectiveFlow::kRestAfter);
 }
 
-// A window that is full opens with an acknowledgement: pacing that has let go long ago says
-// nothing.
+// A full window opens only with an acknowledgement: the pacing time has passed long ago and must
+// not be returned.
 TEST_F(SelectiveFlowTest, PacedAndFull_WaitsForAnAcknowledgement) {
   SelectiveConfig config;
   config.cc.kind = CcKind::kDcqcn;
@@ -225,7 +225,7 @@ TEST_F(SelectiveFlowTest, AfterRest_TheReceiversCountsAndItsRoomGoOn) {
   EXPECT_EQ(flow.spurious(), spurious) << "nothing came twice meanwhile";
 }
 
-// A probe of before the rest may be answered after it: that answer knows nothing of what has left
+// A probe from before the rest may be answered after it. That answer knows nothing of packets sent
 // since.
 TEST_F(SelectiveFlowTest, AnswerToAProbeOfBeforeTheRest_LosesNothing) {
   LearnRtt();
@@ -272,8 +272,7 @@ TEST_F(SelectiveFlowTest, Stop_GivesEverythingBack) {
   EXPECT_EQ(flow.deadline(), kNever);
 }
 
-// A receiver that waited for more packets than the window holds would stop the flow until its
-// timer.
+// A receiver that waits for more packets than the window holds would stop the flow until its timer.
 TEST_F(SelectiveFlowTest, EveryQuarterOfTheWindow_AsksForAnAcknowledgement) {
   EXPECT_FALSE(flow.AsksForAck()) << "nothing was sent";
   Start({.cc = {.kind = CcKind::kStatic, .window_bytes = 12 * kBytes}});
@@ -379,7 +378,7 @@ TEST_F(SelectiveFlowTest, LostAgain_IsSeenByWhatWasSentAfterIt) {
   Wait(kRtt);
   Ack(101, {102, 103, 104});
   EXPECT_EQ(Resend(), Psns{101});
-  // Acknowledgements of what was sent before it say nothing about it.
+  // Acknowledgements of packets sent before the retransmission say nothing about it.
   Wait(Microseconds(1));
   Ack(101, {102, 103, 104});
   EXPECT_EQ(flow.packets_lost(), 0u);
@@ -407,7 +406,7 @@ TEST_F(SelectiveFlowTest, LostPackets_PassTheGateButNotTheWindow) {
   Wait(kRtt / 4);
   flow.OnDeadline(now);
   EXPECT_EQ(flow.packets_lost(), 3u);
-  // The window of four PSNs is full; what is lost may go, two at a time.
+  // The window of four PSNs is full; lost packets may leave, two at a time.
   Psn psn;
   FrameRef frame;
   uint32_t bytes = 0;
@@ -449,7 +448,7 @@ TEST_F(SelectiveFlowTest, Window_IsTheSmallerOfOwnAndReceivers) {
   EXPECT_FALSE(flow.MaySend(kBytes, now));
 }
 
-// Last words of who ends ask for no more than the receiver takes, and never for more.
+// The last frames of a closing queue pair need space in the receiver's window, never more.
 TEST_F(SelectiveFlowTest, Place_IsWhatTheReceiverTakes_WhateverCongestionControlSays) {
   SelectiveConfig config;
   config.max_packets = 8;
@@ -512,7 +511,7 @@ TEST_F(SelectiveFlowTest, ProbesAnswer_TellsExactlyWhatIsMissing) {
   Ack(108, {109}, probe);
   EXPECT_EQ(Resend(), (Psns{108, 110}));
   EXPECT_EQ(flow.packets_in_flight(), 4u);
-  // Once more the same answer: those were sent after the probe.
+  // The same answer again: the other packets were sent after the probe.
   Ack(108, {109}, probe);
   EXPECT_EQ(flow.packets_lost(), 0u);
 }
@@ -584,7 +583,7 @@ TEST_F(SelectiveFlowTest, RoundTrip_IsWithoutWhatTheReceiverHeld) {
   info.held = Microseconds(50);
   Take(info);
   EXPECT_EQ(flow.rtt().smoothed(), Microseconds(100));
-  // A receiver cannot have held a packet for longer than it is away.
+  // A receiver cannot have held a packet longer than the packet was in flight.
   info = Info(102, {});
   info.held = Seconds(4);
   Take(info);
@@ -612,7 +611,7 @@ TEST_F(SelectiveFlowTest, LostButOnlyLate_IsNotSentAgainAndWidensTheRoom) {
   EXPECT_EQ(flow.packets_lost(), 0u);
   EXPECT_EQ(acked[101], 1);
   EXPECT_EQ(flow.spurious(), 1u);
-  // Now six must be sent later, or half of the round trip pass.
+  // Now six packets must be sent later, or half of the round trip pass.
   Send(8);
   Wait(kRtt);
   Ack(105, {106, 107, 108, 109, 110});
@@ -636,7 +635,7 @@ TEST_F(SelectiveFlowTest, DuplicatesAtTheReceiver_WidenTheRoomToo) {
   info.duplicates_running = 2;
   Take(info);
   EXPECT_EQ(flow.packets_lost(), 0u);
-  // An acknowledgement made earlier counts backwards.
+  // An acknowledgement that was made earlier has a smaller count.
   info.duplicates_running = 1;
   Take(info);
   EXPECT_EQ(flow.spurious(), 2u);
@@ -650,7 +649,7 @@ TEST_F(SelectiveFlowTest, QuickAnswerToAResentPacket_CondemnsNothingElse) {
   Wait(kRtt / 2);
   Send(6);  // 105 to 110
   EXPECT_EQ(Resend(), Psns{101});
-  // The first transmission of 101 arrives after all; those sent since are not overdue.
+  // The original of 101 arrives after all; packets sent since are not overdue.
   Wait(kRtt / 2);
   Ack(105);
   EXPECT_EQ(flow.packets_lost(), 0u);
@@ -671,12 +670,12 @@ TEST_F(SelectiveFlowTest, OneEpisode_IsOneLossForCongestionControl) {
   const uint64_t after = flow.cc_window();
   EXPECT_LT(after, before * 3 / 2);
   EXPECT_EQ(flow.lost(), 1u);
-  // The round of the algorithm ends with this; what is lost was sent before the first loss.
+  // The algorithm's round ends here; the lost packets were sent before the first loss.
   for (uint32_t psn = 122; psn <= 139; ++psn) arrived.push_back(psn);
   Ack(100, arrived);
   EXPECT_EQ(flow.lost(), 2u);
   EXPECT_GE(flow.cc_window(), after);
-  // What leaves from now on is another episode.
+  // Packets sent from now on belong to another episode.
   Resend();
   Send(20);
   Wait(kRtt);

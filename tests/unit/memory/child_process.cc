@@ -53,8 +53,7 @@ ChildProcess::ChildProcess(const Setup& setup) : bytes_(setup.pages * kPage) {
          ::setresuid(setup.uid, setup.uid, setup.uid) != 0)) {
       ::_exit(1);
     }
-    // A change of identity makes a process undumpable; programs that run as such a user from the
-    // start are not.
+    // Changing the user makes a process undumpable. Programs started by such a user are dumpable.
     ::prctl(PR_SET_DUMPABLE, 1);
     const int fd = setup.prepare ? setup.prepare(memory_) : -1;
     SendFd(theirs.get(), fd);

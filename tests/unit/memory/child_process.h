@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forked process with a mapping of its own at the same address as in the parent before the fork,
-// for tests that reach into other processes. Killed and reaped at the end.
+// Forked process with its own mapping at the same address as the parent's from before the fork, for
+// tests that access other processes. Killed and reaped at destruction.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@ class ChildProcess {
   struct Setup {
     size_t pages = 4;
     uid_t uid = 0;
-    // Runs in the child before it reports ready; sees its memory. The descriptor that it returns
-    // (-1: none) is sent here.
+    // Runs in the child before it reports ready, with access to its memory. The descriptor that it
+    // returns (-1: none) is sent to the parent.
     std::function<int(uint8_t* memory)> prepare;
   };
   explicit ChildProcess(const Setup& setup);
@@ -29,7 +29,7 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   uint64_t address() const { return reinterpret_cast<uint64_t>(memory_); }
-  // What `prepare` returned.
+  // Returns the descriptor that `prepare` returned.
   int fd() const { return fd_.get(); }
   int ReleaseFd() { return fd_.Release(); }
   void Kill();

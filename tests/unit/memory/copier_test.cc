@@ -25,7 +25,7 @@ namespace {
 using testing::ChildProcess;
 using testing::kPage;
 
-// Records what it is asked; faults at addresses below 100, and can be made to wait.
+// Records the requested addresses, faults below 100, and can be made to wait.
 class ScriptedMemory : public MemorySpace {
  public:
   size_t Execute(std::span<MemoryOp> ops, MemoryCounts& counts) override {
@@ -77,7 +77,7 @@ void WaitForThreads(size_t count) {
   while (Copier::LiveThreads() != count) ::sched_yield();
 }
 
-// Threads of an earlier test may still be on their way out.
+// Threads of an earlier test may still be ending.
 class Copiers : public ::testing::Test {
  protected:
   void SetUp() override { WaitForThreads(0); }
@@ -182,7 +182,7 @@ TEST_F(Copiers, Stop_EndsTheThreadAndFreesBatches) {
   EXPECT_EQ(memory.use_count(), 1);
 }
 
-// A client that stops its reader: a page under a userfaultfd that nobody serves.
+// A client blocks its reader with a page under a userfaultfd that nobody serves.
 TEST_F(Copiers, BlockedByUserfaultfd_StopsNobodyElse) {
   const auto block = [](uint8_t* memory) {
     const int uffd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC));
@@ -221,7 +221,7 @@ TEST_F(Copiers, BlockedByUserfaultfd_StopsNobodyElse) {
   };
   auto batch = read_of(blocking);
   ASSERT_TRUE((*blocked)->Submit(0, batch));
-  // The fault is reported: the thread is in the kernel and stays there.
+  // The fault is reported, so the thread blocks in the kernel.
   ASSERT_EQ(::poll(&fault, 1, 10000), 1);
 
   batch = read_of(fine);
@@ -229,7 +229,7 @@ TEST_F(Copiers, BlockedByUserfaultfd_StopsNobodyElse) {
   EXPECT_TRUE(CollectSoon(**other, 0)->failed.empty());
   EXPECT_EQ((*blocked)->Collect(0), nullptr);
 
-  // Teardown does not wait; what the thread uses stays until it is done.
+  // Destruction does not wait; objects that the thread uses live until it ends.
   blocked->reset();
   EXPECT_EQ(alive.use_count(), 2);
   EXPECT_EQ(Copier::LiveThreads(), 2u);

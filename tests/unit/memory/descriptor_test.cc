@@ -20,7 +20,7 @@ using testing::ChildProcess;
 constexpr uid_t kOther = 1001;
 constexpr uid_t kDaemon = 1002;
 
-// Runs f as an unprivileged user, in a child; true when it returned true.
+// Runs f as an unprivileged user in a child. Returns true if f returned true.
 template <typename F>
 bool AsDaemonUser(F&& f) {
   const pid_t pid = ::fork();

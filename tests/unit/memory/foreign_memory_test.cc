@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways into memory that may fault: of another process, with real child processes, and our own.
-// Order, batches, the exact place of faults, atomics.
+// Access to memory that may fault: of other processes (real children) and of this process. Order,
+// batches, the exact position of faults, atomics.
 #include "gateway/memory/foreign_memory.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ enum class Way { kCross, kDescriptor, kOwn };
 
 class Foreign : public ::testing::TestWithParam<Way> {
  protected:
-  // Pages that hold their own offsets; page 2 cannot be accessed, page 3 only be read.
+  // Fills pages with a pattern of their offsets; page 2 is not accessible, page 3 is read-only.
   static int Prepare(uint8_t* memory) {
     for (size_t i = 0; i < 4 * kPage; ++i) memory[i] = static_cast<uint8_t>(i * 31 >> 3);
     ::mprotect(memory + 2 * kPage, kPage, PROT_NONE);
@@ -181,8 +181,8 @@ TEST_P(Foreign, ReadOnlyPages_CanBeRead) {
   EXPECT_EQ(Execute(ops), 1u);
   EXPECT_EQ(byte, Original(3 * kPage));
   ops[0].kind = OpKind::kWrite;
-  // The mem file forces its way (the library looks at permissions when it registers); the others do
-  // not.
+  // The mem file ignores write protection (the library checks it when it registers); the other
+  // modes do not.
   EXPECT_EQ(Execute(ops), GetParam() == Way::kDescriptor ? 1u : 0u);
 }
 
@@ -235,7 +235,7 @@ TEST_P(Foreign, Atomics_ReadChangeWrite) {
   EXPECT_EQ(Execute(ops), 0u);
 }
 
-// Several workers reach the same word, through one process's space each.
+// Several workers access the same word, each through its own MemorySpace.
 TEST_P(Foreign, Atomics_FromSeveralThreads_LoseNothing) {
   constexpr int kThreads = 3;
   constexpr int kAdds = 3000;
@@ -310,8 +310,8 @@ TEST_P(Foreign, Revoke_StopsEverything) {
 TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   constexpr size_t kLength = kPage;
   constexpr uint64_t kRounds = 400;
-  // The child watches: whenever the flag at the end moves, the first word must have moved as well;
-  // it counts violations.
+  // The child checks that the first and middle words never lag behind the flag at the end, and
+  // counts violations.
   struct Shared {
     volatile uint64_t seen;
     volatile uint64_t violations;
@@ -319,7 +319,7 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   auto* const shared = static_cast<Shared*>(
       ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<uint8_t> payload(kLength);
-  // What we write to our own memory must be seen there too.
+  // Writes to this process's own memory must be visible to the child.
   const int kind = GetParam() == Way::kOwn ? MAP_SHARED : MAP_PRIVATE;
   auto* const target = static_cast<uint8_t*>(
       ::mmap(nullptr, kLength, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0));
@@ -330,7 +330,7 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
     target[0] = 0;
     ::close(pipe_ends[0]);
     const int mem = ::open("/proc/self/mem", O_RDWR);
-    // The parent opens its own path to us; it only needs to know that we are there.
+    // The parent opens its own access to the child and only needs to know that the child runs.
     (void)!::write(pipe_ends[1], &mem, sizeof mem);
     const auto* const first = reinterpret_cast<const volatile uint64_t*>(target);
     const auto* const middle = reinterpret_cast<const volatile uint64_t*>(target + kLength / 2);
@@ -375,7 +375,7 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   ::close(pipe_ends[1]);
 }
 
-// Random batches against a byte array.
+// Random batches, compared with a byte array.
 TEST_P(Foreign, RandomBatches_LikeAByteArray) {
   testing::Random random(testing::TestSeed(21));
   constexpr size_t kBytes = 2 * kPage;

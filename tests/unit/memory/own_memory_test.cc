@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only our own memory has (the rest is in foreign_memory_test.cc): amounts that go the other
-// way, a system that refuses the file, and a program that unmaps what it has registered.
+// Behaviour of own memory only (the rest is in foreign_memory_test.cc): amounts that use the other
+// system call, a system that refuses the file, and a program that unmaps registered memory.
 #include "gateway/memory/own_memory.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(Own, LimitOnFiles_IsNoFault) {
   std::signal(SIGXFSZ, handler);
 }
 
-// Dying is how this fails.
+// A failure of this test is a crash.
 TEST_F(Own, UnmappedMeanwhile_IsAFaultOrDone) {
   constexpr size_t kBytes = 4 * kPageSize;
   const auto map = [](void* at, int flags) {

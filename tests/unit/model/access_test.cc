@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method of the fleet's services, as every role.
+// Every method of the fleet's services, for every role.
 #include "controlplane/model/access.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(Access, EveryRoleForTheFleet_MayDoWhatItsPermissionsSay) {
       SCOPED_TRACE(method->full_name() + " as " + types::v1::Role_Name(role));
       bool expected = rule.scope() == types::v1::OPEN;
       const bool reachable = rule.scope() == types::v1::FLEET || rule.scope() == types::v1::TENANT;
-      // A tenant's administrator is bound to a tenant.
+      // A tenant administrator is restricted to its tenant.
       if (reachable && role != types::v1::TENANT_ADMIN) expected = RoleHas(role, rule.permission());
       const Decision decision = Decide(WithRole(role), *method, *request);
       EXPECT_EQ(decision.allowed, expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against protobuf's own conversion, for random requests of every method.
+// Compared with protobuf's own conversion, for random requests of every method.
 #include "controlplane/model/json_text.h"
 
 #include <google/protobuf/util/json_util.h>
@@ -88,7 +88,7 @@ void Fill(Message& message, Random& random, int depth) {
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
     if (random.Below(3) == 0) continue;
-    // The order within a map is anybody's.
+    // The order of map entries is unspecified.
     size_t count = 1;
     if (field.is_repeated() && !field.is_map()) count = random.Below(4);
     for (; count > 0; --count) FillOne(message, field, random, depth);

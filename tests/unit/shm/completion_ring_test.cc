@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's end of a CQ ring.
+// Producer end of a CQ ring.
 #include "gateway/shm/completion_ring.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doorbell pages: what is set is taken, also while others set, and a producer that dies between its
-// two stores is found.
+// Doorbell pages: every set bit is taken, also while other bits are set, and bits of a producer
+// that died between its two stores are found.
 #include "gateway/shm/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(Doorbell, RandomBits_EqualASet) {
         std::set<uint32_t> taken;
         const auto take = [&](uint32_t b) { EXPECT_TRUE(taken.insert(b).second); };
         for (uint32_t turn = 0; page.summary != 0; ++turn) TakeDoorbells(&page, turn, take);
-        // A summary bit also brings what was lost in its leaf.
+        // A summary bit also finds lost bits in its leaf.
         for (uint32_t b : rung) EXPECT_TRUE(taken.erase(b)) << b;
         for (uint32_t b : taken) EXPECT_TRUE(lost.erase(b)) << b;
         rung.clear();
@@ -99,10 +99,10 @@ TEST(Doorbell, RandomBits_EqualASet) {
   }
 }
 
-// Producers publish an index, then ring; the consumer must see every index that was rung for.
+// Producers publish an index, then set the doorbell; the consumer must see every published index.
 TEST(Doorbell, RacingProducers_NoPostIsMissed) {
   constexpr uint32_t kProducers = 4;
-  constexpr uint32_t kQueues = 3;  // of each producer, spread over leaves
+  constexpr uint32_t kQueues = 3;  // queues of each producer, in different leaves
   constexpr uint32_t kPosts = 20000;
   rocegw_doorbell_page page{};
   std::vector<uint32_t> published(kProducers * kQueues);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that die by SIGKILL while they post. Producers are real processes, each with a segment
-// of its own as every attached program has; the reader takes bells and requests as a worker does.
-// Whatever instruction a producer dies at: what it had published arrives whole and in order,
-// nothing else does, and nobody else loses or waits for anything.
+// Programs that are killed (SIGKILL) while they post. Producers are real processes, each with its
+// own segment as every attached program has; the reader takes doorbells and requests as a worker
+// does. Whatever instruction a producer dies at: published requests arrive whole and in order, no
+// others do, and other programs neither lose nor wait.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <sched.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Slot = SendQueues::Slot;
 
-// Every field of a request follows from its number, so that a torn one shows.
+// Posts a request whose fields all follow from its number, so that a torn request is detected.
 int Post(client::SendRing& ring, uint32_t number) {
   ibv_sge sge{0x100000000u + number, 65536 + number, ~number};
   ibv_send_wr wr{};
@@ -53,12 +53,12 @@ bool IsRequest(const Slot& slot, uint32_t number) {
          sge.lkey == static_cast<uint32_t>(~number);
 }
 
-// One attached program and what has arrived from it.
+// Attached program, and the requests that arrived from it.
 class Session {
  public:
   Session(uint32_t queues, uint32_t entries) : queues_(queues, entries), next_(queues, 0) {}
 
-  // One iteration of the worker; each is later than a doorbell's pause.
+  // Runs one iteration of the worker, each later than a doorbell pause.
   void Read() {
     now_ = now_ + Microseconds(2);
     queues_.Read(now_, [&](uint32_t queue, const Slot& slot) {
@@ -66,7 +66,7 @@ class Session {
       ++next_[queue];
     });
   }
-  // Long enough for the look at every leaf that finds a bell whose summary was never set.
+  // Reads long enough to include the scan of every leaf, which finds bits without a summary bit.
   void ReadForLong() {
     for (int i = 0; i < 5000; ++i) Read();
   }
@@ -83,8 +83,8 @@ class Session {
 
 class KilledProducer : public ::testing::Test {
  protected:
-  // A program that posts one request by itself (what is bound at the first call is then bound) and
-  // kPosts under the eyes of its parent.
+  // Starts a program that posts one request by itself (which binds symbols lazily) and kPosts while
+  // its parent traces it.
   static pid_t StartTraced(Session& session) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -99,7 +99,8 @@ class KilledProducer : public ::testing::Test {
     _exit(0);
   }
 
-  // Executes so many instructions of a stopped program; false when it is through with its posts.
+  // Executes that many instructions of a stopped program. Returns false when its posts are
+  // finished.
   static bool Step(pid_t pid, uint64_t instructions, uint64_t* done = nullptr) {
     for (uint64_t i = 0; i < instructions; ++i) {
       int status = 0;
@@ -130,8 +131,8 @@ class KilledProducer : public ::testing::Test {
   static constexpr uint32_t kPosts = 2;
 };
 
-// Dies at each instruction of two posts in turn; at some of them, drawn by chance, when
-// instrumentation makes them many more.
+// Kills at each instruction of two posts in turn; under instrumentation, which multiplies them, at
+// random ones.
 TEST_F(KilledProducer, AtAnyInstruction_PublishedArrivesAndOthersDoNotWait) {
   uint64_t instructions = 0;
   {
@@ -150,8 +151,8 @@ TEST_F(KilledProducer, AtAnyInstruction_PublishedArrivesAndOthersDoNotWait) {
   if (each) {
     for (uint64_t at = 0; at < instructions; ++at) deaths.push_back(at);
   } else {
-    // One in each of equal parts, and one behind the last instruction. Instrumented code does not
-    // take the same number of them every time.
+    // Kills in each of equal parts, and behind the last instruction. The number of instrumented
+    // instructions varies.
     Random random(TestSeed(21));
     const uint64_t parts = std::max<uint64_t>(32, kEach * kEach / instructions);
     for (uint64_t i = 0; i < parts; ++i) {
@@ -172,7 +173,7 @@ TEST_F(KilledProducer, AtAnyInstruction_PublishedArrivesAndOthersDoNotWait) {
     Session session(1, 8);
     const pid_t pid = StartTraced(session);
     AwaitStop(pid);
-    // The worker looks in between, as it does while a program posts.
+    // The worker polls in between, as it does while a program posts.
     const bool halfway = Step(pid, at / 2);
     session.Read();
     const bool whole = halfway && Step(pid, at - at / 2);
@@ -194,8 +195,8 @@ TEST_F(KilledProducer, AtAnyInstruction_PublishedArrivesAndOthersDoNotWait) {
     without_bell += session.queues().Waiting(0) != 0;
     session.ReadForLong();
     ASSERT_TRUE(session.good());
-    // An index without its bell is a request that was never posted: the program did not live to see
-    // its post return.
+    // An index without its doorbell is a request that was never posted: the program did not see its
+    // post return.
     ASSERT_LE(session.arrived(), published);
     ASSERT_LE(published - session.arrived(), 1u);
     ++arrived_by[session.arrived()];
@@ -206,7 +207,7 @@ TEST_F(KilledProducer, AtAnyInstruction_PublishedArrivesAndOthersDoNotWait) {
   for (uint32_t count = 1; count <= 1 + kPosts; ++count) EXPECT_GT(arrived_by[count], 0u);
 }
 
-// Programs that run freely, some of them killed again and again in the midst of it.
+// Programs run freely, and some of them are killed repeatedly.
 TEST_F(KilledProducer, AtAnyTime_SurvivorsLoseNothing) {
   constexpr int kSurvivors = 2;
   constexpr int kDeaths = 200;
@@ -214,7 +215,7 @@ TEST_F(KilledProducer, AtAnyTime_SurvivorsLoseNothing) {
   auto* stop = static_cast<uint32_t*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(static_cast<void*>(stop), MAP_FAILED);
-  // Posts until told to stop; exits with 0 when every post was taken by the ring.
+  // Posts until stopped; exits with 0 if every post was accepted.
   const auto start = [stop](Session& session) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -256,7 +257,7 @@ TEST_F(KilledProducer, AtAnyTime_SurvivorsLoseNothing) {
     ASSERT_TRUE(session.good());
     ASSERT_LE(session.queues().Waiting(0), 1u);
     taken_from_dead += session.arrived();
-    // Everybody else goes on.
+    // The other programs continue.
     for (const auto& survivor : survivors) {
       const uint32_t before = survivor->arrived();
       while (survivor->arrived() < before + 50) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a post of the library to the hands of a reader that works as a worker does.
+// From a post by the client library to a reader that works as a worker does.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -60,7 +60,8 @@ TEST_F(PostAndTake, NoRequestSinceThePause_ReaderMaySleep) {
   EXPECT_FALSE(Read().busy);
 }
 
-// The bell is taken when the first turn begins; what a turn leaves needs no second bell.
+// The doorbell is taken when the first turn begins; the rest of the requests needs no second
+// doorbell.
 TEST_F(PostAndTake, MoreThanATurn_IsTakenInLaterIterationsWithoutABell) {
   for (int i = 0; i < 100; ++i) Post(5);
   size_t total = 0;
@@ -72,7 +73,7 @@ TEST_F(PostAndTake, MoreThanATurn_IsTakenInLaterIterationsWithoutABell) {
   EXPECT_EQ(total, 100u);
 }
 
-// A request posted while its bit stands (not taken yet) rings no bell of its own, nor needs one.
+// A request posted while its bit is still set needs no doorbell of its own.
 TEST_F(PostAndTake, BitStands_IndexIsReadWhenItIsTaken) {
   Post(7);
   Post(7);

@@ -74,7 +74,7 @@ TEST(Arena, Give_NeighboursBecomeOneAgain) {
   EXPECT_TRUE(arena.Take(4096));
 }
 
-// Random takes and gives against a map of what is taken.
+// Random allocations and frees, compared with a map of allocated blocks.
 TEST(Arena, RandomUse_BlocksNeverOverlap) {
   testing::Random random(testing::TestSeed(4));
   Arena arena;
@@ -118,7 +118,7 @@ TEST(Chunk, Seals_NobodyCanResizeOrUnseal) {
   }
 }
 
-// Memory that is missing shows when a block is handed out, not when it is written.
+// Missing memory is reported when a block is allocated, not when it is written.
 TEST(Chunk, Populate_TakesThePagesAtOnce) {
   auto chunk = Chunk::Create(2 * kMiB, Writer::kDaemon);
   ASSERT_TRUE(chunk.ok());
@@ -143,7 +143,7 @@ TEST(Chunk, DaemonWrites_ClientCannotMapOrWriteOrPunch) {
   void* view = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
   ASSERT_NE(view, MAP_FAILED);
   EXPECT_EQ(::mprotect(view, 4096, PROT_READ | PROT_WRITE), -1);
-  // Another descriptor of the same file, opened for writing, does not help either.
+  // A second descriptor of the same file, opened for writing, does not help either.
   const UniqueFd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
   if (again.valid()) {
     EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again.get(), 0),
@@ -228,7 +228,7 @@ TEST(Segment, Allocate_ReusedMemoryIsZeroAgain) {
     std::memset(address, 0xAB, 4096);
     segment.Free(block);
     EXPECT_FALSE(block.valid());
-    // The second one covers the dirty place and some of the fresh memory behind it.
+    // The second block covers the used memory and some of the fresh memory behind it.
     const auto again = segment.Allocate(writer, 8192);
     ASSERT_TRUE(again.ok());
     ASSERT_EQ(again.value().address, address);

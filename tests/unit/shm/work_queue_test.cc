@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's end of an SQ or RQ ring: what it believes of a producer index.
+// Consumer end of an SQ or RQ ring: validation of the producer index.
 #include "gateway/shm/work_queue.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_F(WorkQueueTest, MoreThanTheRing_Fault) {
     producer = index;
     EXPECT_EQ(queue.Check(), Look::kFault) << index;
   }
-  // The index alone decides: a client that puts it right is not held to it here.
+  // Only the current index counts: a client may correct it.
   producer = 1;
   EXPECT_EQ(queue.Check(), Look::kReady);
 }

@@ -258,7 +258,7 @@ TEST(MessageRequesterNotReady, Rnr_OffersFromThereAgainAsTheNextAttempt) {
   EXPECT_EQ(peer.Reply(1, 0x20 | 14, 1), DropReason::kNone);
   EXPECT_EQ(peer.base().PollOne().wr_id, 100u);
   EXPECT_TRUE(peer.Advance(Microseconds(1279)).empty());
-  // One message at a time, because refused frames waste window that others could use.
+  // Messages are offered singly, because refused frames waste window that others could use.
   for (const uint32_t message : {1, 2}) {
     const auto again = message == 1 ? peer.Advance(Microseconds(1)) : peer.Out();
     ASSERT_EQ(MessagesOf(again), (Numbers{message}));

@@ -114,8 +114,8 @@ TEST_F(MessageResponderTest, PublishedLast_IsTheOnlyOneSaidSo) {
   EXPECT_EQ(peer.host().queued()[2].op.buffer, nullptr) << "its packet is long gone";
 }
 
-// Of two WRITEs to the same memory, the bytes of the later one stay, in whatever order their frames
-// arrive.
+// When two WRITEs go to the same memory, the bytes of the later one stay, in whatever order their
+// frames arrive.
 TEST_F(MessageResponderTest, LateFrameOfAnEarlierWrite_DoesNotOverwriteALaterOne) {
   const auto early = ScriptedPeer::Bytes(512, 1);
   const auto late = ScriptedPeer::Bytes(512, 77);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions and when an event is due for them.
+// Completions, and when an event is due for them.
 #include "gateway/verbs/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class CompletionQueueTest : public ::testing::Test {
     config.worker_slot = 1;
     config.ring = ring.data();
     config.control = control();
-    config.event_fd = event_fd;  // only looked at, never used
+    config.event_fd = event_fd;  // its presence is checked; it is never used
     return config;
   }
   rocegw_cq_control* control() {
@@ -127,7 +127,7 @@ TEST_F(WithoutChannel, Armed_NoEventAndStillArmed) {
   EXPECT_EQ(control()->arm, uint32_t{ROCEGW_CQ_ARM_ANY});
 }
 
-// Two workers' rings of one queue.
+// Rings of one queue on two workers.
 class ModeratedQueue : public CompletionQueueTest {
  protected:
   ModeratedQueue() : queue2(Config(0)) {}

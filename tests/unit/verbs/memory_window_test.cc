@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows: who may bind them to what, and which bytes their keys give away.
+// Windows: which queue pairs may bind them to which region, and which bytes their keys open.
 #include "gateway/verbs/memory_window.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ TEST_P(Windows, Strangers_ReachNothing) {
   other.pd = 6;
   EXPECT_FALSE(Reaches(kIova + 0x100, 1, 0, other));
   EXPECT_FALSE(table.Bind(other, Wish()));
-  // One of type 2 is its queue pair's alone, also when the number is used again.
+  // A type 2 window belongs to its queue pair only, even if the number is reused.
   other = kUser;
   other.qpn = Qpn{0x40002};
   EXPECT_EQ(Reaches(kIova + 0x100, 1, 0, other), !is_type_2());

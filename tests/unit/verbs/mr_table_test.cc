@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may reach which bytes by a key.
+// Access to bytes by key: which sessions and protection domains have it.
 #include "gateway/verbs/mr_table.h"
 
 #include <gtest/gtest.h>

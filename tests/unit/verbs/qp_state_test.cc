@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every transition with every combination of attributes against the table of IBTA 11.2.5.2.
+// Every transition with every combination of attributes, compared with the table of IBTA 11.2.5.2.
 #include "gateway/verbs/qp_state.h"
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ namespace {
 
 using S = QpState;
 
-// Attributes that no table names: alternate paths, their migration, sizes, a rate, bits of nothing.
+// Attributes that no table allows: alternate paths, their migration, sizes, rate, undefined bits.
 constexpr uint32_t kNever = kAttrAltPath | kAttrPathMigState | kAttrCap | 0xFFE00000;
 
-// The masks that have nothing outside of `within`, all of them.
+// Calls each(mask) for all masks with bits of `within` only.
 template <typename Each>
 void EveryMask(uint32_t within, Each each) {
   for (uint32_t mask = 0;; mask = (mask - within) & within) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as they come out of a client's ring, well-formed and not, and the walk over their lists.
+// Parsing of requests from a client's ring, valid and invalid ones, and iteration over their SGE
+// lists.
 #include "gateway/verbs/work_request.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +82,7 @@ TEST_F(WorkRequest, MoreElementsThanTheQueueHas_OperationError) {
   EXPECT_EQ(Send(), WcStatus::kLocalQpOperation);
   wqe.num_sge = 255;
   EXPECT_EQ(Send(), WcStatus::kLocalQpOperation);
-  // What the caller has room for counts as well.
+  // The size of the caller's array is a limit as well.
   config.max_send_sge = 255;
   EXPECT_EQ(Send(), WcStatus::kLocalQpOperation);
 }
@@ -90,7 +91,7 @@ TEST_F(WorkRequest, LongestMessage_TwoGigabytesAndNotAByteMore) {
   EXPECT_EQ(SendOf({{0, 0x40000000, 1}, {0, 0x40000000, 1}}), WcStatus::kSuccess);
   EXPECT_EQ(request.length, 0x80000000u);
   EXPECT_EQ(SendOf({{0, 0x40000000, 1}, {0, 0x40000001, 1}}), WcStatus::kLocalLength);
-  // A sum that is small again in 32 bits.
+  // A sum that wraps around in 32 bits.
   EXPECT_EQ(SendOf({{0, 0x80000000, 1}, {0, 0x80000000, 1}, {0, 8, 1}}), WcStatus::kLocalLength);
 }
 
@@ -205,7 +206,7 @@ TEST_F(WorkRequest, ArbitraryBytes_NeverMoreThanWasOffered) {
   testing::Random random(testing::TestSeed(20261121));
   for (int i = 0; i < 20000; ++i) {
     slot = random.Bytes(slot.size());
-    // Mostly plausible, else nearly everything ends at the opcode.
+    // Mostly plausible, because otherwise nearly everything fails at the opcode.
     if (random.Below(8) != 0) slot[offsetof(rocegw_send_wqe, opcode)] %= 12;
     if (random.Below(8) != 0) slot[offsetof(rocegw_send_wqe, num_sge)] %= 6;
     config.type = random.Coin() ? QpType::kRc : QpType::kUd;
@@ -328,7 +329,7 @@ TEST_F(Lists, Walk_RegionGone_False) {
   EXPECT_EQ(pieces.size(), 1u);
 }
 
-// Against a list of single bytes.
+// Compared with a list of single bytes.
 TEST_F(Lists, Walk_RandomRanges_EqualTheModel) {
   testing::Random random(testing::TestSeed(7));
   for (int round = 0; round < 2000; ++round) {

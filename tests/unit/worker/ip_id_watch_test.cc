@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which IPv4 IDs count as strays: those near nothing of their source, before and after.
+// IPv4 IDs that count as strays: those near no other ID of their source, before and after.
 #include "gateway/worker/ip_id_watch.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class IpIds : public ::testing::Test {
     now_ = now_ + after;
     return watch_.Observe(source, id, now_);
   }
-  // A second of ordinary packets from `id` on: long enough for every judgement.
+  // Observes a second of ordinary packets from `id` on: long enough for every decision.
   uint32_t SeeMany(uint16_t id) {
     uint32_t strays = 0;
     for (int i = 0; i < 11000; ++i) strays += See(id++, Microseconds(100));
@@ -97,7 +97,7 @@ TEST_F(IpIds, MoreSequencesThanFit_NothingIsCounted) {
   EXPECT_EQ(strays, 0u);
 }
 
-// Datagrams of a socket are numbered anew in every call.
+// The kernel numbers the datagrams of a socket from 0 in every call.
 TEST_F(IpIds, SegmentNumbers_ReorderedAndLost_NoStrays) {
   Random random(7);
   uint32_t strays = 0;
@@ -107,7 +107,7 @@ TEST_F(IpIds, SegmentNumbers_ReorderedAndLost_NoStrays) {
   EXPECT_EQ(strays, 0u);
 }
 
-// As of a host whose counter is shared with all its other traffic.
+// Traffic to one destination of a host whose counter all its traffic shares.
 TEST_F(IpIds, SlowAmongOtherTraffic_NoStrays) {
   Random random(8);
   uint32_t strays = 0;
@@ -146,7 +146,7 @@ TEST_F(IpIds, MoreSourcesThanPlaces_TheBusyOneStaysWatched) {
   EXPECT_EQ(SeeMany(next_), 1u);
 }
 
-// Datagrams of the test's making, as a UDP socket yields them.
+// Datagrams made by the test, as a UDP socket returns them.
 class SocketLike final : public port::PacketPort {
  public:
   void Arrive(const wire::Path& path, uint16_t ip_id, bool id_visible) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams to groups: a copy to every attached queue pair, on whichever worker it is.
+// Multicast datagrams: a copy to every attached queue pair, on any worker.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -27,7 +27,7 @@ class MulticastTest : public ::testing::Test {
     return options;
   }
 
-  // A number that leads to that worker of gateway 0.
+  // Returns a QPN whose bucket belongs to that worker of gateway 0.
   static uint32_t NumberOn(WorkerIndex worker, uint32_t number) {
     const port::SteeringTable steering(2);
     uint32_t bucket = 0;
@@ -57,7 +57,7 @@ class MulticastTest : public ::testing::Test {
     step(verbs::QpState::kRts, verbs::kAttrSqPsn);
     return end;
   }
-  // As the control thread does: told to both workers.
+  // Sends the message to both workers, as the control thread does.
   int Attach(const RingEnd& end, const wire::Gid& group, bool attached = true) {
     int error = 0;
     for (WorkerIndex w = 0; w < 2; ++w) {
@@ -100,7 +100,7 @@ class MulticastTest : public ::testing::Test {
   std::vector<std::unique_ptr<RingEnd>> ends_;
 };
 
-// As rdma-core's mckey does: a device would have sent them by then.
+// rdma-core's mckey destroys its queue pair at once: a device has sent the datagrams by then.
 TEST_F(MulticastTest, SenderGoesAtOnce_WhatItPostedHasLeft) {
   RingEnd& sender = Datagrams(1, 0, 9);
   RingEnd& member = Datagrams(0, 1, 3);
@@ -131,7 +131,7 @@ TEST_F(MulticastTest, EveryAttachedOne_OnEveryWorker_GetsACopy) {
   EXPECT_EQ(Received(three), 1u);
   EXPECT_EQ(Received(stranger), 0u);
   EXPECT_EQ(gateways_.memory(0)[4096 + 40 + 99], 0x5C);
-  // The address that it was sent to stands in front (IPv4: the last 20 of 40 bytes).
+  // The received payload starts with the destination address (IPv4: in the last 20 of 40 bytes).
   EXPECT_EQ(gateways_.memory(0)[4096 + 36], 0xEF);
 }
 

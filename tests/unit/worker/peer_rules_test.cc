@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom queue pairs of a pool may talk to changes while they run.
+// The peers that a pool's queue pairs may talk to change while they run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using verbs::QpType;
 using verbs::WcStatus;
 
-// Whether queue pairs ride on channels.
+// Parameter: whether queue pairs use channels.
 class PeerRulesOfWorker : public ::testing::TestWithParam<bool> {
  protected:
   PeerRulesOfWorker() {
@@ -26,7 +26,7 @@ class PeerRulesOfWorker : public ::testing::TestWithParam<bool> {
     elsewhere_.pool = {{wire::Gid::FromV4(0x0A000000), 96 + 8}};
     there_.pool = {{GatewayPair::GidOf(1), 128}};
   }
-  // One receive is posted.
+  // Connects a queue pair; the peer has one receive posted.
   RingEnd& Connect(uint32_t session, QpType type = QpType::kRc) {
     RingOptions ring;
     ring.type = type;
@@ -48,7 +48,7 @@ class PeerRulesOfWorker : public ::testing::TestWithParam<bool> {
     const worker::QueryQp query{SessionId{end.options().session}, Qpn{end.options().qpn}};
     return gateways_->Call(0, 0, {0, query}).qps.at(0).attributes.state;
   }
-  // Numbers of queue pairs that have told that they failed.
+  // Returns the numbers of queue pairs that reported a failure.
   std::vector<uint32_t> Failed() const {
     std::vector<uint32_t> all;
     for (const auto& notice : gateways_->notices) {
@@ -105,7 +105,7 @@ TEST_P(PeerRulesOfWorker, NotConnected_IsNotConcerned) {
   EXPECT_EQ(StateOf(fresh), verbs::QpState::kReset);
 }
 
-// Who has no connection is judged with each message from then on.
+// Endpoints have no connection: each message is checked from then on.
 TEST_P(PeerRulesOfWorker, Endpoint_ItsNextMessageFailsAndItGoesOn) {
   if (!GetParam()) return;
   RingEnd* ends[2] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels that queue pairs of a pool leave by, against the pool's limit: two real gateways, of
-// which the other has several workers, so that there are several channels to it.
+// Channels that queue pairs of a pool use, and the pool's limit: two real gateways, of which the
+// other has several workers, so that there are several channels to it.
 #include "gateway/worker/rides.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr char kPool[] = "tenants/red/pools/a";
 constexpr char kOther[] = "tenants/blue/pools/a";
 constexpr uint32_t kKeyOfEndpoints = 0x4711;
 
-// All zeros.
+// Memory that reads as zeros.
 class ZeroMemory final : public memory::MemorySpace {
  public:
   size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts&) override {
@@ -58,7 +58,8 @@ class RidesTest : public ::testing::Test {
     settings.quota.peak[Resource::kChannels] = channels;
     return registry_.SetPool(settings);
   }
-  // Sessions 1 and 2 of this side are of the pool, 3 is of the other; one peer, `workers` there.
+  // Sessions 1 and 2 of this side belong to the pool, session 3 to the other pool; one peer with
+  // that many workers.
   void Start(size_t workers, bool untrusted = false, uint32_t paths = 1) {
     GatewayPairOptions options;
     options.workers[1] = workers;
@@ -72,7 +73,7 @@ class RidesTest : public ::testing::Test {
     }
     gateways_.emplace(options);
   }
-  // Connected to a queue pair of that worker there.
+  // Connects to a queue pair of that worker of the peer.
   RingEnd& Connect(uint32_t session, uint32_t peer_worker,
                    verbs::ServiceMode mode = verbs::ServiceMode::kByTarget) {
     RingOptions ring;
@@ -104,7 +105,7 @@ class RidesTest : public ::testing::Test {
     return gateways_->Call(0, 0, {0, query}).qps.at(0);
   }
   bool OnChannel(const RingEnd& end) { return Snapshot(end).on_channel; }
-  // A message that arrives, whatever way.
+  // Writes a message and expects it to complete, by any path.
   void Write(RingEnd& from) {
     rocegw_send_wqe wqe{};
     wqe.opcode = ROCEGW_WR_RDMA_WRITE;
@@ -123,7 +124,7 @@ class RidesTest : public ::testing::Test {
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kSuccess));
   }
-  // What was told of refusals so far.
+  // Returns the number of refusals reported so far.
   size_t Told() const {
     return static_cast<size_t>(std::ranges::count_if(gateways_->notices, [&](const auto& notice) {
       const auto* const refused = std::get_if<worker::ChannelRefused>(&notice.body);
@@ -170,7 +171,7 @@ TEST_F(RidesTest, OneMoreThanTheLimit_GoesAsPlainRoCEv2AndSaysWhy) {
   Write(second);
 }
 
-// Its queue pairs know a channel as what stands in front of it, one for each session.
+// Its queue pairs use staged carriers, one per session, above the channel.
 TEST_F(RidesTest, UntrustedPool_RidesOnTheChannelBelow) {
   Start(2, true);
   RingEnd& first = Connect(1, 0);
@@ -185,12 +186,12 @@ TEST_F(RidesTest, UntrustedPool_RidesOnTheChannelBelow) {
   EXPECT_EQ(used(), 0u);
 }
 
-// So that a pool cannot use up the numbers that a worker has for channels.
+// The limit keeps a pool from using up a worker's channel numbers.
 TEST_F(RidesTest, OneMoreThanTheLimit_IsNotOpened) {
   GatewayPairOptions options;
   options.workers[1] = 2;
   options.channels = true;
-  options.channel_features[1] = 0;  // it opens none
+  options.channel_features[1] = 0;  // the peer supports no channels
   options.shares[0] = {&pool_->share()};
   gateways_.emplace(options);
   Connect(1, 0);
@@ -263,7 +264,7 @@ TEST_F(RidesTest, PeerThatNeverAnswers_GivesBackAndGoesOn) {
   EXPECT_EQ(used(), 0u);
 }
 
-// The peer's end is gone for good: the channel ends, and with it the queue pair.
+// The peer's end is lost permanently: the channel closes, and the queue pair fails.
 TEST_F(RidesTest, ChannelThatFails_GivesBack) {
   TamperScript script(1);
   GatewayPairOptions options;
@@ -286,7 +287,7 @@ TEST_F(RidesTest, ChannelThatFails_GivesBack) {
   EXPECT_FALSE(OnChannel(end));
 }
 
-// Sent by as many paths as its pool may have.
+// The queue pair uses as many paths as its pool's limit allows.
 TEST_F(RidesTest, PathsBeside_CountAsWell) {
   Set(kPool, 2);
   Start(1, false, 4);
@@ -352,8 +353,8 @@ class EndpointRides : public RidesTest {
   }
 };
 
-// They have no other way: such a message fails, and the endpoint goes on. What is under way changes
-// with every message, but not what counts.
+// Endpoints have no other transport: such a message fails, and the endpoint continues. Messages in
+// flight change all the time, the counted channels do not.
 TEST_F(EndpointRides, MessageThatNeedsOneMore_Fails) {
   Start(2);
   RingEnd& end = AddEndpoint(0, 50);
@@ -375,7 +376,7 @@ TEST_F(EndpointRides, MessageThatNeedsOneMore_Fails) {
   EXPECT_EQ(used(), 0u);
 }
 
-// What asks for no order looks for other paths: where there are none, none is refused.
+// Requests without order look for further paths; if there are none, that is not a refusal.
 TEST_F(EndpointRides, NoOtherPath_IsNoRefusal) {
   Start(1);
   RingEnd& end = AddEndpoint(0, 50, verbs::ServiceMode::kUnordered);
@@ -394,7 +395,7 @@ TEST_F(EndpointRides, NoOtherPath_IsNoRefusal) {
   gateways_->Remove(0, end);
 }
 
-// A channel that has been closed since nobody used it is nobody's any more.
+// An idle channel that closes no longer counts.
 TEST_F(EndpointRides, IdleChannel_IsGivenBackWhenItCloses) {
   Start(2);
   RingEnd& end = AddEndpoint(0, 50);

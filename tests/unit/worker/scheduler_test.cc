@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The division of a worker's time, with a clock that only moves when the test works.
+// Division of a worker's time, with a clock that moves only when the test works.
 #include "gateway/worker/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -16,18 +16,18 @@ int64_t ReadWorkClock() { return work_clock; }
 
 constexpr uint64_t kPacketBytes = 1000;
 
-// A pool whose queue pairs always have something to send; a packet takes `cost` to send.
+// Pool whose queue pairs always have something to send; a packet costs `cost` ns.
 struct Greedy {
   Account* account = nullptr;
   int64_t cost = 1000;
   uint64_t sent = 0;  // packets
-  int64_t time = 0;   // that it got
+  int64_t time = 0;   // time that it got, ns
   uint32_t next_qp = 0;
 };
 
 class SchedulerTest : public ::testing::Test {
  protected:
-  // Children before their parents.
+  // Children are destroyed before their parents.
   ~SchedulerTest() override {
     while (!shares.empty()) shares.pop_back();
   }
@@ -49,7 +49,8 @@ class SchedulerTest : public ::testing::Test {
     for (uint32_t i = 0; i < qps; ++i) scheduler.Push(*added.account, {added.next_qp++, 0});
     return added;
   }
-  // Somebody who owes the time of so many pieces of 50 us while two others are greedy.
+  // Adds a pool in debt by that many pieces of 50 us, while two others always have something to
+  // send.
   Account* AddDebtor(int pieces) {
     AddGreedy(AddPool(AddTenant()));
     AddGreedy(AddPool(AddTenant()));
@@ -71,7 +72,7 @@ class SchedulerTest : public ::testing::Test {
     std::abort();
   }
 
-  // Sends as the worker does; whoever is greedy has always more. Returns packets sent.
+  // Sends as the worker does; greedy pools always have more. Returns the packets sent.
   uint32_t Pump(uint32_t most = 256) {
     uint32_t sent = 0;
     Scheduler::Turn turn;
@@ -166,7 +167,7 @@ TEST_F(SchedulerTest, PartOfAnIdlePool_GoesToItsTenantsOthersFirst) {
   Greedy& blue = AddGreedy(AddPool(AddTenant()));
   for (int i = 0; i < 2000; ++i) {
     Round();
-    // At work, but with next to nothing.
+    // Active, but with almost no work.
     scheduler.Mark();
     work_clock += 10;
     scheduler.ChargeTo(*light);
@@ -244,16 +245,16 @@ TEST_F(SchedulerTest, PoolThatComesNowAndThen_IsServedWithinARound) {
   EXPECT_LT(worst, 60'000);
 }
 
-// A program that posts the next request when one is complete has nothing to do in most rounds.
+// A program that posts its next request after a completion is idle in most rounds.
 TEST_F(SchedulerTest, PoolThatPauses_GetsItsPartAllTheSame) {
   Greedy& greedy_one = AddGreedy(AddPool(AddTenant()), 8, 300);
   Greedy& pauses = AddGreedy(AddPool(AddTenant()), 0, 300);
   bool posted = false;
   for (int i = 0; i < 30'000; ++i) {
-    // What it needs is learned first.
+    // Its need is measured first.
     if (i == 600) greedy_one.time = pauses.time = 0;
     Round();
-    // Its request takes up to 16 packets; the next one comes some rounds after it has been served.
+    // Its request takes up to 16 packets; the next one comes some rounds after completion.
     if (!posted && i % 3 == 0) {
       scheduler.Push(*pauses.account, {7, 0});
       posted = true;
@@ -292,7 +293,7 @@ TEST_F(SchedulerTest, PoolThatNeedsLittle_TakesNothingElseFromTheOther) {
   EXPECT_GT(static_cast<double>(greedy_one.time) / all, 0.75);
 }
 
-// Its bells are all that it has, so nothing but waiting says that it is still there.
+// The pool has doorbells only, so only Wait shows that it is still active.
 TEST_F(SchedulerTest, PoolInDeepDebt_ComesOutOfItWhileItWaits) {
   Account* const debtor = AddDebtor(8);
   const TimePoint began = now;
@@ -316,7 +317,8 @@ TEST_F(SchedulerTest, PoolThatRests_OwesNothing) {
   scheduler.Close(debtor);
 }
 
-// Both of one tenant, which has saved all that it may: idle time reaches the one that waits.
+// Both belong to one tenant. The resting one has saved its maximum, so idle time goes to the
+// waiting one.
 TEST_F(SchedulerTest, PoolBesideOneThatRestsMostly_DoesNotWaitForIt) {
   tenant::Share& tenant = AddTenant();
   Account* const eager = scheduler.Open(&AddPool(tenant));
@@ -338,7 +340,7 @@ TEST_F(SchedulerTest, PoolBesideOneThatRestsMostly_DoesNotWaitForIt) {
     worked += 1000;
     scheduler.ChargeTo(*eager);
   }
-  // A round in which it waits is one that nobody uses.
+  // In a round in which it waits, the worker is idle.
   EXPECT_GT(worked, int64_t{kRounds} * 1000 * 2 / 5);
   scheduler.Close(eager);
   scheduler.Close(seldom);
@@ -358,7 +360,7 @@ TEST_F(SchedulerTest, Interruption_IsNobodysDebt) {
       for (uint32_t k = 0; k < turn.packets; ++k) scheduler.OnSent(*turn.account, kPacketBytes);
       work_clock += turn.packets * who.cost;
       who.time += turn.packets * who.cost;
-      // Once in a while the core is somebody else's for longer than a turn.
+      // Occasionally another thread has the core for longer than a turn.
       if (&who == &interrupted && i % 10 == 0) work_clock += 60'000;
       scheduler.EndTurn(now, turn);
       scheduler.PushAgain(*turn.account, turn.qp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What established queue pairs and channels hold, from the real structures of a worker: grows with
-// queue pairs plus peers, and within bounds.
+// Memory of established queue pairs and channels in a real worker: grows with the number of queue
+// pairs plus peers, within limits.
 #include <gtest/gtest.h>
 
 #include "tests/support/state_world.h"
@@ -8,14 +8,14 @@
 namespace rocegw::testing::state {
 namespace {
 
-// What a thousand of each may hold, KiB: together no more than 256.
+// Limits for a thousand of each in KiB; together at most 256.
 constexpr size_t kChannelBytes = 158;
 constexpr size_t kEndpointBytes = 92;
 static_assert(kChannelBytes + kEndpointBytes <= 256);
 
 struct Held {
   size_t channels = 0;
-  size_t channel_bytes = 0;  // with what finds them
+  size_t channel_bytes = 0;  // including lookup tables
   size_t endpoint_bytes = 0;
   size_t awake = 0;
   size_t in_flight = 0;
@@ -39,7 +39,7 @@ TEST(StateBytes, ManyQueuePairsOnOneChannel_TheChannelStaysWhatItIs) {
   const Held one = HeldBy(1, 1);
   const Held many = HeldBy(1024, 1);
   EXPECT_EQ(many.channels, 1u);
-  // Lists of who is due take some bytes more.
+  // Lists of due channels take a few bytes more.
   EXPECT_LE(many.channel_bytes, one.channel_bytes + 64);
   EXPECT_EQ(many.endpoint_bytes, 1024 * one.endpoint_bytes);
 }
@@ -61,8 +61,9 @@ TEST(StateBytes, QueuePairsPlusPeers_NotTheirProduct) {
   EXPECT_EQ(both.endpoint_bytes, endpoints.endpoint_bytes);
 }
 
-// A host with 512 peers and 20 threads that talk to each: SRC's table has 0.190 MB for it (Scalable
-// Reliable Connection, APNet 2025, table 1), and so may channels. Threads share the host pair's.
+// A host with 512 peers and 20 threads per peer: SRC's table needs 0.190 MB (Scalable Reliable
+// Connection, APNet 2025, table 1), so channels may need as much. The threads share the channels of
+// a pair of hosts.
 TEST(StateBytes, FiveHundredTwelvePeers_ChannelsTakeLessThan190KB) {
   const Held held = HeldBy(512, 512);
   EXPECT_LE(held.channel_bytes, 190'000u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose memory the worker must not touch itself, and which makes its memory wait: its own
-// requests wait with it, and nobody else's; on a channel that they share, neither.
+// A program whose memory the worker must not access itself, and which blocks such accesses: only
+// its own requests wait, even on a shared channel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace rocegw::testing {
 namespace {
 
-// All zeros, once it may be read.
+// Memory that reads as zeros once it is opened; accesses wait until then.
 class WaitingMemory final : public memory::MemorySpace {
  public:
   size_t Execute(std::span<memory::MemoryOp> ops, memory::MemoryCounts&) override {
@@ -35,7 +35,7 @@ class WaitingMemory final : public memory::MemorySpace {
   std::atomic<bool> open_{false};
 };
 
-// Whether queue pairs ride on channels.
+// Parameter: whether queue pairs use channels.
 class UntrustedMemory : public ::testing::TestWithParam<bool> {
  protected:
   static constexpr uint32_t kLength = 8 << 10;  // 32 packets
@@ -99,16 +99,16 @@ TEST_P(UntrustedMemory, Waits_OthersHavePacketsLeft) {
   for (uint32_t i = 0; i < 64; ++i) blocked.push_back(&Connected(1, 100 + i));
   RingEnd& other = Connected(2, 300);
   for (RingEnd* end : blocked) Write(*end, 1);
-  // More packets than the port has in all.
+  // More packets than the port has buffers.
   for (int i = 0; i < 50; ++i) gateways_->Step();
   for (int i = 0; i < 20; ++i) {
     Write(other, 2);
     ASSERT_EQ(CompletedWithin(other, 1, 200), 1u) << i;
   }
   for (RingEnd* end : blocked) EXPECT_TRUE(end->Poll().empty());
-  // To a channel it is no loss: nothing was entered there.
+  // The channel counts no loss, because no frame was entered.
   EXPECT_EQ(gateways_->Count(0, &metrics::WorkerCounters::channel_resent_packets), 0u);
-  // What waited goes on where it was.
+  // After Open, waiting requests continue where they were.
   memory_->Open();
   size_t done = 0;
   for (int i = 0; i < 20000 && done < blocked.size(); ++i) {
@@ -140,7 +140,7 @@ TEST_P(UntrustedMemory, Waits_WhoseItIsMayGo) {
   EXPECT_EQ(CompletedWithin(other, 1, 200), 1u);
 }
 
-// Done when it is asked for, so that virtual time decides.
+// Copier that executes in Submit, so that virtual time stays exact.
 class PromptCopier final : public memory::Copier {
  public:
   explicit PromptCopier(memory::MemorySpace& memory) : memory_(memory) {}
@@ -162,7 +162,7 @@ class PromptCopier final : public memory::Copier {
   std::deque<std::unique_ptr<memory::Batch>> done_;
 };
 
-// Both wait for the same channel, whose receiver takes few frames ahead.
+// Both wait for the same channel, whose receiver has a small window.
 class TwoTenants : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Memory, TwoTenants, ::testing::Bool(), [](const auto& memory) {
   return std::string(memory.param ? "Trusted" : "Untrusted");
@@ -218,7 +218,7 @@ TEST_P(TwoTenants, ManyShortFrames_DoNotTakeTheTurnsOfLongOnes) {
     for (size_t left = other.Poll().size(); left != 0; --left, ++of_other) write(other, 2, 4096);
   }
   EXPECT_GE(of_other, 50u) << "while the crowd had " << of_crowd;
-  // A turn of short frames is 15 of them, one of long ones 3.
+  // A quantum is 15 short frames or 3 long ones.
   EXPECT_LT(of_crowd, 50u * 15);
 }
 

@@ -28,7 +28,7 @@ Ends Connected(GatewayPair& gateways) {
   return {local, remote};
 }
 
-// Posts one WRITE to gateway 1 and expects that nobody there answers: all retries, then the error.
+// Posts one WRITE to gateway 1 and expects no answer: all retries, then the error.
 void ExpectWriteUnanswered(GatewayPair& gateways, RingEnd& from) {
   rocegw_send_wqe wqe{};
   wqe.opcode = ROCEGW_WR_RDMA_WRITE;
@@ -45,7 +45,7 @@ void ExpectWriteUnanswered(GatewayPair& gateways, RingEnd& from) {
   }
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, static_cast<uint8_t>(verbs::WcStatus::kRetryExceeded));
-  // Seven retries of 67 ms and the first try: not sooner, not much later.
+  // The first try and seven retries of 67 ms: not sooner, not much later.
   EXPECT_GE(gateways.now(), began + Milliseconds(8 * 67 - 1));
   EXPECT_LE(gateways.now(), began + Milliseconds(8 * 67 + 20));
 }
@@ -66,8 +66,8 @@ rocegw_send_wqe WriteTo(int side) {
   return wqe;
 }
 
-// A message that the program has seen is answered before the queue pair goes, even where its pool's
-// rate would have the answer wait: the program may have told its peer that this is the end.
+// A message that the program has seen is answered before its queue pair is destroyed, even if the
+// pool's rate delays the answer: the program may have told its peer that the connection ends.
 class QueuePairThatGoes : public ::testing::TestWithParam<bool> {
  protected:
   QueuePairThatGoes() {
@@ -80,7 +80,7 @@ class QueuePairThatGoes : public ::testing::TestWithParam<bool> {
     gateways_.emplace(options);
     ends_.emplace(Connected(*gateways_));
   }
-  // Sends until a message is there and its answer is held back.
+  // Sends until a message has arrived and its answer is held back.
   void SendUntilAnswerWaits() {
     rocegw_send_wqe send{};
     send.opcode = ROCEGW_WR_SEND;
@@ -125,7 +125,7 @@ TEST_P(QueuePairThatGoes, ToError_AnswersWhatItsProgramHasSeen) {
   ExpectAnswered();
 }
 
-// No answer is waited for there, so programs may go at once.
+// Unreliable services wait for no answer, so programs may destroy the queue pair at once.
 TEST(Worker, UnlinkQp_Unreliable_WhatWasPostedHasLeft) {
   GatewayPair gateways({});
   RingOptions ring;
@@ -147,7 +147,7 @@ TEST(Worker, UnlinkQp_Unreliable_WhatWasPostedHasLeft) {
 INSTANTIATE_TEST_SUITE_P(, QueuePairThatGoes, ::testing::Bool(),
                          [](const auto& one) { return one.param ? "OnChannel" : "Native"; });
 
-// Of every request that has completed well, while the worker is busy and when its session ends.
+// Counts every successful request, while the worker is busy and when its session closes.
 TEST(Worker, OperationTimes_ReachThePool) {
   tenant::Share share{nullptr};
   GatewayPairOptions options;
@@ -169,7 +169,7 @@ TEST(Worker, OperationTimes_ReachThePool) {
   gateways.Step();
   const metrics::DurationHistogram told = share.operations.Read();
   EXPECT_EQ(told.count(), 2u) << "signaled or not";
-  // Taken in one round, answered in the next but one.
+  // Fetched in one round, answered two rounds later.
   EXPECT_NEAR(static_cast<double>(told.sum_ns()), 60e3, 31e3);
   write(ROCEGW_WQE_SIGNALED);
   ASSERT_EQ(gateways.Call(0, 0, {0, worker::UnlinkSession{SessionId{1}}}).error, 0);
@@ -189,7 +189,7 @@ TEST(Worker, OperationTimes_FailedOnesDoNotCount) {
   EXPECT_EQ(share.operations.Read().count(), 0u);
 }
 
-// Moderation by time: the event comes when the period is over, without any other reason to look.
+// Moderation by time: the event comes when the period ends, without any other event.
 TEST(Worker, CompletionThatIsHeldBack_IsToldInTime) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
@@ -223,7 +223,7 @@ TEST(Worker, CompletionThatIsHeldBack_IsToldInTime) {
   close(pair[1]);
 }
 
-// Nothing else happens meanwhile: no answer, no time-out.
+// Nothing else happens meanwhile: no answer, no timeout.
 TEST(Worker, PacketThatWaitsInThePort_LeavesWithoutAnotherReason) {
   TamperScript script;
   script.ParkForFlushes(5);
@@ -236,8 +236,8 @@ TEST(Worker, PacketThatWaitsInThePort_LeavesWithoutAnotherReason) {
   EXPECT_EQ(gateways.Count(0, &metrics::WorkerCounters::tx_packets), 1u);
 }
 
-// A program was told that its queue pair receives before the worker came to hear of it, and its
-// peer is quick.
+// The program knows that its queue pair receives before the worker has the message, and its peer
+// sends at once.
 TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
   GatewayPair gateways({});
   const Ends ends = Connected(gateways);
@@ -255,7 +255,7 @@ TEST(Worker, PacketAheadOfItsMessage_FindsTheQueuePairReady) {
   ASSERT_TRUE(ends.local.PostSend(WriteTo(1), {{GatewayPair::kBase, 100, GatewayPair::kKey[0]}}));
   gateways.Ring(0, ends.local);
   gateways.RunWorker(0, 0, gateways.now());
-  // More of other messages than the worker takes at once.
+  // More messages than the worker takes at once.
   for (int i = 0; i < 64; ++i) EXPECT_TRUE(gateways.Tell(1, 0, {0, worker::QueryQp{session, qpn}}));
   want.state = verbs::QpState::kRtr;
   want.path_mtu = 5;
@@ -284,7 +284,7 @@ TEST(Worker, ReadyQueuePair_IsNobodysUntilItIsLinked) {
   const SessionId session{1};
   EXPECT_EQ(gateways.Call(1, 0, {0, worker::QueryQp{session, qpn}}).error, ENOENT);
   EXPECT_EQ(gateways.Call(1, 0, {0, worker::UnlinkQp{session, qpn}}).error, ENOENT);
-  // Linking takes it over.
+  // LinkQp adopts it.
   const Ends ends = Connected(gateways);
   ASSERT_EQ(ends.remote.options().qpn, qpn.value);
   EXPECT_EQ(gateways.Call(1, 0, {0, worker::SnapshotQps{}}).qps.size(), 1u);
@@ -298,7 +298,7 @@ TEST(Worker, ReadyQueuePair_IsNobodysUntilItIsLinked) {
   EXPECT_EQ(ends.remote.Poll().size(), 1u);
 }
 
-// Its place goes to the next one, and no other does.
+// A removed queue pair's slot is reused, and no other is affected.
 TEST(Worker, ReadyQueuePairs_ThatGo_LeaveTheOthersAlone) {
   GatewayPair gateways({});
   const Ends first = Connected(gateways);
@@ -409,7 +409,7 @@ TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
   wqe.opcode = ROCEGW_WR_RDMA_WRITE;
   wqe.flags = ROCEGW_WQE_SIGNALED;
   ASSERT_TRUE(a.PostSend(wqe, {}));
-  // A producer that died between its two stores.
+  // A producer that dies between its two stores.
   gateways.SetLeafOnly(0, a);
   std::vector<rocegw_cqe> done;
   for (int i = 0; i < 10000 && done.empty(); ++i) {
@@ -420,11 +420,12 @@ TEST(Worker, DoorbellSummaryLost_LeafBitSet_IsFoundByTheFullScan) {
   EXPECT_EQ(done[0].status, 0);
 }
 
-// Steps by itself, so that work takes time.
+// Clock that steps with each reading, so that work takes time.
 int64_t step_clock = 0;
 int64_t ReadStepClock() { return step_clock += 100; }
 
-// Packets of two pools in one burst are taken pool by pool: each queue pair's stay in order.
+// Packets of two pools in one burst are processed pool by pool; packets of each queue pair stay in
+// order.
 TEST(Worker, BurstOfTwoPools_EachQueuePairsPacketsInOrder) {
   tenant::Share root{nullptr};
   tenant::Share tenants[2] = {tenant::Share{&root}, tenant::Share{&root}};

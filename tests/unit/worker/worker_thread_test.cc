@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers with their threads: the same objects as in the daemon, two threads a side. Run under
-// ThreadSanitizer too.
+// Workers with their threads: the same objects as in the daemon, two threads per side. Also run
+// under ThreadSanitizer.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,8 +19,9 @@ class WorkerThreads : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Guests, WorkerThreads, ::testing::Values(false, true),
                          [](const auto& test) { return test.param ? "Guests" : "Alone"; });
 
-// With guests: who waits runs the workers' rounds, as another thread does all the time, in every
-// other message; else the workers' own threads have to find out that they are needed again.
+// With guests, a waiting thread runs the workers' rounds for every other message, and another
+// thread does so all the time; otherwise the workers' own threads must notice that they are needed
+// again.
 TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   GatewayPairOptions options;
   options.workers[0] = options.workers[1] = 2;
@@ -107,8 +108,8 @@ TEST_P(WorkerThreads, PingPong_TwoWorkersASide_EveryMessageComesBack) {
   }
 }
 
-// A program may clear O_NONBLOCK of the eventfd that it shares with a worker, and read it itself: a
-// worker that reads it, too, would wait for ever.
+// A program may clear O_NONBLOCK of the eventfd that it shares with a worker and read the eventfd
+// itself. A worker that also reads it would block for ever.
 TEST(WorkerWake, ProgramsEventfd_IsNeverRead_AndEachWriteWakes) {
   GatewayPairOptions options;
   options.threads = true;

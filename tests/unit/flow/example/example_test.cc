@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example of docs/develop/congestion_control.md: one file, one line in algorithms.def, and the
-// flow has it. This program is built with that line; the documentation shows that file.
+// Example of docs/develop/congestion_control.md: one file and one line in algorithms.def add an
+// algorithm. This program is built with that line; the documentation shows that file.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of TCP Reno: a packet more per round trip, half of it after a loss or a mark. The example
-// of docs/develop/congestion_control.md.
+// TCP Reno: one packet more per round trip, half of the window after a loss or a mark. Example of
+// docs/develop/congestion_control.md.
 #include "gateway/flow/cc/algorithm.h"
 
 namespace rocegw::flow {
