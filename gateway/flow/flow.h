@@ -6,7 +6,6 @@
 //
 // Invariant: una <= next <= max. [una, next) is in the ledger; [next, max) was sent before and must
 // be sent again.
-// to be sent again.
 #pragma once
 
 #include <cstdint>

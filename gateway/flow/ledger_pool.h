@@ -4,7 +4,6 @@
 // with holes. A flow with nothing in flight holds none of it, so the pool follows the packets in
 // flight, not the number of flows. Belongs to one worker; all memory must be given back before
 // destruction. Sizes are bytes.
-// everything must have come back before it dies. Sizes in bytes.
 #pragma once
 
 #include <array>

@@ -121,7 +121,7 @@ class SelectiveFlow {
   // Returns the bytes that congestion control allows per round trip.
   uint64_t cc_window() const;
   uint32_t probe_number() const { return probe_number_; }
-  // Counts a probe that the caller sends now although no deadline asks for it.
+  // Counts a probe that the caller sends without a deadline.
   void BeginProbe(TimePoint now);
   // Returns the number of probes since the last sign of life.
   uint32_t unanswered() const { return probes_; }
@@ -146,7 +146,7 @@ class SelectiveFlow {
   // window has left since the last request. The receiver does not know the window, and by itself
   // may wait for more packets than a small window has.
   bool AsksForAck();
-  // The packet that has been lost for longest, if any.
+  // Returns the packet that was lost first, if any.
   bool NextLost(Psn& psn, FrameRef& frame, uint32_t& bytes) const;
   // Records that the lost packet was sent again.
   void OnResent(Psn psn, TimePoint now);

@@ -29,8 +29,8 @@ class ForeignMemory : public MemorySpace {
   }
 
  protected:
-  // I/O lists of equal total length. Whole local pieces cover each remote piece: remote_locals of
-  // them.
+  // I/O lists of equal total length. Whole local pieces cover each remote piece; remote_locals is
+  // their number.
   struct Pieces {
     static constexpr size_t kMax = 1024;
     iovec local[kMax];

@@ -35,7 +35,7 @@ struct RingPlace {
 
 enum class RingLook : uint8_t { kEmpty, kReady, kFault };
 
-// Place: RingPlace, or a reference to one.
+// Template parameter Place: RingPlace, or a reference to one.
 template <typename Place>
 class WorkQueueOn {
  public:

@@ -6,7 +6,6 @@
 //
 // A READ is requested in pieces of at most kReadChunk bytes, so that the responses in flight stay
 // within the flow's window. The pieces use the PSNs of one whole READ. Belongs to one worker.
-// within the flow's window; PSNs are those of one whole READ. Belongs to one worker.
 #pragma once
 
 #include <cstdint>

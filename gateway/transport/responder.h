@@ -138,7 +138,8 @@ class Responder {
   void Advance(QpContext& qp, const wire::RxPacket& packet, uint32_t psns);
   metrics::DropReason OnDuplicate(QpContext& qp, const wire::RxPacket& packet);
   metrics::DropReason OnDuplicateFlush(QpContext& qp, const wire::RxPacket& packet);
-  // Answers with a NAK behind the memory operations before it; the QP goes to error.
+  // Refuses a request: a NAK leaves after the memory operations before it, and the queue pair goes
+  // to the error state. FailSilently does the same without a NAK.
   metrics::DropReason FailSilently(QpContext& qp, Outbox& outbox);
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code);
   metrics::DropReason Refuse(QpContext& qp, Outbox& outbox, Psn psn, wire::NakCode code,

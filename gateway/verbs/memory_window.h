@@ -7,7 +7,6 @@
 // A worker may bind a window that queue pairs of another worker use, so both classes are
 // thread-safe; the lock of a window is held only to copy a few words. The control thread makes
 // windows, and frees them after every worker has unlinked them.
-// worker has unlinked it.
 #pragma once
 
 #include <atomic>

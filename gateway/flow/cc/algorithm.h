@@ -3,7 +3,6 @@
 // that get the flow's context. ROCEGW_CC_DEFINE makes the algorithm table's entry from the class.
 // CcBase has defaults for events that an algorithm ignores. Runs on one worker; an algorithm uses
 // no clock, allocates nothing and calls nobody.
-// memory, no calls outwards.
 #pragma once
 
 #include <algorithm>

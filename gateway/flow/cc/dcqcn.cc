@@ -7,8 +7,6 @@
 //
 // Nothing runs while nothing is sent: the next event catches up on all periods since the last one.
 // A deadline is requested only if the rate would rise before the next packet may leave.
-// up with at the next one. A deadline is asked for only where the rate would rise before the next
-// packet may leave.
 #include "gateway/flow/cc/algorithm.h"
 #include "gateway/flow/cc/pacer.h"
 
