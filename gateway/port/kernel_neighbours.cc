@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/kernel_neighbours.h"
 
-#include <linux/neighbour.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,19 +23,6 @@ constexpr int kSettleMs = 20;
 constexpr int kRetryMs = 200;
 constexpr int kRetriesPerRefresh = 150;
 
-constexpr uint16_t kUsableStates =
-    NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP;
-
-std::span<const uint8_t> AddressBytes(const wire::Gid& gid) {
-  return std::span(gid.bytes).subspan(gid.IsV4() ? 12 : 0);
-}
-
-uint8_t FamilyOf(const wire::Gid& gid) { return gid.IsV4() ? AF_INET : AF_INET6; }
-
-std::span<const uint8_t> BytesOf(const uint32_t& number) {
-  return {reinterpret_cast<const uint8_t*>(&number), sizeof number};
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface) {
@@ -45,24 +30,24 @@ StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::
   auto monitor = NetlinkSocket::Open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
                                      RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_NEIGH);
   if (!monitor.ok()) return monitor.status();
-  auto queries = NetlinkSocket::Open();
-  if (!queries.ok()) return queries.status();
+  auto tables = KernelTables::Open();
+  if (!tables.ok()) return tables.status();
   auto info = ReadInterface(interface);
   if (!info.ok()) return info.status();
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid())
     return Status(errno, std::string("cannot make an eventfd: ") + strerror(errno));
   return std::unique_ptr<KernelNeighbours>(
-      new KernelNeighbours(*info, std::move(*monitor), std::move(*queries), std::move(wake)));
+      new KernelNeighbours(*info, std::move(*monitor), std::move(*tables), std::move(wake)));
 }
 
 KernelNeighbours::KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor,
-                                   NetlinkSocket queries, UniqueFd wake)
+                                   KernelTables tables, UniqueFd wake)
     : name_(info.name),
       interface_index_(info.index),
       mac_(info.mac),
       monitor_(std::move(monitor)),
-      queries_(std::move(queries)),
+      tables_(std::move(tables)),
       wake_(std::move(wake)) {
   ReadOwn();
   // The new thread inherits a full signal mask: signals are the main thread's business.
@@ -168,71 +153,15 @@ void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
 }
 
 KernelNeighbours::Answer KernelNeighbours::Ask(const wire::Gid& destination, bool keep_fresh) {
-  const Route route = AskRoute(destination);
-  if (route.reach != Reach::kNeighbour) return {route.reach, {}};
+  const auto hop =
+      tables_.Route(destination, wire::IsLinkLocal(destination) ? interface_index_ : 0);
+  // A route over another interface is none for this port.
+  if (!hop || hop->interface_index != interface_index_) return {Reach::kUnreachable, {}};
   Answer answer;
-  if (AskNeighbour(route.next_hop, answer.mac)) answer.reach = Reach::kNeighbour;
+  if (tables_.Neighbour(*hop, &answer.mac)) answer.reach = Reach::kNeighbour;
   // Packets that bypass the kernel do not tell it that a neighbour is in use.
-  if (answer.reach != Reach::kNeighbour || keep_fresh) MakeKernelResolve(route.next_hop);
+  if (answer.reach != Reach::kNeighbour || keep_fresh) (void)tables_.MakeResolve(*hop);
   return answer;
-}
-
-KernelNeighbours::Route KernelNeighbours::AskRoute(const wire::Gid& destination) {
-  rtmsg header{};
-  header.rtm_family = FamilyOf(destination);
-  header.rtm_dst_len = destination.IsV4() ? 32 : 128;
-  NetlinkRequest request(RTM_GETROUTE, 0, header);
-  request.Add(RTA_DST, AddressBytes(destination));
-  const uint32_t index = interface_index_;
-  if (wire::IsLinkLocal(destination)) request.Add(RTA_OIF, BytesOf(index));
-  Route route;
-  const Status status = queries_.Exchange(std::move(request), [&](const NetlinkMessage& message) {
-    rtmsg answer{};
-    if (message.type != RTM_NEWROUTE || !message.Read(answer)) return;
-    uint32_t output = 0;
-    wire::Gid gateway;
-    message.Attributes(sizeof answer, [&](uint16_t type, std::span<const uint8_t> value) {
-      if (type == RTA_OIF) output = AttributeU32(value);
-      if (type == RTA_GATEWAY) gateway = AttributeAddress(value);
-    });
-    // A route over another interface is none for this port.
-    if (answer.rtm_type != RTN_UNICAST || output != interface_index_) return;
-    route.reach = Reach::kNeighbour;
-    route.next_hop = gateway.IsZero() ? destination : gateway;
-  });
-  return status.ok() ? route : Route{};
-}
-
-bool KernelNeighbours::AskNeighbour(const wire::Gid& next_hop, MacAddress& mac) {
-  ndmsg header{};
-  header.ndm_family = FamilyOf(next_hop);
-  header.ndm_ifindex = static_cast<int>(interface_index_);
-  NetlinkRequest request(RTM_GETNEIGH, 0, header);
-  request.Add(NDA_DST, AddressBytes(next_hop));
-  bool usable = false;
-  const Status status = queries_.Exchange(std::move(request), [&](const NetlinkMessage& message) {
-    ndmsg answer{};
-    if (message.type != RTM_NEWNEIGH || !message.Read(answer)) return;
-    if ((answer.ndm_state & kUsableStates) == 0) return;
-    message.Attributes(sizeof answer, [&](uint16_t type, std::span<const uint8_t> value) {
-      if (type != NDA_LLADDR || value.size() != mac.size()) return;
-      std::copy(value.begin(), value.end(), mac.begin());
-      usable = true;
-    });
-  });
-  return status.ok() && usable;
-}
-
-// As `ip neighbour add ... use`: behaves as if the kernel had a packet for it.
-void KernelNeighbours::MakeKernelResolve(const wire::Gid& next_hop) {
-  ndmsg header{};
-  header.ndm_family = FamilyOf(next_hop);
-  header.ndm_ifindex = static_cast<int>(interface_index_);
-  header.ndm_state = NUD_NONE;
-  header.ndm_flags = NTF_USE;
-  NetlinkRequest request(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_ACK, header);
-  request.Add(NDA_DST, AddressBytes(next_hop));
-  (void)queries_.Exchange(std::move(request), [](const NetlinkMessage&) {});
 }
 
 }  // namespace rocegw::port

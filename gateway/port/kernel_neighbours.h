@@ -15,6 +15,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/base/unique_fd.h"
+#include "gateway/port/kernel/kernel_tables.h"
 #include "gateway/port/link_layer.h"
 #include "gateway/port/local_address.h"
 #include "gateway/port/netlink.h"
@@ -43,27 +44,20 @@ class KernelNeighbours final : public LinkLayer {
     MacAddress mac{};
     bool operator==(const Answer&) const = default;
   };
-  struct Route {
-    Reach reach = Reach::kUnreachable;
-    wire::Gid next_hop;
-  };
 
-  KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, NetlinkSocket queries,
+  KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, KernelTables tables,
                    UniqueFd wake);
   void Loop();
   void Wake();
   void ReadOwn();
   void LookUp(bool all, bool keep_fresh);
   Answer Ask(const wire::Gid& destination, bool keep_fresh);
-  Route AskRoute(const wire::Gid& destination);
-  bool AskNeighbour(const wire::Gid& next_hop, MacAddress& mac);
-  void MakeKernelResolve(const wire::Gid& next_hop);
 
   const std::string name_;
   const unsigned interface_index_;
   const MacAddress mac_;
   NetlinkSocket monitor_;  // the thread's
-  NetlinkSocket queries_;  // the thread's
+  KernelTables tables_;    // the thread's
   UniqueFd wake_;
 
   std::mutex mutex_;

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include <charconv>
 #include <cstring>
 #include <utility>
+
+#include "gateway/base/monotonic_clock.h"
 
 namespace rocegw::process {
 namespace {
@@ -28,12 +29,6 @@ constexpr Duration kAliveWithin = Seconds(2);
 constexpr Duration kMetricsWithin = Seconds(10);
 constexpr Duration kDescriptorsGone = Milliseconds(100);
 constexpr char kSilent[] = "the daemon does not answer\n";
-
-TimePoint Now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return {static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec};
-}
 
 struct Address {
   sockaddr_storage storage{};
@@ -171,14 +166,14 @@ int MetricsServer::WaitMilliseconds(TimePoint now) const {
 void MetricsServer::Run() {
   std::vector<pollfd> polled;
   while (!stop_.load()) {
-    TimePoint now = Now();
+    TimePoint now = MonotonicNow();
     polled.clear();
     polled.push_back({wake_.get(), POLLIN, 0});
     polled.push_back({now >= accept_again_ ? listener_.get() : -1, POLLIN, 0});
     for (const auto& connection : connections_)
       polled.push_back({connection->fd(), connection->events(), 0});
     (void)::poll(polled.data(), polled.size(), WaitMilliseconds(now));
-    now = Now();
+    now = MonotonicNow();
     if (polled[0].revents != 0) {
       uint64_t value = 0;
       (void)!::read(wake_.get(), &value, sizeof value);

@@ -87,16 +87,19 @@ void CmBinding::DevicesChanged() {
   }
   engine_.SetAddresses(addresses);
   sources_.Forget();
+  if (reachability_) reachability_->Forget();
 }
 
 int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
+  if (reachability_ && std::holds_alternative<cm::DestroyId>(body))
+    reachability_->Cancel(session.id(), id);
   const int error = engine_.OnCommand({session.id(), id, body}, ControlLoop::Now(), actions_);
   CarryOut();
   return error;
 }
 
 void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
-                               const cm::Endpoint& destination) {
+                               const cm::Endpoint& destination, Duration timeout) {
   cm::AddressResolved resolved;
   const std::vector<Device>& devices = services_.DevicesOf(session.pool());
   const auto lookup = [&](const wire::Gid& to, uint32_t interface_index) -> StatusOr<wire::Gid> {
@@ -120,7 +123,42 @@ void CmBinding::ResolveAddress(ClientSession& session, cm::CmHandle id, const cm
   } else {
     resolved.error = route.status().error();
   }
-  Run(session, id, resolved);
+  if (!route.ok() || !MayWait(*route)) {
+    Run(session, id, resolved);
+    return;
+  }
+  const Device& device = services_.devices[static_cast<size_t>(DeviceOf(route->source))];
+  const bool known = reachability_->Check(
+      session.id(), id, {route->source, route->destination, device.interface_index, timeout},
+      [this, owner = session.id(), id, destination, resolved](bool reachable) mutable {
+        ClientSession* const waiting = find_session(owner);
+        cm::IdInfo info;
+        // The program may have asked for another destination since.
+        if (waiting == nullptr || waiting->ending() || !Query(owner, id, info) ||
+            info.remote.address != destination.address) {
+          return;
+        }
+        if (!reachable) resolved.error = ETIMEDOUT;
+        Run(*waiting, id, resolved);
+      });
+  if (known) Run(session, id, resolved);
+}
+
+// Own addresses and groups need no next hop, and ports of their own (interface_index 0) find theirs
+// without the kernel.
+bool CmBinding::MayWait(const Route& route) const {
+  const int device = DeviceOf(route.source);
+  return reachability_ && device >= 0 &&
+         services_.devices[static_cast<size_t>(device)].interface_index != 0 &&
+         DeviceOf(route.destination) < 0 && !route.destination.IsMulticast();
+}
+
+int CmBinding::DeviceOf(const wire::Gid& gid) const {
+  for (size_t d = 0; d < services_.devices.size(); ++d) {
+    const auto& gids = services_.devices[d].gids;
+    if (std::find(gids.begin(), gids.end(), gid) != gids.end()) return static_cast<int>(d);
+  }
+  return -1;
 }
 
 int CmBinding::LocalAddress(ClientSession& session, const cm::Endpoint& address) const {
@@ -168,6 +206,7 @@ void CmBinding::OnUnanswered(ClientSession& session, uint32_t request, uint32_t 
 }
 
 void CmBinding::DropSession(ClientSession& session) {
+  if (reachability_) reachability_->Cancel(session.id());
   engine_.DropOwner(session.id(), ControlLoop::Now(), actions_);
   CarryOut();
 }
@@ -259,18 +298,11 @@ void CmBinding::CarryOut() {
 }
 
 void CmBinding::SendMad(const cm::SendMad& mad) {
-  const auto device_of = [this](const wire::Gid& gid) -> int {
-    for (size_t d = 0; d < services_.devices.size(); ++d) {
-      const auto& gids = services_.devices[d].gids;
-      if (std::find(gids.begin(), gids.end(), gid) != gids.end()) return static_cast<int>(d);
-    }
-    return -1;
-  };
-  if (mad.destination == kGsiQpn && device_of(mad.path.destination) >= 0) {
+  if (mad.destination == kGsiQpn && DeviceOf(mad.path.destination) >= 0) {
     looped_.push_back(mad);
     return;
   }
-  const int device = device_of(mad.path.source);
+  const int device = DeviceOf(mad.path.source);
   // The address went away meanwhile; the engine gives up in its own time.
   if (device < 0) return;
   worker::SendMad message;

@@ -14,6 +14,7 @@
 #include "gateway/base/growing_ring.h"
 #include "gateway/cm/cm_engine.h"
 #include "gateway/metrics/drop_reason.h"
+#include "gateway/session/cm/reachability.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/objects.h"
 #include "gateway/session/random.h"
@@ -50,13 +51,18 @@ class CmBinding {
   void Keep(size_t connections) { engine_.Keep(connections); }
   bool Refill() { return engine_.Refill(); }
 
+  // From now on ids that resolve wait for the next hop of their destination; before, an address
+  // resolves without it.
+  void WaitForNeighbours() { reachability_ = std::make_unique<Reachability>(services_.loop); }
+
   // By the client's handle; nullptr: there is none. A request that came in belongs to the program
   // from the first time that it is named.
   CmId* Named(ClientSession& session, uint32_t handle);
 
-  // Looks up the route of an id that resolves, and answers the engine.
+  // Looks up the route of an id that resolves, waits at most `timeout` for the next hop, and
+  // answers the engine.
   void ResolveAddress(ClientSession& session, cm::CmHandle id, const cm::Endpoint& source,
-                      const cm::Endpoint& destination);
+                      const cm::Endpoint& destination, Duration timeout);
 
   // 0, or EADDRNOTAVAIL when the address that a program names as its own is another pool's.
   int LocalAddress(ClientSession& session, const cm::Endpoint& address) const;
@@ -110,6 +116,9 @@ class CmBinding {
     Random& random_;
   };
 
+  bool MayWait(const Route& route) const;
+  // By one of its addresses; -1: none.
+  int DeviceOf(const wire::Gid& gid) const;
   static cm::CmConfig ConfigFor(const Services& services);
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
   // Carries out what the engine wants, until it wants nothing more; then sets the timer.
@@ -121,6 +130,7 @@ class CmBinding {
 
   Services& services_;
   RecentSources sources_;
+  std::unique_ptr<Reachability> reachability_;
   EngineRandom random_;
   cm::CmEngine engine_;
   cm::CmActions actions_;

@@ -26,6 +26,9 @@ constexpr uint32_t kOptionAfOnly = 2;
 constexpr uint32_t kOptionAckTimeout = 3;
 constexpr uint32_t kOptionIbPath = 1;
 
+// Beyond the time that a program gives to the resolution of an address.
+constexpr uint32_t kLookupMs = 500;
+
 void AnswerWithId(ClientSession& session, const CmId& id, int error) {
   cm::IdInfo info;
   if (error == 0 && !session.cm().Query(session.id(), id.engine, info)) error = EINVAL;
@@ -204,13 +207,16 @@ void CmResolveAddr(ClientSession& session, Request& request) {
   resolve.has_source = asked.source.family != 0;
   resolve.source = *source;
   resolve.destination = *destination;
-  resolve.timeout_ms = asked.timeout_ms;
+  // The next hop is waited for as long as the program says. The engine's own deadline is for a
+  // kernel that does not tell.
+  resolve.timeout_ms = asked.timeout_ms + std::min(kLookupMs, UINT32_MAX - asked.timeout_ms);
   if (const int error = session.cm().Run(session, id->engine, resolve))
     return session.ReplyError(error);
   // It may have been bound before: then that is where it sends from.
   cm::IdInfo info;
   session.cm().Query(session.id(), id->engine, info);
-  session.cm().ResolveAddress(session, id->engine, info.local, *destination);
+  session.cm().ResolveAddress(session, id->engine, info.local, *destination,
+                              Milliseconds(asked.timeout_ms));
   AnswerWithId(session, *id, 0);
 }
 

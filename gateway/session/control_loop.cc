@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +27,6 @@ constexpr Duration kLinger = Microseconds(40);
 constexpr size_t kKeptTimers = 16;
 
 }  // namespace
-
-TimePoint ControlLoop::Now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return {static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec};
-}
 
 ControlLoop::ControlLoop() {
   kept_timers_.SetWanted(kKeptTimers);

@@ -16,6 +16,7 @@
 #include "gateway/base/heartbeat.h"
 #include "gateway/base/kept_nodes.h"
 #include "gateway/base/late_yields.h"
+#include "gateway/base/monotonic_clock.h"
 #include "gateway/base/status.h"
 #include "gateway/base/time.h"
 #include "gateway/base/unique_fd.h"
@@ -77,7 +78,7 @@ class ControlLoop {
   void Stop();
 
   // CLOCK_MONOTONIC.
-  static TimePoint Now();
+  static TimePoint Now() { return MonotonicNow(); }
 
  private:
   struct Watched {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/worker/cycle_clock.h"
 
-#include <ctime>
+#include "gateway/base/monotonic_clock.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -11,11 +11,7 @@
 namespace rocegw::worker {
 namespace {
 
-int64_t Monotonic() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * int64_t{1000000000} + t.tv_nsec;
-}
+int64_t Monotonic() { return MonotonicNow().ns; }
 
 #if defined(__x86_64__)
 constexpr int kShift = 24;
@@ -32,10 +28,10 @@ bool InvariantTsc() {
 
 void Calibrate() {
   constexpr int64_t kFor = 5'000'000;
-  const int64_t from = Monotonic();
+  const int64_t from = MonotonicNow().ns;
   const uint64_t first = __rdtsc();
   int64_t now = from;
-  while (now - from < kFor) now = Monotonic();
+  while (now - from < kFor) now = MonotonicNow().ns;
   const uint64_t cycles = __rdtsc() - first;
   ns_per_cycle = (static_cast<uint64_t>(now - from) << kShift) / cycles;
 }

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "gateway/base/late_yields.h"
+#include "gateway/base/monotonic_clock.h"
 #include "gateway/worker/cycle_clock.h"
 
 namespace rocegw::worker {
@@ -69,12 +69,6 @@ void DrainOwn(int fd) {
 }
 
 }  // namespace
-
-TimePoint MonotonicNow() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return {t.tv_sec * int64_t{1000000000} + t.tv_nsec};
-}
 
 StatusOr<std::unique_ptr<WorkerThread>> WorkerThread::Start(WorkerOptions options, IdlePolicy idle,
                                                             int cpu) {

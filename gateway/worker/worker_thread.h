@@ -32,9 +32,6 @@ struct IdlePolicy {
   bool guests = false;  // other threads run rounds too
 };
 
-// CLOCK_MONOTONIC.
-TimePoint MonotonicNow();
-
 class WorkerThread {
  public:
   // Starts the thread. options.watch is set here. cpu: -1 does not pin.
