@@ -119,12 +119,13 @@ log_level: info
 # Name of this host's gateway in the fleet, a DNS label, when it joins. Empty: the join file's, else the host name.
 name: ""
 
-# A join file that is taken at the start when this host has not joined yet; empty: it joins with rocegw-agent --join FILE.
+# A join file that is taken at the start when this host has not joined yet; empty: it joins with rocegw-agent --join
+# FILE.
 join_file: ""
 
-# Who may attach to pools of this host that ask for it (identity: REQUIRED): processes of one of the users and in or below
-# one of the cgroups; what is not named does not matter. A process that no rule of its pool allows is refused. Read again
-# on SIGHUP and when this file has changed; who is attached stays. For example
+# Who may attach to pools of this host that ask for it (identity: REQUIRED): processes of one of the users and in or
+# below one of the cgroups; what is not named does not matter. A process that no rule of its pool allows is refused.
+# Read again on SIGHUP and when this file has changed; who is attached stays. For example
 #   - {pool: tenants/red/pools/train, uids: [1000], cgroups: [/system.slice/train.service]}
 attach_rules: []
 
@@ -137,13 +138,15 @@ kubernetes:
   device_plugin_dir: /var/lib/kubelet/device-plugins
   # Where kubelet tells which pod holds which device.
   pod_resources_socket: /var/lib/kubelet/pod-resources/kubelet.sock
-  # kubelet's folder of pods' logs, whose names have the pods' uids. Empty: a slot's pod is the first one that attaches by it.
+  # kubelet's folder of pods' logs, whose names have the pods' uids. Empty: a slot's pod is the first one that attaches
+  # by it.
   pod_log_dir: /var/log/pods
-  # Folder of the host with librocegw-verbs.so, for containers; it is mounted there and preloaded. Empty: containers bring
-  # the library along and preload it themselves.
+  # Folder of the host with librocegw-verbs.so, for containers; it is mounted there and preloaded. Empty: containers
+  # bring the library along and preload it themselves.
   library_dir: ""
-  # Folder where the container runtime looks for descriptions of devices (CDI; containerd from 1.7, CRI-O: /var/run/cdi).
-  # Containers then get their slot by it, and LD_PRELOAD over a pod's own. Empty: kubelet gives it to them.
+  # Folder where the container runtime looks for descriptions of devices (CDI; containerd from 1.7, CRI-O:
+  # /var/run/cdi). Containers then get their slot by it, and LD_PRELOAD over a pod's own. Empty: kubelet gives it to
+  # them.
   cdi_dir: ""
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.

@@ -7,7 +7,8 @@ std::string_view DefaultConfigText() {
   return R"(# Configuration of rocegw-controller. Every key is optional; shown are the defaults.
 # Check a file with: rocegw-controller --check-config --config FILE
 
-# Certificate authority, certificates, store (SQLite), admin socket. Readable by nobody else. --state-dir goes before this.
+# Certificate authority, certificates, store (SQLite), admin socket. Readable by nobody else. --state-dir goes before
+# this.
 state_dir: /var/lib/rocegw-controller
 
 # Names in certificates are spiffe://TRUST_DOMAIN/... Fixed once the authority is made.

@@ -31,8 +31,9 @@ ports:
     interface: auto
     # Mode udp: segmentation offload. auto: where the kernel does it in software, so that packet headers stay exact.
     segmentation: auto
-    # Mode udp, several workers: qpn: a program in the kernel gives each packet to the worker of its queue pair. hash: where
-    # the kernel may not run one, it spreads packets by address and port, and workers hand over what is not theirs.
+    # Mode udp, several workers: qpn: a program in the kernel gives each packet to the worker of its queue pair. hash:
+    # where the kernel may not run one, it spreads packets by address and port, and workers hand over what is not
+    # theirs.
     steering: qpn
     # Mode udp: asked of the kernel for each receiving socket; more than net.core.rmem_max needs CAP_NET_ADMIN.
     receive_buffer_bytes: 8MiB
@@ -48,10 +49,10 @@ ports:
   #   neighbours:                     # others are found by ARP and neighbour discovery
   #     - {address: 192.0.2.2, mac: 02:00:00:00:00:02}
 
-# The memory placement extensions of IBTA's annex A19, FLUSH and ATOMIC WRITE. enabled: devices have them, and RC queue pairs use
-# and take them, towards other gateways that have them enabled and towards RDMA devices, all of which should know them then; a pool
-# may be without (memory.placement: DISABLED). by_pool: only pools have them that say memory.placement: ENABLED. disabled: they are
-# refused, whatever pools say.
+# The memory placement extensions of IBTA's annex A19, FLUSH and ATOMIC WRITE. enabled: devices have them, and RC queue
+# pairs use and take them, towards other gateways that have them enabled and towards RDMA devices, all of which should
+# know them then; a pool may be without (memory.placement: DISABLED). by_pool: only pools have them that say
+# memory.placement: ENABLED. disabled: they are refused, whatever pools say.
 memory_placement: disabled
 
 # Where programs attach. Whoever may open it can use the gateway. owner: USER, USER:GROUP or :GROUP.
@@ -85,13 +86,21 @@ congestion:
   window_bytes: 0
   # What sets the rate of connections to RNICs: dcqcn, swift, dctcp, caqm, or static (a window and nothing else).
   native: dcqcn
-  # What sets the rate of channels to other gateways, of which both ends must have one: the best of these, in this order.
+  # What sets the rate of channels to other gateways, of which both ends must have one: the best of these, in this
+  # order.
   channel: [caqm, swift, dctcp, dcqcn, static]
-  # Another one by what a worker observes: the first rule whose sign was seen in the last 10 s. Signs: cnps and unmarked_loss
-  # (threshold: how many in 10 ms), delay (threshold: percent of the shortest round trip), always.
-  # policy: [{sign: cnps, algorithm: dcqcn}, {sign: unmarked_loss, threshold: 10, algorithm: swift}, {sign: always, algorithm: dcqcn}]
-  # The same for channels; more signs: marks and hints (threshold: of 1000 acknowledged bytes). A channel keeps to what both ends have.
-  # channel_policy: [{sign: hints, algorithm: caqm}, {sign: marks, threshold: 1, algorithm: dctcp}, {sign: always, algorithm: swift}]
+  # Another one by what a worker observes: the first rule whose sign was seen in the last 10 s. Signs: cnps and
+  # unmarked_loss (threshold: how many in 10 ms), delay (threshold: percent of the shortest round trip), always.
+  # policy:
+  #   - {sign: cnps, algorithm: dcqcn}
+  #   - {sign: unmarked_loss, threshold: 10, algorithm: swift}
+  #   - {sign: always, algorithm: dcqcn}
+  # The same for channels; more signs: marks and hints (threshold: of 1000 acknowledged bytes). A channel keeps to what
+  # both ends have.
+  # channel_policy:
+  #   - {sign: hints, algorithm: caqm}
+  #   - {sign: marks, threshold: 1, algorithm: dctcp}
+  #   - {sign: always, algorithm: swift}
   # Packets may be marked by switches (ECT) where the algorithm reacts to marks.
   ecn: true
   # Congestion notification packets to who sends data that was marked on its way here.
@@ -111,9 +120,8 @@ gateways:
   discovery: enabled
   # enabled: let queue pairs between gateways share transport channels; disabled: plain RoCEv2 between gateways, too.
   channels: enabled
-  # Channels side by side to each worker of a peer; queue pairs are divided among them, and those that ask for no order leave by all.
-  # Each has a UDP source port of its own, so that
-  # networks with several paths use them.
+  # Channels side by side to each worker of a peer; queue pairs are divided among them, and those that ask for no order
+  # leave by all. Each has a UDP source port of its own, so that networks with several paths use them.
   paths: 1
   # What gateways know each other by, six hexadecimal digits: the same on all of them, and no vendor's.
   vendor_id: "02badd"

@@ -30,7 +30,8 @@ TEST(Config_DefaultText, EveryCommentedKey_IsKnown) {
   for (const char* line :
        {"name: host-a", "- name: port1", "  mode: vdev", "  vdev: net_memif0", "  mtu: 1500",
         "  mac: 02:", "  addresses: [", "  routers: [", "  neighbours:", "    - {address: 192",
-        "dcqcn: {rpg_ai_rate", "policy: [", "swift: {target_delay"}) {
+        "policy:", "  - {sign: cnps", "  - {sign: unmarked_loss", "  - {sign: always",
+        "dcqcn: {rpg_ai_rate", "swift: {target_delay"}) {
     uncomment(line);
   }
   const ConfigResult result = ParseConfig(text, "default");
