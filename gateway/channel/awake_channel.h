@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "gateway/base/fleet_keys.h"
 #include "gateway/base/shelf.h"
 #include "gateway/channel/line.h"
 #include "gateway/channel/local_addresses.h"
@@ -67,6 +68,8 @@ struct ChannelShared {
   Owner& owner;
   uint32_t instance = 0;  // of the gateway
   uint16_t worker = 0;    // whose they are
+  FleetKeys keys;         // of tags
+  uint64_t sequence = 0;  // of the tagged control packet that was sent last
   uint32_t window = 0;    // packets that each takes ahead
   flow::CcConfig cc;      // but for its kind
   flow::LedgerPool ledgers;

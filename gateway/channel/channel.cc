@@ -26,6 +26,7 @@ Channel::Channel(const ChannelKey& key, const Options& options, uint32_t slot,
       path_(key.path),
       features_(options.features),
       peer_worker_(static_cast<uint16_t>(key.peer_worker)) {
+  authenticated_ = options.authenticated;
   resting_.out.next = options.first;
   Wake(now);
   awake_->idle_since = now;

@@ -57,9 +57,10 @@ struct ChannelSnapshot {
 // Whether acknowledgements that are due leave or wait for the next call.
 enum class Acks : uint8_t { kNow, kLater };
 
-// Sends a control packet. False: no packet.
-bool SendControlPacket(Owner& owner, uint32_t device, const wire::Path& path, Qpn to, Qpn from,
-                       const wire::ChannelControl& control);
+// Sends a control packet; one that is to be tagged gets its sequence and its tag here. False: no
+// packet.
+bool SendControlPacket(ChannelShared& shared, uint32_t device, const wire::Path& path, Qpn to,
+                       Qpn from, wire::ChannelControl control);
 
 class Channel final : public flow::Carrier {
  public:
@@ -70,6 +71,7 @@ class Channel final : public flow::Carrier {
     uint8_t device = 0;
     uint32_t max_payload = 0;  // bytes of a frame, a multiple of kPayloadUnit
     uint32_t features = 0;     // wire::GatewayOption bits that we offer
+    bool authenticated = false;
   };
   // Payloads begin and end at cache lines of what they carry.
   static constexpr uint32_t kPayloadUnit = 64;
@@ -156,6 +158,8 @@ class Channel final : public flow::Carrier {
   ChannelState state() const { return state_; }
   wire::ChannelReason why() const { return why_; }
   bool used() const { return users_ != 0; }
+  // Control packets of both ends carry tags; those without one change nothing.
+  bool authenticated() const { return authenticated_; }
   // The peer has shown that it hears us.
   bool confirmed() const { return confirmed_; }
   // Begun by the peer, which has not, nor does anybody here use it: who forges an address can make
@@ -267,6 +271,7 @@ class Channel final : public flow::Carrier {
   bool tells_arrivals_ : 1 = false;
   bool confirmed_ : 1 = false;  // the peer has answered what only its address is told
   bool asks_ack_ : 1 = false;   // the frame that leaves asks for its acknowledgement
+  bool authenticated_ : 1 = false;
 
  public:
   bool in_due : 1 = false;

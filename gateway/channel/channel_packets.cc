@@ -4,6 +4,7 @@
 
 #include "gateway/channel/channel.h"
 #include "gateway/port/steering.h"
+#include "gateway/wire/authentication.h"
 #include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::channel {
@@ -20,17 +21,21 @@ void Finish(port::TxPacket& packet, size_t length, const wire::Path& path, Qpn f
 }
 }  // namespace
 
-bool SendControlPacket(Owner& owner, uint32_t device, const wire::Path& path, Qpn to, Qpn from,
-                       const wire::ChannelControl& control) {
-  port::TxPacket* packet = owner.NewChannelPacket(device);
+bool SendControlPacket(ChannelShared& shared, uint32_t device, const wire::Path& path, Qpn to,
+                       Qpn from, wire::ChannelControl control) {
+  port::TxPacket* packet = shared.owner.NewChannelPacket(device);
   if (packet == nullptr) return false;
+  control.tagged = control.tagged && shared.keys.active();
+  if (control.tagged) control.sequence = ++shared.sequence;
   wire::Headers headers;
   headers.bth.opcode = wire::Opcode::kChannelControl;
   headers.bth.dest_qpn = to;
   size_t length = wire::EncodeHeaders(headers, packet->data);
-  length += wire::EncodeControl(control, packet->data + length);
-  Finish(*packet, length, path, from);
-  owner.SendChannelPacket(device, packet);
+  const std::span body(packet->data + length, wire::EncodeControl(control, packet->data + length));
+  if (control.tagged)
+    wire::SealControl(shared.keys.signer(), path.source, path.destination, to, body);
+  Finish(*packet, length + body.size(), path, from);
+  shared.owner.SendChannelPacket(device, packet);
   return true;
 }
 
@@ -87,7 +92,8 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
                                .channel = number().value,
                                .epoch = epoch(),
                                .peer_epoch = peer_epoch(),
-                               .instance = shared_.instance};
+                               .instance = shared_.instance,
+                               .tagged = authenticated_};
   if (kind == ControlKind::kOpen || kind == ControlKind::kOpened) {
     control.initial_psn = awake_->first;
     control.traffic_class = wire::WithoutEcn(class_);
@@ -104,7 +110,7 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
   wire::Path path = address().path;
   if (kind == ControlKind::kOpen)
     path.source_port = port::SourcePort(port::PathHash(path.source, path.destination, path_), to);
-  return SendControlPacket(shared_.owner, device_, path, to, number(), control);
+  return SendControlPacket(shared_, device_, path, to, number(), control);
 }
 
 bool Channel::SendOwn(TimePoint now, Acks acks) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gateway/port/steering.h"
-#include "gateway/wire/gateway_mad.h"
+#include "gateway/wire/authentication.h"
 
 namespace rocegw::channel {
 
@@ -25,6 +25,8 @@ constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
 // How long a stranger's channel may wait for a queue pair here before it makes room for others.
 constexpr Duration kIdleGrace = Seconds(5);
+// Workers of peers with a key whose sequences are known: 64 of each of 1024 gateways.
+constexpr size_t kMostHeard = 65536;
 }  // namespace
 
 void ChannelSet::Use(const ChannelOptions& options, const flow::CcConfig& cc,
@@ -123,7 +125,8 @@ Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number, Good good) {
   return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].get();
 }
 
-Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now) {
+Channel* ChannelSet::Make(const ChannelKey& key, bool authenticated, uint32_t device,
+                          TimePoint now) {
   // A channel names its device by a byte.
   if (!enabled() || numbers_.empty() || device > UINT8_MAX) return nullptr;
   constexpr size_t kUnit = Channel::kPayloadUnit;
@@ -136,7 +139,8 @@ Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now)
                                  .first = Psn(Random()),
                                  .device = static_cast<uint8_t>(device),
                                  .max_payload = static_cast<uint32_t>(room - room % kUnit),
-                                 .features = options_.features};
+                                 .features = OfferedFeatures(),
+                                 .authenticated = authenticated};
   numbers_.pop_front();
   auto slot = static_cast<uint32_t>(slots_.size());
   if (free_.empty()) {
@@ -150,6 +154,7 @@ Channel* ChannelSet::Make(const ChannelKey& key, uint32_t device, TimePoint now)
   by_key_.Insert(slot, [this](uint32_t at) { return HashOf(slots_[at]->key()); });
   by_number_.Insert(slot, [this](uint32_t at) { return slots_[at]->number().value; });
   counters_.channel_open_events.Add();
+  if (!authenticated && shared_.keys.active()) counters_.channel_unauthenticated_events.Add();
   return slots_[slot].get();
 }
 
@@ -162,7 +167,10 @@ uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
 Channel* ChannelSet::Reach(const verbs::ChannelTarget& target, const wire::Path& path,
                            uint32_t number, uint32_t device, TimePoint now, uint32_t beside) {
   if (!HasPath(beside)) return nullptr;
-  return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, device, now);
+  const bool authenticated =
+      shared_.keys.active() && (target.features & wire::kOptionAuthentication) != 0;
+  return Find(KeyOf(target, path, number, beside), target.acceptor, target.instance, authenticated,
+              device, now);
 }
 
 Channel* ChannelSet::Known(const verbs::ChannelTarget& target, const wire::Path& path,
@@ -183,7 +191,7 @@ Channel* ChannelSet::Beside(const flow::Carrier& channel, uint32_t paths, TimePo
   const Channel* const own = OpenOne(channel, paths);
   return own == nullptr ? nullptr
                         : Find(KeyBeside(*own, paths), own->acceptor(), own->peer_instance(),
-                               own->device(), now);
+                               own->authenticated(), own->device(), now);
 }
 
 Channel* ChannelSet::KnownBeside(const flow::Carrier& channel, uint32_t paths) {
@@ -209,17 +217,18 @@ Channel* ChannelSet::Known(const ChannelKey& key, uint32_t instance) {
   });
 }
 
-Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
-                          TimePoint now) {
+Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance,
+                          bool authenticated, uint32_t device, TimePoint now) {
   Channel* channel = Known(key, instance);
   if (channel != nullptr) {
     channel->LearnAcceptor(acceptor);
     return channel;
   }
   // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
-  EndOthersOf(key, instance);
+  if (shared_.keys.required() && !authenticated) return nullptr;
+  EndOthersOf(key, instance, true);
   MakeRoom(0, now);
-  channel = Make(key, device, now);
+  channel = Make(key, authenticated, device, now);
   if (channel == nullptr) return nullptr;
   channel->Open(acceptor, now);
   channel->Due();
@@ -307,8 +316,9 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
     if (channel.idle_of_stranger && channel.used()) SettleIdle(channel);
     if (channel.replaces && channel.confirmed()) {
       channel.replaces = false;
-      EndOthersOf(channel.key(), channel.peer_instance());
-      EndOthersOf(channel.peer(), channel.peer_number(), channel.peer_epoch());
+      const bool authenticated = channel.authenticated();
+      EndOthersOf(channel.key(), channel.peer_instance(), authenticated);
+      EndOthersOf(channel.peer(), channel.peer_number(), channel.peer_epoch(), authenticated);
     }
     if (!sent) channel.Due();
     channel.NoteUse(now);
@@ -317,10 +327,11 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
   return true;
 }
 
-// Channels to what the peer was before its restart.
-void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance) {
+// Channels to what the peer was before its restart. One that has tags ends by one with tags only.
+void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance, bool authenticated) {
   const auto other = [&](const Channel& known) {
-    return known.state() != ChannelState::kOpening && known.peer_instance() != instance;
+    return known.state() != ChannelState::kOpening && known.peer_instance() != instance &&
+           (authenticated || !known.authenticated());
   };
   while (Channel* old = ByKey(key, other)) {
     old->Abandon(ChannelReason::kStaleEpoch);
@@ -329,8 +340,11 @@ void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance) {
 }
 
 // The peer has given their number anew.
-void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch) {
-  const auto other = [&](const Channel& known) { return known.peer_epoch() != epoch; };
+void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch,
+                             bool authenticated) {
+  const auto other = [&](const Channel& known) {
+    return known.peer_epoch() != epoch && (authenticated || !known.authenticated());
+  };
   while (Channel* old = ByPeer(peer, number, other)) {
     old->Abandon(ChannelReason::kStaleEpoch);
     old->Due();
@@ -339,7 +353,8 @@ void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch) 
 
 // Whoever forges addresses can begin channels and not go on with them. They are few for each
 // address, end soon, and the oldest makes room when there is none.
-bool ChannelSet::TakesHalfOpen(const wire::Gid& peer) {
+bool ChannelSet::TakesHalfOpen(const wire::Gid& peer, bool authentic) {
+  if (authentic) return true;
   if (HalfOpenOf(peer) >= options_.half_open_limit) return false;
   return members_.contains(peer) || IdleOf(peer) < options_.idle_limit;
 }
@@ -368,7 +383,7 @@ void ChannelSet::SettleHalfOpen(Channel& channel) {
 // Whoever has an address of its own can confirm what it has begun, and go on for ever. It gets no
 // more than its share until a queue pair here uses the channel.
 bool ChannelSet::AddIdle(Channel& channel, TimePoint now) {
-  if (channel.used() || members_.contains(channel.peer())) return true;
+  if (channel.used() || channel.authenticated() || members_.contains(channel.peer())) return true;
   if (IdleOf(channel.peer()) >= options_.idle_limit) return false;
   channel.idle_of_stranger = true;
   ++IdleOf(channel.peer());
@@ -531,7 +546,7 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
   if (channel == nullptr) {
     // Its sender learns that we know nothing of it, most likely because we were started anew.
     if (delivery.frame.kind != FrameKind::kVoid)
-      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, now);
+      SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, false, now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
@@ -584,32 +599,59 @@ DropReason ChannelSet::OnControl(uint32_t device, const wire::RxPacket& packet, 
     return reason;
   }
   counters_.channel_control_rx_packets.Add();
+  if (control.tagged &&
+      !wire::IsAuthentic(shared_.keys.verifiers(), packet.meta.source, packet.meta.destination,
+                         packet.headers.bth.dest_qpn, packet.payload)) {
+    return DropReason::k_channel_tag;
+  }
   if (control.kind == ControlKind::kOpen) return OnOpen(device, packet, control, now);
   if (control.kind == ControlKind::kReset) return OnReset(packet, control, now);
   Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
   if (channel == nullptr) {
     if (control.kind == ControlKind::kProbe || control.kind == ControlKind::kOpened)
-      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, control.epoch, now);
+      SendReset(device, packet, Qpn{control.channel}, control.peer_epoch, control.epoch,
+                control.tagged, now);
     return DropReason::k_unknown_channel;
   }
   if (packet.meta.source != channel->peer()) return DropReason::k_wrong_address;
   if (control.peer_epoch != channel->epoch()) return DropReason::k_channel_epoch;
+  return OnControlOf(*channel, control, now);
+}
+
+DropReason ChannelSet::OnControlOf(Channel& channel, const ChannelControl& control, TimePoint now) {
+  if (channel.authenticated()) {
+    if (!control.tagged) return DropReason::k_channel_no_tag;
+    const auto worker = static_cast<uint16_t>(channel.key().peer_worker);
+    if (!TakeSequence(channel.peer(), worker, control)) return DropReason::k_channel_replayed;
+  }
   if (control.kind == ControlKind::kOpened) {
     if (!Acceptable(control)) {
-      channel->Abandon(ChannelReason::kUnsupported);
-      channel->Due();
+      channel.Abandon(ChannelReason::kUnsupported);
+      channel.Due();
       return DropReason::k_channel_refused;
     }
-    return Meet(*channel, control, false, now);
+    return Meet(channel, control, false, now);
   }
-  if (channel->OnControl(control, now)) TakePathOfAnother(*channel);
-  channel->Due();
+  if (channel.OnControl(control, now)) TakePathOfAnother(channel);
+  channel.Due();
   return DropReason::kNone;
+}
+
+// An instance that ended stays known, so that its packets are not taken a second time.
+bool ChannelSet::TakeSequence(const wire::Gid& peer, uint16_t worker,
+                              const ChannelControl& control) {
+  const Speaker speaker{peer, control.instance, worker};
+  auto known = heard_.find(speaker);
+  if (known == heard_.end()) {
+    if (heard_.size() >= kMostHeard) return false;
+    known = heard_.try_emplace(speaker).first;
+  }
+  return known->second.Take(control.sequence);
 }
 
 // Something is in common. Frames always have their ICRC.
 bool ChannelSet::Acceptable(const ChannelControl& control) const {
-  return wire::AgreedOptions(options_.features & control.features) != 0 &&
+  return wire::AgreedOptions(OfferedFeatures() & control.features) != 0 &&
          control.checksum_mode == 0;
 }
 
@@ -617,6 +659,12 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
                               const ChannelControl& control, TimePoint now) {
   if (!enabled() || packet.headers.bth.dest_qpn != options_.acceptor)
     return DropReason::k_unknown_channel;
+  if (shared_.keys.required() && !control.tagged) {
+    SendRefused(device, packet, control, ChannelReason::kNotAllowed, now);
+    return DropReason::k_channel_no_tag;
+  }
+  if (control.tagged && !TakeSequence(packet.meta.source, control.worker, control))
+    return DropReason::k_channel_replayed;
   if (!Acceptable(control)) {
     SendRefused(device, packet, control, ChannelReason::kUnsupported, now);
     return DropReason::k_channel_refused;
@@ -624,7 +672,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   const Qpn peer_number{control.channel};
   // A first step that is repeated.
   Channel* channel = ByPeer(packet.meta.source, peer_number, [&](const Channel& known) {
-    return known.peer_epoch() == control.epoch;
+    return known.peer_epoch() == control.epoch && known.authenticated() == control.tagged;
   });
   const ChannelKey key{.source = packet.meta.destination,
                        .peer = packet.meta.source,
@@ -633,12 +681,14 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
                        .path = control.path};
   // Both have begun at the same time: the two first steps are each other's answer.
   if (channel == nullptr) {
-    channel =
-        ByKey(key, [](const Channel& known) { return known.state() == ChannelState::kOpening; });
+    channel = ByKey(key, [&](const Channel& known) {
+      return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged;
+    });
   }
-  if (channel == nullptr && TakesHalfOpen(key.peer)) {
-    MakeRoom(ReserveAgainst(key.peer), now);
-    if (numbers_.size() > ReserveAgainst(key.peer)) channel = Make(key, device, now);
+  if (channel == nullptr && TakesHalfOpen(key.peer, control.tagged)) {
+    const size_t reserve = ReserveAgainst(key.peer, control.tagged);
+    MakeRoom(reserve, now);
+    if (numbers_.size() > reserve) channel = Make(key, control.tagged, device, now);
     if (channel != nullptr) channel->replaces = true;
   }
   if (channel == nullptr) {
@@ -654,7 +704,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
 DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, bool answer,
                             TimePoint now) {
   const bool opening = channel.state() == ChannelState::kOpening;
-  if (!channel.OnPeer(control, CcFor(options_.features & control.features), answer, now))
+  if (!channel.OnPeer(control, CcFor(OfferedFeatures() & control.features), answer, now))
     return DropReason::k_channel_state;
   if (opening)
     by_peer_.Insert(channel.slot(), [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
@@ -664,7 +714,8 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
 
 // A reset is believed when it repeats both epochs, 64 bits that only a probe or an opening tells.
 // A frame tells 16 of them, too few against guesses, so the reset that answers a frame makes the
-// channel ask the peer by a probe.
+// channel ask the peer by a probe. So does one without a tag on a channel that has tags: a gateway
+// that was just started does not know that its peer knows them.
 DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control,
                                TimePoint now) {
   const Qpn number{control.channel};
@@ -673,18 +724,19 @@ DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelContro
   Channel* channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
     return known.peer_epoch() == control.epoch && known.epoch() == control.peer_epoch;
   });
-  if (channel != nullptr) {
+  if (channel != nullptr && (control.tagged || !channel->authenticated())) {
     channel->Abandon(control.reason);
     channel->Due();
     return DropReason::kNone;
   }
+  const bool untagged = channel != nullptr;
   channel = ByPeer(packet.meta.source, number, [&](const Channel& known) {
     return static_cast<uint16_t>(known.peer_epoch()) == static_cast<uint16_t>(control.epoch);
   });
   if (channel == nullptr) return DropReason::k_channel_epoch;
   channel->Challenge(now);
   channel->Due();
-  return DropReason::kNone;
+  return untagged ? DropReason::k_channel_no_tag : DropReason::kNone;
 }
 
 bool ChannelSet::MayReset(TimePoint now) {
@@ -698,14 +750,15 @@ bool ChannelSet::MayReset(TimePoint now) {
 }
 
 void ChannelSet::SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
-                           uint32_t peer_epoch, TimePoint now) {
+                           uint32_t peer_epoch, bool tagged, TimePoint now) {
   if (!MayReset(now)) return;
   const ChannelControl control{.kind = ControlKind::kReset,
                                .reason = ChannelReason::kUnknownChannel,
                                .channel = packet.headers.bth.dest_qpn.value,
                                .epoch = epoch,
                                .peer_epoch = peer_epoch,
-                               .instance = options_.instance};
+                               .instance = options_.instance,
+                               .tagged = tagged};
   Answer(device, packet, to, control);
 }
 
@@ -716,7 +769,8 @@ void ChannelSet::SendRefused(uint32_t device, const wire::RxPacket& packet,
          {.kind = ControlKind::kRefused,
           .reason = why,
           .peer_epoch = control.epoch,
-          .instance = options_.instance});
+          .instance = options_.instance,
+          .tagged = control.tagged});
 }
 
 // A control packet of no channel, back to where one came from.
@@ -725,7 +779,7 @@ void ChannelSet::Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
   const wire::Path path{.source = packet.meta.destination,
                         .destination = packet.meta.source,
                         .source_port = port::SourcePort(0, to)};
-  SendControlPacket(owner_, device, path, to, options_.acceptor, control);
+  SendControlPacket(shared_, device, path, to, options_.acceptor, control);
 }
 
 }  // namespace rocegw::channel

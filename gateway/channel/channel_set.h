@@ -14,13 +14,16 @@
 #include <set>
 #include <vector>
 
+#include "gateway/base/fleet_keys.h"
 #include "gateway/base/growing_ring.h"
 #include "gateway/base/secret_sequence.h"
 #include "gateway/channel/channel.h"
 #include "gateway/channel/channel_index.h"
 #include "gateway/channel/peer_traffic.h"
+#include "gateway/channel/replay_window.h"
 #include "gateway/flow/cc_class.h"
 #include "gateway/verbs/channel_target.h"
+#include "gateway/wire/gateway_mad.h"
 
 namespace rocegw::channel {
 
@@ -72,6 +75,9 @@ class ChannelSet {
   // The fleet says whether this address is one of its gateways. Members are served first: the
   // limits on strangers do not hold for them, and an eighth of the numbers is theirs.
   void SetMember(const wire::Gid& peer, bool member);
+
+  // Keys of the fleet from now on. Channels that are open keep being authenticated or not.
+  void SetKeys(const FleetKeys& keys) { shared_.keys = keys; }
 
   // The channel to that gateway's worker, opened when there is none; nullptr when there can be no
   // more. Which one of several paths says `number`: of an endpoint, or of both ends of a queue pair
@@ -130,8 +136,8 @@ class ChannelSet {
   // The channel to an instance of the peer; nullptr: there is none.
   Channel* Known(const ChannelKey& key, uint32_t instance);
   // Likewise, made and begun at that acceptor when there is none.
-  Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, uint32_t device,
-                TimePoint now);
+  Channel* Find(const ChannelKey& key, Qpn acceptor, uint32_t instance, bool authenticated,
+                uint32_t device, TimePoint now);
   uint32_t Random() { return static_cast<uint32_t>(random_.Next()); }
   bool enabled() const { return options_.acceptor != kInvalidQpn; }
   Channel* ByNumber(Qpn number);
@@ -140,9 +146,10 @@ class ChannelSet {
   Channel* ByKey(const ChannelKey& key, Good good);
   template <typename Good>
   Channel* ByPeer(const wire::Gid& peer, Qpn number, Good good);
-  void EndOthersOf(const ChannelKey& key, uint32_t instance);
-  void EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch);
-  Channel* Make(const ChannelKey& key, uint32_t device, TimePoint now);
+  // `authenticated`: of the channel that the others make room for.
+  void EndOthersOf(const ChannelKey& key, uint32_t instance, bool authenticated);
+  void EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch, bool authenticated);
+  Channel* Make(const ChannelKey& key, bool authenticated, uint32_t device, TimePoint now);
   uint32_t HashOf(const ChannelKey& key) const;
   uint32_t HashOf(const wire::Gid& peer, Qpn number) const;
   uint32_t PeerHashOf(const Channel& channel) const;
@@ -152,14 +159,20 @@ class ChannelSet {
   uint16_t& IdleOf(const wire::Gid& peer) { return idle_of_[PlaceOf(peer) % idle_of_.size()]; }
   uint32_t PlaceOf(const wire::Gid& peer) const;
   // Numbers that are kept from that peer.
-  size_t ReserveAgainst(const wire::Gid& peer) const {
-    return members_.empty() || members_.contains(peer) ? 0 : number_count_ / 8;
+  size_t ReserveAgainst(const wire::Gid& peer, bool authentic) const {
+    const bool strangers_only = members_.empty() && !shared_.keys.active();
+    return strangers_only || authentic || members_.contains(peer) ? 0 : number_count_ / 8;
   }
+  uint32_t OfferedFeatures() const {
+    return options_.features | (shared_.keys.active() ? wire::kOptionAuthentication : 0u);
+  }
+  // Of a packet whose tag is good: whether it is the first with its sequence.
+  bool TakeSequence(const wire::Gid& peer, uint16_t worker, const wire::ChannelControl& control);
   void TakePathOfAnother(Channel& channel);
   void Rearm(Channel& channel, TimePoint now);
   void Bury(Channel& channel);
   void KeepTraffic(const Channel& channel);
-  bool TakesHalfOpen(const wire::Gid& peer);
+  bool TakesHalfOpen(const wire::Gid& peer, bool authentic);
   void AddHalfOpen(Channel& channel);
   void SettleHalfOpen(Channel& channel);
   // False: the stranger has as many as it may have.
@@ -179,13 +192,17 @@ class ChannelSet {
   bool Acceptable(const wire::ChannelControl& control) const;
   metrics::DropReason OnReset(const wire::RxPacket& packet, const wire::ChannelControl& control,
                               TimePoint now);
+  // A control packet, other than open and reset, of a channel that there is.
+  metrics::DropReason OnControlOf(Channel& channel, const wire::ChannelControl& control,
+                                  TimePoint now);
   metrics::DropReason Meet(Channel& channel, const wire::ChannelControl& control, bool answer,
                            TimePoint now);
   bool SendRefusal(Channel& channel, const flow::FrameRef& refusal, Psn psn);
   bool MayReset(TimePoint now);
   // `epoch`, `peer_epoch`: what the packet that is answered says of its receiver and its sender.
+  // `tagged`: it was, so its sender knows tags.
   void SendReset(uint32_t device, const wire::RxPacket& packet, Qpn to, uint32_t epoch,
-                 uint32_t peer_epoch, TimePoint now);
+                 uint32_t peer_epoch, bool tagged, TimePoint now);
   void SendRefused(uint32_t device, const wire::RxPacket& packet,
                    const wire::ChannelControl& control, wire::ChannelReason why, TimePoint now);
   void Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
@@ -222,6 +239,14 @@ class ChannelSet {
   std::array<uint16_t, 256> half_open_of_{};
   std::array<uint16_t, 256> idle_of_{};
   std::set<wire::Gid> members_;
+  // A worker of a peer that has a key of the fleet, from one start of its gateway to the next.
+  struct Speaker {
+    wire::Gid peer;
+    uint32_t instance = 0;
+    uint16_t worker = 0;
+    auto operator<=>(const Speaker&) const = default;
+  };
+  std::map<Speaker, ReplayWindow> heard_;
   size_t number_count_ = 0;
   std::vector<uint16_t> running_;  // what was due when Run began; keeps its room
   double reset_tokens_ = 0;

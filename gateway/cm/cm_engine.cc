@@ -106,6 +106,8 @@ DataPath CmEngine::ChooseDataPath(const wire::Gid& source, const wire::Gid& peer
   return {false, target, "a channel was agreed on by the CM"};
 }
 
+void CmEngine::SetKeys(const FleetKeys& keys) { core_->discovery.SetKeys(keys); }
+
 void CmEngine::SetMember(const wire::Gid& peer, bool member) {
   core_->discovery.SetMember(peer, member);
 }

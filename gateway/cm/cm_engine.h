@@ -105,6 +105,7 @@ class CmEngine {
                           uint32_t allowed, TimePoint now, CmActions& actions);
   // Whether the fleet says that the address is a gateway's.
   void SetMember(const wire::Gid& peer, bool member);
+  void SetKeys(const FleetKeys& keys);
   // The peer is not what it was: a channel to it was reset.
   void ForgetPeer(const wire::Gid& peer);
 

@@ -61,8 +61,10 @@ PeerKind Core::Ask(const wire::Gid& source, const wire::Gid& peer, Step& step) {
 
 NegotiationView Core::ViewOf(const Connection& connection) const {
   const wire::Gid& peer = connection.path.destination;
-  return {config.discovery.vendor_id, discovery.own().features, discovery.KindOf(peer),
-          discovery.FeaturesOf(peer)};
+  // Keys are no matter of a single connection.
+  constexpr uint32_t kNegotiable = ~uint32_t{wire::kOptionAuthentication};
+  return {config.discovery.vendor_id, discovery.own().features & kNegotiable,
+          discovery.KindOf(peer), discovery.FeaturesOf(peer) & kNegotiable};
 }
 
 Id* Core::FindId(CmHandle handle) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "gateway/wire/authentication.h"
+
 namespace rocegw::cm {
 namespace {
 
@@ -49,9 +51,17 @@ Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
 
 void Discovery::SetOwn(const GatewaySettings& settings) {
   own_.workers = settings.workers;
-  own_.features = settings.features | wire::kOptionPresent;
+  own_.features =
+      settings.features | wire::kOptionPresent | (own_.features & wire::kOptionAuthentication);
   own_.window = settings.window;
   own_.acceptors = settings.acceptors;
+  ++own_.epoch;
+}
+
+void Discovery::SetKeys(const FleetKeys& keys) {
+  keys_ = keys;
+  own_.features &= ~uint32_t{wire::kOptionAuthentication};
+  if (keys.active()) own_.features |= wire::kOptionAuthentication;
   ++own_.epoch;
 }
 
@@ -98,12 +108,19 @@ uint32_t Discovery::FeaturesOf(const wire::Gid& peer) const {
   return gateway ? known->second.info.features : 0;
 }
 
+bool Discovery::IsUnauthenticated(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  return keys_.active() && known != peers_.end() && known->second.kind == PeerKind::kGateway &&
+         !known->second.authenticated;
+}
+
 std::optional<verbs::ChannelTarget> Discovery::TargetOf(const wire::Gid& peer,
                                                         Qpn destination) const {
   const auto known = peers_.find(peer);
   if (known == peers_.end() || known->second.kind != PeerKind::kGateway) return std::nullopt;
   const wire::GatewayInfo& info = known->second.info;
   if (wire::AgreedOptions(own_.features & info.features) == 0) return std::nullopt;
+  if (keys_.required() && !known->second.authenticated) return std::nullopt;
   const uint32_t worker = info.WorkerOf(destination);
   return verbs::ChannelTarget{peer,          info.acceptors[worker], worker,
                               info.instance, info.features,          info.window};
@@ -143,8 +160,27 @@ DropReason Discovery::OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& 
   const DropReason reason = wire::DecodeGatewayMad(bytes, config_.vendor_id, mad);
   if (reason != DropReason::kNone || (!mad.response && !config_.enabled))
     return RefuseOther(bytes, reason, meta, source_qpn, now, actions);
+  if (const DropReason wrong = CheckTag(mad, bytes, meta); wrong != DropReason::kNone) return wrong;
   return mad.response ? OnAnswer(mad, meta, now, actions)
                       : OnQuestion(mad, meta, source_qpn, now, actions);
+}
+
+// An RDMA device refuses without a tag, since it has no key.
+DropReason Discovery::CheckTag(const wire::GatewayMad& mad, std::span<const uint8_t> bytes,
+                               const wire::RxMeta& meta) const {
+  if (mad.status != 0) return DropReason::kNone;
+  if (!mad.tagged) return keys_.required() ? DropReason::k_mad_no_tag : DropReason::kNone;
+  if (!keys_.active()) return keys_.required() ? DropReason::k_mad_tag : DropReason::kNone;
+  return wire::IsAuthenticMad(keys_.verifiers(), meta.source, meta.destination, bytes)
+             ? DropReason::kNone
+             : DropReason::k_mad_tag;
+}
+
+void Discovery::Encode(wire::GatewayMad& mad, SendMad& out) const {
+  mad.info = own_;
+  wire::EncodeGatewayMad(mad, config_.vendor_id, out.bytes);
+  if (keys_.active())
+    wire::SealGatewayMad(keys_.signer(), out.path.source, out.path.destination, out.bytes);
 }
 
 // So that whoever asks need not wait in vain.
@@ -176,12 +212,13 @@ DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta
   wire::GatewayMad answer;
   answer.response = true;
   answer.transaction_id = mad.transaction_id;
-  answer.info = own_;
-  wire::EncodeGatewayMad(answer, config_.vendor_id, AnswerTo(meta, source_qpn, actions).bytes);
+  Encode(answer, AnswerTo(meta, source_qpn, actions));
   // Who asks is not believed what it says of itself: the source may be forged. It is a reason to
   // ask.
   const auto known = peers_.find(meta.source);
   if (known == peers_.end()) return DropReason::kNone;
+  // A peer that has a key says so itself.
+  if (keys_.active() && known->second.authenticated && !mad.tagged) return DropReason::kNone;
   if (known->second.kind == PeerKind::kGateway && known->second.info.instance != mad.info.instance)
     Forget(meta.source);
   else
@@ -205,10 +242,16 @@ DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& 
   if (mad.status != 0) {
     ++counters_.refused;
     peer.kind = PeerKind::kRnic;
+    peer.authenticated = false;
   } else {
     ++counters_.gateways;
     peer.kind = PeerKind::kGateway;
     peer.info = mad.info;
+    peer.authenticated = keys_.active() && mad.tagged;
+    if (!peer.authenticated) {
+      peer.info.features &= ~uint32_t{wire::kOptionAuthentication};
+      counters_.unauthenticated += keys_.active() ? 1 : 0;
+    }
   }
   StopAsking(meta.source, peer, actions);
   return DropReason::kNone;
@@ -229,6 +272,7 @@ void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
     peer.until = now + (away ? config_.away_rest : RestAfterSilence(peer.silences));
     if (peer.silences < UINT8_MAX) ++peer.silences;
     peer.kind = PeerKind::kRnic;
+    peer.authenticated = false;
     peer.silent = true;
     StopAsking(gid, peer, actions);
   }
@@ -243,11 +287,10 @@ Duration Discovery::RestAfterSilence(uint8_t silences) const {
 void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions) {
   wire::GatewayMad question;
   question.transaction_id = peer.transaction_id;
-  question.info = own_;
   SendMad& out = actions.mads.emplace_back();
   out.path.source = peer.source;
   out.path.destination = gid;
-  wire::EncodeGatewayMad(question, config_.vendor_id, out.bytes);
+  Encode(question, out);
   ++counters_.sent;
   ++peer.sent;
   const TimePoint give_up = peer.asked + GiveUp(gid);
@@ -284,7 +327,8 @@ bool Discovery::MakeRoom(TimePoint now) {
 std::vector<PeerRow> Discovery::Rows() const {
   std::vector<PeerRow> rows;
   rows.reserve(peers_.size());
-  for (const auto& [gid, peer] : peers_) rows.push_back({gid, peer.kind, peer.info, peer.until});
+  for (const auto& [gid, peer] : peers_)
+    rows.push_back({gid, peer.kind, peer.info, peer.authenticated, peer.until});
   return rows;
 }
 

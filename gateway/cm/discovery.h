@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/base/fleet_keys.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/source_limits.h"
 #include "gateway/base/time.h"
@@ -47,9 +48,10 @@ struct DiscoveryCounters {
   uint64_t gateways = 0;  // answers
   uint64_t refused = 0;   // error statuses
   uint64_t silent = 0;
-  uint64_t answered = 0;      // questions of others
-  uint64_t not_answered = 0;  // beyond the rate
-  uint64_t table_full = 0;    // addresses that were not asked for it
+  uint64_t answered = 0;         // questions of others
+  uint64_t not_answered = 0;     // beyond the rate
+  uint64_t table_full = 0;       // addresses that were not asked for it
+  uint64_t unauthenticated = 0;  // gateways that answered without a tag, of those in `gateways`
 };
 
 // One address, for people.
@@ -57,6 +59,7 @@ struct PeerRow {
   wire::Gid peer;
   PeerKind kind = PeerKind::kUnknown;
   wire::GatewayInfo info;  // gateways
+  bool authenticated = false;
   TimePoint until;
 };
 
@@ -68,6 +71,8 @@ class Discovery {
   // What this gateway says about itself from now on; instance and epoch are kept here.
   void SetOwn(const GatewaySettings& settings);
   const wire::GatewayInfo& own() const { return own_; }
+  // Keys of the fleet from now on. What was found out before is asked again when it is over.
+  void SetKeys(const FleetKeys& keys);
   bool enabled() const { return config_.enabled; }
 
   // What is known of the peer; unknown ones are asked, from `source`. While a gateway is asked anew
@@ -76,7 +81,10 @@ class Discovery {
   PeerKind KindOf(const wire::Gid& peer) const;
   // It counts as RDMA device because nothing came back.
   bool IsSilent(const wire::Gid& peer) const;
-  // Options of a gateway; 0 for anybody else.
+  // The peer is a gateway that has no key of the fleet, although this one has.
+  bool IsUnauthenticated(const wire::Gid& peer) const;
+  // Options of a gateway; 0 for anybody else. kOptionAuthentication only of one whose answer had a
+  // good tag.
   uint32_t FeaturesOf(const wire::Gid& peer) const;
   // Where a channel to this queue pair leads. Nothing: the peer is no gateway with channels.
   std::optional<verbs::ChannelTarget> TargetOf(const wire::Gid& peer, Qpn destination) const;
@@ -107,8 +115,9 @@ class Discovery {
   struct Peer {
     PeerKind kind = PeerKind::kUnknown;
     bool asking = false;
-    bool silent = false;   // when it was asked last
-    uint8_t sent = 0;      // queries of this question
+    bool silent = false;  // when it was asked last
+    uint8_t sent = 0;     // queries of this question
+    bool authenticated = false;
     uint8_t silences = 0;  // questions in a row without an answer
     wire::Gid source;
     uint64_t transaction_id = 0;  // kept after giving up: a late answer counts too
@@ -132,6 +141,10 @@ class Discovery {
   bool MayAnswer(const wire::Gid& source, TimePoint now);
   void Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions);
   void StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions);
+  void Encode(wire::GatewayMad& mad, SendMad& out) const;
+  // kNone, or why the tag, or that there is none, forbids to look at the datagram.
+  metrics::DropReason CheckTag(const wire::GatewayMad& mad, std::span<const uint8_t> bytes,
+                               const wire::RxMeta& meta) const;
   metrics::DropReason OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
                                  Qpn source_qpn, TimePoint now, CmActions& actions);
   metrics::DropReason OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& meta, TimePoint now,
@@ -143,6 +156,7 @@ class Discovery {
   const DiscoveryConfig config_;
   RandomSource& random_;
   wire::GatewayInfo own_;
+  FleetKeys keys_;
   Peers peers_;
   std::set<wire::Gid> members_;
   std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked

@@ -343,6 +343,14 @@ void ReadGateways(Section& section, GatewaysConfig& gateways) {
   section.Text(
       "vendor_id",
       [&](const std::string& value) { return ReadVendorId(value, gateways.vendor_id); }, text);
+  section.Choice<PeerAuthentication>("authentication",
+                                     {{"off", PeerAuthentication::kOff},
+                                      {"preferred", PeerAuthentication::kPreferred},
+                                      {"required", PeerAuthentication::kRequired}},
+                                     gateways.authentication);
+  section.Text("key_file", CheckAbsolutePath, gateways.key_file);
+  if (!gateways.key_file.empty() && gateways.authentication == PeerAuthentication::kOff)
+    section.ProblemAt("key_file", "authentication is off, so the keys would not be used");
   if (gateways.discovery) return;
   if (gateways.channels && section.Has("channels"))
     section.ProblemAt("channels",

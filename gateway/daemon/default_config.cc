@@ -125,6 +125,14 @@ gateways:
   paths: 1
   # What gateways know each other by, six hexadecimal digits: the same on all of them, and no vendor's.
   vendor_id: "02badd"
+  # Tags on discovery and on control packets of channels, made with keys that the gateways of the fleet share.
+  # preferred: with peers that have a key; channels to others have no tags, and are counted. required: peers without a
+  # key get plain RoCEv2. off: no tags.
+  authentication: preferred
+  # Keys of the fleet: a file of mode 0600 with 32 hexadecimal digits per line (openssl rand -hex 16). The first key
+  # makes tags, up to two more only verify them. SIGHUP reads the file again. To replace a key without a gap, add the
+  # new one below the old one on every gateway, then move it to the top everywhere, then remove the old one.
+  # key_file: /etc/rocegw/fleet.key       # default: none
 
 # The pool of every program that attaches.
 default_pool:

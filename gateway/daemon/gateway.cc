@@ -16,6 +16,7 @@
 #include "gateway/apply/static_config.h"
 #include "gateway/daemon/dpdk_backend.h"
 #include "gateway/daemon/gateway_facts.h"
+#include "gateway/daemon/key_file.h"
 #include "gateway/process/build_info.h"
 
 namespace rocegw::daemon {
@@ -192,8 +193,26 @@ Status Gateway::StartSessions() {
   data_path_.StartSessions(SessionOptions(config_, sysfs_.root()));
   Status status = sessions()->Listen({config_.attach_socket.path, config_.attach_socket.mode,
                                       owner.value().uid, owner.value().gid});
+  if (status.ok()) status = StartKeys();
   if (!status.ok()) (void)data_path_.StopSessions(kSessionsEndWithin);
   return status;
+}
+
+// Without keys the policy alone holds.
+Status Gateway::StartKeys() {
+  FleetKeys keys;
+  if (!config_.gateways.key_file.empty()) {
+    auto read = ReadKeyFile(config_.gateways.key_file);
+    if (!read.ok()) return read.status();
+    keys = *read;
+  }
+  keys.policy = config_.gateways.authentication;
+  sessions()->SetKeys(keys);
+  return OkStatus();
+}
+
+Status Gateway::ReloadKeys() {
+  return config_.gateways.key_file.empty() ? OkStatus() : StartKeys();
 }
 
 std::vector<std::string> Gateway::CheckStatic(const Config& config, const std::string& file) {

@@ -47,6 +47,9 @@ class Gateway final : private service::StateSource,
   // must not go on.
   bool Stop();
 
+  // Reads the key file again; without one nothing happens. An error leaves the keys as they are.
+  Status ReloadKeys();
+
   session::ControlLoop& loop() { return loop_; }
   // Problems of the configuration's static objects, "FILE:LINE: text".
   static std::vector<std::string> CheckStatic(const Config& config, const std::string& file);
@@ -61,6 +64,7 @@ class Gateway final : private service::StateSource,
   Status StartSysfs();
   void UpdateSysfs(const session::Device& device);
   Status StartSessions();
+  Status StartKeys();
   Status StartConfiguration();
   // Something new may have to be tried again: soon, then less and less often, for as long as there
   // is anything.

@@ -17,6 +17,7 @@
 
 #include "gateway/daemon/config.h"
 #include "gateway/daemon/gateway.h"
+#include "gateway/daemon/key_file.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
 #include "gateway/process/logging.h"
@@ -50,7 +51,7 @@ struct Arguments {
 
 constexpr char kFooter[] =
     "Signals: SIGTERM, SIGINT: sessions end, then the daemon. SIGHUP: log_level of the\n"
-    "configuration is read again; all else needs a restart.\n"
+    "configuration and the file gateways.key_file are read again; all else needs a restart.\n"
     "\n"
     "Files:\n"
     "  /etc/rocegw/rocegwd.yaml   the configuration, if it is there\n"
@@ -108,6 +109,12 @@ ConfigResult Load(const Arguments& arguments) {
   ConfigResult result = ReadConfig(arguments.config_file);
   if (result.problems.empty())
     result.problems = Gateway::CheckStatic(result.config, arguments.config_file);
+  const std::string& key_file = result.config.gateways.key_file;
+  if (result.problems.empty() && !key_file.empty()) {
+    if (const auto keys = ReadKeyFile(key_file); !keys.ok())
+      result.problems.push_back(arguments.config_file +
+                                ": gateways.key_file: " + keys.status().text());
+  }
   return result;
 }
 
@@ -135,6 +142,8 @@ int Serve(const Arguments& arguments, Config config) {
     if (info.ssi_signo == SIGHUP) {
       manager.Reloading();
       Reload(arguments);
+      if (const Status keys = gateway.ReloadKeys(); !keys.ok())
+        spdlog::warn("{}; the keys stay as they were", keys.text());
       manager.Ready(gateway.Summary());
     } else {
       spdlog::info("signal {}: stopping", info.ssi_signo);

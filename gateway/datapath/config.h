@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/base/fleet_keys.h"
 #include "gateway/base/memory_placement.h"
 #include "gateway/flow/cc_profile.h"
 #include "gateway/flow/cc_selector.h"
@@ -93,6 +94,8 @@ struct GatewaysConfig {
   bool channels = true;
   uint32_t paths = 1;
   uint32_t vendor_id = wire::kDefaultVendorId;  // locally administered OUI
+  PeerAuthentication authentication = PeerAuthentication::kPreferred;
+  std::string key_file;  // with keys of the fleet; empty: no keys
   bool operator==(const GatewaysConfig&) const = default;
 };
 

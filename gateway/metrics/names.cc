@@ -57,6 +57,8 @@ DropReason DropReasonOnPage(DropReason reason) {
     case DropReason::k_channel_duplicate:
     case DropReason::k_endpoint_not_ready:
     case DropReason::k_wrong_tenant:
+    case DropReason::k_channel_no_tag:
+    case DropReason::k_channel_replayed:
       return DropReason::k_unexpected;
     case DropReason::k_cm_state:
       return DropReason::k_cm_unmatched;

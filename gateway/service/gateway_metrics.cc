@@ -255,6 +255,10 @@ void AddDiscovery(std::vector<MetricFamily>& families, const session::DiscoveryR
                 MetricType::Counter);
   AddValue(answers, {{"sent", "no"}}, static_cast<double>(row.not_answered));
   AddValue(answers, {{"sent", "yes"}}, static_cast<double>(row.answers));
+  AddValue(AddFamily(families, "rocegw_discovery_unauthenticated_total",
+                     "gateways that answered without a tag although this one has keys of the fleet",
+                     MetricType::Counter),
+           {}, static_cast<double>(row.unauthenticated));
   MetricFamily& peers = AddFamily(families, "rocegw_discovery_peers",
                                   "peer addresses by what they are known to be", MetricType::Gauge);
   AddValue(peers, {{"kind", "gateway"}}, static_cast<double>(row.gateways));

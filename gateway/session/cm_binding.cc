@@ -248,6 +248,14 @@ void CmBinding::OnMad(const worker::MadReceived& mad) {
   CarryOut();
 }
 
+// Once in the time for which what was found out holds, for each peer.
+void CmBinding::TellIfUnauthenticated(const wire::Gid& peer) {
+  if (!engine_.discovery().IsUnauthenticated(peer)) return;
+  services_.Tell("PEER_UNAUTHENTICATED", "", "peer",
+                 "gateway " + wire::AddressText(peer) +
+                     " has no key of the fleet: what it says about channels is not authenticated");
+}
+
 void CmBinding::CarryOut() {
   // Delivering may run commands, which come back here: the outermost call does it all, in order.
   if (carrying_out_) return;
@@ -262,6 +270,7 @@ void CmBinding::CarryOut() {
     for (const cm::SendMad& mad : now.mads) SendMad(mad);
     for (const cm::CmEvent& event : now.events) Deliver(event);
     for (const wire::Gid& peer : now.settled) {
+      TellIfUnauthenticated(peer);
       // Those that begin to wait meanwhile wait for something else.
       std::vector<std::function<void()>> due;
       const auto [first, last] = waiting_.equal_range(peer);

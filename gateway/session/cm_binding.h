@@ -99,6 +99,7 @@ class CmBinding {
   void ForgetPeer(const wire::Gid& peer) { engine_.ForgetPeer(peer); }
   // Whether the fleet says that the address is a gateway's.
   void SetMember(const wire::Gid& peer, bool member) { engine_.SetMember(peer, member); }
+  void SetKeys(const FleetKeys& keys) { engine_.SetKeys(keys); }
 
   void OnMad(const worker::MadReceived& mad);
 
@@ -121,6 +122,7 @@ class CmBinding {
   int DeviceOf(const wire::Gid& gid) const;
   static cm::CmConfig ConfigFor(const Services& services);
   void WhenSettled(const wire::Gid& peer, std::function<void()> then);
+  void TellIfUnauthenticated(const wire::Gid& peer);
   // Carries out what the engine wants, until it wants nothing more; then sets the timer.
   void CarryOut();
   void Deliver(const cm::CmEvent& event);

@@ -169,7 +169,8 @@ rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
 // Only channels have options, and only connected queue pairs have channels.
 void ReplyEce(ClientSession& session, const Qp& qp) {
   const uint32_t offered = qp.type == verbs::QpType::kRc
-                               ? session.cm().engine().discovery().own().features
+                               ? session.cm().engine().discovery().own().features &
+                                     ~uint32_t{wire::kOptionAuthentication}
                                : wire::kOptionPresent;
   rocegw_ece_reply reply{};
   reply.vendor_id = session.services().options.gateways.vendor_id;

@@ -132,6 +132,12 @@ void SessionServer::SetMember(const wire::Gid& peer, bool member) {
     services_.workers.Tell(static_cast<WorkerIndex>(i), worker::NameMember{peer, member});
 }
 
+void SessionServer::SetKeys(const FleetKeys& keys) {
+  cm_->SetKeys(keys);
+  for (size_t i = 0; i < services_.workers.worker_count(); ++i)
+    services_.workers.Tell(static_cast<WorkerIndex>(i), worker::UseKeys{keys});
+}
+
 SessionServer::~SessionServer() {
   services_.loop.AfterRound({});
   services_.loop.LookAt(nullptr);

@@ -60,6 +60,8 @@ class SessionServer {
   void SetPeer(const std::string& name, const std::vector<wire::Gid>& addresses) {
     fleet_peers_.Set(name, addresses);
   }
+  // Keys that the gateways of the fleet share, in place of those before.
+  void SetKeys(const FleetKeys& keys);
   // What the configuration says about draining, and what was asked for here.
   void OrderDrain(const DrainOrder& order) { drain_.Order(order, WallClockNs()); }
   void OrderDrainLocally(bool drain) { drain_.OrderLocally(drain, WallClockNs()); }

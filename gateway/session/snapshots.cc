@@ -238,6 +238,7 @@ DiscoveryRow RowOf(const cm::Discovery& discovery) {
   row.answers = counters.answered;
   row.not_answered = counters.not_answered;
   row.not_asked = counters.table_full;
+  row.unauthenticated = counters.unauthenticated;
   for (const cm::PeerRow& peer : discovery.Rows()) {
     row.gateways += peer.kind == cm::PeerKind::kGateway;
     row.rdma_devices += peer.kind == cm::PeerKind::kRnic;

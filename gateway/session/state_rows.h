@@ -244,6 +244,7 @@ struct DiscoveryRow {
   uint64_t members_answering = 0;
   uint64_t members_mute = 0;
   uint64_t members_not_asked = 0;
+  uint64_t unauthenticated = 0;  // of answered_as_gateway: without a tag, which this gateway makes
 };
 
 // What channels to another gateway of the fleet do.

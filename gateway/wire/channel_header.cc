@@ -344,8 +344,9 @@ DropReason DecodeAck(std::span<const uint8_t> body, ChannelAck& ack) {
 }
 
 size_t EncodeControl(const ChannelControl& control, uint8_t* out) {
-  StorePrefix(static_cast<uint8_t>(control.kind), 0, static_cast<uint16_t>(control.peer_epoch),
-              out);
+  StorePrefix(static_cast<uint8_t>(control.kind),
+              static_cast<uint8_t>(control.tagged ? kControlTagged : 0),
+              static_cast<uint16_t>(control.peer_epoch), out);
   Store24AndByte(out + 4, control.channel, static_cast<uint8_t>(control.reason));
   StoreBe32(out + 8, control.epoch);
   StoreBe32(out + 12, control.peer_epoch);
@@ -356,7 +357,10 @@ size_t EncodeControl(const ChannelControl& control, uint8_t* out) {
                           control.worker);
   StoreBe32(out + 32, control.probe);
   StoreBe32(out + 36, control.instance);
-  return kChannelControlLength;
+  if (!control.tagged) return kChannelControlLength;
+  StoreBe64(out + kChannelControlLength, control.sequence);
+  StoreBe64(out + kChannelControlLength + kSequenceLength, control.tag);
+  return kMaxControlLength;
 }
 
 DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control) {
@@ -368,8 +372,10 @@ DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control)
   control = ChannelControl{};
   control.kind = static_cast<ControlKind>(p[0] & kKindMask);
   if (control.kind >= ControlKind::kCount) return DropReason::k_channel_kind;
-  if (p[1] != 0) return DropReason::k_channel_flags;
-  if (body.size() != kChannelControlLength) return DropReason::k_bad_length;
+  if ((p[1] & ~kControlTagged) != 0) return DropReason::k_channel_flags;
+  control.tagged = (p[1] & kControlTagged) != 0;
+  if (body.size() != (control.tagged ? kMaxControlLength : kChannelControlLength))
+    return DropReason::k_bad_length;
   control.channel = LoadBe32(p + 4) >> 8;
   control.reason = static_cast<ChannelReason>(p[7]);
   control.epoch = LoadBe32(p + 8);
@@ -387,6 +393,11 @@ DropReason DecodeControl(std::span<const uint8_t> body, ChannelControl& control)
   control.worker = LoadBe16(p + 30);
   control.probe = LoadBe32(p + 32);
   control.instance = LoadBe32(p + 36);
+  if (control.tagged) {
+    control.sequence = LoadBe64(p + kChannelControlLength);
+    control.tag = LoadBe64(p + kChannelControlLength + kSequenceLength);
+    if (control.sequence == 0) return DropReason::k_channel_field;
+  }
   return CheckControl(control);
 }
 

@@ -28,6 +28,10 @@ inline constexpr size_t kAddressedFrameLength = 48;  // base, address, key and o
 inline constexpr size_t kMaxFrameLength = 64;        // compare-swap and fetch-add
 inline constexpr size_t kChannelAckLength = 24;
 inline constexpr size_t kChannelControlLength = 40;
+// Behind it, of a control packet with kControlTagged: sequence and tag.
+inline constexpr size_t kSequenceLength = 8;
+inline constexpr size_t kTagLength = 8;
+inline constexpr size_t kMaxControlLength = kChannelControlLength + kSequenceLength + kTagLength;
 inline constexpr size_t kMaxBitmapWords = 128;
 // BTH and the longest header of a frame that a payload may follow.
 inline constexpr size_t kMaxPayloadHeaderLength = kBthLength + kAddressedFrameLength;
@@ -157,6 +161,10 @@ enum class ChannelReason : uint8_t {
 };
 const char* ChannelReasonName(ChannelReason reason);
 
+enum ControlFlag : uint8_t {
+  kControlTagged = 1u << 0,  // sequence and tag follow (authentication.h)
+};
+
 struct ChannelControl {
   ControlKind kind = ControlKind::kOpen;
   ChannelReason reason = ChannelReason::kNone;  // refused, reset, close
@@ -175,6 +183,10 @@ struct ChannelControl {
   uint8_t cc_kind = 0;        // congestion control, as numbered by flow
   uint8_t checksum_mode = 0;
   uint16_t worker = 0;  // index of the sender's
+  // With a tag only, else 0. The tag is that of the packet it came with; SealControl makes another.
+  bool tagged = false;
+  uint64_t sequence = 0;  // counts the tagged control packets of the sender's worker, from 1 on
+  uint64_t tag = 0;
 };
 
 // Bytes of a kind's header behind the BTH; a SEND's depends on its flags.
@@ -184,7 +196,7 @@ size_t FrameLength(FrameKind kind, uint8_t flags);
 [[nodiscard]] metrics::DropReason ValidateFrame(const ChannelFrame& frame, size_t payload);
 
 // Each writes the bytes behind the BTH at `out` (room for kMaxFrameLength, kChannelAckLength and
-// four per word, kChannelControlLength) and returns their number, a multiple of four. What is
+// four per word, kMaxControlLength) and returns their number, a multiple of four. What is
 // written decodes when the values are valid.
 size_t EncodeFrame(const ChannelFrame& frame, uint8_t* out);
 // In one that is written: these flags on top, and for a receiver of that epoch.

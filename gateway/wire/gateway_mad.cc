@@ -46,6 +46,7 @@ constexpr const char* kOptionNames[] = {
     nullptr,
     nullptr,
     "READs and atomics of endpoints",
+    "authentication",
 };
 
 uint32_t Load24(const uint8_t* from) {
@@ -132,7 +133,13 @@ DropReason DecodeGatewayMad(std::span<const uint8_t> bytes, uint32_t oui, Gatewa
   out.status = out.response ? LoadBe16(mad + 4) : 0;
   out.transaction_id = LoadBe64(mad + 8);
   out.info = {};
-  return out.status != 0 ? DropReason::kNone : ReadInfo(mad, out.info);
+  out.tagged = false;
+  out.tag = 0;
+  if (out.status != 0) return DropReason::kNone;
+  out.tagged = mad[kMadTaggedAt] == 1;
+  if (out.tagged)
+    out.tag = uint64_t{LoadBe32(mad + kMadTagHighAt)} << 32 | LoadBe32(mad + kMadTagLowAt);
+  return ReadInfo(mad, out.info);
 }
 
 void EncodeGatewayMad(const GatewayMad& mad, uint32_t oui, std::span<uint8_t, kMadLength> out) {
@@ -146,7 +153,12 @@ void EncodeGatewayMad(const GatewayMad& mad, uint32_t oui, std::span<uint8_t, kM
   StoreBe64(to + 8, mad.transaction_id);
   StoreBe16(to + 16, kAttributeGatewayInfo);
   Store24(to + kOuiAt, oui);
-  if (!mad.response || mad.status == 0) WriteInfo(mad.info, to);
+  if (mad.response && mad.status != 0) return;
+  WriteInfo(mad.info, to);
+  if (!mad.tagged) return;
+  to[kMadTaggedAt] = 1;
+  StoreBe32(to + kMadTagHighAt, static_cast<uint32_t>(mad.tag >> 32));
+  StoreBe32(to + kMadTagLowAt, static_cast<uint32_t>(mad.tag));
 }
 
 bool RefuseMad(std::span<const uint8_t> bytes, std::span<uint8_t, kMadLength> out) {

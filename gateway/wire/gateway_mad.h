@@ -47,6 +47,8 @@ enum GatewayOption : uint32_t {
   kOptionCcHint = 1u << 11,  // proportional hints
   kOptionCcRtt = 1u << 12,
   kOptionEndpointReads = 1u << 16,  // its endpoints take READs and atomics
+  // Has keys of the fleet: sends and takes tagged control packets (authentication.h).
+  kOptionAuthentication = 1u << 17,
 };
 inline constexpr uint32_t kOptionCcMask = 0x0000FF00;
 // What both can do: the options that will hold, with the best kind of congestion control that is
@@ -56,6 +58,12 @@ uint32_t AgreedOptions(uint32_t common);
 const char* OptionName(uint32_t bit);
 
 inline constexpr uint32_t kMostGatewayWorkers = 64;
+
+// Where the tag lies in the MAD. Gateways without keys, and earlier versions, send 0 there and look
+// at none of these bytes.
+inline constexpr size_t kMadTaggedAt = 42;   // 1: it is tagged
+inline constexpr size_t kMadTagHighAt = 20;  // the attribute modifier
+inline constexpr size_t kMadTagLowAt = 252;
 
 struct GatewayInfo {
   uint8_t version = 1;    // the highest that it speaks
@@ -77,6 +85,9 @@ struct GatewayMad {
   uint16_t status = 0;  // of a response; not 0: it has no info
   uint64_t transaction_id = 0;
   GatewayInfo info;  // of the sender, in a query too
+  // Of one without an error status. SealGatewayMad makes the tag; this is the one that came.
+  bool tagged = false;
+  uint64_t tag = 0;
 
   bool operator==(const GatewayMad&) const = default;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
+#include "gateway/base/fleet_keys.h"
 #include "gateway/base/ids.h"
 #include "gateway/channel/channel_set.h"
 #include "gateway/memory/memory_op.h"
@@ -218,6 +219,11 @@ struct NameMember {
   bool member = false;
 };
 
+// Keys of the fleet from now on (ChannelSet::SetKeys).
+struct UseKeys {
+  FleetKeys keys;
+};
+
 struct ControlMessage {
   uint64_t cookie = 0;  // comes back in the reply; 0: no reply wanted
   std::variant<std::monostate, LinkSession, UnlinkSession, AddDoorbellPage, LinkCq, ResizeCq,
@@ -225,7 +231,7 @@ struct ControlMessage {
                LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer, LinkGroup,
                UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow,
                UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs,
-               UsePorts, UseChannels, NameMember>
+               UsePorts, UseChannels, NameMember, UseKeys>
       body;
 };
 

@@ -273,6 +273,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
   ControlReply Do(const NameMember& body);
+  ControlReply Do(const UseKeys& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
   void WakeControl();

@@ -414,6 +414,11 @@ ControlReply Worker::Do(const NameMember& body) {
   return {};
 }
 
+ControlReply Worker::Do(const UseKeys& body) {
+  channels_.SetKeys(body.keys);
+  return {};
+}
+
 ControlReply Worker::Do(const SnapshotChannels&) {
   ControlReply reply;
   reply.channels = channels_.Snapshots();

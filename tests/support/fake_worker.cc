@@ -281,6 +281,11 @@ int FakeWorker::Apply(const worker::NameMember& m) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::UseKeys& m) {
+  keys = m.keys;
+  return 0;
+}
+
 int FakeWorker::Apply(const worker::UsePeerRules& m, worker::ControlReply& reply) {
   std::map<wire::Gid, uint32_t> revoked;
   for (auto& [id, session] : sessions) {

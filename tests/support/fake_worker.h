@@ -54,6 +54,7 @@ class FakeWorker {
   std::vector<std::string> broken_rules;
   std::vector<worker::SendMad> mads;
   std::vector<port::PacketPort*> ports;  // of the last UsePorts
+  FleetKeys keys;                        // of the last UseKeys
   channel::ChannelOptions channels;      // of the last UseChannels
   std::vector<channel::ChannelSnapshot> channel_rows;
   std::vector<channel::PeerTraffic> peer_rows;
@@ -82,6 +83,7 @@ class FakeWorker {
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
   int Apply(const worker::UsePeerRules& m, worker::ControlReply& reply);
   int Apply(const worker::NameMember& m);
+  int Apply(const worker::UseKeys& m);
   int Apply(const worker::LinkPeer& m);
   int Apply(const worker::UnlinkPeer& m);
   int Apply(const worker::LinkGroup& m);

@@ -84,6 +84,9 @@ local f = {
   worker = ProtoField.uint16("rocegw.control.worker", "Worker", base.DEC),
   probe = ProtoField.uint32("rocegw.control.probe", "Probe", base.DEC),
   instance = ProtoField.uint32("rocegw.control.instance", "Gateway instance", base.HEX),
+  tagged = ProtoField.bool("rocegw.control.tagged", "Tagged", 8, nil, 0x01),
+  sequence = ProtoField.uint64("rocegw.control.sequence", "Sequence", base.DEC),
+  tag = ProtoField.uint64("rocegw.control.tag", "Tag", base.HEX),
 }
 rocegw.fields = f
 
@@ -150,14 +153,17 @@ local function dissect_ack(body, tree)
 end
 
 local function dissect_control(body, tree)
-  if body:len() ~= 40 then return nil, "a control packet has 40 bytes" end
+  if body:len() < 40 then return nil, "shorter than a control packet" end
+  local tagged = body(1, 1):bitfield(7, 1) == 1
+  if body:len() ~= (tagged and 56 or 40) then return nil, "flags and length do not fit" end
   local kind = body(0, 1):bitfield(4, 4)
   if not control_kinds[kind] then return nil, "undefined kind" end
   add(tree, body, { { f.control_kind, 0, 1 }, { f.control_flags, 1, 1 }, { f.epoch, 2, 2 }, { f.control_channel, 4, 3 },
                     { f.reason, 7, 1 }, { f.own_epoch, 8, 4 }, { f.peer_epoch, 12, 4 }, { f.initial_psn, 16, 3 },
                     { f.traffic_class, 19, 1 }, { f.window, 20, 3 }, { f.path, 23, 1 }, { f.features, 24, 4 },
                     { f.cc, 28, 1 }, { f.checksum, 29, 1 }, { f.worker, 30, 2 }, { f.probe, 32, 4 },
-                    { f.instance, 36, 4 } })
+                    { f.instance, 36, 4 }, { f.tagged, 1, 1 } })
+  if tagged then add(tree, body, { { f.sequence, 40, 8 }, { f.tag, 48, 8 } }) end
   return words({ control_kinds[kind], string.format("channel=0x%06x", body(4, 3):uint()) })
 end
 

@@ -48,7 +48,7 @@ void CheckAck(std::span<const uint8_t> body) {
 void CheckControl(std::span<const uint8_t> body) {
   ChannelControl control;
   if (DecodeControl(body, control) != DropReason::kNone) return;
-  uint8_t again[kChannelControlLength];
+  uint8_t again[kMaxControlLength];
   Check(EncodeControl(control, again) == body.size(), "length of a control packet");
   Check(std::memcmp(again, body.data(), body.size()) == 0, "a control packet is canonical");
 }

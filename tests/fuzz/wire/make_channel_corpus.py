@@ -51,6 +51,10 @@ def control(kind, reason=None):
                        0x02010000 if set_up else 0, 0x51525354 if name == "probe" else 0, 0x61626364)
 
 
+def tagged(plain):
+    return plain[:1] + b"\x01" + plain[2:] + struct.pack(">QQ", 7, 0xA1A2A3A4A5A6A7A8)
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for old in OUT.iterdir():
@@ -69,6 +73,9 @@ def main():
     put("frame_compare_swap_endpoint", FRAME, frame(5, 4 | 32 | 128))
     for kind, name in enumerate(CONTROLS):
         put(f"control_{name}", CONTROL, control(kind))
+        put(f"control_{name}_tagged", CONTROL, tagged(control(kind)))
+    put("bad_sequence", CONTROL, tagged(control(0))[:40] + bytes(16))
+    put("truncated_tag", CONTROL, tagged(control(1))[:52])
     for words in (0, 1, 128):
         put(f"ack_{words}", ACK, ack(words))
     send = frame(1)

@@ -36,7 +36,7 @@ def ack(words):
                   "ack.held": 0x31323334, "ack.probe": 0x41424344, "ack.words": words, "ack.duplicates": 0x51}, 0
 
 
-def control(kind):
+def control(kind, tagged=False):
     reason = 4 if kind in (2, 4, 6) else 0
     wanted = {"version": 1, "control.kind": kind, "control.reason": reason, "control.epoch": 0x11121314,
               "control.channel": 0 if kind == 2 else 0x0A0B0C, "control.peer_epoch": 0 if kind == 0 else 0x21222324,
@@ -45,6 +45,9 @@ def control(kind):
     set_up = {"initial_psn": 0x313233, "traffic_class": 0x6A, "window": 4096, "path": 3, "features": 0x41424344, "cc": 2,
               "checksum": 1}
     wanted.update({f"control.{name}": value if kind < 2 else 0 for name, value in set_up.items()})
+    wanted["control.tagged"] = int(tagged)
+    if tagged:
+        wanted.update({"control.sequence": 0x7172737475767778, "control.tag": 0x8182838485868788})
     return 0xC2, wanted, 0
 
 
@@ -73,6 +76,7 @@ EXPECTED = [
     frame(6, 0xA4, 0, 0, 0, receive=RECEIVE, swap_or_add=0x6162636465666768, compare=0),
     ack(0), ack(1), ack(128),
     *[control(kind) for kind in range(7)],
+    control(1, tagged=True),
 ]
 
 faults = []

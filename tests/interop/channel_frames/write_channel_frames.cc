@@ -146,7 +146,7 @@ Bytes AckBody(uint16_t words) {
   return bytes;
 }
 
-Bytes ControlBody(ControlKind kind) {
+Bytes ControlBody(ControlKind kind, bool tagged = false) {
   ChannelControl c;
   c.kind = kind;
   if (kind != ControlKind::kRefused) c.channel = 0x0A0B0C;
@@ -166,7 +166,12 @@ Bytes ControlBody(ControlKind kind) {
   }
   if (kind == ControlKind::kProbe) c.probe = 0x51525354;
   c.instance = 0x61626364;
-  Bytes bytes(kChannelControlLength);
+  if (tagged) {
+    c.tagged = true;
+    c.sequence = 0x7172737475767778;
+    c.tag = 0x8182838485868788;
+  }
+  Bytes bytes(tagged ? kMaxControlLength : kChannelControlLength);
   EncodeControl(c, bytes.data());
   return bytes;
 }
@@ -195,6 +200,9 @@ void AddDamaged(Pcap& pcap) {
   pcap.Add(Opcode::kChannelControl, control);
   control.push_back(0);
   pcap.Add(Opcode::kChannelControl, control);
+  Bytes cut_tag = ControlBody(ControlKind::kOpen, true);
+  cut_tag.resize(52);
+  pcap.Add(Opcode::kChannelControl, cut_tag);
 }
 
 }  // namespace
@@ -211,6 +219,7 @@ int main(int argc, char** argv) {
   for (int kind = 0; kind < static_cast<int>(ControlKind::kCount); ++kind) {
     pcap.Add(Opcode::kChannelControl, ControlBody(static_cast<ControlKind>(kind)));
   }
+  pcap.Add(Opcode::kChannelControl, ControlBody(ControlKind::kOpened, true));
   // A native packet, which stays Wireshark's.
   pcap.Add(Opcode::kRcSendOnly, {1, 2, 3, 4});
   const uint32_t sound = pcap.count();

@@ -167,8 +167,10 @@ TEST(ChannelHeader, RandomBytes_AreRefusedOrCanonical) {
       ++taken[1];
     }
     if (bytes.size() < kChannelControlLength) continue;
-    bytes.resize(kChannelControlLength);
-    bytes[1] = 0;
+    const bool tagged = random.Below(2) == 0;
+    bytes.resize(tagged ? kMaxControlLength : kChannelControlLength);
+    bytes[1] = tagged ? 1 : 0;
+    if (tagged) bytes[47] = 1;
     bytes[2] = bytes[14];
     bytes[3] = bytes[15];
     ChannelControl control;

@@ -146,6 +146,7 @@ Host::Host(Network& network, uint32_t number, const HostConfig& config)
     channels.paths = config.channel_paths;
     channels.secret = {network.NextSeed(), network.NextSeed()};
     Must(Call(index, {0, worker::UseChannels{channels}}), "channels");
+    Must(Call(index, {0, worker::UseKeys{config.keys}}), "keys");
   }
 }
 
@@ -156,7 +157,8 @@ verbs::ChannelTarget Host::ChannelTo(Qpn qpn) const {
           .peer_worker = index,
           .instance = kInstance + number(),
           .features = wire::kOptionChannel | wire::kOptionSelectiveAck | wire::kOptionOrdering |
-                      wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionPlacement};
+                      wire::kOptionEndpoints | wire::kOptionEndpointReads | wire::kOptionPlacement |
+                      (config_.keys.active() ? wire::kOptionAuthentication : 0u)};
 }
 
 Host::~Host() = default;

@@ -56,6 +56,7 @@ struct HostConfig {
   bool channels = false;
   uint32_t channel_window = 4096;  // packets that a channel's receiver accepts ahead
   uint32_t channel_paths = 1;      // channels side by side to the same worker
+  FleetKeys keys;                  // at the start
 };
 
 // Parameters of a connection; the same for both ends.

@@ -481,7 +481,8 @@ TEST(ChannelControl, Malformed_IsRefused) {
     EXPECT_EQ(DecodeControl(longer, out), DropReason::k_bad_length);
     EXPECT_EQ(spoilt(0, 0x0F), DropReason::k_channel_version);
     EXPECT_EQ(spoilt(0, 0x17), DropReason::k_channel_kind);
-    EXPECT_EQ(spoilt(1, 1), DropReason::k_channel_flags);
+    EXPECT_EQ(spoilt(1, 1), DropReason::k_bad_length) << "no tag behind it";
+    EXPECT_EQ(spoilt(1, 2), DropReason::k_channel_flags);
     EXPECT_EQ(spoilt(1, 0x80), DropReason::k_channel_flags);
     EXPECT_EQ(spoilt(3, 0xFF), DropReason::k_channel_field) << "epoch is not the peer's";
     EXPECT_EQ(spoilt(7, 10), DropReason::k_channel_field) << "unknown reason";

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels between gateways that share a key: what is forged, repeated or without a tag changes
+// nothing; peers without a key are served as far as the policy allows; keys are replaced while
+// channels are in use.
+#include "gateway/wire/authentication.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/random.h"
+#include "tests/unit/channel/channel_pair.h"
+
+namespace rocegw::testing::authentication {
+namespace {
+
+using channel::Channel;
+using channel::ChannelState;
+using metrics::DropReason;
+using wire::ChannelControl;
+using wire::ChannelReason;
+using wire::ControlKind;
+
+constexpr SecretKey kFirst = {1, 2};
+constexpr SecretKey kSecond = {3, 4};
+constexpr SecretKey kThird = {5, 6};
+
+FleetKeys Keys(std::initializer_list<SecretKey> keys,
+               PeerAuthentication policy = PeerAuthentication::kPreferred) {
+  FleetKeys out{.policy = policy};
+  for (const SecretKey& key : keys) out.keys[out.count++] = key;
+  return out;
+}
+
+class AuthenticationTest : public ::testing::Test {
+ protected:
+  AuthenticationTest() { Give({kFirst}, {kFirst}); }
+  void Give(std::initializer_list<SecretKey> a, std::initializer_list<SecretKey> b) {
+    pair.a().set.SetKeys(Keys(a));
+    pair.b().set.SetKeys(Keys(b));
+  }
+  // As discovery says of a peer whose answer had a good tag.
+  Channel* Reach(uint8_t traffic_class = 0) {
+    verbs::ChannelTarget target = ChannelEnd::TargetOf(pair.b());
+    target.features = wire::kOptionAuthentication;
+    return pair.a().set.Reach(target, pair.a().PathTo(pair.b(), traffic_class), 77, 0, pair.now);
+  }
+  Channel* Open() {
+    Channel* const channel = Reach();
+    if (channel == nullptr) return nullptr;
+    pair.a().Hold(channel);
+    pair.Settle();
+    return channel;
+  }
+  Channel* OtherEnd() { return pair.b().Known(pair.a()); }
+  // A control packet from a to b's number, as somebody makes it who knows everything but keys.
+  ChannelPacket Forged(const ChannelControl& control, Qpn to, const SecretKey& key = kThird) {
+    uint8_t room[256];
+    port::TxPacket packet{.data = room};
+    wire::Headers headers;
+    headers.bth.opcode = wire::Opcode::kChannelControl;
+    headers.bth.dest_qpn = to;
+    size_t length = wire::EncodeHeaders(headers, packet.data);
+    const std::span body(packet.data + length, wire::EncodeControl(control, packet.data + length));
+    if (control.tagged) wire::SealControl(key, pair.a().gid, pair.b().gid, to, body);
+    packet.length = static_cast<uint32_t>(length + body.size());
+    packet.path = {.source = pair.a().gid, .destination = pair.b().gid};
+    return Sealed(packet);
+  }
+  ChannelControl Known(ControlKind kind, const Channel& from, bool tagged) {
+    const bool reset = kind == ControlKind::kReset;
+    return {.kind = kind,
+            .reason = reset || kind == ControlKind::kClose ? ChannelReason::kUnknownChannel
+                                                           : ChannelReason::kNone,
+            .channel = from.number().value,
+            .epoch = from.epoch(),
+            .peer_epoch = from.peer_epoch(),
+            .probe = kind == ControlKind::kProbe ? 9u : 0u,
+            .instance = pair.a().options.instance,
+            .tagged = tagged,
+            .sequence = tagged ? 1000u : 0u};
+  }
+  uint64_t Unauthenticated(ChannelEnd& end) {
+    return end.counters.channel_unauthenticated_events.Read();
+  }
+
+  ChannelPair pair;
+};
+
+TEST_F(AuthenticationTest, BothHaveTheKey_AllControlPacketsAreTagged) {
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  int controls = 0;
+  const auto look = [&](const ChannelPacket& packet) {
+    if (!packet.Is(wire::Operation::kChannelControl)) return false;
+    ++controls;
+    EXPECT_TRUE(packet.Control().tagged);
+    return false;
+  };
+  pair.Settle(look);
+  EXPECT_EQ(channel->state(), ChannelState::kOpen);
+  EXPECT_TRUE(channel->authenticated());
+  EXPECT_TRUE(OtherEnd()->authenticated());
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle(look);
+  for (Channel* held : pair.a().held) held->Release();
+  pair.a().held.clear();
+  pair.Advance(Seconds(130), look);
+  EXPECT_GE(controls, 4) << "open, opened, close, closed";
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(Unauthenticated(pair.a()) + Unauthenticated(pair.b()), 0u);
+  EXPECT_EQ(pair.a().counters.channel_close_events.Read(), 1u);
+}
+
+TEST_F(AuthenticationTest, ForgedWithAllNumbersRight_ChangesNothing) {
+  Channel* channel = Open();
+  ASSERT_NE(channel, nullptr);
+  for (const ControlKind kind :
+       {ControlKind::kProbe, ControlKind::kClose, ControlKind::kClosed, ControlKind::kReset}) {
+    const Qpn to = kind == ControlKind::kReset ? channel->peer_number() : OtherEnd()->number();
+    EXPECT_EQ(pair.b().Receive(Forged(Known(kind, *channel, true), to), pair.now),
+              DropReason::k_channel_tag)
+        << static_cast<int>(kind);
+    pair.b().sent.clear();
+    EXPECT_EQ(pair.b().Receive(Forged(Known(kind, *channel, false), to), pair.now),
+              DropReason::k_channel_no_tag)
+        << static_cast<int>(kind);
+  }
+  EXPECT_EQ(OtherEnd()->state(), ChannelState::kOpen);
+  // What a reset without a tag causes is a question to the peer, and nothing more.
+  pair.Settle();
+  EXPECT_TRUE(pair.a().Send(*channel, 5, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{5}));
+}
+
+TEST_F(AuthenticationTest, WhatIsRepeated_IsTakenOnce) {
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  std::vector<ChannelPacket> to_b;
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (packet.meta.source == pair.a().gid) to_b.push_back(packet);
+    return false;
+  });
+  ASSERT_FALSE(to_b.empty());
+  for (const ChannelPacket& packet : to_b) {
+    EXPECT_EQ(pair.b().Receive(packet, pair.now), DropReason::k_channel_replayed);
+    EXPECT_TRUE(pair.b().sent.empty());
+  }
+}
+
+// An open names no epoch of its receiver: its sequence tells that it is an old one.
+TEST_F(AuthenticationTest, OldOpenAfterTheChannelIsGone_OpensNothing) {
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  std::vector<ChannelPacket> opens;
+  pair.Settle([&](const ChannelPacket& packet) {
+    if (packet.Is(ControlKind::kOpen)) opens.push_back(packet);
+    return false;
+  });
+  ASSERT_EQ(opens.size(), 1u);
+  // Another life of the peer, whose channels replace these.
+  pair.Restart(0);
+  pair.a().set.SetKeys(Keys({kFirst}));
+  Open();
+  pair.Settle();
+  const uint64_t opened = pair.b().counters.channel_open_events.Read();
+  EXPECT_EQ(pair.b().Receive(opens[0], pair.now), DropReason::k_channel_replayed);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), opened);
+}
+
+TEST_F(AuthenticationTest, PeerWithoutKey_IsServedAndCounted) {
+  pair.b().set.SetKeys({});
+  Channel* channel = pair.Open();
+  EXPECT_FALSE(channel->authenticated());
+  EXPECT_EQ(Unauthenticated(pair.a()), 1u);
+  EXPECT_EQ(Unauthenticated(pair.b()), 0u) << "has no keys either";
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1}));
+}
+
+TEST_F(AuthenticationTest, OpenOfPeerWithoutKey_IsServedAndCounted) {
+  pair.a().set.SetKeys({});
+  EXPECT_EQ(pair.Open()->state(), ChannelState::kOpen);
+  EXPECT_EQ(Unauthenticated(pair.b()), 1u);
+}
+
+TEST_F(AuthenticationTest, Required_RefusesOpenWithoutTag) {
+  pair.a().set.SetKeys({});
+  pair.b().set.SetKeys(Keys({kFirst}, PeerAuthentication::kRequired));
+  Channel* channel = pair.a().Reach(pair.b(), pair.now);
+  pair.a().Hold(channel);
+  pair.Settle();
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_EQ(pair.a().why, ChannelReason::kNotAllowed);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 0u);
+}
+
+TEST_F(AuthenticationTest, Required_OpensNothingWithoutTag) {
+  pair.a().set.SetKeys(Keys({kFirst}, PeerAuthentication::kRequired));
+  EXPECT_EQ(pair.a().Reach(pair.b(), pair.now), nullptr);
+  EXPECT_NE(Open(), nullptr) << "with tags it does";
+}
+
+TEST_F(AuthenticationTest, RequiredBeforeAKeyHasCome_RefusesAll) {
+  pair.a().set.SetKeys(Keys({}, PeerAuthentication::kRequired));
+  EXPECT_EQ(Reach(), nullptr);
+}
+
+TEST_F(AuthenticationTest, Off_UsesNoTags) {
+  pair.a().set.SetKeys(Keys({kFirst}, PeerAuthentication::kOff));
+  EXPECT_FALSE(Open()->authenticated());
+  EXPECT_EQ(Unauthenticated(pair.a()), 0u);
+}
+
+TEST_F(AuthenticationTest, OpenWithoutTag_EndsNoAuthenticatedChannel) {
+  Channel* channel = Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  // A stranger with the peer's address, on the path: it sees what is sent to it.
+  const ChannelControl open{.kind = ControlKind::kOpen,
+                            .channel = 0x900,
+                            .epoch = 77,
+                            .instance = 5,
+                            .window = 64,
+                            .features = ChannelPair::OptionsOf(1).features,
+                            .worker = 0};
+  EXPECT_EQ(pair.b().Receive(Forged(open, pair.b().options.acceptor), pair.now), DropReason::kNone);
+  pair.b().Turn(pair.now);
+  ASSERT_FALSE(pair.b().sent.empty());
+  const ChannelControl opened = pair.b().sent.back().Control();
+  pair.b().sent.clear();
+  ASSERT_EQ(opened.kind, ControlKind::kOpened);
+  const ChannelControl probe{.kind = ControlKind::kProbe,
+                             .channel = 0x900,
+                             .epoch = 77,
+                             .peer_epoch = opened.epoch,
+                             .probe = 1,
+                             .instance = 5};
+  EXPECT_EQ(pair.b().Receive(Forged(probe, Qpn{opened.channel}), pair.now), DropReason::kNone);
+  pair.b().Turn(pair.now);
+  EXPECT_EQ(pair.b().counters.channel_close_events.Read(), 0u);
+  pair.b().sent.clear();
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Settle();
+  EXPECT_EQ(pair.b().delivered, (std::vector<uint32_t>{1, 2}));
+}
+
+TEST_F(AuthenticationTest, RestartedPeer_IsNoticedByItsTaggedReset) {
+  Channel* channel = Open();
+  EXPECT_TRUE(pair.a().Send(*channel, 1, pair.now));
+  pair.Settle();
+  pair.Restart(1);
+  pair.b().set.SetKeys(Keys({kFirst}));
+  EXPECT_TRUE(pair.a().Send(*channel, 2, pair.now));
+  pair.Advance(Milliseconds(50));
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_EQ(pair.a().why, ChannelReason::kUnknownChannel);
+}
+
+TEST_F(AuthenticationTest, Rotation_WithoutAGap) {
+  Channel* channel = Open();
+  uint32_t message = 0;
+  const auto works = [&] {
+    EXPECT_TRUE(pair.a().Send(*channel, ++message, pair.now));
+    pair.Settle();
+    EXPECT_EQ(pair.b().delivered.back(), message);
+    EXPECT_TRUE(Reach(static_cast<uint8_t>(message << 2))->authenticated());
+    pair.Settle();
+    EXPECT_EQ(Reach(static_cast<uint8_t>(message << 2))->state(), ChannelState::kOpen);
+  };
+  works();
+  Give({kFirst, kSecond}, {kFirst});
+  works();
+  Give({kSecond, kFirst}, {kFirst, kSecond});
+  works();
+  Give({kSecond, kFirst}, {kSecond, kFirst});
+  works();
+  Give({kSecond, kThird}, {kSecond});
+  works();
+  EXPECT_EQ(pair.a().gone + pair.b().gone, 0);
+}
+
+TEST_F(AuthenticationTest, KeyOfNoGeneration_OpensNothing) {
+  Give({kThird}, {kFirst});
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  pair.Advance(Seconds(1));
+  EXPECT_EQ(pair.a().gone, 1);
+  EXPECT_EQ(pair.b().counters.channel_open_events.Read(), 0u);
+}
+
+// Loss, repetition and other order of packets, while keys are replaced.
+class HarmedAuthenticationTest : public AuthenticationTest,
+                                 public ::testing::WithParamInterface<uint64_t> {};
+
+TEST_P(HarmedAuthenticationTest, LossRepetitionAndRotation_AllArrivesOnce) {
+  Random random(GetParam());
+  std::deque<ChannelPacket> kept;
+  const auto harm = [&](const ChannelPacket& packet) {
+    if (random.Below(5) == 0) kept.push_back(packet);
+    return random.Below(5) == 0;
+  };
+  Channel* channel = Reach();
+  pair.a().Hold(channel);
+  for (uint32_t message = 1; message <= 60; ++message) {
+    if (message == 20) Give({kFirst, kSecond}, {kFirst});
+    if (message == 30) Give({kSecond, kFirst}, {kFirst, kSecond});
+    if (message == 40) Give({kSecond, kFirst}, {kSecond, kFirst});
+    if (message == 50) Give({kSecond}, {kSecond, kFirst});
+    (void)pair.a().Send(*channel, message, pair.now);
+    pair.Advance(Milliseconds(2), harm);
+    while (!kept.empty()) {
+      const ChannelPacket again = kept.front();
+      kept.pop_front();
+      (again.meta.source == pair.a().gid ? pair.b() : pair.a()).Receive(again, pair.now);
+    }
+  }
+  pair.Advance(Seconds(2));
+  EXPECT_EQ(pair.a().gone, 0);
+  std::vector<uint32_t> sorted = pair.b().delivered;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end()) << "taken twice";
+  EXPECT_GE(sorted.size(), 40u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, HarmedAuthenticationTest, ::testing::Range<uint64_t>(1, 21));
+
+TEST(ReplayWindow, RandomOrder_AgreesWithAModel) {
+  Random random(7);
+  channel::ReplayWindow window;
+  std::set<uint64_t> taken;
+  uint64_t highest = 0;
+  int refused = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const uint64_t middle = static_cast<uint64_t>(i) / 4 + 1;
+    const uint64_t sequence = middle + random.Below(200);
+    const bool old = sequence + channel::ReplayWindow::kWidth <= highest;
+    const bool expected = !old && !taken.contains(sequence);
+    ASSERT_EQ(window.Take(sequence), expected) << sequence << " highest " << highest;
+    refused += expected ? 0 : 1;
+    if (!expected) continue;
+    taken.insert(sequence);
+    highest = std::max(highest, sequence);
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace rocegw::testing::authentication
