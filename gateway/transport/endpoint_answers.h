@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "gateway/base/growing_ring.h"
-#include "gateway/transport/departed_endpoint.h"
-#include "gateway/transport/lanes.h"
+#include "gateway/transport/endpoint_tombstone.h"
 #include "gateway/transport/outbox.h"
+#include "gateway/transport/peer_channels.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/under_way.h"
 

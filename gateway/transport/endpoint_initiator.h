@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gateway/transport/endpoint_answers.h"
-#include "gateway/transport/lanes.h"
+#include "gateway/transport/peer_channels.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/send_queue.h"
 #include "gateway/wire/channel_header.h"

@@ -15,7 +15,7 @@
 #include "gateway/base/growing_ring.h"
 #include "gateway/transport/endpoint_answers.h"
 #include "gateway/transport/incoming_message.h"
-#include "gateway/transport/lanes.h"
+#include "gateway/transport/peer_channels.h"
 #include "gateway/transport/pump.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/transport/receive_queue.h"

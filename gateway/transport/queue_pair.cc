@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "gateway/transport/departed_endpoint.h"
+#include "gateway/transport/endpoint_tombstone.h"
 #include "gateway/transport/frame_packet.h"
 #include "gateway/verbs/qp_state.h"
 

@@ -9,7 +9,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/base/growing_ring.h"
-#include "gateway/base/spares.h"
+#include "gateway/base/object_pool.h"
 #include "gateway/transport/messages_ahead.h"
 #include "gateway/transport/resting_ring.h"
 #include "gateway/verbs/work_request.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/transport/spread.h"
+#include "gateway/transport/multipath.h"
 
 #include "gateway/wire/channel_header.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/transport/lanes.h"
+#include "gateway/transport/peer_channels.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/spares.h"
+#include "gateway/base/object_pool.h"
 
 #include <gtest/gtest.h>
 

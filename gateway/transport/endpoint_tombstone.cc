@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/transport/departed_endpoint.h"
+#include "gateway/transport/endpoint_tombstone.h"
 
 #include "gateway/transport/endpoint_target.h"
 #include "gateway/transport/frame_packet.h"

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "gateway/transport/lanes.h"
+#include "gateway/transport/peer_channels.h"
 
 namespace rocegw::transport {
 
