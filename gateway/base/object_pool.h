@@ -13,7 +13,7 @@
 namespace rocegw {
 
 template <typename T>
-class Spares {
+class ObjectPool {
  public:
   std::unique_ptr<T> Take() {
     return count_ == 0 ? std::make_unique<T>() : std::move(kept_[--count_]);

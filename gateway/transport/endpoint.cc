@@ -60,23 +60,23 @@ class Endpoint final : public QueuePair {
     if (!qp_.bounded || !SameConnection(qp_, frame) ||
         FrameKindOf(frame) == wire::FrameKind::kReply)
       return false;
-    return lanes_.OnArrived(carrier, frame.length);
+    return channels_.OnArrived(carrier, frame.length);
   }
-  void OnTurn(const flow::Carrier& carrier) override { lanes_.OnTurn(carrier); }
+  void OnTurn(const flow::Carrier& carrier) override { channels_.OnTurn(carrier); }
   void OnCarrierLost(Outbox& outbox, const flow::Carrier& carrier, bool, wire::ChannelReason,
                      TimePoint) override {
     initiator_.OnCarrierLost(qp_, outbox, carrier);
     target_.OnCarrierLost(carrier);
-    lanes_.Drop(carrier);
+    channels_.Drop(carrier);
     if (!flushed()) FlushOnError(outbox);
   }
   uint32_t receives_left() const override { return target_.receives_left(qp_); }
   bool HasBegun(const MessageName& message) const override { return target_.HasBegun(message); }
-  std::unique_ptr<DepartedEndpoint> Depart() const override {
-    auto departed = std::make_unique<DepartedEndpoint>(qp_.handle, qp_.connection, qp_.config.qpn,
-                                                       qp_.rare.group, qp_.config.tenant_tag);
-    target_.Leave(*departed);
-    return departed;
+  std::unique_ptr<EndpointTombstone> MakeTombstone() const override {
+    auto tombstone = std::make_unique<EndpointTombstone>(qp_.handle, qp_.connection, qp_.config.qpn,
+                                                         qp_.rare.group, qp_.config.tenant_tag);
+    target_.Leave(*tombstone);
+    return tombstone;
   }
   void ListBegun(std::vector<MessageName>& begun) const override { target_.ListBegun(begun); }
   void OnAtomicResult(const AccessTag& tag, uint64_t original) override {
@@ -94,7 +94,7 @@ class Endpoint final : public QueuePair {
     const bool receives = receives_.Reset(qp_);
     initiator_.Reset();
     target_.Reset();
-    lanes_.Clear();
+    channels_.Clear();
     ++qp_.connection;
     return sends && receives;
   }
@@ -151,9 +151,9 @@ class Endpoint final : public QueuePair {
  private:
   SendQueue send_;
   ReceiveQueue receives_{ReceiveOrder::kAsTheyCome};
-  Lanes lanes_;
-  EndpointInitiator initiator_{send_, lanes_};
-  EndpointTarget target_{receives_, lanes_};
+  PeerChannels channels_;
+  EndpointInitiator initiator_{send_, channels_};
+  EndpointTarget target_{receives_, channels_};
 };
 
 }  // namespace

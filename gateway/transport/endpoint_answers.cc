@@ -46,7 +46,7 @@ std::optional<NakCode> EndpointAnswers::Take(QpContext& qp, Outbox& outbox, flow
                 .to = frame.source,
                 .as = as};
   if (atomic) answer.executed.ticket = ExecuteAtomic(qp, outbox, message, place, serial);
-  lanes_.Use(carrier);
+  channels_.Use(carrier);
   answers_.emplace(serial, answer);
   waiting_.push_back(serial);
   ++waiting_of_[SenderOf(carrier, frame.source)];
@@ -96,13 +96,14 @@ EndpointAnswers::Sent EndpointAnswers::SendPart(QpContext& qp, Outbox& outbox, u
   for (uint32_t sent = 0; sent < kQuantum && budget.left();) {
     const uint32_t offset = executed.sent;
     const uint32_t bytes = NextBytes(executed, most);
-    if (!lanes_.MaySend(qp, carrier, bytes, now)) return sent == 0 ? Sent::kNothing : Sent::kPart;
+    if (!channels_.MaySend(qp, carrier, bytes, now))
+      return sent == 0 ? Sent::kNothing : Sent::kPart;
     port::TxPacket* packet = outbox.NewFrame(qp, carrier, bytes);
     if (packet == nullptr) return Sent::kPortFull;
     flow::FrameRef ref = MakeFrameRef(qp, AnswerKindOf(executed), serial, 0);
     ref.offset = offset;
     ref.length = static_cast<uint16_t>(bytes);
-    answer.last = lanes_.OnSent(qp, carrier, ref, bytes, now);
+    answer.last = channels_.OnSent(qp, carrier, ref, bytes, now);
     const bool filled =
         Fill(qp, outbox, serial, answer, offset, bytes, answer.last, carrier.address(), *packet);
     // The PSN is used already. An empty frame keeps it; retransmission sends a void frame.
@@ -163,11 +164,11 @@ void EndpointAnswers::OnMemoryFault(const AccessTag& tag) {
   if (const auto at = answers_.find(tag.request); at != answers_.end()) Fail(at);
 }
 
-void EndpointAnswers::Leave(DepartedEndpoint& departed) const {
+void EndpointAnswers::Leave(EndpointTombstone& tombstone) const {
   for (const auto& [serial, answer] : answers_) {
     const ExecutedMessage& executed = answer.executed;
     if (!executed.atomic || !executed.answered) continue;
-    departed.Keep(serial, {answer.to, answer.as, executed.message, executed.result});
+    tombstone.Keep(serial, {answer.to, answer.as, executed.message, executed.result});
   }
 }
 
@@ -184,7 +185,7 @@ void EndpointAnswers::Fail(Answers::iterator at) {
 }
 
 void EndpointAnswers::Forget(Answers::iterator at) {
-  lanes_.Leave(*at->second.carrier);
+  channels_.Leave(*at->second.carrier);
   answers_.erase(at);
 }
 
@@ -199,8 +200,8 @@ void EndpointAnswers::OnCarrierLost(const flow::Carrier& carrier) {
 }
 
 void EndpointAnswers::ForgetAll() {
-  for (const auto& [serial, answer] : answers_) lanes_.Leave(*answer.carrier);
-  for (const Failed& one : failed_) lanes_.Leave(*one.carrier);
+  for (const auto& [serial, answer] : answers_) channels_.Leave(*answer.carrier);
+  for (const Failed& one : failed_) channels_.Leave(*one.carrier);
   Reset();
 }
 

@@ -37,8 +37,8 @@ class EndpointAnswers {
     uint32_t message = 0;
   };
 
-  // `lanes` must outlive this object.
-  explicit EndpointAnswers(Lanes& lanes) : lanes_(lanes) {}
+  // `channels` must outlive this object.
+  explicit EndpointAnswers(PeerChannels& channels) : channels_(channels) {}
 
   void Reset();
   bool HasRoomFor(const flow::Carrier& carrier, Qpn source) const;
@@ -56,11 +56,11 @@ class EndpointAnswers {
   void OnDeadline(TimePoint now);
   TimePoint deadline() const { return look_at_; }
   // Returns the requests that failed since the last call. The caller takes over their channel use
-  // (Lanes).
+  // (PeerChannels).
   std::vector<Failed> TakeFailed() { return std::exchange(failed_, {}); }
 
   // Copies the atomic results that may not have arrived to the tombstone.
-  void Leave(DepartedEndpoint& departed) const;
+  void Leave(EndpointTombstone& tombstone) const;
 
   // Returns the number of remembered requests, answered or not.
   size_t size() const { return answers_.size(); }
@@ -94,7 +94,7 @@ class EndpointAnswers {
   void Forget(Answers::iterator at);
   void ForgetArrived();
 
-  Lanes& lanes_;
+  PeerChannels& channels_;
   Answers answers_;  // by serial
   GrowingRing<uint32_t>
       waiting_;                 // serials of unanswered requests; the next to be served is in front

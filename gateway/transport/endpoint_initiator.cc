@@ -39,7 +39,7 @@ bool EndpointInitiator::Open(uint32_t index) const {
 
 void EndpointInitiator::End(QpContext& qp, uint32_t index, WcStatus status) {
   const SendEntry& entry = send_.At(index);
-  if (entry.started) lanes_.Leave(*MessageOf(index).carrier);
+  if (entry.started) channels_.Leave(*MessageOf(index).carrier);
   if (entry.started && entry.request.reads_remote()) {
     --reading_;
     asked_ -= entry.request.length;
@@ -65,10 +65,10 @@ bool EndpointInitiator::HasRoomToRead(const verbs::SendRequest& request) const {
 // channel.
 flow::Carrier* EndpointInitiator::Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const {
   flow::Carrier* best = outbox.Reach(qp, peer, 0);
-  for (uint32_t beside = 1; best != nullptr && lanes_.UsesOf(*best) != 0; ++beside) {
+  for (uint32_t beside = 1; best != nullptr && channels_.UsesOf(*best) != 0; ++beside) {
     flow::Carrier* const other = outbox.Reach(qp, peer, beside);
     if (other == nullptr) break;
-    if (lanes_.UsesOf(*other) < lanes_.UsesOf(*best)) best = other;
+    if (channels_.UsesOf(*other) < channels_.UsesOf(*best)) best = other;
   }
   return best;
 }
@@ -99,7 +99,7 @@ bool EndpointInitiator::Begin(QpContext& qp, Outbox& outbox, uint32_t index, Tim
                       .key = peer->second.key,
                       .again = now,
                       .give_up = now + Milliseconds(qp.rare.give_up_ms)};
-  lanes_.Use(*carrier);
+  channels_.Use(*carrier);
   look_at_ = Earlier(look_at_, MessageOf(index).give_up);
   send_.Start(index);
   if (entry.request.reads_remote()) {
@@ -182,7 +182,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   const uint32_t most = std::min(verbs::MtuBytes(qp.rare.port_mtu), carrier.max_payload());
   const uint32_t payload = PayloadOf(entry.request);
   const uint32_t bytes = std::min(most, payload - offset);
-  if (!lanes_.MaySend(qp, carrier, bytes, now)) return Sent::kGateClosed;
+  if (!channels_.MaySend(qp, carrier, bytes, now)) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send_.Find(qp, index, offset, bytes, from)) {
     End(qp, index, WcStatus::kLocalProtection);
@@ -193,7 +193,7 @@ EndpointInitiator::Sent EndpointInitiator::SendNext(QpContext& qp, Outbox& outbo
   flow::FrameRef ref = MakeFrameRef(qp, FrameKindOf(entry.request.opcode), index, entry.attempt);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = lanes_.OnSent(qp, carrier, ref, bytes, now);
+  const Psn psn = channels_.OnSent(qp, carrier, ref, bytes, now);
   Fill(qp, outbox, index, offset, bytes, psn, *packet);
   outbox.SendFrame(qp, carrier, packet);
   entry.sent += bytes;

@@ -25,8 +25,8 @@ class EndpointInitiator {
   static constexpr uint32_t kMostReading = EndpointAnswers::kMostOfOne;
   static constexpr uint64_t kMostAsked = 16 << 20;
 
-  // `send` and `lanes` must outlive this object.
-  EndpointInitiator(SendQueue& send, Lanes& lanes) : send_(send), lanes_(lanes) {}
+  // `send` and `channels` must outlive this object.
+  EndpointInitiator(SendQueue& send, PeerChannels& channels) : send_(send), channels_(channels) {}
 
   void SetSize(uint32_t entries) { messages_.resize(entries); }
   void Reset();
@@ -77,7 +77,7 @@ class EndpointInitiator {
   void End(QpContext& qp, uint32_t index, verbs::WcStatus status);
 
   SendQueue& send_;
-  Lanes& lanes_;
+  PeerChannels& channels_;
   std::vector<Message> messages_;  // by send queue index
   std::vector<uint32_t>
       ordered_;  // valid during one Pump: peers with an open message that strong order waits for

@@ -290,7 +290,7 @@ void EndpointTarget::Finish(QpContext& qp, Outbox& outbox, Record& record, flow:
 
 void EndpointTarget::Answer(QpContext& qp, flow::Carrier& carrier, const ChannelFrame& frame,
                             uint8_t syndrome, const Record& record) {
-  lanes_.Use(carrier);
+  channels_.Use(carrier);
   Reply reply{.carrier = &carrier,
               .to = frame.source,
               .for_group = IsForGroup(qp, frame),
@@ -338,7 +338,7 @@ PumpResult EndpointTarget::Pump(QpContext& qp, Outbox& outbox, TimePoint now, Pu
 
 bool EndpointTarget::MayReply(QpContext& qp, flow::Carrier& carrier, TimePoint now,
                               const PumpBudget& budget) {
-  return budget.last ? carrier.MaySendLast(now) : lanes_.MaySend(qp, carrier, 0, now);
+  return budget.last ? carrier.MaySendLast(now) : channels_.MaySend(qp, carrier, 0, now);
 }
 
 PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint now,
@@ -360,14 +360,14 @@ PumpResult EndpointTarget::PumpReplies(QpContext& qp, Outbox& outbox, TimePoint 
     flow::FrameRef ref = MakeFrameRef(qp, FrameKind::kReply, reply.message, reply.attempt);
     ref.offset = uint32_t{reply.syndrome} << 24 | reply.to.value;
     ref.length = reply.for_group ? 1 : 0;
-    const Psn psn = lanes_.OnSent(qp, *reply.carrier, ref, 0, now);
+    const Psn psn = channels_.OnSent(qp, *reply.carrier, ref, 0, now);
     ChannelFrame frame = ReplyOf(ref, qp.config.qpn, qp.rare.group);
     BuildFrame(qp, reply.carrier->address(), frame, psn, 0, *packet);
     outbox.SendFrame(qp, *reply.carrier, packet);
     qp.worker->counters.ack_tx_packets.Add();
     budget.Take(0);
     replies_.pop_front();
-    lanes_.Leave(*reply.carrier);
+    channels_.Leave(*reply.carrier);
   }
   return waits ? PumpResult::kBlocked : PumpResult::kIdle;
 }

@@ -30,9 +30,9 @@ class EndpointTarget {
   // Idle time after which a message loses its receive to a message that has none.
   static constexpr Duration kIdle = Milliseconds(20);
 
-  // `receives` and `lanes` must outlive this object.
-  EndpointTarget(ReceiveQueue& receives, Lanes& lanes)
-      : receives_(receives), lanes_(lanes), answers_(lanes) {}
+  // `receives` and `channels` must outlive this object.
+  EndpointTarget(ReceiveQueue& receives, PeerChannels& channels)
+      : receives_(receives), channels_(channels), answers_(channels) {}
 
   void Reset();
   metrics::DropReason OnFrame(QpContext& qp, Outbox& outbox, flow::Carrier& carrier,
@@ -59,7 +59,7 @@ class EndpointTarget {
   }
   void ListBegun(std::vector<MessageName>& begun) const;
   // Copies to the tombstone what the initiators may still ask for again.
-  void Leave(DepartedEndpoint& departed) const { answers_.Leave(departed); }
+  void Leave(EndpointTombstone& tombstone) const { answers_.Leave(tombstone); }
   // Rebuilds the reply that `frame` describes, of the endpoint `number` in the group `group`.
   static wire::ChannelFrame ReplyOf(const flow::FrameRef& frame, Qpn number, Qpn group);
 
@@ -126,7 +126,7 @@ class EndpointTarget {
                                const wire::ChannelFrame& frame, bool refuse);
 
   ReceiveQueue& receives_;
-  Lanes& lanes_;
+  PeerChannels& channels_;
   std::unordered_map<Key, Record, KeyHash> under_way_;
   std::vector<uint32_t> spare_;  // open receives that belong to no message
   GrowingRing<Reply> replies_;

@@ -8,7 +8,7 @@ namespace rocegw::transport {
 
 using wire::FrameKind;
 
-bool DepartedEndpoint::Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const {
+bool EndpointTombstone::Answer(const flow::FrameRef& lost, wire::ChannelFrame& frame) const {
   if (lost.owner != handle_ || !IsOfConnection(connection_, lost)) return false;
   if (FrameKindOf(lost) == FrameKind::kReply) {
     frame = EndpointTarget::ReplyOf(lost, number_, group_);

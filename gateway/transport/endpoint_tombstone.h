@@ -14,7 +14,7 @@
 
 namespace rocegw::transport {
 
-class DepartedEndpoint {
+class EndpointTombstone {
  public:
   // Lifetime of a tombstone. An initiator gives up on a request before that.
   static constexpr Duration kAge = Seconds(10);
@@ -27,7 +27,7 @@ class DepartedEndpoint {
     uint64_t original = 0;
   };
 
-  DepartedEndpoint(SlotHandle handle, uint8_t connection, Qpn number, Qpn group, uint32_t tenant)
+  EndpointTombstone(SlotHandle handle, uint8_t connection, Qpn number, Qpn group, uint32_t tenant)
       : handle_(handle), number_(number), group_(group), tenant_(tenant), connection_(connection) {}
 
   void Keep(uint32_t serial, const Result& result) { results_.emplace(serial, result); }

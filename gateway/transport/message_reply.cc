@@ -37,10 +37,10 @@ void MessageResponder::QueueAckAlone(QpContext& qp, Outbox& outbox, uint32_t num
 // use all of these.
 void MessageResponder::LeaveBy(QpContext& qp, flow::Carrier& carrier) {
   if (carrier_ != nullptr) {
-    for (flow::Carrier* const way : {carrier_, &carrier}) {
-      if (way == qp.carrier || qp.IsBeside(*way)) continue;
-      if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
-      qp.spread->Add(*way);
+    for (flow::Carrier* const used : {carrier_, &carrier}) {
+      if (used == qp.carrier || qp.IsBeside(*used)) continue;
+      if (qp.multipath == nullptr) qp.multipath = std::make_unique<Multipath>();
+      qp.multipath->Add(*used);
     }
     carrier_->Release();
   }
@@ -134,8 +134,8 @@ MessageResponder::Sent MessageResponder::SendAnswer(QpContext& qp, Outbox& outbo
   const uint32_t bytes = NextBytes(executed, std::min(qp.mtu(), carrier_->max_payload()));
   if (!qp.HasRoom(bytes)) return Sent::kGateClosed;
   flow::Carrier* carrier = carrier_;
-  if (qp.spread != nullptr && qp.carrier != nullptr) {
-    carrier = qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
+  if (qp.multipath != nullptr && qp.carrier != nullptr) {
+    carrier = qp.multipath->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, 0, now);
   } else if (!carrier->MaySend(qp.line_member(), qp.PlaceAt(*carrier), bytes, now)) {
     carrier = nullptr;
   }

@@ -48,14 +48,14 @@ void MessageRequester::Start(const SendQueue& send, TimePoint now) {
   ordered_ = 0;
   receives_ = 0;
   attempt_ = 0;
-  rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = knows_ways_ = false;
-  trouble_.reset();
+  rnr_waiting_ = not_ready_ = refused_ = heard_ = offering_ = resent_ = paths_open_ = false;
+  backoff_.reset();
   progress_ = now;
 }
 
 void MessageRequester::Reset() {
   active_ = false;
-  trouble_.reset();
+  backoff_.reset();
 }
 
 // Returns the request that is being sent or begins next; nullptr: none.
@@ -92,15 +92,15 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
                                   PumpBudget& budget) {
   if (!qp.sends() || !active_ || refused_) return PumpResult::kIdle;
   if (rnr_waiting_) {
-    if (now < trouble_->until) return PumpResult::kBlocked;
+    if (now < backoff_->until) return PumpResult::kBlocked;
     rnr_waiting_ = false;
-    EndTrouble();
+    EndBackoff();
     if (!not_ready_) progress_ = now;
   }
   if (offering_) {
-    if (now < trouble_->until) return PumpResult::kBlocked;
+    if (now < backoff_->until) return PumpResult::kBlocked;
     offering_ = false;
-    EndTrouble();
+    EndBackoff();
   }
   while (budget.left()) {
     SendEntry* entry = Current(qp, send, outbox);
@@ -144,7 +144,7 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
       case Sent::kYes:
         if (offer) {
           offering_ = true;
-          trouble_->until = now + std::max(qp.carrier->round_trip() * 2, kLeastPatience);
+          backoff_->until = now + std::max(qp.carrier->round_trip() * 2, kLeastPatience);
           return PumpResult::kBlocked;
         }
         break;
@@ -160,26 +160,26 @@ PumpResult MessageRequester::Pump(QpContext& qp, SendQueue& send, Outbox& outbox
 }
 
 // Opens further paths for requests without order, once the first channel works.
-void MessageRequester::OpenWays(QpContext& qp, Outbox& outbox) {
+void MessageRequester::OpenPaths(QpContext& qp, Outbox& outbox) {
   if (!heard_) return;
-  knows_ways_ = true;
+  paths_open_ = true;
   for (uint32_t paths = 1;; ++paths) {
     flow::Carrier* const beside = outbox.Beside(qp, *qp.carrier, paths);
     if (beside == nullptr) return;
-    if (qp.spread == nullptr) qp.spread = std::make_unique<Spread>();
-    if (!qp.IsBeside(*beside)) qp.spread->Add(*beside);
+    if (qp.multipath == nullptr) qp.multipath = std::make_unique<Multipath>();
+    if (!qp.IsBeside(*beside)) qp.multipath->Add(*beside);
   }
 }
 
-flow::Carrier* MessageRequester::WayOf(QpContext& qp, Outbox& outbox,
-                                       const verbs::SendRequest& request, uint32_t bytes,
-                                       TimePoint now) {
+flow::Carrier* MessageRequester::CarrierFor(QpContext& qp, Outbox& outbox,
+                                            const verbs::SendRequest& request, uint32_t bytes,
+                                            TimePoint now) {
   if (!qp.HasRoom(bytes)) return nullptr;
   const bool any = OrderFor(qp, request) == wire::MessageOrder::kNone;
-  if (any && !knows_ways_) OpenWays(qp, outbox);
-  if (any && qp.spread != nullptr) {
+  if (any && !paths_open_) OpenPaths(qp, outbox);
+  if (any && qp.multipath != nullptr) {
     const uint32_t asked = request.opcode == verbs::SendOpcode::kRead ? request.length : 0;
-    return qp.spread->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, asked, now);
+    return qp.multipath->Choose(qp.line_member(), *qp.carrier, qp.line, bytes, asked, now);
   }
   return qp.carrier->MaySend(qp.line_member(), qp.line, bytes, now) ? qp.carrier : nullptr;
 }
@@ -190,21 +190,21 @@ MessageRequester::Sent MessageRequester::SendNext(QpContext& qp, SendQueue& send
   const uint32_t offset = entry.sent;
   const uint32_t most = std::min(qp.mtu(), qp.carrier->max_payload());
   const uint32_t bytes = std::min(most, PayloadOf(entry.request) - offset);
-  flow::Carrier* const way = WayOf(qp, outbox, entry.request, bytes, now);
-  if (way == nullptr) return Sent::kGateClosed;
+  flow::Carrier* const carrier = CarrierFor(qp, outbox, entry.request, bytes, now);
+  if (carrier == nullptr) return Sent::kGateClosed;
   SendPieces from;
   if (bytes != 0 && !send.Find(qp, cursor_, offset, bytes, from)) return Sent::kFailed;
-  port::TxPacket* packet = outbox.NewFrame(qp, *way, bytes);
+  port::TxPacket* packet = outbox.NewFrame(qp, *carrier, bytes);
   if (packet == nullptr) return Sent::kPortFull;
   flow::FrameRef ref =
       MakeFrameRef(qp, FrameKindOf(entry.request.opcode), NumberOf(cursor_), attempt_);
   ref.offset = offset;
   ref.length = static_cast<uint16_t>(bytes);
-  const Psn psn = way->OnSent(qp.line_member(), qp.PlaceAt(*way), ref, bytes, now);
-  qp.OnFrameLeaves(*way, bytes);
+  const Psn psn = carrier->OnSent(qp.line_member(), qp.PlaceAt(*carrier), ref, bytes, now);
+  qp.OnFrameLeaves(*carrier, bytes);
   entry.attempt = attempt_;
-  Fill(qp, send, outbox, way->address(), cursor_, offset, bytes, psn, *packet);
-  outbox.SendFrame(qp, *way, packet);
+  Fill(qp, send, outbox, carrier->address(), cursor_, offset, bytes, psn, *packet);
+  outbox.SendFrame(qp, *carrier, packet);
   if (!not_ready_) progress_ = now;
   entry.sent += bytes;
   entry.handed_over = entry.sent == PayloadOf(entry.request);
@@ -300,8 +300,8 @@ void MessageRequester::Answer(const QpContext& qp, SendQueue& send, uint32_t ind
   entry.sent = PayloadOf(entry.request);
   entry.handed_over = true;
   offering_ = false;
-  if (careful()) --trouble_->careful;
-  EndTrouble();
+  if (careful()) --backoff_->careful;
+  EndBackoff();
 }
 
 // Marks all messages before `end` as answered; READs and atomics have responses of their own.
@@ -320,12 +320,12 @@ void MessageRequester::GoBackTo(SendQueue& send, uint32_t index, uint8_t attempt
   attempt_ = attempt;
 }
 
-MessageRequester::Trouble& MessageRequester::TroubleOf(const QpContext& qp) {
-  if (trouble_ == nullptr) {
-    trouble_ = std::make_unique<Trouble>();
-    trouble_->rnr_left = qp.attributes.rnr_retry;
+MessageRequester::RnrBackoff& MessageRequester::BackoffOf(const QpContext& qp) {
+  if (backoff_ == nullptr) {
+    backoff_ = std::make_unique<RnrBackoff>();
+    backoff_->rnr_left = qp.attributes.rnr_retry;
   }
-  return *trouble_;
+  return *backoff_;
 }
 
 // Starts or extends the RNR backoff. Refused frames waste the channel's window, which others share.
@@ -333,13 +333,13 @@ MessageRequester::Trouble& MessageRequester::TroubleOf(const QpContext& qp) {
 // arrived, at growing intervals.
 void MessageRequester::WaitToOffer(const QpContext& qp, uint32_t index, Duration least,
                                    TimePoint now) {
-  if (!careful() || trouble_->number != NumberOf(index)) TroubleOf(qp).refused_since = now;
-  trouble_->number = NumberOf(index);
-  trouble_->careful = kCareful;
+  if (!careful() || backoff_->number != NumberOf(index)) BackoffOf(qp).refused_since = now;
+  backoff_->number = NumberOf(index);
+  backoff_->careful = kCareful;
   offering_ = false;
   rnr_waiting_ = true;
-  const Duration pause = std::min((now - trouble_->refused_since) / 8, kLongestPause);
-  trouble_->until = now + std::max(least, pause);
+  const Duration pause = std::min((now - backoff_->refused_since) / 8, kLongestPause);
+  backoff_->until = now + std::max(least, pause);
 }
 
 DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& outbox,
@@ -370,11 +370,11 @@ DropReason MessageRequester::OnReply(QpContext& qp, SendQueue& send, Outbox& out
       heard_ = true;
       MarkAnswered(qp, send, index);
       if (qp.attributes.rnr_retry != 7) {
-        if (TroubleOf(qp).rnr_left == 0) {
+        if (BackoffOf(qp).rnr_left == 0) {
           send.Fail(qp, WcStatus::kRnrRetryExceeded);
           return DropReason::kNone;
         }
-        --trouble_->rnr_left;
+        --backoff_->rnr_left;
       }
       progress_ = now;
     }
@@ -503,8 +503,8 @@ TimePoint MessageRequester::deadline(const QpContext& qp, const SendQueue& send)
   if (!active_ || !qp.sends()) return kNever;
   // A peer that keeps answering "not ready" does not extend the timeout.
   if (rnr_waiting_)
-    return not_ready_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : trouble_->until;
-  return offering_ ? Earlier(trouble_->until, TimeoutOf(qp, send)) : TimeoutOf(qp, send);
+    return not_ready_ ? Earlier(backoff_->until, TimeoutOf(qp, send)) : backoff_->until;
+  return offering_ ? Earlier(backoff_->until, TimeoutOf(qp, send)) : TimeoutOf(qp, send);
 }
 
 void MessageRequester::OnDeadline(QpContext& qp, SendQueue& send, TimePoint now) {

@@ -25,7 +25,7 @@ class MessageRequester {
   void Start(const SendQueue& send, TimePoint now);
   // Applies changed attributes (rnr_retry) while the requester runs.
   void Configure(const QpContext& qp) {
-    if (trouble_ != nullptr) trouble_->rnr_left = qp.attributes.rnr_retry;
+    if (backoff_ != nullptr) backoff_->rnr_left = qp.attributes.rnr_retry;
   }
   // Resets all state. The caller has discarded the send queue's requests.
   void Reset();
@@ -70,10 +70,10 @@ class MessageRequester {
   uint32_t NumberOf(uint32_t index) const { return index - base_; }
   SendEntry* Current(QpContext& qp, SendQueue& send, Outbox& outbox);
   bool MustWait(const QpContext& qp, const SendQueue& send, const SendEntry& entry) const;
-  void OpenWays(QpContext& qp, Outbox& outbox);
+  void OpenPaths(QpContext& qp, Outbox& outbox);
   // Returns the carrier for the request's next frame. nullptr: no carrier has window for it.
-  flow::Carrier* WayOf(QpContext& qp, Outbox& outbox, const verbs::SendRequest& request,
-                       uint32_t bytes, TimePoint now);
+  flow::Carrier* CarrierFor(QpContext& qp, Outbox& outbox, const verbs::SendRequest& request,
+                            uint32_t bytes, TimePoint now);
   Sent SendNext(QpContext& qp, SendQueue& send, Outbox& outbox, TimePoint now, PumpBudget& budget);
   // Fills a packet with the frame that begins at `offset`. Returns false if its memory is not
   // accessible.
@@ -91,18 +91,18 @@ class MessageRequester {
   TimePoint TimeoutOf(const QpContext& qp, const SendQueue& send) const;
 
   // RNR backoff: state of a requester whose peer was recently not ready for a message.
-  struct Trouble {
+  struct RnrBackoff {
     uint8_t careful = 0;      // number of messages still to be offered one by one
     uint8_t rnr_left = 0;     // remaining refusals before the request fails (rnr_retry)
     uint32_t number = 0;      // number of the message that was refused last
     TimePoint refused_since;  // first refusal of that message
     TimePoint until;          // end of the wait: before an offer, or for a refusal after an offer
   };
-  Trouble& TroubleOf(const QpContext& qp);
-  bool careful() const { return trouble_ != nullptr && trouble_->careful != 0; }
+  RnrBackoff& BackoffOf(const QpContext& qp);
+  bool careful() const { return backoff_ != nullptr && backoff_->careful != 0; }
   // Ends the backoff when no wait is left and the peer has accepted enough messages.
-  void EndTrouble() {
-    if (!careful() && !rnr_waiting_ && !offering_) trouble_.reset();
+  void EndBackoff() {
+    if (!careful() && !rnr_waiting_ && !offering_) backoff_.reset();
   }
 
   uint32_t base_ = 0;      // send queue index of message 0
@@ -119,10 +119,10 @@ class MessageRequester {
   bool offering_ : 1 =
       false;  // the first frame of a message has left, and the rest waits for a possible refusal
   bool resent_ : 1 = false;      // a frame was sent again: the channel is slow, not silent
-  bool knows_ways_ : 1 = false;  // channels beside its own are open, or there are none
+  bool paths_open_ : 1 = false;  // channels beside its own are open, or there are none
   TimePoint
       progress_;  // time of the last answer from the peer, or of the last frame that could leave
-  std::unique_ptr<Trouble> trouble_;  // nullptr: no RNR backoff
+  std::unique_ptr<RnrBackoff> backoff_;  // nullptr: no RNR backoff
 };
 static_assert(sizeof(MessageRequester) <= 32);
 

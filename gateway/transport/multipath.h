@@ -12,14 +12,14 @@
 
 namespace rocegw::transport {
 
-class Spread {
+class Multipath {
  public:
-  bool Has(const flow::Carrier& carrier) const { return lanes_.Has(carrier); }
+  bool Has(const flow::Carrier& carrier) const { return channels_.Has(carrier); }
   // Adds a path, until it is dropped.
-  void Add(flow::Carrier& carrier) { lanes_.Use(carrier); }
-  void Drop(const flow::Carrier& carrier) { lanes_.Drop(carrier); }
-  size_t size() const { return lanes_.size(); }
-  const flow::Carrier& At(size_t place) const { return lanes_.At(place); }
+  void Add(flow::Carrier& carrier) { channels_.Use(carrier); }
+  void Drop(const flow::Carrier& carrier) { channels_.Drop(carrier); }
+  size_t size() const { return channels_.size(); }
+  const flow::Carrier& At(size_t place) const { return channels_.At(place); }
   std::vector<Qpn> Numbers() const;
 
   // Returns the path of a frame that leaves now. nullptr: no path has window, and the queue pair is
@@ -28,16 +28,16 @@ class Spread {
   flow::Carrier* Choose(const flow::LineMember& who, flow::Carrier& own, flow::LinePlace& own_place,
                         uint32_t bytes, uint32_t asked, TimePoint now);
   // Returns nullptr if the channel is none of the paths.
-  flow::LinePlace* PlaceOf(const flow::Carrier& carrier) { return lanes_.PlaceOf(carrier); }
+  flow::LinePlace* PlaceOf(const flow::Carrier& carrier) { return channels_.PlaceOf(carrier); }
 
  private:
   // Bytes that leave by one path before the next is tried; equal to the quantum of a channel's wait
   // queue.
-  static constexpr int32_t kTurn = 16 * 1024;
+  static constexpr int32_t kQuantum = 16 * 1024;
 
-  Lanes lanes_;
-  size_t way_ = 0;  // 0 is the queue pair's own
-  int64_t left_ = kTurn;
+  PeerChannels channels_;
+  size_t path_ = 0;  // 0 is the queue pair's own
+  int64_t left_ = kQuantum;
 };
 
 }  // namespace rocegw::transport

@@ -7,119 +7,119 @@
 
 namespace rocegw::transport {
 
-const Lanes::Lane* Lanes::Find(const flow::Carrier& carrier) const {
-  for (const Lane& lane : lanes_)
-    if (lane.carrier == &carrier) return &lane;
+const PeerChannels::PeerChannel* PeerChannels::Find(const flow::Carrier& carrier) const {
+  for (const PeerChannel& entry : channels_)
+    if (entry.carrier == &carrier) return &entry;
   return nullptr;
 }
 
-uint32_t Lanes::UsesOf(const flow::Carrier& carrier) const {
-  const Lane* const lane = Find(carrier);
-  return lane == nullptr ? 0 : lane->uses;
+uint32_t PeerChannels::UsesOf(const flow::Carrier& carrier) const {
+  const PeerChannel* const entry = Find(carrier);
+  return entry == nullptr ? 0 : entry->uses;
 }
 
-flow::LinePlace* Lanes::PlaceOf(const flow::Carrier& carrier) {
-  Lane* const lane = Find(carrier);
-  return lane == nullptr ? nullptr : &lane->place;
+flow::LinePlace* PeerChannels::PlaceOf(const flow::Carrier& carrier) {
+  PeerChannel* const entry = Find(carrier);
+  return entry == nullptr ? nullptr : &entry->place;
 }
 
-void Lanes::Use(flow::Carrier& carrier) {
-  Lane* lane = Find(carrier);
-  if (lane == nullptr) {
+void PeerChannels::Use(flow::Carrier& carrier) {
+  PeerChannel* entry = Find(carrier);
+  if (entry == nullptr) {
     carrier.Hold();
-    lanes_.push_back({&carrier, {}, 0});
-    lane = &lanes_.back();
+    channels_.push_back({&carrier, {}, 0});
+    entry = &channels_.back();
   }
-  ++lane->uses;
+  ++entry->uses;
 }
 
-void Lanes::Leave(const flow::Carrier& carrier) {
-  Lane* lane = Find(carrier);
-  if (lane == nullptr) return;
-  if (lane->uses != 0) --lane->uses;
-  Sweep(*lane);
+void PeerChannels::Leave(const flow::Carrier& carrier) {
+  PeerChannel* entry = Find(carrier);
+  if (entry == nullptr) return;
+  if (entry->uses != 0) --entry->uses;
+  Sweep(*entry);
 }
 
 // Removes an unused entry. One in a wait queue stays until its turn, one with payload in flight
 // until all has arrived.
-void Lanes::Sweep(Lane& lane) {
-  if (lane.uses != 0 || lane.place.waiting || lane.under_way != 0) return;
-  lane.carrier->Release();
-  lane = lanes_.back();
-  lanes_.pop_back();
+void PeerChannels::Sweep(PeerChannel& entry) {
+  if (entry.uses != 0 || entry.place.waiting || entry.under_way != 0) return;
+  entry.carrier->Release();
+  entry = channels_.back();
+  channels_.pop_back();
 }
 
-bool Lanes::MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes,
-                    TimePoint now) {
-  Lane* lane = Find(carrier);
-  return lane != nullptr && carrier.MaySend(who, lane->place, bytes, now);
+bool PeerChannels::MaySend(const flow::LineMember& who, flow::Carrier& carrier, uint32_t bytes,
+                           TimePoint now) {
+  PeerChannel* entry = Find(carrier);
+  return entry != nullptr && carrier.MaySend(who, entry->place, bytes, now);
 }
 
-Lanes::UnderWay Lanes::UnderWayTo(const wire::Gid& peer) const {
+PeerChannels::UnderWay PeerChannels::UnderWayTo(const wire::Gid& peer) const {
   UnderWay all;
-  for (const Lane& lane : lanes_) {
-    if (lane.under_way == 0 || lane.carrier->peer() != peer) continue;
-    all.bytes += lane.under_way;
-    all.unasked += lane.unasked;
+  for (const PeerChannel& entry : channels_) {
+    if (entry.under_way == 0 || entry.carrier->peer() != peer) continue;
+    all.bytes += entry.under_way;
+    all.unasked += entry.unasked;
   }
   return all;
 }
 
 // The window limits payload only, so frames without payload always pass it.
-bool Lanes::MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now) {
+bool PeerChannels::MaySend(QpContext& qp, flow::Carrier& carrier, uint32_t bytes, TimePoint now) {
   if (qp.bounded && bytes != 0 && !qp.Fits(UnderWayTo(carrier.peer()).bytes, bytes)) {
-    if (Lane* const lane = Find(carrier)) lane->wants_room = true;
+    if (PeerChannel* const entry = Find(carrier)) entry->wants_room = true;
     return false;
   }
   return MaySend(qp.line_member(), carrier, bytes, now);
 }
 
-Psn Lanes::OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame,
-                  uint32_t bytes, TimePoint now) {
-  Lane& lane = *Find(carrier);
+Psn PeerChannels::OnSent(QpContext& qp, flow::Carrier& carrier, const flow::FrameRef& frame,
+                         uint32_t bytes, TimePoint now) {
+  PeerChannel& entry = *Find(carrier);
   if (qp.bounded) {
     carrier.TellArrivals();
-    lane.under_way += bytes;
-    lane.unasked += bytes;
+    entry.under_way += bytes;
+    entry.unasked += bytes;
     qp.asks_ack = qp.AsksAck(UnderWayTo(carrier.peer()).unasked);
-    if (qp.asks_ack) lane.unasked = 0;
+    if (qp.asks_ack) entry.unasked = 0;
   }
-  return carrier.OnSent(qp.line_member(), lane.place, frame, bytes, now);
+  return carrier.OnSent(qp.line_member(), entry.place, frame, bytes, now);
 }
 
-bool Lanes::OnArrived(const flow::Carrier& carrier, uint32_t bytes) {
-  Lane* const from = Find(carrier);
+bool PeerChannels::OnArrived(const flow::Carrier& carrier, uint32_t bytes) {
+  PeerChannel* const from = Find(carrier);
   if (from == nullptr) return false;
   from->under_way -= std::min(from->under_way, bytes);
   from->unasked = std::min(from->unasked, from->under_way);
   bool waited = false;
-  for (Lane& lane : lanes_) {
-    if (!lane.wants_room || lane.carrier->peer() != carrier.peer()) continue;
-    lane.wants_room = false;
+  for (PeerChannel& entry : channels_) {
+    if (!entry.wants_room || entry.carrier->peer() != carrier.peer()) continue;
+    entry.wants_room = false;
     waited = true;
   }
   Sweep(*from);
   return waited;
 }
 
-void Lanes::OnTurn(const flow::Carrier& carrier) {
-  Lane* lane = Find(carrier);
-  if (lane == nullptr) return;
-  lane->place.waiting = false;
-  Sweep(*lane);
+void PeerChannels::OnTurn(const flow::Carrier& carrier) {
+  PeerChannel* entry = Find(carrier);
+  if (entry == nullptr) return;
+  entry->place.waiting = false;
+  Sweep(*entry);
 }
 
-void Lanes::Drop(const flow::Carrier& carrier) {
-  Lane* lane = Find(carrier);
-  if (lane == nullptr) return;
-  lane->uses = lane->under_way = 0;
-  lane->place.waiting = false;
-  Sweep(*lane);
+void PeerChannels::Drop(const flow::Carrier& carrier) {
+  PeerChannel* entry = Find(carrier);
+  if (entry == nullptr) return;
+  entry->uses = entry->under_way = 0;
+  entry->place.waiting = false;
+  Sweep(*entry);
 }
 
-void Lanes::Clear() {
-  for (const Lane& lane : lanes_) lane.carrier->Release();
-  lanes_.clear();
+void PeerChannels::Clear() {
+  for (const PeerChannel& entry : channels_) entry.carrier->Release();
+  channels_.clear();
 }
 
 }  // namespace rocegw::transport

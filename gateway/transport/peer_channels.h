@@ -19,12 +19,12 @@ namespace rocegw::transport {
 
 struct QpContext;
 
-class Lanes {
+class PeerChannels {
  public:
-  Lanes() = default;
-  ~Lanes() { Clear(); }
-  Lanes(const Lanes&) = delete;
-  Lanes& operator=(const Lanes&) = delete;
+  PeerChannels() = default;
+  ~PeerChannels() { Clear(); }
+  PeerChannels(const PeerChannels&) = delete;
+  PeerChannels& operator=(const PeerChannels&) = delete;
 
   // Counts one more message or answer that needs the channel. The first one holds the carrier.
   void Use(flow::Carrier& carrier);
@@ -47,13 +47,13 @@ class Lanes {
   void Drop(const flow::Carrier& carrier);
   void Clear();
 
-  size_t size() const { return lanes_.size(); }
-  flow::Carrier& At(size_t place) const { return *lanes_[place].carrier; }
+  size_t size() const { return channels_.size(); }
+  flow::Carrier& At(size_t place) const { return *channels_[place].carrier; }
   // Returns nullptr if the queue pair has no entry for the channel.
   flow::LinePlace* PlaceOf(const flow::Carrier& carrier);
 
  private:
-  struct Lane {
+  struct PeerChannel {
     flow::Carrier* carrier = nullptr;
     flow::LinePlace place;
     uint32_t uses = 0;
@@ -68,14 +68,14 @@ class Lanes {
     uint32_t unasked = 0;
   };
   // Entries move, so a channel's wait queue refers to the queue pair, not to an entry.
-  const Lane* Find(const flow::Carrier& carrier) const;
-  Lane* Find(const flow::Carrier& carrier) {
-    return const_cast<Lane*>(std::as_const(*this).Find(carrier));
+  const PeerChannel* Find(const flow::Carrier& carrier) const;
+  PeerChannel* Find(const flow::Carrier& carrier) {
+    return const_cast<PeerChannel*>(std::as_const(*this).Find(carrier));
   }
   UnderWay UnderWayTo(const wire::Gid& peer) const;
-  void Sweep(Lane& lane);
+  void Sweep(PeerChannel& entry);
 
-  std::vector<Lane> lanes_;
+  std::vector<PeerChannel> channels_;
 };
 
 }  // namespace rocegw::transport

@@ -67,7 +67,7 @@ struct QpContext {
   flow::LinePlace line;              // entry in the wait queue of its own carrier
   uint8_t connection = 0;            // counts resets, to recognise frames of an earlier connection
   bool flushed : 1 = false;          // in the error state, and all posted requests are completed
-  bool tell_drained : 1 = false;     // report once the send queue has drained (SQD)
+  bool report_drained : 1 = false;   // report once the send queue has drained (SQD)
   bool leftovers : 1 = false;        // tickets from before the last reset are not all done
   bool shares_receives : 1 = false;  // receives come from `srq`
   bool ecn : 1 = false;              // packets are sent with ECT(0)
@@ -103,13 +103,13 @@ struct QpContext {
   SharedReceives* srq = nullptr;     // outlives the queue pair
   const PeerTable* peers = nullptr;  // endpoint: the peers of its session
   // Channels beside its carrier; nullptr: none, as for every queue pair that asks for order.
-  std::unique_ptr<Spread> spread;
+  std::unique_ptr<Multipath> multipath;
   uint64_t retransmits = 0;
   uint32_t under_way = 0;  // bounded: payload bytes on channels that have not arrived
   uint32_t unasked =
       0;  // part of under_way behind the last frame that asked for an acknowledgement
-  uint32_t first_ticket = 1;       // tickets before it were issued before the last reset
-  bool last_receive_told = false;  // kLastWqeReached was reported (srq, error state)
+  uint32_t first_ticket = 1;           // tickets before it were issued before the last reset
+  bool last_receive_reported = false;  // kLastWqeReached was reported (srq, error state)
   // Reason why the intended carrier was declined; kNone: the queue pair has it, or none was
   // intended.
   wire::ChannelReason declined = wire::ChannelReason::kNone;
@@ -134,12 +134,12 @@ struct QpContext {
 
   flow::LineMember line_member() const { return {handle, config.tenant_tag}; }
   bool IsBeside(const flow::Carrier& by) const {
-    return &by != carrier && spread != nullptr && spread->Has(by);
+    return &by != carrier && multipath != nullptr && multipath->Has(by);
   }
   // Returns the entry in the wait queue of the channel that a frame is to leave by.
   flow::LinePlace& PlaceAt(const flow::Carrier& by) {
     if (&by == carrier) return line;
-    flow::LinePlace* const beside = spread == nullptr ? nullptr : spread->PlaceOf(by);
+    flow::LinePlace* const beside = multipath == nullptr ? nullptr : multipath->PlaceOf(by);
     return beside == nullptr ? line : *beside;
   }
 
@@ -168,7 +168,7 @@ struct QpContext {
   // channel's, so it would run out before the channel asks by itself.
   bool AsksAck(uint32_t not_asked_for) const { return not_asked_for >= rare.window_bytes / 4; }
   // Returns true if the pool's window has space. Connected queue pairs only; an endpoint has a
-  // window for each peer (lanes.h).
+  // window for each peer (peer_channels.h).
   bool HasRoom(uint32_t bytes) {
     // A queue pair without a window must not touch the cache line of `under_way`.
     if (!bounded || Fits(under_way, bytes)) return true;

@@ -13,8 +13,9 @@ namespace rocegw::transport {
 using verbs::QpState;
 
 namespace {
-// Budget of SendPromised: a closing queue pair delays others no longer than one long quantum would.
-constexpr PumpBudget kMostPromised{.packets = 64, .bytes = 64 << 10, .last = true};
+// Budget of SendPendingResponses: a closing queue pair delays others no longer than one long
+// quantum would.
+constexpr PumpBudget kClosingBudget{.packets = 64, .bytes = 64 << 10, .last = true};
 }  // namespace
 
 void QueuePair::Bind(const verbs::QpConfig& config) {
@@ -37,7 +38,7 @@ bool QueuePair::OnArrived(const flow::Carrier&, const flow::FrameRef& frame) {
   return waited;
 }
 
-std::unique_ptr<DepartedEndpoint> QueuePair::Depart() const { return nullptr; }
+std::unique_ptr<EndpointTombstone> QueuePair::MakeTombstone() const { return nullptr; }
 
 void QueuePair::PublishState() {
   __atomic_store_n(&qp_.status->state, static_cast<uint32_t>(qp_.attributes.state),
@@ -57,18 +58,18 @@ int QueuePair::Modify(Outbox& outbox, uint32_t mask, const verbs::QpAttributes& 
   const QpState next = (mask & verbs::kAttrState) != 0 ? wanted.state : current;
   if (const int error = verbs::CheckTransition(qp_.config.type, current, next, mask); error != 0)
     return error;
-  if (next == QpState::kReset || next == QpState::kError) SendPromised(outbox, now);
+  if (next == QpState::kReset || next == QpState::kError) SendPendingResponses(outbox, now);
   verbs::TakeAttributes(mask, wanted, qp_.attributes);
   qp_.attributes.state = next;
   const bool notify = (mask & verbs::kAttrEnSqdAsyncNotify) != 0 && wanted.sqd_notify;
-  qp_.tell_drained = next == QpState::kSqd && (qp_.tell_drained || notify);
+  qp_.report_drained = next == QpState::kSqd && (qp_.report_drained || notify);
   qp_.attributes.sqd_notify = next == QpState::kSqd && (qp_.attributes.sqd_notify || notify);
   if (next == QpState::kReset) {
     qp_.attributes = verbs::QpAttributes();
     qp_.first_ticket = qp_.tickets_issued + 1;
     qp_.leftovers = !qp_.IsDone(qp_.tickets_issued);
     qp_.flushed = false;
-    qp_.last_receive_told = false;
+    qp_.last_receive_reported = false;
     if (!DoReset()) outbox.Fault(qp_, "queue producer index out of range");
   } else if (next == QpState::kRtr && current == QpState::kInit) {
     DoReadyToReceive(now);
@@ -93,8 +94,8 @@ void QueuePair::FlushOnError(Outbox& outbox) {
 }
 
 void QueuePair::ReportDrained(Outbox& outbox) {
-  if (!qp_.tell_drained || !Drained()) return;
-  qp_.tell_drained = false;
+  if (!qp_.report_drained || !Drained()) return;
+  qp_.report_drained = false;
   outbox.Event(qp_, verbs::AsyncEvent::kSqDrained);
 }
 
@@ -107,13 +108,13 @@ PumpResult QueuePair::Pump(Outbox& outbox, TimePoint now, PumpBudget& budget) {
   return result;
 }
 
-void QueuePair::SendPromised(Outbox& outbox, TimePoint now) {
-  PumpBudget budget = kMostPromised;
+void QueuePair::SendPendingResponses(Outbox& outbox, TimePoint now) {
+  PumpBudget budget = kClosingBudget;
   PumpAnswers(outbox, now, budget);
 }
 
 void QueuePair::SendLast(Outbox& outbox, TimePoint now) {
-  PumpBudget budget = kMostPromised;
+  PumpBudget budget = kClosingBudget;
   PumpLast(outbox, now, budget);
 }
 

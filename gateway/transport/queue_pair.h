@@ -17,7 +17,7 @@
 
 namespace rocegw::transport {
 
-class DepartedEndpoint;
+class EndpointTombstone;
 class XrcDomain;
 
 // Name of a message to an endpoint, as the endpoint's target knows it.
@@ -98,7 +98,7 @@ class alignas(64) QueuePair {
   virtual void ListBegun(std::vector<MessageName>&) const {}
   // Returns the tombstone of an endpoint that is about to be destroyed; nullptr: nothing to
   // remember.
-  virtual std::unique_ptr<DepartedEndpoint> Depart() const;
+  virtual std::unique_ptr<EndpointTombstone> MakeTombstone() const;
 
   // Diagnostic PSNs: next to send, oldest unacknowledged, expected.
   struct Psns {
@@ -113,7 +113,7 @@ class alignas(64) QueuePair {
   // Sends pending responses without waiting for their turn (READ data only in part). Called before
   // the queue pair is destroyed or reset: the program has seen these messages complete, and may
   // have told its peer that the connection ends.
-  void SendPromised(Outbox& outbox, TimePoint now);
+  void SendPendingResponses(Outbox& outbox, TimePoint now);
   // Sends pending responses, and also posted requests of unacknowledged services (UC, UD) as far as
   // one quantum suffices. Called before the program destroys the queue pair: devices have sent such
   // requests by then, so programs do not wait for them (rdma-core's mckey).

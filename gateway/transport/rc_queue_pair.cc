@@ -65,7 +65,7 @@ class RcQueuePair final : public QueuePair {
   uint32_t outstanding() const override { return send_.size(); }
   size_t channel_bytes() const override {
     return sizeof message_requester_ + sizeof message_responder_ + message_responder_.idle_bytes() +
-           sizeof qp_.line + 2 * sizeof(void*);  // carrier and spread
+           sizeof qp_.line + 2 * sizeof(void*);  // carrier and multipath
   }
 
   void GiveBackReceives() override { (void)receives_.Reset(qp_); }
@@ -133,7 +133,7 @@ class RcQueuePair final : public QueuePair {
     const bool mine = qp_.carrier == &carrier;
     const bool beside = qp_.IsBeside(carrier);
     if (beside) {
-      qp_.spread->Drop(carrier);
+      qp_.multipath->Drop(carrier);
       // The path never opened, so nothing was sent on it.
       if (!opened) return;
     } else {
@@ -149,7 +149,7 @@ class RcQueuePair final : public QueuePair {
     if (mine && (!opened || forgotten)) {
       qp_.declined = why;
       qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
-      qp_.spread.reset();
+      qp_.multipath.reset();
       if (!message_requester_.active()) return;
       message_requester_.Reset();
       send_.TakeBackBegun();
@@ -170,7 +170,7 @@ class RcQueuePair final : public QueuePair {
     message_responder_.Reset();
     ReleaseCarrier();
     qp_.peer_relaxes = qp_.peer_invalidates = qp_.peer_places = false;
-    qp_.spread.reset();
+    qp_.multipath.reset();
     qp_.line.waiting = false;
     qp_.declined = wire::ChannelReason::kNone;
     qp_.hears_native = false;

@@ -165,7 +165,7 @@ void ReceiveQueue::OnMemoryDone(QpContext& qp, Outbox& outbox) {
     if (under_way_->empty()) outbox.under_way.receives.GiveBack(std::move(under_way_));
   }
   if (qp.state() == verbs::QpState::kError && under_way_ == nullptr)
-    PostedReceives{qp}.TellLast(outbox);
+    PostedReceives{qp}.ReportLast(outbox);
 }
 
 // Fails the receive of the fault and flushes later ones. All of them still wait for placements in

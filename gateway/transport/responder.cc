@@ -55,7 +55,7 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
     QueueAck(qp, expected(), msn_, wire::SyndromeOf(NakCode::kPsnSequence), Placed(qp));
     return DropReason::k_sequence_gap;
   }
-  if (lanes_ != nullptr && !EnterLane(packet))
+  if (selector_ != nullptr && !EnterSrq(packet))
     return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
   if (const DropReason reason = CheckSequence(qp, packet); reason != DropReason::kNone) {
     return Refuse(qp, outbox, packet.headers.bth.psn, NakCode::kInvalidRequest);
@@ -65,13 +65,13 @@ DropReason Responder::OnRequest(QpContext& qp, Outbox& outbox, const wire::RxPac
 
 // Switches to the shared receive queue of the packet. All packets of a message must name the same
 // one.
-bool Responder::EnterLane(const wire::RxPacket& packet) {
+bool Responder::EnterSrq(const wire::RxPacket& packet) {
   const uint32_t srq = packet.headers.xrc_srq;
-  if (message_ != MessageKind::kNone && srq != lane_) return false;
-  ReceiveQueue* const receives = lanes_->Enter(srq);
+  if (message_ != MessageKind::kNone && srq != srq_) return false;
+  ReceiveQueue* const receives = selector_->Enter(srq);
   if (receives == nullptr) return false;
   receives_ = receives;
-  lane_ = srq;
+  srq_ = srq;
   return true;
 }
 
@@ -264,7 +264,7 @@ Responder::Remembered& Responder::Remember(const wire::RxPacket& packet, uint32_
   memory.at = next_;
   memory.first = packet.headers.bth.psn;
   memory.psns = psns;
-  memory.srq = lane_;
+  memory.srq = srq_;
   return memory;
 }
 

@@ -26,9 +26,9 @@ namespace rocegw::transport {
 
 // Selects the shared receive queue that an XRC request names, and with it the memory and receives
 // of the queue's owner.
-class RequestLanes {
+class SrqSelector {
  public:
-  virtual ~RequestLanes() = default;
+  virtual ~SrqSelector() = default;
   // Switches the context to the owner of the shared receive queue and returns its receives.
   // nullptr: the domain has no such queue.
   virtual ReceiveQueue* Enter(uint32_t srq) = 0;
@@ -39,7 +39,7 @@ class Responder {
   // `receives` must outlive the responder.
   explicit Responder(ReceiveQueue& receives) : receives_(&receives) {}
   // XRC: `none` is an empty queue, used until a request names a shared receive queue.
-  Responder(ReceiveQueue& none, RequestLanes& lanes) : receives_(&none), lanes_(&lanes) {}
+  Responder(ReceiveQueue& none, SrqSelector& selector) : receives_(&none), selector_(&selector) {}
 
   // INIT to RTR.
   void Start(QpContext& qp);
@@ -76,7 +76,7 @@ class Responder {
   // XRC: sets the receives that calls about receives refer to.
   void UseReceives(ReceiveQueue& receives) { receives_ = &receives; }
   // Returns the SRQ that the last request named.
-  uint32_t lane() const { return lane_; }
+  uint32_t srq() const { return srq_; }
   // Returns the SRQ whose owner's memory the next reply reads; nothing: it reads none.
   std::optional<uint32_t> NextRead() const;
 
@@ -119,7 +119,7 @@ class Responder {
     uint32_t srq = 0;  // XRC: SRQ whose owner's memory it used
   };
   // responder.cc
-  bool EnterLane(const wire::RxPacket& packet);
+  bool EnterSrq(const wire::RxPacket& packet);
   metrics::DropReason CheckSequence(QpContext& qp, const wire::RxPacket& packet);
   metrics::DropReason Execute(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
   metrics::DropReason ExecuteSend(QpContext& qp, Outbox& outbox, const wire::RxPacket& packet);
@@ -175,7 +175,7 @@ class Responder {
 
   // Used by every request and its answer.
   ReceiveQueue* receives_;
-  RequestLanes* lanes_ = nullptr;  // nullptr: not XRC
+  SrqSelector* selector_ = nullptr;  // nullptr: not XRC
   GrowingRing<Reply> replies_;
   TimePoint held_until_ = kNever;
   // Expected PSN in the low 24 bits. PSNs repeat, this number does not.
@@ -191,8 +191,8 @@ class Responder {
   IncomingWrite write_;  // the WRITE in progress
 
   // READs, atomics, XRC.
-  uint32_t lane_ = 0;       // SRQ that the last request named
-  uint32_t read_lane_ = 0;  // SRQ whose owner's memory was read last for a response
+  uint32_t srq_ = 0;       // SRQ that the last request named
+  uint32_t read_srq_ = 0;  // SRQ whose owner's memory was read last for a response
   std::vector<Remembered> remembered_;
   size_t next_remembered_ = 0;
 };

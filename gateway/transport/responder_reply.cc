@@ -120,8 +120,8 @@ PumpResult Responder::Pump(QpContext& qp, Outbox& outbox, flow::Flow& flow, Time
     }
     // XRC: the reads of one session complete in order, so its packets leave in order. Packets of
     // another session must not overtake them.
-    const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_lane_;
-    if (lanes_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
+    const bool goes_on = reply.kind == ReplyKind::kRead && reply.srq == read_srq_;
+    if (selector_ != nullptr && !goes_on && !qp.IsDone(read_ticket_)) return PumpResult::kBlocked;
     uint32_t bytes = 0;
     Replied result = Replied::kDone;
     switch (reply.kind) {
@@ -181,7 +181,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
   const uint32_t bytes = std::min(qp.mtu(), reply.length - offset);
   const Psn psn = reply.psn + reply.sent;
   if (!flow.MayAnswer(bytes, now)) return Replied::kGateClosed;
-  const bool there = lanes_ == nullptr || lanes_->Enter(reply.srq) != nullptr;
+  const bool there = selector_ == nullptr || selector_->Enter(reply.srq) != nullptr;
   std::optional<verbs::RemotePlace> place;
   if (bytes != 0 || !there) {
     if (there)
@@ -217,7 +217,7 @@ Responder::Replied Responder::SendReadPacket(QpContext& qp, Outbox& outbox, flow
                               .buffer = body};
     outbox.Access(qp, op, {qp.handle, ++qp.tickets_issued, AccessPurpose::kReadResponse, psn, 0},
                   packet);
-    read_lane_ = reply.srq;
+    read_srq_ = reply.srq;
     read_ticket_ = qp.tickets_issued;
   }
   outbox.Send(qp, packet);

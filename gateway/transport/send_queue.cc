@@ -196,10 +196,11 @@ void SendQueue::Complete(QpContext& qp, Outbox& outbox, WcStatus status) {
   if (entry.started && entry.request.has_own_answer()) --reading_;
   ++head_;
   qp.sq().Release(head_);
-  if (!entry.completed) Tell(qp, outbox, entry, status);
+  if (!entry.completed) WriteCompletion(qp, outbox, entry, status);
 }
 
-void SendQueue::Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, WcStatus status) {
+void SendQueue::WriteCompletion(QpContext& qp, Outbox& outbox, const SendEntry& entry,
+                                WcStatus status) {
   if (status == WcStatus::kSuccess) {
     const uint32_t ticks = SendEntry::TicksAt(outbox.now()) - entry.taken;
     outbox.Completed(qp, SendEntry::kTick * ticks);
@@ -238,7 +239,7 @@ void SendQueue::CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones) {
       SendEntry& entry = At(index);
       if (!IsPlaced(qp, index)) return;
       entry.completed = true;
-      Tell(qp, outbox, entry, entry.failed);
+      WriteCompletion(qp, outbox, entry, entry.failed);
     }
     early_.pop_front();
   }

@@ -144,7 +144,8 @@ class SendQueue {
   }
   void Complete(QpContext& qp, Outbox& outbox, verbs::WcStatus status);
   void CompleteEarly(QpContext& qp, Outbox& outbox, bool failed_ones);
-  void Tell(QpContext& qp, Outbox& outbox, const SendEntry& entry, verbs::WcStatus status);
+  void WriteCompletion(QpContext& qp, Outbox& outbox, const SendEntry& entry,
+                       verbs::WcStatus status);
 
   // Used by every message.
   std::unique_ptr<SendEntry[]> ring_;  // by index

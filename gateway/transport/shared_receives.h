@@ -83,11 +83,11 @@ struct PostedReceives {
   // Discards what was posted before a reset; receives of a shared queue stay. Returns false if the
   // client's index is impossible.
   bool Discard() { return qp.shares_receives || qp.rq().Discard(); }
-  void TellLast(Outbox& outbox) {
+  void ReportLast(Outbox& outbox) {
     // IBTA 11.6.3.4: reported once, when the queue pair takes no more receives and all that it took
     // are complete.
-    if (!qp.shares_receives || qp.last_receive_told) return;
-    qp.last_receive_told = true;
+    if (!qp.shares_receives || qp.last_receive_reported) return;
+    qp.last_receive_reported = true;
     outbox.Event(qp, verbs::AsyncEvent::kLastWqeReached);
   }
 };

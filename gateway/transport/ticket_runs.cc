@@ -3,12 +3,12 @@
 
 namespace rocegw::transport {
 
-void TicketRuns::Add(SessionId session, uint32_t lane, uint32_t upto) {
+void TicketRuns::Add(SessionId session, uint32_t srq, uint32_t upto) {
   if (upto == known_) return;
-  if (!runs_.empty() && runs_.back().lane == lane) {
+  if (!runs_.empty() && runs_.back().srq == srq) {
     runs_.back().last = upto;
   } else {
-    runs_.push_back({session, lane, upto, known_});
+    runs_.push_back({session, srq, upto, known_});
   }
   known_ = upto;
 }
@@ -16,7 +16,7 @@ void TicketRuns::Add(SessionId session, uint32_t lane, uint32_t upto) {
 uint32_t TicketRuns::Done(uint32_t ticket) {
   size_t i = 0;
   while (i < runs_.size() && Before(runs_[i].last, ticket)) ++i;
-  // The ticket belongs to an abandoned lane.
+  // The ticket belongs to an abandoned SRQ.
   if (i == runs_.size() || !Before(runs_[i].done, ticket)) return done_;
   runs_[i].done = ticket;
   const SessionId session = runs_[i].session;
@@ -25,15 +25,15 @@ uint32_t TicketRuns::Done(uint32_t ticket) {
   return Settle();
 }
 
-uint32_t TicketRuns::Abandon(uint32_t lane) {
+uint32_t TicketRuns::Abandon(uint32_t srq) {
   for (size_t i = 0; i < runs_.size(); ++i)
-    if (runs_[i].lane == lane) runs_[i].done = runs_[i].last;
+    if (runs_[i].srq == srq) runs_[i].done = runs_[i].last;
   return Settle();
 }
 
-uint32_t TicketRuns::LaneOf(uint32_t ticket) const {
+uint32_t TicketRuns::SrqOf(uint32_t ticket) const {
   for (size_t i = 0; i < runs_.size(); ++i)
-    if (!Before(runs_[i].last, ticket)) return runs_[i].lane;
+    if (!Before(runs_[i].last, ticket)) return runs_[i].srq;
   return 0;
 }
 

@@ -12,20 +12,20 @@ namespace rocegw::transport {
 
 class TicketRuns {
  public:
-  // Assigns the tickets after the newest known one, up to `upto`, to the session and lane.
-  void Add(SessionId session, uint32_t lane, uint32_t upto);
+  // Assigns the tickets after the newest known one, up to `upto`, to the session and SRQ.
+  void Add(SessionId session, uint32_t srq, uint32_t upto);
   // Records that the session reported the ticket. Returns the newest ticket up to which all are
   // done.
   uint32_t Done(uint32_t ticket);
-  // Counts the lane's tickets as done: no session will report them any more. Returns as Done does.
-  uint32_t Abandon(uint32_t lane);
-  // Returns the lane of the ticket; 0 if the ticket is settled or unknown.
-  uint32_t LaneOf(uint32_t ticket) const;
+  // Counts the SRQ's tickets as done: no session will report them any more. Returns as Done does.
+  uint32_t Abandon(uint32_t srq);
+  // Returns the SRQ of the ticket; 0 if the ticket is settled or unknown.
+  uint32_t SrqOf(uint32_t ticket) const;
 
  private:
   struct Run {
     SessionId session;
-    uint32_t lane = 0;
+    uint32_t srq = 0;
     uint32_t last = 0;
     uint32_t done = 0;  // newest ticket that is done
   };

@@ -341,7 +341,7 @@ void UdQueuePair::DoMemoryDone(Outbox& outbox) {
     if (!PushReceive(qp_, outbox, done.cqe)) (void)qp_.EnterError();
   }
   if (qp_.state() == verbs::QpState::kError && receives_.empty())
-    PostedReceives{qp_}.TellLast(outbox);
+    PostedReceives{qp_}.ReportLast(outbox);
 }
 
 void UdQueuePair::DoMemoryFault(Outbox&, const AccessTag& tag) {

@@ -79,8 +79,8 @@ struct MessagesUnderWay {
 };
 
 struct UnderWay {
-  Spares<ReceivesUnderWay> receives;
-  Spares<MessagesUnderWay> messages;
+  ObjectPool<ReceivesUnderWay> receives;
+  ObjectPool<MessagesUnderWay> messages;
 };
 
 }  // namespace rocegw::transport

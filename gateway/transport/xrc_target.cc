@@ -77,7 +77,7 @@ void Give(const Belongings& from, QpContext& qp) {
   qp.owner = from.owner;
 }
 
-class XrcTarget final : public QueuePair, private RequestLanes, private XrcMember {
+class XrcTarget final : public QueuePair, private SrqSelector, private XrcMember {
  public:
   XrcTarget(const verbs::QpConfig& config, const flow::CcConfig& cc, XrcDomain& domain)
       : QueuePair(config), domain_(domain), cc_(cc) {
@@ -104,7 +104,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     responder_.Reset();
     flow_ = flow::Flow();
     // The queue pair uses receives of many queues, so it never reports kLastWqeReached.
-    qp_.last_receive_told = true;
+    qp_.last_receive_reported = true;
     return reset;
   }
   void DoReadyToReceive(TimePoint now) override {
@@ -112,7 +112,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     flow_.Open(CcConfigOf(qp_, cc_), now);
     cnps_.Start(now);
     qp_.ecn = ProfileOf(cc_).ecn && flow_.uses_marks();
-    qp_.last_receive_told = true;
+    qp_.last_receive_reported = true;
   }
   void DoAttributes(uint32_t mask) override {
     if ((mask & verbs::kAttrMaxDestRdAtomic) != 0) responder_.SetDepth(qp_);
@@ -122,10 +122,10 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
   void DoFlush(Outbox& outbox) override {
     const Visit visit(*this);
     responder_.Stop();
-    for (const auto& [number, lane] : lanes_) {
-      Turn(lane.get());
-      lane->receives.Flush(qp_, outbox, qp_.tickets_issued);
-      List(*lane);
+    for (const auto& [number, named] : srqs_) {
+      SwitchTo(named.get());
+      named->receives.Flush(qp_, outbox, qp_.tickets_issued);
+      List(*named);
     }
   }
 
@@ -136,9 +136,9 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     const Visit visit(*this);
     again_ = kNever;
     if (const auto next = responder_.NextRead(); next.has_value()) {
-      Lane* const lane = LaneOf(*next);
-      Turn(lane);
-      if (lane != nullptr && !outbox.MayAccess(qp_)) {
+      NamedSrq* const named = SrqOf(*next);
+      SwitchTo(named);
+      if (named != nullptr && !outbox.MayAccess(qp_)) {
         again_ = now + kOwnerBusy;
         return PumpResult::kBlocked;
       }
@@ -160,13 +160,13 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     }
     cnps_.OnPacket(qp_, outbox, cc_, packet, now);
     const Visit visit(*this);
-    Lane* const lane = LaneOf(packet.headers.xrc_srq);
-    Turn(lane);
+    NamedSrq* const named = SrqOf(packet.headers.xrc_srq);
+    SwitchTo(named);
     // A killed process stops taking operations first; its requests are refused once its session
     // closed.
-    if (lane != nullptr && !outbox.MayAccess(qp_)) return metrics::DropReason::k_write_pending;
+    if (named != nullptr && !outbox.MayAccess(qp_)) return metrics::DropReason::k_write_pending;
     const metrics::DropReason reason = responder_.OnRequest(qp_, outbox, packet);
-    if (lane != nullptr) List(*lane);
+    if (named != nullptr) List(*named);
     return reason;
   }
 
@@ -178,26 +178,26 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
   void DoMemoryDone(Outbox& outbox) override {
     const Visit visit(*this);
     responder_.OnMemoryDone(qp_);
-    std::erase_if(waiting_, [&](Lane* lane) {
-      Turn(lane);
-      lane->receives.OnMemoryDone(qp_, outbox);
-      lane->listed = lane->receives.waits();
-      return !lane->listed;
+    std::erase_if(waiting_, [&](NamedSrq* named) {
+      SwitchTo(named);
+      named->receives.OnMemoryDone(qp_, outbox);
+      named->listed = named->receives.waits();
+      return !named->listed;
     });
   }
 
   void DoMemoryFault(Outbox& outbox, const AccessTag& tag) override {
     const Visit visit(*this);
-    const uint32_t number = tickets_.LaneOf(tag.ticket);
+    const uint32_t number = tickets_.SrqOf(tag.ticket);
     // Receives that later requests filled in other queues fail as well.
-    for (Lane* const lane : waiting_)
-      if (lane->number != number)
-        (void)lane->receives.FailFrom(tag.ticket, verbs::WcStatus::kFlush);
-    Lane* const lane = LaneOf(number);
-    Turn(lane);
-    responder_.UseReceives(lane != nullptr ? lane->receives : nobodys_);
+    for (NamedSrq* const named : waiting_)
+      if (named->number != number)
+        (void)named->receives.FailFrom(tag.ticket, verbs::WcStatus::kFlush);
+    NamedSrq* const named = SrqOf(number);
+    SwitchTo(named);
+    responder_.UseReceives(named != nullptr ? named->receives : no_receives_);
     responder_.OnMemoryFault(qp_, outbox, tag);
-    if (lane != nullptr) List(*lane);
+    if (named != nullptr) List(*named);
   }
 
   void DoDeadline(Outbox&, TimePoint now) override {
@@ -207,7 +207,7 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
 
  private:
   // A shared receive queue that requests have named.
-  struct Lane {
+  struct NamedSrq {
     uint32_t number = 0;
     Belongings belongings;
     ReceiveQueue receives;
@@ -219,40 +219,40 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
   class Visit {
    public:
     explicit Visit(XrcTarget& target) : target_(target), before_(target.at_) {}
-    ~Visit() { target_.Turn(before_); }
+    ~Visit() { target_.SwitchTo(before_); }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
 
    private:
     XrcTarget& target_;
-    Lane* before_;
+    NamedSrq* before_;
   };
 
-  Lane* LaneOf(uint32_t number) {
+  NamedSrq* SrqOf(uint32_t number) {
     if (at_ != nullptr && at_->number == number) return at_;
-    const auto known = lanes_.find(number);
-    if (known != lanes_.end()) return known->second.get();
+    const auto known = srqs_.find(number);
+    if (known != srqs_.end()) return known->second.get();
     const XrcReceiver* const receiver = domain_.Find(number);
     if (receiver == nullptr) return nullptr;
-    auto lane = std::make_unique<Lane>();
-    lane->number = number;
-    lane->belongings = BelongingsOf(*receiver);
-    return lanes_.emplace(number, std::move(lane)).first->second.get();
+    auto named = std::make_unique<NamedSrq>();
+    named->number = number;
+    named->belongings = BelongingsOf(*receiver);
+    return srqs_.emplace(number, std::move(named)).first->second.get();
   }
 
   ReceiveQueue* Enter(uint32_t srq) override {
-    Lane* const lane = LaneOf(srq);
-    if (lane == nullptr) return nullptr;
-    Turn(lane);
-    return &lane->receives;
+    NamedSrq* const named = SrqOf(srq);
+    if (named == nullptr) return nullptr;
+    SwitchTo(named);
+    return &named->receives;
   }
 
-  // Switches the context to the lane's owner; nullptr: to the domain.
-  void Turn(Lane* to) {
+  // Switches the context to the queue's owner; nullptr: to the domain.
+  void SwitchTo(NamedSrq* to) {
     if (to == at_) return;
     NoteTickets();
-    if (at_ == nullptr) domains_ = BelongingsOf(qp_);
-    Give(to != nullptr ? to->belongings : domains_, qp_);
+    if (at_ == nullptr) domain_values_ = BelongingsOf(qp_);
+    Give(to != nullptr ? to->belongings : domain_values_, qp_);
     at_ = to;
   }
 
@@ -260,44 +260,44 @@ class XrcTarget final : public QueuePair, private RequestLanes, private XrcMembe
     if (at_ != nullptr) tickets_.Add(at_->belongings.session, at_->number, qp_.tickets_issued);
   }
 
-  void List(Lane& lane) {
-    if (lane.listed || !lane.receives.waits()) return;
-    lane.listed = true;
-    waiting_.push_back(&lane);
+  void List(NamedSrq& named) {
+    if (named.listed || !named.receives.waits()) return;
+    named.listed = true;
+    waiting_.push_back(&named);
   }
 
   bool ResetReceives() {
     const Visit visit(*this);
     bool possible = true;
-    for (const auto& [number, lane] : lanes_) {
-      Turn(lane.get());
-      possible &= lane->receives.Reset(qp_);
-      lane->listed = false;
+    for (const auto& [number, named] : srqs_) {
+      SwitchTo(named.get());
+      possible &= named->receives.Reset(qp_);
+      named->listed = false;
     }
     waiting_.clear();
     return possible;
   }
 
   void Forget(uint32_t number) override {
-    const auto known = lanes_.find(number);
-    if (known == lanes_.end()) return;
-    Turn(nullptr);
+    const auto known = srqs_.find(number);
+    if (known == srqs_.end()) return;
+    SwitchTo(nullptr);
     // The rest of a message to the removed queue is dropped.
-    responder_.UseReceives(nobodys_);
-    if (responder_.lane() == number) responder_.Stop();
+    responder_.UseReceives(no_receives_);
+    if (responder_.srq() == number) responder_.Stop();
     std::erase(waiting_, known->second.get());
-    lanes_.erase(known);
+    srqs_.erase(known);
     qp_.TakeDone(tickets_.Abandon(number));
   }
 
   XrcDomain& domain_;
-  std::unordered_map<uint32_t, std::unique_ptr<Lane>> lanes_;
-  std::vector<Lane*> waiting_;  // lanes with completions that wait for memory operations
-  Lane* at_ = nullptr;          // owner of the context's current values; nullptr: the domain
-  Belongings domains_;          // the domain's values while a lane owns the context
+  std::unordered_map<uint32_t, std::unique_ptr<NamedSrq>> srqs_;
+  std::vector<NamedSrq*> waiting_;  // queues with completions that wait for memory operations
+  NamedSrq* at_ = nullptr;          // owner of the context's current values; nullptr: the domain
+  Belongings domain_values_;        // the domain's values while a queue's owner has the context
   TicketRuns tickets_;
-  ReceiveQueue nobodys_;
-  Responder responder_{nobodys_, *this};
+  ReceiveQueue no_receives_;
+  Responder responder_{no_receives_, *this};
   flow::Flow flow_;           // for READ responses
   TimePoint again_ = kNever;  // retry time while the owner of the next read takes no operations
   CnpSender cnps_;

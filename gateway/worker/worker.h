@@ -152,7 +152,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   struct Staged;
 
   struct Departed {
-    std::unique_ptr<transport::DepartedEndpoint> endpoint;
+    std::unique_ptr<transport::EndpointTombstone> endpoint;
     TimePoint until;
   };
   // Limit of tombstones, because programs may create and destroy endpoints at any rate.

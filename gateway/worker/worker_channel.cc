@@ -96,13 +96,13 @@ flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameR
 
 // Keeps a tombstone: programs often exit as soon as they have got what they waited for.
 void Worker::RememberDeparted(const transport::QueuePair& endpoint) {
-  std::unique_ptr<transport::DepartedEndpoint> departed = endpoint.Depart();
+  std::unique_ptr<transport::EndpointTombstone> departed = endpoint.MakeTombstone();
   if (departed == nullptr) return;
   while (!departed_.empty() &&
          (departed_.front().until < now_ || departed_.size() >= kMostDeparted)) {
     departed_.pop_front();
   }
-  departed_.push_back({std::move(departed), now_ + transport::DepartedEndpoint::kAge});
+  departed_.push_back({std::move(departed), now_ + transport::EndpointTombstone::kAge});
 }
 
 bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) {

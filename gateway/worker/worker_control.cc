@@ -309,7 +309,7 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
       .beside = {},
       .declined = context.declined};
   snapshot.attributes.sq_draining = slot.qp->draining();
-  if (context.spread != nullptr) snapshot.beside = context.spread->Numbers();
+  if (context.multipath != nullptr) snapshot.beside = context.multipath->Numbers();
   return snapshot;
 }
 

@@ -90,7 +90,8 @@ Worker::Ways Worker::WaysOf(const QpSlot& slot) {
     ways.slots[ways.count++] = ChannelOf(*slot.session, carrier).slot();
   };
   if (qp.carrier != nullptr) add(*qp.carrier);
-  for (size_t i = 0; qp.spread != nullptr && i < qp.spread->size(); ++i) add(qp.spread->At(i));
+  for (size_t i = 0; qp.multipath != nullptr && i < qp.multipath->size(); ++i)
+    add(qp.multipath->At(i));
   return ways;
 }
 

@@ -63,7 +63,7 @@ TEST(TicketRunsProperty, DoneIsWhatAllHaveReported) {
       }
       for (const Ticket& ticket : tickets) {
         if (ticket.done || ticket.number != DoneOf(tickets, 0) + 1) continue;
-        ASSERT_EQ(runs.LaneOf(ticket.number), ticket.lane);
+        ASSERT_EQ(runs.SrqOf(ticket.number), ticket.lane);
       }
     }
   }

@@ -10,35 +10,35 @@
 namespace rocegw {
 namespace {
 
-TEST(Spares, Take_AfterGiveBack_IsTheSameObject) {
-  Spares<int> spares;
-  std::unique_ptr<int> one = spares.Take();
+TEST(ObjectPool, Take_AfterGiveBack_IsTheSameObject) {
+  ObjectPool<int> pool;
+  std::unique_ptr<int> one = pool.Take();
   const int* const address = one.get();
   *one = 5;
-  spares.GiveBack(std::move(one));
-  EXPECT_EQ(spares.count(), 1u);
-  one = spares.Take();
+  pool.GiveBack(std::move(one));
+  EXPECT_EQ(pool.count(), 1u);
+  one = pool.Take();
   EXPECT_EQ(one.get(), address);
   EXPECT_EQ(*one, 5) << "as it is";
-  EXPECT_EQ(spares.count(), 0u);
+  EXPECT_EQ(pool.count(), 0u);
 }
 
-TEST(Spares, Take_TheLastGivenBackFirst) {
-  Spares<int> spares;
-  std::unique_ptr<int> first = spares.Take();
-  std::unique_ptr<int> second = spares.Take();
+TEST(ObjectPool, Take_TheLastGivenBackFirst) {
+  ObjectPool<int> pool;
+  std::unique_ptr<int> first = pool.Take();
+  std::unique_ptr<int> second = pool.Take();
   const int* const last = second.get();
-  spares.GiveBack(std::move(first));
-  spares.GiveBack(std::move(second));
-  EXPECT_EQ(spares.Take().get(), last);
+  pool.GiveBack(std::move(first));
+  pool.GiveBack(std::move(second));
+  EXPECT_EQ(pool.Take().get(), last);
 }
 
-TEST(Spares, GiveBack_OfMany_KeepsAFew) {
-  Spares<int> spares;
+TEST(ObjectPool, GiveBack_OfMany_KeepsAFew) {
+  ObjectPool<int> pool;
   std::vector<std::unique_ptr<int>> taken;
-  for (int i = 0; i < 100; ++i) taken.push_back(spares.Take());
-  for (std::unique_ptr<int>& one : taken) spares.GiveBack(std::move(one));
-  EXPECT_EQ(spares.count(), 16u);
+  for (int i = 0; i < 100; ++i) taken.push_back(pool.Take());
+  for (std::unique_ptr<int>& one : taken) pool.GiveBack(std::move(one));
+  EXPECT_EQ(pool.count(), 16u);
 }
 
 TEST(GrowingRing, ThatEmpties_StaysInTheSameSlot) {

@@ -5,7 +5,7 @@
 
 #include "tests/support/frame_peer.h"
 
-namespace rocegw::testing::spread {
+namespace rocegw::testing::multipath {
 namespace {
 
 using metrics::DropReason;
@@ -18,9 +18,9 @@ constexpr uint8_t kAck = wire::kSyndromeAck;
 constexpr uint16_t kOtherEpoch = 0x8888;
 
 // Queue pair with one channel beside its own, after the peer has answered once.
-class TwoWays {
+class TwoPaths {
  public:
-  explicit TwoWays(verbs::ServiceMode mode) : peer(Options(mode)) {
+  explicit TwoPaths(verbs::ServiceMode mode) : peer(Options(mode)) {
     other.to = peer.carrier.to;
     other.to.epoch = kOtherEpoch;
     peer.host().context().peer_relaxes = true;
@@ -43,44 +43,45 @@ class TwoWays {
   }
 };
 
-TEST(Spread, WithoutOrder_TurnByTurn) {
-  TwoWays ways(verbs::ServiceMode::kUnordered);
-  ways.peer.base().PostWrite(kSource, 60000, kTarget);
-  EXPECT_EQ(ways.peer.Out().size(), 235u);
-  EXPECT_EQ(ways.other.users, 1);
-  EXPECT_GT(ways.other.refs.size(), 90u);
-  EXPECT_GT(ways.peer.carrier.refs.size(), 90u);
+TEST(Multipath, WithoutOrder_TurnByTurn) {
+  TwoPaths paths(verbs::ServiceMode::kUnordered);
+  paths.peer.base().PostWrite(kSource, 60000, kTarget);
+  EXPECT_EQ(paths.peer.Out().size(), 235u);
+  EXPECT_EQ(paths.other.users, 1);
+  EXPECT_GT(paths.other.refs.size(), 90u);
+  EXPECT_GT(paths.peer.carrier.refs.size(), 90u);
 }
 
-TEST(Spread, Numbers_AreThoseBesideItsOwn) {
-  TwoWays ways(verbs::ServiceMode::kUnordered);
-  ways.peer.base().PostWrite(kSource, 60000, kTarget);
-  ways.peer.Out();
-  ASSERT_NE(ways.peer.host().context().spread, nullptr);
-  EXPECT_EQ(ways.peer.host().context().spread->Numbers(), std::vector<Qpn>{ways.other.number()});
+TEST(Multipath, Numbers_AreThoseBesideItsOwn) {
+  TwoPaths paths(verbs::ServiceMode::kUnordered);
+  paths.peer.base().PostWrite(kSource, 60000, kTarget);
+  paths.peer.Out();
+  ASSERT_NE(paths.peer.host().context().multipath, nullptr);
+  EXPECT_EQ(paths.peer.host().context().multipath->Numbers(),
+            std::vector<Qpn>{paths.other.number()});
 }
 
-TEST(Spread, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
-  TwoWays ways(verbs::ServiceMode::kUnordered);
-  ways.peer.carrier.open = false;
-  ways.peer.base().PostWrite(kSource, 20000, kTarget);
-  EXPECT_EQ(ways.peer.Out().size(), 79u);
-  EXPECT_EQ(ways.other.refs.size(), 79u);
-  ways.other.open = false;
-  ways.peer.base().PostWrite(kSource, 200, kTarget);
-  EXPECT_TRUE(ways.peer.Out().empty());
-  transport::QpContext& qp = ways.peer.host().context();
-  EXPECT_TRUE(qp.PlaceAt(ways.peer.carrier).waiting);
-  EXPECT_TRUE(qp.PlaceAt(ways.other).waiting);
-  ways.other.open = true;
-  ways.peer.host().qp().OnTurn(ways.other);
-  EXPECT_TRUE(qp.PlaceAt(ways.peer.carrier).waiting);
-  EXPECT_FALSE(qp.PlaceAt(ways.other).waiting);
-  EXPECT_EQ(ways.peer.Out().size(), 1u);
+TEST(Multipath, NoRoomOnOne_TakesTheOther_NoneOnBoth_StandsInBothLines) {
+  TwoPaths paths(verbs::ServiceMode::kUnordered);
+  paths.peer.carrier.open = false;
+  paths.peer.base().PostWrite(kSource, 20000, kTarget);
+  EXPECT_EQ(paths.peer.Out().size(), 79u);
+  EXPECT_EQ(paths.other.refs.size(), 79u);
+  paths.other.open = false;
+  paths.peer.base().PostWrite(kSource, 200, kTarget);
+  EXPECT_TRUE(paths.peer.Out().empty());
+  transport::QpContext& qp = paths.peer.host().context();
+  EXPECT_TRUE(qp.PlaceAt(paths.peer.carrier).waiting);
+  EXPECT_TRUE(qp.PlaceAt(paths.other).waiting);
+  paths.other.open = true;
+  paths.peer.host().qp().OnTurn(paths.other);
+  EXPECT_TRUE(qp.PlaceAt(paths.peer.carrier).waiting);
+  EXPECT_FALSE(qp.PlaceAt(paths.other).waiting);
+  EXPECT_EQ(paths.peer.Out().size(), 1u);
 }
 
-TEST(Spread, WithOrder_KeepsToItsOwn_AndSoDoItsOrderedRequests) {
-  TwoWays strong(verbs::ServiceMode::kByTarget);
+TEST(Multipath, WithOrder_KeepsToItsOwn_AndSoDoItsOrderedRequests) {
+  TwoPaths strong(verbs::ServiceMode::kByTarget);
   strong.peer.base().PostWrite(kSource, 60000, kTarget);
   strong.peer.Out();
   EXPECT_TRUE(strong.other.refs.empty());
@@ -95,28 +96,29 @@ TEST(Spread, WithOrder_KeepsToItsOwn_AndSoDoItsOrderedRequests) {
   EXPECT_EQ(strong.other.refs.size(), until);
 }
 
-TEST(Spread, LostFrame_IsBuiltAgainForItsOwnWay) {
-  TwoWays ways(verbs::ServiceMode::kUnordered);
-  ways.peer.carrier.open = false;
-  ways.peer.base().PostWrite(kSource, 200, kTarget);
-  ASSERT_EQ(ways.peer.Out().size(), 1u);
-  auto& host = ways.peer.host();
-  EXPECT_EQ(host.qp().Again(host, ways.other, ways.other.refs.at(0), Psn(0)), flow::Resend::kDone);
-  EXPECT_EQ(ways.peer.OutOne().frame.epoch, kOtherEpoch);
+TEST(Multipath, LostFrame_IsBuiltAgainForItsOwnWay) {
+  TwoPaths paths(verbs::ServiceMode::kUnordered);
+  paths.peer.carrier.open = false;
+  paths.peer.base().PostWrite(kSource, 200, kTarget);
+  ASSERT_EQ(paths.peer.Out().size(), 1u);
+  auto& host = paths.peer.host();
+  EXPECT_EQ(host.qp().Again(host, paths.other, paths.other.refs.at(0), Psn(0)),
+            flow::Resend::kDone);
+  EXPECT_EQ(paths.peer.OutOne().frame.epoch, kOtherEpoch);
 }
 
-TEST(Spread, AWayThatNeverOpened_IsForgotten_OneThatDid_EndsTheQueuePair) {
-  TwoWays ways(verbs::ServiceMode::kUnordered);
-  auto& host = ways.peer.host();
-  ways.peer.base().PostWrite(kSource, 200, kTarget);
-  ways.peer.Out();
-  ASSERT_EQ(ways.other.users, 1);
-  host.qp().OnCarrierLost(host, ways.other, false, wire::ChannelReason::kNoResources,
-                          ways.peer.base().now());
-  EXPECT_EQ(ways.other.users, 0);
-  EXPECT_EQ(ways.peer.state(), QpState::kRts);
+TEST(Multipath, AWayThatNeverOpened_IsForgotten_OneThatDid_EndsTheQueuePair) {
+  TwoPaths paths(verbs::ServiceMode::kUnordered);
+  auto& host = paths.peer.host();
+  paths.peer.base().PostWrite(kSource, 200, kTarget);
+  paths.peer.Out();
+  ASSERT_EQ(paths.other.users, 1);
+  host.qp().OnCarrierLost(host, paths.other, false, wire::ChannelReason::kNoResources,
+                          paths.peer.base().now());
+  EXPECT_EQ(paths.other.users, 0);
+  EXPECT_EQ(paths.peer.state(), QpState::kRts);
 
-  TwoWays opened(verbs::ServiceMode::kUnordered);
+  TwoPaths opened(verbs::ServiceMode::kUnordered);
   opened.peer.base().PostWrite(kSource, 60000, kTarget);
   opened.peer.Out();
   opened.peer.host().qp().OnCarrierLost(opened.peer.host(), opened.other, true,
@@ -127,7 +129,7 @@ TEST(Spread, AWayThatNeverOpened_IsForgotten_OneThatDid_EndsTheQueuePair) {
 
 // The peer uses multipath: frames of a message arrive by both channels, and the reply leaves by the
 // channel of the last frame.
-TEST(Spread, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
+TEST(Multipath, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
   FramePeer peer;
   ScriptedCarrier other;
   other.to = peer.carrier.to;
@@ -153,7 +155,7 @@ TEST(Spread, FramesByTwoWays_AreOneMessage_AndAreAnsweredOnce) {
 
 // A reply to a single message is a sign of life like any other: its sender must not get the message
 // again by another transport.
-TEST(Spread, AnswerToOneAlone_WasHeard) {
+TEST(Multipath, AnswerToOneAlone_WasHeard) {
   FramePeer peer;
   peer.base().PostWrite(kSource, 4, kTarget);
   peer.base().PostWrite(kSource, 4, kTarget);
@@ -168,4 +170,4 @@ TEST(Spread, AnswerToOneAlone_WasHeard) {
 }
 
 }  // namespace
-}  // namespace rocegw::testing::spread
+}  // namespace rocegw::testing::multipath

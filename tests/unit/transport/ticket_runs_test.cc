@@ -14,10 +14,10 @@ TEST(TicketRuns, OneSession_IsDoneAsItReports) {
   TicketRuns runs;
   runs.Add(kOne, 7, 3);
   runs.Add(kOne, 7, 5);
-  EXPECT_EQ(runs.LaneOf(4), 7u);
+  EXPECT_EQ(runs.SrqOf(4), 7u);
   EXPECT_EQ(runs.Done(2), 2u);
   EXPECT_EQ(runs.Done(5), 5u);
-  EXPECT_EQ(runs.LaneOf(5), 0u);
+  EXPECT_EQ(runs.SrqOf(5), 0u);
 }
 
 TEST(TicketRuns, LaterOnesOfAnotherSession_WaitForTheOldest) {
