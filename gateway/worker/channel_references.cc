@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/worker/rides.h"
+#include "gateway/worker/channel_references.h"
 
 #include <algorithm>
 
