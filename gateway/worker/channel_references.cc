@@ -9,67 +9,68 @@ namespace rocegw::worker {
 
 using tenant::Resource;
 
-void Rides::RemoveSession(Pool pool) {
+void ChannelReferences::RemoveSession(Pool pool) {
   const auto known = pools_.find(pool);
   if (--known->second.sessions == 0) pools_.erase(known);
 }
 
-void Rides::RemoveEndpoint(Pool pool) {
+void ChannelReferences::RemoveEndpoint(Pool pool) {
   if (--pools_[pool].endpoints != 0) return;
-  for (std::vector<Ride>& rides : by_channel_) {
-    for (Ride& ride : rides) {
-      if (ride.pool == pool) ride.by_endpoints = false;
+  for (std::vector<Reference>& references : by_channel_) {
+    for (Reference& reference : references) {
+      if (reference.pool == pool) reference.by_endpoints = false;
     }
-    Sweep(rides);
+    Sweep(references);
   }
 }
 
-bool Rides::Has(Pool pool, Slot channel) const {
+bool ChannelReferences::Has(Pool pool, Slot channel) const {
   return channel < by_channel_.size() &&
-         std::ranges::find(by_channel_[channel], pool, &Ride::pool) != by_channel_[channel].end();
+         std::ranges::find(by_channel_[channel], pool, &Reference::pool) !=
+             by_channel_[channel].end();
 }
 
-const tenant::QuotaNode* Rides::Take(Pool pool) {
+const tenant::QuotaNode* ChannelReferences::Take(Pool pool) {
   if (pool == nullptr || pool->channel_quota == nullptr) return nullptr;
   const tenant::QuotaNode* const by = pool->channel_quota->Take(Resource::kChannels);
   if (by != nullptr) pool->channels_refused.fetch_add(1, std::memory_order_relaxed);
   return by;
 }
 
-void Rides::GiveBack(Pool pool) {
+void ChannelReferences::GiveBack(Pool pool) {
   if (pool != nullptr && pool->channel_quota != nullptr)
     pool->channel_quota->Give(Resource::kChannels);
 }
 
-Rides::Ride& Rides::RideOf(Pool pool, Slot channel) {
+ChannelReferences::Reference& ChannelReferences::ReferenceOf(Pool pool, Slot channel) {
   if (channel >= by_channel_.size()) by_channel_.resize(channel + 1);
-  std::vector<Ride>& rides = by_channel_[channel];
-  const auto known = std::ranges::find(rides, pool, &Ride::pool);
-  return known != rides.end() ? *known : rides.emplace_back(Ride{.pool = pool});
+  std::vector<Reference>& references = by_channel_[channel];
+  const auto known = std::ranges::find(references, pool, &Reference::pool);
+  return known != references.end() ? *known : references.emplace_back(Reference{.pool = pool});
 }
 
-void Rides::End(Pool pool, Slot channel) {
-  --RideOf(pool, channel).queue_pairs;
+void ChannelReferences::End(Pool pool, Slot channel) {
+  --ReferenceOf(pool, channel).queue_pairs;
   Sweep(by_channel_[channel]);
 }
 
-void Rides::OnChannelGone(Slot channel) {
+void ChannelReferences::OnChannelGone(Slot channel) {
   if (channel >= by_channel_.size()) return;
-  for (Ride& ride : by_channel_[channel]) ride.by_endpoints = false;
+  for (Reference& reference : by_channel_[channel]) reference.by_endpoints = false;
   Sweep(by_channel_[channel]);
 }
 
-void Rides::Sweep(std::vector<Ride>& rides) {
-  std::erase_if(rides, [](const Ride& ride) {
-    if (ride.over()) GiveBack(ride.pool);
-    return ride.over();
+void ChannelReferences::Sweep(std::vector<Reference>& references) {
+  std::erase_if(references, [](const Reference& reference) {
+    if (reference.unused()) GiveBack(reference.pool);
+    return reference.unused();
   });
 }
 
-bool Rides::TellsNow(Pool pool, TimePoint now) {
-  TimePoint& tell_again = pools_[pool].tell_again;
-  if (now < tell_again) return false;
-  tell_again = now + Seconds(1);
+bool ChannelReferences::ReportsNow(Pool pool, TimePoint now) {
+  TimePoint& report_again = pools_[pool].report_again;
+  if (now < report_again) return false;
+  report_again = now + Seconds(1);
   return true;
 }
 

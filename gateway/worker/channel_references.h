@@ -16,7 +16,7 @@
 
 namespace rocegw::worker {
 
-class Rides {
+class ChannelReferences {
  public:
   using Pool = tenant::Share*;  // nullptr: no pool, not counted
   using Slot = uint32_t;        // slot of a channel
@@ -33,35 +33,37 @@ class Rides {
   const tenant::QuotaNode* Take(Pool pool);
   static void GiveBack(Pool pool);
   // Add a queue pair, or endpoints, to the pool's reference to the channel.
-  void Begin(Pool pool, Slot channel) { ++RideOf(pool, channel).queue_pairs; }
-  void BeginForEndpoints(Pool pool, Slot channel) { RideOf(pool, channel).by_endpoints = true; }
+  void Begin(Pool pool, Slot channel) { ++ReferenceOf(pool, channel).queue_pairs; }
+  void BeginForEndpoints(Pool pool, Slot channel) {
+    ReferenceOf(pool, channel).by_endpoints = true;
+  }
   // Removes a queue pair from the reference.
   void End(Pool pool, Slot channel);
   // Drops all references to the channel. Its queue pairs have released it before.
   void OnChannelGone(Slot channel);
 
   // Returns true if a refusal is to be reported now: at most once a second for each pool.
-  bool TellsNow(Pool pool, TimePoint now);
+  bool ReportsNow(Pool pool, TimePoint now);
 
  private:
-  struct Ride {
+  struct Reference {
     Pool pool = nullptr;
     uint32_t queue_pairs = 0;
     bool by_endpoints = false;
 
-    bool over() const { return queue_pairs == 0 && !by_endpoints; }
+    bool unused() const { return queue_pairs == 0 && !by_endpoints; }
   };
   struct OfPool {
     uint32_t sessions = 0;
     uint32_t endpoints = 0;
-    TimePoint tell_again;
+    TimePoint report_again;
   };
 
-  Ride& RideOf(Pool pool, Slot channel);
+  Reference& ReferenceOf(Pool pool, Slot channel);
   // Removes unused references.
-  static void Sweep(std::vector<Ride>& rides);
+  static void Sweep(std::vector<Reference>& references);
 
-  std::vector<std::vector<Ride>> by_channel_;  // keeps its capacity
+  std::vector<std::vector<Reference>> by_channel_;  // keeps its capacity
   std::unordered_map<Pool, OfPool> pools_;
 };
 

@@ -30,7 +30,7 @@ constexpr int64_t kInterrupted = 100'000;
 // charged for an interruption would wait as long again for nothing.
 constexpr int64_t kUnusual = 4;
 constexpr int64_t kLongTurn = 8'000;
-constexpr Duration kTellEvery = Seconds(1);
+constexpr Duration kReportEvery = Seconds(1);
 // A turn takes at most this fraction of the pool's rate per second.
 constexpr uint64_t kTurnsPerSecond = 500;
 
@@ -191,7 +191,7 @@ void Scheduler::PushAgain(Account& account, SlotHandle qp) {
 }
 
 Scheduler::Tier Scheduler::TierOf(Account& account, TimePoint now, Turn& turn) {
-  bool promised = false;
+  bool committed = false;
   if (account.share != nullptr) {
     turn.bytes_rate = account.share->bytes.Ask(now, 0);
     turn.packets_rate = account.share->packets.Ask(now, 0);
@@ -199,11 +199,11 @@ Scheduler::Tier Scheduler::TierOf(Account& account, TimePoint now, Turn& turn) {
       HoldBack(account, now, turn);
       return Tier::kNone;
     }
-    promised = turn.bytes_rate.promised || turn.packets_rate.promised;
+    committed = turn.bytes_rate.promised || turn.packets_rate.promised;
   }
   account.closed_until = {};
   if (!metering_) return account.turns_left == 0 ? Tier::kNone : Tier::kOwnPart;
-  if (promised) return Tier::kPromised;
+  if (committed) return Tier::kCommitted;
   if (account.tenant->time.credit <= 0) return Tier::kNone;
   return account.time.credit > 0 ? Tier::kOwnPart : Tier::kTenantsPart;
 }
@@ -213,8 +213,8 @@ void Scheduler::HoldBack(Account& account, TimePoint now, const Turn& turn) {
   if (account.closed_until <= now) {
     (bytes ? account.share->held_back_by_bytes : account.share->held_back_by_packets)
         .fetch_add(1, std::memory_order_relaxed);
-    if (now >= account.told_at + kTellEvery) {
-      account.told_at = now;
+    if (now >= account.reported_at + kReportEvery) {
+      account.reported_at = now;
       held_back_.push_back({account.share, bytes ? tenant::Rate::kBytes : tenant::Rate::kPackets,
                             bytes ? turn.bytes_rate.closed : turn.packets_rate.closed});
     }
@@ -227,7 +227,7 @@ bool Scheduler::NextTurn(TimePoint now, Turn& turn) {
   size_t chosen = 0;
   const bool moves = !metering_ || stayed_ >= kStay;
   const size_t first = next_ + (moves && next_ < waiting_.size() && waiting_[next_] == staying_);
-  for (size_t i = 0; i < waiting_.size() && best != Tier::kPromised; ++i) {
+  for (size_t i = 0; i < waiting_.size() && best != Tier::kCommitted; ++i) {
     const size_t at = (first + i) % waiting_.size();
     Turn candidate;
     const Tier tier = TierOf(*waiting_[at], now, candidate);
@@ -259,7 +259,7 @@ void Scheduler::SetLimits(Tier tier, Turn& turn) const {
   const Account& account = *turn.account;
   turn.packets = kPacketsPerTurn;
   turn.bytes = kBytesPerTurn;
-  if (metering_ && tier != Tier::kPromised) {
+  if (metering_ && tier != Tier::kCommitted) {
     const int64_t left = std::min(account.time.credit, account.tenant->time.credit);
     const int64_t time = std::max(left, kLeastTurn);
     turn.packets = static_cast<uint32_t>(

@@ -44,12 +44,12 @@ struct Account {
   GrowingRing<SlotHandle> ready;  // queue pairs with something to send
   uint32_t turns_left = 0;        // queue pairs left of those that were ready when the round began
   TimeShare time;
-  int64_t packet_cost = 500;     // recent cost of sending one packet, ns
-  uint64_t units = 0;            // units of the work being measured
-  TimePoint used_at;             // time of the last use
-  bool active = false;           // competes for the worker's time
-  TimePoint closed_until;        // its rate is used up until then
-  TimePoint told_at{INT64_MIN};  // time of the last report of that
+  int64_t packet_cost = 500;         // recent cost of sending one packet, ns
+  uint64_t units = 0;                // units of the work being measured
+  TimePoint used_at;                 // time of the last use
+  bool active = false;               // competes for the worker's time
+  TimePoint closed_until;            // its rate is used up until then
+  TimePoint reported_at{INT64_MIN};  // time of the last report of that
   // Sent since the rates were last charged.
   uint64_t unpaid_bytes = 0;
   uint64_t unpaid_packets = 0;
@@ -149,7 +149,7 @@ class Scheduler {
   // A packet costs as much as this many bytes.
   static constexpr uint64_t kPacketUnits = 1024;
   // Order of service. kNone: not now.
-  enum class Tier : uint8_t { kPromised, kOwnPart, kTenantsPart, kNone };
+  enum class Tier : uint8_t { kCommitted, kOwnPart, kTenantsPart, kNone };
 
   void Use(Account& account) {
     account.used_at = now_;

@@ -26,7 +26,7 @@ constexpr uint32_t kFullScanEvery = 4096;
 // The shortest pacing interval: a paced flow sends what is due within it at once.
 constexpr Duration kTimerSlot = Microseconds(16);
 // Reports are rare, because all workers write the same few cache lines.
-constexpr Duration kTellTimesEvery = Milliseconds(100);
+constexpr Duration kReportTimesEvery = Milliseconds(100);
 
 }  // namespace
 
@@ -102,7 +102,7 @@ bool Worker::RunOnce(TimePoint now) {
   FlushMemory();
   busy |= TransmitAll();
   SendCompletionEvents();
-  if (now >= tell_times_at_) TellTimes();
+  if (now >= report_times_at_) ReportTimes();
   WakeControl();
   (busy ? counters_.loop_busy_iterations : counters_.loop_idle_iterations).Add();
   return busy;
@@ -189,7 +189,7 @@ bool Worker::PrepareSleep(TimePoint now) {
       !unsent_.empty() || channels_.busy() || staged_wants_packet_) {
     return false;
   }
-  TellTimes();
+  ReportTimes();
   options_.link->worker_awake.store(false, std::memory_order_relaxed);
   inbox().sleeping.store(true, std::memory_order_seq_cst);
   // From here on every client writes its eventfd.
@@ -425,15 +425,15 @@ void Worker::Completed(transport::QpContext& qp, Duration took) {
   session.operations.Add(took);
 }
 
-void Worker::TellTimes(WorkerSession& session) {
+void Worker::ReportTimes(WorkerSession& session) {
   if (session.link.share != nullptr) session.link.share->operations.Add(session.operations);
   session.operations = {};
 }
 
-void Worker::TellTimes() {
-  for (WorkerSession* const session : with_times_) TellTimes(*session);
+void Worker::ReportTimes() {
+  for (WorkerSession* const session : with_times_) ReportTimes(*session);
   with_times_.clear();
-  tell_times_at_ = now_ + kTellTimesEvery;
+  report_times_at_ = now_ + kReportTimesEvery;
 }
 
 void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
@@ -450,7 +450,7 @@ void Worker::Event(transport::QpContext& qp, verbs::AsyncEvent event) {
     raised.handle = cq.config().cq_handle;
     raised.cookie = cq.config().cookie;
   }
-  if (event == verbs::AsyncEvent::kSrqLimitReached) return TellLimitReached(qp.srq->config());
+  if (event == verbs::AsyncEvent::kSrqLimitReached) return ReportLimitReached(qp.srq->config());
   Notify({0, raised});
 }
 

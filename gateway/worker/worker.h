@@ -9,7 +9,7 @@
 //
 // Files: worker.cc is the loop, worker_receive.cc demultiplexes, worker_memory.cc executes memory
 // operations, worker_control.cc applies control messages, worker_congestion.cc selects congestion
-// control, worker_rides.cc counts channel references.
+// control, worker_references.cc counts channel references.
 #pragma once
 
 #include <array>
@@ -151,12 +151,12 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   struct Staged;
 
-  struct Departed {
+  struct Tombstone {
     std::unique_ptr<transport::EndpointTombstone> endpoint;
     TimePoint until;
   };
   // Limit of tombstones, because programs may create and destroy endpoints at any rate.
-  static constexpr size_t kMostDeparted = 1024;
+  static constexpr size_t kMostTombstones = 1024;
 
   // worker_channel.cc
   metrics::DropReason OnChannelPacket(uint32_t device, const wire::RxPacket& packet, TimePoint now);
@@ -168,17 +168,17 @@ class Worker final : private transport::Outbox, private channel::Owner {
   flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                           Psn psn) override;
   bool AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) override;
-  void RememberDeparted(const transport::QueuePair& endpoint);
+  void KeepTombstone(const transport::QueuePair& endpoint);
   void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) override;
   // Handles the arrival of a frame of a queue pair, whose own handle is in the frame reference.
   void NoteArrived(const flow::Carrier& carrier, const flow::FrameRef& frame);
   void OnTurn(const flow::Carrier& carrier, SlotHandle qp) override;
   void OnChannelGone(const flow::Carrier& carrier, bool opened, wire::ChannelReason why) override;
-  void OnPlaceFree(uint32_t slot) override { rides_.OnChannelGone(slot); }
+  void OnPlaceFree(uint32_t slot) override { references_.OnChannelGone(slot); }
   void ArmChannel(uint32_t slot, TimePoint when) override;
 
-  // worker_rides.cc
-  struct Ways {
+  // worker_references.cc
+  struct ChannelSlots {
     // Slots of its own channel and of one for each further path.
     std::array<uint32_t, wire::kMostPaths> slots{};
     size_t count = 0;
@@ -191,18 +191,19 @@ class Worker final : private transport::Outbox, private channel::Owner {
                         uint32_t paths) override;
   // Binds the channel, or records why the queue pair uses plain RoCEv2.
   void BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target);
-  bool MayRide(transport::QpContext& qp, const channel::Channel* known);
-  flow::Carrier* StartRide(transport::QpContext& qp, channel::Channel* channel);
+  bool MayUse(transport::QpContext& qp, const channel::Channel* known);
+  flow::Carrier* BeginUse(transport::QpContext& qp, channel::Channel* channel);
   static const channel::Channel& ChannelOf(const WorkerSession& session,
                                            const flow::Carrier& carrier);
-  static Ways WaysOf(const QpSlot& slot);
-  void EndRides(const QpSlot& slot, const Ways& before);
+  static ChannelSlots ChannelsOf(const QpSlot& slot);
+  void EndReferences(const QpSlot& slot, const ChannelSlots& before);
   // Ends all references of a queue pair that is about to be destroyed.
-  void EndRides(const QpSlot& slot);
+  void EndReferences(const QpSlot& slot);
 
   // worker_staging.cc
-  port::TxPacket* NewFrame(transport::QpContext& qp, flow::Carrier& way, uint32_t payload) override;
-  void SendFrame(transport::QpContext& qp, flow::Carrier& way, port::TxPacket* packet) override;
+  port::TxPacket* NewFrame(transport::QpContext& qp, flow::Carrier& carrier,
+                           uint32_t payload) override;
+  void SendFrame(transport::QpContext& qp, flow::Carrier& carrier, port::TxPacket* packet) override;
   flow::Carrier& CarrierFor(transport::QpContext& qp, channel::Channel& channel);
   static channel::StagedCarrier* StagedOn(const WorkerSession& session,
                                           const flow::Carrier& channel);
@@ -250,7 +251,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   transport::SharedReceives* SrqOf(SessionId session, uint32_t handle);
   transport::XrcDomain* DomainOf(SessionId domain);
   std::unique_ptr<transport::QueuePair> MakeQp(const verbs::QpConfig& config);
-  void TellLimitReached(const verbs::SrqConfig& srq);
+  void ReportLimitReached(const verbs::SrqConfig& srq);
   SlotHandle TakeSlot();
   ControlReply Do(const PrepareQp& body);
   ControlReply Do(const LinkQp& body);
@@ -289,8 +290,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   void Event(transport::QpContext& qp, verbs::AsyncEvent event) override;
   void Completed(transport::QpContext& qp, Duration took) override;
   // Report request times to the pools.
-  void TellTimes();
-  void TellTimes(WorkerSession& session);
+  void ReportTimes();
+  void ReportTimes(WorkerSession& session);
   void Fault(transport::QpContext& qp, const char* reason) override;
   // Ignores the session from now on and asks the control thread to close it.
   void Stop(WorkerSession& session, const char* reason);
@@ -315,9 +316,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool staged_wants_packet_ = false;  // the port had no buffer
   std::vector<QpSlot> slots_;
   std::vector<uint32_t> free_slots_;
-  KeyMap<SlotHandle> qps_;                                         // by QPN
-  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;  // by group number
-  std::deque<Departed> departed_;                                  // tombstones, oldest in front
+  KeyMap<SlotHandle> qps_;                                                // by QPN
+  std::unordered_map<uint32_t, transport::EndpointGroup> groups_;         // by group number
+  std::deque<Tombstone> tombstones_;                                      // oldest in front
   std::map<std::pair<uint32_t, wire::Gid>, std::vector<Qpn>> multicast_;  // by device and group
   verbs::MrTable regions_;
   const transport::WorkerTables tables_{regions_, counters_};
@@ -326,14 +327,14 @@ class Worker final : private transport::Outbox, private channel::Owner {
   std::vector<WorkerSession*> with_ops_;
   std::vector<WorkerSession*> with_copier_;
   std::vector<WorkerSession*> with_times_;  // with request times that their pools do not have yet
-  TimePoint tell_times_at_;
+  TimePoint report_times_at_;
 
   flow::CcClass congestion_;
 
   TimerWheel wheel_;
   std::vector<SlotHandle> due_;
   Scheduler scheduler_;
-  Rides rides_;
+  ChannelReferences references_;
   std::vector<SlotHandle> after_pump_;  // queue pairs whose session's copier takes nothing now
   bool port_full_ = false;
   std::vector<Outgoing> outgoing_;

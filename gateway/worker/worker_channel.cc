@@ -95,18 +95,18 @@ flow::Resend Worker::BuildAgain(const flow::Carrier& carrier, const flow::FrameR
 }
 
 // Keeps a tombstone: programs often exit as soon as they have got what they waited for.
-void Worker::RememberDeparted(const transport::QueuePair& endpoint) {
-  std::unique_ptr<transport::EndpointTombstone> departed = endpoint.MakeTombstone();
-  if (departed == nullptr) return;
-  while (!departed_.empty() &&
-         (departed_.front().until < now_ || departed_.size() >= kMostDeparted)) {
-    departed_.pop_front();
+void Worker::KeepTombstone(const transport::QueuePair& endpoint) {
+  std::unique_ptr<transport::EndpointTombstone> tombstone = endpoint.MakeTombstone();
+  if (tombstone == nullptr) return;
+  while (!tombstones_.empty() &&
+         (tombstones_.front().until < now_ || tombstones_.size() >= kMostTombstones)) {
+    tombstones_.pop_front();
   }
-  departed_.push_back({std::move(departed), now_ + transport::EndpointTombstone::kAge});
+  tombstones_.push_back({std::move(tombstone), now_ + transport::EndpointTombstone::kAge});
 }
 
 bool Worker::AnswerOfDeparted(const flow::FrameRef& lost, wire::ChannelFrame& frame) {
-  for (const Departed& one : departed_)
+  for (const Tombstone& one : tombstones_)
     if (one.endpoint->handle() == lost.owner) return one.endpoint->Answer(lost, frame);
   return false;
 }
@@ -143,9 +143,9 @@ void Worker::OnChannelGone(const flow::Carrier& carrier, bool opened, wire::Chan
   for (QpSlot& slot : slots_) {
     if (slot.session == nullptr) continue;
     const flow::Carrier* const staged = StagedOn(*slot.session, carrier);
-    const Ways ways = WaysOf(slot);
+    const ChannelSlots slots = ChannelsOf(slot);
     slot.qp->OnCarrierLost(*this, staged != nullptr ? *staged : carrier, opened, why, now_);
-    EndRides(slot, ways);
+    EndReferences(slot, slots);
     // A queue pair that falls back to plain RoCEv2 has something to send.
     if (slot.qp->context().declined != wire::ChannelReason::kNone)
       MakeRunnable(slot, slot.qp->context().handle);

@@ -127,7 +127,7 @@ ControlReply Worker::Do(LinkSession& body, TimePoint now) {
   if (!sessions_.emplace(body.session.value, std::move(session)).second) return Failed(EEXIST);
   if (body.xrc_domain) raw->domain = std::make_unique<transport::XrcDomain>();
   raw->account = scheduler_.Open(body.share);
-  rides_.AddSession(body.share);
+  references_.AddSession(body.share);
   raw->staged_shared.busy = &busy_staged_;
   active_.push_back(raw);
   if (body.copier != nullptr) with_copier_.push_back(raw);
@@ -146,7 +146,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   std::erase(active_, session);
   std::erase(with_ops_, session);
   std::erase(with_copier_, session);
-  if (std::erase(with_times_, session) != 0) TellTimes(*session);
+  if (std::erase(with_times_, session) != 0) ReportTimes(*session);
   for (const CopierBatch& batch : session->submitted) {
     for (const Outgoing& out : batch.packets) options_.ports[out.device]->Release(out.packet);
   }
@@ -157,7 +157,7 @@ ControlReply Worker::Do(const UnlinkSession& body) {
   }
   EndStaged(*session);
   scheduler_.Close(session->account);
-  rides_.RemoveSession(session->link.share);
+  references_.RemoveSession(session->link.share);
   sessions_.erase(body.session.value);
   return {};
 }
@@ -256,7 +256,7 @@ ControlReply Worker::Do(const LinkQp& body) {
   context.line = {};
   if (!queueless) session->pages[config.doorbell_page].by_bit[config.doorbell_bit] = handle;
   if (group != nullptr) group->Join(*slot.qp);
-  if (config.type == verbs::QpType::kEndpoint) rides_.AddEndpoint(session->link.share);
+  if (config.type == verbs::QpType::kEndpoint) references_.AddEndpoint(session->link.share);
   return {};
 }
 
@@ -274,10 +274,10 @@ ControlReply Worker::Do(const UnlinkQp& body) {
   const uint32_t index = context.handle.index;
   if (transport::EndpointGroup* const group = GroupOf(context.config.session, context.rare.group))
     group->Leave(*slot->qp, now_);
-  RememberDeparted(*slot->qp);
-  if (slot->session != nullptr) EndRides(*slot);
+  KeepTombstone(*slot->qp);
+  if (slot->session != nullptr) EndReferences(*slot);
   if (context.config.type == verbs::QpType::kEndpoint)
-    rides_.RemoveEndpoint(slot->session->link.share);
+    references_.RemoveEndpoint(slot->session->link.share);
   qps_.Erase(body.qpn.value);
   slot->qp.reset();
   slot->session = nullptr;
@@ -316,9 +316,9 @@ QpSnapshot Worker::SnapshotOf(const QpSlot& slot) {
 ControlReply Worker::Do(const ModifyQp& body, TimePoint now) {
   QpSlot* slot = SlotOf(body.qpn);
   if (slot == nullptr || slot->qp->context().config.session != body.session) return Failed(ENOENT);
-  const Ways ways = WaysOf(*slot);
+  const ChannelSlots slots = ChannelsOf(*slot);
   const int error = slot->qp->Modify(*this, body.mask, body.attributes, now);
-  EndRides(*slot, ways);
+  EndReferences(*slot, slots);
   const transport::QpContext& context = slot->qp->context();
   if (error == 0 && body.channel.has_value() && context.state() == verbs::QpState::kRtr &&
       context.config.type == verbs::QpType::kRc) {

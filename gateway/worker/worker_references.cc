@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of the channels that queue pairs use, within the channel limits of their pools (rides.h).
+// Choice of the channels that queue pairs use, within the channel limits of their pools
+// (channel_references.h).
 #include <algorithm>
 #include <ranges>
 
@@ -13,18 +14,18 @@ flow::Carrier* Worker::Reach(transport::QpContext& qp, const transport::Peer& pe
   if (!channels_.HasPath(beside)) return nullptr;
   const uint32_t number = peer.endpoint.value;
   channel::Channel* const known = channels_.Known(peer.target, peer.path, number, beside);
-  if (!MayRide(qp, known)) return nullptr;
-  return StartRide(qp, known != nullptr ? known
-                                        : channels_.Reach(peer.target, peer.path, number,
-                                                          peer.device, now_, beside));
+  if (!MayUse(qp, known)) return nullptr;
+  return BeginUse(qp, known != nullptr ? known
+                                       : channels_.Reach(peer.target, peer.path, number,
+                                                         peer.device, now_, beside));
 }
 
 flow::Carrier* Worker::Beside(transport::QpContext& qp, const flow::Carrier& carrier,
                               uint32_t paths) {
   const channel::Channel& own = ChannelOf(OwnerOf(qp), carrier);
   channel::Channel* const known = channels_.KnownBeside(own, paths);
-  if (!channels_.HasBeside(own, paths) || !MayRide(qp, known)) return nullptr;
-  return StartRide(qp, known != nullptr ? known : channels_.Beside(own, paths, now_));
+  if (!channels_.HasBeside(own, paths) || !MayUse(qp, known)) return nullptr;
+  return BeginUse(qp, known != nullptr ? known : channels_.Beside(own, paths, now_));
 }
 
 void Worker::BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelTarget& target) {
@@ -32,11 +33,11 @@ void Worker::BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelT
   const wire::Path& path = qp.attributes.path;
   const uint32_t number = qp.config.qpn.value + qp.attributes.dest_qpn.value;
   channel::Channel* const known = channels_.Known(target, path, number);
-  if (!MayRide(qp, known)) {
+  if (!MayUse(qp, known)) {
     qp.declined = wire::ChannelReason::kNotAllowed;
     return;
   }
-  flow::Carrier* const carrier = StartRide(
+  flow::Carrier* const carrier = BeginUse(
       qp, known != nullptr ? known : channels_.Reach(target, path, number, qp.config.device, now_));
   if (carrier == nullptr) {
     qp.declined = wire::ChannelReason::kNoResources;
@@ -50,26 +51,26 @@ void Worker::BindChannel(transport::QueuePair& queue_pair, const verbs::ChannelT
 
 // Returns true if the pool may use a channel. `known`: the existing channel; nullptr: a new one
 // would be opened, which happens only after permission.
-bool Worker::MayRide(transport::QpContext& qp, const channel::Channel* known) {
+bool Worker::MayUse(transport::QpContext& qp, const channel::Channel* known) {
   tenant::Share* const pool = OwnerOf(qp).link.share;
-  if (known != nullptr && rides_.Has(pool, known->slot())) return true;
-  const tenant::QuotaNode* const by = rides_.Take(pool);
-  if (by != nullptr && rides_.TellsNow(pool, now_)) Notify({0, ChannelRefused{pool, by}});
+  if (known != nullptr && references_.Has(pool, known->slot())) return true;
+  const tenant::QuotaNode* const by = references_.Take(pool);
+  if (by != nullptr && references_.ReportsNow(pool, now_)) Notify({0, ChannelRefused{pool, by}});
   return by == nullptr;
 }
 
-// Begins the use of the channel after MayRide. Returns nullptr if the channel could not be opened.
-flow::Carrier* Worker::StartRide(transport::QpContext& qp, channel::Channel* channel) {
+// Begins the use of the channel after MayUse. Returns nullptr if the channel could not be opened.
+flow::Carrier* Worker::BeginUse(transport::QpContext& qp, channel::Channel* channel) {
   tenant::Share* const pool = OwnerOf(qp).link.share;
   if (channel == nullptr) {
-    Rides::GiveBack(pool);
+    ChannelReferences::GiveBack(pool);
     return nullptr;
   }
   flow::Carrier& carrier = CarrierFor(qp, *channel);
   if (qp.config.type == verbs::QpType::kEndpoint) {
-    rides_.BeginForEndpoints(pool, channel->slot());
+    references_.BeginForEndpoints(pool, channel->slot());
   } else if (!qp.IsBeside(carrier)) {
-    rides_.Begin(pool, channel->slot());
+    references_.Begin(pool, channel->slot());
   }
   return &carrier;
 }
@@ -83,31 +84,31 @@ const channel::Channel& Worker::ChannelOf(const WorkerSession& session,
 }
 
 // Returns the channels that the requests of a connected queue pair leave by.
-Worker::Ways Worker::WaysOf(const QpSlot& slot) {
-  Ways ways;
+Worker::ChannelSlots Worker::ChannelsOf(const QpSlot& slot) {
+  ChannelSlots slots;
   const transport::QpContext& qp = slot.qp->context();
   const auto add = [&](const flow::Carrier& carrier) {
-    ways.slots[ways.count++] = ChannelOf(*slot.session, carrier).slot();
+    slots.slots[slots.count++] = ChannelOf(*slot.session, carrier).slot();
   };
   if (qp.carrier != nullptr) add(*qp.carrier);
   for (size_t i = 0; qp.multipath != nullptr && i < qp.multipath->size(); ++i)
     add(qp.multipath->At(i));
-  return ways;
+  return slots;
 }
 
 // Ends references to the channels of `before` that the queue pair no longer uses.
-void Worker::EndRides(const QpSlot& slot, const Ways& before) {
+void Worker::EndReferences(const QpSlot& slot, const ChannelSlots& before) {
   if (before.count == 0) return;
-  const Ways now = WaysOf(slot);
-  for (const uint32_t way : before.all()) {
-    if (std::ranges::find(now.all(), way) == now.all().end())
-      rides_.End(slot.session->link.share, way);
+  const ChannelSlots now = ChannelsOf(slot);
+  for (const uint32_t used : before.all()) {
+    if (std::ranges::find(now.all(), used) == now.all().end())
+      references_.End(slot.session->link.share, used);
   }
 }
 
-void Worker::EndRides(const QpSlot& slot) {
-  const Ways ways = WaysOf(slot);
-  for (const uint32_t way : ways.all()) rides_.End(slot.session->link.share, way);
+void Worker::EndReferences(const QpSlot& slot) {
+  const ChannelSlots slots = ChannelsOf(slot);
+  for (const uint32_t used : slots.all()) references_.End(slot.session->link.share, used);
 }
 
 }  // namespace rocegw::worker

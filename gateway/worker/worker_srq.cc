@@ -14,7 +14,7 @@ transport::SharedReceives* Worker::SrqOf(SessionId session, uint32_t handle) {
   return it == owner->srqs.end() ? nullptr : it->second.get();
 }
 
-void Worker::TellLimitReached(const verbs::SrqConfig& srq) {
+void Worker::ReportLimitReached(const verbs::SrqConfig& srq) {
   Notify({0, AsyncEventRaised{.session = srq.session,
                               .event = verbs::AsyncEvent::kSrqLimitReached,
                               .kind = ROCEGW_OBJECT_SRQ,
@@ -58,7 +58,7 @@ ControlReply Worker::Do(const ArmSrq& body) {
   transport::SharedReceives* const srq = SrqOf(body.session, body.srq_handle);
   if (srq == nullptr) return Failed(ENOENT);
   srq->Arm(body.limit);
-  if (srq->TakeLimitEvent()) TellLimitReached(srq->config());
+  if (srq->TakeLimitEvent()) ReportLimitReached(srq->config());
   return {};
 }
 

@@ -11,9 +11,10 @@ namespace rocegw::worker {
 using channel::StagedCarrier;
 using channel::StagedFrame;
 
-port::TxPacket* Worker::NewFrame(transport::QpContext& qp, flow::Carrier& way, uint32_t payload) {
+port::TxPacket* Worker::NewFrame(transport::QpContext& qp, flow::Carrier& carrier,
+                                 uint32_t payload) {
   if (OwnerOf(qp).link.copier == nullptr) return NewPacket(qp);
-  StagedFrame& frame = static_cast<StagedCarrier&>(way).NewFrame(payload);
+  StagedFrame& frame = static_cast<StagedCarrier&>(carrier).NewFrame(payload);
   frame.source_qpn = qp.config.qpn;
   return &frame;
 }

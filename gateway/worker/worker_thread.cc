@@ -141,19 +141,19 @@ void WorkerThread::Watch(void* context, int fd, SessionId session, bool add) {
 }
 
 // Holder of the run lock: the worker's own thread except while it waits, or a guest for one round.
-class WorkerThread::AtHelm {
+class WorkerThread::RunLock {
  public:
-  explicit AtHelm(WorkerThread& worker) : worker_(worker) { Take(); }
-  ~AtHelm() { Leave(); }
-  AtHelm(const AtHelm&) = delete;
-  AtHelm& operator=(const AtHelm&) = delete;
+  explicit RunLock(WorkerThread& worker) : worker_(worker) { Take(); }
+  ~RunLock() { Leave(); }
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
 
   void Take() {
     if (!worker_.idle_.guests) return;
-    while (worker_.helm_.exchange(true, std::memory_order_acquire)) sched_yield();
+    while (worker_.run_lock_.exchange(true, std::memory_order_acquire)) sched_yield();
   }
   void Leave() {
-    if (worker_.idle_.guests) worker_.helm_.store(false, std::memory_order_release);
+    if (worker_.idle_.guests) worker_.run_lock_.store(false, std::memory_order_release);
   }
 
  private:
@@ -183,7 +183,7 @@ void WorkerThread::EndSleep() {
   if (std::exchange(sleeps_, false)) worker_->FinishSleep();
 }
 
-void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
+void WorkerThread::Sleep(TimePoint now, RunLock& lock) {
   if (worker_->NextDeadline() - now < kAwaitAwake) {
     sched_yield();
     return;
@@ -194,10 +194,10 @@ void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
     timeout = std::clamp(deadline - now, Duration{}, kMaxSleep);
   counters_->sleeps_events.Add();
   sleeps_ = true;
-  helm.Leave();
+  lock.Leave();
   epoll_event events[kWakesAtOnce];
   const int count = Wait(epoll_fd_, events, kWakesAtOnce, timeout);
-  helm.Take();
+  lock.Take();
   HandleWakes(events, count, timeout.ns == 0 ? now : MonotonicNow());
   EndSleep();
 }
@@ -205,7 +205,8 @@ void WorkerThread::Sleep(TimePoint now, AtHelm& helm) {
 void WorkerThread::RunGuestRound() {
   const TimePoint now = MonotonicNow();
   guest_at_ns_.store(now.ns, std::memory_order_relaxed);
-  if (helm_.load(std::memory_order_relaxed) || helm_.exchange(true, std::memory_order_acquire))
+  if (run_lock_.load(std::memory_order_relaxed) ||
+      run_lock_.exchange(true, std::memory_order_acquire))
     return;
   if (sleeps_) {
     EndSleep();
@@ -215,7 +216,7 @@ void WorkerThread::RunGuestRound() {
   }
   worker_->RunOnce(now);
   if (++guest_rounds_ % kWakesEvery == 0) TakeWakes(now);
-  helm_.store(false, std::memory_order_release);
+  run_lock_.store(false, std::memory_order_release);
 }
 
 // Waits as long as guests run rounds.
@@ -238,7 +239,7 @@ void WorkerThread::Run() {
   for (uint32_t i = 0; !stop_.load(std::memory_order_acquire); ++i) {
     heartbeat_.Beat();
     if (idle_.guests) StayAway();
-    AtHelm helm(*this);
+    RunLock lock(*this);
     const TimePoint now = MonotonicNow();
     const bool busy = worker_->RunOnce(now);
     if (i % kWakesEvery == 0) TakeWakes(now);
@@ -248,12 +249,12 @@ void WorkerThread::Run() {
     }
     const bool yields = idle_.yields && now - last_rest >= idle_.yield;
     if (now - last_work > idle_.spin || (yields && may_sleep && late_yields.crowded(now))) {
-      Sleep(now, helm);
+      Sleep(now, lock);
       last_rest = last_work = MonotonicNow();
     } else if (yields) {
-      helm.Leave();
+      lock.Leave();
       sched_yield();
-      helm.Take();
+      lock.Take();
       last_rest = MonotonicNow();
       late_yields.OnYield(now, last_rest);
     }

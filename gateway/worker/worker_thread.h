@@ -49,13 +49,13 @@ class WorkerThread {
   const Heartbeat& heartbeat() const { return heartbeat_; }
 
  private:
-  class AtHelm;
+  class RunLock;
 
   WorkerThread(WorkerOptions options, IdlePolicy idle, int epoll_fd);
   void Run();
   void Rouse() const;
   void StayAway() const;
-  void Sleep(TimePoint now, AtHelm& helm);
+  void Sleep(TimePoint now, RunLock& lock);
   void TakeWakes(TimePoint now);
   void HandleWakes(const epoll_event* events, int count, TimePoint now);
   void EndSleep();
@@ -68,7 +68,7 @@ class WorkerThread {
   std::atomic<bool> stop_{false};
   // Run lock: its holder runs the worker and owns all members below. Without guests the worker's
   // own thread always holds it.
-  std::atomic<bool> helm_{false};
+  std::atomic<bool> run_lock_{false};
   std::atomic<int64_t> guest_at_ns_{0};  // time of the last guest's attempt
   uint32_t guest_rounds_ = 0;
   bool sleeps_ = false;                            // clients write their eventfd

@@ -34,9 +34,9 @@ class ZeroMemory final : public memory::MemorySpace {
   }
 };
 
-class RidesTest : public ::testing::Test {
+class ChannelReferencesTest : public ::testing::Test {
  protected:
-  RidesTest() {
+  ChannelReferencesTest() {
     for (const char* const name : {"tenants/red", "tenants/blue"}) {
       tenant::TenantSettings settings;
       settings.name = name;
@@ -45,7 +45,7 @@ class RidesTest : public ::testing::Test {
     pool_ = &Set(kPool, 1);
     other_ = &Set(kOther, tenant::kUnlimited);
   }
-  ~RidesTest() override {
+  ~ChannelReferencesTest() override {
     for (RingEnd* const end : left_) gateways_->Remove(0, *end);
     EXPECT_EQ(pool_->used(Resource::kChannels), 0u);
     EXPECT_EQ(other_->used(Resource::kChannels), 0u);
@@ -143,7 +143,7 @@ class RidesTest : public ::testing::Test {
   std::vector<RingEnd*> left_;
 };
 
-TEST_F(RidesTest, OneChannel_CountsOnceHoweverManyShareIt) {
+TEST_F(ChannelReferencesTest, OneChannel_CountsOnceHoweverManyShareIt) {
   Start(2);
   RingEnd& first = Connect(1, 0);
   RingEnd& second = Connect(2, 0);
@@ -157,7 +157,7 @@ TEST_F(RidesTest, OneChannel_CountsOnceHoweverManyShareIt) {
   EXPECT_EQ(Refused(), 0u);
 }
 
-TEST_F(RidesTest, OneMoreThanTheLimit_GoesAsPlainRoCEv2AndSaysWhy) {
+TEST_F(ChannelReferencesTest, OneMoreThanTheLimit_GoesAsPlainRoCEv2AndSaysWhy) {
   Start(2);
   RingEnd& first = Connect(1, 0);
   RingEnd& second = Connect(1, 1);
@@ -172,7 +172,7 @@ TEST_F(RidesTest, OneMoreThanTheLimit_GoesAsPlainRoCEv2AndSaysWhy) {
 }
 
 // Its queue pairs use staged carriers, one per session, above the channel.
-TEST_F(RidesTest, UntrustedPool_RidesOnTheChannelBelow) {
+TEST_F(ChannelReferencesTest, UntrustedPool_ReferencesTheChannelBelow) {
   Start(2, true);
   RingEnd& first = Connect(1, 0);
   RingEnd& second = Connect(2, 0);
@@ -187,7 +187,7 @@ TEST_F(RidesTest, UntrustedPool_RidesOnTheChannelBelow) {
 }
 
 // The limit keeps a pool from using up a worker's channel numbers.
-TEST_F(RidesTest, OneMoreThanTheLimit_IsNotOpened) {
+TEST_F(ChannelReferencesTest, OneMoreThanTheLimit_IsNotOpened) {
   GatewayPairOptions options;
   options.workers[1] = 2;
   options.channels = true;
@@ -199,7 +199,7 @@ TEST_F(RidesTest, OneMoreThanTheLimit_IsNotOpened) {
   EXPECT_EQ(gateways_->Call(0, 0, {0, worker::SnapshotChannels{}}).channels.size(), 1u);
 }
 
-TEST_F(RidesTest, AnotherPool_IsNotConcerned) {
+TEST_F(ChannelReferencesTest, AnotherPool_IsNotConcerned) {
   Start(2);
   Connect(1, 0);
   EXPECT_TRUE(OnChannel(Connect(3, 0))) << "the same channel";
@@ -209,7 +209,7 @@ TEST_F(RidesTest, AnotherPool_IsNotConcerned) {
   EXPECT_EQ(used(), 1u);
 }
 
-TEST_F(RidesTest, Tenant_LimitsItsPoolsTogether) {
+TEST_F(ChannelReferencesTest, Tenant_LimitsItsPoolsTogether) {
   tenant::TenantSettings settings;
   settings.name = "tenants/red";
   settings.quota.peak[Resource::kChannels] = 1;
@@ -228,7 +228,7 @@ TEST_F(RidesTest, Tenant_LimitsItsPoolsTogether) {
             "tenants/red, less what is committed to others");
 }
 
-TEST_F(RidesTest, Reset_GivesBackAndWhoComesNextGetsIt) {
+TEST_F(ChannelReferencesTest, Reset_GivesBackAndWhoComesNextGetsIt) {
   Start(2);
   RingEnd& first = Connect(1, 0);
   Reset(first);
@@ -237,7 +237,7 @@ TEST_F(RidesTest, Reset_GivesBackAndWhoComesNextGetsIt) {
   EXPECT_EQ(used(), 1u);
 }
 
-TEST_F(RidesTest, LoweredLimit_RevokesNothing) {
+TEST_F(ChannelReferencesTest, LoweredLimit_RevokesNothing) {
   Set(kPool, 2);
   Start(3);
   RingEnd& first = Connect(1, 0);
@@ -248,10 +248,10 @@ TEST_F(RidesTest, LoweredLimit_RevokesNothing) {
   Write(second);
   Remove(second);
   EXPECT_FALSE(OnChannel(Connect(1, 2)));
-  EXPECT_TRUE(OnChannel(Connect(1, 0))) << "on one that it rides on already";
+  EXPECT_TRUE(OnChannel(Connect(1, 0))) << "on a channel that it uses already";
 }
 
-TEST_F(RidesTest, PeerThatNeverAnswers_GivesBackAndGoesOn) {
+TEST_F(ChannelReferencesTest, PeerThatNeverAnswers_GivesBackAndGoesOn) {
   GatewayPairOptions options;
   options.channels = true;
   options.channel_features[1] = 0;
@@ -265,7 +265,7 @@ TEST_F(RidesTest, PeerThatNeverAnswers_GivesBackAndGoesOn) {
 }
 
 // The peer's end is lost permanently: the channel closes, and the queue pair fails.
-TEST_F(RidesTest, ChannelThatFails_GivesBack) {
+TEST_F(ChannelReferencesTest, ChannelThatFails_GivesBack) {
   TamperScript script(1);
   GatewayPairOptions options;
   options.channels = true;
@@ -288,7 +288,7 @@ TEST_F(RidesTest, ChannelThatFails_GivesBack) {
 }
 
 // The queue pair uses as many paths as its pool's limit allows.
-TEST_F(RidesTest, PathsBeside_CountAsWell) {
+TEST_F(ChannelReferencesTest, PathsBeside_CountAsWell) {
   Set(kPool, 2);
   Start(1, false, 4);
   RingEnd& end = Connect(1, 0, verbs::ServiceMode::kUnordered);
@@ -301,7 +301,7 @@ TEST_F(RidesTest, PathsBeside_CountAsWell) {
   EXPECT_EQ(used(), 0u);
 }
 
-class EndpointRides : public RidesTest {
+class EndpointChannelReferences : public ChannelReferencesTest {
  protected:
   RingEnd& AddEndpoint(int side, uint32_t qpn,
                        verbs::ServiceMode mode = verbs::ServiceMode::kByTarget) {
@@ -355,7 +355,7 @@ class EndpointRides : public RidesTest {
 
 // Endpoints have no other transport: such a message fails, and the endpoint continues. Messages in
 // flight change all the time, the counted channels do not.
-TEST_F(EndpointRides, MessageThatNeedsOneMore_Fails) {
+TEST_F(EndpointChannelReferences, MessageThatNeedsOneMore_Fails) {
   Start(2);
   RingEnd& end = AddEndpoint(0, 50);
   AddPeer(1, AddEndpoint(1, 51));
@@ -377,7 +377,7 @@ TEST_F(EndpointRides, MessageThatNeedsOneMore_Fails) {
 }
 
 // Requests without order look for further paths; if there are none, that is not a refusal.
-TEST_F(EndpointRides, NoOtherPath_IsNoRefusal) {
+TEST_F(EndpointChannelReferences, NoOtherPath_IsNoRefusal) {
   Start(1);
   RingEnd& end = AddEndpoint(0, 50, verbs::ServiceMode::kUnordered);
   AddPeer(1, AddEndpoint(1, 51, verbs::ServiceMode::kUnordered));
@@ -396,7 +396,7 @@ TEST_F(EndpointRides, NoOtherPath_IsNoRefusal) {
 }
 
 // An idle channel that closes no longer counts.
-TEST_F(EndpointRides, IdleChannel_IsGivenBackWhenItCloses) {
+TEST_F(EndpointChannelReferences, IdleChannel_IsGivenBackWhenItCloses) {
   Start(2);
   RingEnd& end = AddEndpoint(0, 50);
   AddPeer(1, AddEndpoint(1, 51));
