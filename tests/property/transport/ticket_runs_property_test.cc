@@ -42,7 +42,7 @@ TEST(TicketRunsProperty, DoneIsWhatAllHaveReported) {
     for (int step = 0; step < 60; ++step) {
       const size_t action = random.Below(10);
       if (action < 5) {
-        // Lanes 1 to 4, two of each session.
+        // SRQs 1 to 4, two of each session.
         const uint32_t lane = random.Between(1, 4);
         if (std::ranges::find(gone, lane) != gone.end()) continue;
         for (size_t count = random.Between(1, 4); count != 0; --count)
