@@ -31,8 +31,8 @@ struct Batch {
   };
 
   std::vector<MemoryOp> ops;  // their buffers lie in `staging`, or live as long as the batch
-  std::vector<uint32_t>
-      groups;  // empty, or one per op: after a fault the later ops of its group are not executed
+  // Empty, or one per op: after a fault the later ops of its group are not executed.
+  std::vector<uint32_t> groups;
   std::vector<uint8_t> staging;
   std::unique_ptr<User> user;
 

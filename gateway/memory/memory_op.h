@@ -28,8 +28,8 @@ struct MemoryOp {
   bool crc_valid = false;  // output: crc holds wire::CrcUpdate(0, bytes)
   uint32_t length = 0;     // bytes
   uint64_t address = 0;    // in the client's address space
-  uint8_t* direct =
-      nullptr;  // the same bytes in the gateway's mapping (remapped memory), or nullptr
+  // The same bytes in the gateway's mapping (remapped memory), or nullptr.
+  uint8_t* direct = nullptr;
   uint8_t* buffer = nullptr;
   // kCompareSwap: value to compare with. kWrite without buffer: its first `length` bytes are the
   // data.

@@ -79,8 +79,8 @@ class EndpointInitiator {
   SendQueue& send_;
   PeerChannels& channels_;
   std::vector<Message> messages_;  // by send queue index
-  std::vector<uint32_t>
-      ordered_;  // valid during one Pump: peers with an open message that strong order waits for
+  // Valid during one Pump: peers with an open message that strong order waits for.
+  std::vector<uint32_t> ordered_;
   // First message that found no window; it is served first at the next Pump. Without this, earlier
   // messages that are offered repeatedly to a peer without receives would use up all of the window.
   std::optional<uint32_t> first_;

@@ -91,8 +91,8 @@ class EndpointTarget {
   struct Reply {
     flow::Carrier* carrier = nullptr;
     Qpn to;
-    bool for_group =
-        false;  // the message was addressed to the group, so the reply comes from the group
+    // The message was addressed to the group, so the reply comes from the group.
+    bool for_group = false;
     uint8_t syndrome = 0;
     uint8_t attempt = 0;
     uint32_t message = 0;

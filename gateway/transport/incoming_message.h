@@ -31,8 +31,8 @@ struct IncomingMessage {
   bool done = false;     // took effect, ahead of older messages
   bool in_ring = false;  // a SEND whose payload lies in the receive's slot of the ring
   uint8_t nak = 0;       // NAK code to answer with when the message takes effect; 0: none
-  verbs::WcStatus receive_status =
-      verbs::WcStatus::kSuccess;  // completion status of its receive, if `nak` is set
+  // Completion status of its receive, if `nak` is set.
+  verbs::WcStatus receive_status = verbs::WcStatus::kSuccess;
   uint32_t length = 0;
   uint32_t arrived = 0;  // payload bytes
   uint32_t receive = 0;  // receive number in its frames
@@ -46,12 +46,12 @@ struct IncomingMessage {
   uint64_t local = 0;        // WRITE: address of its first byte in the client's address space
   uint64_t swap_or_add = 0;  // or the data of an ATOMIC WRITE
   uint64_t compare = 0;
-  uint8_t tail_length =
-      0;  // WRITE: number of bytes in `tail`, held back until the message takes effect
+  // WRITE: number of bytes in `tail`, held back until the message takes effect.
+  uint8_t tail_length = 0;
   uint64_t tail = 0;
   uint32_t prefix = 0;  // WRITE: offsets [0, prefix) are placed
-  std::vector<ByteRange>
-      islands;  // WRITE: further placed ranges, disjoint from each other and from the prefix
+  // WRITE: further placed ranges, disjoint from each other and from the prefix.
+  std::vector<ByteRange> islands;
 
   bool seen() const { return kind != wire::FrameKind::kVoid; }
   wire::MessageOrder order() const { return wire::OrderOf(flags); }

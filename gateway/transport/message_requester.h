@@ -114,14 +114,14 @@ class MessageRequester {
   bool rnr_waiting_ : 1 = false;
   bool not_ready_ : 1 = false;  // the last answer was "endpoint not ready"
   bool heard_ : 1 = false;      // the peer has answered something
-  bool refused_ : 1 =
-      false;  // a request was refused: nothing more is sent, but answers still arrive
-  bool offering_ : 1 =
-      false;  // the first frame of a message has left, and the rest waits for a possible refusal
+  // A request was refused: nothing more is sent, but answers still arrive.
+  bool refused_ : 1 = false;
+  // The first frame of a message has left, and the rest waits for a possible refusal.
+  bool offering_ : 1 = false;
   bool resent_ : 1 = false;      // a frame was sent again: the channel is slow, not silent
   bool paths_open_ : 1 = false;  // channels beside its own are open, or there are none
-  TimePoint
-      progress_;  // time of the last answer from the peer, or of the last frame that could leave
+  // Time of the last answer from the peer, or of the last frame that could leave.
+  TimePoint progress_;
   std::unique_ptr<RnrBackoff> backoff_;  // nullptr: no RNR backoff
 };
 static_assert(sizeof(MessageRequester) <= 32);

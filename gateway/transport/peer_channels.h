@@ -59,8 +59,8 @@ class PeerChannels {
     uint32_t uses = 0;
     // Used only if the pool has a window:
     uint32_t under_way = 0;  // payload bytes that have not arrived
-    uint32_t unasked =
-        0;  // part of under_way behind the last frame that asked for an acknowledgement
+    // Part of under_way behind the last frame that asked for an acknowledgement.
+    uint32_t unasked = 0;
     bool wants_room = false;  // a frame for this channel did not fit into the window
   };
   struct UnderWay {

@@ -106,8 +106,8 @@ struct QpContext {
   std::unique_ptr<Multipath> multipath;
   uint64_t retransmits = 0;
   uint32_t under_way = 0;  // bounded: payload bytes on channels that have not arrived
-  uint32_t unasked =
-      0;  // part of under_way behind the last frame that asked for an acknowledgement
+  // Part of under_way behind the last frame that asked for an acknowledgement.
+  uint32_t unasked = 0;
   uint32_t first_ticket = 1;           // tickets before it were issued before the last reset
   bool last_receive_reported = false;  // kLastWqeReached was reported (srq, error state)
   // Reason why the intended carrier was declined; kNone: the queue pair has it, or none was

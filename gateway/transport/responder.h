@@ -183,8 +183,8 @@ class Responder {
   uint32_t msn_ = 0;
   uint32_t placement_ticket_ = 0;  // ticket of the newest placement or atomic
   uint32_t read_ticket_ = 0;       // ticket of the newest read for a response
-  bool gap_answered_ =
-      false;  // a PSN or RNR NAK was sent for expected(); no further NAK until it arrives
+  // A PSN or RNR NAK was sent for expected(); no further NAK until it arrives.
+  bool gap_answered_ = false;
   bool rnr_ = false;
   bool established_ = false;
   MessageKind message_ = MessageKind::kNone;

@@ -29,8 +29,8 @@ struct SendEntry {
   uint32_t received = 0;
   uint32_t receive = 0;
   uint32_t taken = 0;  // time of the fetch (TicksAt)
-  verbs::WcStatus failed =
-      verbs::WcStatus::kSuccess;  // completes with this status when it is the oldest
+  // Completes with this status when it is the oldest.
+  verbs::WcStatus failed = verbs::WcStatus::kSuccess;
   uint8_t attempt = 0;
   bool has_ticket : 1 = false;
   bool started : 1 = false;
@@ -161,8 +161,8 @@ class SendQueue {
   uint16_t room_ = 0;  // entries allocated in `ring_`
   uint32_t flush_ticket_ = 0;
   uint32_t sge_room_ = 0;
-  GrowingRing<uint32_t>
-      early_;  // answered, for completions in any order: by the ticket that they wait for
+  // Answered, for completions in any order: by the ticket that they wait for.
+  GrowingRing<uint32_t> early_;
 };
 
 }  // namespace rocegw::transport

@@ -19,9 +19,9 @@ namespace rocegw::transport {
 struct OpenReceive {
   verbs::ReceiveRequest request;
   uint32_t received = 0;  // bytes
-  verbs::WcStatus status =
-      verbs::WcStatus::kSuccess;  // status that it must complete with, if it is bad
-  bool closed = false;            // its completion is pending
+  // Status that it must complete with, if it is bad.
+  verbs::WcStatus status = verbs::WcStatus::kSuccess;
+  bool closed = false;  // its completion is pending
 };
 
 // Completion of a receive, until its ticket is done.

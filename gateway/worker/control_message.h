@@ -38,8 +38,8 @@ namespace rocegw::worker {
 struct LinkSession {
   SessionId session;
   memory::MemorySpace* space = nullptr;  // access to the client's memory
-  memory::Copier* copier =
-      nullptr;  // set when the worker must not touch the memory itself (untrusted pool)
+  // Set when the worker must not touch the memory itself (untrusted pool).
+  memory::Copier* copier = nullptr;
   rocegw_worker_line* line = nullptr;  // the gateway's memory, which the client reads: need_wakeup
   int wake_fd = -1;                    // eventfd the client writes; this worker reads
   tenant::Share* share = nullptr;      // its pool's share; nullptr: no pool

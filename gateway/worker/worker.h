@@ -44,8 +44,8 @@ namespace rocegw::worker {
 
 struct WorkerOptions {
   WorkerIndex index = 0;
-  std::vector<port::PacketPort*>
-      ports;  // this worker's queue of each port, by device index; not owned
+  // This worker's queue of each port, by device index; not owned.
+  std::vector<port::PacketPort*> ports;
   WorkerLink* link = nullptr;
   std::vector<WorkerInbox*> inboxes;  // inboxes of all workers, by index
   port::SteeringTable steering;
@@ -345,8 +345,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
 
   std::vector<verbs::CompletionQueue*> fresh_;  // CQs written in this burst
   std::vector<verbs::CompletionQueue*> timed_;  // CQs whose event moderation defers
-  std::vector<verbs::CompletionQueue*>
-      unsent_;  // CQs whose event is due, but whose channel was full
+  // CQs whose event is due, but whose channel was full.
+  std::vector<verbs::CompletionQueue*> unsent_;
   std::deque<WorkerMessage>
       unsent_messages_;        // messages that did not fit the ring to the control thread
   bool wake_control_ = false;  // messages were pushed since the control thread was last woken

@@ -68,8 +68,8 @@ struct WorkerSession {
   std::vector<DoorbellPage> pages;
   transport::PeerTable peers;  // peers that its endpoints may name
   std::unordered_map<uint32_t, std::unique_ptr<verbs::CompletionQueue>> cqs;  // by client handle
-  std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>>
-      srqs;  // by client handle
+  // By client handle.
+  std::unordered_map<uint32_t, std::unique_ptr<transport::SharedReceives>> srqs;
   // Set if the session is an XRC domain instead of a client; else nullptr.
   std::unique_ptr<transport::XrcDomain> domain;
   bool failed = false;  // stopped (Worker::Stop): the session is ignored

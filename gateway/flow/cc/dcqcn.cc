@@ -324,8 +324,8 @@ class Dcqcn : public CcBase {
   uint32_t used_ = 0;          // kbit/s in use while the window is the limit; else 0
   uint16_t window_ = 0;        // window of a new flow, in units of kUnit
   uint16_t path_us_ : 15 = 0;  // shortest round trip; 0: no sample
-  uint16_t no_queue_ : 1 =
-      false;  // the newest round trip since the timer's last rise was not much longer
+  // The newest round trip since the timer's last rise was not much longer.
+  uint16_t no_queue_ : 1 = false;
   uint32_t alpha_ : 10 + kAlphaFraction = 0;
   uint32_t limited_ : 1 = false;
   uint32_t increased_ : 1 = true;  // since the last cut

@@ -33,8 +33,8 @@ struct DcqcnParameters {
   uint32_t dce_tcp_g = 1019;             // weight of the old alpha, of 1024
   Duration dce_tcp_rtt = Microseconds(1);
   Duration rate_reduce_monitor_period = Microseconds(4);
-  uint32_t initial_alpha =
-      1023;  // unit 1/1024; kept with a fraction, because otherwise it could not rise again
+  // Unit 1/1024; kept with a fraction, because otherwise it could not rise again.
+  uint32_t initial_alpha = 1023;
   Duration min_time_between_cnps = Microseconds(4);
 };
 
