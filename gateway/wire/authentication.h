@@ -4,7 +4,7 @@
 // covers both addresses and every byte of the message but the tag itself, so that a message cannot
 // be changed or sent again under other addresses. What is sent again unchanged is told by epochs
 // and sequence (channel/replay_window.h) or by the transaction ID of the MAD. Byte by byte in
-// docs/wire_format.md. Pure functions.
+// docs/develop/wire_format.md. Pure functions.
 #pragma once
 
 #include <cstdint>
