@@ -33,16 +33,18 @@ int NumaNodeOf(const types::v1::GatewayStatus& status, const std::string& sysfs)
 }
 
 Kubernetes::Kubernetes(ControlLoop& loop, GatewayPort& gateway, VerdictSource& others,
-                       const KubernetesSettings& settings, KubernetesPace pace, std::string sysfs)
+                       kubeapi::ApiServer* api, const KubernetesSettings& settings,
+                       KubernetesPace pace, std::string sysfs)
     : loop_(loop),
       gateway_(gateway),
       pace_(pace),
       sysfs_(std::move(sysfs)),
       kubelet_(loop, settings.pod_resources_socket,
                {settings.device_plugin_dir + "/kubelet_internal_checkpoint", settings.pod_log_dir}),
+      identities_(loop, api),
       slots_(loop, gateway, settings.pod_log_dir, [this] { plugin_.Update(); }),
       plugin_(loop, slots_, settings.device_plugin_dir, settings.containers),
-      verdicts_(others, slots_, kubelet_, settings.own_pod_uid),
+      verdicts_(others, slots_, kubelet_, identities_, settings.own_pod_uid),
       answered_at_(ControlLoop::Now()) {
   slots_.OnAssigned([this] { kubelet_.Forget(); });
   Look();

@@ -11,10 +11,12 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/device_plugin.h"
+#include "agent/kube/pod_identities.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_verdicts.h"
 #include "agent/kube/slot_keeper.h"
 #include "agent/reconcile/gateway_port.h"
+#include "controlplane/kubeapi/api_server.h"
 #include "gateway/base/time.h"
 #include "gateway/session/control_loop.h"
 
@@ -27,6 +29,9 @@ struct KubernetesSettings {
   std::string pod_log_dir = "/var/log/pods";  // empty: not looked at
   std::string own_pod_uid;                    // of the pod that the agent runs in; empty: in none
   ContainerSettings containers;
+  bool api_server = false;  // the cluster's is asked about pods
+  // Folder of the pod's service account, for the API server: ca.crt, token.
+  std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
   bool operator==(const KubernetesSettings&) const = default;
 };
 
@@ -41,9 +46,10 @@ struct KubernetesPace {
 
 class Kubernetes {
  public:
-  // others: decides about processes that are in no pod. sysfs: where NUMA nodes are looked up.
+  // others: decides about processes that are in no pod. api: nullptr: the API server is not asked.
+  // sysfs: where NUMA nodes are looked up.
   Kubernetes(session::ControlLoop& loop, GatewayPort& gateway, VerdictSource& others,
-             const KubernetesSettings& settings, KubernetesPace pace = {},
+             kubeapi::ApiServer* api, const KubernetesSettings& settings, KubernetesPace pace = {},
              std::string sysfs = "/sys");
   ~Kubernetes();
   Kubernetes(const Kubernetes&) = delete;
@@ -67,6 +73,7 @@ class Kubernetes {
   const KubernetesPace pace_;
   const std::string sysfs_;
   PodResources kubelet_;
+  PodIdentities identities_;
   SlotKeeper slots_;
   DevicePlugin plugin_;
   PodVerdicts verdicts_;

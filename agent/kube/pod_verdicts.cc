@@ -24,19 +24,46 @@ void PodVerdicts::Ask(const gateway::v1::HeldAttach& attach, std::function<void(
   }
   kubelet_.ListRecent(
       [this, attach, done = std::move(done)](const StatusOr<Assignments>& answer, bool recent) {
-        const Verdict verdict = Judge(attach, answer);
-        if (verdict.allowed || !recent) return done(verdict);
-        // A refusal rests on an answer that is newer than the attach.
-        kubelet_.List([this, attach, done](const StatusOr<Assignments>& newest, bool) {
-          done(Judge(attach, newest));
-        });
+        Judge(attach, answer, recent, done);
       });
 }
 
-Verdict PodVerdicts::Judge(const gateway::v1::HeldAttach& attach,
-                           const StatusOr<Assignments>& answer) {
-  return answer.ok() ? slots_.Judge(attach, answer.value())
-                     : Verdict{false, answer.status().text()};
+void PodVerdicts::Judge(const gateway::v1::HeldAttach& attach, const StatusOr<Assignments>& answer,
+                        bool recent, std::function<void(Verdict)> done) {
+  SlotKeeper::Judgement judgement;
+  if (answer.ok()) {
+    judgement = slots_.Judge(attach, answer.value());
+  } else {
+    judgement.verdict = {false, answer.status().text()};
+  }
+  if (judgement.verdict.allowed) return done(judgement.verdict);
+  // A refusal rests on an answer that is newer than the attach, and so does what is asked of a pod.
+  if (recent) {
+    return kubelet_.List(
+        [this, attach, done = std::move(done)](const StatusOr<Assignments>& newest, bool) {
+          Judge(attach, newest, false, done);
+        });
+  }
+  if (!judgement.identity_of) return done(judgement.verdict);
+  JudgeByIdentity(attach, *judgement.identity_of, std::move(done));
+}
+
+void PodVerdicts::JudgeByIdentity(const gateway::v1::HeldAttach& attach, const PodName& pod,
+                                  std::function<void(Verdict)> done) {
+  identities_.Ask(
+      pod, PodUidOf(attach.cgroup()),
+      [this, attach, pod, done = std::move(done)](const StatusOr<PodIdentity>& identity) {
+        if (!identity.ok()) {
+          return done(
+              {false, "pod " + pod.name_space + "/" + pod.name + ": " + identity.status().text()});
+        }
+        // The slot may have been given to another pod while the API server was asked.
+        kubelet_.ListRecent([this, attach, identity = identity.value(), done](
+                                const StatusOr<Assignments>& answer, bool) {
+          done(answer.ok() ? slots_.Judge(attach, answer.value(), identity).verdict
+                           : Verdict{false, answer.status().text()});
+        });
+      });
 }
 
 }  // namespace rocegw::agent

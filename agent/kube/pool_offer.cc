@@ -25,10 +25,13 @@ std::vector<PoolOffer> OfferOf(const gateway::v1::GetConfigResponse& config,
     if (!object.has_pool()) continue;
     const types::v1::AttachRules& attach = object.pool().spec().attach();
     PoolOffer offer{object.name(), ResourceOf(object.name()), {}, {}};
-    // An account by its name is not what a gateway takes, so this is all of the namespace.
-    for (const types::v1::ServiceAccount& account : attach.service_accounts())
-      offer.namespaces.push_back(account.namespace_());
-    if (!offer.namespaces.empty() && attach.identity() == types::v1::REQUIRED)
+    for (const types::v1::ServiceAccount& account : attach.service_accounts()) {
+      offer.pods.push_back(
+          {account.namespace_(),
+           account.name(),
+           {account.namespace_labels().begin(), account.namespace_labels().end()}});
+    }
+    if (!offer.pods.empty() && attach.identity() == types::v1::REQUIRED)
       offers.emplace(object.name(), std::move(offer));
   }
   for (const types::v1::PoolUsage& usage : pools) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gateway's pools are to Kubernetes: a resource each, with a device for every slot. Offered
-// is a pool that names namespaces; others have another way to their programs. Pure.
+// is a pool that names service accounts; others have another way to their programs. Pure.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,18 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
+// Pods that may use a pool: all that is given must hold.
+struct PodRule {
+  std::string name_space;                               // empty: by labels
+  std::string service_account;                          // empty: whichever
+  std::map<std::string, std::string> namespace_labels;  // empty: by name
+  bool operator==(const PodRule&) const = default;
+};
+
 struct PoolOffer {
-  std::string pool;      // "tenants/T/pools/P"
-  std::string resource;  // "rocegw.io/T.P"
-  std::vector<std::string> namespaces;
+  std::string pool;           // "tenants/T/pools/P"
+  std::string resource;       // "rocegw.io/T.P"
+  std::vector<PodRule> pods;  // who may use it: one of them holds
   std::vector<Slot> slots;
   bool operator==(const PoolOffer&) const = default;
 };

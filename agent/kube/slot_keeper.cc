@@ -94,45 +94,59 @@ void SlotKeeper::ClearAfter(const Key& key) {
   });
 }
 
-Verdict SlotKeeper::Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments) {
+SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
+                                        const Assignments& assignments,
+                                        const std::optional<PodIdentity>& identity) {
+  const auto refused = [](std::string reason) { return Judgement{{false, std::move(reason)}, {}}; };
   const std::string uid = PodUidOf(attach.cgroup());
-  if (uid.empty()) return {false, "it is in no pod"};
+  if (uid.empty()) return refused("it is in no pod");
   const auto offer = std::ranges::find(offers_, attach.pool(),
                                        [](const auto& entry) { return entry.second.pool; });
   if (offer == offers_.end())
-    return {false, attach.pool() + " is not for pods (its attach.service_accounts name nobody)"};
+    return refused(attach.pool() + " is not for pods (its attach.service_accounts name nobody)");
   const auto& slots = offer->second.slots;
   const auto slot = std::ranges::find(slots, attach.socket(), &Slot::socket);
   if (slot == slots.end())
-    return {false, "it came by a socket that is no slot of " + attach.pool()};
+    return refused("it came by a socket that is no slot of " + attach.pool());
   TakeAssignments(assignments);
   const Key key{offer->first, slot->id};
   const auto holder = assignments.find(key);
   if (holder == assignments.end())
-    return {false, "kubelet has given slot " + slot->id + " to no pod"};
+    return refused("kubelet has given slot " + slot->id + " to no pod");
   Holding& holding = holdings_[key];
-  if (holding.clearing) return {false, "slot " + slot->id + " is still being cleared"};
+  if (holding.clearing) return refused("slot " + slot->id + " is still being cleared");
   std::vector<PodName> candidates;
   for (const PodName& pod : holder->second)
     if (!LogsNameAnother(pod, uid)) candidates.push_back(pod);
   const bool stranger = !holding.pod_uid.empty() && holding.pod_uid != uid;
   if (stranger || candidates.empty())
-    return {false, "slot " + slot->id + " belongs to another pod"};
+    return refused("slot " + slot->id + " belongs to another pod");
   // Without logs a finished pod and its successor cannot be told apart: the pool is for both then.
   for (const PodName& pod : candidates) {
-    if (std::ranges::count(offer->second.namespaces, pod.name_space) == 0) {
-      return {false, "pod " + pod.name_space + "/" + pod.name + ": " + attach.pool() +
-                         " is for namespace " + Joined(offer->second.namespaces) + " only"};
+    const std::string name = "pod " + pod.name_space + "/" + pod.name;
+    const PodAdmission admission = Admits(offer->second.pods, pod, identity);
+    if (admission == PodAdmission::kUnknown && candidates.size() > 1) {
+      return refused(name +
+                     ": another pod had the slot before, and without kubernetes.pod_log_dir "
+                     "they cannot be told apart");
+    }
+    if (admission == PodAdmission::kUnknown)
+      return {{false, name + ": its service account is not known"}, pod};
+    if (admission == PodAdmission::kRefused) {
+      std::string reason =
+          name + ": " + attach.pool() + " is for " + RulesText(offer->second.pods) + " only";
+      if (identity) reason += ", its account is " + identity->service_account;
+      return refused(std::move(reason));
     }
     if (pod.several_slots) {
-      return {false, "pod " + pod.name_space + "/" + pod.name +
-                         ": its container asks for more than one slot of rocegw's pools, and can "
-                         "have one"};
+      return refused(name +
+                     ": its container asks for more than one slot of rocegw's pools, and can "
+                     "have one");
     }
   }
   if (candidates.size() == 1) holding.pod = candidates.front();
   holding.pod_uid = uid;
-  return {true, ""};
+  return {{true, ""}, {}};
 }
 
 // kubelet tells no uids, but makes a folder for each pod's logs that has it in its name.

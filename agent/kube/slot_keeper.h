@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/assignments.h"
+#include "agent/kube/pod_rules.h"
 #include "agent/kube/slot_allocator.h"
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"
@@ -40,8 +42,15 @@ class SlotKeeper final : public SlotAllocator {
   // What kubelet says now. Slots that have another holder than before, or none, are cleared.
   void TakeAssignments(const Assignments& assignments);
 
+  struct Judgement {
+    Verdict verdict;
+    // The verdict is a refusal for want of this pod's identity; Judge again with it.
+    std::optional<PodName> identity_of;
+  };
   // Whether the process, which is in a pod, may attach; assignments are as kubelet says now.
-  Verdict Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments);
+  // identity: of the pod that a judgement before asked for.
+  Judgement Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments,
+                  const std::optional<PodIdentity>& identity = std::nullopt);
 
   std::vector<std::string> Resources() const override;
   std::vector<OfferedSlot> Slots(const std::string& resource) const override;

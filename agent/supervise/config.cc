@@ -81,6 +81,8 @@ void ReadTop(Section& top, Config& config) {
     section.Text("pod_log_dir", CheckOptionalPath, kubernetes.pod_log_dir);
     section.Text("library_dir", CheckOptionalPath, kubernetes.containers.library_dir);
     section.Text("cdi_dir", CheckOptionalPath, kubernetes.containers.cdi_dir);
+    section.Bool("api_server", kubernetes.api_server);
+    section.Text("service_account_dir", CheckAbsolutePath, kubernetes.service_account_dir);
   });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
@@ -129,7 +131,7 @@ join_file: ""
 #   - {pool: tenants/red/pools/train, uids: [1000], cgroups: [/system.slice/train.service]}
 attach_rules: []
 
-# On a node of a Kubernetes cluster: pools that name namespaces (attach.service_accounts) are offered to kubelet as
+# On a node of a Kubernetes cluster: pools that name pods (attach.service_accounts) are offered to kubelet as
 # rocegw.io/<tenant>.<pool>, a device for each slot, and processes of pods may attach by what kubelet says of their slot
 # instead of by attach_rules. Nobody of a pod gets in where kubelet does not answer.
 kubernetes:
@@ -148,6 +150,11 @@ kubernetes:
   # /var/run/cdi). Containers then get their slot by it, and LD_PRELOAD over a pod's own. Empty: kubelet gives it to
   # them.
   cdi_dir: ""
+  # Ask the cluster's API server which service account a pod has and which labels its namespace has, for pools that name
+  # those. The pod of the agent needs a token that may get pods and namespaces. false: such pools admit no pod by them.
+  api_server: false
+  # Folder with that token and with the authority of the API server, as kubelet mounts it.
+  service_account_dir: /var/run/secrets/kubernetes.io/serviceaccount
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

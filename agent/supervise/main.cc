@@ -28,6 +28,7 @@
 #include "agent/supervise/config.h"
 #include "agent/supervise/file_change.h"
 #include "controlplane/identity/durable_file.h"
+#include "controlplane/kubeapi/api_server.h"
 #include "controlplane/model/resource_name.h"
 #include "gateway/base/service_advice.h"
 #include "gateway/process/build_info.h"
@@ -240,13 +241,19 @@ int Serve(const Arguments& arguments, const Config& config) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   RuleVerdicts rules(config.attach_rules);
   const DevicePluginCounters no_kubelet;
+  std::optional<kubeapi::ApiServer> api;
+  if (config.kubernetes.enabled && config.kubernetes.api_server) {
+    auto settings = kubeapi::InCluster(config.kubernetes.service_account_dir);
+    if (!settings.ok()) return Fail(settings.status());
+    api.emplace(std::move(*settings));
+  }
   std::optional<Kubernetes> kubernetes;
   if (config.kubernetes.enabled) {
     KubernetesSettings settings = config.kubernetes;
     // By the downward API: it differs from pod to pod, which a configuration of all nodes cannot
     // say.
     if (const char* const uid = std::getenv("ROCEGW_POD_UID")) settings.own_pod_uid = uid;
-    kubernetes.emplace(loop, gateway, rules, settings);
+    kubernetes.emplace(loop, gateway, rules, api ? &*api : nullptr, settings);
   }
   VerdictSource& source = kubernetes ? kubernetes->verdicts() : rules;
   const AttachVerdicts verdicts(loop, gateway, source);

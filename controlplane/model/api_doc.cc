@@ -124,7 +124,6 @@ std::string RulesOf(const pb::FieldDescriptor& field) {
     }
     if (rule.has_min_unless_zero())
       words.push_back("0 or at least " + std::to_string(rule.min_unless_zero()));
-    if (!rule.unsupported().empty()) words.push_back("not supported: " + rule.unsupported());
     if (rule.has_max_length())
       words.push_back("at most " + std::to_string(rule.max_length()) + " bytes");
     if (rule.has_max_items())

@@ -66,8 +66,6 @@ tenant::Quota QuotaOf(const types::v1::Quota& quota) {
 
 const char* ReasonOf(rules::Rule rule) {
   switch (rule) {
-    case rules::Rule::kSupport:
-      return kUnsupported;
     case rules::Rule::kRoom:
       return kNoCapacity;
     case rules::Rule::kForm:

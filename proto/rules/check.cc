@@ -36,12 +36,6 @@ std::string Path(const std::string& prefix, const FieldDescriptor& field, int in
   return path;
 }
 
-bool IsGiven(const Message& message, const FieldDescriptor& field) {
-  const Reflection& reflection = *message.GetReflection();
-  return field.is_repeated() ? reflection.FieldSize(message, &field) != 0
-                             : reflection.HasField(message, &field);
-}
-
 bool HasUpdateMask(const Message& request) {
   const FieldDescriptor* const field = request.GetDescriptor()->FindFieldByName("update_mask");
   if (field == nullptr || field->message_type() != FieldMask::descriptor()) return false;
@@ -75,12 +69,6 @@ class Checker {
       const FieldDescriptor& field = *descriptor.field(i);
       const FieldRule& rule = RuleOf(field);
       if (rule.output_only()) continue;
-      if (!rule.unsupported().empty() && IsGiven(message, field)) {
-        violations_.push_back({Path(prefix, field),
-                               "is not supported by this version: " + rule.unsupported(),
-                               Rule::kSupport});
-        continue;
-      }
       if (field.is_map()) {
         VisitMap(message, field, rule, prefix);
       } else if (field.is_repeated()) {

@@ -16,8 +16,7 @@ namespace rocegw::rules {
 // What kind of rule it is.
 enum class Rule {
   kForm,
-  kSupport,  // a later version may take it
-  kRoom,     // it is more than the same object allows
+  kRoom,  // it is more than the same object allows
 };
 
 struct Violation {

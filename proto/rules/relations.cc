@@ -37,6 +37,14 @@ void CheckQuota(const Quota& quota, const std::string& prefix, std::vector<Viola
 // Any pod may ask for any resource: only who is asked for at the attach is kept out.
 void CheckAttach(const AttachRules& attach, const std::string& prefix,
                  std::vector<Violation>& violations) {
+  for (int i = 0; i < attach.service_accounts_size(); ++i) {
+    const types::v1::ServiceAccount& account = attach.service_accounts(i);
+    if (account.namespace_().empty() != account.namespace_labels().empty()) continue;
+    violations.push_back({Below(prefix, "service_accounts[" + std::to_string(i) + "]"),
+                          account.namespace_().empty()
+                              ? "needs a namespace or namespace_labels"
+                              : "has a namespace and namespace_labels: one of them says which"});
+  }
   if (attach.service_accounts_size() == 0 || attach.identity() == types::v1::REQUIRED) return;
   violations.push_back({Below(prefix, "service_accounts"),
                         "need spec.attach.identity REQUIRED, or every pod could attach"});

@@ -192,13 +192,13 @@ TEST_F(ServicesTest, UpdateInPart_IsCheckedAsAWhole) {
   EXPECT_NE(above.error_message().find("pool.spec.quota.committed.qps"), std::string::npos)
       << above.error_message();
   auto& accounts = *part.mutable_spec()->mutable_attach()->mutable_service_accounts();
-  accounts[0].set_name("trainer");
-  const grpc::Status unsupported = update(part, "spec.quota.committed.qps");
-  EXPECT_EQ(unsupported.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(unsupported.error_message().find("pool.spec.attach.service_accounts[0].name"),
+  accounts[0].set_namespace_("Not a label");
+  const grpc::Status malformed = update(part, "spec.quota.committed.qps");
+  EXPECT_EQ(malformed.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(malformed.error_message().find("pool.spec.attach.service_accounts[0].namespace"),
             std::string::npos)
-      << unsupported.error_message();
-  accounts[0].clear_name();
+      << malformed.error_message();
+  accounts[0].set_namespace_("training");
   part.set_name("tenants/acme/pools/new");
   const grpc::Status made = update(part, "spec.attach.service_accounts", true);
   EXPECT_EQ(made.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "all of it would be stored";

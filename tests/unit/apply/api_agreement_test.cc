@@ -220,15 +220,22 @@ INSTANTIATE_TEST_SUITE_P(
                           s.mutable_attach()->add_service_accounts()->set_namespace_("n");
                         }),
                 "spec.attach.service_accounts"},
-        Refused{"account_by_name",
+        Refused{"account_of_no_namespace",
+                Spoiled(GoodPool(),
+                        [](PoolSpec& s) {
+                          s.mutable_attach()->set_identity(types::v1::REQUIRED);
+                          s.mutable_attach()->add_service_accounts()->set_name("trainer");
+                        }),
+                "spec.attach.service_accounts[0]"},
+        Refused{"account_of_a_namespace_and_of_labels",
                 Spoiled(GoodPool(),
                         [](PoolSpec& s) {
                           s.mutable_attach()->set_identity(types::v1::REQUIRED);
                           auto& account = *s.mutable_attach()->add_service_accounts();
                           account.set_namespace_("n");
-                          account.set_name("trainer");
+                          (*account.mutable_namespace_labels())["team"] = "ml";
                         }),
-                "spec.attach.service_accounts[0].name"},
+                "spec.attach.service_accounts[0]"},
         Refused{"small_window",
                 Spoiled(GoodPolicy(), [](types::v1::CcPolicySpec& s) { s.set_window_bytes(4095); }),
                 "spec.window_bytes"},

@@ -319,15 +319,13 @@ INSTANTIATE_TEST_SUITE_P(
               Spec(o).mutable_attach()->add_service_accounts()->set_namespace_("default");
             },
             "INVALID", "service_accounts need spec.attach.identity REQUIRED"},
-        Bad{"service_account_by_name",
+        Bad{"service_account_of_no_namespace",
             [](ConfigObject& o) {
               auto& attach = *Spec(o).mutable_attach();
               attach.set_identity(types::v1::REQUIRED);
-              auto& account = *attach.add_service_accounts();
-              account.set_namespace_("default");
-              account.set_name("trainer");
+              attach.add_service_accounts()->set_name("trainer");
             },
-            "UNSUPPORTED", "by namespace only"},
+            "INVALID", "needs a namespace or namespace_labels"},
         Bad{"reserve_above_memory",
             [](ConfigObject& o) {
               Spec(o).set_ready_qps(17);

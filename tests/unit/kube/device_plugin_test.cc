@@ -16,13 +16,10 @@
 
 #include "agent/kube/kubernetes.h"
 #include "tests/support/kubelet/fake_kubelet.h"
-#include "tests/unit/kube/pools_gateway.h"
+#include "tests/unit/kube/node_fixture.h"
 
 namespace rocegw::agent {
 namespace {
-
-// Of the pod that the agent runs in.
-constexpr char kOwnUid[] = "0a1b2c3d-0001-4000-8000-0000000000ff";
 
 using session::ControlLoop;
 using testing::Admission;
@@ -32,73 +29,6 @@ using testing::kResource;
 using testing::kUid;
 using testing::PoolsGateway;
 using testing::SeenDevices;
-
-class Node : public ::testing::Test {
- protected:
-  Node() {
-    char pattern[] = "/tmp/rkXXXXXX";
-    root = ::mkdtemp(pattern);
-    kubelet.emplace(root);
-    EXPECT_TRUE(loop.Open().ok());
-    thread = std::thread([this] { loop.Run(); });
-  }
-  ~Node() override {
-    StopAgent();
-    loop.Stop();
-    thread.join();
-    kubelet.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(root, ignored);
-  }
-  // On the loop's thread.
-  void OnLoop(const std::function<void()>& task) {
-    std::promise<void> done;
-    EXPECT_TRUE(loop.Post([&] {
-      task();
-      done.set_value();
-    }));
-    done.get_future().wait();
-  }
-  void StartAgent() {
-    KubernetesSettings settings;
-    settings.device_plugin_dir = kubelet->plugin_dir();
-    settings.pod_resources_socket = kubelet->pod_resources_socket();
-    settings.pod_log_dir = pod_logs;
-    settings.own_pod_uid = kOwnUid;
-    settings.containers.library_dir = "/opt/lib";
-    settings.containers.cdi_dir = cdi_dir;
-    const KubernetesPace pace{Milliseconds(10), Seconds(30), Milliseconds(20), Milliseconds(50)};
-    OnLoop([&] { agent.emplace(loop, gateway, rules, settings, pace, root + "/sys"); });
-  }
-  void StopAgent() {
-    OnLoop([&] { agent.reset(); });
-  }
-  void AddPool(int slots = 3) {
-    OnLoop([&] { gateway.AddPool(kPool, "30c41873", slots, {"web"}); });
-  }
-  Verdict Ask(const std::string& cgroup, int slot, uint32_t uid = 0) {
-    gateway::v1::HeldAttach attach;
-    attach.set_pool(kPool);
-    attach.set_uid(uid);
-    attach.set_socket(PoolsGateway::Socket("30c41873", slot));
-    attach.set_cgroup(cgroup);
-    std::promise<Verdict> verdict;
-    OnLoop([&] {
-      agent->verdicts().Ask(attach, [&](const Verdict& said) { verdict.set_value(said); });
-    });
-    return verdict.get_future().get();
-  }
-
-  std::string root;
-  std::string cdi_dir;   // empty: kubelet gives containers their slots
-  std::string pod_logs;  // empty: not looked at
-  ControlLoop loop;
-  PoolsGateway gateway{loop};
-  RuleVerdicts rules{{{kPool, {1000}, {}}}};
-  std::optional<FakeKubelet> kubelet;
-  std::optional<Kubernetes> agent;
-  std::thread thread;
-};
 
 TEST_F(Node, PoolIsOffered_ContainerGetsDirectoryLibraryAndEnvironment) {
   kubelet->Start();

@@ -48,7 +48,7 @@ TEST(Offer, PoolsThatNameNamespaces_AreResources) {
   EXPECT_EQ(offers[0].resource, "rocegw.io/blue.a");
   EXPECT_TRUE(offers[0].slots.empty());
   EXPECT_EQ(offers[1].resource, "rocegw.io/red.b");
-  EXPECT_EQ(offers[1].namespaces, (std::vector<std::string>{"web", "batch"}));
+  EXPECT_EQ(offers[1].pods, (std::vector<PodRule>{{"web", "", {}}, {"batch", "", {}}}));
   EXPECT_EQ(offers[1].slots[1], (Slot{"30c41873-1", "/run/rocegw/a/30c41873/1",
                                       "/run/rocegw/a/30c41873/1/attach.sock"}));
   gateway.usages[0].set_leaving(true);
@@ -91,7 +91,7 @@ class Keeper : public ::testing::Test {
     return {{{kResource, "30c41873-" + std::to_string(slot)}, {{name_space, pod}}}};
   }
   std::string Refusal(const HeldAttach& attach, const Assignments& assignments) {
-    const Verdict verdict = keeper->Judge(attach, assignments);
+    const Verdict verdict = keeper->Judge(attach, assignments).verdict;
     EXPECT_EQ(verdict.allowed, verdict.reason.empty());
     return verdict.reason;
   }

@@ -72,13 +72,13 @@ TEST(Check, EachRule_NamesItsField) {
   (*request.mutable_pool()->mutable_meta()->mutable_labels())["no good"] = "x";
   (*request.mutable_pool()->mutable_meta()->mutable_labels())["good"] = "not good!";
   request.set_request_id("7");
-  EXPECT_EQ(Fields(Check(request)),
-            (std::vector<std::string>{
-                "pool.name", "pool.meta.labels[good]", "pool.meta.labels[no good]",
-                "pool.spec.quota.peak.qps", "pool.spec.slots", "pool.spec.attach.identity",
-                "pool.spec.attach.service_accounts[0].namespace", "pool.spec.cc_policy",
-                "pool.spec.addresses[1]", "pool.spec.addresses[2]", "pool.spec.allowed_peers[1]",
-                "request_id"}));
+  EXPECT_EQ(
+      Fields(Check(request)),
+      (std::vector<std::string>{
+          "pool.name", "pool.meta.labels[good]", "pool.meta.labels[no good]",
+          "pool.spec.quota.peak.qps", "pool.spec.slots", "pool.spec.attach.identity",
+          "pool.spec.attach.service_accounts[0]", "pool.spec.cc_policy", "pool.spec.addresses[1]",
+          "pool.spec.addresses[2]", "pool.spec.allowed_peers[1]", "request_id"}));
 }
 
 TEST(Check, RequiredMessageMissing_IsSaid) {

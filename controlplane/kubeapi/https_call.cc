@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/kubeapi/https_call.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "gateway/base/unique_fd.h"
+
+namespace rocegw::kubeapi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kGlance(100);
+constexpr size_t kLargestResponse = 16 << 20;
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
+using Addresses = std::unique_ptr<addrinfo, Freed<freeaddrinfo>>;
+
+// How long a call may take, and whether it is still wanted.
+class Patience {
+ public:
+  Patience(std::chrono::milliseconds limit, const std::atomic<bool>& stop)
+      : until_(Clock::now() + limit), stop_(stop) {}
+
+  // Until the descriptor is ready for `events`.
+  Status Await(int fd, short events) const {
+    for (;;) {
+      if (stop_) return {ECANCELED, "stopped"};
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now());
+      if (left.count() <= 0) return {ETIMEDOUT, "no answer in time"};
+      pollfd one{fd, events, 0};
+      const int ready = ::poll(&one, 1, static_cast<int>(std::min(left, kGlance).count()));
+      if (ready > 0) return OkStatus();
+      if (ready < 0 && errno != EINTR) return {errno, std::strerror(errno)};
+    }
+  }
+
+ private:
+  const Clock::time_point until_;
+  const std::atomic<bool>& stop_;
+};
+
+bool IsAddress(const std::string& host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+StatusOr<UniqueFd> ConnectTo(const HttpsServer& server, const Patience& patience) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(server.host.c_str(), server.port.c_str(), &hints, &found);
+  if (error != 0) return Status(EHOSTUNREACH, server.host + ": " + gai_strerror(error));
+  const Addresses addresses(found);
+  Status last(EHOSTUNREACH, server.host + ": no address");
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    UniqueFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd.get() < 0) return Status(errno, std::strerror(errno));
+    if (::connect(fd.get(), at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      last = Status(errno, std::strerror(errno));
+      continue;
+    }
+    if (Status ready = patience.Await(fd.get(), POLLOUT); !ready.ok()) return ready;
+    int outcome = 0;
+    socklen_t size = sizeof outcome;
+    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &outcome, &size);
+    if (outcome == 0) return fd;
+    last = Status(outcome, std::strerror(outcome));
+  }
+  return last;
+}
+
+// What OpenSSL says of the last failure on this thread.
+Status TlsError(SSL* session) {
+  const long verified = SSL_get_verify_result(session);
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (verified != X509_V_OK) {
+    return {EACCES, std::string("the API server's certificate is not good: ") +
+                        X509_verify_cert_error_string(verified)};
+  }
+  char text[256] = "the connection ended";
+  if (code != 0) ERR_error_string_n(code, text, sizeof text);
+  return {EPROTO, std::string("TLS: ") + text};
+}
+
+// step(session) as often as it needs the network; its result, > 0, or 0 at the end of the stream.
+template <typename Step>
+StatusOr<int> Repeat(SSL* session, int fd, const Patience& patience, const Step& step) {
+  for (;;) {
+    ERR_clear_error();
+    const int done = step(session);
+    if (done > 0) return done;
+    switch (SSL_get_error(session, done)) {
+      case SSL_ERROR_WANT_READ:
+        if (Status ready = patience.Await(fd, POLLIN); !ready.ok()) return ready;
+        break;
+      case SSL_ERROR_WANT_WRITE:
+        if (Status ready = patience.Await(fd, POLLOUT); !ready.ok()) return ready;
+        break;
+      case SSL_ERROR_ZERO_RETURN:
+        return 0;
+      default:
+        return TlsError(session);
+    }
+  }
+}
+
+StatusOr<Session> NewSession(const HttpsServer& server, int fd) {
+  const Context context(SSL_CTX_new(TLS_client_method()));
+  if (context == nullptr) return Status(ENOMEM, "TLS: no memory");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  // A server that closes without a farewell is judged by the length that its response says.
+  SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
+  if (SSL_CTX_load_verify_locations(context.get(), server.ca_file.c_str(), nullptr) != 1) {
+    ERR_clear_error();
+    return Status(EINVAL, server.ca_file + " holds no authority for the API server");
+  }
+  Session session(SSL_new(context.get()));
+  if (session == nullptr) return Status(ENOMEM, "TLS: no memory");
+  if (IsAddress(server.host)) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session.get()), server.host.c_str());
+  } else {
+    SSL_set1_host(session.get(), server.host.c_str());
+    SSL_set_tlsext_host_name(session.get(), server.host.c_str());
+  }
+  SSL_set_fd(session.get(), fd);
+  return session;
+}
+
+std::string HeadOf(const HttpsServer& server, const HttpRequest& request,
+                   const std::string& token) {
+  const bool v6 = server.host.find(':') != std::string::npos;
+  std::string head = request.method + " " + request.path +
+                     " HTTP/1.1\r\nHost: " + (v6 ? "[" + server.host + "]" : server.host) + ":" +
+                     server.port +
+                     "\r\nUser-Agent: rocegw\r\nAccept: application/json\r\nConnection: close\r\n";
+  if (!token.empty()) head += "Authorization: Bearer " + token + "\r\n";
+  if (!request.content_type.empty()) head += "Content-Type: " + request.content_type + "\r\n";
+  head += "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n";
+  return head;
+}
+
+}  // namespace
+
+StatusOr<HttpResponse> CallHttps(const HttpsServer& server, const HttpRequest& request,
+                                 const std::string& token, std::chrono::milliseconds time_limit,
+                                 const std::atomic<bool>& stop) {
+  const Patience patience(time_limit, stop);
+  auto connected = ConnectTo(server, patience);
+  if (!connected.ok()) return connected.status();
+  const int fd = connected->get();
+  auto session = NewSession(server, fd);
+  if (!session.ok()) return session.status();
+  SSL* const tls = session->get();
+  if (auto done = Repeat(tls, fd, patience, SSL_connect); !done.ok()) return done.status();
+  const std::string bytes = HeadOf(server, request, token) + request.body;
+  for (size_t sent = 0; sent < bytes.size();) {
+    const auto wrote = Repeat(tls, fd, patience, [&](SSL* to) {
+      return SSL_write(to, bytes.data() + sent, static_cast<int>(bytes.size() - sent));
+    });
+    if (!wrote.ok()) return wrote.status();
+    if (wrote.value() == 0) return Status(EPIPE, "the API server closed the connection");
+    sent += static_cast<size_t>(wrote.value());
+  }
+  std::string response;
+  char part[16384];
+  for (;;) {
+    const auto read =
+        Repeat(tls, fd, patience, [&](SSL* from) { return SSL_read(from, part, sizeof part); });
+    if (!read.ok()) return read.status();
+    if (read.value() == 0) return ParseHttpResponse(response);
+    response.append(part, static_cast<size_t>(read.value()));
+    if (response.size() > kLargestResponse)
+      return Status(EMSGSIZE, "the API server's answer is larger than 16 MiB");
+  }
+}
+
+}  // namespace rocegw::kubeapi
