@@ -14,6 +14,19 @@ HOST_DIRECTORIES = {
     "controller": set()}
 
 
+# At the API server: (API group, resource) to verbs. What each is for stands in docs/operate/kubernetes.md.
+RIGHTS = {("", "pods"): {"get"}, ("", "namespaces"): {"get"}}
+
+
+def rights(one):
+    """(API group, resource, verb) of a role."""
+    for rule in one.get("rules", []) if one["kind"] in ("Role", "ClusterRole") else []:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    yield group, resource, verb
+
+
 def component(pod):
     return pod["metadata"]["labels"]["app.kubernetes.io/component"]
 
@@ -58,7 +71,10 @@ def host(name, pod):
 
 def tokens(name, pod):
     if pod["spec"].get("automountServiceAccountToken") is not False:
-        yield f"{name} gets a token for the API server, which nothing in it calls"
+        yield f"{name} gets a token for the API server, whichever container calls it"
+    for container in pod["spec"].get("initContainers", []):
+        if any(mount["name"] == "api-token" for mount in container.get("volumeMounts", [])):
+            yield f"{name}/{container['name']} gets a token for the API server, which it does not call"
 
 
 def probes(name, pod):
@@ -113,8 +129,9 @@ def complaints(found):
     """Of all objects of a rendering."""
     told = [complaint for name, pod in chart.pods(found) for policy in ALL for complaint in policy(name, pod)]
     for one in found:
-        if one["kind"] in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"):
-            told.append(f"{one['kind']} {one['metadata']['name']}: nothing of ours calls the API server")
+        for group, resource, verb in rights(one):
+            if verb not in RIGHTS.get((group, resource), set()):
+                told.append(f"{one['kind']} {one['metadata']['name']}: {verb} of {resource} is for nothing of ours")
         if one["kind"] == "Secret":
             told.append(f"Secret {one['metadata']['name']}: a template makes no secrets")
     return told

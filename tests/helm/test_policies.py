@@ -83,7 +83,24 @@ class Policies(unittest.TestCase):
                 ("controller", lambda spec, _: spec.update(hostNetwork=True))):
             self.assertNotEqual(spoiled(component, change), [])
         self.assertNotEqual(policies.complaints(good + [{"kind": "Secret", "metadata": {"name": "x"}}]), [])
-        self.assertNotEqual(policies.complaints(good + [{"kind": "ClusterRole", "metadata": {"name": "x"}}]), [])
+        for group, resource, verb in (("", "pods", "list"), ("", "secrets", "get"), ("*", "*", "*")):
+            role = {"kind": "ClusterRole", "metadata": {"name": "x"},
+                    "rules": [{"apiGroups": [group], "resources": [resource], "verbs": [verb]}]}
+            self.assertNotEqual(policies.complaints(good + [role]), [])
+
+    def test_nothing_calls_the_api_server_unless_it_is_asked_for(self):
+        for example in chart.EXAMPLES:
+            found = chart.objects(chart.rendered(example))
+            roles = [one for one in found if list(policies.rights(one))]
+            tokens = [name for name, pod in chart.pods(found)
+                      if any("projected" in volume for volume in pod["spec"]["volumes"])]
+            if example != "cluster-api":
+                self.assertEqual((roles, tokens), ([], []), example)
+        found = chart.objects(chart.template("--set", "image.repository=x,agent.podIdentity=true"))
+        (role,) = [one for one in found if one["kind"] == "ClusterRole"]
+        self.assertEqual(sorted(policies.rights(role)), [("", "namespaces", "get"), ("", "pods", "get")])
+        config = chart.named(found, "ConfigMap", "rocegw-agent")["data"]["rocegw-agent.yaml"]
+        self.assertIn("api_server: true", config)
 
 
 if __name__ == "__main__":

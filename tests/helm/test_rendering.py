@@ -14,7 +14,8 @@ import chart
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 # All of them exist, unchanged, in every version of Kubernetes that the chart is for.
-KNOWN_APIS = {"v1", "apps/v1", "policy/v1", "scheduling.k8s.io/v1", "cert-manager.io/v1", "monitoring.coreos.com/v1"}
+KNOWN_APIS = {"v1", "apps/v1", "rbac.authorization.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1", "cert-manager.io/v1", "monitoring.coreos.com/v1"}
+CLUSTER_WIDE = {"PriorityClass", "ClusterRole", "ClusterRoleBinding"}
 
 
 def kinds(found):
@@ -39,7 +40,7 @@ class Rendering(unittest.TestCase):
                 keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in found]
                 self.assertEqual(len(keys), len(set(keys)), "an object twice")
                 for one in found:
-                    self.assertEqual(one["metadata"].get("namespace"), None if one["kind"] == "PriorityClass" else "rocegw")
+                    self.assertEqual(one["metadata"].get("namespace"), None if one["kind"] in CLUSTER_WIDE else "rocegw")
         self.assertEqual(seen, 4 * len(chart.EXAMPLES))
         self.assertGreaterEqual(len(chart.EXAMPLES), 5)
 

@@ -12,6 +12,7 @@ MODULES = {
     "apps/v1": "kubernetes-models/apps/v1",
     "admissionregistration.k8s.io/v1": "kubernetes-models/admissionregistration.k8s.io/v1",
     "policy/v1": "kubernetes-models/policy/v1",
+    "rbac.authorization.k8s.io/v1": "kubernetes-models/rbac.authorization.k8s.io/v1",
     "scheduling.k8s.io/v1": "kubernetes-models/scheduling.k8s.io/v1",
     "cert-manager.io/v1": "@kubernetes-models/cert-manager/cert-manager.io/v1",
     "monitoring.coreos.com/v1": "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1",

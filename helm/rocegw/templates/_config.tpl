@@ -24,6 +24,9 @@
 {{- if $plugin.cdiDir -}}
 {{- $_ := set $kubernetes "cdi_dir" $plugin.cdiDir -}}
 {{- end -}}
+{{- if $agent.podIdentity -}}
+{{- $_ := set $kubernetes "api_server" true -}}
+{{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- end -}}
 {{- toYaml (merge $own (deepCopy $agent.config)) -}}

@@ -19,7 +19,7 @@ labels:
   {{- end }}
 {{- end -}}
 
-{{/* Of the same: nothing of ours calls the API server, so no pod gets a token for it. */}}
+{{/* Of the same: no pod gets a token for the API server by itself; _api.tpl has those that are asked for. */}}
 {{- define "rocegw.podAccount" -}}
 serviceAccountName: {{ include "rocegw.fullname" .root }}-{{ .component }}
 automountServiceAccountToken: false
