@@ -14,6 +14,7 @@ using types::v1::AttachRules;
 using types::v1::Limits;
 using types::v1::PoolSpec;
 using types::v1::Quota;
+using types::v1::ServiceAccount;
 
 std::string Below(const std::string& prefix, const std::string& field) {
   return prefix.empty() ? field : prefix + "." + field;
@@ -37,17 +38,19 @@ void CheckQuota(const Quota& quota, const std::string& prefix, std::vector<Viola
 // Any pod may ask for any resource: only who is asked for at the attach is kept out.
 void CheckAttach(const AttachRules& attach, const std::string& prefix,
                  std::vector<Violation>& violations) {
-  for (int i = 0; i < attach.service_accounts_size(); ++i) {
-    const types::v1::ServiceAccount& account = attach.service_accounts(i);
-    if (account.namespace_().empty() != account.namespace_labels().empty()) continue;
-    violations.push_back({Below(prefix, "service_accounts[" + std::to_string(i) + "]"),
-                          account.namespace_().empty()
-                              ? "needs a namespace or namespace_labels"
-                              : "has a namespace and namespace_labels: one of them says which"});
-  }
   if (attach.service_accounts_size() == 0 || attach.identity() == types::v1::REQUIRED) return;
   violations.push_back({Below(prefix, "service_accounts"),
                         "need spec.attach.identity REQUIRED, or every pod could attach"});
+}
+
+// Namespaces are named in one of two forms.
+void CheckAccount(const ServiceAccount& account, const std::string& prefix,
+                  std::vector<Violation>& violations) {
+  if (account.namespace_().empty() != account.namespace_labels().empty()) return;
+  violations.push_back(
+      {prefix, account.namespace_().empty()
+                   ? "needs a namespace or namespace_labels"
+                   : "has a namespace and namespace_labels: one of them says which"});
 }
 
 // What is kept ready is part of what the pool may have.
@@ -84,6 +87,8 @@ void CheckRelations(const google::protobuf::Message& message, const std::string&
   if (type == Quota::descriptor()) return CheckQuota(As<Quota>(message), prefix, violations);
   if (type == AttachRules::descriptor())
     return CheckAttach(As<AttachRules>(message), prefix, violations);
+  if (type == ServiceAccount::descriptor())
+    return CheckAccount(As<ServiceAccount>(message), prefix, violations);
   if (type == PoolSpec::descriptor())
     return CheckReserve(As<PoolSpec>(message), prefix, violations);
 }
