@@ -17,6 +17,9 @@ struct PodName {
   bool operator==(const PodName&) const = default;
 };
 
+// As the resource of a device: the slot of a claim, of whichever pool.
+inline constexpr char kClaimedSlot[] = "rocegw.io/claim";
+
 using DeviceKey = std::pair<std::string, std::string>;  // resource and device
 
 // By device, never an empty list. More than one pod: kubelet still lists a finished pod whose

@@ -15,19 +15,27 @@ namespace fs = std::filesystem;
 
 // The oldest that has all that is used here: runtimes refuse what is newer than they are.
 constexpr char kCdiVersion[] = "0.5.0";
-constexpr char kKind[] = "rocegw.io/slot";
-constexpr char kPrefix[] = "rocegw-slot-";
 constexpr char kSuffix[] = ".json";
 
-fs::path FileOf(const std::string& dir, const std::string& slot_id) {
-  return fs::path(dir) / (kPrefix + slot_id + kSuffix);
+std::string KindName(CdiKind kind) {
+  return kind == CdiKind::kSlot ? "rocegw.io/slot" : "rocegw.io/claim";
+}
+
+std::string PrefixOf(CdiKind kind) {
+  return kind == CdiKind::kSlot ? "rocegw-slot-" : "rocegw-claim-";
+}
+
+fs::path FileOf(const std::string& dir, CdiKind kind, const std::string& slot_id) {
+  return fs::path(dir) / (PrefixOf(kind) + slot_id + kSuffix);
 }
 
 }  // namespace
 
-std::string CdiDeviceName(const std::string& slot_id) { return std::string(kKind) + "=" + slot_id; }
+std::string CdiDeviceName(CdiKind kind, const std::string& slot_id) {
+  return KindName(kind) + "=" + slot_id;
+}
 
-std::string CdiSpecOf(const std::string& slot_id, const ContainerEdits& edits) {
+std::string CdiSpecOf(CdiKind kind, const std::string& slot_id, const ContainerEdits& edits) {
   nlohmann::ordered_json device = {{"name", slot_id}};
   auto& to = device["containerEdits"];
   for (const auto& [name, value] : edits.variables) to["env"].push_back(name + "=" + value);
@@ -37,19 +45,19 @@ std::string CdiSpecOf(const std::string& slot_id, const ContainerEdits& edits) {
                             {"options", {"ro", "nosuid", "nodev", "bind"}}});
   }
   const nlohmann::ordered_json spec = {{"cdiVersion", kCdiVersion},
-                                       {"kind", kKind},
+                                       {"kind", KindName(kind)},
                                        {"devices", nlohmann::ordered_json::array({device})}};
   return spec.dump(2) + "\n";
 }
 
-Status WriteCdiSpec(const std::string& dir, const std::string& slot_id,
+Status WriteCdiSpec(const std::string& dir, CdiKind kind, const std::string& slot_id,
                     const ContainerEdits& edits) {
-  const fs::path file = FileOf(dir, slot_id);
+  const fs::path file = FileOf(dir, kind, slot_id);
   // Runtimes read what ends with .json or .yaml.
   const fs::path fresh = file.string() + ".new";
   errno = 0;
   std::ofstream out(fresh);
-  out << CdiSpecOf(slot_id, edits);
+  out << CdiSpecOf(kind, slot_id, edits);
   out.close();
   std::error_code error;
   if (out) {
@@ -62,12 +70,13 @@ Status WriteCdiSpec(const std::string& dir, const std::string& slot_id,
                              "; kubernetes.cdi_dir must be a folder that the agent may write to"};
 }
 
-void KeepCdiSpecs(const std::string& dir, const std::set<std::string>& slot_ids) {
+void KeepCdiSpecs(const std::string& dir, CdiKind kind, const std::set<std::string>& slot_ids) {
+  const std::string prefix = PrefixOf(kind);
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    const size_t begin = std::strlen(kPrefix);
+    if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
+    const size_t begin = prefix.size();
     const std::string id = name.substr(begin, name.size() - begin - std::strlen(kSuffix));
     std::error_code ignored;
     if (!slot_ids.contains(id)) fs::remove(at->path(), ignored);

@@ -13,17 +13,23 @@
 
 namespace rocegw::agent {
 
-// Name of a slot's device for kubelet: "rocegw.io/slot=30c41873-0".
-std::string CdiDeviceName(const std::string& slot_id);
+// By what a container has the slot: kinds differ, so that each side keeps its own files.
+enum class CdiKind {
+  kSlot,   // a resource in its limits
+  kClaim,  // a resource claim of its pod
+};
+
+// Name of a slot's device for kubelet: "rocegw.io/slot=30c41873-0", "rocegw.io/claim=30c41873-0".
+std::string CdiDeviceName(CdiKind kind, const std::string& slot_id);
 
 // The content of its file.
-std::string CdiSpecOf(const std::string& slot_id, const ContainerEdits& edits);
+std::string CdiSpecOf(CdiKind kind, const std::string& slot_id, const ContainerEdits& edits);
 
 // The runtime sees the old file or the new one, nothing between.
-Status WriteCdiSpec(const std::string& dir, const std::string& slot_id,
+Status WriteCdiSpec(const std::string& dir, CdiKind kind, const std::string& slot_id,
                     const ContainerEdits& edits);
 
-// Removes the files of all other slots; other vendors' are left alone.
-void KeepCdiSpecs(const std::string& dir, const std::set<std::string>& slot_ids);
+// Removes the files of all other slots of the kind; other vendors' are left alone.
+void KeepCdiSpecs(const std::string& dir, CdiKind kind, const std::set<std::string>& slot_ids);
 
 }  // namespace rocegw::agent

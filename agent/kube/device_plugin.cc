@@ -51,7 +51,7 @@ void DevicePlugin::Update() {
   std::set<std::string> offered;
   for (const std::string& name : slots_.Resources())
     for (const OfferedSlot& slot : slots_.Slots(name)) offered.insert(slot.id);
-  KeepCdiSpecs(containers_.cdi_dir, offered);
+  KeepCdiSpecs(containers_.cdi_dir, CdiKind::kSlot, offered);
 }
 
 void DevicePlugin::Look() {

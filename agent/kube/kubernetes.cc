@@ -42,11 +42,14 @@ Kubernetes::Kubernetes(ControlLoop& loop, GatewayPort& gateway, VerdictSource& o
       kubelet_(loop, settings.pod_resources_socket,
                {settings.device_plugin_dir + "/kubelet_internal_checkpoint", settings.pod_log_dir}),
       identities_(loop, api),
-      slots_(loop, gateway, settings.pod_log_dir, [this] { plugin_.Update(); }),
+      slots_(loop, gateway, settings.pod_log_dir, [this] { OnSlots(); }),
+      by_claim_(settings.dra.enabled ? settings.dra.pools : std::vector<std::string>()),
       plugin_(loop, slots_, settings.device_plugin_dir, settings.containers),
       verdicts_(others, slots_, kubelet_, identities_, settings.own_pod_uid),
       answered_at_(ControlLoop::Now()) {
   slots_.OnAssigned([this] { kubelet_.Forget(); });
+  if (settings.dra.enabled && api != nullptr)
+    dra_.emplace(loop, slots_, *api, settings.dra, settings.containers, pace.publisher);
   Look();
   Poll();
 }
@@ -55,6 +58,11 @@ Kubernetes::~Kubernetes() {
   *alive_ = false;
   loop_.Cancel(look_timer_);
   loop_.Cancel(poll_timer_);
+}
+
+void Kubernetes::OnSlots() {
+  plugin_.Update();
+  if (dra_) dra_->Update();
 }
 
 void Kubernetes::Ask(fleet::v1::TunnelQuestion question,
@@ -75,6 +83,7 @@ void Kubernetes::Look() {
     look_timer_ = loop_.At(ControlLoop::Now() + pace_.look, [this] { Look(); });
     OnStatus(answer);
     plugin_.Look();
+    if (dra_) dra_->Look();
   });
 }
 
@@ -122,7 +131,7 @@ void Kubernetes::ListPools(std::shared_ptr<gateway::v1::GetConfigResponse> confi
     pools->insert(pools->end(), answer.pools().pools().begin(), answer.pools().pools().end());
     const std::string& next = answer.pools().next_page_token();
     if (!next.empty()) return ListPools(config, pools, next, numa_node);
-    slots_.SetOffers(OfferOf(*config, *pools), numa_node);
+    slots_.SetOffers(OfferOf(*config, *pools, by_claim_), numa_node);
   });
 }
 

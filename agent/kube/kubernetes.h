@@ -11,6 +11,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/device_plugin.h"
+#include "agent/kube/dra/dra_driver.h"
 #include "agent/kube/pod_identities.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_verdicts.h"
@@ -30,6 +31,7 @@ struct KubernetesSettings {
   std::string own_pod_uid;                    // of the pod that the agent runs in; empty: in none
   ContainerSettings containers;
   bool api_server = false;  // the cluster's is asked about pods
+  DraSettings dra;          // needs an API server and containers.cdi_dir
   // Folder of the pod's service account, for the API server: ca.crt, token.
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
   bool operator==(const KubernetesSettings&) const = default;
@@ -42,6 +44,7 @@ struct KubernetesPace {
   // A gateway may be away for so long before its slots count as unhealthy: a pod that comes
   // meanwhile would fail for good.
   Duration patience = Seconds(10);
+  PublisherPace publisher;
 };
 
 class Kubernetes {
@@ -59,6 +62,7 @@ class Kubernetes {
   const DevicePluginCounters& counters() const { return plugin_.counters(); }
 
  private:
+  void OnSlots();
   void Look();
   void OnStatus(const fleet::v1::TunnelAnswer& answer);
   void ReadOffer(const types::v1::GatewayStatus& status);
@@ -75,7 +79,9 @@ class Kubernetes {
   PodResources kubelet_;
   PodIdentities identities_;
   SlotKeeper slots_;
+  const std::vector<std::string> by_claim_;  // pools
   DevicePlugin plugin_;
+  std::optional<DraDriver> dra_;
   PodVerdicts verdicts_;
   std::string offered_;  // tells the state of the gateway that the offer was read from
   TimePoint refresh_at_;

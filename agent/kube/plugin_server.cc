@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agent/kube/cdi_spec.h"
+#include "agent/kube/loop_call.h"
 #include "deviceplugin.grpc.pb.h"
 
 namespace rocegw::agent {
@@ -29,9 +30,9 @@ StatusOr<v1beta1::ContainerAllocateResponse> Hand(const Slot& slot,
   v1beta1::ContainerAllocateResponse container;
   const ContainerEdits edits = EditsFor(slot, containers);
   if (!containers.cdi_dir.empty()) {
-    Status written = WriteCdiSpec(containers.cdi_dir, slot.id, edits);
+    Status written = WriteCdiSpec(containers.cdi_dir, CdiKind::kSlot, slot.id, edits);
     if (!written.ok()) return written;
-    container.add_cdi_devices()->set_name(CdiDeviceName(slot.id));
+    container.add_cdi_devices()->set_name(CdiDeviceName(CdiKind::kSlot, slot.id));
     return container;
   }
   container.mutable_envs()->insert(edits.variables.begin(), edits.variables.end());
@@ -45,39 +46,6 @@ StatusOr<v1beta1::ContainerAllocateResponse> Hand(const Slot& slot,
 }
 
 }  // namespace
-
-// A call that the loop answers, later; a client that goes meanwhile ends it.
-template <typename Response>
-class PluginCall final : public grpc::ServerUnaryReactor {
- public:
-  // Shared with whoever answers: the reactor goes when gRPC is done with it.
-  struct Answer {
-    std::mutex mutex;
-    PluginCall* call = nullptr;  // nullptr: it has been finished
-    Response* response = nullptr;
-
-    void Finish(const grpc::Status& status, const Response& value) {
-      PluginCall* mine = nullptr;
-      {
-        const std::lock_guard lock(mutex);
-        mine = std::exchange(call, nullptr);
-        if (mine != nullptr) *response = value;
-      }
-      if (mine != nullptr) mine->grpc::ServerUnaryReactor::Finish(status);
-    }
-  };
-
-  explicit PluginCall(Response* response) {
-    answer_->call = this;
-    answer_->response = response;
-  }
-  std::shared_ptr<Answer> answer() const { return answer_; }
-  void OnCancel() override { answer_->Finish(grpc::Status::CANCELLED, {}); }
-  void OnDone() override { delete this; }
-
- private:
-  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
-};
 
 // kubelet's view of the devices, for as long as it watches. gRPC is called with the lock held: what
 // it calls back comes on other threads, and a watcher is there until the last of them.
@@ -224,13 +192,7 @@ class PluginServer::Service final : public v1beta1::DevicePlugin::CallbackServic
  private:
   template <typename Response, typename Task>
   grpc::ServerUnaryReactor* OnLoop(Response* response, Task task) {
-    auto* const call = new PluginCall<Response>(response);
-    const auto answer = call->answer();
-    const bool posted = loop_.Post([task = std::move(task), answer, alive = alive_] {
-      if (*alive) task(answer);
-    });
-    if (!posted) answer->Finish({grpc::StatusCode::UNAVAILABLE, "the agent is stopping"}, {});
-    return call;
+    return CallOnLoop(loop_, alive_, response, std::move(task));
   }
 
   session::ControlLoop& loop_;

@@ -38,6 +38,15 @@ Assignments Read(const v1::ListPodResourcesResponse& response) {
         for (const std::string& id : devices.device_ids())
           slots.emplace_back(devices.resource_name(), id);
       }
+      for (const v1::DynamicResource& claim : container.dynamic_resources()) {
+        for (const v1::ClaimResource& part : claim.claim_resources()) {
+          for (const v1::CDIDevice& device : part.cdi_devices()) {
+            const std::string kind = std::string(kClaimedSlot) + "=";
+            if (device.name().starts_with(kind))
+              slots.emplace_back(kClaimedSlot, device.name().substr(kind.size()));
+          }
+        }
+      }
       const PodName holder{pod.namespace_(), pod.name(), slots.size() > 1};
       for (const DeviceKey& slot : slots) {
         std::vector<PodName>& holders = assignments[slot];

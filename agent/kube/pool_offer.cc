@@ -19,12 +19,18 @@ std::string ResourceOf(const std::string& pool) {
 }  // namespace
 
 std::vector<PoolOffer> OfferOf(const gateway::v1::GetConfigResponse& config,
-                               const std::vector<types::v1::PoolUsage>& pools) {
+                               const std::vector<types::v1::PoolUsage>& pools,
+                               const std::vector<std::string>& by_claim) {
   std::map<std::string, PoolOffer> offers;  // by pool
   for (const types::v1::ConfigObject& object : config.objects()) {
     if (!object.has_pool()) continue;
     const types::v1::AttachRules& attach = object.pool().spec().attach();
     PoolOffer offer{object.name(), ResourceOf(object.name()), {}, {}};
+    offer.by_claim = std::ranges::any_of(
+        by_claim, [&](const std::string& named) { return named == "*" || named == object.name(); });
+    const types::v1::Limits& peak = object.pool().spec().quota().peak();
+    offer.most_qps = peak.qps();
+    offer.most_bytes_per_second = peak.bytes_per_second();
     for (const types::v1::ServiceAccount& account : attach.service_accounts()) {
       offer.pods.push_back(
           {account.namespace_(),

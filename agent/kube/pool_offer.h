@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ struct PoolOffer {
   std::string resource;       // "rocegw.io/T.P"
   std::vector<PodRule> pods;  // who may use it: one of them holds
   std::vector<Slot> slots;
+  // By claims of pods (dynamic resource allocation); else as a resource in limits of containers.
+  bool by_claim = false;
+  // Peak quota of the pool; 0: the pool has none of its own.
+  uint64_t most_qps = 0;
+  uint64_t most_bytes_per_second = 0;
   bool operator==(const PoolOffer&) const = default;
 };
 
@@ -44,8 +50,10 @@ inline constexpr char kResourceDomain[] = "rocegw.io/";
 // kubelet is not asked to watch more resources than this of one plugin.
 inline constexpr size_t kMostOffers = 100;
 
-// By resource; those beyond kMostOffers are left out.
+// By resource; those beyond kMostOffers are left out. by_claim: names of pools that are offered by
+// claims, "*": all.
 std::vector<PoolOffer> OfferOf(const gateway::v1::GetConfigResponse& config,
-                               const std::vector<types::v1::PoolUsage>& pools);
+                               const std::vector<types::v1::PoolUsage>& pools,
+                               const std::vector<std::string>& by_claim = {});
 
 }  // namespace rocegw::agent

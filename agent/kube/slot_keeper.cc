@@ -41,7 +41,8 @@ void SlotKeeper::SetOffers(std::vector<PoolOffer> offers, int numa_node) {
   if (fresh == offers_ && numa_node == numa_node_) return;
   offers_ = std::move(fresh);
   numa_node_ = numa_node;
-  for (const auto& [resource, offer] : offers_) resources_.insert(resource);
+  for (const auto& [resource, offer] : offers_)
+    if (!offer.by_claim) resources_.insert(resource);
   changed_();
 }
 
@@ -49,9 +50,23 @@ void SlotKeeper::SetGatewayHealthy(bool healthy) {
   if (std::exchange(healthy_, healthy) != healthy) changed_();
 }
 
-void SlotKeeper::TakeAssignments(const Assignments& assignments) {
+Assignments SlotKeeper::WithClaims(const Assignments& told) const {
+  Assignments merged = told;
+  for (const auto& [key, holder] : claims_) {
+    PodName pod = holder.pod;
+    // Of the container's slots kubelet alone knows.
+    const auto listed = told.find({kClaimedSlot, key.second});
+    pod.several_slots =
+        listed != told.end() && std::ranges::any_of(listed->second, &PodName::several_slots);
+    merged[key] = {pod};
+  }
+  return merged;
+}
+
+void SlotKeeper::TakeAssignments(const Assignments& told) {
+  const Assignments assignments = WithClaims(told);
   for (const auto& [key, pod] : assignments) {
-    if (resources_.contains(key.first)) holdings_.try_emplace(key);
+    if (resources_.contains(key.first) || claims_.contains(key)) holdings_.try_emplace(key);
   }
   for (auto at = holdings_.begin(); at != holdings_.end();) {
     auto& [key, holding] = *at;
@@ -77,7 +92,7 @@ void SlotKeeper::TakeAssignments(const Assignments& assignments) {
 }
 
 void SlotKeeper::ClearAfter(const Key& key) {
-  const auto slots = Find(key.first, {key.second});
+  const auto slots = FindAll(key.first, {key.second});
   // Without its socket nobody can be there.
   if (!slots.ok()) return;
   holdings_[key].clearing = true;
@@ -95,7 +110,7 @@ void SlotKeeper::ClearAfter(const Key& key) {
 }
 
 SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
-                                        const Assignments& assignments,
+                                        const Assignments& told,
                                         const std::optional<PodIdentity>& identity) {
   const auto refused = [](std::string reason) { return Judgement{{false, std::move(reason)}, {}}; };
   const std::string uid = PodUidOf(attach.cgroup());
@@ -108,16 +123,23 @@ SlotKeeper::Judgement SlotKeeper::Judge(const gateway::v1::HeldAttach& attach,
   const auto slot = std::ranges::find(slots, attach.socket(), &Slot::socket);
   if (slot == slots.end())
     return refused("it came by a socket that is no slot of " + attach.pool());
-  TakeAssignments(assignments);
+  TakeAssignments(told);
+  const Assignments assignments = WithClaims(told);
   const Key key{offer->first, slot->id};
   const auto holder = assignments.find(key);
   if (holder == assignments.end())
-    return refused("kubelet has given slot " + slot->id + " to no pod");
+    return refused(
+        (offer->second.by_claim ? "no claim of a pod has slot " : "kubelet has given slot ") +
+        slot->id + (offer->second.by_claim ? "" : " to no pod"));
   Holding& holding = holdings_[key];
   if (holding.clearing) return refused("slot " + slot->id + " is still being cleared");
   std::vector<PodName> candidates;
-  for (const PodName& pod : holder->second)
-    if (!LogsNameAnother(pod, uid)) candidates.push_back(pod);
+  const auto claim = claims_.find(key);
+  for (const PodName& pod : holder->second) {
+    // A claim names its pod's uid.
+    if (claim != claims_.end() ? claim->second.pod_uid == uid : !LogsNameAnother(pod, uid))
+      candidates.push_back(pod);
+  }
   const bool stranger = !holding.pod_uid.empty() && holding.pod_uid != uid;
   if (stranger || candidates.empty())
     return refused("slot " + slot->id + " belongs to another pod");
@@ -173,8 +195,33 @@ std::vector<OfferedSlot> SlotKeeper::Slots(const std::string& resource) const {
   return result;
 }
 
-StatusOr<std::vector<Slot>> SlotKeeper::Find(const std::string& resource,
-                                             const std::vector<std::string>& ids) const {
+std::vector<PoolOffer> SlotKeeper::ClaimPools() const {
+  std::vector<PoolOffer> pools;
+  for (const auto& [resource, offer] : offers_)
+    if (offer.by_claim) pools.push_back(offer);
+  return pools;
+}
+
+void SlotKeeper::Claim(const std::string& resource, const std::string& id, const PodName& pod,
+                       const std::string& pod_uid) {
+  claims_[{resource, id}] = {pod, pod_uid};
+}
+
+void SlotKeeper::Unclaim(const std::string& resource, const std::string& id) {
+  const Key key{resource, id};
+  if (claims_.erase(key) == 0) return;
+  holdings_.erase(key);
+  ClearAfter(key);
+}
+
+StatusOr<Slot> SlotKeeper::Find(const std::string& resource, const std::string& id) const {
+  auto found = FindAll(resource, {id});
+  if (!found.ok()) return found.status();
+  return found.value().front();
+}
+
+StatusOr<std::vector<Slot>> SlotKeeper::FindAll(const std::string& resource,
+                                                const std::vector<std::string>& ids) const {
   std::vector<Slot> found;
   const auto offer = offers_.find(resource);
   for (const std::string& id : ids) {
@@ -220,7 +267,7 @@ void SlotKeeper::ClearAll(std::shared_ptr<std::vector<Slot>> slots, size_t at, N
 
 void SlotKeeper::ClearFor(const std::string& resource, const std::vector<std::string>& ids,
                           Next next, Prepared done) {
-  auto slots = Find(resource, ids);
+  auto slots = FindAll(resource, ids);
   if (!slots.ok()) return done(slots.status());
   ClearAll(std::make_shared<std::vector<Slot>>(std::move(*slots)), 0, next, std::move(done));
 }

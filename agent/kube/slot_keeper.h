@@ -40,16 +40,16 @@ class SlotKeeper final : public SlotAllocator {
   // false: the gateway is away for longer than a restart takes, or takes no new programs.
   void SetGatewayHealthy(bool healthy);
   // What kubelet says now. Slots that have another holder than before, or none, are cleared.
-  void TakeAssignments(const Assignments& assignments);
+  void TakeAssignments(const Assignments& told);
 
   struct Judgement {
     Verdict verdict;
     // The verdict is a refusal for want of this pod's identity; Judge again with it.
     std::optional<PodName> identity_of;
   };
-  // Whether the process, which is in a pod, may attach; assignments are as kubelet says now.
+  // Whether the process, which is in a pod, may attach; told: as kubelet says now.
   // identity: of the pod that a judgement before asked for.
-  Judgement Judge(const gateway::v1::HeldAttach& attach, const Assignments& assignments,
+  Judgement Judge(const gateway::v1::HeldAttach& attach, const Assignments& told,
                   const std::optional<PodIdentity>& identity = std::nullopt);
 
   std::vector<std::string> Resources() const override;
@@ -58,6 +58,14 @@ class SlotKeeper final : public SlotAllocator {
                 Prepared done) override;
   void Prepare(const std::string& resource, const std::vector<std::string>& ids,
                Prepared done) override;
+  std::vector<PoolOffer> ClaimPools() const override;
+  void Claim(const std::string& resource, const std::string& id, const PodName& pod,
+             const std::string& pod_uid) override;
+  void Unclaim(const std::string& resource, const std::string& id) override;
+  bool IsClaimed(const std::string& resource, const std::string& id) const override {
+    return claims_.contains({resource, id});
+  }
+  StatusOr<Slot> Find(const std::string& resource, const std::string& id) const override;
 
  private:
   struct Holding {
@@ -66,9 +74,15 @@ class SlotKeeper final : public SlotAllocator {
     bool clearing = false;
   };
   using Key = DeviceKey;
+  struct Holder {
+    PodName pod;
+    std::string pod_uid;
+  };
 
-  StatusOr<std::vector<Slot>> Find(const std::string& resource,
-                                   const std::vector<std::string>& ids) const;
+  // What kubelet says of slots in limits, and what the claims say of theirs.
+  Assignments WithClaims(const Assignments& told) const;
+  StatusOr<std::vector<Slot>> FindAll(const std::string& resource,
+                                      const std::vector<std::string>& ids) const;
   // Who comes when a slot is cleared: nobody yet, or the program of a container that starts.
   enum class Next { kNobody, kProgram };
   // Until nobody is left; an error when the gateway has not said so by the last attempt.
@@ -87,8 +101,9 @@ class SlotKeeper final : public SlotAllocator {
   const Duration retry_;
   std::function<void()> assigned_ = [] {};
   std::map<std::string, PoolOffer> offers_;  // by resource
-  std::set<std::string> resources_;          // that were ever offered
+  std::set<std::string> resources_;          // that were ever offered in limits
   std::map<Key, Holding> holdings_;
+  std::map<Key, Holder> claims_;
   int numa_node_ = -1;
   bool healthy_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

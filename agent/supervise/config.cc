@@ -66,6 +66,23 @@ void ReadAttachRule(Section& section, std::vector<AttachRule>& rules) {
   rules.push_back(std::move(rule));
 }
 
+void ReadDra(Section& section, KubernetesSettings& kubernetes) {
+  DraSettings& dra = kubernetes.dra;
+  section.Bool("enabled", dra.enabled);
+  section.TextList("pools", [&](const std::string& text) -> std::string {
+    dra.pools.push_back(text);
+    return text == "*" ? "" : CheckPool(text);
+  });
+  section.Bool("shared", dra.shared);
+  section.Text("plugins_dir", CheckAbsolutePath, dra.plugins_dir);
+  section.Text("registry_dir", CheckAbsolutePath, dra.registry_dir);
+  if (!dra.enabled) return;
+  if (!kubernetes.api_server) section.Problem("enabled needs kubernetes.api_server");
+  if (kubernetes.containers.cdi_dir.empty())
+    section.Problem("enabled needs kubernetes.cdi_dir: claims reach containers by CDI only");
+  if (dra.pools.empty()) section.Problem("enabled needs pools; pools: ['*'] are all");
+}
+
 void ReadTop(Section& top, Config& config) {
   top.Text("state_dir", CheckAbsolutePath, config.state_dir);
   top.Text("gateway_socket", CheckAbsolutePath, config.gateway_socket);
@@ -83,6 +100,7 @@ void ReadTop(Section& top, Config& config) {
     section.Text("cdi_dir", CheckOptionalPath, kubernetes.containers.cdi_dir);
     section.Bool("api_server", kubernetes.api_server);
     section.Text("service_account_dir", CheckAbsolutePath, kubernetes.service_account_dir);
+    section.Nested("dra", [&](Section& dra) { ReadDra(dra, kubernetes); });
   });
   top.Nested("metrics", [&](Section& metrics) {
     metrics.Text("address", CheckAnything, config.metrics_address);
@@ -155,6 +173,18 @@ kubernetes:
   api_server: false
   # Folder with that token and with the authority of the API server, as kubelet mounts it.
   service_account_dir: /var/run/secrets/kubernetes.io/serviceaccount
+  # Offer pools to claims of pods (dynamic resource allocation, resource.k8s.io/v1, Kubernetes 1.34 or later). It needs
+  # api_server and cdi_dir, and the name of the node in the environment variable ROCEGW_NODE_NAME.
+  dra:
+    enabled: false
+    # Names of pools ('*': all) that are offered to claims, and no more as resources in limits of containers.
+    pools: []
+    # A pool is one device that claims share, with slots, queue pairs and bandwidth as amounts (DRAConsumableCapacity). A
+    # cluster without that gets a device for each slot, as with false.
+    shared: true
+    # kubelet's folders for plugins and for their registration.
+    plugins_dir: /var/lib/kubelet/plugins
+    registry_dir: /var/lib/kubelet/plugins_registry
 
 # /metrics for Prometheus, /livez and /readyz. Empty address: off.
 metrics:

@@ -253,6 +253,10 @@ int Serve(const Arguments& arguments, const Config& config) {
     // By the downward API: it differs from pod to pod, which a configuration of all nodes cannot
     // say.
     if (const char* const uid = std::getenv("ROCEGW_POD_UID")) settings.own_pod_uid = uid;
+    if (const char* const node = std::getenv("ROCEGW_NODE_NAME")) settings.dra.node = node;
+    if (settings.dra.enabled && settings.dra.node.empty())
+      return Fail(Status(EINVAL, "kubernetes.dra needs the environment variable ROCEGW_NODE_NAME"));
+    settings.dra.checkpoint = config.state_dir + "/prepared-claims.json";
     kubernetes.emplace(loop, gateway, rules, api ? &*api : nullptr, settings);
   }
   VerdictSource& source = kubernetes ? kubernetes->verdicts() : rules;

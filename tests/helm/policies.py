@@ -10,12 +10,15 @@ CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "NET_ADMIN", "NET_RAW", "SYS_
 HOST_DIRECTORIES = {
     "gateway": {"/run/rocegw"},
     "agent": {"/run/rocegw", "/var/lib/rocegw-agent", "/var/lib/rocegw-library", "/var/lib/kubelet/device-plugins",
-              "/var/lib/kubelet/pod-resources", "/var/log/pods", "/var/run/cdi"},
+              "/var/lib/kubelet/pod-resources", "/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry",
+              "/var/log/pods", "/var/run/cdi"},
     "controller": set()}
 
 
 # At the API server: (API group, resource) to verbs. What each is for stands in docs/operate/kubernetes.md.
-RIGHTS = {("", "pods"): {"get"}, ("", "namespaces"): {"get"}}
+RIGHTS = {("", "pods"): {"get"}, ("", "namespaces"): {"get"}, ("", "nodes"): {"get"},
+          ("resource.k8s.io", "resourceclaims"): {"get"},
+          ("resource.k8s.io", "resourceslices"): {"list", "create", "update", "delete"}}
 
 
 def rights(one):

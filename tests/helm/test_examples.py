@@ -52,10 +52,28 @@ class Examples(unittest.TestCase):
             for container in pod["spec"]["containers"]:
                 self.assertEqual(container["resources"]["limits"], {f"rocegw.io/{tenant}.{pool}": "1"})
 
+    def test_claim_and_job_are_kubernetes_and_restricted(self):
+        claim, job = documents("claim.yaml"), documents("apply-job.yaml")
+        self.assertEqual(typed.complaints(claim + job), [])
+        for spec in (claim[1]["spec"], job[1]["spec"]["template"]["spec"]):
+            self.assertTrue(spec["securityContext"]["runAsNonRoot"])
+            (container,) = spec["containers"]
+            self.assertIs(container["securityContext"]["allowPrivilegeEscalation"], False)
+            self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        (request,) = claim[0]["spec"]["spec"]["devices"]["requests"]
+        with open(os.path.join(chart.CHART, "values.yaml"), encoding="utf-8") as file:
+            values = yaml.safe_load(file)
+        self.assertEqual(request["exactly"]["deviceClassName"], values["agent"]["dra"]["deviceClass"])
+        self.assertEqual(claim[1]["spec"]["resourceClaims"][0]["resourceClaimTemplateName"], claim[0]["metadata"]["name"])
+
+    def test_the_job_applies_what_the_example_of_the_page_makes(self):
+        objects = list(yaml.safe_load_all(documents("apply-job.yaml")[0]["data"]["objects.yaml"]))
+        self.assertEqual(objects, [self.tenant, self.pool])
+
     def test_the_page_shows_them(self):
         with open(os.path.join(chart.ROOT, "docs", "operate", "kubernetes.md"), encoding="utf-8") as file:
             page = file.read()
-        for name in ("pool.yaml", "pods.yaml"):
+        for name in ("pool.yaml", "pods.yaml", "claim.yaml", "apply-job.yaml"):
             with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
                 self.assertIn(file.read(), page, f"docs/operate/kubernetes.md does not show {name} as it is")
 

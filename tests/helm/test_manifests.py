@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import chart
+import policies
 import typed
 
 
@@ -26,6 +27,21 @@ class Types(unittest.TestCase):
         for one in policy["spec"]["matchConditions"] + policy["spec"]["variables"] + policy["spec"]["validations"]:
             for opening, closing in ("()", "[]", "{}"):
                 self.assertEqual(one["expression"].count(opening), one["expression"].count(closing), one)
+
+    def test_objects_of_the_driver_for_claims_too(self):
+        text = chart.template("--set", "image.repository=x,agent.dra.enabled=true,agent.devicePlugin.cdiDir=/var/run/cdi")
+        found = chart.objects(text)
+        self.assertEqual(policies.complaints(found), [])
+        self.assertEqual(typed.complaints([one for one in found if one["kind"] not in ("ConfigMap", "PriorityClass")]), [])
+        policy = chart.named(found, "ValidatingAdmissionPolicy", "rocegw-rocegw-slices")
+        account = chart.named(found, "ServiceAccount", "rocegw-agent")["metadata"]
+        self.assertIn(f"system:serviceaccount:{account['namespace']}:{account['name']}",
+                      policy["spec"]["matchConditions"][0]["expression"])
+        config = chart.named(found, "ConfigMap", "rocegw-agent")["data"]["rocegw-agent.yaml"]
+        done = Configurations().check("rocegw-agent.yaml", config)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        paths = {mount["mountPath"] for mount in dict(chart.pods(found))["rocegw-agent"]["spec"]["containers"][0]["volumeMounts"]}
+        self.assertLessEqual({"/var/lib/kubelet/plugins/rocegw.io", "/var/lib/kubelet/plugins_registry"}, paths)
 
     def test_what_is_wrong_is_found(self):
         found = chart.objects(chart.rendered("etcd", monitoring=True))

@@ -12,6 +12,7 @@ import chart
 
 IMAGE = ("--set", "image.repository=registry.example.org/rocegw")
 ETCD = ("--set", "controller.store=etcd,controller.etcd.endpoints={e:2379}")
+DRA = ("--set", "agent.dra.enabled=true,agent.devicePlugin.cdiDir=/var/run/cdi")
 
 
 class Refusals(unittest.TestCase):
@@ -36,7 +37,8 @@ class Refusals(unittest.TestCase):
                         "gateway.runtimeDir=run", "gateway.updateStrategy.type=Recreate", "controller.persistence.size=big",
                         "controller.persistence.accessMode=ReadWriteMany", "gateway.ports[0].mode=pci", "trustDomain=Fleet_1",
                         "controller.etcd.endpoints={https://e:2379}", "agent.attachRules[0].uids={1}", "gateway.ports=null",
-                        "image.repository=registry.example.org/rocegw:latest", "monitoring.interval=often"):
+                        "image.repository=registry.example.org/rocegw:latest", "monitoring.interval=often",
+                        "agent.dra.pools={train}", "agent.dra.pools={}", "agent.dra.deviceClass=A_b"):
             with self.subTest(setting):
                 self.refused("schema", "--set", setting)
 
@@ -53,6 +55,11 @@ class Refusals(unittest.TestCase):
     def test_admission_policies_need_a_newer_cluster(self):
         with self.assertRaisesRegex(chart.Refused, "needs Kubernetes 1.30"):
             chart.template(*IMAGE, "--set", "admissionPolicy.enabled=true", kubernetes="1.29.0")
+
+    def test_claims_need_cdi_and_a_newer_cluster(self):
+        self.refused("needs agent.devicePlugin.enabled and agent.devicePlugin.cdiDir", "--set", "agent.dra.enabled=true")
+        with self.assertRaisesRegex(chart.Refused, "needs Kubernetes 1.34"):
+            chart.template(*IMAGE, *DRA, kubernetes="1.33.0")
 
     def test_an_image_is_needed(self):
         with self.assertRaisesRegex(chart.Refused, "image.repository is needed"):

@@ -10,8 +10,10 @@ import tempfile
 MODULES = {
     "v1": "kubernetes-models/v1",
     "apps/v1": "kubernetes-models/apps/v1",
+    "batch/v1": "kubernetes-models/batch/v1",
     "admissionregistration.k8s.io/v1": "kubernetes-models/admissionregistration.k8s.io/v1",
     "policy/v1": "kubernetes-models/policy/v1",
+    "resource.k8s.io/v1": "kubernetes-models/resource.k8s.io/v1",
     "rbac.authorization.k8s.io/v1": "kubernetes-models/rbac.authorization.k8s.io/v1",
     "scheduling.k8s.io/v1": "kubernetes-models/scheduling.k8s.io/v1",
     "cert-manager.io/v1": "@kubernetes-models/cert-manager/cert-manager.io/v1",

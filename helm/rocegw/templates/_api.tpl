@@ -2,7 +2,7 @@
 
 {{/* "true" where agents call it. */}}
 {{- define "rocegw.agentCallsApi" -}}
-{{- if .Values.agent.podIdentity -}}true{{- end -}}
+{{- if or .Values.agent.podIdentity .Values.agent.dra.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{/* Rules of the agents' ClusterRole. Reading is by name only: nothing is listed or watched. */}}
@@ -12,6 +12,19 @@
 - apiGroups: [""]
   resources: [pods, namespaces]
   verbs: [get]
+{{ end -}}
+{{- if .Values.agent.dra.enabled -}}
+# Claims that kubelet names, by name; the owner of the node's slices; the slices, which rocegw-slices lets each node write
+# for itself only.
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaims]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get]
+- apiGroups: [resource.k8s.io]
+  resources: [resourceslices]
+  verbs: [list, create, update, delete]
 {{ end -}}
 {{- end -}}
 

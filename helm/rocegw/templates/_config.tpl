@@ -24,8 +24,14 @@
 {{- if $plugin.cdiDir -}}
 {{- $_ := set $kubernetes "cdi_dir" $plugin.cdiDir -}}
 {{- end -}}
-{{- if $agent.podIdentity -}}
+{{- if include "rocegw.agentCallsApi" . -}}
 {{- $_ := set $kubernetes "api_server" true -}}
+{{- end -}}
+{{- if $agent.dra.enabled -}}
+{{- $dra := dict "enabled" true "pools" $agent.dra.pools "shared" $agent.dra.shared -}}
+{{- $_ := set $dra "plugins_dir" (printf "%s/plugins" $plugin.kubeletDir) -}}
+{{- $_ := set $dra "registry_dir" (printf "%s/plugins_registry" $plugin.kubeletDir) -}}
+{{- $_ := set $kubernetes "dra" $dra -}}
 {{- end -}}
 {{- $_ := set $own "kubernetes" $kubernetes -}}
 {{- end -}}

@@ -59,7 +59,12 @@ class Node : public ::testing::Test {
     settings.own_pod_uid = kOwnUid;
     settings.containers.library_dir = "/opt/lib";
     settings.containers.cdi_dir = cdi_dir;
-    const KubernetesPace pace{Milliseconds(10), Seconds(30), Milliseconds(20), Milliseconds(50)};
+    settings.dra = dra;
+    const KubernetesPace pace{Milliseconds(10),
+                              Seconds(30),
+                              Milliseconds(20),
+                              Milliseconds(50),
+                              {Milliseconds(200), Milliseconds(20), Milliseconds(5)}};
     OnLoop([&] {
       agent.emplace(loop, gateway, rules, api ? &*api : nullptr, settings, pace, root + "/sys");
     });
@@ -86,6 +91,7 @@ class Node : public ::testing::Test {
   std::string root;
   std::string cdi_dir;   // empty: kubelet gives containers their slots
   std::string pod_logs;  // empty: not looked at
+  DraSettings dra;
   session::ControlLoop loop;
   testing::PoolsGateway gateway{loop};
   std::optional<kubeapi::ApiServer> api;  // set before the agent starts

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepares allocated claims on this node: a claim gets a slot of its pool for each of its devices,
+// which is its pod's until the claim is unprepared. Who the pod is says the API server, and a
+// program by such a slot must be of the pod with that uid. Lives on the agent's loop; what it is
+// given outlives it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/kube/container_edits.h"
+#include "agent/kube/dra/allocated_claim.h"
+#include "agent/kube/dra/prepared_claims.h"
+#include "agent/kube/slot_allocator.h"
+#include "controlplane/kubeapi/api_server.h"
+#include "gateway/base/status.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+struct ClaimName {
+  std::string name_space;
+  std::string name;
+  std::string uid;
+};
+
+struct ClaimPreparerSettings {
+  std::string node;
+  std::string checkpoint;        // file of prepared claims
+  ContainerSettings containers;  // cdi_dir is needed
+};
+
+class ClaimPreparer {
+ public:
+  using Prepared = std::function<void(const StatusOr<PreparedClaim>&)>;
+
+  ClaimPreparer(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+                ClaimPreparerSettings settings);
+  ~ClaimPreparer() { *alive_ = false; }
+  ClaimPreparer(const ClaimPreparer&) = delete;
+  ClaimPreparer& operator=(const ClaimPreparer&) = delete;
+
+  // Takes up what the agent before had prepared. An error: the file is damaged, and nothing is
+  // prepared until it is mended, since slots could be given twice.
+  Status Load();
+  // The same claim again gets the same devices. Callers share a preparation that is under way.
+  void Prepare(const ClaimName& claim, Prepared done);
+  // OK also for a claim that is not prepared. EAGAIN: it is being prepared.
+  Status Unprepare(const std::string& uid);
+
+  size_t count() const { return prepared_.size(); }
+  const std::string& node() const { return settings_.node; }
+
+ private:
+  // Slots that have been chosen and are being cleared for a claim.
+  struct Preparation {
+    ClaimName name;
+    PreparedClaim claim;
+    std::vector<Prepared> waiting;
+  };
+  using PreparationPtr = std::shared_ptr<Preparation>;
+
+  void OnClaim(const PreparationPtr& preparation, const StatusOr<kubeapi::ApiAnswer>& answer);
+  Status Choose(const AllocatedClaim& allocated, PreparedClaim& claim);
+  StatusOr<PreparedDevice> ChooseSlot(const AllocatedDevice& device, const PodName& pod) const;
+  // Clears the slots of the devices from `at` on, one after the other, then ends.
+  void Clear(const PreparationPtr& preparation, size_t at);
+  void End(const PreparationPtr& preparation, const Status& status);
+  Status Keep(const Preparation& preparation);
+  Status WriteCdi(const PreparedClaim& claim) const;
+  void RemoveOtherCdi() const;
+
+  session::ControlLoop& loop_;
+  SlotAllocator& slots_;
+  kubeapi::ApiServer& api_;
+  const ClaimPreparerSettings settings_;
+  Status damaged_;
+  PreparedClaims prepared_;
+  std::map<std::string, PreparationPtr> preparing_;  // by uid of the claim
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rocegw::agent

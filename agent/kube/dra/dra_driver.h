@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Driver of dynamic resource allocation (resource.k8s.io/v1) for the pools that are offered by
+// claims: its parts together. Lives on the agent's loop; what it is given outlives it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/kube/dra/claim_preparer.h"
+#include "agent/kube/dra/dra_server.h"
+#include "agent/kube/dra/resource_slices.h"
+#include "agent/kube/dra/slice_publisher.h"
+#include "agent/kube/slot_allocator.h"
+#include "controlplane/kubeapi/api_server.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+struct DraSettings {
+  bool enabled = false;
+  std::vector<std::string> pools;  // "tenants/T/pools/P", or "*"
+  bool shared = true;              // a pool is one device, where Kubernetes can share devices
+  std::string plugins_dir = "/var/lib/kubelet/plugins";
+  std::string registry_dir = "/var/lib/kubelet/plugins_registry";
+  std::string node;        // name in the cluster
+  std::string checkpoint;  // file of prepared claims
+  bool operator==(const DraSettings&) const = default;
+};
+
+class DraDriver {
+ public:
+  DraDriver(session::ControlLoop& loop, SlotAllocator& slots, kubeapi::ApiServer& api,
+            const DraSettings& settings, const ContainerSettings& containers,
+            PublisherPace pace = {});
+  DraDriver(const DraDriver&) = delete;
+  DraDriver& operator=(const DraDriver&) = delete;
+
+  // Pools or slots are others than before.
+  void Update();
+  // Looks after its sockets; now and then.
+  void Look();
+
+ private:
+  void LoseSharing();
+  void OnRegistered(const std::string& problem);
+
+  SlotAllocator& slots_;
+  const DraSettings settings_;
+  DeviceSharing sharing_;
+  bool updated_ = false;  // devices are known
+  std::string last_problem_;
+  ClaimPreparer preparer_;
+  SlicePublisher publisher_;
+  DraServer server_;
+};
+
+}  // namespace rocegw::agent
