@@ -62,7 +62,7 @@ Kubernetes::~Kubernetes() {
 
 void Kubernetes::OnSlots() {
   plugin_.Update();
-  if (dra_) dra_->Update();
+  if (dra_ && offer_known_) dra_->Update();
 }
 
 void Kubernetes::Ask(fleet::v1::TunnelQuestion question,
@@ -93,7 +93,10 @@ void Kubernetes::OnStatus(const fleet::v1::TunnelAnswer& answer) {
   if (!ready) {
     // It may be another one when it comes back.
     offered_.clear();
-    if (now - answered_at_ >= pace_.patience) slots_.SetGatewayHealthy(false);
+    if (now - answered_at_ < pace_.patience) return;
+    offer_known_ = true;
+    slots_.SetGatewayHealthy(false);
+    if (dra_) dra_->Update();
     return;
   }
   answered_at_ = now;
@@ -131,7 +134,9 @@ void Kubernetes::ListPools(std::shared_ptr<gateway::v1::GetConfigResponse> confi
     pools->insert(pools->end(), answer.pools().pools().begin(), answer.pools().pools().end());
     const std::string& next = answer.pools().next_page_token();
     if (!next.empty()) return ListPools(config, pools, next, numa_node);
+    offer_known_ = true;
     slots_.SetOffers(OfferOf(*config, *pools, by_claim_), numa_node);
+    if (dra_) dra_->Update();
   });
 }
 

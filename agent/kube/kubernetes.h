@@ -82,6 +82,9 @@ class Kubernetes {
   const std::vector<std::string> by_claim_;  // pools
   DevicePlugin plugin_;
   std::optional<DraDriver> dra_;
+  // What the gateway offers has been read, or it is away for too long: until then an agent that
+  // starts anew leaves the devices that the one before has published.
+  bool offer_known_ = false;
   PodVerdicts verdicts_;
   std::string offered_;  // tells the state of the gateway that the offer was read from
   TimePoint refresh_at_;

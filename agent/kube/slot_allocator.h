@@ -36,6 +36,8 @@ class SlotAllocator {
   virtual void Prepare(const std::string& resource, const std::vector<std::string>& ids,
                        Prepared done) = 0;
 
+  // false: the gateway is away for longer than a restart takes, or takes no new programs.
+  virtual bool IsGatewayHealthy() const = 0;
   // Pools that are offered by claims.
   virtual std::vector<PoolOffer> ClaimPools() const = 0;
   // The slot is this pod's alone, whatever kubelet lists, until Unclaim, which ends the sessions of

@@ -58,6 +58,7 @@ class SlotKeeper final : public SlotAllocator {
                 Prepared done) override;
   void Prepare(const std::string& resource, const std::vector<std::string>& ids,
                Prepared done) override;
+  bool IsGatewayHealthy() const override { return healthy_; }
   std::vector<PoolOffer> ClaimPools() const override;
   void Claim(const std::string& resource, const std::string& id, const PodName& pod,
              const std::string& pod_uid) override;

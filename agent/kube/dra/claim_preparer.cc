@@ -121,6 +121,7 @@ void ClaimPreparer::End(const PreparationPtr& preparation, const Status& status)
   const PreparedClaim& claim = preparation->claim;
   if (!outcome.ok()) {
     for (const PreparedDevice& device : claim.devices) slots_.Unclaim(device.resource, device.slot);
+    RemoveOtherCdi();
     spdlog::warn("claim {}/{} is not prepared: {}", preparation->name.name_space,
                  preparation->name.name, outcome.text());
   }

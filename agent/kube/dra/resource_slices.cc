@@ -77,9 +77,11 @@ std::string SlotDeviceName(const PoolOffer& offer, const Slot& slot) {
 
 std::vector<json> DevicesOf(const SlotAllocator& slots, DeviceSharing sharing) {
   std::vector<json> devices;
+  if (!slots.IsGatewayHealthy()) return devices;
   for (const PoolOffer& offer : slots.ClaimPools()) {
+    // A slot is unhealthy for the moment in which it is cleared; that is no reason to take it away.
     const std::vector<OfferedSlot> offered = slots.Slots(offer.resource);
-    if (std::ranges::none_of(offered, &OfferedSlot::healthy)) continue;
+    if (offered.empty()) continue;
     const json attributes = AttributesOf(offer, offered.front().numa_node);
     if (sharing == DeviceSharing::kShared) {
       devices.push_back({{"name", PoolDeviceName(offer)},
@@ -88,7 +90,6 @@ std::vector<json> DevicesOf(const SlotAllocator& slots, DeviceSharing sharing) {
                          {"allowMultipleAllocations", true}});
       continue;
     }
-    // Healthy or not: a slot is unhealthy for the moment in which it is cleared.
     for (const Slot& slot : offer.slots)
       devices.push_back({{"name", SlotDeviceName(offer, slot)}, {"attributes", attributes}});
   }

@@ -22,7 +22,7 @@ enum class DeviceSharing { kShared, kSlots };
 std::string PoolDeviceName(const PoolOffer& offer);
 std::string SlotDeviceName(const PoolOffer& offer, const Slot& slot);
 
-// Elements of spec.devices. Pools without a healthy slot have no device. At most kMostDevices.
+// Elements of spec.devices: none while the gateway is not healthy. At most kMostDevices.
 inline constexpr size_t kMostDevices = 1024;
 std::vector<nlohmann::json> DevicesOf(const SlotAllocator& slots, DeviceSharing sharing);
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "agent/kube/dra/allocated_claim.h"
@@ -39,6 +41,21 @@ int64_t GenerationOf(const json& slice) {
   return slice.contains(at) && slice.at(at).is_number_integer() ? slice.at(at).get<int64_t>() : 0;
 }
 
+// A whole amount as the API server may write it: "1000" and "1k" are one. nullopt: it is none.
+std::optional<uint64_t> AmountOf(std::string_view text) {
+  constexpr std::string_view kThousands = "kMGTPE";
+  uint64_t factor = 1;
+  const size_t power = text.empty() ? std::string_view::npos : kThousands.find(text.back());
+  if (power != std::string_view::npos) {
+    for (size_t i = 0; i <= power; ++i) factor *= 1000;
+    text.remove_suffix(1);
+  }
+  uint64_t amount = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return amount * factor;
+}
+
 // The API server adds defaults; what was written must be there.
 bool Holds(const json& found, const json& wanted) {
   if (wanted.is_object()) {
@@ -52,11 +69,10 @@ bool Holds(const json& found, const json& wanted) {
       if (!Holds(found[i], wanted[i])) return false;
     return true;
   }
-  // Quantities are written anew ("1000" as "1k"), so the words of an amount are not compared.
-  return found == wanted || (found.is_string() && wanted.is_string() && !wanted.empty() &&
-                             std::ranges::all_of(wanted.get<std::string>(), [](unsigned char c) {
-                               return std::isdigit(c) != 0;
-                             }));
+  if (found == wanted) return true;
+  if (!found.is_string() || !wanted.is_string()) return false;
+  const auto amount = AmountOf(wanted.get<std::string>());
+  return amount && amount == AmountOf(found.get<std::string>());
 }
 
 }  // namespace

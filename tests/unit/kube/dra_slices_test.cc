@@ -140,6 +140,54 @@ TEST_F(DraNode, PoolGone_DeviceGoesWithANewGeneration) {
   EXPECT_GT(server->List(kSlices).front()["spec"]["pool"]["generation"], before);
 }
 
+// The scheduler must not lose the node's devices for a moment.
+TEST_F(DraNode, AgentStartsAnew_WritesNothing) {
+  StartWithPool();
+  StopAgent();
+  const size_t before = server->calls().size();
+  StartAgent();
+  ASSERT_TRUE(claims->Register("rocegw.io"));
+  ASSERT_TRUE(Until([&] { return server->calls().size() >= before + 4; }));
+  const auto all = server->calls();
+  for (size_t i = before; i < all.size(); ++i) EXPECT_TRUE(all[i].starts_with("GET")) << all[i];
+  EXPECT_EQ(Devices().size(), 1u);
+}
+
+TEST_F(DraNode, GatewayAway_TakesItsDevicesAlong) {
+  StartWithPool();
+  OnLoop([&] { gateway.away = true; });
+  EXPECT_TRUE(Until([&] { return Devices().empty(); }));
+  OnLoop([&] { gateway.away = false; });
+  EXPECT_TRUE(Until([&] { return Devices().size() == 1; }));
+}
+
+// The API server writes "1000" as "1k": that is no change, another amount is.
+TEST_F(DraNode, Amounts_AreComparedAsNumbers) {
+  server->OnWrite([](json& object) {
+    for (json& device : object["spec"]["devices"]) {
+      json& value = device["capacity"]["qps"]["value"];
+      if (value == "1000") value = "1k";
+    }
+  });
+  const auto set_qps = [&](uint64_t qps) {
+    auto& pool = *gateway.config.mutable_objects(0)->mutable_pool();
+    pool.mutable_spec()->mutable_quota()->mutable_peak()->set_qps(qps);
+    gateway.status.set_applied_revision(gateway.status.applied_revision() + 1);
+  };
+  OnLoop([&] {
+    gateway.AddPool(kPool, "30c41873", 4, {"web"});
+    set_qps(1000);
+  });
+  StartAgent();
+  ASSERT_TRUE(Until([&] { return Devices().size() == 1; }));
+  const size_t before = server->calls().size();
+  ASSERT_TRUE(Until([&] { return server->calls().size() >= before + 3; }));
+  const auto all = server->calls();
+  for (size_t i = before; i < all.size(); ++i) EXPECT_TRUE(all[i].starts_with("GET")) << all[i];
+  OnLoop([&] { set_qps(2000); });
+  EXPECT_TRUE(Until([&] { return Devices().front()["capacity"]["qps"]["value"] == "2000"; }));
+}
+
 TEST_F(DraNode, SlicesThatKubeletRemoved_ComeBack) {
   StartWithPool();
   server->Remove(std::string(kSlices) + "/n1-rocegw.io-0");
