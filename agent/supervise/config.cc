@@ -179,8 +179,8 @@ kubernetes:
     enabled: false
     # Names of pools ('*': all) that are offered to claims, and no more as resources in limits of containers.
     pools: []
-    # A pool is one device that claims share, with slots, queue pairs and bandwidth as amounts (DRAConsumableCapacity). A
-    # cluster without that gets a device for each slot, as with false.
+    # A pool is one device that claims share, with slots, queue pairs and bandwidth as amounts (DRAConsumableCapacity).
+    # A cluster without that gets a device for each slot, as with false.
     shared: true
     # kubelet's folders for plugins and for their registration.
     plugins_dir: /var/lib/kubelet/plugins
