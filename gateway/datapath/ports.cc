@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/datapath/ports.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <functional>
+#include <fstream>
 #include <utility>
 
 #include "gateway/datapath/interface_choice.h"
@@ -63,11 +66,22 @@ uint32_t PathMtuFor(size_t interface_mtu) {
                       std::bit_floor(std::min<size_t>(interface_mtu, 1 << 16) - kLargestHeaders)));
 }
 
+std::string HostIdentity() {
+  std::string identity;
+  std::ifstream("/etc/machine-id") >> identity;
+  // Containers of one host may share the file, or have none.
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  (void)::gethostname(name.data(), name.size() - 1);
+  return identity + "/" + name.data() + "/";
+}
+
 uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback) {
   std::array<uint8_t, 8> bytes{};
   if (mac == port::MacAddress{}) {
-    const uint64_t hash = std::hash<std::string>{}(fallback);
-    std::memcpy(bytes.data(), &hash, sizeof hash);
+    // FNV-1a: the same in every build, so that the GUID is the same after an upgrade.
+    uint64_t hash = 0xCBF29CE484222325;
+    for (const char c : fallback) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(hash >> (8 * i));
     bytes[0] = static_cast<uint8_t>((bytes[0] & 0xFC) | 0x02);
   } else {
     bytes = {
@@ -150,7 +164,8 @@ Status Ports::Look(Port& port) {
   session::Device& device = port.device;
   device.interface = port.interface.name;
   device.interface_index = port.interface.index;
-  device.node_guid = NodeGuid(port.interface.mac, device.name + port.interface.name);
+  device.node_guid =
+      NodeGuid(port.interface.mac, HostIdentity() + device.name + port.interface.name);
   device.up = port.interface.link && !port.interface.addresses.empty();
   device.active_mtu = IbvMtu(std::max(PathMtuFor(port.interface.mtu), kSmallestPathMtu));
   device.interface_mtu = static_cast<uint32_t>(port.interface.mtu);

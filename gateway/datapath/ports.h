@@ -99,7 +99,11 @@ bool Covers(const InterfaceAddress& own, const wire::Gid& destination);
 uint32_t PathMtuFor(size_t interface_mtu);
 
 // Returns the EUI-64 of a MAC address: eight bytes in network order, read as a native integer.
-// Without a MAC, the result is derived from `fallback` and marked as locally administered.
+// Without a MAC, the result is derived from `fallback` and marked as locally administered: the same
+// in every build.
 uint64_t NodeGuid(const port::MacAddress& mac, const std::string& fallback);
+
+// Names this host, as the machine's id (machine-id(5)) and the host name do.
+std::string HostIdentity();
 
 }  // namespace rocegw::datapath

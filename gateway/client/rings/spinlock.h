@@ -33,6 +33,8 @@ class SpinLock {
       }
     }
   }
+  // Never waits; true when the caller has the lock now.
+  bool TryLock() { return __atomic_exchange_n(&word_, 1u, __ATOMIC_ACQUIRE) == 0; }
   void Unlock() { __atomic_store_n(&word_, 0u, __ATOMIC_RELEASE); }
   // After fork, in the child: the thread that held it does not exist here.
   void Reset() { Unlock(); }

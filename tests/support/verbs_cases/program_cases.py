@@ -9,7 +9,7 @@ from .case import Case, expect
 from .tool_cases import perftest, run_tool
 
 # What the suites that run tool_cases leave out, each program once; the tools among those with options that they do not use there.
-ONCE = ["ibv_asyncwatch", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy", "udpong", "datagram_sockets.*",
+ONCE = ["ibv_asyncwatch", "ibstat", "rdma_client.rc", "rdma_xclient.rc", "cmtime", "rstream.65536.blocking", "riostream.*", "rcopy", "udpong", "datagram_sockets.*",
         "perftest_more.ib_atomic_bw.events.socket", "perftest_more.ib_*_bw.queue_pairs.cm",
         "perftest_more.ib_read_bw.both_ways.socket", "perftest_more.ib_send_bw.datagrams.socket", "perftest_more.*.xrc.socket", "ibv_xsrq_pingpong",
         "rdma_xclient.xrc", "ucx_perftest.*"]
@@ -63,6 +63,21 @@ def _events_seen(pair):
     finally:
         job.signal(9)
         job.wait(10)
+
+
+def _diagnostics(pair):
+    """ibstat and ibstatus show the device and its port as those of an RNIC."""
+    text = pair.left.run(["ibstat", pair.left.device])
+    for wanted in (rf"CA '{pair.left.device}'", r"Number of ports: 1", r"Node GUID: 0x(?!0000000000000000)[0-9a-f]{16}",
+                   r"State: Active", r"Physical state: LinkUp", r"Rate: \d+", r"Link layer: Ethernet"):
+        expect(re.search(wanted, text), f"ibstat shows nothing like {wanted}:\n{text}")
+    names = pair.left.run(["ibstat", "-l"])
+    expect(names.split() == [pair.left.device], f"ibstat -l lists:\n{names}")
+    text = pair.left.run(["ibstatus"])
+    for wanted in (rf"Infiniband device '{pair.left.device}' port 1 status:", r"state:\s+4: ACTIVE", r"phys state:\s+5: LinkUp",
+                   r"rate:\s+\d+ Gb/sec", r"link_layer:\s+Ethernet"):
+        expect(re.search(wanted, text), f"ibstatus shows nothing like {wanted}:\n{text}")
+    return "device and port shown"
 
 
 def _domain_pingpong(pair):
@@ -184,6 +199,7 @@ def _datagram_sockets(family):
 def program_cases():
     return _perftest_cases() + [
         Case("ibv_asyncwatch", 1500, _events_seen),
+        Case("ibstat", 1500, _diagnostics),
         Case("rdma_client.rc", 1500, _endpoints("rdma_server", "rdma_client", [])),
         Case("rdma_xclient.rc", 1500, _endpoints("rdma_xserver", "rdma_xclient", ["-c", "r"])),
         Case("rdma_xclient.xrc", 1500, _endpoints("rdma_xserver", "rdma_xclient", ["-c", "x"])),

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "gateway/client/redirect.h"
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {
@@ -89,6 +90,30 @@ TEST_F(VerbsTest, GetDeviceList_AfterDaemonRestart_AttachesAnewWithTheSamePointe
   ASSERT_NE(nullptr, context);
   EXPECT_EQ(0, ibv_query_port(context, 1, &port));
   EXPECT_EQ(0, ibv_close_device(context));
+}
+
+TEST_F(VerbsTest, Sysfs_ManyLooks_AreOneSession) {
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    char buffer[512];
+    const std::string led =
+        client::RedirectPath("/sys/class/infiniband/rocegw0/ports/1/state", buffer, sizeof buffer);
+    EXPECT_NE(led.rfind("/sys/class/", 0), 0u) << led;
+    EXPECT_TRUE(led.ends_with("/class/infiniband/rocegw0/ports/1/state")) << led;
+    EXPECT_STREQ("/dev/null",
+                 client::RedirectPath("/dev/infiniband/uverbs_rocegw0", buffer, sizeof buffer));
+  }
+  EXPECT_EQ(1u, daemon_->connections());
+}
+
+TEST_F(VerbsTest, Sysfs_OtherGateway_IsAskedItself) {
+  Start();
+  char buffer[512];
+  const std::string first = client::RedirectPath("/sys/class/infiniband", buffer, sizeof buffer);
+  setenv("ROCEGW_SOCKET", "/tmp/rocegw-there-is-none.sock", 1);
+  EXPECT_STREQ("/sys/class/infiniband",
+               client::RedirectPath("/sys/class/infiniband", buffer, sizeof buffer));
+  EXPECT_NE("/sys/class/infiniband", first);
 }
 
 TEST_F(VerbsTest, Sysfs_TreeThatIsNotVisibleHere_IsWrittenByTheLibrary) {

@@ -3,8 +3,10 @@
 #include "gateway/datapath/ports.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <string>
 
 namespace rocegw::datapath {
 namespace {
@@ -40,6 +42,24 @@ TEST(NodeGuid, Mac_GivesEui64InNetworkOrder) {
   std::memcpy(bytes, &guid, 8);
   const uint8_t expected[8] = {0x00, 0x11, 0x22, 0xFF, 0xFE, 0x33, 0x44, 0x55};
   EXPECT_EQ(std::memcmp(bytes, expected, 8), 0);
+}
+
+TEST(NodeGuid, NoMac_IsTheSameInEveryBuild) {
+  const uint64_t guid = NodeGuid({}, "machine/host/rocegw0lo");
+  uint8_t bytes[8];
+  std::memcpy(bytes, &guid, 8);
+  const uint8_t expected[8] = {0xD6, 0xA8, 0x79, 0x0C, 0xB6, 0xD6, 0xE2, 0x8F};
+  EXPECT_EQ(std::memcmp(bytes, expected, 8), 0);
+}
+
+TEST(NodeGuid, NoMac_DiffersByHost) {
+  EXPECT_NE(NodeGuid({}, "machine/one/rocegw0lo"), NodeGuid({}, "machine/two/rocegw0lo"));
+}
+
+TEST(HostIdentity, NamesTheHost) {
+  char name[256] = {};
+  ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+  EXPECT_NE(HostIdentity().find(std::string("/") + name + "/"), std::string::npos);
 }
 
 TEST(NodeGuid, NoMac_IsLocalAndDiffersByDevice) {
