@@ -90,6 +90,10 @@ void CmBinding::DevicesChanged() {
   if (reachability_) reachability_->Forget();
 }
 
+void CmBinding::WaitForNeighbours() {
+  reachability_ = std::make_unique<Reachability>(services_.loop);
+}
+
 int CmBinding::Run(ClientSession& session, cm::CmHandle id, const Body& body) {
   if (reachability_ && std::holds_alternative<cm::DestroyId>(body))
     reachability_->Cancel(session.id(), id);

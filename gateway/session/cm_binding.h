@@ -53,7 +53,7 @@ class CmBinding {
 
   // From now on ids that resolve wait for the next hop of their destination; before, an address
   // resolves without it.
-  void WaitForNeighbours() { reachability_ = std::make_unique<Reachability>(services_.loop); }
+  void WaitForNeighbours();
 
   // By the client's handle; nullptr: there is none. A request that came in belongs to the program
   // from the first time that it is named.
