@@ -75,6 +75,7 @@ class ChannelSet {
   // The fleet says whether this address is one of its gateways. Members are served first: the
   // limits on strangers do not hold for them, and an eighth of the numbers is theirs.
   void SetMember(const wire::Gid& peer, bool member);
+  bool IsMember(const wire::Gid& peer) const { return members_.contains(peer); }
 
   // Keys of the fleet from now on. Channels that are open keep being authenticated or not.
   void SetKeys(const FleetKeys& keys) { shared_.keys = keys; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gateway/metrics/drop_reason.h"
+#include "gateway/session/random.h"
 
 namespace rocegw::datapath {
 namespace {
@@ -56,6 +57,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
   }
   congestion_ = config.congestion;
   congestion_.link_bits_per_second = ports.LinkBytesPerSecond() * 8;
+  session::Random random;
   worker::IdlePolicy idle;
   if (processors.size() > kFewProcessors && processors.size() > count) idle.yields = false;
   idle.guests = config.guest_rounds;
@@ -76,6 +78,7 @@ Status Workers::Start(const Config& config, const port::SteeringTable& steering,
         config.window_bytes != 0 ? static_cast<uint32_t>(config.window_bytes) : ports.SafeWindow();
     options.channel_congestion = options.congestion;
     options.channel_policy = config.channel_policy;
+    options.secret = {random.Next64(), random.Next64()};
     auto thread = worker::WorkerThread::Start(std::move(options), idle, one.cpu);
     if (!thread.ok()) return thread.status();
     one.thread = std::move(*thread);

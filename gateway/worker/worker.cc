@@ -27,6 +27,12 @@ constexpr uint32_t kFullScanEvery = 4096;
 constexpr Duration kTimerSlot = Microseconds(16);
 // Reports are rare, because all workers write the same few cache lines.
 constexpr Duration kReportTimesEvery = Milliseconds(100);
+// Discovery datagrams that the control thread is given, each second and at once. The control thread
+// answers half as many questions of one address; the rest leaves space for answers.
+constexpr uint32_t kQuestionRate = 100;
+constexpr uint32_t kQuestionBurst = 128;
+constexpr uint32_t kQuestionRateOfAll = 4000;
+constexpr uint32_t kQuestionBurstOfAll = 1024;
 
 }  // namespace
 
@@ -37,7 +43,10 @@ Worker::Worker(WorkerOptions options)
       congestion_(options_.congestion_policy, options_.congestion.kind, options_.start),
       wheel_(options_.start, kTimerSlot),
       scheduler_(options_.clock, options_.link_bytes_per_second),
-      received_(kReceiveBurst) {}
+      received_(kReceiveBurst),
+      questions_of_member_(options_.secret, kQuestionRate, kQuestionBurst),
+      questions_of_stranger_(options_.secret, kQuestionRate, kQuestionBurst),
+      questions_of_strangers_(kQuestionRateOfAll, kQuestionBurstOfAll) {}
 
 Worker::~Worker() {
   for (const Outgoing& out : outgoing_) options_.ports[out.device]->Release(out.packet);

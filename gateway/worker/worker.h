@@ -23,7 +23,9 @@
 
 #include "gateway/base/growing_ring.h"
 #include "gateway/base/key_map.h"
+#include "gateway/base/source_limits.h"
 #include "gateway/base/timer_wheel.h"
+#include "gateway/base/token_bucket.h"
 #include "gateway/channel/channel_set.h"
 #include "gateway/flow/cc_class.h"
 #include "gateway/flow/congestion.h"
@@ -60,6 +62,7 @@ struct WorkerOptions {
   Scheduler::Clock clock = nullptr;
   uint64_t link_bytes_per_second = 0;  // 0: unknown
   TimePoint start;
+  SecretKey secret{};  // key of the limits by source
   // Adds a session's eventfd to the set that the worker's thread waits on, or removes it; may be
   // nullptr.
   void (*watch)(void* context, int fd, SessionId session, bool add) = nullptr;
@@ -140,7 +143,8 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool ReceiveHandedOver(TimePoint now);
   void OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimePoint now);
   metrics::DropReason ToQueuePair(uint32_t device, const wire::RxPacket& packet, TimePoint now);
-  metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet);
+  metrics::DropReason OnMad(uint32_t device, const wire::RxPacket& packet, TimePoint now);
+  bool MayAsk(const wire::Gid& source, TimePoint now);
   void HandOver(WorkerIndex owner, uint32_t device, const wire::RxDatagram& datagram);
 
   // worker_multicast.cc
@@ -341,6 +345,10 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool ports_hold_ = false;  // packets that wait in a port for something else than the worker
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;
+  // Limits on discovery: by address, members apart, and for all strangers together.
+  SourceLimits questions_of_member_;
+  SourceLimits questions_of_stranger_;
+  TokenBucket questions_of_strangers_;
   std::vector<port::TxPacket*> burst_;
 
   std::vector<verbs::CompletionQueue*> fresh_;  // CQs written in this burst

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "gateway/wire/codec.h"
+#include "gateway/wire/gateway_mad.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {
@@ -148,7 +149,7 @@ void Worker::OnDatagram(uint32_t device, const wire::RxDatagram& datagram, TimeP
     counters_.rx_ce_marked_packets.Add();
   const Qpn qpn = packet.headers.bth.dest_qpn;
   if (qpn == kGsiQpn) {
-    reason = OnMad(device, packet);
+    reason = OnMad(device, packet, now);
   } else if (qpn == kMulticastQpn) {
     reason = ToGroup(device, packet, now);
   } else if (packet.traits->service == wire::Service::kChannel) {
@@ -183,11 +184,20 @@ DropReason Worker::ToQueuePair(uint32_t device, const wire::RxPacket& packet, Ti
   return reason;
 }
 
-DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet) {
+// A flood ends here, not in the ring to the control thread, where it would push out what others
+// send.
+bool Worker::MayAsk(const wire::Gid& source, TimePoint now) {
+  if (channels_.IsMember(source)) return questions_of_member_.Take(source.bytes, now);
+  return questions_of_stranger_.Take(source.bytes, now) && questions_of_strangers_.Take(now);
+}
+
+DropReason Worker::OnMad(uint32_t device, const wire::RxPacket& packet, TimePoint now) {
   if (packet.traits->service != wire::Service::kUd) return DropReason::k_wrong_service;
   if (packet.headers.deth.qkey != wire::kGsiQkey) return DropReason::k_wrong_qkey;
   MadReceived mad;
   if (packet.payload.size() != mad.mad.size()) return DropReason::k_mad_malformed;
+  if (wire::IsVendorMad(packet.payload) && !MayAsk(packet.meta.source, now))
+    return DropReason::k_mad_rate;
   mad.device = device;
   mad.meta = packet.meta;
   mad.source_qpn = packet.headers.deth.source_qpn;
