@@ -68,8 +68,8 @@ class ThreadCopier final : public Copier {
 };
 
 struct ThreadCopier::Shared {
-  struct Lane {
-    explicit Lane(size_t depth) : submitted(depth), done(depth) {}
+  struct WorkerRings {
+    explicit WorkerRings(size_t depth) : submitted(depth), done(depth) {}
     SpscRing<std::unique_ptr<Batch>> submitted;
     SpscRing<std::unique_ptr<Batch>> done;
     size_t out = 0;  // worker's: submitted and not collected
@@ -78,7 +78,7 @@ struct ThreadCopier::Shared {
   std::shared_ptr<MemorySpace> memory;
   std::shared_ptr<void> keepalive;
   Options options;
-  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<std::unique_ptr<WorkerRings>> workers;
   std::atomic<uint32_t> bell{0};  // counts submissions; the thread waits on it
   std::atomic<bool> stop{false};
   // Held while a batch is returned to its worker, never while client memory is touched: after Stop,
@@ -90,15 +90,15 @@ void ThreadCopier::Run(const std::shared_ptr<Shared>& shared) {
   while (true) {
     const uint32_t heard = shared->bell.load(std::memory_order_acquire);
     bool worked = false;
-    for (size_t w = 0; w < shared->lanes.size(); ++w) {
+    for (size_t w = 0; w < shared->workers.size(); ++w) {
       if (shared->stop.load(std::memory_order_acquire)) return;
       std::unique_ptr<Batch> batch;
-      if (!shared->lanes[w]->submitted.Pop(batch)) continue;
+      if (!shared->workers[w]->submitted.Pop(batch)) continue;
       worked = true;
       ExecuteBatch(*shared->memory, *batch);
       const std::lock_guard<std::mutex> lock(shared->giving_back);
       if (shared->stop.load(std::memory_order_acquire)) return;
-      shared->lanes[w]->done.Push(std::move(batch));
+      shared->workers[w]->done.Push(std::move(batch));
       if (w < shared->options.wake_fds.size()) {
         const uint64_t one = 1;
         (void)!::write(shared->options.wake_fds[w], &one, sizeof one);
@@ -117,7 +117,7 @@ StatusOr<std::unique_ptr<Copier>> ThreadCopier::Start(std::shared_ptr<MemorySpac
   shared->keepalive = std::move(keepalive);
   shared->options = std::move(options);
   for (size_t w = 0; w < shared->options.workers; ++w) {
-    shared->lanes.push_back(std::make_unique<Shared::Lane>(shared->options.depth));
+    shared->workers.push_back(std::make_unique<Shared::WorkerRings>(shared->options.depth));
   }
   // pthread_create instead of std::thread, because failure is a result here, not an exception.
   auto* const argument = new std::shared_ptr<Shared>(shared);
@@ -146,20 +146,20 @@ StatusOr<std::unique_ptr<Copier>> ThreadCopier::Start(std::shared_ptr<MemorySpac
 }
 
 bool ThreadCopier::Submit(WorkerIndex worker, std::unique_ptr<Batch>& batch) {
-  Shared::Lane& lane = *shared_->lanes[worker];
-  if (lane.out == shared_->options.depth) return false;
+  Shared::WorkerRings& rings = *shared_->workers[worker];
+  if (rings.out == shared_->options.depth) return false;
   // Cannot fail: the ring holds at least `depth`.
-  if (!lane.submitted.Push(std::move(batch))) return false;
-  ++lane.out;
+  if (!rings.submitted.Push(std::move(batch))) return false;
+  ++rings.out;
   shared_->bell.fetch_add(1, std::memory_order_release);
   shared_->bell.notify_one();
   return true;
 }
 
 std::unique_ptr<Batch> ThreadCopier::Collect(WorkerIndex worker) {
-  Shared::Lane& lane = *shared_->lanes[worker];
+  Shared::WorkerRings& rings = *shared_->workers[worker];
   std::unique_ptr<Batch> batch;
-  if (lane.done.Pop(batch)) --lane.out;
+  if (rings.done.Pop(batch)) --rings.out;
   return batch;
 }
 

@@ -79,7 +79,7 @@ class PairSteps {
       if (i < taken) {
         const Qpn qpn = DestinationQpn({packets[i]->data, packets[i]->length});
         const size_t to = config_.steering[1 - side].WorkerOf(qpn);
-        lanes_[{1 - side, to, queue}].push_back(PsnOf({packets[i]->data, packets[i]->length}));
+        expected_[{1 - side, to, queue}].push_back(PsnOf({packets[i]->data, packets[i]->length}));
       } else {
         port.Release(packets[i]);
       }
@@ -92,10 +92,10 @@ class PairSteps {
     const size_t count = link_.port(side, queue).Receive(std::span(burst).first(wanted));
     for (size_t i = 0; i < count; ++i) {
       const size_t sender = burst[i].meta.source_port - 0xC000U;
-      auto& lane = lanes_[{side, queue, sender}];
-      ASSERT_FALSE(lane.empty()) << "a packet that nobody sent here";
-      EXPECT_EQ(PsnOf(burst[i].bytes), lane.front());
-      lane.pop_front();
+      auto& expected = expected_[{side, queue, sender}];
+      ASSERT_FALSE(expected.empty()) << "a packet that nobody sent here";
+      EXPECT_EQ(PsnOf(burst[i].bytes), expected.front());
+      expected.pop_front();
       EXPECT_TRUE(IsTestPacket(burst[i].bytes));
       uint16_t id = burst[i].meta.ip_id;
       EXPECT_TRUE(wire::VerifyIcrc(burst[i].meta, burst[i].bytes, &id));
@@ -114,7 +114,7 @@ class PairSteps {
         for (size_t queue = 0; queue < link_.queues(side); ++queue) Receive(side, queue);
       }
     }
-    for (const auto& [key, lane] : lanes_) EXPECT_TRUE(lane.empty());
+    for (const auto& [key, expected] : expected_) EXPECT_TRUE(expected.empty());
     for (size_t side = 0; side < 2; ++side) {
       for (size_t queue = 0; queue < link_.queues(side); ++queue) {
         size_t free = 0;
@@ -128,7 +128,7 @@ class PairSteps {
   std::mt19937_64 random_;
   const PairConfig config_;
   PairLink link_;
-  std::map<std::array<size_t, 3>, std::deque<uint32_t>> lanes_;  // side, queue, sending queue
+  std::map<std::array<size_t, 3>, std::deque<uint32_t>> expected_;  // side, queue, sending queue
   uint32_t psn_ = 0;
 };
 

@@ -19,7 +19,7 @@ using testing::TestSeed;
 struct Ticket {
   uint32_t number;
   uint32_t session;
-  uint32_t lane;
+  uint32_t srq;
   bool done = false;
 };
 
@@ -43,11 +43,11 @@ TEST(TicketRunsProperty, DoneIsWhatAllHaveReported) {
       const size_t action = random.Below(10);
       if (action < 5) {
         // SRQs 1 to 4, two of each session.
-        const uint32_t lane = random.Between(1, 4);
-        if (std::ranges::find(gone, lane) != gone.end()) continue;
+        const uint32_t srq = random.Between(1, 4);
+        if (std::ranges::find(gone, srq) != gone.end()) continue;
         for (size_t count = random.Between(1, 4); count != 0; --count)
-          tickets.push_back({++last, 1 + lane % 2, lane});
-        runs.Add(SessionId{1 + lane % 2}, lane, last);
+          tickets.push_back({++last, 1 + srq % 2, srq});
+        runs.Add(SessionId{1 + srq % 2}, srq, last);
       } else if (action < 9) {
         const size_t at = tickets.empty() ? 0 : random.Below(tickets.size());
         if (tickets.empty() || tickets[at].done) continue;
@@ -55,15 +55,15 @@ TEST(TicketRunsProperty, DoneIsWhatAllHaveReported) {
           if (tickets[i].session == tickets[at].session) tickets[i].done = true;
         ASSERT_EQ(runs.Done(tickets[at].number), DoneOf(tickets, 0)) << round << " " << step;
       } else {
-        const uint32_t lane = random.Between(1, 4);
-        gone.push_back(lane);
+        const uint32_t srq = random.Between(1, 4);
+        gone.push_back(srq);
         for (Ticket& ticket : tickets)
-          if (ticket.lane == lane) ticket.done = true;
-        ASSERT_EQ(runs.Abandon(lane), DoneOf(tickets, 0)) << round << " " << step;
+          if (ticket.srq == srq) ticket.done = true;
+        ASSERT_EQ(runs.Abandon(srq), DoneOf(tickets, 0)) << round << " " << step;
       }
       for (const Ticket& ticket : tickets) {
         if (ticket.done || ticket.number != DoneOf(tickets, 0) + 1) continue;
-        ASSERT_EQ(runs.SrqOf(ticket.number), ticket.lane);
+        ASSERT_EQ(runs.SrqOf(ticket.number), ticket.srq);
       }
     }
   }

@@ -27,9 +27,9 @@ namespace {
 using testing::ChildProcess;
 using testing::kPage;
 
-enum class Way { kCross, kDescriptor, kOwn };
+enum class AccessMode { kCross, kDescriptor, kOwn };
 
-class Foreign : public ::testing::TestWithParam<Way> {
+class Foreign : public ::testing::TestWithParam<AccessMode> {
  protected:
   // Fills pages with a pattern of their offsets; page 2 is not accessible, page 3 is read-only.
   static int Prepare(uint8_t* memory) {
@@ -46,7 +46,7 @@ class Foreign : public ::testing::TestWithParam<Way> {
   void SetUp() override {
     space = Open(child);
     base = child.address();
-    if (GetParam() != Way::kOwn) return;
+    if (GetParam() != AccessMode::kOwn) return;
     own_pages = static_cast<uint8_t*>(
         ::mmap(nullptr, kOwnBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ::close(Prepare(own_pages));
@@ -56,8 +56,8 @@ class Foreign : public ::testing::TestWithParam<Way> {
     if (own_pages != nullptr) ::munmap(own_pages, kOwnBytes);
   }
   std::unique_ptr<ForeignMemory> Open(ChildProcess& process) {
-    if (GetParam() == Way::kOwn) return std::make_unique<OwnMemory>(locks);
-    if (GetParam() == Way::kCross)
+    if (GetParam() == AccessMode::kOwn) return std::make_unique<OwnMemory>(locks);
+    if (GetParam() == AccessMode::kCross)
       return std::make_unique<CrossProcessMemory>(process.pid(), locks);
     return std::make_unique<DescriptorMemory>(UniqueFd(process.ReleaseFd()), locks);
   }
@@ -183,7 +183,7 @@ TEST_P(Foreign, ReadOnlyPages_CanBeRead) {
   ops[0].kind = OpKind::kWrite;
   // The mem file ignores write protection (the library checks it when it registers); the other
   // modes do not.
-  EXPECT_EQ(Execute(ops), GetParam() == Way::kDescriptor ? 1u : 0u);
+  EXPECT_EQ(Execute(ops), GetParam() == AccessMode::kDescriptor ? 1u : 0u);
 }
 
 TEST_P(Foreign, ZeroLength_IsDoneAnywhere) {
@@ -242,7 +242,7 @@ TEST_P(Foreign, Atomics_FromSeveralThreads_LoseNothing) {
   uint64_t zero = 0;
   std::vector<MemoryOp> clear{Op(OpKind::kWrite, 64, 8, reinterpret_cast<uint8_t*>(&zero))};
   ASSERT_EQ(Execute(clear), 1u);
-  const pid_t process = GetParam() == Way::kOwn ? ::getpid() : child.pid();
+  const pid_t process = GetParam() == AccessMode::kOwn ? ::getpid() : child.pid();
   std::vector<std::unique_ptr<ForeignMemory>> spaces;
   for (int t = 0; t < kThreads; ++t)
     spaces.push_back(std::make_unique<CrossProcessMemory>(process, locks));
@@ -320,7 +320,7 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
       ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<uint8_t> payload(kLength);
   // Writes to this process's own memory must be visible to the child.
-  const int kind = GetParam() == Way::kOwn ? MAP_SHARED : MAP_PRIVATE;
+  const int kind = GetParam() == AccessMode::kOwn ? MAP_SHARED : MAP_PRIVATE;
   auto* const target = static_cast<uint8_t*>(
       ::mmap(nullptr, kLength, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0));
   int pipe_ends[2];
@@ -347,9 +347,9 @@ TEST_P(Foreign, Publish_LastWordIsVisibleLast) {
   ASSERT_EQ(::read(pipe_ends[0], &child_fd, sizeof child_fd),
             static_cast<ssize_t>(sizeof child_fd));
   std::unique_ptr<ForeignMemory> path;
-  if (GetParam() == Way::kOwn) {
+  if (GetParam() == AccessMode::kOwn) {
     path = std::make_unique<OwnMemory>(locks);
-  } else if (GetParam() == Way::kCross) {
+  } else if (GetParam() == AccessMode::kCross) {
     path = std::make_unique<CrossProcessMemory>(watcher, locks);
   } else {
     path = std::make_unique<DescriptorMemory>(
@@ -430,13 +430,17 @@ TEST_P(Foreign, RandomBatches_LikeAByteArray) {
   }
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Way>& way) {
-  return way.param == Way::kCross ? "Cross" : way.param == Way::kDescriptor ? "Descriptor" : "Own";
+std::string NameOf(const ::testing::TestParamInfo<AccessMode>& mode) {
+  return mode.param == AccessMode::kCross        ? "Cross"
+         : mode.param == AccessMode::kDescriptor ? "Descriptor"
+                                                 : "Own";
 }
-INSTANTIATE_TEST_SUITE_P(Ways, Foreign, ::testing::Values(Way::kCross, Way::kDescriptor, Way::kOwn),
+INSTANTIATE_TEST_SUITE_P(Modes, Foreign,
+                         ::testing::Values(AccessMode::kCross, AccessMode::kDescriptor,
+                                           AccessMode::kOwn),
                          NameOf);
-INSTANTIATE_TEST_SUITE_P(Ways, OtherProcess, ::testing::Values(Way::kCross, Way::kDescriptor),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Modes, OtherProcess,
+                         ::testing::Values(AccessMode::kCross, AccessMode::kDescriptor), NameOf);
 
 }  // namespace
 }  // namespace rocegw::memory
