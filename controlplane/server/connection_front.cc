@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
@@ -23,6 +24,17 @@ constexpr int kAcceptsAtOnce = 64;
 constexpr int kEventsAtOnce = 64;
 // How often time and bytes of strangers are looked at, and how long a failed accept waits.
 constexpr std::chrono::milliseconds kTick(100);
+// Receive buffers in bytes; the kernel doubles them.
+constexpr int kStrangerBuffer = 1 << 15;
+constexpr int kMemberBuffer = 1 << 20;
+// The C library keeps what gRPC took for the streams of strangers. So many of them may leave much
+// behind; giving it back locks the heap for some 60 ms per GiB.
+constexpr uint64_t kManyEnded = 32;
+constexpr size_t kKeptBytes = size_t{16} << 20;
+constexpr std::chrono::seconds kHeapSettles(1);
+constexpr std::chrono::seconds kHeapEvery(3);
+// gRPC ends streams late, so one look is not the last.
+constexpr int kHeapLooks = 3;
 constexpr std::chrono::seconds kReportEvery(10);
 constexpr unsigned kUserTimeoutMs = 20000;
 
@@ -179,20 +191,29 @@ void ConnectionFront::Stop() {
 }
 
 void ConnectionFront::Run() {
+  Clock::time_point look = Clock::now();
   while (!stopping_.load()) {
     std::array<epoll_event, kEventsAtOnce> events;
-    const bool any = strangers() != 0;
+    const bool any = strangers() != 0 || HeapIsDue();
     const int count = epoll_wait(epoll_.get(), events.data(), kEventsAtOnce,
                                  any ? static_cast<int>(kTick.count()) : -1);
     for (int i = 0; i < count; ++i) {
-      const uint64_t id = events[static_cast<size_t>(i)].data.u64;
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      const uint64_t id = event.data.u64;
       if (id == kListenerId) {
         AcceptAll();
       } else if (id != kWakeId) {
-        EndedByPeer(id);
+        if ((event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+          EndedByPeer(id);
+        } else {
+          Received(id);
+        }
       }
     }
+    if (Clock::now() < look) continue;
+    ReturnHeap();
     CloseOverdue();
+    look = Clock::now() + kTick;
   }
 }
 
@@ -225,6 +246,8 @@ void ConnectionFront::Accept(UniqueFd connection, const sockaddr_storage& from) 
   setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs,
              sizeof kUserTimeoutMs);
+  // What has arrived is read after a shutdown, too.
+  setsockopt(connection.get(), SOL_SOCKET, SO_RCVBUF, &kStrangerBuffer, sizeof kStrangerBuffer);
   UniqueFd watch(fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
   {
     const std::lock_guard lock(mutex_);
@@ -244,7 +267,9 @@ void ConnectionFront::Accept(UniqueFd connection, const sockaddr_storage& from) 
     }
     const uint64_t id = next_id_++;
     epoll_event event{};
-    event.events = EPOLLRDHUP;
+    // Each arrival is an event: within a tick a stranger could send so much that gRPC takes
+    // hundreds of MiB for its streams.
+    event.events = EPOLLRDHUP | EPOLLIN | EPOLLET;
     event.data.u64 = id;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch.get(), &event) != 0) {
       return CountClosed(FrontClose::kDescriptors, place.source);
@@ -266,11 +291,16 @@ void ConnectionFront::CloseOverdue() {
   const Clock::time_point now = Clock::now();
   for (auto one = strangers_.begin(); one != strangers_.end();) {
     const auto& [id, stranger] = *one++;
-    if (stranger.deadline <= now) {
-      Close(id, FrontClose::kTime);
-    } else if (ReceivedBytes(stranger.watch.get()) > limits_.stranger_bytes) {
-      Close(id, FrontClose::kBytes);
-    }
+    if (stranger.deadline <= now) Close(id, FrontClose::kTime);
+  }
+}
+
+void ConnectionFront::Received(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = strangers_.find(id);
+  if (found != strangers_.end() &&
+      ReceivedBytes(found->second.watch.get()) > limits_.stranger_bytes) {
+    Close(id, FrontClose::kBytes);
   }
 }
 
@@ -303,8 +333,8 @@ std::string ConnectionFront::BusiestSource() const {
 
 void ConnectionFront::Close(uint64_t id, FrontClose reason) {
   const Stranger& stranger = strangers_.at(id);
-  shutdown(stranger.watch.get(), SHUT_RDWR);
   CountClosed(reason, stranger.source);
+  shutdown(stranger.watch.get(), SHUT_RDWR);
   Forget(id);
 }
 
@@ -318,6 +348,28 @@ void ConnectionFront::Forget(uint64_t id) {
   const auto source = per_source_.find(stranger.source);
   if (--source->second == 0) per_source_.erase(source);
   strangers_.erase(found);
+  if (++ended_ < kManyEnded) return;
+  ended_ = 0;
+  if (heap_looks_ == 0) heap_due_ = std::max(heap_due_, Clock::now() + kHeapSettles);
+  heap_looks_ = kHeapLooks;
+}
+
+bool ConnectionFront::HeapIsDue() const {
+  const std::lock_guard lock(mutex_);
+  return heap_looks_ > 0;
+}
+
+void ConnectionFront::ReturnHeap() {
+  const Clock::time_point now = Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    if (heap_looks_ == 0 || now < heap_due_) return;
+    --heap_looks_;
+    heap_due_ = now + kHeapEvery;
+  }
+  if (mallinfo2().fordblks < kKeptBytes) return;
+  (void)malloc_trim(kKeptBytes);
+  heap_returns_.fetch_add(1);
 }
 
 void ConnectionFront::Admit(const std::string& peer, const std::string& principal) {
@@ -333,6 +385,7 @@ void ConnectionFront::Admit(const std::string& peer, const std::string& principa
   }
   if (of_principal.size() >= limits_.per_member) return Close(id, FrontClose::kMember);
   of_principal.push_back({.handed = stranger.handed, .cookie = stranger.cookie});
+  setsockopt(stranger.watch.get(), SOL_SOCKET, SO_RCVBUF, &kMemberBuffer, sizeof kMemberBuffer);
   Forget(id);
 }
 

@@ -36,7 +36,9 @@ struct FrontLimits {
   size_t strangers_per_source = 512;
   // From accept to the first call with a certificate.
   std::chrono::milliseconds stranger_time{30000};
-  uint64_t stranger_bytes = 1 << 18;
+  // Looked at whenever data arrives; more may arrive until the front's thread runs. Covers a
+  // handshake, headers and the 64 KiB of a message that HTTP/2 lets in before the call is seen.
+  uint64_t stranger_bytes = 1 << 17;
   size_t per_member = 256;
   // A connection whose descriptor has this number or a higher one is one too many.
   int descriptors = 1 << 20;
@@ -73,6 +75,8 @@ class ConnectionFront {
   void Admit(const std::string& peer, const std::string& principal);
 
   size_t strangers() const;
+  // How often the heap was given back to the system.
+  uint64_t heap_returns() const { return heap_returns_.load(); }
   uint64_t closed(FrontClose reason) const { return closed_[static_cast<size_t>(reason)].load(); }
 
  private:
@@ -98,11 +102,15 @@ class ConnectionFront {
   void Accept(UniqueFd connection, const sockaddr_storage& from);
   void CloseOverdue();
   void EndedByPeer(uint64_t id);
+  void Received(uint64_t id);
   void CloseOldestOf(const std::string& source, FrontClose reason);
   std::string BusiestSource() const;
   void Close(uint64_t id, FrontClose reason);
   void Forget(uint64_t id);
   void CountClosed(FrontClose reason, const std::string& source);
+  // Whether enough strangers have ended that what gRPC took for their streams is worth a look.
+  bool HeapIsDue() const;
+  void ReturnHeap();
 
   const FrontLimits limits_;
   UniqueFd listener_;
@@ -112,6 +120,7 @@ class ConnectionFront {
   HandOff hand_off_;
   std::atomic<bool> stopping_{false};
   std::array<std::atomic<uint64_t>, kFrontCloseNames.size()> closed_{};
+  std::atomic<uint64_t> heap_returns_{0};
 
   mutable std::mutex mutex_;  // guards everything below
   uint64_t next_id_ = 2;
@@ -119,6 +128,9 @@ class ConnectionFront {
   std::unordered_map<std::string, uint64_t> by_peer_;
   std::unordered_map<std::string, size_t> per_source_;
   std::unordered_map<std::string, std::vector<Member>> members_;  // by principal
+  uint64_t ended_ = 0;  // strangers, since looks at the heap became due
+  int heap_looks_ = 0;  // to come
+  Clock::time_point heap_due_;
   Clock::time_point next_report_;
   uint64_t unreported_ = 0;
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace rocegw::server {
@@ -90,6 +91,42 @@ TEST_F(ConnectionFrontTest, StrangerThatSendsTooMuch_IsClosed) {
   ASSERT_EQ(send(talker.get(), much.data(), much.size(), MSG_NOSIGNAL), ssize_t(much.size()));
   EXPECT_TRUE(Ends(talker, seconds(10)));
   EXPECT_EQ(front_->closed(FrontClose::kBytes), 1u);
+}
+
+// A front that looks at intervals would let through what loopback carries meanwhile, hundreds of
+// MiB.
+TEST_F(ConnectionFrontTest, StrangerThatFloods_IsClosedWhenItsBytesArrive) {
+  Start({.stranger_bytes = 1 << 16});
+  const UniqueFd flooder = Connect();
+  const int server = handed_.back().get();
+  std::thread sender([&] {
+    const std::string much(1 << 16, 'x');
+    while (send(flooder.get(), much.data(), much.size(), MSG_NOSIGNAL) > 0) {
+    }
+  });
+  size_t taken = 0;
+  std::vector<char> bytes(1 << 16);
+  for (pollfd wait{server, POLLIN, 0}; poll(&wait, 1, 10000) == 1;) {
+    const ssize_t length = recv(server, bytes.data(), bytes.size(), 0);
+    if (length <= 0) break;
+    taken += static_cast<size_t>(length);
+  }
+  shutdown(flooder.get(), SHUT_RDWR);
+  sender.join();
+  EXPECT_EQ(front_->closed(FrontClose::kBytes), 1u);
+  EXPECT_LT(taken, size_t{16} << 20);
+}
+
+TEST_F(ConnectionFrontTest, HeapOfManyStrangers_GoesBackToTheSystem) {
+  Start({.stranger_time = seconds(3)});
+  // What lies below a block in use stays with the process when it is freed.
+  std::vector<std::vector<char>> blocks(4096, std::vector<char>(size_t{1} << 14));
+  for (int i = 0; i < 64; ++i) Connect();
+  blocks.erase(blocks.begin(), blocks.end() - 1);
+  // Its time ends two seconds after the heap is due.
+  const UniqueFd kept = Connect();
+  EXPECT_TRUE(Ends(kept, seconds(30)));
+  EXPECT_GE(front_->heap_returns(), 1u);
 }
 
 TEST_F(ConnectionFrontTest, OneTooManyOfASource_EndsItsOldest) {
