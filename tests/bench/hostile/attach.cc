@@ -29,7 +29,10 @@ Attach::~Attach() {
   if (socket_ >= 0) close(socket_);
   for (const int descriptor : descriptors_) close(descriptor);
   for (const int wake : wakes_) close(wake);
-  for (const auto& [number, chunk] : chunks_) munmap(chunk.base, chunk.size);
+  for (const auto& [number, chunk] : chunks_) {
+    munmap(chunk.base, chunk.size);
+    close(chunk.memory);
+  }
 }
 
 bool Attach::SendBytes(std::span<const uint8_t> bytes, int descriptor) {
@@ -47,6 +50,24 @@ bool Attach::SendBytes(std::span<const uint8_t> bytes, int descriptor) {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
+  return sendmsg(socket_, &message, MSG_NOSIGNAL) >= 0;
+}
+
+bool Attach::SendWithMostDescriptors(std::span<const uint8_t> bytes, int descriptor) {
+  constexpr size_t kMost = 253;  // SCM_MAX_FD
+  const std::vector<int> copies(kMost, descriptor);
+  iovec part{const_cast<uint8_t*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) uint8_t control[CMSG_SPACE(kMost * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(kMost * sizeof(int));
+  std::memcpy(CMSG_DATA(header), copies.data(), kMost * sizeof(int));
   return sendmsg(socket_, &message, MSG_NOSIGNAL) >= 0;
 }
 
@@ -89,9 +110,11 @@ void Attach::Announced(const rocegw_reply& header, const uint8_t* message, int d
   const bool writable = chunk.read_only == 0;
   void* const base = mmap(nullptr, chunk.size, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                           MAP_SHARED, descriptor, 0);
-  close(descriptor);
-  if (base != MAP_FAILED)
-    chunks_[chunk.chunk] = {static_cast<uint8_t*>(base), chunk.size, writable};
+  if (base == MAP_FAILED) {
+    close(descriptor);
+    return;
+  }
+  chunks_[chunk.chunk] = {static_cast<uint8_t*>(base), chunk.size, writable, descriptor};
 }
 
 bool Attach::Hello() {
@@ -148,6 +171,16 @@ int Attach::Qp(uint32_t pd, uint32_t cq, uint32_t depth, uint32_t pieces, rocegw
   request.max_send_wr = request.max_recv_wr = depth;
   request.max_send_sge = request.max_recv_sge = pieces;
   return Call(request, reply);
+}
+
+std::unique_ptr<Attach> WithQueuePair(const char* path) {
+  auto attach = std::make_unique<Attach>(path);
+  if (!attach->Hello()) return nullptr;
+  const uint32_t context = attach->OpenContext();
+  const uint32_t pd = attach->Pd(context);
+  const uint32_t cq = attach->Cq(context, 64);
+  rocegw_qp_reply reply{};
+  return attach->Qp(pd, cq, 16, 1, reply) == 0 ? std::move(attach) : nullptr;
 }
 
 }  // namespace rocegw::bench

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Attach {
   // Sends the bytes as one message, with a descriptor unless it is negative. Returns false when the
   // daemon closed the connection or did not read for a second.
   bool SendBytes(std::span<const uint8_t> bytes, int descriptor = -1);
+  // The same with as many copies of the descriptor as one message takes.
+  bool SendWithMostDescriptors(std::span<const uint8_t> bytes, int descriptor);
+  int descriptor() const { return socket_; }
 
   template <typename T>
   static T Request(uint32_t type) {
@@ -62,6 +66,7 @@ class Attach {
     uint8_t* base;
     uint64_t size;
     bool writable;
+    int memory;  // memfd, closed with this object
   };
   const std::map<uint32_t, Chunk>& chunks() const { return chunks_; }
   // Eventfds that wake the workers.
@@ -85,6 +90,14 @@ struct Attack {
 };
 extern const std::span<const Attack> kSessionAttacks;  // arguments: path of the attach socket
 extern const std::span<const Attack> kObjectAttacks;   // the same
-extern const std::span<const Attack> kPacketAttacks;   // arguments: own IPv4 address, the gateway's
+extern const std::span<const Attack> kSharingAttacks;  // the same
+// Arguments: IPv4 address to send from, the gateway's.
+extern const std::span<const Attack> kPacketAttacks;
+// Arguments: as before, then numbers that the attacker has learned of the victim.
+extern const std::span<const Attack> kForgedAttacks;
+
+// A session with a queue pair, so that the daemon has announced chunks and a worker. Returns
+// nullptr when the daemon refuses any of it.
+std::unique_ptr<Attach> WithQueuePair(const char* path);
 
 }  // namespace rocegw::bench

@@ -79,6 +79,11 @@ void HeapHoard(int, char** arguments) {
     rocegw_qp_reply reply{};
     while (attach.Qp(pd, cq, 16384, 16, reply) == 0) {
     }
+    // Each page of the queues exists once it is written.
+    for (const auto& [number, chunk] : attach.chunks()) {
+      if (!chunk.writable) continue;
+      for (uint64_t at = 0; at < chunk.size; at += 4096) chunk.base[at] = 1;
+    }
     for (int i = 0; i < 1000 && attach.Qp(pd, cq, 16384, 16, reply) > 0; ++i) usleep(1000);
   }
 }

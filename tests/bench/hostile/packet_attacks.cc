@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attacks by UDP datagrams to the RoCEv2 port, from an ordinary socket.
+// Attacks by UDP datagrams to the RoCEv2 port.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,65 +17,10 @@
 #include "gateway/wire/icrc.h"
 #include "gateway/wire/mad.h"
 #include "tests/bench/hostile/attach.h"
+#include "tests/bench/hostile/sender.h"
 
 namespace rocegw::bench {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-
-class Sender {
- public:
-  Sender(const char* own, const char* gateway) {
-    socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    // The ICRC covers the DF bit, which receivers expect to be set.
-    const int discover = IP_PMTUDISC_DO;
-    setsockopt(socket_, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof discover);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    in_addr to{};
-    if (inet_pton(AF_INET, own, &at.sin_addr) != 1 || inet_pton(AF_INET, gateway, &to) != 1 ||
-        bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
-      std::perror("hostile: socket");
-      std::exit(1);
-    }
-    socklen_t length = sizeof at;
-    getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &length);
-    path_.source = wire::Gid::FromV4(ntohl(at.sin_addr.s_addr));
-    path_.destination = wire::Gid::FromV4(ntohl(to.s_addr));
-    path_.source_port = ntohs(at.sin_port);
-    at.sin_addr = to;
-    at.sin_port = htons(wire::kRocePort);
-    if (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) {
-      std::perror("hostile: connect");
-      std::exit(1);
-    }
-  }
-
-  const wire::Path& path() const { return path_; }
-
-  void Send(wire::Headers headers, const Bytes& body) {
-    headers.bth.pad_count = static_cast<uint8_t>(-body.size() & 3);
-    Bytes bytes(wire::HeaderLength(headers.bth.opcode));
-    wire::EncodeHeaders(headers, bytes.data());
-    bytes.insert(bytes.end(), body.begin(), body.end());
-    bytes.resize(bytes.size() + headers.bth.pad_count + wire::kIcrcLength);
-    wire::SealIcrc(path_, 0, bytes.data(), bytes.size() - wire::kIcrcLength);
-    (void)!send(socket_, bytes.data(), bytes.size(), 0);
-  }
-  void SendRaw(const Bytes& bytes) { (void)!send(socket_, bytes.data(), bytes.size(), 0); }
-
-  void SendMad(const wire::MadBytes& mad) {
-    wire::Headers headers;
-    headers.bth.opcode = wire::Opcode::kUdSendOnly;
-    headers.bth.dest_qpn = Qpn{1};
-    headers.deth = {wire::kGsiQkey, Qpn{1}};
-    Send(headers, {mad.begin(), mad.end()});
-  }
-
- private:
-  int socket_;
-  wire::Path path_;
-};
 
 // Random bytes of random length, half of them behind a header that decodes.
 void Malformed(int, char** arguments) {
@@ -206,6 +151,15 @@ void DiscoveryFlood(int, char** arguments) {
   for (uint64_t number = 1;; ++number) sender.SendMad(Question(number));
 }
 
+// Questions from 65,536 forged addresses in turn.
+void DiscoveryFromEverywhere(int, char** arguments) {
+  Sender sender(arguments[0], arguments[1]);
+  for (uint64_t number = 1;; ++number) {
+    sender.Forge(0x0A4E0000 | static_cast<uint32_t>(number & 0xFFFF));
+    sender.SendMad(Question(number));
+  }
+}
+
 // Connection requests: each from a queue pair number of its own, so that stale connections of all
 // numbers are swept, for a service that nobody offers or a port that the victim may have.
 void ConnectionRequests(int, char** arguments) {
@@ -257,6 +211,7 @@ constexpr Attack kAttacks[] = {
     {"channel_guesses", ChannelGuesses},
     {"channel_opens", ChannelOpens},
     {"discovery_flood", DiscoveryFlood},
+    {"discovery_from_everywhere", DiscoveryFromEverywhere},
     {"connection_requests", ConnectionRequests},
     {"congestion_notices", CongestionNotices},
     {"datagrams", Datagrams},

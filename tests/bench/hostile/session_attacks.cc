@@ -21,36 +21,43 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// A session with a queue pair, so that the daemon has announced chunks and a worker. Returns
-// nullptr when the daemon refuses any of it.
-std::unique_ptr<Attach> WithQueuePair(const char* path) {
-  auto attach = std::make_unique<Attach>(path);
-  if (!attach->Hello()) return nullptr;
-  const uint32_t context = attach->OpenContext();
-  const uint32_t pd = attach->Pd(context);
-  const uint32_t cq = attach->Cq(context, 64);
-  rocegw_qp_reply reply{};
-  return attach->Qp(pd, cq, 16, 1, reply) == 0 ? std::move(attach) : nullptr;
-}
-
-// Clears O_NONBLOCK of the eventfd that wakes the worker, then writes it and reads it empty at
-// once: a worker that reads after its poll finds nothing and waits. Each burst ends with an empty
-// eventfd.
+// Clears O_NONBLOCK of the eventfd that wakes the worker, then writes it and reads it empty in
+// bursts: a worker that reads after its wait may find nothing and block. A further write would end
+// that, so the attacker looks after each burst whether the worker still answers, and rests when it
+// does not.
 void BlockingWake(int, char** arguments) {
+  std::minstd_rand random(static_cast<unsigned>(getpid()));
   for (;;) {
     const auto attach = WithQueuePair(arguments[0]);
     if (attach == nullptr || attach->wakes().empty()) continue;
     const int wake = attach->wakes()[0];
+    const uint32_t context = attach->OpenContext();
+    const uint32_t pd = attach->Pd(context);
     fcntl(wake, F_SETFL, fcntl(wake, F_GETFL) & ~O_NONBLOCK);
-    for (int burst = 0; burst < 1000; ++burst) {
-      for (int i = 0; i < 200; ++i) {
+    for (;;) {
+      for (unsigned i = 0, count = 1 + random() % 64; i < count; ++i) {
         const uint64_t one = 1;
         (void)!write(wake, &one, sizeof one);
+        for (unsigned spin = random() % 512; spin > 0; --spin) asm volatile("" ::: "memory");
         uint64_t taken = 0;
         const iovec part{&taken, sizeof taken};
         (void)!preadv2(wake, &part, 1, -1, RWF_NOWAIT);
       }
-      usleep(1000);
+      // Objects of a queue pair go through the worker.
+      const uint32_t cq = attach->Cq(context, 1);
+      rocegw_qp_reply reply{};
+      if (cq == 0 || attach->Qp(pd, cq, 1, 1, reply) < 0) {
+        // No answer within a second: the worker waits for this eventfd.
+        if (attach->Hello()) break;
+        for (;;) pause();
+      }
+      auto destroy = Attach::Request<rocegw_object_request>(ROCEGW_MSG_DESTROY_QP);
+      destroy.handle = reply.handle;
+      rocegw_object_reply done{};
+      (void)attach->Call(destroy, done);
+      destroy.header.type = ROCEGW_MSG_DESTROY_CQ;
+      destroy.handle = cq;
+      (void)attach->Call(destroy, done);
     }
   }
 }
@@ -83,14 +90,29 @@ int LingeringSocket() {
   return sender;
 }
 
+// Passes such sockets with the first message, a greeting or another request. The daemon still has
+// to accept when the attacker closes its own descriptor, so the daemon has the last one.
 void SendLingeringSocket(const char* path, bool greets) {
+  auto hello = Attach::Request<rocegw_hello>(ROCEGW_MSG_HELLO);
+  hello.magic = ROCEGW_ABI_MAGIC;
+  hello.major = ROCEGW_ABI_MAJOR;
+  hello.minor = ROCEGW_ABI_MINOR;
+  hello.header.request_id = 1;
+  auto other = Attach::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
+  other.header.request_id = 77;
   for (;;) {
-    Attach attach(path);
-    if (!attach.open() || (greets && !attach.Hello())) continue;
-    auto request = Attach::Request<rocegw_object_request>(ROCEGW_MSG_SET_MEMORY);
-    request.header.request_id = 77;
     const int descriptor = LingeringSocket();
-    attach.SendBytes({reinterpret_cast<const uint8_t*>(&request), sizeof request}, descriptor);
+    Attach attach(path);
+    if (greets) {
+      attach.SendBytes({reinterpret_cast<const uint8_t*>(&hello), sizeof hello}, descriptor);
+    } else {
+      attach.SendBytes({reinterpret_cast<const uint8_t*>(&other), sizeof other}, descriptor);
+    }
+    if (!attach.open()) {
+      // Not sent: its close would wait here.
+      const linger at_once{1, 0};
+      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
     if (descriptor >= 0) close(descriptor);
     usleep(100000);
   }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What badly behaved programs do, with nothing but verbs: the kinds of bench_noise (noises.cc
 // there), and one that a worker alone cannot show: memory that never answers.
-#include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <vector>
 
+#include "tests/bench/neighbours/missing_memory.h"
 #include "tests/bench/neighbours/talk.h"
 
 namespace rocegw::bench {
@@ -93,29 +90,78 @@ void ControlStorm(const Server& server) {
   }
 }
 
-// Pages that are missing, and whoever touches them waits for a handler that there is not.
-void MemoryThatNeverAnswers(const Server& server) {
-  constexpr size_t kBytes = size_t{1} << 20;
+// Floods from memory that never answers.
+void BlockedMemory(const Server& server) {
   const Talk talk(server, 16, 8, 4096);
-  const auto missing = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
-  uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
-  if (missing < 0 || ioctl(missing, UFFDIO_API, &api) != 0) Fail("userfaultfd");
-  void* const at =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) Fail("mmap");
-  uffdio_register range{.range = {reinterpret_cast<uint64_t>(at), kBytes},
-                        .mode = UFFDIO_REGISTER_MODE_MISSING,
-                        .ioctls = 0};
-  if (ioctl(missing, UFFDIO_REGISTER, &range) != 0) Fail("UFFDIO_REGISTER");
-  ibv_mr* const mr = ibv_reg_mr(talk.pd(), at, kBytes, IBV_ACCESS_LOCAL_WRITE);
+  const MissingMemory missing;
+  ibv_mr* const mr = ibv_reg_mr(talk.pd(), missing.at(), missing.size(), IBV_ACCESS_LOCAL_WRITE);
   if (mr == nullptr) Fail("ibv_reg_mr");
   ibv_send_wr request = talk.Request(IBV_WR_RDMA_WRITE, 4096);
-  const ibv_sge piece{reinterpret_cast<uint64_t>(at), 4096, mr->lkey};
+  const ibv_sge piece{reinterpret_cast<uint64_t>(missing.at()), 4096, mr->lkey};
   for (size_t qp = 0; qp < talk.size(); ++qp)
     for (int i = 0; i < 8; ++i) talk.Post(qp, request, piece);
   while (!Ended()) talk.Wait([](const ibv_wc&) {});
   // Nothing of it will be done.
   _exit(0);
+}
+
+// Forks a program that leaves while a copier of the gateway waits for its memory, over and over;
+// the userfaultfd stays with another process, so that nothing ends the wait.
+void DeadBlockedMemory(const Server& server) {
+  while (!Ended()) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const MissingMemory missing;
+      if (fork() == 0)
+        for (;;) pause();
+      LeaveWithMissingMemory(missing, server.gid_index);
+    }
+    waitpid(child, nullptr, 0);
+  }
+}
+
+// Asks for an event of each completion and reads none.
+void UnreadEvents(const Server& server) {
+  const Talk talk(server, 4, 64, 4096);
+  ibv_send_wr request = talk.Request(IBV_WR_RDMA_WRITE, 8);
+  for (size_t i = 0; i < talk.size() * 64; ++i) {
+    request.wr_id = i % talk.size();
+    talk.Post(request.wr_id, request, talk.Piece(8));
+  }
+  while (!Ended()) {
+    ibv_wc done;
+    const int count = ibv_poll_cq(talk.cq(), 1, &done);
+    if (count < 0 || ibv_req_notify_cq(talk.cq(), 0) != 0) Fail("ibv_req_notify_cq");
+    if (count == 0) continue;
+    request.wr_id = done.wr_id;
+    talk.Post(done.wr_id, request, talk.Piece(8));
+  }
+}
+
+// Attaches a queue pair to every multicast group that it gets, and leaves them all.
+void MulticastHoard(const Server& server) {
+  const Talk talk(server, 1, 1, 4096);
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = talk.cq();
+  init.qp_type = IBV_QPT_UD;
+  init.cap = {1, 1, 1, 1, 0};
+  ibv_qp* const qp = ibv_create_qp(talk.pd(), &init);
+  if (qp == nullptr) Fail("ibv_create_qp");
+  while (!Ended()) {
+    std::vector<ibv_gid> joined;
+    for (uint32_t group = 0; group < 4096; ++group) {
+      // ::ffff:239.9.X.Y
+      ibv_gid gid{};
+      gid.raw[10] = gid.raw[11] = 0xFF;
+      gid.raw[12] = 239;
+      gid.raw[13] = 9;
+      gid.raw[14] = static_cast<uint8_t>(group >> 8);
+      gid.raw[15] = static_cast<uint8_t>(group);
+      if (ibv_attach_mcast(qp, &gid, 0) != 0) break;
+      joined.push_back(gid);
+    }
+    for (const ibv_gid& gid : joined) ibv_detach_mcast(qp, &gid, 0);
+  }
 }
 
 struct Kind {
@@ -132,7 +178,10 @@ constexpr Kind kKinds[] = {
     {"atomics_one_line", AtomicsOneLine},
     {"read_amplification", ReadAmplification},
     {"control_storm", ControlStorm},
-    {"blocked_memory", MemoryThatNeverAnswers},
+    {"blocked_memory", BlockedMemory},
+    {"dead_blocked_memory", DeadBlockedMemory},
+    {"unread_events", UnreadEvents},
+    {"multicast_hoard", MulticastHoard},
 };
 
 }  // namespace

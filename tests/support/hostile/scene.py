@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two gateways, a controller and a stranger on one switch; the left gateway or the controller is attacked."""
+"""Two gateways, a controller and a stranger on one switch; the left gateway or the controller is attacked. Both gateways' hosts
+have the egress guard."""
 
 import fcntl
 import os
 
 from netlab.daemon import start_daemon
 from netlab.fleet import Controller
-from netlab.footprint import Footprint, LivenessPoller
+from netlab.footprint import Footprint, GrowthPoller, LivenessPoller
 from netlab.gateway_host import GatewayHost
-from netlab.job import LabError, LocalJob
+from netlab.job import LabError, LocalJob, run
 from netlab.neighbours import POOLS, Program, pool_socket
 
-from .catalogue import LOCAL, POOL
+from .catalogue import CONNECTION, LOCAL, OWN_CHANNELS, PEER, POOL
+from .observer import Observer
 
 USER = 65534  # nobody
+# The noise's pool may have as much queue memory as growth_mib of catalogue.py says.
+_POOLS = POOLS.replace("slots: 1, memory", "slots: 1, quota: {peak: {sessions: 32, segment_bytes: 536870912}}, memory")
 _CONNECTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "connections.py")
+_GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "packaging", "nftables", "rocegw-egress.nft")
 _MTU = 4200
 # Open files of a gateway, few enough that a hoard reaches the limit within a short trial.
 _DESCRIPTORS = 8192
+# Of a controller: few, so that connections use them up.
+_CONTROLLER_DESCRIPTORS = 256
 _GATEWAY_PORT, _CONTROLLER_PORT, _CONTROLLER_METRICS = 7474, 7471, 7472
 
 
 class Scene:
-    """binaries: the bin folder of a build."""
+    """binaries: the bin folder of a build. guard: whether other programs than the gateway are kept from sending RoCEv2."""
 
-    def __init__(self, lab, binaries):
+    def __init__(self, lab, binaries, guard=True):
         self.lab = lab
         self.binaries = binaries
         switch = lab.namespace("switch")
@@ -35,10 +42,13 @@ class Scene:
             lab.address(self.namespaces[side], "link0", f"10.77.0.{number}/24", f"fd77::{number}/64")
         lab.bridge(switch, "bridge0", [f"port{number}" for number in (1, 2, 3)], _MTU)
         self.left, self.right = (
-            GatewayHost(lab, side, self.namespaces[side], "link0", (f"10.77.0.{number}", f"fd77::{number}"), binaries, settings=POOLS)
+            GatewayHost(lab, side, self.namespaces[side], "link0", (f"10.77.0.{number}", f"fd77::{number}"), binaries,
+                        settings=_POOLS)
             for number, side in enumerate(sides[:2], start=1))
         self.controller = Controller(lab, self.right, binaries)
         self._log = None
+        for side in sides[:2] if guard else ():
+            run(["nft", "--define", "gateway=0", "-f", _GUARD], namespace=self.namespaces[side])
 
     def begin(self, attack):
         """Starts whatever does not run, or not as the attack needs it."""
@@ -48,7 +58,9 @@ class Scene:
             if host.daemon is None or not host.daemon.running:
                 self._start(host, attack.unread_log and host is self.left)
         if attack.target == "controller" and (self.controller.daemon is None or not self.controller.daemon.running):
-            self.controller.start()
+            command = f'ulimit -n {_CONTROLLER_DESCRIPTORS}; exec "$0" "$@"'
+            self.controller.daemon = start_daemon(self.lab, ["sh", "-c", command, *self.controller.command()],
+                                                  self.controller.directory, "rocegw-controller", self.right.namespace)
 
     def _start(self, host, unread_log):
         redirection = ""
@@ -71,6 +83,11 @@ class Scene:
             program = Program(self.left, self.right, pool, "victim")
             program.job.expect("set_up_us", 30)
             program.end(15)
+
+    def renew_peer(self):
+        """Starts the right gateway anew: the left one has to get to know it, and to open channels with it."""
+        self.end_gateway(self.right)
+        self.right.start_gateway()
 
     def end_gateway(self, host):
         if host.daemon is not None and host.daemon.running:
@@ -104,11 +121,18 @@ class Scene:
             return LivenessPoller(self.right.namespace, _CONTROLLER_METRICS)
         return LivenessPoller(self.left.namespace, _GATEWAY_PORT)
 
-    def start(self, attack):
-        """The running attacker; call kill() on it."""
+    def growth(self, attack):
+        return GrowthPoller(self.attacked(attack).pid)
+
+    def observed(self, attack):
+        """A running victim whose numbers the attacker knows, with them."""
+        return _Connected(self) if attack.knows == CONNECTION else _Streaming(self, attack.knows == OWN_CHANNELS)
+
+    def start(self, attack, known):
+        """The running attacker, which knows these numbers; call kill() on it."""
         if attack.program == "neighbour":
-            return Program(self.left, self.right, "b", attack.name, USER)
-        namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "stranger"]
+            return Program(self.left, self.right, "b", attack.name, None if attack.own_user else USER)
+        namespace = self.namespaces["left" if attack.where in (POOL, LOCAL) else "right" if attack.where == PEER else "stranger"]
         if attack.program == "connections":
             where = ("10.77.0.2", _CONTROLLER_PORT) if attack.target == "controller" else ("127.0.0.1", _GATEWAY_PORT)
             words = ["/usr/bin/python3", _CONNECTIONS, *attack.arguments, *map(str, where)]
@@ -117,13 +141,62 @@ class Scene:
             if attack.where == POOL:
                 words.append(pool_socket(self.left, "b"))
             else:
-                words += [self.left.address4 if attack.where == LOCAL else "10.77.0.3", self.left.address4]
-        return _Attacker(words, namespace)
+                own = attack.forges or (self.right.address4 if attack.where == PEER else "10.77.0.3")
+                words += [own, self.left.address4, *map(str, known)]
+        # Root of another host forges addresses; every other attacker has no rights.
+        return _Attacker(words, namespace, None if attack.forges else USER)
+
+
+class _Streaming:
+    """Two programs that stream, and the numbers of the channels between their gateways: those of the left, or of the right one."""
+
+    def __init__(self, scene, of_left):
+        self._program = Program(scene.left, scene.right, "a", "victim")
+        self._program.job.expect("set_up_us", 30)
+        host, sender = (scene.left, scene.right) if of_left else (scene.right, scene.left)
+        with Observer(host.namespace, "link0", sender.address4) as observer:
+            self.known = observer.wait("channels")
+
+    def end(self):
+        """LabError when the programs were disturbed."""
+        try:
+            self._program.end(15)
+            self._program.figures()
+        finally:
+            self._program.kill()
+
+
+class _Connected:
+    """A server and a client that are connected by rdma_cm, the server at the left gateway; the client host's GUID, and the numbers of
+    the client's queue pairs."""
+
+    _port = 7700
+
+    def __init__(self, scene):
+        _Connected._port += 1
+        port = str(_Connected._port)
+        for host in (scene.left, scene.right):
+            host.attach_socket = pool_socket(host, "a")
+        self._jobs = [scene.left.start(["rping", "-s", "-d", "-a", scene.left.address4, "-p", port])]
+        self._jobs[0].expect("rdma_listen", 30)
+        with Observer(scene.left.namespace, "link0", scene.right.address4) as observer:
+            self._jobs.append(scene.right.start(["rping", "-c", "-a", scene.left.address4, "-p", port]))
+            queue_pairs = observer.wait("queue_pairs")
+            self.known = [observer.guid, *queue_pairs]
+
+    def end(self):
+        """LabError when the connection has ended."""
+        alive = all(job.running for job in self._jobs)
+        for job in self._jobs:
+            job.signal(9)
+            job.wait(30)
+        if not alive:
+            raise LabError("a connection of rdma_cm ended")
 
 
 class _Attacker:
-    def __init__(self, words, namespace):
-        self.job = LocalJob(words, namespace=namespace, user=USER)
+    def __init__(self, words, namespace, user):
+        self.job = LocalJob(words, namespace=namespace, user=user)
         self.job.expect("attacking", 30)
 
     def kill(self):

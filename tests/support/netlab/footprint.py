@@ -39,13 +39,49 @@ class Footprint:
             fields = dict(line.split(":", 1) for line in file)
         return cls(int(fields["VmRSS"].split()[0]) / 1024, descriptors(pid), int(fields["Threads"]))
 
-    def is_back(self, before, slack_mib):
-        """No more descriptors and threads than before; memory within the slack, which covers what allocators keep."""
+    def is_back(self, before, slack_mib, slack_threads=0):
+        """No more descriptors than before; memory and threads within the slack, which covers what allocators and pools of threads
+        keep."""
         return (self.memory_mib <= before.memory_mib + slack_mib and self.descriptors <= before.descriptors
-                and self.threads <= before.threads)
+                and self.threads <= before.threads + slack_threads)
 
     def __str__(self):
         return f"{self.memory_mib:.0f}/{self.descriptors}/{self.threads}"
+
+
+class GrowthPoller:
+    """The most memory in MiB that a process has of its own (heap, shared memory, no files) and the most threads, both beyond those at
+    the start, looked at every 20 ms in a thread of its own."""
+
+    def __init__(self, pid):
+        self._pid = pid
+        self._ended = threading.Event()
+        self._first = self._now()
+        self.most_mib = 0.0
+        self.most_threads = 0
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._thread.join()
+
+    def _now(self):
+        with open(f"/proc/{self._pid}/status", encoding="utf-8") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return (int(fields["RssAnon"].split()[0]) + int(fields["RssShmem"].split()[0])) / 1024, int(fields["Threads"])
+
+    def _poll(self):
+        try:
+            while not self._ended.wait(0.02):
+                memory, threads = self._now()
+                self.most_mib = max(self.most_mib, memory - self._first[0])
+                self.most_threads = max(self.most_threads, threads - self._first[1])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # the process has ended
 
 
 class LivenessPoller:

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages that are missing for ever: a thread that touches them waits for a handler that there is
+// not.
+#pragma once
+
+#include <cstddef>
+
+namespace rocegw::bench {
+
+// Memory whose pages never come. Ends the program when the kernel gives it no userfaultfd that
+// holds up accesses of other processes (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd). Holds up a
+// gateway of the same user, which reaches memory by process_vm_readv: reads of /proc/PID/mem fail
+// instead (Linux 6.5).
+class MissingMemory {
+ public:
+  MissingMemory();
+  // The memory and its userfaultfd last as long as the process.
+  MissingMemory(const MissingMemory&) = delete;
+  MissingMemory& operator=(const MissingMemory&) = delete;
+
+  void* at() const { return at_; }
+  size_t size() const { return size_t{1} << 20; }
+
+ private:
+  void* at_;
+};
+
+// Posts a WRITE of such memory on a queue pair that is connected to itself, and ends the process
+// 20 ms later.
+[[noreturn]] void LeaveWithMissingMemory(const MissingMemory& missing, int gid_index);
+
+}  // namespace rocegw::bench
