@@ -169,6 +169,7 @@ std::string SessionsView(const gateway::v1::ListSessionsResponse& list,
     table.AddColumn("PDS", Column::kRight);
     table.AddColumn("CM-IDS", Column::kRight);
     table.AddColumn("SEGMENTS", Column::kRight);
+    table.AddColumn("FDS", Column::kRight);
     table.AddColumn("TRUSTED", Column::kLeft);
     table.AddColumn("POOL", Column::kLeft);
   }
@@ -179,7 +180,7 @@ std::string SessionsView(const gateway::v1::ListSessionsResponse& list,
         std::to_string(row.id()),
         row.pid() == 0 ? "-" : std::to_string(row.pid()),
         std::to_string(row.uid()),
-        OrDash(row.command()),
+        OrDash(row.command()) + (row.blocked_calls() != 0 ? " (ended, blocks)" : ""),
         std::to_string(row.qps()),
         std::to_string(row.cqs()),
         std::to_string(row.mrs()),
@@ -190,6 +191,7 @@ std::string SessionsView(const gateway::v1::ListSessionsResponse& list,
       cells.push_back(std::to_string(row.pds()));
       cells.push_back(std::to_string(row.cm_ids()));
       cells.push_back(BytesText(row.segment_bytes()));
+      cells.push_back(std::to_string(row.descriptors()));
       cells.push_back(row.trusted() ? "yes" : "no");
       cells.push_back(OrDash(row.pool()));
     }

@@ -27,7 +27,7 @@ uint64_t Sum(uint64_t a, uint64_t b, uint64_t times) {
 }  // namespace
 
 Amounts::Amounts(const Limits& limits) {
-  static_assert(Limits::kPacketsPerSecondFieldNumber == kAmountKinds,
+  static_assert(Limits::kRemappedBytesFieldNumber == kAmountKinds,
                 "every field of Limits is counted here");
   const auto& reflection = *Limits::GetReflection();
   for (size_t kind = 0; kind < kAmountKinds; ++kind) {

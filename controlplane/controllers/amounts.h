@@ -12,7 +12,7 @@
 
 namespace rocegw::controllers {
 
-inline constexpr size_t kAmountKinds = 15;
+inline constexpr size_t kAmountKinds = 18;
 
 class Amounts {
  public:

@@ -181,7 +181,7 @@ tenant::PoolSettings ReadPool(const types::v1::PoolConfig& config) {
 
 // Fields of Limits and names of resources and rates are the same words.
 tenant::Amounts ReadLimits(const Limits& limits, const tenant::Amounts& otherwise) {
-  static_assert(Limits::kPacketsPerSecondFieldNumber == tenant::kResources + tenant::kRates,
+  static_assert(Limits::kRemappedBytesFieldNumber == tenant::kResources + tenant::kRates,
                 "every field of Limits is a resource or a rate");
   tenant::Amounts amounts = otherwise;
   const auto read = [&](std::string_view name, uint64_t& value) {

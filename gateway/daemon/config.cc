@@ -316,6 +316,8 @@ void ReadLimits(Section& pool, LimitsConfig& limits) {
     }
     section.Bytes("registered_bytes", 0, kUnboundedBytes, limits.registered_bytes);
     section.Bytes("segment_bytes", 2u << 20, kUnboundedBytes, limits.segment_bytes);
+    section.Bytes("heap_bytes", 2u << 20, kUnboundedBytes, limits.heap_bytes);
+    section.Bytes("remapped_bytes", 0, kUnboundedBytes, limits.remapped_bytes);
   });
 }
 

@@ -152,6 +152,11 @@ default_pool:
     cm_ids: 65536
     registered_bytes: 1024GiB
     segment_bytes: 8GiB
+    # Of the daemon's own heap; where the daemon has a memory limit, heap_bytes, segment_bytes and remapped_bytes
+    # together must leave 512 MiB of that limit.
+    heap_bytes: 8GiB
+    # Of registered_bytes: pages shared with the daemon. What does not fit is registered without moving its pages.
+    remapped_bytes: 1024GiB
 
 # Tenants and pools without a controller: what a push says, with the same field names. Holds until an agent has applied
 # something for the first time; then that is kept in runtime_dir and holds, also after a restart.

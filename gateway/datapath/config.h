@@ -77,6 +77,8 @@ struct LimitsConfig {
   uint32_t cm_ids = 65536;
   uint64_t registered_bytes = 1ull << 40;
   uint64_t segment_bytes = 8ull << 30;
+  uint64_t heap_bytes = 8ull << 30;
+  uint64_t remapped_bytes = 1ull << 40;
   bool operator==(const LimitsConfig&) const = default;
 };
 

@@ -28,9 +28,10 @@ void FillIn(const Config& config, session::Options& options) {
   options.gateways.paths = config.gateways.paths;
   options.gateways.vendor_id = config.gateways.vendor_id;
   const LimitsConfig& limits = config.default_pool.limits;
-  options.limits = {limits.sessions,     limits.qps, limits.cqs,    limits.srqs,
-                    limits.mrs,          limits.pds, limits.cm_ids, limits.registered_bytes,
-                    limits.segment_bytes};
+  options.limits = {
+      limits.sessions,      limits.qps,        limits.cqs,           limits.srqs,
+      limits.mrs,           limits.pds,        limits.cm_ids,        limits.registered_bytes,
+      limits.segment_bytes, limits.heap_bytes, limits.remapped_bytes};
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ class Copier {
     std::vector<int> wake_fds;  // eventfd per worker, written when a batch is done; may be empty
   };
 
-  // Starts the thread. keepalive: owner of the memory that MemoryOp::direct may point to.
+  // Starts the thread. keepalive: owner of the memory that MemoryOp::direct may point to. Released
+  // when the copier is destroyed and the thread has ended, by whichever thread does that last.
   static StatusOr<std::unique_ptr<Copier>> Start(std::shared_ptr<MemorySpace> memory,
                                                  std::shared_ptr<void> keepalive, Options options);
   // Returns the number of such threads alive in this process, including blocked ones of closed

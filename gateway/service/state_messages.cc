@@ -99,6 +99,9 @@ void FillSession(const std::string& parent, const session::SessionRow& row,
   out.set_segment_bytes(row.segment_bytes);
   out.set_memory_way(Way(row.memory_way));
   out.set_trusted(row.trusted);
+  out.set_descriptors(row.descriptors);
+  out.set_waiting_events(row.waiting_events);
+  out.set_blocked_calls(row.blocked_calls);
 }
 
 void FillQp(const std::string& parent, const session::QpRow& row, types::v1::QueuePair& out) {

@@ -49,14 +49,15 @@ AttachServer::AttachServer(Services& services)
           [this](HeldAttach attach, tenant::Pool& pool) {
             Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer));
           },
-          Refuse) {}
+          Refuse) {
+  services_.on_copier_ended = [this] { GiveWhenIdle(); };
+}
 
 AttachServer::~AttachServer() {
+  services_.on_copier_ended = nullptr;
   StopListening();
   services_.loop.Cancel(blocked_timer_);
   for (auto& [id, connection] : connections_) Close(*connection);
-  // The pools go too, whatever programs still block.
-  for (const Blocked& blocked : blocked_) blocked.pool->Give(Resource::kSessions);
 }
 
 Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
@@ -203,9 +204,11 @@ void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::stri
   ClientFd socket(std::move(accepted), StrangersOf(pool));
   auto peer = IdentifyPeer(socket.get());
   if (!peer.ok()) {
-    services_.Say(Severity::kDebug, "attach refused: " + peer.status().text());
+    const bool none_left = peer.status().error() == EMFILE || peer.status().error() == ENFILE;
+    services_.Say(none_left ? Severity::kWarning : Severity::kDebug,
+                  "attach refused: " + peer.status().text());
     pool.CountAttach(tenant::AttachOutcome::kFailed);
-    return Refuse(std::move(socket), EACCES, "");
+    return Refuse(std::move(socket), none_left ? EMFILE : EACCES, "");
   }
   if (pool.settings().identity_required)
     return gate_.Hold(std::move(socket), pool, path, std::move(*peer));
@@ -213,18 +216,11 @@ void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::stri
 }
 
 void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
-  // Threads that a former client's memory still blocks count as sessions: they are what such a
-  // client costs.
-  if (memory::Copier::LiveThreads() >= services_.options.limits.sessions) {
-    services_.Say(Severity::kWarning, "attach of " + peer.comm + " (pid " +
-                                          std::to_string(peer.pid) +
-                                          ") refused: memory of former programs still blocks the "
-                                          "threads that reached it");
-    pool.CountAttach(tenant::AttachOutcome::kFailed);
-    return Refuse(std::move(socket), ENOMEM, "");
-  }
   int refused = services_.CheckDrain(pool, "attach");
-  if (refused == 0) refused = services_.Take(pool, Resource::kSessions);
+  std::vector<tenant::Charge> charges(2);
+  if (refused == 0) refused = services_.Take(pool, Resource::kSessions, 1, charges[0]);
+  const uint64_t descriptors = DescriptorsOfSession(services_.workers.worker_count());
+  if (refused == 0) refused = services_.Take(pool, Resource::kDescriptors, descriptors, charges[1]);
   if (refused != 0) {
     pool.CountAttach(tenant::AttachOutcome::kRefused);
     return Refuse(std::move(socket), refused, "");
@@ -234,12 +230,17 @@ void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string&
   const int process = peer.process.get();
   auto owned = std::make_unique<Connection>(socket.Release(), path);
   Connection* const connection = owned.get();
+  connection->charges = std::move(charges);
   connection->tokens = services_.options.session.request_burst;
   connection->tokens_at = ControlLoop::Now();
   connection->session = std::make_unique<ClientSession>(
       SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->lane);
   connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
   connection->session->on_ended = [this, id] { ended_.push_back(id); };
+  connection->session->event_backlog().on_fewer = [this, connection] {
+    if (connection->closed || connection->session->ending()) return;
+    if (!connection->session->EventsPushBack()) UpdateInterest(*connection);
+  };
   connections_.emplace(id, std::move(owned));
 
   connection->watch =
@@ -261,7 +262,8 @@ void AttachServer::OnSocket(Connection& connection, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
   if ((events & EPOLLOUT) != 0) connection.socket.Drain();
   const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
-  const bool too_early = readable && connection.session->busy();
+  const bool too_early =
+      readable && (connection.session->busy() || connection.session->EventsPushBack());
   if (readable) ReadRequests(connection);
   if (connection.closed) return;
   if (connection.session->ending()) return LetGo(connection);
@@ -297,6 +299,7 @@ void AttachServer::ReadRequests(Connection& connection) {
   ClientSession& session = *connection.session;
   for (int i = 0; i < kRequestsPerRound; ++i) {
     if (session.ending() || session.busy() || connection.socket.has_backlog()) return;
+    if (session.EventsPushBack()) return;
     if (!TakeToken(connection)) return;
     MessageSocket::Received received = connection.socket.Receive();
     switch (received.outcome) {
@@ -320,7 +323,8 @@ void AttachServer::UpdateInterest(Connection& connection) {
     RetryLater(connection);
   } else if (connection.socket.has_backlog()) {
     events |= EPOLLOUT;
-  } else if (!connection.session->busy() && connection.rate_timer == 0) {
+  } else if (!connection.session->busy() && connection.rate_timer == 0 &&
+             !connection.session->EventsPushBack()) {
     events |= EPOLLIN | EPOLLRDHUP;
   }
   if (events == connection.watched) return;
@@ -399,11 +403,11 @@ void AttachServer::Reap() {
     ended_.pop_back();
     const auto it = connections_.find(id);
     Close(*it->second);
-    tenant::Pool& pool = it->second->session->pool();
-    const std::shared_ptr<ClientLane> lane = it->second->lane;
+    ClientSession& session = *it->second->session;
+    blocked_.push_back({&session.pool(), it->second->lane, session.copier_remains(),
+                        std::move(it->second->charges), session.Row()});
     connections_.erase(it);
     services_.heap.Destroyed(kObjectsOfSession);
-    blocked_.push_back({&pool, lane});
   }
   GiveWhenIdle();
 }
@@ -411,9 +415,8 @@ void AttachServer::Reap() {
 void AttachServer::GiveWhenIdle() {
   bool leaving = false;
   std::erase_if(blocked_, [&](const Blocked& blocked) {
-    if (blocked.lane->held() != 0) return false;
+    if (blocked.CallsOut() != 0) return false;
     leaving = leaving || blocked.pool->leaving();
-    blocked.pool->Give(Resource::kSessions);
     return true;
   });
   if (leaving) services_.pools.Reap();

@@ -67,6 +67,17 @@ class AttachServer {
   void ForEach(F&& f) const {
     for (const auto& [id, connection] : connections_) f(*connection->session);
   }
+  // Sessions that have ended but for what their programs block.
+  size_t blocked_count() const { return blocked_.size(); }
+  // Rows of sessions that have ended but for what their programs block; f(row).
+  template <typename F>
+  void ForEachBlocked(F&& f) const {
+    for (const Blocked& blocked : blocked_) {
+      SessionRow row = blocked.row;
+      row.blocked_calls = blocked.CallsOut();
+      f(row);
+    }
+  }
 
  private:
   struct Connection {
@@ -85,6 +96,7 @@ class AttachServer {
     double tokens = 0;                     // requests that may be read now
     TimePoint tokens_at;
     bool closed = false;
+    std::vector<tenant::Charge> charges;  // the session itself, its descriptors
   };
 
   struct Listener {
@@ -130,6 +142,13 @@ class AttachServer {
   struct Blocked {
     tenant::Pool* pool;
     std::shared_ptr<ClientLane> lane;
+    std::shared_ptr<CopierRemains> copier;  // nullptr: there was none
+    std::vector<tenant::Charge> charges;
+    SessionRow row;
+
+    uint32_t CallsOut() const {
+      return static_cast<uint32_t>(lane->held()) + (copier != nullptr && !copier->ended ? 1 : 0);
+    }
   };
   std::vector<Blocked> blocked_;
   ControlLoop::TimerId blocked_timer_ = 0;

@@ -15,6 +15,7 @@
 #include "gateway/session/cm_binding.h"
 #include "gateway/session/cm_records.h"
 #include "gateway/session/commands.h"
+#include "gateway/tenant/heap_cost.h"
 
 namespace rocegw::session {
 namespace {
@@ -23,6 +24,8 @@ namespace {
 // now and then.
 constexpr uint32_t kReadyAhead = 4096;
 constexpr size_t kListenersAhead = 64;
+// Events that may wait besides those of each object: of multicast groups, which are many per id.
+constexpr size_t kEventsAhead = 1024;
 
 EventChannel::Subject SubjectOf(uint32_t kind, uint32_t handle) {
   return static_cast<uint64_t>(kind) << 32 | handle;
@@ -43,7 +46,10 @@ ClientSession::ClientSession(SessionId id, Services& services, tenant::Pool& poo
       reserve_(services.reserves.Of(pool)),
       segment_(0, reserve_.get()),
       doorbells_(services.workers.worker_count()),
-      memory_parts_(std::make_shared<MemoryParts>()) {}
+      memory_parts_(std::make_shared<MemoryParts>()) {
+  // What comes out of a reserve comes without an allocation.
+  if (reserve_ != nullptr) chunk_descriptors_.reserve(shm::Segment::kChunksAhead);
+}
 
 ClientSession::~ClientSession() {
   (void)ROCEGW_INVARIANT(!linked_, "session-destroyed-after-its-end");
@@ -103,6 +109,24 @@ void ClientSession::ReplyBound(std::string_view what, uint64_t most) {
   ReplyError(ENOMEM);
 }
 
+StatusOr<EventPair> ClientSession::NewEventPair(tenant::Charge& descriptors) {
+  if (const int error = Take(Resource::kDescriptors, kDescriptorsOfPart, descriptors))
+    return Status(error, "event channel: limit of the pool");
+  auto pair = MakeEventPair();
+  if (!pair.ok()) {
+    descriptors.Reset();
+    services_.Tell("QUOTA_EXCEEDED", pool_.name(), "descriptors",
+                   pool_.name() + ": " + pair.status().text());
+  }
+  return pair;
+}
+
+bool ClientSession::EventsPushBack() const {
+  const size_t objects = objects_.cm_ids.size() + objects_.qps.size() + objects_.cqs.size() +
+                         objects_.srqs.size() + objects_.contexts.size();
+  return event_backlog_.waiting > kEventsAhead + objects * tenant::kEventsPerObject;
+}
+
 bool ClientSession::LacksEventChannels() {
   const uint32_t most = services_.options.session.event_channels;
   const size_t held =
@@ -155,7 +179,9 @@ void ClientSession::AnnounceWorkers() {
 }
 
 StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes) {
-  const uint64_t left = pool_.Left(Resource::kSegmentBytes);
+  // A block that needs a new chunk needs descriptors for the chunk.
+  const bool may_grow = pool_.Left(Resource::kDescriptors) >= kDescriptorsOfPart;
+  const uint64_t left = may_grow ? pool_.Left(Resource::kSegmentBytes) : 0;
   segment_.SetMaxBytes(left > UINT64_MAX - segment_.bytes() ? UINT64_MAX : segment_.bytes() + left);
   auto block = segment_.Allocate(writer, bytes);
   if (!block.ok()) TellNoMemory(bytes, block.status());
@@ -164,7 +190,8 @@ StatusOr<shm::Block> ClientSession::Allocate(shm::Writer writer, uint64_t bytes)
 }
 
 void ClientSession::TellNoMemory(uint64_t bytes, const Status& refused) {
-  const auto refusal = pool_.Check(Resource::kSegmentBytes, shm::Segment::LeastChunk(bytes));
+  auto refusal = pool_.Check(Resource::kSegmentBytes, shm::Segment::LeastChunk(bytes));
+  if (!refusal) refusal = pool_.Check(Resource::kDescriptors, kDescriptorsOfPart);
   if (refusal) return services_.TellRefused(pool_, *refusal);
   // The system refused.
   services_.Tell("QUOTA_EXCEEDED", pool_.name(), "shared memory",
@@ -182,6 +209,12 @@ void ClientSession::ChargeSegment() {
   // Fits: the segment was bounded by what the pool had left.
   (void)ROCEGW_INVARIANT(grown == 0 || Take(Resource::kSegmentBytes, grown) == 0,
                          "segment-within-pool");
+  // A chunk of the reserve comes also where no descriptor is left; the reserve bounds those.
+  while (chunk_descriptors_.size() < segment_.chunk_count()) {
+    chunk_descriptors_.emplace_back();
+    if (!pool_.Take(Resource::kDescriptors, kDescriptorsOfPart))
+      chunk_descriptors_.back() = {pool_, Resource::kDescriptors, kDescriptorsOfPart};
+  }
 }
 
 Status ClientSession::AddDoorbellPage(WorkerIndex worker) {
@@ -267,12 +300,10 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
     }
   }
   if (!trusted_) {
-    auto copier = memory::Copier::Start(memory_, memory_parts_, {workers, 64, services_.wake_fds});
-    if (!copier.ok()) {
+    if (const Status started = StartCopier(); !started.ok()) {
       segment_.Free(*lines);
-      return done(copier.status().error());
+      return done(started.error());
     }
-    copier_ = std::move(*copier);
   }
   lines_ = *lines;
   wake_fds_ = std::move(wake_fds);
@@ -297,6 +328,30 @@ void ClientSession::LinkToWorkers(std::function<void(int)> done) {
         done(0);
       });
   MakeRoomForReady();
+}
+
+Status ClientSession::StartCopier() {
+  const size_t workers = services_.workers.worker_count();
+  auto remains = std::make_shared<CopierRemains>();
+  tenant::Charge& heap = remains->charges.emplace_back();
+  if (const int error = Take(Resource::kHeapBytes, HeapOfCopier(workers), heap))
+    return Status(error, "copier: limit of the pool");
+  // The report may come after the pools are gone, so it does not keep the charges.
+  const uint64_t number =
+      services_.lane_returns->Expect([weak = std::weak_ptr(remains), &services = services_] {
+        if (const auto known = weak.lock()) known->ended = true;
+        if (services.on_copier_ended) services.on_copier_ended();
+      });
+  // Reported when the thread has let go of client memory for good.
+  const std::shared_ptr<void> keepalive(
+      nullptr, [parts = memory_parts_, returns = services_.lane_returns, number](void*) {
+        returns->Report(number);
+      });
+  auto copier = memory::Copier::Start(memory_, keepalive, {workers, 64, services_.wake_fds});
+  if (!copier.ok()) return copier.status();
+  copier_ = std::move(*copier);
+  copier_remains_ = std::move(remains);
+  return OkStatus();
 }
 
 size_t ClientSession::ready_ahead() const {
@@ -386,6 +441,11 @@ SessionRow ClientSession::Row() const {
     if (mr.length != Mr::kEverything) row.registered_bytes += mr.length;
   });
   row.segment_bytes = segment_.bytes();
+  row.descriptors = DescriptorsOfSession(services_.workers.worker_count()) +
+                    kDescriptorsOfPart * (segment_.chunk_count() + objects_.regions.size() +
+                                          objects_.contexts.size() + objects_.channels.size() +
+                                          objects_.cm_channels.size());
+  row.waiting_events = event_backlog_.waiting;
   row.library_minor = library_minor_;
   row.memory_way = memory_way_;
   row.trusted = trusted_;

@@ -29,9 +29,17 @@
 #include "gateway/session/peer.h"
 #include "gateway/session/request.h"
 #include "gateway/session/services.h"
+#include "gateway/session/session_costs.h"
 #include "gateway/session/state_rows.h"
 
 namespace rocegw::session {
+
+// What a copier whose thread client memory blocks keeps of an ended session: the charges go back
+// to the pool when the thread has ended. Control thread.
+struct CopierRemains {
+  bool ended = false;
+  std::vector<tenant::Charge> charges;
+};
 
 class ClientSession {
  public:
@@ -116,6 +124,16 @@ class ClientSession {
     pool_.Give(resource, amount);
     services_.heap.Destroyed(1);
   }
+  // The same for as long as `charge` lives.
+  [[nodiscard]] int Take(Resource resource, uint64_t amount, tenant::Charge& charge) {
+    return services_.Take(pool_, resource, amount, charge);
+  }
+  // A pair for events of this session, charged to the pool; EMFILE.
+  StatusOr<EventPair> NewEventPair(tenant::Charge& descriptors);
+  EventBacklog& event_backlog() { return event_backlog_; }
+  // More events wait unread than the session's objects can have in the order of the verbs: no
+  // further request is read until the program has read events.
+  bool EventsPushBack() const;
   // A block of shared memory, charged to the pool; ENOMEM.
   StatusOr<shm::Block> Allocate(shm::Writer writer, uint64_t bytes);
 
@@ -179,6 +197,8 @@ class ClientSession {
   bool LacksEventChannels();
 
   SessionRow Row() const;
+  // nullptr: the session has no copier. Valid after the end, too.
+  const std::shared_ptr<CopierRemains>& copier_remains() const { return copier_remains_; }
 
  private:
   using Join = std::shared_ptr<void>;
@@ -207,6 +227,7 @@ class ClientSession {
   // The event for a block of so many bytes that was not granted: it names the limit.
   void TellNoMemory(uint64_t bytes, const Status& refused);
   void ChargeSegment();
+  Status StartCopier();
   void AddSetUpTime();
   void MakeRoomForReady();
 
@@ -235,7 +256,9 @@ class ClientSession {
   shm::Segment segment_;
   uint64_t segment_charged_ = 0;
   uint64_t segment_taken_over_ = 0;  // of that: the reserve had paid for it
+  std::vector<tenant::Charge> chunk_descriptors_;
   size_t chunks_announced_ = 0;
+  EventBacklog event_backlog_;  // before the channels in objects_
   Objects objects_;
   Doorbells doorbells_;
 
@@ -248,6 +271,7 @@ class ClientSession {
   std::shared_ptr<memory::ForeignMemory> memory_;
   memory::DescriptorMemory* descriptor_memory_ = nullptr;  // memory_ when it is one
   std::unique_ptr<memory::Copier> copier_;                 // untrusted sessions
+  std::shared_ptr<CopierRemains> copier_remains_;
 };
 
 }  // namespace rocegw::session

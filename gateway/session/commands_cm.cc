@@ -116,11 +116,11 @@ void MoveEvents(ClientSession& session, const rocegw_cm_migrate& asked) {
 
 void CmCreateChannel(ClientSession& session, Request&) {
   if (session.LacksEventChannels()) return;
-  auto pair = MakeEventPair();
-  if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CmChannel>();
-  channel->events = std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours),
-                                                   pair->client.get());
+  auto pair = session.NewEventPair(channel->descriptors);
+  if (!pair.ok()) return session.ReplyError(pair.status().error());
+  channel->events = std::make_unique<EventChannel>(session.services().loop, session.event_backlog(),
+                                                   std::move(pair->ours), pair->client.get());
   channel->events->Reserve(session.ids_ahead());
   const uint32_t handle = session.objects().cm_channels.Add(std::move(channel));
   session.ReplyObject(handle, 0, pair->client.get());

@@ -177,12 +177,12 @@ void OpenContext(ClientSession& session, Request& request) {
   if (session.objects().contexts.size() >= most) return session.ReplyBound("open devices", most);
   session.LinkToWorkers([&session, device](int error) {
     if (error != 0) return session.ReplyError(error);
-    auto pair = MakeEventPair();
-    if (!pair.ok()) return session.ReplyError(pair.status().error());
     auto context = std::make_unique<Context>();
+    auto pair = session.NewEventPair(context->descriptors);
+    if (!pair.ok()) return session.ReplyError(pair.status().error());
     context->device = device;
-    context->async_events =
-        std::make_unique<EventChannel>(session.services().loop, std::move(pair->ours));
+    context->async_events = std::make_unique<EventChannel>(
+        session.services().loop, session.event_backlog(), std::move(pair->ours));
     const uint32_t handle = session.objects().contexts.Add(std::move(context));
     session.ReplyObject(handle, 0, pair->client.get());
   });
@@ -198,9 +198,9 @@ void CreateCompletionChannel(ClientSession& session, Request& request) {
   const uint32_t context = request.As<rocegw_object_request>().handle;
   if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
   if (session.LacksEventChannels()) return;
-  auto pair = MakeEventPair();
-  if (!pair.ok()) return session.ReplyError(pair.status().error());
   auto channel = std::make_unique<CompletionChannel>();
+  auto pair = session.NewEventPair(channel->descriptors);
+  if (!pair.ok()) return session.ReplyError(pair.status().error());
   channel->context = context;
   channel->ours = std::move(pair->ours);
   const uint32_t handle = session.objects().channels.Add(std::move(channel));

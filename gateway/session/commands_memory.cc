@@ -2,8 +2,10 @@
 // Protection domains, memory regions, and regions whose pages move (remapping).
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "gateway/session/client_session.h"
@@ -265,14 +267,20 @@ void CreateRegion(ClientSession& session, Request& request) {
   if (session.objects().regions.size() >= most) {
     return session.ReplyBound("remapped regions", most);
   }
-  if (const int error = session.Take(Resource::kRegisteredBytes, asked.length))
-    return session.ReplyError(error);
-  auto memory = memory::Region::Create(asked.address, asked.length);
-  if (!memory.ok()) {
-    session.Give(Resource::kRegisteredBytes, asked.length);
-    return session.ReplyError(memory.status().error());
-  }
   auto region = std::make_unique<RemappedRegion>();
+  const std::pair<Resource, uint64_t> costs[] = {
+      {Resource::kRegisteredBytes, asked.length},
+      {Resource::kRemappedBytes, asked.length},
+      {Resource::kDescriptors, kDescriptorsOfPart},
+      {Resource::kHeapBytes, kHeapOfRegion},
+  };
+  static_assert(std::size(costs) == std::tuple_size_v<decltype(region->charges)>);
+  for (size_t i = 0; i < std::size(costs); ++i) {
+    if (const int error = session.Take(costs[i].first, costs[i].second, region->charges[i]))
+      return session.ReplyError(error);
+  }
+  auto memory = memory::Region::Create(asked.address, asked.length);
+  if (!memory.ok()) return session.ReplyError(memory.status().error());
   region->memory = *memory;
   const uint32_t handle = session.objects().regions.Add(std::move(region));
   session.AddRegion(handle, *memory);

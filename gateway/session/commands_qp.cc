@@ -15,6 +15,8 @@
 #include "gateway/session/qp_attributes.h"
 #include "gateway/session/qp_moves.h"
 #include "gateway/session/queue_memory.h"
+#include "gateway/transport/receive_queue.h"
+#include "gateway/transport/send_queue.h"
 
 namespace rocegw::session {
 namespace {
@@ -53,6 +55,16 @@ bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
 bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
   if (group == nullptr) return asked.group == 0;
   return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd;
+}
+
+// Heap of the worker for what programs post; receives of a shared queue are that queue's.
+uint64_t HeapOfQueues(const rocegw_create_qp& asked) {
+  const uint32_t sends = std::bit_ceil(std::max(asked.max_send_wr, 1u));
+  const bool receives = asked.srq == 0 && asked.type != ROCEGW_QPT_XRC_SEND;
+  return transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u)) +
+         (receives ? transport::ReceiveQueue::HeapBytes(
+                         std::bit_ceil(std::max(asked.max_recv_wr, 1u)), asked.max_recv_sge)
+                   : 0);
 }
 
 bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
@@ -201,10 +213,16 @@ void CreateQp(ClientSession& session, Request& request) {
   if (const int error = services.CheckDrain(session.pool(), "queue pair"))
     return session.ReplyError(error);
   if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  tenant::Charge heap;
+  if (const int error = session.Take(Resource::kHeapBytes, HeapOfQueues(asked), heap)) {
+    session.Give(Resource::kQps);
+    return session.ReplyError(error);
+  }
 
   auto qp = TakeReady(session, asked);
   const bool ready = qp != nullptr;
   if (!ready) qp = std::make_unique<Qp>();
+  qp->heap = std::move(heap);
   qp->context = pd->context;
   qp->pd = asked.pd;
   qp->send_cq = asked.send_cq;

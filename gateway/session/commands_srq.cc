@@ -11,6 +11,7 @@
 #include "gateway/session/client_session.h"
 #include "gateway/session/commands.h"
 #include "gateway/session/queue_memory.h"
+#include "gateway/transport/receive_queue.h"
 
 namespace rocegw::session {
 namespace {
@@ -38,6 +39,11 @@ void DropSrq(ClientSession& session, uint32_t handle, std::function<void(uint32_
                                     session.FreeSrq(handle);
                                     done(events);
                                   });
+}
+
+// Of receives that queue pairs have taken.
+uint64_t HeapOf(uint32_t entries, uint32_t max_sge) {
+  return transport::ReceiveQueue::HeapBytes(entries, max_sge);
 }
 
 rocegw_srq_reply Describe(const Srq& srq) {
@@ -79,7 +85,12 @@ void Resize(ClientSession& session, uint32_t handle, uint32_t capacity,
       {order, shm::Writer::kClient, uint64_t{capacity} * sizeof(uint32_t)},
       {slots, shm::Writer::kClient, uint64_t{capacity} * rocegw_rq_stride(srq.max_sge)},
   };
+  tenant::Charge heap;
+  if (const int error = session.Take(Resource::kHeapBytes, HeapOf(capacity, srq.max_sge), heap))
+    return done(error);
   if (!AllocateBlocks(session, wanted)) return done(ENOMEM);
+  // Also when the worker refuses: what was charged more goes back with the queue.
+  srq.heap = std::move(heap);
   CopyQueue(srq, capacity, order, slots);
   session.services().workers.Send(
       srq.worker, worker::ResizeSrq{session.id(), handle, capacity, order.address, slots.address},
@@ -136,6 +147,11 @@ void CreateSrq(ClientSession& session, Request& request) {
   srq->entries = srq->capacity = srq->payload_slots = std::bit_ceil(asked.max_wr);
   srq->max_sge = std::max(asked.max_sge, 1u);
   srq->payload_stride = PayloadStride(srq->entries, kPayloadOfAll);
+  if (const int error =
+          session.Take(Resource::kHeapBytes, HeapOf(srq->entries, srq->max_sge), srq->heap)) {
+    session.Give(Resource::kSrqs);
+    return session.ReplyError(error);
+  }
   if (xrc) srq->number = services.xrc.TakeNumber();
   if ((xrc && srq->number == 0) || !AllocateSrq(session, *srq)) {
     services.xrc.GiveNumber(srq->number);

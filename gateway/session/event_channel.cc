@@ -11,6 +11,7 @@
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 namespace rocegw::session {
 namespace {
@@ -39,10 +40,23 @@ StatusOr<EventPair> MakeEventPair() {
   return pair;
 }
 
-EventChannel::EventChannel(ControlLoop& loop, UniqueFd ours, int client_end)
-    : loop_(loop), ours_(std::move(ours)), client_cookie_(CookieOf(client_end)) {}
+EventChannel::EventChannel(ControlLoop& loop, EventBacklog& backlog, UniqueFd ours, int client_end)
+    : loop_(loop),
+      backlog_(backlog),
+      ours_(std::move(ours)),
+      client_cookie_(CookieOf(client_end)) {}
 
-EventChannel::~EventChannel() { loop_.Unwatch(watch_); }
+EventChannel::~EventChannel() {
+  loop_.Unwatch(watch_);
+  waiting_.clear();
+  CountWaiting();
+}
+
+void EventChannel::CountWaiting() {
+  const size_t before = std::exchange(counted_, waiting_.size());
+  backlog_.waiting += counted_ - before;
+  if (counted_ < before && backlog_.on_fewer) backlog_.on_fewer();
+}
 
 EventChannel::Counts& EventChannel::CountsOf(Subject subject) {
   counts_.Insert(subject, {});
@@ -62,13 +76,17 @@ bool EventChannel::TrySend(Subject subject, std::span<const uint8_t> record) {
 
 void EventChannel::Send(Subject subject, std::span<const uint8_t> record, bool once) {
   if (!held_ && waiting_.empty() && TrySend(subject, record)) return;
-  if (once && std::any_of(waiting_.begin(), waiting_.end(), [&](const Record& r) {
+  Counts& counts = CountsOf(subject);
+  // The search is for a subject that has few records: thousands of others may wait.
+  if (once && counts.waiting != 0 &&
+      std::any_of(waiting_.begin(), waiting_.end(), [&](const Record& r) {
         return r.subject == subject && std::ranges::equal(r.bytes, record);
       })) {
     return;
   }
   waiting_.push_back({subject, {record.begin(), record.end()}});
-  ++CountsOf(subject).waiting;
+  ++counts.waiting;
+  CountWaiting();
   Await();
 }
 
@@ -83,9 +101,13 @@ void EventChannel::Drain() {
     if (subject != kNobody) --CountsOf(subject).waiting;
     waiting_.pop_front();
   }
-  if (!held_ && !waiting_.empty()) return Await();
-  loop_.Unwatch(watch_);
-  watch_ = 0;
+  if (!held_ && !waiting_.empty()) {
+    Await();
+  } else {
+    loop_.Unwatch(watch_);
+    watch_ = 0;
+  }
+  CountWaiting();
 }
 
 uint32_t EventChannel::Forget(Subject subject) {
@@ -96,6 +118,7 @@ uint32_t EventChannel::Forget(Subject subject) {
   // Thousands may wait for a program that is slow to read, of others.
   if (counts.waiting != 0)
     std::erase_if(waiting_, [&](const Record& r) { return r.subject == subject; });
+  CountWaiting();
   return counts.sent;
 }
 
@@ -137,6 +160,7 @@ void EventChannel::TakeBack(Unread taken, SubjectOf subject_of) {
   }
   waiting_.insert(waiting_.begin(), std::make_move_iterator(unread.begin()),
                   std::make_move_iterator(unread.end()));
+  CountWaiting();
 }
 
 void EventChannel::MoveWaiting(EventChannel& to, const Choice& chosen) {

@@ -22,6 +22,13 @@
 
 namespace rocegw::session {
 
+// Records of one session that wait in the daemon, over all of its channels. A program that lets
+// more wait than its objects may have is not asked for further requests (attach_server.h).
+struct EventBacklog {
+  size_t waiting = 0;
+  std::function<void()> on_fewer;  // may be empty
+};
+
 struct EventPair {
   UniqueFd ours;
   UniqueFd client;  // to be sent; blocking, as programs expect
@@ -34,9 +41,11 @@ class EventChannel {
   // Names an object whose events are counted together; not 0.
   using Subject = uint64_t;
 
-  EventChannel(ControlLoop& loop, UniqueFd ours) : loop_(loop), ours_(std::move(ours)) {}
+  // The backlog outlives the channel.
+  EventChannel(ControlLoop& loop, EventBacklog& backlog, UniqueFd ours)
+      : loop_(loop), backlog_(backlog), ours_(std::move(ours)) {}
   // Of a pair whose client end may come back.
-  EventChannel(ControlLoop& loop, UniqueFd ours, int client_end);
+  EventChannel(ControlLoop& loop, EventBacklog& backlog, UniqueFd ours, int client_end);
   ~EventChannel();
   EventChannel(const EventChannel&) = delete;
   EventChannel& operator=(const EventChannel&) = delete;
@@ -83,8 +92,12 @@ class EventChannel {
   bool TrySend(Subject subject, std::span<const uint8_t> record);
   void Await();
   void Drain();
+  // After waiting_ changed.
+  void CountWaiting();
 
   ControlLoop& loop_;
+  EventBacklog& backlog_;
+  size_t counted_ = 0;  // of waiting_, in the backlog
   UniqueFd ours_;
   std::optional<uint64_t> client_cookie_;  // of the socket that is the client's end
   ControlLoop::WatchId watch_ = 0;

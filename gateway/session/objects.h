@@ -4,6 +4,7 @@
 // segment.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -20,6 +21,7 @@
 #include "gateway/session/handle_table.h"
 #include "gateway/session/xrc_domains.h"
 #include "gateway/shm/segment.h"
+#include "gateway/tenant/charge.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/memory_window.h"
 #include "gateway/verbs/types.h"
@@ -29,6 +31,7 @@ namespace rocegw::session {
 
 struct Context {
   uint32_t device = 0;
+  tenant::Charge descriptors;
   std::unique_ptr<EventChannel> async_events;
 };
 
@@ -39,6 +42,7 @@ struct Pd {
 
 struct CompletionChannel {
   uint32_t context = 0;
+  tenant::Charge descriptors;
   UniqueFd ours;  // workers write into it
   uint32_t users = 0;
 };
@@ -81,7 +85,8 @@ struct Srq {
   shm::Block order;
   shm::Block slots;
   shm::Block payload;
-  uint32_t users = 0;  // QPs
+  tenant::Charge heap;  // of receives that the worker has taken
+  uint32_t users = 0;   // QPs
 };
 
 struct Qp {
@@ -110,6 +115,7 @@ struct Qp {
   shm::Block rq_payload;
   uint32_t doorbell_page = 0;
   uint32_t doorbell_bit = 0;
+  tenant::Charge heap;  // of the worker's copies of the queues
   // It is on its way to RTS: nothing that the worker could refuse, so programs need not wait for
   // it. `state` is as told to the worker last.
   bool setting_up = false;
@@ -162,12 +168,14 @@ struct Mw {
 };
 
 struct RemappedRegion {
+  std::array<tenant::Charge, 4> charges;  // bytes registered and remapped, descriptors, heap
   std::shared_ptr<memory::Region> memory;
   uint32_t users = 0;  // MRs
 };
 
 // Channel of connection manager events.
 struct CmChannel {
+  tenant::Charge descriptors;
   std::unique_ptr<EventChannel> events;
   uint32_t users = 0;  // ids
 };

@@ -33,6 +33,9 @@ struct Limits {
   uint64_t cm_ids = 65536;
   uint64_t registered_bytes = uint64_t{1} << 40;
   uint64_t segment_bytes = uint64_t{8} << 30;
+  uint64_t heap_bytes = uint64_t{8} << 30;
+  uint64_t remapped_bytes = uint64_t{1} << 40;
+  uint64_t descriptors = tenant::kUnlimited;  // of the process, less what the daemon keeps
 };
 
 // What one session may do, whatever the pool allows.

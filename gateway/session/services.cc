@@ -38,6 +38,9 @@ tenant::Amounts CapacityOf(const Limits& limits) {
   capacity[Resource::kListeners] = limits.cm_ids;
   capacity[Resource::kRegisteredBytes] = limits.registered_bytes;
   capacity[Resource::kSegmentBytes] = limits.segment_bytes;
+  capacity[Resource::kDescriptors] = limits.descriptors;
+  capacity[Resource::kHeapBytes] = limits.heap_bytes;
+  capacity[Resource::kRemappedBytes] = limits.remapped_bytes;
   return capacity;
 }
 
@@ -80,7 +83,13 @@ int Services::Take(tenant::Pool& pool, Resource resource, uint64_t amount) {
   const auto refusal = pool.Take(resource, amount);
   if (!refusal) return 0;
   TellRefused(pool, *refusal);
-  return ENOMEM;
+  return refusal->limit == tenant::NameOf(Resource::kDescriptors) ? EMFILE : ENOMEM;
+}
+
+int Services::Take(tenant::Pool& pool, Resource resource, uint64_t amount, tenant::Charge& charge) {
+  const int error = Take(pool, resource, amount);
+  if (error == 0) charge = {pool, resource, amount};
+  return error;
 }
 
 int Services::TakeConnect(tenant::Pool& pool) {

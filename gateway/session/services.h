@@ -27,6 +27,7 @@
 #include "gateway/session/ready_reserve.h"
 #include "gateway/session/worker_requests.h"
 #include "gateway/session/xrc_domains.h"
+#include "gateway/tenant/charge.h"
 #include "gateway/tenant/registry.h"
 #include "gateway/verbs/qp_config.h"
 
@@ -52,11 +53,16 @@ struct Services {
 
   // 0, or the errno to answer with; the refusal is counted and told.
   [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount = 1);
+  // The same for as long as `charge` lives.
+  [[nodiscard]] int Take(tenant::Pool& pool, Resource resource, uint64_t amount,
+                         tenant::Charge& charge);
   [[nodiscard]] int TakeConnect(tenant::Pool& pool);
 
   memory::AtomicLocks trusted_locks;
   ControlLoop& loop;
   const std::shared_ptr<LaneReturns> lane_returns = std::make_shared<LaneReturns>();
+  // A copier of an ended session has let go of client memory. The attach server's.
+  std::function<void()> on_copier_ended;
   const port::SteeringTable steering;
   const Options options;
   tenant::Registry pools;

@@ -146,8 +146,8 @@ void ClientSession::AddRegion(uint32_t handle, std::shared_ptr<memory::Region> r
 }
 
 void ClientSession::FreeRegion(uint32_t handle) {
-  const auto region = objects_.regions.Remove(handle);
-  Give(Resource::kRegisteredBytes, region->memory->length());
+  objects_.regions.Remove(handle);
+  services_.heap.Destroyed(1);
   std::erase_if(memory_parts_->regions, [&](const auto& entry) { return entry.first == handle; });
 }
 
@@ -318,11 +318,13 @@ void ClientSession::ContinueEnd() {
 
 void ClientSession::FreeAll() {
   linked_ = false;
-  for (const uint32_t region :
+  for (const uint32_t handle :
        objects_.regions.Select([](const RemappedRegion&) { return true; })) {
-    const uint64_t length = objects_.regions.Find(region)->memory->length();
-    Give(Resource::kRegisteredBytes, length);
-    objects_.regions.Remove(region);
+    const std::unique_ptr<RemappedRegion> region = objects_.regions.Remove(handle);
+    // A copier that client memory blocks keeps the mapping.
+    if (copier_remains_ == nullptr) continue;
+    for (tenant::Charge& charge : region->charges)
+      copier_remains_->charges.push_back(std::move(charge));
   }
   copier_.reset();
   memory_parts_.reset();
@@ -331,6 +333,7 @@ void ClientSession::FreeAll() {
   wake_fds_.clear();
   Give(Resource::kSegmentBytes, segment_charged_);
   segment_charged_ = 0;
+  chunk_descriptors_.clear();
   Give(Resource::kAhs, std::exchange(objects_.ahs, 0));
   ended_ = true;
   if (on_ended) on_ended();

@@ -30,6 +30,10 @@ constexpr Duration kRetry = Milliseconds(1);
 
 // No session gets hold of more than a part of the descriptors that the system lets us have.
 constexpr rlim_t kDescriptorShare = 8;
+// Descriptors that no program gets: ports, listeners, logs and captures of the daemon, and
+// connections that have not become sessions.
+constexpr rlim_t kLeastKept = 64;
+constexpr rlim_t kMostKept = 1024;
 
 Options WithinDescriptors(Options options) {
   rlimit limit{};
@@ -37,6 +41,11 @@ Options WithinDescriptors(Options options) {
     const rlim_t share = std::max<rlim_t>(limit.rlim_cur / kDescriptorShare, 16);
     options.session.event_channels =
         static_cast<uint32_t>(std::min<rlim_t>(options.session.event_channels, share));
+    // In a program's own process the program divides its descriptors itself.
+    if (options.memory_way != MemoryWay::kOwn) {
+      const rlim_t kept = std::clamp<rlim_t>(limit.rlim_cur / 4, kLeastKept, kMostKept);
+      options.limits.descriptors = limit.rlim_cur - std::min(kept, limit.rlim_cur);
+    }
   }
   return options;
 }

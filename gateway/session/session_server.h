@@ -94,6 +94,8 @@ class SessionServer {
   Captures& captures() { return captures_; }
   const CmBinding& cm() const { return *cm_; }
   size_t session_count() const { return attach_.session_count(); }
+  // Sessions that have ended but for calls that their programs block.
+  size_t blocked_count() const { return attach_.blocked_count(); }
   // Sessions and their queue pairs, with the first few that hold any.
   DrainRow Holders() const;
 

@@ -332,6 +332,8 @@ void SessionServer::TakeSnapshot(const StateQuery& query, std::function<void(Sta
     if (query.sessions) snapshot->sessions.push_back(session.Row());
     if (query.mrs) AddMrs(session, snapshot->mrs);
   });
+  if (query.sessions)
+    attach_.ForEachBlocked([&](SessionRow row) { snapshot->sessions.push_back(std::move(row)); });
   if (query.connections) {
     for (const cm::ConnectionRow& connection : cm_->engine().Connections())
       snapshot->connections.push_back(RowOf(connection));

@@ -38,6 +38,11 @@ struct SessionRow {
   uint32_t library_minor = 0;                          // of ROCEGW_ABI_MINOR, as it greeted
   rocegw_memory_way memory_way = ROCEGW_MEMORY_CROSS;  // how MRs that are not remapped are reached
   bool trusted = false;  // client memory is touched on the worker itself, not on a copier thread
+  uint64_t descriptors = 0;     // of the daemon
+  uint64_t waiting_events = 0;  // in the daemon, unread
+  // Calls of an ended session that the memory or a descriptor of its program still blocks; 0 while
+  // the program is attached.
+  uint32_t blocked_calls = 0;
 };
 
 struct QpRow {

@@ -54,6 +54,8 @@ class ChunkSource {
 class Segment {
  public:
   static constexpr uint64_t kFirstChunk = uint64_t{2} << 20;
+  // Number of chunks that are listed without another allocation.
+  static constexpr size_t kChunksAhead = 256;
   static constexpr uint64_t kLargestStep = uint64_t{256} << 20;  // chunks do not double beyond it
 
   // Returns the size of the smallest chunk that fits a block of so many bytes.
@@ -90,9 +92,6 @@ class Segment {
 
   Arena& ArenaOf(Writer writer) { return arenas_[static_cast<size_t>(writer)]; }
   Status Grow(Writer writer, uint64_t bytes);
-
-  // Number of chunks that are listed without another allocation.
-  static constexpr size_t kChunksAhead = 256;
 
   uint64_t max_bytes_;
   ChunkSource* source_;

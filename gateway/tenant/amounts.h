@@ -24,6 +24,9 @@ enum class Resource : uint8_t {
   kChannels,
   kRegisteredBytes,
   kSegmentBytes,
+  kDescriptors,
+  kHeapBytes,
+  kRemappedBytes,
   kCount,
 };
 inline constexpr size_t kResources = static_cast<size_t>(Resource::kCount);
@@ -47,7 +50,10 @@ inline constexpr std::array<std::string_view, kResources> kResourceNames = {"ses
                                                                             "listeners",
                                                                             "channels",
                                                                             "registered_bytes",
-                                                                            "segment_bytes"};
+                                                                            "segment_bytes",
+                                                                            "descriptors",
+                                                                            "heap_bytes",
+                                                                            "remapped_bytes"};
 inline constexpr std::array<std::string_view, kRates> kRateNames = {
     "connects_per_second", "bytes_per_second", "packets_per_second"};
 
@@ -57,6 +63,15 @@ inline constexpr std::string_view NameOf(Resource resource) {
 inline constexpr std::string_view NameOf(Rate rate) {
   return kRateNames[static_cast<size_t>(rate)];
 }
+
+// Resources that belong to the daemon's process as a whole: one pool that takes all of them stops
+// the others, however few objects they need. Beyond what is committed to a pool, the pool holds at
+// most kDaemonShare times what is left free in the gateway (the dynamic threshold of Choudhury and
+// Hahne, IEEE/ACM ToN 1998), so greedy pools together always leave a part to the next one.
+constexpr bool IsOfDaemon(Resource resource) {
+  return resource == Resource::kDescriptors || resource == Resource::kHeapBytes;
+}
+inline constexpr uint64_t kDaemonShare = 4;
 
 inline constexpr uint64_t kUnlimited = UINT64_MAX;
 

@@ -54,7 +54,16 @@ const QuotaNode* QuotaNode::RefusingOf(Resource resource, uint64_t amount) const
     if (slot.claimed > slot.limit || more > slot.limit - slot.claimed) return node;
     more = std::max(slot.claimed + more, slot.committed) - slot.Claim();
   }
+  if (IsOfDaemon(resource) && slots_[i].claimed + amount > ThresholdOf(resource)) return &RootOf();
   return nullptr;
+}
+
+uint64_t QuotaNode::ThresholdOf(Resource resource) const {
+  const auto i = static_cast<size_t>(resource);
+  const Slot& root = RootOf().slots_[i];
+  const uint64_t free = root.limit > root.claimed ? root.limit - root.claimed : 0;
+  if (free > kUnlimited / kDaemonShare) return kUnlimited;
+  return std::max(slots_[i].committed, free * kDaemonShare);
 }
 
 const QuotaNode* QuotaNode::Take(Resource resource, uint64_t amount) {
@@ -74,6 +83,15 @@ void QuotaNode::Give(Resource resource, uint64_t amount) {
   for (QuotaNode* node = this; node != nullptr; node = node->parent_)
     node->slots_[i].used -= amount;
   SetClaimed(i, slots_[i].claimed - amount);
+}
+
+uint64_t QuotaNode::Left(Resource resource) const {
+  const Locked locked(lock_);
+  const uint64_t left = LeftOf(resource);
+  if (!IsOfDaemon(resource)) return left;
+  const uint64_t claimed = slots_[static_cast<size_t>(resource)].claimed;
+  const uint64_t most = ThresholdOf(resource);
+  return std::min(left, most > claimed ? most - claimed : 0);
 }
 
 uint64_t QuotaNode::LeftOf(Resource resource) const {

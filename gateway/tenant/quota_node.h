@@ -42,10 +42,7 @@ class QuotaNode {
   }
   void Give(Resource resource, uint64_t amount = 1);
   // The most that Take would grant now.
-  uint64_t Left(Resource resource) const {
-    const Locked locked(lock_);
-    return LeftOf(resource);
-  }
+  uint64_t Left(Resource resource) const;
 
   uint64_t used(Resource resource) const { return At(resource).used; }
   uint64_t limit(Resource resource) const { return At(resource).limit; }
@@ -74,6 +71,9 @@ class QuotaNode {
   // What follows is called with the lock.
   const QuotaNode* RefusingOf(Resource resource, uint64_t amount) const;
   uint64_t LeftOf(Resource resource) const;
+  const QuotaNode& RootOf() const { return parent_ == nullptr ? *this : parent_->RootOf(); }
+  // The most that this pool may hold now of a resource of the daemon (IsOfDaemon).
+  uint64_t ThresholdOf(Resource resource) const;
   // Sets what is claimed of this node and tells the levels above.
   void SetClaimed(size_t slot, uint64_t claimed);
 

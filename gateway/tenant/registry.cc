@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway/tenant/heap_cost.h"
+
 namespace rocegw::tenant {
 namespace {
 
@@ -51,6 +53,10 @@ void Pool::Leave() {
   leaving_ = true;
   Quota none;
   none.peak = {};
+  // What runs may go on: the daemon's own resources are also used by objects that are there.
+  for (const Resource own :
+       {Resource::kDescriptors, Resource::kHeapBytes, Resource::kRemappedBytes})
+    none.peak[own] = settings_.quota.peak[own];
   quota_.SetQuota(none);
   // What runs may go on, with no promise and no faster than before.
   none.peak[Rate::kBytes] = settings_.quota.peak[Rate::kBytes];
@@ -73,13 +79,26 @@ Refusal Pool::Explain(size_t limit, Level level, const std::string& whose, uint6
   refusal.text += " reached, which is " + std::to_string(most) + " for " + LevelName(level);
   if (level == Level::kTenant) refusal.text += " " + whose;
   if (level != Level::kPool) refusal.text += ", less what is committed to others";
+  if (level == Level::kGateway && limit < kResources && IsOfDaemon(static_cast<Resource>(limit)))
+    refusal.text += " and a part that stays free for them";
   return refusal;
 }
 
 std::optional<Refusal> Pool::Take(Resource resource, uint64_t amount) {
-  const QuotaNode* const by = quota_.Take(resource, amount);
+  if (const QuotaNode* const by = quota_.Take(resource, amount))
+    return Refuse(IndexOf(resource), by->level(), by->name(), by->limit(resource));
+  const uint64_t heap = HeapCostOf(resource) * amount;
+  const QuotaNode* const by = heap == 0 ? nullptr : quota_.Take(Resource::kHeapBytes, heap);
   if (by == nullptr) return std::nullopt;
-  return Refuse(IndexOf(resource), by->level(), by->name(), by->limit(resource));
+  quota_.Give(resource, amount);
+  return Refuse(IndexOf(Resource::kHeapBytes), by->level(), by->name(),
+                by->limit(Resource::kHeapBytes));
+}
+
+void Pool::Give(Resource resource, uint64_t amount) {
+  quota_.Give(resource, amount);
+  if (const uint64_t heap = HeapCostOf(resource) * amount; heap != 0)
+    quota_.Give(Resource::kHeapBytes, heap);
 }
 
 std::optional<Refusal> Pool::Check(Resource resource, uint64_t amount) {

@@ -67,9 +67,10 @@ class Pool {
   // Not in the configuration any more.
   bool leaving() const { return leaving_; }
 
-  // Nothing: granted. What is refused is counted.
+  // Nothing: granted, together with the heap that such objects cost (heap_cost.h). What is refused
+  // is counted.
   std::optional<Refusal> Take(Resource resource, uint64_t amount = 1);
-  void Give(Resource resource, uint64_t amount = 1) { quota_.Give(resource, amount); }
+  void Give(Resource resource, uint64_t amount = 1);
   // What Take would answer; counted as well.
   std::optional<Refusal> Check(Resource resource, uint64_t amount);
   uint64_t Left(Resource resource) const { return quota_.Left(resource); }

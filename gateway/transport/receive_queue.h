@@ -37,6 +37,12 @@ enum class ReceiveOrder : uint8_t { kOfTheRing, kAsTheyCome };
 
 class ReceiveQueue {
  public:
+  // Returns the most bytes of heap that a queue of that size takes: every receive open and every
+  // completion pending, in rings that doubled last.
+  static uint64_t HeapBytes(uint32_t entries, uint32_t max_sge) {
+    return uint64_t{2} * entries *
+           (sizeof(OpenReceive) + sizeof(PendingReceive) + Stride(max_sge) * sizeof(rocegw_sge));
+  }
   explicit ReceiveQueue(ReceiveOrder order = ReceiveOrder::kOfTheRing) {
     if (order == ReceiveOrder::kAsTheyCome)
       out_of_turn_ = std::make_unique<OutOfTurn>(OutOfTurn{.order = order});

@@ -55,6 +55,11 @@ struct SendPieces {  // not initialised: made for every packet
 
 class SendQueue {
  public:
+  // Returns the bytes of heap that a queue of that size takes: all entries with their SGE lists.
+  static constexpr uint64_t HeapBytes(uint32_t entries, uint32_t max_sge) {
+    return uint64_t{entries} *
+           (sizeof(SendEntry) + sizeof(uint32_t) + max_sge * sizeof(rocegw_sge));
+  }
   // Sets the number of requests and of pieces (SGEs) of each. Called once, before anything else.
   void SetSize(uint32_t entries, uint32_t max_sge);
   // Allocates memory for that size ahead of SetSize.

@@ -15,7 +15,10 @@ constexpr size_t kFlushAt = 1024;
 // Limit of staged bytes of a session whose copier is busy; beyond it, nothing new is accepted from
 // or for the session. Without the limit, single packets per round would fill the copier's ring at
 // once, and a channel message that is refused in its middle must start afresh.
-constexpr size_t kMostStaging = size_t{4} << 20;
+constexpr size_t kMostStaging = size_t{1} << 20;
+// Limit of bytes in submitted batches of one session. Both limits together bound the heap that a
+// session with blocked memory keeps (session/session_costs.h).
+constexpr size_t kMostInHand = size_t{1} << 20;
 
 }  // namespace
 
@@ -143,10 +146,16 @@ void Worker::ReportFault(WorkerSession& session, AccessNote& note) {
 
 void Worker::SubmitToCopier(WorkerSession& session) {
   if (session.ops.empty() && session.held.empty() && session.reading.empty()) return;
+  if (session.staging_in_hand >= kMostInHand) {
+    session.backlogged = session.staging.size() >= kMostStaging;
+    session.listed = true;
+    return;
+  }
   auto batch = std::make_unique<memory::Batch>();
   batch->staging.swap(session.staging);
   batch->ops.swap(session.ops);
   uint8_t* const staging = batch->staging.data();
+  const size_t bytes = batch->staging.size();
   for (memory::MemoryOp& op : batch->ops) op.buffer = staging + reinterpret_cast<size_t>(op.buffer);
   CopierBatch mine;
   mine.notes.swap(session.notes);
@@ -155,6 +164,7 @@ void Worker::SubmitToCopier(WorkerSession& session) {
   if (session.link.copier->Submit(options_.index, batch)) {
     session.submitted.push_back(std::move(mine));
     ++session.batches_submitted;
+    session.staging_in_hand += bytes;
     session.backlogged = false;
     return;
   }
@@ -185,6 +195,7 @@ bool Worker::CollectFromCopiers() {
       CopierBatch mine = std::move(session.submitted.front());
       session.submitted.pop_front();
       ++session.batches_collected;
+      session.staging_in_hand -= batch->staging.size();
       Count(batch->counts);
       size_t next_failed = 0;
       for (size_t i = 0; i < mine.notes.size(); ++i) {

@@ -68,3 +68,14 @@ def containers(pod):
 
 def named(found, kind, name):
     return next((one for one in found if one["kind"] == kind and one["metadata"]["name"] == name), None)
+
+
+def gateway_config(found):
+    return yaml.safe_load(named(found, "ConfigMap", "rocegw-gateway")["data"]["rocegwd.yaml"])
+
+
+def bytes_of(amount):
+    """Bytes of an amount as Kubernetes (8Gi) or rocegwd's configuration (8GiB, 0) writes it."""
+    units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+    text = str(amount).removesuffix("B")
+    return int(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text)

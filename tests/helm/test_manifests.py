@@ -133,6 +133,15 @@ class Configurations(unittest.TestCase):
                         self.assertEqual(done.returncode, 0, f"{name}: {file}: {done.stdout}")
         self.assertEqual({file for file, _ in seen}, set(self.PROGRAMS))
 
+    def test_what_programs_may_use_fits_the_memory_limit_of_the_gateway(self):
+        rest = 512 << 20
+        for name, found in chart.matrix():
+            with self.subTest(name):
+                limits = chart.gateway_config(found)["default_pool"]["limits"]
+                used = sum(chart.bytes_of(limits[key]) for key in ("segment_bytes", "heap_bytes", "remapped_bytes"))
+                (container,) = chart.containers(dict(chart.pods(found))["rocegw-gateway"])
+                self.assertLessEqual(used + rest, chart.bytes_of(container["resources"]["limits"]["memory"]))
+
     def test_a_wrong_key_is_seen_by_the_daemon(self):
         text = chart.template("--set", "image.repository=x,gateway.config.bogus=1")
         config = chart.named(chart.objects(text), "ConfigMap", "rocegw-gateway")["data"]["rocegwd.yaml"]

@@ -17,7 +17,7 @@ class Channel : public ::testing::Test {
     auto pair = MakeEventPair();
     ASSERT_TRUE(pair.ok());
     client = std::move(pair->client);
-    channel = std::make_unique<EventChannel>(loop, std::move(pair->ours));
+    channel = std::make_unique<EventChannel>(loop, backlog, std::move(pair->ours));
   }
   void Send(EventChannel::Subject subject, uint32_t value, bool once = false) {
     channel->Send(subject, {reinterpret_cast<uint8_t*>(&value), sizeof value}, once);
@@ -29,6 +29,7 @@ class Channel : public ::testing::Test {
   }
 
   ControlLoop loop;
+  EventBacklog backlog;
   UniqueFd client;
   std::unique_ptr<EventChannel> channel;
 };
@@ -96,7 +97,7 @@ TEST_F(Channel, MoveWaiting_TakesOnesRecordsElsewhere) {
   Send(1, 8);
   Send(2, 21);
   auto pair = MakeEventPair();
-  EventChannel other(loop, std::move(pair->ours));
+  EventChannel other(loop, backlog, std::move(pair->ours));
   channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 2; });
   EXPECT_EQ(channel->waiting(), 2u);
   client = std::move(pair->client);
@@ -119,7 +120,7 @@ TEST_F(Channel, TakeBack_WhatIsUnreadMovesInOrder_AndOthersStay) {
   uint32_t sent = 1;
   while (channel->waiting() < 10) Send(1 + sent % 2, 1000 * (1 + sent % 2) + sent), ++sent;
   auto pair = MakeEventPair();
-  EventChannel other(loop, std::move(pair->ours));
+  EventChannel other(loop, backlog, std::move(pair->ours));
   channel->Hold();
   channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
   EXPECT_EQ(Read(), -1);
@@ -149,7 +150,7 @@ TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
   (void)channel->Forget(1);
   Send(1, 1002);
   auto pair = MakeEventPair();
-  EventChannel other(loop, std::move(pair->ours));
+  EventChannel other(loop, backlog, std::move(pair->ours));
   channel->Hold();
   channel->TakeBack(session::EventChannel::ReadUnread(client.get()), SubjectOf);
   channel->MoveWaiting(other, [](EventChannel::Subject subject, auto) { return subject == 1; });
@@ -163,7 +164,7 @@ TEST_F(Channel, TakeBack_ANumberThatIsUsedAgain_TheLatestRecordsAreItsOwn) {
 TEST_F(Channel, IsClientEnd_OfThisPairAlone_ByWhicheverDescriptor) {
   auto pair = MakeEventPair();
   const int ours = pair->ours.get();
-  EventChannel other(loop, std::move(pair->ours), pair->client.get());
+  EventChannel other(loop, backlog, std::move(pair->ours), pair->client.get());
   const UniqueFd again(::dup(pair->client.get()));
   EXPECT_TRUE(other.IsClientEnd(pair->client.get()));
   EXPECT_TRUE(other.IsClientEnd(again.get()));

@@ -43,6 +43,38 @@ class QuotaNodeTest : public ::testing::Test {
   QuotaNode blue1{"tenants/blue/pools/1", Level::kPool, &blue};
 };
 
+// Of what the daemon's process has once for everybody.
+TEST_F(QuotaNodeTest, DaemonsOwn_GreedyPoolsLeaveAPartToTheNext) {
+  constexpr Resource kDescriptors = Resource::kDescriptors;
+  Quota quota;
+  quota.peak[kDescriptors] = 900;
+  gateway.SetQuota(quota);
+  const auto take_all = [](QuotaNode& pool) {
+    uint64_t taken = 0;
+    while (pool.Take(kDescriptors) == nullptr) ++taken;
+    return taken;
+  };
+  // Four times what it leaves free.
+  EXPECT_EQ(take_all(red1), 720u);
+  EXPECT_EQ(red1.Left(kDescriptors), 0u);
+  EXPECT_EQ(red1.Take(kDescriptors), &gateway);
+  EXPECT_EQ(blue1.Take(kDescriptors, 100), nullptr) << "the next pool gets some of the rest";
+  EXPECT_EQ(take_all(blue1), 44u);
+  EXPECT_EQ(red2.Take(kDescriptors, 28), nullptr);
+}
+
+TEST_F(QuotaNodeTest, DaemonsOwn_CommittedIsAlwaysGranted) {
+  constexpr Resource kDescriptors = Resource::kDescriptors;
+  Quota all;
+  all.peak[kDescriptors] = 100;
+  gateway.SetQuota(all);
+  Quota promised;
+  promised.committed[kDescriptors] = 95;
+  red1.SetQuota(promised);
+  EXPECT_EQ(red1.Take(kDescriptors, 95), nullptr);
+  EXPECT_EQ(red1.Take(kDescriptors), &gateway);
+}
+
 TEST_F(QuotaNodeTest, Take_UpToThePoolsPeak_PoolRefuses) {
   red1.SetQuota(QuotaOf(0, 3));
   EXPECT_EQ(red1.Take(kQps, 3), nullptr);

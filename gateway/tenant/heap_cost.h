@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of the daemon's heap that one object of a kind costs, whatever its size: the row of the
+// control thread, the copies of the workers, and the events about the object that may wait for the
+// program. What depends on the size of an object is charged where the object is made. The bytes are
+// upper bounds, checked against the allocator by tests/unit/session/heap_charge_test.cc.
+#pragma once
+
+#include <cstdint>
+
+#include "gateway/tenant/amounts.h"
+
+namespace rocegw::tenant {
+
+// Records about one object that wait unread at most, as long as the program keeps to the order of
+// the verbs: later ones stop the daemon from reading further requests of the session.
+inline constexpr uint64_t kEventsPerObject = 8;
+// One waiting record with its allocation.
+inline constexpr uint64_t kEventBytes = 512;
+
+constexpr uint64_t HeapCostOf(Resource resource) {
+  switch (resource) {
+    case Resource::kSessions:
+      return uint64_t{768} << 10;
+    case Resource::kPds:
+      return 1024;
+    case Resource::kCqs:
+      return 2048 + kEventsPerObject * 128;
+    case Resource::kQps:
+      return 4096 + kEventsPerObject * 128;
+    case Resource::kSrqs:
+      return 2048 + kEventsPerObject * 128;
+    case Resource::kMrs:
+      return 1024;
+    case Resource::kCmIds:
+      return 2048 + kEventsPerObject * kEventBytes;
+    case Resource::kDescriptors:
+      return 512;
+    case Resource::kAhs:
+    case Resource::kListeners:
+    case Resource::kChannels:
+    case Resource::kRegisteredBytes:
+    case Resource::kSegmentBytes:
+    case Resource::kHeapBytes:
+    case Resource::kRemappedBytes:
+    case Resource::kCount:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace rocegw::tenant
