@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/kube/assignments.h"
+#include "agent/kube/pods/assignments.h"
 #include "agent/kube/pool_offer.h"
 #include "gateway/base/status.h"
 

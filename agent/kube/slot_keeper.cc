@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "agent/kube/pod_cgroup.h"
+#include "agent/kube/pods/pod_cgroup.h"
 
 namespace rocegw::agent {
 namespace {

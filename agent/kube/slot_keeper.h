@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "agent/expose/attach_rules.h"
-#include "agent/kube/assignments.h"
-#include "agent/kube/pod_rules.h"
+#include "agent/kube/pods/assignments.h"
+#include "agent/kube/pods/pod_rules.h"
 #include "agent/kube/slot_allocator.h"
 #include "agent/reconcile/gateway_port.h"
 #include "gateway/session/control_loop.h"

@@ -2,7 +2,7 @@
 #include "agent/supervise/agent_metrics.h"
 
 #include "gateway/process/build_info.h"
-#include "gateway/process/metric_families.h"
+#include "gateway/process/http/metric_families.h"
 
 namespace rocegw::agent {
 

@@ -9,7 +9,7 @@
 #include "agent/expose/attach_verdicts.h"
 #include "agent/kube/device_plugin.h"
 #include "agent/supervise/agent.h"
-#include "gateway/process/metrics_server.h"
+#include "gateway/process/http/metrics_server.h"
 
 namespace rocegw::agent {
 

@@ -9,7 +9,7 @@
 
 #include "agent/expose/attach_rules.h"
 #include "agent/kube/kubernetes.h"
-#include "gateway/process/logging.h"
+#include "gateway/process/log/logging.h"
 
 namespace rocegw::agent {
 

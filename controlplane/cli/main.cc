@@ -7,9 +7,9 @@
 #include <iostream>
 #include <string>
 
-#include "controlplane/cli/completion.h"
+#include "controlplane/cli/commands/completion.h"
+#include "controlplane/cli/documents/quantity.h"
 #include "controlplane/cli/program.h"
-#include "controlplane/cli/quantity.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/output.h"
 

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <iostream>
 
-#include "controlplane/cli/object_views.h"
+#include "controlplane/cli/views/object_views.h"
 
 namespace rocegw::cli {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "controlplane/cli/documents.h"
-#include "controlplane/cli/kinds.h"
-#include "controlplane/cli/message_fields.h"
+#include "controlplane/cli/documents/documents.h"
+#include "controlplane/cli/documents/kinds.h"
+#include "controlplane/cli/documents/message_fields.h"
 #include "controlplane/cli/program.h"
 
 namespace rocegw::cli {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "controlplane/cli/contexts.h"
-#include "controlplane/cli/objects_client.h"
-#include "controlplane/cli/rpc.h"
+#include "controlplane/cli/client/objects_client.h"
+#include "controlplane/cli/client/rpc.h"
+#include "controlplane/cli/documents/contexts.h"
 
 namespace rocegw::cli {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gateway/process/logging.h"
+#include "gateway/process/log/logging.h"
 
 namespace rocegw::server {
 

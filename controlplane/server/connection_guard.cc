@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "controlplane/api/peer_certificate.h"
+#include "controlplane/api/calls/peer_certificate.h"
 #include "controlplane/identity/certificate_authority.h"
 
 namespace rocegw::server {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gateway/process/build_info.h"
-#include "gateway/process/metric_families.h"
+#include "gateway/process/http/metric_families.h"
 
 namespace rocegw::server {
 

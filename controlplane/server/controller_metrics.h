@@ -14,7 +14,7 @@
 #include "controlplane/server/measured_store.h"
 #include "controlplane/sync/fleet_follower.h"
 #include "controlplane/sync/node_hub.h"
-#include "gateway/process/metrics_server.h"
+#include "gateway/process/http/metrics_server.h"
 #include "gateway/process/readiness.h"
 
 namespace rocegw::server {

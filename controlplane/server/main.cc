@@ -27,7 +27,7 @@
 #include "controlplane/server/user_certificate.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
-#include "gateway/process/logging.h"
+#include "gateway/process/log/logging.h"
 #include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controlplane/server/measured_store.h"
 
-#include "gateway/process/metric_families.h"
+#include "gateway/process/http/metric_families.h"
 
 namespace rocegw::server {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "controlplane/api/peer_certificate.h"
+#include "controlplane/api/calls/peer_certificate.h"
 #include "controlplane/server/connection_guard.h"
 
 namespace rocegw::server {

@@ -26,8 +26,8 @@ namespace rocegw::sync {
 struct Fleet {
   controllers::FleetView view;
   controllers::Placement placement;
-  // Keys that writers of several objects agree on (see api/write.h), with the revision of their
-  // last change.
+  // Keys that writers of several objects agree on (see api/writes/write.h), with the revision of
+  // their last change.
   std::map<std::string, store::Revision> guards;
   // Records of certificates, by key (identity/enrollment.h).
   std::map<std::string, store::Entry> certificates;

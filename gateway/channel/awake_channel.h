@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gateway/base/containers/shelf.h"
 #include "gateway/base/fleet_keys.h"
-#include "gateway/base/shelf.h"
 #include "gateway/channel/line.h"
 #include "gateway/channel/local_addresses.h"
 #include "gateway/channel/owner.h"

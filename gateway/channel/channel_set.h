@@ -14,8 +14,8 @@
 #include <set>
 #include <vector>
 
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/fleet_keys.h"
-#include "gateway/base/growing_ring.h"
 #include "gateway/base/secret_sequence.h"
 #include "gateway/channel/channel.h"
 #include "gateway/channel/channel_index.h"

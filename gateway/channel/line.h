@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/ids.h"
 
 namespace rocegw::channel {

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/flow/carrier.h"
 #include "gateway/port/packet_port.h"
 

@@ -3,9 +3,9 @@
 
 #include <cerrno>
 
+#include "gateway/cm/connection/dispatch.h"
+#include "gateway/cm/connection/handlers.h"
 #include "gateway/cm/core.h"
-#include "gateway/cm/dispatch.h"
-#include "gateway/cm/handlers.h"
 
 namespace rocegw::cm {
 namespace {

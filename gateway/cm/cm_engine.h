@@ -29,7 +29,7 @@
 #include "gateway/cm/cm_counters.h"
 #include "gateway/cm/cm_types.h"
 #include "gateway/cm/describe.h"
-#include "gateway/cm/discovery.h"
+#include "gateway/cm/path/discovery.h"
 #include "gateway/cm/qp_attributes.h"
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/verbs/channel_target.h"

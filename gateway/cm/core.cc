@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "gateway/base/invariant.h"
-#include "gateway/cm/cm_time.h"
+#include "gateway/cm/connection/cm_time.h"
 
 namespace rocegw::cm {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "gateway/base/kept_nodes.h"
+#include "gateway/base/containers/kept_nodes.h"
 #include "gateway/base/time.h"
 
 namespace rocegw::cm {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "gateway/wire/describe.h"
+#include "gateway/wire/describe/describe.h"
 
 namespace rocegw::cm {
 namespace {

@@ -9,7 +9,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/cm/cm_id.h"
 #include "gateway/cm/cm_types.h"
-#include "gateway/cm/connection.h"
+#include "gateway/cm/connection/connection.h"
 
 namespace rocegw::cm {
 

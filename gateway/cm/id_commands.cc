@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "gateway/cm/handlers.h"
-#include "gateway/cm/path_rules.h"
+#include "gateway/cm/connection/handlers.h"
+#include "gateway/cm/path/path_rules.h"
 
 namespace rocegw::cm {
 namespace {

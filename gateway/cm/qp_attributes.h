@@ -9,7 +9,7 @@
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
 #include "gateway/cm/cm_id.h"
-#include "gateway/cm/connection.h"
+#include "gateway/cm/connection/connection.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::cm {

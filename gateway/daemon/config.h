@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gateway/datapath/config.h"
-#include "gateway/process/logging.h"
+#include "gateway/process/log/logging.h"
 
 namespace rocegw::daemon {
 

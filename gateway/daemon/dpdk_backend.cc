@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "gateway/port/dpdk_environment.h"
-#include "gateway/port/dpdk_port.h"
+#include "gateway/port/dpdk/dpdk_environment.h"
+#include "gateway/port/dpdk/dpdk_port.h"
 
 namespace rocegw::daemon {
 namespace {

@@ -7,7 +7,7 @@
 #include "gateway/daemon/config.h"
 #include "gateway/doctor/facts.h"
 #include "gateway/service/identity.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::daemon {
 

@@ -20,7 +20,7 @@
 #include "gateway/daemon/key_file.h"
 #include "gateway/process/build_info.h"
 #include "gateway/process/exit_code.h"
-#include "gateway/process/logging.h"
+#include "gateway/process/log/logging.h"
 #include "gateway/process/output.h"
 #include "gateway/process/sd_notify.h"
 #include "gateway/process/startup.h"

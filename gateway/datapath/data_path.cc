@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "gateway/cm/state_table.h"
+#include "gateway/cm/connection/state_table.h"
 
 namespace rocegw::datapath {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gateway/base/status.h"
-#include "gateway/port/local_address.h"
+#include "gateway/port/kernel/local_address.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::datapath {

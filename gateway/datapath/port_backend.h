@@ -11,7 +11,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/datapath/config.h"
-#include "gateway/port/local_address.h"
+#include "gateway/port/kernel/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
 

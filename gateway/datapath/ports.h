@@ -14,13 +14,13 @@
 #include "gateway/base/status.h"
 #include "gateway/datapath/config.h"
 #include "gateway/datapath/port_backend.h"
-#include "gateway/port/capture_port.h"
-#include "gateway/port/local_address.h"
+#include "gateway/port/capture/capture_port.h"
+#include "gateway/port/kernel/local_address.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
-#include "gateway/session/captures.h"
 #include "gateway/session/options.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/captures.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::datapath {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gateway/datapath/port_backend.h"
-#include "gateway/port/udp_port.h"
+#include "gateway/port/udp/udp_port.h"
 
 namespace rocegw::datapath {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "gateway/metrics/drop_reason.h"
-#include "gateway/session/random.h"
+#include "gateway/session/reserve/random.h"
 
 namespace rocegw::datapath {
 namespace {

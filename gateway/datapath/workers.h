@@ -13,7 +13,7 @@
 #include "gateway/datapath/ports.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/steering.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 #include "gateway/worker/worker_thread.h"
 
 namespace rocegw::datapath {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gateway/base/time.h"
-#include "gateway/port/interface_features.h"
+#include "gateway/port/kernel/interface_features.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::doctor {

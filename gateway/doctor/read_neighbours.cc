@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "gateway/port/netlink.h"
+#include "gateway/port/kernel/netlink.h"
 
 namespace rocegw::doctor {
 namespace {

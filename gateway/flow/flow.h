@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/psn.h"
 #include "gateway/base/time.h"
 #include "gateway/flow/congestion.h"

@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gateway/base/containers/shelf.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/psn.h"
-#include "gateway/base/shelf.h"
 #include "gateway/base/time.h"
 #include "gateway/flow/frame_ref.h"
 

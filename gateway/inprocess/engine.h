@@ -22,7 +22,7 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/datapath/config.h"
 #include "gateway/datapath/data_path.h"
-#include "gateway/session/log_limiter.h"
+#include "gateway/session/state/log_limiter.h"
 
 namespace rocegw::inprocess {
 

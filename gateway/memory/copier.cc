@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "gateway/base/spsc_ring.h"
+#include "gateway/base/containers/spsc_ring.h"
 
 namespace rocegw::memory {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::memory {
 namespace {

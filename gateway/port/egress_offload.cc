@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gateway/port/egress_offload.h"
 
-#include "gateway/port/interface_features.h"
+#include "gateway/port/kernel/interface_features.h"
 
 namespace rocegw::port {
 

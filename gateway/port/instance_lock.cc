@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "gateway/port/udp_socket.h"
+#include "gateway/port/udp/udp_socket.h"
 
 namespace rocegw::port {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where packets leave and arrive: one queue of a network port. A worker owns its queue; nobody else
 // calls it. Packets at this interface are UDP payloads (BTH first) with a path; the IP and UDP
-// headers are the port's business, and since the ICRC covers the IPv4 ID, sealing it (wire/icrc.h)
-// is the port's last step before a packet leaves.
+// headers are the port's business, and since the ICRC covers the IPv4 ID, sealing it
+// (wire/crc/icrc.h) is the port's last step before a packet leaves.
 //
 // Ownership of a TxPacket: Acquire -> caller; Transmit takes the first n and owns them from then
 // on; the rest stay the caller's, to be offered again or given back with Release. Nothing is lost
@@ -16,8 +16,8 @@
 #include "gateway/base/ids.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/port_counters.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/datagram.h"
-#include "gateway/wire/icrc.h"
 
 namespace rocegw::port {
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "gateway/base/spsc_ring.h"
+#include "gateway/base/containers/spsc_ring.h"
 #include "gateway/port/packet_pool.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/port_counters.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gateway/port/frame.h"
-#include "gateway/port/interface_address.h"
+#include "gateway/port/kernel/interface_address.h"
 #include "gateway/wire/datagram.h"
 
 namespace rocegw::port {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gateway/base/time.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::service {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "gateway/session/captures.h"
+#include "gateway/session/state/captures.h"
 
 namespace rocegw::service {
 

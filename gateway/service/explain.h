@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gateway/service/identity.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 #include "rocegw/gateway/v1/config.pb.h"
 #include "rocegw/gateway/v1/debug.pb.h"
 

@@ -13,7 +13,7 @@
 #include "gateway/metrics/drop_reason.h"
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/port_counters.h"
-#include "gateway/process/metric_families.h"
+#include "gateway/process/http/metric_families.h"
 
 namespace rocegw::service {
 namespace {

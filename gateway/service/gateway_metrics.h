@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "gateway/process/metrics_server.h"
+#include "gateway/process/http/metrics_server.h"
 #include "gateway/service/identity.h"
 #include "gateway/service/state_source.h"
 

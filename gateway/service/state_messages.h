@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gateway/service/identity.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 #include "rocegw/gateway/v1/state.pb.h"
 
 namespace rocegw::service {

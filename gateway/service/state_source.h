@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::service {
 

@@ -12,9 +12,9 @@
 #include "gateway/base/invariant.h"
 #include "gateway/memory/cross_process.h"
 #include "gateway/memory/own_memory.h"
-#include "gateway/session/cm_binding.h"
-#include "gateway/session/cm_records.h"
-#include "gateway/session/commands.h"
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/cm/cm_records.h"
+#include "gateway/session/commands/commands.h"
 #include "gateway/tenant/heap_cost.h"
 
 namespace rocegw::session {

@@ -23,14 +23,14 @@
 #include "gateway/memory/copier.h"
 #include "gateway/memory/descriptor.h"
 #include "gateway/memory/foreign_memory.h"
-#include "gateway/session/doorbells.h"
-#include "gateway/session/message_socket.h"
-#include "gateway/session/objects.h"
-#include "gateway/session/peer.h"
-#include "gateway/session/request.h"
+#include "gateway/session/attach/message_socket.h"
+#include "gateway/session/attach/peer.h"
+#include "gateway/session/commands/request.h"
+#include "gateway/session/events/doorbells.h"
+#include "gateway/session/objects/objects.h"
+#include "gateway/session/objects/session_costs.h"
 #include "gateway/session/services.h"
-#include "gateway/session/session_costs.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::session {
 

@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/base/containers/kept_nodes.h"
 #include "gateway/base/heartbeat.h"
-#include "gateway/base/kept_nodes.h"
 #include "gateway/base/late_yields.h"
 #include "gateway/base/monotonic_clock.h"
 #include "gateway/base/status.h"

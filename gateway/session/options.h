@@ -76,7 +76,7 @@ struct Device {
   uint64_t link_bytes_per_second = 0;  // 0: the interface does not tell
 };
 
-// What is between gateways (cm/discovery.h, cm/negotiation.h).
+// What is between gateways (cm/path/discovery.h, cm/connection/negotiation.h).
 struct PeerGateways {
   bool discovery = true;  // find out which peers are gateways, and tell them that we are
   bool channels = false;  // offer them channels

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/session/captures.h"
 #include "gateway/session/client_session.h"
-#include "gateway/session/cm_binding.h"
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/state/captures.h"
 
 namespace rocegw::session {
 namespace {

@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "gateway/port/steering.h"
-#include "gateway/session/attach_server.h"
-#include "gateway/session/captures.h"
-#include "gateway/session/cm_binding.h"
+#include "gateway/session/attach/attach_server.h"
+#include "gateway/session/attach/peer_review.h"
+#include "gateway/session/attach/slot_sockets.h"
+#include "gateway/session/cm/cm_binding.h"
 #include "gateway/session/control_loop.h"
 #include "gateway/session/drain.h"
 #include "gateway/session/fleet_peers.h"
 #include "gateway/session/options.h"
-#include "gateway/session/peer_review.h"
 #include "gateway/session/services.h"
-#include "gateway/session/slot_sockets.h"
-#include "gateway/session/state_rows.h"
+#include "gateway/session/state/captures.h"
+#include "gateway/session/state/state_rows.h"
 
 namespace rocegw::session {
 

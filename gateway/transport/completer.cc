@@ -3,9 +3,9 @@
 // work requests in order.
 #include <algorithm>
 
-#include "gateway/transport/completion.h"
-#include "gateway/transport/requester.h"
-#include "gateway/transport/rnr_delay.h"
+#include "gateway/transport/native/requester.h"
+#include "gateway/transport/native/rnr_delay.h"
+#include "gateway/transport/queues/completion.h"
 
 namespace rocegw::transport {
 

@@ -14,7 +14,7 @@
 #include "gateway/base/time.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/port/packet_port.h"
-#include "gateway/transport/peer.h"
+#include "gateway/transport/endpoint/peer.h"
 #include "gateway/transport/qp_context.h"
 #include "gateway/transport/under_way.h"
 

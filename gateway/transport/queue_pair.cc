@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "gateway/transport/endpoint_tombstone.h"
-#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/endpoint/endpoint_tombstone.h"
+#include "gateway/transport/message/frame_packet.h"
 #include "gateway/verbs/qp_state.h"
 
 namespace rocegw::transport {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/transport/cnp_sender.h"
-#include "gateway/transport/frame_packet.h"
-#include "gateway/transport/message_requester.h"
-#include "gateway/transport/message_responder.h"
+#include "gateway/transport/message/frame_packet.h"
+#include "gateway/transport/message/message_requester.h"
+#include "gateway/transport/message/message_responder.h"
+#include "gateway/transport/native/cnp_sender.h"
+#include "gateway/transport/native/requester.h"
+#include "gateway/transport/native/responder.h"
 #include "gateway/transport/queue_pair.h"
-#include "gateway/transport/requester.h"
-#include "gateway/transport/responder.h"
 
 namespace rocegw::transport {
 namespace {

@@ -4,13 +4,13 @@
 // silently, and its receive is used for the next message.
 #include <algorithm>
 
-#include "gateway/transport/completion.h"
-#include "gateway/transport/incoming_write.h"
-#include "gateway/transport/message_position.h"
-#include "gateway/transport/native_packet.h"
+#include "gateway/transport/native/incoming_write.h"
+#include "gateway/transport/native/message_position.h"
+#include "gateway/transport/native/native_packet.h"
 #include "gateway/transport/queue_pair.h"
-#include "gateway/transport/receive_queue.h"
-#include "gateway/transport/send_queue.h"
+#include "gateway/transport/queues/completion.h"
+#include "gateway/transport/queues/receive_queue.h"
+#include "gateway/transport/queues/send_queue.h"
 
 namespace rocegw::transport {
 namespace {

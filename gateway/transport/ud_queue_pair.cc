@@ -6,12 +6,12 @@
 #include <cstring>
 #include <deque>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/port/steering.h"
-#include "gateway/transport/completion.h"
 #include "gateway/transport/queue_pair.h"
-#include "gateway/transport/shared_receives.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/transport/queues/completion.h"
+#include "gateway/transport/queues/shared_receives.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::transport {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/base/growing_ring.h"
-#include "gateway/base/object_pool.h"
-#include "gateway/transport/messages_ahead.h"
-#include "gateway/transport/resting_ring.h"
+#include "gateway/base/containers/growing_ring.h"
+#include "gateway/base/containers/object_pool.h"
+#include "gateway/transport/message/messages_ahead.h"
+#include "gateway/transport/queues/resting_ring.h"
 #include "gateway/verbs/work_request.h"
 
 namespace rocegw::transport {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gateway/transport/shared_receives.h"
+#include "gateway/transport/queues/shared_receives.h"
 #include "gateway/verbs/completion_queue.h"
 
 namespace rocegw::transport {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "gateway/flow/flow.h"
-#include "gateway/transport/cnp_sender.h"
+#include "gateway/transport/native/cnp_sender.h"
+#include "gateway/transport/native/requester.h"
+#include "gateway/transport/native/responder.h"
 #include "gateway/transport/queue_pair.h"
-#include "gateway/transport/requester.h"
-#include "gateway/transport/responder.h"
-#include "gateway/transport/ticket_runs.h"
+#include "gateway/transport/queues/ticket_runs.h"
 #include "gateway/transport/xrc_domain.h"
 
 namespace rocegw::transport {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Destination of a queue pair's channel: the peer gateway as discovery found it (cm/discovery.h),
-// and the worker there that owns the queue pair's peer. Plain data; made by the control thread,
-// sent to workers in control messages.
+// Destination of a queue pair's channel: the peer gateway as discovery found it
+// (cm/path/discovery.h), and the worker there that owns the queue pair's peer. Plain data; made by
+// the control thread, sent to workers in control messages.
 #pragma once
 
 #include <cstdint>

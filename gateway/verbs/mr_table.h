@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "gateway/base/key_map.h"
+#include "gateway/base/containers/key_map.h"
 #include "gateway/verbs/memory_window.h"
 #include "gateway/verbs/qp_config.h"
 

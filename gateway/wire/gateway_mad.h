@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gateways tell each other about themselves: a vendor MAD, Get and GetResp (IBTA 13.4.3, 16.5:
 // vendor class with an OUI, 0x30 to 0x4F), and the option bits that it shares with the vendor
-// options of CM messages (cm/negotiation.h). An RDMA device answers the class with an error status
-// or not at all. Byte by byte in docs/develop/wire_format.md. Pure functions; host order.
+// options of CM messages (cm/connection/negotiation.h). An RDMA device answers the class with an
+// error status or not at all. Byte by byte in docs/develop/wire_format.md. Pure functions; host
+// order.
 #pragma once
 
 #include <array>

@@ -18,7 +18,7 @@
 #include "gateway/channel/channel_set.h"
 #include "gateway/memory/memory_op.h"
 #include "gateway/tenant/share.h"
-#include "gateway/transport/peer.h"
+#include "gateway/transport/endpoint/peer.h"
 #include "gateway/verbs/channel_target.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/verbs/qp_config.h"

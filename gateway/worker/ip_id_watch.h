@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detector of damaged IPv4 packets by the IDs that were recovered from ICRCs (gateway/wire/icrc.h).
-// A damaged packet that passes the weaker check has a random ID, while the IDs of a sender run on.
-// A sender has several sequences (one per socket, queue or queue pair), IDs arrive reordered and
-// with gaps, and an idle sender's may have moved anywhere, so the class counts and never drops. An
-// ID is a stray if no sequence of its source comes near it and no later packet follows near it.
-// With more than kRuns sequences at a time it detects nothing. Owned by a worker; bounded memory.
+// Detector of damaged IPv4 packets by the IDs that were recovered from ICRCs
+// (gateway/wire/crc/icrc.h). A damaged packet that passes the weaker check has a random ID, while
+// the IDs of a sender run on. A sender has several sequences (one per socket, queue or queue pair),
+// IDs arrive reordered and with gaps, and an idle sender's may have moved anywhere, so the class
+// counts and never drops. An ID is a stray if no sequence of its source comes near it and no later
+// packet follows near it. With more than kRuns sequences at a time it detects nothing. Owned by a
+// worker; bounded memory.
 #pragma once
 
 #include <array>

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/base/ids.h"
 #include "gateway/base/time.h"
 #include "gateway/tenant/share.h"

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
-#include "gateway/base/key_map.h"
+#include "gateway/base/containers/growing_ring.h"
+#include "gateway/base/containers/key_map.h"
 #include "gateway/base/source_limits.h"
 #include "gateway/base/timer_wheel.h"
 #include "gateway/base/token_bucket.h"
@@ -32,8 +32,8 @@
 #include "gateway/metrics/worker_counters.h"
 #include "gateway/port/packet_port.h"
 #include "gateway/port/steering.h"
-#include "gateway/transport/endpoint_group.h"
-#include "gateway/transport/endpoint_tombstone.h"
+#include "gateway/transport/endpoint/endpoint_group.h"
+#include "gateway/transport/endpoint/endpoint_tombstone.h"
 #include "gateway/transport/queue_pair.h"
 #include "gateway/worker/channel_references.h"
 #include "gateway/worker/handoff.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection of a worker's channels and queue pairs: delivers frames to their queue pair, and
 // returns lost frames to the owner that can rebuild them.
-#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/message/frame_packet.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "gateway/base/spsc_ring.h"
+#include "gateway/base/containers/spsc_ring.h"
 #include "gateway/worker/control_message.h"
 
 namespace rocegw::worker {

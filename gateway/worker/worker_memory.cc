@@ -17,7 +17,7 @@ constexpr size_t kFlushAt = 1024;
 // once, and a channel message that is refused in its middle must start afresh.
 constexpr size_t kMostStaging = size_t{1} << 20;
 // Limit of bytes in submitted batches of one session. Both limits together bound the heap that a
-// session with blocked memory keeps (session/session_costs.h).
+// session with blocked memory keeps (session/objects/session_costs.h).
 constexpr size_t kMostInHand = size_t{1} << 20;
 
 }  // namespace

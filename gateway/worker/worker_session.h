@@ -14,7 +14,7 @@
 #include "gateway/memory/copier.h"
 #include "gateway/shm/doorbell.h"
 #include "gateway/transport/outbox.h"
-#include "gateway/transport/shared_receives.h"
+#include "gateway/transport/queues/shared_receives.h"
 #include "gateway/transport/xrc_domain.h"
 #include "gateway/verbs/completion_queue.h"
 #include "gateway/worker/control_message.h"

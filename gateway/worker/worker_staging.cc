@@ -3,7 +3,7 @@
 // others share (channel/staged_carrier.h).
 #include <algorithm>
 
-#include "gateway/transport/frame_packet.h"
+#include "gateway/transport/message/frame_packet.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::worker {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gateway/wire/codec.h"
-#include "gateway/wire/crc32.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/crc32.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::wire {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {

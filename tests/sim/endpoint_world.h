@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing::endpoint {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <set>
 
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing {

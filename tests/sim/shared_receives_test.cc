@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "tests/support/gateway_pair.h"
 #include "tests/support/marked_bytes.h"
+#include "tests/support/network/gateway_pair.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing::shared_sim {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/gateway_pair.h"
 #include "tests/support/marked_bytes.h"
+#include "tests/support/network/gateway_pair.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing::unreliable_sim {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 
-#include "tests/support/gateway_pair.h"
 #include "tests/support/marked_bytes.h"
+#include "tests/support/network/gateway_pair.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing {

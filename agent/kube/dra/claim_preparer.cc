@@ -10,7 +10,7 @@
 
 #include "agent/kube/cdi_spec.h"
 #include "agent/kube/dra/resource_slices.h"
-#include "agent/kube/pod_rules.h"
+#include "agent/kube/pods/pod_rules.h"
 
 namespace rocegw::agent {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/kube/assignments.h"
+#include "agent/kube/pods/assignments.h"
 #include "gateway/base/status.h"
 
 namespace rocegw::agent {

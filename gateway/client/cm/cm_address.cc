@@ -11,8 +11,8 @@
 
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 

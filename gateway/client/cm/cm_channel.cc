@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/fork.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/raw_syscall.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/fork.h"
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/process/real.h"
 #include "gateway/client/rings/spinlock.h"
 
 namespace rocegw::client {

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/queue_pair.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/queues/queue_pair.h"
 
 namespace rocegw::client {
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/device.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/device.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
 #include "gateway/client/rings/spinlock.h"
 
 namespace rocegw::client {

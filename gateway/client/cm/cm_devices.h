@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "gateway/client/session.h"
+#include "gateway/client/session/session.h"
 
 namespace rocegw::client {
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "gateway/client/cm/cm_id.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 

@@ -13,9 +13,9 @@
 
 #include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/raw_syscall.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 

@@ -8,9 +8,9 @@
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/object_ids.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/object_ids.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 

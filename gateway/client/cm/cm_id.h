@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "gateway/abi/rocegw_abi.h"
-#include "gateway/client/session.h"
+#include "gateway/client/session/session.h"
 
 namespace rocegw::client {
 

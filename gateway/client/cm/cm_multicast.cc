@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/multicast.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/queues/multicast.h"
 
 namespace rocegw::client {
 

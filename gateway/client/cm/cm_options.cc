@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
-#include "gateway/client/refusals.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/device/refusals.h"
+#include "gateway/client/process/real.h"
 
 using rocegw::client::CmError;
 using rocegw::client::CmId;

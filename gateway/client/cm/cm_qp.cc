@@ -8,11 +8,11 @@
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_multicast.h"
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/extended.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/queue_pair.h"
-#include "gateway/client/real.h"
-#include "gateway/client/xrc.h"
+#include "gateway/client/device/extended.h"
+#include "gateway/client/device/objects.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/queues/queue_pair.h"
+#include "gateway/client/queues/xrc.h"
 
 namespace rocegw::client {
 

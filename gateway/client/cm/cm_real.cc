@@ -10,10 +10,10 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "gateway/client/device.h"
-#include "gateway/client/raw_syscall.h"
-#include "gateway/client/real.h"
-#include "gateway/client/sysfs_tree.h"
+#include "gateway/client/device/device.h"
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/process/sysfs_tree.h"
 
 namespace rocegw::client {
 

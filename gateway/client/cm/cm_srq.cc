@@ -6,8 +6,8 @@
 
 #include "gateway/client/cm/cm_devices.h"
 #include "gateway/client/cm/cm_real.h"
-#include "gateway/client/real.h"
-#include "gateway/client/xrc.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/queues/xrc.h"
 
 namespace rocegw::client {
 

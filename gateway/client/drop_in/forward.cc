@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gateway/client/raw_syscall.h"
-#include "gateway/client/real_library.h"
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/process/real_library.h"
 
 // The one name of librocegw-verbs.so that is not a program's: its function of that name, or
 // nullptr.

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "gateway/client/device/objects.h"
 #include "gateway/client/dv/known_size.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/real.h"
+#include "gateway/client/process/real.h"
 
 namespace {
 

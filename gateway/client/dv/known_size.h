@@ -10,7 +10,7 @@
 
 #include "gateway/abi/rocegw_abi.h"
 #include "gateway/client/dv/rocegwdv.h"
-#include "gateway/client/session.h"
+#include "gateway/client/session/session.h"
 
 namespace rocegw::client {
 

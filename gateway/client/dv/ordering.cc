@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/client/device.h"
+#include "gateway/client/device/device.h"
+#include "gateway/client/device/objects.h"
 #include "gateway/client/dv/known_size.h"
 #include "gateway/client/dv/peer.h"
 #include "gateway/client/dv/rocegwdv.h"
-#include "gateway/client/objects.h"
-#include "gateway/client/queue_pair.h"
-#include "gateway/client/real.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/queues/queue_pair.h"
 
 namespace rocegw::client {
 namespace {

@@ -6,9 +6,9 @@
 // RTLD_NEXT.
 #include <cstddef>
 
-#include "gateway/client/libc_symbols.h"
-#include "gateway/client/plain_text.h"
-#include "gateway/client/real.h"
+#include "gateway/client/process/libc_symbols.h"
+#include "gateway/client/process/plain_text.h"
+#include "gateway/client/process/real.h"
 
 #define ROCEGW_HOOKED_NAME(name) extern "C" void name();
 #include "hooked_names.inc"

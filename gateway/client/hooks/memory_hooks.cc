@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "gateway/client/hooks/next.h"
-#include "gateway/client/libc_symbols.h"
-#include "gateway/client/raw_syscall.h"
-#include "gateway/client/real.h"
-#include "gateway/client/regions.h"
+#include "gateway/client/memory/regions.h"
+#include "gateway/client/process/libc_symbols.h"
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/process/real.h"
 
 namespace rocegw::client {
 

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "gateway/client/libc_symbols.h"
+#include "gateway/client/process/libc_symbols.h"
 
 namespace rocegw::client {
 

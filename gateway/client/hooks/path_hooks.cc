@@ -8,8 +8,8 @@
 #include <cstddef>
 
 #include "gateway/client/hooks/next.h"
-#include "gateway/client/real.h"
-#include "gateway/client/redirect.h"
+#include "gateway/client/process/real.h"
+#include "gateway/client/process/redirect.h"
 
 namespace rocegw::client {
 

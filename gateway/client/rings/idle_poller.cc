@@ -6,7 +6,7 @@
 
 #include <ctime>
 
-#include "gateway/client/raw_syscall.h"
+#include "gateway/client/process/raw_syscall.h"
 #include "gateway/client/rings/monotonic_time.h"
 
 namespace rocegw::client {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/client/raw_syscall.h"
+#include "gateway/client/process/raw_syscall.h"
 
 namespace rocegw::client {
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/client/later_verbs.h"
+#include "gateway/client/device/later_verbs.h"
 #include "gateway/client/rings/address_handle.h"
 #include "gateway/client/rings/shared_word.h"
 

@@ -11,7 +11,7 @@
 
 #include "gateway/base/status.h"
 #include "gateway/port/frame.h"
-#include "gateway/port/netlink.h"
+#include "gateway/port/kernel/netlink.h"
 #include "gateway/wire/gid.h"
 
 namespace rocegw::port {

@@ -11,7 +11,7 @@
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
 #include "controlplane/store/random_uuid.h"
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 #include "rocegw/types/v1/gateway.pb.h"
 #include "rocegw/types/v1/pool.pb.h"
 #include "rocegw/types/v1/tenant.pb.h"

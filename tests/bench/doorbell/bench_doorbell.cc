@@ -27,7 +27,7 @@
 #include "gateway/client/rings/spinlock.h"
 #include "tests/bench/doorbell/queues.h"
 #include "tests/bench/measurement.h"
-#include "tests/support/send_queues.h"
+#include "tests/support/qp/send_queues.h"
 
 namespace rocegw::bench {
 namespace {

@@ -36,7 +36,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::bench {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/gateway_mad.h"
-#include "gateway/wire/icrc.h"
 #include "gateway/wire/mad.h"
 #include "tests/bench/hostile/attach.h"
 #include "tests/bench/hostile/sender.h"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::bench {
 namespace {

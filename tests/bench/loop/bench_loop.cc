@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "gateway/client/rings/map_rings.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 #include "tests/bench/measurement.h"
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gateway/tenant/share.h"
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 

@@ -15,7 +15,7 @@
 
 #include "gateway/metrics/duration_histogram.h"
 #include "tests/bench/measurement.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "tests/bench/measurement.h"
-#include "tests/support/state_world.h"
+#include "tests/support/session/state_world.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 #include "tests/bench/disk_sync.h"
 #include "tests/bench/measurement.h"
 

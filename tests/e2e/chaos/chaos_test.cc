@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "controlplane/store/etcd_store.h"
+#include "controlplane/store/etcd/etcd_store.h"
 #include "rocegw/admin/v1/gateways.grpc.pb.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "tests/e2e/chaos/faults.h"

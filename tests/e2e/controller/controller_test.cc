@@ -12,7 +12,7 @@
 #include "controlplane/identity/join_token.h"
 #include "rocegw/admin/v1/tenants.grpc.pb.h"
 #include "tests/e2e/controller/controller_host.h"
-#include "tests/support/network_namespace.h"
+#include "tests/support/network/network_namespace.h"
 
 namespace rocegw::testing {
 namespace {

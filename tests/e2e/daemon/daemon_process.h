@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gateway/base/unique_fd.h"
-#include "tests/support/network_namespace.h"
+#include "tests/support/network/network_namespace.h"
 
 namespace rocegw::testing {
 

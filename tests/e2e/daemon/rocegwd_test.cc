@@ -19,9 +19,9 @@
 #include <optional>
 #include <string>
 
-#include "controlplane/cli/state_client.h"
+#include "controlplane/cli/client/state_client.h"
 #include "tests/e2e/daemon/daemon_process.h"
-#include "tests/support/network_namespace.h"
+#include "tests/support/network/network_namespace.h"
 
 namespace rocegw::daemon {
 namespace {

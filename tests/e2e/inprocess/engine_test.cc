@@ -21,8 +21,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/network_namespace.h"
-#include "tests/support/session_host.h"
+#include "tests/support/network/network_namespace.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::inprocess {
 namespace {

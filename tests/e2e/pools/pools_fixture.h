@@ -20,7 +20,7 @@
 #include "rocegw/gateway/v1/identity.grpc.pb.h"
 #include "rocegw/gateway/v1/state.grpc.pb.h"
 #include "tests/e2e/daemon/daemon_process.h"
-#include "tests/support/network_namespace.h"
+#include "tests/support/network/network_namespace.h"
 
 namespace rocegw::testing {
 

@@ -17,13 +17,13 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/port/dpdk_environment.h"
-#include "gateway/port/dpdk_port.h"
-#include "gateway/port/kernel_neighbours.h"
-#include "gateway/port/udp_port.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/network_namespace.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/port/dpdk/dpdk_environment.h"
+#include "gateway/port/dpdk/dpdk_port.h"
+#include "gateway/port/kernel/kernel_neighbours.h"
+#include "gateway/port/udp/udp_port.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/network_namespace.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "gateway/base/monotonic_clock.h"
-#include "tests/support/network_namespace.h"
+#include "tests/support/network/network_namespace.h"
 
 namespace rocegw::port::waits {
 namespace {

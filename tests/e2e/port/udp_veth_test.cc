@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "gateway/port/frame.h"
-#include "gateway/port/local_address.h"
-#include "gateway/port/udp_port.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/network_namespace.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/port/kernel/local_address.h"
+#include "gateway/port/udp/udp_port.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/network_namespace.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

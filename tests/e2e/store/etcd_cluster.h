@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "controlplane/store/etcd_store.h"
+#include "controlplane/store/etcd/etcd_store.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store in a real etcd keeps the contract, with one member and with three.
-#include "controlplane/store/etcd_store.h"
+#include "controlplane/store/etcd/etcd_store.h"
 
 #include "tests/e2e/store/etcd_cluster.h"
 #include "tests/support/store/conformance.h"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "tests/fuzz/hostile/descriptors.h"
-#include "tests/support/client_rings.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/qp/client_rings.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 

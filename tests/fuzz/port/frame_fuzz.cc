@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gateway/port/frame.h"
-#include "gateway/port/neighbour_protocol.h"
-#include "gateway/port/own_neighbours.h"
+#include "gateway/port/neighbour/neighbour_protocol.h"
+#include "gateway/port/neighbour/own_neighbours.h"
 
 namespace {
 

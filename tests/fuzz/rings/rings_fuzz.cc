@@ -10,7 +10,7 @@
 #include <cstring>
 #include <span>
 
-#include "tests/support/qp_host.h"
+#include "tests/support/qp/qp_host.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace {
 

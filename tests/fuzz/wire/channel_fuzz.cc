@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gateway/wire/channel_header.h"
-#include "gateway/wire/describe.h"
+#include "gateway/wire/describe/describe.h"
 
 namespace {
 

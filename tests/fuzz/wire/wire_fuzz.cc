@@ -10,8 +10,8 @@
 
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
-#include "gateway/wire/describe.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
+#include "gateway/wire/describe/describe.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "gateway/wire/byte_order.h"
 #include "gateway/wire/channel_header.h"
 #include "gateway/wire/codec.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "gateway/cm/port_table.h"
+#include "gateway/cm/path/port_table.h"
 #include "tests/support/random.h"
 #include "tests/unit/cm/cm_host.h"
 

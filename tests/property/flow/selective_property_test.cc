@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "tests/support/selective_path.h"
+#include "tests/support/qp/selective_path.h"
 
 namespace rocegw::flow {
 namespace {

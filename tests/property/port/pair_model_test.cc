@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "gateway/port/pair_port.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
-#include "tests/support/tamper_port.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/port_fixture.h"
+#include "tests/support/network/tamper_port.h"
 
 namespace rocegw::port {
 namespace {

@@ -10,12 +10,12 @@
 #include <random>
 #include <vector>
 
-#include "gateway/port/udp_port.h"
-#include "gateway/port/udp_socket.h"
-#include "gateway/port/udp_transmitter.h"
+#include "gateway/port/udp/udp_port.h"
+#include "gateway/port/udp/udp_socket.h"
+#include "gateway/port/udp/udp_transmitter.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

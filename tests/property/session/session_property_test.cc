@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/random.h"
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

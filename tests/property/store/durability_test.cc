@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 #include "tests/support/random.h"
 #include "tests/support/store/crash_vfs.h"
 #include "tests/support/store/scratch_directory.h"

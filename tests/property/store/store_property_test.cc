@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "controlplane/store/memory_store.h"
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/local/memory_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 #include "tests/support/random.h"
 #include "tests/support/store/scratch_directory.h"
 

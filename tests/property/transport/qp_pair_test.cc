@@ -8,7 +8,7 @@
 #include <deque>
 #include <random>
 
-#include "tests/support/qp_host.h"
+#include "tests/support/qp/qp_host.h"
 
 namespace rocegw::testing {
 namespace {

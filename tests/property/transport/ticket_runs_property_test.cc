@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "gateway/transport/ticket_runs.h"
+#include "gateway/transport/queues/ticket_runs.h"
 #include "tests/support/random.h"
 
 namespace rocegw::transport {

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "gateway/wire/codec.h"
-#include "gateway/wire/describe.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
+#include "gateway/wire/describe/describe.h"
 #include "tests/support/random.h"
 
 namespace rocegw::wire {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gateway/wire/crc32.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/crc32.h"
+#include "gateway/wire/crc/icrc.h"
 #include "tests/support/random.h"
 
 namespace rocegw::wire {

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "gateway/wire/crc32.h"
+#include "gateway/wire/crc/crc32.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
-#include "gateway/wire/icrc.h"
 #include "tests/support/random.h"
 
 namespace rocegw::wire {

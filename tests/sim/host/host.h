@@ -23,7 +23,7 @@
 #include "tests/sim/host/late_copier.h"
 #include "tests/sim/host/sim_port.h"
 #include "tests/sim/network/topology.h"
-#include "tests/support/ring_end.h"
+#include "tests/support/qp/ring_end.h"
 
 namespace rocegw::sim {
 

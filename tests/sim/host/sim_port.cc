@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "gateway/port/frame.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
-#include "gateway/wire/icrc.h"
 
 namespace rocegw::sim {
 namespace {

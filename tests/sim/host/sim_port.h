@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "gateway/port/packet_port.h"
 #include "tests/sim/network/network.h"
 

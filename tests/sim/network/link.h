@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 #include "tests/sim/network/event_queue.h"
 #include "tests/sim/network/faults.h"
 #include "tests/sim/network/marking.h"

@@ -11,7 +11,7 @@
 
 #include "tests/sim/host/host.h"
 #include "tests/sim/oracle/arena.h"
-#include "tests/support/shared_end.h"
+#include "tests/support/qp/shared_end.h"
 
 namespace rocegw::sim {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::sim {
 namespace {

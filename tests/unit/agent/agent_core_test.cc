@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "controlplane/model/objects_digest.h"
-#include "tests/support/push_fixture.h"
+#include "tests/support/session/push_fixture.h"
 
 namespace rocegw::agent {
 namespace {

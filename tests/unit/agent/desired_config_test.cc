@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/push_fixture.h"
+#include "tests/support/session/push_fixture.h"
 
 namespace rocegw::agent {
 namespace {

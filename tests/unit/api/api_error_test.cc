@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/api/api_error.h"
+#include "controlplane/api/calls/api_error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TestConnectivity over gRPC, with two agents that answer as the test says.
-#include "controlplane/api/connectivity_test.h"
+#include "controlplane/api/questions/connectivity_test.h"
 
 #include <google/protobuf/util/time_util.h>
 

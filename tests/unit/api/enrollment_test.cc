@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining, renewing and revoking on a store in memory: what is written together, and what happens
 // to those who come at the same time. NodeService over a unix socket.
-#include "controlplane/api/enrollment.h"
+#include "controlplane/api/nodes/enrollment.h"
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/credentials.h>
@@ -10,10 +10,10 @@
 #include <future>
 #include <thread>
 
-#include "controlplane/api/node_service.h"
+#include "controlplane/api/nodes/node_service.h"
 #include "controlplane/identity/join_token.h"
 #include "controlplane/model/stored.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "google/rpc/error_details.pb.h"
 #include "rocegw/admin/v1/gateways.pb.h"
 #include "tests/support/fleet_fixture.h"

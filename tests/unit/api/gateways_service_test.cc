@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gateways and operations over gRPC on a unix socket, with agents that are objects of the test.
-#include "controlplane/api/gateways_service.h"
+#include "controlplane/api/services/gateways_service.h"
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/security/credentials.h>

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "controlplane/api/gateways_service.h"
-#include "controlplane/api/operations_service.h"
-#include "controlplane/api/pools_service.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/api/services/gateways_service.h"
+#include "controlplane/api/services/operations_service.h"
+#include "controlplane/api/services/pools_service.h"
+#include "controlplane/store/local/memory_store.h"
 #include "controlplane/sync/operation_keeper.h"
 #include "tests/support/store/scratch_directory.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agents' streams at a controller that has not seen yet what the store has: over TLS, as a node.
-#include "controlplane/api/node_streams.h"
+#include "controlplane/api/nodes/node_streams.h"
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <future>
 #include <mutex>
 
-#include "controlplane/api/node_service.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/api/nodes/node_service.h"
+#include "controlplane/store/local/memory_store.h"
 #include "tests/support/fleet_fixture.h"
 #include "tests/support/store/forwarding_store.h"
 #include "tests/support/store/scratch_directory.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/api/object_kind.h"
+#include "controlplane/api/writes/object_kind.h"
 
 #include <gtest/gtest.h>
 

@@ -8,11 +8,11 @@
 #include <atomic>
 #include <thread>
 
-#include "controlplane/api/cc_policies_service.h"
-#include "controlplane/api/pools_service.h"
-#include "controlplane/api/role_bindings_service.h"
-#include "controlplane/api/tenants_service.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/api/services/cc_policies_service.h"
+#include "controlplane/api/services/pools_service.h"
+#include "controlplane/api/services/role_bindings_service.h"
+#include "controlplane/api/services/tenants_service.h"
+#include "controlplane/store/local/memory_store.h"
 #include "google/rpc/error_details.pb.h"
 #include "tests/support/fleet_fixture.h"
 

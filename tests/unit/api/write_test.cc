@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans as transactions of a real (memory) store: what passes, what is refused, and what the
 // refusal tells.
-#include "controlplane/api/write.h"
+#include "controlplane/api/writes/write.h"
 
 #include <gtest/gtest.h>
 
 #include "controlplane/model/stored.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 
 namespace rocegw::api {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/api/writer.h"
+#include "controlplane/api/writes/writer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "controlplane/model/serialized.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "rocegw/types/v1/tenant.pb.h"
 #include "tests/support/store/forwarding_store.h"
 

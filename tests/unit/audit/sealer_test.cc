@@ -9,7 +9,7 @@
 #include "controlplane/audit/chain.h"
 #include "controlplane/model/stored.h"
 #include "controlplane/model/timestamp.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "tests/support/store/forwarding_store.h"
 
 namespace rocegw::audit {

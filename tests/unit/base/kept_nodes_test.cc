@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/kept_nodes.h"
+#include "gateway/base/containers/kept_nodes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Map of random keys, compared with the standard library's, with keys that collide.
-#include "gateway/base/key_map.h"
+#include "gateway/base/containers/key_map.h"
 
 #include <gtest/gtest.h>
 

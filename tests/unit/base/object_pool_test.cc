@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/object_pool.h"
+#include "gateway/base/containers/object_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "gateway/base/growing_ring.h"
+#include "gateway/base/containers/growing_ring.h"
 
 namespace rocegw {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/base/spsc_ring.h"
+#include "gateway/base/containers/spsc_ring.h"
 
 #include <gtest/gtest.h>
 

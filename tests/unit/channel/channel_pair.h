@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gateway/channel/channel_set.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/gateway_mad.h"
-#include "gateway/wire/icrc.h"
 
 namespace rocegw::testing {
 

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "gateway/transport/queue_pair.h"
-#include "tests/support/state_world.h"
+#include "tests/support/session/state_world.h"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <set>
 
-#include "controlplane/cli/connectivity_plan.h"
-#include "controlplane/cli/connectivity_view.h"
-#include "controlplane/cli/in_parallel.h"
+#include "controlplane/cli/commands/connectivity_plan.h"
+#include "controlplane/cli/commands/in_parallel.h"
+#include "controlplane/cli/views/connectivity_view.h"
 
 namespace rocegw::cli {
 namespace {

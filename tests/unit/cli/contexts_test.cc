@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/contexts.h"
+#include "controlplane/cli/documents/contexts.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

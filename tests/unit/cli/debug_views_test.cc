@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/debug_views.h"
+#include "controlplane/cli/views/debug_views.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/fleet_doctor.h"
+#include "controlplane/cli/commands/fleet_doctor.h"
 
 #include <gtest/gtest.h>
 
-#include "controlplane/cli/doctor_view.h"
 #include "controlplane/cli/exit_code.h"
+#include "controlplane/cli/views/doctor_view.h"
 
 namespace rocegw::cli {
 namespace {

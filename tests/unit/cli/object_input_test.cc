@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/object_input.h"
+#include "controlplane/cli/documents/object_input.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "controlplane/cli/documents.h"
+#include "controlplane/cli/documents/documents.h"
 #include "rocegw/types/v1/gateway.pb.h"
 #include "rocegw/types/v1/pool.pb.h"
 #include "rocegw/types/v1/tenant.pb.h"

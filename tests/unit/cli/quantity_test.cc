@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/quantity.h"
+#include "controlplane/cli/documents/quantity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controlplane/cli/table.h"
+#include "controlplane/cli/views/table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/client/own_preload.h"
+#include "gateway/client/process/own_preload.h"
 
 #include <gtest/gtest.h>
 

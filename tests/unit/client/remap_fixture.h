@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 
-#include "gateway/client/memory_map.h"
+#include "gateway/client/memory/memory_map.h"
 #include "tests/unit/client/fake_daemon.h"
 
 namespace rocegw::testing {

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "gateway/client/redirect.h"
+#include "gateway/client/process/redirect.h"
 #include "tests/unit/client/verbs_fixture.h"
 
 namespace rocegw::testing {

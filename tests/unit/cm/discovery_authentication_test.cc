@@ -3,7 +3,7 @@
 // what a peer without a key may have is the policy's.
 #include <gtest/gtest.h>
 
-#include "gateway/cm/discovery.h"
+#include "gateway/cm/path/discovery.h"
 #include "gateway/wire/authentication.h"
 #include "tests/unit/cm/cm_host.h"
 

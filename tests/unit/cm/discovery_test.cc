@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is a gateway: answers, refusals, silence, restarts, and what it costs.
-#include "gateway/cm/discovery.h"
+#include "gateway/cm/path/discovery.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who says what in REQ and REP, and what follows: one row for each kind of peer.
-#include "gateway/cm/negotiation.h"
+#include "gateway/cm/connection/negotiation.h"
 
 #include <gtest/gtest.h>
 

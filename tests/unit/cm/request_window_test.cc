@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storms of connections: how many REQs a listener has before it, and when the next one goes.
-#include "gateway/cm/request_window.h"
+#include "gateway/cm/connection/request_window.h"
 
 #include <gtest/gtest.h>
 

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "gateway/base/token_bucket.h"
-#include "gateway/cm/cm_time.h"
+#include "gateway/cm/connection/cm_time.h"
+#include "gateway/cm/connection/negotiation.h"
+#include "gateway/cm/connection/state_table.h"
 #include "gateway/cm/describe.h"
-#include "gateway/cm/negotiation.h"
-#include "gateway/cm/path_rules.h"
-#include "gateway/cm/state_table.h"
+#include "gateway/cm/path/path_rules.h"
 #include "tests/unit/cm/cm_host.h"
 
 namespace rocegw::cm {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "controlplane/identity/join_token.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 #include "tests/support/store/scratch_directory.h"
 

@@ -8,7 +8,7 @@
 #include <future>
 
 #include "controlplane/identity/enrollment.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 
 namespace rocegw::identity {
 namespace {

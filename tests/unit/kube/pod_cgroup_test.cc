@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cgroups are pods', which are other containers', and which are the host's.
-#include "agent/kube/pod_cgroup.h"
+#include "agent/kube/pods/pod_cgroup.h"
 
 #include <gtest/gtest.h>
 

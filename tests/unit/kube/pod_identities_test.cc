@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools for service accounts by name and for namespaces by label: what the API server says of a
 // pod decides, and nothing else does where it says nothing.
-#include "agent/kube/pod_identities.h"
+#include "agent/kube/pods/pod_identities.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "agent/kube/pod_rules.h"
+#include "agent/kube/pods/pod_rules.h"
 #include "tests/support/apiserver/fake_api_server.h"
 #include "tests/unit/kube/node_fixture.h"
 

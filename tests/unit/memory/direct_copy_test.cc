@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::memory {
 namespace {

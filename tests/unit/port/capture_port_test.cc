@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/port/capture_port.h"
+#include "gateway/port/capture/capture_port.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 #include "gateway/base/unique_fd.h"
 #include "gateway/port/frame.h"
 #include "gateway/port/pair_port.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DPDK ports over virtual devices that need no privilege: memif, pcap, ring, null.
-#include "gateway/port/dpdk_port.h"
+#include "gateway/port/dpdk/dpdk_port.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/port/dpdk_environment.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/port/dpdk/dpdk_environment.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

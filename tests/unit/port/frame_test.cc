@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gateway/wire/byte_order.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/headers.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/port/local_address.h"
+#include "gateway/port/kernel/local_address.h"
 
 #include <gtest/gtest.h>
 #include <net/if.h>

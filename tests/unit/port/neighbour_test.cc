@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "gateway/port/neighbour_cache.h"
-#include "gateway/port/neighbour_protocol.h"
-#include "gateway/port/own_neighbours.h"
+#include "gateway/port/neighbour/neighbour_cache.h"
+#include "gateway/port/neighbour/neighbour_protocol.h"
+#include "gateway/port/neighbour/own_neighbours.h"
 
 namespace rocegw::port::neighbour {
 namespace {

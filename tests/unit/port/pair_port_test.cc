@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port::pair_port {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/tamper_port.h"
+#include "tests/support/network/tamper_port.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gateway/port/pair_port.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::testing {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The udp port mode over the loopback interface, without privilege.
-#include "gateway/port/udp_port.h"
+#include "gateway/port/udp/udp_port.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 #include <set>
 #include <vector>
 
-#include "gateway/port/udp_socket.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/port_fixture.h"
+#include "gateway/port/udp/udp_socket.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/network/port_fixture.h"
 
 namespace rocegw::port::udp_port {
 namespace {

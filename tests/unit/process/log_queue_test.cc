@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs under ThreadSanitizer too.
-#include "gateway/process/log_queue.h"
+#include "gateway/process/log/log_queue.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Liveness while strangers occupy the metrics page. Runs under ThreadSanitizer too.
-#include "gateway/process/metrics_server.h"
+#include "gateway/process/http/metrics_server.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "tests/support/fleet_fixture.h"
 #include "tests/support/series_count.h"
 

@@ -10,7 +10,7 @@
 
 #include "controlplane/identity/join_token.h"
 #include "controlplane/server/measured_store.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "rocegw/controlplane/v1/records.pb.h"
 
 namespace rocegw::server {

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <string>
 
-#include "gateway/process/metrics_server.h"
+#include "gateway/process/http/metrics_server.h"
 #include "gateway/service/gateway_metrics.h"
 #include "gateway/session/fleet_peers.h"
 #include "gateway/tenant/registry.h"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <optional>
 
-#include "gateway/session/held_attaches.h"
-#include "tests/support/session_host.h"
+#include "gateway/session/attach/held_attaches.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

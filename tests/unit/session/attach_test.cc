@@ -19,7 +19,7 @@
 #include <fstream>
 #include <functional>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures of a gateway with two tenants: whose packets each takes, as queue pairs come and go, how
 // many run at a time, and that workers record only meanwhile.
-#include "gateway/session/captures.h"
+#include "gateway/session/state/captures.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "gateway/port/pair_port.h"
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

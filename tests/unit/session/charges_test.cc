@@ -14,7 +14,7 @@
 #include <cstring>
 #include <memory>
 
-#include "gateway/session/session_costs.h"
+#include "gateway/session/objects/session_costs.h"
 #include "gateway/tenant/heap_cost.h"
 #include "tests/unit/session/cm_pair.h"
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gateway/session/cm_records.h"
-#include "tests/support/session_host.h"
+#include "gateway/session/cm/cm_records.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing::cm_pair {
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "tests/support/allocation_counts.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 namespace {

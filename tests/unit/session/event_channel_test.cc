@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/event_channel.h"
+#include "gateway/session/events/event_channel.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

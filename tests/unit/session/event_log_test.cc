@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/event_log.h"
+#include "gateway/session/state/event_log.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "gateway/transport/receive_queue.h"
-#include "gateway/transport/send_queue.h"
+#include "gateway/transport/queues/receive_queue.h"
+#include "gateway/transport/queues/send_queue.h"
 #include "tests/unit/session/cm_pair.h"
 
 namespace rocegw::testing {

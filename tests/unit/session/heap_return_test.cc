@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

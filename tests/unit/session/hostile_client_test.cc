@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "tests/support/random.h"
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "gateway/session/peer.h"
+#include "gateway/session/attach/peer.h"
 
 namespace rocegw::session {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

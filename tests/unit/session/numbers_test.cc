@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "gateway/session/key_generator.h"
-#include "gateway/session/log_limiter.h"
-#include "gateway/session/qpn_allocator.h"
+#include "gateway/session/reserve/key_generator.h"
+#include "gateway/session/reserve/qpn_allocator.h"
+#include "gateway/session/state/log_limiter.h"
 
 namespace rocegw::session {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gateway/port/steering.h"
 #include "gateway/verbs/types.h"
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

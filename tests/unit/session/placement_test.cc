@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing::placement {
 namespace {

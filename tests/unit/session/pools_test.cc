@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <set>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

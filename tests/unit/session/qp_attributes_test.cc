@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/qp_attributes.h"
+#include "gateway/session/commands/qp_attributes.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "gateway/verbs/qp_state.h"
-#include "tests/support/qp_transition_table.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/qp/qp_transition_table.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 namespace {

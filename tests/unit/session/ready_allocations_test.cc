@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/allocation_counts.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 namespace {

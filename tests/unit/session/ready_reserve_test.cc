@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <set>
 
-#include "tests/support/worker_host.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/route_lookup.h"
+#include "gateway/session/cm/route_lookup.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/session/slot_sockets.h"
+#include "gateway/session/attach/slot_sockets.h"
 
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

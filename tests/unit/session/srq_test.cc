@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/running_session.h"
+#include "tests/support/session/running_session.h"
 
 namespace rocegw::testing {
 namespace {

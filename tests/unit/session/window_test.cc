@@ -3,7 +3,7 @@
 // what they depend on.
 #include <gtest/gtest.h>
 
-#include "tests/support/session_host.h"
+#include "tests/support/session/session_host.h"
 
 namespace rocegw::testing::window {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <memory>
 
-#include "tests/support/client_rings.h"
-#include "tests/support/worker_host.h"
+#include "tests/support/qp/client_rings.h"
+#include "tests/support/session/worker_host.h"
 
 namespace rocegw::testing::xrc_traffic {
 namespace {

@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/qp/send_queues.h"
 #include "tests/support/random.h"
-#include "tests/support/send_queues.h"
 
 namespace rocegw::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gateway/shm/doorbell.h"
-#include "tests/support/send_queues.h"
+#include "tests/support/qp/send_queues.h"
 
 namespace rocegw::testing {
 namespace {

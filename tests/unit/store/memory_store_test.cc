@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store in memory keeps the contract; what only it can do.
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 
 #include <future>
 

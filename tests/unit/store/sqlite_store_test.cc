@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store in SQLite keeps the contract; what it keeps from one process to the next, and what it
 // says to a file that it cannot use.
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 
 #include <fstream>
 #include <utility>

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "controlplane/store/sqlite_store.h"
+#include "controlplane/store/sqlite/sqlite_store.h"
 #include "tests/support/store/scratch_directory.h"
 
 namespace rocegw::testing {

@@ -8,7 +8,7 @@
 
 #include "controlplane/model/joined.h"
 #include "controlplane/model/stored.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "controlplane/sync/presence.h"
 #include "tests/support/fleet_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "controlplane/model/stored.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "tests/support/fleet_fixture.h"
 
 namespace rocegw::testing::fleet_follower {

@@ -7,7 +7,7 @@
 #include <future>
 
 #include "controlplane/model/joined.h"
-#include "controlplane/store/memory_store.h"
+#include "controlplane/store/local/memory_store.h"
 #include "tests/support/fleet_fixture.h"
 
 namespace rocegw::sync {

@@ -3,7 +3,7 @@
 // packet, the effect of a CNP, and when a paced queue pair continues.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::congestion {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "gateway/wire/codec.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/qp_host.h"
-#include "tests/support/scripted_peer.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/qp/qp_host.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::datagram {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // READs and atomics that peers request from an endpoint, one event at a time.
-#include "gateway/transport/endpoint_answers.h"
+#include "gateway/transport/endpoint/endpoint_answers.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/support/endpoint_host.h"
+#include "tests/support/qp/endpoint_host.h"
 
 namespace rocegw::testing::endpoint_answers {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // READs and atomics that an endpoint requests from peers, one event at a time.
-#include "gateway/transport/endpoint_initiator.h"
+#include "gateway/transport/endpoint/endpoint_initiator.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/support/endpoint_host.h"
+#include "tests/support/qp/endpoint_host.h"
 
 namespace rocegw::testing::endpoint_initiator {
 namespace {

@@ -2,7 +2,7 @@
 // Endpoint of a pool with a window: limits its payload in flight to each peer gateway.
 #include <gtest/gtest.h>
 
-#include "tests/support/endpoint_host.h"
+#include "tests/support/qp/endpoint_host.h"
 
 namespace rocegw::testing::endpoint_window {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placed bytes of a WRITE, compared with a set of bytes.
-#include "gateway/transport/incoming_message.h"
+#include "gateway/transport/message/incoming_message.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 // of replies, including invalid ones.
 #include <gtest/gtest.h>
 
-#include "gateway/transport/rnr_delay.h"
-#include "tests/support/frame_peer.h"
+#include "gateway/transport/native/rnr_delay.h"
+#include "tests/support/qp/frame_peer.h"
 
 namespace rocegw::testing::message_requester {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tests/support/frame_peer.h"
+#include "tests/support/qp/frame_peer.h"
 
 namespace rocegw::testing::message_responder {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages ahead of their turn: those that arrived are kept, missing ones cost nothing.
-#include "gateway/transport/messages_ahead.h"
+#include "gateway/transport/message/messages_ahead.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // the loss of a channel.
 #include <gtest/gtest.h>
 
-#include "tests/support/frame_peer.h"
+#include "tests/support/qp/frame_peer.h"
 
 namespace rocegw::testing::multipath {
 namespace {

@@ -2,7 +2,7 @@
 // FLUSH and ATOMIC WRITE at both ends of a queue pair, as plain RoCEv2 and on a channel.
 #include <gtest/gtest.h>
 
-#include "tests/support/frame_peer.h"
+#include "tests/support/qp/frame_peer.h"
 
 namespace rocegw::testing::placement {
 namespace {

@@ -3,7 +3,7 @@
 // and clients that break the rules of the rings.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::queue_pair {
 namespace {

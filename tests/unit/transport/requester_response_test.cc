@@ -3,9 +3,9 @@
 // atomic results, including invalid ones.
 #include <gtest/gtest.h>
 
-#include "gateway/transport/requester.h"
-#include "gateway/transport/rnr_delay.h"
-#include "tests/support/scripted_peer.h"
+#include "gateway/transport/native/requester.h"
+#include "gateway/transport/native/rnr_delay.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::requester_response {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "gateway/transport/requester.h"
-#include "tests/support/scripted_peer.h"
+#include "gateway/transport/native/requester.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::requester_send {
 namespace {

@@ -2,7 +2,7 @@
 // Timers of an RC requester: tail probes, the transport timer, and when it gives up.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::requester_timer {
 namespace {

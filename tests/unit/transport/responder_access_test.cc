@@ -3,7 +3,7 @@
 // the error state, and changes no byte.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::responder_access {
 namespace {

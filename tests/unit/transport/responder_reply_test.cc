@@ -3,7 +3,7 @@
 // requests.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::responder_reply {
 namespace {

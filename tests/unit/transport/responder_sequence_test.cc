@@ -2,7 +2,7 @@
 // Admission of request packets by an RC responder: PSN order, position in the message, length.
 #include <gtest/gtest.h>
 
-#include "tests/support/scripted_peer.h"
+#include "tests/support/qp/scripted_peer.h"
 
 namespace rocegw::testing::responder_sequence {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tickets of several sessions' memory operations, which each session reports in its own order.
-#include "gateway/transport/ticket_runs.h"
+#include "gateway/transport/queues/ticket_runs.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "gateway/wire/codec.h"
-#include "tests/support/qp_host.h"
+#include "tests/support/qp/qp_host.h"
 
 namespace rocegw::testing::unreliable {
 namespace {

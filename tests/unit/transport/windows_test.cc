@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gateway/verbs/memory_window.h"
-#include "tests/support/frame_peer.h"
+#include "tests/support/qp/frame_peer.h"
 
 namespace rocegw::testing::windows {
 namespace {

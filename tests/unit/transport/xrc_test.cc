@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "gateway/wire/codec.h"
-#include "gateway/wire/icrc.h"
-#include "tests/support/qp_host.h"
+#include "gateway/wire/crc/icrc.h"
+#include "tests/support/qp/qp_host.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing::xrc {

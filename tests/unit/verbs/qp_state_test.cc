@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tests/support/qp_transition_table.h"
+#include "tests/support/qp/qp_transition_table.h"
 
 namespace rocegw::verbs {
 namespace {

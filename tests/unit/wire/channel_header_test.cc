@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gateway/wire/describe.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
+#include "gateway/wire/describe/describe.h"
 
 namespace rocegw::wire {
 namespace {

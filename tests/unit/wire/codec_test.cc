@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 #include "tests/support/golden_frames.h"
 
 namespace rocegw::wire {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fixed values of every CRC kernel that this CPU runs; tests/property/wire compares them at random
 // lengths.
-#include "gateway/wire/crc32.h"
+#include "gateway/wire/crc/crc32.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
 
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 namespace rocegw::wire {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gateway/wire/describe.h"
+#include "gateway/wire/describe/describe.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ICRC against recorded frames: what is covered, what is masked, and the ID that a UDP socket
 // hides.
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include "gateway/memory/copier.h"
 #include "gateway/tenant/registry.h"
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <array>
 
 #include "gateway/wire/codec.h"
-#include "gateway/wire/icrc.h"
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/worker/worker.h"
-#include "tests/support/port_fixture.h"
+#include "tests/support/network/port_fixture.h"
 #include "tests/support/random.h"
 
 namespace rocegw::testing {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing::multicast {
 namespace {

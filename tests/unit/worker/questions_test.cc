@@ -5,8 +5,8 @@
 
 #include <array>
 
+#include "gateway/wire/crc/icrc.h"
 #include "gateway/wire/gateway_mad.h"
-#include "gateway/wire/icrc.h"
 #include "gateway/worker/worker.h"
 
 namespace rocegw::testing::questions {

@@ -3,7 +3,7 @@
 // pairs plus peers, within limits.
 #include <gtest/gtest.h>
 
-#include "tests/support/state_world.h"
+#include "tests/support/session/state_world.h"
 
 namespace rocegw::testing::state {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "gateway/memory/copier.h"
 #include "gateway/tenant/share.h"
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {

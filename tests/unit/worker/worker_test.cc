@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "gateway/tenant/share.h"
-#include "tests/support/gateway_pair.h"
+#include "tests/support/network/gateway_pair.h"
 
 namespace rocegw::testing {
 namespace {

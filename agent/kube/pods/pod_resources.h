@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// kubelet's answer to who holds which device (podresources/v1), at its unix socket. kubelet answers
+// 100 questions a second, in bursts of 10, for all programs of the node together. So one question
+// is under way at a time, questions begin at least kPause apart, callers share them, and a question
+// that kubelet turns away for its rate is asked again. Made, used and destroyed on the agent's
+// loop, which outlives it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/kube/pods/assignments.h"
+#include "agent/kube/pods/pod_checkpoint.h"
+#include "gateway/base/status.h"
+#include "gateway/base/time.h"
+#include "gateway/session/control_loop.h"
+
+namespace rocegw::agent {
+
+class PodResources {
+ public:
+  static constexpr Duration kPause = Milliseconds(100);
+  // Age up to which an answer serves callers that take a recent one.
+  static constexpr Duration kRecentAge = Milliseconds(500);
+
+  // recent: the answer may be older than this call.
+  using Listed = std::function<void(const StatusOr<Assignments>& answer, bool recent)>;
+
+  PodResources(session::ControlLoop& loop, const std::string& socket, CheckpointFiles files);
+  ~PodResources();
+  PodResources(const PodResources&) = delete;
+  PodResources& operator=(const PodResources&) = delete;
+
+  // Assignments of this project's resources, by a question that begins after the call. Calls `done`
+  // later, within 5 s, the time that an attach waits.
+  void List(Listed done);
+  // The same, by a remembered answer or a question that is under way where there is one; may call
+  // `done` at once.
+  void ListRecent(Listed done);
+  // Assignments have changed: no answer to an earlier question serves ListRecent any more.
+  void Forget();
+
+ private:
+  struct Kubelet;
+  struct Waiter {
+    Listed done;
+    TimePoint until;
+    bool recent = false;
+  };
+
+  void AskWhenAllowed();
+  void Ask();
+  void AskAgain(std::vector<Waiter> waiters, const Status& status);
+  static void Answer(const std::vector<Waiter>& waiters, const StatusOr<Assignments>& answer);
+
+  session::ControlLoop& loop_;
+  const CheckpointFiles files_;
+  std::shared_ptr<Kubelet> kubelet_;
+  std::vector<Waiter> waiting_;  // for a question that has not begun
+  std::vector<Waiter> asked_;    // for the one that is under way
+  bool asking_ = false;
+  bool current_ = false;  // nothing has changed since the question under way began
+  TimePoint next_at_;     // no question begins earlier
+  session::ControlLoop::TimerId timer_ = 0;
+  std::optional<Assignments> recent_;
+  TimePoint recent_at_;  // when the question began
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rocegw::agent

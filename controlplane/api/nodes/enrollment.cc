@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/nodes/enrollment.h"
+
+#include <iterator>
+#include <utility>
+
+#include "controlplane/api/calls/audit_note.h"
+#include "controlplane/api/writes/standard_methods.h"
+#include "controlplane/identity/join_token.h"
+#include "controlplane/model/stored.h"
+#include "controlplane/model/timestamp.h"
+
+namespace rocegw::api {
+namespace {
+
+using identity::Enrolled;
+using identity::Found;
+using identity::Refusal;
+
+constexpr int kMostPlans = 32;
+
+ApiError FromRefusal(const Refusal& refusal) {
+  switch (refusal.kind) {
+    case Refusal::Kind::kInvalid:
+      return InvalidArgument({{refusal.field, refusal.text}});
+    case Refusal::Kind::kUnauthenticated:
+      return {grpc::StatusCode::UNAUTHENTICATED, refusal.reason, refusal.text, {}, {}};
+    case Refusal::Kind::kDenied:
+      return {grpc::StatusCode::PERMISSION_DENIED, refusal.reason, refusal.text, {}, {}};
+    case Refusal::Kind::kFailed:
+      break;
+  }
+  return {grpc::StatusCode::INTERNAL, refusal.reason, refusal.text, {}, {}};
+}
+
+void Append(identity::Step step, store::Transaction& transaction) {
+  std::move(step.compares.begin(), step.compares.end(), std::back_inserter(transaction.compares));
+  std::move(step.operations.begin(), step.operations.end(), std::back_inserter(transaction.then));
+}
+
+std::string PathOf(const std::string& gateway) { return "node/" + model::NameOf(gateway).id; }
+
+}  // namespace
+
+PlanOrError PlanDeleteGateway(const sync::Fleet& fleet, const std::string& name,
+                              const std::string& etag, identity::TimePoint now) {
+  PlanOrError planned = PlanDelete<types::v1::Gateway>(fleet, name, etag);
+  if (auto* const plan = std::get_if<Plan>(&planned)) {
+    const std::string path = PathOf(name);
+    const auto known = fleet.certificates.find(identity::CertificateKey(path));
+    const identity::Step step = identity::PlanRevoke(
+        path, known == fleet.certificates.end() ? Found() : Found(known->second), now);
+    for (size_t i = 0; i < step.operations.size(); ++i) {
+      plan->records.push_back({.key = step.operations[i].key,
+                               .value = step.operations[i].value,
+                               .replaces = step.compares[i].revision});
+    }
+  }
+  return planned;
+}
+
+void Enrollment::CreateToken(const Admitted& caller, const std::string& gateway,
+                             std::chrono::seconds lifetime, TokenDone done) {
+  if (lifetime == std::chrono::seconds(0)) lifetime = identity::kUsualTokenLifetime;
+  if (lifetime < std::chrono::seconds(1) || lifetime > identity::kLongestTokenLifetime) {
+    return done(InvalidArgument({{"lifetime", "must be between a second and a day"}}));
+  }
+  const auto token = identity::MakeJoinToken(gateway, lifetime, caller.principal, identity::Now());
+  admin::v1::AuditRecord said;  // all that is worth saying about the request
+  said.set_resource(gateway);
+  store::Transaction transaction;
+  transaction.then = {token.put, AuditOf(caller, gateway, said)};
+  std::string file =
+      identity::WriteJoinFile({.controllers = options_.controllers,
+                               .server_name = identity::ServerName(authority_.domain()),
+                               .gateway = gateway,
+                               .token = token.token,
+                               .expires = identity::TimeText(token.expires),
+                               .trust_bundle = authority_.bundle()});
+  store_.TxnAsync(std::move(transaction), [file = std::move(file), done = std::move(done)](
+                                              const StatusOr<store::TransactionResult>& result) {
+    if (!result.ok()) return done(FromStore(result.status()));
+    done(file);
+  });
+}
+
+void Enrollment::Revoke(const Call& call, const std::string& gateway, RevokeDone done) {
+  auto attempt = std::make_shared<Attempt>();
+  const std::string path = PathOf(gateway);
+  attempt->reads = {identity::CertificateKey(path)};
+  if (!call.request_id.empty()) attempt->reads.push_back(RequestKey(call));
+  attempt->plan = [call, gateway, path](const std::vector<Found>& found) -> Planned {
+    store::Transaction transaction;
+    transaction.then = {AuditOf(call, gateway)};
+    if (!call.request_id.empty()) {
+      controlplane::v1::RequestRecord record;
+      if (found[1].has_value() && record.ParseFromString(found[1]->value)) {
+        if (auto reused = RequestIdReused(call, record)) return std::move(*reused);
+        return DoneBefore{};
+      }
+      const std::string key = RequestKey(call);
+      transaction.compares = {store::Compare::Absent(key)};
+      transaction.then.push_back(
+          store::Operation::Put(key, RequestRecordOf(call, {}, model::Now()).SerializeAsString()));
+    }
+    Append(identity::PlanRevoke(path, found[0], identity::Now()), transaction);
+    return transaction;
+  };
+  attempt->done = std::move(done);
+  Run(attempt);
+}
+
+// Makes sure that the gateway's object is there.
+std::variant<store::Transaction, ApiError> Enrollment::GatewayTransaction(
+    const std::string& gateway) const {
+  return follower_.Read(
+      [&](const sync::Fleet& fleet) -> std::variant<store::Transaction, ApiError> {
+        store::Transaction transaction;
+        if (controllers::ObjectsOf<types::v1::Gateway>(fleet.view).contains(gateway)) {
+          transaction.compares.push_back(
+              store::Compare::Exists(model::KeyOf(model::Part::kIntent, model::NameOf(gateway))));
+          return transaction;
+        }
+        types::v1::Gateway object;
+        object.set_name(gateway);
+        PlanOrError planned = PlanCreate(fleet, std::move(object), NewBirth());
+        if (auto* const error = std::get_if<ApiError>(&planned)) return std::move(*error);
+        const Plan& plan = std::get<Plan>(planned);
+        transaction.compares.push_back(
+            store::Compare::Absent(model::KeyOf(model::Part::kIntent, plan.name)));
+        transaction.then.push_back(store::Operation::Put(
+            model::KeyOf(model::Part::kIntent, plan.name), plan.intent.value_or("")));
+        for (const Guard& guard : plan.guards) {
+          transaction.compares.push_back(store::Compare::ModifiedAt(guard.key, guard.revision));
+          transaction.then.push_back(store::Operation::Put(guard.key, ""));
+        }
+        return transaction;
+      });
+}
+
+void Enrollment::Join(const Admitted& caller, const fleet::v1::JoinRequest& request,
+                      JoinDone done) {
+  auto attempt = std::make_shared<Attempt>();
+  auto response = std::make_shared<fleet::v1::JoinResponse>();
+  response->set_trust_bundle(authority_.bundle());
+  attempt->reads = {identity::JoinTokenKey(request.token()),
+                    identity::CertificateKey(PathOf(request.gateway()))};
+  attempt->plan = [this, caller, request, response](const std::vector<Found>& found) -> Planned {
+    auto outcome = identity::PlanJoin(authority_,
+                                      {.gateway = request.gateway(),
+                                       .token = request.token(),
+                                       .certificate_request = request.certificate_request()},
+                                      found[0], found[1], options_.node_lifetime, identity::Now());
+    if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
+    auto transaction = GatewayTransaction(request.gateway());
+    if (auto* const error = std::get_if<ApiError>(&transaction)) return std::move(*error);
+    auto& good = std::get<store::Transaction>(transaction);
+    auto& enrolled = std::get<Enrolled>(outcome);
+    response->set_certificate_chain(enrolled.certificate_chain);
+    Append(std::move(enrolled.step), good);
+    Admitted joined = caller;
+    joined.principal = identity::NodeUri(authority_.domain(), model::NameOf(request.gateway()).id);
+    fleet::v1::JoinRequest said = request;
+    said.clear_token();
+    good.then.push_back(AuditOf(joined, request.gateway(), said));
+    return std::move(good);
+  };
+  attempt->done = [response, done = std::move(done)](std::optional<ApiError> error) {
+    if (error.has_value()) return done(std::move(*error));
+    done(*response);
+  };
+  Run(attempt);
+}
+
+void Enrollment::Renew(const Admitted& caller, const fleet::v1::RenewRequest& request,
+                       const std::string& serial, RenewDone done) {
+  auto attempt = std::make_shared<Attempt>();
+  auto response = std::make_shared<fleet::v1::RenewResponse>();
+  response->set_trust_bundle(authority_.bundle());
+  attempt->reads = {identity::CertificateKey(PathOf(request.gateway()))};
+  attempt->plan = [this, caller, request, serial,
+                   response](const std::vector<Found>& found) -> Planned {
+    auto outcome = identity::PlanRenew(authority_, request.gateway(), request.certificate_request(),
+                                       serial, found[0], options_.node_lifetime, identity::Now());
+    if (const auto* refusal = std::get_if<Refusal>(&outcome)) return FromRefusal(*refusal);
+    auto& enrolled = std::get<Enrolled>(outcome);
+    response->set_certificate_chain(enrolled.certificate_chain);
+    store::Transaction transaction;
+    transaction.then = {AuditOf(caller, request.gateway(), request)};
+    Append(std::move(enrolled.step), transaction);
+    return transaction;
+  };
+  attempt->done = [response, done = std::move(done)](std::optional<ApiError> error) {
+    if (error.has_value()) return done(std::move(*error));
+    done(*response);
+  };
+  Run(attempt);
+}
+
+void Enrollment::Run(const std::shared_ptr<Attempt>& attempt) {
+  store::Transaction read;
+  for (const std::string& key : attempt->reads) read.then.push_back(store::Operation::Get(key));
+  store_.TxnAsync(std::move(read),
+                  [this, attempt](const StatusOr<store::TransactionResult>& result) {
+                    Commit(attempt, result);
+                  });
+}
+
+void Enrollment::Commit(const std::shared_ptr<Attempt>& attempt,
+                        const StatusOr<store::TransactionResult>& read) {
+  if (!read.ok()) return attempt->done(FromStore(read.status()));
+  std::vector<Found> found;
+  for (const store::OperationResult& one : read.value().results) found.push_back(one.entry);
+  auto planned = attempt->plan(found);
+  if (auto* const error = std::get_if<ApiError>(&planned)) {
+    return attempt->done(std::move(*error));
+  }
+  if (std::holds_alternative<DoneBefore>(planned)) return attempt->done(std::nullopt);
+  store_.TxnAsync(std::move(std::get<store::Transaction>(planned)),
+                  [this, attempt](const StatusOr<store::TransactionResult>& result) {
+                    if (!result.ok()) return attempt->done(FromStore(result.status()));
+                    if (result.value().succeeded) return attempt->done(std::nullopt);
+                    if (++attempt->count == kMostPlans) {
+                      return attempt->done(TooManyConflicts());
+                    }
+                    // What it failed for is known then.
+                    follower_.WhenReached(result.value().revision,
+                                          [this, attempt] { Run(attempt); });
+                  });
+}
+
+}  // namespace rocegw::api

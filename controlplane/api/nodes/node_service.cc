@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/nodes/node_service.h"
+
+#include <memory>
+#include <utility>
+
+#include "controlplane/api/calls/peer_certificate.h"
+#include "controlplane/api/calls/unary_call.h"
+
+namespace rocegw::api {
+namespace {
+
+// Anybody may call Join; each call costs the store a read.
+constexpr int kMostJoins = 32;
+
+// Finishes the call with the answer, or with why there is none.
+template <typename Response>
+auto Answer(grpc::ServerUnaryReactor* reactor, Response* response) {
+  return [reactor, response](std::variant<Response, ApiError> outcome) {
+    if (const auto* error = std::get_if<ApiError>(&outcome)) {
+      return reactor->Finish(ToStatus(*error));
+    }
+    *response = std::move(std::get<Response>(outcome));
+    reactor->Finish(grpc::Status::OK);
+  };
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* NodeService::Join(grpc::CallbackServerContext* context,
+                                            const fleet::v1::JoinRequest* request,
+                                            fleet::v1::JoinResponse* response) {
+  const bool too_many = joining_.fetch_add(1) >= kMostJoins;
+  const std::shared_ptr<void> counted(nullptr, [this](void*) { joining_.fetch_sub(1); });
+  if (too_many) {
+    auto* const reactor = context->DefaultReactor();
+    reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "too many hosts are joining at once; try again in a moment"});
+    return reactor;
+  }
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    enrollment_.Join(admitted, *request,
+                     [counted, answer = Answer(reactor, response)](auto outcome) {
+                       answer(std::move(outcome));
+                     });
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
+}
+
+grpc::ServerUnaryReactor* NodeService::Renew(grpc::CallbackServerContext* context,
+                                             const fleet::v1::RenewRequest* request,
+                                             fleet::v1::RenewResponse* response) {
+  const auto serve = [&](grpc::ServerUnaryReactor* reactor, const Admitted& admitted) {
+    const auto certificate = CertificateOf(*context->auth_context());
+    const std::string serial = certificate.has_value() ? certificate->serial : std::string();
+    enrollment_.Renew(admitted, *request, serial, Answer(reactor, response));
+  };
+  return WhenAdmitted(*context, *request, follower_, serve);
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/api/writes/object_kind.h"
+
+#include <set>
+
+#include "controlplane/controllers/amounts.h"
+#include "controlplane/controllers/capacity.h"
+#include "controlplane/model/serialized.h"
+#include "controlplane/model/stored.h"
+
+namespace rocegw::api {
+namespace {
+
+using controllers::Amounts;
+using model::Collection;
+using model::ResourceName;
+
+constexpr size_t kHoldersNamed = 5;
+
+std::string CapacityGuard() { return std::string(model::kGuardPrefix) + "capacity"; }
+// Written by everyone who begins or ends to refer to the object.
+std::string ReferenceGuard(const std::string& name) {
+  return std::string(model::kGuardPrefix) + "references/" + name;
+}
+
+bool SaysAnything(const types::v1::Limits& limits) { return limits.ByteSizeLong() != 0; }
+
+void Append(std::vector<model::Violation> more, std::vector<model::Violation>& violations) {
+  for (model::Violation& violation : more) violations.push_back(std::move(violation));
+}
+
+}  // namespace
+
+Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Tenant& tenant) {
+  Relations relations;
+  const types::v1::Quota& quota = tenant.spec().quota();
+  const bool commits = SaysAnything(quota.committed());
+  const bool bounds = SaysAnything(quota.peak()) || SaysAnything(tenant.spec().fleet_cap());
+  if (commits || bounds) relations.guards.push_back(CapacityGuard());
+  // A pool that commits nothing brings this to more gateways.
+  if (commits) relations.guards.push_back(ReferenceGuard(tenant.name()));
+  Append(controllers::CheckTenant(fleet.view, fleet.placement, tenant), relations.violations);
+  return relations;
+}
+
+Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Pool& pool) {
+  Relations relations;
+  const std::string tenant = model::NameOf(pool.name()).Tenant();
+  relations.needs.push_back(tenant);
+  const auto old = fleet.view.pools.find(pool.name());
+  const bool is_new = old == fleet.view.pools.end();
+  const bool moves = is_new || model::Serialized(pool.spec().gateways()) !=
+                                   model::Serialized(old->second.object.spec().gateways());
+  if (moves) relations.guards.push_back(ReferenceGuard(tenant));
+  const std::string& policy = pool.spec().cc_policy();
+  if (!policy.empty()) relations.needs.push_back(policy);
+  const std::string before = is_new ? std::string() : old->second.object.spec().cc_policy();
+  if (policy != before) {
+    for (const std::string& name : {policy, before}) {
+      if (!name.empty()) relations.guards.push_back(ReferenceGuard(name));
+    }
+  }
+  const auto owner = fleet.view.tenants.find(tenant);
+  const bool brings = moves && owner != fleet.view.tenants.end() &&
+                      SaysAnything(owner->second.object.spec().quota().committed());
+  if (brings || SaysAnything(pool.spec().quota().committed()))
+    relations.guards.push_back(CapacityGuard());
+  Append(controllers::CheckPool(fleet.view, fleet.placement, pool), relations.violations);
+  return relations;
+}
+
+Relations RelationsOf(const sync::Fleet&, const types::v1::CcPolicy&) { return {}; }
+
+Relations RelationsOf(const sync::Fleet& fleet, const types::v1::Gateway& gateway) {
+  Relations relations;
+  relations.guards.push_back(CapacityGuard());
+  Append(controllers::CheckGateway(fleet.view, fleet.placement, gateway), relations.violations);
+  return relations;
+}
+
+Relations RelationsOf(const sync::Fleet&, const types::v1::RoleBinding& binding) {
+  Relations relations;
+  const types::v1::Role role = binding.spec().role();
+  if (!binding.spec().tenant().empty()) {
+    relations.needs.push_back(binding.spec().tenant());
+    relations.guards.push_back(ReferenceGuard(binding.spec().tenant()));
+  }
+  if (role == types::v1::NODE) {
+    relations.violations.push_back(
+        {"role_binding.spec.role", "NODE comes with a node's certificate and cannot be bound"});
+  }
+  if (role == types::v1::TENANT_ADMIN && binding.spec().tenant().empty()) {
+    relations.violations.push_back({"role_binding.spec.tenant", "must be given for TENANT_ADMIN"});
+  }
+  const bool of_fleet = role != types::v1::TENANT_ADMIN && role != types::v1::VIEWER;
+  if (of_fleet && !binding.spec().tenant().empty()) {
+    relations.violations.push_back(
+        {"role_binding.spec.tenant", "can only be given for TENANT_ADMIN and VIEWER"});
+  }
+  return relations;
+}
+
+Holders HoldersOf(const sync::Fleet& fleet, const ResourceName& name) {
+  Holders holders;
+  const std::string text = name.Text();
+  const auto add = [&](const std::string& holder) {
+    if (holders.names.size() < kHoldersNamed) holders.names.push_back(holder);
+  };
+  if (name.collection == Collection::kTenants) {
+    holders.guards.push_back(ReferenceGuard(text));
+    const std::string prefix = text + "/pools/";
+    for (auto pool = fleet.view.pools.lower_bound(prefix);
+         pool != fleet.view.pools.end() && pool->first.starts_with(prefix); ++pool) {
+      add(pool->first);
+    }
+    // Who gets the tenant's name next must not find somebody with rights to it.
+    for (const auto& [binding_name, binding] : fleet.view.role_bindings) {
+      if (binding.object.spec().tenant() == text) add(binding_name);
+    }
+  } else if (name.collection == Collection::kCcPolicies) {
+    holders.guards.push_back(ReferenceGuard(text));
+    for (const auto& [pool_name, pool] : fleet.view.pools) {
+      if (pool.object.spec().cc_policy() == text) add(pool_name);
+    }
+  }
+  return holders;
+}
+
+}  // namespace rocegw::api

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries writes of the API through: plans each on the fleet as it is known, makes it one
+// transaction, and plans again when something was changed meanwhile. Any thread; must outlive its
+// writes, and the store and follower outlive it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "controlplane/api/calls/call.h"
+#include "controlplane/api/writes/write.h"
+#include "controlplane/store/store.h"
+#include "controlplane/sync/fleet_follower.h"
+
+namespace rocegw::api {
+
+struct Written {
+  store::Revision revision = 0;
+  std::string intent;  // serialized; empty: it was deleted
+};
+
+using PlanOrError = std::variant<Plan, ApiError>;
+using WrittenOrError = std::variant<Written, ApiError>;
+
+class Writer {
+ public:
+  Writer(store::Store& store, sync::FleetFollower& follower) : store_(store), follower_(follower) {}
+
+  using Planner = std::function<PlanOrError(const sync::Fleet&)>;
+  using Done = std::function<void(WrittenOrError)>;
+
+  // `plan` is called on a fleet that has all writes that were acknowledged here before, and that of
+  // revision `at_least`; maybe several times. `done` is called once, on any thread. When nobody
+  // else writes, the calling thread waits for the disk.
+  void Write(Call call, store::Revision at_least, Planner plan, Done done);
+  // What Write would do now, without doing it.
+  void Validate(store::Revision at_least, Planner plan, Done done);
+
+ private:
+  struct Attempt;
+  // Whose thread something runs on: a caller may wait there, the follower must not.
+  enum class On { kCaller, kFollower };
+  // Calls when the fleet is as new as it must be for a write. A revision that the store has not
+  // reached is not waited for: clients can write any etag.
+  void WhenFresh(store::Revision at_least, std::function<void(On)> call);
+  void Try(const std::shared_ptr<Attempt>& attempt, On thread);
+  // What was planned cannot be, which is also so when it was done before under the same request_id.
+  void RefuseOrAnswer(const std::shared_ptr<Attempt>& attempt, ApiError error);
+  static void AnswerAgain(const Attempt& attempt, const controlplane::v1::RequestRecord& record,
+                          store::Revision revision);
+  void OnResult(const std::shared_ptr<Attempt>& attempt,
+                const StatusOr<store::TransactionResult>& result);
+
+  store::Store& store_;
+  sync::FleetFollower& follower_;
+  std::atomic<store::Revision> acknowledged_{0};
+};
+
+}  // namespace rocegw::api

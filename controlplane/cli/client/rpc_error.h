@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server's refusal looks like to a person, and which exit code it is. Pure.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include "controlplane/cli/client/call_result.h"
+
+namespace rocegw::cli {
+
+// who: "the controller at /run/x.sock"; method: "/rocegw.admin.v1.Audit/Verify".
+CallResult Refusal(const grpc::Status& status, const std::string& who, const std::string& method);
+
+}  // namespace rocegw::cli

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// drain, undrain, operations.
+#include <google/protobuf/util/time_util.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <thread>
+
+#include "controlplane/cli/documents/quantity.h"
+#include "controlplane/cli/printing.h"
+#include "controlplane/cli/program.h"
+#include "rocegw/admin/v1/gateways.pb.h"
+#include "rocegw/admin/v1/operations.pb.h"
+#include "rocegw/gateway/v1/config.pb.h"
+
+namespace rocegw::cli {
+namespace {
+
+using google::protobuf::util::TimeUtil;
+using types::v1::Operation;
+
+// A wait is many calls, so that what it waits for can be shown.
+constexpr std::chrono::milliseconds kOneWait(1000);
+constexpr size_t kMostHolders = 5;
+constexpr std::chrono::milliseconds kBetweenLooks(200);
+
+struct DrainQuery {
+  std::string gateway;
+  std::string deadline;
+  std::string on_deadline;
+  bool wait = false;
+  std::string operation;
+};
+
+// "host-a: 2 sessions, 4 QPs, 1 request left" and the first of what holds it.
+std::vector<std::string> HoldersOf(Program& program, const std::string& gateway) {
+  MessagePtr object;
+  if (!program.objects().Get(*FindKind("gateways"), gateway, object).ok()) return {};
+  const auto& drain = static_cast<const types::v1::Gateway&>(*object).status().drain();
+  return {drain.holders().begin(), drain.holders().end()};
+}
+
+CallResult WaitFor(Program& program, const std::string& name, Operation& operation) {
+  const auto end = std::chrono::steady_clock::now() + program.patience();
+  Progress line;
+  admin::v1::WaitOperationRequest request;
+  request.set_name(name);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    operation.Clear();
+    CallResult result =
+        program.rpc().Call("/rocegw.admin.v1.Operations/WaitOperation", request, operation,
+                           std::clamp(left, std::chrono::milliseconds(100), kOneWait));
+    // The server's answer and our deadline cross.
+    if (!result.ok() && result.code != kDeadline) return result;
+    if (operation.status().done()) return {};
+    if (left <= kOneWait) {
+      return {kDeadline,
+              name + " is not done in time (--timeout)" +
+                  (operation.status().step().empty() ? "" : ": " + operation.status().step()) +
+                  "; it goes on: rocegwctl operations wait " + ShortName(name),
+              {}};
+    }
+    line.Show(ShortName(operation.spec().target()) + ": " + operation.status().step());
+  }
+}
+
+int TellEnd(Program& program, const CallResult& result, const Operation& operation) {
+  if (!result.ok()) {
+    const int code = Fail(result);
+    if (result.code == kDeadline && !operation.spec().target().empty()) {
+      const auto holders = HoldersOf(program, operation.spec().target());
+      for (size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
+        std::cerr << "  held by " << holders[i] << "\n";
+      }
+      if (holders.size() > kMostHolders) {
+        std::cerr << "  and more: rocegwctl describe gateway "
+                  << ShortName(operation.spec().target()) << "\n";
+      }
+    }
+    return code;
+  }
+  const auto& status = operation.status();
+  if (!status.error_reason().empty()) {
+    return Fail({kFailed,
+                 operation.name() + ": " + status.error_reason() + ": " + status.error_message(),
+                 {}});
+  }
+  if (program.is_table()) {
+    std::cout << operation.spec().target() << " drained\n";
+  } else {
+    std::vector<MessagePtr> one;
+    one.push_back(std::make_unique<Operation>(operation));
+    PrintObjects(program, *FindKind("operations"), one, true);
+  }
+  return kOk;
+}
+
+CallResult ReadDrain(const DrainQuery& query, admin::v1::DrainGatewayRequest& request) {
+  if (!query.deadline.empty()) {
+    const auto deadline = ParseDuration(query.deadline);
+    if (!deadline.has_value()) {
+      return {
+          kUsage, "--deadline: '" + query.deadline + "' is not a duration (90s, 15m, 1h30m)", {}};
+    }
+    *request.mutable_deadline() = TimeUtil::MillisecondsToDuration(*deadline);
+  }
+  if (query.on_deadline == "keep") request.set_on_deadline(types::v1::KEEP);
+  if (query.on_deadline == "disconnect") request.set_on_deadline(types::v1::DISCONNECT);
+  if (query.on_deadline == "abort") request.set_on_deadline(types::v1::ABORT);
+  if (!query.on_deadline.empty() && query.on_deadline != "keep" && query.deadline.empty()) {
+    return {kUsage, "--on-deadline " + query.on_deadline + " needs a --deadline", {}};
+  }
+  std::string name;
+  (void)FullName(*FindKind("gateways"), query.gateway, {}, name);
+  request.set_name(name);
+  return {};
+}
+
+// The gateway of this host, asked itself: for as long as its process lives, whatever a controller
+// wants of it.
+int OrderLocally(Program& program, const DrainQuery& query, bool drain) {
+  if (!query.gateway.empty() || !query.deadline.empty() || !query.on_deadline.empty()) {
+    return Fail({kUsage,
+                 "--local is the gateway of this host: without GATEWAY, and without a deadline, "
+                 "which is the fleet's",
+                 {}});
+  }
+  if (auto result = program.Open(); !result.ok()) return Fail(result);
+  const auto end = std::chrono::steady_clock::now() + program.patience();
+  Progress line;
+  gateway::v1::DrainRequest request;
+  request.set_drain(drain);
+  gateway::v1::DrainResponse response;
+  for (;;) {
+    response.Clear();
+    const CallResult result =
+        program.rpc().Call("/rocegw.gateway.v1.ConfigService/Drain", request, response);
+    if (!result.ok()) return Fail(result);
+    const types::v1::DrainProgress& left = response.progress();
+    if (!drain || !query.wait || left.empty()) break;
+    const std::string holds = std::to_string(left.sessions()) + " sessions, " +
+                              std::to_string(left.qps()) + " queue pairs left";
+    if (std::chrono::steady_clock::now() + kBetweenLooks > end)
+      return Fail({kDeadline, "not empty in time (--timeout): " + holds, {}});
+    line.Show(holds);
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  if (PrintDocument(program, NamedMessages{{"drain", &response}})) return kOk;
+  if (response.admin_state() == types::v1::DRAINING) {
+    std::cout << (response.progress().empty() ? "drained\n" : "draining\n");
+  } else {
+    std::cout << "in service\n";
+  }
+  return kOk;
+}
+
+int Drain(Program& program, const DrainQuery& query) {
+  if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
+    return OrderLocally(program, query, true);
+  if (query.gateway.empty())
+    return Fail({kUsage, "which gateway? Its name, or --local for the one on this host", {}});
+  admin::v1::DrainGatewayRequest request;
+  if (auto result = ReadDrain(query, request); !result.ok()) return Fail(result);
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  Operation operation;
+  if (auto result = program.objects().Write("/rocegw.admin.v1.Gateways/DrainGateway", request,
+                                            program.options.write, operation);
+      !result.ok()) {
+    return Fail(result);
+  }
+  if (query.wait) {
+    const std::string name = operation.name();
+    const CallResult result = WaitFor(program, name, operation);
+    return TellEnd(program, result, operation);
+  }
+  if (program.is_table()) {
+    std::cout << request.name() << " draining: " << operation.name() << "\n";
+    std::cerr << "wait for it: rocegwctl operations wait " << ShortName(operation.name()) << "\n";
+    return kOk;
+  }
+  std::vector<MessagePtr> one;
+  one.push_back(std::make_unique<Operation>(operation));
+  PrintObjects(program, *FindKind("operations"), one, true);
+  return kOk;
+}
+
+int Undrain(Program& program, const DrainQuery& query) {
+  if (program.options.choice.local || !program.options.choice.gateway_socket.empty())
+    return OrderLocally(program, query, false);
+  if (query.gateway.empty())
+    return Fail({kUsage, "which gateway? Its name, or --local for the one on this host", {}});
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  admin::v1::UndrainGatewayRequest request;
+  std::string name;
+  (void)FullName(*FindKind("gateways"), query.gateway, {}, name);
+  request.set_name(name);
+  auto gateway = std::make_unique<types::v1::Gateway>();
+  if (auto result = program.objects().Write("/rocegw.admin.v1.Gateways/UndrainGateway", request,
+                                            program.options.write, *gateway);
+      !result.ok()) {
+    return Fail(result);
+  }
+  if (program.is_table()) {
+    std::cout << name << " in service\n";
+    return kOk;
+  }
+  std::vector<MessagePtr> one;
+  one.push_back(std::move(gateway));
+  PrintObjects(program, *FindKind("gateways"), one, true);
+  return kOk;
+}
+
+int ListOperations(Program& program) {
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  ObjectList list;
+  const Kind& kind = *FindKind("operations");
+  if (auto result = program.objects().List(kind, {}, {}, list); !result.ok()) return Fail(result);
+  PrintObjects(program, kind, list.objects, false);
+  return kOk;
+}
+
+int WaitOperation(Program& program, const DrainQuery& query) {
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  std::string name;
+  (void)FullName(*FindKind("operations"), query.operation, {}, name);
+  Operation operation;
+  const CallResult result = WaitFor(program, name, operation);
+  return TellEnd(program, result, operation);
+}
+
+int CancelOperation(Program& program, const DrainQuery& query) {
+  if (auto result = program.OpenController(); !result.ok()) return Fail(result);
+  admin::v1::CancelOperationRequest request;
+  std::string name;
+  (void)FullName(*FindKind("operations"), query.operation, {}, name);
+  request.set_name(name);
+  Operation operation;
+  if (auto result = program.objects().Write("/rocegw.admin.v1.Operations/CancelOperation", request,
+                                            program.options.write, operation);
+      !result.ok()) {
+    return Fail(result);
+  }
+  std::cout << name << (program.is_table() ? " cancelled\n" : "\n");
+  return kOk;
+}
+
+}  // namespace
+
+void AddDrainCommands(CLI::App& app, Program& program) {
+  const auto query = std::make_shared<DrainQuery>();
+  CLI::App* const drain = program.Add(
+      app, "drain", "take a gateway out of service",
+      "  rocegwctl drain host-a --wait\n"
+      "  rocegwctl drain host-a --deadline 15m --on-deadline disconnect\n"
+      "  rocegwctl --local drain --wait     the gateway here, until it is started anew\n"
+      "What is there goes on until it ends by itself or the deadline comes: then it\n"
+      "stays (keep), connections end in order (disconnect), or sessions end (abort).",
+      [&program, query] { return Drain(program, *query); });
+  drain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
+  drain->add_option("--deadline", query->deadline, "when it is not empty by then: --on-deadline")
+      ->type_name("TIME");
+  drain->add_option("--on-deadline", query->on_deadline, "keep, disconnect or abort")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"keep", "disconnect", "abort"}).description(""));
+  drain->add_flag("--wait", query->wait, "until it is empty, at most --timeout");
+
+  CLI::App* const undrain = program.Add(app, "undrain", "take a gateway back into service",
+                                        "  rocegwctl undrain host-a\n  rocegwctl --local undrain",
+                                        [&program, query] { return Undrain(program, *query); });
+  undrain->add_option("GATEWAY", query->gateway, "its name; with --local: none");
+
+  CLI::App* const operations =
+      program.Add(app, "operations", "what takes longer than a call: list, wait, cancel",
+                  "  rocegwctl operations list\n"
+                  "  rocegwctl operations wait drain-host-a-1f2e3d4c --timeout 10m",
+                  nullptr);
+  program.Add(*operations, "list", "all that run, and those that ended lately", "",
+              [&program] { return ListOperations(program); });
+  CLI::App* const wait = program.Add(*operations, "wait", "until it is done, at most --timeout", "",
+                                     [&program, query] { return WaitOperation(program, *query); });
+  wait->add_option("OPERATION", query->operation, "its name")->required();
+  CLI::App* const cancel =
+      program.Add(*operations, "cancel", "end it: a drained gateway is in service again", "",
+                  [&program, query] { return CancelOperation(program, *query); });
+  cancel->add_option("OPERATION", query->operation, "its name")->required();
+}
+
+}  // namespace rocegw::cli

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controlplane/cli/documents/kinds.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "rocegw/admin/v1/cc_policies.pb.h"
+#include "rocegw/admin/v1/gateways.pb.h"
+#include "rocegw/admin/v1/operations.pb.h"
+#include "rocegw/admin/v1/pools.pb.h"
+#include "rocegw/admin/v1/role_bindings.pb.h"
+#include "rocegw/admin/v1/tenants.pb.h"
+
+namespace rocegw::cli {
+namespace {
+
+// Naming a request links its file, and the file has the service.
+template <typename Object, typename GetRequest>
+Kind Make(std::string_view plural, std::string_view singular, std::string_view brief,
+          bool in_tenant = false, bool writable = true) {
+  return {plural,
+          singular,
+          brief,
+          in_tenant,
+          writable,
+          Object::descriptor(),
+          GetRequest::descriptor()->file()->service(0)};
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+}  // namespace
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kKinds = {
+      Make<types::v1::Tenant, admin::v1::GetTenantRequest>("tenants", "tenant", "t"),
+      Make<types::v1::Pool, admin::v1::GetPoolRequest>("pools", "pool", "po", true),
+      Make<types::v1::CcPolicy, admin::v1::GetCcPolicyRequest>("ccPolicies", "ccPolicy", "cc"),
+      Make<types::v1::Gateway, admin::v1::GetGatewayRequest>("gateways", "gateway", "gw"),
+      Make<types::v1::RoleBinding, admin::v1::GetRoleBindingRequest>("roleBindings", "roleBinding",
+                                                                     "rb"),
+      Make<types::v1::Operation, admin::v1::GetOperationRequest>("operations", "operation", "op",
+                                                                 false, false)};
+  return kKinds;
+}
+
+const google::protobuf::MethodDescriptor& Kind::Method(std::string_view verb) const {
+  const bool many = verb == "List" || verb == "Watch";
+  std::string noun(many ? plural : singular);
+  noun[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(noun[0])));
+  return *service->FindMethodByName(std::string(verb) + noun);
+}
+
+const Kind* FindKind(std::string_view noun) {
+  const std::string lower = Lower(noun);
+  const auto& kinds = Kinds();
+  const auto found = std::ranges::find_if(kinds, [&](const Kind& kind) {
+    return lower == Lower(kind.plural) || lower == Lower(kind.singular) || lower == kind.brief;
+  });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+const Kind* KindOfName(std::string_view name) {
+  const size_t last = name.rfind('/');
+  if (last == std::string_view::npos) return nullptr;
+  const std::string_view head = name.substr(0, last);
+  const std::string_view collection = head.substr(head.rfind('/') + 1);
+  const auto& kinds = Kinds();
+  const auto found = std::ranges::find(kinds, collection, &Kind::plural);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+std::string KnownKinds() {
+  std::string text;
+  for (const Kind& kind : Kinds()) {
+    text += (text.empty() ? "" : ", ") + std::string(kind.plural) + " (" + std::string(kind.brief) +
+            ")";
+  }
+  return text;
+}
+
+CallResult FullName(const Kind& kind, std::string_view text, std::string_view tenant,
+                    std::string& out) {
+  const std::string head = std::string(kind.plural) + "/";
+  if (!kind.in_tenant) {
+    out = text.starts_with(head) ? std::string(text) : head + std::string(text);
+    return {};
+  }
+  const size_t slash = text.find('/');
+  if (text.starts_with("tenants/")) {
+    out = text;
+  } else if (slash != std::string_view::npos) {
+    out = "tenants/" + std::string(text.substr(0, slash)) + "/" + head +
+          std::string(text.substr(slash + 1));
+  } else if (!tenant.empty()) {
+    out = "tenants/" + ShortName(tenant) + "/" + head + std::string(text);
+  } else {
+    return {kUsage,
+            "whose " + std::string(kind.singular) + " '" + std::string(text) + "'? TENANT/" +
+                std::string(text) + ", or --tenant TENANT",
+            {}};
+  }
+  return {};
+}
+
+std::string ShortName(std::string_view name) {
+  std::string out;
+  bool collection = name.find('/') != std::string_view::npos;
+  while (!name.empty()) {
+    const size_t slash = name.find('/');
+    if (!collection) out += (out.empty() ? "" : "/") + std::string(name.substr(0, slash));
+    collection = !collection;
+    name = slash == std::string_view::npos ? std::string_view() : name.substr(slash + 1);
+  }
+  return out;
+}
+
+std::string MethodPath(const google::protobuf::MethodDescriptor& method) {
+  return "/" + method.service()->full_name() + "/" + method.name();
+}
+
+}  // namespace rocegw::cli

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory registration. The range is checked here as hardware drivers do by pinning it: not mapped,
+// or not writable where the access asks for it, is EFAULT. On-demand regions are neither pinned nor
+// checked, and what is mapped there may change.
+#include <cerrno>
+#include <cstdlib>
+
+#include "gateway/client/device/objects.h"
+#include "gateway/client/device/refusals.h"
+#include "gateway/client/memory/memory_map.h"
+#include "gateway/client/memory/remap.h"
+#include "gateway/client/process/real.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr uint32_t kWriting = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+constexpr uint32_t kKnownAccess = kWriting | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
+// Hints that change nothing here: memory is never huge-page pinned, and ordering is always kept.
+// Zero-based says where the addresses of the region start, which is the library's to know.
+constexpr uint32_t kIgnoredAccess = IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING |
+                                    IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_ZERO_BASED;
+constexpr uint32_t kNeedLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+int CheckAccess(ibv_context* context, uint32_t access) {
+  if (FromIbv(context)->placement) access &= ~kAccessFlushGlobal;
+  if ((access & ~(kKnownAccess | kIgnoredAccess)) != 0) return refusal::ibv_reg_mr;
+  if ((access & kNeedLocalWrite) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  return 0;
+}
+
+// What a region is to be.
+struct Wish {
+  ibv_pd* pd;
+  void* address;
+  uint64_t length;
+  uint64_t iova;
+  uint32_t access;
+
+  uint64_t start() const { return reinterpret_cast<uint64_t>(address); }
+  bool on_demand() const { return (access & IBV_ACCESS_ON_DEMAND) != 0; }
+  bool written() const { return (access & kWriting) != 0; }
+  RegisteredRange range() const { return {iova, length, start(), pd->handle, access}; }
+};
+
+int Check(const Wish& wish) {
+  const int error = CheckAccess(wish.pd->context, wish.access);
+  if (error != 0) return error;
+  if (wish.length == 0 || wish.start() + wish.length < wish.start() ||
+      wish.iova + wish.length < wish.iova) {
+    return EINVAL;
+  }
+  // What is there counts when it is used, not now.
+  return wish.on_demand() ? 0 : CheckMapped(wish.start(), wish.length, wish.written());
+}
+
+void End(Registration* registration) {
+  EndRegistration(registration);
+  free(registration);
+}
+
+// Has the daemon make what is wished of the region that `request` names, or of none. 0 and the
+// registration, which the caller ends; or errno, and nothing has changed.
+template <typename Request>
+int Ask(uint32_t type, const Wish& wish, Request* request, Registration** made,
+        rocegw_mr_reply* reply) {
+  auto* registration = MakeObject<Registration>();
+  if (registration == nullptr) return ENOMEM;
+  Session* session = SessionOf(wish.pd->context);
+  request->pd = wish.pd->handle;
+  request->access = wish.access & (kKnownAccess | kAccessFlushGlobal);
+  request->address = wish.start();
+  request->length = wish.length;
+  request->iova = wish.iova;
+  if (wish.on_demand()) {
+    ListRegistration(session, wish.start(), wish.length, wish.written(), registration);
+  } else {
+    BeginRegistration(session, wish.start(), wish.length, wish.written(), registration);
+  }
+  request->region = RegionHandle(*registration);
+  request->region_offset = RegionOffset(*registration);
+  request->kept = registration->kept;
+  int error = session->Call(type, request, reply);
+  // A bound window stands in the way of it wherever it lies.
+  if (error != 0 && error != EBUSY && request->region != 0) {
+    // Daemons that want regions to hold all of a registration, limits that count both.
+    LeaveRegion(registration);
+    request->region = 0;
+    request->region_offset = 0;
+    request->kept = registration->kept;
+    error = session->Call(type, request, reply);
+  }
+  if (error == 0) {
+    *made = registration;
+    return 0;
+  }
+  End(registration);
+  return error;
+}
+
+// Its address in the program stays.
+void Fill(const Wish& wish, const rocegw_mr_reply& reply, Registration* registration, Mr* mr) {
+  mr->registration = registration;
+  mr->access = wish.access;
+  mr->iova = wish.iova;
+  mr->ibv.context = wish.pd->context;
+  mr->ibv.pd = wish.pd;
+  mr->ibv.addr = wish.address;
+  mr->ibv.length = wish.length;
+  mr->ibv.handle = reply.handle;
+  mr->ibv.lkey = reply.lkey;
+  mr->ibv.rkey = reply.rkey;
+}
+
+// 0 or errno, and nothing is registered then.
+int Make(const Wish& wish, Mr* mr) {
+  int error = Check(wish);
+  if (error != 0) return error;
+  Session* session = SessionOf(wish.pd->context);
+  Registration* registration = nullptr;
+  rocegw_reg_mr request = {};
+  rocegw_mr_reply reply;
+  error = Ask(ROCEGW_MSG_REG_MR, wish, &request, &registration, &reply);
+  if (error != 0) return error;
+  error = session->keys().Insert(reply.lkey, wish.range());
+  if (error != 0) {
+    session->CallDestroy(ROCEGW_MSG_DEREG_MR, reply.handle);
+    End(registration);
+    return error;
+  }
+  Fill(wish, reply, registration, mr);
+  return 0;
+}
+
+// The address that the region begins at for whoever uses it, when none is asked for.
+uint64_t StartOf(const void* address, uint32_t access) {
+  return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<uint64_t>(address);
+}
+
+ibv_mr* Register(ibv_pd* pd, void* address, size_t length, uint64_t iova, uint32_t access) {
+  auto* mr = MakeObject<Mr>();
+  if (mr == nullptr) return nullptr;
+  const int error = Make({pd, address, length, iova, access}, mr);
+  if (error == 0) return &mr->ibv;
+  free(mr);
+  errno = error;
+  return nullptr;
+}
+
+int Release(const Mr& mr) {
+  Session* session = SessionOf(mr.ibv.context);
+  const int error = session->CallDestroy(ROCEGW_MSG_DEREG_MR, mr.ibv.handle);
+  if (error != 0) return error;
+  session->keys().Remove(mr.ibv.lkey);
+  End(mr.registration);
+  return 0;
+}
+
+// The region becomes that, under its keys.
+int Change(const Wish& wish, Mr* mr) {
+  const int error = Check(wish);
+  if (error != 0) return error;
+  Registration* registration = nullptr;
+  rocegw_rereg_mr request = {};
+  request.mr = mr->ibv.handle;
+  rocegw_mr_reply reply;
+  const int refused = Ask(ROCEGW_MSG_REREG_MR, wish, &request, &registration, &reply);
+  if (refused != 0) return refused;
+  SessionOf(wish.pd->context)->keys().Replace(reply.lkey, wish.range());
+  End(mr->registration);
+  Fill(wish, reply, registration, mr);
+  return 0;
+}
+
+// Another region in its place, with other keys. It is made before the old one goes, so that a
+// refusal leaves that as it was.
+int MakeAnew(const Wish& wish, Mr* mr) {
+  Mr fresh = *mr;
+  int error = Make(wish, &fresh);
+  if (error != 0) return error;
+  error = Release(*mr);
+  if (error != 0) {
+    Release(fresh);
+    return error;
+  }
+  *mr = fresh;
+  return 0;
+}
+
+int Reregister(Mr* mr, uint32_t flags, ibv_pd* pd, void* address, size_t length, uint32_t access) {
+  constexpr uint32_t kKnown =
+      IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (flags == 0 || (flags & ~kKnown) != 0 || (moves && address == nullptr) ||
+      (changes_pd && (pd == nullptr || pd->context != mr->ibv.context))) {
+    return EINVAL;
+  }
+  Wish wish = {mr->ibv.pd, mr->ibv.addr, mr->ibv.length, mr->iova, mr->access};
+  if (changes_pd) wish.pd = pd;
+  if (moves) {
+    wish.address = address;
+    wish.length = length;
+  }
+  if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0) wish.access = access;
+  if (moves) wish.iova = StartOf(address, wish.access);
+  constexpr uint32_t kMinorWithChanges = 11;
+  const bool changes = SessionOf(mr->ibv.context)->welcome().minor >= kMinorWithChanges;
+  return changes ? Change(wish, mr) : MakeAnew(wish, mr);
+}
+
+ibv_mr* RefuseMr(int error) {
+  errno = error;
+  return nullptr;
+}
+
+}  // namespace
+
+}  // namespace rocegw::client
+
+using rocegw::client::FromIbv;
+using rocegw::client::IsOurs;
+namespace refusal = rocegw::client::refusal;
+using rocegw::client::Mr;
+using rocegw::client::RefuseMr;
+using rocegw::client::Register;
+using rocegw::client::StartOf;
+
+ROCEGW_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr)(pd, address, length, access);
+  return Register(pd, address, length, StartOf(address, static_cast<uint32_t>(access)),
+                  static_cast<uint32_t>(access));
+}
+
+ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova,
+                                      int access) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr_iova)(pd, address, length, iova, access);
+  return Register(pd, address, length, iova, static_cast<uint32_t>(access));
+}
+
+ROCEGW_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
+                                       unsigned access) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_reg_mr_iova2)(pd, address, length, iova, access);
+  // The header's ibv_reg_mr comes here, with the address twice, where the flags are no constant.
+  if (iova == reinterpret_cast<uint64_t>(address)) iova = StartOf(address, access);
+  return Register(pd, address, length, iova, access);
+}
+
+ROCEGW_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
+  if (!IsOurs(ibv->context)) return ROCEGW_REAL(ibv_dereg_mr)(ibv);
+  Mr* mr = FromIbv(ibv);
+  const int error = rocegw::client::Release(*mr);
+  if (error == 0) free(mr);
+  return rocegw::client::WithErrno(error);
+}
+
+ROCEGW_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length,
+                               int access) {
+  if (!IsOurs(mr->context)) {
+    return ROCEGW_REAL(ibv_rereg_mr)(mr, flags, pd, address, length, access);
+  }
+  const int error = rocegw::client::Reregister(FromIbv(mr), static_cast<uint32_t>(flags), pd,
+                                               address, length, static_cast<uint32_t>(access));
+  if (error == 0) return 0;
+  errno = error;
+  return IBV_REREG_MR_ERR_INPUT;  // the region is as it was
+}
+
+ROCEGW_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
+                                        int fd, int access) {
+  if (!IsOurs(pd->context)) {
+    return ROCEGW_REAL(ibv_reg_dmabuf_mr)(pd, offset, length, iova, fd, access);
+  }
+  return RefuseMr(refusal::ibv_reg_dmabuf_mr);
+}
+
+ROCEGW_EXPORT ibv_mr* ibv_import_mr(ibv_pd* pd, uint32_t handle) {
+  if (!IsOurs(pd->context)) return ROCEGW_REAL(ibv_import_mr)(pd, handle);
+  return RefuseMr(refusal::ibv_import_mr);
+}
+
+ROCEGW_EXPORT void ibv_unimport_mr(ibv_mr* mr) {
+  if (!IsOurs(mr->context)) ROCEGW_REAL(ibv_unimport_mr)(mr);
+}
+
+ROCEGW_EXPORT ibv_dm* ibv_import_dm(ibv_context* context, uint32_t handle) {
+  if (!IsOurs(context)) return ROCEGW_REAL(ibv_import_dm)(context, handle);
+  errno = refusal::ibv_import_dm;
+  return nullptr;
+}
+
+ROCEGW_EXPORT void ibv_unimport_dm(ibv_dm* dm) {
+  if (!IsOurs(dm->context)) ROCEGW_REAL(ibv_unimport_dm)(dm);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and their answers. Threads send while others wait; answers come in the order of the
+// requests. One of those that wait reads, for all, until it has its own answer; then the next one
+// does.
+#include <linux/futex.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gateway/client/process/raw_syscall.h"
+#include "gateway/client/session/session.h"
+
+namespace rocegw::client {
+
+namespace {
+
+constexpr int kMaxErrno = 4095;
+
+// What a call is about to do; each waits on its own.
+enum CallState : uint32_t { kWaits, kReads, kIsAnswered };
+
+void SetState(uint32_t* state, CallState to) { __atomic_store_n(state, to, __ATOMIC_RELEASE); }
+
+// The call may have returned already: then nobody waits there, or somebody else who looks again.
+void Wake(const uint32_t* state) {
+  RawSyscall(SYS_futex, state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+struct Session::PendingCall {
+  uint32_t type;
+  uint64_t request_id;
+  rocegw_reply* reply;
+  uint32_t reply_size;
+  int* descriptor;  // nullptr: none is wanted
+  int broken;       // errno: the session is lost
+  uint32_t state;   // enum CallState
+  PendingCall* next;
+};
+
+// The session is lost: nobody gets an answer any more. With the lock; whoever reads finds out
+// alone.
+void Session::FailAll(int error) {
+  Break(strerror(error));
+  while (PendingCall* const call = first_call_) {
+    first_call_ = call->next;
+    call->broken = error;
+    SetState(&call->state, kIsAnswered);
+    Wake(&call->state);
+  }
+}
+
+// With the lock. *answered stays as it is for messages that are no answer.
+int Session::TakeAnswer(const void* message, uint32_t size, int* descriptor,
+                        PendingCall** answered) {
+  const auto* answer = static_cast<const rocegw_reply*>(message);
+  if (answer->type >= ROCEGW_MSG_CHUNK) return TakeAnnouncement(message, size, descriptor);
+  PendingCall* const call = first_call_;
+  // A refusal may come before the greeting was looked at.
+  const bool is_its =
+      call != nullptr && answer->type == call->type &&
+      (answer->request_id == call->request_id ||
+       (call->type == ROCEGW_MSG_HELLO && answer->request_id == 0 && answer->error != 0));
+  if (!is_its) {
+    CloseIfOpen(descriptor);
+    return EPROTO;
+  }
+  first_call_ = call->next;
+  memset(static_cast<void*>(call->reply), 0, call->reply_size);
+  memcpy(static_cast<void*>(call->reply), message,
+         size < call->reply_size ? size : call->reply_size);
+  if (answer->error == 0 && call->descriptor != nullptr) {
+    *call->descriptor = *descriptor;
+  } else {
+    CloseIfOpen(descriptor);
+  }
+  *answered = call;
+  return 0;
+}
+
+void Session::ReadAnswers(PendingCall* reader) {
+  alignas(16) unsigned char message[ROCEGW_MESSAGE_MAX];
+  // Who is refused at once finds the connection closed, and why in it; the error of the connection
+  // comes once, before that.
+  bool look_again = reader->type == ROCEGW_MSG_HELLO;
+  for (bool mine = false; !mine;) {
+    uint32_t size = 0;
+    int descriptor = -1;
+    int error = Receive(message, &size, &descriptor);
+    if (look_again && error == ECONNRESET) {
+      look_again = false;
+      continue;
+    }
+    pthread_mutex_lock(&lock_);
+    PendingCall* answered = nullptr;
+    if (error == 0) {
+      error = TakeAnswer(message, size, &descriptor, &answered);
+    } else {
+      CloseIfOpen(&descriptor);
+    }
+    if (error != 0) FailAll(error);
+    // A thread whose request could not be sent may have failed this one.
+    mine = answered == reader || __atomic_load_n(&reader->state, __ATOMIC_RELAXED) == kIsAnswered;
+    PendingCall* const next = mine ? first_call_ : nullptr;
+    being_read_ = !mine || next != nullptr;
+    if (next != nullptr) SetState(&next->state, kReads);
+    if (answered != nullptr) SetState(&answered->state, kIsAnswered);
+    pthread_mutex_unlock(&lock_);
+    if (next != nullptr) Wake(&next->state);
+    if (answered != nullptr && answered != reader) Wake(&answered->state);
+  }
+}
+
+// 0, or why the session is lost.
+int Session::Await(PendingCall* call) {
+  for (;;) {
+    const uint32_t state = __atomic_load_n(&call->state, __ATOMIC_ACQUIRE);
+    if (state == kIsAnswered) return call->broken;
+    if (state == kReads) {
+      ReadAnswers(call);
+    } else {
+      RawSyscall(SYS_futex, &call->state, FUTEX_WAIT_PRIVATE, kWaits, nullptr, nullptr, 0);
+    }
+  }
+}
+
+int Session::Call(uint32_t type, rocegw_request* request, uint32_t size, rocegw_reply* reply,
+                  uint32_t reply_size, int* descriptor, int send_descriptor) {
+  if (descriptor != nullptr) *descriptor = -1;
+  if (dead()) return EIO;
+  PendingCall call = {type, 0, reply, reply_size, descriptor, 0, kWaits, nullptr};
+  request->type = type;
+  request->length = size;
+  pthread_mutex_lock(&send_lock_);
+  pthread_mutex_lock(&lock_);
+  if (__atomic_load_n(&broken_, __ATOMIC_RELAXED)) {
+    pthread_mutex_unlock(&lock_);
+    pthread_mutex_unlock(&send_lock_);
+    return EIO;
+  }
+  request->request_id = call.request_id = ++last_request_;
+  PendingCall** last = &first_call_;
+  while (*last != nullptr) last = &(*last)->next;
+  *last = &call;
+  if (!being_read_) {
+    being_read_ = true;
+    call.state = kReads;
+  }
+  pthread_mutex_unlock(&lock_);
+  // Without that lock: to have room for a request the gateway may need its answers read.
+  const int sent = Send(request, size, send_descriptor);
+  pthread_mutex_unlock(&send_lock_);
+  const bool refused_at_once = type == ROCEGW_MSG_HELLO && (sent == EPIPE || sent == ECONNRESET);
+  if (sent != 0 && !refused_at_once) {
+    pthread_mutex_lock(&lock_);
+    if (__atomic_load_n(&call.state, __ATOMIC_RELAXED) == kReads) being_read_ = false;
+    FailAll(sent);
+    pthread_mutex_unlock(&lock_);
+  }
+  if (const int broken = Await(&call)) {
+    // During the greeting the reason matters (EACCES, ECONNREFUSED); later it is always the same to
+    // a program.
+    return welcome_.major == 0 ? broken : EIO;
+  }
+  const int result = reply->error;
+  if (result == 0) return 0;
+  refused_ = type == ROCEGW_MSG_HELLO;
+  return result > 0 && result <= kMaxErrno ? result : EIO;
+}
+
+int Session::CallForEvents(uint32_t type, rocegw_request* request, uint32_t size, uint32_t* handle,
+                           int* events) {
+  rocegw_object_reply reply;
+  *events = -1;
+  const int error =
+      Call(type, request, size, reinterpret_cast<rocegw_reply*>(&reply), sizeof(reply), events, -1);
+  if (error != 0) return error;
+  if (*events < 0) return EPROTO;
+  const long flags = RawFcntl(*events, F_GETFL, 0);
+  if (flags >= 0) RawFcntl(*events, F_SETFL, flags & ~O_NONBLOCK);
+  *handle = reply.handle;
+  return 0;
+}
+
+int Session::CallObject(uint32_t type, uint32_t handle) {
+  rocegw_object_request request = {};
+  request.handle = handle;
+  rocegw_object_reply reply;
+  return Call(type, &request, &reply);
+}
+
+int Session::Tell(uint32_t type, rocegw_request* request, uint32_t size) {
+  request->type = type;
+  request->length = size;
+  request->request_id = 0;
+  // A record of the socket goes as a whole or not at all: no lock is needed.
+  const int error = dead() ? EIO : Send(request, size, -1);
+  if (error != 0) Break(strerror(error));
+  return error != 0 ? EIO : 0;
+}
+
+int Session::TellObject(uint32_t type, uint32_t handle) {
+  rocegw_object_request request = {};
+  request.handle = handle;
+  return Tell(type, &request);
+}
+
+int Session::CallDestroy(uint32_t type, uint32_t handle) {
+  const int error = CallObject(type, handle);
+  return error != 0 && dead() ? 0 : error;
+}
+
+}  // namespace rocegw::client

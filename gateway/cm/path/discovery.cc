@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/cm/path/discovery.h"
+
+#include <algorithm>
+
+#include "gateway/wire/authentication.h"
+
+namespace rocegw::cm {
+namespace {
+
+SecretKey DrawKey(RandomSource& random) {
+  const uint64_t first = random.Next();
+  return {first, random.Next()};
+}
+
+using metrics::DropReason;
+
+SendMad& AnswerTo(const wire::RxMeta& meta, Qpn source_qpn, CmActions& actions) {
+  SendMad& out = actions.mads.emplace_back();
+  out.path.source = meta.destination;
+  out.path.destination = meta.source;
+  out.path.traffic_class = wire::WithoutEcn(meta.traffic_class);
+  out.destination = source_qpn;
+  return out;
+}
+
+}  // namespace
+
+const char* PeerKindName(PeerKind kind) {
+  switch (kind) {
+    case PeerKind::kUnknown:
+      return "unknown";
+    case PeerKind::kAsking:
+      return "asking";
+    case PeerKind::kRnic:
+      return "RDMA device";
+    case PeerKind::kGateway:
+      return "gateway";
+  }
+  return "invalid";
+}
+
+Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
+    : config_(config),
+      random_(random),
+      answers_(config.answer_rate, config.answer_burst),
+      answers_of_stranger_(DrawKey(random), config.source_answer_rate, config.source_answer_burst) {
+  own_.features = wire::kOptionPresent;
+  while (own_.instance == 0) own_.instance = static_cast<uint32_t>(random_.Next() >> 32);
+}
+
+void Discovery::SetOwn(const GatewaySettings& settings) {
+  own_.workers = settings.workers;
+  own_.features =
+      settings.features | wire::kOptionPresent | (own_.features & wire::kOptionAuthentication);
+  own_.window = settings.window;
+  own_.acceptors = settings.acceptors;
+  ++own_.epoch;
+}
+
+void Discovery::SetKeys(const FleetKeys& keys) {
+  keys_ = keys;
+  own_.features &= ~uint32_t{wire::kOptionAuthentication};
+  if (keys.active()) own_.features |= wire::kOptionAuthentication;
+  ++own_.epoch;
+}
+
+PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoint now,
+                        CmActions& actions) {
+  if (!config_.enabled) return PeerKind::kRnic;
+  auto known = peers_.find(peer);
+  if (known != peers_.end() && (known->second.asking || known->second.until > now))
+    return KindOf(peer);
+  if (known == peers_.end()) {
+    if (!MakeRoom(now)) {
+      ++counters_.table_full;
+      return PeerKind::kRnic;
+    }
+    known = peers_.try_emplace(peer).first;
+  }
+  Peer& entry = known->second;
+  entry.asking = true;
+  entry.silent = false;
+  entry.asked = now;
+  entry.sent = 0;
+  entry.source = source;
+  entry.transaction_id = random_.Next();
+  if (entry.kind != PeerKind::kGateway) entry.kind = PeerKind::kAsking;
+  ++counters_.asked;
+  Send(peer, entry, now, actions);
+  return entry.kind;
+}
+
+PeerKind Discovery::KindOf(const wire::Gid& peer) const {
+  if (!config_.enabled) return PeerKind::kRnic;
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? PeerKind::kUnknown : known->second.kind;
+}
+
+bool Discovery::IsSilent(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  return known != peers_.end() && known->second.kind == PeerKind::kRnic && known->second.silent;
+}
+
+uint32_t Discovery::FeaturesOf(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  const bool gateway = known != peers_.end() && known->second.kind == PeerKind::kGateway;
+  return gateway ? known->second.info.features : 0;
+}
+
+bool Discovery::IsUnauthenticated(const wire::Gid& peer) const {
+  const auto known = peers_.find(peer);
+  return keys_.active() && known != peers_.end() && known->second.kind == PeerKind::kGateway &&
+         !known->second.authenticated;
+}
+
+std::optional<verbs::ChannelTarget> Discovery::TargetOf(const wire::Gid& peer,
+                                                        Qpn destination) const {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end() || known->second.kind != PeerKind::kGateway) return std::nullopt;
+  const wire::GatewayInfo& info = known->second.info;
+  if (wire::AgreedOptions(own_.features & info.features) == 0) return std::nullopt;
+  if (keys_.required() && !known->second.authenticated) return std::nullopt;
+  const uint32_t worker = info.WorkerOf(destination);
+  return verbs::ChannelTarget{peer,          info.acceptors[worker], worker,
+                              info.instance, info.features,          info.window};
+}
+
+void Discovery::Forget(const wire::Gid& peer) {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end()) return;
+  if (known->second.asking) {
+    // The answer is under way; until then it is nobody's.
+    known->second.kind = PeerKind::kAsking;
+    return;
+  }
+  peers_.erase(known);
+}
+
+void Discovery::SetMember(const wire::Gid& peer, bool member) {
+  if (!member) {
+    members_.erase(peer);
+    answers_of_member_.erase(peer);
+    return;
+  }
+  answers_of_member_.try_emplace(peer, config_.source_answer_rate, config_.source_answer_burst);
+  // What was found out before may be of another host.
+  if (members_.insert(peer).second) Hint(peer);
+}
+
+void Discovery::Hint(const wire::Gid& peer) {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end() || known->second.kind != PeerKind::kRnic) return;
+  known->second.until = std::min(known->second.until, known->second.asked + config_.hint_rest);
+}
+
+DropReason Discovery::OnMad(std::span<const uint8_t> bytes, const wire::RxMeta& meta,
+                            Qpn source_qpn, TimePoint now, CmActions& actions) {
+  wire::GatewayMad mad;
+  const DropReason reason = wire::DecodeGatewayMad(bytes, config_.vendor_id, mad);
+  if (reason != DropReason::kNone || (!mad.response && !config_.enabled))
+    return RefuseOther(bytes, reason, meta, source_qpn, now, actions);
+  if (const DropReason wrong = CheckTag(mad, bytes, meta); wrong != DropReason::kNone) return wrong;
+  return mad.response ? OnAnswer(mad, meta, now, actions)
+                      : OnQuestion(mad, meta, source_qpn, now, actions);
+}
+
+// An RDMA device refuses without a tag, since it has no key.
+DropReason Discovery::CheckTag(const wire::GatewayMad& mad, std::span<const uint8_t> bytes,
+                               const wire::RxMeta& meta) const {
+  if (mad.status != 0) return DropReason::kNone;
+  if (!mad.tagged) return keys_.required() ? DropReason::k_mad_no_tag : DropReason::kNone;
+  if (!keys_.active()) return keys_.required() ? DropReason::k_mad_tag : DropReason::kNone;
+  return wire::IsAuthenticMad(keys_.verifiers(), meta.source, meta.destination, bytes)
+             ? DropReason::kNone
+             : DropReason::k_mad_tag;
+}
+
+void Discovery::Encode(wire::GatewayMad& mad, SendMad& out) const {
+  mad.info = own_;
+  wire::EncodeGatewayMad(mad, config_.vendor_id, out.bytes);
+  if (keys_.active())
+    wire::SealGatewayMad(keys_.signer(), out.path.source, out.path.destination, out.bytes);
+}
+
+// So that whoever asks need not wait in vain.
+DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason reason,
+                                  const wire::RxMeta& meta, Qpn source_qpn, TimePoint now,
+                                  CmActions& actions) {
+  if (reason == DropReason::kNone) reason = DropReason::k_mad_unknown_class;
+  wire::MadBytes refusal;
+  if (!wire::RefuseMad(bytes, refusal)) return reason;
+  if (!MayAnswer(meta.source, now)) return DropReason::k_mad_rate;
+  AnswerTo(meta, source_qpn, actions).bytes = refusal;
+  return reason;
+}
+
+// One address cannot use up what others may have, and strangers cannot use up what members may.
+bool Discovery::MayAnswer(const wire::Gid& source, TimePoint now) {
+  const auto member = answers_of_member_.find(source);
+  if (member != answers_of_member_.end()) return member->second.Take(now);
+  return answers_of_stranger_.Take(source.bytes, now) && answers_.Take(now);
+}
+
+DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta& meta,
+                                 Qpn source_qpn, TimePoint now, CmActions& actions) {
+  if (!MayAnswer(meta.source, now)) {
+    ++counters_.not_answered;
+    return DropReason::k_mad_rate;
+  }
+  ++counters_.answered;
+  wire::GatewayMad answer;
+  answer.response = true;
+  answer.transaction_id = mad.transaction_id;
+  Encode(answer, AnswerTo(meta, source_qpn, actions));
+  // Who asks is not believed what it says of itself: the source may be forged. It is a reason to
+  // ask.
+  const auto known = peers_.find(meta.source);
+  if (known == peers_.end()) return DropReason::kNone;
+  // A peer that has a key says so itself.
+  if (keys_.active() && known->second.authenticated && !mad.tagged) return DropReason::kNone;
+  if (known->second.kind == PeerKind::kGateway && known->second.info.instance != mad.info.instance)
+    Forget(meta.source);
+  else
+    Hint(meta.source);
+  return DropReason::kNone;
+}
+
+DropReason Discovery::OnAnswer(const wire::GatewayMad& mad, const wire::RxMeta& meta, TimePoint now,
+                               CmActions& actions) {
+  const auto known = peers_.find(meta.source);
+  if (known == peers_.end()) return DropReason::k_cm_unmatched;
+  Peer& peer = known->second;
+  if (peer.sent == 0 || peer.transaction_id != mad.transaction_id ||
+      peer.source != meta.destination) {
+    return DropReason::k_cm_unmatched;
+  }
+  peer.sent = 0;  // a second answer to the same question says nothing
+  peer.until = now + config_.trust;
+  peer.silent = false;
+  peer.silences = 0;
+  if (mad.status != 0) {
+    ++counters_.refused;
+    peer.kind = PeerKind::kRnic;
+    peer.authenticated = false;
+  } else {
+    ++counters_.gateways;
+    peer.kind = PeerKind::kGateway;
+    peer.info = mad.info;
+    peer.authenticated = keys_.active() && mad.tagged;
+    if (!peer.authenticated) {
+      peer.info.features &= ~uint32_t{wire::kOptionAuthentication};
+      counters_.unauthenticated += keys_.active() ? 1 : 0;
+    }
+  }
+  StopAsking(meta.source, peer, actions);
+  return DropReason::kNone;
+}
+
+void Discovery::OnDeadline(TimePoint now, CmActions& actions) {
+  while (!waiting_.empty() && waiting_.begin()->first <= now) {
+    const wire::Gid gid = waiting_.begin()->second;
+    Peer& peer = peers_.find(gid)->second;
+    if (peer.sent < MostQueries(gid) && now < peer.asked + GiveUp(gid)) {
+      waiting_.erase(waiting_.begin());
+      Send(gid, peer, now, actions);
+      continue;
+    }
+    ++counters_.silent;
+    // Of a gateway silence says that it is away, not that it became something else.
+    const bool away = peer.kind == PeerKind::kGateway || IsMember(gid);
+    peer.until = now + (away ? config_.away_rest : RestAfterSilence(peer.silences));
+    if (peer.silences < UINT8_MAX) ++peer.silences;
+    peer.kind = PeerKind::kRnic;
+    peer.authenticated = false;
+    peer.silent = true;
+    StopAsking(gid, peer, actions);
+  }
+}
+
+Duration Discovery::RestAfterSilence(uint8_t silences) const {
+  Duration rest = config_.away_rest;
+  for (uint8_t i = 0; i < silences && rest < config_.trust; ++i) rest = rest * 2;
+  return std::min(rest, config_.trust);
+}
+
+void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions& actions) {
+  wire::GatewayMad question;
+  question.transaction_id = peer.transaction_id;
+  SendMad& out = actions.mads.emplace_back();
+  out.path.source = peer.source;
+  out.path.destination = gid;
+  Encode(question, out);
+  ++counters_.sent;
+  ++peer.sent;
+  const TimePoint give_up = peer.asked + GiveUp(gid);
+  peer.waiting = peer.sent < MostQueries(gid)
+                     ? std::min(now + config_.resend_after * peer.sent, give_up)
+                     : give_up;
+  waiting_.insert({peer.waiting, gid});
+}
+
+void Discovery::StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions) {
+  if (!peer.asking) return;
+  peer.asking = false;
+  waiting_.erase({peer.waiting, gid});
+  actions.settled.push_back(gid);
+}
+
+// Those whose time is over go first, then whoever would be asked again soonest.
+bool Discovery::MakeRoom(TimePoint now) {
+  if (peers_.size() < config_.max_peers) return true;
+  std::erase_if(peers_, [now](const auto& entry) {
+    return !entry.second.asking && entry.second.until <= now;
+  });
+  if (peers_.size() < config_.max_peers) return true;
+  auto oldest = peers_.end();
+  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+    if (at->second.asking || at->second.kind == PeerKind::kGateway) continue;
+    if (oldest == peers_.end() || at->second.until < oldest->second.until) oldest = at;
+  }
+  if (oldest == peers_.end()) return false;
+  peers_.erase(oldest);
+  return true;
+}
+
+std::vector<PeerRow> Discovery::Rows() const {
+  std::vector<PeerRow> rows;
+  rows.reserve(peers_.size());
+  for (const auto& [gid, peer] : peers_)
+    rows.push_back({gid, peer.kind, peer.info, peer.authenticated, peer.until});
+  return rows;
+}
+
+}  // namespace rocegw::cm

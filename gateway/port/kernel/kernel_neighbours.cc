@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/kernel/kernel_neighbours.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gateway/wire/link_local.h"
+
+namespace rocegw::port {
+namespace {
+
+// Lookups happen at most this often, however fast the kernel's tables change.
+constexpr int kSettleMs = 20;
+// What queues wait for is looked up again this often, known neighbours are confirmed this often.
+constexpr int kRetryMs = 200;
+constexpr int kRetriesPerRefresh = 150;
+
+}  // namespace
+
+StatusOr<std::unique_ptr<KernelNeighbours>> KernelNeighbours::Create(const std::string& interface) {
+  // Listening comes before reading, so that no change falls in between.
+  auto monitor = NetlinkSocket::Open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR |
+                                     RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE | RTMGRP_NEIGH);
+  if (!monitor.ok()) return monitor.status();
+  auto tables = KernelTables::Open();
+  if (!tables.ok()) return tables.status();
+  auto info = ReadInterface(interface);
+  if (!info.ok()) return info.status();
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid())
+    return Status(errno, std::string("cannot make an eventfd: ") + strerror(errno));
+  return std::unique_ptr<KernelNeighbours>(
+      new KernelNeighbours(*info, std::move(*monitor), std::move(*tables), std::move(wake)));
+}
+
+KernelNeighbours::KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor,
+                                   KernelTables tables, UniqueFd wake)
+    : name_(info.name),
+      interface_index_(info.index),
+      mac_(info.mac),
+      monitor_(std::move(monitor)),
+      tables_(std::move(tables)),
+      wake_(std::move(wake)) {
+  ReadOwn();
+  // The new thread inherits a full signal mask: signals are the main thread's business.
+  sigset_t all;
+  sigset_t previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  thread_ = std::thread([this] { Loop(); });
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+}
+
+KernelNeighbours::~KernelNeighbours() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  Wake();
+  thread_.join();
+}
+
+void KernelNeighbours::Wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+}
+
+std::vector<wire::Gid> KernelNeighbours::OwnAddresses() {
+  const std::lock_guard lock(mutex_);
+  return own_;
+}
+
+Reach KernelNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
+  if (MulticastMac(destination, mac)) return Reach::kNeighbour;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::find(own_.begin(), own_.end(), destination) != own_.end()) return Reach::kOwn;
+    const auto found = answers_.find(destination);
+    if (found != answers_.end()) {
+      mac = found->second.mac;
+      return found->second.reach;
+    }
+    // Only a scan makes this many; starting over costs the others one lookup each.
+    if (answers_.size() >= kMaxDestinations) answers_.clear();
+    answers_[destination] = {};
+  }
+  Wake();
+  return Reach::kUnknown;
+}
+
+void KernelNeighbours::Loop() {
+  int retries = 0;
+  while (true) {
+    pollfd wait[] = {{wake_.get(), POLLIN, 0}, {monitor_.fd(), POLLIN, 0}};
+    const bool timeout = poll(wait, 2, kRetryMs) == 0;
+    uint64_t count = 0;
+    (void)!read(wake_.get(), &count, sizeof count);
+    bool changed = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    if ((wait[1].revents & POLLIN) != 0) {
+      // Lets a burst of changes arrive, then takes them as one.
+      pollfd settle{wake_.get(), POLLIN, 0};
+      (void)poll(&settle, 1, kSettleMs);
+      const bool complete = monitor_.Drain([&](const NetlinkMessage&) { changed = true; });
+      changed = changed || !complete;
+      ReadOwn();
+    }
+    const bool refresh = timeout && ++retries % kRetriesPerRefresh == 0;
+    LookUp(changed || refresh, refresh);
+  }
+}
+
+void KernelNeighbours::ReadOwn() {
+  auto info = ReadInterface(name_);
+  std::vector<wire::Gid> own;
+  if (info.ok() && info->index == interface_index_) {
+    for (const InterfaceAddress& address : info->addresses) own.push_back(address.gid);
+  }
+  const std::lock_guard lock(mutex_);
+  if (own == own_) return;
+  own_ = std::move(own);
+  Changed();
+}
+
+// Asks the kernel about every destination, or about those that have no neighbour yet.
+void KernelNeighbours::LookUp(bool all, bool keep_fresh) {
+  std::vector<wire::Gid> destinations;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [destination, answer] : answers_) {
+      if (all || answer.reach != Reach::kNeighbour) destinations.push_back(destination);
+    }
+  }
+  for (const wire::Gid& destination : destinations) {
+    const Answer answer = Ask(destination, keep_fresh);
+    const std::lock_guard lock(mutex_);
+    const auto found = answers_.find(destination);
+    if (found == answers_.end() || found->second == answer) continue;
+    found->second = answer;
+    Changed();
+  }
+}
+
+KernelNeighbours::Answer KernelNeighbours::Ask(const wire::Gid& destination, bool keep_fresh) {
+  const auto hop =
+      tables_.Route(destination, wire::IsLinkLocal(destination) ? interface_index_ : 0);
+  // A route over another interface is none for this port.
+  if (!hop || hop->interface_index != interface_index_) return {Reach::kUnreachable, {}};
+  Answer answer;
+  if (tables_.Neighbour(*hop, &answer.mac)) answer.reach = Reach::kNeighbour;
+  // Packets that bypass the kernel do not tell it that a neighbour is in use.
+  if (answer.reach != Reach::kNeighbour || keep_fresh) (void)tables_.MakeResolve(*hop);
+  return answer;
+}
+
+}  // namespace rocegw::port

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The link layer of an interface shared with the kernel: its addresses, routes and neighbours, read
+// by rtnetlink(7). A thread of this object watches for changes and looks up what queues ask for, so
+// that no queue ever waits for the kernel; it makes the kernel resolve unknown neighbours and keep
+// known ones fresh. ARP and neighbour discovery stay the kernel's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/port/kernel/kernel_tables.h"
+#include "gateway/port/kernel/local_address.h"
+#include "gateway/port/kernel/netlink.h"
+#include "gateway/port/link_layer.h"
+
+namespace rocegw::port {
+
+class KernelNeighbours final : public LinkLayer {
+ public:
+  // In the calling thread's network namespace.
+  static StatusOr<std::unique_ptr<KernelNeighbours>> Create(const std::string& interface);
+  ~KernelNeighbours() override;
+  KernelNeighbours(const KernelNeighbours&) = delete;
+  KernelNeighbours& operator=(const KernelNeighbours&) = delete;
+
+  MacAddress mac() const override { return mac_; }
+  std::vector<wire::Gid> OwnAddresses() override;
+  Reach Resolve(const wire::Gid& destination, MacAddress& mac) override;
+  void HandleFrame(std::span<const uint8_t> /*frame*/) override {}
+  size_t TakeFrame(std::span<uint8_t, kMaxFrame> /*out*/) override { return 0; }
+  void Tick() override {}
+
+ private:
+  static constexpr size_t kMaxDestinations = 4096;
+  struct Answer {
+    Reach reach = Reach::kUnknown;
+    MacAddress mac{};
+    bool operator==(const Answer&) const = default;
+  };
+
+  KernelNeighbours(const InterfaceInfo& info, NetlinkSocket monitor, KernelTables tables,
+                   UniqueFd wake);
+  void Loop();
+  void Wake();
+  void ReadOwn();
+  void LookUp(bool all, bool keep_fresh);
+  Answer Ask(const wire::Gid& destination, bool keep_fresh);
+
+  const std::string name_;
+  const unsigned interface_index_;
+  const MacAddress mac_;
+  NetlinkSocket monitor_;  // the thread's
+  KernelTables tables_;    // the thread's
+  UniqueFd wake_;
+
+  std::mutex mutex_;
+  std::vector<wire::Gid> own_;
+  std::map<wire::Gid, Answer> answers_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rocegw::port

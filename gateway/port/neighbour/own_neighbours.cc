@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/neighbour/own_neighbours.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "gateway/port/neighbour/neighbour_protocol.h"
+
+namespace rocegw::port {
+namespace {
+
+constexpr Duration kAskAgain = Milliseconds(100);
+constexpr Duration kGetsOld = Seconds(30);  // asks again, goes on using it
+constexpr Duration kIsForgotten = Seconds(120);
+constexpr unsigned kTicksPerRefresh = 10;
+constexpr TimePoint kLongAgo{-Seconds(3600).ns};
+
+TimePoint Now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return TimePoint{int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec};
+}
+
+bool Covers(const InterfaceAddress& own, const wire::Gid& address) {
+  if (own.gid.IsV4() != address.IsV4()) return false;
+  size_t bits = own.prefix_length + (own.gid.IsV4() ? 96U : 0U);
+  for (size_t i = 0; i < address.bytes.size() && bits != 0; ++i) {
+    const size_t here = std::min<size_t>(bits, 8);
+    const auto mask = static_cast<uint8_t>(0xFF00U >> here);
+    if (((own.gid.bytes[i] ^ address.bytes[i]) & mask) != 0) return false;
+    bits -= here;
+  }
+  return true;
+}
+
+}  // namespace
+
+OwnNeighbours::OwnNeighbours(const MacAddress& mac, const StaticNetwork& network)
+    : mac_(mac), network_(network) {
+  for (const StaticNeighbour& neighbour : network.neighbours) {
+    neighbours_[neighbour.address] = {.known = true, .fixed = true, .mac = neighbour.mac};
+  }
+  const std::lock_guard lock(mutex_);
+  for (const InterfaceAddress& own : network_.addresses) {
+    Send([&](uint8_t* out) { return WriteNeighbourAnnouncement(own.gid, mac_, out); });
+  }
+}
+
+std::vector<wire::Gid> OwnNeighbours::OwnAddresses() {
+  std::vector<wire::Gid> own;
+  own.reserve(network_.addresses.size());
+  for (const InterfaceAddress& address : network_.addresses) own.push_back(address.gid);
+  return own;
+}
+
+bool OwnNeighbours::OwnLocked(const wire::Gid& address) const {
+  return std::any_of(network_.addresses.begin(), network_.addresses.end(),
+                     [&](const InterfaceAddress& own) { return own.gid == address; });
+}
+
+bool OwnNeighbours::NextHop(const wire::Gid& destination, wire::Gid& next) const {
+  for (const InterfaceAddress& own : network_.addresses) {
+    if (Covers(own, destination)) {
+      next = destination;
+      return true;
+    }
+  }
+  next = destination.IsV4() ? network_.router_ipv4 : network_.router_ipv6;
+  return !next.IsZero();
+}
+
+// The own address that asks for a neighbour: one of its subnet, else any of its family.
+const wire::Gid* OwnNeighbours::SourceTowards(const wire::Gid& next) const {
+  const wire::Gid* any = nullptr;
+  for (const InterfaceAddress& own : network_.addresses) {
+    if (Covers(own, next)) return &own.gid;
+    if (own.gid.IsV4() == next.IsV4()) any = &own.gid;
+  }
+  return any;
+}
+
+template <typename Write>
+void OwnNeighbours::Send(Write write) {
+  if (frames_.size() == kMaxWaitingFrames) return;
+  Frame& frame = frames_.emplace_back();
+  frame.length = write(frame.bytes.data());
+  set_has_frames(true);
+}
+
+void OwnNeighbours::Ask(const wire::Gid& target) {
+  const wire::Gid* source = SourceTowards(target);
+  if (source == nullptr) return;
+  Send([&](uint8_t* out) { return WriteNeighbourRequest(*source, mac_, target, out); });
+}
+
+// nullptr when there are too many.
+OwnNeighbours::Neighbour* OwnNeighbours::Entry(const wire::Gid& address) {
+  const auto found = neighbours_.find(address);
+  if (found != neighbours_.end()) return &found->second;
+  if (neighbours_.size() >= kMaxNeighbours) {
+    std::erase_if(neighbours_, [](const auto& entry) { return !entry.second.known; });
+    if (neighbours_.size() >= kMaxNeighbours) return nullptr;
+  }
+  return &neighbours_.emplace(address, Neighbour{.asked = kLongAgo}).first->second;
+}
+
+Reach OwnNeighbours::Resolve(const wire::Gid& destination, MacAddress& mac) {
+  return ResolveAt(Now(), destination, mac);
+}
+
+Reach OwnNeighbours::ResolveAt(TimePoint now, const wire::Gid& destination, MacAddress& mac) {
+  if (MulticastMac(destination, mac)) return Reach::kNeighbour;
+  const std::lock_guard lock(mutex_);
+  if (OwnLocked(destination)) return Reach::kOwn;
+  wire::Gid next;
+  if (!NextHop(destination, next)) return Reach::kUnreachable;
+  Neighbour* neighbour = Entry(next);
+  if (neighbour == nullptr) return Reach::kUnreachable;
+  if (!neighbour->fixed) {
+    if (neighbour->known && now - neighbour->heard > kIsForgotten) neighbour->known = false;
+    const bool wanted = !neighbour->known || now - neighbour->heard > kGetsOld;
+    if (wanted && now - neighbour->asked >= kAskAgain) {
+      neighbour->asked = now;
+      Ask(next);
+    }
+  }
+  mac = neighbour->mac;
+  return neighbour->known ? Reach::kNeighbour : Reach::kUnknown;
+}
+
+void OwnNeighbours::HandleFrame(std::span<const uint8_t> frame) { HandleFrameAt(Now(), frame); }
+
+void OwnNeighbours::HandleFrameAt(TimePoint now, std::span<const uint8_t> frame) {
+  const auto message = ParseNeighbourMessage(frame);
+  // Loops in the network bring our own frames back.
+  if (!message || message->sender_mac == mac_) return;
+  const std::lock_guard lock(mutex_);
+  const bool for_us = message->is_request && OwnLocked(message->target);
+  // Who asks for us will be answered soon, and who answers was asked: only these are remembered, so
+  // that a chatty network fills no table.
+  const wire::Gid& about = message->is_request ? message->sender : message->target;
+  if (!about.IsZero() && !OwnLocked(about)) {
+    Neighbour* neighbour = nullptr;
+    if (for_us) {
+      neighbour = Entry(about);
+    } else if (const auto found = neighbours_.find(about); found != neighbours_.end()) {
+      neighbour = &found->second;
+    }
+    if (neighbour != nullptr && !neighbour->fixed) {
+      const bool news = !neighbour->known || neighbour->mac != message->sender_mac;
+      neighbour->known = true;
+      neighbour->mac = message->sender_mac;
+      neighbour->heard = now;
+      if (news) Changed();
+    }
+  }
+  if (for_us) {
+    Send([&](uint8_t* out) {
+      return WriteNeighbourAnswer(message->target, mac_, message->sender, message->sender_mac, out);
+    });
+  }
+}
+
+size_t OwnNeighbours::TakeFrame(std::span<uint8_t, kMaxFrame> out) {
+  const std::lock_guard lock(mutex_);
+  if (frames_.empty()) return 0;
+  const Frame& frame = frames_.front();
+  const size_t length = frame.length;
+  std::copy_n(frame.bytes.begin(), length, out.begin());
+  frames_.erase(frames_.begin());
+  set_has_frames(!frames_.empty());
+  return length;
+}
+
+void OwnNeighbours::Tick() {
+  const std::lock_guard lock(mutex_);
+  // Makes the queues ask again, and with it what got old.
+  if (++ticks_ % kTicksPerRefresh == 0) Changed();
+}
+
+}  // namespace rocegw::port

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The udp port mode: RoCEv2 over kernel UDP sockets, without privilege. A group has one queue per
+// worker; the kernel picks the queue of a packet with the steering table's program. The daemon
+// makes and restarts groups on its control thread while no worker runs; each queue then belongs to
+// its worker, which must run in the network namespace in which the group was made.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gateway/base/status.h"
+#include "gateway/base/unique_fd.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/port/port_config.h"
+#include "gateway/port/port_counters.h"
+#include "gateway/port/steering.h"
+#include "gateway/port/udp/udp_receiver.h"
+#include "gateway/port/udp/udp_transmitter.h"
+
+namespace rocegw::port {
+
+class UdpPort final : public PacketPort {
+ public:
+  PortLimits limits() const override;
+  TxPacket* Acquire() override { return transmitter_.Acquire(); }
+  void Release(TxPacket* packet) override { transmitter_.Release(packet); }
+  size_t Transmit(std::span<TxPacket* const> packets) override {
+    return transmitter_.Transmit(packets);
+  }
+  bool Flush() override { return transmitter_.Flush(); }
+  size_t Receive(std::span<wire::RxDatagram> into) override {
+    return receiver_.Receive(socket_.get(), into);
+  }
+  int wake_fd() const override { return socket_.get(); }
+  const PortCounters& counters() const override { return counters_; }
+  // False also when the kernel has refused to segment since.
+  bool segments(bool ipv4) const { return transmitter_.segments(ipv4); }
+
+ private:
+  friend class UdpPortGroup;
+  UdpPort(const UdpTransmitterConfig& transmit, size_t receive_buffers);
+
+  const PortLimits limits_;
+  PortCounters counters_;
+  UniqueFd socket_;
+  UdpTransmitter transmitter_;
+  UdpReceiver receiver_;
+};
+
+class UdpPortGroup {
+ public:
+  // steering.worker_count() queues. Refused with a remedy: another gateway in this network
+  // namespace, a taken port, an unknown interface.
+  static StatusOr<std::unique_ptr<UdpPortGroup>> Create(const UdpPortConfig& config,
+                                                        const SteeringTable& steering);
+
+  size_t queues() const { return ports_.size(); }
+  UdpPort& queue(size_t index) { return *ports_[index]; }
+
+  // Closes every socket, then opens all of them anew with this table, whose worker count must be
+  // the same: closing a single one would shift the others' places in the kernel's group.
+  Status Restart(const SteeringTable& steering);
+
+  // Bytes of received packets that the kernel keeps per queue before it drops: bounds how much a
+  // peer should be allowed to have under way.
+  size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
+  // Why IPv4 packets are, or are not, sent in segmented calls; one line for a person.
+  const std::string& segmentation_reason() const { return segmentation_reason_; }
+
+  // Receives packets for a multicast group on this interface, on one queue's socket.
+  Status JoinMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
+  Status LeaveMulticast(const wire::Gid& group, const std::string& interface, size_t queue);
+  // The most groups of one address family that the kernel lets one socket join: the sysctl
+  // net.ipv4.igmp_max_memberships; of IPv6 what fits into net.core.optmem_max. Nothing: not known.
+  static std::optional<size_t> MembershipLimit(bool ipv4);
+
+ private:
+  UdpPortGroup() = default;
+  Status Open(const SteeringTable& steering);
+
+  UdpPortConfig config_;
+  OwnSourcePorts own_ports_;
+  UniqueFd lock_;
+  std::vector<std::unique_ptr<UdpPort>> ports_;
+  size_t receive_buffer_bytes_ = 0;
+  std::string segmentation_reason_;
+};
+
+}  // namespace rocegw::port

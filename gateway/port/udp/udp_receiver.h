@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receiving side of a udp port queue: recvmmsg(2) into 64 KiB buffers; what receive offload merged
+// is split back into datagrams, whose bytes stay where the kernel put them. The IPv4 ID is not
+// visible here. Belongs to one worker.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gateway/port/port_counters.h"
+#include "gateway/port/udp/own_source_ports.h"
+#include "gateway/wire/datagram.h"
+
+namespace rocegw::port {
+
+// Metadata of one received message.
+struct UdpMessage {
+  wire::RxMeta meta;
+  size_t segment = 0;     // bytes of each merged datagram but the last; 0: one datagram
+  uint32_t overflow = 0;  // packets the socket has dropped so far, as far as known
+  bool loopback = false;  // came over the loopback interface
+};
+
+// Reads addresses and control messages as the receive sockets of this port yield them. Pure.
+UdpMessage ParseMessage(const msghdr& message);
+
+class UdpReceiver {
+ public:
+  // own_ports: drops packets of this host that left by no port of this list; outlives this object;
+  // nullptr: takes them.
+  UdpReceiver(size_t buffers, PortCounters& counters, const OwnSourcePorts* own_ports = nullptr);
+
+  // fd is a non-blocking socket; the bytes handed out are valid until the next call.
+  size_t Receive(int fd, std::span<wire::RxDatagram> into);
+
+  // Forgets what was received and not handed out.
+  void Reset();
+
+ private:
+  static constexpr size_t kBufferBytes = 65536;
+  static constexpr size_t kControl = 256;
+  struct alignas(cmsghdr) Control {
+    uint8_t bytes[kControl];
+  };
+
+  bool Refill(int fd);
+  bool OpenMessage();
+  bool IsForeignLoopback() const;
+
+  std::unique_ptr<uint8_t[]> bytes_;
+  std::vector<sockaddr_storage> names_;
+  std::vector<Control> controls_;
+  std::vector<iovec> vectors_;
+  std::vector<mmsghdr> messages_;
+  size_t received_ = 0;  // messages of the last recvmmsg
+  size_t next_ = 0;      // first of them not opened yet
+  UdpMessage current_;
+  std::span<const uint8_t> rest_;  // of the open message
+  bool open_ = false;
+  uint32_t last_overflow_ = 0;
+  PortCounters& counters_;
+  const OwnSourcePorts* const own_ports_;
+};
+
+}  // namespace rocegw::port

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/port/udp/udp_socket.h"
+
+#include <netinet/in.h>
+#include <netinet/udp.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace rocegw::port {
+namespace {
+
+// Of Linux, missing in the C library's headers of some distributions.
+#ifndef UDP_GRO
+constexpr int UDP_GRO = 104;
+#endif
+#ifndef UDP_NO_CHECK6_RX
+constexpr int UDP_NO_CHECK6_RX = 102;
+#endif
+#ifndef IPV6_MULTICAST_ALL
+constexpr int IPV6_MULTICAST_ALL = 29;
+#endif
+#ifndef SO_ATTACH_REUSEPORT_CBPF
+constexpr int SO_ATTACH_REUSEPORT_CBPF = 51;
+#endif
+
+Status Failed(const char* what) {
+  return {errno, std::string(what) + " failed: " + strerror(errno)};
+}
+
+bool Set(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+// The forcing form passes the administrator's limit but needs CAP_NET_ADMIN.
+void SetBuffer(int fd, int force_option, int option, size_t bytes) {
+  const auto value = static_cast<int>(bytes);
+  if (!Set(fd, SOL_SOCKET, force_option, value)) (void)Set(fd, SOL_SOCKET, option, value);
+}
+
+size_t GrantedReceiveBuffer(int fd) {
+  int value = 0;
+  socklen_t length = sizeof value;
+  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &length) != 0 || value < 0) return 0;
+  // The kernel doubles what was asked for, to pay for its own bookkeeping.
+  return static_cast<size_t>(value) / 2;
+}
+
+bool SetReceiveMetadata(int fd, bool dual_stack) {
+  bool ok = Set(fd, IPPROTO_IP, IP_RECVTOS, 1) && Set(fd, IPPROTO_IP, IP_RECVTTL, 1) &&
+            Set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1) && Set(fd, IPPROTO_UDP, UDP_GRO, 1);
+  if (dual_stack) {
+    ok = ok && Set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) &&
+         Set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) && Set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
+         Set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  } else {
+    ok = ok && Set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+  }
+  return ok;
+}
+
+bool AttachProgram(int fd, int option, std::span<const sock_filter> filter) {
+  const sock_fprog program{static_cast<uint16_t>(filter.size()),
+                           const_cast<sock_filter*>(filter.data())};
+  return setsockopt(fd, SOL_SOCKET, option, &program, sizeof program) == 0;
+}
+
+// Drops everything that comes in: one instruction, "keep 0 bytes". Before bind, so that nothing is
+// ever queued.
+bool RefuseInput(int fd) {
+  const sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  return AttachProgram(fd, SO_ATTACH_FILTER, drop_all);
+}
+
+// gid: zero for any address.
+bool Bind(int fd, int family, uint16_t port, const wire::Gid& gid) {
+  if (family == AF_INET6) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(port);
+    std::memcpy(&address.sin6_addr, gid.bytes.data(), gid.bytes.size());
+    return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (gid.IsV4()) address.sin_addr.s_addr = htonl(gid.V4());
+  return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+}
+
+bool BindAny(int fd, int family, uint16_t port) { return Bind(fd, family, port, {}); }
+
+Status CannotBind(uint16_t port, int error, const std::optional<wire::Gid>& address = {}) {
+  const std::string number = std::to_string(port);
+  const std::string at = address ? " of " + wire::AddressText(*address) : "";
+  if (error != EADDRINUSE) {
+    return {error, "cannot bind UDP port " + number + at + ": " + strerror(error)};
+  }
+  if (address) {
+    return {error, "UDP port " + number + at +
+                       " is taken, by a rocegwd (which has it on every address), another program "
+                       "or the kernel's rdma_rxe: stop it, or use an address in a network "
+                       "namespace of its own; find it with `ss -lunp 'sport = :" +
+                       number + "'`"};
+  }
+  return {error, "UDP port " + number +
+                     " is taken by another program or by the kernel's rdma_rxe; find it with "
+                     "`ss -lunp 'sport = :" +
+                     number + "'` or `rdma link`"};
+}
+
+constexpr int kSocketType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+// For both IP versions where the kernel has both, else for IPv4.
+UniqueFd OpenDualStack(bool& dual_stack) {
+  UniqueFd fd(socket(AF_INET6, kSocketType, 0));
+  dual_stack = fd.valid() && Set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (!dual_stack) fd = UniqueFd(socket(AF_INET, kSocketType, 0));
+  return fd;
+}
+
+}  // namespace
+
+StatusOr<ReceiveSocket> OpenReceiveSocket(const ReceiveSocketOptions& options) {
+  ReceiveSocket result;
+  result.fd = OpenDualStack(result.dual_stack);
+  const int family = result.dual_stack ? AF_INET6 : AF_INET;
+  const int fd = result.fd.get();
+  if (!result.fd.valid()) return Failed("opening a UDP socket");
+  if (!options.address && !Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  if (!SetReceiveMetadata(fd, result.dual_stack)) return Failed("asking for packet metadata");
+  // A group joined on one socket must not reach the others of the reuseport group.
+  (void)Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  if (result.dual_stack) (void)Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+  SetBuffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
+  result.buffer_bytes = GrantedReceiveBuffer(fd);
+  if (!options.steering.empty() && !AttachProgram(fd, SO_ATTACH_REUSEPORT_CBPF, options.steering)) {
+    return Failed("attaching the steering program");
+  }
+  if (!Bind(fd, family, options.port, options.address.value_or(wire::Gid{})))
+    return CannotBind(options.port, errno, options.address);
+  return result;
+}
+
+StatusOr<UniqueFd> OpenTransmitSocket(int family, uint16_t source_port, size_t buffer_bytes) {
+  UniqueFd socket_fd(socket(family, kSocketType, 0));
+  const int fd = socket_fd.get();
+  if (!socket_fd.valid()) return Failed("opening a UDP socket");
+  if (!RefuseInput(fd)) return Failed("SO_ATTACH_FILTER");
+  if (!Set(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return Failed("SO_REUSEPORT");
+  // PROBE rather than DO: a forged "fragmentation needed" must not shrink what may be sent.
+  const bool whole = family == AF_INET6
+                         ? Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
+                               Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) &&
+                               Set(fd, IPPROTO_IPV6, IPV6_DONTFRAG, 1)
+                         : Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  if (!whole) return Failed("forbidding fragmentation");
+  SetBuffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, buffer_bytes);
+  if (!BindAny(fd, family, source_port)) return Failed("binding a source port");
+  return socket_fd;
+}
+
+StatusOr<UniqueFd> OpenSilentSocket(uint16_t port) {
+  bool dual_stack = false;
+  UniqueFd fd = OpenDualStack(dual_stack);
+  if (!fd.valid()) return Failed("opening a UDP socket");
+  if (!RefuseInput(fd.get())) return Failed("SO_ATTACH_FILTER");
+  if (!BindAny(fd.get(), dual_stack ? AF_INET6 : AF_INET, port)) return CannotBind(port, errno);
+  return fd;
+}
+
+}  // namespace rocegw::port

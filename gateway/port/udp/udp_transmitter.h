@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sending side of a udp port queue. Packets wait in order; a flush turns runs of packets with one
+// path and length (and one shorter tail) into single segmented sends, without copying, and hands
+// many of those to sendmmsg(2) at once. The ICRC is sealed here, since a packet's place in its send
+// is its IPv4 ID. EAGAIN leaves everything where it is; any other refusal costs the refused packets
+// only. Belongs to one worker.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gateway/port/packet_pool.h"
+#include "gateway/port/packet_port.h"
+#include "gateway/port/port_counters.h"
+#include "gateway/port/udp/udp_source_ports.h"
+
+namespace rocegw::port {
+
+struct UdpTransmitterConfig {
+  size_t packets = 1024;
+  PortLimits limits;
+  bool segment_ipv4 = false;
+  bool segment_ipv6 = false;
+  uint16_t udp_port = wire::kRocePort;
+  unsigned interface_index = 0;  // for link-local and multicast destinations
+  size_t source_ports = 256;
+  size_t send_buffer_bytes = 0;
+  OwnSourcePorts* own_ports = nullptr;  // lists open source ports; nullptr: no list
+};
+
+// How many of the first packets may leave in one segmented send; at least 1. Pure.
+size_t SegmentRun(std::span<TxPacket* const> packets);
+
+class UdpTransmitter {
+ public:
+  UdpTransmitter(const UdpTransmitterConfig& config, PortCounters& counters);
+
+  TxPacket* Acquire();
+  void Release(TxPacket* packet);
+  size_t Transmit(std::span<TxPacket* const> packets);
+  bool Flush();
+
+  // Gives up what waits and closes every socket; the next packet opens them anew.
+  void Reset();
+
+  bool segments(bool ipv4) const { return ipv4 ? segment_ipv4_ : segment_ipv6_; }
+
+ private:
+  struct Slot : TxPacket {
+    // What the ICRC in the buffer was sealed for; -1: not sealed. A refused send need not seal
+    // again.
+    int32_t sealed_id = -1;
+    uint16_t sealed_port = 0;
+  };
+  static constexpr size_t kQueue = 512;
+  static constexpr size_t kMessages = 64;  // per system call
+  static constexpr size_t kControl = 128;  // bytes of control messages per message
+  struct alignas(cmsghdr) Control {
+    uint8_t bytes[kControl];
+  };
+
+  size_t waiting() const { return queue_.size() - head_; }
+  size_t BuildMessages(int& fd);
+  void BuildMessage(size_t index, std::span<TxPacket* const> run, uint16_t port, iovec* vectors);
+  void Retire(size_t packets);
+  bool Recover(int error);
+
+  const UdpTransmitterConfig config_;
+  bool segment_ipv4_;
+  bool segment_ipv6_;
+  // Packets that go out one by one because the kernel refused them as one segmented send. When it
+  // takes the first of them alone, segmenting was what it refused.
+  size_t singles_ = 0;
+  bool trial_ = false;
+  PacketPool<Slot> pool_;
+  std::vector<TxPacket*> queue_;  // from head_ on: waiting, oldest first
+  size_t head_ = 0;
+  UdpSourcePorts source_ports_;
+  std::vector<mmsghdr> messages_;
+  std::vector<sockaddr_storage> names_;
+  std::vector<Control> controls_;
+  std::vector<iovec> vectors_;
+  std::vector<uint16_t> run_lengths_;
+  PortCounters& counters_;
+};
+
+}  // namespace rocegw::port

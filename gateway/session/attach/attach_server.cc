@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach/attach_server.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gateway/abi/rocegw_abi.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr int kAcceptsPerRound = 16;
+constexpr int kRequestsPerRound = 16;       // of one session, so that others have their turn
+constexpr uint64_t kObjectsOfSession = 64;  // what its own memory counts as (heap_return.h)
+constexpr Duration kDescriptorsGone = Milliseconds(100);
+// Of a pool's connections that were refused: closes that have not returned. Beyond, none is
+// accepted.
+constexpr size_t kMostClosing = 64;
+constexpr Duration kBlockedAgain = Milliseconds(50);
+constexpr Duration kDescriptorsInFlight = Milliseconds(20);
+
+Status SystemError(const std::string& what) {
+  const int error = errno;
+  return {error, what + ": " + std::strerror(error)};
+}
+
+// Whether somebody listens at the address.
+bool Answers(const sockaddr_un& address) {
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+         errno == EAGAIN;
+}
+
+}  // namespace
+
+AttachServer::AttachServer(Services& services)
+    : services_(services),
+      gate_(
+          services,
+          [this](HeldAttach attach, tenant::Pool& pool) {
+            Begin(std::move(attach.socket), pool, attach.path, std::move(attach.peer));
+          },
+          Refuse) {
+  services_.on_copier_ended = [this] { GiveWhenIdle(); };
+}
+
+AttachServer::~AttachServer() {
+  services_.on_copier_ended = nullptr;
+  StopListening();
+  services_.loop.Cancel(blocked_timer_);
+  for (auto& [id, connection] : connections_) Close(*connection);
+}
+
+Status AttachServer::Listen(const SocketPlace& place, const std::string& pool) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (place.path.empty() || place.path.size() >= sizeof address.sun_path) {
+    return {ENAMETOOLONG, "attach socket " + place.path + ": a socket's path has 1 to " +
+                              std::to_string(sizeof address.sun_path - 1) + " bytes"};
+  }
+  std::memcpy(address.sun_path, place.path.data(), place.path.size());
+  struct stat existing;
+  if (::lstat(place.path.c_str(), &existing) == 0) {
+    if (!S_ISSOCK(existing.st_mode)) {
+      return {EEXIST, "attach socket " + place.path + ": a file that is no socket is in the way"};
+    }
+    if (Answers(address)) {
+      return {EADDRINUSE, "attach socket " + place.path +
+                              ": another daemon listens there; stop it or use another path"};
+    }
+    ::unlink(place.path.c_str());
+  }
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return SystemError("attach socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return SystemError("attach socket " + place.path +
+                       ": cannot be made (does the directory exist, may we write there?)");
+  }
+  // Rights first: until listen nobody can connect.
+  if (::chmod(place.path.c_str(), place.mode) != 0 ||
+      ::lchown(place.path.c_str(), place.uid, place.gid) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    Status failed = SystemError("attach socket " + place.path);
+    ::unlink(place.path.c_str());
+    return failed;
+  }
+  auto& listener = listeners_[place.path];
+  listener = std::make_unique<Listener>();
+  listener->socket = std::move(socket);
+  listener->path = place.path;
+  listener->pool = pool;
+  listener->watch = services_.loop.Watch(
+      listener->socket.get(), EPOLLIN, [this, at = listener.get()](uint32_t) { AcceptSome(*at); });
+  return OkStatus();
+}
+
+void AttachServer::Close(const std::string& path, Listener& listener) {
+  services_.loop.Cancel(listener.timer);
+  services_.loop.Cancel(listener.expected_timer);
+  services_.loop.Unwatch(listener.watch);
+  ::unlink(path.c_str());
+}
+
+void AttachServer::StopListening(const std::string& path) {
+  const auto known = listeners_.find(path);
+  if (known == listeners_.end()) return;
+  Close(path, *known->second);
+  listeners_.erase(known);
+}
+
+void AttachServer::StopListening() {
+  for (auto& [path, listener] : listeners_) Close(path, *listener);
+  listeners_.clear();
+}
+
+void AttachServer::Expect(const std::string& path, bool program) {
+  const auto known = listeners_.find(path);
+  if (known == listeners_.end()) return;
+  Listener* const listener = known->second.get();
+  services_.loop.Cancel(std::exchange(listener->expected_timer, 0));
+  if (!program) return;
+  const Duration within = services_.options.expected_within;
+  listener->expected_timer =
+      services_.loop.At(ControlLoop::Now() + within, [this, listener, within] {
+        listener->expected_timer = 0;
+        services_.Tell(
+            "SLOT_UNUSED", listener->pool, listener->path,
+            listener->pool + ": a container has had " + listener->path + " since its start " +
+                std::to_string(within.ns / Seconds(1).ns) +
+                " s ago, and no program has come by it. If one should have: an LD_PRELOAD of "
+                "the pod's own takes the place of the one that brings the library (name it there, "
+                "too), and programs that are linked statically or with musl do not load it");
+      });
+}
+
+void AttachServer::Pause(Listener& listener) {
+  services_.loop.Rearm(listener.watch, 0);
+  listener.timer = services_.loop.At(ControlLoop::Now() + kDescriptorsGone, [this, &listener] {
+    services_.loop.Rearm(listener.watch, EPOLLIN);
+  });
+}
+
+const std::shared_ptr<ClientLane>& AttachServer::StrangersOf(const tenant::Pool& pool) {
+  std::erase_if(strangers_, [&](const auto& entry) {
+    return entry.first != pool.id() && entry.second.use_count() == 1;
+  });
+  std::shared_ptr<ClientLane>& lane = strangers_[pool.id()];
+  if (lane == nullptr) lane = ClientLane::Make();
+  return lane;
+}
+
+void AttachServer::AcceptSome(Listener& listener) {
+  const tenant::Pool& pool = *services_.pools.FindPool(listener.pool);
+  for (int i = 0; i < kAcceptsPerRound; ++i) {
+    if (StrangersOf(pool)->held() >= kMostClosing) {
+      services_.Say(Severity::kWarning,
+                    "attach: " + listener.pool +
+                        " waits: programs that were refused block the close of what they sent");
+      return Pause(listener);
+    }
+    UniqueFd socket(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      services_.loop.Cancel(std::exchange(listener.expected_timer, 0));
+      Attach(std::move(socket), *services_.pools.FindPool(listener.pool), listener.path);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      // The connection stays pending and would wake us all the time.
+      services_.Say(Severity::kWarning, std::string("attach: ") + std::strerror(errno) +
+                                            "; raise the daemon's limit of open files");
+      Pause(listener);
+    }
+    return;
+  }
+}
+
+void AttachServer::Refuse(ClientFd socket, int error, const std::string& reason) {
+  rocegw_refusal refusal{};
+  rocegw_reply& reply = refusal.header;
+  reply.type = ROCEGW_MSG_HELLO;
+  reply.length = sizeof refusal;
+  reply.error = error;
+  reason.copy(refusal.reason, sizeof refusal.reason - 1);
+  // What nobody has read when the connection is closed would be an error of its own to the client.
+  MessageSocket connection(socket.Release(), socket.lane());
+  const MessageSocket::Received greeting = connection.Receive();
+  if (greeting.bytes.size() >= sizeof(rocegw_request))
+    reply.request_id = DecodeAs<rocegw_request>(greeting.bytes).request_id;
+  connection.Send({reinterpret_cast<const uint8_t*>(&refusal), sizeof refusal}, -1);
+}
+
+void AttachServer::Attach(UniqueFd accepted, tenant::Pool& pool, const std::string& path) {
+  ClientFd socket(std::move(accepted), StrangersOf(pool));
+  auto peer = IdentifyPeer(socket.get());
+  if (!peer.ok()) {
+    const bool none_left = peer.status().error() == EMFILE || peer.status().error() == ENFILE;
+    services_.Say(none_left ? Severity::kWarning : Severity::kDebug,
+                  "attach refused: " + peer.status().text());
+    pool.CountAttach(tenant::AttachOutcome::kFailed);
+    return Refuse(std::move(socket), none_left ? EMFILE : EACCES, "");
+  }
+  if (pool.settings().identity_required)
+    return gate_.Hold(std::move(socket), pool, path, std::move(*peer));
+  Begin(std::move(socket), pool, path, std::move(*peer));
+}
+
+void AttachServer::Begin(ClientFd socket, tenant::Pool& pool, const std::string& path, Peer peer) {
+  int refused = services_.CheckDrain(pool, "attach");
+  std::vector<tenant::Charge> charges(2);
+  if (refused == 0) refused = services_.Take(pool, Resource::kSessions, 1, charges[0]);
+  const uint64_t descriptors = DescriptorsOfSession(services_.workers.worker_count());
+  if (refused == 0) refused = services_.Take(pool, Resource::kDescriptors, descriptors, charges[1]);
+  if (refused != 0) {
+    pool.CountAttach(tenant::AttachOutcome::kRefused);
+    return Refuse(std::move(socket), refused, "");
+  }
+  const uint32_t id = next_id_++;
+  const int fd = socket.get();
+  const int process = peer.process.get();
+  auto owned = std::make_unique<Connection>(socket.Release(), path);
+  Connection* const connection = owned.get();
+  connection->charges = std::move(charges);
+  connection->tokens = services_.options.session.request_burst;
+  connection->tokens_at = ControlLoop::Now();
+  connection->session = std::make_unique<ClientSession>(
+      SessionId{id}, services_, pool, std::move(peer), connection->socket, connection->lane);
+  connection->session->on_ready = [this, connection] { UpdateInterest(*connection); };
+  connection->session->on_ended = [this, id] { ended_.push_back(id); };
+  connection->session->event_backlog().on_fewer = [this, connection] {
+    if (connection->closed || connection->session->ending()) return;
+    if (!connection->session->EventsPushBack()) UpdateInterest(*connection);
+  };
+  connections_.emplace(id, std::move(owned));
+
+  connection->watch =
+      services_.loop.Watch(fd, connection->watched,
+                           [this, connection](uint32_t events) { OnSocket(*connection, events); });
+  if (process >= 0) {
+    connection->process_watch = services_.loop.Watch(
+        process, EPOLLIN,
+        [this, connection](uint32_t) { Drop(*connection, "its process has ended"); });
+  }
+  connection->hello_timer = services_.loop.At(
+      connection->tokens_at + services_.options.session.hello_within, [this, connection] {
+        if (!connection->session->greeted()) Drop(*connection, "it did not greet in time");
+      });
+}
+
+void AttachServer::OnSocket(Connection& connection, uint32_t events) {
+  if (connection.closed) return;
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return Drop(connection, "it closed the connection");
+  if ((events & EPOLLOUT) != 0) connection.socket.Drain();
+  const bool readable = (events & (EPOLLIN | EPOLLRDHUP)) != 0;
+  const bool too_early =
+      readable && (connection.session->busy() || connection.session->EventsPushBack());
+  if (readable) ReadRequests(connection);
+  if (connection.closed) return;
+  if (connection.session->ending()) return LetGo(connection);
+  if (connection.socket.failed()) return Drop(connection, "messages to it could not be sent");
+  // Nearly all clients wait for each answer, so nothing comes while one is worked on, and looking
+  // away and back again would be two system calls for nothing.
+  const bool as_it_is = connection.session->busy() && !too_early &&
+                        !connection.socket.has_backlog() && (connection.watched & EPOLLOUT) == 0;
+  if (!as_it_is) UpdateInterest(connection);
+}
+
+bool AttachServer::TakeToken(Connection& connection) {
+  const SessionBounds& bounds = services_.options.session;
+  const TimePoint now = ControlLoop::Now();
+  const double seconds = static_cast<double>((now - connection.tokens_at).ns) * 1e-9;
+  connection.tokens = std::min<double>(bounds.request_burst,
+                                       connection.tokens + seconds * bounds.requests_per_second);
+  connection.tokens_at = now;
+  if (connection.tokens < 1) {
+    if (connection.rate_timer == 0) {
+      connection.rate_timer = services_.loop.At(now + Milliseconds(5), [this, &connection] {
+        connection.rate_timer = 0;
+        UpdateInterest(connection);
+      });
+    }
+    return false;
+  }
+  connection.tokens -= 1;
+  return true;
+}
+
+void AttachServer::ReadRequests(Connection& connection) {
+  ClientSession& session = *connection.session;
+  for (int i = 0; i < kRequestsPerRound; ++i) {
+    if (session.ending() || session.busy() || connection.socket.has_backlog()) return;
+    if (session.EventsPushBack()) return;
+    if (!TakeToken(connection)) return;
+    MessageSocket::Received received = connection.socket.Receive();
+    switch (received.outcome) {
+      case MessageSocket::Outcome::kNothing:
+        return;
+      case MessageSocket::Outcome::kClosed:
+        return Drop(connection, "it closed the connection");
+      case MessageSocket::Outcome::kBroken:
+        return Drop(connection, received.reason);
+      case MessageSocket::Outcome::kMessage:
+        break;
+    }
+    session.OnMessage(received.bytes, std::move(received.fd));
+  }
+}
+
+void AttachServer::UpdateInterest(Connection& connection) {
+  if (connection.closed) return;
+  uint32_t events = 0;
+  if (connection.socket.waits_for_descriptors() || connection.socket.failed()) {
+    RetryLater(connection);
+  } else if (connection.socket.has_backlog()) {
+    events |= EPOLLOUT;
+  } else if (!connection.session->busy() && connection.rate_timer == 0 &&
+             !connection.session->EventsPushBack()) {
+    events |= EPOLLIN | EPOLLRDHUP;
+  }
+  if (events == connection.watched) return;
+  connection.watched = events;
+  services_.loop.Rearm(connection.watch, events);
+}
+
+void AttachServer::RetryLater(Connection& connection) {
+  if (connection.retry_timer != 0) return;
+  connection.retry_timer =
+      services_.loop.At(ControlLoop::Now() + kDescriptorsInFlight, [this, &connection] {
+        connection.retry_timer = 0;
+        if (connection.socket.waits_for_descriptors()) TellDescriptorsInFlight(connection);
+        OnSocket(connection, EPOLLOUT);
+      });
+}
+
+void AttachServer::TellDescriptorsInFlight(const Connection& connection) {
+  const std::string& pool = connection.session->pool().name();
+  services_.Tell("QUOTA_EXCEEDED", pool, "descriptors in flight",
+                 pool +
+                     ": messages to a program wait because too many descriptors of the daemon's "
+                     "user lie unread in sockets; raise the daemon's limit of open files or "
+                     "give it CAP_SYS_RESOURCE, which exempts it");
+}
+
+void AttachServer::Drop(Connection& connection, const std::string& reason) {
+  connection.session->End(reason);
+  LetGo(connection);
+}
+
+// Who only looked whether somebody answers sees the end when its place is free (Reap): the program
+// that follows may need it.
+void AttachServer::LetGo(Connection& connection) {
+  connection.session->greeted() ? Close(connection) : StopWatching(connection);
+}
+
+void AttachServer::StopWatching(Connection& connection) {
+  services_.loop.Unwatch(std::exchange(connection.watch, 0));
+  services_.loop.Unwatch(std::exchange(connection.process_watch, 0));
+  services_.loop.Cancel(std::exchange(connection.hello_timer, 0));
+  services_.loop.Cancel(std::exchange(connection.rate_timer, 0));
+  services_.loop.Cancel(std::exchange(connection.retry_timer, 0));
+}
+
+void AttachServer::Close(Connection& connection) {
+  if (connection.closed) return;
+  connection.closed = true;
+  StopWatching(connection);
+  connection.socket.Close();
+}
+
+void AttachServer::End(SessionId id, const std::string& reason) {
+  const auto it = connections_.find(id.value);
+  if (it != connections_.end()) Drop(*it->second, reason);
+}
+
+void AttachServer::EndAll(const std::string& reason) {
+  for (auto& [id, connection] : connections_) Drop(*connection, reason);
+}
+
+uint32_t AttachServer::Clear(const std::string& path, const std::string& reason) {
+  gate_.Clear(path);
+  uint32_t count = 0;
+  for (auto& [id, connection] : connections_) {
+    if (connection->path != path) continue;
+    ++count;
+    Drop(*connection, reason);
+  }
+  return count;
+}
+
+void AttachServer::Reap() {
+  while (!ended_.empty()) {
+    const uint32_t id = ended_.back();
+    ended_.pop_back();
+    const auto it = connections_.find(id);
+    Close(*it->second);
+    ClientSession& session = *it->second->session;
+    blocked_.push_back({&session.pool(), it->second->lane, session.copier_remains(),
+                        std::move(it->second->charges), session.Row()});
+    connections_.erase(it);
+    services_.heap.Destroyed(kObjectsOfSession);
+  }
+  GiveWhenIdle();
+}
+
+void AttachServer::GiveWhenIdle() {
+  bool leaving = false;
+  std::erase_if(blocked_, [&](const Blocked& blocked) {
+    if (blocked.CallsOut() != 0) return false;
+    leaving = leaving || blocked.pool->leaving();
+    return true;
+  });
+  if (leaving) services_.pools.Reap();
+  if (blocked_.empty() || blocked_timer_ != 0) return;
+  blocked_timer_ = services_.loop.At(ControlLoop::Now() + kBlockedAgain, [this] {
+    blocked_timer_ = 0;
+    GiveWhenIdle();
+  });
+}
+
+ClientSession* AttachServer::Find(SessionId id) const {
+  const auto it = connections_.find(id.value);
+  return it == connections_.end() ? nullptr : it->second->session.get();
+}
+
+}  // namespace rocegw::session

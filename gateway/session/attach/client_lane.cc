@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach/client_lane.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace rocegw::session {
+namespace {
+
+// A thread without work waits so long for more.
+constexpr std::chrono::seconds kIdle(2);
+
+class Lane;
+
+// Threads that serve lanes: as many as there are lanes with calls, and none when there are none.
+struct Threads {
+  std::mutex mutex;  // guards all below and the lanes; never held over a call
+  std::condition_variable changed;
+  std::deque<std::shared_ptr<Lane>> ready;  // have calls, and no thread
+  size_t idle = 0;
+  size_t held = 0;  // calls of all lanes
+};
+
+// Never destroyed: blocked threads use it until the process ends.
+Threads& TheThreads() {
+  static auto* const threads = new Threads;
+  return *threads;
+}
+
+class Lane final : public ClientLane, public std::enable_shared_from_this<Lane> {
+ public:
+  void Run(std::function<void()> call) override;
+  size_t held() const override {
+    const std::lock_guard lock(TheThreads().mutex);
+    return calls_.size() + (running_ ? 1 : 0);
+  }
+  // Runs its calls until there are none; the lock is held at the begin and at the end.
+  void Serve(std::unique_lock<std::mutex>& lock);
+
+ private:
+  std::deque<std::function<void()>> calls_;
+  bool running_ = false;  // a call is under way
+  bool served_ = false;   // waits for a thread, or has one
+};
+
+void* ServeLanes(void*) {
+  Threads& threads = TheThreads();
+  std::unique_lock lock(threads.mutex);
+  while (true) {
+    ++threads.idle;
+    const bool more = threads.changed.wait_for(lock, kIdle, [&] { return !threads.ready.empty(); });
+    --threads.idle;
+    if (!more) return nullptr;
+    const std::shared_ptr<Lane> lane = std::move(threads.ready.front());
+    threads.ready.pop_front();
+    lane->Serve(lock);
+  }
+}
+
+bool StartThread() {
+  pthread_t thread{};
+  if (::pthread_create(&thread, nullptr, ServeLanes, nullptr) != 0) return false;
+  ::pthread_setname_np(thread, "rocegw-client");
+  ::pthread_detach(thread);
+  return true;
+}
+
+void Lane::Run(std::function<void()> call) {
+  Threads& threads = TheThreads();
+  const std::lock_guard lock(threads.mutex);
+  calls_.push_back(std::move(call));
+  ++threads.held;
+  if (!std::exchange(served_, true)) threads.ready.push_back(shared_from_this());
+  // Where the system has no thread left, the call waits for one of the others.
+  if (threads.idle >= threads.ready.size() || !StartThread()) threads.changed.notify_one();
+}
+
+void Lane::Serve(std::unique_lock<std::mutex>& lock) {
+  while (!calls_.empty()) {
+    std::function<void()> call = std::move(calls_.front());
+    calls_.pop_front();
+    running_ = true;
+    lock.unlock();
+    call();
+    call = nullptr;  // what it owns may be the lane's last user
+    lock.lock();
+    running_ = false;
+    --TheThreads().held;
+  }
+  served_ = false;
+}
+
+}  // namespace
+
+std::shared_ptr<ClientLane> ClientLane::Make() { return std::make_shared<Lane>(); }
+
+size_t ClientLane::HeldByAll() {
+  const std::lock_guard lock(TheThreads().mutex);
+  return TheThreads().held;
+}
+
+void ClientLane::Close(UniqueFd descriptor) {
+  // A function must be copyable, a descriptor is not.
+  Run([owned = std::make_shared<UniqueFd>(std::move(descriptor))] { owned->Reset(); });
+}
+
+LaneReturns::LaneReturns() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+uint64_t LaneReturns::Expect(std::function<void()> done) {
+  expected_.emplace(next_, std::move(done));
+  return next_++;
+}
+
+void LaneReturns::Report(uint64_t number) {
+  {
+    const std::lock_guard lock(mutex_);
+    returned_.push_back(number);
+  }
+  const uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void LaneReturns::TakeAll() {
+  uint64_t value = 0;
+  (void)!::read(wake_.get(), &value, sizeof value);
+  std::vector<uint64_t> returned;
+  {
+    const std::lock_guard lock(mutex_);
+    returned.swap(returned_);
+  }
+  for (const uint64_t number : returned) {
+    auto node = expected_.extract(number);
+    if (!node.empty()) node.mapped()();
+  }
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/attach/message_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gateway/abi/rocegw_abi.h"
+
+namespace rocegw::session {
+
+namespace {
+
+// The most that one message can carry (SCM_MAX_FD of the kernel). With less space the kernel would
+// close the rest of the descriptors in the call that receives them.
+constexpr size_t kMostDescriptors = 253;
+constexpr int kMessagesTaken = 64;  // of a connection that ends
+
+struct Arrival {
+  ssize_t length = 0;
+  int flags = 0;
+  ClientFd fd;              // the first of them
+  size_t descriptors = 0;   // all others are with the lane already
+  bool is_message = false;  // with SO_PASSCRED: not the end of the connection
+};
+
+Arrival Take(int socket, std::span<uint8_t> buffer, const std::shared_ptr<ClientLane>& lane) {
+  Arrival arrival;
+  iovec part{buffer.data(), buffer.size()};
+  alignas(
+      cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * kMostDescriptors)];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  do {
+    arrival.length = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (arrival.length < 0 && errno == EINTR);
+  if (arrival.length < 0) return arrival;
+  arrival.flags = header.msg_flags;
+  for (cmsghdr* message = CMSG_FIRSTHDR(&header); message != nullptr;
+       message = CMSG_NXTHDR(&header, message)) {
+    if (message->cmsg_level != SOL_SOCKET) continue;
+    if (message->cmsg_type == SCM_CREDENTIALS) arrival.is_message = true;
+    if (message->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (message->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(message) + i * sizeof fd, sizeof fd);
+      ClientFd owned(UniqueFd(fd), lane);
+      if (arrival.descriptors++ == 0) arrival.fd = std::move(owned);
+    }
+  }
+  return arrival;
+}
+
+}  // namespace
+
+void CloseConnection(UniqueFd socket, const std::shared_ptr<ClientLane>& lane) {
+  if (!socket.valid()) return;
+  ::shutdown(socket.get(), SHUT_RD);  // nothing comes any more
+  // A message of no bytes looks like the end of the connection, but for its sender's credentials.
+  const int yes = 1;
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+  std::array<uint8_t, 16> ignored;
+  for (int i = 0; i < kMessagesTaken; ++i) {
+    if (!Take(socket.get(), ignored, lane).is_message) return;  // empty: the close does not block
+  }
+  ::shutdown(socket.get(), SHUT_RDWR);
+  lane->Close(std::move(socket));
+}
+
+MessageSocket::MessageSocket(UniqueFd socket, std::shared_ptr<ClientLane> lane)
+    : socket_(std::move(socket)), lane_(std::move(lane)), buffer_(ROCEGW_MESSAGE_MAX) {}
+
+void MessageSocket::Close() {
+  CloseConnection(std::move(socket_), lane_);
+  backlog_.clear();
+  waits_for_descriptors_ = false;
+}
+
+MessageSocket::Received MessageSocket::Receive() {
+  Received received;
+  Arrival arrival = Take(socket_.get(), buffer_, lane_);
+  if (arrival.length < 0) {
+    received.outcome =
+        errno == EAGAIN || errno == EWOULDBLOCK ? Outcome::kNothing : Outcome::kClosed;
+    return received;
+  }
+  received.fd = std::move(arrival.fd);
+  if ((arrival.flags & MSG_TRUNC) != 0) {
+    received.outcome = Outcome::kBroken;
+    received.reason = "message longer than the protocol allows";
+  } else if (arrival.descriptors > 1 || (arrival.flags & MSG_CTRUNC) != 0) {
+    received.outcome = Outcome::kBroken;
+    received.reason = "more than one descriptor in a message";
+  } else if (arrival.length == 0) {
+    received.outcome = Outcome::kClosed;
+  } else {
+    received.outcome = Outcome::kMessage;
+    received.bytes = {buffer_.data(), static_cast<size_t>(arrival.length)};
+  }
+  return received;
+}
+
+bool MessageSocket::TrySend(std::span<const uint8_t> message, int fd) {
+  iovec part{const_cast<uint8_t*>(message.data()), message.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  ssize_t sent = 0;
+  do {
+    sent = ::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  waits_for_descriptors_ = sent < 0 && errno == ETOOMANYREFS;
+  if (sent >= 0) return true;
+  if (waits_for_descriptors_) return false;
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+  failed_ = true;
+  return true;
+}
+
+void MessageSocket::Send(std::span<const uint8_t> message, int fd) {
+  if (backlog_.empty() && TrySend(message, fd)) return;
+  UniqueFd kept(fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  // Without its descriptor the message would mean something else.
+  if (fd >= 0 && !kept.valid()) {
+    failed_ = true;
+    return;
+  }
+  backlog_.push_back({{message.begin(), message.end()}, std::move(kept)});
+}
+
+void MessageSocket::Drain() {
+  while (!backlog_.empty() && TrySend(backlog_.front().bytes, backlog_.front().fd.get())) {
+    backlog_.pop_front();
+  }
+}
+
+}  // namespace rocegw::session

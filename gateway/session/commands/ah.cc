@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Address handles, which the library makes by itself: only their number is known here.
+#include <algorithm>
+#include <cerrno>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+// A library asks for many at a time, to ask seldom. It gets no more than this part of what is left,
+// so that none is kept unused where others lack it.
+constexpr uint64_t kShare = 16;
+
+}  // namespace
+
+void TakeAhs(ClientSession& session, Request& request) {
+  const uint64_t asked = request.As<rocegw_ahs>().count;
+  if (asked == 0) return session.ReplyError(EINVAL);
+  const uint64_t most = std::max<uint64_t>(session.pool().Left(Resource::kAhs) / kShare, 1);
+  rocegw_ahs_reply reply{};
+  reply.count = static_cast<uint32_t>(std::min(asked, most));
+  if (const int error = session.Take(Resource::kAhs, reply.count)) return session.ReplyError(error);
+  session.objects().ahs += reply.count;
+  session.Reply(reply);
+}
+
+void GiveAhs(ClientSession& session, Request& request) {
+  const uint32_t given = request.As<rocegw_ahs>().count;
+  if (given > session.objects().ahs) return session.ReplyError(EINVAL);
+  session.objects().ahs -= given;
+  session.Give(Resource::kAhs, given);
+  session.ReplyDone();
+}
+
+}  // namespace rocegw::session

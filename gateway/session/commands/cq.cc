@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues: one ring of full depth per worker, merged by the library.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <functional>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+void DropCq(ClientSession& session, uint32_t handle, std::function<void(uint64_t events)> done) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::UnlinkCq{session.id(), handle};
+      },
+      [&session, handle, done = std::move(done)](const worker::ControlReply& reply) {
+        session.ForgetAsyncEvents(session.objects().cqs.Find(handle)->context, ROCEGW_OBJECT_CQ,
+                                  handle);
+        session.FreeCq(handle);
+        done(reply.events_reported);
+      });
+}
+
+uint32_t EntriesFor(uint32_t asked) { return std::bit_ceil(std::max(asked, 16u)); }
+
+uint64_t RingBytes(size_t workers, uint32_t entries) {
+  return uint64_t{workers} * entries * sizeof(rocegw_cqe);
+}
+
+rocegw_cq_reply Describe(uint32_t handle, const Cq& cq, size_t workers) {
+  rocegw_cq_reply reply{};
+  reply.handle = handle;
+  reply.entries = cq.entries;
+  reply.worker_count = static_cast<uint32_t>(workers);
+  reply.control = cq.control.location();
+  reply.rings = cq.rings.location();
+  return reply;
+}
+
+// All workers go on in these rings, unless more than `most` waits in one.
+void MoveTo(ClientSession& session, uint32_t handle, uint32_t entries, uint32_t most,
+            const shm::Block& rings, std::function<void(int error)> done) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex w) {
+        return worker::ResizeCq{session.id(), handle, entries, most,
+                                rings.As<rocegw_cqe>() + size_t{w} * entries};
+      },
+      [done = std::move(done)](const worker::ControlReply& moved) { done(moved.error); });
+}
+
+struct Resizing {
+  uint32_t cq = 0;
+  uint32_t entries = 0;  // of the rings it is to have
+  uint32_t asked = 0;    // by the client: at most `entries`
+  bool fresh = false;    // these rings are not the present ones
+  shm::Block rings;
+};
+
+void Refuse(ClientSession& session, Resizing to, int error) {
+  if (to.fresh) session.segment().Free(to.rings);
+  session.ReplyError(error == ENOSPC ? EINVAL : error);
+}
+
+void Resize(ClientSession& session, const Resizing& to) {
+  MoveTo(session, to.cq, to.entries, to.asked, to.rings, [&session, to](int error) {
+    Cq& known = *session.objects().cqs.Find(to.cq);
+    if (error == 0) {
+      if (to.fresh) session.segment().Free(known.rings);
+      known.rings = to.rings;
+      known.entries = to.entries;
+      return session.Reply(Describe(to.cq, known, session.services().workers.worker_count()));
+    }
+    // Some worker has more than that: those that have moved go back, where all of it fits.
+    MoveTo(session, to.cq, known.entries, known.entries, known.rings,
+           [&session, to, error](int) { Refuse(session, to, error); });
+  });
+}
+
+}  // namespace
+
+void CreateCq(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_cq>();
+  Objects& objects = session.objects();
+  Services& services = session.services();
+  CompletionChannel* const channel = objects.channels.Find(asked.channel);
+  if (objects.contexts.Find(asked.context) == nullptr || asked.entries == 0 ||
+      asked.entries > services.options.device.max_cqe ||
+      (asked.channel != 0 && channel == nullptr)) {
+    return session.ReplyError(EINVAL);
+  }
+  if (channel != nullptr && channel->context != asked.context) return session.ReplyError(EINVAL);
+  if (const int error = session.Take(Resource::kCqs)) return session.ReplyError(error);
+
+  const size_t workers = services.workers.worker_count();
+  auto cq = std::make_unique<Cq>();
+  cq->context = asked.context;
+  cq->entries = EntriesFor(asked.entries);
+  cq->channel = asked.channel;
+  cq->cookie = asked.cookie;
+  constexpr size_t kConsumerLine = ROCEGW_CACHE_LINE;
+  auto control =
+      session.Allocate(shm::Writer::kClient, sizeof(rocegw_cq_control) + workers * kConsumerLine);
+  auto rings = session.Allocate(shm::Writer::kDaemon, RingBytes(workers, cq->entries));
+  if (!control.ok() || !rings.ok()) {
+    if (control.ok()) session.segment().Free(*control);
+    if (rings.ok()) session.segment().Free(*rings);
+    session.Give(Resource::kCqs);
+    return session.ReplyError(ENOMEM);
+  }
+  cq->control = *control;
+  cq->rings = *rings;
+  if (channel != nullptr) ++channel->users;
+
+  const Cq& made = *cq;
+  const uint32_t handle = objects.cqs.Add(std::move(cq));
+  const rocegw_cq_reply reply = Describe(handle, made, workers);
+  services.workers.Broadcast(
+      [&](WorkerIndex w) {
+        verbs::CqConfig config;
+        config.session = session.id();
+        config.cq_handle = handle;
+        config.cookie = made.cookie;
+        config.entries = made.entries;
+        config.worker_slot = w;
+        config.ring = made.rings.As<rocegw_cqe>() + size_t{w} * made.entries;
+        config.control = made.control.As<rocegw_cq_control>();
+        config.event_fd = channel == nullptr ? -1 : channel->ours.get();
+        return worker::LinkCq{config};
+      },
+      [&session, handle, reply](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(reply);
+        DropCq(session, handle,
+               [&session, error = linked.error](uint64_t) { session.ReplyError(error); });
+      });
+}
+
+void ResizeCq(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_resize_cq>();
+  Services& services = session.services();
+  Cq* const cq = session.objects().cqs.Find(asked.cq);
+  if (cq == nullptr || asked.entries == 0 || asked.entries > services.options.device.max_cqe)
+    return session.ReplyError(EINVAL);
+  const uint32_t entries = EntriesFor(asked.entries);
+  Resizing to{asked.cq, entries, asked.entries, entries != cq->entries, cq->rings};
+  if (to.fresh) {
+    auto rings =
+        session.Allocate(shm::Writer::kDaemon, RingBytes(services.workers.worker_count(), entries));
+    if (!rings.ok()) return session.ReplyError(ENOMEM);
+    to.rings = *rings;
+  }
+  // Asked first where they are: what was posted before the call is then under way or done, and
+  // nobody has to move back for it. Rings are larger than programs ask for, but who asks for less
+  // than what waits is told so, as by other providers.
+  MoveTo(session, asked.cq, cq->entries, std::min(asked.entries, cq->entries), cq->rings,
+         [&session, to](int error) {
+           if (error != 0) return Refuse(session, to, error);
+           Resize(session, to);
+         });
+}
+
+void ModerateCq(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_moderate_cq>();
+  Cq* const cq = session.objects().cqs.Find(asked.cq);
+  if (cq == nullptr) return session.ReplyError(EINVAL);
+  if (cq->moderation == nullptr) cq->moderation = std::make_unique<verbs::CqModeration>();
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::ModerateCq{session.id(), asked.cq, cq->moderation.get(), asked.count,
+                                  Microseconds(asked.period)};
+      },
+      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
+}
+
+void DestroyCq(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Cq* const cq = session.objects().cqs.Find(handle);
+  if (cq == nullptr) return session.ReplyError(EINVAL);
+  if (cq->users != 0) return session.ReplyError(EBUSY);
+  DropCq(session, handle, [&session](uint64_t events) { session.ReplyObject(0, events); });
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of endpoints: a number that leads to one worker, where all members will be.
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+rocegw_group_reply Describe(uint32_t handle, Qpn number) {
+  rocegw_group_reply reply{};
+  reply.handle = handle;
+  reply.number = number.value;
+  return reply;
+}
+
+}  // namespace
+
+void CreateGroup(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_group>();
+  Services& services = session.services();
+  Pd* const pd = session.objects().pds.Find(asked.pd);
+  if (pd == nullptr || asked.dispatch > ROCEGW_DISPATCH_DEPTH) return session.ReplyError(EINVAL);
+  if (const int error = services.CheckDrain(session.pool(), "group"))
+    return session.ReplyError(error);
+  // It has the number of a queue pair, so it counts as one.
+  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  const auto taken = services.TakeQpn();
+  if (!taken) {
+    session.Give(Resource::kQps);
+    return session.ReplyError(ENOMEM);
+  }
+  auto group = std::make_unique<EndpointGroup>();
+  group->context = pd->context;
+  group->pd = asked.pd;
+  group->number = taken->qpn;
+  group->worker = taken->worker;
+  group->key = asked.key;
+  ++pd->users;
+  const uint32_t handle = session.objects().groups.Add(std::move(group));
+  const worker::LinkGroup link{
+      {session.id(), taken->qpn, static_cast<verbs::Dispatch>(asked.dispatch)}};
+  services.workers.Send(
+      taken->worker, link,
+      [&session, handle, number = taken->qpn](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(Describe(handle, number));
+        session.FreeGroup(handle);
+        session.ReplyError(linked.error);
+      });
+}
+
+void DestroyGroup(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const EndpointGroup* const group = session.objects().groups.Find(handle);
+  if (group == nullptr) return session.ReplyError(EINVAL);
+  if (group->users != 0) return session.ReplyError(EBUSY);
+  session.services().workers.Send(group->worker, worker::UnlinkGroup{session.id(), group->number},
+                                  [&session, handle](const worker::ControlReply&) {
+                                    session.FreeGroup(handle);
+                                    session.ReplyDone();
+                                  });
+}
+
+}  // namespace rocegw::session

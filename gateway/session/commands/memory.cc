@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protection domains, memory regions, and regions whose pages move (remapping).
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+// enum ibv_access_flags beyond those that the data path looks at. Accepted because they ask for
+// nothing that is not so anyway: pages are never pinned, addresses are the library's business.
+constexpr uint32_t kAccessOnDemand = 1u << 6;
+constexpr uint32_t kAccessHugetlb = 1u << 7;
+// Bits that a provider may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+constexpr uint32_t kAccessOptional = 0x3FF00000;
+
+constexpr uint32_t kDataPathAccess = verbs::kAccessLocalWrite | verbs::kAccessRemoteWrite |
+                                     verbs::kAccessRemoteRead | verbs::kAccessRemoteAtomic |
+                                     verbs::kAccessFlushGlobal;
+
+bool AccessIsValid(uint32_t access, bool placement) {
+  constexpr uint32_t kKnown = kDataPathAccess | verbs::kAccessMwBind | verbs::kAccessZeroBased |
+                              kAccessOnDemand | kAccessHugetlb | kAccessOptional;
+  if ((access & ~kKnown) != 0) return false;
+  if (!placement && (access & verbs::kAccessFlushGlobal) != 0) return false;
+  // Who may write from afar may write here (IBTA 10.6.3.2).
+  const bool remote_change =
+      (access & (verbs::kAccessRemoteWrite | verbs::kAccessRemoteAtomic)) != 0;
+  return !remote_change || (access & verbs::kAccessLocalWrite) != 0;
+}
+
+// What a region is to be.
+struct Wish {
+  template <typename Message>
+  explicit Wish(const Message& asked)
+      : pd(asked.pd),
+        access(asked.access),
+        address(asked.address),
+        length(asked.length),
+        iova(asked.iova),
+        region(asked.region),
+        kept(asked.kept),
+        region_offset(asked.region_offset) {}
+
+  // Everything that the program has and will have mapped: an implicit on-demand region.
+  bool IsImplicit() const {
+    return (access & kAccessOnDemand) != 0 && address == 0 && iova == 0 &&
+           length == Mr::kEverything;
+  }
+
+  uint32_t pd;
+  uint32_t access;
+  uint64_t address;
+  uint64_t length;
+  uint64_t iova;
+  uint32_t region;
+  uint32_t kept;
+  uint64_t region_offset;
+};
+
+bool FitsAddressSpace(uint64_t start, uint64_t length) {
+  return length <= std::numeric_limits<uint64_t>::max() - start;
+}
+
+// The part of a registration that lies in a remapped region.
+struct DirectPart {
+  uint8_t* bytes = nullptr;
+  uint64_t from = 0;  // in the registration
+  uint64_t length = 0;
+};
+
+// The ends of both ranges fit the address space.
+DirectPart Intersect(const memory::Region& region, uint64_t address, uint64_t length) {
+  const uint64_t begin = std::max(address, region.address());
+  const uint64_t end = std::min(address + length, region.address() + region.length());
+  if (begin >= end) return {};
+  return {region.Find(begin, end - begin), begin - address, end - begin};
+}
+
+// Where a wish lies, and what it costs.
+struct Place {
+  Pd* pd = nullptr;
+  RemappedRegion* region = nullptr;
+  DirectPart direct;
+  uint64_t charged = 0;
+};
+
+// 0, or why there cannot be such a region.
+int Find(ClientSession& session, const Wish& wish, Place& place) {
+  Objects& objects = session.objects();
+  const Options& options = session.services().options;
+  place.pd = objects.pds.Find(wish.pd);
+  if (place.pd == nullptr || wish.length == 0 ||
+      (wish.length > options.device.max_mr_size && !wish.IsImplicit()) ||
+      !AccessIsValid(wish.access, session.services().HasPlacement(session.pool())) ||
+      !FitsAddressSpace(wish.address, wish.length) || !FitsAddressSpace(wish.iova, wish.length)) {
+    return EINVAL;
+  }
+  if (wish.region != 0) {
+    place.region = objects.regions.Find(wish.region);
+    if (place.region == nullptr) return EINVAL;
+    const memory::Region& memory = *place.region->memory;
+    place.direct = Intersect(memory, wish.address, wish.length);
+    if (place.direct.length == 0 || wish.address - memory.address() != wish.region_offset)
+      return EINVAL;
+  }
+  if (place.direct.length != wish.length && !session.memory_reachable()) return EPERM;
+  // A limit counts what is registered by name.
+  place.charged = wish.IsImplicit() ? 0 : wish.length - place.direct.length;
+  return 0;
+}
+
+// The region is that from now on; its key stays.
+void Adopt(const Wish& wish, const Place& place, Mr& mr) {
+  mr.context = place.pd->context;
+  mr.pd = wish.pd;
+  mr.address = wish.address;
+  mr.length = wish.length;
+  mr.access = wish.access;
+  mr.charged = place.charged;
+  mr.region = wish.region;
+  mr.kept = wish.kept;
+  mr.windows =
+      (wish.access & verbs::kAccessMwBind) != 0 ? std::make_unique<verbs::BoundWindows>() : nullptr;
+  ++place.pd->users;
+  if (place.region != nullptr) ++place.region->users;
+}
+
+verbs::RegionConfig ConfigOf(const ClientSession& session, const Wish& wish, const Place& place,
+                             uint32_t handle, const Mr& mr) {
+  verbs::RegionConfig config;
+  config.key = mr.key;
+  config.session = session.id();
+  config.pd = wish.pd;
+  config.access = wish.access & kDataPathAccess;
+  config.iova = wish.iova;
+  config.length = wish.length;
+  config.address = wish.address;
+  config.direct = place.direct.bytes;
+  config.direct_from = place.direct.from;
+  config.direct_length = place.direct.length;
+  config.windows = mr.windows.get();
+  config.mr_handle = handle;
+  return config;
+}
+
+rocegw_mr_reply ReplyFor(const ClientSession& session, const Place& place,
+                         const verbs::RegionConfig& config) {
+  rocegw_mr_reply reply{};
+  reply.handle = config.mr_handle;
+  reply.lkey = reply.rkey = config.key.value;
+  reply.way = place.direct.length != 0 ? ROCEGW_MEMORY_REMAPPED : session.memory_way();
+  return reply;
+}
+
+void DropMr(ClientSession& session, uint32_t handle, std::function<void()> done) {
+  const MemoryKey key = session.objects().mrs.Find(handle)->key;
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::UnlinkRegion{session.id(), key};
+      },
+      [&session, handle, done = std::move(done)](const worker::ControlReply&) {
+        session.FreeMr(handle);
+        done();
+      });
+}
+
+}  // namespace
+
+void AllocPd(ClientSession& session, Request& request) {
+  const uint32_t context = request.As<rocegw_alloc_pd>().context;
+  if (session.objects().contexts.Find(context) == nullptr) return session.ReplyError(EINVAL);
+  if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
+  auto pd = std::make_unique<Pd>();
+  pd->context = context;
+  session.ReplyObject(session.objects().pds.Add(std::move(pd)), 0);
+}
+
+void DeallocPd(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Pd* const pd = session.objects().pds.Find(handle);
+  if (pd == nullptr) return session.ReplyError(EINVAL);
+  if (pd->users != 0) return session.ReplyError(EBUSY);
+  session.FreePd(handle);
+  session.ReplyDone();
+}
+
+void RegMr(ClientSession& session, Request& request) {
+  const Wish wish(request.As<rocegw_reg_mr>());
+  Objects& objects = session.objects();
+  Services& services = session.services();
+  Place place;
+  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
+  if (const int error = session.Take(Resource::kMrs)) return session.ReplyError(error);
+  if (const int error = session.Take(Resource::kRegisteredBytes, place.charged)) {
+    session.Give(Resource::kMrs);
+    return session.ReplyError(error);
+  }
+  auto added = std::make_unique<Mr>();
+  Mr& mr = *added;
+  mr.key = services.keys.Take();
+  Adopt(wish, place, mr);
+  const uint32_t handle = objects.mrs.Add(std::move(added));
+  const verbs::RegionConfig config = ConfigOf(session, wish, place, handle, mr);
+  const rocegw_mr_reply reply = ReplyFor(session, place, config);
+  services.workers.Broadcast(
+      [&](WorkerIndex) { return worker::LinkRegion{config}; },
+      [&session, handle, reply](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(reply);
+        DropMr(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
+      });
+}
+
+void ReregMr(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_rereg_mr>();
+  const Wish wish(asked);
+  Objects& objects = session.objects();
+  Mr* const mr = objects.mrs.Find(asked.mr);
+  if (mr == nullptr) return session.ReplyError(EINVAL);
+  Place place;
+  if (const int error = Find(session, wish, place)) return session.ReplyError(error);
+  if (place.pd->context != mr->context) return session.ReplyError(EINVAL);
+  const uint64_t more = place.charged > mr->charged ? place.charged - mr->charged : 0;
+  const uint64_t less = mr->charged > place.charged ? mr->charged - place.charged : 0;
+  if (const int error = session.Take(Resource::kRegisteredBytes, more))
+    return session.ReplyError(error);
+  if (mr->windows != nullptr && !mr->windows->Close()) {
+    session.Give(Resource::kRegisteredBytes, more);
+    return session.ReplyError(EBUSY);
+  }
+  session.Give(Resource::kRegisteredBytes, less);
+  --objects.pds.Find(mr->pd)->users;
+  if (RemappedRegion* const region = objects.regions.Find(mr->region)) --region->users;
+  // Workers look at them until all have the new region.
+  const std::shared_ptr<verbs::BoundWindows> windows = std::move(mr->windows);
+  Adopt(wish, place, *mr);
+  const verbs::RegionConfig config = ConfigOf(session, wish, place, asked.mr, *mr);
+  const rocegw_mr_reply reply = ReplyFor(session, place, config);
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) { return worker::RelinkRegion{config}; },
+      [&session, reply, windows](const worker::ControlReply& relinked) {
+        if (relinked.error == 0) return session.Reply(reply);
+        session.ReplyError(relinked.error);
+      });
+}
+
+void DeregMr(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Mr* const mr = session.objects().mrs.Find(handle);
+  if (mr == nullptr) return session.ReplyError(EINVAL);
+  if (mr->windows != nullptr && !mr->windows->Close()) return session.ReplyError(EBUSY);
+  DropMr(session, handle, [&session] { session.ReplyDone(); });
+}
+
+void CreateRegion(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_region>();
+  Services& services = session.services();
+  if (!session.pool().settings().remap_allowed) return session.ReplyError(EPERM);
+  const uint32_t most = services.options.session.event_channels;
+  if (session.objects().regions.size() >= most) {
+    return session.ReplyBound("remapped regions", most);
+  }
+  auto region = std::make_unique<RemappedRegion>();
+  const std::pair<Resource, uint64_t> costs[] = {
+      {Resource::kRegisteredBytes, asked.length},
+      {Resource::kRemappedBytes, asked.length},
+      {Resource::kDescriptors, kDescriptorsOfPart},
+      {Resource::kHeapBytes, kHeapOfRegion},
+  };
+  static_assert(std::size(costs) == std::tuple_size_v<decltype(region->charges)>);
+  for (size_t i = 0; i < std::size(costs); ++i) {
+    if (const int error = session.Take(costs[i].first, costs[i].second, region->charges[i]))
+      return session.ReplyError(error);
+  }
+  auto memory = memory::Region::Create(asked.address, asked.length);
+  if (!memory.ok()) return session.ReplyError(memory.status().error());
+  region->memory = *memory;
+  const uint32_t handle = session.objects().regions.Add(std::move(region));
+  session.AddRegion(handle, *memory);
+  session.ReplyObject(handle, 0, (*memory)->fd());
+}
+
+void DestroyRegion(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const RemappedRegion* const region = session.objects().regions.Find(handle);
+  if (region == nullptr) return session.ReplyError(EINVAL);
+  if (region->users != 0) return session.ReplyError(EBUSY);
+  session.FreeRegion(handle);
+  session.ReplyDone();
+}
+
+}  // namespace rocegw::session

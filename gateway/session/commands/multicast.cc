@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datagram queue pairs in multicast groups. A group is an address: a pool that may only talk to
+// some addresses joins only groups among them.
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <iterator>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr char kKernelLimit[] =
+    "net.ipv4.igmp_max_memberships (IPv6: net.core.optmem_max), which `sysctl -w` raises";
+
+struct Attachment {
+  uint32_t handle = 0;  // of the queue pair
+  const Qp* qp = nullptr;
+  uint32_t device = 0;
+  wire::Gid group;
+};
+
+Attachment Read(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_multicast>();
+  Attachment named;
+  named.handle = asked.qp;
+  named.qp = session.objects().qps.Find(asked.qp);
+  if (named.qp != nullptr) named.device = session.DeviceOf(*named.qp);
+  std::copy(std::begin(asked.group), std::end(asked.group), named.group.bytes.begin());
+  return named;
+}
+
+MulticastGroups::Attachment CountedAs(ClientSession& session, const Attachment& what) {
+  return {session.pool().id(), what.device, what.group};
+}
+
+// 0, or the errno to answer with when the pool hears as many groups as it may.
+int CheckShare(ClientSession& session, const Attachment& wanted) {
+  Services& services = session.services();
+  size_t pools = 0;
+  services.pools.ForEachPool([&pools](const tenant::Pool&) { ++pools; });
+  const auto share = services.multicast.ShareExceeded(CountedAs(session, wanted), pools);
+  if (!share) return 0;
+  tenant::Pool& pool = session.pool();
+  pool.CountBoundRefused();
+  services.Tell("QUOTA_EXCEEDED", pool.name(), "multicast groups",
+                pool.name() + ": its programs hear " + std::to_string(*share) +
+                    " multicast groups at one device, the share of each of " +
+                    std::to_string(pools) + " pools; the kernel's limit is " + kKernelLimit);
+  return ENOMEM;
+}
+
+void TellPortRefused(ClientSession& session, const Status& refused) {
+  const std::string& pool = session.pool().name();
+  std::string text = pool + ": " + refused.text();
+  if (refused.error() == ENOBUFS || refused.error() == ENOMEM)
+    text += std::string("; the kernel's limit is ") + kKernelLimit;
+  session.services().Tell("QUOTA_EXCEEDED", pool, "multicast groups", text);
+}
+
+void TellWorkers(ClientSession& session, const Attachment& what, bool attached) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::Multicast{session.id(), what.device, what.group, what.qp->qpn, attached};
+      },
+      [&session](const worker::ControlReply& told) { session.Answer(told.error); });
+}
+
+}  // namespace
+
+void AttachMulticast(ClientSession& session, Request& request) {
+  const Attachment wanted = Read(session, request);
+  Services& services = session.services();
+  auto& attached = session.objects().multicast;
+  if (wanted.qp == nullptr || wanted.qp->type != verbs::QpType::kUd || !wanted.group.IsMulticast())
+    return session.ReplyError(EINVAL);
+  if (attached.contains({wanted.handle, wanted.group})) return session.ReplyDone();
+  const uint32_t most = services.options.device.max_multicast;
+  if (attached.size() >= most) return session.ReplyBound("multicast attachments", most);
+  if (const int error = services.CheckPeer(session.pool(), wanted.group))
+    return session.ReplyError(error);
+  if (const int error = CheckShare(session, wanted)) return session.ReplyError(error);
+  const Status heard = services.multicast.Add(CountedAs(session, wanted));
+  if (!heard.ok()) {
+    TellPortRefused(session, heard);
+    return session.ReplyError(heard.error());
+  }
+  attached.insert({wanted.handle, wanted.group});
+  TellWorkers(session, wanted, true);
+}
+
+void DetachMulticast(ClientSession& session, Request& request) {
+  const Attachment known = Read(session, request);
+  if (session.objects().multicast.erase({known.handle, known.group}) == 0)
+    return session.ReplyError(EINVAL);
+  session.services().multicast.Remove(CountedAs(session, known));
+  TellWorkers(session, known, false);
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom endpoints name in their requests: the address is checked once, the gateway behind it is
+// found out about, and every worker is told.
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/qp_attributes.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr uint32_t kPeerMask = verbs::kAttrAv | verbs::kAttrDestQpn;
+// A queue pair whose peer keeps silent goes on as plain RoCEv2. For an endpoint there is no other
+// way, and a first packet may have to wait for its neighbour's address, or a busy gateway.
+constexpr Duration kPatience = Milliseconds(500);
+
+void DropPeer(ClientSession& session, uint32_t handle, std::function<void()> done) {
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) {
+        return worker::UnlinkPeer{session.id(), handle};
+      },
+      [&session, handle, done = std::move(done)](const worker::ControlReply&) {
+        session.FreePeer(handle);
+        done();
+      });
+}
+
+void LinkPeer(ClientSession& session, const rocegw_create_peer& asked,
+              const verbs::QpAttributes& attributes, const cm::DataPath& path) {
+  Pd* const pd = session.objects().pds.Find(asked.pd);
+  if (pd == nullptr) return session.ReplyError(EINVAL);
+  const bool endpoints = path.channel && (path.channel->features & wire::kOptionEndpoints) != 0;
+  if (!endpoints) return session.ReplyError(EHOSTUNREACH);
+  if (const int error = session.Take(Resource::kAhs)) return session.ReplyError(error);
+  auto peer = std::make_unique<EndpointPeer>();
+  peer->context = pd->context;
+  peer->pd = asked.pd;
+  ++pd->users;
+  const uint32_t device = session.objects().contexts.Find(pd->context)->device;
+  const uint32_t handle = session.objects().peers.Add(std::move(peer));
+  const worker::LinkPeer link{session.id(),
+                              handle,
+                              {.device = device,
+                               .endpoint = attributes.dest_qpn,
+                               .key = asked.key,
+                               .path = attributes.path,
+                               .target = *path.channel}};
+  session.services().workers.Broadcast(
+      [&](WorkerIndex) { return link; },
+      [&session, handle](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.ReplyObject(handle, 0);
+        DropPeer(session, handle, [&session, error = linked.error] { session.ReplyError(error); });
+      });
+}
+
+void FindPeer(ClientSession& session, const rocegw_create_peer& asked,
+              const verbs::QpAttributes& attributes, TimePoint give_up) {
+  session.cm().WithDataPath(
+      attributes.path, attributes.dest_qpn, UINT32_MAX,
+      [&session, asked, attributes, give_up](const cm::DataPath& chosen) {
+        if (session.ending()) return session.ReplyError(ESHUTDOWN);
+        const wire::Gid& peer = attributes.path.destination;
+        if (const int error = session.services().CheckPeer(session.pool(), peer))
+          return session.ReplyError(error);
+        if (!chosen.silent || ControlLoop::Now() >= give_up)
+          return LinkPeer(session, asked, attributes, chosen);
+        session.cm().ForgetPeer(peer);
+        FindPeer(session, asked, attributes, give_up);
+      });
+}
+
+}  // namespace
+
+void CreatePeer(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_peer>();
+  const Pd* const pd = session.objects().pds.Find(asked.pd);
+  if (pd == nullptr || asked.qpn <= kGsiQpn.value || asked.qpn >= kMulticastQpn.value)
+    return session.ReplyError(EINVAL);
+  Services& services = session.services();
+  const uint32_t index = session.objects().contexts.Find(pd->context)->device;
+  rocegw_qp_attr attr{};
+  attr.av = asked.av;
+  attr.dest_qpn = asked.qpn;
+  auto attributes = FromClient(attr, kPeerMask, services.DevicesOf(session.pool())[index],
+                               services.options.device, Qpn{asked.qpn});
+  if (!attributes.ok()) return session.ReplyError(attributes.status().error());
+  if (const int error = services.CheckPeer(session.pool(), attributes->path.destination))
+    return session.ReplyError(error);
+  FindPeer(session, asked, *attributes, ControlLoop::Now() + kPatience);
+}
+
+void DestroyPeer(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  if (session.objects().peers.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  DropPeer(session, handle, [&session] { session.ReplyDone(); });
+}
+
+}  // namespace rocegw::session

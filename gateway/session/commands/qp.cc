@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs: rings and payload areas in the session's segment, a number that leads to a worker, a
+// doorbell bit there.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/commands/commands.h"
+#include "gateway/session/commands/qp_attributes.h"
+#include "gateway/session/commands/qp_moves.h"
+#include "gateway/session/objects/queue_memory.h"
+#include "gateway/session/state/captures.h"
+#include "gateway/transport/queues/receive_queue.h"
+#include "gateway/transport/queues/send_queue.h"
+
+namespace rocegw::session {
+namespace {
+
+// Bytes per queue for payloads that travel in the rings.
+constexpr uint32_t kPayloadBudget = 64 * 1024;
+constexpr uint32_t kListEntry = 16;  // bytes of one piece in a hardware's list
+constexpr uint32_t kLine = ROCEGW_CACHE_LINE;
+constexpr uint32_t kGiveUpMs = 5000;
+
+// Only connected queue pairs and endpoints have an order to choose.
+bool ValidOrdering(const rocegw_create_qp& asked) {
+  if (asked.type == ROCEGW_QPT_ENDPOINT) {
+    return asked.service_mode == ROCEGW_SERVICE_BY_INITIATOR ||
+           asked.service_mode == ROCEGW_SERVICE_UNORDERED;
+  }
+  const bool plain = asked.service_mode == 0 && asked.any_completion_order == 0;
+  return plain || (asked.type == ROCEGW_QPT_RC && asked.service_mode <= ROCEGW_SERVICE_UNORDERED);
+}
+
+// Of its own, or of a shared receive queue that it is born with.
+bool HasReceives(const rocegw_create_qp& asked) {
+  return asked.type != ROCEGW_QPT_ENDPOINT && asked.type != ROCEGW_QPT_XRC_SEND;
+}
+
+bool Valid(const rocegw_create_qp& asked, const DeviceBounds& bounds) {
+  const bool type = asked.type == ROCEGW_QPT_RC || asked.type == ROCEGW_QPT_UC ||
+                    asked.type == ROCEGW_QPT_UD || asked.type == ROCEGW_QPT_XRC_SEND ||
+                    asked.type == ROCEGW_QPT_ENDPOINT;
+  return type && asked.max_send_wr <= bounds.max_qp_wr && asked.max_recv_wr <= bounds.max_qp_wr &&
+         asked.max_send_sge <= bounds.max_sge && asked.max_recv_sge <= bounds.max_sge &&
+         asked.max_inline <= bounds.max_inline && ValidOrdering(asked) &&
+         (asked.srq == 0 || HasReceives(asked));
+}
+
+bool MayJoin(const EndpointGroup* group, const rocegw_create_qp& asked) {
+  if (group == nullptr) return asked.group == 0;
+  return asked.type == ROCEGW_QPT_ENDPOINT && asked.pd == group->pd;
+}
+
+// Heap of the worker for what programs post; receives of a shared queue are that queue's.
+uint64_t HeapOfQueues(const rocegw_create_qp& asked) {
+  const uint32_t sends = std::bit_ceil(std::max(asked.max_send_wr, 1u));
+  const bool receives = asked.srq == 0 && asked.type != ROCEGW_QPT_XRC_SEND;
+  return transport::SendQueue::HeapBytes(sends, std::max(asked.max_send_sge, 1u)) +
+         (receives ? transport::ReceiveQueue::HeapBytes(
+                         std::bit_ceil(std::max(asked.max_recv_wr, 1u)), asked.max_recv_sge)
+                   : 0);
+}
+
+bool AllocateQueues(ClientSession& session, Qp& qp, uint32_t sq_payload_stride,
+                    uint32_t rq_payload_stride) {
+  const WantedBlock wanted[] = {
+      {qp.control, shm::Writer::kClient, sizeof(rocegw_qp_control)},
+      {qp.status, shm::Writer::kDaemon, sizeof(rocegw_qp_status)},
+      {qp.sq, shm::Writer::kClient, uint64_t{qp.sq_entries} * rocegw_sq_stride(qp.max_send_sge)},
+      {qp.sq_payload, shm::Writer::kClient, uint64_t{qp.sq_entries} * sq_payload_stride},
+      {qp.rq, shm::Writer::kClient, uint64_t{qp.rq_entries} * rocegw_rq_stride(qp.max_recv_sge)},
+      {qp.rq_payload, shm::Writer::kDaemon, uint64_t{qp.rq_entries} * rq_payload_stride},
+  };
+  return AllocateBlocks(session, wanted);
+}
+
+// A doorbell bit on the QP's worker; a new page is told to the worker before the QP is.
+bool TakeDoorbell(ClientSession& session, Qp& qp) {
+  Doorbells& doorbells = session.doorbells();
+  if (doorbells.NeedsPage(qp.worker) && !session.AddDoorbellPage(qp.worker).ok()) return false;
+  const Doorbells::Bit bit = doorbells.Take(qp.worker);
+  qp.doorbell_page = bit.page;
+  qp.doorbell_bit = bit.bit;
+  return true;
+}
+
+verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, const rocegw_qp_reply& reply,
+                         const rocegw_create_qp& asked) {
+  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), session.DeviceOf(qp));
+  config.type = qp.type;
+  config.qpn = qp.qpn;
+  config.session = session.id();
+  config.qp_handle = reply.handle;
+  config.cookie = qp.cookie;
+  config.pd = qp.pd;
+  config.send_cq = qp.send_cq;
+  config.recv_cq = qp.recv_cq;
+  config.signal_all = asked.signal_all != 0;
+  config.service_mode = static_cast<verbs::ServiceMode>(asked.service_mode);
+  config.any_completion_order = asked.any_completion_order != 0;
+  if (const EndpointGroup* const group = session.objects().groups.Find(qp.group)) {
+    config.group = group->number;
+    config.group_key = group->key;
+  }
+  config.give_up_ms = asked.give_up_ms == 0 ? kGiveUpMs : asked.give_up_ms;
+  config.sq_entries = qp.sq_entries;
+  config.rq_entries = qp.rq_entries;
+  config.max_send_sge = qp.max_send_sge;
+  config.max_recv_sge = qp.max_recv_sge;
+  config.max_inline = qp.max_inline;
+  config.sq_stride = rocegw_sq_stride(qp.max_send_sge);
+  config.rq_stride = rocegw_rq_stride(qp.max_recv_sge);
+  config.sq_payload_stride = reply.sq_payload_stride;
+  config.rq_payload_stride = reply.rq_payload_stride;
+  config.control = qp.control.As<rocegw_qp_control>();
+  config.status = qp.status.As<rocegw_qp_status>();
+  config.sq = qp.sq.address;
+  config.sq_payload = qp.sq_payload.address;
+  config.rq = qp.rq.address;
+  config.rq_payload = qp.rq_payload.address;
+  if (const Srq* const srq = session.objects().srqs.Find(qp.srq)) {
+    config.srq = qp.srq;
+    config.srq_pd = srq->pd;
+    config.rq_entries = srq->payload_slots;
+    config.max_recv_sge = srq->max_sge;
+    config.rq_stride = rocegw_rq_stride(srq->max_sge);
+    config.rq_payload_stride = srq->payload_stride;
+    config.rq_payload = srq->payload.address;
+  }
+  config.doorbell_page = qp.doorbell_page;
+  config.doorbell_bit = qp.doorbell_bit;
+  return config;
+}
+
+rocegw_qp_reply Describe(const Qp& qp, const shm::Block& doorbell_page) {
+  rocegw_qp_reply reply{};
+  reply.qpn = qp.qpn.value;
+  reply.sq_entries = qp.sq_entries;
+  reply.rq_entries = qp.rq_entries;
+  reply.max_send_sge = qp.max_send_sge;
+  reply.max_recv_sge = qp.max_recv_sge;
+  reply.max_inline = qp.max_inline;
+  reply.worker = qp.worker;
+  reply.control = qp.control.location();
+  reply.status = qp.status.location();
+  reply.sq = qp.sq.location();
+  reply.sq_payload = qp.sq_payload.location();
+  reply.rq = qp.rq.location();
+  reply.rq_payload = qp.rq_payload.location();
+  reply.doorbell = doorbell_page.location();
+  reply.doorbell_bit = qp.doorbell_bit;
+  return reply;
+}
+
+// Out of the session's reserve; nullptr: it has none, or none that can become this.
+std::unique_ptr<Qp> TakeReady(ClientSession& session, const rocegw_create_qp& asked) {
+  constexpr verbs::QpShape kMost = ReadyReserve::kShape;
+  if (session.reserve() == nullptr || asked.type != ROCEGW_QPT_RC || asked.srq != 0 ||
+      asked.max_send_wr > kMost.sq_entries || asked.max_send_sge > kMost.max_sge ||
+      asked.max_recv_sge > kMost.max_sge)
+    return nullptr;
+  return session.reserve()->TakeQp();
+}
+
+rocegw_qp_path PathOf(const Qp& qp, const worker::QpSnapshot& now) {
+  const verbs::QpState state = now.attributes.state;
+  const bool connected = state == verbs::QpState::kRtr || state == verbs::QpState::kRts ||
+                         state == verbs::QpState::kSqd;
+  if (!connected) return ROCEGW_PATH_NONE;
+  if (qp.type == verbs::QpType::kEndpoint) return ROCEGW_PATH_ANY_ORDER;
+  if (!now.on_channel) return ROCEGW_PATH_NATIVE;
+  return qp.any_order ? ROCEGW_PATH_ANY_ORDER : ROCEGW_PATH_CHANNEL;
+}
+
+// Only channels have options, and only connected queue pairs have channels.
+void ReplyEce(ClientSession& session, const Qp& qp) {
+  const uint32_t offered = qp.type == verbs::QpType::kRc
+                               ? session.cm().engine().discovery().own().features &
+                                     ~uint32_t{wire::kOptionAuthentication}
+                               : wire::kOptionPresent;
+  rocegw_ece_reply reply{};
+  reply.vendor_id = session.services().options.gateways.vendor_id;
+  reply.options = offered & qp.ece_allowed;
+  session.Reply(reply);
+}
+
+}  // namespace
+
+void CreateQp(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_create_qp>();
+  if (asked.type == ROCEGW_QPT_XRC_RECV) return CreateXrcTarget(session, asked);
+  Objects& objects = session.objects();
+  Services& services = session.services();
+  Pd* const pd = objects.pds.Find(asked.pd);
+  Cq* const send_cq = objects.cqs.Find(asked.send_cq);
+  Cq* const recv_cq = objects.cqs.Find(asked.recv_cq);
+  Srq* const srq = objects.srqs.Find(asked.srq);
+  EndpointGroup* const group = objects.groups.Find(asked.group);
+  const CmId* const id = objects.cm_ids.Find(asked.cm_id);
+  if (pd == nullptr || send_cq == nullptr || recv_cq == nullptr ||
+      send_cq->context != pd->context || recv_cq->context != pd->context ||
+      (asked.srq != 0 && (srq == nullptr || srq->context != pd->context || srq->xrcd != 0)) ||
+      (asked.cm_id != 0 && (id == nullptr || asked.type != ROCEGW_QPT_RC)) ||
+      !Valid(asked, services.options.device) || !MayJoin(group, asked)) {
+    return session.ReplyError(EINVAL);
+  }
+  if (const int error = services.CheckDrain(session.pool(), "queue pair"))
+    return session.ReplyError(error);
+  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  tenant::Charge heap;
+  if (const int error = session.Take(Resource::kHeapBytes, HeapOfQueues(asked), heap)) {
+    session.Give(Resource::kQps);
+    return session.ReplyError(error);
+  }
+
+  auto qp = TakeReady(session, asked);
+  const bool ready = qp != nullptr;
+  if (!ready) qp = std::make_unique<Qp>();
+  qp->heap = std::move(heap);
+  qp->context = pd->context;
+  qp->pd = asked.pd;
+  qp->send_cq = asked.send_cq;
+  qp->recv_cq = asked.recv_cq;
+  qp->srq = asked.srq;
+  qp->group = asked.group;
+  qp->type = static_cast<verbs::QpType>(asked.type);
+  qp->cookie = asked.cookie;
+  qp->sq_entries = std::bit_ceil(std::max(asked.max_send_wr, 1u));
+  const bool has_rq = srq == nullptr && asked.type != ROCEGW_QPT_XRC_SEND;
+  qp->rq_entries = has_rq ? std::bit_ceil(std::max(asked.max_recv_wr, 1u)) : 0;
+  qp->max_send_sge = std::max(asked.max_send_sge, 1u);
+  qp->max_recv_sge = has_rq ? std::max(asked.max_recv_sge, 1u) : 0;
+  // ibv_wr_atomic_write brings its eight bytes along, whatever the queue was made for.
+  const bool placement = services.HasPlacement(session.pool()) && asked.type == ROCEGW_QPT_RC;
+  const uint32_t least_inline = placement ? std::max(asked.max_inline, 8u) : asked.max_inline;
+  const uint32_t inline_stride = (least_inline + kLine - 1) / kLine * kLine;
+  const uint32_t sq_payload_stride =
+      std::max(PayloadStride(qp->sq_entries, kPayloadBudget), inline_stride);
+  // Who asks for none gets as much as a request's list would take, as from other devices, whose
+  // programs count on it (rdma_xclient); the room is there anyway.
+  qp->max_inline =
+      std::max(asked.max_inline, std::min(sq_payload_stride, qp->max_send_sge * kListEntry));
+  const uint32_t rq_payload_stride = has_rq ? PayloadStride(qp->rq_entries, kPayloadBudget) : 0;
+
+  if (!ready) {
+    std::optional<WorkerIndex> on;
+    if (srq != nullptr) on = srq->worker;
+    if (group != nullptr) on = group->worker;
+    if (const auto taken = services.TakeQpn(on)) {
+      qp->qpn = taken->qpn;
+      qp->worker = taken->worker;
+    }
+  }
+  const bool numbered = qp->qpn != kInvalidQpn;
+  const uint64_t own_memory = session.segment().bytes() - session.segment().bytes_of_source();
+  const bool made = numbered && AllocateQueues(session, *qp, sq_payload_stride, rq_payload_stride);
+  const bool rings = made && TakeDoorbell(session, *qp);
+  if (!rings) {
+    if (made) {
+      for (shm::Block* block :
+           {&qp->control, &qp->status, &qp->sq, &qp->sq_payload, &qp->rq, &qp->rq_payload}) {
+        session.segment().Free(*block);
+      }
+    }
+    if (ready) {
+      session.reserve()->PutBack(std::move(qp));
+    } else if (numbered) {
+      services.qpns.Give(qp->qpn, ControlLoop::Now());
+    }
+    session.Give(Resource::kQps);
+    return session.ReplyError(ENOMEM);
+  }
+  const bool from_reserve =
+      ready && session.segment().bytes() - session.segment().bytes_of_source() == own_memory;
+  if (session.reserve() != nullptr && asked.type == ROCEGW_QPT_RC)
+    from_reserve ? session.reserve()->CountHit() : session.reserve()->CountMiss();
+  ++pd->users;
+  ++send_cq->users;
+  ++recv_cq->users;
+  if (srq != nullptr) ++srq->users;
+  if (group != nullptr) ++group->users;
+
+  rocegw_qp_reply reply = Describe(*qp, session.doorbells().page(qp->worker, qp->doorbell_page));
+  reply.sq_payload_stride = sq_payload_stride;
+  reply.rq_payload_stride = rq_payload_stride;
+  const Qp& kept = *qp;
+  reply.handle = objects.qps.Add(std::move(qp));
+  objects.qp_by_number.Insert(kept.qpn.value, reply.handle);
+  session.CountSetUp(reply.handle, false);
+  // Before a worker knows it, so that no packet of it escapes a capture.
+  services.captures->QpAdded(session.pool().name(), kept.qpn);
+  const worker::LinkQp link{ConfigOf(session, kept, reply, asked)};
+  const auto finish = [&session, reply](int error) {
+    if (error == 0) return session.Reply(reply);
+    session.CountSetUp(0, false);
+    session.DropQp(reply.handle, [&session, error](uint32_t) { session.ReplyError(error); });
+  };
+  // Its completion queues are there, so no worker refuses it; what shares more is asked about.
+  const bool plain = srq == nullptr && group == nullptr;
+  if (plain && services.workers.TryTell(kept.worker, link, WorkerRequests::Haste::kWhenAwake)) {
+    objects.qps.Find(reply.handle)->setting_up = true;
+    if (id == nullptr) return finish(0);
+    return InitQpOf(session, *id, reply.handle, finish);
+  }
+  const MoveDone each = WhenAll(id != nullptr ? 2 : 1, finish);
+  services.workers.Send(kept.worker, link,
+                        [each](const worker::ControlReply& linked) { each(linked.error); });
+  objects.qps.Find(reply.handle)->setting_up = true;
+  if (id != nullptr) InitQpOf(session, *id, reply.handle, each);
+}
+
+void ModifyQp(ClientSession& session, Request& request) {
+  MoveQp(session, request.As<rocegw_modify_qp>(), [&session](int error) { session.Answer(error); });
+}
+
+void QueryEce(ClientSession& session, Request& request) {
+  const Qp* const qp = session.objects().qps.Find(request.As<rocegw_object_request>().handle);
+  qp == nullptr ? session.ReplyError(EINVAL) : ReplyEce(session, *qp);
+}
+
+void SetEce(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_set_ece>();
+  Qp* const qp = session.objects().qps.Find(asked.qp);
+  if (qp == nullptr || asked.vendor_id != session.services().options.gateways.vendor_id)
+    return session.ReplyError(EINVAL);
+  qp->ece_allowed = asked.options;
+  ReplyEce(session, *qp);
+}
+
+void QueryQp(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  const Qp* const qp = session.objects().qps.Find(handle);
+  if (qp == nullptr) return session.ReplyError(EINVAL);
+  session.services().workers.Send(
+      qp->worker, worker::QueryQp{session.LinkedAs(*qp), qp->qpn},
+      [&session, handle](const worker::ControlReply& answer) {
+        if (answer.error != 0 || answer.qps.empty()) {
+          return session.ReplyError(answer.error != 0 ? answer.error : EINVAL);
+        }
+        const Qp& known = *session.objects().qps.Find(handle);
+        rocegw_query_qp_reply reply{};
+        reply.attr = ToClient(answer.qps.front().attributes);
+        reply.max_send_wr = known.sq_entries;
+        reply.max_recv_wr = known.rq_entries;
+        reply.max_send_sge = known.max_send_sge;
+        reply.max_recv_sge = known.max_recv_sge;
+        reply.max_inline = known.max_inline;
+        reply.path = PathOf(known, answer.qps.front());
+        session.Reply(reply);
+      });
+}
+
+void DestroyQp(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  if (session.objects().qps.Find(handle) == nullptr) return session.ReplyError(EINVAL);
+  const auto& multicast = session.objects().multicast;
+  const auto attached = multicast.lower_bound({handle, wire::Gid{}});
+  if (attached != multicast.end() && attached->first == handle) return session.ReplyError(EBUSY);
+  session.DropQp(handle, [&session](uint32_t events) { session.ReplyObject(0, events); });
+}
+
+}  // namespace rocegw::session

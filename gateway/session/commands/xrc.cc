@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// XRC: domains that sessions of a pool share, and the queue pairs that receive in them. What a
+// session has of a domain goes before the domain does; its shared receive queues stand with the
+// others (commands_srq.cc).
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "gateway/session/client_session.h"
+#include "gateway/session/commands/commands.h"
+#include "gateway/session/state/captures.h"
+
+namespace rocegw::session {
+namespace {
+
+verbs::QpConfig ConfigOf(ClientSession& session, const Qp& qp, XrcDomain& domain,
+                         XrcTarget& target) {
+  verbs::QpConfig config = session.services().QpConfigOn(session.pool(), domain.device);
+  config.type = verbs::QpType::kXrcReceive;
+  config.qpn = qp.qpn;
+  config.session = domain.id;
+  config.control = &target.control;
+  config.status = &target.status;
+  return config;
+}
+
+// A queue pair of the domain becomes the session's too. Its handle.
+uint32_t AddOpener(ClientSession& session, uint32_t xrcd, Qpn qpn, uint64_t cookie) {
+  Objects& objects = session.objects();
+  Xrcd& known = *objects.xrcds.Find(xrcd);
+  auto qp = std::make_unique<Qp>();
+  qp->context = known.context;
+  qp->xrcd = xrcd;
+  qp->type = verbs::QpType::kXrcReceive;
+  qp->qpn = qpn;
+  qp->worker = known.domain->worker;
+  qp->cookie = cookie;
+  ++known.users;
+  const uint32_t handle = objects.qps.Add(std::move(qp));
+  objects.qp_by_number.Insert(qpn.value, handle);
+  known.domain->targets.at(qpn.value)->openers.push_back({session.id(), handle, cookie});
+  return handle;
+}
+
+rocegw_qp_reply Describe(const Qp& qp, uint32_t handle) {
+  rocegw_qp_reply reply{};
+  reply.handle = handle;
+  reply.qpn = qp.qpn.value;
+  reply.worker = qp.worker;
+  return reply;
+}
+
+}  // namespace
+
+void OpenXrcd(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_open_xrcd>();
+  Services& services = session.services();
+  const Context* const context = session.objects().contexts.Find(asked.context);
+  if (context == nullptr || (asked.flags & ~(ROCEGW_XRCD_CREATE | ROCEGW_XRCD_EXCLUSIVE)) != 0)
+    return session.ReplyError(EINVAL);
+  if (asked.named != 0 && !request.fd.valid()) return session.ReplyError(EBADF);
+  if (asked.named == 0) request.fd.Reset();
+  if (const int error = session.Take(Resource::kPds)) return session.ReplyError(error);
+  auto opened =
+      services.xrc.Open({&session.pool(), context->device, std::move(request.fd), asked.flags},
+                        services.NextWorker());
+  if (!opened.ok()) {
+    session.Give(Resource::kPds);
+    return session.ReplyError(opened.status().error());
+  }
+  auto xrcd = std::make_unique<Xrcd>();
+  xrcd->context = asked.context;
+  xrcd->domain = opened->domain;
+  const uint32_t handle = session.objects().xrcds.Add(std::move(xrcd));
+  if (!opened->made) return session.ReplyObject(handle, 0);
+  XrcDomain& domain = *opened->domain;
+  services.workers.Send(
+      domain.worker,
+      worker::LinkSession{.session = domain.id,
+                          .line = &domain.line,
+                          .share = &session.pool().share(),
+                          .xrc_domain = true},
+      [&session, handle](const worker::ControlReply&) { session.ReplyObject(handle, 0); });
+}
+
+void CloseXrcd(ClientSession& session, Request& request) {
+  const uint32_t handle = request.As<rocegw_object_request>().handle;
+  Xrcd* const xrcd = session.objects().xrcds.Find(handle);
+  if (xrcd == nullptr) return session.ReplyError(EINVAL);
+  if (xrcd->users != 0) return session.ReplyError(EBUSY);
+  session.LeaveXrcd(*xrcd, [&session, handle] {
+    session.FreeXrcd(handle);
+    session.ReplyObject(0, 0);
+  });
+}
+
+void CreateXrcTarget(ClientSession& session, const rocegw_create_qp& asked) {
+  Services& services = session.services();
+  Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
+  if (xrcd == nullptr || asked.srq != 0 || asked.group != 0 || asked.cm_id != 0 ||
+      asked.service_mode != 0 || asked.any_completion_order != 0) {
+    return session.ReplyError(EINVAL);
+  }
+  if (const int error = services.CheckDrain(session.pool(), "queue pair"))
+    return session.ReplyError(error);
+  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  XrcDomain& domain = *xrcd->domain;
+  const auto taken = services.TakeQpn(domain.worker);
+  if (!taken.has_value()) {
+    session.Give(Resource::kQps);
+    return session.ReplyError(ENOMEM);
+  }
+  XrcTarget& target =
+      *domain.targets.emplace(taken->qpn.value, std::make_unique<XrcTarget>()).first->second;
+  const uint32_t handle = AddOpener(session, asked.xrcd, taken->qpn, asked.cookie);
+  const Qp& qp = *session.objects().qps.Find(handle);
+  // Before a worker knows it, so that no packet of it escapes a capture.
+  services.captures->QpAdded(session.pool().name(), qp.qpn);
+  services.workers.Send(
+      domain.worker, worker::LinkQp{ConfigOf(session, qp, domain, target)},
+      [&session, reply = Describe(qp, handle)](const worker::ControlReply& linked) {
+        if (linked.error == 0) return session.Reply(reply);
+        session.DropQp(reply.handle,
+                       [&session, error = linked.error](uint32_t) { session.ReplyError(error); });
+      });
+}
+
+void OpenQp(ClientSession& session, Request& request) {
+  const auto asked = request.As<rocegw_open_qp>();
+  const Xrcd* const xrcd = session.objects().xrcds.Find(asked.xrcd);
+  if (xrcd == nullptr || !xrcd->domain->targets.contains(asked.qpn))
+    return session.ReplyError(EINVAL);
+  if (const int error = session.Take(Resource::kQps)) return session.ReplyError(error);
+  const uint32_t handle = AddOpener(session, asked.xrcd, Qpn{asked.qpn}, asked.cookie);
+  session.Reply(Describe(*session.objects().qps.Find(handle), handle));
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of one kind of one session by handle. Handles are small numbers from 1 (0 means "none" in
+// the attach protocol); one that was freed comes back late, so that a completion or event still
+// under way does not meet the next owner. Owns the objects. Control thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gateway/base/containers/growing_ring.h"
+
+namespace rocegw::session {
+
+template <typename T>
+class HandleTable {
+ public:
+  // So many handles stay unused before the first comes back.
+  static constexpr size_t kResting = 64;
+
+  uint32_t Add(std::unique_ptr<T> object) {
+    ++size_;
+    if (free_.size() > kResting) {
+      const uint32_t handle = free_.front();
+      free_.pop_front();
+      slots_[handle - 1] = std::move(object);
+      return handle;
+    }
+    slots_.push_back(std::move(object));
+    return static_cast<uint32_t>(slots_.size());
+  }
+
+  // So many objects fit without another allocation, however often they come and go.
+  void Reserve(size_t count) {
+    slots_.reserve(count + kResting);
+    free_.Reserve(count + kResting);
+  }
+
+  // nullptr for a handle that names nothing.
+  T* Find(uint32_t handle) const {
+    return handle == 0 || handle > slots_.size() ? nullptr : slots_[handle - 1].get();
+  }
+
+  std::unique_ptr<T> Remove(uint32_t handle) {
+    if (Find(handle) == nullptr) return nullptr;
+    --size_;
+    free_.push_back(handle);
+    return std::move(slots_[handle - 1]);
+  }
+
+  size_t size() const { return size_; }
+
+  // f(handle, object); f must not add or remove.
+  template <typename F>
+  void ForEach(F&& f) const {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i]) f(static_cast<uint32_t>(i + 1), *slots_[i]);
+    }
+  }
+
+  // Handles of the objects for which f(object) holds.
+  template <typename F>
+  std::vector<uint32_t> Select(F&& f) const {
+    std::vector<uint32_t> handles;
+    ForEach([&](uint32_t handle, const T& object) {
+      if (f(object)) handles.push_back(handle);
+    });
+    return handles;
+  }
+
+ private:
+  std::vector<std::unique_ptr<T>> slots_;
+  GrowingRing<uint32_t> free_;
+  size_t size_ = 0;
+};
+
+}  // namespace rocegw::session

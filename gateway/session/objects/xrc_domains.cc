@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/objects/xrc_domains.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <optional>
+
+namespace rocegw::session {
+namespace {
+
+// Of what is known here, so that no file system of a program's own is asked.
+std::optional<std::pair<uint64_t, uint64_t>> InodeOf(int fd) {
+  struct statx known {};
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &known) != 0)
+    return std::nullopt;
+  return std::pair{uint64_t{known.stx_dev_major} << 32 | known.stx_dev_minor, known.stx_ino};
+}
+
+}  // namespace
+
+StatusOr<XrcDomains::Opened> XrcDomains::Open(Wanted wanted, WorkerIndex worker) {
+  std::pair<uint64_t, uint64_t> inode;
+  if (wanted.file.valid()) {
+    const auto found = InodeOf(wanted.file.get());
+    if (!found.has_value()) return Status(EBADF, "not a file");
+    inode = *found;
+    for (const auto& [id, domain] : domains_) {
+      if (!domain->file.valid() || domain->inode != inode || domain->pool != wanted.pool ||
+          domain->device != wanted.device) {
+        continue;
+      }
+      if ((wanted.flags & ROCEGW_XRCD_EXCLUSIVE) != 0)
+        return Status(EINVAL, "there is a domain of that file");
+      ++domain->openers;
+      return Opened{domain.get(), false};
+    }
+    if ((wanted.flags & ROCEGW_XRCD_CREATE) == 0)
+      return Status(EAGAIN, "there is no domain of that file");
+  }
+  while (domains_.contains(kDomain | next_id_)) next_id_ = (next_id_ + 1) & ~kDomain;
+  auto domain = std::make_unique<XrcDomain>();
+  domain->id = SessionId{kDomain | next_id_};
+  next_id_ = (next_id_ + 1) & ~kDomain;
+  domain->pool = wanted.pool;
+  domain->device = wanted.device;
+  domain->worker = worker;
+  domain->openers = 1;
+  domain->file = std::move(wanted.file);
+  domain->inode = inode;
+  XrcDomain* const made = domain.get();
+  domains_.emplace(made->id.value, std::move(domain));
+  return Opened{made, true};
+}
+
+std::unique_ptr<XrcDomain> XrcDomains::Close(XrcDomain& domain) {
+  if (--domain.openers != 0) return nullptr;
+  const auto it = domains_.find(domain.id.value);
+  std::unique_ptr<XrcDomain> last = std::move(it->second);
+  domains_.erase(it);
+  return last;
+}
+
+XrcDomain* XrcDomains::Find(SessionId id) const {
+  const auto it = domains_.find(id.value);
+  return it == domains_.end() ? nullptr : it->second.get();
+}
+
+XrcTarget* XrcDomains::FindTarget(SessionId id, Qpn qpn) const {
+  const XrcDomain* const domain = Find(id);
+  if (domain == nullptr) return nullptr;
+  const auto target = domain->targets.find(qpn.value);
+  return target == domain->targets.end() ? nullptr : target->second.get();
+}
+
+uint32_t XrcDomains::TakeNumber() {
+  if (numbers_.size() >= kMostNumbers) return 0;
+  for (;;) {
+    const uint32_t number = next_number_;
+    next_number_ = next_number_ == 0xFFFFFF ? 1 : next_number_ + 1;
+    if (numbers_.insert(number).second) return number;
+  }
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/session/reserve/ready_reserve.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gateway/session/cm/cm_binding.h"
+#include "gateway/session/services.h"
+
+namespace rocegw::session {
+namespace {
+
+constexpr uint64_t kChunk = tenant::kReadyChunkBytes;
+static_assert(kChunk == shm::Segment::kFirstChunk);
+constexpr uint32_t kQpsPerTurn = 16;
+constexpr size_t kCmIdsPerTurn = 64;
+// Between two turns, so that requests have theirs.
+constexpr Duration kTurn = Microseconds(200);
+// A reserve that could not be filled.
+constexpr Duration kShortRetry = Seconds(1);
+
+}  // namespace
+
+void ReadyReserve::SetWanted(uint32_t wanted) {
+  wanted_ = wanted;
+  cm_ids_.reserve(wanted);
+  if (cm_ids_.size() > wanted) cm_ids_.resize(wanted);
+}
+
+void ReadyReserve::GiveBack() {
+  if (pool_ != nullptr) pool_->Give(Resource::kSegmentBytes, charged_);
+  charged_ = 0;
+  for (Chunks& chunks : chunks_) chunks.clear();
+}
+
+void ReadyReserve::Close() {
+  SetWanted(0);
+  while (RefillQps()) {
+  }
+  GiveBack();
+  pool_ = nullptr;
+}
+
+std::unique_ptr<Qp> ReadyReserve::TakeQp() {
+  if (wanted_ == 0 || qps_.empty()) return nullptr;
+  std::unique_ptr<Qp> qp = std::move(qps_.front());
+  qps_.pop_front();
+  services_.reserves.RefillLater();
+  return qp;
+}
+
+void ReadyReserve::PutBack(std::unique_ptr<Qp> qp) {
+  const Qpn qpn = qp->qpn;
+  const WorkerIndex worker = qp->worker;
+  *qp = Qp();
+  qp->qpn = qpn;
+  qp->worker = worker;
+  qps_.push_back(std::move(qp));
+}
+
+std::unique_ptr<CmId> ReadyReserve::TakeCmId() {
+  if (cm_ids_.empty()) return std::make_unique<CmId>();
+  std::unique_ptr<CmId> id = std::move(cm_ids_.back());
+  cm_ids_.pop_back();
+  services_.reserves.RefillLater();
+  return id;
+}
+
+void ReadyReserve::PutBack(std::unique_ptr<CmId> id) {
+  if (cm_ids_.size() >= wanted_) return;
+  *id = CmId();
+  cm_ids_.push_back(std::move(id));
+}
+
+std::optional<shm::ReadyChunk> ReadyReserve::TakeChunk(shm::Writer writer, uint64_t bytes) {
+  Chunks& chunks = Of(writer);
+  if (wanted_ == 0 || chunks.empty() || bytes > kChunk) return std::nullopt;
+  shm::ReadyChunk chunk = std::move(chunks.back());
+  chunks.pop_back();
+  // The session that has it now pays for it.
+  charged_ -= kChunk;
+  services_.reserves.RefillLater();
+  return chunk;
+}
+
+bool ReadyReserve::Refill() { return RefillChunks() || RefillQps() || RefillCmIds(); }
+
+bool ReadyReserve::RefillCmIds() {
+  const size_t missing = std::min<size_t>(wanted_ - cm_ids_.size(), kCmIdsPerTurn);
+  for (size_t i = 0; i < missing; ++i) cm_ids_.push_back(std::make_unique<CmId>());
+  return missing != 0;
+}
+
+bool ReadyReserve::RefillChunks() {
+  short_ = false;
+  for (const shm::Writer writer : {shm::Writer::kClient, shm::Writer::kDaemon}) {
+    Chunks& chunks = Of(writer);
+    if (chunks.size() > PairsWanted()) {
+      chunks.pop_back();
+      charged_ -= kChunk;
+      pool_->Give(Resource::kSegmentBytes, kChunk);
+      return true;
+    }
+    if (chunks.size() == PairsWanted()) continue;
+    short_ = true;
+    if (pool_->Left(Resource::kSegmentBytes) < kChunk) continue;
+    auto memory = shm::Chunk::Create(kChunk, writer);
+    if (memory.ok() && (*memory)->Prefault().ok() &&
+        !pool_->Take(Resource::kSegmentBytes, kChunk)) {
+      short_ = false;
+      charged_ += kChunk;
+      chunks.push_back({std::move(*memory), {}});
+      return true;
+    }
+  }
+  if (short_) {
+    services_.Tell("RESERVE_SHORT", pool_->name(), "",
+                   pool_->name() + ": no memory to keep " + std::to_string(wanted_) +
+                       " queue pairs ready; what is made now takes longer");
+  }
+  return false;
+}
+
+bool ReadyReserve::RefillQps() {
+  const size_t has = qps_.size() + preparing_;
+  if (has < wanted_) {
+    const size_t missing = wanted_ - has;
+    const uint32_t before = preparing_;
+    for (size_t i = 0; i < std::min<size_t>(missing, kQpsPerTurn); ++i) Prepare();
+    return preparing_ != before;
+  }
+  if (has == wanted_ || qps_.empty()) return false;
+  for (uint32_t i = 0; i < kQpsPerTurn && qps_.size() + preparing_ > wanted_ && !qps_.empty();
+       ++i) {
+    Unlink(qps_.front()->qpn, qps_.front()->worker);
+    qps_.pop_front();
+  }
+  return true;
+}
+
+void ReadyReserve::Prepare() {
+  auto taken = services_.TakeQpn();
+  if (!taken) return;
+  ++preparing_;
+  qps_.Reserve(qps_.size() + preparing_);
+  auto qp = std::make_shared<std::unique_ptr<Qp>>(std::make_unique<Qp>());
+  (*qp)->qpn = taken->qpn;
+  (*qp)->worker = taken->worker;
+  services_.workers.Send(
+      taken->worker, worker::PrepareQp{taken->qpn, kShape},
+      [reserve = shared_from_this(), qp, taken = *taken](const worker::ControlReply& made) {
+        --reserve->preparing_;
+        if (made.error != 0) {
+          reserve->services_.qpns.Give(taken.qpn, ControlLoop::Now());
+        } else if (reserve->pool_ == nullptr) {
+          reserve->Unlink(taken.qpn, taken.worker);
+        } else {
+          reserve->qps_.push_back(std::move(*qp));
+        }
+      });
+}
+
+void ReadyReserve::Unlink(Qpn qpn, WorkerIndex worker) {
+  services_.workers.Send(worker, worker::UnlinkQp{SessionId{}, qpn},
+                         [&services = services_, qpn](const worker::ControlReply&) {
+                           services.qpns.Give(qpn, ControlLoop::Now());
+                         });
+}
+
+ReadyReserves::~ReadyReserves() { services_.loop.Unwatch(watch_); }
+
+void ReadyReserves::Set(tenant::Pool& pool) {
+  const uint32_t wanted = pool.settings().ready_qps;
+  auto known = by_pool_.find(pool.id());
+  if (known == by_pool_.end()) {
+    if (wanted == 0) return;
+    known = by_pool_.emplace(pool.id(), std::make_shared<ReadyReserve>(services_, pool)).first;
+  }
+  known->second->SetWanted(wanted);
+  KeepConnections();
+  if (!timer_.valid()) {
+    timer_.Reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    watch_ = services_.loop.Watch(timer_.get(), EPOLLIN, [this](uint32_t) { OnTimer(); });
+  }
+  Arm(kTurn);
+}
+
+void ReadyReserves::Close(const tenant::Pool& pool) {
+  const auto known = by_pool_.find(pool.id());
+  if (known == by_pool_.end()) return;
+  known->second->Close();
+  by_pool_.erase(known);
+  KeepConnections();
+}
+
+void ReadyReserves::KeepConnections() {
+  size_t wanted = 0;
+  for (const auto& [id, reserve] : by_pool_) wanted += reserve->wanted();
+  services_.cm->Keep(wanted);
+}
+
+std::shared_ptr<ReadyReserve> ReadyReserves::Of(const tenant::Pool& pool) const {
+  const auto known = by_pool_.find(pool.id());
+  return known == by_pool_.end() ? nullptr : known->second;
+}
+
+void ReadyReserves::RefillLater() { Arm(services_.options.refill_after); }
+
+void ReadyReserves::Arm(Duration after) {
+  if (armed_) return;
+  armed_ = true;
+  itimerspec when{};
+  when.it_value.tv_sec = after.ns / 1000000000;
+  when.it_value.tv_nsec = after.ns % 1000000000;
+  (void)::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+void ReadyReserves::OnTimer() {
+  uint64_t expirations = 0;
+  (void)!::read(timer_.get(), &expirations, sizeof expirations);
+  armed_ = false;
+  bool is_short = false;
+  for (const auto& [id, reserve] : by_pool_) {
+    if (reserve->Refill()) return Arm(kTurn);
+    is_short = is_short || reserve->is_short();
+  }
+  if (services_.cm->Refill()) return Arm(kTurn);
+  if (is_short) Arm(kShortRetry);
+}
+
+}  // namespace rocegw::session

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sending half of an endpoint. Each work request names its peer and becomes a message of its own,
+// which the peer answers, refuses for now, or fails, independently of other messages. State exists
+// only for messages in flight. The initiator enforces strong order: a message leaves only after all
+// earlier messages to the same peer are answered, except those without order. READs and atomics are
+// messages of one frame; their response is the reply. Belongs to one worker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gateway/transport/endpoint/endpoint_answers.h"
+#include "gateway/transport/message/peer_channels.h"
+#include "gateway/transport/pump.h"
+#include "gateway/transport/queues/send_queue.h"
+#include "gateway/wire/channel_header.h"
+
+namespace rocegw::transport {
+
+class EndpointInitiator {
+ public:
+  // Limits of READs and atomics in flight, and of the bytes that READs request, because many peers
+  // respond at once. A single READ may exceed the byte limit.
+  static constexpr uint32_t kMostReading = EndpointAnswers::kMostOfOne;
+  static constexpr uint64_t kMostAsked = 16 << 20;
+
+  // `send` and `channels` must outlive this object.
+  EndpointInitiator(SendQueue& send, PeerChannels& channels) : send_(send), channels_(channels) {}
+
+  void SetSize(uint32_t entries) { messages_.resize(entries); }
+  void Reset();
+  PumpResult Pump(QpContext& qp, Outbox& outbox, TimePoint now, PumpBudget& budget);
+  metrics::DropReason OnReply(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                              const wire::ChannelFrame& frame, TimePoint now);
+  // Takes a part of a READ response, or an atomic's result.
+  metrics::DropReason OnAnswer(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                               const wire::ChannelFrame& frame, std::span<const uint8_t> payload,
+                               TimePoint now);
+  // Returns true if a request still waits for the outcome of that frame.
+  bool Wants(const QpContext& qp, const flow::Carrier& carrier, const flow::FrameRef& frame) const;
+  flow::Resend Again(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier,
+                     const flow::FrameRef& frame, Psn psn);
+  void OnMemoryFault(QpContext& qp, Outbox& outbox, const AccessTag& tag);
+  void OnCarrierLost(QpContext& qp, Outbox& outbox, const flow::Carrier& carrier);
+  void OnDeadline(QpContext& qp, Outbox& outbox, TimePoint now);
+  TimePoint deadline() const { return look_at_; }
+
+ private:
+  // State of a request in flight that its SendEntry does not hold.
+  struct Message {
+    flow::Carrier* carrier = nullptr;
+    Qpn endpoint;
+    uint32_t key = 0;
+    TimePoint again;       // earliest time of the next offer
+    TimePoint give_up;     // time at which the request fails
+    bool refused = false;  // the last reply said that the peer has no receive
+  };
+  enum class Sent : uint8_t { kYes, kPortFull, kGateClosed, kFailed };
+
+  Message& MessageOf(uint32_t index) { return messages_[index & (messages_.size() - 1)]; }
+  const Message& MessageOf(uint32_t index) const {
+    return messages_[index & (messages_.size() - 1)];
+  }
+  bool Waits(uint32_t index, const std::vector<uint32_t>& peers) const;
+  bool HasRoomToRead(const verbs::SendRequest& request) const;
+  flow::Carrier* Choose(QpContext& qp, Outbox& outbox, const Peer& peer) const;
+  bool Begin(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now);
+  // Sends what is left of the message as far as the window allows. Returns false when the quantum
+  // is used up.
+  bool SendRest(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
+  Sent SendNext(QpContext& qp, Outbox& outbox, uint32_t index, TimePoint now, PumpBudget& budget);
+  bool Fill(QpContext& qp, Outbox& outbox, uint32_t index, uint32_t offset, uint32_t bytes, Psn psn,
+            port::TxPacket& packet);
+  // Returns true if the message has begun and is neither answered nor failed.
+  bool Open(uint32_t index) const;
+  void End(QpContext& qp, uint32_t index, verbs::WcStatus status);
+
+  SendQueue& send_;
+  PeerChannels& channels_;
+  std::vector<Message> messages_;  // by send queue index
+  // Valid during one Pump: peers with an open message that strong order waits for.
+  std::vector<uint32_t> ordered_;
+  // First message that found no window; it is served first at the next Pump. Without this, earlier
+  // messages that are offered repeatedly to a peer without receives would use up all of the window.
+  std::optional<uint32_t> first_;
+  uint32_t reading_ = 0;        // READs and atomics in flight
+  uint64_t asked_ = 0;          // bytes that the READs in flight request
+  TimePoint look_at_ = kNever;  // not later than the earliest timer of any message
+};
+
+}  // namespace rocegw::transport

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gateway/transport/message/multipath.h"
+
+#include "gateway/wire/channel_header.h"
+
+namespace rocegw::transport {
+
+std::vector<Qpn> Multipath::Numbers() const {
+  std::vector<Qpn> numbers;
+  for (size_t i = 0; i < channels_.size(); ++i) numbers.push_back(channels_.At(i).number());
+  return numbers;
+}
+
+flow::Carrier* Multipath::Choose(const flow::LineMember& who, flow::Carrier& own,
+                                 flow::LinePlace& own_place, uint32_t bytes, uint32_t asked,
+                                 TimePoint now) {
+  const size_t paths = channels_.size() + 1;
+  if (left_ <= 0) ++path_;
+  for (size_t tried = 0; tried < paths; ++tried, ++path_) {
+    path_ %= paths;
+    if (tried != 0 || left_ <= 0) left_ = kQuantum;
+    flow::Carrier& carrier = path_ == 0 ? own : channels_.At(path_ - 1);
+    const bool room = path_ == 0 ? own.MaySend(who, own_place, bytes, now)
+                                 : channels_.MaySend(who, carrier, bytes, now);
+    if (!room) continue;
+    left_ -= int64_t{bytes} + asked + int64_t{wire::kFrameBaseLength};
+    return &carrier;
+  }
+  return nullptr;
+}
+
+}  // namespace rocegw::transport
