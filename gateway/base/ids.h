@@ -12,7 +12,7 @@ namespace rocegw {
 // Queue pair number, 24 bits. 0 is invalid, 1 is the GSI, 0xFFFFFF is multicast (IBTA 3.5.10).
 struct Qpn {
   uint32_t value = 0;
-  auto operator<=>(const Qpn&) const = default;
+  auto operator<=>(const Qpn&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 inline constexpr Qpn kInvalidQpn{0};
 inline constexpr Qpn kGsiQpn{1};
@@ -21,7 +21,7 @@ inline constexpr Qpn kMulticastQpn{0xFFFFFF};
 // L_Key or R_Key of a memory region; both are the same number in this gateway.
 struct MemoryKey {
   uint32_t value = 0;
-  auto operator<=>(const MemoryKey&) const = default;
+  auto operator<=>(const MemoryKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Index of a worker in this daemon.
@@ -38,7 +38,7 @@ struct SessionId {
 struct SlotHandle {
   uint32_t index = 0;
   uint32_t generation = 0;
-  auto operator<=>(const SlotHandle&) const = default;
+  auto operator<=>(const SlotHandle&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 }  // namespace rocegw

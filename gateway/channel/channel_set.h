@@ -245,7 +245,7 @@ class ChannelSet {
     wire::Gid peer;
     uint32_t instance = 0;
     uint16_t worker = 0;
-    auto operator<=>(const Speaker&) const = default;
+    auto operator<=>(const Speaker&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   std::map<Speaker, ReplayWindow> heard_;
   size_t number_count_ = 0;

@@ -23,7 +23,7 @@ namespace rocegw::cm {
 // comes with a connection request the engine chooses one, with kEngineHandleBit set. 0 is none.
 struct CmHandle {
   uint64_t value = 0;
-  auto operator<=>(const CmHandle&) const = default;
+  auto operator<=>(const CmHandle&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 inline constexpr uint64_t kEngineHandleBit = 1ull << 63;
 

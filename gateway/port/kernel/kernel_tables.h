@@ -20,7 +20,7 @@ namespace rocegw::port {
 struct NextHop {
   wire::Gid address;
   uint32_t interface_index = 0;
-  auto operator<=>(const NextHop&) const = default;
+  auto operator<=>(const NextHop&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 class KernelTables {

@@ -40,7 +40,7 @@ class Reachability {
   struct Key {
     SessionId owner;
     cm::CmHandle id;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Waiting {
     uint64_t number;
