@@ -62,7 +62,15 @@ struct QuarantineQpn {
   TimePoint until;
 };
 
+// A peer that this gateway asks, or knows as a gateway, from now on, or no longer. Workers let its
+// discovery datagrams pass apart from those of strangers.
+struct Acquaintance {
+  wire::Gid peer;
+  bool known = false;
+};
+
 struct CmActions {
+  std::vector<Acquaintance> acquaintances;  // to be carried out before `mads`
   std::vector<SendMad> mads;
   std::vector<CmEvent> events;
   std::vector<QuarantineQpn> quarantined;
@@ -74,6 +82,7 @@ struct CmActions {
     quarantined.reserve(each);
   }
   void Clear() {
+    acquaintances.clear();
     mads.clear();
     events.clear();
     quarantined.clear();

@@ -112,7 +112,9 @@ void CmEngine::SetMember(const wire::Gid& peer, bool member) {
   core_->discovery.SetMember(peer, member);
 }
 
-void CmEngine::ForgetPeer(const wire::Gid& peer) { core_->discovery.Forget(peer); }
+void CmEngine::ForgetPeer(const wire::Gid& peer, CmActions& actions) {
+  core_->discovery.Forget(peer, actions);
+}
 
 const Discovery& CmEngine::discovery() const { return core_->discovery; }
 

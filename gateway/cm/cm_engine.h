@@ -107,7 +107,7 @@ class CmEngine {
   void SetMember(const wire::Gid& peer, bool member);
   void SetKeys(const FleetKeys& keys);
   // The peer is not what it was: a channel to it was reset.
-  void ForgetPeer(const wire::Gid& peer);
+  void ForgetPeer(const wire::Gid& peer, CmActions& actions);
 
   const Discovery& discovery() const;
   const CmCounters& counters() const;

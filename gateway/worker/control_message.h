@@ -213,6 +213,13 @@ struct UseChannels {
   channel::ChannelOptions options;
 };
 
+// Reports that the gateway asks this peer, or knows it as a gateway (cm::Acquaintance). The control
+// thread bounds their number.
+struct KnowPeer {
+  wire::Gid peer;
+  bool known = false;
+};
+
 // Reports whether the address belongs to a gateway of the fleet (ChannelSet::SetMember).
 struct NameMember {
   wire::Gid peer;
@@ -231,7 +238,7 @@ struct ControlMessage {
                LinkQp, UnlinkQp, ModifyQp, QueryQp, UsePeerRules, LinkPeer, UnlinkPeer, LinkGroup,
                UnlinkGroup, Multicast, LinkRegion, RelinkRegion, UnlinkRegion, LinkWindow,
                UnlinkWindow, SendMad, SnapshotQps, SnapshotChannels, SnapshotPeers, SnapshotSrqs,
-               UsePorts, UseChannels, NameMember, UseKeys>
+               UsePorts, UseChannels, NameMember, KnowPeer, UseKeys>
       body;
 };
 

@@ -44,7 +44,7 @@ Worker::Worker(WorkerOptions options)
       wheel_(options_.start, kTimerSlot),
       scheduler_(options_.clock, options_.link_bytes_per_second),
       received_(kReceiveBurst),
-      questions_of_member_(options_.secret, kQuestionRate, kQuestionBurst),
+      questions_of_known_(options_.secret, kQuestionRate, kQuestionBurst),
       questions_of_stranger_(options_.secret, kQuestionRate, kQuestionBurst),
       questions_of_strangers_(kQuestionRateOfAll, kQuestionBurstOfAll) {}
 

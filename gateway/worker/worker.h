@@ -16,6 +16,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -278,6 +279,7 @@ class Worker final : private transport::Outbox, private channel::Owner {
   ControlReply Do(const UsePorts& body);
   ControlReply Do(const UseChannels& body);
   ControlReply Do(const NameMember& body);
+  ControlReply Do(const KnowPeer& body);
   ControlReply Do(const UseKeys& body);
   void Reply(uint64_t cookie, ControlReply reply);
   void ReplyWhenUnused(SessionId session, uint64_t cookie, bool known);
@@ -345,8 +347,10 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool ports_hold_ = false;  // packets that wait in a port for something else than the worker
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;
-  // Limits on discovery: by address, members apart, and for all strangers together.
-  SourceLimits questions_of_member_;
+  // Limits on discovery datagrams: by address, members and known peers apart, and for all strangers
+  // together.
+  std::set<wire::Gid> known_peers_;
+  SourceLimits questions_of_known_;
   SourceLimits questions_of_stranger_;
   TokenBucket questions_of_strangers_;
   std::vector<port::TxPacket*> burst_;

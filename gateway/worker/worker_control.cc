@@ -414,6 +414,14 @@ ControlReply Worker::Do(const NameMember& body) {
   return {};
 }
 
+ControlReply Worker::Do(const KnowPeer& body) {
+  if (body.known)
+    known_peers_.insert(body.peer);
+  else
+    known_peers_.erase(body.peer);
+  return {};
+}
+
 ControlReply Worker::Do(const UseKeys& body) {
   channels_.SetKeys(body.keys);
   return {};

@@ -187,7 +187,8 @@ DropReason Worker::ToQueuePair(uint32_t device, const wire::RxPacket& packet, Ti
 // A flood ends here, not in the ring to the control thread, where it would push out what others
 // send.
 bool Worker::MayAsk(const wire::Gid& source, TimePoint now) {
-  if (channels_.IsMember(source)) return questions_of_member_.Take(source.bytes, now);
+  if (channels_.IsMember(source) || known_peers_.contains(source))
+    return questions_of_known_.Take(source.bytes, now);
   return questions_of_stranger_.Take(source.bytes, now) && questions_of_strangers_.Take(now);
 }
 

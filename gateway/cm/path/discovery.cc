@@ -44,7 +44,8 @@ Discovery::Discovery(const DiscoveryConfig& config, RandomSource& random)
     : config_(config),
       random_(random),
       answers_(config.answer_rate, config.answer_burst),
-      answers_of_stranger_(DrawKey(random), config.source_answer_rate, config.source_answer_burst) {
+      answers_of_stranger_(DrawKey(random), config.source_answer_rate, config.source_answer_burst),
+      answers_of_known_(DrawKey(random), config.source_answer_rate, config.source_answer_burst) {
   own_.features = wire::kOptionPresent;
   while (own_.instance == 0) own_.instance = static_cast<uint32_t>(random_.Next() >> 32);
 }
@@ -72,13 +73,14 @@ PeerKind Discovery::Ask(const wire::Gid& source, const wire::Gid& peer, TimePoin
   if (known != peers_.end() && (known->second.asking || known->second.until > now))
     return KindOf(peer);
   if (known == peers_.end()) {
-    if (!MakeRoom(now)) {
+    if (!MakeRoom(now, actions)) {
       ++counters_.table_full;
       return PeerKind::kRnic;
     }
     known = peers_.try_emplace(peer).first;
   }
   Peer& entry = known->second;
+  if (!entry.known()) actions.acquaintances.push_back({peer, true});
   entry.asking = true;
   entry.silent = false;
   entry.asked = now;
@@ -126,7 +128,7 @@ std::optional<verbs::ChannelTarget> Discovery::TargetOf(const wire::Gid& peer,
                               info.instance, info.features,          info.window};
 }
 
-void Discovery::Forget(const wire::Gid& peer) {
+void Discovery::Forget(const wire::Gid& peer, CmActions& actions) {
   const auto known = peers_.find(peer);
   if (known == peers_.end()) return;
   if (known->second.asking) {
@@ -134,6 +136,7 @@ void Discovery::Forget(const wire::Gid& peer) {
     known->second.kind = PeerKind::kAsking;
     return;
   }
+  if (known->second.known()) actions.acquaintances.push_back({peer, false});
   peers_.erase(known);
 }
 
@@ -195,10 +198,14 @@ DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason rea
   return reason;
 }
 
-// One address cannot use up what others may have, and strangers cannot use up what members may.
+// One address cannot use up what others may have, and strangers cannot use up what members and
+// known peers may.
 bool Discovery::MayAnswer(const wire::Gid& source, TimePoint now) {
   const auto member = answers_of_member_.find(source);
   if (member != answers_of_member_.end()) return member->second.Take(now);
+  const auto peer = peers_.find(source);
+  if (peer != peers_.end() && peer->second.known())
+    return answers_of_known_.Take(source.bytes, now);
   return answers_of_stranger_.Take(source.bytes, now) && answers_.Take(now);
 }
 
@@ -220,7 +227,7 @@ DropReason Discovery::OnQuestion(const wire::GatewayMad& mad, const wire::RxMeta
   // A peer that has a key says so itself.
   if (keys_.active() && known->second.authenticated && !mad.tagged) return DropReason::kNone;
   if (known->second.kind == PeerKind::kGateway && known->second.info.instance != mad.info.instance)
-    Forget(meta.source);
+    Forget(meta.source, actions);
   else
     Hint(meta.source);
   return DropReason::kNone;
@@ -303,15 +310,19 @@ void Discovery::Send(const wire::Gid& gid, Peer& peer, TimePoint now, CmActions&
 void Discovery::StopAsking(const wire::Gid& gid, Peer& peer, CmActions& actions) {
   if (!peer.asking) return;
   peer.asking = false;
+  if (!peer.known()) actions.acquaintances.push_back({gid, false});
   waiting_.erase({peer.waiting, gid});
   actions.settled.push_back(gid);
 }
 
 // Those whose time is over go first, then whoever would be asked again soonest.
-bool Discovery::MakeRoom(TimePoint now) {
+bool Discovery::MakeRoom(TimePoint now, CmActions& actions) {
   if (peers_.size() < config_.max_peers) return true;
-  std::erase_if(peers_, [now](const auto& entry) {
-    return !entry.second.asking && entry.second.until <= now;
+  std::erase_if(peers_, [&](const auto& entry) {
+    const auto& [gid, peer] = entry;
+    const bool over = !peer.asking && peer.until <= now;
+    if (over && peer.known()) actions.acquaintances.push_back({gid, false});
+    return over;
   });
   if (peers_.size() < config_.max_peers) return true;
   auto oldest = peers_.end();

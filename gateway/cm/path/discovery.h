@@ -90,7 +90,7 @@ class Discovery {
   std::optional<verbs::ChannelTarget> TargetOf(const wire::Gid& peer, Qpn destination) const;
 
   // The peer may be another one now (a channel was reset, its instance changed): the next Ask asks.
-  void Forget(const wire::Gid& peer);
+  void Forget(const wire::Gid& peer, CmActions& actions);
   // The fleet says that this address is, or is not any more, one of a gateway. It is asked all the
   // same, with more patience, and silence does not make it an RDMA device for long: it is away. Who
   // refuses is none, whatever the fleet says.
@@ -125,6 +125,9 @@ class Discovery {
     TimePoint until;    // when it may be asked again; not while asking
     TimePoint waiting;  // its entry in waiting_, while asking
     wire::GatewayInfo info;
+
+    // Its discovery datagrams are expected, so they have limits apart from those of strangers.
+    bool known() const { return asking || kind == PeerKind::kGateway; }
   };
   using Peers = std::map<wire::Gid, Peer>;
 
@@ -134,7 +137,7 @@ class Discovery {
   uint8_t MostQueries(const wire::Gid& gid) const {
     return IsMember(gid) ? config_.member_most_queries : config_.most_queries;
   }
-  bool MakeRoom(TimePoint now);
+  bool MakeRoom(TimePoint now, CmActions& actions);
   // How long silence of an address counts, `silences` times in a row.
   Duration RestAfterSilence(uint8_t silences) const;
   // Whether the address may have an answer now.
@@ -162,6 +165,7 @@ class Discovery {
   std::set<std::pair<TimePoint, wire::Gid>> waiting_;  // of those that are asked
   TokenBucket answers_;                                // of strangers
   SourceLimits answers_of_stranger_;
+  SourceLimits answers_of_known_;
   std::map<wire::Gid, TokenBucket> answers_of_member_;
   DiscoveryCounters counters_;
 };

@@ -271,6 +271,10 @@ void CmBinding::CarryOut() {
     for (const cm::QuarantineQpn& rest : now.quarantined) {
       services_.qpns.RestUntil(rest.qpn, rest.until, ControlLoop::Now());
     }
+    for (const cm::Acquaintance& one : now.acquaintances) {
+      for (size_t i = 0; i < services_.workers.worker_count(); ++i)
+        services_.workers.Tell(static_cast<WorkerIndex>(i), worker::KnowPeer{one.peer, one.known});
+    }
     for (const cm::SendMad& mad : now.mads) SendMad(mad);
     for (const cm::CmEvent& event : now.events) Deliver(event);
     for (const wire::Gid& peer : now.settled) {
@@ -283,7 +287,7 @@ void CmBinding::CarryOut() {
       for (const auto& then : due) then();
     }
     if (!actions_.mads.empty() || !actions_.events.empty() || !actions_.quarantined.empty() ||
-        !actions_.settled.empty()) {
+        !actions_.settled.empty() || !actions_.acquaintances.empty()) {
       continue;
     }
     if (!later_.empty()) {

@@ -96,7 +96,10 @@ class CmBinding {
     });
   }
   // A channel to the peer was reset: it may be another instance now.
-  void ForgetPeer(const wire::Gid& peer) { engine_.ForgetPeer(peer); }
+  void ForgetPeer(const wire::Gid& peer) {
+    engine_.ForgetPeer(peer, actions_);
+    CarryOut();
+  }
   // Whether the fleet says that the address is a gateway's.
   void SetMember(const wire::Gid& peer, bool member) { engine_.SetMember(peer, member); }
   void SetKeys(const FleetKeys& keys) { engine_.SetKeys(keys); }

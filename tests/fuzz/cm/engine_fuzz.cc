@@ -242,7 +242,7 @@ class Script {
     const wire::Gid source = Address(Byte());
     const wire::Gid peer = Address(Byte());
     const Qpn destination{Byte() % 16u};
-    if (Byte() % 4 == 0) engine_.ForgetPeer(peer);
+    if (Byte() % 4 == 0) engine_.ForgetPeer(peer, actions_);
     const DataPath path =
         engine_.ChooseDataPath(source, peer, destination, UINT32_MAX, now_, actions_);
     Check(path.reason != nullptr && path.reason[0] != '\0');

@@ -273,6 +273,8 @@ int FakeWorker::Apply(const worker::QueryQp& m, worker::ControlReply& reply) {
   return 0;
 }
 
+int FakeWorker::Apply(const worker::KnowPeer&) { return 0; }
+
 int FakeWorker::Apply(const worker::NameMember& m) {
   if (m.member)
     members.insert(m.peer);

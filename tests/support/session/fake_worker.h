@@ -83,6 +83,7 @@ class FakeWorker {
   int Apply(const worker::QueryQp& m, worker::ControlReply& reply);
   int Apply(const worker::UsePeerRules& m, worker::ControlReply& reply);
   int Apply(const worker::NameMember& m);
+  int Apply(const worker::KnowPeer& m);
   int Apply(const worker::UseKeys& m);
   int Apply(const worker::LinkPeer& m);
   int Apply(const worker::UnlinkPeer& m);

@@ -299,10 +299,10 @@ TEST_F(DiscoveryTest, RestartedPeerThatAsks_IsForgotten) {
 TEST_F(DiscoveryTest, ForgottenPeer_IsAskedAgain) {
   here.Ask(there.gid);
   Exchange();
-  here.discovery.Forget(there.gid);
+  here.discovery.Forget(there.gid, here.actions);
   EXPECT_FALSE(here.discovery.TargetOf(there.gid, Qpn{5}).has_value());
   EXPECT_EQ(here.Ask(there.gid), PeerKind::kAsking);
-  here.discovery.Forget(there.gid);  // its answer is under way
+  here.discovery.Forget(there.gid, here.actions);  // its answer is under way
   Exchange();
   EXPECT_EQ(here.discovery.KindOf(there.gid), PeerKind::kGateway);
   EXPECT_EQ(here.discovery.size(), 1u);
@@ -387,6 +387,33 @@ TEST_F(DiscoveryTest, FloodOfManyAddresses_LeavesAnswersForMembers) {
   EXPECT_GT(dropped, 50000u);
   there.actions.Clear();
   EXPECT_EQ(there.Take(QuestionFrom(here, there)), DropReason::kNone);
+}
+
+TEST_F(DiscoveryTest, FloodOfManyAddresses_LeavesAnswersForPeersThatWereAsked) {
+  there.Ask(here.gid);
+  Side flooder(V4(30), 30);
+  SendMad flood = QuestionFrom(flooder, there);
+  for (uint32_t i = 0; i < 60000; ++i) {
+    flood.path.source = wire::Gid::FromV4(0x0A000000 + i);
+    there.Take(flood);
+  }
+  there.actions.Clear();
+  EXPECT_EQ(there.Take(QuestionFrom(here, there)), DropReason::kNone);
+}
+
+// Workers are told of each peer once when it is asked, and once when it is neither asked nor a
+// gateway any more.
+TEST_F(DiscoveryTest, Acquaintances_FollowWhatIsKnown) {
+  here.Ask(there.gid);
+  ASSERT_EQ(here.actions.acquaintances.size(), 1u);
+  EXPECT_EQ(here.actions.acquaintances[0].peer, there.gid);
+  EXPECT_TRUE(here.actions.acquaintances[0].known);
+  here.actions.Clear();
+  here.discovery.Forget(there.gid, here.actions);
+  EXPECT_TRUE(here.actions.acquaintances.empty()) << "its answer is under way";
+  for (int turn = 0; turn < 4; ++turn) here.Advance(Milliseconds(10));
+  ASSERT_EQ(here.actions.acquaintances.size(), 1u) << "it keeps silent";
+  EXPECT_FALSE(here.actions.acquaintances[0].known);
 }
 
 // Silence may be loss: a gateway under a flood, a full queue.

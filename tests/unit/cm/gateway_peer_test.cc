@@ -276,7 +276,7 @@ TEST_F(GatewayPeerTest, ReasonsForNativeRc_AreTold) {
 TEST_F(GatewayPeerTest, ForgottenPeer_IsAskedBeforeItsNextQp) {
   PathOf(client, server, 0x777);
   Exchange(client, server);
-  client.engine.ForgetPeer(server.address);
+  client.engine.ForgetPeer(server.address, client.actions);
   EXPECT_TRUE(PathOf(client, server, 0x777).wait);
 }
 

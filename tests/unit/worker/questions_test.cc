@@ -89,8 +89,8 @@ class QuestionsTest : public ::testing::Test {
     for (uint32_t i = 0; i < count; ++i) arrived += Arrives(source) ? 1 : 0;
     return arrived;
   }
-  void NameMember(const wire::Gid& gid) {
-    ASSERT_TRUE(link_.to_worker.Push({0, worker::NameMember{gid, true}}));
+  void Tell(worker::ControlMessage message) {
+    ASSERT_TRUE(link_.to_worker.Push(std::move(message)));
     worker_.RunOnce(now_);
   }
 
@@ -112,12 +112,23 @@ TEST_F(QuestionsTest, OneSourceThatFloods_GetsItsShareAndOthersTheirs) {
 
 TEST_F(QuestionsTest, ManySourcesThatFlood_LeaveTheMembersAlone) {
   const wire::Gid member = wire::Gid::FromV4(0xC0000207);
-  NameMember(member);
+  Tell({0, worker::NameMember{member, true}});
   uint32_t arrived = 0;
   for (uint32_t i = 0; i < 10000; ++i) arrived += Arrives(Stranger(i)) ? 1 : 0;
   EXPECT_LE(arrived, 1024u);
   EXPECT_FALSE(Arrives(Stranger(20000)));
   EXPECT_EQ(Arrived(member, 1000), 128u);
+}
+
+TEST_F(QuestionsTest, ManySourcesThatFlood_LeaveThePeersAloneThatAreKnown) {
+  const wire::Gid peer = wire::Gid::FromV4(0xC0000208);
+  Tell({0, worker::KnowPeer{peer, true}});
+  for (uint32_t i = 0; i < 10000; ++i) Arrives(Stranger(i));
+  EXPECT_EQ(Arrived(peer, 1000), 128u);
+  now_ = now_ + Seconds(1);
+  Tell({0, worker::KnowPeer{peer, false}});
+  for (uint32_t i = 0; i < 10000; ++i) Arrives(Stranger(i));
+  EXPECT_FALSE(Arrives(peer));
 }
 
 TEST_F(QuestionsTest, MessagesOfTheConnectionManager_AreNotBoundByIt) {
