@@ -18,7 +18,10 @@ size_t FreeBytes() { return ::mallinfo2().fordblks; }
 
 void HeapReturn::Destroyed(uint64_t objects) {
   destroyed_ += objects;
-  if (timer_ != 0 || destroyed_ < kManyObjects) return;
+  const uint64_t charged = charged_();
+  most_charged_ = std::max(most_charged_, charged);
+  const bool many = destroyed_ >= kManyObjects || most_charged_ - charged >= kKeptBytes;
+  if (timer_ != 0 || !many) return;
   const TimePoint at = std::max(ControlLoop::Now() + kSettles, looked_at_ + kLeastBetween);
   timer_ = loop_.At(at, [this] { Look(); });
 }
@@ -26,6 +29,7 @@ void HeapReturn::Destroyed(uint64_t objects) {
 void HeapReturn::Look() {
   timer_ = 0;
   destroyed_ = 0;
+  most_charged_ = charged_();
   looked_at_ = ControlLoop::Now();
   if (FreeBytes() < kKeptBytes) return;
   ++count_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives heap memory back to the system after many objects were destroyed. The C library keeps what
+// Gives heap memory back to the system after many objects, or large ones, were destroyed. The C
+// library keeps what
 // lies below a block that is still in use, which after a burst of programs is nearly all of it.
 // Giving back takes some 60 ms per GiB and locks the heap, so it happens at most once in a while
 // and only when much is free. Control thread.
@@ -7,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "gateway/session/control_loop.h"
 
@@ -19,12 +22,15 @@ class HeapReturn {
   // Less free memory than this is kept for the next objects.
   static constexpr size_t kKeptBytes = size_t{32} << 20;
 
-  explicit HeapReturn(ControlLoop& loop) : loop_(loop) {}
+  // `charged` returns the heap bytes that objects are charged for now.
+  HeapReturn(ControlLoop& loop, std::function<uint64_t()> charged)
+      : loop_(loop), charged_(std::move(charged)) {}
   ~HeapReturn() { loop_.Cancel(timer_); }
   HeapReturn(const HeapReturn&) = delete;
   HeapReturn& operator=(const HeapReturn&) = delete;
 
-  // So many objects were destroyed, here or soon on a worker.
+  // Notes that so many objects were destroyed, here or soon on a worker. The charge of the last of
+  // them may still be held.
   void Destroyed(uint64_t objects);
   // How often memory was given back.
   uint64_t count() const { return count_; }
@@ -33,9 +39,11 @@ class HeapReturn {
   void Look();
 
   ControlLoop& loop_;
+  const std::function<uint64_t()> charged_;
   ControlLoop::TimerId timer_ = 0;
   TimePoint looked_at_;
   uint64_t destroyed_ = 0;
+  uint64_t most_charged_ = 0;  // since the last look, as seen when objects were destroyed
   uint64_t count_ = 0;
 };
 

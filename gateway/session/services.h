@@ -141,7 +141,7 @@ struct Services {
   Captures* captures = nullptr;  // the server's
   size_t next_worker = 0;        // of the next QP or SRQ
   LogLimiter log;
-  HeapReturn heap{loop};
+  HeapReturn heap{loop, [this] { return pools.gateway().used(Resource::kHeapBytes); }};
   ReadyReserves reserves{*this};
 
  private:

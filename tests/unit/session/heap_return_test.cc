@@ -50,6 +50,19 @@ TEST(HeapReturn, ManyDestroyedObjects_MemoryGoesBackToTheSystem) {
   EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
 }
 
+TEST(HeapReturn, FewLargeObjects_AreWorthALook) {
+  session::ControlLoop loop;
+  uint64_t charged = 256 * kMiB;
+  session::HeapReturn heap(loop, [&charged] { return charged; });
+  const size_t before = ResidentBytes();
+  const auto last = LeaveHoles(256 * kMiB);
+  heap.Destroyed(1);
+  charged = 16 * kMiB;
+  heap.Destroyed(1);
+  while (heap.count() == 0) loop.RunOnce(Seconds(1));
+  EXPECT_LT(ResidentBytes(), before + 64 * kMiB);
+}
+
 TEST(HeapReturn, FewDestroyedObjects_AreNotWorthALook) {
   SessionHost host(2);
   TestProgram program(host);
