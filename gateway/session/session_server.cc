@@ -137,14 +137,12 @@ std::vector<Qpn> SessionServer::UseChannels() {
 
 void SessionServer::SetMember(const wire::Gid& peer, bool member) {
   cm_->SetMember(peer, member);
-  for (size_t i = 0; i < services_.workers.worker_count(); ++i)
-    services_.workers.Tell(static_cast<WorkerIndex>(i), worker::NameMember{peer, member});
+  services_.workers.TellAll(worker::NameMember{peer, member});
 }
 
 void SessionServer::SetKeys(const FleetKeys& keys) {
   cm_->SetKeys(keys);
-  for (size_t i = 0; i < services_.workers.worker_count(); ++i)
-    services_.workers.Tell(static_cast<WorkerIndex>(i), worker::UseKeys{keys});
+  services_.workers.TellAll(worker::UseKeys{keys});
 }
 
 SessionServer::~SessionServer() {

@@ -45,6 +45,10 @@ bool WorkerRequests::TryTell(WorkerIndex worker, const Body& body, Haste haste) 
 
 void WorkerRequests::Tell(WorkerIndex worker, const Body& body) { Queue(worker, {0, body}); }
 
+void WorkerRequests::TellAll(const Body& body) {
+  for (size_t i = 0; i < lanes_.size(); ++i) Tell(static_cast<WorkerIndex>(i), body);
+}
+
 void WorkerRequests::Broadcast(const BodyFor& body_for, Continuation done) {
   struct Gathering {
     size_t missing;

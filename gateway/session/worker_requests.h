@@ -37,6 +37,8 @@ class WorkerRequests final : public LoopSource {
   [[nodiscard]] bool TryTell(WorkerIndex worker, const Body& body, Haste haste = Haste::kNow);
   // No answer wanted.
   void Tell(WorkerIndex worker, const Body& body);
+  // Tells each worker the same.
+  void TellAll(const Body& body);
   // One message to each worker; `done` gets one reply: the first error, if any, QPs of all, sums of
   // counts.
   void Broadcast(const BodyFor& body_for, Continuation done);

@@ -347,9 +347,9 @@ class Worker final : private transport::Outbox, private channel::Owner {
   bool ports_hold_ = false;  // packets that wait in a port for something else than the worker
   std::vector<wire::RxDatagram> received_;
   IpIdWatch ip_ids_;
+  std::set<wire::Gid> known_peers_;  // KnowPeer
   // Limits on discovery datagrams: by address, members and known peers apart, and for all strangers
   // together.
-  std::set<wire::Gid> known_peers_;
   SourceLimits questions_of_known_;
   SourceLimits questions_of_stranger_;
   TokenBucket questions_of_strangers_;

@@ -198,8 +198,8 @@ DropReason Discovery::RefuseOther(std::span<const uint8_t> bytes, DropReason rea
   return reason;
 }
 
-// One address cannot use up what others may have, and strangers cannot use up what members and
-// known peers may.
+// The limits are apart, so that one address cannot use up what others may have, nor strangers what
+// members and known peers may.
 bool Discovery::MayAnswer(const wire::Gid& source, TimePoint now) {
   const auto member = answers_of_member_.find(source);
   if (member != answers_of_member_.end()) return member->second.Take(now);
@@ -327,7 +327,7 @@ bool Discovery::MakeRoom(TimePoint now, CmActions& actions) {
   if (peers_.size() < config_.max_peers) return true;
   auto oldest = peers_.end();
   for (auto at = peers_.begin(); at != peers_.end(); ++at) {
-    if (at->second.asking || at->second.kind == PeerKind::kGateway) continue;
+    if (at->second.known()) continue;
     if (oldest == peers_.end() || at->second.until < oldest->second.until) oldest = at;
   }
   if (oldest == peers_.end()) return false;

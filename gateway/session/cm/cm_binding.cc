@@ -271,10 +271,8 @@ void CmBinding::CarryOut() {
     for (const cm::QuarantineQpn& rest : now.quarantined) {
       services_.qpns.RestUntil(rest.qpn, rest.until, ControlLoop::Now());
     }
-    for (const cm::Acquaintance& one : now.acquaintances) {
-      for (size_t i = 0; i < services_.workers.worker_count(); ++i)
-        services_.workers.Tell(static_cast<WorkerIndex>(i), worker::KnowPeer{one.peer, one.known});
-    }
+    for (const cm::Acquaintance& one : now.acquaintances)
+      services_.workers.TellAll(worker::KnowPeer{one.peer, one.known});
     for (const cm::SendMad& mad : now.mads) SendMad(mad);
     for (const cm::CmEvent& event : now.events) Deliver(event);
     for (const wire::Gid& peer : now.settled) {
