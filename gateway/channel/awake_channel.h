@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a channel needs while something moves on it, and what all channels of a worker share. Of a
-// channel that rests there is only what channel.h has; blocks of this kind come from the worker's
-// shelf, so that their number follows the channels in use. Belongs to a ChannelSet.
+// State of a channel that is in use, and the state that all channels of a worker share. A resting
+// channel keeps only the fields of channel.h. AwakeChannel blocks come from the worker's object
+// pool, so memory follows the number of channels in use. Belongs to a ChannelSet.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace rocegw::channel {
 
-// What is to be told next; one bit each.
+// Control packets and acknowledgements that the channel must send next; one bit each.
 enum DueBit : uint8_t {
   kDueOpen = 1,
   kDueOpened = 2,
@@ -31,33 +31,32 @@ enum DueBit : uint8_t {
 
 inline constexpr Duration kFirstOpenResend = Milliseconds(5);
 
-// By use: what every frame and every acknowledgement touch is three lines of memory, up to the
-// congestion control of what is sent; the fourth is for losses, probes, the handshake, and those
-// who wait.
+// Fields in order of use: frames and acknowledgements touch the first three cache lines, up to the
+// sender's congestion control. The fourth holds losses, probes, the handshake and the wait queue.
 struct alignas(64) AwakeChannel {
   uint8_t due = 0;             // DueBits
-  uint8_t probes_heard = 0;    // of the peer, and nothing else since
-  bool answers_probe = false;  // with the next acknowledgement
-  wire::HintMeter hints;       // of what has come
+  uint8_t probes_heard = 0;    // probes from the peer since anything else arrived
+  bool answers_probe = false;  // the next acknowledgement answers a probe
+  wire::HintMeter hints;       // congestion hints of received frames
   flow::ReceiveWindow in;
-  TimePoint armed = kNever;  // in the worker's wheel
+  TimePoint armed = kNever;  // deadline in the worker's timer wheel
   flow::SelectiveFlow out;
 
   Line line;
   TimePoint handshake_at = kNever;
-  // Of one that nobody uses: since when, or later; until it opens: when it was made. kNever: not
-  // noted yet.
+  // Time since when no queue pair uses the channel, or a later time; creation time until the
+  // channel opens. kNever: not noted yet.
   TimePoint idle_since = kNever;
   Duration open_resend = kFirstOpenResend;
-  uint32_t probe_answer = 0;  // number to echo
-  Psn first;                  // of our frames
+  uint32_t probe_answer = 0;  // probe number to echo
+  Psn first;                  // first PSN of our frames
 };
 static_assert(sizeof(AwakeChannel) == 256 && offsetof(AwakeChannel, out) == 48);
 
-// Channels of a set by what they need, as slots. Who is in them knows it.
+// Slots of a set's channels that need work. Each channel has a flag that says if it is in a list.
 struct ChannelLists {
-  std::vector<uint16_t> due;      // something to send, or a deadline to arm
-  std::vector<uint16_t> waiting;  // somebody in line, or just no more
+  std::vector<uint16_t> due;      // a packet to send, or a deadline to arm
+  std::vector<uint16_t> waiting;  // wait queue not empty, or just emptied
 };
 
 struct ChannelShared {
@@ -66,12 +65,12 @@ struct ChannelShared {
 
   metrics::WorkerCounters& counters;
   Owner& owner;
-  uint32_t instance = 0;  // of the gateway
-  uint16_t worker = 0;    // whose they are
-  FleetKeys keys;         // of tags
-  uint64_t sequence = 0;  // of the tagged control packet that was sent last
-  uint32_t window = 0;    // packets that each takes ahead
-  flow::CcConfig cc;      // but for its kind
+  uint32_t instance = 0;  // instance number of the gateway
+  uint16_t worker = 0;    // index of the worker
+  FleetKeys keys;         // keys that make the tags
+  uint64_t sequence = 0;  // sequence number of the last tagged control packet
+  uint32_t window = 0;    // packets that each receiver accepts ahead of a gap
+  flow::CcConfig cc;      // for every channel, except its kind
   flow::LedgerPool ledgers;
   Shelf<AwakeChannel> awake;
   LocalAddresses sources;

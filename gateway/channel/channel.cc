@@ -37,12 +37,12 @@ Channel::~Channel() {
   shared_.sources.Leave(source_);
 }
 
-// Also of a new one, which is opened next.
+// Allocates the awake state. A new channel uses it too, and is opened next.
 void Channel::Wake(TimePoint now) {
   if (awake_ != nullptr) return;
   awake_ = shared_.awake.Take();
   SetEcnFor(resting_.out.cc_kind());
-  // A peer that does not know it yet has acknowledged nothing.
+  // A peer that does not know the channel yet has acknowledged nothing.
   awake_->first = resting_.out.next;
   if (state_ != ChannelState::kOpen) return;
   awake_->out.Resume(resting_.out, CcOf(resting_.out.cc_kind()), now);
@@ -56,7 +56,7 @@ void Channel::Rest() {
   awake_ = nullptr;
 }
 
-// What nobody uses stays awake until it is closed.
+// An unused channel stays awake until it is closed.
 TimePoint Channel::RestsAt() const {
   const TimePoint when = out().rests_at();
   if (when == kNever || state_ != ChannelState::kOpen || users_ == 0) return kNever;
@@ -73,7 +73,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
                      TimePoint now) {
   if (state_ == ChannelState::kGone) return false;
   Wake(now);
-  // A first step needs to have heard nothing of us.
+  // An opening proves nothing: its sender may not have heard us. An answer does.
   confirmed_ |= !answer;
   if (state_ == ChannelState::kOpening) {
     peer_number_ = control.channel & kQpnMask;
@@ -81,7 +81,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
     peer_instance_ = control.instance;
     features_ &= control.features;
     awake_->in.Start(control.initial_psn, shared_.window);
-    // An answer to a step that was repeated may belong to either.
+    // The answer to a repeated opening may belong to either copy, so it gives no round trip.
     const bool timed = acceptor() != kInvalidQpn && awake_->open_resend == kFirstOpenResend;
     awake_->out.Start({.cc = CcOf(kind),
                        .room_packets = std::min(control.window, flow::kMaxFlowPackets),
@@ -96,7 +96,7 @@ bool Channel::OnPeer(const wire::ChannelControl& control, flow::CcKind kind, boo
   } else if (peer_epoch() != control.epoch || peer_number_ != control.channel) {
     return false;
   } else if (state_ == ChannelState::kClosing) {
-    // The peer still needs it.
+    // The peer still uses the channel.
     state_ = ChannelState::kOpen;
     awake_->handshake_at = kNever;
     awake_->idle_since = now;
@@ -134,12 +134,12 @@ flow::CarrierAddress Channel::address() const {
                    .traffic_class = static_cast<uint8_t>(class_)},
           .channel = peer_number(),
           .epoch = peer_epoch16_,
-          // Who does not use up its window does not grow; that is for the algorithm to see.
+          // Congestion algorithms see an unused window themselves; the hint needs no condition.
           .hint = wire::MakeHint(true),
           .flags = static_cast<uint8_t>(asks_ack_ ? wire::kFrameAckNow : 0)};
 }
 
-// Until one of them has failed no two paths to a worker have the same port.
+// Path hash. Until a path fails, no two paths to a worker have the same UDP source port.
 uint8_t Channel::OwnHash() const {
   const uint8_t hash =
       port::PathHash(shared_.sources[source_], peer_, uint32_t{peer_worker_} << 16 | repins_);
@@ -160,7 +160,7 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
                       TimePoint now) {
   Wake(now);
   if (state_ == ChannelState::kOpen && awake_->out.MaySend(bytes, now)) {
-    // Whoever has had its turn lets others go first.
+    // A queue pair that used up its quantum lets the others go first.
     if (!crowded() || place.credit > 0) {
       if (place.credit <= 0) place.credit = kQuantum;
       return true;
@@ -172,7 +172,7 @@ bool Channel::MaySend(const flow::LineMember& who, flow::LinePlace& place, uint3
   }
   if (!place.waiting) {
     place.waiting = true;
-    // Whoever finds no room in its turn loses no turn by it.
+    // A queue pair with credit left keeps its place at the front of its tenant.
     awake_->line.Push(who.tenant, who.qp, place.credit > 0);
     if (place.credit <= 0) place.credit = kQuantum;
   }
@@ -195,7 +195,7 @@ Psn Channel::OnSent(const flow::LineMember& who, flow::LinePlace& place,
   return psn;
 }
 
-// Since when nobody uses it, whoever runs the set will say.
+// The set notes the time of the last release (NoteUse); this call has no clock.
 void Channel::Release() {
   if (--users_ != 0) return;
   if (!rests() && state_ != ChannelState::kOpening) awake_->idle_since = kNever;
@@ -218,7 +218,7 @@ DropReason Channel::OnFrame(Psn psn, const wire::ChannelFrame& frame, uint32_t p
   if (state_ != ChannelState::kOpen && state_ != ChannelState::kClosing)
     return DropReason::k_channel_state;
   Wake(now);
-  // A frame from the peer says that our first step and its answer have met.
+  // The peer sends frames, so it knows the channel: its opening needs no further answer.
   awake_->due &= static_cast<uint8_t>(~kDueOpened);
   confirmed_ = true;
   switch (awake_->in.Admit(shared_.ledgers, psn, now, frame.has(wire::kFrameAckNow))) {
@@ -294,8 +294,8 @@ bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
   switch (control.kind) {
     case ControlKind::kProbe:
       if (state_ == ChannelState::kOpening) {
-        // Who knows our epoch has taken the first step with us; its answers have been lost. None to
-        // come tells the round trip.
+        // The peer knows our epoch, so it received our opening and its answers were lost. No later
+        // answer gives a round trip sample.
         awake_->due |= kDueOpen;
         awake_->open_resend = kFirstOpenResend * 2;
         awake_->handshake_at = now + awake_->open_resend;
@@ -304,13 +304,13 @@ bool Channel::OnControl(const wire::ChannelControl& control, TimePoint now) {
       awake_->answers_probe = true;
       awake_->probe_answer = control.probe;
       awake_->in.WantAck();
-      // It hears nothing of what we send, and has nothing of its own to send us.
+      // The peer repeats probes: it hears none of our answers, and has nothing else to send.
       if (++awake_->probes_heard % kProbesInVain != 0) return false;
       ChangePath();
       return true;
     case ControlKind::kClose:
       if (!same) return false;
-      // What somebody here uses stays: the answer says so.
+      // A channel in use stays open: the answer says so.
       if (!quiet()) {
         awake_->due |= kDueOpened;
         return false;
@@ -372,7 +372,7 @@ TimePoint Channel::deadline(TimePoint now) const {
 bool Channel::OnDeadline(TimePoint now) {
   if (rests()) return false;
   if (state_ != ChannelState::kOpen && awake_->handshake_at <= now) {
-    // Who does not answer has changed since discovery: its queue pairs go without a channel.
+    // The peer stopped answering since discovery: its queue pairs go on without a channel.
     if (state_ == ChannelState::kOpening && awake_->open_resend == kLastOpenResend) {
       Abandon(ChannelReason::kPathFailed);
       return false;
@@ -381,7 +381,7 @@ bool Channel::OnDeadline(TimePoint now) {
     awake_->handshake_at = now + awake_->open_resend;
     if (state_ == ChannelState::kOpening) awake_->due |= kDueOpen;
     if (state_ == ChannelState::kClosing) {
-      // A peer that does not answer has forgotten it already.
+      // A peer that does not answer has forgotten the channel already.
       if (awake_->open_resend == kLastOpenResend) {
         Abandon(ChannelReason::kIdle);
         return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class of a worker's channels: what its congestion control observes, and what follows when the
-// policy wants another algorithm. A channel runs what both of its ends allow; where that
-// is not the policy's choice, it keeps the best that they have in common.
+// Congestion control of a worker's channels by policy: reports what each channel observes, and
+// switches the algorithm when the policy's choice changes. Both ends must allow an algorithm;
+// otherwise the channel keeps the best that they have in common.
 #include "gateway/channel/channel_set.h"
 #include "gateway/wire/gateway_mad.h"
 
@@ -26,7 +26,7 @@ bool ChannelSet::LookAtCongestion(TimePoint now) {
     Channel* const channel = slots_[place].get();
     if (channel == nullptr || channel->state() != ChannelState::kOpen) return;
     channel->SwitchCc(CcFor(channel->common()), now);
-    // The new gate may be open.
+    // The new algorithm may allow sending now.
     channel->Due();
     changed = true;
   });

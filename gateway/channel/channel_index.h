@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a channel's slot by what peers choose: addresses and their numbers. Hashed with a secret,
-// so that nobody outside can make entries collide. Two bytes an entry: what a slot's hash is, the
-// caller tells, since channels know themselves. Open addressing, linear probing, at most half full,
-// no tombstones. Belongs to its ChannelSet.
+// Hash table from addresses and numbers that peers choose to channel slots. The hash is keyed with
+// a secret, so a peer cannot compute collisions. An entry has two bytes; the caller computes the
+// hash of a slot, because channels hold their own keys. Open addressing with linear probing, at
+// most half full, no tombstones. Belongs to its ChannelSet.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace rocegw::channel {
 
 class ChannelIndex {
  public:
-  // Slots are smaller.
+  // No slot has this number.
   static constexpr uint32_t kNoSlot = 0xFFFF;
 
   explicit ChannelIndex(uint64_t secret) : secret_(secret) {}
@@ -28,7 +28,7 @@ class ChannelIndex {
     return static_cast<uint32_t>(h ^ h >> 32);
   }
 
-  // hash_of(slot) for every slot that is in it, here and below.
+  // Inserts a slot. Here and below, `hash_of(slot)` returns the hash of each slot in the table.
   template <typename F>
   void Insert(uint32_t slot, F hash_of) {
     if ((size_ + 1) * 2 > slots_.size()) {
@@ -41,7 +41,7 @@ class ChannelIndex {
     Place(static_cast<uint16_t>(slot), hash_of(slot));
     ++size_;
   }
-  // Nothing happens when it is not there.
+  // Removes a slot; does nothing if it is absent.
   template <typename F>
   void Erase(uint32_t slot, F hash_of) {
     if (slots_.empty()) return;
@@ -50,7 +50,8 @@ class ChannelIndex {
       if (slots_[hole] == kNoSlot) return;
       hole = Next(hole);
     }
-    // Later entries of the run move up where their home allows, so that probing meets no gap.
+    // Moves later entries of the probe run up to where their home slot allows, so that the run has
+    // no gap.
     for (size_t i = Next(hole); slots_[i] != kNoSlot; i = Next(i)) {
       const size_t home = Home(hash_of(slots_[i]));
       const bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
@@ -61,7 +62,7 @@ class ChannelIndex {
     slots_[hole] = static_cast<uint16_t>(kNoSlot);
     --size_;
   }
-  // The first slot near that hash for which matches(slot) holds; -1: none.
+  // Returns the first slot of the probe run for which matches(slot) holds; -1: none.
   template <typename F>
   int64_t Find(uint32_t hash, F matches) const {
     if (slots_.empty()) return -1;
@@ -69,7 +70,7 @@ class ChannelIndex {
       if (matches(slots_[i])) return slots_[i];
     return -1;
   }
-  // Of memory.
+  // Bytes of memory.
   size_t bytes() const { return slots_.capacity() * sizeof(uint16_t); }
 
  private:

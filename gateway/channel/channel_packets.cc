@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What channels send of their own: acknowledgements, control packets, frames of nobody's.
+// Packets that a channel sends itself: acknowledgements, control packets, and frames without a
+// queue pair.
 #include <algorithm>
 
 #include "gateway/channel/channel.h"
@@ -77,8 +78,9 @@ bool Channel::SendAck(TimePoint now) {
   ack.words = static_cast<uint16_t>(awake_->in.FillBitmap(ack.bitmap));
   size_t length = wire::EncodeHeaders(headers, packet->data);
   length += wire::EncodeAck(ack, packet->data + length);
-  // With the frames' ECN bits, although nobody counts its marks: a switch drops what it may not
-  // mark, and a port segments only what has one path.
+  // Acknowledgements get the ECN bits of data frames, although their marks are not counted: a
+  // switch drops packets it cannot mark, and a port joins into one segmented send only packets with
+  // equal headers.
   Finish(*packet, length, address().path, number());
   shared_.owner.SendChannelPacket(device_, packet);
   shared_.counters.channel_ack_tx_packets.Add();
@@ -99,7 +101,7 @@ bool Channel::SendControl(ControlKind kind, Qpn to) {
     control.traffic_class = wire::WithoutEcn(class_);
     control.window = shared_.window;
     control.path = static_cast<uint8_t>(path_);
-    // Opened: what holds; open: what may.
+    // An answer states the agreed options, an opening the possible ones.
     control.features =
         state_ == ChannelState::kOpening ? features_ : wire::AgreedOptions(features_);
     control.cc_kind = static_cast<uint8_t>(awake_->out.cc_kind());

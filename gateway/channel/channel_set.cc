@@ -16,16 +16,17 @@ using wire::ControlKind;
 using wire::FrameKind;
 
 namespace {
-// How long somebody waits who has met an endpoint that is not ready: 1.28 ms (IBTA table 46).
+// RNR timer sent for an endpoint that is not ready: 1.28 ms (IBTA table 46).
 constexpr uint8_t kNotReadyTimer = 14;
-// Owner of the frames that answer for endpoints that are not there.
+// Owner of frames that answer for endpoints that do not exist.
 constexpr uint32_t kNobody = UINT32_MAX;
-// Who may send at once after room was found; more come when these have had theirs.
+// Waiting queue pairs released at once when window opens; the next follow when these have sent.
 constexpr int kTurnsAtOnce = 8;
 constexpr double kResetBurst = 64;
-// How long a stranger's channel may wait for a queue pair here before it makes room for others.
+// Grace time of a stranger's channel that no queue pair here uses, before it may be closed for
+// others.
 constexpr Duration kIdleGrace = Seconds(5);
-// Workers of peers with a key whose sequences are known: 64 of each of 1024 gateways.
+// Limit of the sequence windows of peers with a key: 64 workers of each of 1024 gateways.
 constexpr size_t kMostHeard = 65536;
 }  // namespace
 
@@ -53,8 +54,8 @@ void ChannelSet::SetMember(const wire::Gid& peer, bool member) {
     members_.erase(peer);
 }
 
-// The limits of an address are those of its network where one host can have all addresses of it:
-// an IPv6 subnet, other than that of link-local addresses.
+// Counts limits per network where one host may own all addresses of it: an IPv6 subnet, except
+// link-local addresses.
 uint32_t ChannelSet::PlaceOf(const wire::Gid& peer) const {
   wire::Gid place = peer;
   if (!peer.IsV4() && !(peer.bytes[0] == 0xFE && (peer.bytes[1] & 0xC0) == 0x80))
@@ -127,7 +128,7 @@ Channel* ChannelSet::ByPeer(const wire::Gid& peer, Qpn number, Good good) {
 
 Channel* ChannelSet::Make(const ChannelKey& key, bool authenticated, uint32_t device,
                           TimePoint now) {
-  // A channel names its device by a byte.
+  // A channel stores its device in one byte.
   if (!enabled() || numbers_.empty() || device > UINT8_MAX) return nullptr;
   constexpr size_t kUnit = Channel::kPayloadUnit;
   constexpr size_t kOverhead = wire::kMaxPayloadHeaderLength + wire::kIcrcLength;
@@ -158,7 +159,7 @@ Channel* ChannelSet::Make(const ChannelKey& key, bool authenticated, uint32_t de
   return slots_[slot].get();
 }
 
-// Neighbouring numbers take different paths.
+// Spreads neighbouring numbers over different paths.
 uint8_t ChannelSet::PathOf(uint32_t number, uint32_t beside) const {
   return static_cast<uint8_t>(((number * 0x9E3779B1u >> 16) + beside) %
                               std::max(options_.paths, 1u));
@@ -224,7 +225,7 @@ Channel* ChannelSet::Find(const ChannelKey& key, Qpn acceptor, uint32_t instance
     channel->LearnAcceptor(acceptor);
     return channel;
   }
-  // Discovery knows that the peer was restarted; a channel to what it was leads nowhere.
+  // Discovery knows that the peer restarted; a channel to its earlier instance leads nowhere.
   if (shared_.keys.required() && !authenticated) return nullptr;
   EndOthersOf(key, instance, true);
   MakeRoom(0, now);
@@ -242,8 +243,8 @@ void ChannelSet::Rearm(Channel& channel, TimePoint now) {
   owner_.ArmChannel(channel.slot(), deadline);
 }
 
-// One that has left its path takes that of a channel to the same worker by which something arrives;
-// else it has drawn one.
+// Moves a channel whose path failed to the path of a working channel to the same worker; without
+// one, the channel keeps the path it drew.
 void ChannelSet::TakePathOfAnother(Channel& channel) {
   ChannelKey key = channel.key();
   for (uint32_t others = wire::kMostPaths - 1; others != 0; --others) {
@@ -256,7 +257,7 @@ void ChannelSet::TakePathOfAnother(Channel& channel) {
 bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
   if (slot >= slots_.size() || slots_[slot] == nullptr) return false;
   Channel& channel = *slots_[slot];
-  // One that is left over from before an earlier one was armed.
+  // A timer left over from before an earlier deadline was armed.
   if (channel.armed() > now && channel.armed() != kNever) return false;
   channel.SetArmed(kNever);
   if (channel.deadline(now) > now) {
@@ -268,7 +269,7 @@ bool ChannelSet::OnTimer(uint32_t slot, TimePoint now) {
   return true;
 }
 
-// Lost frames leave again; false: the port is full.
+// Resends lost frames. Returns false if the port is full.
 bool ChannelSet::Resend(Channel& channel, TimePoint now) {
   Psn psn;
   flow::FrameRef frame;
@@ -327,7 +328,8 @@ bool ChannelSet::Run(TimePoint now, Acks acks) {
   return true;
 }
 
-// Channels to what the peer was before its restart. One that has tags ends by one with tags only.
+// Closes the channels to earlier instances of the peer. An authenticated channel is closed only for
+// an authenticated one.
 void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance, bool authenticated) {
   const auto other = [&](const Channel& known) {
     return known.state() != ChannelState::kOpening && known.peer_instance() != instance &&
@@ -339,7 +341,7 @@ void ChannelSet::EndOthersOf(const ChannelKey& key, uint32_t instance, bool auth
   }
 }
 
-// The peer has given their number anew.
+// Closes channels whose peer number the peer has assigned again.
 void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch,
                              bool authenticated) {
   const auto other = [&](const Channel& known) {
@@ -351,8 +353,8 @@ void ChannelSet::EndOthersOf(const wire::Gid& peer, Qpn number, uint32_t epoch,
   }
 }
 
-// Whoever forges addresses can begin channels and not go on with them. They are few for each
-// address, end soon, and the oldest makes room when there is none.
+// Limits half-open channels. An attacker with forged addresses can open channels but not confirm
+// them: they are few per address, end soon, and the oldest is closed when numbers run out.
 bool ChannelSet::TakesHalfOpen(const wire::Gid& peer, bool authentic) {
   if (authentic) return true;
   if (HalfOpenOf(peer) >= options_.half_open_limit) return false;
@@ -370,18 +372,18 @@ void ChannelSet::SettleHalfOpen(Channel& channel) {
   if (!channel.counted) return;
   channel.counted = false;
   --HalfOpenOf(channel.peer());
-  // What is done with leaves from the front on; behind one that is not it stays for seconds.
+  // Drops finished entries at the front; an entry behind an unfinished one stays for seconds.
   while (!half_open_.empty()) {
     const Channel* first = slots_[half_open_.front().slot].get();
     if (first != nullptr && first->epoch() == half_open_.front().epoch && first->counted) return;
     half_open_.pop_front();
   }
-  // They come in crowds, if at all.
+  // Half-open channels come in bursts: the memory is released.
   half_open_ = {};
 }
 
-// Whoever has an address of its own can confirm what it has begun, and go on for ever. It gets no
-// more than its share until a queue pair here uses the channel.
+// A peer with a real address can confirm channels without limit. It gets its share until a queue
+// pair here uses the channel.
 bool ChannelSet::AddIdle(Channel& channel, TimePoint now) {
   if (channel.used() || channel.authenticated() || members_.contains(channel.peer())) return true;
   if (IdleOf(channel.peer()) >= options_.idle_limit) return false;
@@ -406,7 +408,7 @@ void ChannelSet::Evict(Channel& channel) {
 
 void ChannelSet::MakeRoom(size_t reserve, TimePoint now) {
   while (numbers_.size() <= reserve && !half_open_.empty()) {
-    // The first one is always one that is counted.
+    // The front entry is always counted.
     Channel& oldest = *slots_[half_open_.front().slot];
     if (!oldest.half_open()) {
       SettleHalfOpen(oldest);
@@ -427,7 +429,7 @@ void ChannelSet::Bury(Channel& channel) {
   counters_.channel_close_events.Add();
   SettleHalfOpen(channel);
   SettleIdle(channel);
-  // Whoever uses it holds it.
+  // Every user holds the channel, so each must release it now.
   if (channel.used())
     owner_.OnChannelGone(channel, channel.peer_number() != kInvalidQpn, channel.why());
   const auto slot = static_cast<uint16_t>(channel.slot());
@@ -436,7 +438,7 @@ void ChannelSet::Bury(Channel& channel) {
   by_peer_.Erase(slot, [this](uint32_t at) { return PeerHashOf(*slots_[at]); });
   std::erase(shared_.lists.waiting, slot);
   std::erase(shared_.lists.due, slot);
-  // At the end of the row: its number rests for as long as there are others.
+  // Appends the number to the free list: it is reused after all others.
   numbers_.push_back(channel.number());
   KeepTraffic(channel);
   slots_[slot].reset();
@@ -444,8 +446,8 @@ void ChannelSet::Bury(Channel& channel) {
   owner_.OnPlaceFree(slot);
 }
 
-// Whoever forges addresses makes channels to many: those by which nothing has arrived leave
-// nothing.
+// Keeps the traffic sums of a closed channel. Forged addresses create many channels: one that
+// received nothing leaves no entry.
 void ChannelSet::KeepTraffic(const Channel& channel) {
   constexpr size_t kMostPeers = 4096;
   const uint64_t bytes = std::exchange(arrived_bytes_[channel.slot()], 0);
@@ -500,7 +502,7 @@ bool ChannelSet::GiveTurns(TimePoint now) {
       shared_.lists.waiting[i] = shared_.lists.waiting.back();
       shared_.lists.waiting.pop_back();
     } else {
-      // Pacing may be all that holds them up.
+      // Pacing alone may have held the frames back.
       Rearm(channel, now);
       ++i;
     }
@@ -544,7 +546,8 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
   }
   Channel* channel = ByNumber(packet.headers.bth.dest_qpn);
   if (channel == nullptr) {
-    // Its sender learns that we know nothing of it, most likely because we were started anew.
+    // Tells the sender by a reset that this channel is unknown, most likely because this gateway
+    // restarted.
     if (delivery.frame.kind != FrameKind::kVoid)
       SendReset(device, packet, delivery.frame.source, delivery.frame.epoch, 0, false, now);
     return DropReason::k_unknown_channel;
@@ -564,7 +567,7 @@ DropReason ChannelSet::OnFrame(uint32_t device, const wire::RxPacket& packet, Ti
 
 void ChannelSet::RefuseEndpoint(const Delivery& delivery, TimePoint now) {
   const wire::ChannelFrame& frame = delivery.frame;
-  // Only a request waits for an answer.
+  // Only requests wait for an answer.
   if (frame.kind == FrameKind::kReply || frame.kind == FrameKind::kReadResponse ||
       frame.kind == FrameKind::kAtomicResult) {
     return;
@@ -637,7 +640,8 @@ DropReason ChannelSet::OnControlOf(Channel& channel, const ChannelControl& contr
   return DropReason::kNone;
 }
 
-// An instance that ended stays known, so that its packets are not taken a second time.
+// Checks and records a sequence number. The window of an ended instance is kept, so that its
+// packets are not accepted again.
 bool ChannelSet::TakeSequence(const wire::Gid& peer, uint16_t worker,
                               const ChannelControl& control) {
   const Speaker speaker{peer, control.instance, worker};
@@ -649,7 +653,7 @@ bool ChannelSet::TakeSequence(const wire::Gid& peer, uint16_t worker,
   return known->second.Take(control.sequence);
 }
 
-// Something is in common. Frames always have their ICRC.
+// Returns true if both ends have a common set of options. Frames always carry their ICRC.
 bool ChannelSet::Acceptable(const ChannelControl& control) const {
   return wire::AgreedOptions(OfferedFeatures() & control.features) != 0 &&
          control.checksum_mode == 0;
@@ -670,7 +674,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
     return DropReason::k_channel_refused;
   }
   const Qpn peer_number{control.channel};
-  // A first step that is repeated.
+  // The peer repeated its opening.
   Channel* channel = ByPeer(packet.meta.source, peer_number, [&](const Channel& known) {
     return known.peer_epoch() == control.epoch && known.authenticated() == control.tagged;
   });
@@ -679,7 +683,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
                        .peer_worker = control.worker,
                        .traffic_class = wire::WithoutEcn(control.traffic_class),
                        .path = control.path};
-  // Both have begun at the same time: the two first steps are each other's answer.
+  // Both ends opened at once: each opening answers the other.
   if (channel == nullptr) {
     channel = ByKey(key, [&](const Channel& known) {
       return known.state() == ChannelState::kOpening && known.authenticated() == control.tagged;
@@ -700,7 +704,7 @@ DropReason ChannelSet::OnOpen(uint32_t device, const wire::RxPacket& packet,
   return reason;
 }
 
-// The peer's number is known from now on.
+// Handles the peer's opening or answer, which gives the peer's channel number.
 DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, bool answer,
                             TimePoint now) {
   const bool opening = channel.state() == ChannelState::kOpening;
@@ -712,10 +716,10 @@ DropReason ChannelSet::Meet(Channel& channel, const ChannelControl& control, boo
   return DropReason::kNone;
 }
 
-// A reset is believed when it repeats both epochs, 64 bits that only a probe or an opening tells.
-// A frame tells 16 of them, too few against guesses, so the reset that answers a frame makes the
-// channel ask the peer by a probe. So does one without a tag on a channel that has tags: a gateway
-// that was just started does not know that its peer knows them.
+// Handles a reset. It is accepted if it repeats both epochs: 64 bits, sent only in probes and
+// openings. A frame carries 16 of them, too few against guessing, so the reset that answers a frame
+// only makes the channel probe the peer. The same holds for a reset without tag on an authenticated
+// channel: a gateway just after its start does not know that its peer uses tags.
 DropReason ChannelSet::OnReset(const wire::RxPacket& packet, const ChannelControl& control,
                                TimePoint now) {
   const Qpn number{control.channel};
@@ -773,7 +777,7 @@ void ChannelSet::SendRefused(uint32_t device, const wire::RxPacket& packet,
           .tagged = control.tagged});
 }
 
-// A control packet of no channel, back to where one came from.
+// Answers a packet that belongs to no channel with a control packet to its sender.
 void ChannelSet::Answer(uint32_t device, const wire::RxPacket& packet, Qpn to,
                         const ChannelControl& control) {
   const wire::Path path{.source = packet.meta.destination,

@@ -11,8 +11,8 @@ void Line::Push(uint32_t tenant, SlotHandle qp, bool goes_on) {
   auto known = std::find_if(tenants.begin(), tenants.end(),
                             [&](const Tenant& t) { return t.tag == tenant; });
   if (known == tenants.end()) known = tenants.insert(known, {tenant, 0, {}});
-  // Absence earns no credit: who comes has had what those who waited have had meanwhile. It wipes
-  // nothing out either.
+  // A tenant that returns starts at the service of those that kept waiting: absence earns no credit
+  // and clears no debt.
   if (known->waiting.empty()) known->served = std::max(known->served, crowd_->time);
   if (goes_on) {
     known->waiting.push_front(qp);
@@ -35,7 +35,7 @@ SlotHandle Line::Pop() {
   crowd_->time = tenants[next].served;
   const SlotHandle qp = tenants[next].waiting.front();
   tenants[next].waiting.pop_front();
-  // Between its own turns a tenant keeps its account, as long as others wait.
+  // A tenant keeps its account between its queue pairs while others wait.
   if (!others && tenants[next].waiting.empty()) crowd_.reset();
   return qp;
 }

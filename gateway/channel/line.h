@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that wait for room on a channel, by tenant: whoever has had least since it began to
-// wait is next, tenant by tenant and, within one, queue pair after queue pair (start-time fair
-// queueing over tenants, round robin below). Holds no memory while nobody waits. Belongs to its
-// channel.
+// Wait queue of a channel: queue pairs that have no window, by tenant. The tenant with the least
+// service since it began to wait is next; its queue pairs follow round-robin (start-time fair
+// queueing over tenants). Holds no memory while empty. Belongs to its channel.
 #pragma once
 
 #include <cstddef>
@@ -18,29 +17,30 @@ namespace rocegw::channel {
 class Line {
  public:
   bool empty() const { return crowd_ == nullptr; }
-  uint32_t size() const;  // queue pairs
-  // A queue pair stands in it at most once. `goes_on`: its turn is not over, so it is the next of
-  // its tenant.
+  uint32_t size() const;  // number of queue pairs
+  // Appends a queue pair; a queue pair waits at most once. `goes_on`: its quantum is not used up,
+  // so it goes to the front of its tenant.
   void Push(uint32_t tenant, SlotHandle qp, bool goes_on = false);
-  // Takes whose turn it is; not on an empty line.
+  // Removes the next queue pair. Must not be called on an empty queue.
   SlotHandle Pop();
-  // Bytes that a tenant's queue pairs have sent.
+  // Adds bytes that a queue pair of the tenant has sent.
   void Charge(uint32_t tenant, uint64_t bytes);
-  // Of memory.
+  // Bytes of memory.
   size_t bytes() const;
 
  private:
   struct Tenant {
     uint32_t tag = 0;
-    uint64_t served = 0;  // bytes, since somebody waits; never behind the time while it waits
+    uint64_t served =
+        0;  // bytes of service while queue pairs wait; at least `time` when it begins to wait
     GrowingRing<SlotHandle> waiting;
   };
   struct Crowd {
-    std::vector<Tenant> tenants;  // who waits, or has waited while others did
-    uint64_t time = 0;            // what the tenant of the newest turn had been served before it
+    std::vector<Tenant> tenants;  // tenants that wait, or waited while others did
+    uint64_t time = 0;            // service of the last tenant before its turn
     size_t turn = 0;
   };
-  std::unique_ptr<Crowd> crowd_;  // nullptr: nobody waits
+  std::unique_ptr<Crowd> crowd_;  // nullptr while the queue is empty
 };
 
 }  // namespace rocegw::channel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses that a worker's channels leave by, each once: a host has few, and its channels many
-// peers. Belongs to its ChannelSet.
+// Local addresses of a worker's channels, each stored once with a count: a host has few addresses,
+// its channels have many peers. Belongs to its ChannelSet.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace rocegw::channel {
 
 class LocalAddresses {
  public:
-  // Its number here, until it is left as often as it was taken. There are fewer than channels.
+  // Returns the index of an address and counts one more use; valid until all uses are released.
+  // There are fewer addresses than channels.
   uint16_t Take(const wire::Gid& address) {
     auto place = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
       return entry.users != 0 && entry.address == address;
@@ -30,7 +31,7 @@ class LocalAddresses {
   }
   void Leave(uint16_t number) { --entries_[number].users; }
   const wire::Gid& operator[](uint16_t number) const { return entries_[number].address; }
-  // Of memory.
+  // Bytes of memory.
   size_t bytes() const { return entries_.capacity() * sizeof(Entry); }
 
  private:

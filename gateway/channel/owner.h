@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker does for its channels: packets and their way out, queue pairs that build lost
-// frames again and that wait for room, timers.
+// Interface of a worker to its channels: sends packets, has queue pairs rebuild lost frames, wakes
+// waiting queue pairs and keeps timers.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,34 @@ namespace rocegw::channel {
 
 class Owner {
  public:
-  // A packet to fill, or nullptr when the device's port has none.
+  // Returns a packet to fill, or nullptr if the device's port has no buffer.
   virtual port::TxPacket* NewChannelPacket(uint32_t device) = 0;
-  // Bytes of a datagram, ICRC included, that the device's port takes for that peer.
+  // Returns the longest datagram in bytes, ICRC included, that the device's port sends to that
+  // peer.
   virtual size_t MaxDatagram(uint32_t device, const wire::Gid& peer) const = 0;
-  // Takes the packet.
+  // Takes ownership of the packet.
   virtual void SendChannelPacket(uint32_t device, port::TxPacket* packet) = 0;
-  // A frame was lost: its queue pair sends it again under its PSN.
+  // Asks the queue pair to send a lost frame again under its PSN.
   virtual flow::Resend BuildAgain(const flow::Carrier& carrier, const flow::FrameRef& frame,
                                   Psn psn) = 0;
-  // Nobody builds it any more: `frame` is the one that was lost, which needs no payload; false: it
-  // cannot be told.
+  // Fills in the lost frame of a destroyed queue pair; such a frame has no payload. Returns false
+  // if it is not known any more.
   virtual bool AnswerOfDeparted(const flow::FrameRef&, wire::ChannelFrame& /*frame*/) {
     return false;
   }
-  // A frame has arrived, of a channel that was asked to tell.
+  // Reports that the peer acknowledged a frame; called for channels after TellArrivals.
   virtual void OnArrived(const flow::Carrier& carrier, const flow::FrameRef& frame) = 0;
-  // It stood in line, and may send now.
+  // Reports that a queue pair left the wait queue and may send now.
   virtual void OnTurn(const flow::Carrier& carrier, SlotHandle qp) = 0;
-  // That channel is gone: whoever uses it must let go of it before this returns. `opened`: it has
-  // been of use; else nothing has ever left by it.
+  // Reports that a channel is gone: every user must release it before this returns. `opened`: the
+  // channel was open; otherwise no frame ever left.
   virtual void OnChannelGone(const flow::Carrier& carrier, bool opened,
                              wire::ChannelReason why) = 0;
-  // After that, and also of one that nobody used: its place is another channel's next.
+  // Reports that a slot is free, after OnChannelGone and also for an unused channel. The next
+  // channel may take the slot.
   virtual void OnPlaceFree(uint32_t /*slot*/) {}
-  // Calls ChannelSet::OnTimer(slot) then, or a little later; a new time does not undo the old one.
+  // Arms a timer: ChannelSet::OnTimer(slot) is called at that time or a little later. A new time
+  // does not cancel an earlier one.
   virtual void ArmChannel(uint32_t slot, TimePoint when) = 0;
 
  protected:

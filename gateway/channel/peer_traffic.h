@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the channels of a worker to one address have done, those included that are gone. Values; any
-// thread.
+// Traffic sums of a worker's channels to one address, closed channels included. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,14 @@
 namespace rocegw::channel {
 
 struct PeerTraffic {
-  wire::Gid peer;  // 0: those that there was no room for
+  wire::Gid peer;  // 0: sum of peers beyond the limit
   uint64_t arrived_bytes = 0;
   uint64_t resent_packets = 0;
-  // Of those that are there.
+  // Open channels.
   uint32_t channels = 0;
   uint64_t in_flight_bytes = 0;
-  Duration rtts;              // sum, smoothed each
-  uint32_t channels_rtt = 0;  // whose is known
+  Duration rtts;              // sum of the smoothed round trips
+  uint32_t channels_rtt = 0;  // channels with a known round trip
 };
 
 }  // namespace rocegw::channel

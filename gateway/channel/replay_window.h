@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence numbers of a peer's tagged control packets: each is taken once, in any order within 64
-// (the window of RFC 4303, 3.4.3). Plain data. Belongs to a ChannelSet.
+// Sequence numbers of a peer's tagged control packets: each is accepted once, in any order within
+// 64 (the window of RFC 4303, 3.4.3). Plain data. Belongs to a ChannelSet.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class ReplayWindow {
  public:
   static constexpr uint64_t kWidth = 64;
 
-  // Takes a number; false: it was taken before, or lies too far behind.
+  // Accepts a number. Returns false if it was accepted before or lies too far behind.
   bool Take(uint64_t sequence) {
     if (sequence > highest_) {
       const uint64_t ahead = sequence - highest_;
@@ -28,7 +28,7 @@ class ReplayWindow {
 
  private:
   uint64_t highest_ = 0;
-  uint64_t taken_ = 1;  // bit n: n below the highest. 0 is never sent
+  uint64_t taken_ = 1;  // bit n: the number n below the highest; number 0 is never sent
 };
 
 }  // namespace rocegw::channel

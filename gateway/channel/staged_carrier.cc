@@ -119,7 +119,7 @@ void StagedCarrier::DropNext() {
   ++leaving_;
 }
 
-// Its bytes are needed no more, and may be given back before older ones.
+// Releases the frame's bytes, possibly before those of older frames.
 void StagedCarrier::Drop(StagedFrame& frame) {
   frame.state = State::kDropped;
   used_ -= frame.room;
@@ -143,7 +143,7 @@ void StagedCarrier::Leave(port::TxPacket& packet, TimePoint now) {
   Copy(frame, frame.psn, packet);
 }
 
-// With what the channel says about its frames now: it may have taken another path since.
+// Stamps the frame with the channel's current address: the path may have changed since staging.
 void StagedCarrier::Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const {
   const flow::CarrierAddress to = channel_->address();
   std::memcpy(packet.data, frame.data, frame.length);
@@ -191,7 +191,8 @@ SlotHandle StagedCarrier::NextTurn() {
   return qp;
 }
 
-// A frame that is being read has a place that is written to.
+// Removes dropped frames at the front. A frame that is being read stays: a copier writes to its
+// buffer.
 void StagedCarrier::ForgetDropped() {
   while (!frames_.empty() && frames_.front()->state == State::kDropped) frames_.pop_front();
 }

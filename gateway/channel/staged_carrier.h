@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one untrusted session sends on one channel, in front of it. The session's memory may keep
-// whoever reads it waiting for ever (memory/copier.h), and a frame that has got its PSN must leave:
-// all that share the channel would wait for it, and take its absence for congestion. So its queue
-// pairs send through this: frames are built and read here, in bytes of the gateway's own, and enter
-// the channel complete. They are kept until they have arrived: sending one again reads no client
-// memory either. Bounded; whoever finds no room is told when there is some.
+// Send buffer of one untrusted session on one channel. Reading the session's memory may block for
+// ever (memory/copier.h), and a frame that has its PSN must leave: all users of the channel would
+// wait for it, and its absence would look like congestion. So frames of such a session are built
+// and read into buffers of the gateway first, and get a PSN when they are complete. The bytes stay
+// until the frame is acknowledged, so resending reads no client memory either. Buffers are bounded;
+// a queue pair that finds no space waits.
 //
-// To its queue pairs it is their carrier; to the channel it is one who waits in line. Frames leave
-// in the order in which they were entered. Belongs to one worker.
+// For its queue pairs it is a carrier; for the channel it is a member of the wait queue. Frames
+// leave in the order in which they were created. Belongs to one worker.
 #pragma once
 
 #include <cstddef>
@@ -25,33 +25,33 @@ class StagedCarrier;
 
 struct StagedFrame final : port::TxPacket {
   enum class State : uint8_t {
-    kReading,  // its bytes are not there yet
+    kReading,  // a copier still reads the bytes
     kReady,
     kSent,
     kDropped,
   };
   StagedCarrier* carrier = nullptr;
   std::unique_ptr<uint8_t[]> bytes;
-  size_t room = 0;  // bytes
+  size_t room = 0;  // bytes of the buffer
   flow::FrameRef ref;
-  Psn psn;  // the channel's, once it was sent
+  Psn psn;  // PSN on the channel, once sent
   State state = State::kReading;
 };
 
-// What all staged carriers of a session share.
+// State that all staged carriers of a session share.
 struct StagedOfSession {
-  size_t bytes = 0;                             // that they keep
-  std::vector<StagedCarrier*>* busy = nullptr;  // to which those add themselves that are
+  size_t bytes = 0;                             // bytes of their buffers
+  std::vector<StagedCarrier*>* busy = nullptr;  // list to which busy carriers add themselves
 };
 
 class StagedCarrier final : public flow::Carrier {
  public:
-  // So much of one session may be under way, or wait, on one channel and on all. The first is more
-  // than a channel's window mostly is.
+  // Limits in bytes per channel and per session, in flight or waiting. The first exceeds the usual
+  // window of a channel.
   static constexpr size_t kMostHere = size_t{1} << 20;
   static constexpr size_t kMostOfSession = size_t{16} << 20;
 
-  // `me`: who its frames and its place in the channel's line belong to. `all` lives until
+  // `me`: owner of the frames and member of the channel's wait queue. `all` lives until
   // OnSessionGone.
   StagedCarrier(flow::Carrier& channel, const flow::LineMember& me, uint32_t device,
                 StagedOfSession& all);
@@ -59,14 +59,14 @@ class StagedCarrier final : public flow::Carrier {
   StagedCarrier(const StagedCarrier&) = delete;
   StagedCarrier& operator=(const StagedCarrier&) = delete;
 
-  // flow::Carrier. PSNs are numbers of its own.
+  // flow::Carrier, with PSNs from a number space of its own.
   flow::CarrierAddress address() const override { return address_; }
   const wire::Gid& peer() const override { return channel_->peer(); }
   Qpn number() const override { return channel_->number(); }
   uint32_t max_payload() const override { return channel_->max_payload(); }
   bool MaySend(const flow::LineMember& who, flow::LinePlace& place, uint32_t bytes,
                TimePoint now) override;
-  // What stands here leaves in its turn, whoever has ended.
+  // Staged frames leave in order even if their queue pair is closing.
   bool MaySendLast(TimePoint now) override;
   Psn OnSent(const flow::LineMember& who, flow::LinePlace& place, const flow::FrameRef& frame,
              uint32_t bytes, TimePoint now) override;
@@ -80,42 +80,42 @@ class StagedCarrier final : public flow::Carrier {
   void Hold() override;
   void Release() override;
 
-  // A frame to fill, with room for so many payload bytes; the next that is entered (OnSent).
+  // Returns a frame to fill, with space for the payload; OnSent then enters it.
   StagedFrame& NewFrame(uint32_t payload);
-  // Its bytes are there; none, length 0: they never will be.
+  // Marks the frame's bytes as read. Length 0: its memory does not exist, and the frame will stay
+  // empty.
   void OnReady(StagedFrame& frame);
 
-  // The next to leave, when its bytes are there; nullptr: there is none. It is of no use any more,
-  // or leaves when the channel has room for it: in `packet`, which then belongs to the caller.
+  // Returns the next frame to leave if its bytes are read; nullptr: none. The caller then drops it,
+  // or sends it in `packet` once the channel has window.
   const flow::FrameRef* Next();
-  // Its memory was not there.
+  // Returns true if the memory of the next frame did not exist.
   bool NextIsEmpty() const;
   void DropNext();
   bool MayLeave(TimePoint now);
   void Leave(port::TxPacket& packet, TimePoint now);
 
-  // One that was sent under that number, and is lost or has arrived now; nullptr: it is not here
-  // any more.
+  // Returns the sent frame with that number, now lost or acknowledged; nullptr: not here any more.
   const flow::FrameRef* Sent(uint32_t number) const;
   void SendAgain(uint32_t number, Psn psn, port::TxPacket& packet) const;
 
-  // Forgets what has arrived; true when something had.
+  // Releases acknowledged frames. Returns true if there were any.
   bool Forget();
-  // Who stands in line and has room now, when so many others have just been given their turns.
+  // Returns true if a waiting queue pair has space now. `given`: queue pairs already released in
+  // this call.
   bool HasTurn(int given) const;
   SlotHandle NextTurn();
-  // It waits no longer in the channel's line.
+  // Reports that the channel's wait queue released this carrier.
   void OnTurn() { place_.waiting = false; }
 
-  // The channel is no more: nothing leaves.
+  // Reports that the channel is gone: nothing leaves any more.
   void OnChannelGone();
-  // Whoever filled its frames is gone with the session: what was sent is sent again when it is
-  // lost, and nothing else leaves.
+  // Reports that the session is gone: lost frames are still resent, unsent ones are dropped.
   void OnSessionGone();
 
-  // It has frames, or somebody waits: Forget and NextTurn have something to do.
+  // Returns true if Forget or NextTurn may have work: there are frames or waiting queue pairs.
   bool busy() const { return !frames_.empty() || !waiting_.empty(); }
-  // Nobody can use it any more.
+  // Returns true if the carrier cannot be used any more.
   bool over() const {
     return (channel_ == nullptr || all_ == nullptr) && holds_ == 0 && frames_.empty();
   }
@@ -124,12 +124,12 @@ class StagedCarrier final : public flow::Carrier {
   uint32_t device() const { return device_; }
   bool in_line() const { return place_.waiting; }
 
-  // By who has found it in the list.
+  // Reports that the caller removed this carrier from the busy list.
   void LeaveBusy() { listed_ = false; }
   bool listed() const { return listed_; }
 
  private:
-  // A turn of a queue pair.
+  // Bytes that one queue pair may stage before the next one.
   static constexpr size_t kQuantum = size_t{16} << 10;
 
   Psn Oldest() const { return next_ - static_cast<uint32_t>(frames_.size()); }
@@ -137,24 +137,24 @@ class StagedCarrier final : public flow::Carrier {
   void Drop(StagedFrame& frame);
   void ForgetDropped();
   void BeBusy();
-  // The channel is held as long as somebody holds this, or it has frames.
+  // Holds the channel while the carrier has users or frames.
   void KeepChannel();
   void Copy(const StagedFrame& frame, Psn psn, port::TxPacket& packet) const;
 
-  flow::Carrier* channel_;  // nullptr: it is gone
+  flow::Carrier* channel_;  // nullptr: the channel is gone
   flow::LineMember me_;
   uint32_t device_;
   StagedOfSession* all_;  // nullptr: the session is gone
   flow::CarrierAddress address_;
   flow::LinePlace place_;
   uint32_t holds_ = 0;
-  bool keeps_ = false;   // it holds the channel
-  bool listed_ = false;  // among those that are busy
+  bool keeps_ = false;   // holds the channel
+  bool listed_ = false;  // in the busy list
   Psn next_;
   size_t used_ = 0;     // bytes
-  size_t leaving_ = 0;  // so many frames were sent or dropped, the oldest
+  size_t leaving_ = 0;  // number of oldest frames that were sent or dropped
   size_t reading_ = 0;
-  std::unique_ptr<StagedFrame> fresh_;                // not entered yet
+  std::unique_ptr<StagedFrame> fresh_;                // filled but not entered yet
   GrowingRing<std::unique_ptr<StagedFrame>> frames_;  // consecutive numbers, up to next_
   GrowingRing<SlotHandle> waiting_;
 };

@@ -9,6 +9,7 @@ NARROW = 120
 # Folders whose comments are rewritten in plain English. The list grows until it is the whole tree.
 DONE = (
     "gateway/base/",
+    "gateway/channel/",
     "gateway/datapath/",
     "gateway/flow/",
     "gateway/memory/",
